@@ -1,0 +1,10 @@
+// The one checksum of Cairn: XXH3, 64 bits, seed 0 (xxHash's own specification). FORMAT.md fixes what it covers.
+#pragma once
+
+#include "base/bytes.hpp"
+
+namespace cairn {
+
+std::uint64_t checksum(ByteView bytes) noexcept;
+
+}  // namespace cairn

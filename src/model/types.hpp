@@ -1,0 +1,150 @@
+// Plain values: what a checkpoint is made of. No behaviour but equality; no I/O, no encoding.
+// The words are the glossary's (ARCHITECTURE.md): checkpoint, version, incarnation, attempt, image, region, extent, part.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/bytes.hpp"
+
+namespace cairn {
+
+using Rank = std::uint32_t;
+using NodeIndex = std::uint32_t;  // position of a node in its job's roster, 0..C-1
+using Version = std::uint64_t;    // 1 and up
+
+enum class DataType : std::uint8_t {
+    bytes = 0, i8 = 1, u8 = 2, i16 = 3, u16 = 4, i32 = 5, u32 = 6, i64 = 7, u64 = 8,
+    f16 = 9, bf16 = 10, f32 = 11, f64 = 12, c64 = 13, c128 = 14,
+};
+inline constexpr DataType data_type_last = DataType::c128;
+std::uint64_t type_bytes(DataType type) noexcept;
+const char* type_name(DataType type) noexcept;
+
+// How the bytes of a region came about.
+enum class RegionKind : std::uint8_t { memory = 0, callback = 1, file = 2 };
+
+// A named, typed piece of one image. `shape` is row-major; callback and file regions have type bytes and one dimension.
+struct Region {
+    std::string name;
+    RegionKind kind = RegionKind::memory;
+    DataType type = DataType::bytes;
+    std::vector<std::uint64_t> shape;
+    std::uint64_t offset = 0;  // in the image, bytes
+    std::uint64_t length = 0;  // bytes
+    bool operator==(const Region&) const = default;
+};
+
+// What names one version of one series in one lineage. Everything Cairn stores or sends carries it (rule 1, identity).
+struct VersionKey {
+    std::string name;
+    Version version = 0;
+    Id128 incarnation;
+    auto operator<=>(const VersionKey&) const = default;
+};
+
+// Where an incarnation came from: none for a fresh start.
+struct Parent {
+    Id128 incarnation;
+    Version version = 0;
+    bool operator==(const Parent&) const = default;
+};
+
+// One rank's bytes in one version, without the bytes.
+struct ImageInfo {
+    Rank rank = 0;
+    std::uint64_t bytes = 0;
+    std::vector<Region> regions;
+    bool operator==(const ImageInfo&) const = default;
+};
+
+// Where a run of an image's bytes lies in a part. Starts on a block of the image and on a block of the part; its blocks are
+// contiguous in both; only the last block of an image may be short.
+struct Extent {
+    Rank rank = 0;
+    std::uint64_t image_offset = 0;
+    std::uint64_t length = 0;
+    std::uint64_t part_offset = 0;
+    std::vector<std::uint64_t> checksums;  // one per block, of the raw bytes
+    bool operator==(const Extent&) const = default;
+};
+
+// The tail of a part: everything needed to list, verify and extract it on its own.
+struct Footer {
+    VersionKey key;
+    std::uint32_t attempt = 0;
+    Id128 attempt_id;
+    std::uint32_t part = 0;   // 0..parts-1
+    std::uint32_t parts = 0;  // K
+    std::uint32_t ranks = 0;  // of the whole version
+    std::uint64_t block_bytes = 0;
+    std::uint64_t data_bytes = 0;   // where the footer starts in the part, bytes: a multiple of block_bytes
+    std::vector<ImageInfo> images;  // of every rank with an extent here, and of those with zero bytes assigned here
+    std::vector<Extent> extents;    // by part_offset
+    bool operator==(const Footer&) const = default;
+};
+
+// What a manifest says of one part.
+struct PartInfo {
+    std::string file;  // name within the version's directory
+    std::uint64_t bytes = 0;
+    std::uint64_t footer_offset = 0;
+    std::uint64_t footer_checksum = 0;
+    std::vector<Rank> ranks;  // with extents or images here, increasing
+    bool operator==(const PartInfo&) const = default;
+};
+
+// The commit record of one version. An abandoned one is a tombstone: it fences a late publisher out (rule 3).
+struct Manifest {
+    VersionKey key;
+    std::uint64_t epoch = 0;
+    Parent parent;
+    Id128 attempt_id;
+    bool abandoned = false;
+    std::uint32_t ranks = 0;
+    std::uint32_t nodes = 0;
+    std::uint64_t image_bytes = 0;  // all ranks together
+    std::uint64_t block_bytes = 0;
+    std::uint64_t wall_time_s = 0;  // since 1970, for people; nothing depends on it
+    std::vector<PartInfo> parts;
+    bool operator==(const Manifest&) const = default;
+};
+
+// The header of an image in scratch. Invalid while being written; sealed last.
+struct ImageHeader {
+    VersionKey key;
+    std::uint64_t epoch = 0;
+    Parent parent;
+    Rank rank = 0;
+    std::uint32_t ranks = 0;
+    std::uint64_t block_bytes = 0;
+    std::uint64_t data_offset = 0;      // in the slot file, where byte 0 of the image lies
+    std::uint64_t checksums_offset = 0; // in the slot file: one u64 a block; valid when checksummed
+    bool checksummed = false;
+    ImageInfo image;
+    bool operator==(const ImageHeader&) const = default;
+};
+
+// A node of a job, as the roster names it.
+struct Member {
+    std::string node;     // host name, or CAIRN_NODE
+    std::string address;  // of its daemon, as the network prints it
+    std::vector<Rank> ranks;
+    bool operator==(const Member&) const = default;
+};
+
+// Who takes part in one incarnation of one series; kept in scratch and under persistent (mode 0600: it holds the secret).
+struct Roster {
+    std::string name;
+    Id128 incarnation;
+    Id128 secret;
+    std::uint64_t epoch = 0;
+    Parent parent;
+    std::uint32_t ranks = 0;
+    std::uint32_t files = 0;  // K
+    std::vector<Member> members;
+    bool operator==(const Roster&) const = default;
+};
+
+}  // namespace cairn

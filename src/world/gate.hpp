@@ -1,0 +1,71 @@
+// Gate: background coroutines need an owner that outlives them, and shutdown must wait for them.
+// spawn() starts one; close() refuses new ones and waits, to a deadline, for the rest. Destroying a Gate destroys what still
+// runs in it (see task.hpp): that is how a simulated process dies, and never how a real one shuts down.
+#pragma once
+
+#include <list>
+
+#include "world/channel.hpp"
+
+namespace cairn {
+
+class Gate {
+  public:
+    explicit Gate(Clock& clock) : clock_(&clock), changed_(clock) {}
+    Gate(const Gate&) = delete;
+    ~Gate() { *alive_ = false; }
+
+    // Runs `task` to its first suspension now. False, and the task is dropped unrun, when the gate is closed.
+    bool spawn(Task<void> task) {
+        if (closed_) return false;
+        reap();
+        running_.emplace_back();
+        auto place = std::prev(running_.end());
+        *place = run(std::move(task), &active_, &changed_, alive_);
+        ++active_;
+        place->start();
+        return true;
+    }
+    std::size_t active() const noexcept { return active_; }
+    bool is_closed() const noexcept { return closed_; }
+    void refuse_new() { closed_ = true; }
+
+    // True when all have ended, false at the deadline.
+    Task<bool> close(Nanos deadline = never) {
+        closed_ = true;
+        while (active_ != 0) {
+            if (clock_->now() >= deadline) co_return false;
+            co_await changed_.wait(deadline);
+        }
+        co_return true;
+    }
+    // Waits until at most `count` run.
+    Task<bool> wait_active_at_most(std::size_t count, Nanos deadline = never) {
+        while (active_ > count) {
+            if (clock_->now() >= deadline) co_return false;
+            co_await changed_.wait(deadline);
+        }
+        co_return true;
+    }
+
+  private:
+    static Task<void> run(Task<void> task, std::size_t* active, Event* changed, std::shared_ptr<bool> alive) {
+        co_await task;
+        if (*alive) {
+            --*active;
+            changed->notify_all();
+        }
+    }
+    void reap() {
+        for (auto it = running_.begin(); it != running_.end();) it = it->done() ? running_.erase(it) : std::next(it);
+    }
+
+    Clock* clock_;
+    bool closed_ = false;
+    std::size_t active_ = 0;
+    std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+    Event changed_;
+    std::list<Task<void>> running_;  // last: destroyed first
+};
+
+}  // namespace cairn

@@ -1,0 +1,84 @@
+// Storage: files, as the engine needs them. One instance per world serves scratch and persistent alike; paths are absolute.
+//
+// Contract, kept by the conformance suite on both worlds (storage_conformance.hpp):
+//  - every operation ends by its deadline; one that the system does not give back is reported as Code::deadline and goes on
+//    in the background, holding its file and buffer;
+//  - write_some and read_some may do less than asked, never nothing unless at end of file; write_all and read_all loop;
+//  - nothing is durable before fsync of the file, and no name before fsync_directory of its directory;
+//  - after a failed fsync the file's earlier writes are of unknown fate: a new attempt, never a second try (rule 3);
+//  - publish() gives a complete file a second name without ever replacing one, atomically against everybody else.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "world/buffer.hpp"
+#include "world/clock.hpp"
+
+namespace cairn {
+
+class File {
+  public:
+    virtual ~File() = default;  // closes
+    virtual const std::string& path() const noexcept = 0;
+};
+using FilePtr = std::shared_ptr<File>;
+
+enum class OpenMode : std::uint8_t {
+    read,
+    write,    // existing file, for reading and writing
+    create,   // new file, for reading and writing; already_exists when there is one
+};
+
+struct OpenOptions {
+    OpenMode mode = OpenMode::read;
+    bool direct = false;          // bypass the page cache where the file system can; silently buffered where it can not
+    std::uint32_t permissions = 0644;
+};
+
+struct DirectoryEntry {
+    std::string name;
+    bool is_directory = false;
+    std::uint64_t bytes = 0;  // files only
+    auto operator<=>(const DirectoryEntry&) const = default;
+};
+
+class Storage {
+  public:
+    virtual ~Storage() = default;
+
+    // Page-aligned memory for data. out_of_space when there is none.
+    virtual Result<BufferPtr> allocate(std::uint64_t bytes) = 0;
+
+    virtual Task<Result<FilePtr>> open(std::string path, OpenOptions options, Nanos deadline) = 0;
+    virtual Task<Result<std::uint64_t>> write_some(FilePtr file, std::uint64_t offset, Slice data, Nanos deadline) = 0;
+    virtual Task<Result<std::uint64_t>> read_some(FilePtr file, std::uint64_t offset, Slice into, Nanos deadline) = 0;
+    virtual Task<Status> fsync(FilePtr file, Nanos deadline) = 0;
+    virtual Task<Result<std::uint64_t>> file_bytes(FilePtr file, Nanos deadline) = 0;
+    virtual Task<Status> resize(FilePtr file, std::uint64_t bytes, Nanos deadline) = 0;
+
+    // already_exists when there is one.
+    virtual Task<Status> make_directory(std::string path, std::uint32_t permissions, Nanos deadline) = 0;
+    virtual Task<Status> fsync_directory(std::string path, Nanos deadline) = 0;
+    // A second name `to` for the file `from` (link(2) or RENAME_NOREPLACE); already_exists when `to` is taken. On success
+    // `from` may or may not be there still.
+    virtual Task<Status> publish(std::string from, std::string to, Nanos deadline) = 0;
+    virtual Task<Status> remove(std::string path, Nanos deadline) = 0;            // a file; not_found when absent
+    virtual Task<Status> remove_directory(std::string path, Nanos deadline) = 0;  // empty; already_exists when not
+    virtual Task<Result<std::vector<DirectoryEntry>>> list(std::string path, Nanos deadline) = 0;  // by name
+
+    // Maps a whole existing file of node-local scratch; the mapping is shared with whoever else maps it. The file must not shrink.
+    virtual Task<Result<BufferPtr>> map(std::string path, bool writable, Nanos deadline) = 0;
+};
+
+// Loops over short transfers. read_all: corrupt when the file ends early (names the file and the offset).
+Task<Status> write_all(Storage& storage, FilePtr file, std::uint64_t offset, Slice data, Nanos deadline);
+Task<Status> read_all(Storage& storage, FilePtr file, std::uint64_t offset, Slice into, Nanos deadline);
+// Whole small files of metadata. bytes_max guards against a hostile size.
+Task<Result<Bytes>> read_file(Storage& storage, std::string path, std::uint64_t bytes_max, Nanos deadline);
+// Creates, writes and fsyncs `path`; the name is not durable before fsync_directory.
+Task<Status> write_file(Storage& storage, std::string path, Bytes bytes, std::uint32_t permissions, Nanos deadline);
+// Creates what is missing of `path` below `root` (which must exist) and fsyncs every directory that got a new entry.
+Task<Status> make_directories(Storage& storage, std::string root, std::string path, Nanos deadline);
+
+}  // namespace cairn
