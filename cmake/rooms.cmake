@@ -1,9 +1,12 @@
-# cairn_room(<name> [PATH <folder under src>] DEPENDS <libraries...>): the static library cairn_<name> of all sources in a room, and
+# cairn_room(<name> [PATH <folder under src>] DEPENDS <libraries...> [TEST_DEPENDS <libraries...>]): the static library cairn_<name> of all sources in a room, and
 # the test program test_<name> of all its *_test.cpp.
 function(cairn_room name)
-  cmake_parse_arguments(ARG "" "PATH" "DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "" "PATH" "DEPENDS;TEST_DEPENDS" ${ARGN})
   if(NOT ARG_PATH)
     set(ARG_PATH ${name})
+  endif()
+  if(NOT EXISTS ${CMAKE_SOURCE_DIR}/src/${ARG_PATH})
+    return()
   endif()
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${ARG_PATH}/*.cpp)
   set(tests ${sources})
@@ -20,7 +23,7 @@ function(cairn_room name)
   endif()
   if(CAIRN_TESTS AND tests)
     add_executable(test_${name} ${tests})
-    target_link_libraries(test_${name} PRIVATE cairn_${name} GTest::gtest_main GTest::gmock)
+    target_link_libraries(test_${name} PRIVATE cairn_${name} ${ARG_TEST_DEPENDS} GTest::gtest_main GTest::gmock)
     gtest_discover_tests(test_${name} PROPERTIES TIMEOUT 300 LABELS unit DISCOVERY_MODE PRE_TEST)
   endif()
 endfunction()
