@@ -1,0 +1,61 @@
+// What is on persistent: series, versions, manifests, lineage. Read-only but for claim_epoch and record_parent.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/layout.hpp"
+#include "format/lineage.hpp"
+#include "world/world.hpp"
+
+namespace cairn {
+
+// One incarnation's copy of one version, as its directory shows it.
+struct CatalogEntry {
+    VersionKey key;
+    std::optional<Manifest> manifest;      // none: parts without a manifest (in flight, or left behind)
+    std::optional<Status> damage;          // the manifest can not be read: why
+    std::vector<DirectoryEntry> files;     // all files of the version's directory that carry this incarnation or attempt
+    bool committed() const { return manifest && !manifest->abandoned; }
+};
+
+// Names of all series, in order.
+Task<Result<std::vector<std::string>>> list_series(World& world, Layout layout, Nanos deadline);
+// All versions of a series by (version, epoch). A missing series is an empty list.
+Task<Result<std::vector<CatalogEntry>>> list_versions(World& world, Layout layout, std::string name, Nanos deadline);
+// One manifest. not_found when it is not there; a tombstone is returned like any other.
+Task<Result<Manifest>> read_manifest(World& world, Layout layout, VersionKey key, Nanos deadline);
+
+// What is known of the opens of a series (rule 1): newest last.
+struct LineageEntry {
+    OpenRecord open;
+    std::optional<FromRecord> from;
+};
+Task<Result<std::vector<LineageEntry>>> read_lineage(World& world, Layout layout, std::string name, Nanos deadline);
+
+// Raises the epoch: publishes <epoch>.open under the lowest free number above all there are, durably; returns the epoch.
+Task<Result<std::uint64_t>> claim_epoch(World& world, Layout layout, OpenRecord record, Nanos deadline);
+// Names the parent of an epoch, durably; once. already_exists with another parent is an error.
+Task<Status> record_parent(World& world, Layout layout, std::string name, std::uint64_t epoch, FromRecord record, Nanos deadline);
+
+// A run of versions that belong together: those of `incarnation` up to `version_max`.
+struct LineageLink {
+    Id128 incarnation;
+    std::uint64_t epoch = 0;
+    Version version_max = 0;
+};
+// The current lineage, newest incarnation first. Its head is the newest incarnation that committed, sealed (named by `sealed`) or was
+// restored from; then parents, each cut at the version that its child came from. Pure.
+struct SealedVersion {
+    Id128 incarnation;
+    std::uint64_t epoch = 0;
+    Version version = 0;
+    Parent parent;
+};
+std::vector<LineageLink> current_lineage(const std::vector<LineageEntry>& opens, const std::vector<CatalogEntry>& entries,
+                                         const std::vector<SealedVersion>& sealed);
+// Whether a version belongs to a lineage.
+bool in_lineage(const std::vector<LineageLink>& lineage, Id128 incarnation, Version version);
+
+}  // namespace cairn

@@ -1,0 +1,42 @@
+// Where everything lies: names of files and directories under persistent and in scratch (FORMAT.md fixes them).
+#pragma once
+
+#include <string>
+
+#include "model/types.hpp"
+
+namespace cairn {
+
+// <persistent>/<name>/<version>/part-0003-of-0016.<attempt>
+//                               manifest.<incarnation>
+// <persistent>/<name>/lineage/<epoch>.open, <epoch>.from
+// <persistent>/.cairn/<incarnation>/roster, node-<i>
+struct Layout {
+    std::string persistent;  // absolute, no slash at the end
+
+    std::string series(const std::string& name) const { return persistent + "/" + name; }
+    std::string version(const VersionKey& key) const { return version(key.name, key.version); }
+    std::string version(const std::string& name, Version v) const { return series(name) + "/" + std::to_string(v); }
+    std::string part(const VersionKey& key, std::uint32_t part, std::uint32_t parts, Id128 attempt_id) const;
+    std::string manifest(const VersionKey& key) const;
+    std::string lineage(const std::string& name) const { return series(name) + "/lineage"; }
+    std::string lineage_open(const std::string& name, std::uint64_t epoch) const;
+    std::string lineage_from(const std::string& name, std::uint64_t epoch) const;
+    std::string job(Id128 incarnation) const { return persistent + "/.cairn/" + incarnation.hex(); }
+    std::string job_roster(Id128 incarnation) const { return job(incarnation) + "/roster"; }
+    std::string job_node(Id128 incarnation, NodeIndex node) const { return job(incarnation) + "/node-" + std::to_string(node); }
+};
+
+// <scratch>/cairn-<uid>-<node>-<hash of persistent>/lock, sock, jobs/<incarnation>, images/slot-<n>
+struct ScratchLayout {
+    std::string root;  // of one daemon: uid, node, scratch, persistent (rule 7)
+
+    static ScratchLayout of(const std::string& scratch, std::uint32_t uid, const std::string& node, const std::string& persistent);
+    std::string lock() const { return root + "/lock"; }
+    std::string socket() const { return root + "/sock"; }
+    std::string jobs() const { return root + "/jobs"; }
+    std::string job(Id128 incarnation) const { return jobs() + "/" + incarnation.hex(); }
+    std::string images() const { return root + "/images"; }
+};
+
+}  // namespace cairn

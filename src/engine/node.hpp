@@ -1,0 +1,102 @@
+// Node: the flush side of one daemon. Hears of sealed images, takes part in the flush of each version (as coordinator, leader and
+// follower, in any mix), and knows how far each version is. The order of a flush is in flush.cpp; one step a file beside it.
+//
+// Single-threaded: everything is called from the world's loop. Nothing here blocks.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/layout.hpp"
+#include "engine/scratch.hpp"
+#include "model/messages.hpp"
+#include "world/world.hpp"
+
+namespace cairn {
+
+enum class Placement : std::uint8_t { append, interleaved, contiguous };  // ispdc23, Section III-B
+
+struct FlushSettings {
+    std::uint32_t writers = 8;
+    std::uint64_t buffer_bytes = 64ull << 20;
+    std::uint32_t buffers = 8;                   // the ring of one leader; shared by its parts
+    Placement placement = Placement::append;
+    bool direct = false;
+    std::uint32_t attempts_max = 3;              // in a row, before the version's waiters are told; then again after retry_wait
+    Nanos io_wait = 60 * second;                 // one read, write, fsync
+    Nanos heartbeat = 500 * millisecond;
+    Nanos peer_wait = 10 * second;               // silence after which a peer counts as lost
+    Nanos version_wait = 600 * second;           // from the first seal to the last; then abandoned, naming the ranks
+    Nanos retry_wait = 5 * second;               // after an attempt failed
+};
+
+enum class Level : std::uint8_t {
+    none,       // not heard of
+    captured,   // sealed by some or all ranks of this node
+    sealed,     // sealed by every rank of the job
+    committed,  // its manifest is durable
+};
+
+struct VersionState {
+    Level level = Level::none;
+    Status failure;              // last failure told to waiters; ok while none. Cleared when the version commits after all.
+    bool final = false;          // no more will come: committed, cancelled or superseded
+    std::uint64_t bytes = 0;     // of this node's images
+    std::uint64_t node_written_bytes = 0;   // written by this node as a leader for this version
+    std::uint64_t node_expected_bytes = 0;  // of its parts, 0 until elected
+};
+
+// Sums since the start, for `status` and the benchmark (the paper's Figures 7 to 9).
+struct WriterTimes {
+    double received_s = 0, local_s = 0;
+    std::uint64_t received_bytes = 0, local_bytes = 0;
+};
+struct NodeCounters {
+    std::uint64_t captured_bytes = 0, sent_bytes = 0, received_bytes = 0, written_bytes = 0;
+    std::uint64_t versions_committed = 0, attempts_failed = 0;
+    std::vector<WriterTimes> writers;  // of the last flush this node led
+    double last_flush_s = 0;           // of the last flush this node led: from election to durable parts
+    std::uint64_t last_flush_bytes = 0;
+};
+
+class Node {
+  public:
+    Node(World world, Layout layout, FlushSettings settings);
+    ~Node();  // kills what runs (task.hpp); a real daemon calls stop() first
+    Node(const Node&) = delete;
+
+    // A job opened here, or was found in scratch. Again with the same incarnation: members' addresses are renewed.
+    // invalid_argument when `self` is not in the roster.
+    Status join(Roster roster, NodeIndex self);
+    bool knows(Id128 incarnation) const;
+
+    // A sealed image of a job that joined. Sealing of all its ranks on this node starts the flush.
+    Status add_image(LocalImage image);
+    // Scratch wants the slot back: drops the image and its mapping. Refused (already_exists) while its version is being
+    // flushed; always allowed once the version is final.
+    Status drop_image(const VersionKey& key, Rank rank);
+
+    VersionState state(const VersionKey& key) const;
+    std::vector<VersionKey> versions() const;            // all it knows, oldest first
+    const LocalImage* image(const VersionKey& key, Rank rank) const;
+    // Ends when the version reached `level` (ok), failed (its failure), or at the deadline.
+    Task<Status> wait(VersionKey key, Level level, Nanos deadline);
+    // The application gives a version up: its flush stops on all nodes, unless it committed first (then already_exists).
+    Task<Status> cancel(VersionKey key, Nanos deadline);
+    // Notified whenever any state() may have changed.
+    Event& changed();
+
+    bool idle() const;  // nothing sealed is on its way to being committed (failed ones count as idle)
+    const NodeCounters& counters() const;
+    // Finishes what it can by the deadline, starts nothing new; the keys not committed are returned.
+    Task<std::vector<VersionKey>> stop(Nanos deadline);
+
+  private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace cairn

@@ -1,0 +1,35 @@
+// Sealed images in node-local scratch, as a daemon or a restarting rank finds them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/layout.hpp"
+#include "world/world.hpp"
+
+namespace cairn {
+
+// One slot file that holds a sealed image. `data` are the image's bytes, straight from the mapping.
+struct LocalImage {
+    ImageHeader header;
+    std::string path;
+    Slice data;
+    std::vector<std::uint64_t> checksums;  // one a block; empty while not made (image with bytes) or when there are no bytes
+};
+
+// What one slot file holds: nullopt when it is not sealed (being written, recycled, torn). An unreadable or damaged header is corrupt.
+Task<Result<std::optional<LocalImage>>> read_image(World& world, std::string path, Nanos deadline);
+
+// Every sealed image under images/; what can not be read is left out and told through `problems`.
+struct ScratchScan {
+    std::vector<LocalImage> images;
+    std::vector<std::string> free_slots;  // paths that hold nothing sealed
+    std::vector<Status> problems;
+};
+Task<Result<ScratchScan>> scan_scratch(World& world, ScratchLayout layout, Nanos deadline);
+
+// The job rosters kept in scratch.
+Task<Result<std::vector<Roster>>> scan_jobs(World& world, ScratchLayout layout, Nanos deadline);
+
+}  // namespace cairn
