@@ -1,0 +1,141 @@
+// What clients (the library, the cairn command) and their node's daemon say to each other over the daemon's socket. Every request has a
+// number and gets exactly one answer with that number, in any order; a broken connection answers all of them with "unavailable".
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/status.hpp"
+#include "model/types.hpp"
+
+namespace cairn::control {
+
+inline constexpr std::uint32_t protocol = 1;  // client and daemon must agree; else Code::unsupported, naming both versions
+
+// ---- requests ----
+
+// First on every connection.
+struct Hello {
+    std::uint32_t protocol = control::protocol;
+    std::string program_version;
+    std::uint64_t pid = 0;
+    bool is_application = false;  // a session: keeps the daemon from idling out
+};
+// A rank opened a session; the daemon joins the job as member `self`. Repeated after a reconnect.
+struct Join {
+    Roster roster;
+    NodeIndex self = 0;
+    Rank rank = 0;
+};
+// A slot of at least `bytes` for an image of `rank`. Waits while scratch is full, to wait_ms (when_full = wait), or takes the oldest
+// that may go (replace_oldest). The slot's state word is invalid when it is handed out. The connection owns it until Sealed or Release.
+struct Acquire {
+    VersionKey key;
+    Rank rank = 0;
+    std::uint64_t bytes = 0;  // of the slot file
+    std::uint64_t wait_ms = 0;
+};
+// The image in this slot is sealed.
+struct Sealed {
+    VersionKey key;
+    Rank rank = 0;
+    std::string path;
+};
+// The slot was not used after all.
+struct Release {
+    std::string path;
+};
+// Answers when the version reached the level, failed, or after wait_ms (0: at once).
+struct Wait {
+    VersionKey key;
+    std::uint8_t level = 0;  // engine's Level: 1 captured, 2 sealed by every rank, 3 committed
+    std::uint64_t wait_ms = 0;
+};
+struct Cancel {
+    VersionKey key;
+};
+// Sealed images of a series in this node's scratch; they stay put until Unpin or until the connection ends.
+struct Images {
+    std::string name;
+};
+struct Unpin {};
+struct GetStatus {};
+// Finish what can be finished within wait_ms, then end.
+struct Stop {
+    std::uint64_t wait_ms = 0;
+};
+
+// ---- answers ----
+
+struct Failed {
+    Code code = Code::internal;
+    std::string text;
+};
+struct Done {};
+struct Welcome {
+    std::uint32_t protocol = control::protocol;
+    std::string program_version;
+    std::uint64_t pid = 0;
+    std::string node;
+    std::string address;  // of the daemon, for other daemons
+};
+struct Slot {
+    std::string path;
+    std::uint64_t bytes = 0;  // of the file, all allocated; at least what was asked for
+    bool fresh = false;       // never mapped before: its pages are cold
+};
+struct State {
+    std::uint8_t level = 0;
+    Code code = Code::ok;  // of the last failure; ok: none
+    std::string text;
+    bool final = false;
+};
+struct ImageList {
+    struct Entry {
+        VersionKey key;
+        std::uint64_t epoch = 0;
+        Parent parent;
+        Rank rank = 0;
+        std::uint32_t ranks = 0;
+        std::uint64_t bytes = 0;
+        std::string path;
+    };
+    std::vector<Entry> images;
+};
+struct NodeStatus {
+    std::string node;
+    std::uint64_t pid = 0;
+    std::string address;
+    std::uint64_t uptime_ms = 0;
+    std::string storage_backend;  // "io_uring" or "threads"
+    std::uint32_t sessions = 0;
+    std::uint64_t captured_bytes = 0, sent_bytes = 0, received_bytes = 0, written_bytes = 0;
+    std::uint64_t scratch_bytes = 0;              // held by slots
+    std::uint64_t anonymous_bytes = 0, anonymous_peak_bytes = 0;
+    std::uint64_t versions_committed = 0, attempts_failed = 0;
+    double last_flush_s = 0;
+    std::uint64_t last_flush_bytes = 0;
+    struct Writer {
+        double received_s = 0, local_s = 0;
+        std::uint64_t received_bytes = 0, local_bytes = 0;
+    };
+    std::vector<Writer> writers;  // of the last flush led here
+    struct Flush {
+        VersionKey key;
+        std::uint8_t level = 0;
+        Code code = Code::ok;
+        std::string text;
+        std::uint64_t bytes = 0, written_bytes = 0, expected_bytes = 0;
+    };
+    std::vector<Flush> versions;
+};
+struct Stopped {
+    std::vector<VersionKey> unfinished;  // sealed in scratch, not committed: finished by the next daemon
+};
+
+using Request = std::variant<Hello, Join, Acquire, Sealed, Release, Wait, Cancel, Images, Unpin, GetStatus, Stop>;
+using Answer = std::variant<Failed, Done, Welcome, Slot, State, ImageList, NodeStatus, Stopped>;
+
+}  // namespace cairn::control
