@@ -1,0 +1,341 @@
+// Config: finds and reads the file, then the environment, then checks what concerns several keys. Collects every problem before it
+// gives up, so that one run shows them all.
+#include "base/config.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <filesystem>
+#include <optional>
+
+#define TOML_EXCEPTIONS 0
+#define TOML_ENABLE_FORMATTERS 0
+#include <toml++/toml.h>
+
+extern char** environ;
+
+namespace cairn {
+
+namespace {
+
+constexpr std::size_t file_bytes_max = 1 << 20;
+
+// Optimal string alignment: insertions, deletions, changes and swaps of neighbours cost one each.
+std::size_t distance(std::string_view a, std::string_view b) {
+    std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+    for (std::size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
+    for (std::size_t j = 0; j <= b.size(); ++j) d[0][j] = j;
+    for (std::size_t i = 1; i <= a.size(); ++i)
+        for (std::size_t j = 1; j <= b.size(); ++j) {
+            const std::size_t change = a[i - 1] == b[j - 1] ? 0 : 1;
+            d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + change});
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+        }
+    return d[a.size()][b.size()];
+}
+
+// The candidate nearest to what was written, or empty when none is near.
+std::string nearest(std::string_view written, const std::vector<std::string>& candidates) {
+    if (written.size() > 64) return {};
+    std::string best;
+    std::size_t best_distance = std::max<std::size_t>(2, written.size() / 4) + 1;
+    for (const std::string& candidate : candidates)
+        if (const std::size_t d = distance(written, candidate); d < best_distance) {
+            best_distance = d;
+            best = candidate;
+        }
+    return best;
+}
+
+std::string shorten(std::string_view text) {
+    std::string out;
+    for (const char c : text.substr(0, 80)) out += static_cast<unsigned char>(c) < ' ' ? '?' : c;
+    return text.size() > 80 ? out + "..." : out;
+}
+
+// Reads into a Config; remembers every problem.
+class Reader {
+  public:
+    Reader(const ConfigSources& sources, Config& config) : sources_(sources), config_(config) {
+        config_.origins.resize(config_keys().size());
+    }
+
+    Status find_file();
+    Status read_file();
+    void read_environment();
+    void check_together();
+    void make_paths_absolute();
+    Status result() const {
+        if (problems_.empty()) return {};
+        std::string text;
+        for (const std::string& problem : problems_) text += (text.empty() ? "" : "\n") + problem;
+        return invalid_argument(text);
+    }
+
+  private:
+    void read_section(const std::string& section, const toml::table& table);
+    void read_key(const ConfigKey& key, const toml::node& node);
+    void unknown_key(const std::string& section, const toml::key& name);
+    void unknown_variable(const std::string& variable);
+    void store(const ConfigKey& key, const Result<ConfigValue>& value, std::string_view written, ConfigOrigin origin);
+    std::string at(const toml::source_region& source) const {
+        return config_.file + ":" + std::to_string(source.begin.line);
+    }
+    ConfigOrigin& origin_of(std::string_view full_name) {
+        return config_.origins[static_cast<std::size_t>(find_config_key(full_name) - config_keys().data())];
+    }
+
+    const ConfigSources& sources_;
+    Config& config_;
+    std::vector<std::string> problems_;
+};
+
+Status Reader::find_file() {
+    namespace fs = std::filesystem;
+    const auto absolute = [&](const std::string& path) {
+        return (fs::path(sources_.directory) / path).lexically_normal().string();
+    };
+    if (const std::string* named = sources_.find("CAIRN_CONFIG")) {
+        if (named->empty()) return {};
+        config_.file = absolute(*named);
+        return {};
+    }
+    std::vector<std::string> candidates = {absolute("cairn.toml")};
+    const std::string* home = sources_.find("HOME");
+    if (home && !home->empty()) candidates.push_back(absolute(*home + "/.config/cairn/cairn.toml"));
+    candidates.push_back(sources_.system_file);
+    for (const std::string& candidate : candidates) {
+        struct stat status{};
+        // Anything but "there is none" is a file that must be read: a broken link to the settings must not be passed over.
+        if (::lstat(candidate.c_str(), &status) != 0 && (errno == ENOENT || errno == ENOTDIR)) continue;
+        config_.file = candidate;
+        return {};
+    }
+    return {};
+}
+
+Result<std::string> slurp(const std::string& path) {
+    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0) return Status::from_errno(errno, path + ": cannot read these settings");
+    struct stat status{};
+    std::string text;
+    Status problem;
+    if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
+        problem = invalid_argument(path + ": cannot read these settings: not a regular file");
+    } else if (static_cast<std::size_t>(status.st_size) > file_bytes_max) {
+        problem = invalid_argument(path + ": cannot read these settings: larger than 1 MiB");
+    }
+    while (problem.ok()) {
+        char buffer[16384];
+        const ssize_t count = ::read(descriptor, buffer, sizeof buffer);
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) problem = Status::from_errno(errno, path + ": cannot read these settings");
+        if (count <= 0 || text.size() > file_bytes_max) break;
+        text.append(buffer, static_cast<std::size_t>(count));
+    }
+    ::close(descriptor);
+    if (!problem.ok()) return problem;
+    return text;
+}
+
+Status Reader::read_file() {
+    if (config_.file.empty()) return {};
+    auto text = slurp(config_.file);
+    if (!text.ok()) {
+        Status status = text.status();
+        if (sources_.find("CAIRN_CONFIG")) status = {status.code(), status.text() + " (named by CAIRN_CONFIG)"};
+        return status;
+    }
+    const toml::parse_result parsed = toml::parse(*text, config_.file);
+    if (!parsed) {
+        problems_.push_back(at(parsed.error().source()) + ": not TOML: " + std::string(parsed.error().description()));
+        return {};
+    }
+    for (const auto& [name, node] : parsed.table()) {
+        const std::string section(name.str());
+        const bool known = std::any_of(config_sections().begin(), config_sections().end(),
+                                       [&](const ConfigSection& row) { return row.name == section; });
+        if (known && node.is_table()) {
+            read_section(section, *node.as_table());
+        } else if (known) {
+            problems_.push_back(at(node.source()) + ": " + section + " is a section: write [" + section + "] and its keys below");
+        } else {
+            unknown_key("", name);
+        }
+    }
+    return {};
+}
+
+void Reader::read_section(const std::string& section, const toml::table& table) {
+    for (const auto& [name, node] : table) {
+        if (const ConfigKey* key = find_config_key(section + "." + std::string(name.str())))
+            read_key(*key, node);
+        else
+            unknown_key(section, name);
+    }
+}
+
+void Reader::unknown_key(const std::string& section, const toml::key& name) {
+    const std::string written(name.str());
+    std::vector<std::string> here, names, sections;
+    for (const ConfigSection& row : config_sections()) sections.emplace_back(row.name);
+    std::string elsewhere;
+    for (const ConfigKey& key : config_keys()) {
+        if (key.section == section) here.emplace_back(key.name);
+        if (key.name == written) elsewhere = key.full_name();
+    }
+    const auto list = [](const std::vector<std::string>& items) {
+        std::string text;
+        for (const std::string& item : items) text += (text.empty() ? "" : ", ") + item;
+        return text;
+    };
+    const bool top = section.empty();
+    const std::string near = nearest(written, top ? sections : here);
+    std::string text = at(name.source()) + ": unknown " + (top ? "section or key " : "key ") + (top ? "" : section + ".") + shorten(written);
+    if (!near.empty()) text += "; did you mean " + (top ? "[" + near + "]" : section + "." + near) + "?";
+    else if (!elsewhere.empty()) text += "; did you mean " + elsewhere + "?";
+    text += " Allowed " + (top ? "sections: " + list(sections) : "in [" + section + "]: " + list(here));
+    problems_.push_back(text);
+}
+
+// The text of a value as the key's parser reads it, or nothing when TOML's type can not be meant.
+std::optional<std::string> text_of(const ConfigKey& key, const toml::node& node) {
+    const bool unit = key.kind == ConfigKind::bytes || key.kind == ConfigKind::duration_ms || key.kind == ConfigKind::duration_s;
+    if (const auto* text = node.as_string())
+        return unit || key.kind == ConfigKind::choice || key.kind == ConfigKind::text || key.kind == ConfigKind::path
+                   ? std::optional(text->get()) : std::nullopt;
+    if (const auto* number = node.as_integer())
+        return unit || key.kind == ConfigKind::number || key.kind == ConfigKind::fraction
+                   ? std::optional(std::to_string(number->get())) : std::nullopt;
+    if (const auto* real = node.as_floating_point(); real && key.kind == ConfigKind::fraction)
+        return std::to_string(real->get());
+    if (const auto* flag = node.as_boolean(); flag && key.kind == ConfigKind::flag) return flag->get() ? "true" : "false";
+    return std::nullopt;
+}
+
+void Reader::read_key(const ConfigKey& key, const toml::node& node) {
+    ConfigOrigin origin{ConfigOrigin::From::file, config_.file, node.source().begin.line, {}};
+    const std::optional<std::string> text = text_of(key, node);
+    if (text) {
+        store(key, key.parse(*text), *text, std::move(origin));
+        return;
+    }
+    static constexpr std::string_view kinds[] = {"nothing", "a table", "an array", "a text", "a whole number",
+                                                 "a decimal number", "true or false", "a date", "a time", "a date and time"};
+    const auto type = static_cast<std::size_t>(node.type());
+    problems_.push_back(at(node.source()) + ": " + key.full_name() + " can not be " +
+                        std::string(kinds[std::min(type, std::size(kinds) - 1)]) + "; allowed: " + key.allowed());
+}
+
+void Reader::store(const ConfigKey& key, const Result<ConfigValue>& value, std::string_view written, ConfigOrigin origin) {
+    const Status status = value.ok() ? key.check(*value) : value.status();
+    if (!status.ok()) {
+        const bool file = origin.from == ConfigOrigin::From::file;
+        problems_.push_back((file ? origin.to_string() + ": " + key.full_name() : "environment variable " + origin.variable + " (" + key.full_name() + ")") +
+                            " = '" + shorten(written) + "': " + status.text() + "; allowed: " + key.allowed());
+        return;
+    }
+    key.set(config_.settings, *value);
+    origin_of(key.full_name()) = std::move(origin);
+}
+
+void Reader::read_environment() {
+    for (const auto& [variable, text] : sources_.variables) {
+        if (!variable.starts_with("CAIRN_") || variable == "CAIRN_NODE" || variable == "CAIRN_CONFIG" || variable == "CAIRN_JOB") continue;
+        const auto keys = config_keys();
+        const auto key = std::find_if(keys.begin(), keys.end(), [&](const ConfigKey& row) { return row.variable() == variable; });
+        if (key == keys.end())
+            unknown_variable(variable);
+        else
+            store(*key, key->parse(text), text, {ConfigOrigin::From::environment, {}, 0, variable});
+    }
+}
+
+// Only what was meant for Cairn's settings is an error: a known section, or a near miss of a known variable.
+void Reader::unknown_variable(const std::string& variable) {
+    std::vector<std::string> all;
+    bool known_section = false;
+    for (const ConfigKey& key : config_keys()) {
+        all.push_back(key.variable());
+        known_section |= variable.starts_with(all.back().substr(0, all.back().size() - key.name.size()));
+    }
+    const std::string near = nearest(variable, all);
+    if (!known_section && (near.empty() || distance(variable, near) > 2)) return;
+    problems_.push_back("environment variable " + shorten(variable) + ": no such setting" +
+                        (near.empty() ? "" : "; did you mean " + near + "?") + " `cairn config` lists all");
+}
+
+void Reader::check_together() {
+    const Settings& s = config_.settings;
+    const auto where = [&](const char* name) { return std::string(name) + " (" + origin_of(name).to_string() + ")"; };
+    if (s.flush.buffer_bytes % s.flush.block_bytes != 0)
+        problems_.push_back(where("flush.buffer_bytes") + " must be a multiple of " + where("flush.block_bytes") + ", which is " +
+                            find_config_key("flush.block_bytes")->format(s.flush.block_bytes));
+    if (s.network.peer_timeout_ms <= 2 * s.network.heartbeat_ms)
+        problems_.push_back(where("network.peer_timeout_ms") + " must be more than twice " + where("network.heartbeat_ms"));
+    const auto rule = [&](std::uint64_t last, std::uint64_t every, const char* last_name, const char* every_name) {
+        if (last == 0 && every != 0)
+            problems_.push_back(where(every_name) + " has no effect: " + where(last_name) + " is 0, which keeps all; set it to 1 or more");
+    };
+    rule(s.retention.scratch_last, s.retention.scratch_every, "retention.scratch_last", "retention.scratch_every");
+    rule(s.retention.persistent_last, s.retention.persistent_every, "retention.persistent_last", "retention.persistent_every");
+}
+
+void Reader::make_paths_absolute() {
+    for (const ConfigKey& key : config_keys()) {
+        if (key.kind != ConfigKind::path) continue;
+        const auto text = std::get<std::string>(key.get(config_.settings));
+        if (text.empty() || text.front() == '/') continue;
+        key.set(config_.settings, (std::filesystem::path(sources_.directory) / text).lexically_normal().string());
+    }
+}
+
+}  // namespace
+
+ConfigSources ConfigSources::of_process() {
+    ConfigSources sources;
+    for (char** entry = environ; entry && *entry; ++entry) {
+        const std::string_view text(*entry);
+        const auto equals = text.find('=');
+        if (equals == std::string_view::npos) continue;
+        sources.variables.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+    }
+    std::error_code error;
+    sources.directory = std::filesystem::current_path(error).string();
+    return sources;
+}
+
+const std::string* ConfigSources::find(std::string_view variable) const {
+    for (const auto& [name, value] : variables)
+        if (name == variable) return &value;
+    return nullptr;
+}
+
+std::string ConfigOrigin::to_string() const {
+    switch (from) {
+        case From::file: return file + ":" + std::to_string(line);
+        case From::environment: return variable;
+        case From::preset: break;
+    }
+    return "default";
+}
+
+Result<Config> load_config(const ConfigSources& sources) {
+    Config config;
+    Reader reader(sources, config);
+    TRY(reader.find_file());
+    TRY(reader.read_file());
+    reader.read_environment();
+    TRY(reader.result());
+    reader.check_together();
+    TRY(reader.result());
+    reader.make_paths_absolute();
+    return config;
+}
+
+}  // namespace cairn

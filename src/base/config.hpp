@@ -1,0 +1,161 @@
+// Config: `cairn.toml` and the environment, read once into the typed struct Settings.
+//
+// One table (config_keys) drives parsing, validation, `cairn config`, docs/settings.md and the tests. The default of a key is the
+// initialiser of its member. An unknown key, a bad value or an unreadable file is an error that names file, line, key and what is
+// allowed; nothing is guessed. Environment variables (CAIRN_SECTION_KEY) win over the file, the file wins over the defaults.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/log.hpp"
+#include "base/status.hpp"
+
+namespace cairn {
+
+struct Settings {
+    enum class Placement : std::uint8_t { append, interleaved, contiguous };
+    enum class Io : std::uint8_t { automatic, uring, threads };
+    enum class Checksums : std::uint8_t { daemon, capture };
+    enum class WhenFull : std::uint8_t { wait, replace_oldest };
+
+    struct Paths {
+        std::string scratch = "/dev/shm";          // absolute once loaded
+        std::string persistent = "./checkpoints";  // absolute once loaded
+    } paths;
+
+    struct Flush {
+        std::uint32_t files = 0;  // K; 0: as many as the job has nodes
+        std::uint32_t writers = 8;
+        std::uint64_t buffer_bytes = 64ull << 20;
+        std::uint32_t buffers = 8;
+        std::uint64_t block_bytes = 1ull << 20;
+        Placement placement = Placement::append;
+        bool direct = false;
+        Io io = Io::automatic;
+        double memory_share = 0.25;
+        std::uint32_t attempts_max = 3;
+    } flush;
+
+    struct Capture {
+        Checksums checksums = Checksums::daemon;
+        WhenFull when_full = WhenFull::wait;
+        std::uint64_t wait_ms = 60'000;
+    } capture;
+
+    struct Retention {
+        std::uint64_t scratch_last = 2;
+        std::uint64_t scratch_every = 0;
+        std::uint64_t persistent_last = 0;
+        std::uint64_t persistent_every = 0;
+    } retention;
+
+    struct Network {
+        std::string provider = "tcp";
+        std::string interface;
+        std::uint64_t heartbeat_ms = 500;
+        std::uint64_t peer_timeout_ms = 10'000;
+        std::uint64_t message_ms = 5'000;
+    } network;
+
+    struct Daemon {
+        std::uint64_t idle_s = 60;
+        std::uint64_t start_wait_ms = 10'000;
+        std::uint64_t stop_wait_ms = 30'000;
+        std::uint32_t cpu_threads = 0;  // 0: chosen from the machine
+        std::string program;            // empty: beside the running program, then $PATH
+        LogLevel log_level = LogLevel::info;
+        std::string log_file;  // empty: beside the daemon's socket
+    } daemon;
+
+    struct Deadlines {
+        std::uint64_t io_ms = 60'000;
+        std::uint64_t version_ms = 600'000;
+        std::uint64_t open_ms = 60'000;
+        std::uint64_t restore_ms = 600'000;
+    } deadlines;
+
+    struct Trace {
+        std::string file;  // empty: no trace
+    } trace;
+};
+
+// Does a retention rule keep this version? `newer` counts the versions of the series that are newer. `last` 0 keeps all; else the
+// newest `last` and, where `every` is not 0, each version divisible by it.
+constexpr bool retention_keeps(std::uint64_t last, std::uint64_t every, std::uint64_t version, std::uint64_t newer) {
+    return last == 0 || newer < last || (every != 0 && version % every == 0);
+}
+
+enum class ConfigKind : std::uint8_t { number, bytes, duration_ms, duration_s, fraction, flag, choice, text, path };
+
+// A value in its common form: number, bytes, durations (in the key's unit) and choices (their index) are the integer.
+using ConfigValue = std::variant<std::uint64_t, double, bool, std::string>;
+
+struct ConfigKey {
+    std::string_view section;
+    std::string_view name;
+    ConfigKind kind;
+    double low, high;                           // numbers only, inclusive
+    std::span<const std::string_view> choices;  // choice only
+    bool power_of_two;
+    bool may_be_empty;  // text and path only
+    ConfigValue (*get)(const Settings&);
+    void (*set)(Settings&, const ConfigValue&);
+    std::string_view doc;
+
+    std::string full_name() const;                         // "flush.files"
+    std::string variable() const;                          // "CAIRN_FLUSH_FILES"
+    std::string allowed() const;                           // "a whole number from 1 to 256"
+    std::string format(const ConfigValue& value) const;    // for people: "64 MiB", "append"
+    Result<ConfigValue> parse(std::string_view text) const;  // the error says what is wrong, not where or what is allowed
+    Status check(const ConfigValue& value) const;            // range
+};
+
+struct ConfigSection {
+    std::string_view name;
+    std::string_view doc;
+};
+
+std::span<const ConfigSection> config_sections();  // in the order of the documentation
+std::span<const ConfigKey> config_keys();          // by section, in the order of the documentation
+const ConfigKey* find_config_key(std::string_view full_name);
+
+// Where the value of a key came from.
+struct ConfigOrigin {
+    enum class From : std::uint8_t { preset, file, environment } from = From::preset;
+    std::string file;      // From::file
+    std::uint32_t line = 0;
+    std::string variable;  // From::environment
+    std::string to_string() const;  // "default", "cairn.toml:12", "CAIRN_FLUSH_FILES"
+};
+
+struct Config {
+    Settings settings;
+    std::string file;                   // the file that was read, absolute; empty when there is none
+    std::vector<ConfigOrigin> origins;  // one a key, as config_keys()
+};
+
+// What load_config looks at; tests make their own.
+struct ConfigSources {
+    std::vector<std::pair<std::string, std::string>> variables;
+    std::string directory;                         // where ./cairn.toml and relative paths are
+    std::string system_file = "/etc/cairn.toml";
+
+    static ConfigSources of_process();
+    const std::string* find(std::string_view variable) const;
+};
+
+// The first that exists of $CAIRN_CONFIG (which must exist), ./cairn.toml, $HOME/.config/cairn/cairn.toml, /etc/cairn.toml; then the
+// environment. All problems are reported, one a line. invalid_argument, or the code of the failed read.
+Result<Config> load_config(const ConfigSources& sources);
+inline Result<Config> load_config() { return load_config(ConfigSources::of_process()); }
+
+// docs/settings.md, made from the table.
+std::string config_markdown();
+
+}  // namespace cairn

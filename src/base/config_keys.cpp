@@ -1,0 +1,289 @@
+// Config: the table of keys, and what a single key knows of itself (its names, what it allows, how it is read and written).
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+
+#include "base/config.hpp"
+#include "base/units.hpp"
+
+namespace cairn {
+
+namespace {
+
+using S = Settings;
+
+// Settings::*group, then group::*member, as the common form and back. The caller of set() has checked range and type.
+template <auto group, auto member>
+struct Access {
+    using Type = std::remove_cvref_t<decltype((std::declval<S&>().*group).*member)>;
+
+    static ConfigValue get(const S& settings) {
+        const Type& value = (settings.*group).*member;
+        if constexpr (std::is_same_v<Type, bool> || std::is_same_v<Type, double> || std::is_same_v<Type, std::string>)
+            return value;
+        else
+            return static_cast<std::uint64_t>(value);
+    }
+    static void set(S& settings, const ConfigValue& value) {
+        if constexpr (std::is_same_v<Type, bool> || std::is_same_v<Type, double> || std::is_same_v<Type, std::string>)
+            (settings.*group).*member = std::get<Type>(value);
+        else
+            (settings.*group).*member = static_cast<Type>(std::get<std::uint64_t>(value));
+    }
+};
+
+template <auto group, auto member>
+constexpr ConfigKey key(std::string_view section, std::string_view name, ConfigKind kind, double low, double high,
+                        std::string_view doc) {
+    using A = Access<group, member>;
+    return {section, name, kind, low, high, {}, false, false, &A::get, &A::set, doc};
+}
+constexpr ConfigKey power_of_two(ConfigKey row) { row.power_of_two = true; return row; }
+constexpr ConfigKey may_be_empty(ConfigKey row) { row.may_be_empty = true; return row; }
+constexpr ConfigKey one_of(ConfigKey row, std::span<const std::string_view> choices) {
+    row.choices = choices;
+    return row;
+}
+
+constexpr double kib = 1024, mib = 1024 * kib, gib = 1024 * mib;
+constexpr double minute_ms = 60e3, day_ms = 86400e3, week_ms = 7 * day_ms;
+
+// Each list in the order of its enum.
+constexpr std::array<std::string_view, 3> placements = {"append", "interleaved", "contiguous"};
+constexpr std::array<std::string_view, 3> io_ways = {"automatic", "uring", "threads"};
+constexpr std::array<std::string_view, 2> checksum_makers = {"daemon", "capture"};
+constexpr std::array<std::string_view, 2> when_full = {"wait", "replace_oldest"};
+constexpr std::array<std::string_view, 4> log_levels = {"error", "warning", "info", "debug"};
+
+constexpr std::array sections = {
+    ConfigSection{"paths", "Where images and checkpoints are kept. Relative paths start at the working directory of whoever reads them."},
+    ConfigSection{"flush", "How sealed images become K files."},
+    ConfigSection{"capture", "What the application waits for."},
+    ConfigSection{"retention", "Which versions stay. A rule keeps the newest `last` versions (0: all of them) and, besides, each "
+                               "version whose number is divisible by `every` (0: none). The newest committed version always stays."},
+    ConfigSection{"network", "Between the daemons of a job."},
+    ConfigSection{"daemon", "The node daemon, `cairnd`."},
+    ConfigSection{"deadlines", "How long anything may take before it is given up with an error. Nothing waits without a bound."},
+    ConfigSection{"trace", "Timings, for people who look for lost time."},
+};
+
+// Columns: section, key, kind, lowest and highest value, what it does.
+using K = ConfigKind;
+constexpr std::array table = {
+    key<&S::paths, &S::Paths::scratch>("paths", "scratch", K::path, 0, 0,
+        "Node-local directory for images: tmpfs or NVMe. Must not be shared between nodes."),
+    key<&S::paths, &S::Paths::persistent>("paths", "persistent", K::path, 0, 0,
+        "Directory for committed checkpoints, on storage that every node sees."),
+
+    key<&S::flush, &S::Flush::files>("flush", "files", K::number, 0, 1 << 20,
+        "Files a version becomes (K), at most the number of ranks. 0: as many as the job has nodes."),
+    key<&S::flush, &S::Flush::writers>("flush", "writers", K::number, 1, 256,
+        "Concurrent writers on each leading node."),
+    key<&S::flush, &S::Flush::buffer_bytes>("flush", "buffer_bytes", K::bytes, 64 * kib, 4 * gib,
+        "Size of one buffer for received data; a multiple of block_bytes."),
+    key<&S::flush, &S::Flush::buffers>("flush", "buffers", K::number, 1, 1024,
+        "Buffers of a daemon. It never allocates more than this many, nor more than memory_share allows."),
+    power_of_two(key<&S::flush, &S::Flush::block_bytes>("flush", "block_bytes", K::bytes, 4 * kib, 64 * mib,
+        "Aligned unit of data in the files; each block has one checksum.")),
+    one_of(key<&S::flush, &S::Flush::placement>("flush", "placement", K::choice, 0, 2,
+        "Where concurrent writers put their chunks: at the end in order of arrival, in turns, or each in a run of its own."), placements),
+    key<&S::flush, &S::Flush::direct>("flush", "direct", K::flag, 0, 0,
+        "Bypass the page cache where the file system can."),
+    one_of(key<&S::flush, &S::Flush::io>("flush", "io", K::choice, 0, 2,
+        "How files are written: io_uring, a pool of threads, or io_uring wherever the kernel has it."), io_ways),
+    key<&S::flush, &S::Flush::memory_share>("flush", "memory_share", K::fraction, 0.001, 0.9,
+        "Part of the node's memory that all buffers together may take."),
+    key<&S::flush, &S::Flush::attempts_max>("flush", "attempts_max", K::number, 1, 100,
+        "Attempts at one version, each with fresh files, before the flush is reported as failed."),
+
+    one_of(key<&S::capture, &S::Capture::checksums>("capture", "checksums", K::choice, 0, 1,
+        "Who makes the checksums: the daemon in the background, or the capture pass while the application waits."), checksum_makers),
+    one_of(key<&S::capture, &S::Capture::when_full>("capture", "when_full", K::choice, 0, 1,
+        "When scratch has no room: wait for the flush, or give up the oldest version (only when a newer one is sealed everywhere)."), when_full),
+    key<&S::capture, &S::Capture::wait_ms>("capture", "wait_ms", K::duration_ms, 0, week_ms,
+        "Longest wait for room in scratch; then the checkpoint fails with an error."),
+
+    key<&S::retention, &S::Retention::scratch_last>("retention", "scratch_last", K::number, 0, 1e9,
+        "Newest versions that stay in scratch; 0 keeps all."),
+    key<&S::retention, &S::Retention::scratch_every>("retention", "scratch_every", K::number, 0, 1e9,
+        "Besides, each version divisible by this stays in scratch; 0: none."),
+    key<&S::retention, &S::Retention::persistent_last>("retention", "persistent_last", K::number, 0, 1e9,
+        "Newest committed versions that stay; 0 keeps all."),
+    key<&S::retention, &S::Retention::persistent_every>("retention", "persistent_every", K::number, 0, 1e9,
+        "Besides, each committed version divisible by this stays; 0: none."),
+
+    key<&S::network, &S::Network::provider>("network", "provider", K::text, 0, 0,
+        "libfabric provider: tcp everywhere; verbs, cxi, efa, opx where the machine has them."),
+    may_be_empty(key<&S::network, &S::Network::interface>("network", "interface", K::text, 0, 0,
+        "Local address or interface to bind to. Empty: libfabric's choice.")),
+    key<&S::network, &S::Network::heartbeat_ms>("network", "heartbeat_ms", K::duration_ms, 10, minute_ms,
+        "Daemons that work together say that often that they are alive."),
+    key<&S::network, &S::Network::peer_timeout_ms>("network", "peer_timeout_ms", K::duration_ms, 100, 10 * minute_ms,
+        "A daemon silent for so long is lost; more than twice heartbeat_ms."),
+    key<&S::network, &S::Network::message_ms>("network", "message_ms", K::duration_ms, 10, 10 * minute_ms,
+        "A message not sent, or data not arrived, after so long is asked for again."),
+
+    key<&S::daemon, &S::Daemon::idle_s>("daemon", "idle_s", K::duration_s, 1, week_ms / 1000,
+        "The daemon ends when it has had no client and no work for so long."),
+    key<&S::daemon, &S::Daemon::start_wait_ms>("daemon", "start_wait_ms", K::duration_ms, 100, 10 * minute_ms,
+        "Longest wait of a client for its daemon to answer."),
+    key<&S::daemon, &S::Daemon::stop_wait_ms>("daemon", "stop_wait_ms", K::duration_ms, 0, day_ms,
+        "On SIGTERM the daemon finishes what it can within this time and says what it did not."),
+    key<&S::daemon, &S::Daemon::cpu_threads>("daemon", "cpu_threads", K::number, 0, 1024,
+        "Threads for checksums. 0: chosen from the machine."),
+    may_be_empty(key<&S::daemon, &S::Daemon::program>("daemon", "program", K::path, 0, 0,
+        "The cairnd to start. Empty: the one beside the running program or library, then the one in $PATH.")),
+    one_of(key<&S::daemon, &S::Daemon::log_level>("daemon", "log_level", K::choice, 0, 3,
+        "What the daemon logs: this and all that is more urgent."), log_levels),
+    may_be_empty(key<&S::daemon, &S::Daemon::log_file>("daemon", "log_file", K::path, 0, 0,
+        "The daemon's log. Empty: beside its socket in scratch.")),
+
+    key<&S::deadlines, &S::Deadlines::io_ms>("deadlines", "io_ms", K::duration_ms, 10, day_ms,
+        "One read, write or fsync."),
+    key<&S::deadlines, &S::Deadlines::version_ms>("deadlines", "version_ms", K::duration_ms, 100, week_ms,
+        "From the first to the last rank that seals a version; then it is abandoned, naming the ranks."),
+    key<&S::deadlines, &S::Deadlines::open_ms>("deadlines", "open_ms", K::duration_ms, 100, day_ms,
+        "Opening a checkpoint, all ranks together."),
+    key<&S::deadlines, &S::Deadlines::restore_ms>("deadlines", "restore_ms", K::duration_ms, 100, week_ms,
+        "Restoring a version, all ranks together."),
+
+    may_be_empty(key<&S::trace, &S::Trace::file>("trace", "file", K::path, 0, 0,
+        "Chrome trace JSON (opens in Perfetto); every process puts its name and number before the extension. Empty: no trace.")),
+};
+
+std::string upper(std::string_view text) {
+    std::string out(text);
+    for (char& c : out) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    return out;
+}
+
+// Without an exponent and without trailing zeros: 0.25, 604800000.
+std::string plain_number(double value) {
+    std::array<char, 64> buffer;
+    const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::fixed).ptr;
+    return {buffer.data(), end};
+}
+
+std::uint64_t unit_ns(ConfigKind kind) { return kind == ConfigKind::duration_s ? 1'000'000'000 : 1'000'000; }
+
+std::string alternatives(std::span<const std::string_view> choices) {
+    std::string text;
+    for (std::size_t i = 0; i < choices.size(); ++i) {
+        if (i != 0) text += i + 1 == choices.size() ? " or " : ", ";
+        text += choices[i];
+    }
+    return text;
+}
+
+Result<ConfigValue> parse_fraction(std::string_view text) {
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value))
+        return invalid_argument("not a number");
+    return ConfigValue(value);
+}
+
+Result<ConfigValue> parse_whole(std::string_view text) {
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error == std::errc::result_out_of_range) return invalid_argument("too large");
+    if (error != std::errc{} || end != text.data() + text.size()) return invalid_argument("not a whole number");
+    return ConfigValue(value);
+}
+
+Result<ConfigValue> parse_time(std::string_view text, ConfigKind kind) {
+    TRY_ASSIGN(const std::uint64_t value, parse_duration(text, unit_ns(kind)));
+    if (value % unit_ns(kind) != 0)
+        return invalid_argument(kind == ConfigKind::duration_s ? "not a whole number of seconds" : "not a whole number of milliseconds");
+    return ConfigValue(value / unit_ns(kind));
+}
+
+}  // namespace
+
+std::span<const ConfigSection> config_sections() { return sections; }
+std::span<const ConfigKey> config_keys() { return table; }
+
+const ConfigKey* find_config_key(std::string_view full_name) {
+    for (const ConfigKey& row : table)
+        if (row.full_name() == full_name) return &row;
+    return nullptr;
+}
+
+std::string ConfigKey::full_name() const { return std::string(section) + "." + std::string(name); }
+std::string ConfigKey::variable() const { return "CAIRN_" + upper(section) + "_" + upper(name); }
+
+std::string ConfigKey::format(const ConfigValue& value) const {
+    switch (kind) {
+        case ConfigKind::number: return std::to_string(std::get<std::uint64_t>(value));
+        case ConfigKind::bytes: return format_bytes_exact(std::get<std::uint64_t>(value));
+        case ConfigKind::duration_ms:
+        case ConfigKind::duration_s: return format_duration_exact(std::get<std::uint64_t>(value) * unit_ns(kind));
+        case ConfigKind::fraction: return plain_number(std::get<double>(value));
+        case ConfigKind::flag: return std::get<bool>(value) ? "true" : "false";
+        case ConfigKind::choice: return std::string(choices[std::get<std::uint64_t>(value)]);
+        case ConfigKind::text:
+        case ConfigKind::path: return std::get<std::string>(value);
+    }
+    return {};
+}
+
+std::string ConfigKey::allowed() const {
+    const auto bound = [&](double value) { return format(ConfigValue(static_cast<std::uint64_t>(value))); };
+    switch (kind) {
+        case ConfigKind::number: return "a whole number from " + bound(low) + " to " + bound(high);
+        case ConfigKind::bytes:
+            return (power_of_two ? "a power of two from " : "a size from ") + bound(low) + " to " + bound(high);
+        case ConfigKind::duration_ms:
+        case ConfigKind::duration_s: return "a time from " + bound(low) + " to " + bound(high);
+        case ConfigKind::fraction: return "a number from " + plain_number(low) + " to " + plain_number(high);
+        case ConfigKind::flag: return "true or false";
+        case ConfigKind::choice: return alternatives(choices);
+        case ConfigKind::text: return may_be_empty ? "any text, or none" : "a text that is not empty";
+        case ConfigKind::path: return may_be_empty ? "a path, or none" : "a path that is not empty";
+    }
+    return {};
+}
+
+Result<ConfigValue> ConfigKey::parse(std::string_view text) const {
+    switch (kind) {
+        case ConfigKind::number: return parse_whole(text);
+        case ConfigKind::bytes: {
+            TRY_ASSIGN(const std::uint64_t value, parse_bytes(text));
+            return ConfigValue(value);
+        }
+        case ConfigKind::duration_ms:
+        case ConfigKind::duration_s: return parse_time(text, kind);
+        case ConfigKind::fraction: return parse_fraction(text);
+        case ConfigKind::flag:
+            if (text == "true" || text == "1" || text == "on" || text == "yes") return ConfigValue(true);
+            if (text == "false" || text == "0" || text == "off" || text == "no") return ConfigValue(false);
+            return invalid_argument("not true or false");
+        case ConfigKind::choice: {
+            const auto found = std::find(choices.begin(), choices.end(), text);
+            if (found == choices.end()) return invalid_argument("not one of the choices");
+            return ConfigValue(static_cast<std::uint64_t>(found - choices.begin()));
+        }
+        case ConfigKind::text:
+        case ConfigKind::path: return ConfigValue(std::string(text));
+    }
+    return invalid_argument("not understood");
+}
+
+Status ConfigKey::check(const ConfigValue& value) const {
+    if (const auto* number = std::get_if<std::uint64_t>(&value)) {
+        if (static_cast<double>(*number) < low) return invalid_argument("too small");
+        if (static_cast<double>(*number) > high) return invalid_argument("too large");
+        if (power_of_two && (*number & (*number - 1)) != 0) return invalid_argument("not a power of two");
+    } else if (const auto* real = std::get_if<double>(&value)) {
+        if (*real < low) return invalid_argument("too small");
+        if (*real > high) return invalid_argument("too large");
+    } else if (const auto* text = std::get_if<std::string>(&value)) {
+        if (text->empty() && !may_be_empty) return invalid_argument("empty");
+        if (text->find('\0') != std::string::npos) return invalid_argument("holds a NUL byte");
+    }
+    return {};
+}
+
+}  // namespace cairn
