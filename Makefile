@@ -1,0 +1,58 @@
+# Thin: each target is one CMake preset (CMakePresets.json) or one script. `make test` and `make demo` need nothing done before.
+PRESET ?= release
+PREFIX ?= /usr/local
+BUILD  := build/$(PRESET)
+
+.DELETE_ON_ERROR:
+.PHONY: help build demo test test-long bench sim fuzz fmt tidy clean install setup
+
+help:
+	@echo "make demo       install what is missing, build, checkpoint LAMMPS, kill it, restore it, compare"
+	@echo "make test       install what is missing, build, run all tests (PRESET=dev|release|asan|tsan)"
+	@echo "make test-long  the tests that take hours"
+	@echo "make bench      capture, flush and restore against what the machine can do (ARGS=--help)"
+	@echo "make sim        random simulated clusters with faults (ARGS='--seeds 10000' or ARGS='--seed 7')"
+	@echo "make fuzz       feed the decoders hostile bytes (SECONDS_EACH=60)"
+	@echo "make fmt        format the sources       make tidy     clang-tidy"
+	@echo "make install    PREFIX=$(PREFIX)         make clean    remove build/"
+
+setup:
+	@scripts/setup
+
+# Configured once; ninja configures again by itself when a CMake file changes.
+build: setup
+	@test -f $(BUILD)/build.ninja || cmake --preset $(PRESET)
+	@cmake --build --preset $(PRESET)
+
+demo: build
+	@scripts/demo $(BUILD)
+
+test: build
+	@ctest --preset $(PRESET)
+
+test-long: build
+	@ctest --preset release-long
+
+bench: build
+	@$(BUILD)/bench/cairn_bench $(ARGS)
+
+sim: build
+	@$(BUILD)/src/engine/cairn_sim $(ARGS)
+
+fuzz:
+	@scripts/setup fuzz
+	@scripts/fuzz $(SECONDS_EACH)
+
+fmt:
+	@scripts/setup fmt
+	@git ls-files '*.cpp' '*.hpp' '*.h' '*.c' | xargs clang-format-14 -i
+
+tidy: build
+	@scripts/setup tidy
+	@git ls-files 'src/*.cpp' | xargs -P 2 -n 4 clang-tidy-14 --quiet -p $(BUILD)
+
+install: build
+	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+clean:
+	@rm -rf build
