@@ -1,4 +1,4 @@
-// Channel<T>: a bounded queue between coroutines of one loop. Closing wakes everybody: senders are refused, receivers drain
+// Channel<T>: a bounded queue between coroutines of one loop. Closing wakes everybody: senders are refused, receivers take
 // what is left and then learn that it is closed. Waits take a deadline; nothing waits without a bound (rule 6).
 // Event: "something changed", for waiters that look for themselves.
 #pragma once
@@ -123,7 +123,7 @@ class Channel {
     bool empty() const noexcept { return state_->items.empty(); }
     std::size_t size() const noexcept { return state_->items.size(); }
 
-    // cancelled: closed and drained. deadline: nothing came in time.
+    // cancelled: closed and empty. deadline: nothing came in time.
     Task<Result<T>> receive(Nanos deadline = never) {
         const std::shared_ptr<State> state = state_;
         Clock& clock = *clock_;
