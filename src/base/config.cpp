@@ -8,8 +8,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <filesystem>
+#include <map>
 #include <optional>
 
 #define TOML_EXCEPTIONS 0
@@ -73,7 +73,7 @@ class Reader {
     Status result() const {
         if (problems_.empty()) return {};
         std::string text;
-        for (const std::string& problem : problems_) text += (text.empty() ? "" : "\n") + problem;
+        for (const auto& [line, problem] : problems_) text += (text.empty() ? "" : "\n") + problem;
         return invalid_argument(text);
     }
 
@@ -83,16 +83,18 @@ class Reader {
     void unknown_key(const std::string& section, const toml::key& name);
     void unknown_variable(const std::string& variable);
     void store(const ConfigKey& key, const Result<ConfigValue>& value, std::string_view written, ConfigOrigin origin);
-    std::string at(const toml::source_region& source) const {
-        return config_.file + ":" + std::to_string(source.begin.line);
+    // toml++ hands keys out by name, people read files by line.
+    void problem_at(const toml::source_region& source, const std::string& text) {
+        problems_.emplace(source.begin.line, config_.file + ":" + std::to_string(source.begin.line) + ": " + text);
     }
+    void problem(std::string text) { problems_.emplace(UINT32_MAX, std::move(text)); }
     ConfigOrigin& origin_of(std::string_view full_name) {
         return config_.origins[static_cast<std::size_t>(find_config_key(full_name) - config_keys().data())];
     }
 
     const ConfigSources& sources_;
     Config& config_;
-    std::vector<std::string> problems_;
+    std::multimap<std::uint32_t, std::string> problems_;  // by line; those of the environment last
 };
 
 Status Reader::find_file() {
@@ -153,7 +155,7 @@ Status Reader::read_file() {
     }
     const toml::parse_result parsed = toml::parse(*text, config_.file);
     if (!parsed) {
-        problems_.push_back(at(parsed.error().source()) + ": not TOML: " + std::string(parsed.error().description()));
+        problem_at(parsed.error().source(), "not TOML: " + std::string(parsed.error().description()));
         return {};
     }
     for (const auto& [name, node] : parsed.table()) {
@@ -163,7 +165,7 @@ Status Reader::read_file() {
         if (known && node.is_table()) {
             read_section(section, *node.as_table());
         } else if (known) {
-            problems_.push_back(at(node.source()) + ": " + section + " is a section: write [" + section + "] and its keys below");
+            problem_at(node.source(), section + " is a section: write [" + section + "] and its keys below");
         } else {
             unknown_key("", name);
         }
@@ -196,11 +198,11 @@ void Reader::unknown_key(const std::string& section, const toml::key& name) {
     };
     const bool top = section.empty();
     const std::string near = nearest(written, top ? sections : here);
-    std::string text = at(name.source()) + ": unknown " + (top ? "section or key " : "key ") + (top ? "" : section + ".") + shorten(written);
+    std::string text = std::string("unknown ") + (top ? "section or key " : "key ") + (top ? "" : section + ".") + shorten(written);
     if (!near.empty()) text += "; did you mean " + (top ? "[" + near + "]" : section + "." + near) + "?";
     else if (!elsewhere.empty()) text += "; did you mean " + elsewhere + "?";
-    text += " Allowed " + (top ? "sections: " + list(sections) : "in [" + section + "]: " + list(here));
-    problems_.push_back(text);
+    text += std::string(near.empty() && elsewhere.empty() ? "." : "") + " Allowed " + (top ? "sections: " + list(sections) : "in [" + section + "]: " + list(here));
+    problem_at(name.source(), text);
 }
 
 // The text of a value as the key's parser reads it, or nothing when TOML's type can not be meant.
@@ -213,7 +215,7 @@ std::optional<std::string> text_of(const ConfigKey& key, const toml::node& node)
         return unit || key.kind == ConfigKind::number || key.kind == ConfigKind::fraction
                    ? std::optional(std::to_string(number->get())) : std::nullopt;
     if (const auto* real = node.as_floating_point(); real && key.kind == ConfigKind::fraction)
-        return std::to_string(real->get());
+        return key.format(real->get());
     if (const auto* flag = node.as_boolean(); flag && key.kind == ConfigKind::flag) return flag->get() ? "true" : "false";
     return std::nullopt;
 }
@@ -228,16 +230,18 @@ void Reader::read_key(const ConfigKey& key, const toml::node& node) {
     static constexpr std::string_view kinds[] = {"nothing", "a table", "an array", "a text", "a whole number",
                                                  "a decimal number", "true or false", "a date", "a time", "a date and time"};
     const auto type = static_cast<std::size_t>(node.type());
-    problems_.push_back(at(node.source()) + ": " + key.full_name() + " can not be " +
-                        std::string(kinds[std::min(type, std::size(kinds) - 1)]) + "; allowed: " + key.allowed());
+    problem_at(node.source(), key.full_name() + " can not be " +
+               std::string(kinds[std::min(type, std::size(kinds) - 1)]) + "; allowed: " + key.allowed());
 }
 
 void Reader::store(const ConfigKey& key, const Result<ConfigValue>& value, std::string_view written, ConfigOrigin origin) {
     const Status status = value.ok() ? key.check(*value) : value.status();
     if (!status.ok()) {
-        const bool file = origin.from == ConfigOrigin::From::file;
-        problems_.push_back((file ? origin.to_string() + ": " + key.full_name() : "environment variable " + origin.variable + " (" + key.full_name() + ")") +
-                            " = '" + shorten(written) + "': " + status.text() + "; allowed: " + key.allowed());
+        const std::string what = " = '" + shorten(written) + "': " + status.text() + "; allowed: " + key.allowed();
+        if (origin.from == ConfigOrigin::From::file)
+            problems_.emplace(origin.line, origin.to_string() + ": " + key.full_name() + what);
+        else
+            problem("environment variable " + origin.variable + " (" + key.full_name() + ")" + what);
         return;
     }
     key.set(config_.settings, *value);
@@ -266,21 +270,21 @@ void Reader::unknown_variable(const std::string& variable) {
     }
     const std::string near = nearest(variable, all);
     if (!known_section && (near.empty() || distance(variable, near) > 2)) return;
-    problems_.push_back("environment variable " + shorten(variable) + ": no such setting" +
-                        (near.empty() ? "" : "; did you mean " + near + "?") + " `cairn config` lists all");
+    problem("environment variable " + shorten(variable) + ": no such setting" +
+                        (near.empty() ? "" : "; did you mean " + near + "?") + (near.empty() ? "." : "") + " `cairn config` lists all");
 }
 
 void Reader::check_together() {
     const Settings& s = config_.settings;
     const auto where = [&](const char* name) { return std::string(name) + " (" + origin_of(name).to_string() + ")"; };
     if (s.flush.buffer_bytes % s.flush.block_bytes != 0)
-        problems_.push_back(where("flush.buffer_bytes") + " must be a multiple of " + where("flush.block_bytes") + ", which is " +
+        problem(where("flush.buffer_bytes") + " must be a multiple of " + where("flush.block_bytes") + ", which is " +
                             find_config_key("flush.block_bytes")->format(s.flush.block_bytes));
     if (s.network.peer_timeout_ms <= 2 * s.network.heartbeat_ms)
-        problems_.push_back(where("network.peer_timeout_ms") + " must be more than twice " + where("network.heartbeat_ms"));
+        problem(where("network.peer_timeout_ms") + " must be more than twice " + where("network.heartbeat_ms"));
     const auto rule = [&](std::uint64_t last, std::uint64_t every, const char* last_name, const char* every_name) {
         if (last == 0 && every != 0)
-            problems_.push_back(where(every_name) + " has no effect: " + where(last_name) + " is 0, which keeps all; set it to 1 or more");
+            problem(where(every_name) + " has no effect: " + where(last_name) + " is 0, which keeps all; set it to 1 or more");
     };
     rule(s.retention.scratch_last, s.retention.scratch_every, "retention.scratch_last", "retention.scratch_every");
     rule(s.retention.persistent_last, s.retention.persistent_every, "retention.persistent_last", "retention.persistent_every");

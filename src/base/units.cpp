@@ -137,7 +137,8 @@ std::string format_duration(double seconds) {
 }
 
 std::string format_duration_exact(std::uint64_t nanoseconds) {
-    static constexpr std::array<Unit, 3> units = {Unit{"s", s}, Unit{"ms", ms}, Unit{"us", us}};
+    static constexpr std::array<Unit, 6> units = {Unit{"d", 86400 * s}, Unit{"h", 3600 * s}, Unit{"min", 60 * s},
+                                                 Unit{"s", s},         Unit{"ms", ms},      Unit{"us", us}};
     if (nanoseconds == 0) return "0 s";
     for (const Unit& unit : units)
         if (nanoseconds % unit.factor == 0)

@@ -1,0 +1,36 @@
+#include "base/text_table.hpp"
+
+#include <gtest/gtest.h>
+
+namespace cairn {
+namespace {
+
+TEST(TextTable, aligns_text_left_and_numbers_right) {
+    TextTable table({left("name"), right("bytes"), left("state")});
+    table.add({"a", "1", "committed"});
+    table.add({"longer", "12345"});
+    table.rule();
+    table.add({"\u00fc", "7", "x"});
+    EXPECT_EQ(table.to_string(1),
+              " name    bytes  state\n"
+              " ------  -----  ---------\n"
+              " a           1  committed\n"
+              " longer  12345\n"
+              " ------  -----  ---------\n"
+              " \u00fc           7  x\n");
+}
+
+TEST(TextTable, small_helpers) {
+    EXPECT_EQ(plural(1, "rank"), "1 rank");
+    EXPECT_EQ(plural(1200, "rank"), "1,200 ranks");
+    EXPECT_EQ(printable("a\x1b[2Jb\n"), "a?[2Jb?");
+    EXPECT_EQ(format_ranges({}), "");
+    EXPECT_EQ(format_ranges({0, 1, 2, 3, 7, 9, 10}), "0-3, 7, 9, 10");
+    EXPECT_EQ(format_ranges({0, 2, 4, 6}, 2), "0, 2, ...");
+    EXPECT_EQ(format_bar(0.5, 4), "[##  ]");
+    EXPECT_EQ(format_bar(7, 4), "[####]");
+    EXPECT_EQ(format_bar(0.0 / 0.0, 4), "[    ]");
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,162 @@
+// Trace: events go to a buffer under one lock, the buffer to the file when it is full and at the end. A full disk ends the trace,
+// never the flush.
+#include "base/trace.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <mutex>
+
+namespace cairn {
+
+namespace {
+
+constexpr std::size_t buffer_bytes = 256 << 10;
+
+struct Sink {
+    std::mutex mutex;
+    std::atomic<bool> open{false};
+    int descriptor = -1;
+    std::string path;
+    std::string buffer;
+    Status failed;
+    std::map<std::string, int, std::less<>> tracks;
+};
+
+Sink& sink() {
+    static Sink* one = new Sink;  // never destroyed: threads may trace while the process ends
+    return *one;
+}
+
+std::string quoted(std::string_view text) {
+    std::string out = "\"";
+    for (const char c : text) {
+        if (c == '"' || c == '\\') {
+            out += '\\';
+            out += c;
+        } else if (static_cast<unsigned char>(c) < ' ') {
+            char hex[8];
+            std::snprintf(hex, sizeof hex, "\\u%04x", static_cast<unsigned>(static_cast<unsigned char>(c)));
+            out += hex;
+        } else {
+            out += c;
+        }
+    }
+    return out + '"';
+}
+
+void write_out(Sink& s) {
+    std::string_view left = s.buffer;
+    while (!left.empty() && s.failed.ok()) {
+        const ssize_t count = ::write(s.descriptor, left.data(), left.size());
+        if (count < 0 && errno == EINTR) continue;
+        if (count <= 0) s.failed = Status::from_errno(count < 0 ? errno : EIO, "cannot write the trace " + s.path);
+        else left.remove_prefix(static_cast<std::size_t>(count));
+    }
+    s.buffer.clear();
+}
+
+// Chrome counts in microseconds.
+std::string micros(std::int64_t ns) {
+    char text[48];
+    std::snprintf(text, sizeof text, "%lld.%03d", static_cast<long long>(ns / 1000), static_cast<int>(ns % 1000));
+    return text;
+}
+
+void append(Sink& s, const std::string& event) {
+    s.buffer += ",\n";  // the first event, the name of the process, came with the opening bracket
+    s.buffer += event;
+    if (s.buffer.size() >= buffer_bytes) write_out(s);
+}
+
+int track_number(Sink& s, std::string_view track) {
+    const auto found = s.tracks.find(track);
+    if (found != s.tracks.end()) return found->second;
+    const int number = static_cast<int>(s.tracks.size()) + 1;
+    append(s, "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":" + std::to_string(::getpid()) + ",\"tid\":" + std::to_string(number) +
+                  ",\"args\":{\"name\":" + quoted(track) + "}}");
+    s.tracks.emplace(track, number);
+    return number;
+}
+
+std::string with_process(const std::string& path, std::string_view process) {
+    const std::string tail = "-" + std::string(process) + "-" + std::to_string(::getpid());
+    const auto slash = path.rfind('/');
+    const auto dot = path.rfind('.');
+    if (dot == std::string::npos || dot == 0 || (slash != std::string::npos && dot <= slash + 1)) return path + tail;
+    return path.substr(0, dot) + tail + path.substr(dot);
+}
+
+std::int64_t now_ns() {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+bool trace_is_open() noexcept { return sink().open.load(std::memory_order_relaxed); }
+
+Status trace_open(const std::string& path, std::string_view process) {
+    Sink& s = sink();
+    const std::lock_guard lock(s.mutex);
+    if (s.open) return Status(Code::already_exists, "a trace is open already: " + s.path);
+    s.path = with_process(path, process);
+    s.descriptor = ::open(s.path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (s.descriptor < 0) return Status::from_errno(errno, "cannot write the trace " + s.path + " (setting trace.file)");
+    s.failed = {};
+    s.tracks.clear();
+    s.buffer = "[{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":" + std::to_string(::getpid()) + ",\"args\":{\"name\":" + quoted(process) + "}}";
+    s.open = true;
+    return {};
+}
+
+Status trace_close() {
+    Sink& s = sink();
+    const std::lock_guard lock(s.mutex);
+    if (!s.open) return {};
+    s.open = false;
+    s.buffer += "]\n";
+    write_out(s);
+    if (::close(s.descriptor) != 0 && s.failed.ok()) s.failed = Status::from_errno(errno, "cannot write the trace " + s.path);
+    s.descriptor = -1;
+    return s.failed;
+}
+
+void trace_span(std::string_view track, std::string_view name, std::int64_t begin_ns, std::int64_t end_ns, Fields fields) {
+    if (!trace_is_open()) return;
+    Sink& s = sink();
+    const std::lock_guard lock(s.mutex);
+    if (!s.open || !s.failed.ok()) return;
+    const int number = track_number(s, track);
+    std::string event = "{\"ph\":\"X\",\"name\":" + quoted(name) + ",\"pid\":" + std::to_string(::getpid()) + ",\"tid\":" +
+                        std::to_string(number) + ",\"ts\":" + micros(begin_ns) + ",\"dur\":" + micros(end_ns > begin_ns ? end_ns - begin_ns : 0);
+    std::string args;
+    for (const Field& field : fields)
+        args += (args.empty() ? "" : ",") + quoted(field.key) + ":" + (field.is_number ? field.value : quoted(field.value));
+    if (!args.empty()) event += ",\"args\":{" + args + "}";
+    append(s, event + "}");
+}
+
+void trace_counter(std::string_view name, std::int64_t now, double value) {
+    if (!trace_is_open() || !std::isfinite(value)) return;
+    Sink& s = sink();
+    const std::lock_guard lock(s.mutex);
+    if (!s.open || !s.failed.ok()) return;
+    append(s, "{\"ph\":\"C\",\"name\":" + quoted(name) + ",\"pid\":" + std::to_string(::getpid()) + ",\"ts\":" + micros(now) +
+                  ",\"args\":{\"value\":" + Field("value", value).value + "}}");
+}
+
+TraceScope::TraceScope(std::string_view track, std::string_view name) : track_(track), name_(name) {
+    if (trace_is_open()) begin_ns_ = now_ns();
+}
+
+TraceScope::~TraceScope() {
+    if (begin_ns_ >= 0) trace_span(track_, name_, begin_ns_, now_ns());
+}
+
+}  // namespace cairn

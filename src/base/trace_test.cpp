@@ -1,0 +1,76 @@
+#include "base/trace.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace cairn {
+namespace {
+
+struct Trace : testing::Test {
+    std::string path = testing::TempDir() + "cairn.trace.json";
+    std::string written = testing::TempDir() + "cairn.trace-test-" + std::to_string(::getpid()) + ".json";
+    void TearDown() override {
+        static_cast<void>(trace_close());
+        ::unlink(written.c_str());
+    }
+    nlohmann::json read() { return nlohmann::json::parse(std::ifstream(written), nullptr, false); }
+};
+
+TEST_F(Trace, spans_and_counters_come_out_as_chrome_events) {
+    EXPECT_FALSE(trace_is_open());
+    trace_span("writer 0", "before it was open", 0, 1);
+    ASSERT_TRUE(trace_open(path, "test").ok());
+    trace_span("writer 0", "write", 1'500, 4'000, {{"bytes", 64}, {"part", "part-0001"}, {"last", true}});
+    trace_span("writer \"1\"", "write", 5'000, 4'000);
+    trace_counter("free buffers", 7'000, 2.5);
+    { TraceScope scope("writer 0", "scope"); }
+    ASSERT_TRUE(trace_close().ok());
+    trace_span("writer 0", "after it was closed", 0, 1);
+
+    const auto events = read();
+    ASSERT_TRUE(events.is_array());
+    ASSERT_EQ(events.size(), 7u) << events.dump(1);  // process, 2 tracks, 3 spans, 1 counter
+    EXPECT_EQ(events[0]["args"]["name"], "test");
+    EXPECT_EQ(events[1]["args"]["name"], "writer 0");
+    const auto& span = events[2];
+    EXPECT_EQ(span["ph"], "X");
+    EXPECT_EQ(span["name"], "write");
+    EXPECT_EQ(span["ts"], 1.5);
+    EXPECT_EQ(span["dur"], 2.5);
+    EXPECT_EQ(span["args"]["bytes"], 64);
+    EXPECT_EQ(span["args"]["part"], "part-0001");
+    EXPECT_EQ(span["args"]["last"], true);
+    EXPECT_EQ(events[4]["dur"], 0.0) << "a span never ends before it begins";
+    EXPECT_NE(events[4]["tid"], span["tid"]);
+    EXPECT_EQ(events[5]["args"]["value"], 2.5);
+    EXPECT_EQ(events[6]["tid"], span["tid"]);
+}
+
+TEST_F(Trace, more_than_a_buffer_is_written) {
+    ASSERT_TRUE(trace_open(path, "test").ok());
+    for (int i = 0; i < 10'000; ++i) trace_span("t", "span", i, i + 1);
+    ASSERT_TRUE(trace_close().ok());
+    EXPECT_EQ(read().size(), 10'002u);
+}
+
+TEST_F(Trace, a_trace_that_can_not_be_made_says_which_setting) {
+    const Status status = trace_open("/nowhere/t.json", "test");
+    EXPECT_EQ(status.code(), Code::not_found);
+    EXPECT_NE(status.text().find("trace.file"), std::string::npos);
+    EXPECT_FALSE(trace_is_open());
+}
+
+TEST_F(Trace, a_full_disk_comes_out_at_the_close) {
+    const std::string link = testing::TempDir() + "cairn_full-test-" + std::to_string(::getpid());
+    ASSERT_EQ(::symlink("/dev/full", link.c_str()), 0);
+    ASSERT_TRUE(trace_open(testing::TempDir() + "cairn_full", "test").ok());
+    trace_span("t", "span", 0, 1);
+    EXPECT_EQ(trace_close().code(), Code::out_of_space);
+    ::unlink(link.c_str());
+}
+
+}  // namespace
+}  // namespace cairn
