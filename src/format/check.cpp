@@ -1,0 +1,106 @@
+// Invariants shared by footers, manifests, image headers and messages (FORMAT.md numbers them).
+#include "format/check.hpp"
+
+#include <algorithm>
+
+#include "format/part.hpp"
+
+namespace cairn::check {
+
+Status block_bytes(std::uint64_t bytes) {
+    if (block_bytes_valid(bytes)) return {};
+    return refuse("a block size of ", bytes, " bytes; it is a power of two from ", block_bytes_min, " to ", block_bytes_max);
+}
+
+Status ranks(std::uint32_t count) {
+    if (count >= 1 && count <= ranks_max) return {};
+    return refuse(count, " ranks; there are 1 to ", ranks_max);
+}
+
+Status key(const VersionKey& key) {
+    if (!valid_name(key.name)) return refuse("the checkpoint's name is not a valid one");
+    if (key.version == 0) return refuse("version 0; versions count from 1");
+    if (!key.incarnation) return refuse("no incarnation");
+    return {};
+}
+
+Status parent(const Parent& parent) {
+    if (static_cast<bool>(parent.incarnation) == (parent.version != 0)) return {};
+    return refuse("a parent with an incarnation but no version, or the reverse");
+}
+
+namespace {
+
+// Elements of a shape; false when they overflow.
+bool shape_elements(const std::vector<std::uint64_t>& shape, std::uint64_t& elements) {
+    elements = 1;
+    bool any_zero = false;
+    for (const std::uint64_t extent : shape) {
+        if (extent == 0) any_zero = true;
+        else if (__builtin_mul_overflow(elements, extent, &elements)) return false;
+    }
+    if (any_zero) elements = 0;
+    return true;
+}
+
+Status region(const Region& region, std::uint64_t image_bytes) {
+    if (!valid_region_name(region.name)) return refuse("a region with an impossible name");
+    const auto of = "region '" + region.name + "'";
+    if (region.kind > RegionKind::file) return refuse(of, " is of unknown kind ", int(region.kind));
+    if (region.type > data_type_last) return refuse(of, " is of unknown type ", int(region.type));
+    if (region.length > image_bytes || region.offset > image_bytes - region.length)
+        return refuse(of, " at ", region.offset, " with ", region.length, " bytes lies outside its image of ", image_bytes);
+    if (region.shape.size() > shape_dimensions_max)
+        return refuse(of, " has ", region.shape.size(), " dimensions; at most ", shape_dimensions_max, " are allowed");
+    if (region.kind != RegionKind::memory && (region.type != DataType::bytes || region.shape.size() != 1))
+        return refuse(of, " is no memory, so it has type bytes and one dimension");
+    std::uint64_t bytes = 0;
+    if (!shape_elements(region.shape, bytes) || __builtin_mul_overflow(bytes, type_bytes(region.type), &bytes) || bytes != region.length)
+        return refuse(of, ": its shape and type do not make its ", region.length, " bytes");
+    return {};
+}
+
+}  // namespace
+
+Status image(const ImageInfo& image) {
+    const std::string of = "rank " + std::to_string(image.rank);
+    if (image.rank >= ranks_max) return refuse(of, " is beyond the largest rank, ", ranks_max - 1);
+    if (image.bytes > bytes_max) return refuse(of, ": an image of ", image.bytes, " bytes");
+    std::vector<std::string_view> names;
+    names.reserve(image.regions.size());
+    for (const Region& r : image.regions) {
+        TRY(region(r, image.bytes).within(of));
+        names.push_back(r.name);
+    }
+    std::sort(names.begin(), names.end());
+    const auto twice = std::adjacent_find(names.begin(), names.end());
+    if (twice != names.end()) return refuse(of, ": two regions are named '", *twice, "'");
+    return {};
+}
+
+Status increasing(const std::vector<Rank>& ranks, std::uint32_t ranks_total) {
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+        if (ranks[i] >= ranks_total) return refuse("rank ", ranks[i], " of ", ranks_total);
+        if (i > 0 && ranks[i] <= ranks[i - 1]) return refuse("rank ", ranks[i], " after rank ", ranks[i - 1]);
+    }
+    return {};
+}
+
+Status part_info(const PartInfo& part) {
+    if (!parse_part_file_name(part.file)) return refuse("a part whose file name is not a part's");
+    if (part.footer_offset > bytes_max || part.bytes > 2 * bytes_max || part.bytes <= part.footer_offset ||
+        part.bytes - part.footer_offset <= part_trailer_bytes)
+        return refuse(part.file, ": ", part.bytes, " bytes with a footer at ", part.footer_offset, " leave no room for it");
+    return increasing(part.ranks, ranks_max).within(part.file);
+}
+
+std::uint64_t encoded_bytes(const std::vector<ImageInfo>& images) {
+    std::uint64_t bytes = 0;
+    for (const ImageInfo& image : images) {
+        bytes += 64;
+        for (const Region& region : image.regions) bytes += 96 + region.name.size() + 8 * region.shape.size();
+    }
+    return bytes;
+}
+
+}  // namespace cairn::check

@@ -1,0 +1,32 @@
+// Records of <persistent>/<name>/lineage: who opened the series under which epoch, and from where it went on.
+#pragma once
+
+#include "base/status.hpp"
+#include "format/names.hpp"
+#include "model/types.hpp"
+
+namespace cairn {
+
+// <epoch>.open. host, pid and time are for people; nothing depends on them.
+struct OpenRecord {
+    Id128 incarnation;
+    std::uint64_t epoch = 0;
+    std::string host;
+    std::uint64_t pid = 0;
+    std::uint64_t wall_time_s = 0;
+    std::uint32_t ranks = 0;
+    bool operator==(const OpenRecord&) const = default;
+};
+Bytes encode_open_record(const OpenRecord& record);
+Result<OpenRecord> decode_open_record(ByteView bytes);
+
+// <epoch>.from: written once, when the incarnation restored something or took its first version.
+struct FromRecord {
+    Id128 incarnation;
+    Parent parent;
+    bool operator==(const FromRecord&) const = default;
+};
+Bytes encode_from_record(const FromRecord& record);
+Result<FromRecord> decode_from_record(ByteView bytes);
+
+}  // namespace cairn

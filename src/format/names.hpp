@@ -1,0 +1,54 @@
+// Names of checkpoints, regions and files. A name that passes here can not leave its directory (rule 11).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/status.hpp"
+#include "format/limits.hpp"
+#include "model/types.hpp"
+
+namespace cairn {
+
+// Checkpoint and node names: 1 to 128 of [A-Za-z0-9._-], not starting with '.'.
+bool valid_name(std::string_view name) noexcept;
+Status check_name(std::string_view name);  // invalid_argument that says what is wrong and what is allowed
+
+// Region names, and the paths of routed files, which become files again on extraction: 1 to 512 bytes of UTF-8 without control
+// characters, components separated by '/', none of them empty, "." or "..".
+bool valid_region_name(std::string_view name) noexcept;
+Status check_region_name(std::string_view name);
+
+// UTF-8 without control characters, at most length_max bytes of it; may be empty. For addresses and host names.
+bool printable(std::string_view text, std::size_t length_max) noexcept;
+
+// "part-0003-of-0016.<32 hex digits>"; part counts from 0. Numbers of more than four digits are written in full.
+struct PartFileName {
+    std::uint32_t part = 0;
+    std::uint32_t parts = 0;
+    Id128 attempt_id;
+    bool operator==(const PartFileName&) const = default;
+};
+std::string part_file_name(std::uint32_t part, std::uint32_t parts, Id128 attempt_id);
+std::optional<PartFileName> parse_part_file_name(std::string_view file);
+
+// "manifest.<32 hex digits>"
+std::string manifest_file_name(Id128 incarnation);
+std::optional<Id128> parse_manifest_file_name(std::string_view file);
+
+// "7": the directory of a version.
+std::string version_directory_name(Version version);
+std::optional<Version> parse_version_directory_name(std::string_view directory);
+
+// "0000000007.open" and "0000000007.from" in the lineage directory.
+std::string lineage_open_name(std::uint64_t epoch);
+std::string lineage_from_name(std::uint64_t epoch);
+std::optional<std::uint64_t> parse_lineage_open_name(std::string_view file);
+std::optional<std::uint64_t> parse_lineage_from_name(std::string_view file);
+
+// ".tmp-<32 hex digits>": a file being written under a name nobody looks for, then published. Who finds an old one may remove it.
+std::string temporary_file_name(Id128 unique);
+bool is_temporary_file_name(std::string_view file) noexcept;
+
+}  // namespace cairn

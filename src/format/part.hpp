@@ -1,0 +1,35 @@
+// A part: data blocks, the footer (FlatBuffers), the trailer (fixed, so that it is found from the end).
+#pragma once
+
+#include "base/status.hpp"
+#include "format/names.hpp"
+#include "model/types.hpp"
+
+namespace cairn {
+
+inline constexpr std::uint64_t part_trailer_bytes = 48;
+
+// Where the footer lies in its part, and its XXH3.
+struct FooterPlace {
+    std::uint64_t offset = 0;
+    std::uint64_t length = 0;
+    std::uint64_t checksum = 0;
+    bool operator==(const FooterPlace&) const = default;
+};
+
+// Everything FORMAT.md demands of a footer; corrupt names what is wrong, and with which rank.
+Status check_footer(const Footer& footer);
+
+// The complete tail of a part, footer and trailer, to be written at data_bytes. Ask check_footer first where sizes are a user's choice:
+// a footer beyond the limits is a programmer's error here.
+Bytes encode_footer(const Footer& footer);
+
+// `last_bytes` ends where the file ends and holds at least part_trailer_bytes.
+Result<FooterPlace> decode_trailer(ByteView last_bytes, std::uint64_t file_bytes);
+// `footer` is the run that `place` names.
+Result<Footer> decode_footer(ByteView footer, const FooterPlace& place);
+
+// The footer's checksum that a manifest carries; `tail` is what encode_footer gave.
+std::uint64_t footer_checksum(ByteView tail);
+
+}  // namespace cairn

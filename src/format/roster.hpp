@@ -1,0 +1,24 @@
+// The roster of an incarnation, and the record in which a daemon publishes its newest address. Both are kept in scratch and under
+// persistent; the roster holds the job's secret (mode 0600).
+#pragma once
+
+#include "base/status.hpp"
+#include "format/names.hpp"
+#include "model/types.hpp"
+
+namespace cairn {
+
+Status check_roster(const Roster& roster);
+Bytes encode_roster(const Roster& roster);
+Result<Roster> decode_roster(ByteView bytes);
+
+struct NodeRecord {
+    Id128 incarnation;
+    NodeIndex node = 0;
+    std::string address;
+    bool operator==(const NodeRecord&) const = default;
+};
+Bytes encode_node_record(const NodeRecord& record);
+Result<NodeRecord> decode_node_record(ByteView bytes);
+
+}  // namespace cairn
