@@ -1,0 +1,58 @@
+// Model: how fast the simulated machine is. Faults: what goes wrong, how often. Both may be changed while a simulation runs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "world/clock.hpp"
+
+namespace cairn::sim {
+
+// Rates are bytes per second, each served first come, first served; 0 is infinitely fast.
+struct Model {
+    std::string scratch = "/scratch";        // every node's own; lost at a crash
+    std::string persistent = "/persistent";  // shared by all nodes
+
+    double scratch_rate = 8e9;             // of a node
+    double persistent_rate = 200e9;        // of the whole file system
+    double persistent_client_rate = 10e9;  // of a node
+    double nic_rate = 12.5e9;              // of a node, in and out each
+    double checksum_rate = 20e9;           // of a process
+
+    Nanos scratch_latency = 5 * microsecond;
+    Nanos persistent_latency = 200 * microsecond;
+    Nanos fsync_latency = 2 * millisecond;  // on top, of the shared file system
+    Nanos network_latency = 5 * microsecond;
+
+    std::uint64_t scratch_bytes_max = UINT64_MAX;     // of a node; beyond it out_of_space
+    std::uint64_t persistent_bytes_max = UINT64_MAX;  // of the whole file system
+    std::uint64_t buffer_bytes_max = UINT64_MAX;      // what a process may allocate() together
+    std::uint64_t map_bytes_max = 64ull << 20;        // larger maps have no data()
+};
+
+// Probabilities are per operation or message.
+struct Faults {
+    double short_transfer = 0;   // a read or write does less than asked
+    double read_error = 0;       // EIO
+    double write_error = 0;      // EIO; some of the data may have been written
+    double metadata_error = 0;   // EIO of open, create, publish, remove, list, ...: before or after it took effect
+    double out_of_space = 0;     // ENOSPC of a write, a resize, a new file or directory
+    double fsync_error = 0;      // unsynced data of the file are of unknown fate from then on
+    double slow_io = 0;          // takes up to slow_io_max longer
+    Nanos slow_io_max = second;
+    double hang_io = 0;          // does not return: half of them come back within hang_io_max, half never do
+    Nanos hang_io_max = 60 * second;
+
+    double message_loss = 0;
+    double message_repeat = 0;
+    double message_delay = 0;    // up to message_delay_max later, which also reorders
+    Nanos message_delay_max = second;
+    double payload_loss = 0;
+    double payload_delay = 0;
+    double send_error = 0;       // a send reports unavailable; the message may have left
+    double peer_loss_told = 0;   // how often a payload to a dead or cut-off peer fails at once instead of at its deadline
+
+    double publish_renames = 0;  // publish() takes the first name away, as RENAME_NOREPLACE does
+};
+
+}  // namespace cairn::sim

@@ -1,0 +1,168 @@
+// Messages and payloads between simulated processes.
+#include "world/sim/network.hpp"
+
+namespace cairn::sim {
+
+namespace {
+constexpr std::size_t inbox_messages_max = 1 << 16;
+
+Nanos up_to(Prng& prng, Nanos span) { return static_cast<Nanos>(prng.below(static_cast<std::uint64_t>(span) + 1)); }
+}  // namespace
+
+SimNetwork::SimNetwork(Process& process, Clock& clock)
+    : process_(process), sim_(process.simulation()), clock_(clock), inbox_(clock, inbox_messages_max) {}
+
+// `left`: when the last byte has left the sender.
+Nanos SimNetwork::arrival(Process& to, std::uint64_t bytes, Nanos& left) {
+    const Model& model = sim_.model();
+    const Nanos latency = model.network_latency + up_to(sim_.fault_prng(), model.network_latency);
+    if (&to.node() == &process_.node()) {
+        left = sim_.now();
+        return sim_.now() + latency;
+    }
+    left = process_.node().nic_out.pass(sim_.now(), bytes, model.nic_rate);
+    return std::max(left + latency, to.node().nic_in.pass(sim_.now() + latency, bytes, model.nic_rate));
+}
+
+bool SimNetwork::cut_off(const Process* to) {
+    return to == nullptr || !to->alive() || sim_.is_blocked(process_.node().id(), const_cast<Process*>(to)->node().id());
+}
+
+void SimNetwork::deliver_later(Process& to, Bytes message, Nanos when) {
+    auto carried = std::make_shared<Bytes>(std::move(message));
+    sim_.schedule(sim_.machines(), when, "message", [&to, carried] {
+        if (to.alive()) (void)to.network().inbox_.try_send(std::move(*carried));
+    });
+}
+
+Task<Status> SimNetwork::send(Address to, Bytes message, Nanos deadline) {
+    if (message.size() > message_bytes_max) co_return invalid_argument("a message of " + std::to_string(message.size()) + " bytes is too long");
+    const Faults& faults = sim_.faults();
+    Prng& prng = sim_.fault_prng();
+    Process* peer = sim_.find(to);
+    Nanos left = sim_.now();
+    const bool fails = prng.chance(faults.send_error);
+    sim_.note(process_, "send", to);
+    if (!cut_off(peer)) {
+        const Nanos arrives = arrival(*peer, message.size(), left);
+        const auto delay = [&] { return prng.chance(faults.message_delay) ? up_to(prng, faults.message_delay_max) : 0; };
+        if (prng.chance(faults.message_repeat)) deliver_later(*peer, message, arrives + delay() + up_to(prng, millisecond));
+        const bool lost = prng.chance(faults.message_loss) || (fails && prng.chance(0.5));
+        if (!lost) deliver_later(*peer, std::move(message), arrives + delay());
+    }
+    co_await clock_.sleep_until(std::min(deadline, left + microsecond));
+    if (fails) co_return unavailable(to + ": the message could not be sent");
+    if (left > deadline) co_return deadline_passed(to + ": the message was not sent in time");
+    co_return Status();
+}
+
+Status SimNetwork::post_payload(std::uint64_t tag, Slice into) {
+    if (postings_.count(tag)) return invalid_argument("payload tag " + std::to_string(tag) + " is posted already");
+    auto posting = std::make_shared<Posting>(clock_);
+    posting->into = std::move(into);
+    postings_.emplace(tag, std::move(posting));
+    return {};
+}
+
+void SimNetwork::withdraw(std::uint64_t tag) {
+    const auto it = postings_.find(tag);
+    if (it == postings_.end()) return;
+    it->second->withdrawn = true;
+    if (it->second->transfers == 0) postings_.erase(it);
+}
+
+Task<Result<std::uint64_t>> SimNetwork::wait_payload(std::uint64_t tag, Nanos deadline) {
+    const auto it = postings_.find(tag);
+    if (it == postings_.end() || it->second->withdrawn)
+        co_return not_found("payload tag " + std::to_string(tag) + " is not posted");
+    struct Withdraw {  // however this wait ends
+        SimNetwork& network;
+        std::uint64_t tag;
+        ~Withdraw() { network.withdraw(tag); }
+    } withdraw_at_end{*this, tag};
+    const std::shared_ptr<Posting> posting = it->second;
+    while (!posting->done) {
+        if (clock_.now() >= deadline) co_return deadline_passed("no payload came in time");
+        co_await posting->changed.wait(deadline);
+    }
+    if (!posting->status.ok()) co_return posting->status;
+    co_return posting->length;
+}
+
+// What arrived under `tag`; null: nothing after all.
+void SimNetwork::take(std::uint64_t tag, const Runs* runs) {
+    const auto it = postings_.find(tag);
+    if (it == postings_.end()) return;
+    const std::shared_ptr<Posting> posting = it->second;
+    if (runs != nullptr && !posting->done) {
+        const std::uint64_t length = length_of(*runs);
+        if (length > posting->into.length)
+            posting->status = Status(Code::io_error, "a payload of " + std::to_string(length) + " bytes came for a buffer of " +
+                                                         std::to_string(posting->into.length));
+        // One that was withdrawn meanwhile may be written to still: its buffer is in quarantine.
+        else if (!posting->withdrawn || sim_.fault_prng().chance(0.5))
+            put(posting->into, *runs);
+        posting->length = length;
+        posting->done = true;
+        posting->changed.notify_all();
+    }
+    if (posting->withdrawn && posting->transfers == 0) postings_.erase(tag);
+}
+
+void SimNetwork::arrive(const std::shared_ptr<Transfer>& transfer, Process& to, std::uint64_t tag) {
+    Prng& prng = sim_.fault_prng();
+    SimNetwork& receiver = to.network();
+    if (const auto it = receiver.postings_.find(tag); transfer->matched && it != receiver.postings_.end()) it->second->transfers--;
+    const bool from_the_dead = !process_.alive();
+    const bool comes = to.alive() && !(from_the_dead && (!transfer->captured || prng.chance(0.5)));
+    if (comes) {
+        const Runs runs = transfer->captured ? *transfer->captured : runs_of(transfer->data);
+        receiver.take(tag, &runs);
+    } else {
+        receiver.take(tag, nullptr);
+        if (!from_the_dead) return;  // the sender learns it from its deadline
+    }
+    transfer->done = true;
+    transfer->changed.notify_all();
+}
+
+void SimNetwork::begin_transfer(const std::shared_ptr<Transfer>& transfer, const Address& to, std::uint64_t tag, Nanos deadline) {
+    const Faults& faults = sim_.faults();
+    Prng& prng = sim_.fault_prng();
+    Process* peer = sim_.find(to);
+    sim_.note(process_, "payload", to);
+    if (prng.chance(0.5)) transfer->captured = runs_of(transfer->data);
+    if (cut_off(peer) || prng.chance(faults.payload_loss)) {
+        if (cut_off(peer) && prng.chance(faults.peer_loss_told)) {
+            transfer->status = unavailable(to + ": the peer is gone");
+            transfer->done = true;
+            return;
+        }
+        // The transport keeps trying, and the buffer, for a while.
+        const Nanos lets_go = deadline == never ? never : deadline + up_to(prng, second);
+        sim_.schedule(sim_.machines(), lets_go, "payload lost", [transfer] {});
+        return;
+    }
+    SimNetwork& receiver = peer->network();
+    if (const auto it = receiver.postings_.find(tag); it != receiver.postings_.end()) {
+        it->second->transfers++;
+        transfer->matched = true;
+    }
+    Nanos left = 0;
+    Nanos arrives = arrival(*peer, transfer->data.length, left);
+    if (prng.chance(faults.payload_delay)) arrives += up_to(prng, faults.message_delay_max);
+    sim_.schedule(sim_.machines(), arrives, "payload", [this, transfer, peer, tag] { arrive(transfer, *peer, tag); });
+}
+
+Task<Status> SimNetwork::send_payload(Address to, std::uint64_t tag, Slice data, Nanos deadline) {
+    auto transfer = std::make_shared<Transfer>(clock_);
+    transfer->data = std::move(data);
+    begin_transfer(transfer, to, tag, deadline);
+    while (!transfer->done) {
+        if (clock_.now() >= deadline) co_return deadline_passed(to + ": the payload was not taken in time");
+        co_await transfer->changed.wait(deadline);
+    }
+    co_return transfer->status;
+}
+
+}  // namespace cairn::sim

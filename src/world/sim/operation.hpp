@@ -1,0 +1,69 @@
+// Operation: one piece of I/O on its way through a simulated machine, and what came of it. Held by whoever waits for it and by
+// the machine until it is over; so it keeps its file and its buffer for as long as the machine may still touch them.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "world/sim/simulation.hpp"
+
+namespace cairn::sim {
+
+class SimFile final : public File {
+  public:
+    SimFile(std::string path, InodePtr of, FileSystem& on, bool on_shared, bool may_write)
+        : inode(std::move(of)), fs(on), shared(on_shared), writable(may_write), path_(std::move(path)) {}
+    const std::string& path() const noexcept override { return path_; }
+
+    const InodePtr inode;
+    FileSystem& fs;
+    const bool shared;
+    const bool writable;
+
+  private:
+    std::string path_;
+};
+
+struct Operation {
+    enum class Kind : std::uint8_t { metadata, read, write, fsync };
+
+    Operation(Process& p, Clock& clock, Kind k, const char* w, std::string on)
+        : process(p), kind(k), what(w), path(std::move(on)), changed(clock) {}
+
+    Process& process;
+    const Kind kind;
+    const char* const what;
+    const std::string path;
+    std::function<void(Operation&)> effect;  // on the machine, when it gets there
+    std::uint64_t id = 0;
+    std::uint64_t event = 0;
+    bool fails = false;  // EIO, whatever the effect said
+
+    FilePtr file;
+    Slice data;
+    std::uint64_t offset = 0;
+    std::optional<Runs> captured;  // of a write that has read its buffer already
+
+    bool done = false;
+    Status status;
+    std::uint64_t value = 0;  // bytes to transfer, then transferred; or a size
+    FilePtr opened;
+    BufferPtr buffer;
+    std::vector<DirectoryEntry> entries;
+    Event changed;
+};
+
+// The machine's side: takes an operation in, and ends it.
+void begin(std::shared_ptr<Operation> operation, Nanos ready);
+void complete(const std::shared_ptr<Operation>& operation);
+// What becomes of the operations under way of a process that was killed; at a crash none is left for later.
+void settle_operations(Process& process, bool crash);
+
+std::unique_ptr<Clock> make_clock(Process& process);
+std::unique_ptr<Storage> make_storage(Process& process, Clock& clock);
+std::unique_ptr<Randomness> make_randomness(std::uint64_t seed);
+std::unique_ptr<Cpu> make_cpu(Process& process, Clock& clock);
+
+}  // namespace cairn::sim

@@ -1,0 +1,138 @@
+// Nodes and processes, and the small facades: clock, randomness, CPU.
+#include <algorithm>
+
+#include "world/sim/network.hpp"
+#include "world/sim/operation.hpp"
+
+namespace cairn::sim {
+
+namespace {
+
+class SimClock final : public Clock {
+  public:
+    explicit SimClock(Process& process) : sim_(process.simulation()), actor_(process.actor()) {}
+
+    Nanos now() const override { return sim_.now(); }
+    void post(std::coroutine_handle<> handle) override {
+        const std::uint64_t event = sim_.schedule(actor_, handle);
+        if (event != 0) actor_.posted[handle.address()] = event;
+    }
+    void unpost(std::coroutine_handle<> handle) override {
+        const auto it = actor_.posted.find(handle.address());
+        if (it == actor_.posted.end()) return;
+        const std::uint64_t event = it->second;
+        actor_.posted.erase(it);
+        sim_.cancel(actor_, event);
+    }
+    TimerId at(Nanos when, std::function<void()> action) override { return sim_.schedule(actor_, when, "timer", std::move(action)); }
+    void cancel(TimerId timer) override { sim_.cancel(actor_, timer); }
+
+  private:
+    Simulation& sim_;
+    Actor& actor_;
+};
+
+class SimRandomness final : public Randomness {
+  public:
+    explicit SimRandomness(std::uint64_t seed) : prng_(seed) {}
+    std::uint64_t next() override { return prng_.next(); }
+
+  private:
+    Prng prng_;
+};
+
+class SimCpu final : public Cpu {
+  public:
+    SimCpu(Process& process, Clock& clock) : sim_(process.simulation()), clock_(clock) {}
+
+    Task<std::vector<std::uint64_t>> checksums(Slice data, std::uint64_t block_bytes) override {
+        CAIRN_CHECK(block_bytes > 0);
+        co_await clock_.sleep_until(pipe_.pass(sim_.now(), data.length, sim_.model().checksum_rate));
+        std::vector<std::uint64_t> sums;
+        for (std::uint64_t at = 0; at < data.length; at += block_bytes)
+            sums.push_back(checksum_of(runs_of(data.part(at, std::min(block_bytes, data.length - at)))));
+        co_return sums;
+    }
+
+  private:
+    Simulation& sim_;
+    Clock& clock_;
+    Pipe pipe_;
+};
+
+}  // namespace
+
+std::unique_ptr<Clock> make_clock(Process& process) { return std::make_unique<SimClock>(process); }
+std::unique_ptr<Randomness> make_randomness(std::uint64_t seed) { return std::make_unique<SimRandomness>(seed); }
+std::unique_ptr<Cpu> make_cpu(Process& process, Clock& clock) { return std::make_unique<SimCpu>(process, clock); }
+
+SimNode::SimNode(Simulation& sim, NodeId id)
+    : sim_(sim), id_(id), scratch_(std::make_unique<FileSystem>(sim.model().scratch, false, sim.model().scratch_bytes_max)) {}
+SimNode::~SimNode() = default;
+
+Process& SimNode::start_process(std::string name) {
+    CAIRN_CHECK(alive_);
+    Process& process = sim_.add_process(*this, std::move(name));
+    processes_.push_back(&process);
+    return process;
+}
+
+void SimNode::left(Process* process) { processes_.erase(std::find(processes_.begin(), processes_.end(), process)); }
+
+void SimNode::crash() {
+    if (!alive_) return;
+    alive_ = false;
+    const std::vector<Process*> victims = processes_;
+    for (Process* process : victims) settle_operations(*process, true);
+    for (Process* process : victims) process->kill();
+    // What processes killed earlier left in flight.
+    for (auto& [id, operation] : in_flight) sim_.cancel(sim_.machines(), operation->event);
+    in_flight.clear();
+    sim_.persistent().crash(id_, sim_.fault_prng());
+}
+
+void SimNode::restart() {
+    CAIRN_CHECK(!alive_);
+    alive_ = true;
+    scratch_ = std::make_unique<FileSystem>(sim_.model().scratch, false, sim_.model().scratch_bytes_max);
+}
+
+Process::Process(Simulation& sim, SimNode& node, std::uint32_t id, std::string name, std::uint64_t seed)
+    : sim_(sim), node_(node), name_(std::move(name)), address_("sim://" + std::to_string(node.id()) + "/" + std::to_string(id)) {
+    actor_.id = id;
+    clock_ = make_clock(*this);
+    storage_ = make_storage(*this, *clock_);
+    network_ = std::make_unique<SimNetwork>(*this, *clock_);
+    random_ = make_randomness(seed);
+    cpu_ = make_cpu(*this, *clock_);
+}
+Process::~Process() = default;
+
+World Process::world() { return {*clock_, *storage_, *network_, *random_, *cpu_}; }
+
+void Process::kill() {
+    if (actor_.dead) return;
+    actor_.dead = true;
+    actor_.paused = false;
+    sim_.forget(address_);
+    sim_.drop_all(actor_);
+    settle_operations(*this, false);
+    node_.left(this);
+}
+
+void Process::resume() {
+    actor_.paused = false;
+    sim_.wake_late(actor_);
+}
+
+Result<BufferPtr> Process::allocate(std::uint64_t bytes) {
+    if (*buffer_bytes_ > sim_.model().buffer_bytes_max || bytes > sim_.model().buffer_bytes_max - *buffer_bytes_)
+        return Status(Code::out_of_space, "no memory for a buffer of " + std::to_string(bytes) + " bytes");
+    auto content = std::make_shared<Content>();
+    content->resize(bytes);
+    BufferPtr buffer = std::make_shared<SimBuffer>(std::move(content), bytes, buffer_bytes_);
+    buffer_bytes_peak_ = std::max(buffer_bytes_peak_, *buffer_bytes_);
+    return buffer;
+}
+
+}  // namespace cairn::sim

@@ -1,0 +1,240 @@
+// The simulated world: thousands of nodes and their processes in one thread, in virtual time, from one seed.
+//
+// Everything that happens is an event of one queue, ordered by time; events of the same time run in an order that the seed draws, so
+// that interleavings are explored. Nothing else decides: no address, no hash order, no clock of the host. fingerprint() sums up every
+// event run; two runs of one seed give the same.
+//
+//   Simulation sim(seed);
+//   SimNode& node = sim.add_node();
+//   Process& process = node.start_process("cairnd");
+//   Engine engine(process.world(), ...);            // the objects that live in the process: the test owns them
+//   sim.run_until([&] { return engine.done(); }, 60 * second);
+//   process.kill();  engine.reset();                // in this order: the process is dead first, then its memory goes
+//
+// Everything the test owns that refers to a World goes before the Simulation does.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <iosfwd>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "world/sim/file_system.hpp"
+#include "world/sim/model.hpp"
+#include "world/sim/prng.hpp"
+#include "world/world.hpp"
+
+namespace cairn::sim {
+
+class Process;
+class SimNode;
+class Simulation;
+struct Operation;
+
+// First come, first served at a rate: a disk, a NIC.
+class Pipe {
+  public:
+    // When the last of `bytes` is through, having started not before `start`.
+    Nanos pass(Nanos start, std::uint64_t bytes, double rate);
+
+  private:
+    Nanos free_at_ = 0;
+};
+
+// Whose events they are: a process, or (id 0) the machines themselves.
+struct Actor {
+    std::uint32_t id = 0;
+    bool paused = false;
+    bool dead = false;
+    struct Due {
+        const char* label = "";
+        std::function<void()> action;
+        std::coroutine_handle<> handle;  // instead of an action
+    };
+    std::unordered_map<std::uint64_t, Due> due;      // by event; never iterated over in an order that matters
+    std::unordered_map<void*, std::uint64_t> posted;  // by coroutine
+    std::vector<std::uint64_t> late;                 // came due while paused
+};
+
+class Simulation {
+  public:
+    explicit Simulation(std::uint64_t seed, Model model = {}, Faults faults = {});
+    ~Simulation();
+    Simulation(const Simulation&) = delete;
+
+    SimNode& add_node();
+    SimNode& node(NodeId id) { return *nodes_[id]; }
+    std::size_t nodes() const { return nodes_.size(); }
+    Model& model() { return model_; }
+    Faults& faults() { return faults_; }
+
+    Nanos now() const { return now_; }
+    // Runs the next event. False when there is none.
+    bool step();
+    void run_until(Nanos when);
+    // True when the predicate holds; false when it did not by `limit`, or nothing is left that could happen.
+    bool run_until(const std::function<bool()>& predicate, Nanos limit);
+    std::uint64_t events_run() const { return events_run_; }
+    // Starts the task and runs until it is done. False when it was not by `limit`; it is destroyed then.
+    bool run(Task<void> task, Nanos limit);
+    // Calls `action` for the test itself: a fault at a given time.
+    void at(Nanos when, std::function<void()> action);
+
+    // The test's own random numbers, apart from those of the faults.
+    Prng& random() { return test_prng_; }
+
+    std::uint64_t fingerprint() const { return fingerprint_; }
+    void set_trace(bool print) { trace_ = print; }
+    // The last events, oldest first: for the message of a failing test.
+    void print_recent(std::ostream& out) const;
+    // Called when a process begins an operation, before it has any effect: "publish", "/persistent/a/1/manifest". It must
+    // not destroy anything at once; at(now(), ...) does.
+    using Observer = std::function<void(Process&, const char* what, const std::string& detail)>;
+    void set_observer(Observer observer) { observer_ = std::move(observer); }
+
+    // Partitions. Messages and payloads sent from `from` to `to` are lost, until heal().
+    void block(NodeId from, NodeId to) { blocked_.emplace(from, to); }
+    void partition(const std::set<NodeId>& island);  // cut off from all others, both ways
+    void heal() { blocked_.clear(); }
+    bool is_blocked(NodeId from, NodeId to) const { return !blocked_.empty() && blocked_.count({from, to}) != 0; }
+
+    FileSystem& persistent() { return persistent_; }
+
+    // For the facades.
+    std::uint64_t schedule(Actor& actor, Nanos when, const char* label, std::function<void()> action);
+    std::uint64_t schedule(Actor& actor, std::coroutine_handle<> handle);
+    void cancel(Actor& actor, std::uint64_t event);
+    void drop_all(Actor& actor);
+    void wake_late(Actor& actor);
+    Actor& machines() { return machines_; }
+    Prng& fault_prng() { return fault_prng_; }
+    Process* find(const Address& address);
+    Process& add_process(SimNode& node, std::string name);
+    void forget(const Address& address) { endpoints_.erase(address); }
+    Pipe& persistent_pipe() { return persistent_pipe_; }
+    void note(Process& process, const char* what, const std::string& detail);
+
+  private:
+    struct Entry {
+        Nanos when;
+        std::uint64_t tie;
+        std::uint64_t event;
+        Actor* actor;
+        bool operator>(const Entry& other) const {
+            return when != other.when ? when > other.when : tie != other.tie ? tie > other.tie : event > other.event;
+        }
+    };
+    struct Record {
+        Nanos when;
+        std::uint32_t actor;
+        const char* label;
+    };
+    void push(Actor& actor, std::uint64_t event, Nanos when);
+    bool settle_next();  // drops what was cancelled and sets aside what is paused until the next one can run
+    void compact();
+    void record(Nanos when, std::uint32_t actor, const char* label);
+
+    Model model_;
+    Faults faults_;
+    Prng tie_prng_, fault_prng_, test_prng_;
+    std::uint64_t seed_;
+    Nanos now_ = 0;
+    std::uint64_t next_event_ = 1;
+    std::uint64_t events_run_ = 0;
+    std::size_t live_ = 0;
+    std::vector<Entry> queue_;  // a heap
+    Actor machines_;
+    std::deque<Record> recent_;
+    std::uint64_t fingerprint_ = 0;
+    bool trace_ = false;
+    Observer observer_;
+    std::set<std::pair<NodeId, NodeId>> blocked_;
+    Pipe persistent_pipe_;
+    FileSystem persistent_;
+    std::vector<std::unique_ptr<SimNode>> nodes_;
+    std::vector<std::unique_ptr<Process>> processes_;
+    std::map<Address, Process*> endpoints_;
+};
+
+class SimNode {
+  public:
+    SimNode(Simulation& sim, NodeId id);
+    ~SimNode();
+
+    NodeId id() const { return id_; }
+    bool alive() const { return alive_; }
+    // Only while alive. The process lives in the Simulation's memory for good; kill() ends it.
+    Process& start_process(std::string name);
+    // Power loss: kills the processes, loses the scratch, decides the fate of what was not fsynced. The test destroys what lived in
+    // the processes right after.
+    void crash();
+    void restart();
+
+    FileSystem& scratch() { return *scratch_; }
+
+    // For the facades.
+    Simulation& simulation() { return sim_; }
+    Pipe scratch_pipe, client_pipe, nic_in, nic_out;
+    std::map<std::uint64_t, std::shared_ptr<Operation>> in_flight;  // I/O the machine is at
+    std::uint64_t next_operation = 1;
+    const std::vector<Process*>& processes() const { return processes_; }
+    void left(Process* process);
+
+  private:
+    Simulation& sim_;
+    NodeId id_;
+    bool alive_ = true;
+    std::unique_ptr<FileSystem> scratch_;
+    std::vector<Process*> processes_;  // alive
+};
+
+// One operating-system process on a node.
+class Process {
+  public:
+    Process(Simulation& sim, SimNode& node, std::uint32_t id, std::string name, std::uint64_t seed);
+    ~Process();
+    Process(const Process&) = delete;
+
+    World world();
+    const std::string& name() const { return name_; }
+    std::uint32_t id() const { return actor_.id; }
+    SimNode& node() { return node_; }
+    bool alive() const { return !actor_.dead; }
+    const Address& address() const { return address_; }
+
+    // kill -9: its events, timers, completions and messages are gone. What it wrote stays in the page cache; I/O under way may
+    // happen still, in part, or not. Safe to call twice.
+    void kill();
+    // SIGSTOP and SIGCONT: what comes due in between is delivered afterwards.
+    void pause() { actor_.paused = true; }
+    void resume();
+
+    // Bytes of allocate()d buffers alive, and the most there ever were.
+    std::uint64_t buffer_bytes() const { return *buffer_bytes_; }
+    std::uint64_t buffer_bytes_peak() const { return buffer_bytes_peak_; }
+
+    // For the facades.
+    Actor& actor() { return actor_; }
+    Simulation& simulation() { return sim_; }
+    class SimNetwork& network() { return *network_; }
+    Result<BufferPtr> allocate(std::uint64_t bytes);
+
+  private:
+    Simulation& sim_;
+    SimNode& node_;
+    Actor actor_;
+    std::string name_;
+    Address address_;
+    std::shared_ptr<std::uint64_t> buffer_bytes_ = std::make_shared<std::uint64_t>(0);
+    std::uint64_t buffer_bytes_peak_ = 0;
+    std::unique_ptr<Clock> clock_;
+    std::unique_ptr<Storage> storage_;
+    std::unique_ptr<class SimNetwork> network_;
+    std::unique_ptr<Randomness> random_;
+    std::unique_ptr<Cpu> cpu_;
+};
+
+}  // namespace cairn::sim

@@ -1,0 +1,294 @@
+// Storage of a simulated process: when an operation takes effect, and what the effect is.
+#include <cerrno>
+
+#include "world/sim/operation.hpp"
+
+namespace cairn::sim {
+
+namespace {
+
+using OperationPtr = std::shared_ptr<Operation>;
+using Kind = Operation::Kind;
+
+class SimStorage final : public Storage {
+  public:
+    SimStorage(Process& process, Clock& clock) : process_(process), sim_(process.simulation()), clock_(clock) {}
+
+    Result<BufferPtr> allocate(std::uint64_t bytes) override { return process_.allocate(bytes); }
+    Task<Result<FilePtr>> open(std::string path, OpenOptions options, Nanos deadline) override;
+    Task<Result<std::uint64_t>> write_some(FilePtr file, std::uint64_t offset, Slice data, Nanos deadline) override;
+    Task<Result<std::uint64_t>> read_some(FilePtr file, std::uint64_t offset, Slice into, Nanos deadline) override;
+    Task<Status> fsync(FilePtr file, Nanos deadline) override;
+    Task<Result<std::uint64_t>> file_bytes(FilePtr file, Nanos deadline) override;
+    Task<Status> resize(FilePtr file, std::uint64_t bytes, Nanos deadline) override;
+    Task<Status> make_directory(std::string path, std::uint32_t permissions, Nanos deadline) override;
+    Task<Status> fsync_directory(std::string path, Nanos deadline) override;
+    Task<Status> publish(std::string from, std::string to, Nanos deadline) override;
+    Task<Status> remove(std::string path, Nanos deadline) override;
+    Task<Status> remove_directory(std::string path, Nanos deadline) override;
+    Task<Result<std::vector<DirectoryEntry>>> list(std::string path, Nanos deadline) override;
+    Task<Result<BufferPtr>> map(std::string path, bool writable, Nanos deadline) override;
+
+  private:
+    struct Target {
+        FileSystem* fs = nullptr;  // null: no file system there
+        bool shared = false;
+    };
+    Target target_of(const std::string& path);
+    Nanos jitter(Nanos span) { return span + static_cast<Nanos>(sim_.fault_prng().below(static_cast<std::uint64_t>(span) + 1)); }
+    Nanos metadata_ready(bool shared);
+    Nanos transfer_ready(bool shared, std::uint64_t bytes);
+    bool out_of_space() { return sim_.fault_prng().chance(sim_.faults().out_of_space); }
+    OperationPtr make(Kind kind, const char* what, const std::string& path) {
+        return std::make_shared<Operation>(process_, clock_, kind, what, path);
+    }
+    OperationPtr on_path(const char* what, const std::string& path, std::function<Status(FileSystem&, Operation&)> effect);
+    Task<Status> finish(OperationPtr operation, Nanos deadline);
+
+    Process& process_;
+    Simulation& sim_;
+    Clock& clock_;
+};
+
+SimFile& sim_file(const FilePtr& file) { return static_cast<SimFile&>(*file); }
+
+SimStorage::Target SimStorage::target_of(const std::string& path) {
+    sim_.persistent().set_bytes_max(sim_.model().persistent_bytes_max);
+    process_.node().scratch().set_bytes_max(sim_.model().scratch_bytes_max);
+    if (sim_.persistent().covers(path)) return {&sim_.persistent(), true};
+    if (process_.node().scratch().covers(path)) return {&process_.node().scratch(), false};
+    return {};
+}
+
+Nanos SimStorage::metadata_ready(bool shared) {
+    return sim_.now() + jitter(shared ? sim_.model().persistent_latency : sim_.model().scratch_latency);
+}
+
+Nanos SimStorage::transfer_ready(bool shared, std::uint64_t bytes) {
+    const Model& model = sim_.model();
+    Nanos through = 0;
+    if (shared) {
+        through = std::max(sim_.persistent_pipe().pass(sim_.now(), bytes, model.persistent_rate),
+                           process_.node().client_pipe.pass(sim_.now(), bytes, model.persistent_client_rate));
+    } else {
+        through = process_.node().scratch_pipe.pass(sim_.now(), bytes, model.scratch_rate);
+    }
+    return through + jitter(shared ? model.persistent_latency : model.scratch_latency);
+}
+
+Task<Status> SimStorage::finish(OperationPtr operation, Nanos deadline) {
+    while (!operation->done) {
+        if (clock_.now() >= deadline)
+            co_return deadline_passed(operation->path + ": " + operation->what + " did not return in time");
+        co_await operation->changed.wait(deadline);
+    }
+    co_return operation->status;
+}
+
+OperationPtr SimStorage::on_path(const char* what, const std::string& path,
+                                 std::function<Status(FileSystem&, Operation&)> effect) {
+    OperationPtr operation = make(Kind::metadata, what, path);
+    const Target target = target_of(path);
+    operation->effect = [fs = target.fs, effect = std::move(effect)](Operation& op) {
+        op.status = fs ? effect(*fs, op) : Status::from_errno(ENOENT, op.path);
+    };
+    begin(operation, metadata_ready(target.shared));
+    return operation;
+}
+
+Task<Result<FilePtr>> SimStorage::open(std::string path, OpenOptions options, Nanos deadline) {
+    const bool full = options.mode == OpenMode::create && out_of_space();
+    const bool shared = target_of(path).shared;
+    const NodeId node = process_.node().id();
+    const OpenMode mode = options.mode;
+    OperationPtr operation = on_path("open", path, [=](FileSystem& fs, Operation& op) -> Status {
+        if (full) return Status::from_errno(ENOSPC, op.path);
+        Result<InodePtr> inode = mode == OpenMode::create ? fs.create(op.path, node) : fs.find(op.path);
+        if (!inode.ok()) return inode.status();
+        if ((*inode)->is_directory) return Status::from_errno(EISDIR, op.path);
+        op.opened = std::make_shared<SimFile>(op.path, *inode, fs, shared, mode != OpenMode::read);
+        return {};
+    });
+    Status status = co_await finish(operation, deadline);
+    if (!status.ok()) co_return status;
+    co_return operation->opened;
+}
+
+Task<Result<std::uint64_t>> SimStorage::write_some(FilePtr file, std::uint64_t offset, Slice data, Nanos deadline) {
+    SimFile& target = sim_file(file);
+    if (!target.writable) co_return Status::from_errno(EBADF, file->path());
+    if (data.length > INT64_MAX || offset > INT64_MAX - data.length) co_return Status::from_errno(EFBIG, file->path());
+    if (out_of_space()) co_return Status::from_errno(ENOSPC, file->path());
+    OperationPtr operation = make(Kind::write, "write", file->path());
+    operation->file = file;
+    operation->data = data;
+    operation->offset = offset;
+    operation->value = data.length;
+    operation->effect = [node = process_.node().id()](Operation& op) {
+        SimFile& to = sim_file(op.file);
+        const std::uint64_t room = to.fs.room(*to.inode, op.offset, op.value);
+        if (room == 0 && op.value > 0) {
+            op.status = Status::from_errno(ENOSPC, op.path);
+            return;
+        }
+        op.value = room;
+        const Runs runs = op.captured ? *op.captured : runs_of(op.data);
+        to.fs.write(*to.inode, op.offset, part_of(runs, 0, op.value), node);
+    };
+    begin(operation, transfer_ready(target.shared, data.length));
+    Status status = co_await finish(operation, deadline);
+    if (!status.ok()) co_return status;
+    co_return operation->value;
+}
+
+Task<Result<std::uint64_t>> SimStorage::read_some(FilePtr file, std::uint64_t offset, Slice into, Nanos deadline) {
+    OperationPtr operation = make(Kind::read, "read", file->path());
+    operation->file = file;
+    operation->data = into;
+    operation->offset = offset;
+    operation->value = into.length;
+    operation->effect = [](Operation& op) {
+        if (op.fails) return;
+        const Content& content = *sim_file(op.file).inode->content;
+        op.value = op.offset >= content.size() ? 0 : std::min(op.value, content.size() - op.offset);
+        put(op.data, content.read(op.offset, op.value));
+    };
+    begin(operation, transfer_ready(sim_file(file).shared, into.length));
+    Status status = co_await finish(operation, deadline);
+    if (!status.ok()) co_return status;
+    co_return operation->value;
+}
+
+Task<Status> SimStorage::fsync(FilePtr file, Nanos deadline) {
+    OperationPtr operation = make(Kind::fsync, "fsync", file->path());
+    operation->file = file;
+    operation->effect = [node = process_.node().id(), this](Operation& op) {
+        SimFile& target = sim_file(op.file);
+        if (op.fails) target.fs.fail_fsync(*target.inode, node, sim_.fault_prng());
+        else target.fs.fsync(*target.inode, node);
+    };
+    const bool shared = sim_file(file).shared;
+    begin(operation, metadata_ready(shared) + (shared ? jitter(sim_.model().fsync_latency) : 0));
+    Status status = co_await finish(operation, deadline);
+    co_return status;
+}
+
+Task<Result<std::uint64_t>> SimStorage::file_bytes(FilePtr file, Nanos deadline) {
+    OperationPtr operation = make(Kind::metadata, "stat", file->path());
+    operation->file = file;
+    operation->effect = [](Operation& op) { op.value = sim_file(op.file).inode->content->size(); };
+    begin(operation, metadata_ready(sim_file(file).shared));
+    Status status = co_await finish(operation, deadline);
+    if (!status.ok()) co_return status;
+    co_return operation->value;
+}
+
+Task<Status> SimStorage::resize(FilePtr file, std::uint64_t bytes, Nanos deadline) {
+    if (!sim_file(file).writable) co_return Status::from_errno(EINVAL, file->path());
+    if (bytes > INT64_MAX) co_return Status::from_errno(EFBIG, file->path());
+    if (out_of_space()) co_return Status::from_errno(ENOSPC, file->path());
+    OperationPtr operation = make(Kind::metadata, "resize", file->path());
+    operation->file = file;
+    operation->value = bytes;
+    operation->effect = [node = process_.node().id()](Operation& op) {
+        SimFile& target = sim_file(op.file);
+        target.fs.resize(*target.inode, op.value, node);
+    };
+    begin(operation, metadata_ready(sim_file(file).shared));
+    Status status = co_await finish(operation, deadline);
+    co_return status;
+}
+
+Task<Status> SimStorage::make_directory(std::string path, std::uint32_t, Nanos deadline) {
+    const bool full = out_of_space();
+    OperationPtr operation =
+        on_path("mkdir", path, [full, node = process_.node().id()](FileSystem& fs, Operation& op) -> Status {
+            if (full) return Status::from_errno(ENOSPC, op.path);
+            return fs.make_directory(op.path, node);
+        });
+    Status status = co_await finish(operation, deadline);
+    co_return status;
+}
+
+Task<Status> SimStorage::fsync_directory(std::string path, Nanos deadline) {
+    OperationPtr operation = make(Kind::fsync, "fsync_directory", path);
+    const Target target = target_of(path);
+    operation->effect = [fs = target.fs](Operation& op) {
+        if (op.fails) return;  // the entries stay as undecided as they were
+        op.status = fs ? fs->fsync_directory(op.path) : Status::from_errno(ENOENT, op.path);
+    };
+    begin(operation, metadata_ready(target.shared) + (target.shared ? jitter(sim_.model().fsync_latency) : 0));
+    Status status = co_await finish(operation, deadline);
+    co_return status;
+}
+
+Task<Status> SimStorage::publish(std::string from, std::string to, Nanos deadline) {
+    const bool rename = sim_.fault_prng().chance(sim_.faults().publish_renames);
+    const bool same = target_of(from).fs == target_of(to).fs;
+    OperationPtr operation =
+        on_path("publish", to, [=, node = process_.node().id()](FileSystem& fs, Operation& op) -> Status {
+            if (!same) return Status::from_errno(EXDEV, from);
+            return fs.publish(from, op.path, rename, node);
+        });
+    Status status = co_await finish(operation, deadline);
+    co_return status;
+}
+
+Task<Status> SimStorage::remove(std::string path, Nanos deadline) {
+    OperationPtr operation = on_path("remove", path, [node = process_.node().id()](FileSystem& fs, Operation& op) {
+        return fs.remove(op.path, node);
+    });
+    Status status = co_await finish(operation, deadline);
+    co_return status;
+}
+
+Task<Status> SimStorage::remove_directory(std::string path, Nanos deadline) {
+    OperationPtr operation = on_path("rmdir", path, [node = process_.node().id()](FileSystem& fs, Operation& op) {
+        return fs.remove_directory(op.path, node);
+    });
+    Status status = co_await finish(operation, deadline);
+    co_return status;
+}
+
+Task<Result<std::vector<DirectoryEntry>>> SimStorage::list(std::string path, Nanos deadline) {
+    OperationPtr operation = on_path("list", path, [](FileSystem& fs, Operation& op) -> Status {
+        Result<std::vector<DirectoryEntry>> entries = fs.list(op.path);
+        if (!entries.ok()) return entries.status();
+        op.entries = std::move(*entries);
+        return {};
+    });
+    Status status = co_await finish(operation, deadline);
+    if (!status.ok()) co_return status;
+    co_return std::move(operation->entries);
+}
+
+// What holds described bytes, or is large, has no data(): its header is read and written through files.
+Task<Result<BufferPtr>> SimStorage::map(std::string path, bool, Nanos deadline) {
+    if (target_of(path).shared) co_return invalid_argument(path + ": only files of scratch can be mapped");
+    const std::uint64_t bytes_max = sim_.model().map_bytes_max;
+    OperationPtr operation = on_path("map", path, [bytes_max](FileSystem& fs, Operation& op) -> Status {
+        Result<InodePtr> inode = fs.find(op.path);
+        if (!inode.ok()) return inode.status();
+        if ((*inode)->is_directory) return Status::from_errno(EISDIR, op.path);
+        const std::shared_ptr<Content>& content = (*inode)->content;
+        const std::uint64_t size = content->size();
+        if (size == 0) return Status::from_errno(EINVAL, op.path);
+        if (size <= bytes_max && content->can_flatten()) {
+            std::byte* data = content->flatten();
+            (*inode)->account();
+            op.buffer = std::make_shared<FlatBuffer>(content, data, size);
+        } else {
+            op.buffer = std::make_shared<SimBuffer>(content, size);
+        }
+        return {};
+    });
+    Status status = co_await finish(operation, deadline);
+    if (!status.ok()) co_return status;
+    co_return operation->buffer;
+}
+
+}  // namespace
+
+std::unique_ptr<Storage> make_storage(Process& process, Clock& clock) { return std::make_unique<SimStorage>(process, clock); }
+
+}  // namespace cairn::sim
