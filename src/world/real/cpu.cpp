@@ -1,0 +1,84 @@
+#include "world/real/cpu.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#include "base/checksum.hpp"
+#include "world/channel.hpp"
+#include "world/real/loop.hpp"
+
+namespace cairn {
+
+namespace {
+
+constexpr std::uint64_t inline_bytes_max = 64 << 10;  // cheaper than waking a thread
+constexpr std::uint64_t portion_bytes = 1 << 20;      // what a thread takes at a time: some tens of microseconds
+
+// One slice, shared by the threads that work on it; each takes the next portion until none is left.
+struct Work {
+    Work(Clock& clock, Slice s, std::uint64_t block) : data(std::move(s)), block_bytes(block), ended(clock) {
+        sums.resize(div_up(data.length, block_bytes));
+        blocks_a_portion = std::max<std::uint64_t>(1, portion_bytes / block_bytes);
+    }
+
+    Slice data;
+    std::uint64_t block_bytes;
+    std::uint64_t blocks_a_portion;
+    std::vector<std::uint64_t> sums;
+    std::atomic<std::uint64_t> next_block{0};
+    unsigned helpers = 0;  // still at it; loop only
+    Event ended;
+
+    void compute() {
+        for (;;) {
+            const std::uint64_t first = next_block.fetch_add(blocks_a_portion, std::memory_order_relaxed);
+            if (first >= sums.size()) return;
+            const std::uint64_t end = std::min<std::uint64_t>(first + blocks_a_portion, sums.size());
+            for (std::uint64_t block = first; block < end; ++block) {
+                const std::uint64_t offset = block * block_bytes;
+                sums[block] = checksum(data.part(offset, std::min(block_bytes, data.length - offset)).bytes());
+            }
+        }
+    }
+};
+
+class Helper final : public Job {
+  public:
+    explicit Helper(std::shared_ptr<Work> work) : work_(std::move(work)) {}
+    void run() override { work_->compute(); }
+    void finished() override {
+        --work_->helpers;
+        work_->ended.notify_all();
+    }
+
+  private:
+    std::shared_ptr<Work> work_;
+};
+
+unsigned default_threads() { return std::max(1u, std::thread::hardware_concurrency() / 2); }
+
+}  // namespace
+
+RealCpu::RealCpu(Loop& loop, unsigned threads)
+    : loop_(loop),
+      threads_(threads != 0 ? threads : default_threads()),
+      pool_(loop.remote(), {.name = "cairn-cpu", .threads_max = threads_, .stuck_max = 0}) {}
+
+Task<std::vector<std::uint64_t>> RealCpu::checksums(Slice data, std::uint64_t block_bytes) {
+    CAIRN_CHECK(block_bytes != 0);
+    auto work = std::make_shared<Work>(loop_, std::move(data), block_bytes);
+    if (work->data.length >= inline_bytes_max) {
+        const std::uint64_t portions = div_up(work->sums.size(), work->blocks_a_portion);
+        while (work->helpers < std::min<std::uint64_t>(threads_, portions)) {
+            auto helper = std::make_shared<Helper>(work);
+            if (!pool_.submit(helper).ok()) break;
+            ++work->helpers;
+        }
+    }
+    if (work->helpers == 0) work->compute();  // small, or not one thread to be had
+    while (work->helpers != 0) co_await work->ended.wait();
+    co_return std::move(work->sums);
+}
+
+}  // namespace cairn

@@ -1,0 +1,93 @@
+// RealCpu and SystemRandom.
+#include "world/real/cpu.hpp"
+
+#include <set>
+
+#include "base/checksum.hpp"
+#include "world/gate.hpp"
+#include "world/real/random.hpp"
+#include "world/real/test_world.hpp"
+
+namespace cairn {
+namespace {
+
+Bytes pattern(std::size_t bytes) {
+    Bytes data(bytes);
+    std::uint64_t state = bytes + 1;
+    for (std::byte& byte : data) {
+        state = state * 6364136223846793005ull + 1442695040888963407ull;
+        byte = static_cast<std::byte>(state >> 56);
+    }
+    return data;
+}
+
+std::vector<std::uint64_t> expected(ByteView data, std::size_t block) {
+    std::vector<std::uint64_t> sums;
+    for (std::size_t at = 0; at < data.size(); at += block) sums.push_back(checksum(data.subspan(at, std::min(block, data.size() - at))));
+    return sums;
+}
+
+TEST(RealCpu, EverySizeAndBlock) {
+    const auto loop = test::make_loop();
+    RealCpu cpu(*loop, 3);
+    for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{4096}, std::size_t{65535}, std::size_t{65536},
+                                    std::size_t{1048577}, std::size_t{9999999}}) {
+        const Bytes data = pattern(bytes);
+        for (const std::size_t block : {std::size_t{1000}, std::size_t{4096}, std::size_t{1} << 20, std::size_t{1} << 26}) {
+            const Slice slice = Slice::of(data);
+            EXPECT_EQ(loop->run(cpu.checksums(slice, block)), expected(data, block)) << bytes << " bytes in blocks of " << block;
+        }
+    }
+}
+
+TEST(RealCpu, PartOfABuffer) {
+    const auto loop = test::make_loop();
+    RealCpu cpu(*loop);
+    EXPECT_GE(cpu.threads(), 1u);
+    const Bytes data = pattern(1 << 20);
+    const Slice part = Slice::of(data).part(4096, 700000);
+    EXPECT_EQ(loop->run(cpu.checksums(part, 65536)), expected(ByteView(data).subspan(4096, 700000), 65536));
+}
+
+Task<void> sum_into(Cpu& cpu, Slice slice, std::vector<std::uint64_t>& out) {
+    std::vector<std::uint64_t> sums = co_await cpu.checksums(slice, 65536);
+    out = std::move(sums);
+}
+
+Task<void> sum_all(Clock& clock, Cpu& cpu, const std::vector<Bytes>& data, std::vector<std::vector<std::uint64_t>>& out) {
+    Gate gate(clock);
+    for (std::size_t i = 0; i < data.size(); ++i) gate.spawn(sum_into(cpu, Slice::of(data[i]), out[i]));
+    co_await gate.close();
+}
+
+TEST(RealCpu, ManyAtOnce) {
+    const auto loop = test::make_loop();
+    RealCpu cpu(*loop, 2);
+    std::vector<Bytes> data;
+    for (std::size_t i = 0; i < 20; ++i) data.push_back(pattern(i * 300000));
+    std::vector<std::vector<std::uint64_t>> out(data.size());
+    EXPECT_TRUE(loop->run_until_done(sum_all(*loop, cpu, data, out), loop->in(test::patience)));
+    for (std::size_t i = 0; i < data.size(); ++i) EXPECT_EQ(out[i], expected(data[i], 65536)) << i;
+}
+
+TEST(RealCpu, WaiterMayBeDestroyedMeanwhile) {
+    const auto loop = test::make_loop();
+    RealCpu cpu(*loop, 2);
+    for (int i = 0; i < 20; ++i) {
+        Task<std::vector<std::uint64_t>> task = cpu.checksums(Slice::of(pattern(4 << 20)), 65536);
+        task.start();
+    }
+    const Bytes data = pattern(1 << 20);
+    EXPECT_EQ(loop->run(cpu.checksums(Slice::of(data), 65536)), expected(data, 65536));
+}
+
+TEST(SystemRandom, DoesNotRepeat) {
+    SystemRandom random;
+    std::set<std::uint64_t> seen;
+    for (int i = 0; i < 1000; ++i) seen.insert(random.next());
+    EXPECT_EQ(seen.size(), 1000u);
+    EXPECT_TRUE(random.id());
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,160 @@
+#include "world/real/files.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace cairn {
+
+namespace {
+
+int open_retrying(const char* path, int flags, std::uint32_t permissions) {
+    int fd;
+    do fd = ::open(path, flags | O_CLOEXEC, permissions);
+    while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
+// The same file again with other flags, wherever its name has gone meanwhile; by name where /proc is not mounted.
+int open_again(int fd, const std::string& path, int flags) {
+    const std::string self = "/proc/self/fd/" + std::to_string(fd);
+    const int again = open_retrying(self.c_str(), flags, 0);
+    if (again >= 0 || errno != ENOENT) return again;
+    return open_retrying(path.c_str(), flags, 0);
+}
+
+Status outcome(int result, const char* doing, const std::string& path) {
+    if (result == 0) return {};
+    const int error = errno;
+    return Status::from_errno(error, std::string(doing) + " " + path);
+}
+
+bool same_file(const std::string& a, const std::string& b) {
+    struct stat first = {}, second = {};
+    return ::stat(a.c_str(), &first) == 0 && ::stat(b.c_str(), &second) == 0 && first.st_dev == second.st_dev &&
+           first.st_ino == second.st_ino;
+}
+
+Status publish_error(int error, const std::string& from, const std::string& to) {
+    return Status::from_errno(error, "publishing " + from + " as " + to);
+}
+
+}  // namespace
+
+Result<FilePtr> RealFile::open(const std::string& path, const OpenOptions& options, Dispose dispose) {
+    const int access = options.mode == OpenMode::read ? O_RDONLY : O_RDWR;
+    const int creation = options.mode == OpenMode::create ? O_CREAT | O_EXCL : 0;
+    const int buffered = open_retrying(path.c_str(), access | creation, options.permissions);
+    if (buffered < 0) {
+        const int error = errno;
+        return Status::from_errno(error, (creation != 0 ? "creating " : "opening ") + path);
+    }
+    struct stat about = {};
+    if (::fstat(buffered, &about) == 0 && S_ISDIR(about.st_mode)) {
+        ::close(buffered);
+        return invalid_argument("opening " + path + ": it is a directory");
+    }
+    // Any refusal means buffered; whatever else is wrong will be said by the first transfer.
+    const int direct = options.direct ? open_again(buffered, path, access | O_DIRECT) : -1;
+    return FilePtr(std::make_shared<RealFile>(path, buffered, direct, std::move(dispose)));
+}
+
+RealFile::RealFile(std::string path, int buffered, int direct, Dispose dispose)
+    : path_(std::move(path)), buffered_(buffered), direct_(direct), dispose_(std::move(dispose)) {}
+
+RealFile::~RealFile() {
+    dispose_([buffered = buffered_, direct = direct_] {
+        ::close(buffered);
+        if (direct >= 0) ::close(direct);
+    });
+}
+
+RealFile::Route RealFile::route(const void* memory, std::uint64_t offset, std::uint64_t length) const noexcept {
+    const bool aligned = (reinterpret_cast<std::uintptr_t>(memory) | offset) % direct_align_bytes == 0;
+    const std::uint64_t whole = length / direct_align_bytes * direct_align_bytes;
+    if (!is_direct() || !aligned || whole == 0) return {buffered_, length, false};
+    return {direct_, whole, true};
+}
+
+Status make_directory(const std::string& path, std::uint32_t permissions) {
+    return outcome(::mkdir(path.c_str(), permissions), "making the directory", path);
+}
+
+Status fsync_directory(const std::string& path) {
+    const int fd = open_retrying(path.c_str(), O_RDONLY | O_DIRECTORY, 0);
+    if (fd < 0) return outcome(fd, "opening the directory", path);
+    Status status = outcome(::fsync(fd), "fsync of the directory", path);
+    ::close(fd);
+    return status;
+}
+
+Status publish_file(const std::string& from, const std::string& to) {
+    if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return {};
+    const int error = errno;
+    if (error == EINVAL || error == ENOSYS) return publish_by_link(from, to);
+    if (error == EEXIST && same_file(from, to)) return {};
+    return publish_error(error, from, to);
+}
+
+Status publish_by_link(const std::string& from, const std::string& to) {
+    if (::link(from.c_str(), to.c_str()) != 0) {
+        const int error = errno;
+        // Over NFS a repeated request answers EEXIST to the very call that made the link.
+        if (error != EEXIST || !same_file(from, to)) return publish_error(error, from, to);
+    }
+    ::unlink(from.c_str());  // the old name may stay; the new one counts
+    return {};
+}
+
+Status remove_file(const std::string& path) { return outcome(::unlink(path.c_str()), "removing", path); }
+
+Status remove_directory(const std::string& path) {
+    return outcome(::rmdir(path.c_str()), "removing the directory", path);
+}
+
+Result<std::vector<DirectoryEntry>> list_directory(const std::string& path) {
+    DIR* const directory = ::opendir(path.c_str());
+    if (!directory) return outcome(-1, "listing", path);
+    std::vector<DirectoryEntry> entries;
+    for (;;) {
+        errno = 0;
+        const dirent* const entry = ::readdir(directory);
+        if (!entry) break;
+        const std::string name = entry->d_name;
+        if (name == "." || name == "..") continue;
+        struct stat about = {};
+        // A dangling link is listed as what it is; what went away meanwhile is not listed.
+        if (::fstatat(::dirfd(directory), name.c_str(), &about, 0) != 0 &&
+            ::fstatat(::dirfd(directory), name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0)
+            continue;
+        const bool is_directory = S_ISDIR(about.st_mode);
+        entries.push_back({name, is_directory, is_directory ? 0 : static_cast<std::uint64_t>(about.st_size)});
+    }
+    const int error = errno;
+    ::closedir(directory);
+    if (error != 0) return Status::from_errno(error, "listing " + path);
+    std::sort(entries.begin(), entries.end());
+    return entries;
+}
+
+Result<std::uint64_t> size_of(const RealFile& file) {
+    struct stat about = {};
+    if (::fstat(file.descriptor(), &about) != 0) return outcome(-1, "asking the size of", file.path());
+    return static_cast<std::uint64_t>(about.st_size);
+}
+
+Status resize_file(const RealFile& file, std::uint64_t bytes) {
+    if (bytes > static_cast<std::uint64_t>(INT64_MAX)) return invalid_argument("resizing " + file.path() + ": too large");
+    int result;
+    do result = ::ftruncate(file.descriptor(), static_cast<off_t>(bytes));
+    while (result != 0 && errno == EINTR);
+    return outcome(result, "resizing", file.path());
+}
+
+}  // namespace cairn

@@ -1,0 +1,65 @@
+// The system calls behind Storage, each as one blocking function for a worker: errno becomes a Status that names the operation and the path.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "world/storage.hpp"
+
+namespace cairn {
+
+// Direct I/O needs memory, offset and length in multiples of this.
+inline constexpr std::uint64_t direct_align_bytes = 4096;
+
+// An open file: one descriptor, and a second, buffered one when it was opened direct. What is aligned goes through the direct one,
+// the rest (an unaligned tail, a footer, memory that is not aligned) through the buffered one. Both see the same bytes: the kernel
+// writes back and drops the cached pages that direct I/O touches, and the two never write the same page as long as writers start on
+// blocks. fsync of either covers both.
+class RealFile final : public File {
+  public:
+    using Dispose = std::function<void(std::function<void()>)>;
+    // Blocks. `dispose` runs the close(2), which can take long (network file systems flush there).
+    static Result<FilePtr> open(const std::string& path, const OpenOptions& options, Dispose dispose);
+    RealFile(std::string path, int buffered, int direct, Dispose dispose);
+    RealFile(const RealFile&) = delete;
+    ~RealFile() override;
+
+    const std::string& path() const noexcept override { return path_; }
+    int descriptor() const noexcept { return buffered_; }
+
+    // Which descriptor takes a transfer, and how much of it: at most `length`, less when only the front of it is aligned.
+    struct Route {
+        int descriptor;
+        std::uint64_t length;
+        bool direct;
+    };
+    Route route(const void* memory, std::uint64_t offset, std::uint64_t length) const noexcept;
+    bool is_direct() const noexcept { return direct_ >= 0 && !direct_refused_; }
+    // The file system accepted O_DIRECT at open and refuses it now: buffered from here on. Loop only, like route().
+    void refuse_direct() noexcept { direct_refused_ = true; }
+
+  private:
+    std::string path_;
+    int buffered_;
+    int direct_;
+    bool direct_refused_ = false;
+    Dispose dispose_;
+};
+
+Status make_directory(const std::string& path, std::uint32_t permissions);
+Status fsync_directory(const std::string& path);
+// RENAME_NOREPLACE, or link and unlink where the file system does not know it. `to` being the very file that `from` is counts as success: an
+// earlier try went through.
+Status publish_file(const std::string& from, const std::string& to);
+Status publish_by_link(const std::string& from, const std::string& to);  // the second way, for its test
+Status remove_file(const std::string& path);
+Status remove_directory(const std::string& path);
+Result<std::vector<DirectoryEntry>> list_directory(const std::string& path);
+Result<std::uint64_t> size_of(const RealFile& file);
+Status resize_file(const RealFile& file, std::uint64_t bytes);
+
+}  // namespace cairn

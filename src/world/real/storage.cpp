@@ -1,0 +1,219 @@
+#include "world/real/storage.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "world/real/files.hpp"
+#include "world/real/loop.hpp"
+#include "world/real/memory.hpp"
+#include "world/real/operation.hpp"
+#include "world/real/ring.hpp"
+
+namespace cairn {
+
+namespace {
+
+std::string describe(TransferKind kind, const File& file, std::uint64_t offset, std::uint64_t length) {
+    if (kind == TransferKind::fsync) return "fsync of " + file.path();
+    const char* const doing = kind == TransferKind::read ? "reading " : "writing ";
+    return doing + std::to_string(length) + " bytes at " + std::to_string(offset) + " of " + file.path();
+}
+
+Status too_late(const std::string& what) { return deadline_passed(what + ": not done in the time allowed"); }
+
+std::shared_ptr<RealFile> as_real(const FilePtr& file) {
+    auto real = std::dynamic_pointer_cast<RealFile>(file);
+    CAIRN_CHECK(real != nullptr);  // a file of another world
+    return real;
+}
+
+}  // namespace
+
+void Transfer::run() {
+    const auto at = static_cast<off_t>(offset);
+    ssize_t moved = -1;
+    do {
+        switch (kind) {
+            case TransferKind::read: moved = ::pread(route.descriptor, slice.data(), route.length, at); break;
+            case TransferKind::write: moved = ::pwrite(route.descriptor, slice.data(), route.length, at); break;
+            case TransferKind::fsync: moved = ::fsync(route.descriptor); break;
+        }
+        // A pipe or a terminal has no offsets; io_uring goes on from where it stands, so do we.
+        if (moved < 0 && errno == ESPIPE && kind == TransferKind::read) moved = ::read(route.descriptor, slice.data(), route.length);
+        if (moved < 0 && errno == ESPIPE && kind == TransferKind::write) moved = ::write(route.descriptor, slice.data(), route.length);
+    } while (moved < 0 && errno == EINTR);
+    result = moved < 0 ? -errno : moved;
+}
+
+struct RealStorage::Waiting {
+    RealStorage& storage;
+    std::shared_ptr<Operation> operation;
+    Waiting(RealStorage& s, std::shared_ptr<Operation> o) : storage(s), operation(std::move(o)) {}
+    Waiting(const Waiting&) = delete;
+    ~Waiting() {
+        if (!operation->done()) storage.give_up(operation);
+    }
+};
+
+Result<std::unique_ptr<RealStorage>> RealStorage::create(Loop& loop, StorageOptions options) {
+    std::unique_ptr<RealStorage> storage(new RealStorage(loop, options));
+    if (options.backend == IoBackend::threads) return storage;
+    Result<std::unique_ptr<Ring>> ring = Ring::create(loop, options.workers);
+    if (ring.ok()) {
+        storage->ring_ = std::move(*ring);
+    } else if (options.backend == IoBackend::uring) {
+        return Status(Code::unsupported, ring.status().text() + "; choose threads, or automatic");
+    } else {
+        storage->reason_ = ring.status().text();
+    }
+    return storage;
+}
+
+RealStorage::RealStorage(Loop& loop, StorageOptions options)
+    : loop_(loop),
+      pool_(loop.remote(), {.name = "cairn-io", .threads_max = options.workers, .stuck_max = options.stuck_max}) {}
+
+RealStorage::~RealStorage() = default;
+
+std::string_view RealStorage::backend_name() const noexcept { return ring_ ? "io_uring" : "threads"; }
+
+Result<BufferPtr> RealStorage::allocate(std::uint64_t bytes) { return allocate_memory(bytes); }
+
+// Called for an operation that is not over: at its deadline, or when the coroutine that waited is destroyed.
+void RealStorage::give_up(const std::shared_ptr<Operation>& operation) {
+    ++statistics_->given_up;
+    ++statistics_->quarantined;
+    operation->when_late([statistics = statistics_] { --statistics->quarantined; });
+    const auto transfer = ring_ ? std::dynamic_pointer_cast<Transfer>(operation) : nullptr;
+    const bool gone = transfer ? ring_->abandon(transfer) : pool_.abandon(operation);
+    if (gone) --statistics_->quarantined;
+}
+
+template <class R>
+Task<R> RealStorage::perform(std::function<R()> work, std::string what, Nanos deadline) {
+    if (loop_.now() >= deadline) co_return too_late(what);
+    auto call = std::make_shared<Call<R>>(loop_, std::move(work));
+    CO_TRY(pool_.submit(call).within(what));
+    const Waiting waiting(*this, call);
+    while (!call->done() && loop_.now() < deadline) co_await call->ended().wait(deadline);
+    if (!call->done()) co_return too_late(what);
+    co_return call->take();
+}
+
+Status RealStorage::begin(const std::shared_ptr<Transfer>& transfer) {
+    if (!ring_) return pool_.submit(transfer);
+    ring_->submit(transfer);
+    return {};
+}
+
+void RealStorage::count(const Transfer& transfer, Nanos began) {
+    const Nanos took = loop_.now() - began;
+    const std::uint64_t bytes = transfer.result > 0 ? static_cast<std::uint64_t>(transfer.result) : 0;
+    StorageStatistics& s = *statistics_;
+    switch (transfer.kind) {
+        case TransferKind::read: ++s.reads, s.read_bytes += bytes, s.read_ns += took; break;
+        case TransferKind::write: ++s.writes, s.write_bytes += bytes, s.write_ns += took; break;
+        case TransferKind::fsync: ++s.fsyncs, s.fsync_ns += took; break;
+    }
+}
+
+Task<Result<std::uint64_t>> RealStorage::transfer(TransferKind kind, FilePtr file, std::uint64_t offset, Slice slice,
+                                                  Nanos deadline) {
+    const std::shared_ptr<RealFile> real = as_real(file);
+    if (kind != TransferKind::fsync && slice.length == 0) co_return std::uint64_t{0};
+    for (;;) {
+        const Nanos began = loop_.now();
+        if (began >= deadline) co_return too_late(describe(kind, *file, offset, slice.length));
+        auto operation = std::make_shared<Transfer>(loop_, kind, real, slice, offset);
+        CO_TRY(begin(operation).within(describe(kind, *file, offset, slice.length)));
+        const Waiting waiting(*this, operation);
+        while (!operation->done() && loop_.now() < deadline) co_await operation->ended().wait(deadline);
+        if (!operation->done()) co_return too_late(describe(kind, *file, offset, slice.length));
+        count(*operation, began);
+        if (operation->result >= 0) co_return static_cast<std::uint64_t>(operation->result);
+        const bool refused = operation->result == -EINVAL && operation->route.direct;
+        if (!refused) co_return Status::from_errno(static_cast<int>(-operation->result), describe(kind, *file, offset, slice.length));
+        real->refuse_direct();
+    }
+}
+
+Task<Result<std::uint64_t>> RealStorage::write_some(FilePtr file, std::uint64_t offset, Slice data, Nanos deadline) {
+    return transfer(TransferKind::write, std::move(file), offset, std::move(data), deadline);
+}
+
+Task<Result<std::uint64_t>> RealStorage::read_some(FilePtr file, std::uint64_t offset, Slice into, Nanos deadline) {
+    return transfer(TransferKind::read, std::move(file), offset, std::move(into), deadline);
+}
+
+Task<Status> RealStorage::fsync(FilePtr file, Nanos deadline) {
+    Slice nothing;
+    Result<std::uint64_t> done = co_await transfer(TransferKind::fsync, std::move(file), 0, nothing, deadline);
+    co_return std::move(done).status();
+}
+
+Task<Result<FilePtr>> RealStorage::open(std::string path, OpenOptions options, Nanos deadline) {
+    std::string what = "opening " + path;
+    std::function<Result<FilePtr>()> work = [path, options, dispose = pool_.disposer()] {
+        return RealFile::open(path, options, dispose);
+    };
+    return perform(std::move(work), std::move(what), deadline);
+}
+
+Task<Result<std::uint64_t>> RealStorage::file_bytes(FilePtr file, Nanos deadline) {
+    std::string what = "asking the size of " + file->path();
+    std::function<Result<std::uint64_t>()> work = [real = as_real(file)] { return size_of(*real); };
+    return perform(std::move(work), std::move(what), deadline);
+}
+
+Task<Status> RealStorage::resize(FilePtr file, std::uint64_t bytes, Nanos deadline) {
+    std::string what = "resizing " + file->path();
+    std::function<Status()> work = [real = as_real(file), bytes] { return resize_file(*real, bytes); };
+    return perform(std::move(work), std::move(what), deadline);
+}
+
+Task<Status> RealStorage::make_directory(std::string path, std::uint32_t permissions, Nanos deadline) {
+    std::string what = "making the directory " + path;
+    std::function<Status()> work = [path, permissions] { return cairn::make_directory(path, permissions); };
+    return perform(std::move(work), std::move(what), deadline);
+}
+
+Task<Status> RealStorage::fsync_directory(std::string path, Nanos deadline) {
+    std::string what = "fsync of the directory " + path;
+    std::function<Status()> work = [path] { return cairn::fsync_directory(path); };
+    return perform(std::move(work), std::move(what), deadline);
+}
+
+Task<Status> RealStorage::publish(std::string from, std::string to, Nanos deadline) {
+    std::string what = "publishing " + from + " as " + to;
+    std::function<Status()> work = [from, to] { return publish_file(from, to); };
+    return perform(std::move(work), std::move(what), deadline);
+}
+
+Task<Status> RealStorage::remove(std::string path, Nanos deadline) {
+    std::string what = "removing " + path;
+    std::function<Status()> work = [path] { return remove_file(path); };
+    return perform(std::move(work), std::move(what), deadline);
+}
+
+Task<Status> RealStorage::remove_directory(std::string path, Nanos deadline) {
+    std::string what = "removing the directory " + path;
+    std::function<Status()> work = [path] { return cairn::remove_directory(path); };
+    return perform(std::move(work), std::move(what), deadline);
+}
+
+Task<Result<std::vector<DirectoryEntry>>> RealStorage::list(std::string path, Nanos deadline) {
+    std::string what = "listing " + path;
+    std::function<Result<std::vector<DirectoryEntry>>()> work = [path] { return list_directory(path); };
+    return perform(std::move(work), std::move(what), deadline);
+}
+
+Task<Result<BufferPtr>> RealStorage::map(std::string path, bool writable, Nanos deadline) {
+    std::string what = "mapping " + path;
+    std::function<Result<BufferPtr>()> work = [path, writable, dispose = pool_.disposer()] {
+        return map_file(path, writable, dispose);
+    };
+    return perform(std::move(work), std::move(what), deadline);
+}
+
+}  // namespace cairn

@@ -1,0 +1,172 @@
+// The lock is never held while a job runs, nor while one is destroyed.
+#include "world/real/worker_pool.hpp"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+namespace cairn {
+
+struct WorkerPoolState : std::enable_shared_from_this<WorkerPoolState> {
+    WorkerPoolState(std::shared_ptr<LoopRemote> r, WorkerPoolOptions o) : remote(std::move(r)), options(std::move(o)) {}
+
+    const std::shared_ptr<LoopRemote> remote;
+    const WorkerPoolOptions options;
+
+    mutable std::mutex mutex;
+    std::condition_variable work_came;
+    std::condition_variable thread_ended;
+    std::deque<std::shared_ptr<Job>> queue;
+    unsigned live = 0;  // threads, stuck ones among them
+    unsigned stuck = 0;
+    unsigned idle = 0;
+    bool closing = false;
+
+    // Under the lock. False when work waits and nobody will ever take it.
+    bool add_threads() {
+        while (queue.size() > idle && live < options.threads_max + std::min(stuck, options.stuck_max)) {
+            if (!start_thread()) break;
+            ++live;
+            ++idle;  // counts as such until it looks
+        }
+        return live > stuck || queue.empty() || stuck > options.stuck_max;
+    }
+
+    bool start_thread() {
+        sigset_t all, before;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        bool started = true;
+        try {
+            std::thread([state = shared_from_this()] { state->work(); }).detach();
+        } catch (const std::system_error&) {
+            started = false;
+        }
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        return started;
+    }
+
+    void work() {
+        pthread_setname_np(pthread_self(), options.name.substr(0, 15).c_str());
+        std::unique_lock lock(mutex);
+        for (;;) {
+            const auto patience = std::chrono::nanoseconds(options.idle);
+            work_came.wait_for(lock, patience, [this] { return !queue.empty() || closing; });
+            --idle;
+            if (queue.empty()) break;
+            std::shared_ptr<Job> job = std::move(queue.front());
+            queue.pop_front();
+            run_one(lock, std::move(job));
+            // One that was stuck and has been replaced is one too many.
+            if (live > options.threads_max + std::min(stuck, options.stuck_max)) break;
+            ++idle;
+        }
+        --live;
+        thread_ended.notify_all();
+    }
+
+    void run_one(std::unique_lock<std::mutex>& lock, std::shared_ptr<Job> job) {
+        job->stage_ = Job::Stage::running;
+        lock.unlock();
+        job->run();
+        lock.lock();
+        job->stage_ = Job::Stage::ended;
+        if (job->abandoned_) --stuck;
+        lock.unlock();
+        Job* const raw = job.get();
+        remote->call_soon([held = std::move(job), raw] { raw->finished(); });
+        lock.lock();
+    }
+
+    // Under the lock.
+    bool enqueue(std::shared_ptr<Job> job) {
+        job->stage_ = Job::Stage::queued;
+        queue.push_back(std::move(job));
+        if (!add_threads()) {
+            queue.pop_back();
+            return false;
+        }
+        work_came.notify_one();
+        return true;
+    }
+};
+
+namespace {
+
+class Disposal final : public Job {
+  public:
+    explicit Disposal(std::function<void()> action) : action_(std::move(action)) {}
+    void run() override { action_(); }
+    void finished() override {}
+
+  private:
+    std::function<void()> action_;
+};
+
+}  // namespace
+
+WorkerPool::WorkerPool(std::shared_ptr<LoopRemote> remote, Options options)
+    : state_(std::make_shared<WorkerPoolState>(std::move(remote), std::move(options))) {
+    CAIRN_CHECK(state_->options.threads_max > 0);
+}
+
+WorkerPool::~WorkerPool() {
+    std::unique_lock lock(state_->mutex);
+    state_->closing = true;
+    state_->work_came.notify_all();
+    const auto patience = std::chrono::nanoseconds(state_->options.exit_wait);
+    state_->thread_ended.wait_for(lock, patience, [this] { return state_->live <= state_->stuck; });
+}
+
+Status WorkerPool::submit(std::shared_ptr<Job> job) {
+    const std::lock_guard lock(state_->mutex);
+    CAIRN_CHECK(job->stage_ == Job::Stage::idle && !state_->closing);
+    if (state_->enqueue(std::move(job))) return {};
+    return unavailable("can not start a thread for file operations (is the limit of processes reached?)");
+}
+
+bool WorkerPool::abandon(const std::shared_ptr<Job>& job) {
+    const std::lock_guard lock(state_->mutex);
+    if (job->stage_ == Job::Stage::queued) {
+        const auto place = std::find(state_->queue.begin(), state_->queue.end(), job);
+        if (place != state_->queue.end()) state_->queue.erase(place);  // the caller holds it: nothing is destroyed here
+        job->stage_ = Job::Stage::ended;
+        return true;
+    }
+    if (job->stage_ == Job::Stage::running && !job->abandoned_) {
+        job->abandoned_ = true;
+        ++state_->stuck;
+        state_->add_threads();
+        state_->thread_ended.notify_all();
+    }
+    return false;
+}
+
+WorkerPool::Disposer WorkerPool::disposer() const {
+    return [state = state_](std::function<void()> action) {
+        {
+            const std::lock_guard lock(state->mutex);
+            if (!state->closing && state->enqueue(std::make_shared<Disposal>(action))) return;
+        }
+        action();
+    };
+}
+
+unsigned WorkerPool::stuck() const {
+    const std::lock_guard lock(state_->mutex);
+    return state_->stuck;
+}
+
+unsigned WorkerPool::threads() const {
+    const std::lock_guard lock(state_->mutex);
+    return state_->live;
+}
+
+}  // namespace cairn
