@@ -55,7 +55,7 @@ std::string plural(std::uint64_t count, std::string_view singular) {
     return format_count(count) + " " + std::string(singular) + (count == 1 ? "" : "s");
 }
 
-std::string printable(std::string_view text) {
+std::string for_terminal(std::string_view text) {
     std::string out(text);
     for (char& c : out)
         if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';

@@ -39,7 +39,7 @@ inline TextTable::Column right(std::string title) { return {std::move(title), Te
 std::string plural(std::uint64_t count, std::string_view singular);
 
 // Control characters as '?': names come from files and must not drive a terminal.
-std::string printable(std::string_view text);
+std::string for_terminal(std::string_view text);
 
 // Increasing numbers as people write them: "0-3, 7". Longer than `items_max` runs ends in "...".
 std::string format_ranges(const std::vector<std::uint32_t>& numbers, std::size_t items_max = 16);

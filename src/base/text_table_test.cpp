@@ -23,7 +23,7 @@ TEST(TextTable, aligns_text_left_and_numbers_right) {
 TEST(TextTable, small_helpers) {
     EXPECT_EQ(plural(1, "rank"), "1 rank");
     EXPECT_EQ(plural(1200, "rank"), "1,200 ranks");
-    EXPECT_EQ(printable("a\x1b[2Jb\n"), "a?[2Jb?");
+    EXPECT_EQ(for_terminal("a\x1b[2Jb\n"), "a?[2Jb?");
     EXPECT_EQ(format_ranges({}), "");
     EXPECT_EQ(format_ranges({0, 1, 2, 3, 7, 9, 10}), "0-3, 7, 9, 10");
     EXPECT_EQ(format_ranges({0, 2, 4, 6}, 2), "0, 2, ...");

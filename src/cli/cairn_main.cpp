@@ -1,0 +1,12 @@
+// The `cairn` command.
+#include <unistd.h>
+
+#include <iostream>
+
+#include "cli/app.hpp"
+
+int main(int count, char** arguments) {
+    std::ios::sync_with_stdio(false);
+    cairn::cli::Console console{std::cout, std::cerr, false, ::isatty(STDERR_FILENO) == 1};
+    return cairn::cli::run(console, {arguments + 1, arguments + count});
+}

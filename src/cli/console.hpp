@@ -1,0 +1,39 @@
+// Console: where a command writes, for people or for programs. Results go to `out`, everything else to `err`.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <iosfwd>
+#include <string>
+
+namespace cairn::cli {
+
+struct Console {
+    std::ostream& out;
+    std::ostream& err;
+    bool json = false;      // one document on `out`, no table, no progress
+    bool terminal = false;  // `err` is a terminal: progress bars may be drawn
+};
+
+// A progress bar on the last line of a terminal: share, amount, rate, time left. Draws a few times a second; leaves nothing behind.
+// Where there is no terminal it does nothing.
+class Progress {
+  public:
+    Progress(Console& console, std::string title, std::uint64_t total_bytes);
+    Progress(const Progress&) = delete;
+    ~Progress();
+    void set(std::uint64_t bytes);
+
+  private:
+    using Time = std::chrono::steady_clock::time_point;
+    Console& console_;
+    std::string title_;
+    std::uint64_t total_bytes_;
+    Time began_, drawn_;
+    bool visible_ = false;
+};
+
+// The line without control sequences: "verify  [####    ]  50 %  1.00 GiB of 2.00 GiB  512 MiB/s  2.00 s left".
+std::string progress_line(const std::string& title, std::uint64_t bytes, std::uint64_t total_bytes, double seconds);
+
+}  // namespace cairn::cli
