@@ -35,7 +35,7 @@ struct LineageEntry {
 Task<Result<std::vector<LineageEntry>>> read_lineage(World& world, Layout layout, std::string name, Nanos deadline);
 
 // Raises the epoch: publishes <epoch>.open under the lowest free number above all there are, durably; returns the epoch.
-Task<Result<std::uint64_t>> claim_epoch(World& world, Layout layout, OpenRecord record, Nanos deadline);
+Task<Result<std::uint64_t>> claim_epoch(World& world, Layout layout, std::string name, OpenRecord record, Nanos deadline);
 // Names the parent of an epoch, durably; once. already_exists with another parent is an error.
 Task<Status> record_parent(World& world, Layout layout, std::string name, std::uint64_t epoch, FromRecord record, Nanos deadline);
 

@@ -22,6 +22,8 @@ class Clock {
     virtual ~Clock() = default;
 
     virtual Nanos now() const = 0;
+    // Seconds since 1970, for people who read a manifest; nothing depends on it. 0 where there is no such time.
+    virtual std::uint64_t wall_time_s() const { return 0; }
     // Resumes `handle` from the loop, soon, never from within this call.
     virtual void post(std::coroutine_handle<> handle) = 0;
     // Takes a posted handle back; called when its frame is destroyed before it ran.

@@ -1,0 +1,122 @@
+// Commit: the publication of one manifest is the commit. Its name carries the incarnation, and publishing never replaces (rule 3), so of
+// all who may try - this coordinator, an older one that was paused, one who gives the version up - exactly one wins, and everybody else
+// reads from the file who it was. Whoever gives a version up publishes a tombstone under the same name: after that nobody can commit it, and
+// its parts may be removed.
+#include <algorithm>
+#include <map>
+
+#include "engine/catalog.hpp"
+#include "engine/internal.hpp"
+#include "format/manifest.hpp"
+#include "format/names.hpp"
+
+namespace cairn {
+
+using namespace engine;
+
+namespace {
+std::string version_text(const VersionKey& key) { return key.name + " version " + std::to_string(key.version); }
+}  // namespace
+
+// A new coordinator looks before it acts. ok: committed, and durably so; not_found: nobody has decided yet; cancelled: given up.
+Task<Status> Node::Impl::look(FlightPtr flight) {
+    Result<Manifest> manifest = co_await read_manifest(world, layout, flight->key, world.clock.in(settings.io_wait));
+    if (!manifest.ok()) co_return std::move(manifest).status();
+    // Whoever published may have died before the name was durable.
+    Status synced = co_await world.storage.fsync_directory(layout.version(flight->key), world.clock.in(settings.io_wait));
+    if (!synced.ok()) co_return Status(Code::io_error, synced.text());
+    if (manifest->abandoned) co_return Status(Code::superseded, version_text(flight->key) + ": was given up");
+    co_await clean_up(flight, manifest->attempt_id);
+    co_return Status();
+}
+
+// Publishes a manifest, or a tombstone. ok: ours stands, or one of the same attempt. superseded: a tombstone stands. already_exists: a
+// manifest of another attempt stands.
+Task<Status> Node::Impl::publish(FlightPtr flight, Manifest manifest) {
+    const Job& job = *flight->job;
+    manifest.key = flight->key;
+    manifest.epoch = job.roster.epoch;
+    manifest.parent = job.roster.parent;
+    manifest.ranks = job.roster.ranks;
+    manifest.nodes = job.nodes();
+    if (manifest.abandoned) {
+        manifest.attempt_id = {flight->key.incarnation.high, world.random.next()};
+        Status made = co_await make_directories(world.storage, layout.persistent, layout.version(flight->key), world.clock.in(settings.io_wait));
+        if (!made.ok()) co_return made;
+    }
+    const std::string final_path = layout.manifest(flight->key);
+    const std::string temporary = final_path + "." + manifest.attempt_id.hex() + ".tmp";
+    Bytes bytes = encode_manifest(manifest);
+    Status wrote = co_await write_file(world.storage, temporary, std::move(bytes), 0644, world.clock.in(settings.io_wait));
+    if (!wrote.ok()) co_return std::move(wrote).within("writing the manifest");
+    Status published = co_await world.storage.publish(temporary, final_path, world.clock.in(settings.io_wait));
+    if (!published.ok() && published.code() != Code::already_exists) co_return std::move(published).within("publishing the manifest");
+    Status ours;
+    if (!published.ok()) {
+        Result<Manifest> standing = co_await read_manifest(world, layout, flight->key, world.clock.in(settings.io_wait));
+        if (!standing.ok()) co_return std::move(standing).status();
+        if (standing->attempt_id != manifest.attempt_id)
+            ours = standing->abandoned ? Status(Code::superseded, version_text(flight->key) + ": was given up")
+                                       : Status(Code::already_exists, version_text(flight->key) + ": was committed by another attempt");
+    }
+    Status synced = co_await world.storage.fsync_directory(layout.version(flight->key), world.clock.in(settings.io_wait));
+    if (!synced.ok()) co_return std::move(synced).within("making the manifest's name durable");
+    // The temporary name is gone after a rename and still there after a link.
+    const Status removed = co_await world.storage.remove(temporary, world.clock.in(settings.io_wait));
+    (void)removed;
+    co_return ours;
+}
+
+// All parts are durable: PartsDone of every leader is in.
+Task<Status> Node::Impl::commit(FlightPtr flight) {
+    Status superseded = co_await check_superseded(flight);
+    if (!superseded.ok()) co_return superseded;
+    Manifest manifest;
+    manifest.attempt_id = flight->contest->attempt_id;
+    manifest.parts.resize(flight->job->roster.files);
+    for (const auto& [node, track] : flight->contest->leaders) {
+        manifest.block_bytes = track.lead.block_bytes;
+        if (track.done->parts.size() != track.lead.parts.size()) co_return Status(Code::internal, "a leader reported other parts than its own");
+        for (std::size_t i = 0; i < track.lead.parts.size(); ++i) manifest.parts[track.lead.parts[i].part] = track.done->parts[i];
+    }
+    for (const auto& [node, sealed] : flight->sealed)
+        for (const ImageInfo& image : sealed.images) manifest.image_bytes += image.bytes;
+    manifest.wall_time_s = world.clock.wall_time_s();
+    const Id128 attempt_id = manifest.attempt_id;
+    Status published = co_await publish(flight, std::move(manifest));
+    if (published.code() == Code::already_exists) {
+        Status stands = co_await look(flight);
+        co_return stands;
+    }
+    if (!published.ok()) co_return published;
+    co_await clean_up(flight, attempt_id);
+    co_return Status();
+}
+
+// The job went back behind this version and went on from there under a newer epoch: then this one must not appear any more.
+Task<Status> Node::Impl::check_superseded(FlightPtr flight) {
+    Result<std::vector<LineageEntry>> lineage = co_await read_lineage(world, layout, flight->key.name, world.clock.in(settings.io_wait));
+    if (!lineage.ok()) co_return std::move(lineage).status();
+    for (const LineageEntry& entry : *lineage)
+        if (entry.from && entry.open.epoch > flight->job->roster.epoch && entry.from->parent.incarnation == flight->key.incarnation &&
+            entry.from->parent.version < flight->key.version)
+            co_return Status(Code::superseded, version_text(flight->key) + ": the job went back to version " +
+                                                   std::to_string(entry.from->parent.version) + " and on from there (epoch " +
+                                                   std::to_string(entry.open.epoch) + ")");
+    co_return Status();
+}
+
+// After a manifest stands: parts of other attempts of this incarnation can never be named by one. Best effort; `cairn gc` does the rest.
+Task<void> Node::Impl::clean_up(FlightPtr flight, Id128 committed_attempt) {
+    const std::string directory = layout.version(flight->key);
+    Result<std::vector<DirectoryEntry>> entries = co_await world.storage.list(directory, world.clock.in(settings.io_wait));
+    if (!entries.ok()) co_return;
+    for (const DirectoryEntry& entry : *entries) {
+        const auto name = parse_part_file_name(entry.name);
+        if (!name || name->attempt_id.high != flight->key.incarnation.high || name->attempt_id == committed_attempt) continue;
+        const Status ignored = co_await world.storage.remove(directory + "/" + entry.name, world.clock.in(settings.io_wait));
+        (void)ignored;
+    }
+}
+
+}  // namespace cairn

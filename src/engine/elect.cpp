@@ -1,0 +1,121 @@
+// Elect, first half: every node says that its images of a version are sealed; the coordinator (node 0) gathers all sizes. The election
+// itself is a pure function of them: elect() and make_plan() in model/plan (fgcs24, Algorithm 1; the paper's all-gather within a group is
+// one message per node here, answered with the plan).
+//
+// Nobody waits for ever: a version that some rank does not seal within version_wait is abandoned by name; its images stay in scratch, and
+// when the missing ones turn up after all (a daemon that was started again), the flush begins anew.
+#include <algorithm>
+
+#include "engine/internal.hpp"
+#include "format/roster.hpp"
+
+namespace cairn {
+
+using namespace engine;
+
+namespace {
+std::string version_text(const VersionKey& key) { return key.name + " version " + std::to_string(key.version); }
+}  // namespace
+
+// A node's side: from the first sealed image until the coordinator ends the version.
+Task<void> Node::Impl::announce(FlightPtr flight) {
+    Job& job = *flight->job;
+    const Nanos give_up = flight->since + settings.version_wait;
+    while (!flight->all_local_sealed() && !flight->state.final) {
+        if (world.clock.now() >= give_up && flight->state.failure.ok()) {
+            std::string missing;
+            for (Rank rank : job.roster.members[job.self].ranks)
+                if (!flight->images.count(rank)) missing += (missing.empty() ? "" : " ") + std::to_string(rank);
+            flight->state.failure = Status(Code::deadline, version_text(flight->key) + ": abandoned: of " + job.node_name(job.self) +
+                                                               " these ranks did not seal it in time: " + missing);
+            update(*flight);
+        }
+        const bool told = !flight->state.failure.ok();
+        co_await flight->news.wait(told ? never : give_up);
+    }
+    Nanos pause = settings.heartbeat;
+    std::uint32_t asked = 0;
+    flight->coordinator_heard = world.clock.now();
+    while (!flight->state.final && !flight->images.empty()) {
+        message::Sealed sealed;
+        for (const auto& [rank, held] : flight->images) {
+            sealed.images.push_back(held.image.header.image);
+            sealed.block_bytes = held.image.header.block_bytes;
+        }
+        send(*flight, 0, std::move(sealed));
+        const Nanos silent = world.clock.now() - flight->coordinator_heard;
+        if (silent > settings.peer_wait && flight->state.failure.ok()) {
+            flight->state.failure = Status(Code::unavailable, version_text(flight->key) + ": the coordinator, " + job.node_name(0) +
+                                                                  ", can not be reached; what is sealed stays in scratch and is retried");
+            update(*flight);
+        }
+        if (silent > 2 * settings.heartbeat && ++asked % 4 == 1) co_await read_address(flight, 0);
+        // Once heard, the coordinator speaks up by itself; asking on is only for lost messages.
+        pause = std::min(pause * 2, std::max(settings.heartbeat, settings.peer_wait / 4));
+        const Nanos next = world.clock.in(pause);
+        while (!flight->state.final && world.clock.now() < next) co_await flight->news.wait(next);
+    }
+}
+
+// A daemon that was started again has another address; it publishes it beside the job's roster.
+Task<void> Node::Impl::read_address(FlightPtr flight, NodeIndex node) {
+    const std::string path = layout.job_node(flight->key.incarnation, node);
+    Result<Bytes> bytes = co_await read_file(world.storage, path, 4096, world.clock.in(settings.peer_wait));
+    if (!bytes.ok()) co_return;
+    Result<NodeRecord> record = decode_node_record(*bytes);
+    if (record.ok() && record->incarnation == flight->key.incarnation && record->node == node) flight->job->addresses[node] = record->address;
+}
+
+// ---- coordinator ----
+
+void Node::Impl::on_sealed(FlightPtr flight, NodeIndex from, message::Sealed sealed) {
+    if (flight->job->self != 0) return;
+    if (flight->ended && flight->ended->final) { send(*flight, from, *flight->ended); return; }
+    const bool news = !flight->sealed.count(from);
+    flight->sealed[from] = std::move(sealed);
+    if (!flight->coordinating) {
+        flight->coordinating = true;
+        gate.spawn(coordinate(flight));
+    }
+    if (news) flight->news.notify_all();
+    if (flight->ended) { send(*flight, from, *flight->ended); return; }
+    message::Noted noted;
+    for (NodeIndex node = 0; node < flight->job->nodes(); ++node)
+        if (!flight->sealed.count(node)) noted.missing.push_back(node);
+    send(*flight, from, std::move(noted));
+}
+
+void Node::Impl::on_noted(FlightPtr flight, const message::Noted& noted) {
+    if (flight->state.final) return;
+    const bool everywhere = noted.missing.empty() && flight->all_local_sealed();
+    if (everywhere && flight->state.level < Level::sealed) flight->state.level = Level::sealed;
+    flight->state.failure = Status();  // it is being tried (again)
+    update(*flight);
+}
+
+std::string Node::Impl::missing_text(const Flight& flight) const {
+    std::string text;
+    for (NodeIndex node = 0; node < flight.job->nodes(); ++node)
+        if (!flight.sealed.count(node)) text += (text.empty() ? "" : ", ") + flight.job->node_name(node);
+    return text;
+}
+
+// True when every node has said that it sealed the version; false when it was cancelled meanwhile.
+Task<bool> Node::Impl::gather(FlightPtr flight) {
+    const Nanos give_up = world.clock.in(settings.version_wait);
+    while (!flight->complete()) {
+        if (flight->cancel) co_return false;
+        if (world.clock.now() >= give_up && !flight->ended) {
+            message::Ended ended{Code::deadline,
+                                 version_text(flight->key) + ": abandoned: not sealed in time, or lost, on " + missing_text(*flight), false};
+            tell_all(*flight, ended);
+        }
+        co_await flight->news.wait(flight->ended ? never : give_up);
+    }
+    flight->ended.reset();
+    message::Noted all;
+    for (NodeIndex node = 0; node < flight->job->nodes(); ++node) send(*flight, node, all);
+    co_return !flight->cancel;
+}
+
+}  // namespace cairn

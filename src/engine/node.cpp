@@ -1,0 +1,334 @@
+// Node: what comes in (jobs, sealed images, messages) finds its flight; what goes out is signed with the job's secret.
+#include "engine/node.hpp"
+
+#include <algorithm>
+
+#include "engine/internal.hpp"
+#include "format/message.hpp"
+
+namespace cairn {
+
+namespace engine {
+
+Job::Job(World& world, Roster r, NodeIndex s) : roster(std::move(r)), self(s), turn(world.clock, 1) {
+    for (const Member& member : roster.members) addresses.push_back(member.address);
+    heard.assign(roster.members.size(), world.clock.now());
+    turn.try_send(0);
+}
+
+std::string Job::node_name(NodeIndex node) const {
+    const Member& member = roster.members[node];
+    std::string text = "node " + std::to_string(node) + " (" + member.node;
+    if (!member.ranks.empty()) {
+        text += member.ranks.size() == 1 ? ", rank " : ", ranks ";
+        for (std::size_t i = 0; i < member.ranks.size(); ++i) text += (i ? " " : "") + std::to_string(member.ranks[i]);
+    }
+    return text + ")";
+}
+
+Flight::Flight(World& world, VersionKey k, std::shared_ptr<Job> j)
+    : key(std::move(k)), job(std::move(j)), news(world.clock), since(world.clock.now()) {
+    coordinator_heard = since;
+}
+
+Attempt::Attempt(World& world, FlightPtr f, message::Lead l) : flight(std::move(f)), lead(std::move(l)), work(world.clock) {
+    started = world.clock.now();
+    for (const auto& entry : lead.addresses) addresses[entry.node] = entry.address;
+    for (const PartPlan& plan : lead.parts) parts.push_back(std::make_unique<PartState>(world, plan));
+}
+
+void Attempt::fail(Status status, std::optional<NodeIndex> node) {
+    if (over()) return;
+    failure = std::move(status);
+    lost = node;
+    work.notify_all();
+    for (auto& [tag, credit] : credits) credit->answered.notify_all();
+}
+
+const ImageInfo* Attempt::image(Rank rank) const {
+    for (const ImageInfo& info : lead.images)
+        if (info.rank == rank) return &info;
+    return nullptr;
+}
+
+}  // namespace engine
+
+using namespace engine;
+
+Node::Impl::Impl(World w, Layout l, FlushSettings s)
+    : world(w), layout(std::move(l)), settings(s), ring(world.clock, world.storage, s.buffers, s.buffer_bytes), changed(world.clock),
+      local(world.clock, 4096), next_tag(world.random.next() & 0xFFFFFFFFFFFFull), gate(world.clock) {}
+
+Node::Node(World world, Layout layout, FlushSettings settings)
+    : impl_(std::make_unique<Impl>(world, std::move(layout), settings)) {
+    impl_->gate.spawn(impl_->dispatch_network());
+    impl_->gate.spawn(impl_->dispatch_local());
+}
+Node::~Node() = default;
+
+Status Node::join(Roster roster, NodeIndex self) {
+    if (self >= roster.members.size())
+        return invalid_argument("node " + std::to_string(self) + " is not in the roster of " + roster.name + " (" +
+                                std::to_string(roster.members.size()) + " nodes)");
+    auto& job = impl_->jobs[roster.incarnation];
+    if (!job) {
+        job = std::make_shared<Job>(impl_->world, std::move(roster), self);
+        return {};
+    }
+    if (job->self != self || job->roster.members.size() != roster.members.size())
+        return invalid_argument("another roster is known for this incarnation of " + roster.name);
+    for (NodeIndex node = 0; node < job->nodes(); ++node) job->addresses[node] = roster.members[node].address;
+    job->roster.parent = roster.parent;
+    return {};
+}
+
+bool Node::knows(Id128 incarnation) const { return impl_->jobs.count(incarnation) != 0; }
+
+FlightPtr Node::Impl::flight_of(const VersionKey& key) {
+    const auto job = jobs.find(key.incarnation);
+    if (job == jobs.end() || job->second->roster.name != key.name) return nullptr;
+    FlightPtr& flight = flights[key];
+    if (!flight) {
+        flight = std::make_shared<Flight>(world, key, job->second);
+        order.push_back(key);
+        forget_old(key.incarnation);
+    }
+    return flight;
+}
+
+// Keeps the memory of a long job bounded: ended versions whose images have left scratch are only remembered for a while.
+void Node::Impl::forget_old(Id128 incarnation) {
+    constexpr std::size_t remembered = 64;
+    std::size_t known = 0;
+    for (const VersionKey& key : order) known += key.incarnation == incarnation;
+    for (auto it = order.begin(); it != order.end() && known > remembered;) {
+        const auto found = flights.find(*it);
+        const bool old = it->incarnation == incarnation && found->second.use_count() == 1 && found->second->state.final &&
+                         found->second->images.empty();
+        if (!old) { ++it; continue; }
+        flights.erase(found);
+        it = order.erase(it);
+        --known;
+    }
+}
+
+Status Node::add_image(LocalImage image) {
+    const ImageHeader& header = image.header;
+    const FlightPtr flight = impl_->flight_of(header.key);
+    const std::string what = header.key.name + " version " + std::to_string(header.key.version) + " rank " + std::to_string(header.rank);
+    if (!flight) return not_found(what + ": its job is not known on this node");
+    if (impl_->stopping) return unavailable(what + ": this daemon is stopping; the next one takes the image from scratch");
+    const auto& ranks = flight->job->roster.members[flight->job->self].ranks;
+    if (std::find(ranks.begin(), ranks.end(), header.rank) == ranks.end())
+        return invalid_argument(what + ": this rank is not one of " + flight->job->node_name(flight->job->self));
+    if (flight->images.count(header.rank)) return {};  // said twice
+    HeldImage held;
+    const std::size_t blocks = div_up(header.image.bytes, header.block_bytes);
+    const bool made = image.checksums.size() == blocks;
+    held.checksums = made ? std::move(image.checksums) : std::vector<std::uint64_t>(blocks);
+    held.known.assign(blocks, made);
+    held.unknown = made ? 0 : blocks;
+    image.checksums.clear();
+    const Rank rank = header.rank;
+    flight->state.bytes += header.image.bytes;
+    impl_->counters.captured_bytes += header.image.bytes;
+    held.image = std::move(image);
+    flight->images.emplace(rank, std::move(held));
+    flight->state.level = std::max(flight->state.level, Level::captured);
+    if (!flight->announcing) {
+        flight->announcing = true;
+        impl_->gate.spawn(impl_->announce(flight));
+    }
+    impl_->update(*flight);
+    return {};
+}
+
+Status Node::drop_image(const VersionKey& key, Rank rank) {
+    const auto found = impl_->flights.find(key);
+    if (found == impl_->flights.end()) return {};
+    Flight& flight = *found->second;
+    const auto image = flight.images.find(rank);
+    if (image == flight.images.end()) return {};
+    const bool being_flushed = !flight.state.final && flight.state.failure.ok();
+    if (being_flushed || image->second.users > 0)
+        return {Code::already_exists, key.name + " version " + std::to_string(key.version) + " is being flushed"};
+    flight.images.erase(image);
+    if (!flight.state.final) impl_->end(flight, {Code::superseded, "its images left scratch before it was committed", true});
+    impl_->update(flight);
+    return {};
+}
+
+VersionState Node::state(const VersionKey& key) const {
+    const auto found = impl_->flights.find(key);
+    return found == impl_->flights.end() ? VersionState{} : found->second->state;
+}
+
+std::vector<VersionKey> Node::versions() const { return impl_->order; }
+
+const LocalImage* Node::image(const VersionKey& key, Rank rank) const {
+    const auto found = impl_->flights.find(key);
+    if (found == impl_->flights.end()) return nullptr;
+    const auto image = found->second->images.find(rank);
+    return image == found->second->images.end() ? nullptr : &image->second.image;
+}
+
+Event& Node::changed() { return impl_->changed; }
+const NodeCounters& Node::counters() const { return impl_->counters; }
+
+Task<Status> Node::wait(VersionKey key, Level level, Nanos deadline) {
+    Impl& impl = *impl_;
+    const std::string what = key.name + " version " + std::to_string(key.version);
+    for (;;) {
+        const VersionState state = this->state(key);
+        if (state.level >= level) co_return Status();
+        if (!state.failure.ok()) co_return state.failure;
+        if (state.final) co_return Status(Code::superseded, what + ": ended before it was committed");
+        if (impl.world.clock.now() >= deadline)
+            co_return deadline_passed(what + (state.level == Level::none ? ": nothing of it was sealed on this node"
+                                              : state.level == Level::captured ? ": not sealed by every rank yet"
+                                                                               : ": still being flushed"));
+        co_await impl.changed.wait(deadline);
+    }
+}
+
+Task<Status> Node::cancel(VersionKey key, Nanos deadline) {
+    const FlightPtr flight = impl_->flight_of(key);
+    if (!flight) co_return not_found(key.name + ": its job is not known on this node");
+    Impl& impl = *impl_;
+    while (!flight->state.final) {
+        const message::Cancel cancel;
+        impl.send(*flight, 0, cancel);
+        if (impl.world.clock.now() >= deadline) co_return deadline_passed("the coordinator did not answer the cancellation");
+        const Nanos again = std::min(deadline, impl.world.clock.in(impl.settings.heartbeat));
+        co_await flight->news.wait(again);
+    }
+    if (flight->state.level == Level::committed) co_return Status(Code::already_exists, "committed before it could be cancelled");
+    co_return Status();
+}
+
+bool Node::idle() const {
+    return std::all_of(impl_->flights.begin(), impl_->flights.end(), [](const auto& entry) {
+        const Flight& flight = *entry.second;
+        return flight.state.final || !flight.state.failure.ok() || flight.images.empty();
+    });
+}
+
+Task<std::vector<VersionKey>> Node::stop(Nanos deadline) {
+    Impl& impl = *impl_;
+    impl.stopping = true;
+    while (!idle() && impl.world.clock.now() < deadline) co_await impl.changed.wait(deadline);
+    std::vector<VersionKey> unfinished;
+    for (const VersionKey& key : impl.order) {
+        const Flight& flight = *impl.flights.at(key);
+        if (!flight.state.final && !flight.images.empty()) unfinished.push_back(key);
+    }
+    co_return unfinished;
+}
+
+// ---- messages ----
+
+Task<void> Node::Impl::dispatch_network() {
+    for (;;) {
+        Result<Bytes> bytes = co_await world.network.inbox().receive();
+        if (!bytes.ok()) co_return;
+        Result<message::Message> message = decode_message(*bytes);
+        if (message.ok()) handle(std::move(message).value());  // what is not ours is dropped: datagrams
+    }
+}
+
+Task<void> Node::Impl::dispatch_local() {
+    for (;;) {
+        Result<message::Message> message = co_await local.receive();
+        if (!message.ok()) co_return;
+        handle(std::move(message).value());
+    }
+}
+
+void Node::Impl::handle(message::Message message) {
+    const auto found = jobs.find(message.key.incarnation);
+    if (found == jobs.end()) return;
+    Job& job = *found->second;
+    if (message.secret != job.roster.secret || message.from >= job.nodes() || message.key.name != job.roster.name) return;
+    job.heard[message.from] = world.clock.now();
+    job.addresses[message.from] = message.address;
+    const FlightPtr flight = flight_of(message.key);
+    const NodeIndex from = message.from;
+    using namespace cairn::message;
+    if (from == 0) flight->coordinator_heard = world.clock.now();
+    std::visit(
+        [&](auto& body) {
+            using Body = std::decay_t<decltype(body)>;
+            if constexpr (std::is_same_v<Body, Sealed>) on_sealed(flight, from, std::move(body));
+            else if constexpr (std::is_same_v<Body, Noted>) on_noted(flight, body);
+            else if constexpr (std::is_same_v<Body, Lead>) on_lead(flight, std::move(body));
+            else if constexpr (std::is_same_v<Body, Progress>) on_progress(*flight, from, body);
+            else if constexpr (std::is_same_v<Body, PartsDone>) on_parts_done(*flight, from, std::move(body));
+            else if constexpr (std::is_same_v<Body, Want>) on_want(flight, from, message.address, std::move(body));
+            else if constexpr (std::is_same_v<Body, Ended>) end(*flight, body);
+            else if constexpr (std::is_same_v<Body, Acknowledged>) {
+                if (flight->leading && flight->leading->lead.attempt_id == body.attempt_id) flight->leading->acknowledged = true;
+                flight->news.notify_all();
+            } else if constexpr (std::is_same_v<Body, Leave>) {
+                if (flight->leading && flight->leading->lead.attempt_id == body.attempt_id) {
+                    flight->leading->fail({Code::superseded, "the coordinator left this attempt"});
+                    flight->leading->left = true;
+                }
+                flight->news.notify_all();
+            } else if constexpr (std::is_same_v<Body, Chunk>) {
+                if (!flight->leading) return;
+                const auto credit = flight->leading->credits.find(body.tag);
+                if (credit == flight->leading->credits.end() || credit->second->answer) return;
+                credit->second->answer = std::move(body);
+                credit->second->answered.notify_all();
+            } else if constexpr (std::is_same_v<Body, Cancel>) {
+                flight->cancel = true;
+                if (flight->ended && flight->ended->final) send(*flight, from, *flight->ended);
+                else if (!flight->coordinating && flight->job->self == 0) {
+                    flight->coordinating = true;
+                    gate.spawn(coordinate(flight));
+                }
+                flight->news.notify_all();
+            }
+        },
+        message.body);
+}
+
+void Node::Impl::send(Flight& flight, NodeIndex to, message::Body body) {
+    send_to(flight, to, flight.job->addresses[to], std::move(body));
+}
+
+void Node::Impl::send_to(Flight& flight, NodeIndex to, Address address, message::Body body) {
+    message::Message message{flight.job->roster.secret, flight.key, flight.job->self, world.network.self(), std::move(body)};
+    if (to == flight.job->self) {
+        local.try_send(std::move(message));  // full: lost, like any datagram
+        return;
+    }
+    gate.spawn(transmit(std::move(address), encode(message)));
+}
+
+Task<void> Node::Impl::transmit(Address address, Bytes bytes) {
+    // A failed send is a lost datagram: whoever needs an answer asks again.
+    const Status ignored = co_await world.network.send(std::move(address), std::move(bytes), world.clock.in(settings.peer_wait));
+    (void)ignored;
+}
+
+// The coordinator's word on a version. Not final: its failure is told to waiters, and the flush is tried again.
+void Node::Impl::end(Flight& flight, const message::Ended& ended) {
+    if (flight.state.final) return;
+    if (ended.code == Code::ok) {
+        flight.state.level = Level::committed;
+        flight.state.failure = Status();
+        ++counters.versions_committed;
+    } else {
+        flight.state.failure = Status(ended.code, ended.text);
+    }
+    flight.state.final = ended.final;
+    if (ended.final && flight.leading) {
+        flight.leading->fail({Code::superseded, "the version has ended"});
+        flight.leading->left = true;
+        flight.leading->work.notify_all();
+    }
+    update(flight);
+}
+
+}  // namespace cairn

@@ -1,0 +1,114 @@
+// Finding sealed images: the state word first (nothing else in an unsealed slot means anything), then the header, then the mapping.
+#include "engine/scratch.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "format/image.hpp"
+#include "format/roster.hpp"
+
+namespace cairn {
+
+namespace {
+
+Task<Result<Bytes>> read_run(World& world, FilePtr file, std::uint64_t offset, std::uint64_t length, Nanos deadline) {
+    auto buffer = std::make_shared<BytesBuffer>(Bytes(length));
+    Slice into{buffer, 0, length};
+    Status status = co_await read_all(world.storage, std::move(file), offset, into, deadline);
+    if (!status.ok()) co_return status;
+    into.buffer.reset();
+    co_return buffer->take();
+}
+
+std::uint64_t word_at(const Bytes& bytes, std::uint64_t offset) {
+    std::uint64_t word;
+    std::memcpy(&word, bytes.data() + offset, sizeof word);
+    return word;
+}
+
+}  // namespace
+
+Task<Result<std::optional<LocalImage>>> read_image(World& world, std::string path, Nanos deadline) {
+    constexpr std::uint64_t header_guess_bytes = 64u << 10;
+    const std::optional<LocalImage> none;
+    OpenOptions options;
+    Result<FilePtr> file = co_await world.storage.open(path, options, deadline);
+    if (!file.ok()) co_return std::move(file).status();
+    Result<std::uint64_t> size = co_await world.storage.file_bytes(*file, deadline);
+    if (!size.ok()) co_return std::move(size).status();
+    if (*size <= image_header_offset) co_return none;
+    Result<Bytes> words = co_await read_run(world, *file, 0, 16, deadline);
+    if (!words.ok()) co_return std::move(words).status();
+    if (word_at(*words, image_state_offset) != image_sealed_word) co_return none;
+    // The header says its own length; most fit the first read.
+    Result<Bytes> bytes = co_await read_run(world, *file, image_header_offset, std::min(*size - image_header_offset, header_guess_bytes), deadline);
+    if (!bytes.ok()) co_return std::move(bytes).status();
+    Result<ImageHeader> header = decode_image_header(*bytes);
+    if (!header.ok() && *size - image_header_offset > header_guess_bytes) {
+        const std::uint64_t more = std::min<std::uint64_t>(*size - image_header_offset, 64u << 20);
+        bytes = co_await read_run(world, *file, image_header_offset, more, deadline);
+        if (!bytes.ok()) co_return std::move(bytes).status();
+        header = decode_image_header(*bytes);
+    }
+    if (!header.ok()) co_return std::move(header).status().within(path);
+    Status fits = check_image_fits(*header, *size);
+    if (!fits.ok()) co_return std::move(fits).within(path);
+    LocalImage image;
+    image.path = path;
+    image.header = std::move(header).value();
+    image.header.checksummed = word_at(*words, image_checksummed_offset) == image_checksummed_word;
+    const std::uint64_t blocks = div_up(image.header.image.bytes, image.header.block_bytes);
+    if (image.header.checksummed && blocks > 0) {
+        Result<Bytes> table = co_await read_run(world, *file, image.header.checksums_offset, blocks * sizeof(std::uint64_t), deadline);
+        if (!table.ok()) co_return std::move(table).status();
+        image.checksums.resize(blocks);
+        std::memcpy(image.checksums.data(), table->data(), table->size());
+    }
+    Result<BufferPtr> map = co_await world.storage.map(path, false, deadline);
+    if (!map.ok()) co_return std::move(map).status();
+    if ((*map)->size() < image.header.data_offset + image.header.image.bytes) co_return corrupt(path + ": shorter than its header says");
+    image.data = {std::move(map).value(), image.header.data_offset, image.header.image.bytes};
+    std::optional<LocalImage> found(std::move(image));
+    co_return found;
+}
+
+Task<Result<ScratchScan>> scan_scratch(World& world, ScratchLayout layout, Nanos deadline) {
+    ScratchScan scan;
+    Result<std::vector<DirectoryEntry>> entries = co_await world.storage.list(layout.images(), deadline);
+    if (!entries.ok()) {
+        if (entries.code() == Code::not_found) co_return scan;
+        co_return std::move(entries).status();
+    }
+    for (const DirectoryEntry& entry : *entries) {
+        if (entry.is_directory) continue;
+        const std::string path = layout.images() + "/" + entry.name;
+        Result<std::optional<LocalImage>> image = co_await read_image(world, path, deadline);
+        if (!image.ok()) {
+            scan.problems.push_back(std::move(image).status());
+            continue;
+        }
+        if (image->has_value()) scan.images.push_back(std::move(**image));
+        else scan.free_slots.push_back(path);
+    }
+    co_return scan;
+}
+
+Task<Result<std::vector<Roster>>> scan_jobs(World& world, ScratchLayout layout, Nanos deadline) {
+    std::vector<Roster> rosters;
+    Result<std::vector<DirectoryEntry>> entries = co_await world.storage.list(layout.jobs(), deadline);
+    if (!entries.ok()) {
+        if (entries.code() == Code::not_found) co_return rosters;
+        co_return std::move(entries).status();
+    }
+    for (const DirectoryEntry& entry : *entries) {
+        Id128 incarnation;
+        if (entry.is_directory || !Id128::parse(entry.name, incarnation)) continue;
+        Result<Bytes> bytes = co_await read_file(world.storage, layout.jobs() + "/" + entry.name, 1ull << 30, deadline);
+        if (!bytes.ok()) continue;
+        Result<Roster> roster = decode_roster(*bytes);  // a torn one is of a job that never opened
+        if (roster.ok() && roster->incarnation == incarnation) rosters.push_back(std::move(roster).value());
+    }
+    co_return rosters;
+}
+
+}  // namespace cairn

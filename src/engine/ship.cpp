@@ -1,0 +1,208 @@
+// Ship: data moves from followers to the leader, one credit at a time.
+//
+// fgcs24, Algorithm 3 (receiver): while data is missing, take a free buffer, let a follower fill it, put it on the write queue.
+// fgcs24, Algorithm 2 (sender): followers send chunks no larger than a buffer. Here the credit names the chunk wanted, so a follower
+// keeps no state: whatever was lost is asked for again, and the leader decides the order (round robin over followers; by regions when
+// placement is contiguous).
+//
+// Checksums are made when an image is first read, before a byte leaves the node; they travel with the chunk and are verified here.
+#include <algorithm>
+
+#include "engine/internal.hpp"
+#include "format/image.hpp"
+
+namespace cairn {
+
+using namespace engine;
+
+// ---- leader ----
+
+Task<void> Node::Impl::receive(Attempt& attempt, PartState& part) {
+    while (part.remote_at < part.remote.size() && !attempt.over()) {
+        Result<BufferPtr> buffer = co_await ring.take(world.clock.in(settings.io_wait));
+        if (attempt.over()) break;
+        if (!buffer.ok()) {
+            attempt.fail(std::move(buffer).status().within("no buffer became free (flush.buffers x flush.buffer_bytes)"));
+            break;
+        }
+        auto& [node, chunk] = part.remote[part.remote_at++];
+        chunk.data = {std::move(buffer).value(), 0, chunk.source.length};
+        ++part.fetching;
+        const NodeIndex from = node;
+        PendingChunk wanted = std::move(chunk);
+        part.gate.spawn(fetch(attempt, part, from, std::move(wanted)));
+    }
+    while (part.fetching > 0 && !attempt.over()) co_await attempt.work.wait();
+    part.receiver_done = true;
+    attempt.work.notify_all();
+}
+
+// One chunk into one buffer and onto the write queue. What arrives damaged is asked for again, a few times.
+Task<void> Node::Impl::fetch(Attempt& attempt, PartState& part, NodeIndex from, PendingChunk chunk) {
+    constexpr int tries = 3;
+    Status status;
+    for (int i = 0; i < tries && !attempt.over(); ++i) {
+        status = co_await fetch_once(attempt, from, chunk);
+        if (status.ok() || status.code() == Code::not_found) break;
+    }
+    --part.fetching;
+    if (!attempt.over()) {
+        if (status.ok()) {
+            counters.received_bytes += chunk.source.length;
+            part.write_queue[chunk.region].push_back(std::move(chunk));
+        } else {
+            const std::string what = "rank " + std::to_string(chunk.source.rank) + " from " + attempt.flight->job->node_name(from);
+            attempt.fail(std::move(status).within(what), from);
+        }
+    }
+    attempt.work.notify_all();
+}
+
+Task<Status> Node::Impl::fetch_once(Attempt& attempt, NodeIndex from, PendingChunk& chunk) {
+    const std::uint64_t tag = ++next_tag;
+    CO_TRY(world.network.post_payload(tag, chunk.data));
+    auto credit = std::make_shared<Credit>(world.clock);
+    credit->node = from;
+    credit->want = {tag, chunk.source};
+    attempt.credits[tag] = credit;
+    send_to(*attempt.flight, from, attempt.addresses[from], credit->want);
+    const Nanos deadline = world.clock.in(settings.io_wait);
+    while (!credit->answer && !attempt.over() && world.clock.now() < deadline) co_await credit->answered.wait(deadline);
+    Status status;
+    if (attempt.over()) status = Status(Code::cancelled, "attempt over");
+    else if (!credit->answer) status = deadline_passed("no answer to a request for data");
+    else if (credit->answer->code != Code::ok) status = Status(credit->answer->code, credit->answer->text);
+    // Without an answer worth waiting for, a wait of no length withdraws the posting.
+    Result<std::uint64_t> got = co_await world.network.wait_payload(tag, status.ok() ? world.clock.in(settings.io_wait) : world.clock.now());
+    attempt.credits.erase(tag);
+    if (!status.ok()) co_return status;
+    if (!got.ok()) co_return std::move(got).status();
+    if (*got != chunk.source.length) co_return corrupt("a payload of another length than asked for");
+    std::vector<std::uint64_t> made = co_await world.cpu.checksums(chunk.data, attempt.lead.block_bytes);
+    if (made != credit->answer->checksums)
+        co_return corrupt("image bytes " + std::to_string(chunk.source.image_offset) + "+" + std::to_string(chunk.source.length) +
+                          ": checksum differs after the network");
+    chunk.checksums = std::move(made);
+    co_return Status();
+}
+
+// Every heartbeat: a follower that owes something is asked once more (which also shows that it lives) and given up after peer_wait.
+void Node::Impl::watch_followers(Attempt& attempt) {
+    std::set<NodeIndex> asked;
+    Job& job = *attempt.flight->job;
+    for (const auto& [tag, credit] : attempt.credits) {
+        if (!asked.insert(credit->node).second) continue;
+        const Nanos heard = std::max(job.heard[credit->node], attempt.started);
+        if (world.clock.now() - heard > settings.peer_wait) {
+            attempt.fail(unavailable(job.node_name(credit->node) + " fell silent while it sent its data"), credit->node);
+            return;
+        }
+        attempt.addresses[credit->node] = job.addresses[credit->node];
+        send_to(*attempt.flight, credit->node, attempt.addresses[credit->node], credit->want);
+    }
+}
+
+// ---- follower ----
+
+void Node::Impl::on_want(FlightPtr flight, NodeIndex from, Address address, message::Want want) {
+    const auto served = flight->served.find(want.tag);
+    if (served != flight->served.end()) {  // repeated: the payload is on its way or was sent; only the answer may be missing
+        if (served->second.tag != 0) send_to(*flight, from, std::move(address), served->second);
+        else send_to(*flight, from, std::move(address), message::Progress{{}, 0});  // a sign of life while checksums are made
+        return;
+    }
+    flight->served[want.tag] = message::Chunk{};  // tag 0: being worked on
+    flight->served_order.push_back(want.tag);
+    constexpr std::size_t remembered = 4096;
+    if (flight->served_order.size() > remembered) {
+        flight->served.erase(flight->served_order.front());
+        flight->served_order.pop_front();
+    }
+    gate.spawn(serve(flight, from, std::move(address), std::move(want)));
+}
+
+Task<void> Node::Impl::serve(FlightPtr flight, NodeIndex from, Address address, message::Want want) {
+    message::Chunk chunk;
+    chunk.tag = want.tag;
+    const auto found = flight->images.find(want.source.rank);
+    const auto refuse = [&](Code code, std::string text) {
+        chunk.code = code;
+        chunk.text = std::move(text);
+        flight->served[want.tag] = chunk;
+        send_to(*flight, from, address, chunk);
+    };
+    if (found == flight->images.end()) {
+        refuse(Code::not_found, "the image of rank " + std::to_string(want.source.rank) + " is not in this node's scratch any more");
+        co_return;
+    }
+    HeldImage& held = found->second;
+    const std::uint64_t bytes = held.image.data.length;
+    if (want.source.image_offset > bytes || want.source.length > bytes - want.source.image_offset ||
+        want.source.image_offset % held.image.header.block_bytes != 0) {
+        refuse(Code::invalid_argument, "rank " + std::to_string(want.source.rank) + ": bytes outside its image were asked for");
+        co_return;
+    }
+    ++held.users;
+    Result<std::vector<std::uint64_t>> checksums = co_await checksums_of(flight, want.source);
+    if (checksums.ok()) {
+        chunk.checksums = std::move(checksums).value();
+        flight->served[want.tag] = chunk;
+        send_to(*flight, from, address, chunk);
+        Slice data = held.image.data.part(want.source.image_offset, want.source.length);
+        const Status sent = co_await world.network.send_payload(address, want.tag, std::move(data), world.clock.in(settings.io_wait));
+        if (sent.ok()) counters.sent_bytes += want.source.length;  // not ok: the leader asks again under another tag
+    } else {
+        refuse(checksums.code(), checksums.status().text());
+    }
+    --held.users;
+}
+
+// Checksums of a run of blocks of a local image, made at most once.
+Task<Result<std::vector<std::uint64_t>>> Node::Impl::checksums_of(FlightPtr flight, Source source) {
+    const auto found = flight->images.find(source.rank);
+    if (found == flight->images.end()) co_return not_found("the image of rank " + std::to_string(source.rank) + " has left scratch");
+    HeldImage& held = found->second;
+    const std::uint64_t block = held.image.header.block_bytes;
+    const std::size_t first = source.image_offset / block, count = div_up(source.length, block);
+    const auto all_known = [&] { return std::all_of(held.known.begin() + first, held.known.begin() + first + count, [](bool k) { return k; }); };
+    if (!all_known()) {
+        ++held.users;
+        Slice data = held.image.data.part(source.image_offset, source.length);
+        std::vector<std::uint64_t> made = co_await world.cpu.checksums(std::move(data), block);
+        --held.users;
+        for (std::size_t i = 0; i < count; ++i) {
+            if (held.known[first + i]) continue;
+            held.checksums[first + i] = made[i];
+            held.known[first + i] = true;
+            if (--held.unknown == 0) gate.spawn(keep_checksums(flight, source.rank));
+        }
+    }
+    std::vector<std::uint64_t> result(held.checksums.begin() + first, held.checksums.begin() + first + count);
+    co_return result;
+}
+
+// Once all are made they are kept beside the image in scratch, so that a restart from scratch is verified too.
+Task<void> Node::Impl::keep_checksums(FlightPtr flight, Rank rank) {
+    HeldImage& held = flight->images.at(rank);
+    ++held.users;
+    const Nanos deadline = world.clock.in(settings.io_wait);
+    OpenOptions options;
+    options.mode = OpenMode::write;
+    Result<FilePtr> file = co_await world.storage.open(held.image.path, options, deadline);
+    if (file.ok()) {
+        Bytes table(held.checksums.size() * sizeof(std::uint64_t));
+        std::memcpy(table.data(), held.checksums.data(), table.size());
+        Slice data = Slice::of(std::move(table));
+        Status status = co_await write_all(world.storage, *file, held.image.header.checksums_offset, std::move(data), deadline);
+        if (status.ok()) {
+            const std::uint64_t word = image_checksummed_word;
+            Bytes flag(sizeof word);
+            std::memcpy(flag.data(), &word, sizeof word);
+            Slice mark = Slice::of(std::move(flag));
+            status = co_await write_all(world.storage, *file, image_checksummed_offset, std::move(mark), deadline);
+        }
+    }
+    --held.users;
+}
+
+}  // namespace cairn
