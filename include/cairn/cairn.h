@@ -20,8 +20,8 @@
  *    cairn_last_error(session). The library never exits, aborts, prints or installs a signal handler, and leaves no thread running.
  *  - Collective calls (cairn_open, cairn_newest, cairn_newest_not_above, cairn_list, cairn_restore, cairn_restore_regions,
  *    cairn_close) are made by all ranks of the session in the same order; all ranks return the same status. A rank that never calls
- *    makes the others return CAIRN_DEADLINE or CAIRN_UNAVAILABLE after client.open_wait_ms, naming it where the way of exchange can
- *    tell. All other calls are local to the rank and never wait for another rank.
+ *    makes the others return CAIRN_DEADLINE or CAIRN_UNAVAILABLE after deadlines.open_ms (deadlines.restore_ms in a restore), naming it
+ *    where the way of exchange can tell. All other calls are local to the rank and never wait for another rank.
  *  - Threads: different sessions are independent. On one session, calls from several threads are safe and run one after the other,
  *    but for cairn_wait, cairn_test and cairn_cancel, which run beside any other call: a helper thread may wait for a flush while
  *    another checkpoints. cairn_close comes last: no other call may be under way or follow. Protected memory must not change while
@@ -90,15 +90,16 @@ enum {
 };
 
 #define CAIRN_NEWEST UINT64_MAX /* as a version asked for: the newest that is whole */
-#define CAIRN_NAME_BYTES_MAX 200 /* of a series or region name */
-#define CAIRN_DIMENSIONS_MAX 8
+#define CAIRN_NAME_BYTES_MAX 128   /* of a series, node or job name */
+#define CAIRN_REGION_BYTES_MAX 512 /* of a region's name */
+#define CAIRN_DIMENSIONS_MAX 32    /* of a region's shape */
 
 typedef struct cairn_session cairn_session;
 
 /* How to open. Start from CAIRN_OPTIONS; what is left at zero takes its default. */
 typedef struct cairn_options {
     size_t struct_bytes; /* sizeof(cairn_options); set by CAIRN_OPTIONS, so that the struct can grow */
-    /* Of the series: 1 to 200 bytes, no '/', no leading '.', not NULL. All ranks give the same. */
+    /* Of the series: 1 to 128 of A-Z a-z 0-9 . _ - and no leading '.'; not NULL. All ranks give the same. */
     const char* name;
     /* This process is `rank` of `ranks`. ranks 0 means 1. With MPI both come from the communicator and stay 0 here. */
     uint32_t rank;
@@ -148,7 +149,9 @@ CAIRN_API int cairn_close(cairn_session* session);
 
 /* ---- what is kept ---- */
 
-/* Protects memory: `ndim` (1 to 8) extents in `shape`, row-major, contiguous, of elements of `type`, at `data`. The memory stays the
+/* A region's name: 1 to 512 bytes of UTF-8 without control characters; components may be separated by '/', none of them empty, "." or "..".
+ *
+ * Protects memory: `ndim` (1 to 32) extents in `shape`, row-major, contiguous, of elements of `type`, at `data`. The memory stays the
  * application's; it is read by cairn_checkpoint and written by cairn_restore, and must stay mapped until cairn_unprotect. Memory that is
  * not mapped at a checkpoint is an error that names the region; memory that was freed but is still mapped can not be told from good memory.
  * Errors: ALREADY_EXISTS (name taken), INVALID_ARGUMENT (name, NULL data, type, ndim, a zero or overflowing shape). */
@@ -176,7 +179,7 @@ CAIRN_API int cairn_unprotect(cairn_session* session, const char* region);
 
 /* Local. Copies all protected regions into scratch as this rank's image of `version` and returns; the rest happens in the background.
  * Versions are 1 or more and increase from one checkpoint to the next (and above the one restored); all ranks take the same versions.
- * When scratch is full it waits up to scratch.wait_ms (when_full = wait), or replaces the oldest that may go.
+ * When scratch is full it waits up to capture.wait_ms (capture.when_full = wait), or replaces the oldest that may go.
  * Errors: INVALID_ARGUMENT (version not increasing; unmapped memory), OUT_OF_SPACE, SUPERSEDED (somebody opened the same name after us),
  * UNAVAILABLE (daemon died and could not be started again), CANCELLED (a callback refused), NOT_FOUND (routed file). After an error nothing
  * of this version is kept for this rank, and the same version may be tried again. */
@@ -218,7 +221,7 @@ CAIRN_API int cairn_region_bytes(cairn_session* session, uint64_t version, const
 
 /* What a version holds for this rank. */
 typedef struct cairn_region_info {
-    char name[CAIRN_NAME_BYTES_MAX + 1];
+    char name[CAIRN_REGION_BYTES_MAX + 1];
     int type;
     uint32_t ndim;
     uint64_t shape[CAIRN_DIMENSIONS_MAX];
