@@ -1,0 +1,168 @@
+// Operations that do not come back (rule 6): reads of an empty FIFO stand in for a file server that hangs.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "world/real/memory.hpp"
+#include "world/real/storage.hpp"
+#include "world/real/test_world.hpp"
+#include "world/real/world.hpp"
+
+namespace cairn {
+namespace {
+
+using test::patience;
+
+std::vector<IoBackend> backends() {
+    std::vector<IoBackend> all = {IoBackend::threads};
+    if (test::uring_allowed()) all.push_back(IoBackend::uring);
+    return all;
+}
+
+std::string backend_name(const testing::TestParamInfo<IoBackend>& info) {
+    return info.param == IoBackend::uring ? "uring" : "threads";
+}
+
+Task<void> short_sleep(Clock& clock) { co_await clock.sleep(millisecond); }
+
+class StuckTest : public testing::TestWithParam<IoBackend> {
+  protected:
+    std::unique_ptr<Loop> loop = test::make_loop();
+    std::unique_ptr<RealStorage> storage = test::make_storage(*loop, {.backend = GetParam(), .workers = 2, .stuck_max = 4});
+    test::TemporaryDirectory directory;
+    std::string fifo = directory / "fifo";
+
+    StuckTest() { EXPECT_EQ(::mkfifo(fifo.c_str(), 0600), 0); }
+
+    // Opened for reading and writing, so that the open comes back and the read does not.
+    FilePtr open_fifo() {
+        Result<FilePtr> file = loop->run(storage->open(fifo, {.mode = OpenMode::write}, loop->in(patience)));
+        EXPECT_TRUE(file.ok()) << file.status().to_string();
+        return *file;
+    }
+    void feed_fifo(std::size_t bytes) {
+        const int fd = ::open(fifo.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+        const std::string text(bytes, 'f');
+        EXPECT_EQ(::write(fd, text.data(), text.size()), static_cast<ssize_t>(bytes));
+        ::close(fd);
+    }
+    template <class Condition>
+    bool eventually(Condition condition) {
+        const Nanos limit = loop->in(patience);
+        while (!condition() && loop->now() < limit) {
+            const bool slept = loop->run_until_done(short_sleep(*loop), limit);
+            EXPECT_TRUE(slept);
+        }
+        return condition();
+    }
+    void other_work_goes_on() {
+        static int count = 0;
+        const std::string path = directory / std::to_string(++count);
+        const Status written = loop->run(write_file(*storage, path, to_bytes("alive"), 0600, loop->in(patience)));
+        EXPECT_TRUE(written.ok()) << written.to_string();
+        Result<Bytes> back = loop->run(read_file(*storage, path, 100, loop->in(patience)));
+        ASSERT_TRUE(back.ok()) << back.status().to_string();
+        EXPECT_EQ(*back, to_bytes("alive"));
+    }
+};
+
+INSTANTIATE_TEST_SUITE_P(BackEnds, StuckTest, testing::ValuesIn(backends()), backend_name);
+
+TEST_P(StuckTest, ReadIsReportedAtItsDeadlineAndKeepsItsBuffer) {
+    const FilePtr file = open_fifo();
+    const std::uint64_t before = memory_bytes();
+    {
+        Result<BufferPtr> buffer = storage->allocate(4096);
+        ASSERT_TRUE(buffer.ok());
+        const Nanos began = loop->now();
+        Result<std::uint64_t> got = loop->run(storage->read_some(file, 0, Slice::whole(*buffer), began + 20 * millisecond));
+        EXPECT_EQ(got.code(), Code::deadline) << got.status().to_string();
+        EXPECT_NE(got.status().text().find(fifo), std::string::npos) << got.status().text();
+        EXPECT_GE(loop->now() - began, 20 * millisecond);
+        EXPECT_EQ(storage->statistics().given_up, 1u);
+        EXPECT_EQ(storage->statistics().quarantined, 1u);
+    }
+    EXPECT_GT(memory_bytes(), before) << "the buffer left the memory bound while the system may write to it";
+    other_work_goes_on();
+    if (GetParam() == IoBackend::threads) feed_fifo(1);  // io_uring takes the read back when asked to
+    EXPECT_TRUE(eventually([&] { return storage->statistics().quarantined == 0; }));
+    EXPECT_EQ(memory_bytes(), before);
+}
+
+TEST_P(StuckTest, OpenThatHangsDoesNotStopOthers) {
+    for (int i = 0; i < 5; ++i) {
+        Result<FilePtr> file = loop->run(storage->open(fifo, {.mode = OpenMode::read}, loop->in(10 * millisecond)));
+        EXPECT_EQ(file.code(), Code::deadline) << file.status().to_string();
+        EXPECT_EQ(storage->statistics().quarantined, static_cast<std::uint64_t>(i + 1));
+        other_work_goes_on();
+    }
+    const int writer = ::open(fifo.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    EXPECT_TRUE(eventually([&] { return storage->statistics().quarantined == 0; }));
+    ::close(writer);
+    other_work_goes_on();
+}
+
+TEST_P(StuckTest, MoreStuckThanAllowedMeansDeadlinesNotHanging) {
+    for (int i = 0; i < 6; ++i)  // two workers and four replacements
+        EXPECT_EQ(loop->run(storage->open(fifo, {.mode = OpenMode::read}, loop->in(5 * millisecond))).code(), Code::deadline);
+    EXPECT_EQ(loop->run(storage->make_directory(directory / "d", 0700, loop->in(20 * millisecond))).code(), Code::deadline);
+    EXPECT_FALSE(std::filesystem::exists(directory / "d"));
+    const int writer = ::open(fifo.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    EXPECT_TRUE(eventually([&] { return storage->statistics().quarantined == 0; }));
+    ::close(writer);
+    other_work_goes_on();
+    EXPECT_FALSE(std::filesystem::exists(directory / "d")) << "what was given up before it began was done later";
+}
+
+TEST_P(StuckTest, DestroyedWaiterGivesUp) {
+    const FilePtr file = open_fifo();
+    {
+        Task<Result<std::uint64_t>> task = storage->read_some(file, 0, Slice::of(Bytes(10)), never);
+        task.start();
+        EXPECT_TRUE(loop->run_until_done(short_sleep(*loop), loop->in(patience)));
+    }
+    EXPECT_EQ(storage->statistics().given_up, 1u);
+    if (GetParam() == IoBackend::threads) feed_fifo(1);
+    EXPECT_TRUE(eventually([&] { return storage->statistics().quarantined == 0; }));
+}
+
+TEST_P(StuckTest, StorageCanBeDestroyedMeanwhile) {
+    {
+        const FilePtr file = open_fifo();
+        const Slice into = Slice::of(Bytes(10));
+        EXPECT_EQ(loop->run(storage->read_some(file, 0, into, loop->in(5 * millisecond))).code(), Code::deadline);
+        EXPECT_EQ(loop->run(storage->open(fifo, {}, loop->in(5 * millisecond))).code(), Code::ok);  // a writer is open
+    }
+    storage.reset();
+    loop.reset();
+    feed_fifo(10);
+}
+
+// In a process of its own: an exit that waited for the stuck ones would be ended by the alarm.
+[[noreturn]] void exit_with_stuck_operations(IoBackend backend, const std::string& fifo, const std::string& lonely) {
+    ::alarm(60);
+    {
+        Result<std::unique_ptr<RealWorld>> world = RealWorld::create({.storage = {.backend = backend}});
+        Loop& loop = (*world)->loop();
+        Storage& storage = (*world)->storage();
+        Result<FilePtr> file = loop.run(storage.open(fifo, {.mode = OpenMode::write}, loop.in(patience)));
+        const Slice into = Slice::of(Bytes(4096));
+        const Code read = loop.run(storage.read_some(*file, 0, into, loop.in(5 * millisecond))).code();
+        const Code open = loop.run(storage.open(lonely, {}, loop.in(5 * millisecond))).code();
+        if (read != Code::deadline || open != Code::deadline) std::exit(2);
+    }
+    std::exit(0);
+}
+
+TEST_P(StuckTest, ExitDoesNotWait) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    const std::string lonely = directory / "lonely";
+    ASSERT_EQ(::mkfifo(lonely.c_str(), 0600), 0);
+    EXPECT_EXIT(exit_with_stuck_operations(GetParam(), fifo, lonely), testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace cairn
