@@ -167,8 +167,9 @@ class Channel {
         Wait(std::shared_ptr<State> s, Clock& c, std::list<detail::Waiter*>& q, Nanos d)
             : state(std::move(s)), clock(c), queue(q), deadline(d) {}
         ~Wait() {
-            // Woken for an item but destroyed before taking it: pass the wake-up on.
-            if (waiter.posted && &queue == &state->receivers && !state->items.empty()) {
+            // Woken for an item, or for room, but destroyed before it ran: pass the wake-up on.
+            const bool for_item = &queue == &state->receivers;
+            if (waiter.posted && (for_item ? !state->items.empty() : state->items.size() < state->capacity)) {
                 waiter.posted = false;
                 clock.unpost(waiter.handle);
                 detail::wake_one(queue);
