@@ -76,7 +76,20 @@ Status check_identity(const Footer& footer) {
     return {};
 }
 
+std::uint64_t footer_bytes_bound(std::uint64_t blocks, std::uint64_t extents, const std::vector<ImageInfo>& images) {
+    return 1024 + 8 * blocks + 128 * extents + check::encoded_bytes(images);
+}
+
 }  // namespace
+
+Status check_part_size(std::uint64_t blocks, std::uint64_t extents, const std::vector<ImageInfo>& images) {
+    if (blocks > part_blocks_max)
+        return invalid_argument("a part of " + std::to_string(blocks) + " blocks; it has at most " + std::to_string(part_blocks_max) +
+                                ": use larger blocks or more parts");
+    if (footer_bytes_bound(blocks, extents, images) > record_bytes_max)
+        return invalid_argument("regions and runs of images are too many for one part's footer: use more parts");
+    return {};
+}
 
 Status check_footer(const Footer& footer) {
     TRY(check_identity(footer));
@@ -93,17 +106,16 @@ Status check_footer(const Footer& footer) {
         TRY(check_extent(extent, footer, image->second));
         blocks += extent.checksums.size();
     }
-    if (blocks > part_blocks_max) return refuse(blocks, " blocks; a part has at most ", part_blocks_max, ": use larger blocks or more parts");
-    if (8 * blocks + 128 * footer.extents.size() + check::encoded_bytes(footer.images) + 4096 > record_bytes_max)
-        return refuse("images and regions too many for one footer: use more parts");
+    if (const Status size = check_part_size(blocks, footer.extents.size(), footer.images); !size.ok()) return corrupt(size.text());
     return check_overlaps(footer);
 }
 
 Bytes encode_footer(const Footer& footer) {
-    std::uint64_t estimate = 1024 + check::encoded_bytes(footer.images);
-    for (const Extent& extent : footer.extents) estimate += 128 + 8 * extent.checksums.size();
-    CAIRN_CHECK(estimate <= record_bytes_max);
-    Writer writer(estimate);
+    std::uint64_t blocks = 0;
+    for (const Extent& extent : footer.extents) blocks += extent.checksums.size();
+    const std::uint64_t bound = footer_bytes_bound(blocks, footer.extents.size(), footer.images);
+    CAIRN_CHECK(bound <= record_bytes_max);
+    Writer writer(bound);
     auto& builder = writer.builder;
     const auto images = writer.images(footer.images);
     const auto extents = writer.tables(footer.extents, [&](const Extent& e) {

@@ -20,8 +20,10 @@ struct FooterPlace {
 // Everything FORMAT.md demands of a footer; corrupt names what is wrong, and with which rank.
 Status check_footer(const Footer& footer);
 
-// The complete tail of a part, footer and trailer, to be written at data_bytes. Ask check_footer first where sizes are a user's choice:
-// a footer beyond the limits is a programmer's error here.
+// Whether one footer can hold so much; invalid_argument says what to do. For planning, when sizes are a user's choice.
+Status check_part_size(std::uint64_t blocks, std::uint64_t extents, const std::vector<ImageInfo>& images);
+
+// The complete tail of a part, footer and trailer, to be written at data_bytes. More than check_part_size allows is a programmer's error.
 Bytes encode_footer(const Footer& footer);
 
 // `last_bytes` ends where the file ends and holds at least part_trailer_bytes.

@@ -1,0 +1,93 @@
+// Golden files: what each version of the format looks like, checked in under tests/golden. Today's reader reads them to the same values;
+// today's writer writes the current version's byte for byte. `CAIRN_WRITE_GOLDEN=1 test_format` writes those of the current version that
+// are absent: a file that is there is never changed, a changed format is a new version.
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include <flatbuffers/flatbuffers.h>
+#include <gtest/gtest.h>
+
+#include "format/samples.hpp"
+
+namespace cairn {
+namespace {
+
+std::filesystem::path golden(const std::string& file) { return std::filesystem::path(CAIRN_GOLDEN) / "v1" / file; }
+
+// The golden file; written first when asked for and absent. Empty when it is not there.
+Bytes read_golden(const std::string& file, const Bytes& made_now) {
+    const auto path = golden(file);
+    if (std::getenv("CAIRN_WRITE_GOLDEN") && !std::filesystem::exists(path)) {
+        std::filesystem::create_directories(path.parent_path());
+        std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(made_now.data()), static_cast<std::streamsize>(made_now.size()));
+    }
+    std::ifstream stream(path, std::ios::binary);
+    return to_bytes(std::string(std::istreambuf_iterator<char>(stream), {}));
+}
+
+// FlatBuffers promises what its bytes mean, not how a later library arranges them; those here were arranged by 2.0.
+constexpr bool same_arrangement = FLATBUFFERS_VERSION_MAJOR == 2;
+
+template <class Value, class Encode, class Decode>
+void expect_golden(const std::string& file, const Value& value, Encode encode_value, Decode decode_value) {
+    const Bytes made_now = encode_value(value);
+    const Bytes bytes = read_golden(file, made_now);
+    const auto read = decode_value(bytes);
+    ASSERT_TRUE(read.ok()) << file << ": " << read.status().to_string();
+    EXPECT_TRUE(*read == value) << file;
+    EXPECT_TRUE(*decode_value(made_now) == value) << file;
+    EXPECT_TRUE(encode_value(*read) == bytes || !same_arrangement) << file << ": written otherwise than it was read";
+}
+
+TEST(Golden, Records) {
+    expect_golden("manifest", samples::manifest(), encode_manifest, decode_manifest);
+    expect_golden("manifest-abandoned", samples::tombstone(), encode_manifest, decode_manifest);
+    expect_golden("image-header", samples::image_header(), encode_image_header, decode_image_header);
+    expect_golden("roster", samples::roster(), encode_roster, decode_roster);
+    expect_golden("node", samples::node_record(), encode_node_record, decode_node_record);
+    expect_golden("open", samples::open_record(), encode_open_record, decode_open_record);
+    expect_golden("from", samples::from_record(), encode_from_record, decode_from_record);
+}
+
+TEST(Golden, Messages) {
+    const char* const called[] = {"sealed", "noted", "lead", "progress", "parts-done", "acknowledged", "leave", "want", "chunk", "ended", "cancel"};
+    const std::vector<message::Message> messages = samples::messages();
+    ASSERT_EQ(messages.size(), std::size(called));
+    for (std::size_t i = 0; i < messages.size(); ++i)
+        expect_golden(std::string("message-") + called[i], messages[i], [](const message::Message& m) { return encode(m); }, decode_message);
+}
+
+// A whole part, read as FORMAT.md tells a reader to: trailer, footer, every block against its checksum, every image put together.
+TEST(Golden, Part) {
+    const Bytes bytes = read_golden("part", samples::part());
+    const auto place = decode_trailer(bytes, bytes.size());
+    ASSERT_TRUE(place.ok()) << place.status().to_string();
+    const auto footer = decode_footer(ByteView(bytes).subspan(place->offset, place->length), *place);
+    ASSERT_TRUE(footer.ok()) << footer.status().to_string();
+    EXPECT_EQ(*footer, samples::footer());
+    for (const Extent& extent : footer->extents) {
+        const ByteView data = ByteView(bytes).subspan(extent.part_offset, extent.length);
+        EXPECT_EQ(samples::block_checksums(data), extent.checksums) << "rank " << extent.rank;
+        const Bytes image = samples::image_bytes(extent.rank);
+        EXPECT_TRUE(std::equal(data.begin(), data.end(), image.begin(), image.end())) << "rank " << extent.rank;
+    }
+    EXPECT_TRUE(samples::part() == bytes || !same_arrangement) << "written otherwise than it was read";
+}
+
+// The golden manifest is of the golden part.
+TEST(Golden, ManifestAndPartBelongTogether) {
+    const Bytes part = read_golden("part", samples::part());
+    const auto manifest = decode_manifest(read_golden("manifest", encode_manifest(samples::manifest())));
+    const auto place = decode_trailer(part, part.size());
+    ASSERT_TRUE(manifest.ok() && place.ok());
+    const auto footer = decode_footer(ByteView(part).subspan(place->offset, place->length), *place);
+    ASSERT_TRUE(footer.ok());
+    const Status status = check_part_of(*manifest, 0, *footer, *place);
+    EXPECT_TRUE(status.ok()) << status.to_string();
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,120 @@
+// Messages: every invariant violated once, and structures that no sender makes.
+#include "format/message.hpp"
+
+#include <functional>
+
+#include <gtest/gtest.h>
+
+#include "format/fields.hpp"
+#include "format/frame.hpp"
+#include "format/samples.hpp"
+#include "message_generated.h"
+
+namespace cairn {
+namespace {
+
+using message::Message;
+
+// The sample of one alternative.
+template <class Kind>
+Message sample() {
+    for (Message& m : samples::messages())
+        if (std::holds_alternative<Kind>(m.body)) return m;
+    return {};
+}
+
+template <class Kind>
+void expect_refused(const std::function<void(Message&, Kind&)>& change, const char* told) {
+    Message m = sample<Kind>();
+    ASSERT_TRUE(decode_message(encode(m)).ok());
+    change(m, std::get<Kind>(m.body));
+    const auto result = decode_message(encode(m));
+    ASSERT_EQ(result.code(), Code::corrupt) << told;
+    EXPECT_NE(result.status().text().find(told), std::string::npos) << result.status().text();
+}
+
+TEST(Message, EnvelopeInvariants) {
+    using message::Cancel;
+    expect_refused<Cancel>([](Message& m, Cancel&) { m.key.name = "../x"; }, "name is not a valid one");
+    expect_refused<Cancel>([](Message& m, Cancel&) { m.key.version = 0; }, "version 0");
+    expect_refused<Cancel>([](Message& m, Cancel&) { m.key.incarnation = {}; }, "no incarnation");
+    expect_refused<Cancel>([](Message& m, Cancel&) { m.address = "a\x01"; }, "impossible address");
+    expect_refused<Cancel>([](Message& m, Cancel&) { m.address.assign(1025, 'x'); }, "impossible address");
+}
+
+TEST(Message, SealedInvariants) {
+    using message::Sealed;
+    expect_refused<Sealed>([](Message&, Sealed& s) { s.block_bytes = 0; }, "block size of 0");
+    expect_refused<Sealed>([](Message&, Sealed& s) { s.images[1].rank = 0; }, "a rank is there twice");
+    expect_refused<Sealed>([](Message&, Sealed& s) { s.images[0].rank = ranks_max; }, "beyond the largest rank");
+    expect_refused<Sealed>([](Message&, Sealed& s) { s.images[0].regions[0].offset = 4999; }, "lies outside its image");
+    expect_refused<Sealed>([](Message&, Sealed& s) { s.images[0].bytes = 1ull << 61; }, "an image of");
+}
+
+TEST(Message, LeadInvariants) {
+    using message::Lead;
+    expect_refused<Lead>([](Message&, Lead& l) { l.attempt_id = {}; }, "no attempt");
+    expect_refused<Lead>([](Message&, Lead& l) { l.ranks_total = 0; }, "0 ranks");
+    expect_refused<Lead>([](Message&, Lead& l) { l.parts_total = 0; }, "0 parts for 3 ranks");
+    expect_refused<Lead>([](Message&, Lead& l) { l.parts_total = 4; }, "4 parts for 3 ranks");
+    expect_refused<Lead>([](Message&, Lead& l) { l.block_bytes = 1000; }, "block size of 1000");
+    expect_refused<Lead>([](Message&, Lead& l) { l.images[1].rank = 0; }, "a rank is there twice");
+    expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].part = 1; }, "part 1 of 1");
+    expect_refused<Lead>([](Message&, Lead& l) { l.addresses[1].address = "\n"; }, "impossible address of node 1");
+    expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].nodes[0].sources[0].image_offset = 1; }, "does not start on a block");
+    expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].nodes[0].sources[0].length = UINT64_MAX; }, "impossible run");
+    expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].nodes[0].sources[0].image_offset = 0 - 4096ull; }, "impossible run");
+    expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].nodes[0].sources[0].rank = ranks_max; }, "impossible run");
+}
+
+TEST(Message, OtherInvariants) {
+    using namespace message;
+    expect_refused<Progress>([](Message&, Progress& p) { p.attempt_id = {}; }, "no attempt");
+    expect_refused<Acknowledged>([](Message&, Acknowledged& a) { a.attempt_id = {}; }, "no attempt");
+    expect_refused<Leave>([](Message&, Leave& l) { l.attempt_id = {}; }, "no attempt");
+    expect_refused<PartsDone>([](Message&, PartsDone& p) { p.attempt_id = {}; }, "no attempt");
+    expect_refused<PartsDone>([](Message&, PartsDone& p) { p.code = Code(14); }, "unknown code 14");
+    expect_refused<PartsDone>([](Message&, PartsDone& p) { p.parts[0].file = "x"; }, "file name is not a part's");
+    expect_refused<PartsDone>([](Message&, PartsDone& p) { p.parts[0].ranks = {1, 0}; }, "rank 0 after rank 1");
+    expect_refused<Chunk>([](Message&, Chunk& c) { c.code = Code(255); }, "unknown code 255");
+    expect_refused<Ended>([](Message&, Ended& e) { e.code = Code(14); }, "unknown code 14");
+    expect_refused<Want>([](Message&, Want& w) { w.source.length = bytes_max + 1; }, "impossible run");
+    expect_refused<Want>([](Message&, Want& w) { w.source.image_offset = bytes_max; }, "impossible run");
+}
+
+TEST(Message, LongReasonsAreCut) {
+    Message m = sample<message::Ended>();
+    std::get<message::Ended>(m.body).text.assign(1'000'000, 'x');
+    const auto back = decode_message(encode(m));
+    ASSERT_TRUE(back.ok()) << back.status().to_string();
+    EXPECT_EQ(std::get<message::Ended>(back->body).text, std::string(text_bytes_max, 'x'));
+}
+
+// One text, said a thousand times, by one buffer that holds it once.
+TEST(Message, OneAddressSharedByManyNodes) {
+    Writer writer;
+    auto& builder = writer.builder;
+    const auto address = writer.string(std::string(1000, 'a'));
+    std::vector<flatbuffers::Offset<fb::NodeAddress>> addresses;
+    for (NodeIndex i = 0; i < 1000; ++i) addresses.push_back(fb::CreateNodeAddress(builder, i, address));
+    const fb::Id id(1, 2);
+    const auto lead = fb::CreateLead(builder, 1, &id, 1, 1, 4096, 0, 0, builder.CreateVector(addresses));
+    const auto key = writer.key(samples::key);
+    fb::FinishMessageBuffer(builder, fb::CreateMessage(builder, &id, key, 1, 0, fb::Body::Lead, lead.Union()));
+    const auto result = decode_message(frame(FrameKind::message, writer.bytes()));
+    ASSERT_EQ(result.code(), Code::corrupt);
+    EXPECT_NE(result.status().text().find("unpacks to more than it holds"), std::string::npos) << result.status().text();
+}
+
+TEST(Message, OfAKindNobodyKnows) {
+    Writer writer;
+    auto& builder = writer.builder;
+    const auto cancel = fb::CreateCancel(builder);
+    const auto key = writer.key(samples::key);
+    const fb::Id id(1, 2);
+    fb::FinishMessageBuffer(builder, fb::CreateMessage(builder, &id, key, 1, 0, static_cast<fb::Body>(200), cancel.Union()));
+    EXPECT_EQ(decode_message(frame(FrameKind::message, writer.bytes())).code(), Code::unsupported);
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,304 @@
+// Values for the tests of format/: fixed ones (the golden files are made of them; never change one, add another) and random valid ones.
+#pragma once
+
+#include <algorithm>
+#include <random>
+
+#include "base/checksum.hpp"
+#include "format/image.hpp"
+#include "format/lineage.hpp"
+#include "format/manifest.hpp"
+#include "format/message.hpp"
+#include "format/part.hpp"
+#include "format/roster.hpp"
+
+namespace cairn::samples {
+
+inline const Id128 incarnation{0x0102030405060708, 0x090A0B0C0D0E0F10};
+inline const Id128 attempt_id{0xA1A2A3A4A5A6A7A8, 0xB1B2B3B4B5B6B7B8};
+inline const VersionKey key{"melt", 7, incarnation};
+inline const Parent parent{{0x1111, 0x2222}, 6};
+inline constexpr std::uint64_t block_bytes = 4096;
+
+// ---- fixed ----
+
+inline ImageInfo image(Rank rank) {
+    if (rank == 0)
+        return {0, 5000, {{"x", RegionKind::memory, DataType::f64, {5, 100}, 0, 4000}, {"step", RegionKind::memory, DataType::i64, {}, 4000, 8},
+                          {"rng", RegionKind::callback, DataType::bytes, {992}, 4008, 992}}};
+    if (rank == 1) return {1, 40, {{"out/restart.1", RegionKind::file, DataType::bytes, {40}, 0, 40}}};
+    return {rank, 0, {}};
+}
+
+inline Bytes image_bytes(Rank rank) {
+    Bytes bytes(image(rank).bytes);
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 7 + i / 256 + rank);
+    return bytes;
+}
+
+inline std::vector<std::uint64_t> block_checksums(ByteView bytes) {
+    std::vector<std::uint64_t> sums;
+    for (std::size_t at = 0; at < bytes.size(); at += block_bytes)
+        sums.push_back(checksum(bytes.subspan(at, std::min<std::size_t>(block_bytes, bytes.size() - at))));
+    return sums;
+}
+
+// Three ranks; the one of rank 2 is empty, and rank 1 came first.
+inline Footer footer() {
+    Footer f;
+    f.key = key;
+    f.attempt = 2;
+    f.attempt_id = attempt_id;
+    f.part = 0;
+    f.parts = 1;
+    f.ranks = 3;
+    f.block_bytes = block_bytes;
+    f.data_bytes = 3 * block_bytes;
+    f.images = {image(0), image(1), image(2)};
+    f.extents = {{1, 0, 40, 0, block_checksums(image_bytes(1))}, {0, 0, 5000, 4096, block_checksums(image_bytes(0))}};
+    return f;
+}
+
+// The whole part that footer() ends.
+inline Bytes part() {
+    const Footer f = footer();
+    Bytes bytes(f.data_bytes);
+    for (const Extent& extent : f.extents) {
+        const Bytes image = image_bytes(extent.rank);
+        std::copy(image.begin(), image.end(), bytes.begin() + static_cast<std::ptrdiff_t>(extent.part_offset));
+    }
+    const Bytes tail = encode_footer(f);
+    bytes.insert(bytes.end(), tail.begin(), tail.end());
+    return bytes;
+}
+
+inline Manifest manifest() {
+    Manifest m;
+    m.key = key;
+    m.epoch = 3;
+    m.parent = parent;
+    m.attempt_id = attempt_id;
+    m.ranks = 3;
+    m.nodes = 2;
+    m.image_bytes = 5040;
+    m.block_bytes = block_bytes;
+    m.wall_time_s = 1'700'000'000;
+    const Bytes tail = encode_footer(footer());
+    m.parts = {{part_file_name(0, 1, attempt_id), footer().data_bytes + tail.size(), footer().data_bytes, footer_checksum(tail), {0, 1, 2}}};
+    return m;
+}
+
+inline Manifest tombstone() {
+    Manifest m;
+    m.key = key;
+    m.epoch = 4;
+    m.abandoned = true;
+    return m;
+}
+
+inline ImageHeader image_header() {
+    ImageHeader h{key, 3, parent, 0, 3, block_bytes, 0, 0, false, image(0)};
+    const ImageLayout layout = image_layout(encode_image_header(h).size(), h.image.bytes, h.block_bytes);
+    h.checksums_offset = layout.checksums_offset;
+    h.data_offset = layout.data_offset;
+    return h;
+}
+
+inline Roster roster() {
+    return {"melt", incarnation, {0x5EC2E7, 0x5EC2E8}, 3, parent, 3, 1, {{"node-a", "fi_sockaddr_in://127.0.0.1:4711", {0, 2}}, {"node-b", "", {1}}}};
+}
+inline NodeRecord node_record() { return {incarnation, 1, "fi_sockaddr_in://127.0.0.1:4712"}; }
+inline OpenRecord open_record() { return {incarnation, 3, "node-a.cluster", 4242, 1'700'000'000, 3}; }
+inline FromRecord from_record() { return {incarnation, parent}; }
+
+// One of each kind, in the order of message::Body.
+inline std::vector<message::Message> messages() {
+    const Source source{0, 4096, 904};
+    const PartPlan plan{0, 1, {{0, {{0, 0, 5000}, {2, 0, 0}}}, {1, {{1, 0, 40}}}}};
+    const std::vector<message::Body> bodies = {
+        message::Sealed{{image(0), image(2)}, block_bytes},
+        message::Noted{{1, 5}},
+        message::Lead{2, attempt_id, 1, 3, block_bytes, {plan}, {image(0), image(1), image(2)}, {{0, "a:1"}, {1, "b:2"}}},
+        message::Progress{attempt_id, 123456},
+        message::PartsDone{attempt_id, Code::unavailable, "node-b: silent for 10 s", true, 1, manifest().parts},
+        message::Acknowledged{attempt_id},
+        message::Leave{attempt_id},
+        message::Want{99, source},
+        message::Chunk{99, Code::ok, "", {1, 2, 0xFFFFFFFFFFFFFFFF}},
+        message::Ended{Code::superseded, "version 7 was taken again", true},
+        message::Cancel{}};
+    std::vector<message::Message> all;
+    for (const message::Body& body : bodies) all.push_back({{0x5EC2E7, 0x5EC2E8}, key, 1, "a:1", body});
+    return all;
+}
+
+// ---- random ----
+
+class Random {
+  public:
+    explicit Random(std::uint64_t seed) : engine_(seed) {}
+
+    std::uint64_t number() { return engine_(); }
+    std::uint64_t below(std::uint64_t bound) { return engine_() % bound; }
+    std::uint32_t below32(std::uint64_t bound) { return static_cast<std::uint32_t>(below(bound)); }
+    bool coin() { return below(2) == 0; }
+    Id128 id() { return {number(), number() | 1}; }
+
+    std::string text(std::string_view alphabet, std::uint64_t length_max) {
+        std::string text;
+        for (std::uint64_t n = below(length_max + 1); n > 0; --n) text += alphabet[below(alphabet.size())];
+        return text;
+    }
+    std::string name() { return "n" + text("abzAZ059._-", name_bytes_max - 1); }
+    VersionKey version_key() { return {name(), number() | 1, id()}; }
+    Parent some_parent() { return coin() ? Parent{} : Parent{id(), number() | 1}; }
+    std::uint64_t block() { return block_bytes_min << below(19); }
+
+    Region region(std::string name, std::uint64_t offset) {
+        Region r{std::move(name), RegionKind::memory, static_cast<DataType>(below(15)), {}, offset, 0};
+        r.length = type_bytes(r.type);
+        for (std::uint64_t n = below(4); n > 0; --n) r.length *= r.shape.emplace_back(below(20));
+        if (below(4) == 0) r = {r.name, coin() ? RegionKind::callback : RegionKind::file, DataType::bytes, {r.length}, offset, r.length};
+        return r;
+    }
+    ImageInfo image(Rank rank) {
+        ImageInfo image{rank, 0, {}};
+        for (std::uint64_t i = 0, n = below(5); i < n; ++i) {
+            const Region r = region("dir/\xC3\xA4 region " + std::to_string(i), image.bytes);
+            image.regions.push_back(r);
+            image.bytes += r.length + below(100);
+        }
+        return image;
+    }
+    std::vector<ImageInfo> images(std::uint32_t ranks) {
+        std::vector<ImageInfo> images;
+        for (Rank rank = 0; rank < ranks; ++rank)
+            if (below(3) != 0) images.push_back(image(rank));
+        std::shuffle(images.begin(), images.end(), engine_);
+        return images;
+    }
+
+    Footer footer() {
+        Footer f;
+        f.key = version_key();
+        f.attempt = below32(100);
+        f.attempt_id = id();
+        f.ranks = 1 + below32(20);
+        f.parts = 1 + below32(f.ranks);
+        f.part = below32(f.parts);
+        f.block_bytes = block_bytes_min << below(3);
+        f.images = images(f.ranks);
+        for (const ImageInfo& image : f.images) cut(image, f);
+        std::shuffle(f.extents.begin(), f.extents.end(), engine_);
+        for (Extent& extent : f.extents) {
+            extent.part_offset = f.data_bytes + below(3) * f.block_bytes;  // gaps are allowed
+            f.data_bytes = extent.part_offset + round_up(extent.length, f.block_bytes);
+        }
+        return f;
+    }
+    PartInfo part_info(std::uint32_t part, std::uint32_t parts, Id128 attempt, std::uint64_t block) {
+        PartInfo info{part_file_name(part, parts, attempt), 0, below(1000) * block, number(), {}};
+        info.bytes = info.footer_offset + part_trailer_bytes + 1 + below(1000);
+        return info;
+    }
+    Manifest manifest() {
+        Manifest m;
+        m.key = version_key();
+        m.epoch = 1 + below(epoch_max);
+        m.parent = some_parent();
+        m.abandoned = below(5) == 0;
+        if (m.abandoned) return m;
+        m.attempt_id = id();
+        m.ranks = 1 + below32(30);
+        m.nodes = 1 + below32(10);
+        m.image_bytes = number();
+        m.block_bytes = block();
+        m.wall_time_s = number();
+        const std::uint32_t parts = 1 + below32(m.ranks);
+        for (std::uint32_t part = 0; part < parts; ++part) {
+            m.parts.push_back(part_info(part, parts, m.attempt_id, m.block_bytes));
+            for (Rank rank = 0; rank < m.ranks; ++rank)
+                if (rank % parts == part || below(4) == 0) m.parts.back().ranks.push_back(rank);
+        }
+        return m;
+    }
+    ImageHeader image_header() {
+        ImageHeader h;
+        h.key = version_key();
+        h.epoch = 1 + below(epoch_max);
+        h.parent = some_parent();
+        h.ranks = 1 + below32(1000);
+        h.rank = below32(h.ranks);
+        h.block_bytes = block();
+        h.image = image(h.rank);
+        const ImageLayout layout = image_layout(encode_image_header(h).size() + below(5000), h.image.bytes, h.block_bytes);
+        h.checksums_offset = layout.checksums_offset;
+        h.data_offset = layout.data_offset;
+        return h;
+    }
+    Roster roster() {
+        Roster r{name(), id(), id(), 1 + below(epoch_max), some_parent(), 1 + below32(50), 1, {}};
+        r.files = 1 + below32(r.ranks);
+        for (std::uint64_t i = 0, nodes = 1 + below(8); i < nodes; ++i)
+            r.members.push_back({"node" + std::to_string(i), text("abc:/[]1234567890", 60), {}});
+        for (Rank rank = 0; rank < r.ranks; ++rank) r.members[below(r.members.size())].ranks.push_back(rank);
+        return r;
+    }
+    NodeRecord node_record() { return {id(), below32(5000), text("abc:/", 60)}; }
+    OpenRecord open_record() { return {id(), 1 + below(epoch_max), text("host.-", 60), number(), number(), 1 + below32(ranks_max)}; }
+    FromRecord from_record() { return {id(), some_parent()}; }
+
+    message::Message message() {
+        const auto some_code = [&] { return static_cast<Code>(below(14)); };
+        const auto some_text = [&] { return text("why: \n", 200); };
+        const auto source = [&](std::uint64_t b) { return Source{below32(ranks_max), below(1000) * b, below(1ull << 40)}; };
+        message::Message m{id(), version_key(), below32(5000), text("addr:/1", 60), message::Cancel{}};
+        switch (below(11)) {
+            case 0: m.body = message::Sealed{images(10), block()}; break;
+            case 1: m.body = message::Noted{{below32(9), below32(9)}}; break;
+            case 2: m.body = lead(); break;
+            case 3: m.body = message::Progress{id(), number()}; break;
+            case 4: m.body = message::PartsDone{id(), some_code(), some_text(), coin(), below32(9), {part_info(0, 9, id(), 4096)}}; break;
+            case 5: m.body = message::Acknowledged{id()}; break;
+            case 6: m.body = message::Leave{id()}; break;
+            case 7: m.body = message::Want{number(), source(1)}; break;
+            case 8: m.body = message::Chunk{number(), some_code(), some_text(), {number(), number()}}; break;
+            case 9: m.body = message::Ended{some_code(), some_text(), coin()}; break;
+            default: break;
+        }
+        return m;
+    }
+
+  private:
+    message::Lead lead() {
+        message::Lead lead;
+        lead.attempt = below32(9);
+        lead.attempt_id = id();
+        lead.ranks_total = 1 + below32(20);
+        lead.parts_total = 1 + below32(lead.ranks_total);
+        lead.block_bytes = block();
+        lead.images = images(lead.ranks_total);
+        for (std::uint32_t part = 0; part < lead.parts_total; ++part) {
+            PartPlan plan{part, below32(9), {}};
+            for (std::uint64_t n = below(3); n > 0; --n)
+                plan.nodes.push_back({below32(9), {{below32(20), below(9) * lead.block_bytes, below(1ull << 40)}}});
+            lead.parts.push_back(plan);
+            lead.addresses.push_back({part, text("addr:/1", 60)});
+        }
+        return lead;
+    }
+    // Some or all of an image, as extents that are not placed yet.
+    void cut(const ImageInfo& image, Footer& f) {
+        for (std::uint64_t at = 0; at < image.bytes;) {
+            const std::uint64_t length = std::min((1 + below(4)) * f.block_bytes, image.bytes - at);
+            Extent extent{image.rank, at, length, 0, {}};
+            for (std::uint64_t n = div_up(length, f.block_bytes); n > 0; --n) extent.checksums.push_back(number());
+            if (below(5) != 0) f.extents.push_back(extent);
+            at += length;
+        }
+    }
+
+    std::mt19937_64 engine_;
+};
+
+}  // namespace cairn::samples
