@@ -1,5 +1,5 @@
 # cairn_room(<name> [PATH <folder under src>] DEPENDS <libraries...> [TEST_DEPENDS <libraries...>]): the static library cairn_<name> of all sources in a room, and
-# the test program test_<name> of all its *_test.cpp.
+# the test program test_<name> of all its *_test.cpp and of the *_sim.cpp they share.
 function(cairn_room name)
   cmake_parse_arguments(ARG "" "PATH" "DEPENDS;TEST_DEPENDS" ${ARGN})
   if(NOT ARG_PATH)
@@ -10,8 +10,8 @@ function(cairn_room name)
   endif()
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${ARG_PATH}/*.cpp)
   set(tests ${sources})
-  list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
-  list(FILTER sources EXCLUDE REGEX "_(test|fuzz|main)\\.cpp$")
+  list(FILTER tests INCLUDE REGEX "_(test|sim)\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "_(test|fuzz|main|sim)\\.cpp$")
   if(sources)
     add_library(cairn_${name} STATIC ${sources})
     target_include_directories(cairn_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)

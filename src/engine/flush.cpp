@@ -66,6 +66,19 @@ Task<void> Node::Impl::coordinate(FlightPtr flight) {
     }
 }
 
+namespace {
+// What a leader must know of a node: its address and the images of its sources, each once however many parts they are in.
+void add_node(message::Lead& lead, const NodeSources& sources, const NodeImages& node, const Address& address) {
+    const bool known = std::any_of(lead.addresses.begin(), lead.addresses.end(), [&](const auto& a) { return a.node == node.node; });
+    if (!known) lead.addresses.push_back({node.node, address});
+    for (const ImageInfo& image : node.images) {
+        const auto is_it = [&](const auto& other) { return other.rank == image.rank; };
+        const bool wanted = std::any_of(sources.sources.begin(), sources.sources.end(), is_it);
+        if (wanted && std::none_of(lead.images.begin(), lead.images.end(), is_it)) lead.images.push_back(image);
+    }
+}
+}  // namespace
+
 // One attempt: ok when committed; otherwise why not. A node that was lost is taken off `sealed`, so that gather waits for it.
 Task<Status> Node::Impl::attempt(FlightPtr flight) {
     Job& job = *flight->job;
@@ -92,12 +105,7 @@ Task<Status> Node::Impl::attempt(FlightPtr flight) {
         lead.ranks_total = job.roster.ranks;
         lead.block_bytes = block_bytes;
         lead.parts.push_back(part);
-        for (const NodeSources& sources : part.nodes) {
-            lead.addresses.push_back({sources.node, job.addresses[sources.node]});
-            for (const Source& source : sources.sources)
-                for (const ImageInfo& image : nodes[sources.node].images)
-                    if (image.rank == source.rank) lead.images.push_back(image);
-        }
+        for (const NodeSources& sources : part.nodes) add_node(lead, sources, nodes[sources.node], job.addresses[sources.node]);
     }
     Status made = co_await make_directories(world.storage, layout.persistent, layout.version(flight->key), world.clock.in(settings.io_wait));
     if (!made.ok()) co_return std::move(made).within("making " + layout.version(flight->key));

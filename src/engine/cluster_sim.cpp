@@ -1,0 +1,306 @@
+// The simulated cluster: daemons boot as real ones do, ranks write slots as the client library does.
+#include "engine/cluster_sim.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace cairn::testing {
+
+namespace {
+constexpr Nanos io_span = 60 * second;
+Slice word(std::uint64_t value) {
+    Bytes bytes(sizeof value);
+    std::memcpy(bytes.data(), &value, sizeof value);
+    return Slice::of(std::move(bytes));
+}
+}  // namespace
+
+Cluster::Cluster(ClusterOptions o) : sim(o.seed, o.model, o.faults), options(std::move(o)) {
+    for (std::size_t i = 0; i < options.ranks_per_node.size(); ++i) {
+        Host host;
+        host.node = &sim.add_node();
+        hosts.push_back(std::move(host));
+    }
+    for (NodeIndex node = 0; node < hosts.size(); ++node) start_daemon(node);
+}
+
+Cluster::~Cluster() {
+    for (Host& host : hosts) {
+        if (host.process) host.process->kill();
+        host.gate.reset();
+        host.daemon.reset();
+    }
+}
+
+std::uint32_t Cluster::ranks() const {
+    std::uint32_t sum = 0;
+    for (std::uint32_t count : options.ranks_per_node) sum += count;
+    return sum;
+}
+
+NodeIndex Cluster::node_of(Rank rank) const {
+    for (NodeIndex node = 0;; ++node) {
+        if (rank < options.ranks_per_node[node]) return node;
+        rank -= options.ranks_per_node[node];
+    }
+}
+
+ScratchLayout Cluster::scratch(NodeIndex node) const { return ScratchLayout::of("/scratch", 0, "n" + std::to_string(node), layout.persistent); }
+
+void Cluster::start_daemon(NodeIndex node) {
+    Host& host = hosts[node];
+    CAIRN_CHECK(!host.process || !host.process->alive());
+    host.process = &host.node->start_process("cairnd");
+    host.booted = false;
+    host.daemon = std::make_unique<Node>(host.process->world(), layout, options.settings);
+    World world = host.process->world();
+    host.gate = std::make_unique<Gate>(world.clock);
+    host.gate->spawn(boot(node, world));
+}
+
+void Cluster::kill_daemon(NodeIndex node) {
+    Host& host = hosts[node];
+    if (!host.process) return;
+    host.process->kill();
+    host.gate.reset();
+    host.daemon.reset();
+    host.process = nullptr;
+}
+
+void Cluster::crash_node(NodeIndex node) {
+    hosts[node].node->crash();
+    kill_daemon(node);
+}
+
+void Cluster::restart_node(NodeIndex node) { hosts[node].node->restart(); }
+
+Task<void> Cluster::boot(NodeIndex node, World world) {
+    Host& host = hosts[node];
+    const ScratchLayout place = scratch(node);
+    const Nanos deadline = world.clock.in(io_span);
+    for (const std::string& directory : {place.root, place.jobs(), place.images()}) {
+        const Status made = co_await world.storage.make_directory(directory, 0700, deadline);
+        (void)made;
+    }
+    Result<std::vector<Roster>> jobs = co_await scan_jobs(world, place, deadline);
+    if (jobs.ok()) {
+        for (const Roster& job : *jobs) {
+            const Status joined = host.daemon->join(job, node);
+            (void)joined;
+            const std::string path = layout.job_node(job.incarnation, node);
+            Bytes record = encode_node_record({job.incarnation, node, world.network.self()});
+            const Status removed = co_await world.storage.remove(path, deadline);
+            (void)removed;
+            const Status made = co_await make_directories(world.storage, layout.persistent, layout.job(job.incarnation), deadline);
+            (void)made;
+            const Status wrote = co_await write_file(world.storage, path, std::move(record), 0600, deadline);
+            (void)wrote;
+        }
+    }
+    Result<ScratchScan> scan = co_await scan_scratch(world, place, deadline);
+    if (scan.ok())
+        for (LocalImage& image : scan->images) {
+            const Status added = host.daemon->add_image(std::move(image));
+            (void)added;
+        }
+    host.booted = true;
+}
+
+Task<void> Cluster::write_roster(World world, NodeIndex node, bool& done) {
+    Bytes bytes = encode_roster(roster);
+    const ScratchLayout place = scratch(node);
+    const Status wrote = co_await write_file(world.storage, place.job(roster.incarnation), std::move(bytes), 0600, world.clock.in(io_span));
+    done = wrote.ok();
+}
+
+Status Cluster::open_job(Nanos limit) {
+    const Nanos until = sim.now() + limit;
+    if (!sim.run_until([&] { return std::all_of(hosts.begin(), hosts.end(), [](const Host& h) { return !h.process || h.booted; }); }, until))
+        return deadline_passed("daemons did not boot");
+    const auto living = std::find_if(hosts.begin(), hosts.end(), [](const Host& h) { return h.node->alive(); });
+    if (living == hosts.end()) return unavailable("no node is alive");
+    sim::Process& client = living->node->start_process("rank0");
+    World world = client.world();
+    Roster next;
+    next.name = "series";
+    next.incarnation = world.random.id();
+    next.secret = world.random.id();
+    next.ranks = ranks();
+    next.files = options.files;
+    Result<std::uint64_t> epoch(Status(Code::deadline, "claim"));
+    const auto claim = [](World w, Layout l, std::string name, OpenRecord r, Result<std::uint64_t>& out) -> Task<void> {
+        Result<std::uint64_t> claimed = co_await claim_epoch(w, l, name, r, w.clock.in(io_span));
+        out = std::move(claimed);
+    };
+    OpenRecord record;
+    record.incarnation = next.incarnation;
+    record.ranks = next.ranks;
+    record.host = "sim";
+    record.pid = 1;
+    if (!sim.run(claim(world, layout, next.name, record, epoch), until - sim.now() > 0 ? until : sim.now())) return deadline_passed("claiming an epoch");
+    client.kill();
+    if (!epoch.ok()) return std::move(epoch).status();
+    next.epoch = *epoch;
+    Rank rank = 0;
+    for (NodeIndex node = 0; node < hosts.size(); ++node) {
+        Member member{"n" + std::to_string(node), hosts[node].process ? hosts[node].process->address() : "gone", {}};
+        for (std::uint32_t i = 0; i < options.ranks_per_node[node]; ++i) member.ranks.push_back(rank++);
+        next.members.push_back(std::move(member));
+    }
+    roster = std::move(next);
+    for (NodeIndex node = 0; node < hosts.size(); ++node) {
+        if (!hosts[node].process) continue;
+        bool done = false;
+        if (!sim.run(write_roster(hosts[node].process->world(), node, done), until) || !done) return unavailable("roster not written");
+        TRY(hosts[node].daemon->join(roster, node));
+    }
+    return {};
+}
+
+std::uint64_t Cluster::content_seed(Id128 incarnation, Version version, Rank rank) {
+    std::uint64_t seed = incarnation.low ^ (version * 0x9E3779B97F4A7C15ull) ^ ((rank + 1) * 0xC2B2AE3D27D4EB4Full);
+    seed ^= seed >> 29;
+    return seed * 0xBF58476D1CE4E5B9ull;
+}
+
+Task<Status> Cluster::capture(sim::Process& client, Rank rank, Version version) {
+    const NodeIndex node = node_of(rank);
+    Host& host = hosts[node];
+    World world = client.world();
+    const Nanos deadline = world.clock.in(io_span);
+    ImageHeader header;
+    header.key = key(version);
+    header.epoch = roster.epoch;
+    header.parent = roster.parent;
+    header.rank = rank;
+    header.ranks = roster.ranks;
+    header.block_bytes = options.block_bytes;
+    header.image.rank = rank;
+    header.image.bytes = options.image_bytes(rank, version);
+    if (header.image.bytes > 0) {
+        Region region;
+        region.name = "state";
+        region.length = header.image.bytes;
+        region.shape = {header.image.bytes};
+        header.image.regions.push_back(std::move(region));
+    }
+    const Id128 incarnation = roster.incarnation;
+    const ImageLayout slot = image_layout(encode_image_header(header).size(), header.image.bytes, header.block_bytes);
+    header.checksums_offset = slot.checksums_offset;
+    header.data_offset = slot.data_offset;
+    const std::string path = scratch(node).images() + "/slot-" + std::to_string(host.next_slot++);
+    OpenOptions create;
+    create.mode = OpenMode::create;
+    Result<FilePtr> file = co_await world.storage.open(path, create, deadline);
+    if (!file.ok()) co_return std::move(file).status();
+    CO_TRY_ASSIGN(const FilePtr opened, std::move(file));
+    Status status = co_await world.storage.resize(opened, slot.file_bytes, deadline);
+    if (!status.ok()) co_return status;
+    Slice encoded = Slice::of(encode_image_header(header));
+    status = co_await write_all(world.storage, opened, image_header_offset, encoded, deadline);
+    if (!status.ok()) co_return status;
+    Slice data = sim::describe(content_seed(incarnation, version, rank), header.image.bytes);
+    status = co_await write_all(world.storage, opened, header.data_offset, data, deadline);
+    if (!status.ok()) co_return status;
+    Slice sealed = word(image_sealed_word);
+    status = co_await write_all(world.storage, opened, image_state_offset, sealed, deadline);
+    if (!status.ok()) co_return status;
+    // From here on the image is sealed, whatever becomes of this process.
+    if (!host.daemon) co_return Status();
+    World daemon_world = host.process->world();
+    Result<std::optional<LocalImage>> image = co_await read_image(world, path, deadline);
+    if (!image.ok()) co_return std::move(image).status();
+    if (!image->has_value() || !host.daemon) co_return Status();
+    LocalImage found = std::move(**image);
+    co_return host.daemon->add_image(std::move(found));
+}
+
+Status Cluster::capture_all(Version version, Nanos limit) {
+    std::vector<Status> statuses(ranks(), Status(Code::deadline, "not captured"));
+    std::vector<sim::Process*> clients;
+    {
+        std::vector<Task<void>> tasks;
+        const auto one = [](Cluster* c, sim::Process* p, Rank r, Version v, Status* out) -> Task<void> {
+            Status status = co_await c->capture(*p, r, v);
+            *out = std::move(status);
+        };
+        for (Rank rank = 0; rank < ranks(); ++rank) {
+            Host& host = hosts[node_of(rank)];
+            if (!host.node->alive()) continue;
+            sim::Process& client = host.node->start_process("rank" + std::to_string(rank));
+            clients.push_back(&client);
+            tasks.push_back(one(this, &client, rank, version, &statuses[rank]));
+            tasks.back().start();
+        }
+        sim.run_until([&] { return std::all_of(tasks.begin(), tasks.end(), [](const Task<void>& t) { return t.done(); }); }, sim.now() + limit);
+        for (sim::Process* client : clients) client->kill();
+    }
+    for (const Status& status : statuses) TRY(status);
+    return {};
+}
+
+VersionState Cluster::state(NodeIndex node, Version version) const {
+    return hosts[node].daemon ? hosts[node].daemon->state(key(version)) : VersionState{};
+}
+
+bool Cluster::run_until_committed(Version version, Nanos span) {
+    return sim.run_until(
+        [&] {
+            for (NodeIndex node = 0; node < hosts.size(); ++node)
+                if (hosts[node].daemon && state(node, version).level != Level::committed) return false;
+            return true;
+        },
+        sim.now() + span);
+}
+
+Status Cluster::check_committed(VersionKey key, NodeIndex reader, Nanos limit) {
+    sim::Process& process = hosts[reader].node->start_process("reader");
+    World world = process.world();
+    Status result = deadline_passed("reading back");
+    const auto check = [](Cluster* cluster, World w, VersionKey k, Status* out) -> Task<void> {
+        RestoreSettings settings;
+        Result<Manifest> manifest = co_await read_manifest(w, cluster->layout, k, w.clock.in(io_span));
+        if (!manifest.ok()) { *out = std::move(manifest).status(); co_return; }
+        if (manifest->parts.size() != cluster->options.files) { *out = Status(Code::internal, "not K parts"); co_return; }
+        for (Rank rank = 0; rank < manifest->ranks; ++rank) {
+            Result<OpenVersion> version = co_await open_version(w, cluster->layout, *manifest, rank, settings);
+            if (!version.ok()) { *out = std::move(version).status(); co_return; }
+            std::uint64_t bytes = 0;
+            const std::uint64_t seed = content_seed(k.incarnation, k.version, rank);
+            const ImageSink sink = [&](std::uint64_t offset, Slice data) {
+                bytes += data.length;
+                Slice expected = sim::describe(seed, data.length, offset);
+                return sim::content_equal(data, expected) ? Status() : Status(Code::internal, "restored bytes of rank " + std::to_string(rank) + " differ");
+            };
+            Status status = co_await restore_image(w, cluster->layout, *version, rank, {}, sink, settings);
+            if (!status.ok()) { *out = std::move(status); co_return; }
+            if (bytes != cluster->options.image_bytes(rank, k.version)) { *out = Status(Code::internal, "bytes missing"); co_return; }
+        }
+        *out = Status();
+    };
+    (void)sim.run(check(this, world, std::move(key), &result), sim.now() + limit);
+    process.kill();
+    return result;
+}
+
+Result<std::optional<Manifest>> Cluster::newest_committed(NodeIndex reader, Nanos limit) {
+    sim::Process& process = hosts[reader].node->start_process("reader");
+    World world = process.world();
+    Result<std::optional<Manifest>> result(deadline_passed("listing"));
+    const auto find = [](World w, Layout l, std::string name, Result<std::optional<Manifest>>& out) -> Task<void> {
+        Result<std::vector<LineageEntry>> opens = co_await read_lineage(w, l, name, w.clock.in(io_span));
+        if (!opens.ok()) { out = std::move(opens).status(); co_return; }
+        Result<std::vector<CatalogEntry>> entries = co_await list_versions(w, l, name, w.clock.in(io_span));
+        if (!entries.ok()) { out = std::move(entries).status(); co_return; }
+        const std::vector<LineageLink> lineage = current_lineage(*opens, *entries, {});
+        std::optional<Manifest> newest;
+        for (const CatalogEntry& entry : *entries)
+            if (entry.committed() && in_lineage(lineage, entry.key.incarnation, entry.key.version)) newest = entry.manifest;
+        out = std::move(newest);
+    };
+    (void)sim.run(find(world, layout, roster.name, result), sim.now() + limit);
+    process.kill();
+    return result;
+}
+
+}  // namespace cairn::testing

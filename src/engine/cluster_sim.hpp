@@ -1,0 +1,85 @@
+// A simulated cluster for tests of the engine: nodes with a daemon each, ranks that capture described images, jobs that open, die and
+// open again. What a rank's bytes are follows from (incarnation, version, rank) alone, so that whatever comes back can be checked.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/catalog.hpp"
+#include "engine/node.hpp"
+#include "engine/restore.hpp"
+#include "format/image.hpp"
+#include "format/roster.hpp"
+#include "world/sim/simulation.hpp"
+
+namespace cairn::testing {
+
+struct ClusterOptions {
+    std::uint64_t seed = 1;
+    std::vector<std::uint32_t> ranks_per_node = {2, 2};
+    std::uint32_t files = 1;
+    std::uint64_t block_bytes = 4096;
+    std::function<std::uint64_t(Rank, Version)> image_bytes = [](Rank, Version) { return 100'000; };
+    FlushSettings settings;
+    sim::Model model;
+    sim::Faults faults;
+};
+
+// One node and the daemon on it, if any.
+struct Host {
+    sim::SimNode* node = nullptr;
+    sim::Process* process = nullptr;
+    std::unique_ptr<Node> daemon;
+    std::unique_ptr<Gate> gate;  // the daemon's own start-up
+    bool booted = false;
+    std::uint32_t next_slot = 0;
+};
+
+class Cluster {
+  public:
+    explicit Cluster(ClusterOptions options);
+    ~Cluster();
+
+    sim::Simulation sim;
+    ClusterOptions options;
+    Layout layout{"/persistent"};
+    std::vector<Host> hosts;
+    Roster roster;  // of the newest open
+
+    std::uint32_t ranks() const;
+    NodeIndex node_of(Rank rank) const;
+    ScratchLayout scratch(NodeIndex node) const;
+
+    // Daemons: started, they find jobs and images in scratch by themselves.
+    void start_daemon(NodeIndex node);
+    void kill_daemon(NodeIndex node);   // kill -9
+    void crash_node(NodeIndex node);    // power loss: scratch is gone
+    void restart_node(NodeIndex node);  // empty, no daemon yet
+
+    // A job opens: a new incarnation and epoch, known to every living daemon and kept in every living node's scratch.
+    Status open_job(Nanos limit = 60 * second);
+    // Captures and seals the image of one rank in its node's scratch and tells the daemon when there is one.
+    Task<Status> capture(sim::Process& client, Rank rank, Version version);
+    // Every rank, each in a process of its own; ok when all are sealed.
+    Status capture_all(Version version, Nanos limit = 60 * second);
+    // The state of a version of the newest incarnation on a node.
+    VersionState state(NodeIndex node, Version version) const;
+    VersionKey key(Version version) const { return {roster.name, version, roster.incarnation}; }
+    bool run_until_committed(Version version, Nanos span);
+
+    // Reads every rank's image of a committed version, from a fresh process on `reader`, and compares it bit for bit.
+    Status check_committed(VersionKey key, NodeIndex reader = 0, Nanos limit = 600 * second);
+    // Restore point: the newest committed version of the current lineage, or nullopt; as a restarting job sees it.
+    Result<std::optional<Manifest>> newest_committed(NodeIndex reader = 0, Nanos limit = 600 * second);
+
+    static std::uint64_t content_seed(Id128 incarnation, Version version, Rank rank);
+
+  private:
+    Task<void> boot(NodeIndex node, World world);
+    Task<void> write_roster(World world, NodeIndex node, bool& done);
+};
+
+}  // namespace cairn::testing

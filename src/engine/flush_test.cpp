@@ -1,0 +1,91 @@
+// Flushes on the simulated cluster: every division of nodes, ranks and files ends in exactly K parts that give every byte back.
+#include <gtest/gtest.h>
+
+#include "engine/cluster_sim.hpp"
+
+namespace cairn {
+namespace {
+
+using testing::Cluster;
+using testing::ClusterOptions;
+
+struct Shape {
+    std::vector<std::uint32_t> ranks_per_node;
+    std::uint32_t files;
+};
+
+class FlushShapes : public ::testing::TestWithParam<std::tuple<int, Placement>> {};
+
+const Shape shapes[] = {{{1}, 1}, {{4}, 3}, {{2, 2}, 1}, {{2, 2}, 2}, {{2, 2}, 3}, {{2, 2}, 4}, {{1, 3, 2}, 2}, {{1, 3, 2}, 5}, {{1, 1, 1, 1, 1, 1, 1, 1}, 3}};
+
+TEST_P(FlushShapes, CommitExactlyKPartsAndGiveEveryByteBack) {
+    const Shape& shape = shapes[std::get<0>(GetParam())];
+    ClusterOptions options;
+    options.ranks_per_node = shape.ranks_per_node;
+    options.files = shape.files;
+    options.settings.placement = std::get<1>(GetParam());
+    options.settings.buffer_bytes = 64 << 10;
+    options.settings.buffers = 3;
+    // uneven, one of them empty, some not a multiple of the block
+    options.image_bytes = [](Rank rank, Version version) { return rank == 1 ? 0 : 150'000ull * (rank + 1) + 17 * version; };
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.open_job().ok());
+    for (Version version = 1; version <= 3; ++version) {
+        const Status captured = cluster.capture_all(version);
+        ASSERT_TRUE(captured.ok()) << captured.to_string();
+        ASSERT_TRUE(cluster.run_until_committed(version, 60 * second)) << cluster.state(0, version).failure.to_string();
+        const Status whole = cluster.check_committed(cluster.key(version), version % shape.ranks_per_node.size());
+        EXPECT_TRUE(whole.ok()) << whole.to_string();
+    }
+    const auto newest = cluster.newest_committed();
+    ASSERT_TRUE(newest.ok()) << newest.status().to_string();
+    ASSERT_TRUE(newest->has_value());
+    EXPECT_EQ((*newest)->key, cluster.key(3));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FlushShapes,
+                         ::testing::Combine(::testing::Range(0, static_cast<int>(std::size(shapes))),
+                                            ::testing::Values(Placement::append, Placement::interleaved, Placement::contiguous)));
+
+TEST(Flush, FinishesAfterADaemonWasKilledAndStartedAgain) {
+    for (NodeIndex victim : {0u, 1u}) {
+        ClusterOptions options;
+        options.files = 2;
+        options.image_bytes = [](Rank, Version) { return 3'000'000; };
+        options.model.persistent_rate = 1e6;  // slow enough to be in the middle of it
+        Cluster cluster(options);
+        ASSERT_TRUE(cluster.open_job().ok());
+        ASSERT_TRUE(cluster.capture_all(1).ok());
+        cluster.sim.run_until(cluster.sim.now() + second);
+        cluster.kill_daemon(victim);
+        cluster.sim.run_until(cluster.sim.now() + 5 * second);
+        cluster.start_daemon(victim);
+        ASSERT_TRUE(cluster.run_until_committed(1, 300 * second)) << cluster.state(1 - victim, 1).failure.to_string();
+        const Status whole = cluster.check_committed(cluster.key(1));
+        EXPECT_TRUE(whole.ok()) << whole.to_string();
+    }
+}
+
+TEST(Flush, NamesTheRanksOfANodeThatIsLost) {
+    ClusterOptions options;
+    options.ranks_per_node = {1, 1, 1};
+    options.image_bytes = [](Rank, Version) { return 3'000'000; };
+    options.model.persistent_rate = 1e6;
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.open_job().ok());
+    ASSERT_TRUE(cluster.capture_all(1).ok());
+    ASSERT_TRUE(cluster.run_until_committed(1, 60 * second));
+    ASSERT_TRUE(cluster.capture_all(2).ok());
+    cluster.sim.run_until(cluster.sim.now() + second);
+    cluster.crash_node(2);
+    const auto told = [&] { return !cluster.state(0, 2).failure.ok() && !cluster.state(1, 2).failure.ok(); };
+    ASSERT_TRUE(cluster.sim.run_until(told, cluster.sim.now() + 120 * second));
+    EXPECT_NE(cluster.state(0, 2).failure.text().find("rank 2"), std::string::npos) << cluster.state(0, 2).failure.to_string();
+    const auto newest = cluster.newest_committed();
+    ASSERT_TRUE(newest.ok() && newest->has_value());
+    EXPECT_EQ((*newest)->key.version, 1u);
+    EXPECT_TRUE(cluster.check_committed(cluster.key(1)).ok());
+}
+
+}  // namespace
+}  // namespace cairn
