@@ -3,7 +3,6 @@
 #include <signal.h>
 
 #include <atomic>
-#include <future>
 #include <thread>
 #include <vector>
 
@@ -29,20 +28,29 @@ std::shared_ptr<Job> job(std::function<void()> work, std::function<void()> then 
     return std::make_shared<FunctionJob>(std::move(work), std::move(then));
 }
 
-// Blocks the jobs that call it until it is opened.
-struct Barrier {
-    std::promise<void> promise;
-    std::shared_future<void> opened = promise.get_future().share();
-    std::atomic<int> arrived = 0;
-    std::function<void()> blocker() {
-        return [this] {
-            ++arrived;
-            opened.wait();
+// Blocks the jobs that call it until it is opened. Jobs share the state: they may outlive the test.
+class Barrier {
+  public:
+    std::function<void()> blocker() const {
+        return [state = state_] {
+            ++state->arrived;
+            state->opened.wait(false);
         };
     }
     void await_arrived(int count) const {
-        while (arrived < count) std::this_thread::yield();
+        while (state_->arrived < count) std::this_thread::yield();
     }
+    void open() {
+        state_->opened = true;
+        state_->opened.notify_all();
+    }
+
+  private:
+    struct State {
+        std::atomic<bool> opened = false;
+        std::atomic<int> arrived = 0;
+    };
+    std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
 Task<void> short_sleep(Clock& clock) { co_await clock.sleep(millisecond); }
@@ -116,7 +124,7 @@ TEST(WorkerPool, StuckThreadsAreReplacedAndRetireWhenTheyComeBack) {
     }
     ASSERT_TRUE(pool.submit(job([] {}, [&] { loop->stop(); })).ok());
     loop->run();  // ends: there was a thread for it
-    barrier.promise.set_value();
+    barrier.open();
     const Nanos limit = loop->in(patience);
     while (late < 4 && loop->now() < limit) {
         const bool slept = loop->run_until_done(short_sleep(*loop), limit);
@@ -146,7 +154,7 @@ TEST(WorkerPool, ReplacementIsBounded) {
         EXPECT_EQ(pool.threads(), 3u);
         EXPECT_TRUE(pool.abandon(waiting));
     }  // does not wait for the stuck ones
-    barrier.promise.set_value();
+    barrier.open();
 }
 
 TEST(WorkerPool, AbandonedInTheQueueIsNeverRun) {
@@ -159,7 +167,7 @@ TEST(WorkerPool, AbandonedInTheQueueIsNeverRun) {
     ASSERT_TRUE(pool.submit(unwanted).ok());
     EXPECT_TRUE(pool.abandon(unwanted));
     ASSERT_TRUE(pool.submit(job([] {}, [&] { loop->stop(); })).ok());
-    barrier.promise.set_value();
+    barrier.open();
     loop->run();
 }
 
@@ -192,7 +200,7 @@ TEST(WorkerPool, JobComesBackAfterPoolAndLoopAreGone) {
     }
     loop.reset();
     EXPECT_FALSE(watched.expired()) << "a stuck job lost what it holds";
-    barrier.promise.set_value();
+    barrier.open();
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (!watched.expired() && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
     EXPECT_TRUE(watched.expired());
