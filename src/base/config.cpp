@@ -252,7 +252,8 @@ void Reader::read_environment() {
     for (const auto& [variable, text] : sources_.variables) {
         if (!variable.starts_with("CAIRN_") || variable == "CAIRN_NODE" || variable == "CAIRN_CONFIG" || variable == "CAIRN_JOB") continue;
         const auto keys = config_keys();
-        const auto key = std::find_if(keys.begin(), keys.end(), [&](const ConfigKey& row) { return row.variable() == variable; });
+        const auto key = std::find_if(keys.begin(), keys.end(),
+                                      [&name = variable](const ConfigKey& row) { return row.variable() == name; });
         if (key == keys.end())
             unknown_variable(variable);
         else
