@@ -11,7 +11,7 @@ help:
 	@echo "make test       install what is missing, build, run all tests (PRESET=dev|release|asan|tsan)"
 	@echo "make test-long  the tests that take hours"
 	@echo "make bench      capture, flush and restore against what the machine can do (ARGS=--help)"
-	@echo "make sim        random simulated clusters with faults (ARGS="--from 1 --count 10000")"
+	@echo "make sim        random simulated clusters with faults (ARGS='--from 1 --count 10000')"
 	@echo "make fuzz       feed the decoders hostile bytes (SECONDS_EACH=60)"
 	@echo "make fmt        format the sources       make tidy     clang-tidy"
 	@echo "make install    PREFIX=$(PREFIX)         make clean    remove build/"
