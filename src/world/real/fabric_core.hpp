@@ -1,0 +1,154 @@
+// FabricCore: what FabricNetwork is made of. Coroutines hold it by shared pointer, so that destroying the network under them is safe.
+//
+// Who owns what: an operation is created when the provider has taken it and erased when the provider gives it back, whoever is still
+// interested. Its slice's buffer is let go of then, or when its connection was cut. A transfer is what a coroutine waits for.
+//   fabric_core.cpp     completions, house-keeping, cutting
+//   fabric_transfer.cpp messages and payloads, out and in
+#pragma once
+
+#include <deque>
+#include <list>
+#include <unordered_map>
+
+#include "world/real/fabric_endpoint.hpp"
+#include "world/real/fabric_frames.hpp"
+
+namespace cairn {
+
+struct FabricPeer {
+    Address address;
+    fi_addr_t where = FI_ADDR_NOTAVAIL;
+    Nanos used = 0;
+    std::size_t operations = 0;
+};
+using FabricPeerPtr = std::shared_ptr<FabricPeer>;
+
+// One payload, or all fragments of one message.
+struct FabricTransfer {
+    explicit FabricTransfer(Clock& clock) : changed(clock) {}
+    Event changed;
+    std::size_t outstanding = 0;
+    Status status;
+    std::uint64_t length = 0;  // received
+};
+using FabricTransferPtr = std::shared_ptr<FabricTransfer>;
+
+struct FabricOperation;
+struct FabricContext {
+    fi_context2 provider;  // first: the provider's to scribble in
+    FabricOperation* operation;
+};
+
+struct FabricOperation {
+    enum class Kind { message_in, message_out, payload_in, payload_out, peek, discard, given_up };
+    Kind kind = Kind::given_up;
+    FabricContext context{};
+    FabricTransferPtr transfer;
+    FabricPeerPtr peer;
+    BufferPtr held;
+    FabricHeaderBytes header;
+    std::uint64_t tag = 0;
+    Nanos give_up_at = never;  // then the connection is cut
+    std::list<FabricOperation>::iterator place;
+};
+
+// What to send: a fragment of a message with its header, or a payload with its tag.
+struct FabricSend {
+    FabricOperation::Kind kind = FabricOperation::Kind::message_out;
+    FabricPeerPtr peer;
+    FabricTransferPtr transfer;
+    Slice data;
+    FabricHeaderBytes header{};
+    std::uint64_t tag = 0;
+    Nanos give_up_at = never;
+};
+
+struct FabricPosting {
+    FabricTransferPtr transfer;
+    FabricOperation* operation = nullptr;  // null once the provider gave it back
+    Slice into;
+};
+
+class FabricCore {
+  public:
+    FabricCore(Loop& loop, const FabricSettings& settings, std::unique_ptr<FabricEndpoint> endpoint);
+    FabricCore(const FabricCore&) = delete;
+    Status start();
+    void close();
+
+    using Ptr = std::shared_ptr<FabricCore>;
+    static Task<Status> send_message(Ptr core, Address to, Bytes message, Nanos deadline);
+    static Task<Status> send_payload(Ptr core, Address to, std::uint64_t tag, Slice data, Nanos deadline);
+    static Task<Result<std::uint64_t>> wait_payload(Ptr core, std::uint64_t tag, Nanos deadline);
+    Status post_payload(std::uint64_t tag, Slice into);
+
+    const Address& self() const noexcept { return self_; }
+    Channel<Bytes>& inbox() noexcept { return inbox_; }
+    FabricCounters counters() const;
+
+  private:
+    using Operation = FabricOperation;
+    using Kind = FabricOperation::Kind;
+
+    // fabric_core.cpp
+    Operation& add_operation(Kind kind);
+    void erase_operation(Operation& operation);
+    void finish(Operation& operation, Status status);
+    void give_up(Operation& operation, Status status);
+    bool progress();
+    void completed(const fi_cq_tagged_entry& entry);
+    void read_error();
+    void failed(Operation& operation, const fi_cq_err_entry& error);
+    void on_readable();
+    void keep_house();
+    void arm_housekeeping();
+    void arm_poll(bool soon);
+    bool is_busy() const noexcept;
+    void cut(FabricPeer& peer, std::string_view why);
+    void cut_overdue(Nanos now);
+    void forget_idle_peers();
+    void look_for_unposted();
+    void discard(std::uint64_t tag);
+
+    // fabric_transfer.cpp
+    Result<FabricPeerPtr> find_peer(const Address& address);
+    ssize_t try_send(const FabricSend& request);
+    ssize_t send_fragment(const FabricSend& request, Operation& operation);
+    static Task<Status> send_patiently(Ptr core, FabricSend request, Nanos deadline);
+    static Task<void> wait_outstanding(Ptr core, FabricTransferPtr transfer, std::size_t at_most, Nanos deadline);
+    ssize_t send_whole(const FabricSend& request, Operation& operation);
+    Status check_payload(std::uint64_t tag, const Slice& slice) const;
+    void payload_to_self(std::uint64_t tag, const Slice& data);
+    void withdraw(FabricPosting& posting);
+    Status post_message_buffer(Operation& operation);
+    void message_arrived(Operation& operation, std::uint64_t length);
+    void deliver(Bytes message);
+
+    Loop& loop_;
+    const FabricSettings settings_;
+    std::unique_ptr<FabricEndpoint> endpoint_;
+    const Address self_;
+    Channel<Bytes> inbox_;
+    Event progressed_;
+    bool closed_ = false;
+    Loop::WatchId watch_ = 0;
+    Clock::TimerId house_timer_ = 0;
+    Clock::TimerId poll_timer_ = 0;
+    Nanos active_until_ = 0;
+    bool looking_ = false;          // a peek or a discard is under way
+    bool may_be_unposted_ = false;  // something arrived since the last look
+    bool can_peek_ = true;
+
+    std::list<Operation> operations_;
+    std::unordered_map<Address, FabricPeerPtr> peers_;
+    std::unordered_map<std::uint64_t, FabricPosting> postings_;  // by tag, until waited for
+    BufferPtr scrap_;
+    std::uint64_t sender_id_ = 0;
+    std::uint64_t last_message_ = 0;
+    FabricReassembly reassembly_;
+    std::deque<std::uint64_t> inbox_sizes_;  // of what lies in the inbox, oldest first
+    std::uint64_t inbox_bytes_ = 0;
+    FabricCounters counters_;
+};
+
+}  // namespace cairn
