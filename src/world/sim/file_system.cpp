@@ -151,6 +151,7 @@ Result<std::vector<DirectoryEntry>> FileSystem::list(const std::string& path) co
 }
 
 std::uint64_t FileSystem::room(const Inode& inode, std::uint64_t offset, std::uint64_t wanted) const {
+    if (bytes_max_ == UINT64_MAX) return wanted;
     // What is overwritten frees its space first; only the part past the stored bytes is counted, as an estimate from below.
     const std::uint64_t free = bytes_max_ > *used_ ? bytes_max_ - *used_ : 0;
     const std::uint64_t size = inode.content->size();

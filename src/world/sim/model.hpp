@@ -24,6 +24,8 @@ struct Model {
     Nanos fsync_latency = 2 * millisecond;  // on top, of the shared file system
     Nanos network_latency = 5 * microsecond;
 
+    Nanos clock_apart_max = 0;  // every process's clock is ahead of Simulation::now() by up to this
+
     std::uint64_t scratch_bytes_max = UINT64_MAX;     // of a node; beyond it out_of_space
     std::uint64_t persistent_bytes_max = UINT64_MAX;  // of the whole file system
     std::uint64_t buffer_bytes_max = UINT64_MAX;      // what a process may allocate() together

@@ -50,9 +50,11 @@ Task<Status> SimNetwork::send(Address to, Bytes message, Nanos deadline) {
         const bool lost = prng.chance(faults.message_loss) || (fails && prng.chance(0.5));
         if (!lost) deliver_later(*peer, std::move(message), arrives + delay());
     }
-    co_await clock_.sleep_until(std::min(deadline, left + microsecond));
+    const Nanos takes = left + microsecond - sim_.now();
+    const bool late = clock_.in(takes) > deadline;
+    co_await clock_.sleep_until(std::min(deadline, clock_.in(takes)));
     if (fails) co_return unavailable(to + ": the message could not be sent");
-    if (left > deadline) co_return deadline_passed(to + ": the message was not sent in time");
+    if (late) co_return deadline_passed(to + ": the message was not sent in time");
     co_return Status();
 }
 
@@ -139,7 +141,8 @@ void SimNetwork::begin_transfer(const std::shared_ptr<Transfer>& transfer, const
             return;
         }
         // The transport keeps trying, and the buffer, for a while.
-        const Nanos lets_go = deadline == never ? never : deadline + up_to(prng, second);
+        if (deadline == never) return;
+        const Nanos lets_go = sim_.now() + std::max<Nanos>(0, deadline - clock_.now()) + up_to(prng, second);
         sim_.schedule(sim_.machines(), lets_go, "payload lost", [transfer] {});
         return;
     }

@@ -17,6 +17,9 @@ class SimNetwork final : public Network {
     Status post_payload(std::uint64_t tag, Slice into) override;
     Task<Result<std::uint64_t>> wait_payload(std::uint64_t tag, Nanos deadline) override;
 
+    // The process is dead: nothing is posted any more.
+    void drop_postings() { postings_.clear(); }
+
   private:
     struct Posting {
         Slice into;

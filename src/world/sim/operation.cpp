@@ -18,6 +18,7 @@ bool draw_delays(const Faults& faults, Prng& prng, Nanos now, Nanos& ready) {
 
 void draw_faults(Operation& operation, const Faults& faults, Prng& prng) {
     using Kind = Operation::Kind;
+    operation.full = operation.takes_space && prng.chance(faults.out_of_space);
     const bool transfers = operation.kind == Kind::read || operation.kind == Kind::write;
     if (transfers && operation.value > 1 && prng.chance(faults.short_transfer))
         operation.value = prng.between(1, operation.value - 1);
@@ -41,6 +42,7 @@ void draw_faults(Operation& operation, const Faults& faults, Prng& prng) {
 void begin(std::shared_ptr<Operation> operation, Nanos ready) {
     Simulation& sim = operation->process.simulation();
     SimNode& node = operation->process.node();
+    // First: the observer may change the faults for this very operation.
     sim.note(operation->process, operation->what, operation->path);
     draw_faults(*operation, sim.faults(), sim.fault_prng());
     operation->id = node.next_operation++;
@@ -51,7 +53,8 @@ void begin(std::shared_ptr<Operation> operation, Nanos ready) {
 
 void complete(const std::shared_ptr<Operation>& operation) {
     operation->process.node().in_flight.erase(operation->id);
-    if (operation->effect) operation->effect(*operation);
+    if (operation->full) operation->status = Status::from_errno(ENOSPC, operation->path);
+    else if (operation->effect) operation->effect(*operation);
     if (operation->fails && operation->status.ok()) operation->status = Status::from_errno(EIO, operation->path);
     operation->done = true;
     operation->changed.notify_all();  // through the process's own queue: not while it is stopped, never when it is dead

@@ -39,6 +39,8 @@ struct Operation {
     std::function<void(Operation&)> effect;  // on the machine, when it gets there
     std::uint64_t id = 0;
     std::uint64_t event = 0;
+    bool takes_space = false;
+    bool full = false;   // ENOSPC, without effect
     bool fails = false;  // EIO, whatever the effect said
 
     FilePtr file;
@@ -61,7 +63,7 @@ void complete(const std::shared_ptr<Operation>& operation);
 // What becomes of the operations under way of a process that was killed; at a crash none is left for later.
 void settle_operations(Process& process, bool crash);
 
-std::unique_ptr<Clock> make_clock(Process& process);
+std::unique_ptr<Clock> make_clock(Process& process, Nanos ahead);
 std::unique_ptr<Storage> make_storage(Process& process, Clock& clock);
 std::unique_ptr<Randomness> make_randomness(std::uint64_t seed);
 std::unique_ptr<Cpu> make_cpu(Process& process, Clock& clock);

@@ -10,9 +10,9 @@ namespace {
 
 class SimClock final : public Clock {
   public:
-    explicit SimClock(Process& process) : sim_(process.simulation()), actor_(process.actor()) {}
+    SimClock(Process& process, Nanos ahead) : sim_(process.simulation()), actor_(process.actor()), ahead_(ahead) {}
 
-    Nanos now() const override { return sim_.now(); }
+    Nanos now() const override { return sim_.now() + ahead_; }
     void post(std::coroutine_handle<> handle) override {
         const std::uint64_t event = sim_.schedule(actor_, handle);
         if (event != 0) actor_.posted[handle.address()] = event;
@@ -24,12 +24,15 @@ class SimClock final : public Clock {
         actor_.posted.erase(it);
         sim_.cancel(actor_, event);
     }
-    TimerId at(Nanos when, std::function<void()> action) override { return sim_.schedule(actor_, when, "timer", std::move(action)); }
+    TimerId at(Nanos when, std::function<void()> action) override { 
+        return sim_.schedule(actor_, when == never ? never : when - ahead_, "timer", std::move(action));
+    }
     void cancel(TimerId timer) override { sim_.cancel(actor_, timer); }
 
   private:
     Simulation& sim_;
     Actor& actor_;
+    const Nanos ahead_;
 };
 
 class SimRandomness final : public Randomness {
@@ -47,7 +50,7 @@ class SimCpu final : public Cpu {
 
     Task<std::vector<std::uint64_t>> checksums(Slice data, std::uint64_t block_bytes) override {
         CAIRN_CHECK(block_bytes > 0);
-        co_await clock_.sleep_until(pipe_.pass(sim_.now(), data.length, sim_.model().checksum_rate));
+        co_await clock_.sleep(pipe_.pass(sim_.now(), data.length, sim_.model().checksum_rate) - sim_.now());
         std::vector<std::uint64_t> sums;
         for (std::uint64_t at = 0; at < data.length; at += block_bytes)
             sums.push_back(checksum_of(runs_of(data.part(at, std::min(block_bytes, data.length - at)))));
@@ -62,7 +65,7 @@ class SimCpu final : public Cpu {
 
 }  // namespace
 
-std::unique_ptr<Clock> make_clock(Process& process) { return std::make_unique<SimClock>(process); }
+std::unique_ptr<Clock> make_clock(Process& process, Nanos ahead) { return std::make_unique<SimClock>(process, ahead); }
 std::unique_ptr<Randomness> make_randomness(std::uint64_t seed) { return std::make_unique<SimRandomness>(seed); }
 std::unique_ptr<Cpu> make_cpu(Process& process, Clock& clock) { return std::make_unique<SimCpu>(process, clock); }
 
@@ -100,7 +103,7 @@ void SimNode::restart() {
 Process::Process(Simulation& sim, SimNode& node, std::uint32_t id, std::string name, std::uint64_t seed)
     : sim_(sim), node_(node), name_(std::move(name)), address_("sim://" + std::to_string(node.id()) + "/" + std::to_string(id)) {
     actor_.id = id;
-    clock_ = make_clock(*this);
+    clock_ = make_clock(*this, static_cast<Nanos>(Prng(~seed).below(static_cast<std::uint64_t>(sim.model().clock_apart_max) + 1)));
     storage_ = make_storage(*this, *clock_);
     network_ = std::make_unique<SimNetwork>(*this, *clock_);
     random_ = make_randomness(seed);
@@ -116,6 +119,7 @@ void Process::kill() {
     actor_.paused = false;
     sim_.forget(address_);
     sim_.drop_all(actor_);
+    network_->drop_postings();
     settle_operations(*this, false);
     node_.left(this);
 }

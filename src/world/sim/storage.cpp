@@ -38,11 +38,11 @@ class SimStorage final : public Storage {
     Nanos jitter(Nanos span) { return span + static_cast<Nanos>(sim_.fault_prng().below(static_cast<std::uint64_t>(span) + 1)); }
     Nanos metadata_ready(bool shared);
     Nanos transfer_ready(bool shared, std::uint64_t bytes);
-    bool out_of_space() { return sim_.fault_prng().chance(sim_.faults().out_of_space); }
     OperationPtr make(Kind kind, const char* what, const std::string& path) {
         return std::make_shared<Operation>(process_, clock_, kind, what, path);
     }
-    OperationPtr on_path(const char* what, const std::string& path, std::function<Status(FileSystem&, Operation&)> effect);
+    OperationPtr on_path(const char* what, const std::string& path, bool takes_space,
+                         std::function<Status(FileSystem&, Operation&)> effect);
     Task<Status> finish(OperationPtr operation, Nanos deadline);
 
     Process& process_;
@@ -85,9 +85,10 @@ Task<Status> SimStorage::finish(OperationPtr operation, Nanos deadline) {
     co_return operation->status;
 }
 
-OperationPtr SimStorage::on_path(const char* what, const std::string& path,
+OperationPtr SimStorage::on_path(const char* what, const std::string& path, bool takes_space,
                                  std::function<Status(FileSystem&, Operation&)> effect) {
     OperationPtr operation = make(Kind::metadata, what, path);
+    operation->takes_space = takes_space;
     const Target target = target_of(path);
     operation->effect = [fs = target.fs, effect = std::move(effect)](Operation& op) {
         op.status = fs ? effect(*fs, op) : Status::from_errno(ENOENT, op.path);
@@ -97,12 +98,11 @@ OperationPtr SimStorage::on_path(const char* what, const std::string& path,
 }
 
 Task<Result<FilePtr>> SimStorage::open(std::string path, OpenOptions options, Nanos deadline) {
-    const bool full = options.mode == OpenMode::create && out_of_space();
     const bool shared = target_of(path).shared;
     const NodeId node = process_.node().id();
     const OpenMode mode = options.mode;
-    OperationPtr operation = on_path("open", path, [=](FileSystem& fs, Operation& op) -> Status {
-        if (full) return Status::from_errno(ENOSPC, op.path);
+    const char* what = mode == OpenMode::create ? "create" : "open";
+    OperationPtr operation = on_path(what, path, mode == OpenMode::create, [=](FileSystem& fs, Operation& op) -> Status {
         Result<InodePtr> inode = mode == OpenMode::create ? fs.create(op.path, node) : fs.find(op.path);
         if (!inode.ok()) return inode.status();
         if ((*inode)->is_directory) return Status::from_errno(EISDIR, op.path);
@@ -118,8 +118,8 @@ Task<Result<std::uint64_t>> SimStorage::write_some(FilePtr file, std::uint64_t o
     SimFile& target = sim_file(file);
     if (!target.writable) co_return Status::from_errno(EBADF, file->path());
     if (data.length > INT64_MAX || offset > INT64_MAX - data.length) co_return Status::from_errno(EFBIG, file->path());
-    if (out_of_space()) co_return Status::from_errno(ENOSPC, file->path());
     OperationPtr operation = make(Kind::write, "write", file->path());
+    operation->takes_space = true;
     operation->file = file;
     operation->data = data;
     operation->offset = offset;
@@ -186,8 +186,8 @@ Task<Result<std::uint64_t>> SimStorage::file_bytes(FilePtr file, Nanos deadline)
 Task<Status> SimStorage::resize(FilePtr file, std::uint64_t bytes, Nanos deadline) {
     if (!sim_file(file).writable) co_return Status::from_errno(EINVAL, file->path());
     if (bytes > INT64_MAX) co_return Status::from_errno(EFBIG, file->path());
-    if (out_of_space()) co_return Status::from_errno(ENOSPC, file->path());
     OperationPtr operation = make(Kind::metadata, "resize", file->path());
+    operation->takes_space = true;
     operation->file = file;
     operation->value = bytes;
     operation->effect = [node = process_.node().id()](Operation& op) {
@@ -200,12 +200,9 @@ Task<Status> SimStorage::resize(FilePtr file, std::uint64_t bytes, Nanos deadlin
 }
 
 Task<Status> SimStorage::make_directory(std::string path, std::uint32_t, Nanos deadline) {
-    const bool full = out_of_space();
-    OperationPtr operation =
-        on_path("mkdir", path, [full, node = process_.node().id()](FileSystem& fs, Operation& op) -> Status {
-            if (full) return Status::from_errno(ENOSPC, op.path);
-            return fs.make_directory(op.path, node);
-        });
+    OperationPtr operation = on_path("mkdir", path, true, [node = process_.node().id()](FileSystem& fs, Operation& op) {
+        return fs.make_directory(op.path, node);
+    });
     Status status = co_await finish(operation, deadline);
     co_return status;
 }
@@ -226,7 +223,7 @@ Task<Status> SimStorage::publish(std::string from, std::string to, Nanos deadlin
     const bool rename = sim_.fault_prng().chance(sim_.faults().publish_renames);
     const bool same = target_of(from).fs == target_of(to).fs;
     OperationPtr operation =
-        on_path("publish", to, [=, node = process_.node().id()](FileSystem& fs, Operation& op) -> Status {
+        on_path("publish", to, false, [=, node = process_.node().id()](FileSystem& fs, Operation& op) -> Status {
             if (!same) return Status::from_errno(EXDEV, from);
             return fs.publish(from, op.path, rename, node);
         });
@@ -235,7 +232,7 @@ Task<Status> SimStorage::publish(std::string from, std::string to, Nanos deadlin
 }
 
 Task<Status> SimStorage::remove(std::string path, Nanos deadline) {
-    OperationPtr operation = on_path("remove", path, [node = process_.node().id()](FileSystem& fs, Operation& op) {
+    OperationPtr operation = on_path("remove", path, false, [node = process_.node().id()](FileSystem& fs, Operation& op) {
         return fs.remove(op.path, node);
     });
     Status status = co_await finish(operation, deadline);
@@ -243,7 +240,7 @@ Task<Status> SimStorage::remove(std::string path, Nanos deadline) {
 }
 
 Task<Status> SimStorage::remove_directory(std::string path, Nanos deadline) {
-    OperationPtr operation = on_path("rmdir", path, [node = process_.node().id()](FileSystem& fs, Operation& op) {
+    OperationPtr operation = on_path("rmdir", path, false, [node = process_.node().id()](FileSystem& fs, Operation& op) {
         return fs.remove_directory(op.path, node);
     });
     Status status = co_await finish(operation, deadline);
@@ -251,7 +248,7 @@ Task<Status> SimStorage::remove_directory(std::string path, Nanos deadline) {
 }
 
 Task<Result<std::vector<DirectoryEntry>>> SimStorage::list(std::string path, Nanos deadline) {
-    OperationPtr operation = on_path("list", path, [](FileSystem& fs, Operation& op) -> Status {
+    OperationPtr operation = on_path("list", path, false, [](FileSystem& fs, Operation& op) -> Status {
         Result<std::vector<DirectoryEntry>> entries = fs.list(op.path);
         if (!entries.ok()) return entries.status();
         op.entries = std::move(*entries);
@@ -266,7 +263,7 @@ Task<Result<std::vector<DirectoryEntry>>> SimStorage::list(std::string path, Nan
 Task<Result<BufferPtr>> SimStorage::map(std::string path, bool, Nanos deadline) {
     if (target_of(path).shared) co_return invalid_argument(path + ": only files of scratch can be mapped");
     const std::uint64_t bytes_max = sim_.model().map_bytes_max;
-    OperationPtr operation = on_path("map", path, [bytes_max](FileSystem& fs, Operation& op) -> Status {
+    OperationPtr operation = on_path("map", path, false, [bytes_max](FileSystem& fs, Operation& op) -> Status {
         Result<InodePtr> inode = fs.find(op.path);
         if (!inode.ok()) return inode.status();
         if ((*inode)->is_directory) return Status::from_errno(EISDIR, op.path);
