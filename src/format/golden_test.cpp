@@ -77,6 +77,15 @@ TEST(Golden, Part) {
     EXPECT_TRUE(samples::part() == bytes || !same_arrangement) << "written otherwise than it was read";
 }
 
+// The part's tail alone: what fuzz_part starts from.
+TEST(Golden, PartTail) {
+    const Bytes tail = read_golden("part-tail", encode_footer(samples::footer()));
+    const Bytes part = read_golden("part", samples::part());
+    ASSERT_GT(tail.size(), part_trailer_bytes);
+    ASSERT_LT(tail.size(), part.size());
+    EXPECT_TRUE(std::equal(tail.rbegin(), tail.rend(), part.rbegin()));
+}
+
 // The golden manifest is of the golden part.
 TEST(Golden, ManifestAndPartBelongTogether) {
     const Bytes part = read_golden("part", samples::part());

@@ -1,0 +1,12 @@
+// Fuzz target: records of the lineage directory.
+#include "format/lineage.hpp"
+
+#include "format/fuzz.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    using namespace cairn;
+    const ByteView bytes = std::as_bytes(std::span(data, size));
+    fuzz::record(FrameKind::open, bytes, encode_open_record, decode_open_record);
+    fuzz::record(FrameKind::from, bytes, encode_from_record, decode_from_record);
+    return 0;
+}

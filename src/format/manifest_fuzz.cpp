@@ -1,0 +1,11 @@
+// Fuzz target: manifests.
+#include "format/manifest.hpp"
+
+#include "format/fuzz.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    using namespace cairn;
+    const ByteView bytes = std::as_bytes(std::span(data, size));
+    fuzz::record(FrameKind::manifest, bytes, encode_manifest, decode_manifest);
+    return 0;
+}

@@ -1,0 +1,12 @@
+// Fuzz target: rosters and node records.
+#include "format/roster.hpp"
+
+#include "format/fuzz.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    using namespace cairn;
+    const ByteView bytes = std::as_bytes(std::span(data, size));
+    fuzz::record(FrameKind::roster, bytes, encode_roster, decode_roster);
+    fuzz::record(FrameKind::node, bytes, encode_node_record, decode_node_record);
+    return 0;
+}
