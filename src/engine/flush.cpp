@@ -112,9 +112,9 @@ Task<Status> Node::Impl::attempt(FlightPtr flight) {
     for (auto& [node, track] : contest.leaders) track.heard = world.clock.now();
     flight->contest = std::move(contest);
 
-    Status state(Code::deadline, "");
-    for (Nanos next = 0; state.code() == Code::deadline; state = contest_state(*flight)) {
-        if (flight->cancel) { state = Status(Code::cancelled, version_text(flight->key) + ": cancelled"); break; }
+    std::optional<Status> decided;
+    for (Nanos next = 0; !decided; decided = contest_state(*flight)) {
+        if (flight->cancel) { decided = Status(Code::cancelled, version_text(flight->key) + ": cancelled"); break; }
         if (world.clock.now() >= next) {
             for (auto& [node, track] : flight->contest->leaders)
                 if (!track.answered) send(*flight, node, track.lead);
@@ -122,6 +122,7 @@ Task<Status> Node::Impl::attempt(FlightPtr flight) {
         }
         co_await flight->news.wait(next);
     }
+    Status state = std::move(*decided);
     if (state.ok()) state = co_await commit(flight);
     if (!state.ok())
         for (const auto& [node, track] : flight->contest->leaders) send(*flight, node, message::Leave{flight->contest->attempt_id});
@@ -129,8 +130,8 @@ Task<Status> Node::Impl::attempt(FlightPtr flight) {
     co_return state;
 }
 
-// ok: all parts are durable. deadline with no text: still going on. Anything else ends the attempt.
-Status Node::Impl::contest_state(Flight& flight) {
+// ok: all parts are durable; nothing: still going on; anything else ends the attempt.
+std::optional<Status> Node::Impl::contest_state(Flight& flight) {
     bool all = true;
     for (auto& [node, track] : flight.contest->leaders) {
         if (track.done && track.done->code != Code::ok) {
@@ -145,7 +146,8 @@ Status Node::Impl::contest_state(Flight& flight) {
             return unavailable(version_text(flight.key) + ": leader " + flight.job->node_name(node) + " fell silent");
         }
     }
-    return all ? Status() : Status(Code::deadline, "");
+    if (!all) return std::nullopt;
+    return Status();
 }
 
 void Node::Impl::on_progress(Flight& flight, NodeIndex from, const message::Progress& progress) {

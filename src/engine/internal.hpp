@@ -201,7 +201,7 @@ struct Node::Impl {
     // flush.cpp: the order of a flush, coordinator's side and leader's side
     Task<void> coordinate(engine::FlightPtr flight);
     Task<Status> attempt(engine::FlightPtr flight);
-    Status contest_state(engine::Flight& flight);
+    std::optional<Status> contest_state(engine::Flight& flight);
     void on_progress(engine::Flight& flight, NodeIndex from, const message::Progress& progress);
     void on_parts_done(engine::Flight& flight, NodeIndex from, message::PartsDone done);
     void on_lead(engine::FlightPtr flight, message::Lead lead);

@@ -1,0 +1,404 @@
+// What a seed draws, in this order: the cluster, the background faults, then event after event (capture, kill, pause, crash, partition, reopen,
+// going back), then quiet: everything heals, and what was promised must be there.
+#include "engine/seeds_sim.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "engine/cluster_sim.hpp"
+#include "format/manifest.hpp"
+
+namespace cairn::testing {
+
+namespace {
+
+class Scenario {
+  public:
+    explicit Scenario(std::uint64_t seed, bool trace) : draw_(seed * 2654435761u + 1), cluster_(draw_cluster(seed)) {
+        cluster_.sim.set_trace(trace);
+    }
+
+    SeedResult run() {
+        if (!open(true)) return finish("the first open failed");
+        const std::uint64_t events = 3 + draw(12);
+        for (std::uint64_t i = 0; i < events && result_.ok; ++i) event();
+        settle();
+        if (result_.ok) check_promise();
+        if (result_.ok) check_liveness();
+        if (result_.ok) check_flipped_bit();
+        return finish("");
+    }
+
+  private:
+    std::uint64_t draw(std::uint64_t below) { return below == 0 ? 0 : draw_.next() % below; }
+    bool chance(unsigned percent) { return draw(100) < percent; }
+    double rate(unsigned percent, double most) { return chance(percent) ? most * static_cast<double>(draw(1000)) / 1000.0 : 0; }
+
+    template <class... Parts>
+    void tell(const Parts&... parts) {
+        std::ostringstream line;
+        line << static_cast<double>(cluster_.sim.now()) / second << " s: ";
+        (line << ... << parts);
+        story_ += line.str() + "\n";
+    }
+
+    ClusterOptions draw_cluster(std::uint64_t seed) {
+        ClusterOptions options;
+        options.seed = seed;
+        const std::uint64_t nodes = chance(10) ? 1 + draw(64) : 1 + draw(6);
+        options.ranks_per_node.clear();
+        std::uint32_t ranks = 0;
+        for (std::uint64_t i = 0; i < nodes; ++i) {
+            options.ranks_per_node.push_back(static_cast<std::uint32_t>(1 + draw(nodes > 8 ? 2 : 4)));
+            ranks += options.ranks_per_node.back();
+        }
+        options.files = static_cast<std::uint32_t>(1 + draw(ranks));
+        options.block_bytes = 4096u << draw(3);
+        const std::uint64_t scale = 1 + draw(chance(20) ? 3'000'000 : 200'000);
+        const std::uint64_t salt = draw_.next();
+        options.image_bytes = [scale, salt](Rank rank, Version version) -> std::uint64_t {
+            std::uint64_t h = (rank * 31 + version) * 0x9E3779B97F4A7C15ull ^ salt;
+            h ^= h >> 31;
+            return h % 7 == 0 ? 0 : h % scale;
+        };
+        FlushSettings& s = options.settings;
+        s.writers = static_cast<std::uint32_t>(1 + draw(8));
+        s.buffer_bytes = options.block_bytes << draw(5);
+        s.buffers = static_cast<std::uint32_t>(1 + draw(6));
+        s.placement = static_cast<Placement>(draw(3));
+        s.heartbeat = 100 * millisecond;
+        s.peer_wait = 2 * second;
+        s.io_wait = 4 * second;
+        s.version_wait = 20 * second;
+        s.retry_wait = 1 * second;
+        options.model.persistent_rate = chance(50) ? 2e5 + static_cast<double>(draw(5'000'000)) : 1e9;
+        options.model.nic_rate = chance(30) ? 1e5 + static_cast<double>(draw(5'000'000)) : 1e9;
+        background_ = draw_faults();
+        return options;
+    }
+
+    sim::Faults draw_faults() {
+        sim::Faults f;
+        if (chance(30)) return f;
+        f.short_transfer = rate(50, 0.3);
+        f.read_error = rate(20, 0.01);
+        f.write_error = rate(30, 0.02);
+        f.metadata_error = rate(30, 0.02);
+        f.out_of_space = rate(20, 0.02);
+        f.fsync_error = rate(30, 0.2);
+        f.slow_io = rate(30, 0.1);
+        f.hang_io = rate(20, 0.01);
+        f.hang_io_max = 20 * second;
+        f.message_loss = rate(50, 0.3);
+        f.message_repeat = rate(50, 0.3);
+        f.message_delay = rate(50, 0.3);
+        f.message_delay_max = 3 * second;
+        f.payload_loss = rate(30, 0.1);
+        f.payload_delay = rate(30, 0.2);
+        f.send_error = rate(30, 0.1);
+        f.peer_loss_told = 0.5;
+        f.publish_renames = chance(50) ? 1.0 : 0.0;
+        return f;
+    }
+
+    // ---- the job ----
+
+    // A job opens, goes on from `parent` (nothing: a fresh start).
+    bool open(bool quiet) {
+        if (quiet) cluster_.sim.faults() = {};
+        Status status;
+        for (int i = 0; i < 5; ++i) {
+            status = cluster_.open_job(120 * second);
+            if (status.ok()) break;
+        }
+        tell("open: ", status.to_string(), ", epoch ", cluster_.roster.epoch);
+        job_lives_ = status.ok();
+        next_version_ = 1;
+        has_parent_ = false;
+        if (job_lives_) chains_[cluster_.roster.incarnation] = {};
+        cluster_.sim.faults() = background_;
+        return job_lives_;
+    }
+
+    // The job is dead; another one opens, from the newest version it finds, or from an older one.
+    void reopen() {
+        for (NodeIndex node = 0; node < cluster_.hosts.size(); ++node) {
+            if (!cluster_.hosts[node].node->alive()) cluster_.restart_node(node);
+            if (cluster_.hosts[node].process) cluster_.hosts[node].process->resume();
+            else cluster_.start_daemon(node);
+        }
+        cluster_.sim.heal();
+        const sim::Faults kept = std::exchange(cluster_.sim.faults(), {});
+        const auto newest = cluster_.newest_committed();
+        if (!newest.ok()) {
+            result_ = {false, "a restarting job can not read the catalog: " + newest.status().to_string(), {}, 0, 0, 0};
+            return;
+        }
+        std::optional<Manifest> from = *newest;
+        note_states();
+        if (from) check_newest(*from);
+        if (!open(true)) { result_.ok = false; result_.failure = "reopen failed with no faults"; return; }
+        cluster_.sim.faults() = {};
+        if (from && chance(25)) {  // go back to an older one that is still in the lineage
+            std::vector<VersionKey> older;
+            for (const auto& [key, reported] : reported_)
+                if (key.incarnation == from->key.incarnation && key.version < from->key.version) older.push_back(key);
+            if (!older.empty()) from->key = older[draw(older.size())];
+        }
+        if (from) {
+            cluster_.roster.parent = {from->key.incarnation, from->key.version};
+            chains_[cluster_.roster.incarnation] = cluster_.roster.parent;
+            has_parent_ = record(cluster_.roster.parent);
+            for (NodeIndex node = 0; node < cluster_.hosts.size(); ++node)
+                (void)cluster_.hosts[node].daemon->join(cluster_.roster, node).ok();
+            next_version_ = from->key.version + 1;
+            tell("goes on from version ", from->key.version);
+        }
+        cluster_.sim.faults() = kept;
+    }
+
+    bool record(Parent parent) {
+        sim::Process& process = cluster_.hosts[0].node->start_process("rank0");
+        Status status(Code::deadline, "");
+        const auto task = [](World w, Layout l, std::string name, std::uint64_t epoch, FromRecord r, Status* out) -> Task<void> {
+            Status recorded = co_await record_parent(w, l, name, epoch, r, w.clock.in(60 * second));
+            *out = std::move(recorded);
+        };
+        const FromRecord from{cluster_.roster.incarnation, parent};
+        (void)cluster_.sim.run(task(process.world(), cluster_.layout, cluster_.roster.name, cluster_.roster.epoch, from, &status), cluster_.sim.now() + 120 * second);
+        process.kill();
+        return status.ok();
+    }
+
+    // ---- events ----
+
+    void event() {
+        note_states();
+        const NodeIndex node = static_cast<NodeIndex>(draw(cluster_.hosts.size()));
+        Host& host = cluster_.hosts[node];
+        ++result_.faults;
+        switch (draw(12)) {
+            case 0: case 1: case 2: case 3: capture(); --result_.faults; break;
+            case 4: case 5:
+                if (!host.process) break;
+                tell("kill -9 daemon ", node);
+                cluster_.kill_daemon(node);
+                if (chance(70)) { pass(); start(node); }
+                break;
+            case 6:
+                if (!host.process) break;
+                tell("pause daemon ", node);
+                host.process->pause();
+                pass();
+                if (chance(70) && host.process) { host.process->resume(); tell("resume daemon ", node); }
+                break;
+            case 7:
+                if (!host.node->alive()) break;
+                tell("crash node ", node);
+                cluster_.crash_node(node);
+                pass();
+                job_lives_ = false;
+                break;
+            case 8: {
+                std::set<sim::NodeId> island;
+                for (NodeIndex i = 0; i < cluster_.hosts.size(); ++i)
+                    if (chance(30)) island.insert(cluster_.hosts[i].node->id());
+                tell("partition off ", island.size(), " nodes");
+                cluster_.sim.partition(island);
+                pass();
+                if (chance(70)) cluster_.sim.heal();
+                break;
+            }
+            case 9: case 10:
+                tell("the job dies and comes back");
+                job_lives_ = false;
+                break;
+            default: start(node); break;
+        }
+        pass();
+        if (!job_lives_ && result_.ok) reopen();
+    }
+
+    void start(NodeIndex node) {
+        Host& host = cluster_.hosts[node];
+        if (host.process || !host.node->alive()) return;
+        tell("start daemon ", node);
+        cluster_.start_daemon(node);
+    }
+
+    void capture() {
+        if (!job_lives_) return;
+        const Status status = cluster_.capture_all(next_version_, chance(20) ? static_cast<Nanos>(draw(2'000'000)) : 60 * second);
+        tell("capture version ", next_version_, ": ", status.to_string());
+        if (status.ok()) sealed_.insert(cluster_.key(next_version_));
+        ++next_version_;
+    }
+
+    void pass() {
+        const Nanos span = chance(50) ? static_cast<Nanos>(draw(200)) * millisecond : static_cast<Nanos>(draw(8000)) * millisecond;
+        const Nanos until = cluster_.sim.now() + span;
+        // stop now and then to see what daemons say, for a promise once made must hold
+        while (cluster_.sim.now() < until) {
+            cluster_.sim.run_until(std::min(until, cluster_.sim.now() + 50 * millisecond));
+            note_states();
+        }
+    }
+
+    // ---- what was promised ----
+
+    // Remembers every version that any daemon called committed.
+    void note_states() {
+        for (const Host& host : cluster_.hosts) {
+            if (!host.daemon) continue;
+            for (const VersionKey& key : host.daemon->versions())
+                if (host.daemon->state(key).level == Level::committed && reported_.emplace(key, true).second) tell("committed: version ", key.version);
+        }
+    }
+
+    bool in_chain(const VersionKey& key) const {
+        Id128 at = cluster_.roster.incarnation;
+        Version version_max = UINT64_MAX;
+        for (std::size_t guard = 0; at && guard <= chains_.size(); ++guard) {
+            if (key.incarnation == at && key.version <= version_max) return true;
+            const auto found = chains_.find(at);
+            if (found == chains_.end()) return false;
+            version_max = std::min(version_max, found->second.version);
+            at = found->second.incarnation;
+        }
+        return false;
+    }
+
+    // A restarting job never gets less than what was called committed in its lineage.
+    void check_newest(const Manifest& found) {
+        const bool anchored = has_parent_ || std::any_of(reported_.begin(), reported_.end(), [&](const auto& entry) {
+                                  return entry.first.incarnation == cluster_.roster.incarnation;
+                              });
+        if (!anchored) return;
+        if (!in_chain(found.key)) return fail("the newest version found, " + std::to_string(found.key.version) + ", is of another lineage");
+        for (const auto& [key, reported] : reported_)
+            if (in_chain(key) && key.version > found.key.version)
+                return fail("version " + std::to_string(key.version) + " was called committed, but the newest found is " + std::to_string(found.key.version));
+    }
+
+    void settle() {
+        tell("quiet");
+        cluster_.sim.faults() = {};
+        cluster_.sim.heal();
+        for (NodeIndex node = 0; node < cluster_.hosts.size(); ++node) {
+            Host& host = cluster_.hosts[node];
+            if (!host.node->alive()) cluster_.restart_node(node);
+            if (host.process) host.process->resume();
+            start(node);
+        }
+        cluster_.sim.run_until(cluster_.sim.now() + second);
+        note_states();
+    }
+
+    void check_promise() {
+        // everything that was called committed is there, bit for bit, and so is everything that has a manifest
+        for (const auto& [key, reported] : reported_) {
+            const Status status = cluster_.check_committed(key);
+            if (!status.ok()) return fail("version " + std::to_string(key.version) + " was called committed: " + status.to_string());
+        }
+        const auto newest = cluster_.newest_committed();
+        if (!newest.ok()) return fail("the catalog can not be read: " + newest.status().to_string());
+        if (*newest) {
+            const Status status = cluster_.check_committed((*newest)->key);
+            if (!status.ok()) return fail("the newest version, " + std::to_string((*newest)->key.version) + ", is torn: " + status.to_string());
+            check_newest(**newest);
+        } else if (!reported_.empty()) {
+            bool any = false;
+            for (const auto& [key, reported] : reported_) any |= in_chain(key);
+            if (any) return fail("versions were called committed, but none is found");
+        }
+        for (const Host& host : cluster_.hosts)
+            if (host.process && host.process->buffer_bytes_peak() > cluster_.options.settings.buffers * cluster_.options.settings.buffer_bytes)
+                return fail("a daemon took more buffer memory than it was given");
+    }
+
+    // After the faults: what is sealed everywhere and still in scratch commits by itself, and so does a new version.
+    void check_liveness() {
+        const bool intact = job_lives_ && !lost_scratch();
+        if (intact) {
+            for (const VersionKey& key : sealed_) {
+                if (key.incarnation != cluster_.roster.incarnation) continue;
+                const bool done = cluster_.run_until_committed(key.version, 400 * second);
+                if (!done) return fail("sealed version " + std::to_string(key.version) + " did not commit after the faults ended: " +
+                                       cluster_.state(0, key.version).failure.to_string());
+                note_states();
+            }
+        } else {
+            reopen();
+            cluster_.sim.faults() = {};
+            if (!result_.ok) return;
+        }
+        const Version version = next_version_;
+        const Status captured = cluster_.capture_all(version);
+        if (!captured.ok()) return fail("a capture without faults failed: " + captured.to_string());
+        if (!cluster_.run_until_committed(version, 400 * second))
+            return fail("a new version did not commit after the faults ended: " + cluster_.state(0, version).failure.to_string());
+        note_states();
+        const Status status = cluster_.check_committed(cluster_.key(version));
+        if (!status.ok()) return fail("the last version: " + status.to_string());
+        result_.committed = static_cast<std::uint32_t>(reported_.size());
+    }
+
+    // A node that crashed took sealed images with it.
+    bool lost_scratch() const {
+        for (const Host& host : cluster_.hosts) {
+            if (!host.daemon || !host.daemon->knows(cluster_.roster.incarnation)) return true;
+        }
+        return false;
+    }
+
+    // A flipped bit is found on read.
+    void check_flipped_bit() {
+        const VersionKey key = cluster_.key(next_version_);
+        const auto newest = cluster_.newest_committed();
+        if (!newest.ok() || !*newest || (*newest)->key != key) return fail("the last version is not the newest");
+        // the first byte of a part with data is in an extent when placement is append
+        if (cluster_.options.settings.placement != Placement::append) return;
+        for (const PartInfo& part : (*newest)->parts) {
+            if (part.footer_offset == 0) continue;
+            (void)cluster_.sim.persistent().flip_bit(cluster_.layout.version(key) + "/" + part.file, 0, static_cast<unsigned>(draw(8))).ok();
+            const Status status = cluster_.check_committed(key);
+            if (status.code() != Code::corrupt) return fail("a flipped bit in " + part.file + " was not found: " + status.to_string());
+            return;
+        }
+    }
+
+    void fail(std::string text) {
+        result_.ok = false;
+        result_.failure = std::move(text);
+    }
+
+    SeedResult finish(std::string failure) {
+        if (!failure.empty()) fail(std::move(failure));
+        result_.story = story_;
+        result_.fingerprint = cluster_.sim.fingerprint();
+        return result_;
+    }
+
+    sim::Prng draw_;
+    std::string story_;
+    sim::Faults background_;
+    Cluster cluster_;
+    SeedResult result_;
+    bool job_lives_ = false;
+    bool has_parent_ = false;
+    Version next_version_ = 1;
+    std::map<Id128, Parent> chains_;       // where each incarnation came from, as the test knows it
+    std::map<VersionKey, bool> reported_;  // called committed by some daemon at some time
+    std::set<VersionKey> sealed_;          // sealed by every rank
+};
+
+}  // namespace
+
+SeedResult run_seed(std::uint64_t seed, bool trace) {
+    Scenario scenario(seed, trace);
+    return scenario.run();
+}
+
+}  // namespace cairn::testing
