@@ -79,8 +79,11 @@ Task<void> Cluster::boot(NodeIndex node, World world) {
     const ScratchLayout place = scratch(node);
     const Nanos deadline = world.clock.in(io_span);
     for (const std::string& directory : {place.root, place.jobs(), place.images()}) {
-        const Status made = co_await world.storage.make_directory(directory, 0700, deadline);
-        (void)made;
+        for (;;) {  // a real daemon would end with an error here, and be started again
+            const Status made = co_await world.storage.make_directory(directory, 0700, world.clock.in(io_span));
+            if (made.ok() || made.code() == Code::already_exists) break;
+            co_await world.clock.sleep(100 * millisecond);
+        }
     }
     Result<std::vector<Roster>> jobs = co_await scan_jobs(world, place, deadline);
     if (jobs.ok()) {

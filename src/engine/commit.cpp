@@ -18,9 +18,14 @@ namespace {
 std::string version_text(const VersionKey& key) { return key.name + " version " + std::to_string(key.version); }
 }  // namespace
 
-// A new coordinator looks before it acts. ok: committed, and durably so; not_found: nobody has decided yet; cancelled: given up.
+// A new coordinator looks before it acts. ok: committed, and durably so; not_found: nobody has decided yet;
+// superseded: given up.
 Task<Status> Node::Impl::look(FlightPtr flight) {
     Result<Manifest> manifest = co_await read_manifest(world, layout, flight->key, world.clock.in(settings.io_wait));
+    if (manifest.code() == Code::not_found) {
+        Status superseded = co_await check_superseded(flight);
+        if (!superseded.ok()) co_return superseded;
+    }
     if (!manifest.ok()) co_return std::move(manifest).status();
     // Whoever published may have died before the name was durable.
     Status synced = co_await world.storage.fsync_directory(layout.version(flight->key), world.clock.in(settings.io_wait));

@@ -36,15 +36,16 @@ Task<void> Node::Impl::coordinate(FlightPtr flight) {
     Nanos pause = settings.retry_wait;
     std::uint32_t failures = 0;
     for (;;) {
-        const bool gathered = co_await gather(flight);
-        Result<char> turn = co_await job->turn.receive();
-        if (!turn.ok()) co_return;
+        // A new coordinator looks before it acts: what was decided before this daemon was started needs nobody's images.
         Status status = co_await look(flight);
-        if (status.code() == Code::not_found) {  // neither committed nor fenced
+        if (status.code() == Code::not_found) {
+            const bool gathered = co_await gather(flight);
+            Result<char> turn = co_await job->turn.receive();
+            if (!turn.ok()) co_return;
             if (flight->cancel || !gathered) status = Status(Code::cancelled, version_text(flight->key) + ": cancelled");
             else status = co_await attempt(flight);
+            job->turn.try_send(0);
         }
-        job->turn.try_send(0);
         if (status.code() == Code::cancelled) {
             Manifest tombstone;
             tombstone.abandoned = true;

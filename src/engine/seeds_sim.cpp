@@ -56,7 +56,7 @@ class Scenario {
         }
         options.files = static_cast<std::uint32_t>(1 + draw(ranks));
         options.block_bytes = 4096u << draw(3);
-        const std::uint64_t scale = 1 + draw(chance(20) ? 3'000'000 : 200'000);
+        const std::uint64_t scale = 1 + draw(chance(20) && nodes <= 8 ? 3'000'000 : 200'000);
         const std::uint64_t salt = draw_.next();
         options.image_bytes = [scale, salt](Rank rank, Version version) -> std::uint64_t {
             std::uint64_t h = (rank * 31 + version) * 0x9E3779B97F4A7C15ull ^ salt;
@@ -73,8 +73,8 @@ class Scenario {
         s.io_wait = 4 * second;
         s.version_wait = 20 * second;
         s.retry_wait = 1 * second;
-        options.model.persistent_rate = chance(50) ? 2e5 + static_cast<double>(draw(5'000'000)) : 1e9;
-        options.model.nic_rate = chance(30) ? 1e5 + static_cast<double>(draw(5'000'000)) : 1e9;
+        options.model.persistent_rate = chance(50) ? 1e6 + static_cast<double>(draw(5'000'000)) : 1e9;
+        options.model.nic_rate = chance(30) ? 1e6 + static_cast<double>(draw(5'000'000)) : 1e9;
         background_ = draw_faults();
         return options;
     }
