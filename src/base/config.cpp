@@ -294,9 +294,11 @@ void Reader::check_together() {
 void Reader::make_paths_absolute() {
     for (const ConfigKey& key : config_keys()) {
         if (key.kind != ConfigKind::path) continue;
-        const auto text = std::get<std::string>(key.get(config_.settings));
-        if (text.empty() || text.front() == '/') continue;
-        key.set(config_.settings, (std::filesystem::path(sources_.directory) / text).lexically_normal().string());
+        const ConfigValue value = key.get(config_.settings);
+        const auto* text = std::get_if<std::string>(&value);
+        if (!text || text->empty() || text->front() == '/') continue;
+        const std::filesystem::path whole = std::filesystem::path(sources_.directory) / *text;
+        key.set(config_.settings, whole.lexically_normal().string());
     }
 }
 

@@ -69,6 +69,6 @@ struct ExitCode {
 };
 std::span<const ExitCode> exit_codes();
 
-extern const Command config_command;
+extern const Command ls_command, show_command, verify_command, extract_command, rm_command, gc_command, config_command;
 
 }  // namespace cairn::cli

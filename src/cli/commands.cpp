@@ -9,7 +9,7 @@ namespace cairn::cli {
 
 std::span<const Command* const> commands() {
     static constexpr std::array table = {
-        &config_command,
+        &ls_command, &show_command, &verify_command, &extract_command, &rm_command, &gc_command, &config_command,
     };
     return table;
 }

@@ -1,0 +1,85 @@
+#include "cli/output_file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <utility>
+
+namespace cairn::cli {
+
+namespace {
+
+Status taken(const std::string& path) {
+    return Status(Code::already_exists, path + " exists and is not replaced; --force replaces it");
+}
+
+}  // namespace
+
+Result<OutputFile> OutputFile::create(const std::string& path, bool replace) {
+    struct stat status{};
+    if (::stat(path.c_str(), &status) == 0) {
+        if (S_ISDIR(status.st_mode)) return invalid_argument(path + " is a directory; name a file");
+        if (!replace) return taken(path);
+    }
+    std::error_code error;
+    const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+    if (!folder.empty()) std::filesystem::create_directories(folder, error);
+    if (error) return Status::from_errno(error.value(), "cannot make the directory " + folder.string());
+    OutputFile file;
+    file.path_ = path;
+    file.replace_ = replace;
+    file.temporary_ = path + ".cairn-XXXXXX";
+    file.descriptor_ = ::mkostemp(file.temporary_.data(), O_CLOEXEC);
+    if (file.descriptor_ < 0) {
+        file.temporary_.clear();
+        return Status::from_errno(errno, "cannot write " + path);
+    }
+    const mode_t mask = ::umask(0);
+    ::umask(mask);
+    if (::fchmod(file.descriptor_, 0666 & ~mask) != 0) return Status::from_errno(errno, "cannot write " + path);
+    return file;
+}
+
+OutputFile::OutputFile(OutputFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      temporary_(std::exchange(other.temporary_, {})),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      replace_(other.replace_) {}
+
+OutputFile::~OutputFile() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+    if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+Status OutputFile::write_at(std::uint64_t offset, ByteView bytes) {
+    while (!bytes.empty()) {
+        const ssize_t count = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+        if (count < 0 && errno == EINTR) continue;
+        if (count <= 0) return Status::from_errno(count < 0 ? errno : EIO, "cannot write " + path_);
+        bytes = bytes.subspan(static_cast<std::size_t>(count));
+        offset += static_cast<std::uint64_t>(count);
+    }
+    return {};
+}
+
+Status OutputFile::commit(std::uint64_t bytes) {
+    if (::ftruncate(descriptor_, static_cast<off_t>(bytes)) != 0 || ::fsync(descriptor_) != 0)
+        return Status::from_errno(errno, "cannot write " + path_);
+    if (replace_) {
+        if (::rename(temporary_.c_str(), path_.c_str()) != 0) return Status::from_errno(errno, "cannot write " + path_);
+        temporary_.clear();
+        return {};
+    }
+    // link(2) does not replace what appeared meanwhile; the temporary name goes with the object.
+    if (::link(temporary_.c_str(), path_.c_str()) == 0) return {};
+    if (errno == EEXIST) return taken(path_);
+    if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS) return Status::from_errno(errno, "cannot write " + path_);
+    if (::rename(temporary_.c_str(), path_.c_str()) != 0) return Status::from_errno(errno, "cannot write " + path_);
+    temporary_.clear();
+    return {};
+}
+
+}  // namespace cairn::cli

@@ -1,0 +1,182 @@
+// Series: joins the catalog, the lineage and scratch by (version, incarnation).
+#include "cli/series.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <ctime>
+#include <map>
+#include <set>
+
+#include "engine/scratch.hpp"
+#include "format/names.hpp"
+
+namespace cairn::cli {
+
+namespace {
+
+SeenState state_of(const Seen& seen) {
+    if (seen.entry.damage) return SeenState::damaged;
+    if (seen.entry.manifest) return seen.entry.manifest->abandoned ? SeenState::given_up : SeenState::committed;
+    if (seen.scratch_ranks.empty()) return SeenState::unfinished;
+    return seen.scratch_ranks.size() == seen.ranks ? SeenState::sealed : SeenState::partial;
+}
+
+Seen from_entry(CatalogEntry entry) {
+    Seen seen;
+    seen.key = entry.key;
+    for (const DirectoryEntry& file : entry.files) seen.stored_bytes += file.bytes;
+    if (entry.manifest) {
+        seen.ranks = entry.manifest->ranks;
+        seen.epoch = entry.manifest->epoch;
+        seen.parent = entry.manifest->parent;
+        seen.image_bytes = entry.manifest->image_bytes;
+    }
+    seen.entry = std::move(entry);
+    return seen;
+}
+
+void add_image(Seen& seen, const ScratchView::Image& image) {
+    if (!seen.entry.manifest) {
+        seen.key = image.key;
+        seen.ranks = image.ranks;
+        seen.epoch = image.epoch;
+        seen.parent = image.parent;
+        seen.image_bytes += image.bytes;
+    }
+    seen.scratch_ranks.push_back(image.rank);
+}
+
+std::string known_versions(const Series& series) {
+    std::set<Version> numbers;
+    for (const Seen& seen : series.versions)
+        if (seen.state == SeenState::committed) numbers.insert(seen.key.version);
+    if (numbers.empty()) return "none is committed";
+    std::string text = "committed are ";
+    std::size_t left = numbers.size();
+    for (const Version version : numbers) {
+        if (left-- > 10) continue;  // the newest ten
+        text += (text.ends_with(' ') ? "" : ", ") + std::to_string(version);
+    }
+    return text;
+}
+
+}  // namespace
+
+ScratchView read_scratch(Place& place) {
+    ScratchView view;
+    for (const ScratchLayout& root : place.scratch_roots()) {
+        Result<ScratchScan> scan = place.run(scan_scratch(place.world(), root, place.deadline()));
+        if (!scan.ok()) {
+            view.problems.push_back(std::move(scan).status());
+            continue;
+        }
+        for (const LocalImage& image : scan->images)
+            view.images.push_back({image.header.key, image.header.epoch, image.header.parent, image.header.rank, image.header.ranks,
+                                   image.header.image.bytes});
+        view.problems.insert(view.problems.end(), scan->problems.begin(), scan->problems.end());
+    }
+    return view;
+}
+
+std::string_view state_name(SeenState state) {
+    static constexpr std::array<std::string_view, 6> names = {"committed", "sealed", "partial", "unfinished", "given up", "damaged"};
+    return names[static_cast<std::size_t>(state)];
+}
+
+Result<std::vector<std::string>> series_names(Place& place, const ScratchView& scratch) {
+    TRY_ASSIGN(const std::vector<std::string> names, place.run(list_series(place.world(), place.layout(), place.deadline())));
+    std::set<std::string> all(names.begin(), names.end());
+    for (const ScratchView::Image& image : scratch.images) all.insert(image.key.name);
+    return std::vector<std::string>(all.begin(), all.end());
+}
+
+Result<Series> read_series(Place& place, const ScratchView& scratch, const std::string& name) {
+    TRY(check_name(name));
+    Series series;
+    series.name = name;
+    TRY_ASSIGN(std::vector<CatalogEntry> entries, place.run(list_versions(place.world(), place.layout(), name, place.deadline())));
+    TRY_ASSIGN(series.opens, place.run(read_lineage(place.world(), place.layout(), name, place.deadline())));
+    std::vector<SealedVersion> sealed;
+    for (const ScratchView::Image& image : scratch.images)
+        if (image.key.name == name) sealed.push_back({image.key.incarnation, image.epoch, image.key.version, image.parent});
+    series.lineage = current_lineage(series.opens, entries, sealed);
+
+    // Parts alone tell the first half of their incarnation only (format/names).
+    std::map<std::pair<Version, std::uint64_t>, Seen> joined;
+    for (CatalogEntry& entry : entries) {
+        const auto place_of = std::pair(entry.key.version, entry.key.incarnation.high);
+        joined[place_of] = from_entry(std::move(entry));
+    }
+    for (const ScratchView::Image& image : scratch.images)
+        if (image.key.name == name) add_image(joined[{image.key.version, image.key.incarnation.high}], image);
+    for (auto& [where, seen] : joined) {
+        for (const LineageEntry& open : series.opens)
+            if (open.open.incarnation.high == where.second && seen.epoch == 0) {
+                seen.key.incarnation = open.open.incarnation;
+                seen.epoch = open.open.epoch;
+                seen.ranks = open.open.ranks;
+            }
+        std::sort(seen.scratch_ranks.begin(), seen.scratch_ranks.end());
+        seen.scratch_ranks.erase(std::unique(seen.scratch_ranks.begin(), seen.scratch_ranks.end()), seen.scratch_ranks.end());
+        seen.current = in_lineage(series.lineage, seen.key.incarnation, seen.key.version);
+        seen.state = state_of(seen);
+        series.versions.push_back(std::move(seen));
+    }
+    std::stable_sort(series.versions.begin(), series.versions.end(), [](const Seen& a, const Seen& b) {
+        return std::pair(a.key.version, a.epoch) < std::pair(b.key.version, b.epoch);
+    });
+    if (series.versions.empty() && series.opens.empty())
+        return not_found("no checkpoint is named " + name + " under " + place.layout().persistent + " or in scratch; `cairn ls` lists all");
+    return series;
+}
+
+Result<Version> parse_version(const std::string& text) {
+    Version version = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), version);
+    if (error != std::errc{} || end != text.data() + text.size() || version == 0)
+        return invalid_argument("'" + text + "' is not a version: a number from 1, or latest");
+    return version;
+}
+
+Result<Seen> pick_committed(const Series& series, const std::string& text, const std::string& incarnation) {
+    const bool latest = text.empty() || text == "latest";
+    Version version = 0;
+    if (!latest) {
+        TRY_ASSIGN(version, parse_version(text));
+    }
+    std::vector<const Seen*> found;
+    const Seen* damaged = nullptr;
+    for (const Seen& seen : series.versions) {
+        if (!latest && seen.key.version != version) continue;
+        if (!seen.key.incarnation.hex().starts_with(incarnation)) continue;
+        if (seen.state == SeenState::damaged && !latest) damaged = &seen;
+        if (seen.state == SeenState::committed && (!latest || seen.current || !incarnation.empty())) found.push_back(&seen);
+    }
+    if (latest && !found.empty()) return *found.back();
+    if (found.size() > 1)
+        for (const Seen* seen : found)
+            if (seen->current) return *seen;
+    if (found.size() > 1)
+        return invalid_argument("several incarnations committed " + what(found[0]->key) + ", none in the current lineage; choose one with "
+                                "--incarnation (`cairn ls " + series.name + "` lists them)");
+    if (found.size() == 1) return *found.front();
+    if (damaged) return Status(*damaged->entry.damage);
+    return not_found((latest ? series.name + " has no committed version in its current lineage"
+                             : series.name + " has no committed version " + std::to_string(version)) +
+                     (incarnation.empty() ? "" : " of incarnation " + incarnation) + "; " + known_versions(series));
+}
+
+std::string what(const VersionKey& key) { return key.name + " version " + std::to_string(key.version); }
+std::string short_id(Id128 id) { return id ? id.hex().substr(0, 8) : "-"; }
+
+std::string format_time(std::uint64_t wall_time_s) {
+    if (wall_time_s == 0) return "-";
+    const auto seconds = static_cast<std::time_t>(std::min<std::uint64_t>(wall_time_s, 1ull << 40));
+    std::tm parts{};
+    if (!localtime_r(&seconds, &parts)) return "-";
+    std::array<char, 40> text;
+    return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S", &parts)};
+}
+
+}  // namespace cairn::cli
