@@ -1,6 +1,7 @@
 # Thin: each target is one CMake preset (CMakePresets.json) or one script. `make test` and `make demo` need nothing done before.
 PRESET ?= release
 PREFIX ?= /usr/local
+SECONDS_EACH ?= 60
 BUILD  := build/$(PRESET)
 
 .DELETE_ON_ERROR:
@@ -12,7 +13,7 @@ help:
 	@echo "make test-long  the tests that take hours"
 	@echo "make bench      capture, flush and restore against what the machine can do (ARGS=--help)"
 	@echo "make sim        random simulated clusters with faults (ARGS='--from 1 --count 10000')"
-	@echo "make fuzz       feed the decoders hostile bytes (SECONDS_EACH=60)"
+	@echo "make fuzz       feed the decoders hostile bytes (SECONDS_EACH=$(SECONDS_EACH))"
 	@echo "make fmt        format the sources       make tidy     clang-tidy"
 	@echo "make install    PREFIX=$(PREFIX)         make clean    remove build/"
 
@@ -41,7 +42,8 @@ sim: build
 
 fuzz:
 	@scripts/setup fuzz
-	@scripts/fuzz $(SECONDS_EACH)
+	@cmake --preset fuzz -DCAIRN_FUZZ_SECONDS=$(SECONDS_EACH)
+	@cmake --build --preset fuzz
 
 fmt:
 	@scripts/setup fmt
