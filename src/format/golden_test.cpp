@@ -86,6 +86,21 @@ TEST(Golden, PartTail) {
     EXPECT_TRUE(std::equal(tail.rbegin(), tail.rend(), part.rbegin()));
 }
 
+// FORMAT.md prints the tail; a hexadecimal dump that nobody checks would soon be of another format.
+TEST(Golden, TailAsFormatMdPrintsIt) {
+    std::ifstream page(std::filesystem::path(CAIRN_GOLDEN) / "../../FORMAT.md");
+    Bytes printed;
+    bool inside = false;
+    for (std::string line; std::getline(page, line);) {
+        if (line.starts_with("<!-- golden: part-tail -->")) inside = true;
+        if (!inside || line.size() < 50 || line[8] != ':') continue;
+        EXPECT_EQ(std::stoul(line.substr(0, 8), nullptr, 16), samples::footer().data_bytes + printed.size());
+        for (std::size_t at = 10; at + 1 < 50 && line[at] != ' '; at += line[at + 2] == ' ' ? 3 : 2)
+            printed.push_back(static_cast<std::byte>(std::stoul(line.substr(at, 2), nullptr, 16)));
+    }
+    EXPECT_TRUE(printed == read_golden("part-tail", encode_footer(samples::footer())));
+}
+
 // The golden manifest is of the golden part.
 TEST(Golden, ManifestAndPartBelongTogether) {
     const Bytes part = read_golden("part", samples::part());

@@ -15,7 +15,7 @@
 namespace cairn::samples {
 
 inline const Id128 incarnation{0x0102030405060708, 0x090A0B0C0D0E0F10};
-inline const Id128 attempt_id{0xA1A2A3A4A5A6A7A8, 0xB1B2B3B4B5B6B7B8};
+inline const Id128 attempt_id{incarnation.high, 0xB1B2B3B4B5B6B7B8};
 inline const VersionKey key{"melt", 7, incarnation};
 inline const Parent parent{{0x1111, 0x2222}, 6};
 inline constexpr std::uint64_t block_bytes = 4096;
