@@ -1,0 +1,119 @@
+// cairnd: the node daemon. Arguments, settings, the way into the background; then Daemon.
+#include <malloc.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "base/log.hpp"
+#include "daemon/daemon.hpp"
+
+namespace {
+
+using namespace cairn;
+
+constexpr const char* help =
+    "cairnd " CAIRN_VERSION ": turns the images of this node's processes into checkpoints, in the background.\n"
+    "\n"
+    "usage: cairnd [--foreground] [--node NAME] [--scratch DIRECTORY] [--persistent DIRECTORY]\n"
+    "\n"
+    "  --foreground            stay in the terminal, log to standard error\n"
+    "  --node NAME             this node's name (default: $CAIRN_NODE, else the host's name)\n"
+    "  --scratch DIRECTORY     node-local directory for images (default: setting paths.scratch)\n"
+    "  --persistent DIRECTORY  shared directory for checkpoints (default: setting paths.persistent)\n"
+    "  --help, --version\n"
+    "\n"
+    "Clients start it when they need it. There is one for each user, node name, scratch and persistent directory: another one\n"
+    "ends at once, with 0. Returns when the daemon accepts connections. SIGTERM: finishes what it can within daemon.stop_wait_ms,\n"
+    "logs what it did not, and ends; a second one ends it at once. Settings: `cairn config`.\n"
+    "\n"
+    "Exit codes: 0 fine; 1 stopped with sealed versions left in scratch, which the next daemon finishes; 2 arguments or settings;\n"
+    "3 can not start; 4 ended at once by a second signal.\n";
+
+struct Arguments {
+    bool foreground = false;
+    DaemonPlace place;
+};
+
+[[noreturn]] void leave(Exit code, const std::string& text = {}) {
+    if (!text.empty()) std::fprintf(stderr, "cairnd: %s\n", text.c_str());
+    std::fflush(nullptr);
+    ::_exit(static_cast<int>(code));
+}
+
+Arguments parse(int argc, char** argv) {
+    Arguments arguments;
+    for (int i = 1; i < argc; ++i) {
+        const std::string option = argv[i];
+        std::string* value = option == "--node"         ? &arguments.place.node
+                             : option == "--scratch"    ? &arguments.place.scratch
+                             : option == "--persistent" ? &arguments.place.persistent
+                                                        : nullptr;
+        if (option == "--help") {
+            std::fputs(help, stdout);
+            leave(Exit::fine);
+        } else if (option == "--version") {
+            std::puts("cairnd " CAIRN_VERSION);
+            leave(Exit::fine);
+        } else if (option == "--foreground") {
+            arguments.foreground = true;
+        } else if (!value) {
+            leave(Exit::usage, "unknown argument '" + option + "'; --help lists all");
+        } else if (i + 1 == argc || !*argv[i + 1]) {
+            leave(Exit::usage, option + " needs a value");
+        } else {
+            *value = argv[++i];
+        }
+    }
+    return arguments;
+}
+
+// Everything of the daemon's life, in the process that stays.
+Exit live(DaemonOptions options, const Settings& settings, bool foreground, Report report) {
+    const auto cannot_start = [&](const Status& status) {
+        log_error("can-not-start", {{"why", status}});
+        if (foreground) std::fprintf(stderr, "cairnd: %s\n", status.to_string().c_str());
+        report.failed(Exit::cannot_start, status.to_string());
+        return Exit::cannot_start;
+    };
+    Result<Door> door = Door::open(options.scratch_directory, options.scratch);
+    if (!door.ok()) return cannot_start(door.status());
+    const Result<bool> locked = door->lock();
+    if (!locked.ok()) return cannot_start(locked.status());
+    if (!*locked) {
+        if (foreground) std::fprintf(stderr, "cairnd: another daemon runs in %s\n", options.scratch.root.c_str());
+        report.ready();  // there is one
+        return Exit::fine;
+    }
+    if (foreground)
+        log_to_descriptor(2, options.log_level);
+    else if (const Status opened = log_to_file(options.log_file, options.log_level); !opened.ok())
+        return cannot_start(opened);
+    fit_buffers(options, settings);
+    Result<std::unique_ptr<Daemon>> daemon = Daemon::start(std::move(options), std::move(door).value());
+    if (!daemon.ok()) return cannot_start(daemon.status());
+    report.ready();
+    const Exit code = (*daemon)->run();
+    ::_exit(static_cast<int>(code));  // not through destructors: a thread stuck in a dead file system would hold them
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const Arguments arguments = parse(argc, argv);
+    const Result<Config> config = load_config();
+    if (!config.ok()) leave(Exit::usage, config.status().text());
+    Result<DaemonOptions> options = daemon_options(config->settings, arguments.place);
+    if (!options.ok()) leave(Exit::usage, options.status().text());
+    if (arguments.foreground) options->log_file.clear();
+    Report report;
+    if (!arguments.foreground) {
+        Result<Report> detached = detach(options->start_wait_ms);
+        if (!detached.ok()) leave(Exit::cannot_start, detached.status().to_string());
+        report = std::move(detached).value();
+    }
+    settle();
+    ::mallopt(M_ARENA_MAX, 2);  // many threads, little of it theirs
+    const Exit code = live(std::move(options).value(), config->settings, arguments.foreground, std::move(report));
+    leave(code);
+}

@@ -1,0 +1,193 @@
+#include "daemon/daemon.hpp"
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/log.hpp"
+#include "daemon/memory.hpp"
+#include "world/real/asio.hpp"
+
+#include <asio/signal_set.hpp>
+
+namespace cairn {
+
+namespace {
+
+constexpr Nanos tick = second;                   // idle nodes are left alone: one wake-up a second
+constexpr Nanos busy_tick = 100 * millisecond;   // while a flush is under way: for the memory's peak
+constexpr Nanos settle_down = 20 * millisecond;  // many changes at once are one look at retention
+constexpr Nanos last_answers_wait = second;
+constexpr Nanos forget_wait = 5 * second;
+constexpr std::uint64_t log_bytes_max = 8 << 20;
+
+WorkerPoolOptions worker_options() {
+    WorkerPoolOptions options;
+    options.name = "cairn-slots";
+    options.threads_max = 4;  // allocation is the kernel's work on memory: more threads do not help
+    return options;
+}
+
+}  // namespace
+
+struct Daemon::Signals {
+    explicit Signals(Loop& loop) : set(loop.context(), SIGTERM, SIGINT) {}
+    asio::signal_set set;
+};
+
+Result<std::unique_ptr<Daemon>> Daemon::start(DaemonOptions options, Door door) {
+    TRY_ASSIGN(std::unique_ptr<RealWorld> world, RealWorld::create(options.world));
+    TRY_ASSIGN(std::unique_ptr<FabricNetwork> network, FabricNetwork::open(world->loop(), options.fabric));
+    world->use_network(*network);
+    std::unique_ptr<Daemon> daemon(new Daemon(std::move(options), std::move(door), std::move(world), std::move(network)));
+    TRY(daemon->listen());
+    return daemon;
+}
+
+Daemon::Daemon(DaemonOptions options, Door door, std::unique_ptr<RealWorld> world, std::unique_ptr<FabricNetwork> network)
+    : options_(std::move(options)), door_(std::move(door)), real_(std::move(world)), network_(std::move(network)), world_(real_->world()),
+      workers_(real_->loop().remote(), worker_options()), node_(world_, options_.persistent, options_.flush),
+      slots_(world_.clock, workers_, node_, options_.scratch.images(), options_.slots),
+      jobs_(world_, workers_, node_, slots_, options_.persistent, options_.scratch, options_.node, options_.flush.io_wait),
+      server_(real_->loop(), *this), signals_(std::make_unique<Signals>(real_->loop())), started_(world_.clock.now()),
+      last_busy_(started_), changed_(world_.clock), gate_(world_.clock) {}
+
+Daemon::~Daemon() = default;
+
+Status Daemon::listen() {
+    TRY_ASSIGN(Descriptor socket, door_.listen());
+    TRY(server_.accept_on(std::move(socket)));
+    log_info("started", {{"version", CAIRN_VERSION}, {"pid", ::getpid()}, {"node", options_.node}, {"scratch", options_.scratch.root},
+                         {"persistent", options_.persistent.persistent}, {"address", network_->self()},
+                         {"storage", real_->storage().backend_name()}, {"buffers", options_.flush.buffers},
+                         {"buffer_bytes", options_.flush.buffer_bytes}});
+    return {};
+}
+
+Exit Daemon::run() {
+    wait_for_signals();
+    gate_.spawn(adopt());
+    gate_.spawn(keep_retention());
+    gate_.spawn(watch());
+    real_->loop().run();
+    return unfinished_.empty() ? Exit::fine : Exit::unfinished;
+}
+
+Task<void> Daemon::adopt() {
+    const Status status = co_await jobs_.adopt_scratch();
+    if (!status.ok()) log_error("scratch-can-not-be-read", {{"why", status}});
+    is_adopted_ = true;
+    changed_.notify_all();
+}
+
+Task<bool> Daemon::adopted() {
+    const Nanos deadline = world_.clock.in(options_.flush.io_wait);
+    while (!is_adopted_ && world_.clock.now() < deadline) co_await changed_.wait(deadline);
+    co_return is_adopted_;
+}
+
+Task<void> Daemon::keep_retention() {
+    for (;;) {
+        co_await node_.changed().wait();
+        co_await world_.clock.sleep(settle_down);
+        slots_.apply_retention();
+    }
+}
+
+// ---- when to end ----
+
+std::uint32_t Daemon::sessions() const {
+    return static_cast<std::uint32_t>(std::count_if(clients_.begin(), clients_.end(), [](const auto& c) { return c.second.is_application; }));
+}
+
+bool Daemon::idle() const { return is_adopted_ && sessions() == 0 && node_.idle(); }
+
+Task<void> Daemon::watch() {
+    for (;;) {
+        const bool busy = !node_.idle();
+        co_await world_.clock.sleep(busy ? busy_tick : tick);
+        sample_anonymous_memory();
+        keep_log_short();
+        slots_.apply_retention();  // what was in use when its version ended
+        if (stopping_) continue;
+        if (!door_.still_ours()) {
+            log_error("scratch-was-removed", {{"path", options_.scratch.root}});
+            gate_.spawn(stop_and_end(options_.stop_wait, "scratch was removed"));
+        } else if (!idle()) {
+            last_busy_ = world_.clock.now();
+        } else if (world_.clock.now() - last_busy_ >= options_.idle) {
+            gate_.spawn(stop_and_end(0, "idle"));
+        }
+    }
+}
+
+void Daemon::wait_for_signals() {
+    signals_->set.async_wait([this](const asio::error_code& error, int number) {
+        if (error) return;
+        on_signal(number);
+        wait_for_signals();
+    });
+}
+
+void Daemon::on_signal(int number) {
+    const char* name = number == SIGTERM ? "SIGTERM" : "SIGINT";
+    if (stopping_) {
+        log_warning("ended-at-once", {{"signal", name}});
+        door_.remove_socket();
+        ::_exit(static_cast<int>(Exit::at_once));
+    }
+    gate_.spawn(stop_and_end(options_.stop_wait, name));
+}
+
+// Finishes what it can; the first call decides how long that takes, later ones wait for it.
+Task<std::vector<VersionKey>> Daemon::stop(Nanos wait, const char* why) {
+    if (!stopping_) {
+        stopping_ = true;
+        log_info("stopping", {{"why", why}, {"wait_s", wait / second}});
+        unfinished_ = co_await node_.stop(world_.clock.in(wait));
+        for (const VersionKey& key : unfinished_)
+            log_warning("unfinished", {{"name", key.name}, {"version", key.version}, {"incarnation", key.incarnation},
+                                       {"state", node_.state(key).failure}});
+        co_await jobs_.forget_ended(world_.clock.in(forget_wait));
+        stopped_ = true;
+        changed_.notify_all();
+    }
+    while (!stopped_) co_await changed_.wait(world_.clock.in(tick));
+    co_return unfinished_;
+}
+
+Task<void> Daemon::stop_and_end(Nanos wait, const char* why) {
+    co_await stop(wait, why);
+    end();
+}
+
+Task<void> Daemon::end_after_answers() {
+    const Nanos deadline = world_.clock.in(last_answers_wait);
+    do co_await world_.clock.sleep(10 * millisecond);  // the answer to whoever asked is queued meanwhile
+    while (!server_.answers_are_out() && world_.clock.now() < deadline);
+    end();
+}
+
+// Under the lock to the last: whoever finds no socket now starts a daemon that finds no lock soon.
+void Daemon::end() {
+    server_.stop_accepting();
+    door_.remove_socket();
+    slots_.unlink_unsealed();
+    log_info("ended", {{"unfinished", unfinished_.size()}});
+    real_->loop().stop();
+}
+
+void Daemon::keep_log_short() {
+    struct stat about = {};
+    if (options_.log_file.empty() || ::stat(options_.log_file.c_str(), &about) != 0) return;
+    if (static_cast<std::uint64_t>(about.st_size) < log_bytes_max) return;
+    const std::string older = options_.log_file + ".1";
+    if (::rename(options_.log_file.c_str(), older.c_str()) != 0) return;
+    const Status opened = log_to_file(options_.log_file, options_.log_level);
+    log_info("log-continued", {{"from", older}, {"outcome", opened}});
+}
+
+}  // namespace cairn

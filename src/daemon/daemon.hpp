@@ -1,0 +1,96 @@
+// Daemon: one node's flushes behind one socket. Owns the world, the node, the slots and the server, and decides when to end.
+//
+// Life: lock, listen, adopt what scratch holds, serve; then, asked to or for want of work: finish what can be finished, take the
+// socket's name away, end. It never joins a thread that may be stuck: the caller of run() leaves with _exit.
+#pragma once
+
+#include <memory>
+
+#include "daemon/door.hpp"
+#include "daemon/jobs.hpp"
+#include "daemon/options.hpp"
+#include "daemon/process.hpp"
+#include "daemon/server.hpp"
+#include "daemon/slots.hpp"
+
+namespace cairn {
+
+class Daemon final : public Server::Handler {
+  public:
+    // `door` is locked. Opens the network and listens.
+    static Result<std::unique_ptr<Daemon>> start(DaemonOptions options, Door door);
+    ~Daemon() override;
+
+    // Until the end; unfinished when sealed versions are left behind.
+    Exit run();
+
+    void on_request(ConnectionId from, std::uint64_t number, control::Request request) override;
+    void on_disconnect(ConnectionId from) override;
+
+  private:
+    struct Client {
+        bool is_application = false;
+        std::uint64_t pid = 0;
+    };
+
+    Daemon(DaemonOptions options, Door door, std::unique_ptr<RealWorld> world, std::unique_ptr<FabricNetwork> network);
+    Status listen();
+
+    // requests.cpp: one request, one answer
+    Task<void> serve(ConnectionId from, std::uint64_t number, control::Request request);
+    Task<control::Answer> handle(ConnectionId from, control::Hello request);
+    Task<control::Answer> handle(ConnectionId from, control::Join request);
+    Task<control::Answer> handle(ConnectionId from, control::Acquire request);
+    Task<control::Answer> handle(ConnectionId from, control::Sealed request);
+    Task<control::Answer> handle(ConnectionId from, control::Release request);
+    Task<control::Answer> handle(ConnectionId from, control::Wait request);
+    Task<control::Answer> handle(ConnectionId from, control::Cancel request);
+    Task<control::Answer> handle(ConnectionId from, control::Images request);
+    Task<control::Answer> handle(ConnectionId from, control::Unpin request);
+    Task<control::Answer> handle(ConnectionId from, control::GetStatus request);
+    Task<control::Answer> handle(ConnectionId from, control::Stop request);
+    Task<Status> take_image(ConnectionId from, const control::Sealed& request);
+    Task<control::State> state_of(VersionKey key, bool ask_persistent);
+    control::NodeStatus status() const;
+    Task<bool> adopted();  // scratch has been gone through; false: not in time
+
+    // daemon.cpp: what goes on beside requests
+    Task<void> adopt();
+    Task<void> keep_retention();
+    Task<void> watch();
+    void wait_for_signals();
+    void on_signal(int number);
+    Task<void> stop_and_end(Nanos wait, const char* why);
+    Task<std::vector<VersionKey>> stop(Nanos wait, const char* why);
+    Task<void> end_after_answers();
+    void end();
+    std::uint32_t sessions() const;
+    bool idle() const;
+    void keep_log_short();
+
+    struct Signals;
+
+    DaemonOptions options_;
+    Door door_;
+    std::unique_ptr<RealWorld> real_;
+    std::unique_ptr<FabricNetwork> network_;
+    World world_;
+    WorkerPool workers_;
+    Node node_;
+    Slots slots_;
+    Jobs jobs_;
+    Server server_;
+    std::unique_ptr<Signals> signals_;
+
+    std::map<ConnectionId, Client> clients_;
+    Nanos started_ = 0;
+    Nanos last_busy_ = 0;  // a request came, or there was work
+    bool is_adopted_ = false;
+    bool stopping_ = false;
+    bool stopped_ = false;
+    std::vector<VersionKey> unfinished_;
+    Event changed_;  // is_adopted_, stopped_
+    Gate gate_;      // last: its coroutines refer to all of the above
+};
+
+}  // namespace cairn

@@ -1,0 +1,222 @@
+#include "daemon/jobs.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/log.hpp"
+#include "daemon/blocking.hpp"
+#include "daemon/door.hpp"
+#include "engine/catalog.hpp"
+#include "format/roster.hpp"
+
+namespace cairn {
+
+namespace {
+
+constexpr std::uint64_t roster_bytes_max = 1ull << 30;
+
+// Whole or not at all, for whoever reads after this process was killed. Mode 0600: it holds the job's secret.
+Status write_private_file(const std::string& path, const Bytes& bytes) {
+    const std::string temporary = path + ".new";
+    ::unlink(temporary.c_str());
+    {
+        const Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+        if (file.get() < 0) return Status::from_errno(errno, "can not make " + temporary);
+        std::size_t done = 0;
+        while (done < bytes.size()) {
+            const ssize_t wrote = ::write(file.get(), bytes.data() + done, bytes.size() - done);
+            if (wrote < 0 && errno == EINTR) continue;
+            if (wrote <= 0) return Status::from_errno(errno, "can not write " + temporary);
+            done += static_cast<std::size_t>(wrote);
+        }
+    }
+    if (::rename(temporary.c_str(), path.c_str()) != 0) return Status::from_errno(errno, "can not rename " + temporary);
+    return {};
+}
+
+}  // namespace
+
+Jobs::Jobs(World world, WorkerPool& workers, Node& node, Slots& slots, Layout layout, ScratchLayout scratch, std::string node_name,
+           Nanos io_wait)
+    : world_(world), workers_(workers), node_(node), slots_(slots), layout_(std::move(layout)), scratch_(std::move(scratch)),
+      node_name_(std::move(node_name)), io_wait_(io_wait), joined_(world.clock) {}
+
+Task<Status> Jobs::join(Roster roster, NodeIndex self) {
+    if (self >= roster.members.size() || roster.members[self].node != node_name_)
+        co_return invalid_argument("the roster of " + roster.name + " does not name this node, " + node_name_ + ", at place " + std::to_string(self));
+    const Id128 incarnation = roster.incarnation;
+    while (joining_.count(incarnation)) co_await joined_.wait(world_.clock.in(io_wait_));
+    roster.members[self].address = world_.network.self();
+    const auto known = known_.find(incarnation);
+    if (known == known_.end() || known->second.self != self || !(known->second.roster == roster)) {
+        joining_.insert(incarnation);
+        Status remembered = co_await remember(roster, self);
+        joining_.erase(incarnation);
+        joined_.notify_all();
+        if (!remembered.ok()) co_return std::move(remembered).within("job " + roster.name);
+        known_[incarnation] = {roster, self};
+    }
+    co_return node_.join(std::move(roster), self);
+}
+
+Task<Status> Jobs::remember(const Roster& roster, NodeIndex self) {
+    const Id128 incarnation = roster.incarnation;
+    const Bytes bytes = encode_roster(roster);
+    const std::string path = scratch_.job(incarnation);
+    std::function<Status()> work = [path, bytes] { return write_private_file(path, bytes); };
+    const Nanos deadline = world_.clock.in(io_wait_);
+    Status kept = co_await call_blocking(workers_, world_.clock, std::move(work), deadline);
+    if (!kept.ok()) co_return kept;
+    Status made = co_await make_directories(world_.storage, layout_.persistent, layout_.job(incarnation), deadline);
+    if (!made.ok()) co_return made;
+    Status published = co_await publish_once(layout_.job_roster(incarnation), bytes);
+    if (!published.ok()) co_return published;
+    NodeRecord record;
+    record.incarnation = incarnation;
+    record.node = self;
+    record.address = world_.network.self();
+    Status replaced = co_await replace(layout_.job_node(incarnation, self), encode_node_record(record));
+    co_return replaced;
+}
+
+// The first one stays.
+Task<Status> Jobs::publish_once(std::string path, Bytes bytes) {
+    const Nanos deadline = world_.clock.in(io_wait_);
+    const std::string temporary = path.substr(0, path.rfind('/') + 1) + temporary_file_name(world_.random.id());
+    Status wrote = co_await write_file(world_.storage, temporary, std::move(bytes), 0600, deadline);
+    if (!wrote.ok()) co_return wrote;
+    Status published = co_await world_.storage.publish(temporary, path, deadline);
+    if (published.ok()) co_return published;
+    const Status removed = co_await world_.storage.remove(temporary, deadline);
+    (void)removed;  // litter at worst
+    if (published.code() == Code::already_exists) co_return Status();
+    co_return published;
+}
+
+// For a moment there is none: who reads then asks again.
+Task<Status> Jobs::replace(std::string path, Bytes bytes) {
+    const Nanos deadline = world_.clock.in(io_wait_);
+    Status removed = co_await world_.storage.remove(path, deadline);
+    if (!removed.ok() && removed.code() != Code::not_found) co_return removed;
+    Status published = co_await publish_once(std::move(path), std::move(bytes));
+    co_return published;
+}
+
+// ---- the start ----
+
+Task<Result<Roster>> Jobs::find_roster(Id128 incarnation) {
+    const auto found = found_.find(incarnation);
+    if (found != found_.end()) co_return found->second;
+    Result<Bytes> bytes = co_await read_file(world_.storage, layout_.job_roster(incarnation), roster_bytes_max, world_.clock.in(io_wait_));
+    if (!bytes.ok()) co_return std::move(bytes).status();
+    Result<Roster> roster = decode_roster(*bytes);
+    if (roster.ok() && roster->incarnation != incarnation) co_return corrupt(layout_.job_roster(incarnation) + ": of another job");
+    co_return roster;
+}
+
+// The others may have been started again, too: their newest addresses are under persistent; where none is, the one of the open stays.
+Task<Status> Jobs::join_again(Id128 incarnation) {
+    if (node_.knows(incarnation)) co_return Status();
+    Result<Roster> roster = co_await find_roster(incarnation);
+    if (!roster.ok()) co_return std::move(roster).status();
+    NodeIndex self = static_cast<NodeIndex>(roster->members.size());
+    for (NodeIndex node = 0; node < roster->members.size(); ++node)
+        if (roster->members[node].node == node_name_) self = node;
+    Status joined = co_await join(std::move(roster).value(), self);
+    co_return joined;
+}
+
+Task<void> Jobs::adopt(LocalImage image) {
+    const VersionKey key = image.header.key;
+    auto known = manifests_.find(key);
+    if (known == manifests_.end()) {
+        Result<Manifest> manifest = co_await read_manifest(world_, layout_, key, world_.clock.in(io_wait_));
+        const Code code = !manifest.ok() ? manifest.code() : manifest->abandoned ? Code::cancelled : Code::ok;
+        known = manifests_.emplace(key, code).first;
+    }
+    if (known->second == Code::cancelled) co_return slots_.discard(image.path);
+    const bool committed = known->second == Code::ok;
+    slots_.adopt(image.header, image.path, committed);
+    if (committed) co_return;
+    Status status = co_await join_again(key.incarnation);
+    const std::string path = image.path;
+    const Rank rank = image.header.rank;
+    if (status.ok()) status = node_.add_image(std::move(image));
+    if (status.ok())
+        log_info("image-found", {{"name", key.name}, {"version", key.version}, {"rank", rank}, {"path", path}});
+    else
+        log_warning("image-can-not-be-flushed", {{"name", key.name}, {"version", key.version}, {"rank", rank}, {"path", path}, {"why", status}});
+}
+
+Task<Status> Jobs::adopt_scratch() {
+    Result<std::vector<Roster>> rosters = co_await scan_jobs(world_, scratch_, world_.clock.in(io_wait_));
+    if (!rosters.ok()) co_return std::move(rosters).status();
+    for (Roster& roster : *rosters) {
+        const Id128 incarnation = roster.incarnation;
+        found_.emplace(incarnation, std::move(roster));
+    }
+    Result<ScratchScan> scan = co_await scan_scratch(world_, scratch_, world_.clock.in(io_wait_));
+    if (!scan.ok()) co_return std::move(scan).status();
+    for (const Status& problem : scan->problems) log_warning("image-damaged", {{"why", problem}});
+    for (const std::string& path : scan->free_slots) slots_.discard(path);
+    for (LocalImage& image : scan->images) {
+        LocalImage one = std::move(image);
+        co_await adopt(std::move(one));
+    }
+    slots_.apply_retention();
+    std::vector<Id128> ended;
+    for (const auto& [incarnation, roster] : found_)
+        if (!node_.knows(incarnation)) ended.push_back(incarnation);
+    for (const Id128 incarnation : ended) co_await forget(incarnation, world_.clock.in(io_wait_));
+    found_.clear();
+    manifests_.clear();
+    co_return Status();
+}
+
+Task<void> Jobs::look_into(std::string path) {
+    Result<std::optional<LocalImage>> image = co_await read_image(world_, path, world_.clock.in(io_wait_));
+    if (!image.ok() || !image->has_value() || !node_.knows((*image)->header.key.incarnation)) co_return slots_.discard(path);
+    LocalImage found = std::move(**image);
+    if (!slots_.sealed(found.header, path)) co_return;  // it was said after all
+    const VersionKey key = found.header.key;
+    const Rank rank = found.header.rank;
+    const Status added = node_.add_image(std::move(found));
+    log_info("image-of-lost-client", {{"name", key.name}, {"version", key.version}, {"rank", rank}, {"outcome", added}});
+}
+
+// ---- the end ----
+
+Task<void> Jobs::forget(Id128 incarnation, Nanos deadline) {
+    Result<Roster> roster = co_await find_roster(incarnation);
+    ::unlink(scratch_.job(incarnation).c_str());
+    if (!roster.ok()) co_return;
+    // Each daemon takes its own record away, the coordinator's the roster, the last one the directory. What fails is left for gc.
+    for (NodeIndex node = 0; node < roster->members.size(); ++node) {
+        if (roster->members[node].node != node_name_) continue;
+        const Status record = co_await world_.storage.remove(layout_.job_node(incarnation, node), deadline);
+        (void)record;
+        if (node != 0) continue;
+        const Status removed = co_await world_.storage.remove(layout_.job_roster(incarnation), deadline);
+        (void)removed;
+    }
+    const Status directory = co_await world_.storage.remove_directory(layout_.job(incarnation), deadline);
+    (void)directory;
+}
+
+Task<void> Jobs::forget_ended(Nanos deadline) {
+    std::set<Id128> unfinished;
+    for (const VersionKey& key : node_.versions()) {
+        const VersionState state = node_.state(key);
+        if (!state.final && state.level != Level::none) unfinished.insert(key.incarnation);
+    }
+    for (const auto& [incarnation, known] : known_) {
+        if (unfinished.count(incarnation)) continue;
+        found_[incarnation] = known.roster;
+        co_await forget(incarnation, deadline);
+    }
+}
+
+}  // namespace cairn

@@ -1,0 +1,63 @@
+// Jobs: what a node remembers of the jobs it takes part in, so that a daemon started again can finish what an earlier one left.
+//
+// Kept in scratch: the roster with the secret (jobs/<incarnation>, mode 0600). Kept under persistent: the roster once, and the newest address
+// of each daemon (engine/layout.hpp), so that the others of the job find a daemon that was started again.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "daemon/slots.hpp"
+#include "engine/scratch.hpp"
+#include "world/real/worker_pool.hpp"
+
+namespace cairn {
+
+class Jobs {
+  public:
+    Jobs(World world, WorkerPool& workers, Node& node, Slots& slots, Layout layout, ScratchLayout scratch, std::string node_name,
+         Nanos io_wait);
+
+    // Remembers the job in both places, then joins. Calls for one incarnation take turns: many ranks join at once, and only the first
+    // one writes.
+    Task<Status> join(Roster roster, NodeIndex self);
+
+    // What an earlier daemon left in scratch: committed images are kept, others are flushed on, what holds nothing goes.
+    Task<Status> adopt_scratch();
+    // An image that may have been sealed by somebody who could not say so any more.
+    Task<void> look_into(std::string path);
+    // Forgets the jobs that have nothing left to finish: at the end of the daemon.
+    Task<void> forget_ended(Nanos deadline);
+
+  private:
+    struct Known {
+        Roster roster;  // as last joined
+        NodeIndex self = 0;
+    };
+
+    Task<Status> remember(const Roster& roster, NodeIndex self);
+    Task<Status> publish_once(std::string path, Bytes bytes);
+    Task<Status> replace(std::string path, Bytes bytes);
+    Task<Result<Roster>> find_roster(Id128 incarnation);
+    Task<Status> join_again(Id128 incarnation);
+    Task<void> adopt(LocalImage image);
+    Task<void> forget(Id128 incarnation, Nanos deadline);
+
+    World world_;
+    WorkerPool& workers_;
+    Node& node_;
+    Slots& slots_;
+    Layout layout_;
+    ScratchLayout scratch_;
+    std::string node_name_;
+    Nanos io_wait_;
+    std::map<Id128, Known> known_;
+    std::map<Id128, Roster> found_;           // in scratch, at the start
+    std::map<VersionKey, Code> manifests_;    // looked at, at the start: ok committed, cancelled abandoned, else not there
+    std::set<Id128> joining_;
+    Event joined_;
+};
+
+}  // namespace cairn

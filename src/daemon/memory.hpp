@@ -1,0 +1,29 @@
+// Memory: how much this node has for us, how much of it the buffers may take, how much this process holds (DESIGN rule 9).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/status.hpp"
+
+namespace cairn {
+
+// The smallest of the machine's memory and the limits of our control groups. `root` holds proc/ and sys/; tests make their own.
+Result<std::uint64_t> node_memory_bytes(const std::string& root = "");
+
+// The largest ring of buffers within `share` of `memory_bytes`: first fewer buffers, down to 2, then smaller ones, down to a block.
+struct Ring {
+    std::uint32_t buffers = 0;
+    std::uint64_t buffer_bytes = 0;
+    bool operator==(const Ring&) const = default;
+};
+Ring fit_ring(Ring wanted, std::uint64_t block_bytes, std::uint64_t memory_bytes, double share);
+
+// Anonymous memory of this process now, and the most seen by any call so far.
+struct AnonymousMemory {
+    std::uint64_t now_bytes = 0;
+    std::uint64_t peak_bytes = 0;
+};
+AnonymousMemory sample_anonymous_memory();
+
+}  // namespace cairn

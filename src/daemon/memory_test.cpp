@@ -1,0 +1,73 @@
+#include "daemon/memory.hpp"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+namespace cairn {
+namespace {
+
+constexpr std::uint64_t mib = 1 << 20;
+
+class FakeMachine : public testing::Test {
+  protected:
+    void SetUp() override {
+        std::string pattern = testing::TempDir() + "/cairn-memory-XXXXXX";
+        ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+        root = pattern;
+        put("/proc/meminfo", "MemFree:  5 kB\nMemTotal:   2048 kB\n");
+    }
+    void TearDown() override { std::filesystem::remove_all(root); }
+    void put(const std::string& path, const std::string& text) {
+        std::filesystem::create_directories(std::filesystem::path(root + path).parent_path());
+        std::ofstream(root + path) << text;
+    }
+    std::string root;
+};
+
+TEST_F(FakeMachine, AllMemoryWithoutControlGroups) { EXPECT_EQ(node_memory_bytes(root).value(), 2 * mib); }
+
+TEST_F(FakeMachine, LowestLimitOfTheGroupsAbove) {
+    put("/proc/self/cgroup", "0::/a/b\n");
+    put("/sys/fs/cgroup/a/b/memory.max", "max\n");
+    put("/sys/fs/cgroup/a/memory.max", "1048576\n");
+    EXPECT_EQ(node_memory_bytes(root).value(), mib);
+    put("/sys/fs/cgroup/a/b/memory.max", "524288\n");
+    EXPECT_EQ(node_memory_bytes(root).value(), mib / 2);
+}
+
+TEST_F(FakeMachine, FirstVersionOfControlGroups) {
+    put("/proc/self/cgroup", "3:cpu,memory:/job\n2:memoryless:/x\n");
+    put("/sys/fs/cgroup/memory/job/memory.limit_in_bytes", "4096\n");
+    EXPECT_EQ(node_memory_bytes(root).value(), 4096u);
+}
+
+TEST_F(FakeMachine, WithoutMeminfoItSaysSo) {
+    std::filesystem::remove(root + "/proc/meminfo");
+    EXPECT_EQ(node_memory_bytes(root).code(), Code::unsupported);
+}
+
+TEST(Memory, ThisMachineHasSome) { EXPECT_GT(node_memory_bytes().value(), 16 * mib); }
+
+TEST(Ring, StaysWhenItFits) { EXPECT_EQ(fit_ring({8, 64 * mib}, mib, 2048 * mib, 0.25), (Ring{8, 64 * mib})); }
+TEST(Ring, FewerBuffersFirst) { EXPECT_EQ(fit_ring({8, 64 * mib}, mib, 1024 * mib, 0.25), (Ring{4, 64 * mib})); }
+TEST(Ring, ThenSmallerOnesInWholeBlocks) { EXPECT_EQ(fit_ring({8, 64 * mib}, 4 * mib, 100 * mib, 0.25), (Ring{2, 12 * mib})); }
+TEST(Ring, NeverLessThanABlock) { EXPECT_EQ(fit_ring({8, 64 * mib}, mib, mib, 0.25), (Ring{2, mib})); }
+TEST(Ring, OneStaysOne) { EXPECT_EQ(fit_ring({1, 64 * mib}, mib, 128 * mib, 0.25), (Ring{1, 32 * mib})); }
+
+TEST(Memory, AnonymousPeakStays) {
+    const AnonymousMemory before = sample_anonymous_memory();
+    EXPECT_GT(before.now_bytes, 0u);
+    {
+        std::vector<char> touched(64 * mib, 1);
+        EXPECT_GE(sample_anonymous_memory().now_bytes, before.now_bytes + 60 * mib);
+        EXPECT_EQ(touched.back(), 1);
+    }
+    EXPECT_GE(sample_anonymous_memory().peak_bytes, before.now_bytes + 60 * mib);
+}
+
+}  // namespace
+}  // namespace cairn

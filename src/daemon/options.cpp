@@ -1,0 +1,98 @@
+#include "daemon/options.hpp"
+
+#include <limits.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/units.hpp"
+#include "daemon/memory.hpp"
+#include "format/names.hpp"
+
+namespace cairn {
+
+namespace {
+
+Nanos from_ms(std::uint64_t ms) { return static_cast<Nanos>(ms) * millisecond; }
+
+FlushSettings flush_settings(const Settings& settings) {
+    FlushSettings flush;
+    flush.writers = settings.flush.writers;
+    flush.buffer_bytes = settings.flush.buffer_bytes;
+    flush.buffers = settings.flush.buffers;
+    flush.placement = static_cast<Placement>(settings.flush.placement);  // the same names in the same order
+    flush.direct = settings.flush.direct;
+    flush.attempts_max = settings.flush.attempts_max;
+    flush.io_wait = from_ms(settings.deadlines.io_ms);
+    flush.heartbeat = from_ms(settings.network.heartbeat_ms);
+    flush.peer_wait = from_ms(settings.network.peer_timeout_ms);
+    flush.version_wait = from_ms(settings.deadlines.version_ms);
+    return flush;
+}
+static_assert(static_cast<int>(Placement::append) == static_cast<int>(Settings::Placement::append) &&
+              static_cast<int>(Placement::interleaved) == static_cast<int>(Settings::Placement::interleaved) &&
+              static_cast<int>(Placement::contiguous) == static_cast<int>(Settings::Placement::contiguous));
+
+// As settings are made absolute: client and daemon must call one directory by one name, it is part of the socket's path.
+std::string absolute_path(const std::string& path) {
+    if (!path.empty() && path.front() == '/') return path;
+    std::error_code error;
+    return (std::filesystem::current_path(error) / path).lexically_normal().string();
+}
+
+}  // namespace
+
+std::string default_node_name() {
+    if (const char* name = std::getenv("CAIRN_NODE"); name && *name) return name;
+    char host[HOST_NAME_MAX + 1] = {};
+    ::gethostname(host, HOST_NAME_MAX);
+    const std::string name(host);
+    return name.substr(0, name.find('.'));
+}
+
+Result<DaemonOptions> daemon_options(const Settings& settings, const DaemonPlace& place) {
+    DaemonOptions options;
+    options.node = place.node.empty() ? default_node_name() : place.node;
+    const Status named = check_name(options.node);
+    if (!named.ok()) return named.within("the node's name (--node, CAIRN_NODE, or the host's name)");
+    options.scratch_directory = absolute_path(place.scratch.empty() ? settings.paths.scratch : place.scratch);
+    options.persistent.persistent = absolute_path(place.persistent.empty() ? settings.paths.persistent : place.persistent);
+    options.scratch = ScratchLayout::of(options.scratch_directory, ::geteuid(), options.node, options.persistent.persistent);
+    options.flush = flush_settings(settings);
+    options.slots.replace_oldest = settings.capture.when_full == Settings::WhenFull::replace_oldest;
+    options.slots.keep_last = settings.retention.scratch_last;
+    options.slots.keep_every = settings.retention.scratch_every;
+    options.slots.allocate_wait = options.flush.io_wait;
+    options.fabric.provider = settings.network.provider;
+    options.fabric.interface = settings.network.interface;
+    options.world.storage.backend = static_cast<IoBackend>(settings.flush.io);
+    options.world.cpu_threads = settings.daemon.cpu_threads;
+    options.idle = static_cast<Nanos>(settings.daemon.idle_s) * second;
+    options.stop_wait = from_ms(settings.daemon.stop_wait_ms);
+    options.start_wait_ms = settings.daemon.start_wait_ms;
+    options.log_file = settings.daemon.log_file.empty() ? options.scratch.root + "/log" : settings.daemon.log_file;
+    options.log_level = settings.daemon.log_level;
+    return options;
+}
+static_assert(static_cast<int>(IoBackend::automatic) == static_cast<int>(Settings::Io::automatic) &&
+              static_cast<int>(IoBackend::uring) == static_cast<int>(Settings::Io::uring) &&
+              static_cast<int>(IoBackend::threads) == static_cast<int>(Settings::Io::threads));
+
+void fit_buffers(DaemonOptions& options, const Settings& settings) {
+    const Result<std::uint64_t> memory = node_memory_bytes();
+    if (!memory.ok()) {
+        log_warning("memory-unknown", {{"error", memory.status()}});
+        return;
+    }
+    const Ring wanted{options.flush.buffers, options.flush.buffer_bytes};
+    const Ring fitting = fit_ring(wanted, settings.flush.block_bytes, *memory, settings.flush.memory_share);
+    if (fitting == wanted) return;
+    options.flush.buffers = fitting.buffers;
+    options.flush.buffer_bytes = fitting.buffer_bytes;
+    log_warning("buffers-reduced", {{"memory", format_bytes(*memory)}, {"flush.memory_share", settings.flush.memory_share},
+                                    {"buffers", fitting.buffers}, {"buffer_bytes", format_bytes(fitting.buffer_bytes)},
+                                    {"buffers_wanted", wanted.buffers}, {"buffer_bytes_wanted", format_bytes(wanted.buffer_bytes)}});
+}
+
+}  // namespace cairn

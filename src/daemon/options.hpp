@@ -1,0 +1,42 @@
+// Options: what a daemon needs to know, from the settings, the environment and the command line.
+#pragma once
+
+#include <string>
+
+#include "base/config.hpp"
+#include "daemon/slots.hpp"
+#include "engine/layout.hpp"
+#include "engine/node.hpp"
+#include "world/real/fabric.hpp"
+#include "world/real/world.hpp"
+
+namespace cairn {
+
+struct DaemonOptions {
+    std::string node;
+    std::string scratch_directory;  // where the daemon's own directory lies
+    ScratchLayout scratch;
+    Layout persistent;
+    FlushSettings flush;
+    SlotSettings slots;
+    FabricSettings fabric;
+    RealWorldOptions world;
+    Nanos idle = 60 * second;
+    Nanos stop_wait = 30 * second;
+    std::uint64_t start_wait_ms = 10'000;
+    std::string log_file;  // empty: stderr
+    LogLevel log_level = LogLevel::info;
+};
+
+// `node`, `scratch`, `persistent`: from the command line, empty where not given. Makes the ring of buffers fit the node's memory, with
+// an event when it had to be smaller; so call it after the log is open, or again.
+struct DaemonPlace {
+    std::string node, scratch, persistent;
+};
+Result<DaemonOptions> daemon_options(const Settings& settings, const DaemonPlace& place);
+void fit_buffers(DaemonOptions& options, const Settings& settings);
+
+// $CAIRN_NODE, else the host's name up to its first dot.
+std::string default_node_name();
+
+}  // namespace cairn

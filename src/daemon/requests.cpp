@@ -1,0 +1,218 @@
+// Requests: each one's way to its one answer.
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "base/log.hpp"
+#include "daemon/daemon.hpp"
+#include "daemon/memory.hpp"
+#include "engine/catalog.hpp"
+
+namespace cairn {
+
+namespace {
+
+constexpr Nanos look_again = second;  // whether a waiting client is still there
+constexpr Nanos cancel_wait = 10 * second;
+
+control::Answer answer_of(const Status& status) {
+    if (status.ok()) return control::Done{};
+    return control::Failed{status.code(), status.text()};
+}
+
+Nanos from_ms(std::uint64_t ms) { return static_cast<Nanos>(std::min<std::uint64_t>(ms, 1ull << 40)) * millisecond; }
+
+Status is_stopping() { return unavailable("this daemon is stopping; the next one takes over"); }
+Status not_adopted() { return deadline_passed("this daemon is still looking at what scratch holds"); }
+
+}  // namespace
+
+void Daemon::on_request(ConnectionId from, std::uint64_t number, control::Request request) {
+    last_busy_ = world_.clock.now();
+    gate_.spawn(serve(from, number, std::move(request)));
+}
+
+void Daemon::on_disconnect(ConnectionId from) {
+    clients_.erase(from);
+    last_busy_ = world_.clock.now();
+    for (const std::string& path : slots_.disconnected(from)) gate_.spawn(jobs_.look_into(path));
+}
+
+Task<void> Daemon::serve(ConnectionId from, std::uint64_t number, control::Request request) {
+    Task<control::Answer> task = std::visit([&](auto& body) { return handle(from, std::move(body)); }, request);
+    const control::Answer answer = co_await task;
+    server_.answer(from, number, answer);
+    const bool hello_refused = std::holds_alternative<control::Failed>(answer) && !clients_.count(from);
+    if (hello_refused) server_.disconnect_after_answers(from);
+}
+
+Task<control::Answer> Daemon::handle(ConnectionId from, control::Hello request) {
+    if (request.protocol != control::protocol)
+        co_return answer_of({Code::unsupported, "the daemon of this node is Cairn " CAIRN_VERSION " and speaks protocol " +
+                                                    std::to_string(control::protocol) + ", this program is Cairn " + request.program_version +
+                                                    " and speaks protocol " + std::to_string(request.protocol) +
+                                                    "; stop the daemon (process " + std::to_string(::getpid()) + ") or use one release for both"});
+    Client client;
+    client.is_application = request.is_application;
+    client.pid = request.pid;
+    clients_[from] = client;
+    control::Welcome welcome;
+    welcome.program_version = CAIRN_VERSION;
+    welcome.pid = static_cast<std::uint64_t>(::getpid());
+    welcome.node = options_.node;
+    welcome.address = network_->self();
+    co_return welcome;
+}
+
+Task<control::Answer> Daemon::handle(ConnectionId, control::Join request) {
+    if (stopping_) co_return answer_of(is_stopping());
+    const bool ready = co_await adopted();
+    if (!ready) co_return answer_of(not_adopted());
+    const Status joined = co_await jobs_.join(std::move(request.roster), request.self);
+    co_return answer_of(joined);
+}
+
+Task<control::Answer> Daemon::handle(ConnectionId from, control::Acquire request) {
+    if (stopping_) co_return answer_of(is_stopping());
+    const bool ready = co_await adopted();
+    if (!ready) co_return answer_of(not_adopted());
+    if (!clients_.count(from)) co_return answer_of(unavailable("the client has gone"));
+    Result<control::Slot> slot = co_await slots_.acquire(from, std::move(request));
+    if (!slot.ok()) co_return answer_of(slot.status());
+    if (!clients_.count(from)) {  // went while it was handed out
+        const Status released = slots_.release(from, slot->path);
+        co_return answer_of(released);
+    }
+    co_return std::move(slot).value();
+}
+
+Task<control::Answer> Daemon::handle(ConnectionId from, control::Sealed request) {
+    const bool ready = co_await adopted();
+    if (!ready) co_return answer_of(not_adopted());
+    const Status taken = co_await take_image(from, request);
+    co_return answer_of(taken);
+}
+
+Task<Status> Daemon::take_image(ConnectionId from, const control::Sealed& request) {
+    if (slots_.holds(request.key, request.rank, request.path)) co_return Status();  // found before its client could say so
+    if (!slots_.owns(from, request.path))
+        co_return not_found(request.path + " is not a slot of this connection (any more): acquire another one and capture again");
+    if (!node_.knows(request.key.incarnation)) co_return not_found("join the job first");
+    Result<std::optional<LocalImage>> read = co_await read_image(world_, request.path, world_.clock.in(options_.flush.io_wait));
+    if (!read.ok()) co_return std::move(read).status();
+    if (!read->has_value()) co_return invalid_argument(request.path + " is not sealed");
+    LocalImage image = std::move(**read);
+    if (image.header.key != request.key || image.header.rank != request.rank)
+        co_return invalid_argument(request.path + " holds " + image.header.key.name + " version " + std::to_string(image.header.key.version) +
+                                   " rank " + std::to_string(image.header.rank) + ", not what was said");
+    if (slots_.holds(request.key, request.rank, request.path)) co_return Status();
+    if (!slots_.sealed(image.header, request.path)) co_return not_found(request.path + " went while it was looked into");
+    const Status added = node_.add_image(std::move(image));
+    if (added.ok() || added.code() == Code::unavailable) co_return Status();  // stopping: it is sealed, the next daemon finds it
+    slots_.discard(request.path);
+    co_return added;
+}
+
+Task<control::Answer> Daemon::handle(ConnectionId from, control::Release request) {
+    co_return answer_of(slots_.release(from, request.path));
+}
+
+// What is asked once only: persistent, for a version that this daemon has not heard of or has forgotten.
+Task<control::State> Daemon::state_of(VersionKey key, bool ask_persistent) {
+    control::State out;
+    const VersionState state = node_.state(key);
+    out.level = static_cast<std::uint8_t>(state.level);
+    out.code = state.failure.code();
+    out.text = state.failure.text();
+    out.final = state.final;
+    if (state.level != Level::none) co_return out;
+    bool committed = slots_.knows_committed(key);
+    if (!committed && ask_persistent) {
+        const Result<Manifest> manifest = co_await read_manifest(world_, options_.persistent, key, world_.clock.in(options_.flush.io_wait));
+        committed = manifest.ok() && !manifest->abandoned;
+    }
+    if (committed) {
+        out.level = static_cast<std::uint8_t>(Level::committed);
+        out.final = true;
+    }
+    co_return out;
+}
+
+Task<control::Answer> Daemon::handle(ConnectionId from, control::Wait request) {
+    const Nanos deadline = world_.clock.in(from_ms(request.wait_ms));
+    const bool ready = co_await adopted();
+    if (!ready) co_return answer_of(not_adopted());
+    const auto level = static_cast<Level>(request.level);
+    for (bool first = true;; first = false) {
+        const control::State state = co_await state_of(request.key, first);
+        const bool ended = state.level >= request.level || state.code != Code::ok || state.final || stopped_;
+        if (ended || world_.clock.now() >= deadline || !clients_.count(from)) co_return state;
+        const Nanos until = std::min(deadline, world_.clock.in(look_again));
+        const Status ignored = co_await node_.wait(request.key, level, until);
+        (void)ignored;  // state_of tells
+    }
+}
+
+Task<control::Answer> Daemon::handle(ConnectionId, control::Cancel request) {
+    const Status cancelled = co_await node_.cancel(std::move(request.key), world_.clock.in(cancel_wait));
+    co_return answer_of(cancelled);
+}
+
+Task<control::Answer> Daemon::handle(ConnectionId from, control::Images request) {
+    const bool ready = co_await adopted();
+    if (!ready) co_return answer_of(not_adopted());
+    if (!clients_.count(from)) co_return answer_of(unavailable("the client has gone"));
+    co_return slots_.pin_images(from, request.name);
+}
+
+Task<control::Answer> Daemon::handle(ConnectionId from, control::Unpin) {
+    slots_.unpin(from);
+    co_return control::Done{};
+}
+
+control::NodeStatus Daemon::status() const {
+    control::NodeStatus out;
+    const NodeCounters& counters = node_.counters();
+    const AnonymousMemory memory = sample_anonymous_memory();
+    out.node = options_.node;
+    out.pid = static_cast<std::uint64_t>(::getpid());
+    out.address = network_->self();
+    out.uptime_ms = static_cast<std::uint64_t>((world_.clock.now() - started_) / millisecond);
+    out.storage_backend = real_->storage().backend_name();
+    out.sessions = sessions();
+    out.captured_bytes = counters.captured_bytes;
+    out.sent_bytes = counters.sent_bytes;
+    out.received_bytes = counters.received_bytes;
+    out.written_bytes = counters.written_bytes;
+    out.scratch_bytes = slots_.bytes();
+    out.anonymous_bytes = memory.now_bytes;
+    out.anonymous_peak_bytes = memory.peak_bytes;
+    out.versions_committed = counters.versions_committed;
+    out.attempts_failed = counters.attempts_failed;
+    out.last_flush_s = counters.last_flush_s;
+    out.last_flush_bytes = counters.last_flush_bytes;
+    for (const WriterTimes& w : counters.writers) out.writers.push_back({w.received_s, w.local_s, w.received_bytes, w.local_bytes});
+    for (const VersionKey& key : node_.versions()) {
+        const VersionState state = node_.state(key);
+        control::NodeStatus::Flush flush;
+        flush.key = key;
+        flush.level = static_cast<std::uint8_t>(state.level);
+        flush.code = state.failure.code();
+        flush.text = state.failure.text();
+        flush.bytes = state.bytes;
+        flush.written_bytes = state.node_written_bytes;
+        flush.expected_bytes = state.node_expected_bytes;
+        out.versions.push_back(std::move(flush));
+    }
+    return out;
+}
+
+Task<control::Answer> Daemon::handle(ConnectionId, control::GetStatus) { co_return status(); }
+
+Task<control::Answer> Daemon::handle(ConnectionId, control::Stop request) {
+    control::Stopped stopped;
+    stopped.unfinished = co_await stop(from_ms(request.wait_ms), "asked to");
+    gate_.spawn(end_after_answers());
+    co_return stopped;
+}
+
+}  // namespace cairn

@@ -1,0 +1,299 @@
+// Slots: who gets which file, and how files come and go. What is given up when scratch is full, or by retention, is in retention.cpp.
+#include "daemon/slots.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+
+#include "base/log.hpp"
+#include "base/units.hpp"
+#include "daemon/blocking.hpp"
+#include "daemon/door.hpp"
+#include "format/image.hpp"
+
+namespace cairn {
+
+namespace {
+
+constexpr std::uint64_t slot_step_bytes = 64 << 10;   // sizes are rounded up to this, so that an image may grow a little
+constexpr std::uint64_t slot_waste_bytes = 16 << 20;  // a slot may be twice as large as asked for, and this
+constexpr Nanos look_again = 200 * millisecond;       // files unlinked elsewhere, and by workers, give room without a word
+
+bool fits(std::uint64_t slot_bytes, std::uint64_t wanted_bytes, bool take_any) {
+    return slot_bytes >= wanted_bytes && (take_any || slot_bytes <= 2 * wanted_bytes + slot_waste_bytes);
+}
+
+// posix_fallocate writes a byte a block where the file system can not allocate: then the space is there, too.
+Status allocate_file(const std::string& path, std::uint64_t bytes) {
+    const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (file.get() < 0) return Status::from_errno(errno, "can not make " + path);
+    int error = 0;
+    do error = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
+    while (error == EINTR);
+    if (error != 0) return Status::from_errno(error, "can not allocate " + format_bytes(bytes) + " for " + path);
+    return {};
+}
+
+Status invalidate_file(const std::string& path) {
+    const Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    if (file.get() < 0) return Status::from_errno(errno, "can not open " + path);
+    void* page = ::mmap(nullptr, image_header_offset, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+    if (page == MAP_FAILED) return Status::from_errno(errno, "can not map " + path);
+    image_set_invalid(static_cast<std::byte*>(page));
+    ::munmap(page, image_header_offset);
+    return {};
+}
+
+}  // namespace
+
+Slots::Slots(Clock& clock, WorkerPool& workers, Node& node, std::string directory, SlotSettings settings)
+    : clock_(clock), workers_(workers), node_(node), directory_(std::move(directory)), settings_(settings), freed_(clock) {
+    // Names that no earlier daemon gave out: a client may still have those mapped.
+    using namespace std::chrono;
+    next_number_ = static_cast<std::uint64_t>(duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count());
+}
+
+void Slots::adopt(const ImageHeader& header, const std::string& path, bool committed) {
+    struct stat about = {};
+    if (::stat(path.c_str(), &about) != 0) return;
+    Slot slot;
+    slot.bytes = static_cast<std::uint64_t>(about.st_size);
+    slot.state = State::image;
+    slot.rank = header.rank;
+    slot.image = {header.key, header.epoch, header.parent, header.rank, header.ranks, header.image.bytes, committed};
+    bytes_ += slot.bytes;
+    slots_.insert_or_assign(path, std::move(slot));
+}
+
+void Slots::discard(const std::string& path) {
+    const Place place = slots_.find(path);
+    if (place != slots_.end()) return unlink(place);
+    workers_.disposer()([path] { ::unlink(path.c_str()); });
+}
+
+// ---- handing out ----
+
+// 3: mapped by this very connection; 2: of this rank, whose last owner is gone; 1: of somebody else who is gone; 0: of somebody alive.
+int Slots::kinship(const Slot& slot, Owner owner, Rank rank) const {
+    if (slot.owner == owner) return 3;
+    if (live_.count(slot.owner)) return 0;
+    return slot.rank == rank ? 2 : 1;
+}
+
+Slots::Place Slots::find_free(Owner owner, const control::Acquire& request, bool take_any) {
+    Place best = slots_.end();
+    int best_kinship = take_any ? -1 : 0;  // somebody alive will want it again
+    for (Place place = slots_.begin(); place != slots_.end(); ++place) {
+        const Slot& slot = place->second;
+        if (slot.state != State::free || !fits(slot.bytes, request.bytes, take_any)) continue;
+        const int kin = kinship(slot, owner, request.rank);
+        if (kin > best_kinship || (kin == best_kinship && best != slots_.end() && slot.bytes < best->second.bytes)) {
+            best = place;
+            best_kinship = kin;
+        }
+    }
+    return best;
+}
+
+// A free slot that is too small and that nobody else will want: it is grown rather than left to lie.
+Slots::Place Slots::find_growable(Owner owner, const control::Acquire& request) {
+    Place best = slots_.end();
+    for (Place place = slots_.begin(); place != slots_.end(); ++place) {
+        const Slot& slot = place->second;
+        if (slot.state != State::free || slot.bytes >= request.bytes || kinship(slot, owner, request.rank) == 0) continue;
+        if (best == slots_.end() || slot.bytes > best->second.bytes) best = place;
+    }
+    return best;
+}
+
+bool Slots::has_room(std::uint64_t more_bytes) const {
+    return settings_.bytes_max == 0 || bytes_ + more_bytes <= settings_.bytes_max;
+}
+
+control::Slot Slots::hand_out(Place place, Owner owner, Rank rank) {
+    Slot& slot = place->second;
+    slot.state = State::owned;
+    slot.owner = owner;
+    slot.rank = rank;
+    return {place->first, slot.bytes, std::exchange(slot.fresh, false)};
+}
+
+// To `bytes`, from what it has. The slot is free again afterwards; one that never had anything is gone when that fails.
+Task<Status> Slots::allocate(Place place, std::uint64_t bytes) {
+    Slot& slot = place->second;
+    const std::uint64_t before = slot.bytes;
+    slot.state = State::busy;
+    slot.bytes = bytes;
+    bytes_ += bytes - before;
+    const std::string path = place->first;
+    std::function<Status()> work = [path, bytes] { return allocate_file(path, bytes); };
+    Status made = co_await call_blocking(workers_, clock_, std::move(work), clock_.in(settings_.allocate_wait));
+    slot.state = State::free;
+    if (made.ok()) {
+        slot.fresh = true;
+        co_return made;
+    }
+    bytes_ -= bytes - before;
+    slot.bytes = before;
+    if (before == 0 || made.code() == Code::deadline) unlink(place);
+    co_return made;
+}
+
+Task<Result<control::Slot>> Slots::acquire(Owner owner, control::Acquire request) {
+    const std::string what = request.key.name + " version " + std::to_string(request.key.version) + " rank " + std::to_string(request.rank);
+    if (request.bytes <= image_header_offset || request.bytes > bytes_max)
+        co_return invalid_argument(what + ": an image can not be " + std::to_string(request.bytes) + " bytes");
+    request.bytes = round_up(request.bytes, slot_step_bytes);
+    if (settings_.bytes_max != 0 && request.bytes > settings_.bytes_max)
+        co_return Status(Code::out_of_space, what + ": its image of " + format_bytes(request.bytes) + " is larger than all that scratch may hold, " +
+                                                 format_bytes(settings_.bytes_max));
+    live_.insert(owner);
+    const Nanos deadline = clock_.in(static_cast<Nanos>(std::min<std::uint64_t>(request.wait_ms, 1u << 31)) * millisecond);
+    while (live_.count(owner)) {
+        Place place = find_free(owner, request, false);
+        if (place != slots_.end()) co_return hand_out(place, owner, request.rank);
+        place = find_growable(owner, request);
+        if (has_room(request.bytes - (place == slots_.end() ? 0 : place->second.bytes))) {
+            if (place == slots_.end()) place = slots_.emplace(directory_ + "/slot-" + std::to_string(next_number_++), Slot()).first;
+            Status made = co_await allocate(place, request.bytes);
+            if (made.ok()) continue;  // it is free and fits, unless the owner has gone meanwhile
+            if (made.code() != Code::out_of_space) co_return made;
+        }
+        place = find_free(owner, request, true);
+        if (place != slots_.end()) co_return hand_out(place, owner, request.rank);
+        if (unlink_one_free(request.bytes)) continue;
+        const bool gained = co_await make_room();
+        if (gained) continue;
+        if (clock_.now() >= deadline)
+            co_return Status(Code::out_of_space, what + ": scratch " + directory_ + " has no room for " + format_bytes(request.bytes) +
+                                                     ": " + what_holds());
+        co_await freed_.wait(std::min(deadline, clock_.in(look_again)));
+    }
+    co_return unavailable(what + ": the client has gone");
+}
+
+// ---- coming back ----
+
+Status Slots::release(Owner owner, const std::string& path) {
+    if (!owns(owner, path)) return not_found(path + " is not a slot that was acquired here");
+    make_free(slots_.find(path));
+    return {};
+}
+
+bool Slots::owns(Owner owner, const std::string& path) const {
+    const auto place = slots_.find(path);
+    return place != slots_.end() && place->second.state == State::owned && place->second.owner == owner;
+}
+
+bool Slots::sealed(const ImageHeader& header, const std::string& path) {
+    const Place place = slots_.find(path);
+    if (place == slots_.end()) return false;
+    Slot& slot = place->second;
+    if (slot.state != State::owned && slot.state != State::busy) return false;
+    slot.state = State::image;
+    slot.rank = header.rank;
+    slot.image = {header.key, header.epoch, header.parent, header.rank, header.ranks, header.image.bytes, false};
+    return true;
+}
+
+bool Slots::holds(const VersionKey& key, Rank rank, const std::string& path) const {
+    const auto place = slots_.find(path);
+    return place != slots_.end() && place->second.state == State::image && place->second.image.key == key && place->second.image.rank == rank;
+}
+
+std::vector<std::string> Slots::disconnected(Owner owner) {
+    live_.erase(owner);
+    unpin(owner);
+    std::vector<std::string> held;
+    for (auto& [path, slot] : slots_)
+        if (slot.state == State::owned && slot.owner == owner) {
+            slot.state = State::busy;
+            held.push_back(path);
+        }
+    return held;
+}
+
+void Slots::make_free(Place place) {
+    const Status cleared = invalidate_file(place->first);
+    if (!cleared.ok()) {
+        log_warning("slot-lost", {{"path", place->first}, {"error", cleared}});
+        return unlink(place);
+    }
+    place->second.state = State::free;
+    place->second.image = {};
+    freed_.notify_all();
+}
+
+// The memory comes back when the last mapping is gone, here and in clients.
+void Slots::unlink(Place place) {
+    workers_.disposer()([path = place->first] { ::unlink(path.c_str()); });
+    bytes_ -= place->second.bytes;
+    slots_.erase(place);
+    freed_.notify_all();
+}
+
+void Slots::unlink_unsealed() {
+    for (Place place = slots_.begin(); place != slots_.end();) {
+        const Place here = place++;
+        if (here->second.state == State::image) continue;
+        ::unlink(here->first.c_str());
+        bytes_ -= here->second.bytes;
+        slots_.erase(here);
+    }
+}
+
+// Only when all free slots together would make the difference; then the largest one first.
+bool Slots::unlink_one_free(std::uint64_t wanted_bytes) {
+    std::uint64_t free_bytes = 0;
+    Place largest = slots_.end();
+    for (Place place = slots_.begin(); place != slots_.end(); ++place) {
+        if (place->second.state != State::free) continue;
+        free_bytes += place->second.bytes;
+        if (largest == slots_.end() || place->second.bytes > largest->second.bytes) largest = place;
+    }
+    if (largest == slots_.end()) return false;
+    struct statvfs about = {};
+    std::uint64_t room = ::statvfs(directory_.c_str(), &about) == 0 ? about.f_bavail * about.f_frsize : 0;
+    if (settings_.bytes_max != 0) room = std::min(room, settings_.bytes_max - std::min(bytes_, settings_.bytes_max));
+    if (free_bytes + room < wanted_bytes) return false;
+    unlink(largest);
+    return true;
+}
+
+// ---- images ----
+
+control::ImageList Slots::pin_images(Owner owner, const std::string& name) {
+    control::ImageList list;
+    for (auto& [path, slot] : slots_) {
+        if (slot.state != State::image || slot.image.key.name != name) continue;
+        slot.pins.insert(owner);
+        const Image& image = slot.image;
+        list.images.push_back({image.key, image.epoch, image.parent, image.rank, image.ranks, image.bytes, path});
+    }
+    return list;
+}
+
+void Slots::unpin(Owner owner) {
+    for (auto& [path, slot] : slots_) slot.pins.erase(owner);
+    apply_retention();
+}
+
+bool Slots::holds_images_of(Id128 incarnation) const {
+    return std::any_of(slots_.begin(), slots_.end(), [&](const auto& entry) {
+        return entry.second.state == State::image && entry.second.image.key.incarnation == incarnation;
+    });
+}
+
+bool Slots::knows_committed(const VersionKey& key) const {
+    return std::any_of(slots_.begin(), slots_.end(), [&](const auto& entry) {
+        return entry.second.state == State::image && entry.second.image.committed && entry.second.image.key == key;
+    });
+}
+
+}  // namespace cairn

@@ -1,0 +1,135 @@
+// Slots: the files images/slot-<n> of one node's scratch, from hand to hand: free -> being made -> owned by a connection -> image -> free.
+//
+// Rules kept (DESIGN rule 4 and the promise):
+//  - space is allocated before a slot is handed out, so that no page of it can be missing when it is mapped (SIGBUS);
+//  - the state word is invalid when a slot is handed out, and already when it becomes free;
+//  - a slot's file never shrinks, and its name is never used again in a daemon's life: clients keep files mapped by name;
+//  - a slot whose writer got lost without sealing it is unlinked, never handed on: the writer may be alive, and still be writing;
+//  - the newest committed version of a series stays until a newer one is committed.
+//
+// Which free slot an image gets: the one that this connection had last (mapped there, its pages warm), then the one its rank had, then
+// one whose last owner is gone; another one's warm slot only when there is no room for a new one.
+// When there is no room: committed versions but the newest are given up first, they are on persistent; then, with replace_oldest, versions
+// older than one that is sealed on every node, except the oldest that is on its way: its flush is left to finish, else none ever would.
+//
+// Single-threaded, on the loop; allocation and unlinking run in workers.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/node.hpp"
+#include "model/control.hpp"
+#include "world/real/worker_pool.hpp"
+
+namespace cairn {
+
+struct SlotSettings {
+    std::uint64_t bytes_max = 0;  // of all slots together; 0: what the file system has
+    bool replace_oldest = false;
+    std::uint64_t keep_last = 2, keep_every = 0;  // base/config's retention_keeps
+    Nanos allocate_wait = 60 * second;
+    Nanos cancel_wait = 2 * second;               // for a version that is given up to end on all nodes
+};
+
+class Slots {
+  public:
+    using Owner = std::uint64_t;  // a connection; never used again
+
+    Slots(Clock& clock, WorkerPool& workers, Node& node, std::string directory, SlotSettings settings);
+
+    // What scratch held at the start. Images that were committed long ago are not the node's business any more.
+    void adopt(const ImageHeader& header, const std::string& path, bool committed);
+    // A file that holds nothing sealed: gone, for the same reason as a lost writer's.
+    void discard(const std::string& path);
+
+    // out_of_space names what holds scratch.
+    Task<Result<control::Slot>> acquire(Owner owner, control::Acquire request);
+    // not_found unless the owner holds it.
+    Status release(Owner owner, const std::string& path);
+    bool owns(Owner owner, const std::string& path) const;
+    // The slot holds this image from now on. False when nobody owns it, or it is gone.
+    bool sealed(const ImageHeader& header, const std::string& path);
+    bool holds(const VersionKey& key, Rank rank, const std::string& path) const;
+    // Drops all pins of the owner and returns the slots it held: look into each whether it was sealed, then adopt or discard it.
+    std::vector<std::string> disconnected(Owner owner);
+
+    // Sealed images of a series; each stays until the owner unpins or disconnects.
+    control::ImageList pin_images(Owner owner, const std::string& name);
+    void unpin(Owner owner);
+
+    bool knows_committed(const VersionKey& key) const;
+    // Frees what retention does not keep. Called whenever a version may have changed.
+    void apply_retention();
+    // At the daemon's end, blocks: what is free or still being written gives its memory back.
+    void unlink_unsealed();
+
+    std::uint64_t bytes() const noexcept { return bytes_; }
+    std::size_t count() const noexcept { return slots_.size(); }
+    bool holds_images_of(Id128 incarnation) const;
+
+  private:
+    struct Image {
+        VersionKey key;
+        std::uint64_t epoch = 0;
+        Parent parent;
+        Rank rank = 0;
+        std::uint32_t ranks = 0;
+        std::uint64_t bytes = 0;
+        bool committed = false;  // known from persistent, or seen at the node
+    };
+    enum class State : std::uint8_t { free, busy, owned, image };
+    struct Slot {
+        std::uint64_t bytes = 0;
+        State state = State::free;
+        Owner owner = 0;          // now, or last
+        std::optional<Rank> rank; // of the last image
+        bool fresh = true;        // its next owner can not have it mapped
+        Image image;
+        std::set<Owner> pins;
+    };
+    using Place = std::map<std::string, Slot>::iterator;
+    struct VersionAge {  // order in a series: the newer open first, then the version
+        std::uint64_t epoch = 0;
+        Version version = 0;
+        auto operator<=>(const VersionAge&) const = default;
+    };
+    struct Held {  // one version's images on this node
+        VersionKey key;
+        VersionAge age;
+        bool committed = false, sealed_everywhere = false, final = false, failed = false;
+        std::vector<Place> slots;
+    };
+
+    int kinship(const Slot& slot, Owner owner, Rank rank) const;
+    Place find_free(Owner owner, const control::Acquire& request, bool take_any);
+    Place find_growable(Owner owner, const control::Acquire& request);
+    bool has_room(std::uint64_t more_bytes) const;
+    control::Slot hand_out(Place place, Owner owner, Rank rank);
+    Task<Status> allocate(Place place, std::uint64_t bytes);
+    Task<bool> make_room();  // true when a slot became free
+    bool unlink_one_free(std::uint64_t wanted_bytes);
+    void make_free(Place place);
+    void unlink(Place place);
+    std::vector<Held> held_versions();
+    bool drop(const Held& version);
+    bool drop_committed(const std::vector<Held>& versions);
+    std::optional<Held> replaceable(const std::vector<Held>& versions) const;
+    std::string what_holds();
+
+    Clock& clock_;
+    WorkerPool& workers_;
+    Node& node_;
+    std::string directory_;
+    SlotSettings settings_;
+    std::map<std::string, Slot> slots_;  // by path
+    std::set<Owner> live_;
+    std::uint64_t bytes_ = 0;
+    std::uint64_t next_number_ = 0;
+    Event freed_;
+};
+
+}  // namespace cairn
