@@ -2,6 +2,8 @@
 #include "world/sim/content.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 
 #include "base/checksum.hpp"
 #include "world/sim/prng.hpp"
@@ -10,18 +12,23 @@ namespace cairn::sim {
 
 namespace {
 
-std::uint64_t described_word(std::uint64_t seed, std::uint64_t index) {
-    return mix(mix(seed) + index * 0x9E3779B97F4A7C15ull);
-}
-
+// Word i of the sequence of a seed is mix(mix(seed) + i * golden), its bytes lowest first.
 void describe_into(std::uint64_t seed, std::uint64_t offset, std::uint64_t length, std::byte* into) {
+    constexpr std::uint64_t golden = 0x9E3779B97F4A7C15ull;
+    std::uint64_t state = mix(seed) + offset / 8 * golden;
     while (length > 0) {
-        const std::uint64_t word = described_word(seed, offset / 8);
+        const std::uint64_t word = mix(state);
         const std::uint64_t skip = offset % 8, count = std::min<std::uint64_t>(8 - skip, length);
         for (std::uint64_t i = 0; i < count; ++i) into[i] = static_cast<std::byte>(word >> (8 * (skip + i)));
         into += count;
         offset += count;
         length -= count;
+        state += golden;
+        for (; length >= 8 && offset % 8 == 0; into += 8, offset += 8, length -= 8, state += golden) {
+            const std::uint64_t whole = mix(state);
+            if constexpr (std::endian::native == std::endian::little) std::memcpy(into, &whole, 8);
+            else for (unsigned i = 0; i < 8; ++i) into[i] = static_cast<std::byte>(whole >> (8 * i));
+        }
     }
 }
 

@@ -239,7 +239,7 @@ TEST(Model, ClocksMayBeApart) {
 
 // A busy day: every node writes, reads, ships and talks, under every fault; processes and nodes die and come back.
 Task<void> busy(World world, std::vector<Address> peers, std::uint64_t number) {
-    for (std::uint64_t round = 0; round < 40; ++round) {
+    for (std::uint64_t round = 0; round < 25; ++round) {
         const Nanos deadline = world.clock.in(2 * second);
         const std::string path = "/persistent/" + std::to_string(world.random.next() % 50);
         Bytes bytes = pattern(1 + world.random.next() % 20'000, static_cast<unsigned>(number));
@@ -318,15 +318,15 @@ Outcome busy_day(std::uint64_t seed, std::size_t ballast) {
 
 TEST(Faults, ASeedIsARun) {
     std::set<std::uint64_t> different;
-    for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
         const Outcome first = busy_day(seed, 0), again = busy_day(seed, 1000);
         EXPECT_EQ(first.fingerprint, again.fingerprint);
         EXPECT_EQ(first.events, again.events);
         EXPECT_EQ(first.files, again.files);
-        EXPECT_GT(first.events, 5'000u);
+        EXPECT_GT(first.events, 3'000u);
         different.insert(first.fingerprint);
     }
-    EXPECT_EQ(different.size(), 10u);
+    EXPECT_EQ(different.size(), 4u);
 }
 
 }  // namespace
