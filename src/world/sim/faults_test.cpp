@@ -329,5 +329,69 @@ TEST(Faults, ASeedIsARun) {
     EXPECT_EQ(different.size(), 4u);
 }
 
+// Everything a coroutine can wait for, at once.
+struct Waits {
+    explicit Waits(Process& p) : process(p), event(p.world().clock), full(p.world().clock, 1), empty(p.world().clock, 1) {}
+
+    static Task<void> on_event(Waits& w) { (void)co_await w.event.wait(w.process.world().clock.in(second)); }
+    static Task<void> on_send(Waits& w) { (void)co_await w.full.send(1, w.process.world().clock.in(second)); }
+    static Task<void> on_receive(Waits& w) { (void)co_await w.empty.receive(w.process.world().clock.in(second)); }
+    static Task<void> on_gate(Waits& w) {
+        Gate inner(w.process.world().clock);
+        inner.spawn(on_event(w));
+        inner.spawn(on_send(w));
+        (void)co_await inner.close(w.process.world().clock.in(2 * second));
+    }
+    static Task<void> stir(Waits& w) {
+        for (int i = 0; i < 4; ++i) {
+            co_await w.process.world().clock.sleep(100 * microsecond);
+            (void)w.full.try_receive();
+            w.event.notify_one();
+            (void)w.empty.try_send(i);
+        }
+        w.full.close();
+        w.empty.close();
+        w.event.notify_all();
+    }
+    void spawn(Gate& gate, const Address& peer) {
+        for (int i = 0; i < 2; ++i) {
+            gate.spawn(on_event(*this));
+            gate.spawn(on_send(*this));
+            gate.spawn(on_receive(*this));
+            gate.spawn(on_gate(*this));
+        }
+        gate.spawn(stir(*this));
+        gate.spawn(busy(process.world(), {peer}, process.id()));
+    }
+
+    Process& process;
+    Event event;
+    Channel<int> full, empty;
+};
+
+// For every number of steps: run so far, end one of two processes (or only its coroutines), and let the rest go on. What fails
+// here fails under the address sanitizer, or in the other process.
+TEST(Faults, CoroutinesMayBeDestroyedAtEveryStep) {
+    std::uint64_t steps_taken = 0;
+    for (int how = 0; how < 3; ++how) {
+        for (int steps = 0; steps < 150; ++steps) {
+            Simulation sim(static_cast<std::uint64_t>(steps));
+            Process& victim = sim.add_node().start_process("victim");
+            Process& other = sim.add_node().start_process("other");
+            Waits theirs(other), ours(victim);
+            Gate rest(other.world().clock);
+            auto gate = std::make_unique<Gate>(victim.world().clock);
+            ours.spawn(*gate, other.address());
+            theirs.spawn(rest, victim.address());
+            for (int i = 0; i < steps; ++i) steps_taken += sim.step();
+            if (how == 0) victim.kill();
+            if (how == 1) victim.node().crash();
+            gate.reset();
+            EXPECT_TRUE(sim.run_until([&] { return rest.active() == 0; }, 3600 * second)) << "after " << steps << " steps";
+        }
+    }
+    EXPECT_EQ(steps_taken, 3u * 149 * 150 / 2);
+}
+
 }  // namespace
 }  // namespace cairn::sim
