@@ -24,7 +24,7 @@ class SimClock final : public Clock {
         actor_.posted.erase(it);
         sim_.cancel(actor_, event);
     }
-    TimerId at(Nanos when, std::function<void()> action) override { 
+    TimerId at(Nanos when, std::function<void()> action) override {
         return sim_.schedule(actor_, when == never ? never : when - ahead_, "timer", std::move(action));
     }
     void cancel(TimerId timer) override { sim_.cancel(actor_, timer); }
