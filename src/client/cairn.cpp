@@ -1,0 +1,242 @@
+// The C interface: checks what C can not, takes the lock, calls the session, keeps the text. Exceptions stop here.
+#include "cairn/cairn.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "client/session.hpp"
+
+#ifndef CAIRN_VERSION
+#define CAIRN_VERSION "unknown"
+#endif
+
+static_assert(static_cast<int>(cairn::Code::internal) == CAIRN_INTERNAL && static_cast<int>(cairn::Code::superseded) == CAIRN_SUPERSEDED);
+static_assert(static_cast<int>(cairn::DataType::c128) == CAIRN_C128 && static_cast<int>(cairn::DataType::bf16) == CAIRN_BF16);
+static_assert(CAIRN_REGION_BYTES_MAX == cairn::region_name_bytes_max && CAIRN_DIMENSIONS_MAX == cairn::shape_dimensions_max &&
+              CAIRN_NAME_BYTES_MAX == cairn::name_bytes_max);
+
+namespace {
+
+using cairn::invalid_argument;
+using cairn::Result;
+using cairn::Session;
+using cairn::Status;
+
+// Per thread, not per process: errors of calls without a session, and texts handed out as C strings.
+thread_local std::string error_without_session;
+thread_local std::string text_handed_out;
+
+int tell(cairn_session* handle, const Status& status) {
+    if (!status.ok()) {
+        if (handle) handle->session->set_last_error(status);
+        else error_without_session = status.to_string();
+    }
+    return static_cast<int>(status.code());
+}
+
+template <class F>
+Status guarded(F&& call) {
+    try {
+        return call();
+    } catch (const std::bad_alloc&) {
+        return {cairn::Code::out_of_space, "not enough memory"};
+    } catch (const std::exception& error) {
+        return {cairn::Code::internal, std::string("unexpected exception: ") + error.what()};
+    } catch (...) {
+        return {cairn::Code::internal, "unexpected exception"};
+    }
+}
+
+// One call on a session under one of its locks.
+template <class F>
+int enter(cairn_session* handle, std::mutex Session::*lock, F&& call) {
+    if (!handle) return tell(nullptr, invalid_argument("the session is NULL: did cairn_open fail?"));
+    Session& session = *handle->session;
+    if (!session.in_this_process())
+        return tell(nullptr, invalid_argument("this session belongs to process " + std::to_string(session.process()) +
+                                              ", from which this one was forked: open one of its own"));
+    const std::lock_guard guard(session.*lock);
+    return tell(handle, guarded([&] { return call(session); }));
+}
+
+int open_with(const cairn_options* options, std::unique_ptr<cairn::Exchange> exchange, cairn_session** handle) {
+    if (!handle) return tell(nullptr, invalid_argument("cairn_open: the place for the session is NULL"));
+    *handle = nullptr;
+    return tell(nullptr, guarded([&]() -> Status {
+        auto made = std::make_unique<cairn_session>();
+        TRY_ASSIGN(made->session, Session::open(options, std::move(exchange)));
+        *handle = made.release();
+        return {};
+    }));
+}
+
+}  // namespace
+
+extern "C" {
+
+int cairn_open(const cairn_options* options, cairn_session** session) { return open_with(options, nullptr, session); }
+
+int cairn_open_exchange(const cairn_options* options, const cairn_exchange* exchange, cairn_session** session) {
+    if (!exchange || exchange->struct_bytes != sizeof(cairn_exchange) || !exchange->allgather || !exchange->broadcast || !options ||
+        options->struct_bytes != sizeof(cairn_options)) {
+        if (exchange && exchange->struct_bytes == sizeof(cairn_exchange) && exchange->release) exchange->release(exchange->context);
+        return tell(nullptr, invalid_argument("cairn_open_exchange: options, or an exchange with both functions, are missing or of unknown size"));
+    }
+    const std::uint32_t ranks = options->ranks == 0 ? 1 : options->ranks;
+    std::unique_ptr<cairn::Exchange> way;
+    const Status made = guarded([&]() -> Status {
+        way = std::make_unique<cairn::CallerExchange>(options->rank, ranks, *exchange);
+        return options->rank < ranks ? Status() : invalid_argument("rank " + std::to_string(options->rank) + " of " + std::to_string(ranks));
+    });
+    return made.ok() ? open_with(options, std::move(way), session) : tell(nullptr, made);
+}
+
+int cairn_close(cairn_session* handle) {
+    if (!handle) return CAIRN_OK;
+    Session& session = *handle->session;
+    // In a forked child: free, and touch nothing that the parent goes on using.
+    const Status status = session.in_this_process() ? guarded([&] { return session.close(); }) : Status();
+    if (!session.in_this_process()) session.let_go();
+    static_cast<void>(guarded([&]() -> Status {
+        delete handle;
+        return {};
+    }));
+    return tell(nullptr, status);
+}
+
+int cairn_protect(cairn_session* handle, const char* region, void* data, int type, uint32_t ndim, const uint64_t* shape) {
+    return enter(handle, &Session::main, [&](Session& session) { return session.regions().add_memory(region, data, type, ndim, shape); });
+}
+
+int cairn_protect_callbacks(cairn_session* handle, const char* region, cairn_size_function size, cairn_serialise_function serialise,
+                            cairn_deserialise_function deserialise, void* context) {
+    return enter(handle, &Session::main,
+                 [&](Session& session) { return session.regions().add_callbacks(region, size, serialise, deserialise, context); });
+}
+
+int cairn_route_file(cairn_session* handle, const char* region, const char* path) {
+    return enter(handle, &Session::main, [&](Session& session) { return session.regions().add_file(region, path); });
+}
+
+int cairn_unprotect(cairn_session* handle, const char* region) {
+    return enter(handle, &Session::main, [&](Session& session) { return session.regions().remove(region); });
+}
+
+int cairn_checkpoint(cairn_session* handle, uint64_t version) {
+    return enter(handle, &Session::main, [&](Session& session) { return session.checkpoint(version); });
+}
+
+int cairn_wait(cairn_session* handle, uint64_t version, int level, uint64_t timeout_ms) {
+    return enter(handle, &Session::waiting, [&](Session& session) { return session.wait(version, level, timeout_ms); });
+}
+
+int cairn_test(cairn_session* handle, uint64_t version, int level) { return cairn_wait(handle, version, level, 0); }
+
+int cairn_cancel(cairn_session* handle, uint64_t version) {
+    return enter(handle, &Session::waiting, [&](Session& session) { return session.cancel(version); });
+}
+
+int cairn_newest(cairn_session* handle, uint64_t* version) { return cairn_newest_not_above(handle, CAIRN_NEWEST, version); }
+
+int cairn_newest_not_above(cairn_session* handle, uint64_t limit, uint64_t* version) {
+    return enter(handle, &Session::main, [&](Session& session) -> Status {
+        // Collective: even a rank that has no place for the answer takes part.
+        TRY_ASSIGN(const cairn::Version newest, session.newest_not_above(limit));
+        if (!version) return invalid_argument("the place for the version is NULL");
+        *version = newest;
+        return {};
+    });
+}
+
+int cairn_list(cairn_session* handle, cairn_version_info* array, size_t capacity, size_t* count) {
+    return enter(handle, &Session::main, [&](Session& session) -> Status {
+        TRY_ASSIGN(const std::vector<cairn::KeptVersion> all, session.list());
+        if (!count || (!array && capacity > 0)) return invalid_argument("the place for the list or its length is NULL");
+        *count = all.size();
+        const std::size_t given = std::min(capacity, all.size());
+        for (std::size_t i = 0; i < given; ++i) {
+            const cairn::KeptVersion& each = all[all.size() - given + i];
+            array[i] = {each.key.version, each.bytes, each.ranks, each.committed ? CAIRN_COMMITTED : CAIRN_SEALED};
+        }
+        return {};
+    });
+}
+
+int cairn_region_bytes(cairn_session* handle, uint64_t version, const char* region, uint64_t* bytes) {
+    return enter(handle, &Session::main, [&](Session& session) -> Status {
+        if (!region || !bytes) return invalid_argument("the region's name or the place for its size is NULL");
+        TRY_ASSIGN(const cairn::ImageInfo image, session.image_of(version));
+        for (const cairn::Region& each : image.regions) {
+            if (each.name != region) continue;
+            *bytes = each.length;
+            return {};
+        }
+        return cairn::not_found("no region \"" + std::string(region) + "\" in that version");
+    });
+}
+
+int cairn_regions(cairn_session* handle, uint64_t version, cairn_region_info* array, size_t capacity, size_t* count) {
+    return enter(handle, &Session::main, [&](Session& session) -> Status {
+        if (!count || (!array && capacity > 0)) return invalid_argument("the place for the regions or their number is NULL");
+        TRY_ASSIGN(const cairn::ImageInfo image, session.image_of(version));
+        *count = image.regions.size();
+        for (std::size_t i = 0; i < std::min(capacity, image.regions.size()); ++i) {
+            const cairn::Region& from = image.regions[i];
+            cairn_region_info& to = array[i];
+            std::memset(&to, 0, sizeof to);
+            from.name.copy(to.name, CAIRN_REGION_BYTES_MAX);
+            to.type = static_cast<int>(from.type);
+            to.ndim = static_cast<uint32_t>(from.shape.size());
+            std::copy(from.shape.begin(), from.shape.end(), to.shape);
+            to.bytes = from.length;
+        }
+        return {};
+    });
+}
+
+static int restore(cairn_session* handle, uint64_t version, const std::vector<std::string>* names, uint64_t* restored) {
+    return enter(handle, &Session::main, [&](Session& session) -> Status {
+        TRY_ASSIGN(const cairn::Version done, session.restore(version, names));
+        if (restored) *restored = done;
+        return {};
+    });
+}
+
+int cairn_restore(cairn_session* handle, uint64_t version, uint64_t* restored) { return restore(handle, version, nullptr, restored); }
+
+int cairn_restore_regions(cairn_session* handle, uint64_t version, const char* const* regions, size_t count, uint64_t* restored) {
+    std::vector<std::string> names;
+    // A NULL name becomes the empty one, which nothing is protected under: the call fails on all ranks, not on this one alone.
+    const Status copied = guarded([&]() -> Status {
+        for (std::size_t i = 0; i < count; ++i) names.emplace_back(regions && regions[i] ? regions[i] : "");
+        return {};
+    });
+    return copied.ok() ? restore(handle, version, &names, restored) : tell(handle, copied);
+}
+
+const char* cairn_last_error(const cairn_session* handle) {
+    const Status status = guarded([&]() -> Status {
+        text_handed_out = handle ? handle->session->last_error() : error_without_session;
+        return {};
+    });
+    return status.ok() ? text_handed_out.c_str() : "not enough memory";
+}
+
+const char* cairn_warnings(const cairn_session* handle) {
+    const Status status = guarded([&]() -> Status {
+        text_handed_out = handle ? handle->session->warnings() : std::string();
+        return {};
+    });
+    return status.ok() ? text_handed_out.c_str() : "";
+}
+
+const char* cairn_status_name(int status) {
+    static const char* const names[] = {"ok",          "invalid_argument", "not_found",  "already_exists", "out_of_space", "io_error",    "corrupt",
+                                        "unavailable", "deadline",         "superseded", "cancelled",      "permission",   "unsupported", "internal"};
+    return status >= 0 && status <= CAIRN_INTERNAL ? names[status] : "unknown";
+}
+
+const char* cairn_library_version(void) { return CAIRN_VERSION; }
+
+}  // extern "C"

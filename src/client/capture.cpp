@@ -1,0 +1,149 @@
+#include "client/capture.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/checksum.hpp"
+
+namespace cairn {
+
+namespace {
+
+// Writes an image front to back, making the checksum of each block when its last byte is in place, while it still is in the cache.
+class ImageWriter {
+  public:
+    ImageWriter(std::byte* data, const ImageHeader& header, std::byte* table)
+        : data_(data), bytes_(header.image.bytes), block_bytes_(header.block_bytes), table_(table) {}
+
+    void copy(const void* from, std::uint64_t bytes) {
+        const auto* source = static_cast<const std::byte*>(from);
+        while (bytes > 0) {
+            // Without checksums in one go: memcpy knows best how to move much.
+            const std::uint64_t now = table_ ? std::min(bytes, block_bytes_ - at_ % block_bytes_) : bytes;
+            std::memcpy(data_ + at_, source, now);
+            advance(now);
+            source += now;
+            bytes -= now;
+        }
+    }
+    void zero_to(std::uint64_t offset) {
+        while (at_ < offset) {
+            const std::uint64_t now = std::min(offset - at_, block_bytes_ - at_ % block_bytes_);
+            std::memset(data_ + at_, 0, now);
+            advance(now);
+        }
+    }
+    std::byte* place() const noexcept { return data_ + at_; }
+    // Somebody else wrote so many bytes at place().
+    void wrote(std::uint64_t bytes) {
+        while (bytes > 0) {
+            const std::uint64_t now = std::min(bytes, block_bytes_ - at_ % block_bytes_);
+            advance(now);
+            bytes -= now;
+        }
+    }
+
+  private:
+    // Within one block, unless there are no checksums to make.
+    void advance(std::uint64_t bytes) {
+        at_ += bytes;
+        if (!table_ || (at_ % block_bytes_ != 0 && at_ != bytes_)) return;
+        const std::uint64_t block = (at_ - 1) / block_bytes_, begin = block * block_bytes_;
+        const std::uint64_t sum = checksum({data_ + begin, static_cast<std::size_t>(at_ - begin)});
+        std::memcpy(table_ + 8 * block, &sum, sizeof sum);
+    }
+
+    std::byte* data_;
+    std::uint64_t bytes_;
+    std::uint64_t block_bytes_;
+    std::byte* table_;  // null: no checksums
+    std::uint64_t at_ = 0;
+};
+
+// A routed file into the slot: in the kernel (shared blocks where both lie on a file system that can), else by reading.
+Status copy_file(const ProtectedRegion& region, std::uint64_t bytes, SlotMaps::Map& slot, std::uint64_t slot_offset) {
+    const auto of = [&](const char* what) { return "region \"" + region.name + "\": can not " + what + " routed file " + region.path; };
+    const files::Descriptor file(::open(region.path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file) return Status::from_errno(errno, of("open"));
+    loff_t from = 0, to = static_cast<loff_t>(slot_offset);
+    const auto end = static_cast<loff_t>(bytes);
+    bool in_kernel = true;
+    while (from < end) {
+        ssize_t moved = in_kernel ? ::copy_file_range(file.get(), &from, slot.file.get(), &to, static_cast<std::size_t>(end - from), 0) : 0;
+        if (moved <= 0 && in_kernel) {
+            in_kernel = false;  // other file systems, an old kernel, or nothing left: reading will tell
+            continue;
+        }
+        if (!in_kernel) {
+            moved = ::pread(file.get(), slot.base + to, static_cast<std::size_t>(end - from), from);
+            if (moved < 0 && errno == EINTR) continue;
+            if (moved < 0) return Status::from_errno(errno, of("read"));
+            from += moved;
+            to += moved;
+        }
+        if (moved == 0) return {Code::io_error, of("read") + ": it became shorter while it was copied; checkpoint after it is complete"};
+    }
+    struct stat about = {};
+    if (::fstat(file.get(), &about) == 0 && static_cast<std::uint64_t>(about.st_size) != bytes)
+        return {Code::io_error, of("copy") + ": it grew while it was copied; checkpoint after it is complete"};
+    return {};
+}
+
+Status fill(const CapturePlan& plan, const RegionTable& regions, SlotMaps::Map& slot, ImageWriter& writer) {
+    std::size_t i = 0;
+    for (const ProtectedRegion& region : regions.all()) {
+        const Region& laid = plan.header.image.regions[i++];
+        writer.zero_to(laid.offset);
+        switch (region.kind) {
+            case RegionKind::memory: writer.copy(region.data, laid.length); break;
+            case RegionKind::callback:
+                if (const int code = region.serialise(region.context, writer.place(), laid.length); code != 0)
+                    return {Code::cancelled, "region \"" + region.name + "\": its serialise callback refused with " + std::to_string(code)};
+                writer.wrote(laid.length);
+                break;
+            case RegionKind::file:
+                TRY(copy_file(region, laid.length, slot, plan.header.data_offset + laid.offset));
+                writer.wrote(laid.length);
+                break;
+        }
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<CapturePlan> plan_capture(ImageHeader header, const RegionTable& regions, const MemoryMap& map) {
+    CapturePlan plan;
+    plan.header = std::move(header);
+    plan.header.image.rank = plan.header.rank;
+    TRY_ASSIGN(plan.header.image.regions, regions.lay_out(map, plan.header.image.bytes));
+    const ImageLayout layout =
+        image_layout(encode_image_header(plan.header).size(), plan.header.image.bytes, plan.header.block_bytes);
+    plan.header.checksums_offset = layout.checksums_offset;
+    plan.header.data_offset = layout.data_offset;
+    plan.slot_bytes = layout.file_bytes;
+    TRY(check_image_header(plan.header));
+    plan.encoded = encode_image_header(plan.header);
+    return plan;
+}
+
+Status capture(const CapturePlan& plan, const RegionTable& regions, SlotMaps::Map& slot, bool make_checksums) {
+    image_set_invalid(slot.base);
+    std::byte* const table = make_checksums ? slot.base + plan.header.checksums_offset : nullptr;
+    ImageWriter writer(slot.base + plan.header.data_offset, plan.header, table);
+    TRY(fill(plan, regions, slot, writer));
+    // The rest of the last page: direct I/O reads whole pages, and what an older image left there is nobody's business.
+    const std::uint64_t end = plan.header.data_offset + plan.header.image.bytes;
+    std::memset(slot.base + end, 0, plan.slot_bytes - end);
+    std::memcpy(slot.base + image_header_offset, plan.encoded.data(), plan.encoded.size());
+    if (make_checksums) image_set_checksummed(slot.base);
+    image_seal(slot.base);
+    return {};
+}
+
+}  // namespace cairn

@@ -1,0 +1,27 @@
+// Capture: the application's memory becomes a sealed image in a slot. One copy, in the order of rule 4: invalidate, everything else, seal.
+#pragma once
+
+#include <vector>
+
+#include "base/status.hpp"
+#include "client/regions.hpp"
+#include "client/slot_maps.hpp"
+#include "format/image.hpp"
+#include "model/types.hpp"
+
+namespace cairn {
+
+// What is to be captured, before there is a slot for it.
+struct CapturePlan {
+    ImageHeader header;      // with the offsets filled in
+    Bytes encoded;           // the header as it goes into the slot
+    std::uint64_t slot_bytes = 0;
+};
+
+// `header` names the version; regions, sizes and offsets are filled in here.
+Result<CapturePlan> plan_capture(ImageHeader header, const RegionTable& regions, const MemoryMap& map);
+
+// Fills and seals the slot. On failure it holds nothing.
+Status capture(const CapturePlan& plan, const RegionTable& regions, SlotMaps::Map& slot, bool make_checksums);
+
+}  // namespace cairn

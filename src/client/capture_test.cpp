@@ -1,0 +1,252 @@
+// From protected regions to a sealed image: layout, refusals, memory that is not there, and what the slot holds afterwards.
+#include "client/capture.hpp"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "base/checksum.hpp"
+#include "client/testing.hpp"
+
+namespace cairn {
+namespace {
+
+using testing::HasSubstr;
+
+MemoryMap memory_now() { return MemoryMap::read().value(); }
+
+TEST(Regions, AreLaidOutInOrderOnCacheLines) {
+    RegionTable regions;
+    double a[10];
+    std::uint8_t b[3];
+    const std::uint64_t shape_a[] = {2, 5}, shape_b[] = {3};
+    ASSERT_TRUE(regions.add_memory("a", a, CAIRN_F64, 2, shape_a).ok());
+    ASSERT_TRUE(regions.add_memory("b", b, CAIRN_U8, 1, shape_b).ok());
+    std::uint64_t bytes = 0;
+    const auto laid = regions.lay_out(memory_now(), bytes).value();
+    ASSERT_EQ(laid.size(), 2u);
+    EXPECT_EQ(laid[0].offset, 0u);
+    EXPECT_EQ(laid[0].length, 80u);
+    EXPECT_EQ(laid[0].shape, (std::vector<std::uint64_t>{2, 5}));
+    EXPECT_EQ(laid[1].offset, 128u);
+    EXPECT_EQ(bytes, 131u);
+}
+
+TEST(Regions, RefuseWhatCanNotBe) {
+    RegionTable regions;
+    int x = 0;
+    const std::uint64_t one[] = {1}, zero[] = {4, 0}, huge[] = {1ull << 40, 1ull << 40};
+    ASSERT_TRUE(regions.add_memory("x", &x, CAIRN_I32, 1, one).ok());
+    const auto refused = [&](const char* name, void* data, int type, std::uint32_t ndim, const std::uint64_t* shape, Code code, const char* word) {
+        const Status status = regions.add_memory(name, data, type, ndim, shape);
+        EXPECT_EQ(status.code(), code) << status.to_string();
+        EXPECT_THAT(status.text(), HasSubstr(word));
+    };
+    refused("x", &x, CAIRN_I32, 1, one, Code::already_exists, "\"x\"");
+    refused("y", nullptr, CAIRN_I32, 1, one, Code::invalid_argument, "NULL");
+    refused("y", &x, 99, 1, one, Code::invalid_argument, "99");
+    refused("y", &x, CAIRN_I32, 2, zero, Code::invalid_argument, "size zero");
+    refused("y", &x, CAIRN_I32, 2, huge, Code::invalid_argument, "larger");
+    refused("y", &x, CAIRN_I32, 0, one, Code::invalid_argument, "dimensions");
+    refused("y", &x, CAIRN_I32, 1, nullptr, Code::invalid_argument, "extents");
+    refused("../y", &x, CAIRN_I32, 1, one, Code::invalid_argument, "..");
+    refused(nullptr, &x, CAIRN_I32, 1, one, Code::invalid_argument, "name");
+    EXPECT_EQ(regions.remove("y").code(), Code::not_found);
+    EXPECT_TRUE(regions.remove("x").ok());
+    EXPECT_TRUE(regions.all().empty());
+}
+
+TEST(Regions, FitOnlyWhatTheyWere) {
+    RegionTable regions;
+    double x[6];
+    const std::uint64_t shape[] = {2, 3};
+    ASSERT_TRUE(regions.add_memory("x", x, CAIRN_F64, 2, shape).ok());
+    Region kept{"x", RegionKind::memory, DataType::f64, {2, 3}, 0, 48};
+    EXPECT_TRUE(check_fits(*regions.find("x"), kept).ok());
+    kept.shape = {3, 2};
+    EXPECT_THAT(check_fits(*regions.find("x"), kept).text(), HasSubstr("another shape"));
+    kept.shape = {4, 2};
+    kept.length = 64;
+    EXPECT_THAT(check_fits(*regions.find("x"), kept).text(), HasSubstr("too small"));
+    kept.type = DataType::i64;
+    EXPECT_THAT(check_fits(*regions.find("x"), kept).text(), HasSubstr("another type"));
+    kept.kind = RegionKind::file;
+    EXPECT_FALSE(check_fits(*regions.find("x"), kept).ok());
+}
+
+TEST(Memory, KnowsWhatIsMapped) {
+    const std::size_t page = 4096;
+    auto* base = static_cast<char*>(::mmap(nullptr, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    ASSERT_NE(base, MAP_FAILED);
+    EXPECT_TRUE(memory_now().readable(base, 4 * page));
+    ASSERT_EQ(::mprotect(base + page, page, PROT_READ), 0);
+    EXPECT_TRUE(memory_now().readable(base, 4 * page)) << "neighbours with other rights count as one";
+    EXPECT_FALSE(memory_now().writable(base, 4 * page));
+    EXPECT_TRUE(memory_now().writable(base + 2 * page, 2 * page));
+    ASSERT_EQ(::mprotect(base + page, page, PROT_NONE), 0);
+    EXPECT_FALSE(memory_now().readable(base, 4 * page));
+    ASSERT_EQ(::munmap(base + 3 * page, page), 0);
+    EXPECT_TRUE(memory_now().readable(base + 2 * page, page));
+    EXPECT_FALSE(memory_now().readable(base + 2 * page, page + 1));
+    EXPECT_FALSE(memory_now().readable(nullptr, 1));
+    EXPECT_FALSE(memory_now().readable(reinterpret_cast<void*>(~0ull - 10), 100));
+    ::munmap(base, 3 * page);
+}
+
+// A slot as the daemon hands it out, full of what an older image left.
+class Capture : public testing::Test {
+  protected:
+    void SetUp() override {
+        ImageHeader header;
+        header.key = {"series", 3, {1, 2}};
+        header.epoch = 1;
+        header.rank = 1;
+        header.ranks = 2;
+        header.block_bytes = 4096;
+        header_ = header;
+        for (std::size_t i = 0; i < std::size(field_); ++i) field_[i] = static_cast<std::uint32_t>(i * 2654435761u);
+        const std::uint64_t shape[] = {std::size(field_)};
+        ASSERT_TRUE(regions_.add_memory("field", field_, CAIRN_U32, 1, shape).ok());
+    }
+    SlotMaps::Map& slot(std::uint64_t bytes) {
+        const std::string path = place_.file("slot-0");
+        std::ofstream(path) << std::string(bytes, 'x');
+        return *slots_.map(path, bytes).value();
+    }
+    CapturePlan plan() { return plan_capture(header_, regions_, memory_now()).value(); }
+    static ByteView image_in(const SlotMaps::Map& slot, const ImageHeader& header) { return {slot.base + header.data_offset, header.image.bytes}; }
+
+    TemporaryPlace place_;
+    ImageHeader header_;
+    RegionTable regions_;
+    SlotMaps slots_;
+    std::uint32_t field_[5000];
+};
+
+TEST_F(Capture, SealsAWholeImage) {
+    std::uint8_t odd[5] = {1, 2, 3, 4, 5}, last[7] = {};
+    const std::uint64_t five[] = {5}, seven[] = {7};
+    ASSERT_TRUE(regions_.add_memory("odd", odd, CAIRN_U8, 1, five).ok());
+    ASSERT_TRUE(regions_.add_memory("last", last, CAIRN_U8, 1, seven).ok());
+    const CapturePlan planned = plan();
+    auto& to = slot(planned.slot_bytes + 4096);
+    ASSERT_TRUE(capture(planned, regions_, to, false).ok());
+    EXPECT_TRUE(image_is_sealed(to.base));
+    EXPECT_FALSE(image_is_checksummed(to.base));
+    const auto header = decode_image_header({to.base + image_header_offset, to.bytes - image_header_offset}).value();
+    EXPECT_EQ(header, planned.header);
+    EXPECT_EQ(header.key.version, 3u);
+    const ByteView image = image_in(to, header);
+    EXPECT_EQ(std::memcmp(image.data(), field_, sizeof field_), 0);
+    EXPECT_EQ(std::memcmp(image.data() + header.image.regions[1].offset, odd, 5), 0);
+    for (std::uint64_t gap = header.image.regions[1].offset + 5; gap < header.image.regions[2].offset; ++gap)
+        ASSERT_EQ(image[gap], std::byte{0}) << "an older image shows at " << gap;
+    for (std::uint64_t tail = header.data_offset + header.image.bytes; tail < planned.slot_bytes; ++tail)
+        ASSERT_EQ(to.base[tail], std::byte{0}) << "an older image shows behind the end";
+}
+
+TEST_F(Capture, MakesChecksumsInTheSamePass) {
+    const CapturePlan planned = plan();
+    auto& to = slot(planned.slot_bytes);
+    ASSERT_TRUE(capture(planned, regions_, to, true).ok());
+    EXPECT_TRUE(image_is_checksummed(to.base));
+    const ByteView image = image_in(to, planned.header);
+    ASSERT_NE(image.size() % 4096, 0u) << "the last block is to be a short one";
+    for (std::uint64_t block = 0; block < div_up(image.size(), 4096); ++block) {
+        std::uint64_t sum = 0;
+        std::memcpy(&sum, to.base + planned.header.checksums_offset + 8 * block, sizeof sum);
+        EXPECT_EQ(sum, checksum(image.subspan(block * 4096, std::min<std::uint64_t>(4096, image.size() - block * 4096)))) << block;
+    }
+}
+
+TEST_F(Capture, OfNothingIsAnImageToo) {
+    ASSERT_TRUE(regions_.remove("field").ok());
+    const CapturePlan planned = plan();
+    EXPECT_EQ(planned.header.image.bytes, 0u);
+    auto& to = slot(planned.slot_bytes);
+    for (const bool checksums : {false, true}) {
+        ASSERT_TRUE(capture(planned, regions_, to, checksums).ok());
+        EXPECT_TRUE(image_is_sealed(to.base));
+    }
+}
+
+TEST_F(Capture, NamesMemoryThatIsGone) {
+    auto* gone = ::mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const std::uint64_t shape[] = {8192};
+    ASSERT_TRUE(regions_.add_memory("gone", gone, CAIRN_U8, 1, shape).ok());
+    ::munmap(gone, 8192);
+    const auto planned = plan_capture(header_, regions_, memory_now());
+    EXPECT_EQ(planned.code(), Code::invalid_argument);
+    EXPECT_THAT(planned.status().text(), HasSubstr("\"gone\" is not mapped"));
+}
+
+struct Text {
+    std::string value;
+    int size_answer = 0, write_answer = 0;
+    static int size(void* context, std::uint64_t* bytes) {
+        *bytes = static_cast<Text*>(context)->value.size();
+        return static_cast<Text*>(context)->size_answer;
+    }
+    static int write(void* context, void* into, std::uint64_t bytes) {
+        std::memcpy(into, static_cast<Text*>(context)->value.data(), bytes);
+        return static_cast<Text*>(context)->write_answer;
+    }
+    static int read(void*, const void*, std::uint64_t) { return 0; }
+};
+
+TEST_F(Capture, CallbacksWriteStraightIntoTheImage) {
+    Text text{std::string(10'000, 't')};
+    ASSERT_TRUE(regions_.add_callbacks("text", &Text::size, &Text::write, &Text::read, &text).ok());
+    const CapturePlan planned = plan();
+    auto& to = slot(planned.slot_bytes);
+    ASSERT_TRUE(capture(planned, regions_, to, true).ok());
+    const Region& region = planned.header.image.regions[1];
+    EXPECT_EQ(as_text(image_in(to, planned.header).subspan(region.offset, region.length)), text.value);
+
+    text.write_answer = 7;
+    const Status refused = capture(planned, regions_, to, false);
+    EXPECT_EQ(refused.code(), Code::cancelled);
+    EXPECT_THAT(refused.text(), HasSubstr("refused with 7"));
+    EXPECT_FALSE(image_is_sealed(to.base)) << "the image before it is half overwritten";
+    text.size_answer = 8;
+    EXPECT_EQ(plan_capture(header_, regions_, memory_now()).code(), Code::cancelled);
+}
+
+TEST_F(Capture, ARoutedFileBecomesARegion) {
+    const std::string path = place_.file("restart.bin");
+    std::ofstream(path) << std::string(100'001, 'r');
+    ASSERT_TRUE(regions_.add_file("restart", path.c_str()).ok());
+    const CapturePlan planned = plan();
+    const Region& region = planned.header.image.regions[1];
+    EXPECT_EQ(region.offset % 4096, 0u);
+    auto& to = slot(planned.slot_bytes);
+    ASSERT_TRUE(capture(planned, regions_, to, false).ok());
+    EXPECT_EQ(as_text(image_in(to, planned.header).subspan(region.offset, region.length)), std::string(100'001, 'r'));
+
+    ASSERT_EQ(::truncate(path.c_str(), 50), 0);
+    EXPECT_THAT(capture(planned, regions_, to, false).text(), HasSubstr("shorter"));
+    EXPECT_FALSE(image_is_sealed(to.base));
+    ::unlink(path.c_str());
+    const auto missing = plan_capture(header_, regions_, memory_now());
+    EXPECT_EQ(missing.code(), Code::not_found);
+    EXPECT_THAT(missing.status().text(), HasSubstr(path));
+}
+
+TEST_F(Capture, SlotsStayMappedUntilTheyAreOtherFiles) {
+    const std::string path = place_.file("slot-0");
+    std::byte* const first = slot(8192).base;
+    EXPECT_EQ(slots_.map(path, 8192).value()->base, first);
+    EXPECT_EQ(slots_.map(path, 9000).code(), Code::internal);
+    std::ofstream(place_.file("other")) << std::string(12'288, 'o');
+    ASSERT_EQ(::rename(place_.file("other").c_str(), path.c_str()), 0);
+    const auto* second = slots_.map(path, 12'288).value();
+    EXPECT_EQ(second->bytes, 12'288u);
+    EXPECT_EQ(static_cast<char>(second->base[0]), 'o');
+}
+
+}  // namespace
+}  // namespace cairn

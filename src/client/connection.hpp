@@ -1,0 +1,46 @@
+// Connection: one stream to this node's daemon, one request at a time, from a plain thread. No event loop, no signals (MSG_NOSIGNAL).
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/status.hpp"
+#include "client/deadline.hpp"
+#include "client/files.hpp"
+#include "engine/layout.hpp"
+#include "model/control.hpp"
+
+namespace cairn {
+
+class Connection {
+  public:
+    // To a daemon that is listening now. not_found: no socket; unavailable: a socket that nobody answers; permission: not this user's.
+    static Result<std::unique_ptr<Connection>> connect(const ScratchLayout& scratch, Deadline deadline);
+
+    // The answer to a request. A Failed answer becomes its status, with the connection intact; anything that broke the connection is
+    // Code::unavailable and broken() from then on. deadline: the connection can still be used; a late answer is dropped.
+    Result<control::Answer> ask(const control::Request& request, Deadline deadline);
+    template <class A>
+    Result<A> ask_for(const control::Request& request, Deadline deadline) {
+        TRY_ASSIGN(control::Answer answer, ask(request, deadline));
+        if (A* wanted = std::get_if<A>(&answer)) return std::move(*wanted);
+        return Status(Code::internal, "the daemon's answer does not fit the request");
+    }
+    // First on every connection. unsupported: the daemon speaks another protocol.
+    Result<control::Welcome> hello(bool is_application, Deadline deadline);
+
+    bool broken() const noexcept { return broken_; }
+
+  private:
+    explicit Connection(files::Descriptor socket) : socket_(std::move(socket)) {}
+    Status send(ByteView bytes, Deadline deadline);
+    Status receive(std::byte* into, std::size_t bytes, Deadline deadline);
+    Status wait_ready(short events, Deadline deadline);
+    Status lost(const std::string& how);
+
+    files::Descriptor socket_;
+    std::uint64_t next_number_ = 1;
+    bool broken_ = false;
+};
+
+}  // namespace cairn

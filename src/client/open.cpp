@@ -1,0 +1,274 @@
+// Opening a session: settings, directories, daemon, agreement with the other ranks, and a new incarnation.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <ctime>
+
+#include "client/packer.hpp"
+#include "client/rendezvous.hpp"
+#include "client/session.hpp"
+#include "format/names.hpp"
+#include "format/roster.hpp"
+#include "world/real/world.hpp"
+
+#ifndef CAIRN_VERSION
+#define CAIRN_VERSION "unknown"
+#endif
+
+namespace cairn {
+
+// What one rank shows the others at open.
+struct Session::Hand {
+    Status prepared;
+    std::string library = CAIRN_VERSION, name, persistent, node, address;
+    std::uint32_t files = 0;
+    std::uint64_t block_bytes = 0;
+
+    Bytes pack() const {
+        Packer packer;
+        packer.status(prepared).text(library).text(name).text(persistent).text(node).text(address).number(files).number(block_bytes);
+        return packer.take();
+    }
+    static Result<Hand> unpack(const Bytes& bytes) {
+        Unpacker unpacker(bytes);
+        Hand hand;
+        hand.prepared = unpacker.status();
+        for (std::string* each : {&hand.library, &hand.name, &hand.persistent, &hand.node, &hand.address}) *each = unpacker.text();
+        hand.files = unpacker.number<std::uint32_t>();
+        hand.block_bytes = unpacker.number<std::uint64_t>();
+        if (!unpacker.ok()) return Status(Code::unsupported, "it sent what can not be read: all ranks need the same release of Cairn");
+        return hand;
+    }
+};
+
+namespace {
+
+std::string host_name() {
+    char name[256] = "";
+    ::gethostname(name, sizeof name - 1);
+    return name;
+}
+
+// As the daemon and the command choose it: CAIRN_NODE, else the host's name up to its first dot.
+std::string node_name(const char* given) {
+    if (given) return given;
+    const char* variable = std::getenv("CAIRN_NODE");
+    if (variable && *variable) return variable;
+    const std::string host = host_name();
+    return host.substr(0, host.find('.'));
+}
+
+Status make_private(const std::string& path) {
+    if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) return Status::from_errno(errno, "can not make " + path);
+    return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Session>> Session::open(const cairn_options* options, std::unique_ptr<Exchange> exchange) {
+    std::unique_ptr<Session> session(new Session);
+    session->pid_ = static_cast<std::uint64_t>(::getpid());
+    Status prepared = session->prepare(options, exchange.get());
+    if (!prepared.ok() && !exchange) return prepared;
+    const Deadline deadline = Deadline::in_ms(session->settings_.deadlines.open_ms);
+    TRY(session->meet(std::move(exchange), prepared, deadline));
+    TRY(session->begin_incarnation({}, deadline));
+    return session;
+}
+
+Status Session::prepare(const cairn_options* options, const Exchange* exchange) {
+    if (!options) return invalid_argument("no options");
+    if (options->struct_bytes != sizeof(cairn_options))
+        return invalid_argument("cairn_options has an unknown size: start from CAIRN_OPTIONS, with the headers of this library");
+    if (!options->name) return invalid_argument("no name: cairn_options.name is NULL");
+    name_ = options->name;
+    TRY(check_name(name_).within("the name of the checkpoint"));
+    ranks_ = exchange ? exchange->ranks() : options->ranks == 0 ? 1 : options->ranks;
+    rank_ = exchange ? exchange->rank() : options->rank;
+    if (ranks_ > ranks_max) return invalid_argument(std::to_string(ranks_) + " ranks; at most " + std::to_string(ranks_max));
+    if (rank_ >= ranks_)
+        return invalid_argument("rank " + std::to_string(rank_) + " of " + std::to_string(ranks_) + ": ranks count from 0 to " + std::to_string(ranks_ - 1));
+    node_ = node_name(options->node);
+    TRY(check_name(node_).within("the name of the node"));
+    TRY(read_settings(*options));
+    if (settings_.flush.files > ranks_)
+        return invalid_argument("flush.files is " + std::to_string(settings_.flush.files) + ", allowed are 1 to " + std::to_string(ranks_) +
+                                " (the number of ranks), or 0 for one a node");
+    if (!exchange && ranks_ > 1) {
+        const char* variable = std::getenv("CAIRN_JOB");
+        job_ = options->job ? options->job : variable ? variable : "";
+        if (job_.empty())
+            return invalid_argument("several ranks without MPI need a job id that they share: cairn_options.job, or CAIRN_JOB");
+        TRY(check_name(job_).within("the job id"));
+    }
+    return check_directories();
+}
+
+// Overrides win over the environment, which wins over the file; the daemon started for this session gets the same.
+Status Session::read_settings(const cairn_options& options) {
+    ConfigSources sources = ConfigSources::of_process();
+    const auto set = [&](const std::string& variable, const std::string& value) {
+        std::erase_if(sources.variables, [&](const auto& each) { return each.first == variable; });
+        sources.variables.emplace_back(variable, value);
+        place_.environment.push_back(variable + "=" + value);
+    };
+    for (const char* const* each = options.overrides; each && *each; ++each) {
+        const std::string text(*each);
+        const std::size_t equals = text.find('=');
+        const ConfigKey* key = equals == std::string::npos ? nullptr : find_config_key(text.substr(0, equals));
+        if (!key) return invalid_argument("override \"" + text + "\": no such key; `cairn config` lists all, the form is section.key=value");
+        const auto value = key->parse(text.substr(equals + 1));
+        const Status fits = value.ok() ? key->check(*value) : value.status();
+        if (!fits.ok()) return fits.within("override \"" + text + "\"").within("allowed is " + key->allowed());
+        set(key->variable(), text.substr(equals + 1));
+    }
+    if (options.config_file) set("CAIRN_CONFIG", options.config_file);
+    TRY_ASSIGN(const Config config, load_config(sources));
+    settings_ = config.settings;
+    if (!config.file.empty()) set("CAIRN_CONFIG", config.file);
+    layout_.persistent = settings_.paths.persistent;
+    place_.scratch = settings_.paths.scratch;
+    place_.persistent = settings_.paths.persistent;
+    place_.node = node_;
+    place_.program = settings_.daemon.program;
+    return {};
+}
+
+Status Session::check_directories() {
+    TRY(files::usable_directory(settings_.paths.scratch, "scratch"));
+    TRY(files::usable_directory(settings_.paths.persistent, "persistent"));
+    if (files::same_file_system(settings_.paths.scratch, settings_.paths.persistent))
+        warnings_ += "scratch " + settings_.paths.scratch + " and persistent " + settings_.paths.persistent +
+                     " are on the same file system: checkpoints die with it (settings paths.scratch, paths.persistent)\n";
+    return {};
+}
+
+Status Session::connect(Deadline deadline) {
+    daemon_ = std::make_unique<DaemonLink>(place_, true, settings_.daemon.start_wait_ms);
+    waiter_ = std::make_unique<DaemonLink>(place_, false, settings_.daemon.start_wait_ms);
+    return daemon_->ensure(deadline);
+}
+
+Status Session::meet(std::unique_ptr<Exchange> exchange, const Status& prepared, Deadline deadline) {
+    if (!exchange && ranks_ == 1) exchange = std::make_unique<SelfExchange>();
+    if (!exchange) {
+        for (const char* room : {"/.cairn", "/.cairn/rendezvous"}) TRY(make_private(layout_.persistent + room));
+        TRY_ASSIGN(exchange, FileExchange::meet(layout_.persistent + "/.cairn/rendezvous/" + job_, rank_, ranks_, deadline));
+    }
+    exchange_ = std::move(exchange);
+    Hand hand;
+    hand.prepared = prepared;
+    if (hand.prepared.ok()) hand.prepared = connect(deadline);
+    hand.name = name_;
+    hand.persistent = layout_.persistent;
+    hand.node = node_;
+    if (hand.prepared.ok()) hand.address = daemon_->welcome().address;
+    hand.files = settings_.flush.files;
+    hand.block_bytes = settings_.flush.block_bytes;
+    TRY_ASSIGN(const std::vector<Bytes> hands, exchange_->allgather(hand.pack(), deadline));
+    TRY_ASSIGN(members_, compare_hands(hands));
+    return adopt_rank_0(hands.front());
+}
+
+// The same hands in the same order give the same result on every rank.
+Result<std::vector<Member>> Session::compare_hands(const std::vector<Bytes>& hands) {
+    std::vector<Member> members;
+    std::map<std::string, std::size_t> by_node;
+    std::optional<Hand> first;
+    for (Rank rank = 0; rank < hands.size(); ++rank) {
+        const std::string who = "rank " + std::to_string(rank);
+        auto unpacked = Hand::unpack(hands[rank]);
+        if (!unpacked.ok()) return unpacked.status().within(who);
+        Hand& hand = *unpacked;
+        if (!first) first = hand;
+        if (!hand.prepared.ok()) return hands.size() == 1 ? hand.prepared : hand.prepared.within(who);
+        const auto differs = [&](const char* what, const std::string& mine, const std::string& theirs) {
+            return invalid_argument(who + " has another " + what + " than rank 0: \"" + mine + "\", not \"" + theirs + "\"");
+        };
+        if (hand.library != first->library) return differs("release of Cairn", hand.library, first->library);
+        if (hand.name != first->name) return differs("name", hand.name, first->name);
+        if (hand.persistent != first->persistent) return differs("paths.persistent", hand.persistent, first->persistent);
+        const auto [at, is_new] = by_node.emplace(hand.node, members.size());
+        if (is_new) members.push_back({hand.node, hand.address, {}});
+        Member& member = members[at->second];
+        if (member.address != hand.address)
+            return invalid_argument(rank_list({member.ranks.front(), rank}) + " both say that they are on node " + hand.node +
+                                    " but have different daemons (another paths.scratch, or another host): give each its own node name (CAIRN_NODE)");
+        member.ranks.push_back(rank);
+    }
+    return members;
+}
+
+Status Session::adopt_rank_0(const Bytes& bytes) {
+    TRY_ASSIGN(const Hand hand, Hand::unpack(bytes));
+    block_bytes_ = hand.block_bytes;
+    // One a node unless asked for; a node has at least one rank, so this is within 1..ranks.
+    files_ = hand.files != 0 ? hand.files : static_cast<std::uint32_t>(members_.size());
+    return {};
+}
+
+// Rank 0 alone.
+Result<Roster> Session::draw_incarnation(const std::vector<Member>& members, const Parent& parent, Deadline deadline) {
+    Roster roster;
+    roster.name = name_;
+    roster.parent = parent;
+    roster.ranks = ranks_;
+    roster.files = files_;
+    roster.members = members;
+    TRY_ASSIGN(roster.incarnation, files::random_id());
+    TRY_ASSIGN(roster.secret, files::random_id());
+    OpenRecord record;
+    record.incarnation = roster.incarnation;
+    record.host = host_name();
+    record.pid = pid_;
+    record.wall_time_s = static_cast<std::uint64_t>(std::time(nullptr));
+    record.ranks = ranks_;
+    TRY_ASSIGN(const std::unique_ptr<RealWorld> real, RealWorld::create({}));
+    World world = real->world();
+    const Nanos until = real->loop().now() + static_cast<Nanos>(deadline.left_ms()) * millisecond;
+    TRY_ASSIGN(roster.epoch, real->loop().run(claim_epoch(world, layout_, name_, record, until)));
+    if (parent.incarnation) {
+        const FromRecord from{roster.incarnation, parent};
+        TRY(real->loop().run(record_parent(world, layout_, name_, roster.epoch, from, until)));
+    }
+    TRY(check_roster(roster));
+    return roster;
+}
+
+Status Session::begin_incarnation(const Parent& parent, Deadline deadline) {
+    Packer packer;
+    if (rank_ == 0) {
+        const auto drawn = draw_incarnation(members_, parent, deadline);
+        packer.status(drawn.status());
+        if (drawn.ok()) packer.run(encode_roster(*drawn));
+    }
+    TRY_ASSIGN(const Bytes said, exchange_->broadcast(packer.take(), deadline));
+    Unpacker unpacker(said);
+    Status status = unpacker.status();
+    if (!status.ok()) return ranks_ == 1 ? status : status.within("rank 0");
+    const ByteView encoded = unpacker.run();
+    auto roster = decode_roster(encoded);
+    Status joined = roster.status();
+    if (joined.ok()) joined = join(*roster, deadline);
+    return exchange_->agree(joined, deadline);
+}
+
+Status Session::join(const Roster& roster, Deadline deadline) {
+    control::Join join;
+    join.roster = roster;
+    join.rank = rank_;
+    for (std::size_t i = 0; i < roster.members.size(); ++i)
+        if (roster.members[i].node == node_) join.self = static_cast<NodeIndex>(i);
+    daemon_->say_first(join);
+    TRY(daemon_->ask_for<control::Done>(join, deadline).status());
+    const std::lock_guard lock(state_);
+    roster_ = roster;
+    took_any_ = false;
+    last_version_ = roster.parent.version;
+    if (roster.parent.incarnation) taken_[roster.parent.version] = roster.parent.incarnation;
+    return {};
+}
+
+}  // namespace cairn

@@ -1,0 +1,158 @@
+#include "client/regions.hpp"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+
+#include "format/limits.hpp"
+#include "format/names.hpp"
+
+namespace cairn {
+
+namespace {
+
+constexpr std::uint64_t memory_align_bytes = 64;
+constexpr std::uint64_t file_align_bytes = 4096;
+
+std::string quoted(const std::string& name) { return "region \"" + name + "\""; }
+
+std::string describe(DataType type, const std::vector<std::uint64_t>& shape) {
+    std::string text = type_name(type);
+    text += "[";
+    for (std::size_t i = 0; i < shape.size(); ++i) text += (i ? "," : "") + std::to_string(shape[i]);
+    return text + "]";
+}
+
+const char* kind_name(RegionKind kind) {
+    return kind == RegionKind::memory ? "memory" : kind == RegionKind::callback ? "a callback region" : "a routed file";
+}
+
+Result<std::uint64_t> size_now(const ProtectedRegion& region) {
+    if (region.kind == RegionKind::memory) return region.bytes;
+    if (region.kind == RegionKind::callback) {
+        std::uint64_t bytes = 0;
+        if (const int code = region.size(region.context, &bytes); code != 0)
+            return Status(Code::cancelled, quoted(region.name) + ": its size callback refused with " + std::to_string(code));
+        return bytes;
+    }
+    struct stat about = {};
+    if (::stat(region.path.c_str(), &about) != 0) return Status::from_errno(errno, quoted(region.name) + ": routed file " + region.path);
+    if (!S_ISREG(about.st_mode)) return invalid_argument(quoted(region.name) + ": " + region.path + " is not a regular file");
+    return static_cast<std::uint64_t>(about.st_size);
+}
+
+}  // namespace
+
+Status RegionTable::check_new(const char* name) const {
+    if (!name) return invalid_argument("a region needs a name");
+    TRY(check_region_name(name));
+    if (find(name)) return {Code::already_exists, quoted(name) + " is protected already; unprotect it first"};
+    return {};
+}
+
+Status RegionTable::add_memory(const char* name, void* data, int type, std::uint32_t ndim, const std::uint64_t* shape) {
+    TRY(check_new(name));
+    ProtectedRegion region;
+    region.name = name;
+    if (!data) return invalid_argument(quoted(name) + ": its memory is NULL");
+    if (type < 0 || type > static_cast<int>(data_type_last)) return invalid_argument(quoted(name) + ": there is no type " + std::to_string(type));
+    if (ndim == 0 || ndim > shape_dimensions_max || !shape)
+        return invalid_argument(quoted(name) + ": " + std::to_string(ndim) + " dimensions; 1 to " + std::to_string(shape_dimensions_max) +
+                                " and their extents are needed");
+    region.data = data;
+    region.type = static_cast<DataType>(type);
+    region.shape.assign(shape, shape + ndim);
+    region.bytes = type_bytes(region.type);
+    for (const std::uint64_t extent : region.shape) {
+        if (extent == 0) return invalid_argument(quoted(name) + " has size zero: " + describe(region.type, region.shape));
+        if (__builtin_mul_overflow(region.bytes, extent, &region.bytes) || region.bytes > bytes_max)
+            return invalid_argument(quoted(name) + " is larger than any memory: " + describe(region.type, region.shape));
+    }
+    regions_.push_back(std::move(region));
+    return {};
+}
+
+Status RegionTable::add_callbacks(const char* name, cairn_size_function size, cairn_serialise_function serialise,
+                                  cairn_deserialise_function deserialise, void* context) {
+    TRY(check_new(name));
+    if (!size || !serialise || !deserialise) return invalid_argument(quoted(name) + ": all three callbacks are needed");
+    ProtectedRegion region;
+    region.name = name;
+    region.kind = RegionKind::callback;
+    region.size = size;
+    region.serialise = serialise;
+    region.deserialise = deserialise;
+    region.context = context;
+    regions_.push_back(std::move(region));
+    return {};
+}
+
+Status RegionTable::add_file(const char* name, const char* path) {
+    TRY(check_new(name));
+    if (!path || !*path) return invalid_argument(quoted(name) + ": a routed file needs a path");
+    std::error_code error;
+    const auto absolute = std::filesystem::absolute(path, error);
+    if (error) return Status::from_errno(error.value(), quoted(name) + ": " + path);
+    ProtectedRegion region;
+    region.name = name;
+    region.kind = RegionKind::file;
+    region.path = absolute.lexically_normal().string();
+    regions_.push_back(std::move(region));
+    return {};
+}
+
+Status RegionTable::remove(const char* name) {
+    if (!name) return invalid_argument("a region needs a name");
+    for (auto it = regions_.begin(); it != regions_.end(); ++it) {
+        if (it->name == name) {
+            regions_.erase(it);
+            return {};
+        }
+    }
+    return not_found("no " + quoted(name) + " is protected");
+}
+
+const ProtectedRegion* RegionTable::find(const std::string& name) const {
+    for (const ProtectedRegion& region : regions_)
+        if (region.name == name) return &region;
+    return nullptr;
+}
+
+Result<std::vector<Region>> RegionTable::lay_out(const MemoryMap& map, std::uint64_t& image_bytes) const {
+    std::vector<Region> laid;
+    laid.reserve(regions_.size());
+    image_bytes = 0;
+    for (const ProtectedRegion& each : regions_) {
+        if (each.kind == RegionKind::memory && !map.readable(each.data, each.bytes))
+            return invalid_argument(quoted(each.name) + " is not mapped memory (" + std::to_string(each.bytes) +
+                                    " bytes): it was freed or is smaller than protected; unprotect it before freeing it");
+        Region region;
+        region.name = each.name;
+        region.kind = each.kind;
+        TRY_ASSIGN(region.length, size_now(each));
+        if (region.length > bytes_max) return invalid_argument(quoted(each.name) + ": " + std::to_string(region.length) + " bytes can not be");
+        region.type = each.type;
+        region.shape = each.kind == RegionKind::memory ? each.shape : std::vector<std::uint64_t>{region.length};
+        region.offset = round_up(image_bytes, each.kind == RegionKind::file ? file_align_bytes : memory_align_bytes);
+        image_bytes = region.offset + region.length;
+        if (image_bytes > bytes_max) return invalid_argument("all regions together are larger than an image can be");
+        laid.push_back(std::move(region));
+    }
+    return laid;
+}
+
+Status check_fits(const ProtectedRegion& wanted, const Region& kept) {
+    if (wanted.kind == RegionKind::memory && kept.kind == RegionKind::memory) {
+        if (wanted.type == kept.type && wanted.shape == kept.shape) return {};
+        const char* why = wanted.type != kept.type ? "another type" : wanted.bytes < kept.length ? "too small" : "another shape";
+        return invalid_argument(quoted(wanted.name) + " is " + why + ": the version holds " + describe(kept.type, kept.shape) +
+                                ", protected is " + describe(wanted.type, wanted.shape));
+    }
+    // Bytes are bytes: a routed file may come back through a callback, and the reverse.
+    if (wanted.kind != RegionKind::memory && kept.kind != RegionKind::memory) return {};
+    return invalid_argument(quoted(wanted.name) + " is " + kind_name(kept.kind) + " in the version and protected as " + kind_name(wanted.kind));
+}
+
+}  // namespace cairn

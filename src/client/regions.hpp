@@ -1,0 +1,60 @@
+// Regions: what the application protects, and how that becomes the layout of an image.
+//
+// Layout: regions in the order of protection, each at a multiple of 64 bytes (whole cache lines for the copy), files at a multiple of a page (so
+// that blocks can be shared instead of copied). Gaps are zero.
+#pragma once
+
+#include <list>
+#include <string>
+#include <vector>
+
+#include "base/status.hpp"
+#include "cairn/cairn.h"
+#include "client/memory_map.hpp"
+#include "model/types.hpp"
+
+namespace cairn {
+
+struct ProtectedRegion {
+    std::string name;
+    RegionKind kind = RegionKind::memory;
+
+    // memory
+    void* data = nullptr;
+    DataType type = DataType::bytes;
+    std::vector<std::uint64_t> shape;
+    std::uint64_t bytes = 0;
+
+    // callback
+    cairn_size_function size = nullptr;
+    cairn_serialise_function serialise = nullptr;
+    cairn_deserialise_function deserialise = nullptr;
+    void* context = nullptr;
+
+    // file
+    std::string path;  // absolute
+};
+
+class RegionTable {
+  public:
+    Status add_memory(const char* name, void* data, int type, std::uint32_t ndim, const std::uint64_t* shape);
+    Status add_callbacks(const char* name, cairn_size_function size, cairn_serialise_function serialise,
+                         cairn_deserialise_function deserialise, void* context);
+    Status add_file(const char* name, const char* path);
+    Status remove(const char* name);
+
+    const ProtectedRegion* find(const std::string& name) const;
+    const std::list<ProtectedRegion>& all() const noexcept { return regions_; }  // in order of protection
+
+    // Asks callbacks and files for their sizes. Every memory region is readable, or the error names the one that is not.
+    Result<std::vector<Region>> lay_out(const MemoryMap& map, std::uint64_t& image_bytes) const;
+
+  private:
+    Status check_new(const char* name) const;
+    std::list<ProtectedRegion> regions_;
+};
+
+// Whether what a version holds fits where it should go: same kind of region, type, shape. The error says what is there and what is protected.
+Status check_fits(const ProtectedRegion& wanted, const Region& kept);
+
+}  // namespace cairn

@@ -1,0 +1,157 @@
+// Checkpoints: taking them, waiting for them, giving them up.
+#include "client/session.hpp"
+
+#include <unistd.h>
+
+#include <ctime>
+#include <cerrno>
+#include <thread>
+
+#include "format/lineage.hpp"
+#include "format/manifest.hpp"
+
+namespace cairn {
+
+namespace {
+constexpr std::uint64_t answer_allowance_ms = 10'000;  // for the daemon's answer, on top of what it was asked to wait
+constexpr std::uint64_t wait_slice_ms = 1'000;         // so that a dead daemon is noticed while we wait
+}  // namespace
+
+std::string Session::warnings() const {
+    const std::lock_guard lock(state_);
+    return warnings_;
+}
+void Session::set_last_error(const Status& status) {
+    const std::lock_guard lock(state_);
+    last_error_ = status.to_string();
+}
+std::string Session::last_error() const {
+    const std::lock_guard lock(state_);
+    return last_error_;
+}
+bool Session::in_this_process() const { return pid_ == static_cast<std::uint64_t>(::getpid()); }
+
+Status Session::close() {
+    const Status status = exchange_->agree({}, Deadline::in_ms(settings_.deadlines.open_ms));
+    return std::move(status).within("closing \"" + name_ + "\"");
+}
+
+Status Session::check_version(Version version) const {
+    if (version == 0 || version == CAIRN_NEWEST) return invalid_argument("versions count from 1; " + std::to_string(version) + " can not be taken");
+    if (version > last_version_) return {};
+    return invalid_argument("version " + std::to_string(version) + " is not increasing: the newest of \"" + name_ + "\" is " +
+                            std::to_string(last_version_));
+}
+
+// Who opened the same name after us has the higher epoch, and epochs are taken without gaps: one name to look for. Rank 0 looks for all;
+// what slips past it is caught by the daemon before it publishes.
+Status Session::check_not_superseded() const {
+    if (rank_ != 0) return {};
+    std::uint64_t epoch = roster_.epoch;
+    std::string newer;
+    for (std::string path; path = layout_.lineage_open(name_, epoch + 1), ::access(path.c_str(), F_OK) == 0; ++epoch) newer = path;
+    if (newer.empty()) return {};
+    std::string who = newer;
+    if (const auto bytes = files::read_whole(newer, 1 << 20); bytes.ok()) {
+        if (const auto open = decode_open_record(*bytes); open.ok()) {
+            char when[64] = "";
+            const auto time = static_cast<std::time_t>(open->wall_time_s);
+            std::tm parts{};
+            if (::localtime_r(&time, &parts)) std::strftime(when, sizeof when, "%F %T", &parts);
+            who = "process " + std::to_string(open->pid) + " on " + open->host + ", " + when;
+        }
+    }
+    return {Code::superseded, "\"" + name_ + "\" was opened again after this session (" + who +
+                                  "): two jobs write the same name; this one can not commit any more"};
+}
+
+Status Session::checkpoint(Version version) {
+    TRY(check_version(version));
+    TRY(check_not_superseded());
+    TRY_ASSIGN(const MemoryMap map, MemoryMap::read());
+    ImageHeader header;
+    header.key = {name_, version, roster_.incarnation};
+    header.epoch = roster_.epoch;
+    header.parent = roster_.parent;
+    header.rank = rank_;
+    header.ranks = ranks_;
+    header.block_bytes = block_bytes_;
+    TRY_ASSIGN(const CapturePlan plan, plan_capture(std::move(header), regions_, map));
+    TRY(capture_into_slot(plan).within("version " + std::to_string(version) + " of \"" + name_ + "\""));
+    const std::lock_guard lock(state_);
+    last_version_ = version;
+    taken_[version] = roster_.incarnation;
+    took_any_ = true;
+    return {};
+}
+
+Status Session::capture_into_slot(const CapturePlan& plan) {
+    control::Acquire acquire;
+    acquire.key = plan.header.key;
+    acquire.rank = rank_;
+    acquire.bytes = plan.slot_bytes;
+    acquire.wait_ms = settings_.capture.wait_ms;
+    const Deadline deadline = Deadline::in_ms(acquire.wait_ms + answer_allowance_ms);
+    TRY_ASSIGN(const control::Slot slot, daemon_->ask_for<control::Slot>(acquire, deadline));
+    Status status;
+    const Result<SlotMaps::Map*> mapped = slots_.map(slot.path, plan.slot_bytes);
+    if (mapped.ok()) status = capture(plan, regions_, **mapped, settings_.capture.checksums == Settings::Checksums::capture);
+    else status = mapped.status();
+    if (!status.ok()) {
+        // A daemon that can not be told finds the slot unsealed when our connection ends.
+        static_cast<void>(daemon_->ask_for<control::Done>(control::Release{slot.path}, Deadline::in_ms(answer_allowance_ms)));
+        return status;
+    }
+    // Sealed: this image outlives us from here on. A daemon that dies now finds it in scratch when it is started again.
+    const control::Sealed sealed{plan.header.key, rank_, slot.path};
+    status = daemon_->ask_for<control::Done>(sealed, Deadline::in_ms(settings_.daemon.start_wait_ms + answer_allowance_ms)).status();
+    if (!status.ok()) image_set_invalid((*mapped)->base);
+    return status;
+}
+
+Result<VersionKey> Session::key_of(Version version) const {
+    const std::lock_guard lock(state_);
+    const auto found = taken_.find(version);
+    if (found == taken_.end()) return not_found("version " + std::to_string(version) + " was not taken by this session");
+    return VersionKey{name_, version, found->second};
+}
+
+Result<bool> Session::committed_on_disk(const VersionKey& key) const {
+    const auto bytes = files::read_whole(layout_.manifest(key), 1ull << 31);
+    if (!bytes.ok()) return bytes.code() == Code::not_found ? Result<bool>(false) : Result<bool>(bytes.status());
+    TRY_ASSIGN(const Manifest manifest, decode_manifest(*bytes));
+    if (manifest.abandoned) return Status(Code::cancelled, "version " + std::to_string(key.version) + " was abandoned");
+    return true;
+}
+
+Status Session::wait(Version version, int level, std::uint64_t timeout_ms) {
+    if (level < CAIRN_CAPTURED || level > CAIRN_COMMITTED) return invalid_argument("there is no level " + std::to_string(level));
+    TRY_ASSIGN(const VersionKey key, key_of(version));
+    if (level == CAIRN_CAPTURED) return {};
+    const Deadline deadline = Deadline::in_ms(timeout_ms);
+    for (;;) {
+        control::Wait request;
+        request.key = key;
+        request.level = static_cast<std::uint8_t>(level);
+        request.wait_ms = std::min(deadline.left_ms(), wait_slice_ms);
+        const Deadline slice = Deadline::in_ms(request.wait_ms + answer_allowance_ms);
+        const auto state = waiter_->ask_for<control::State>(request, slice);
+        if (!state.ok() && state.code() != Code::not_found) return state.status();
+        if (state.ok() && state->level >= level) return {};
+        if (state.ok() && state->code != Code::ok) return {state->code, state->text};
+        if (!state.ok() || state->level == 0) {  // the daemon has forgotten it; the file system has not
+            TRY_ASSIGN(const bool committed, committed_on_disk(key));
+            if (committed) return {};
+        }
+        if (deadline.passed())
+            return deadline_passed("version " + std::to_string(version) + " is not yet " + (level == CAIRN_COMMITTED ? "committed" : "sealed by all ranks"));
+        if (!state.ok() || state->level == 0) std::this_thread::sleep_for(std::chrono::milliseconds(std::min<std::uint64_t>(deadline.left_ms(), 50)));
+    }
+}
+
+Status Session::cancel(Version version) {
+    TRY_ASSIGN(const VersionKey key, key_of(version));
+    return waiter_->ask_for<control::Done>(control::Cancel{key}, Deadline::in_ms(settings_.network.peer_timeout_ms + answer_allowance_ms)).status();
+}
+
+}  // namespace cairn

@@ -1,0 +1,135 @@
+// Session: what a cairn_session* is. One open of one series by one rank; open.cpp opens it, session.cpp takes checkpoints, survey.cpp and
+// restore.cpp go back.
+//
+// Two locks: `main` is held by every call but wait, test and cancel, which hold `waiting` and have a connection of their own, so that waiting
+// for a flush keeps nobody from the next checkpoint. `state` guards the little that both sides read.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/config.hpp"
+#include "cairn/cairn.h"
+#include "client/capture.hpp"
+#include "client/daemon_link.hpp"
+#include "client/exchange.hpp"
+#include "client/regions.hpp"
+#include "engine/catalog.hpp"
+#include "engine/layout.hpp"
+
+namespace cairn {
+
+// A version that can be gone back to, as all ranks agree on it.
+struct KeptVersion {
+    VersionKey key;
+    std::uint64_t epoch = 0;
+    std::uint32_t ranks = 0;
+    std::uint64_t bytes = 0;       // of all ranks
+    bool committed = false;
+    bool sealed = false;           // in the scratch of every rank
+    Status damage;                 // its manifest can not be read
+    std::string local_path;        // this rank's slot, as of the last survey; empty: none
+    std::optional<ImageInfo> image;  // this rank's, once asked for
+};
+
+class Session {
+  public:
+    // Collective. `exchange` null: alone, or through files. Arguments may be anything: a rank whose options are bad takes part in the
+    // agreement where there is an exchange, so that the others do not wait for it.
+    static Result<std::unique_ptr<Session>> open(const cairn_options* options, std::unique_ptr<Exchange> exchange);
+    Status close();
+
+    RegionTable& regions() noexcept { return regions_; }
+
+    Status checkpoint(Version version);
+    Status wait(Version version, int level, std::uint64_t timeout_ms);
+    Status cancel(Version version);
+
+    Result<Version> newest_not_above(Version limit);
+    Result<std::vector<KeptVersion>> list();
+    Result<ImageInfo> image_of(Version version);  // local
+    // `names` null: all protected regions.
+    Result<Version> restore(Version version, const std::vector<std::string>* names);
+
+    std::string warnings() const;
+    void set_last_error(const Status& status);
+    std::string last_error() const;
+    bool in_this_process() const;
+    // Forgets the other ranks without a word to them: for the copy of a session in a forked child.
+    void let_go() { static_cast<void>(exchange_.release()); }
+    std::uint64_t process() const noexcept { return pid_; }
+
+    std::mutex main;
+    std::mutex waiting;
+
+  private:
+    friend class RestoreRun;
+    struct Hand;  // what one rank shows the others at open
+
+    Session() = default;
+    // open.cpp
+    Status prepare(const cairn_options* options, const Exchange* exchange);
+    Status read_settings(const cairn_options& options);
+    Status check_directories();
+    Status meet(std::unique_ptr<Exchange> exchange, const Status& prepared, Deadline deadline);
+    Status connect(Deadline deadline);
+    Result<std::vector<Member>> compare_hands(const std::vector<Bytes>& hands);
+    Status adopt_rank_0(const Bytes& hand);
+    Result<Roster> draw_incarnation(const std::vector<Member>& members, const Parent& parent, Deadline deadline);
+    Status begin_incarnation(const Parent& parent, Deadline deadline);  // collective
+    Status join(const Roster& roster, Deadline deadline);
+
+    // session.cpp
+    Status check_version(Version version) const;
+    Status check_not_superseded() const;
+    Status capture_into_slot(const CapturePlan& plan);
+    Result<VersionKey> key_of(Version version) const;
+    Result<bool> committed_on_disk(const VersionKey& key) const;
+
+    // survey.cpp
+    Status survey(Deadline deadline);  // collective: fills kept_
+    Result<std::vector<control::ImageList::Entry>> local_images(Deadline deadline);
+    Bytes look_at_persistent(const std::vector<SealedVersion>& sealed, Deadline deadline);
+    Status check_ranks(const KeptVersion& kept) const;
+    const KeptVersion* find_kept(Version version) const;
+
+    // restore.cpp
+    Status continue_from(const KeptVersion& kept, Deadline deadline);  // collective
+    Status name_parent(const Parent& parent, Deadline deadline);
+
+    std::uint64_t pid_ = 0;
+    std::string name_, node_, job_;
+    Rank rank_ = 0;
+    std::uint32_t ranks_ = 1;
+    Settings settings_;
+    Layout layout_;
+    DaemonHome place_;
+    std::unique_ptr<Exchange> exchange_;
+    std::unique_ptr<DaemonLink> daemon_;
+    std::unique_ptr<DaemonLink> waiter_;  // under `waiting`
+    std::vector<Member> members_;
+    std::uint32_t files_ = 0;       // rank 0's
+    std::uint64_t block_bytes_ = 0; // rank 0's
+
+    RegionTable regions_;
+    SlotMaps slots_;
+    std::vector<KeptVersion> kept_;  // by version; of the last survey
+
+    mutable std::mutex state_;
+    Roster roster_;
+    bool took_any_ = false;                 // in this incarnation
+    Version last_version_ = 0;              // taken, or gone back to
+    std::map<Version, Id128> taken_;        // by this session, or gone back to
+    std::string last_error_, warnings_;
+};
+
+}  // namespace cairn
+
+// The handle of the C interface.
+struct cairn_session {
+    std::unique_ptr<cairn::Session> session;
+};

@@ -1,0 +1,56 @@
+#include "client/slot_maps.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace cairn {
+
+SlotMaps::~SlotMaps() {
+    while (!maps_.empty()) drop(maps_.size() - 1);
+}
+
+void SlotMaps::drop(std::size_t at) {
+    ::munmap(maps_[at].base, maps_[at].bytes);
+    maps_.erase(maps_.begin() + static_cast<std::ptrdiff_t>(at));
+}
+
+Result<SlotMaps::Map*> SlotMaps::map(const std::string& path, std::uint64_t bytes) {
+    struct stat about = {};
+    for (std::size_t i = 0; i < maps_.size();) {
+        const bool same = ::stat(maps_[i].path.c_str(), &about) == 0 && about.st_dev == maps_[i].device && about.st_ino == maps_[i].inode &&
+                          static_cast<std::uint64_t>(about.st_size) == maps_[i].bytes;
+        if (!same) drop(i);  // holds memory of a file that is gone
+        else ++i;
+    }
+    const auto found = std::find_if(maps_.begin(), maps_.end(), [&](const Map& each) { return each.path == path; });
+    if (found != maps_.end()) {
+        if (found->bytes < bytes) return Status(Code::internal, path + ": the daemon gave a slot that is too small");
+        found->used = ++clock_;
+        return &*found;
+    }
+    Map fresh;
+    fresh.path = path;
+    fresh.file = files::Descriptor(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    if (!fresh.file || ::fstat(fresh.file.get(), &about) != 0) return Status::from_errno(errno, "can not open the slot " + path);
+    fresh.bytes = static_cast<std::uint64_t>(about.st_size);
+    fresh.device = about.st_dev;
+    fresh.inode = about.st_ino;
+    if (fresh.bytes < bytes) return Status(Code::internal, path + ": the daemon gave a slot that is too small");
+    // MAP_POPULATE: all pages in one go, before the clock of the copy runs.
+    void* base = ::mmap(nullptr, fresh.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fresh.file.get(), 0);
+    if (base == MAP_FAILED) return Status::from_errno(errno, "can not map the slot " + path);
+    fresh.base = static_cast<std::byte*>(base);
+    fresh.used = ++clock_;
+    if (maps_.size() >= maps_max)
+        drop(static_cast<std::size_t>(
+            std::min_element(maps_.begin(), maps_.end(), [](const Map& a, const Map& b) { return a.used < b.used; }) - maps_.begin()));
+    maps_.push_back(std::move(fresh));
+    return &maps_.back();
+}
+
+}  // namespace cairn

@@ -1,0 +1,39 @@
+// SlotMaps: slot files stay mapped from one version to the next, so that in steady state a capture faults no page and zeroes none.
+// A slot's file never shrinks while its name stands; one that was replaced by another of the same name is told by its inode.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.hpp"
+#include "client/files.hpp"
+
+namespace cairn {
+
+class SlotMaps {
+  public:
+    struct Map {
+        std::string path;
+        std::byte* base = nullptr;
+        std::uint64_t bytes = 0;
+        std::uint64_t device = 0, inode = 0;
+        files::Descriptor file;
+        std::uint64_t used = 0;  // by age: the oldest goes first
+    };
+
+    SlotMaps() = default;
+    SlotMaps(const SlotMaps&) = delete;
+    ~SlotMaps();
+
+    // The mapping of a slot of at least `bytes`; stays valid until the next call.
+    Result<Map*> map(const std::string& path, std::uint64_t bytes);
+
+  private:
+    static constexpr std::size_t maps_max = 16;
+    void drop(std::size_t at);
+    std::vector<Map> maps_;
+    std::uint64_t clock_ = 0;
+};
+
+}  // namespace cairn

@@ -1,0 +1,193 @@
+// Survey: which versions all ranks can go back to. Each rank looks into its node's scratch, rank 0 alone into the persistent directory (one
+// reader, however many ranks); two exchanges later everybody knows the same list.
+#include <algorithm>
+#include <set>
+
+#include "client/packer.hpp"
+#include "client/session.hpp"
+#include "world/real/world.hpp"
+
+namespace cairn {
+
+namespace {
+
+Bytes pack_images(const Result<std::vector<control::ImageList::Entry>>& images) {
+    Packer packer;
+    packer.status(images.status());
+    packer.number<std::uint64_t>(images.ok() ? images->size() : 0);
+    if (!images.ok()) return packer.take();
+    for (const auto& each : *images)
+        packer.id(each.key.incarnation).number(each.key.version).number(each.epoch).id(each.parent.incarnation).number(each.parent.version).number(each.bytes);
+    return packer.take();
+}
+
+// Images by version, with how many ranks hold it and their bytes.
+struct SealedSet {
+    SealedVersion version;
+    std::uint32_t ranks = 0;
+    std::uint64_t bytes = 0;
+};
+using SealedSets = std::map<std::pair<Version, Id128>, SealedSet>;
+
+Status add_images(const Bytes& packed, SealedSets& sets) {
+    Unpacker unpacker(packed);
+    TRY(unpacker.status());
+    const auto count = unpacker.number<std::uint64_t>();
+    for (std::uint64_t i = 0; i < count && unpacker.ok(); ++i) {
+        SealedVersion version;
+        version.incarnation = unpacker.id();
+        version.version = unpacker.number<std::uint64_t>();
+        version.epoch = unpacker.number<std::uint64_t>();
+        version.parent.incarnation = unpacker.id();
+        version.parent.version = unpacker.number<std::uint64_t>();
+        SealedSet& set = sets[{version.version, version.incarnation}];
+        set.version = version;
+        set.bytes += unpacker.number<std::uint64_t>();
+        ++set.ranks;
+    }
+    return unpacker.ok() ? Status() : Status(Code::internal, "a list of images that can not be read");
+}
+
+std::vector<KeptVersion> unpack_kept(Unpacker& unpacker, const std::string& name) {
+    std::vector<KeptVersion> kept;
+    const auto count = unpacker.number<std::uint64_t>();
+    for (std::uint64_t i = 0; i < count && unpacker.ok(); ++i) {
+        KeptVersion each;
+        each.key.name = name;
+        each.key.version = unpacker.number<std::uint64_t>();
+        each.key.incarnation = unpacker.id();
+        each.epoch = unpacker.number<std::uint64_t>();
+        each.ranks = unpacker.number<std::uint32_t>();
+        each.bytes = unpacker.number<std::uint64_t>();
+        each.committed = unpacker.number<std::uint8_t>() != 0;
+        each.sealed = unpacker.number<std::uint8_t>() != 0;
+        each.damage = unpacker.status();
+        kept.push_back(std::move(each));
+    }
+    return kept;
+}
+
+// What persistent and scratch together hold of the current lineage.
+std::vector<KeptVersion> keep_lineage(const std::vector<LineageEntry>& opens, const std::vector<CatalogEntry>& entries,
+                                      const std::vector<SealedVersion>& sealed) {
+    const std::vector<LineageLink> lineage = current_lineage(opens, entries, sealed);
+    std::map<std::pair<Version, Id128>, KeptVersion> found;
+    for (const SealedVersion& each : sealed) {
+        if (!in_lineage(lineage, each.incarnation, each.version)) continue;
+        KeptVersion& kept = found[{each.version, each.incarnation}];
+        kept.epoch = each.epoch;
+        kept.sealed = true;
+    }
+    for (const CatalogEntry& each : entries) {
+        const std::pair key(each.key.version, each.key.incarnation);
+        if (each.manifest && each.manifest->abandoned) found.erase(key);  // given up, or lost to another: not to come back from scratch either
+        if ((!each.committed() && !each.damage) || !in_lineage(lineage, each.key.incarnation, each.key.version)) continue;
+        KeptVersion& kept = found[key];
+        if (each.damage) kept.damage = *each.damage;
+        if (!each.committed()) continue;
+        kept.committed = true;
+        kept.epoch = each.manifest->epoch;
+        kept.ranks = each.manifest->ranks;
+        kept.bytes = each.manifest->image_bytes;
+    }
+    std::vector<KeptVersion> all;
+    for (auto& [key, kept] : found) {
+        kept.key.version = key.first;
+        kept.key.incarnation = key.second;
+        all.push_back(std::move(kept));
+    }
+    return all;
+}
+
+}  // namespace
+
+// Sealed images of this rank on this node. Their slots stay put until Unpin.
+Result<std::vector<control::ImageList::Entry>> Session::local_images(Deadline deadline) {
+    TRY_ASSIGN(control::ImageList list, daemon_->ask_for<control::ImageList>(control::Images{name_}, deadline));
+    std::erase_if(list.images, [&](const auto& each) { return each.rank != rank_ || each.ranks != ranks_ || each.key.name != name_; });
+    return std::move(list.images);
+}
+
+// Rank 0 alone.
+Bytes Session::look_at_persistent(const std::vector<SealedVersion>& sealed, Deadline deadline) {
+    const auto look = [&]() -> Result<std::vector<KeptVersion>> {
+        TRY_ASSIGN(const std::unique_ptr<RealWorld> real, RealWorld::create({}));
+        World world = real->world();
+        const Nanos until = real->loop().now() + static_cast<Nanos>(deadline.left_ms()) * millisecond;
+        TRY_ASSIGN(const std::vector<LineageEntry> opens, real->loop().run(read_lineage(world, layout_, name_, until)));
+        TRY_ASSIGN(const std::vector<CatalogEntry> entries, real->loop().run(list_versions(world, layout_, name_, until)));
+        return keep_lineage(opens, entries, sealed);
+    };
+    const auto kept = look();
+    Packer packer;
+    packer.status(kept.status());
+    packer.number<std::uint64_t>(kept.ok() ? kept->size() : 0);
+    if (!kept.ok()) return packer.take();
+    for (const KeptVersion& each : *kept)
+        packer.number(each.key.version).id(each.key.incarnation).number(each.epoch).number(each.ranks).number(each.bytes)
+            .number<std::uint8_t>(each.committed).number<std::uint8_t>(each.sealed).status(each.damage);
+    return packer.take();
+}
+
+Status Session::survey(Deadline deadline) {
+    const auto images = local_images(deadline);
+    TRY_ASSIGN(const std::vector<Bytes> all, exchange_->allgather(pack_images(images), deadline));
+    SealedSets sets;
+    for (Rank rank = 0; rank < all.size(); ++rank) TRY(add_images(all[rank], sets).within("rank " + std::to_string(rank)));
+    std::vector<SealedVersion> sealed;
+    for (const auto& [key, set] : sets)
+        if (set.ranks == ranks_) sealed.push_back(set.version);
+
+    Bytes mine;
+    if (rank_ == 0) mine = look_at_persistent(sealed, deadline);
+    TRY_ASSIGN(const Bytes said, exchange_->broadcast(mine, deadline));
+    Unpacker unpacker(said);
+    TRY(unpacker.status().within("looking for versions of \"" + name_ + "\""));
+    std::vector<KeptVersion> kept = unpack_kept(unpacker, name_);
+    if (!unpacker.ok()) return {Code::internal, "rank 0 sent a list of versions that can not be read"};
+    for (KeptVersion& each : kept) {
+        if (each.sealed) each.ranks = ranks_;
+        if (const auto set = sets.find({each.key.version, each.key.incarnation}); each.sealed && !each.committed && set != sets.end())
+            each.bytes = set->second.bytes;
+        for (const auto& image : *images)
+            if (image.key == each.key) each.local_path = image.path;
+    }
+    kept_ = std::move(kept);
+    return {};
+}
+
+const KeptVersion* Session::find_kept(Version version) const {
+    for (auto it = kept_.rbegin(); it != kept_.rend(); ++it)
+        if (version == CAIRN_NEWEST ? it->committed || it->sealed : it->key.version == version) return &*it;
+    return nullptr;
+}
+
+Status Session::check_ranks(const KeptVersion& kept) const {
+    if (kept.ranks == ranks_ || !kept.committed) return {};
+    return invalid_argument("version " + std::to_string(kept.key.version) + " of \"" + name_ + "\" was taken by " + std::to_string(kept.ranks) +
+                            " ranks, this session has " + std::to_string(ranks_) + ": run with " + std::to_string(kept.ranks));
+}
+
+Result<std::vector<KeptVersion>> Session::list() {
+    const Deadline deadline = Deadline::in_ms(settings_.deadlines.open_ms);
+    const Status surveyed = survey(deadline);
+    static_cast<void>(daemon_->ask_for<control::Done>(control::Unpin{}, deadline));
+    TRY(exchange_->agree(surveyed, deadline));
+    std::vector<KeptVersion> whole;
+    for (const KeptVersion& each : kept_)
+        if (each.committed || each.sealed) whole.push_back(each);
+    return whole;
+}
+
+Result<Version> Session::newest_not_above(Version limit) {
+    TRY_ASSIGN(const std::vector<KeptVersion> whole, list());
+    for (auto it = whole.rbegin(); it != whole.rend(); ++it) {
+        if (it->key.version > limit) continue;
+        TRY(check_ranks(*it));
+        return it->key.version;
+    }
+    return not_found("no version of \"" + name_ + "\"" + (limit == CAIRN_NEWEST ? "" : " up to " + std::to_string(limit)) +
+                     " can be restored by all ranks");
+}
+
+}  // namespace cairn
