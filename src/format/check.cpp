@@ -9,7 +9,8 @@ namespace cairn::check {
 
 Status block_bytes(std::uint64_t bytes) {
     if (block_bytes_valid(bytes)) return {};
-    return refuse("a block size of ", bytes, " bytes; it is a power of two from ", block_bytes_min, " to ", block_bytes_max);
+    return refuse("a block size of ", bytes, " bytes; it is a power of two from ", block_bytes_min, " to ",
+                  block_bytes_max);
 }
 
 Status ranks(std::uint32_t count) {
@@ -36,8 +37,10 @@ bool shape_elements(const std::vector<std::uint64_t>& shape, std::uint64_t& elem
     elements = 1;
     bool any_zero = false;
     for (const std::uint64_t extent : shape) {
-        if (extent == 0) any_zero = true;
-        else if (__builtin_mul_overflow(elements, extent, &elements)) return false;
+        if (extent == 0)
+            any_zero = true;
+        else if (__builtin_mul_overflow(elements, extent, &elements))
+            return false;
     }
     if (any_zero) elements = 0;
     return true;
@@ -49,13 +52,15 @@ Status region(const Region& region, std::uint64_t image_bytes) {
     if (region.kind > RegionKind::file) return refuse(of, " is of unknown kind ", int(region.kind));
     if (region.type > data_type_last) return refuse(of, " is of unknown type ", int(region.type));
     if (region.length > image_bytes || region.offset > image_bytes - region.length)
-        return refuse(of, " at ", region.offset, " with ", region.length, " bytes lies outside its image of ", image_bytes);
+        return refuse(of, " at ", region.offset, " with ", region.length, " bytes lies outside its image of ",
+                      image_bytes);
     if (region.shape.size() > shape_dimensions_max)
         return refuse(of, " has ", region.shape.size(), " dimensions; at most ", shape_dimensions_max, " are allowed");
     if (region.kind != RegionKind::memory && (region.type != DataType::bytes || region.shape.size() != 1))
         return refuse(of, " is no memory, so it has type bytes and one dimension");
     std::uint64_t bytes = 0;
-    if (!shape_elements(region.shape, bytes) || __builtin_mul_overflow(bytes, type_bytes(region.type), &bytes) || bytes != region.length)
+    if (!shape_elements(region.shape, bytes) || __builtin_mul_overflow(bytes, type_bytes(region.type), &bytes) ||
+        bytes != region.length)
         return refuse(of, ": its shape and type do not make its ", region.length, " bytes");
     return {};
 }
@@ -90,7 +95,8 @@ Status part_info(const PartInfo& part) {
     if (!parse_part_file_name(part.file)) return refuse("a part whose file name is not a part's");
     if (part.footer_offset > bytes_max || part.bytes > 2 * bytes_max || part.bytes <= part.footer_offset ||
         part.bytes - part.footer_offset <= part_trailer_bytes)
-        return refuse(part.file, ": ", part.bytes, " bytes with a footer at ", part.footer_offset, " leave no room for it");
+        return refuse(part.file, ": ", part.bytes, " bytes with a footer at ", part.footer_offset,
+                      " leave no room for it");
     return increasing(part.ranks, ranks_max).within(part.file);
 }
 

@@ -1,5 +1,5 @@
-// What records have in common and must hold, each check naming what it found. corrupt throughout: whoever writes a record has
-// asked the user-facing checks before (names.hpp).
+// What records have in common and must hold, each check naming what it found. corrupt throughout: whoever writes a
+// record has asked the user-facing checks before (names.hpp).
 #pragma once
 
 #include <sstream>

@@ -1,8 +1,9 @@
 // Between FlatBuffers and model values. For the .cpp files of format/ alone: brings the FlatBuffers headers.
 //
-// A hostile buffer can let many tables point at one vector, and so unpack to far more than its own size. Reader therefore has a
-// budget: all strings and vectors together are at most as long as the buffer, and so are all tables (the verifier's limit), as in
-// every buffer in which nothing is shared. Memory is thus a small multiple of what came in.
+// A hostile buffer can let many tables point at one vector, and so unpack to far more than its own size. Reader
+// therefore has a budget: all strings and vectors together are at most as long as the buffer, and so are all tables
+// (the verifier's limit), as in every buffer in which nothing is shared. Memory is thus a small multiple of what came
+// in.
 #pragma once
 
 #include <flatbuffers/flatbuffers.h>
@@ -25,7 +26,8 @@ const Table* verified_root(ByteView body, const char* identifier) {
     return verifier.VerifyBuffer<Table>(identifier) ? flatbuffers::GetRoot<Table>(data) : nullptr;
 }
 
-// Reads from verified tables. `exhausted()` after the last read says whether the budget held; what was read then is not to be used.
+// Reads from verified tables. `exhausted()` after the last read says whether the budget held; what was read then is not
+// to be used.
 class Reader {
   public:
     explicit Reader(std::uint64_t body_bytes) : left_(body_bytes) {}
@@ -49,7 +51,8 @@ class Reader {
     std::vector<Struct> structs(const flatbuffers::Vector<const Struct*>* from) {
         if (!from || !take(std::uint64_t{from->size()} * sizeof(Struct))) return {};
         std::vector<Struct> values(from->size());
-        if (!values.empty()) std::memcpy(static_cast<void*>(values.data()), from->Data(), values.size() * sizeof(Struct));
+        if (!values.empty())
+            std::memcpy(static_cast<void*>(values.data()), from->Data(), values.size() * sizeof(Struct));
         return values;
     }
     // Applies `read` to each table of a vector.
@@ -66,11 +69,16 @@ class Reader {
     static Parent parent(const fb::Parent& parent) { return {id(parent.incarnation()), parent.version()}; }
     VersionKey key(const fb::Key& key) { return {string(key.name()), key.version(), id(*key.incarnation())}; }
     Region region(const fb::Region& region) {
-        return {string(region.name()), static_cast<RegionKind>(region.kind()), static_cast<DataType>(region.type()),
-                numbers(region.shape()), region.offset(), region.length()};
+        return {string(region.name()),
+                static_cast<RegionKind>(region.kind()),
+                static_cast<DataType>(region.type()),
+                numbers(region.shape()),
+                region.offset(),
+                region.length()};
     }
     ImageInfo image(const fb::Image& image) {
-        return {image.rank(), image.bytes(), tables(image.regions(), [this](const fb::Region& r) { return region(r); })};
+        return {image.rank(), image.bytes(),
+                tables(image.regions(), [this](const fb::Region& r) { return region(r); })};
     }
     std::vector<ImageInfo> images(const flatbuffers::Vector<flatbuffers::Offset<fb::Image>>* from) {
         return tables(from, [this](const fb::Image& i) { return image(i); });
@@ -105,7 +113,9 @@ class Writer {
 
     auto string(std::string_view text) { return builder.CreateString(text.data(), text.size()); }
     template <class Number>
-    auto numbers(const std::vector<Number>& values) { return builder.CreateVector(values); }
+    auto numbers(const std::vector<Number>& values) {
+        return builder.CreateVector(values);
+    }
     template <class Value, class Write>
     auto tables(const std::vector<Value>& values, Write write) {
         std::vector<decltype(write(values[0]))> offsets;
@@ -123,8 +133,8 @@ class Writer {
     auto region(const Region& r) {
         const auto name = string(r.name);
         const auto shape = numbers(r.shape);
-        return fb::CreateRegion(builder, name, static_cast<std::uint8_t>(r.kind), static_cast<std::uint8_t>(r.type), shape, r.offset,
-                                r.length);
+        return fb::CreateRegion(builder, name, static_cast<std::uint8_t>(r.kind), static_cast<std::uint8_t>(r.type),
+                                shape, r.offset, r.length);
     }
     auto image(const ImageInfo& image) {
         const auto regions = tables(image.regions, [this](const Region& r) { return region(r); });

@@ -14,8 +14,8 @@ struct KindRow {
     std::string_view magic;  // 8 bytes
     const char* called;
 };
-constexpr KindRow kinds[] = {{"CAIRNman", "manifest"},     {"CAIRNimg", "image header"}, {"CAIRNros", "roster"},
-                             {"CAIRNnod", "node record"},  {"CAIRNopn", "open record"},  {"CAIRNfrm", "from record"},
+constexpr KindRow kinds[] = {{"CAIRNman", "manifest"},    {"CAIRNimg", "image header"}, {"CAIRNros", "roster"},
+                             {"CAIRNnod", "node record"}, {"CAIRNopn", "open record"},  {"CAIRNfrm", "from record"},
                              {"CAIRNmsg", "message"}};
 const KindRow& row(FrameKind kind) { return kinds[static_cast<std::size_t>(kind)]; }
 
@@ -26,7 +26,8 @@ void put(std::byte* at, Number value) noexcept {
 template <class Number>
 Number get(const std::byte* at) noexcept {
     Number value = 0;
-    for (std::size_t i = 0; i < sizeof value; ++i) value |= static_cast<Number>(std::to_integer<Number>(at[i]) << (8 * i));
+    for (std::size_t i = 0; i < sizeof value; ++i)
+        value |= static_cast<Number>(std::to_integer<Number>(at[i]) << (8 * i));
     return value;
 }
 
@@ -60,14 +61,17 @@ Result<Bytes> unframe(FrameKind kind, ByteView bytes, FrameEnd end) {
         return corrupt(called + ": cut short: " + std::to_string(bytes.size()) + " bytes, fewer than its header");
     std::array<std::byte, frame_header_bytes> header;
     std::memcpy(header.data(), bytes.data(), header.size());
-    if (as_text(ByteView(header).first(8)) != row(kind).magic) return corrupt(called + ": these bytes are not one of Cairn's");
-    if (get_u64(&header[32]) != checksum(ByteView(header).first(32))) return corrupt(called + ": its header is damaged");
+    if (as_text(ByteView(header).first(8)) != row(kind).magic)
+        return corrupt(called + ": these bytes are not one of Cairn's");
+    if (get_u64(&header[32]) != checksum(ByteView(header).first(32)))
+        return corrupt(called + ": its header is damaged");
     const std::uint32_t version = get_u32(&header[8]);
     if (version > format_version) return newer_format(version).within(called);
     if (version == 0 || get_u32(&header[12]) != 0) return corrupt(called + ": its header has impossible fields");
     const std::uint64_t length = get_u64(&header[16]), room = bytes.size() - frame_header_bytes;
     if (length > room)
-        return corrupt(called + ": cut short: " + std::to_string(room) + " of " + std::to_string(length) + " bytes are there");
+        return corrupt(called + ": cut short: " + std::to_string(room) + " of " + std::to_string(length) +
+                       " bytes are there");
     if (end == FrameEnd::exact && length != room) return corrupt(called + ": more bytes than its header says");
     const ByteView view = bytes.subspan(frame_header_bytes, length);
     Bytes body(view.begin(), view.end());

@@ -1,4 +1,5 @@
-// Frame: what every file and message but a part starts with, so that a foreign, cut or damaged one is told before its body is read.
+// Frame: what every file and message but a part starts with, so that a foreign, cut or damaged one is told before its
+// body is read.
 //
 //   0  magic            8 bytes, one for each kind
 //   8  format version   u32
@@ -23,7 +24,8 @@ enum class FrameEnd : std::uint8_t { exact, more_may_follow };
 
 // Header and body in one run.
 Bytes frame(FrameKind kind, ByteView body);
-// The body, copied out (the source may be a mapping that others write). corrupt, or unsupported with both versions named.
+// The body, copied out (the source may be a mapping that others write). corrupt, or unsupported with both versions
+// named.
 Result<Bytes> unframe(FrameKind kind, ByteView bytes, FrameEnd end = FrameEnd::exact);
 
 // Little-endian numbers at a place in a run of bytes.

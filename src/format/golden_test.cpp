@@ -1,14 +1,15 @@
-// Golden files: what each version of the format looks like, checked in under tests/golden. Today's reader reads them to the same values;
-// today's writer writes the current version's byte for byte. `CAIRN_WRITE_GOLDEN=1 test_format` writes those of the current version that
-// are absent: a file that is there is never changed, a changed format is a new version.
+// Golden files: what each version of the format looks like, checked in under tests/golden. Today's reader reads them to
+// the same values; today's writer writes the current version's byte for byte. `CAIRN_WRITE_GOLDEN=1 test_format` writes
+// those of the current version that are absent: a file that is there is never changed, a changed format is a new
+// version.
+#include <flatbuffers/flatbuffers.h>
+#include <gtest/gtest.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-
-#include <flatbuffers/flatbuffers.h>
-#include <gtest/gtest.h>
 
 #include "format/samples.hpp"
 
@@ -22,7 +23,8 @@ Bytes read_golden(const std::string& file, const Bytes& made_now) {
     const auto path = golden(file);
     if (std::getenv("CAIRN_WRITE_GOLDEN") && !std::filesystem::exists(path)) {
         std::filesystem::create_directories(path.parent_path());
-        std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(made_now.data()), static_cast<std::streamsize>(made_now.size()));
+        std::ofstream(path, std::ios::binary)
+            .write(reinterpret_cast<const char*>(made_now.data()), static_cast<std::streamsize>(made_now.size()));
     }
     std::ifstream stream(path, std::ios::binary);
     return to_bytes(std::string(std::istreambuf_iterator<char>(stream), {}));
@@ -53,14 +55,18 @@ TEST(Golden, Records) {
 }
 
 TEST(Golden, Messages) {
-    const char* const called[] = {"sealed", "noted", "lead", "progress", "parts-done", "acknowledged", "leave", "want", "chunk", "ended", "cancel"};
+    const char* const called[] = {"sealed", "noted", "lead",  "progress", "parts-done", "acknowledged",
+                                  "leave",  "want",  "chunk", "ended",    "cancel"};
     const std::vector<message::Message> messages = samples::messages();
     ASSERT_EQ(messages.size(), std::size(called));
     for (std::size_t i = 0; i < messages.size(); ++i)
-        expect_golden(std::string("message-") + called[i], messages[i], [](const message::Message& m) { return encode(m); }, decode_message);
+        expect_golden(
+            std::string("message-") + called[i], messages[i], [](const message::Message& m) { return encode(m); },
+            decode_message);
 }
 
-// A whole part, read as FORMAT.md tells a reader to: trailer, footer, every block against its checksum, every image put together.
+// A whole part, read as FORMAT.md tells a reader to: trailer, footer, every block against its checksum, every image put
+// together.
 TEST(Golden, Part) {
     const Bytes bytes = read_golden("part", samples::part());
     const auto place = decode_trailer(bytes, bytes.size());
@@ -86,7 +92,7 @@ TEST(Golden, PartTail) {
     EXPECT_TRUE(std::equal(tail.rbegin(), tail.rend(), part.rbegin()));
 }
 
-// FORMAT.md prints the tail; a hexadecimal dump that nobody checks would soon be of another format.
+// FORMAT.md prints the tail; a print that nobody checks would soon be of another format.
 TEST(Golden, TailAsFormatMdPrintsIt) {
     std::ifstream page(std::filesystem::path(CAIRN_GOLDEN) / "../../FORMAT.md");
     Bytes printed;

@@ -28,14 +28,16 @@ Status check_image_header(const ImageHeader& header) {
     if (header.epoch == 0 || header.epoch > epoch_max) return refuse("epoch ", header.epoch);
     TRY(check::ranks(header.ranks));
     if (header.rank >= header.ranks) return refuse("rank ", header.rank, " of ", header.ranks);
-    if (header.image.rank != header.rank) return refuse("rank ", header.rank, " with the image of rank ", header.image.rank);
+    if (header.image.rank != header.rank)
+        return refuse("rank ", header.rank, " with the image of rank ", header.image.rank);
     TRY(check::block_bytes(header.block_bytes));
     TRY(check::image(header.image));
     const std::uint64_t table_bytes = 8 * div_up(header.image.bytes, header.block_bytes);
-    if (header.checksums_offset < image_header_offset || header.checksums_offset % 8 != 0 || header.data_offset > bytes_max ||
-        header.data_offset % page_bytes != 0 || header.checksums_offset > header.data_offset ||
-        table_bytes > header.data_offset - header.checksums_offset)
-        return refuse("a checksum table at ", header.checksums_offset, " and data at ", header.data_offset, " can not be");
+    if (header.checksums_offset < image_header_offset || header.checksums_offset % 8 != 0 ||
+        header.data_offset > bytes_max || header.data_offset % page_bytes != 0 ||
+        header.checksums_offset > header.data_offset || table_bytes > header.data_offset - header.checksums_offset)
+        return refuse("a checksum table at ", header.checksums_offset, " and data at ", header.data_offset,
+                      " can not be");
     return {};
 }
 
@@ -46,8 +48,8 @@ Bytes encode_image_header(const ImageHeader& header) {
     const auto key = writer.key(header.key);
     const fb::Parent parent = Writer::parent(header.parent);
     const fb::Place place(header.checksums_offset, header.data_offset);
-    fb::FinishImageHeaderBuffer(builder, fb::CreateImageHeader(builder, key, header.epoch, &parent, header.ranks, header.block_bytes,
-                                                               &place, image));
+    fb::FinishImageHeaderBuffer(builder, fb::CreateImageHeader(builder, key, header.epoch, &parent, header.ranks,
+                                                               header.block_bytes, &place, image));
     return frame(FrameKind::image, writer.bytes());
 }
 
@@ -76,8 +78,8 @@ Result<ImageHeader> decode_image_header(ByteView bytes) {
 
 Status check_image_fits(const ImageHeader& header, std::uint64_t file_bytes) {
     if (header.data_offset <= file_bytes && header.image.bytes <= file_bytes - header.data_offset) return {};
-    return refuse("image of rank ", header.rank, ": ", header.image.bytes, " bytes at ", header.data_offset, " are more than the ",
-                  file_bytes, " of its slot file");
+    return refuse("image of rank ", header.rank, ": ", header.image.bytes, " bytes at ", header.data_offset,
+                  " are more than the ", file_bytes, " of its slot file");
 }
 
 }  // namespace cairn

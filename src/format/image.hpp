@@ -1,7 +1,7 @@
 // An image slot in scratch: a page of state words, the header, the checksum table, the image's bytes.
 //
-// Order (rule 4): the client invalidates a slot before it changes anything in it and seals it after everything else; the daemon sets
-// `checksummed` after it filled the table. Both words are written with release and read with acquire.
+// Order (rule 4): the client invalidates a slot before it changes anything in it and seals it after everything else;
+// the daemon sets `checksummed` after it filled the table. Both words are written with release and read with acquire.
 #pragma once
 
 #include <atomic>
@@ -13,9 +13,9 @@
 
 namespace cairn {
 
-inline constexpr std::uint64_t image_state_offset = 0;        // u64: 0, or image_sealed_word
-inline constexpr std::uint64_t image_checksummed_offset = 8;  // u64: 0, or image_checksummed_word
-inline constexpr std::uint64_t image_header_offset = 4096;    // the encoded header
+inline constexpr std::uint64_t image_state_offset = 0;                       // u64: 0, or image_sealed_word
+inline constexpr std::uint64_t image_checksummed_offset = 8;                 // u64: 0, or image_checksummed_word
+inline constexpr std::uint64_t image_header_offset = 4096;                   // the encoded header
 inline constexpr std::uint64_t image_sealed_word = 0x444C4145534E5243;       // "CRNSEALD" in memory order
 inline constexpr std::uint64_t image_checksummed_word = 0x444D5553434E5243;  // "CRNCSUMD"
 
@@ -45,7 +45,8 @@ inline std::uint64_t load_word(const std::byte* base, std::uint64_t offset) noex
     return std::atomic_ref<std::uint64_t>(*word).load(std::memory_order_acquire);
 }
 inline void store_word(std::byte* base, std::uint64_t offset, std::uint64_t value) noexcept {
-    std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(base + offset)).store(value, std::memory_order_release);
+    std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(base + offset))
+        .store(value, std::memory_order_release);
 }
 }  // namespace detail
 

@@ -1,7 +1,6 @@
 // Fuzz target: headers of image slots.
-#include "format/image.hpp"
-
 #include "format/fuzz.hpp"
+#include "format/image.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace cairn;
@@ -17,7 +16,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     };
     const auto try_bytes = [&](ByteView view) {
         auto value = decode_image_header(view);
-        if (!value.ok()) return fuzz::expect(value.code() == Code::corrupt || value.code() == Code::unsupported, "refused with a wrong code");
+        if (!value.ok())
+            return fuzz::expect(value.code() == Code::corrupt || value.code() == Code::unsupported,
+                                "refused with a wrong code");
         fuzz::comes_back(encode_moved(*value), encode_image_header, decode_image_header);
         fuzz::expect(decode_image_header(encode_moved(*value)).ok(), "what was read can not be read again");
     };

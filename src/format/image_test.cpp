@@ -1,10 +1,10 @@
 // Image slots: layout, state words, and headers whose every invariant is violated once.
 #include "format/image.hpp"
 
+#include <gtest/gtest.h>
+
 #include <functional>
 #include <thread>
-
-#include <gtest/gtest.h>
 
 #include "format/samples.hpp"
 
@@ -14,7 +14,8 @@ namespace {
 TEST(Image, LayoutLeavesRoomForEverything) {
     samples::Random random(3);
     for (int i = 0; i < 1000; ++i) {
-        const std::uint64_t header = random.below(100'000), bytes = random.below(10) == 0 ? 0 : random.below(1ull << 40), block = random.block();
+        const std::uint64_t header = random.below(100'000),
+                            bytes = random.below(10) == 0 ? 0 : random.below(1ull << 40), block = random.block();
         const ImageLayout layout = image_layout(header, bytes, block);
         ASSERT_GE(layout.checksums_offset, image_header_offset + header);
         ASSERT_EQ(layout.checksums_offset % 64, 0u);
@@ -98,10 +99,15 @@ const Violation violations[] = {
     {"no ranks", [](ImageHeader& h) { h.ranks = 0; }, "0 ranks"},
     {"rank beyond", [](ImageHeader& h) { h.rank = h.image.rank = 3; }, "rank 3 of 3"},
     {"block size", [](ImageHeader& h) { h.block_bytes = 4097; }, "block size of 4097"},
-    {"image too large", [](ImageHeader& h) { h.image = {0, 1ull << 61, {}}; }, "an image of"},
+    {"image too large",
+     [](ImageHeader& h) {
+         h.image = {0, 1ull << 61, {}};
+     },
+     "an image of"},
     {"region outside", [](ImageHeader& h) { h.image.bytes = 4999; }, "lies outside its image of 4999"},
     {"table before the header", [](ImageHeader& h) { h.checksums_offset = 0; }, "can not be"},
-    {"table within the header", [](ImageHeader& h) { h.checksums_offset = image_header_offset + 64; }, "lies within itself"},
+    {"table within the header", [](ImageHeader& h) { h.checksums_offset = image_header_offset + 64; },
+     "lies within itself"},
     {"table not aligned", [](ImageHeader& h) { h.checksums_offset += 4; }, "can not be"},
     {"table over the data", [](ImageHeader& h) { h.checksums_offset = h.data_offset - 8; }, "can not be"},
     {"table behind the data", [](ImageHeader& h) { h.checksums_offset = h.data_offset + 8; }, "can not be"},

@@ -1,23 +1,26 @@
-// Bounds of the format (FORMAT.md, "Limits"). A value outside them is corrupt when read; whoever writes asks check_*() first.
+// Bounds of the format (FORMAT.md, "Limits"). A value outside them is corrupt when read; whoever writes asks check_*()
+// first.
 #pragma once
 
 #include <cstdint>
 
 namespace cairn {
 
-inline constexpr std::uint32_t format_version = 1;  // of everything Cairn writes; readers know all versions up to this one
+inline constexpr std::uint32_t format_version =
+    1;  // of everything Cairn writes; readers know all versions up to this one
 
-inline constexpr std::uint64_t block_bytes_min = 4096;       // block sizes are powers of two
+inline constexpr std::uint64_t block_bytes_min = 4096;  // block sizes are powers of two
 inline constexpr std::uint64_t block_bytes_max = 1ull << 30;
-inline constexpr std::uint64_t bytes_max = 1ull << 60;       // of an image, a part; leaves room for sums and rounding
+inline constexpr std::uint64_t bytes_max = 1ull << 60;  // of an image, a part; leaves room for sums and rounding
 inline constexpr std::uint32_t ranks_max = 1u << 24;
-inline constexpr std::uint64_t part_blocks_max = 1ull << 27;  // checksums in one footer: 1 GiB of the 2 GiB FlatBuffers allow
+inline constexpr std::uint64_t part_blocks_max =
+    1ull << 27;  // checksums in one footer: 1 GiB of the 2 GiB FlatBuffers allow
 inline constexpr std::uint64_t record_bytes_max = (1ull << 31) - 4096;  // of one FlatBuffers record
-inline constexpr std::uint32_t name_bytes_max = 128;         // checkpoint and node names
+inline constexpr std::uint32_t name_bytes_max = 128;                    // checkpoint and node names
 inline constexpr std::uint32_t region_name_bytes_max = 512;
 inline constexpr std::uint32_t shape_dimensions_max = 32;
 inline constexpr std::uint32_t address_bytes_max = 1024;
-inline constexpr std::uint32_t text_bytes_max = 4096;        // reasons in messages; longer ones are cut when sent
-inline constexpr std::uint64_t epoch_max = 9'999'999'999;    // ten digits
+inline constexpr std::uint32_t text_bytes_max = 4096;      // reasons in messages; longer ones are cut when sent
+inline constexpr std::uint64_t epoch_max = 9'999'999'999;  // ten digits
 
 }  // namespace cairn

@@ -15,8 +15,8 @@ Bytes encode_open_record(const OpenRecord& record) {
     Writer writer;
     const auto host = writer.string(record.host);
     const fb::Id incarnation = Writer::id(record.incarnation);
-    writer.builder.Finish(fb::CreateOpenRecord(writer.builder, &incarnation, record.epoch, host, record.pid, record.wall_time_s,
-                                               record.ranks));
+    writer.builder.Finish(fb::CreateOpenRecord(writer.builder, &incarnation, record.epoch, host, record.pid,
+                                               record.wall_time_s, record.ranks));
     return frame(FrameKind::open, writer.bytes());
 }
 
@@ -26,8 +26,12 @@ Result<OpenRecord> decode_open_record(ByteView bytes) {
     const auto* root = verified_root<fb::OpenRecord>(body, nullptr);
     if (!root) return corrupt("open record: its checksum holds but its structure does not");
     Reader reader(body.size());
-    const OpenRecord value{Reader::id(*root->incarnation()), root->epoch(), reader.string(root->host()), root->pid(),
-                           root->wall_time_s(), root->ranks()};
+    const OpenRecord value{Reader::id(*root->incarnation()),
+                           root->epoch(),
+                           reader.string(root->host()),
+                           root->pid(),
+                           root->wall_time_s(),
+                           root->ranks()};
     if (reader.exhausted()) return corrupt("open record: it unpacks to more than it holds");
     if (!value.incarnation) return refuse("open record: no incarnation");
     if (value.epoch == 0 || value.epoch > epoch_max) return refuse("open record: epoch ", value.epoch);

@@ -1,7 +1,6 @@
 // Fuzz target: records of the lineage directory.
-#include "format/lineage.hpp"
-
 #include "format/fuzz.hpp"
+#include "format/lineage.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace cairn;

@@ -34,7 +34,8 @@ Status check_parts(const Manifest& manifest) {
         const auto name = parse_part_file_name(part.file);
         if (name->part != i || name->parts != manifest.parts.size() || name->attempt_id != manifest.attempt_id)
             return refuse(part.file, " is not part ", i, " of ", manifest.parts.size(), " of its attempt");
-        if (part.footer_offset % manifest.block_bytes != 0) return refuse(part.file, ": its footer does not start on a block");
+        if (part.footer_offset % manifest.block_bytes != 0)
+            return refuse(part.file, ": its footer does not start on a block");
         TRY(check::increasing(part.ranks, manifest.ranks).within(part.file));
     }
     return check_every_rank(manifest);
@@ -66,9 +67,10 @@ Bytes encode_manifest(const Manifest& manifest) {
     const auto key = writer.key(manifest.key);
     const fb::Parent parent = Writer::parent(manifest.parent);
     const fb::Id attempt_id = Writer::id(manifest.attempt_id);
-    fb::FinishManifestBuffer(builder, fb::CreateManifest(builder, key, manifest.epoch, &parent, &attempt_id, manifest.abandoned,
-                                                         manifest.ranks, manifest.nodes, manifest.image_bytes, manifest.block_bytes,
-                                                         manifest.wall_time_s, parts));
+    fb::FinishManifestBuffer(
+        builder,
+        fb::CreateManifest(builder, key, manifest.epoch, &parent, &attempt_id, manifest.abandoned, manifest.ranks,
+                           manifest.nodes, manifest.image_bytes, manifest.block_bytes, manifest.wall_time_s, parts));
     return frame(FrameKind::manifest, writer.bytes());
 }
 
@@ -98,13 +100,17 @@ Result<Manifest> decode_manifest(ByteView bytes) {
 Status check_part_of(const Manifest& manifest, std::size_t index, const Footer& footer, const FooterPlace& place) {
     if (index >= manifest.parts.size()) return refuse("the manifest has no part ", index);
     const PartInfo& part = manifest.parts[index];
-    const auto not_its = [&](const char* what) { return refuse(part.file, ": the footer's ", what, " is not the manifest's"); };
-    if (place.offset != part.footer_offset || place.length + part_trailer_bytes != part.bytes - part.footer_offset) return not_its("place");
+    const auto not_its = [&](const char* what) {
+        return refuse(part.file, ": the footer's ", what, " is not the manifest's");
+    };
+    if (place.offset != part.footer_offset || place.length + part_trailer_bytes != part.bytes - part.footer_offset)
+        return not_its("place");
     if (place.checksum != part.footer_checksum) return not_its("checksum");
     if (footer.key != manifest.key) return not_its("name, version or incarnation");
     if (footer.attempt_id != manifest.attempt_id) return not_its("attempt");
     if (footer.part != index || footer.parts != manifest.parts.size()) return not_its("part number");
-    if (footer.ranks != manifest.ranks || footer.block_bytes != manifest.block_bytes) return not_its("number of ranks or block size");
+    if (footer.ranks != manifest.ranks || footer.block_bytes != manifest.block_bytes)
+        return not_its("number of ranks or block size");
     std::vector<Rank> ranks;
     for (const ImageInfo& image : footer.images) ranks.push_back(image.rank);
     std::sort(ranks.begin(), ranks.end());

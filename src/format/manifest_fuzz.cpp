@@ -1,7 +1,6 @@
 // Fuzz target: manifests.
-#include "format/manifest.hpp"
-
 #include "format/fuzz.hpp"
+#include "format/manifest.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace cairn;

@@ -1,9 +1,9 @@
 // Manifests: every invariant violated once, and footers that are not the ones meant.
 #include "format/manifest.hpp"
 
-#include <functional>
-
 #include <gtest/gtest.h>
+
+#include <functional>
 
 #include "format/samples.hpp"
 
@@ -22,7 +22,8 @@ const Violation violations[] = {
     {"name", [](Manifest& m) { m.key.name = ""; }, "name is not a valid one"},
     {"version", [](Manifest& m) { m.key.version = 0; }, "version 0"},
     {"incarnation", [](Manifest& m) { m.key.incarnation = {}; }, "no incarnation"},
-    {"parent without version", [](Manifest& m) { m.parent.version = 0; }, "a parent with an incarnation but no version"},
+    {"parent without version", [](Manifest& m) { m.parent.version = 0; },
+     "a parent with an incarnation but no version"},
     {"parent without incarnation", [](Manifest& m) { m.parent.incarnation = {}; }, "or the reverse"},
     {"epoch zero", [](Manifest& m) { m.epoch = 0; }, "epoch 0"},
     {"epoch large", [](Manifest& m) { m.epoch = epoch_max + 1; }, "epoch 10000000000"},
@@ -34,22 +35,45 @@ const Violation violations[] = {
     {"no parts", [](Manifest& m) { m.parts.clear(); }, "0 parts for 3 ranks"},
     {"more parts than ranks", [](Manifest& m) { m.parts.resize(4, m.parts[0]); }, "4 parts for 3 ranks"},
     {"file that is no part", [](Manifest& m) { m.parts[0].file = "../../etc/passwd"; }, "file name is not a part's"},
-    {"file of another attempt", [](Manifest& m) { m.parts[0].file = other_part_file(); }, "is not part 0 of 1 of its attempt"},
-    {"file of another part", [](Manifest& m) { m.parts[0].file = part_file_name(1, 2, m.attempt_id); }, "is not part 0 of 1"},
+    {"file of another attempt", [](Manifest& m) { m.parts[0].file = other_part_file(); },
+     "is not part 0 of 1 of its attempt"},
+    {"file of another part", [](Manifest& m) { m.parts[0].file = part_file_name(1, 2, m.attempt_id); },
+     "is not part 0 of 1"},
     {"part named twice", [](Manifest& m) { m.parts.push_back(m.parts[0]); }, "is not part 0 of 2"},
     {"footer beyond the file", [](Manifest& m) { m.parts[0].footer_offset = m.parts[0].bytes; }, "leave no room"},
-    {"footer too near the end", [](Manifest& m) { m.parts[0].bytes = m.parts[0].footer_offset + part_trailer_bytes; }, "leave no room"},
+    {"footer too near the end", [](Manifest& m) { m.parts[0].bytes = m.parts[0].footer_offset + part_trailer_bytes; },
+     "leave no room"},
     {"footer beyond all bounds", [](Manifest& m) { m.parts[0].footer_offset = 1ull << 61; }, "leave no room"},
     {"footer not on a block", [](Manifest& m) { m.parts[0].footer_offset -= 1; }, "does not start on a block"},
-    {"rank beyond", [](Manifest& m) { m.parts[0].ranks = {0, 1, 3}; }, "rank 3 of 3"},
-    {"ranks not increasing", [](Manifest& m) { m.parts[0].ranks = {0, 2, 1}; }, "rank 1 after rank 2"},
-    {"rank twice", [](Manifest& m) { m.parts[0].ranks = {0, 1, 1}; }, "rank 1 after rank 1"},
-    {"rank in no part", [](Manifest& m) { m.parts[0].ranks = {0, 1}; }, "its parts hold 2 of 3 ranks"},
-    {"rank in no part but another in two", [](Manifest& m) {
+    {"rank beyond",
+     [](Manifest& m) {
+         m.parts[0].ranks = {0, 1, 3};
+     },
+     "rank 3 of 3"},
+    {"ranks not increasing",
+     [](Manifest& m) {
+         m.parts[0].ranks = {0, 2, 1};
+     },
+     "rank 1 after rank 2"},
+    {"rank twice",
+     [](Manifest& m) {
+         m.parts[0].ranks = {0, 1, 1};
+     },
+     "rank 1 after rank 1"},
+    {"rank in no part",
+     [](Manifest& m) {
+         m.parts[0].ranks = {0, 1};
+     },
+     "its parts hold 2 of 3 ranks"},
+    {"rank in no part but another in two",
+     [](Manifest& m) {
          m.parts = {m.parts[0], m.parts[0]};
          for (std::uint32_t i = 0; i < 2; ++i) m.parts[i].file = part_file_name(i, 2, m.attempt_id);
-         m.parts[0].ranks = m.parts[1].ranks = {0, 2}; }, "no part holds rank 1"},
-    {"ranks beyond what parts could hold", [](Manifest& m) { m.ranks = ranks_max; }, "its parts hold 3 of 16777216 ranks"},
+         m.parts[0].ranks = m.parts[1].ranks = {0, 2};
+     },
+     "no part holds rank 1"},
+    {"ranks beyond what parts could hold", [](Manifest& m) { m.ranks = ranks_max; },
+     "its parts hold 3 of 16777216 ranks"},
 };
 
 class ManifestInvariants : public testing::TestWithParam<Violation> {};
@@ -101,7 +125,8 @@ TEST(Manifest, FooterOfAnother) {
         EXPECT_EQ(status.code(), Code::corrupt) << told;
         EXPECT_NE(status.text().find(told), std::string::npos) << status.text();
     }
-    for (FooterPlace wrong : {FooterPlace{place->offset + 1, place->length, place->checksum}, FooterPlace{place->offset, place->length + 1, place->checksum},
+    for (FooterPlace wrong : {FooterPlace{place->offset + 1, place->length, place->checksum},
+                              FooterPlace{place->offset, place->length + 1, place->checksum},
                               FooterPlace{place->offset, place->length, place->checksum ^ 1}})
         EXPECT_EQ(check_part_of(manifest, 0, right, wrong).code(), Code::corrupt);
 }

@@ -71,7 +71,8 @@ struct BodyWriter {
             return fb::CreateNodeAddress(builder, a.node, writer.string(a.address));
         });
         const fb::Id attempt_id = Writer::id(m.attempt_id);
-        return fb::CreateLead(builder, m.attempt, &attempt_id, m.parts_total, m.ranks_total, m.block_bytes, parts, images, addresses);
+        return fb::CreateLead(builder, m.attempt, &attempt_id, m.parts_total, m.ranks_total, m.block_bytes, parts,
+                              images, addresses);
     }
 };
 
@@ -89,14 +90,16 @@ struct BodyReader {
     message::Body read(const fb::Noted& m) { return message::Noted{reader.numbers(m.missing())}; }
     message::Body read(const fb::Progress& m) { return message::Progress{Reader::id(*m.attempt_id()), m.bytes()}; }
     message::Body read(const fb::PartsDone& m) {
-        return message::PartsDone{Reader::id(*m.attempt_id()), static_cast<Code>(m.code()), reader.string(m.text()),
-                                  m.has_lost(), m.lost(), reader.part_infos(m.parts())};
+        return message::PartsDone{
+            Reader::id(*m.attempt_id()), static_cast<Code>(m.code()), reader.string(m.text()), m.has_lost(), m.lost(),
+            reader.part_infos(m.parts())};
     }
     message::Body read(const fb::Acknowledged& m) { return message::Acknowledged{Reader::id(*m.attempt_id())}; }
     message::Body read(const fb::Leave& m) { return message::Leave{Reader::id(*m.attempt_id())}; }
     message::Body read(const fb::Want& m) { return message::Want{m.tag(), source(*m.source())}; }
     message::Body read(const fb::Chunk& m) {
-        return message::Chunk{m.tag(), static_cast<Code>(m.code()), reader.string(m.text()), reader.numbers(m.checksums())};
+        return message::Chunk{m.tag(), static_cast<Code>(m.code()), reader.string(m.text()),
+                              reader.numbers(m.checksums())};
     }
     message::Body read(const fb::Ended& m) {
         return message::Ended{static_cast<Code>(m.code()), reader.string(m.text()), m.final()};
@@ -115,7 +118,8 @@ struct BodyReader {
         lead.ranks_total = m.ranks_total();
         lead.block_bytes = m.block_bytes();
         lead.parts = reader.tables(m.parts(), [&](const fb::PartPlan& p) {
-            return PartPlan{p.part(), p.leader(), reader.tables(p.nodes(), [&](const fb::NodeSources& n) { return sources(n); })};
+            return PartPlan{p.part(), p.leader(),
+                            reader.tables(p.nodes(), [&](const fb::NodeSources& n) { return sources(n); })};
         });
         lead.images = reader.images(m.images());
         lead.addresses = reader.tables(m.addresses(), [&](const fb::NodeAddress& a) {
@@ -128,18 +132,41 @@ struct BodyReader {
     bool read(const fb::Message& m, message::Body& body) {
         if (!m.body()) return false;
         switch (m.body_type()) {
-            case fb::Body::Sealed: body = read(*m.body_as_Sealed()); return true;
-            case fb::Body::Noted: body = read(*m.body_as_Noted()); return true;
-            case fb::Body::Lead: body = read(*m.body_as_Lead()); return true;
-            case fb::Body::Progress: body = read(*m.body_as_Progress()); return true;
-            case fb::Body::PartsDone: body = read(*m.body_as_PartsDone()); return true;
-            case fb::Body::Acknowledged: body = read(*m.body_as_Acknowledged()); return true;
-            case fb::Body::Leave: body = read(*m.body_as_Leave()); return true;
-            case fb::Body::Want: body = read(*m.body_as_Want()); return true;
-            case fb::Body::Chunk: body = read(*m.body_as_Chunk()); return true;
-            case fb::Body::Ended: body = read(*m.body_as_Ended()); return true;
-            case fb::Body::Cancel: body = read(*m.body_as_Cancel()); return true;
-            default: return false;
+            case fb::Body::Sealed:
+                body = read(*m.body_as_Sealed());
+                return true;
+            case fb::Body::Noted:
+                body = read(*m.body_as_Noted());
+                return true;
+            case fb::Body::Lead:
+                body = read(*m.body_as_Lead());
+                return true;
+            case fb::Body::Progress:
+                body = read(*m.body_as_Progress());
+                return true;
+            case fb::Body::PartsDone:
+                body = read(*m.body_as_PartsDone());
+                return true;
+            case fb::Body::Acknowledged:
+                body = read(*m.body_as_Acknowledged());
+                return true;
+            case fb::Body::Leave:
+                body = read(*m.body_as_Leave());
+                return true;
+            case fb::Body::Want:
+                body = read(*m.body_as_Want());
+                return true;
+            case fb::Body::Chunk:
+                body = read(*m.body_as_Chunk());
+                return true;
+            case fb::Body::Ended:
+                body = read(*m.body_as_Ended());
+                return true;
+            case fb::Body::Cancel:
+                body = read(*m.body_as_Cancel());
+                return true;
+            default:
+                return false;
         }
     }
 };
@@ -164,8 +191,10 @@ Status check_images(const std::vector<ImageInfo>& images) {
 }
 
 Status check_source(const Source& source) {
-    if (source.rank < ranks_max && source.length <= bytes_max && source.image_offset <= bytes_max - source.length) return {};
-    return refuse("an impossible run of rank ", source.rank, "'s image: ", source.length, " bytes at ", source.image_offset);
+    if (source.rank < ranks_max && source.length <= bytes_max && source.image_offset <= bytes_max - source.length)
+        return {};
+    return refuse("an impossible run of rank ", source.rank, "'s image: ", source.length, " bytes at ",
+                  source.image_offset);
 }
 
 Status check_attempt(Id128 attempt_id) { return attempt_id ? Status() : refuse("no attempt"); }
@@ -178,17 +207,20 @@ struct BodyCheck {
     Status operator()(const message::Lead& m) const {
         TRY(check_attempt(m.attempt_id));
         TRY(check::ranks(m.ranks_total));
-        if (m.parts_total == 0 || m.parts_total > m.ranks_total) return refuse(m.parts_total, " parts for ", m.ranks_total, " ranks");
+        if (m.parts_total == 0 || m.parts_total > m.ranks_total)
+            return refuse(m.parts_total, " parts for ", m.ranks_total, " ranks");
         TRY(check::block_bytes(m.block_bytes));
         TRY(check_images(m.images));
         for (const auto& address : m.addresses)
-            if (!printable(address.address, address_bytes_max)) return refuse("an impossible address of node ", address.node);
+            if (!printable(address.address, address_bytes_max))
+                return refuse("an impossible address of node ", address.node);
         for (const PartPlan& part : m.parts) {
             if (part.part >= m.parts_total) return refuse("part ", part.part, " of ", m.parts_total);
             for (const NodeSources& node : part.nodes)
                 for (const Source& source : node.sources) {
                     TRY(check_source(source));
-                    if (source.image_offset % m.block_bytes != 0) return refuse("a run of an image that does not start on a block");
+                    if (source.image_offset % m.block_bytes != 0)
+                        return refuse("a run of an image that does not start on a block");
                 }
         }
         return {};
@@ -233,7 +265,8 @@ Result<message::Message> decode_message(ByteView bytes) {
     value.key = reader.key(*root->key());
     value.from = root->from();
     value.address = reader.string(root->address());
-    if (!BodyReader{reader}.read(*root, value.body)) return Status(Code::unsupported, "message: of a kind this Cairn does not know");
+    if (!BodyReader{reader}.read(*root, value.body))
+        return Status(Code::unsupported, "message: of a kind this Cairn does not know");
     if (reader.exhausted()) return corrupt("message: it unpacks to more than it holds");
     TRY(check::key(value.key).within("message"));
     if (!printable(value.address, address_bytes_max)) return refuse("message: an impossible address");

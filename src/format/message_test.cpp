@@ -1,9 +1,9 @@
 // Messages: every invariant violated once, and structures that no sender makes.
 #include "format/message.hpp"
 
-#include <functional>
-
 #include <gtest/gtest.h>
+
+#include <functional>
 
 #include "format/fields.hpp"
 #include "format/frame.hpp"
@@ -61,9 +61,12 @@ TEST(Message, LeadInvariants) {
     expect_refused<Lead>([](Message&, Lead& l) { l.images[1].rank = 0; }, "a rank is there twice");
     expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].part = 1; }, "part 1 of 1");
     expect_refused<Lead>([](Message&, Lead& l) { l.addresses[1].address = "\n"; }, "impossible address of node 1");
-    expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].nodes[0].sources[0].image_offset = 1; }, "does not start on a block");
-    expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].nodes[0].sources[0].length = UINT64_MAX; }, "impossible run");
-    expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].nodes[0].sources[0].image_offset = 0 - 4096ull; }, "impossible run");
+    expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].nodes[0].sources[0].image_offset = 1; },
+                         "does not start on a block");
+    expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].nodes[0].sources[0].length = UINT64_MAX; },
+                         "impossible run");
+    expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].nodes[0].sources[0].image_offset = 0 - 4096ull; },
+                         "impossible run");
     expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].nodes[0].sources[0].rank = ranks_max; }, "impossible run");
 }
 
@@ -103,7 +106,8 @@ TEST(Message, OneAddressSharedByManyNodes) {
     fb::FinishMessageBuffer(builder, fb::CreateMessage(builder, &id, key, 1, 0, fb::Body::Lead, lead.Union()));
     const auto result = decode_message(frame(FrameKind::message, writer.bytes()));
     ASSERT_EQ(result.code(), Code::corrupt);
-    EXPECT_NE(result.status().text().find("unpacks to more than it holds"), std::string::npos) << result.status().text();
+    EXPECT_NE(result.status().text().find("unpacks to more than it holds"), std::string::npos)
+        << result.status().text();
 }
 
 TEST(Message, OfAKindNobodyKnows) {
@@ -112,7 +116,8 @@ TEST(Message, OfAKindNobodyKnows) {
     const auto cancel = fb::CreateCancel(builder);
     const auto key = writer.key(samples::key);
     const fb::Id id(1, 2);
-    fb::FinishMessageBuffer(builder, fb::CreateMessage(builder, &id, key, 1, 0, static_cast<fb::Body>(200), cancel.Union()));
+    fb::FinishMessageBuffer(builder,
+                            fb::CreateMessage(builder, &id, key, 1, 0, static_cast<fb::Body>(200), cancel.Union()));
     EXPECT_EQ(decode_message(frame(FrameKind::message, writer.bytes())).code(), Code::unsupported);
 }
 

@@ -8,15 +8,20 @@ namespace cairn {
 namespace {
 
 bool name_character(char c) noexcept {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+           c == '-';
 }
 
-// Length of the well-formed UTF-8 character at the start of `text` (RFC 3629: no surrogates, no overlong forms); 0 when there is none.
+// Length of the well-formed UTF-8 character at the start of `text` (RFC 3629: no surrogates, no overlong forms); 0 when
+// there is none.
 std::size_t utf8_character(std::string_view text) noexcept {
     const auto at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
     const unsigned char first = at(0);
     if (first < 0x80) return 1;
-    const std::size_t length = first >= 0xC2 && first <= 0xDF ? 2 : (first & 0xF0) == 0xE0 ? 3 : first >= 0xF0 && first <= 0xF4 ? 4 : 0;
+    const std::size_t length = first >= 0xC2 && first <= 0xDF   ? 2
+                               : (first & 0xF0) == 0xE0         ? 3
+                               : first >= 0xF0 && first <= 0xF4 ? 4
+                                                                : 0;
     if (length == 0 || text.size() < length) return 0;
     for (std::size_t i = 1; i < length; ++i)
         if ((at(i) & 0xC0) != 0x80) return 0;
@@ -70,8 +75,10 @@ Status check_name(std::string_view name) {
     if (valid_name(name)) return {};
     const std::string allowed = "; allowed are 1 to 128 of A-Z a-z 0-9 . _ -, not starting with '.'";
     if (name.empty()) return invalid_argument("a name is empty" + allowed);
-    if (name.size() > name_bytes_max) return invalid_argument("a name has " + std::to_string(name.size()) + " bytes" + allowed);
-    if (!printable(name, name_bytes_max)) return invalid_argument("a name has a control character or is not UTF-8" + allowed);
+    if (name.size() > name_bytes_max)
+        return invalid_argument("a name has " + std::to_string(name.size()) + " bytes" + allowed);
+    if (!printable(name, name_bytes_max))
+        return invalid_argument("a name has a control character or is not UTF-8" + allowed);
     return invalid_argument("name '" + std::string(name) + "' can not be used" + allowed);
 }
 
@@ -101,7 +108,8 @@ bool valid_region_name(std::string_view name) noexcept {
 Status check_region_name(std::string_view name) {
     if (valid_region_name(name)) return {};
     const std::string allowed =
-        "; allowed are 1 to 512 bytes of UTF-8 without control characters, and no part between slashes that is empty, '.' or '..'";
+        "; allowed are 1 to 512 bytes of UTF-8 without control characters, and no part between slashes that is empty, "
+        "'.' or '..'";
     if (name.empty()) return invalid_argument("a region's name is empty" + allowed);
     if (name.size() > region_name_bytes_max)
         return invalid_argument("a region's name has " + std::to_string(name.size()) + " bytes" + allowed);

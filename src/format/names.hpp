@@ -15,8 +15,8 @@ namespace cairn {
 bool valid_name(std::string_view name) noexcept;
 Status check_name(std::string_view name);  // invalid_argument that says what is wrong and what is allowed
 
-// Region names, and the paths of routed files, which become files again on extraction: 1 to 512 bytes of UTF-8 without control
-// characters, components separated by '/', none of them empty, "." or "..".
+// Region names, and the paths of routed files, which become files again on extraction: 1 to 512 bytes of UTF-8 without
+// control characters, components separated by '/', none of them empty, "." or "..".
 bool valid_region_name(std::string_view name) noexcept;
 Status check_region_name(std::string_view name);
 
@@ -47,7 +47,8 @@ std::string lineage_from_name(std::uint64_t epoch);
 std::optional<std::uint64_t> parse_lineage_open_name(std::string_view file);
 std::optional<std::uint64_t> parse_lineage_from_name(std::string_view file);
 
-// ".tmp-<32 hex digits>": a file being written under a name nobody looks for, then published. Who finds an old one may remove it.
+// ".tmp-<32 hex digits>": a file being written under a name nobody looks for, then published. Who finds an old one may
+// remove it.
 std::string temporary_file_name(Id128 unique);
 bool is_temporary_file_name(std::string_view file) noexcept;
 

@@ -12,8 +12,9 @@ TEST(Names, CheckpointNames) {
         EXPECT_TRUE(check_name(good).ok()) << good;
     }
     EXPECT_TRUE(valid_name(std::string(128, 'x')));
-    for (const std::string& bad : {std::string(), std::string("."), std::string(".."), std::string(".cairn"), std::string("a/b"), std::string("/"),
-                                   std::string("a b"), std::string("a\0b", 3), std::string("\xC3\xA4"), std::string(129, 'x'), std::string("a\n")}) {
+    for (const std::string& bad : {std::string(), std::string("."), std::string(".."), std::string(".cairn"),
+                                   std::string("a/b"), std::string("/"), std::string("a b"), std::string("a\0b", 3),
+                                   std::string("\xC3\xA4"), std::string(129, 'x'), std::string("a\n")}) {
         EXPECT_FALSE(valid_name(bad)) << bad;
         const Status status = check_name(bad);
         EXPECT_EQ(status.code(), Code::invalid_argument) << bad;
@@ -24,16 +25,35 @@ TEST(Names, CheckpointNames) {
 }
 
 TEST(Names, RegionNames) {
-    for (const char* good : {"x", "model.layers.0/weight", "a b", "\xC3\xA4\xE2\x82\xAC\xF0\x9F\x99\x82", "...", "a..b/.c", "%"}) {
+    for (const char* good :
+         {"x", "model.layers.0/weight", "a b", "\xC3\xA4\xE2\x82\xAC\xF0\x9F\x99\x82", "...", "a..b/.c", "%"}) {
         EXPECT_TRUE(valid_region_name(good)) << good;
         EXPECT_TRUE(check_region_name(good).ok()) << good;
     }
     EXPECT_TRUE(valid_region_name(std::string(512, 'x')));
-    for (const std::string& bad : {std::string(), std::string("/etc/passwd"), std::string("a//b"), std::string("a/"), std::string("."), std::string(".."),
-                                   std::string("../x"), std::string("a/../b"), std::string("a/."), std::string("a\0b", 3), std::string("tab\t"),
-                                   std::string("\x7F"), std::string("\xC2\x80"), std::string("\xC3"), std::string("\xC0\x80"), std::string("\xE0\x80\x80"),
-                                   std::string("\xED\xA0\x80"), std::string("\xF0\x80\x80\x80"), std::string("\xF4\x90\x80\x80"), std::string("\xF8"),
-                                   std::string("\x80"), std::string("\xE2\x82"), std::string(513, 'x')}) {
+    for (const std::string& bad : {std::string(),
+                                   std::string("/etc/passwd"),
+                                   std::string("a//b"),
+                                   std::string("a/"),
+                                   std::string("."),
+                                   std::string(".."),
+                                   std::string("../x"),
+                                   std::string("a/../b"),
+                                   std::string("a/."),
+                                   std::string("a\0b", 3),
+                                   std::string("tab\t"),
+                                   std::string("\x7F"),
+                                   std::string("\xC2\x80"),
+                                   std::string("\xC3"),
+                                   std::string("\xC0\x80"),
+                                   std::string("\xE0\x80\x80"),
+                                   std::string("\xED\xA0\x80"),
+                                   std::string("\xF0\x80\x80\x80"),
+                                   std::string("\xF4\x90\x80\x80"),
+                                   std::string("\xF8"),
+                                   std::string("\x80"),
+                                   std::string("\xE2\x82"),
+                                   std::string(513, 'x')}) {
         EXPECT_FALSE(valid_region_name(bad)) << bad;
         EXPECT_EQ(check_region_name(bad).code(), Code::invalid_argument) << bad;
     }
@@ -46,12 +66,16 @@ TEST(Names, PartFiles) {
     EXPECT_EQ(parse_part_file_name(file), (PartFileName{3, 16, id}));
     const std::string wide = part_file_name(12345, 4294967295u, id);
     EXPECT_EQ(parse_part_file_name(wide), (PartFileName{12345, 4294967295u, id}));
-    for (const char* bad : {"", "part-", "part-0003", "part-0003-of-0016", "part-0003-of-0016.", "part-3-of-0016.fedcba98765432100123456789abcdef",
-                            "part-00003-of-0016.fedcba98765432100123456789abcdef", "part-0016-of-0016.fedcba98765432100123456789abcdef",
-                            "part-0003-of-0016.FEDCBA98765432100123456789ABCDEF", "part-0003-of-0016.fedcba98765432100123456789abcdef0",
-                            "part-0003-of-0016.fedcba98765432100123456789abcdef/..", "xpart-0003-of-0016.fedcba98765432100123456789abcdef",
-                            "part-0003-of-9999999999.fedcba98765432100123456789abcdef", "part-+003-of-0016.fedcba98765432100123456789abcdef",
-                            "part-0003.-of-0016.fedcba98765432100123456789abcdef", "part-0000-of-0000.fedcba98765432100123456789abcdef"})
+    for (const char* bad :
+         {"", "part-", "part-0003", "part-0003-of-0016", "part-0003-of-0016.",
+          "part-3-of-0016.fedcba98765432100123456789abcdef", "part-00003-of-0016.fedcba98765432100123456789abcdef",
+          "part-0016-of-0016.fedcba98765432100123456789abcdef", "part-0003-of-0016.FEDCBA98765432100123456789ABCDEF",
+          "part-0003-of-0016.fedcba98765432100123456789abcdef0",
+          "part-0003-of-0016.fedcba98765432100123456789abcdef/..",
+          "xpart-0003-of-0016.fedcba98765432100123456789abcdef",
+          "part-0003-of-9999999999.fedcba98765432100123456789abcdef",
+          "part-+003-of-0016.fedcba98765432100123456789abcdef", "part-0003.-of-0016.fedcba98765432100123456789abcdef",
+          "part-0000-of-0000.fedcba98765432100123456789abcdef"})
         EXPECT_FALSE(parse_part_file_name(bad)) << bad;
 }
 
@@ -59,7 +83,8 @@ TEST(Names, ManifestFiles) {
     const Id128 id{1, 2};
     EXPECT_EQ(manifest_file_name(id), "manifest.00000000000000010000000000000002");
     EXPECT_EQ(parse_manifest_file_name(manifest_file_name(id)), id);
-    for (const char* bad : {"", "manifest", "manifest.", "manifest.1", "manifest.00000000000000010000000000000002.tmp", "Manifest.00000000000000010000000000000002"})
+    for (const char* bad : {"", "manifest", "manifest.", "manifest.1", "manifest.00000000000000010000000000000002.tmp",
+                            "Manifest.00000000000000010000000000000002"})
         EXPECT_FALSE(parse_manifest_file_name(bad)) << bad;
 }
 
@@ -76,7 +101,8 @@ TEST(Names, LineageFiles) {
     EXPECT_EQ(lineage_from_name(epoch_max), "9999999999.from");
     EXPECT_EQ(parse_lineage_open_name("0000000007.open"), 7u);
     EXPECT_EQ(parse_lineage_from_name("9999999999.from"), epoch_max);
-    for (const char* bad : {"", ".open", "7.open", "0000000000.open", "0000000007.from", "00000000007.open", "0000000007.open.tmp", "10000000000.open"})
+    for (const char* bad : {"", ".open", "7.open", "0000000000.open", "0000000007.from", "00000000007.open",
+                            "0000000007.open.tmp", "10000000000.open"})
         EXPECT_FALSE(parse_lineage_open_name(bad)) << bad;
     EXPECT_FALSE(parse_lineage_from_name("0000000007.open"));
 }
@@ -84,7 +110,8 @@ TEST(Names, LineageFiles) {
 TEST(Names, TemporaryFilesAreNobodysElse) {
     const std::string file = temporary_file_name({1, 2});
     EXPECT_TRUE(is_temporary_file_name(file));
-    EXPECT_FALSE(parse_part_file_name(file) || parse_manifest_file_name(file) || parse_lineage_open_name(file) || parse_version_directory_name(file));
+    EXPECT_FALSE(parse_part_file_name(file) || parse_manifest_file_name(file) || parse_lineage_open_name(file) ||
+                 parse_version_directory_name(file));
     EXPECT_FALSE(valid_name(file));
     EXPECT_FALSE(is_temporary_file_name(manifest_file_name({1, 2})));
 }

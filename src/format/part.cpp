@@ -16,7 +16,8 @@ namespace {
 
 // The trailer, from the end of the file. Its size and the places of magic, version and checksum stay in every version.
 constexpr std::string_view part_magic = "CAIRNprt";
-constexpr std::size_t offset_at = 0, length_at = 8, checksum_at = 16, version_at = 24, zero_at = 28, own_checksum_at = 32, magic_at = 40;
+constexpr std::size_t offset_at = 0, length_at = 8, checksum_at = 16, version_at = 24, zero_at = 28,
+                      own_checksum_at = 32, magic_at = 40;
 static_assert(magic_at + 8 == part_trailer_bytes);
 
 using check::refuse;
@@ -29,12 +30,14 @@ std::string name_of(const Extent& extent) {
 Status check_extent(const Extent& extent, const Footer& footer, std::uint64_t image_bytes) {
     const std::uint64_t block = footer.block_bytes;
     const std::string of = name_of(extent);
-    if (extent.part_offset % block != 0 || extent.image_offset % block != 0) return refuse(of, " does not start on a block");
+    if (extent.part_offset % block != 0 || extent.image_offset % block != 0)
+        return refuse(of, " does not start on a block");
     if (extent.length == 0 || extent.length > image_bytes || extent.image_offset > image_bytes - extent.length)
         return refuse(of, " lies outside its image of ", image_bytes, " bytes");
     if (extent.length % block != 0 && extent.image_offset + extent.length != image_bytes)
         return refuse(of, " ends within a block that is not its image's last");
-    if (extent.part_offset > footer.data_bytes || round_up(extent.length, block) > footer.data_bytes - extent.part_offset)
+    if (extent.part_offset > footer.data_bytes ||
+        round_up(extent.length, block) > footer.data_bytes - extent.part_offset)
         return refuse(of, " reaches beyond the part's ", footer.data_bytes, " data bytes");
     if (extent.checksums.size() != div_up(extent.length, block))
         return refuse(of, " has ", extent.checksums.size(), " checksums for ", div_up(extent.length, block), " blocks");
@@ -84,8 +87,8 @@ std::uint64_t footer_bytes_bound(std::uint64_t blocks, std::uint64_t extents, co
 
 Status check_part_size(std::uint64_t blocks, std::uint64_t extents, const std::vector<ImageInfo>& images) {
     if (blocks > part_blocks_max)
-        return invalid_argument("a part of " + std::to_string(blocks) + " blocks; it has at most " + std::to_string(part_blocks_max) +
-                                ": use larger blocks or more parts");
+        return invalid_argument("a part of " + std::to_string(blocks) + " blocks; it has at most " +
+                                std::to_string(part_blocks_max) + ": use larger blocks or more parts");
     if (footer_bytes_bound(blocks, extents, images) > record_bytes_max)
         return invalid_argument("regions and runs of images are too many for one part's footer: use more parts");
     return {};
@@ -106,7 +109,8 @@ Status check_footer(const Footer& footer) {
         TRY(check_extent(extent, footer, image->second));
         blocks += extent.checksums.size();
     }
-    if (const Status size = check_part_size(blocks, footer.extents.size(), footer.images); !size.ok()) return corrupt(size.text());
+    if (const Status size = check_part_size(blocks, footer.extents.size(), footer.images); !size.ok())
+        return corrupt(size.text());
     return check_overlaps(footer);
 }
 
@@ -124,8 +128,9 @@ Bytes encode_footer(const Footer& footer) {
     });
     const auto key = writer.key(footer.key);
     const fb::Id attempt_id = Writer::id(footer.attempt_id);
-    fb::FinishFooterBuffer(builder, fb::CreateFooter(builder, key, footer.attempt, &attempt_id, footer.part, footer.parts, footer.ranks,
-                                                     footer.block_bytes, footer.data_bytes, images, extents));
+    fb::FinishFooterBuffer(
+        builder, fb::CreateFooter(builder, key, footer.attempt, &attempt_id, footer.part, footer.parts, footer.ranks,
+                                  footer.block_bytes, footer.data_bytes, images, extents));
     const ByteView body = writer.bytes();
     Bytes tail(body.size() + part_trailer_bytes);
     std::memcpy(tail.data(), body.data(), body.size());
@@ -150,19 +155,23 @@ Result<FooterPlace> decode_trailer(ByteView last_bytes, std::uint64_t file_bytes
     const ByteView trailer = last_bytes.last(part_trailer_bytes);
     if (as_text(trailer.subspan(magic_at)) != part_magic)
         return corrupt("no part ends like this: the file was cut short, or is not one of Cairn's");
-    if (get_u64(&trailer[own_checksum_at]) != checksum(trailer.first(own_checksum_at))) return corrupt("the part's trailer is damaged");
+    if (get_u64(&trailer[own_checksum_at]) != checksum(trailer.first(own_checksum_at)))
+        return corrupt("the part's trailer is damaged");
     const std::uint32_t version = get_u32(&trailer[version_at]);
     if (version > format_version) return newer_format(version).within("part");
     const FooterPlace place{get_u64(&trailer[offset_at]), get_u64(&trailer[length_at]), get_u64(&trailer[checksum_at])};
     if (version == 0 || get_u32(&trailer[zero_at]) != 0) return corrupt("the part's trailer has impossible fields");
     const std::uint64_t before = file_bytes - part_trailer_bytes;
-    if (place.length == 0 || place.length > record_bytes_max || place.length > before || place.offset != before - place.length)
-        return refuse("the footer of ", place.length, " bytes at ", place.offset, " does not end where the trailer begins, at ", before);
+    if (place.length == 0 || place.length > record_bytes_max || place.length > before ||
+        place.offset != before - place.length)
+        return refuse("the footer of ", place.length, " bytes at ", place.offset,
+                      " does not end where the trailer begins, at ", before);
     return place;
 }
 
 Result<Footer> decode_footer(ByteView footer, const FooterPlace& place) {
-    if (footer.size() != place.length) return refuse("footer: ", footer.size(), " of ", place.length, " bytes are there");
+    if (footer.size() != place.length)
+        return refuse("footer: ", footer.size(), " of ", place.length, " bytes are there");
     if (checksum(footer) != place.checksum) return corrupt("footer: its checksum does not match its bytes");
     Bytes aligned;  // FlatBuffers are read in place, as numbers of 8 bytes
     if (reinterpret_cast<std::uintptr_t>(footer.data()) % 8 != 0) {
@@ -187,7 +196,8 @@ Result<Footer> decode_footer(ByteView footer, const FooterPlace& place) {
     });
     if (reader.exhausted()) return corrupt("footer: it unpacks to more than it holds");
     TRY(check_footer(value).within("footer"));
-    if (value.data_bytes != place.offset) return refuse("footer: it lies at ", place.offset, ", not behind its ", value.data_bytes, " data bytes");
+    if (value.data_bytes != place.offset)
+        return refuse("footer: it lies at ", place.offset, ", not behind its ", value.data_bytes, " data bytes");
     return value;
 }
 

@@ -23,7 +23,8 @@ Status check_footer(const Footer& footer);
 // Whether one footer can hold so much; invalid_argument says what to do. For planning, when sizes are a user's choice.
 Status check_part_size(std::uint64_t blocks, std::uint64_t extents, const std::vector<ImageInfo>& images);
 
-// The complete tail of a part, footer and trailer, to be written at data_bytes. More than check_part_size allows is a programmer's error.
+// The complete tail of a part, footer and trailer, to be written at data_bytes. More than check_part_size allows is a
+// programmer's error.
 Bytes encode_footer(const Footer& footer);
 
 // `last_bytes` ends where the file ends and holds at least part_trailer_bytes.

@@ -1,8 +1,7 @@
 // Fuzz target: parts, read from the end as a reader does; and footers alone, under a checksum that is right.
-#include "format/part.hpp"
-
 #include "base/checksum.hpp"
 #include "format/fuzz.hpp"
+#include "format/part.hpp"
 
 namespace {
 
@@ -15,7 +14,9 @@ Result<Footer> read_part(ByteView part) {
 }
 
 void expect_comes_back(const Result<Footer>& footer) {
-    if (!footer.ok()) return fuzz::expect(footer.code() == Code::corrupt || footer.code() == Code::unsupported, "refused with a wrong code");
+    if (!footer.ok())
+        return fuzz::expect(footer.code() == Code::corrupt || footer.code() == Code::unsupported,
+                            "refused with a wrong code");
     const Bytes tail = encode_footer(*footer);
     const auto place = decode_trailer(tail, footer->data_bytes + tail.size());
     fuzz::expect(place.ok(), "our own trailer is refused");

@@ -1,9 +1,9 @@
 // Parts: footers and trailers come back, and every way a part can be damaged is told.
 #include "format/part.hpp"
 
-#include <functional>
-
 #include <gtest/gtest.h>
+
+#include <functional>
 
 #include "format/fields.hpp"
 #include "format/frame.hpp"
@@ -111,7 +111,8 @@ Result<FooterPlace> with_trailer(const std::function<void(std::byte* trailer)>& 
 TEST(Part, NewerVersion) {
     const auto place = with_trailer([](std::byte* trailer) { put_u32(trailer + 24, format_version + 1); });
     ASSERT_EQ(place.code(), Code::unsupported);
-    EXPECT_NE(place.status().text().find("version 2 found, this Cairn knows up to 1"), std::string::npos) << place.status().text();
+    EXPECT_NE(place.status().text().find("version 2 found, this Cairn knows up to 1"), std::string::npos)
+        << place.status().text();
 }
 
 TEST(Part, ImpossibleTrailers) {
@@ -119,12 +120,19 @@ TEST(Part, ImpossibleTrailers) {
     EXPECT_EQ(with_trailer([](std::byte* t) { put_u32(t + 24, 0); }).code(), Code::corrupt) << "version 0";
     EXPECT_EQ(with_trailer([](std::byte* t) { put_u32(t + 28, 1); }).code(), Code::corrupt) << "the field that is zero";
     const std::uint64_t offset = samples::footer().data_bytes;
-    for (const std::uint64_t wrong : {std::uint64_t{0}, offset - 1, offset + 1, offset + 4096, UINT64_MAX, UINT64_MAX - 47})
+    for (const std::uint64_t wrong :
+         {std::uint64_t{0}, offset - 1, offset + 1, offset + 4096, UINT64_MAX, UINT64_MAX - 47})
         EXPECT_EQ(with_trailer([&](std::byte* t) { put_u64(t, wrong); }).code(), Code::corrupt) << "offset " << wrong;
-    for (const std::uint64_t wrong : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1} << 31, UINT64_MAX, UINT64_MAX - offset})
-        EXPECT_EQ(with_trailer([&](std::byte* t) { put_u64(t + 8, wrong); }).code(), Code::corrupt) << "length " << wrong;
+    for (const std::uint64_t wrong :
+         {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1} << 31, UINT64_MAX, UINT64_MAX - offset})
+        EXPECT_EQ(with_trailer([&](std::byte* t) { put_u64(t + 8, wrong); }).code(), Code::corrupt)
+            << "length " << wrong;
     // Offset and length that agree with each other by overflow.
-    EXPECT_EQ(with_trailer([&](std::byte* t) { put_u64(t, UINT64_MAX - 99); put_u64(t + 8, samples::part().size() - 48 + 100); }).code(), Code::corrupt);
+    EXPECT_EQ(with_trailer([&](std::byte* t) {
+                  put_u64(t, UINT64_MAX - 99);
+                  put_u64(t + 8, samples::part().size() - 48 + 100);
+              }).code(),
+              Code::corrupt);
 }
 
 // ---- invariants: each violated once, and told in words that name it ----
@@ -154,27 +162,57 @@ const Violation violations[] = {
     {"image of a rank beyond", [](Footer& f) { f.images[2].rank = 3; }, "rank 3 of 3"},
     {"image twice", [](Footer& f) { f.images[2].rank = 0; }, "rank 0 is there twice"},
     {"image beyond all bounds", [](Footer& f) { f.images[2].bytes = (1ull << 60) + 1; }, "rank 2: an image of"},
-    {"region name", [](Footer& f) { f.images[0].regions[0].name = "a/../../b"; }, "rank 0: a region with an impossible name"},
+    {"region name", [](Footer& f) { f.images[0].regions[0].name = "a/../../b"; },
+     "rank 0: a region with an impossible name"},
     {"region named twice", [](Footer& f) { f.images[0].regions[1].name = "x"; }, "rank 0: two regions are named 'x'"},
     {"region kind", [](Footer& f) { f.images[0].regions[0].kind = RegionKind(3); }, "region 'x' is of unknown kind 3"},
     {"region type", [](Footer& f) { f.images[0].regions[0].type = DataType(15); }, "region 'x' is of unknown type 15"},
     {"region beyond image", [](Footer& f) { f.images[0].regions[2].offset += 1; }, "lies outside its image"},
-    {"region offset overflows", [](Footer& f) { f.images[0].regions[2].offset = UINT64_MAX; }, "lies outside its image"},
-    {"region longer than image", [](Footer& f) { f.images[0].regions[0].length = UINT64_MAX; }, "lies outside its image"},
-    {"shape against length", [](Footer& f) { f.images[0].regions[0].shape = {5, 99}; }, "do not make its 4000 bytes"},
-    {"shape overflows", [](Footer& f) { f.images[0].regions[0].shape = {1ull << 32, 1ull << 32}; }, "do not make"},
+    {"region offset overflows", [](Footer& f) { f.images[0].regions[2].offset = UINT64_MAX; },
+     "lies outside its image"},
+    {"region longer than image", [](Footer& f) { f.images[0].regions[0].length = UINT64_MAX; },
+     "lies outside its image"},
+    {"shape against length",
+     [](Footer& f) {
+         f.images[0].regions[0].shape = {5, 99};
+     },
+     "do not make its 4000 bytes"},
+    {"shape overflows",
+     [](Footer& f) {
+         f.images[0].regions[0].shape = {1ull << 32, 1ull << 32};
+     },
+     "do not make"},
     {"shape and type overflow", [](Footer& f) { f.images[0].regions[0].shape = {(1ull << 61) + 500}; }, "do not make"},
-    {"shape overflows beside a zero", [](Footer& f) {
-         f.images[2].regions = {{"z", RegionKind::memory, DataType::u8, {1ull << 63, 4, 0}, 0, 0}}; }, "do not make its 0 bytes"},
+    {"shape overflows beside a zero",
+     [](Footer& f) {
+         f.images[2].regions = {{"z", RegionKind::memory, DataType::u8, {1ull << 63, 4, 0}, 0, 0}};
+     },
+     "do not make its 0 bytes"},
     {"too many dimensions", [](Footer& f) { f.images[0].regions[1].shape.assign(33, 1); }, "33 dimensions"},
     {"file of numbers", [](Footer& f) { f.images[1].regions[0].type = DataType::i8; }, "no memory"},
-    {"file of two dimensions", [](Footer& f) { f.images[1].regions[0].shape = {4, 10}; }, "no memory"},
+    {"file of two dimensions",
+     [](Footer& f) {
+         f.images[1].regions[0].shape = {4, 10};
+     },
+     "no memory"},
     {"extent of no image", [](Footer& f) { f.images.erase(f.images.begin() + 1); }, "rank 1 at 0: nothing is said"},
-    {"extent not on a block of the part", [](Footer& f) { f.extents[1].part_offset += 512; }, "does not start on a block"},
-    {"extent not on a block of the image", [](Footer& f) { f.extents[1].image_offset = 1; f.extents[1].length -= 1; }, "does not start on a block"},
-    {"extent of nothing", [](Footer& f) { f.extents[0].length = 0; f.extents[0].checksums.clear(); }, "lies outside its image"},
+    {"extent not on a block of the part", [](Footer& f) { f.extents[1].part_offset += 512; },
+     "does not start on a block"},
+    {"extent not on a block of the image",
+     [](Footer& f) {
+         f.extents[1].image_offset = 1;
+         f.extents[1].length -= 1;
+     },
+     "does not start on a block"},
+    {"extent of nothing",
+     [](Footer& f) {
+         f.extents[0].length = 0;
+         f.extents[0].checksums.clear();
+     },
+     "lies outside its image"},
     {"extent beyond its image", [](Footer& f) { f.extents[0].length = 41; }, "lies outside its image of 40"},
-    {"extent offset overflows", [](Footer& f) { f.extents[0].image_offset = UINT64_MAX - 4095; }, "lies outside its image"},
+    {"extent offset overflows", [](Footer& f) { f.extents[0].image_offset = UINT64_MAX - 4095; },
+     "lies outside its image"},
     {"extent ends inside a block", [](Footer& f) { f.extents[1].length = 4097; }, "ends within a block"},
     {"extent beyond the data", [](Footer& f) { f.data_bytes -= 4096; }, "reaches beyond the part's 8192"},
     {"extent far beyond the data", [](Footer& f) { f.extents[1].part_offset = 0 - 4096ull; }, "reaches beyond"},
@@ -182,9 +220,12 @@ const Violation violations[] = {
     {"a checksum too many", [](Footer& f) { f.extents[0].checksums.push_back(1); }, "has 2 checksums for 1 blocks"},
     {"extents out of order", [](Footer& f) { std::swap(f.extents[0], f.extents[1]); }, "overlaps or precedes"},
     {"extents overlap in the part", [](Footer& f) { f.extents[1].part_offset = 0; }, "overlaps or precedes"},
-    {"extents overlap in an image", [](Footer& f) {
+    {"extents overlap in an image",
+     [](Footer& f) {
          f.data_bytes += 4096;
-         f.extents.push_back({0, 4096, 904, 3 * 4096, {1}}); }, "that another extent holds, too"},
+         f.extents.push_back({0, 4096, 904, 3 * 4096, {1}});
+     },
+     "that another extent holds, too"},
 };
 
 class Invariants : public testing::TestWithParam<Violation> {};
@@ -215,7 +256,9 @@ TEST(Part, FooterThatLiesElsewhere) {
 
 // ---- structures that no writer makes ----
 
-Result<Footer> decode_body(ByteView body, std::uint64_t data_bytes) { return decode_footer(body, {data_bytes, body.size(), checksum(body)}); }
+Result<Footer> decode_body(ByteView body, std::uint64_t data_bytes) {
+    return decode_footer(body, {data_bytes, body.size(), checksum(body)});
+}
 
 TEST(Part, NonsenseWithRightChecksums) {
     const Footer footer = samples::footer();
@@ -232,7 +275,8 @@ TEST(Part, NonsenseWithRightChecksums) {
         ASSERT_TRUE(refused_or_comes_back(body)) << "bit " << bit;
         body[bit / 8] ^= std::byte(1 << bit % 8);
     }
-    for (std::size_t length = 0; length < body.size(); ++length) ASSERT_TRUE(refused_or_comes_back(ByteView(body).first(length))) << length;
+    for (std::size_t length = 0; length < body.size(); ++length)
+        ASSERT_TRUE(refused_or_comes_back(ByteView(body).first(length))) << length;
 }
 
 // A kilobyte's worth of tables that all point at one large vector would unpack to a thousand times its size.
@@ -244,10 +288,12 @@ TEST(Part, OneVectorSharedByManyExtents) {
     for (int i = 0; i < 1000; ++i) extents.push_back(fb::CreateExtent(builder, 0, 0, 1, 0, shared));
     const fb::Id attempt(1, 2);
     const auto key = writer.key(samples::key);
-    fb::FinishFooterBuffer(builder, fb::CreateFooter(builder, key, 1, &attempt, 0, 1, 1, 4096, 4096, 0, builder.CreateVector(extents)));
+    fb::FinishFooterBuffer(
+        builder, fb::CreateFooter(builder, key, 1, &attempt, 0, 1, 1, 4096, 4096, 0, builder.CreateVector(extents)));
     const auto result = decode_body(writer.bytes(), 4096);
     ASSERT_EQ(result.code(), Code::corrupt);
-    EXPECT_NE(result.status().text().find("unpacks to more than it holds"), std::string::npos) << result.status().text();
+    EXPECT_NE(result.status().text().find("unpacks to more than it holds"), std::string::npos)
+        << result.status().text();
 }
 
 // The same with tables: each level of sharing is counted by the verifier.

@@ -1,5 +1,5 @@
-// What every framed record must do, whatever its kind: come back as it went, and refuse bytes that are cut, flipped, foreign, newer, or
-// well checksummed nonsense.
+// What every framed record must do, whatever its kind: come back as it went, and refuse bytes that are cut, flipped,
+// foreign, newer, or well checksummed nonsense.
 #include <gtest/gtest.h>
 
 #include "format/frame.hpp"
@@ -62,9 +62,10 @@ struct MessageRecord {
 
 template <class Record>
 class Records : public testing::Test {};
-using Kinds = testing::Types<ManifestRecord, ImageRecord, RosterRecord, NodesRecord, OpensRecord, FromsRecord, MessageRecord<0>,
-                             MessageRecord<1>, MessageRecord<2>, MessageRecord<3>, MessageRecord<4>, MessageRecord<5>, MessageRecord<6>,
-                             MessageRecord<7>, MessageRecord<8>, MessageRecord<9>, MessageRecord<10>>;
+using Kinds =
+    testing::Types<ManifestRecord, ImageRecord, RosterRecord, NodesRecord, OpensRecord, FromsRecord, MessageRecord<0>,
+                   MessageRecord<1>, MessageRecord<2>, MessageRecord<3>, MessageRecord<4>, MessageRecord<5>,
+                   MessageRecord<6>, MessageRecord<7>, MessageRecord<8>, MessageRecord<9>, MessageRecord<10>>;
 TYPED_TEST_SUITE(Records, Kinds);
 
 // The header's own checksum, made right again after a change.
@@ -111,11 +112,13 @@ TYPED_TEST(Records, SomethingBehind) {
 
 TYPED_TEST(Records, Foreign) {
     EXPECT_EQ(TypeParam::decode(as_bytes("")).code(), Code::corrupt);
-    const auto html = TypeParam::decode(as_bytes("<html><body>404 Not Found: the file you asked for is not here</body></html>"));
+    const auto html =
+        TypeParam::decode(as_bytes("<html><body>404 Not Found: the file you asked for is not here</body></html>"));
     EXPECT_EQ(html.code(), Code::corrupt);
     EXPECT_NE(html.status().text().find("not one of Cairn's"), std::string::npos);
     // Another kind of Cairn's own.
-    const Bytes other = TypeParam::kind == FrameKind::open ? encode_from_record(samples::from_record()) : encode_open_record(samples::open_record());
+    const Bytes other = TypeParam::kind == FrameKind::open ? encode_from_record(samples::from_record())
+                                                           : encode_open_record(samples::open_record());
     EXPECT_EQ(TypeParam::decode(other).code(), Code::corrupt);
 }
 
@@ -125,7 +128,8 @@ TYPED_TEST(Records, NewerVersion) {
     mend_header(bytes);
     const auto result = TypeParam::decode(bytes);
     ASSERT_EQ(result.code(), Code::unsupported);
-    const std::string found = "version " + std::to_string(format_version + 1) + " found", known = "up to " + std::to_string(format_version);
+    const std::string found = "version " + std::to_string(format_version + 1) + " found",
+                      known = "up to " + std::to_string(format_version);
     EXPECT_NE(result.status().text().find(found), std::string::npos) << result.status().text();
     EXPECT_NE(result.status().text().find(known), std::string::npos) << result.status().text();
 }
@@ -140,7 +144,8 @@ TYPED_TEST(Records, ImpossibleHeader) {
     mend_header(bytes);
     EXPECT_EQ(TypeParam::decode(bytes).code(), Code::corrupt) << "the field that is zero";
     bytes = TypeParam::encode(TypeParam::sample());
-    for (const std::uint64_t length : {UINT64_MAX, UINT64_MAX - 39, std::uint64_t{1} << 63, std::uint64_t{bytes.size()}}) {
+    for (const std::uint64_t length :
+         {UINT64_MAX, UINT64_MAX - 39, std::uint64_t{1} << 63, std::uint64_t{bytes.size()}}) {
         put_u64(&bytes[16], length);
         mend_header(bytes);
         EXPECT_EQ(TypeParam::decode(bytes).code(), Code::corrupt) << "length " << length;
@@ -171,8 +176,10 @@ TYPED_TEST(Records, NonsenseWithRightChecksums) {
         Bytes changed = body;
         for (std::uint64_t n = 1 + random.below(6); n > 0; --n) {
             const std::size_t at = random.below(changed.size());
-            if (random.coin()) changed[at] = static_cast<std::byte>(random.number());
-            else put_u32(&changed[std::min(at / 4 * 4, changed.size() - 4)], random.below32(200));
+            if (random.coin())
+                changed[at] = static_cast<std::byte>(random.number());
+            else
+                put_u32(&changed[std::min(at / 4 * 4, changed.size() - 4)], random.below32(200));
         }
         ASSERT_TRUE(refused_or_comes_back<TypeParam>(changed)) << "change " << i;
     }

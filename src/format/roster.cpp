@@ -20,7 +20,8 @@ Status check_members(const Roster& roster) {
     std::vector<Rank> ranks;
     for (const Member& member : roster.members) {
         if (!valid_name(member.node)) return refuse("a node whose name is not a valid one");
-        if (!printable(member.address, address_bytes_max)) return refuse("node ", member.node, ": an impossible address");
+        if (!printable(member.address, address_bytes_max))
+            return refuse("node ", member.node, ": an impossible address");
         TRY(check::increasing(member.ranks, roster.ranks).within(member.node));
         nodes.push_back(member.node);
         ranks.insert(ranks.end(), member.ranks.begin(), member.ranks.end());
@@ -43,7 +44,8 @@ Status check_roster(const Roster& roster) {
     if (roster.epoch == 0 || roster.epoch > epoch_max) return refuse("epoch ", roster.epoch);
     TRY(check::parent(roster.parent));
     TRY(check::ranks(roster.ranks));
-    if (roster.files == 0 || roster.files > roster.ranks) return refuse(roster.files, " files for ", roster.ranks, " ranks");
+    if (roster.files == 0 || roster.files > roster.ranks)
+        return refuse(roster.files, " files for ", roster.ranks, " ranks");
     return check_members(roster);
 }
 
@@ -59,8 +61,8 @@ Bytes encode_roster(const Roster& roster) {
     const auto name = writer.string(roster.name);
     const fb::Id incarnation = Writer::id(roster.incarnation), secret = Writer::id(roster.secret);
     const fb::Parent parent = Writer::parent(roster.parent);
-    fb::FinishRosterBuffer(builder, fb::CreateRoster(builder, name, &incarnation, &secret, roster.epoch, &parent, roster.ranks,
-                                                     roster.files, members));
+    fb::FinishRosterBuffer(builder, fb::CreateRoster(builder, name, &incarnation, &secret, roster.epoch, &parent,
+                                                     roster.ranks, roster.files, members));
     return frame(FrameKind::roster, writer.bytes());
 }
 

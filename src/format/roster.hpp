@@ -1,5 +1,5 @@
-// The roster of an incarnation, and the record in which a daemon publishes its newest address. Both are kept in scratch and under
-// persistent; the roster holds the job's secret (mode 0600).
+// The roster of an incarnation, and the record in which a daemon publishes its newest address. Both are kept in scratch
+// and under persistent; the roster holds the job's secret (mode 0600).
 #pragma once
 
 #include "base/status.hpp"

@@ -1,7 +1,6 @@
 // Fuzz target: rosters and node records.
-#include "format/roster.hpp"
-
 #include "format/fuzz.hpp"
+#include "format/roster.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace cairn;

@@ -1,9 +1,9 @@
 // Rosters, node records and lineage records: every invariant violated once.
 #include "format/roster.hpp"
 
-#include <functional>
-
 #include <gtest/gtest.h>
+
+#include <functional>
 
 #include "format/samples.hpp"
 
@@ -17,7 +17,10 @@ TEST(Roster, Invariants) {
         {[](Roster& r) { r.secret = {}; }, "no incarnation or no secret"},
         {[](Roster& r) { r.epoch = 0; }, "epoch 0"},
         {[](Roster& r) { r.epoch = epoch_max + 1; }, "epoch 10000000000"},
-        {[](Roster& r) { r.parent = {{}, 1}; }, "a parent with"},
+        {[](Roster& r) {
+             r.parent = {{}, 1};
+         },
+         "a parent with"},
         {[](Roster& r) { r.ranks = 0; }, "0 ranks"},
         {[](Roster& r) { r.ranks = ranks_max + 1; }, "16777217 ranks"},
         {[](Roster& r) { r.files = 0; }, "0 files for 3 ranks"},
@@ -27,7 +30,10 @@ TEST(Roster, Invariants) {
         {[](Roster& r) { r.members[1].address = "a\nb"; }, "node-b: an impossible address"},
         {[](Roster& r) { r.members[1].address = std::string(1025, 'x'); }, "node-b: an impossible address"},
         {[](Roster& r) { r.members[1].ranks = {3}; }, "rank 3 of 3"},
-        {[](Roster& r) { r.members[0].ranks = {2, 0}; }, "rank 0 after rank 2"},
+        {[](Roster& r) {
+             r.members[0].ranks = {2, 0};
+         },
+         "rank 0 after rank 2"},
         {[](Roster& r) { r.members[1].ranks = {2}; }, "rank 1 is on no node"},
         {[](Roster& r) { r.members[1].ranks = {}; }, "2 ranks on all nodes together, not 3"},
         {[](Roster& r) { r.members.clear(); }, "0 ranks on all nodes"}};
@@ -52,20 +58,20 @@ TEST(Roster, NodeRecordInvariants) {
 }
 
 TEST(Lineage, Invariants) {
-    const std::function<void(OpenRecord&)> open_violations[] = {
-        [](OpenRecord& r) { r.incarnation = {}; },
-        [](OpenRecord& r) { r.epoch = 0; },
-        [](OpenRecord& r) { r.epoch = epoch_max + 1; },
-        [](OpenRecord& r) { r.host = "\x1B[2J"; },
-        [](OpenRecord& r) { r.host = std::string(1025, 'h'); },
-        [](OpenRecord& r) { r.ranks = 0; },
-        [](OpenRecord& r) { r.ranks = ranks_max + 1; }};
+    const std::function<void(OpenRecord&)> open_violations[] = {[](OpenRecord& r) { r.incarnation = {}; },
+                                                                [](OpenRecord& r) { r.epoch = 0; },
+                                                                [](OpenRecord& r) { r.epoch = epoch_max + 1; },
+                                                                [](OpenRecord& r) { r.host = "\x1B[2J"; },
+                                                                [](OpenRecord& r) { r.host = std::string(1025, 'h'); },
+                                                                [](OpenRecord& r) { r.ranks = 0; },
+                                                                [](OpenRecord& r) { r.ranks = ranks_max + 1; }};
     for (std::size_t i = 0; i < std::size(open_violations); ++i) {
         OpenRecord record = samples::open_record();
         open_violations[i](record);
         EXPECT_EQ(decode_open_record(encode_open_record(record)).code(), Code::corrupt) << i;
     }
-    for (const FromRecord& record : {FromRecord{{}, samples::parent}, FromRecord{samples::incarnation, {{}, 1}}, FromRecord{samples::incarnation, {{1, 1}, 0}}})
+    for (const FromRecord& record : {FromRecord{{}, samples::parent}, FromRecord{samples::incarnation, {{}, 1}},
+                                     FromRecord{samples::incarnation, {{1, 1}, 0}}})
         EXPECT_EQ(decode_from_record(encode_from_record(record)).code(), Code::corrupt);
     const FromRecord fresh{samples::incarnation, {}};
     EXPECT_EQ(*decode_from_record(encode_from_record(fresh)), fresh) << "a fresh start has no parent";

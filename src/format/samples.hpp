@@ -1,4 +1,5 @@
-// Values for the tests of format/: fixed ones (the golden files are made of them; never change one, add another) and random valid ones.
+// Values for the tests of format/: fixed ones (the golden files are made of them; never change one, add another) and
+// random valid ones.
 #pragma once
 
 #include <algorithm>
@@ -24,8 +25,11 @@ inline constexpr std::uint64_t block_bytes = 4096;
 
 inline ImageInfo image(Rank rank) {
     if (rank == 0)
-        return {0, 5000, {{"x", RegionKind::memory, DataType::f64, {5, 100}, 0, 4000}, {"step", RegionKind::memory, DataType::i64, {}, 4000, 8},
-                          {"rng", RegionKind::callback, DataType::bytes, {992}, 4008, 992}}};
+        return {0,
+                5000,
+                {{"x", RegionKind::memory, DataType::f64, {5, 100}, 0, 4000},
+                 {"step", RegionKind::memory, DataType::i64, {}, 4000, 8},
+                 {"rng", RegionKind::callback, DataType::bytes, {992}, 4008, 992}}};
     if (rank == 1) return {1, 40, {{"out/restart.1", RegionKind::file, DataType::bytes, {40}, 0, 40}}};
     return {rank, 0, {}};
 }
@@ -84,7 +88,11 @@ inline Manifest manifest() {
     m.block_bytes = block_bytes;
     m.wall_time_s = 1'700'000'000;
     const Bytes tail = encode_footer(footer());
-    m.parts = {{part_file_name(0, 1, attempt_id), footer().data_bytes + tail.size(), footer().data_bytes, footer_checksum(tail), {0, 1, 2}}};
+    m.parts = {{part_file_name(0, 1, attempt_id),
+                footer().data_bytes + tail.size(),
+                footer().data_bytes,
+                footer_checksum(tail),
+                {0, 1, 2}}};
     return m;
 }
 
@@ -105,7 +113,14 @@ inline ImageHeader image_header() {
 }
 
 inline Roster roster() {
-    return {"melt", incarnation, {0x5EC2E7, 0x5EC2E8}, 3, parent, 3, 1, {{"node-a", "fi_sockaddr_in://127.0.0.1:4711", {0, 2}}, {"node-b", "", {1}}}};
+    return {"melt",
+            incarnation,
+            {0x5EC2E7, 0x5EC2E8},
+            3,
+            parent,
+            3,
+            1,
+            {{"node-a", "fi_sockaddr_in://127.0.0.1:4711", {0, 2}}, {"node-b", "", {1}}}};
 }
 inline NodeRecord node_record() { return {incarnation, 1, "fi_sockaddr_in://127.0.0.1:4712"}; }
 inline OpenRecord open_record() { return {incarnation, 3, "node-a.cluster", 4242, 1'700'000'000, 3}; }
@@ -118,7 +133,8 @@ inline std::vector<message::Message> messages() {
     const std::vector<message::Body> bodies = {
         message::Sealed{{image(0), image(2)}, block_bytes},
         message::Noted{{1, 5}},
-        message::Lead{2, attempt_id, 1, 3, block_bytes, {plan}, {image(0), image(1), image(2)}, {{0, "a:1"}, {1, "b:2"}}},
+        message::Lead{
+            2, attempt_id, 1, 3, block_bytes, {plan}, {image(0), image(1), image(2)}, {{0, "a:1"}, {1, "b:2"}}},
         message::Progress{attempt_id, 123456},
         message::PartsDone{attempt_id, Code::unavailable, "node-b: silent for 10 s", true, 1, manifest().parts},
         message::Acknowledged{attempt_id},
@@ -158,7 +174,9 @@ class Random {
         Region r{std::move(name), RegionKind::memory, static_cast<DataType>(below(15)), {}, offset, 0};
         r.length = type_bytes(r.type);
         for (std::uint64_t n = below(4); n > 0; --n) r.length *= r.shape.emplace_back(below(20));
-        if (below(4) == 0) r = {r.name, coin() ? RegionKind::callback : RegionKind::file, DataType::bytes, {r.length}, offset, r.length};
+        if (below(4) == 0)
+            r = {r.name,  coin() ? RegionKind::callback : RegionKind::file, DataType::bytes, {r.length}, offset,
+                 r.length};
         return r;
     }
     ImageInfo image(Rank rank) {
@@ -231,7 +249,8 @@ class Random {
         h.rank = below32(h.ranks);
         h.block_bytes = block();
         h.image = image(h.rank);
-        const ImageLayout layout = image_layout(encode_image_header(h).size() + below(5000), h.image.bytes, h.block_bytes);
+        const ImageLayout layout =
+            image_layout(encode_image_header(h).size() + below(5000), h.image.bytes, h.block_bytes);
         h.checksums_offset = layout.checksums_offset;
         h.data_offset = layout.data_offset;
         return h;
@@ -245,26 +264,52 @@ class Random {
         return r;
     }
     NodeRecord node_record() { return {id(), below32(5000), text("abc:/", 60)}; }
-    OpenRecord open_record() { return {id(), 1 + below(epoch_max), text("host.-", 60), number(), number(), 1 + below32(ranks_max)}; }
+    OpenRecord open_record() {
+        return {id(), 1 + below(epoch_max), text("host.-", 60), number(), number(), 1 + below32(ranks_max)};
+    }
     FromRecord from_record() { return {id(), some_parent()}; }
 
     message::Message message() {
         const auto some_code = [&] { return static_cast<Code>(below(14)); };
         const auto some_text = [&] { return text("why: \n", 200); };
-        const auto source = [&](std::uint64_t b) { return Source{below32(ranks_max), below(1000) * b, below(1ull << 40)}; };
+        const auto source = [&](std::uint64_t b) {
+            return Source{below32(ranks_max), below(1000) * b, below(1ull << 40)};
+        };
         message::Message m{id(), version_key(), below32(5000), text("addr:/1", 60), message::Cancel{}};
         switch (below(11)) {
-            case 0: m.body = message::Sealed{images(10), block()}; break;
-            case 1: m.body = message::Noted{{below32(9), below32(9)}}; break;
-            case 2: m.body = lead(); break;
-            case 3: m.body = message::Progress{id(), number()}; break;
-            case 4: m.body = message::PartsDone{id(), some_code(), some_text(), coin(), below32(9), {part_info(0, 9, id(), 4096)}}; break;
-            case 5: m.body = message::Acknowledged{id()}; break;
-            case 6: m.body = message::Leave{id()}; break;
-            case 7: m.body = message::Want{number(), source(1)}; break;
-            case 8: m.body = message::Chunk{number(), some_code(), some_text(), {number(), number()}}; break;
-            case 9: m.body = message::Ended{some_code(), some_text(), coin()}; break;
-            default: break;
+            case 0:
+                m.body = message::Sealed{images(10), block()};
+                break;
+            case 1:
+                m.body = message::Noted{{below32(9), below32(9)}};
+                break;
+            case 2:
+                m.body = lead();
+                break;
+            case 3:
+                m.body = message::Progress{id(), number()};
+                break;
+            case 4:
+                m.body = message::PartsDone{id(),   some_code(), some_text(),
+                                            coin(), below32(9),  {part_info(0, 9, id(), 4096)}};
+                break;
+            case 5:
+                m.body = message::Acknowledged{id()};
+                break;
+            case 6:
+                m.body = message::Leave{id()};
+                break;
+            case 7:
+                m.body = message::Want{number(), source(1)};
+                break;
+            case 8:
+                m.body = message::Chunk{number(), some_code(), some_text(), {number(), number()}};
+                break;
+            case 9:
+                m.body = message::Ended{some_code(), some_text(), coin()};
+                break;
+            default:
+                break;
         }
         return m;
     }
