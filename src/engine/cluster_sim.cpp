@@ -86,26 +86,43 @@ Task<void> Cluster::boot(NodeIndex node, World world) {
         }
     }
     Result<std::vector<Roster>> jobs = co_await scan_jobs(world, place, deadline);
+    while (!jobs.ok()) {
+        co_await world.clock.sleep(200 * millisecond);
+        jobs = co_await scan_jobs(world, place, world.clock.in(io_span));
+    }
     if (jobs.ok()) {
         for (const Roster& job : *jobs) {
             const Status joined = host.daemon->join(job, node);
             (void)joined;
             const std::string path = layout.job_node(job.incarnation, node);
-            Bytes record = encode_node_record({job.incarnation, node, world.network.self()});
-            const Status removed = co_await world.storage.remove(path, deadline);
-            (void)removed;
-            const Status made = co_await make_directories(world.storage, layout.persistent, layout.job(job.incarnation), deadline);
-            (void)made;
-            const Status wrote = co_await write_file(world.storage, path, std::move(record), 0600, deadline);
-            (void)wrote;
+            for (int tries = 0; tries < 20; ++tries) {
+                const Nanos soon = world.clock.in(io_span);
+                Bytes record = encode_node_record({job.incarnation, node, world.network.self()});
+                const Status removed = co_await world.storage.remove(path, soon);
+                (void)removed;
+                const Status made = co_await make_directories(world.storage, layout.persistent, layout.job(job.incarnation), soon);
+                (void)made;
+                const Status wrote = co_await write_file(world.storage, path, std::move(record), 0600, soon);
+                if (wrote.ok()) break;
+                co_await world.clock.sleep(100 * millisecond);
+            }
         }
     }
-    Result<ScratchScan> scan = co_await scan_scratch(world, place, deadline);
-    if (scan.ok())
-        for (LocalImage& image : scan->images) {
-            const Status added = host.daemon->add_image(std::move(image));
-            (void)added;
+    // What can not be read now may be readable later; only what is corrupt never will be.
+    for (bool again = true; again;) {
+        again = false;
+        Result<ScratchScan> scan = co_await scan_scratch(world, place, world.clock.in(io_span));
+        if (!scan.ok()) {
+            again = true;
+        } else {
+            for (LocalImage& image : scan->images) {
+                const Status added = host.daemon->add_image(std::move(image));
+                (void)added;
+            }
+            for (const Status& problem : scan->problems) again |= problem.code() != Code::corrupt;
         }
+        if (again) co_await world.clock.sleep(200 * millisecond);
+    }
     host.booted = true;
 }
 

@@ -110,7 +110,14 @@ Task<bool> Node::Impl::gather(FlightPtr flight) {
                                  version_text(flight->key) + ": abandoned: not sealed in time, or lost, on " + missing_text(*flight), false};
             tell_all(*flight, ended);
         }
-        co_await flight->news.wait(flight->ended ? never : give_up);
+        // Nodes that were not heard of may not know where this coordinator is now: every message carries its address.
+        message::Noted here;
+        for (NodeIndex node = 0; node < flight->job->nodes(); ++node)
+            if (!flight->sealed.count(node)) here.missing.push_back(node);
+        if (!flight->ended)
+            for (NodeIndex node : here.missing) send(*flight, node, here);
+        const Nanos next = world.clock.in(settings.peer_wait / 2);
+        while (!flight->complete() && !flight->cancel && world.clock.now() < next) co_await flight->news.wait(next);
     }
     flight->ended.reset();
     message::Noted all;

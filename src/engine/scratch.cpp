@@ -104,6 +104,7 @@ Task<Result<std::vector<Roster>>> scan_jobs(World& world, ScratchLayout layout, 
         Id128 incarnation;
         if (entry.is_directory || !Id128::parse(entry.name, incarnation)) continue;
         Result<Bytes> bytes = co_await read_file(world.storage, layout.jobs() + "/" + entry.name, 1ull << 30, deadline);
+        if (!bytes.ok() && bytes.code() != Code::not_found) co_return std::move(bytes).status();  // it may be readable in a moment
         if (!bytes.ok()) continue;
         Result<Roster> roster = decode_roster(*bytes);  // a torn one is of a job that never opened
         if (roster.ok() && roster->incarnation == incarnation) rosters.push_back(std::move(roster).value());

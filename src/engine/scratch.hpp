@@ -29,7 +29,7 @@ struct ScratchScan {
 };
 Task<Result<ScratchScan>> scan_scratch(World& world, ScratchLayout layout, Nanos deadline);
 
-// The job rosters kept in scratch.
+// The job rosters kept in scratch; damaged ones are of jobs that never opened and are left out.
 Task<Result<std::vector<Roster>>> scan_jobs(World& world, ScratchLayout layout, Nanos deadline);
 
 }  // namespace cairn
