@@ -1,4 +1,5 @@
-// The one place that includes asio, for the .cpp files of this room and for the daemon's sockets. Never included by a public header.
+// The one place that includes asio, for the .cpp files of this room and for the daemon's sockets. Never included by a
+// public header.
 #pragma once
 
 #ifndef ASIO_STANDALONE

@@ -1,4 +1,5 @@
-// The real world proves itself: threads and, where the kernel allows it, io_uring; on a disk and on tmpfs. (FabricNetwork: fabric_test.cpp.)
+// The real world proves itself: threads and, where the kernel allows it, io_uring; on a disk and on tmpfs.
+// (FabricNetwork: fabric_test.cpp.)
 #include <memory>
 
 #include "world/clock_conformance.hpp"

@@ -8,8 +8,8 @@ namespace cairn {
 
 class RealCpu final : public Cpu {
   public:
-    // threads 0: half of the machine's processors, at least one. They start with the first large slice and end when idle. The loop
-    // outlives the pool.
+    // threads 0: half of the machine's processors, at least one. They start with the first large slice and end when
+    // idle. The loop outlives the pool.
     explicit RealCpu(Loop& loop, unsigned threads = 0);
 
     // Small slices are computed in the calling thread, large ones by all threads together.

@@ -23,19 +23,22 @@ Bytes pattern(std::size_t bytes) {
 
 std::vector<std::uint64_t> expected(ByteView data, std::size_t block) {
     std::vector<std::uint64_t> sums;
-    for (std::size_t at = 0; at < data.size(); at += block) sums.push_back(checksum(data.subspan(at, std::min(block, data.size() - at))));
+    for (std::size_t at = 0; at < data.size(); at += block)
+        sums.push_back(checksum(data.subspan(at, std::min(block, data.size() - at))));
     return sums;
 }
 
 TEST(RealCpu, EverySizeAndBlock) {
     const auto loop = test::make_loop();
     RealCpu cpu(*loop, 3);
-    for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{4096}, std::size_t{65535}, std::size_t{65536},
-                                    std::size_t{1048577}, std::size_t{9999999}}) {
+    for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{4096}, std::size_t{65535},
+                                    std::size_t{65536}, std::size_t{1048577}, std::size_t{9999999}}) {
         const Bytes data = pattern(bytes);
-        for (const std::size_t block : {std::size_t{1000}, std::size_t{4096}, std::size_t{1} << 20, std::size_t{1} << 26}) {
+        for (const std::size_t block :
+             {std::size_t{1000}, std::size_t{4096}, std::size_t{1} << 20, std::size_t{1} << 26}) {
             const Slice slice = Slice::of(data);
-            EXPECT_EQ(loop->run(cpu.checksums(slice, block)), expected(data, block)) << bytes << " bytes in blocks of " << block;
+            EXPECT_EQ(loop->run(cpu.checksums(slice, block)), expected(data, block))
+                << bytes << " bytes in blocks of " << block;
         }
     }
 }
@@ -54,7 +57,8 @@ Task<void> sum_into(Cpu& cpu, Slice slice, std::vector<std::uint64_t>& out) {
     out = std::move(sums);
 }
 
-Task<void> sum_all(Clock& clock, Cpu& cpu, const std::vector<Bytes>& data, std::vector<std::vector<std::uint64_t>>& out) {
+Task<void> sum_all(Clock& clock, Cpu& cpu, const std::vector<Bytes>& data,
+                   std::vector<std::vector<std::uint64_t>>& out) {
     Gate gate(clock);
     for (std::size_t i = 0; i < data.size(); ++i) gate.spawn(sum_into(cpu, Slice::of(data[i]), out[i]));
     co_await gate.close();

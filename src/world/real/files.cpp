@@ -150,7 +150,8 @@ Result<std::uint64_t> size_of(const RealFile& file) {
 }
 
 Status resize_file(const RealFile& file, std::uint64_t bytes) {
-    if (bytes > static_cast<std::uint64_t>(INT64_MAX)) return invalid_argument("resizing " + file.path() + ": too large");
+    if (bytes > static_cast<std::uint64_t>(INT64_MAX))
+        return invalid_argument("resizing " + file.path() + ": too large");
     int result;
     do result = ::ftruncate(file.descriptor(), static_cast<off_t>(bytes));
     while (result != 0 && errno == EINTR);

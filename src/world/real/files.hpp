@@ -1,4 +1,5 @@
-// The system calls behind Storage, each as one blocking function for a worker: errno becomes a Status that names the operation and the path.
+// The system calls behind Storage, each as one blocking function for a worker: errno becomes a Status that names the
+// operation and the path.
 #pragma once
 
 #include <atomic>
@@ -15,10 +16,10 @@ namespace cairn {
 // Direct I/O needs memory, offset and length in multiples of this.
 inline constexpr std::uint64_t direct_align_bytes = 4096;
 
-// An open file: one descriptor, and a second, buffered one when it was opened direct. What is aligned goes through the direct one,
-// the rest (an unaligned tail, a footer, memory that is not aligned) through the buffered one. Both see the same bytes: the kernel
-// writes back and drops the cached pages that direct I/O touches, and the two never write the same page as long as writers start on
-// blocks. fsync of either covers both.
+// An open file: one descriptor, and a second, buffered one when it was opened direct. What is aligned goes through the
+// direct one, the rest (an unaligned tail, a footer, memory that is not aligned) through the buffered one. Both see the
+// same bytes: the kernel writes back and drops the cached pages that direct I/O touches, and the two never write the
+// same page as long as writers start on blocks. fsync of either covers both.
 class RealFile final : public File {
   public:
     using Dispose = std::function<void(std::function<void()>)>;
@@ -31,7 +32,8 @@ class RealFile final : public File {
     const std::string& path() const noexcept override { return path_; }
     int descriptor() const noexcept { return buffered_; }
 
-    // Which descriptor takes a transfer, and how much of it: at most `length`, less when only the front of it is aligned.
+    // Which descriptor takes a transfer, and how much of it: at most `length`, less when only the front of it is
+    // aligned.
     struct Route {
         int descriptor;
         std::uint64_t length;
@@ -52,8 +54,8 @@ class RealFile final : public File {
 
 Status make_directory(const std::string& path, std::uint32_t permissions);
 Status fsync_directory(const std::string& path);
-// RENAME_NOREPLACE, or link and unlink where the file system does not know it. `to` being the very file that `from` is counts as success: an
-// earlier try went through.
+// RENAME_NOREPLACE, or link and unlink where the file system does not know it. `to` being the very file that `from` is
+// counts as success: an earlier try went through.
 Status publish_file(const std::string& from, const std::string& to);
 Status publish_by_link(const std::string& from, const std::string& to);  // the second way, for its test
 Status remove_file(const std::string& path);

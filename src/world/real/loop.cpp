@@ -1,5 +1,5 @@
-// Order kept: a handler that runs may post, cancel, watch and unwatch anything, itself included. So whatever is about to be called is
-// first taken out of its table.
+// Order kept: a handler that runs may post, cancel, watch and unwatch anything, itself included. So whatever is about
+// to be called is first taken out of its table.
 #include "world/real/loop.hpp"
 
 #include <sys/stat.h>
@@ -121,11 +121,12 @@ struct Loop::Impl {
     }
 
     void wait_readable(const std::shared_ptr<Watch>& watch) {
-        watch->descriptor.async_wait(asio::posix::stream_descriptor::wait_read, [this, watch](const asio::error_code& error) {
-            if (error || !watch->active) return;
-            watch->action();
-            if (watch->active) wait_readable(watch);
-        });
+        watch->descriptor.async_wait(asio::posix::stream_descriptor::wait_read,
+                                     [this, watch](const asio::error_code& error) {
+                                         if (error || !watch->active) return;
+                                         watch->action();
+                                         if (watch->active) wait_readable(watch);
+                                     });
     }
 };
 
@@ -133,7 +134,8 @@ Result<std::unique_ptr<Loop>> Loop::create() {
     try {
         return std::unique_ptr<Loop>(new Loop(std::make_unique<Impl>()));
     } catch (const std::system_error& error) {
-        return unavailable(std::string("can not start an event loop (is the limit of open files reached?): ") + error.what());
+        return unavailable(std::string("can not start an event loop (is the limit of open files reached?): ") +
+                           error.what());
     }
 }
 

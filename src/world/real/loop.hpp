@@ -1,6 +1,6 @@
-// Loop: the real world's clock and the one thread of the engine: an asio io_context with Cairn's timers and queue of ready
-// coroutines. It starts no thread and installs no signal handler, so a client library may own one and drive it from whichever
-// thread calls (one at a time).
+// Loop: the real world's clock and the one thread of the engine: an asio io_context with Cairn's timers and queue of
+// ready coroutines. It starts no thread and installs no signal handler, so a client library may own one and drive it
+// from whichever thread calls (one at a time).
 //
 // Everything belongs to the thread that drives the loop, but for what says "any thread".
 #pragma once
@@ -22,7 +22,8 @@ namespace cairn {
 class LoopRemote {
   public:
     virtual ~LoopRemote() = default;
-    // Any thread. Calls `action` on the loop's thread, soon. When the loop is gone the action is dropped unrun, and false.
+    // Any thread. Calls `action` on the loop's thread, soon. When the loop is gone the action is dropped unrun, and
+    // false.
     virtual bool call_soon(std::function<void()> action) = 0;
 };
 
@@ -42,8 +43,9 @@ class Loop final : public Clock {
     void run();
     void stop();  // any thread
 
-    // Drives one task from start to end on the calling thread, and whatever else is in the loop meanwhile; stop() does not end it. Not
-    // from within the loop. False when `deadline`, a point of now(), came first: the task has been destroyed.
+    // Drives one task from start to end on the calling thread, and whatever else is in the loop meanwhile; stop() does
+    // not end it. Not from within the loop. False when `deadline`, a point of now(), came first: the task has been
+    // destroyed.
     bool run_until_done(Task<void> task, Nanos deadline);
     template <class T>
     T run(Task<T> task) {
@@ -56,8 +58,9 @@ class Loop final : public Clock {
     void call_soon(std::function<void()> action) { remote_->call_soon(std::move(action)); }
     const std::shared_ptr<LoopRemote>& remote() const noexcept { return remote_; }
 
-    // Calls `action` after `fd` became readable, again and again until unwatch(). The action must take away what made it readable.
-    // The descriptor stays the caller's: unwatch it, then close it. Fails on regular files and on a descriptor watched already.
+    // Calls `action` after `fd` became readable, again and again until unwatch(). The action must take away what made
+    // it readable. The descriptor stays the caller's: unwatch it, then close it. Fails on regular files and on a
+    // descriptor watched already.
     using WatchId = std::uint64_t;  // 0 is no watch
     Result<WatchId> watch_readable(int fd, std::function<void()> action);
     void unwatch(WatchId watch);

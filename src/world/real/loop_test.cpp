@@ -219,11 +219,13 @@ TEST(Loop, WatchTellsEachTimeUntilUnwatched) {
 TEST(Loop, WatchTellsOfWhatWasReadableBefore) {
     const auto loop = make_loop();
     const int fd = ::eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
-    ASSERT_TRUE(loop->watch_readable(fd, [&] {
-        eventfd_t count;
-        ::eventfd_read(fd, &count);
-        loop->stop();
-    }).ok());
+    ASSERT_TRUE(loop->watch_readable(fd,
+                                     [&] {
+                                         eventfd_t count;
+                                         ::eventfd_read(fd, &count);
+                                         loop->stop();
+                                     })
+                    .ok());
     loop->run();
     ::close(fd);
 }

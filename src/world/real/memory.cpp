@@ -20,12 +20,14 @@ std::atomic<std::uint64_t> bytes_peak{0};
 void count(std::uint64_t bytes) noexcept {
     const std::uint64_t now = bytes_now.fetch_add(bytes, std::memory_order_relaxed) + bytes;
     std::uint64_t peak = bytes_peak.load(std::memory_order_relaxed);
-    while (peak < now && !bytes_peak.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {}
+    while (peak < now && !bytes_peak.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
+    }
 }
 
 class AnonymousBuffer final : public Buffer {
   public:
-    AnonymousBuffer(std::byte* data, std::uint64_t size, std::uint64_t mapped) : data_(data), size_(size), mapped_(mapped) {
+    AnonymousBuffer(std::byte* data, std::uint64_t size, std::uint64_t mapped)
+        : data_(data), size_(size), mapped_(mapped) {
         count(mapped_);
     }
     AnonymousBuffer(const AnonymousBuffer&) = delete;
@@ -90,8 +92,7 @@ Result<BufferPtr> allocate_memory(std::uint64_t bytes) {
 std::uint64_t memory_bytes() noexcept { return bytes_now.load(std::memory_order_relaxed); }
 std::uint64_t memory_bytes_peak() noexcept { return bytes_peak.load(std::memory_order_relaxed); }
 
-Result<BufferPtr> map_file(const std::string& path, bool writable,
-                           std::function<void(std::function<void()>)> dispose) {
+Result<BufferPtr> map_file(const std::string& path, bool writable, std::function<void(std::function<void()>)> dispose) {
     const int fd = ::open(path.c_str(), (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return Status::from_errno(errno, "opening " + path + " to map it");
     struct stat about = {};

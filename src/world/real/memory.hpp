@@ -12,12 +12,12 @@ namespace cairn {
 // Page-aligned, zero, in huge pages where the system has them; given back by the last reference. At least one page.
 Result<BufferPtr> allocate_memory(std::uint64_t bytes);
 
-// Of this process, now and at its peak: what allocate_memory gave out and has not got back, quarantined buffers among it.
+// Of this process, now and at its peak: what allocate_memory gave out and has not got back, quarantined buffers among
+// it.
 std::uint64_t memory_bytes() noexcept;
 std::uint64_t memory_bytes_peak() noexcept;
 
 // All of an existing regular file, shared. `dispose` runs the unmapping, which takes long for large files. Blocks.
-Result<BufferPtr> map_file(const std::string& path, bool writable,
-                           std::function<void(std::function<void()>)> dispose);
+Result<BufferPtr> map_file(const std::string& path, bool writable, std::function<void(std::function<void()>)> dispose);
 
 }  // namespace cairn

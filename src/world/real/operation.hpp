@@ -1,7 +1,7 @@
 // What Storage hands to whoever does the work, and shares with the coroutine that waits for it. Private to this room.
 //
-// An operation is held by the frame that waits and by the worker or the kernel that may still touch its buffer: whichever lets go last
-// frees the buffer. That is the quarantine of rule 6.
+// An operation is held by the frame that waits and by the worker or the kernel that may still touch its buffer:
+// whichever lets go last frees the buffer. That is the quarantine of rule 6.
 #pragma once
 
 #include <cerrno>

@@ -1,5 +1,5 @@
-// SystemRandom: every number straight from getrandom(2), so that identities and secrets can not be guessed, nor repeat in a forked
-// child. Some hundred nanoseconds a number: few are drawn.
+// SystemRandom: every number straight from getrandom(2), so that identities and secrets can not be guessed, nor repeat
+// in a forked child. Some hundred nanoseconds a number: few are drawn.
 #pragma once
 
 #include "world/cpu.hpp"

@@ -1,5 +1,5 @@
-// Order kept: a transfer enters `under_way` before its entry is submitted and leaves it only with its completion, so the kernel never
-// touches memory that nobody holds.
+// Order kept: a transfer enters `under_way` before its entry is submitted and leaves it only with its completion, so
+// the kernel never touches memory that nobody holds.
 #include "world/real/ring.hpp"
 
 #include <liburing.h>
@@ -71,7 +71,8 @@ Status Ring::State::open() {
     return {};
 }
 
-// The kernel's own limit (4 a core) would let a few stuck transfers stop all others. Older kernels lack the call: they keep theirs.
+// The kernel's own limit (4 a core) would let a few stuck transfers stop all others. Older kernels lack the call: they
+// keep theirs.
 void Ring::State::allow_workers() {
     unsigned limits[2] = {workers + abandoned, workers + abandoned};  // on regular files; on others
     (void)io_uring_register_iowq_max_workers(&ring, limits);
@@ -109,9 +110,15 @@ bool Ring::State::prepare(Transfer& transfer) {
     const RealFile::Route& route = transfer.route;
     const auto length = static_cast<unsigned>(route.length);
     switch (transfer.kind) {
-        case TransferKind::read: io_uring_prep_read(entry, route.descriptor, transfer.slice.data(), length, transfer.offset); break;
-        case TransferKind::write: io_uring_prep_write(entry, route.descriptor, transfer.slice.data(), length, transfer.offset); break;
-        case TransferKind::fsync: io_uring_prep_fsync(entry, route.descriptor, 0); break;
+        case TransferKind::read:
+            io_uring_prep_read(entry, route.descriptor, transfer.slice.data(), length, transfer.offset);
+            break;
+        case TransferKind::write:
+            io_uring_prep_write(entry, route.descriptor, transfer.slice.data(), length, transfer.offset);
+            break;
+        case TransferKind::fsync:
+            io_uring_prep_fsync(entry, route.descriptor, 0);
+            break;
     }
     io_uring_sqe_set_data(entry, &transfer);
     entry->flags |= IOSQE_ASYNC;

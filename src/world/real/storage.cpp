@@ -35,13 +35,21 @@ void Transfer::run() {
     ssize_t moved = -1;
     do {
         switch (kind) {
-            case TransferKind::read: moved = ::pread(route.descriptor, slice.data(), route.length, at); break;
-            case TransferKind::write: moved = ::pwrite(route.descriptor, slice.data(), route.length, at); break;
-            case TransferKind::fsync: moved = ::fsync(route.descriptor); break;
+            case TransferKind::read:
+                moved = ::pread(route.descriptor, slice.data(), route.length, at);
+                break;
+            case TransferKind::write:
+                moved = ::pwrite(route.descriptor, slice.data(), route.length, at);
+                break;
+            case TransferKind::fsync:
+                moved = ::fsync(route.descriptor);
+                break;
         }
         // A pipe or a terminal has no offsets; io_uring goes on from where it stands, so do we.
-        if (moved < 0 && errno == ESPIPE && kind == TransferKind::read) moved = ::read(route.descriptor, slice.data(), route.length);
-        if (moved < 0 && errno == ESPIPE && kind == TransferKind::write) moved = ::write(route.descriptor, slice.data(), route.length);
+        if (moved < 0 && errno == ESPIPE && kind == TransferKind::read)
+            moved = ::read(route.descriptor, slice.data(), route.length);
+        if (moved < 0 && errno == ESPIPE && kind == TransferKind::write)
+            moved = ::write(route.descriptor, slice.data(), route.length);
     } while (moved < 0 && errno == EINTR);
     result = moved < 0 ? -errno : moved;
 }
@@ -112,9 +120,15 @@ void RealStorage::count(const Transfer& transfer, Nanos began) {
     const std::uint64_t bytes = transfer.result > 0 ? static_cast<std::uint64_t>(transfer.result) : 0;
     StorageStatistics& s = *statistics_;
     switch (transfer.kind) {
-        case TransferKind::read: ++s.reads, s.read_bytes += bytes, s.read_ns += took; break;
-        case TransferKind::write: ++s.writes, s.write_bytes += bytes, s.write_ns += took; break;
-        case TransferKind::fsync: ++s.fsyncs, s.fsync_ns += took; break;
+        case TransferKind::read:
+            ++s.reads, s.read_bytes += bytes, s.read_ns += took;
+            break;
+        case TransferKind::write:
+            ++s.writes, s.write_bytes += bytes, s.write_ns += took;
+            break;
+        case TransferKind::fsync:
+            ++s.fsyncs, s.fsync_ns += took;
+            break;
     }
 }
 
@@ -133,7 +147,9 @@ Task<Result<std::uint64_t>> RealStorage::transfer(TransferKind kind, FilePtr fil
         count(*operation, began);
         if (operation->result >= 0) co_return static_cast<std::uint64_t>(operation->result);
         const bool refused = operation->result == -EINVAL && operation->route.direct;
-        if (!refused) co_return Status::from_errno(static_cast<int>(-operation->result), describe(kind, *file, offset, slice.length));
+        if (!refused)
+            co_return Status::from_errno(static_cast<int>(-operation->result),
+                                         describe(kind, *file, offset, slice.length));
         real->refuse_direct();
     }
 }

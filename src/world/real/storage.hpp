@@ -1,8 +1,8 @@
-// RealStorage: files of the real world. Reads, writes and fsync go through io_uring, or through a pool of threads where the kernel
-// refuses it or a setting says so; all else (names, directories, sizes) always through threads.
+// RealStorage: files of the real world. Reads, writes and fsync go through io_uring, or through a pool of threads where
+// the kernel refuses it or a setting says so; all else (names, directories, sizes) always through threads.
 //
-// An operation that is past its deadline when asked for is not begun. One that has not come back by its deadline is reported and goes
-// on in the background, holding its file and buffer; statistics().quarantined counts these.
+// An operation that is past its deadline when asked for is not begun. One that has not come back by its deadline is
+// reported and goes on in the background, holding its file and buffer; statistics().quarantined counts these.
 #pragma once
 
 #include <functional>
@@ -22,6 +22,8 @@ class Ring;
 class Transfer;
 enum class TransferKind : std::uint8_t;
 
+// The kernel lets io_uring make one buffered write a file at a time, as tmpfs and most local file systems do anyhow.
+// Where a file system takes several into one file and few files are asked for, threads (or direct I/O) may be faster.
 enum class IoBackend : std::uint8_t {
     automatic,  // io_uring where the kernel has it, else threads
     uring,
@@ -44,8 +46,8 @@ struct StorageStatistics {
     Nanos read_ns = 0;
     std::uint64_t fsyncs = 0;
     Nanos fsync_ns = 0;
-    std::uint64_t given_up = 0;     // operations that did not come back by their deadline, or that nobody wanted any more
-    std::uint64_t quarantined = 0;       // of these, the ones that have not come back yet
+    std::uint64_t given_up = 0;  // operations that did not come back by their deadline, or that nobody wanted any more
+    std::uint64_t quarantined = 0;  // of these, the ones that have not come back yet
 };
 
 class RealStorage final : public Storage {
@@ -78,7 +80,8 @@ class RealStorage final : public Storage {
     RealStorage(Loop& loop, StorageOptions options);
     template <class R>
     Task<R> perform(std::function<R()> work, std::string what, Nanos deadline);
-    Task<Result<std::uint64_t>> transfer(TransferKind kind, FilePtr file, std::uint64_t offset, Slice slice, Nanos deadline);
+    Task<Result<std::uint64_t>> transfer(TransferKind kind, FilePtr file, std::uint64_t offset, Slice slice,
+                                         Nanos deadline);
     Status begin(const std::shared_ptr<Transfer>& transfer);
     void give_up(const std::shared_ptr<Operation>& operation);
     void count(const Transfer& transfer, Nanos began);

@@ -1,4 +1,5 @@
-// RealStorage on both back ends and on tmpfs and a disk, beyond what the conformance suite asks: what is particular to this world.
+// RealStorage on both back ends and on tmpfs and a disk, beyond what the conformance suite asks: what is particular to
+// this world.
 #include "world/real/storage.hpp"
 
 #include <sys/stat.h>
@@ -167,7 +168,8 @@ TEST_P(RealStorageTest, DirectIsSilentlyBufferedWhereRefused) {
 TEST_P(RealStorageTest, ErrorsNameOperationAndFile) {
     Result<FilePtr> missing = loop->run(storage->open(directory / "missing", {}, soon()));
     EXPECT_EQ(missing.code(), Code::not_found);
-    EXPECT_NE(missing.status().text().find("opening " + directory / "missing"), std::string::npos) << missing.status().text();
+    EXPECT_NE(missing.status().text().find("opening " + directory / "missing"), std::string::npos)
+        << missing.status().text();
     Result<FilePtr> folder = loop->run(storage->open(directory.path(), {}, soon()));
     EXPECT_EQ(folder.code(), Code::invalid_argument) << folder.status().to_string();
 
@@ -175,7 +177,8 @@ TEST_P(RealStorageTest, ErrorsNameOperationAndFile) {
     const FilePtr file = must_open(directory / "read-only", {.mode = OpenMode::read});
     const Status status = loop->run(write_all(*storage, file, 7, Slice::of(numbers(10)), soon()));
     EXPECT_FALSE(status.ok());
-    EXPECT_NE(status.text().find("writing 10 bytes at 7 of " + directory / "read-only"), std::string::npos) << status.text();
+    EXPECT_NE(status.text().find("writing 10 bytes at 7 of " + directory / "read-only"), std::string::npos)
+        << status.text();
 
     const FilePtr full = must_open("/dev/full", {.mode = OpenMode::write});
     EXPECT_EQ(loop->run(write_all(*storage, full, 0, Slice::of(numbers(10)), soon())).code(), Code::out_of_space);
@@ -213,7 +216,8 @@ TEST_P(RealStorageTest, ListIsSortedAndFollowsLinks) {
     std::filesystem::create_symlink("nowhere", directory / "e");
     Result<std::vector<DirectoryEntry>> entries = loop->run(storage->list(directory.path(), soon()));
     ASSERT_TRUE(entries.ok()) << entries.status().to_string();
-    const std::vector<DirectoryEntry> expected = {{"a", false, 0}, {"b", false, 5}, {"c", true, 0}, {"d", true, 0}, {"e", false, 7}};
+    const std::vector<DirectoryEntry> expected = {
+        {"a", false, 0}, {"b", false, 5}, {"c", true, 0}, {"d", true, 0}, {"e", false, 7}};
     EXPECT_EQ(*entries, expected);
     EXPECT_EQ(loop->run(storage->list(directory / "missing", soon())).code(), Code::not_found);
 }
@@ -271,7 +275,8 @@ Task<void> write_one(Storage& storage, FilePtr file, std::uint64_t offset, Slice
 Task<void> write_many(Clock& clock, Storage& storage, FilePtr file, const Bytes& data, std::size_t piece, int& good) {
     Gate gate(clock);
     for (std::size_t at = 0; at < data.size(); at += piece) {
-        Bytes bytes(data.begin() + static_cast<std::ptrdiff_t>(at), data.begin() + static_cast<std::ptrdiff_t>(at + piece));
+        Bytes bytes(data.begin() + static_cast<std::ptrdiff_t>(at),
+                    data.begin() + static_cast<std::ptrdiff_t>(at + piece));
         gate.spawn(write_one(storage, file, at, Slice::of(std::move(bytes)), clock.in(patience), good));
     }
     co_await gate.close();
@@ -298,7 +303,8 @@ TEST_P(RealStorageTest, PastDeadlineIsNotBegun) {
 
 std::size_t open_descriptors() {
     std::size_t count = 0;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) count += entry.path().empty() ? 0 : 1;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
+        count += entry.path().empty() ? 0 : 1;
     return count;
 }
 

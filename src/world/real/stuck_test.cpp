@@ -31,7 +31,8 @@ Task<void> short_sleep(Clock& clock) { co_await clock.sleep(millisecond); }
 class StuckTest : public testing::TestWithParam<IoBackend> {
   protected:
     std::unique_ptr<Loop> loop = test::make_loop();
-    std::unique_ptr<RealStorage> storage = test::make_storage(*loop, {.backend = GetParam(), .workers = 2, .stuck_max = 4});
+    std::unique_ptr<RealStorage> storage =
+        test::make_storage(*loop, {.backend = GetParam(), .workers = 2, .stuck_max = 4});
     test::TemporaryDirectory directory;
     std::string fifo = directory / "fifo";
 
@@ -78,7 +79,8 @@ TEST_P(StuckTest, ReadIsReportedAtItsDeadlineAndKeepsItsBuffer) {
         Result<BufferPtr> buffer = storage->allocate(4096);
         ASSERT_TRUE(buffer.ok());
         const Nanos began = loop->now();
-        Result<std::uint64_t> got = loop->run(storage->read_some(file, 0, Slice::whole(*buffer), began + 20 * millisecond));
+        Result<std::uint64_t> got =
+            loop->run(storage->read_some(file, 0, Slice::whole(*buffer), began + 20 * millisecond));
         EXPECT_EQ(got.code(), Code::deadline) << got.status().to_string();
         EXPECT_NE(got.status().text().find(fifo), std::string::npos) << got.status().text();
         EXPECT_GE(loop->now() - began, 20 * millisecond);
@@ -107,8 +109,10 @@ TEST_P(StuckTest, OpenThatHangsDoesNotStopOthers) {
 
 TEST_P(StuckTest, MoreStuckThanAllowedMeansDeadlinesNotHanging) {
     for (int i = 0; i < 6; ++i)  // two workers and four replacements
-        EXPECT_EQ(loop->run(storage->open(fifo, {.mode = OpenMode::read}, loop->in(5 * millisecond))).code(), Code::deadline);
-    EXPECT_EQ(loop->run(storage->make_directory(directory / "d", 0700, loop->in(20 * millisecond))).code(), Code::deadline);
+        EXPECT_EQ(loop->run(storage->open(fifo, {.mode = OpenMode::read}, loop->in(5 * millisecond))).code(),
+                  Code::deadline);
+    EXPECT_EQ(loop->run(storage->make_directory(directory / "d", 0700, loop->in(20 * millisecond))).code(),
+              Code::deadline);
     EXPECT_FALSE(std::filesystem::exists(directory / "d"));
     const int writer = ::open(fifo.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
     EXPECT_TRUE(eventually([&] { return storage->statistics().quarantined == 0; }));

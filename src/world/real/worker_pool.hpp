@@ -1,8 +1,9 @@
-// WorkerPool: threads for work that may block, or that burns cycles. Some of it may never come back (rule 6): a thread that is written
-// off is replaced, up to a bound, and exit never joins it.
+// WorkerPool: threads for work that may block, or that burns cycles. Some of it may never come back (rule 6): a thread
+// that is written off is replaced, up to a bound, and exit never joins it.
 //
-// Threads start when there is work, end after a while without, take no signals (they may live inside an application), and share their
-// state by shared_ptr, so that a stuck one that comes back after the pool and the loop are gone finds nothing missing.
+// Threads start when there is work, end after a while without, take no signals (they may live inside an application),
+// and share their state by shared_ptr, so that a stuck one that comes back after the pool and the loop are gone finds
+// nothing missing.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +19,9 @@ namespace cairn {
 
 struct WorkerPoolState;
 
-// One piece of work. run() is called in a worker, then finished() on the loop; the last reference that the pool holds is dropped on the
-// loop, so what the job owns (buffers, files) need not be thread-safe. Only when the loop is gone it is dropped in the worker.
+// One piece of work. run() is called in a worker, then finished() on the loop; the last reference that the pool holds
+// is dropped on the loop, so what the job owns (buffers, files) need not be thread-safe. Only when the loop is gone it
+// is dropped in the worker.
 class Job {
   public:
     virtual ~Job() = default;
@@ -37,9 +39,10 @@ class Job {
 struct WorkerPoolOptions {
     std::string name = "cairn";  // of the threads, at most 15 characters
     unsigned threads_max = 16;   // that do work
-    unsigned stuck_max = 64;     // written off, on top; with more than that no replacement comes and work waits for its deadline
-    Nanos idle = 5 * second;     // after which a thread without work ends
-    Nanos exit_wait = second;    // how long the destructor waits for work that nobody has written off
+    unsigned stuck_max =
+        64;  // written off, on top; with more than that no replacement comes and work waits for its deadline
+    Nanos idle = 5 * second;   // after which a thread without work ends
+    Nanos exit_wait = second;  // how long the destructor waits for work that nobody has written off
 };
 
 class WorkerPool {
@@ -51,11 +54,12 @@ class WorkerPool {
 
     // unavailable when not one thread can be started; the job is then not run.
     Status submit(std::shared_ptr<Job> job);
-    // Nobody waits for this job any more. One in the queue is never run; the thread of a running one is written off and replaced, until
-    // it comes back; finished() is called then. True when it was not begun and never will be.
+    // Nobody waits for this job any more. One in the queue is never run; the thread of a running one is written off and
+    // replaced, until it comes back; finished() is called then. True when it was not begun and never will be.
     bool abandon(const std::shared_ptr<Job>& job);
 
-    // Runs `action` in a worker, nobody waits: closing files, unmapping. Works after the pool is gone: in the calling thread then.
+    // Runs `action` in a worker, nobody waits: closing files, unmapping. Works after the pool is gone: in the calling
+    // thread then.
     using Disposer = std::function<void(std::function<void()> action)>;
     Disposer disposer() const;
 

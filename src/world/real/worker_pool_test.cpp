@@ -16,7 +16,8 @@ using test::patience;
 
 class FunctionJob final : public Job {
   public:
-    FunctionJob(std::function<void()> work, std::function<void()> then) : work_(std::move(work)), then_(std::move(then)) {}
+    FunctionJob(std::function<void()> work, std::function<void()> then)
+        : work_(std::move(work)), then_(std::move(then)) {}
     void run() override { work_(); }
     void finished() override { then_(); }
 
@@ -24,7 +25,8 @@ class FunctionJob final : public Job {
     std::function<void()> work_, then_;
 };
 
-std::shared_ptr<Job> job(std::function<void()> work, std::function<void()> then = [] {}) {
+std::shared_ptr<Job> job(
+    std::function<void()> work, std::function<void()> then = [] {}) {
     return std::make_shared<FunctionJob>(std::move(work), std::move(then));
 }
 
@@ -97,7 +99,8 @@ TEST(WorkerPool, ThreadsTakeNoSignals) {
     const auto look = [&] {
         sigset_t mask;
         pthread_sigmask(SIG_SETMASK, nullptr, &mask);
-        blocked = sigismember(&mask, SIGINT) == 1 && sigismember(&mask, SIGALRM) == 1 && sigismember(&mask, SIGUSR1) == 1;
+        blocked =
+            sigismember(&mask, SIGINT) == 1 && sigismember(&mask, SIGALRM) == 1 && sigismember(&mask, SIGUSR1) == 1;
     };
     ASSERT_TRUE(pool.submit(job(look, [&] { loop->stop(); })).ok());
     loop->run();

@@ -11,7 +11,8 @@
 
 namespace cairn {
 
-// For programs that talk to no other node: clients and the command. Everything fails with Code::unavailable; nothing arrives.
+// For programs that talk to no other node: clients and the command. Everything fails with Code::unavailable; nothing
+// arrives.
 class NoNetwork final : public Network {
   public:
     explicit NoNetwork(Clock& clock) : inbox_(clock, 1) {}

@@ -1,5 +1,5 @@
-// RealWorld as a whole, and what it does where the system refuses what it would like: tried in processes of their own, under a seccomp
-// filter that refuses it for real.
+// RealWorld as a whole, and what it does where the system refuses what it would like: tried in processes of their own,
+// under a seccomp filter that refuses it for real.
 #include "world/real/world.hpp"
 
 #include <linux/filter.h>
@@ -35,7 +35,8 @@ TEST(RealWorld, WithoutNetworkEverythingIsUnavailable) {
     EXPECT_EQ(world.network.self(), "");
     const Address nobody;
     EXPECT_EQ(loop.run(world.network.send(nobody, Bytes(), loop.in(patience))).code(), Code::unavailable);
-    EXPECT_EQ(loop.run(world.network.send_payload(nobody, 1, Slice::of(Bytes(1)), loop.in(patience))).code(), Code::unavailable);
+    EXPECT_EQ(loop.run(world.network.send_payload(nobody, 1, Slice::of(Bytes(1)), loop.in(patience))).code(),
+              Code::unavailable);
     EXPECT_EQ(world.network.post_payload(1, Slice::of(Bytes(1))).code(), Code::unavailable);
     EXPECT_EQ(loop.run(world.network.wait_payload(1, loop.in(patience))).code(), Code::unavailable);
     EXPECT_EQ(loop.run(world.network.inbox().receive(loop.in(millisecond))).code(), Code::deadline);
@@ -59,7 +60,8 @@ void refuse(std::initializer_list<long> calls, int error) {
     }
     program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
     const sock_fprog filter = {static_cast<unsigned short>(program.size()), program.data()};
-    if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) std::exit(70);
+    if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+        std::exit(70);
 }
 
 // Exit codes of the children below; anything but 0 says which step failed.
