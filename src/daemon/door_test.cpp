@@ -1,5 +1,6 @@
 #include "daemon/door.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>

@@ -1,0 +1,388 @@
+// cairnd as processes: started by many at once, killed, idle, told to stop, talked nonsense to.
+#include "daemon/daemon_testing.hpp"
+
+#include <sys/stat.h>
+
+#include <set>
+
+#include "format/frame.hpp"
+
+namespace cairn {
+namespace {
+
+using namespace cairn::test;
+constexpr std::uint64_t image_bytes = 200'000, slot_bytes = 1 << 20;
+
+// Tries: CAIRN_TEST_STARTS; `make test` runs 200, `make test-long` 10,000.
+int tries_wanted() {
+    const char* text = std::getenv("CAIRN_TEST_STARTS");
+    return text ? std::max(1, std::atoi(text)) : 20;
+}
+
+TEST(Start, TenAtOnceMakeOneDaemonEveryTime) {
+    Home home;
+    const int tries = tries_wanted();
+    for (int i = 0; i < tries; ++i) {
+        fs::remove_all(home.layout.root);
+        std::vector<pid_t> starters;
+        for (int n = 0; n < 10; ++n) starters.push_back(home.spawn());
+        for (const pid_t starter : starters) ASSERT_EQ(Home::wait_exit(starter), 0) << "try " << i << ": " << home.errors();
+        ASSERT_EQ(count_of(home.log(), " started "), 1u) << "try " << i << ":\n" << home.log();
+        // A starter that found the lock taken may be back before the holder listens.
+        ASSERT_TRUE(becomes_true([&] { return connect_to(home.layout).get() >= 0; }));
+        Client client(home.layout);
+        const pid_t pid = static_cast<pid_t>(client.hello().pid);
+        EXPECT_EQ(pid, home.daemon_pid());
+        ASSERT_EQ(::kill(pid, SIGKILL), 0);
+        ASSERT_TRUE(becomes_true([&] { return home.nobody_lives(); })) << "try " << i << ": a second daemon holds the lock";
+    }
+}
+
+TEST(Start, ADaemonKilledIsFollowedByAnother) {
+    Home home;
+    ASSERT_EQ(home.start(), 0) << home.errors();
+    const pid_t first = home.daemon_pid();
+    ::kill(first, SIGKILL);
+    ASSERT_TRUE(becomes_true([&] { return home.nobody_lives(); }));
+    EXPECT_TRUE(fs::exists(home.layout.socket()));  // stale
+    EXPECT_LT(connect_to(home.layout).get(), 0);
+    ASSERT_EQ(home.start(), 0) << home.errors();
+    Client client(home.layout);
+    EXPECT_NE(static_cast<pid_t>(client.hello().pid), first);
+}
+
+TEST(Start, LeavesNothingOfItsStarterBehind) {
+    int leak[2];
+    ASSERT_EQ(::pipe(leak), 0);  // inherited by cairnd, as mpirun's pipes are
+    Home home;
+    ASSERT_EQ(home.start(), 0) << home.errors();
+    const pid_t pid = home.daemon_pid();
+    struct stat inherited = {};
+    ASSERT_EQ(::fstat(leak[0], &inherited), 0);
+    const std::string pipe_name = "pipe:[" + std::to_string(inherited.st_ino) + "]";
+    std::set<std::string> standard;
+    for (const auto& entry : fs::directory_iterator("/proc/" + std::to_string(pid) + "/fd")) {
+        std::error_code gone;
+        const std::string target = fs::read_symlink(entry, gone).string();
+        EXPECT_NE(target, pipe_name);
+        if (entry.path().filename().string().size() == 1 && entry.path().filename().string() < "3") standard.insert(target);
+    }
+    EXPECT_EQ(standard, std::set<std::string>{"/dev/null"});
+    EXPECT_NE(::getsid(pid), ::getsid(0));
+    EXPECT_NE(::getsid(pid), pid);  // not a leader either: no terminal can become its own
+    EXPECT_EQ(fs::read_symlink("/proc/" + std::to_string(pid) + "/cwd"), "/");
+    ::close(leak[0]);
+    ::close(leak[1]);
+}
+
+TEST(Start, SaysWhyItCanNot) {
+    Home home;
+    EXPECT_EQ(home.start({"--no-such-thing"}), 2);
+    EXPECT_NE(home.errors().find("--no-such-thing"), std::string::npos) << home.errors();
+    EXPECT_EQ(home.start({"--scratch", home.scratch + "/missing"}), 3);
+    EXPECT_NE(home.errors().find(home.scratch + "/missing"), std::string::npos) << home.errors();
+    EXPECT_EQ(home.start({"--node", "a/b"}), 2);
+    home.set("CAIRN_FLUSH_WRITERS", "0");
+    EXPECT_EQ(home.start(), 2);
+    EXPECT_NE(home.errors().find("CAIRN_FLUSH_WRITERS"), std::string::npos) << home.errors();
+    home.set("CAIRN_FLUSH_WRITERS", "1");
+    home.set("CAIRN_NETWORK_PROVIDER", "no-such-provider");
+    EXPECT_EQ(home.start(), 3);
+    EXPECT_NE(home.errors().find("no-such-provider"), std::string::npos) << home.errors();
+}
+
+// A directory of somebody else, where root can make one; else something of ours that is no directory.
+TEST(Start, RefusesADirectoryThatIsNotItsUsers) {
+    Home home;
+    if (::geteuid() == 0) {
+        fs::create_directory(home.layout.root);
+        ASSERT_EQ(::chown(home.layout.root.c_str(), 65534, 65534), 0);
+    } else {
+        fs::create_symlink("/tmp", home.layout.root);
+    }
+    EXPECT_EQ(home.start(), 3);
+    EXPECT_NE(home.errors().find(home.layout.root), std::string::npos) << home.errors();
+    EXPECT_NE(home.errors().find("permission"), std::string::npos) << home.errors();
+    fs::remove_all(home.layout.root);
+}
+
+TEST(End, WhenIdleAndNotBefore) {
+    Home home;
+    home.set("CAIRN_DAEMON_IDLE_S", "1");
+    const pid_t pid = home.start_here();
+    {
+        Client application(home.layout);
+        application.hello(true);
+        std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+        EXPECT_EQ(application.expect<control::NodeStatus>(control::GetStatus{}).sessions, 1u);
+    }
+    EXPECT_EQ(Home::wait_exit(pid), 0);
+    EXPECT_FALSE(fs::exists(home.layout.socket()));
+    EXPECT_TRUE(home.nobody_lives());
+}
+
+// rank 1 never seals, so that the version can not be finished.
+void seal_half(Home& home, Client& client) {
+    client.hello(true);
+    client.expect<control::Done>(control::Join{home.roster(2), 0, 0});
+    const auto slot = client.expect<control::Slot>(control::Acquire{{"heat", 1, {1, 2}}, 0, slot_bytes, 1000});
+    write_image(slot, home.roster(2), 1, 0, image_bytes);
+    client.expect<control::Done>(control::Sealed{{"heat", 1, {1, 2}}, 0, slot.path});
+}
+
+TEST(End, SigtermFinishesAndEndsWithZero) {
+    Home home;
+    const pid_t pid = home.start_here();
+    Client client(home.layout);
+    client.hello(true);
+    ::kill(pid, SIGHUP);
+    client.expect<control::NodeStatus>(control::GetStatus{});  // which it ignores
+    ::kill(pid, SIGTERM);
+    EXPECT_EQ(Home::wait_exit(pid), 0);
+    EXPECT_TRUE(client.ended());
+    EXPECT_FALSE(fs::exists(home.layout.socket()));
+}
+
+TEST(End, SigtermSaysWhatIsUnfinished) {
+    Home home;
+    home.set("CAIRN_DAEMON_STOP_WAIT_MS", "200");
+    const pid_t pid = home.start_here();
+    Client client(home.layout);
+    seal_half(home, client);
+    ::kill(pid, SIGTERM);
+    EXPECT_EQ(Home::wait_exit(pid), 1);
+    EXPECT_NE(home.errors().find("unfinished name=heat version=1"), std::string::npos) << home.errors();
+}
+
+TEST(End, ASecondSigtermEndsAtOnce) {
+    Home home;
+    home.set("CAIRN_DAEMON_STOP_WAIT_MS", "3600000");
+    const pid_t pid = home.start_here();
+    Client client(home.layout);
+    seal_half(home, client);
+    ::kill(pid, SIGTERM);
+    ASSERT_TRUE(becomes_true([&] { return home.errors().find("stopping") != std::string::npos; }));
+    const auto refused = client.ask(control::Acquire{{"heat", 2, {1, 2}}, 0, slot_bytes, 0});
+    EXPECT_EQ(std::get<control::Failed>(*refused).code, Code::unavailable);
+    ::kill(pid, SIGTERM);
+    EXPECT_EQ(Home::wait_exit(pid), 4);
+    EXPECT_FALSE(fs::exists(home.layout.socket()));
+}
+
+TEST(End, StopAnswersWithWhatIsUnfinished) {
+    Home home;
+    ASSERT_EQ(home.start(), 0) << home.errors();
+    Client client(home.layout);
+    seal_half(home, client);
+    const auto stopped = client.expect<control::Stopped>(control::Stop{100});
+    ASSERT_EQ(stopped.unfinished.size(), 1u);
+    EXPECT_EQ(stopped.unfinished[0], (VersionKey{"heat", 1, {1, 2}}));
+    EXPECT_TRUE(client.ended());
+    EXPECT_TRUE(becomes_true([&] { return home.nobody_lives(); }));
+}
+
+TEST(End, AWipedScratchEndsItAndSparesTheNextOne) {
+    Home home;
+    const pid_t pid = home.start_here();
+    fs::remove_all(home.layout.root);
+    const int next = home.start();
+    EXPECT_EQ(next, 0) << home.errors();
+    EXPECT_EQ(Home::wait_exit(pid), 0);
+    EXPECT_GE(connect_to(home.layout).get(), 0);
+}
+
+// ---- the protocol ----
+
+TEST(Protocol, NonsenseEndsItsConnectionOnly) {
+    Home home;
+    ASSERT_EQ(home.start(), 0) << home.errors();
+    Client good(home.layout);
+    good.hello();
+    Bytes huge(control_header_bytes), garbage(control_header_bytes + 64, std::byte{0x5A});
+    put_u32(huge.data(), control_payload_bytes_max + 1);
+    put_u32(garbage.data(), 64);
+    const Bytes early = encode_control(1, control::Request(control::GetStatus{}));
+    for (const Bytes& nonsense : {huge, garbage, early, encode_control(1, control::Answer(control::Done{}))}) {
+        Client bad(home.layout);
+        ASSERT_TRUE(bad.connected());
+        EXPECT_TRUE(bad.send(nonsense));
+        EXPECT_TRUE(bad.ended());
+        good.expect<control::NodeStatus>(control::GetStatus{});
+    }
+    EXPECT_GE(count_of(home.log(), "malformed-frame"), 4u) << home.log();
+}
+
+TEST(Protocol, AStuckClientHoldsNobodyUp) {
+    Home home;
+    ASSERT_EQ(home.start(), 0) << home.errors();
+    Client half(home.layout), deaf(home.layout), good(home.layout);
+    Bytes header(control_header_bytes);
+    put_u32(header.data(), 1 << 20);  // and then nothing
+    EXPECT_TRUE(half.send(header));
+    deaf.hello();
+    for (int i = 0; i < 2000; ++i) deaf.send_request(control::GetStatus{});  // and never reads
+    good.hello();
+    for (int i = 0; i < 100; ++i) good.expect<control::NodeStatus>(control::GetStatus{});
+    for (int i = 0; i < 2000; ++i) ASSERT_TRUE(deaf.receive().ok()) << i;  // and every request was answered once
+}
+
+TEST(Protocol, AnotherVersionIsToldBoth) {
+    Home home;
+    ASSERT_EQ(home.start(), 0) << home.errors();
+    Client client(home.layout);
+    control::Hello hello;
+    hello.protocol = 99;
+    hello.program_version = "9.9.9";
+    const auto answer = client.ask(hello);
+    ASSERT_TRUE(answer.ok());
+    const auto& failed = std::get<control::Failed>(*answer);
+    EXPECT_EQ(failed.code, Code::unsupported);
+    for (const char* word : {"9.9.9", "99", CAIRN_VERSION}) EXPECT_NE(failed.text.find(word), std::string::npos) << failed.text;
+    EXPECT_TRUE(client.ended());
+}
+
+TEST(Protocol, WhatCanNotBeIsRefusedByName) {
+    Home home;
+    ASSERT_EQ(home.start(), 0) << home.errors();
+    Client client(home.layout);
+    client.hello(true);
+    Roster elsewhere = home.roster(1);
+    elsewhere.members[0].node = "n7";
+    const auto failure = [&](const control::Request& request) {
+        const auto answer = client.ask(request);
+        return answer.ok() && std::holds_alternative<control::Failed>(*answer) ? std::get<control::Failed>(*answer) : control::Failed{Code::ok, "?"};
+    };
+    EXPECT_EQ(failure(control::Join{elsewhere, 0, 0}).code, Code::invalid_argument);
+    EXPECT_EQ(failure(control::Sealed{{"heat", 1, {1, 2}}, 0, "/etc/passwd"}).code, Code::not_found);
+    EXPECT_EQ(failure(control::Release{home.layout.images() + "/slot-1"}).code, Code::not_found);
+    EXPECT_EQ(failure(control::Acquire{{"heat", 1, {1, 2}}, 0, 1ull << 62, 0}).code, Code::invalid_argument);
+    EXPECT_EQ(failure(control::Cancel{{"heat", 1, {1, 2}}}).code, Code::not_found);
+    client.expect<control::Done>(control::Join{home.roster(1), 0, 0});
+    const auto slot = client.expect<control::Slot>(control::Acquire{{"heat", 1, {1, 2}}, 0, slot_bytes, 0});
+    EXPECT_EQ(failure(control::Sealed{{"heat", 1, {1, 2}}, 0, slot.path}).code, Code::invalid_argument);  // not sealed
+    write_image(slot, home.roster(1), 1, 0, image_bytes);
+    EXPECT_EQ(failure(control::Sealed{{"heat", 2, {1, 2}}, 0, slot.path}).code, Code::invalid_argument);  // another version
+    client.expect<control::Done>(control::Sealed{{"heat", 1, {1, 2}}, 0, slot.path});
+    client.expect<control::Done>(control::Sealed{{"heat", 1, {1, 2}}, 0, slot.path});  // said twice
+}
+
+// ---- versions ----
+
+// Looking pins them: no longer than the look.
+std::size_t images_held(Client& client) {
+    const std::size_t count = client.expect<control::ImageList>(control::Images{"heat"}).images.size();
+    client.expect<control::Done>(control::Unpin{});
+    return count;
+}
+
+TEST(Version, SealedImagesBecomeCommitted) {
+    Home home;
+    ASSERT_EQ(home.start(), 0) << home.errors();
+    Client client(home.layout);
+    client.hello(true);
+    client.expect<control::Done>(control::Join{home.roster(1), 0, 0});
+    std::set<std::string> slots;
+    for (Version version = 1; version <= 6; ++version) {
+        const VersionKey key{"heat", version, {1, 2}};
+        const auto slot = client.expect<control::Slot>(control::Acquire{key, 0, slot_bytes, 60'000});
+        slots.insert(slot.path);
+        write_image(slot, home.roster(1), version, 0, image_bytes);
+        client.expect<control::Done>(control::Sealed{key, 0, slot.path});
+        const auto state = client.expect<control::State>(control::Wait{key, 3, 60'000});
+        EXPECT_EQ(state.level, 3) << state.text << home.log();
+        EXPECT_TRUE(state.final);
+        EXPECT_TRUE(home.committed(key));
+    }
+    EXPECT_LE(slots.size(), 4u);  // two kept, recycled ever since
+    const auto status = client.expect<control::NodeStatus>(control::GetStatus{});
+    EXPECT_EQ(status.versions_committed, 6u);
+    EXPECT_EQ(status.captured_bytes, 6 * image_bytes);
+    EXPECT_GT(status.anonymous_bytes, 0u);
+    EXPECT_GE(status.anonymous_peak_bytes, status.anonymous_bytes);
+    EXPECT_TRUE(status.storage_backend == "io_uring" || status.storage_backend == "threads");
+    EXPECT_TRUE(becomes_true([&] { return images_held(client) == 2; }));
+}
+
+// Sealed by processes that then died without a word: kill -9 of every rank.
+TEST(Version, SealedByTheDeadIsCommitted) {
+    Home home;
+    ASSERT_EQ(home.start(), 0) << home.errors();
+    const VersionKey key{"heat", 1, {1, 2}};
+    {
+        Client client(home.layout);
+        client.hello(true);
+        client.expect<control::Done>(control::Join{home.roster(1), 0, 0});
+        const auto slot = client.expect<control::Slot>(control::Acquire{key, 0, slot_bytes, 0});
+        write_image(slot, home.roster(1), 1, 0, image_bytes);
+        client.expect<control::Slot>(control::Acquire{{"heat", 2, {1, 2}}, 0, slot_bytes, 0});  // in the middle of the next one
+    }
+    EXPECT_TRUE(becomes_true([&] { return home.committed(key); })) << home.log();
+    EXPECT_TRUE(becomes_true([&] {
+        return std::distance(fs::directory_iterator(home.layout.images()), fs::directory_iterator()) == 1;
+    }));  // the torn one is gone
+}
+
+// kill -9 of the daemon before it heard of anything; the next one finishes without any client.
+TEST(Version, LeftInScratchIsFinishedByTheNextDaemon) {
+    Home home;
+    ASSERT_EQ(home.start(), 0) << home.errors();
+    const VersionKey key{"heat", 1, {1, 2}};
+    Client client(home.layout);
+    client.hello(true);
+    client.expect<control::Done>(control::Join{home.roster(2), 0, 0});
+    for (Rank rank : {0u, 1u}) {
+        const auto slot = client.expect<control::Slot>(control::Acquire{key, rank, slot_bytes, 0});
+        if (rank == 1) home.kill_daemon();
+        write_image(slot, home.roster(2), 1, rank, image_bytes);
+        if (rank == 0) client.expect<control::Done>(control::Sealed{key, rank, slot.path});
+    }
+    EXPECT_FALSE(home.committed(key));
+    ASSERT_EQ(home.start(), 0) << home.errors();
+    EXPECT_TRUE(becomes_true([&] { return home.committed(key); })) << home.log();
+    Client again(home.layout);
+    again.hello();
+    EXPECT_EQ(again.expect<control::State>(control::Wait{key, 3, 60'000}).level, 3);
+    // And the one after that keeps them, for a quick restart, without taking them for unfinished.
+    home.kill_daemon();
+    ASSERT_EQ(home.start(), 0) << home.errors();
+    Client third(home.layout);
+    third.hello();
+    EXPECT_EQ(third.expect<control::State>(control::Wait{key, 3, 60'000}).level, 3);
+    EXPECT_EQ(images_held(third), 2u);
+    EXPECT_TRUE(third.expect<control::Stopped>(control::Stop{60'000}).unfinished.empty());
+}
+
+TEST(Version, CancelledIsFinalAndItsSlotsComeBack) {
+    Home home;
+    ASSERT_EQ(home.start(), 0) << home.errors();
+    Client client(home.layout);
+    seal_half(home, client);
+    const VersionKey key{"heat", 1, {1, 2}};
+    EXPECT_EQ(client.expect<control::State>(control::Wait{key, 3, 0}).level, 1);
+    client.expect<control::Done>(control::Cancel{key});
+    const auto state = client.expect<control::State>(control::Wait{key, 3, 60'000});
+    EXPECT_TRUE(state.final);
+    EXPECT_EQ(state.code, Code::cancelled) << state.text;
+    EXPECT_TRUE(becomes_true([&] { return images_held(client) == 0; }));
+}
+
+TEST(Version, JobsAreRememberedPrivatelyAndForgottenWhenDone) {
+    Home home;
+    ASSERT_EQ(home.start(), 0) << home.errors();
+    Client client(home.layout);
+    client.hello(true);
+    client.expect<control::Done>(control::Join{home.roster(1), 0, 0});
+    const Layout persistent{home.persistent};
+    for (const std::string& path : {home.layout.job({1, 2}), persistent.job_roster({1, 2}), persistent.job_node({1, 2}, 0)}) {
+        struct stat about = {};
+        ASSERT_EQ(::stat(path.c_str(), &about), 0) << path;
+        EXPECT_EQ(about.st_mode & 0777, 0600u) << path;
+    }
+    client.expect<control::Stopped>(control::Stop{1000});
+    ASSERT_TRUE(becomes_true([&] { return home.nobody_lives(); }));
+    EXPECT_FALSE(fs::exists(home.layout.job({1, 2})));
+    EXPECT_FALSE(fs::exists(persistent.job({1, 2})));
+}
+
+}  // namespace
+}  // namespace cairn
