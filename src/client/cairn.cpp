@@ -78,10 +78,12 @@ extern "C" {
 int cairn_open(const cairn_options* options, cairn_session** session) { return open_with(options, nullptr, session); }
 
 int cairn_open_exchange(const cairn_options* options, const cairn_exchange* exchange, cairn_session** session) {
-    if (!exchange || exchange->struct_bytes != sizeof(cairn_exchange) || !exchange->allgather || !exchange->broadcast || !options ||
+    // cairn_open_mpi comes here without an exchange when it can not make one.
+    if (!exchange) return tell(nullptr, invalid_argument("no exchange between the ranks; with MPI, MPI_Init comes first and MPI_Finalize after cairn_close"));
+    if (exchange->struct_bytes != sizeof(cairn_exchange) || !exchange->allgather || !exchange->broadcast || !options ||
         options->struct_bytes != sizeof(cairn_options)) {
-        if (exchange && exchange->struct_bytes == sizeof(cairn_exchange) && exchange->release) exchange->release(exchange->context);
-        return tell(nullptr, invalid_argument("cairn_open_exchange: options, or an exchange with both functions, are missing or of unknown size"));
+        if (exchange->struct_bytes == sizeof(cairn_exchange) && exchange->release) exchange->release(exchange->context);
+        return tell(nullptr, invalid_argument("cairn_open_exchange: options, or one of both functions, are missing or of unknown size"));
     }
     const std::uint32_t ranks = options->ranks == 0 ? 1 : options->ranks;
     std::unique_ptr<cairn::Exchange> way;

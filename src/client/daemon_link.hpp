@@ -21,20 +21,23 @@ class DaemonLink {
     // Said once on every new connection, after Hello: the Join of a session.
     void say_first(control::Request request) { first_ = std::move(request); }
 
-    // A request whose repetition on a new connection does no harm; all are but Acquire and Release, which a new daemon sorts out itself.
+    // Repeated on a new connection when the old one breaks, which does no harm: what a connection had acquired goes with it.
     template <class A>
     Result<A> ask_for(const control::Request& request, Deadline deadline) {
-        for (int again = 0;; ++again) {
+        Backoff backoff;
+        const Deadline tries = deadline.at_most_ms(start_wait_ms_);
+        for (;;) {
             TRY(ensure(deadline));
             auto answer = connection_->ask_for<A>(request, deadline);
-            if (answer.ok() || !connection_->broken() || again >= reconnects_max || deadline.passed()) return answer;
+            // unavailable from a daemon that lives: it is about to end, and the next one takes over.
+            if (answer.ok() || answer.code() != Code::unavailable || !backoff.pause(tries)) return answer;
+            connection_.reset();
         }
     }
     const control::Welcome& welcome() const noexcept { return welcome_; }
     void disconnect() { connection_.reset(); }
 
   private:
-    static constexpr int reconnects_max = 3;
     Status connect_once(Deadline deadline);
 
     DaemonHome place_;

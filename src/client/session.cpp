@@ -14,6 +14,7 @@ namespace cairn {
 
 namespace {
 constexpr std::uint64_t answer_allowance_ms = 10'000;  // for the daemon's answer, on top of what it was asked to wait
+constexpr std::uint64_t adopt_wait_ms = 2'000;
 constexpr std::uint64_t wait_slice_ms = 1'000;         // so that a dead daemon is noticed while we wait
 }  // namespace
 
@@ -103,10 +104,20 @@ Status Session::capture_into_slot(const CapturePlan& plan) {
         return status;
     }
     // Sealed: this image outlives us from here on. A daemon that dies now finds it in scratch when it is started again.
-    const control::Sealed sealed{plan.header.key, rank_, slot.path};
-    status = daemon_->ask_for<control::Done>(sealed, Deadline::in_ms(settings_.daemon.start_wait_ms + answer_allowance_ms)).status();
+    status = say_sealed({plan.header.key, rank_, slot.path});
     if (!status.ok()) image_set_invalid((*mapped)->base);
     return status;
+}
+
+// After a broken connection the daemon finds the image by itself, a little later than we ask: not_found is no answer at first.
+Status Session::say_sealed(const control::Sealed& sealed) {
+    const Deadline deadline = Deadline::in_ms(settings_.daemon.start_wait_ms + answer_allowance_ms);
+    const Deadline adopted = Deadline::in_ms(adopt_wait_ms);
+    Backoff backoff;
+    for (;;) {
+        Status status = daemon_->ask_for<control::Done>(sealed, deadline).status();
+        if (status.code() != Code::not_found || !backoff.pause(adopted)) return status;
+    }
 }
 
 Result<VersionKey> Session::key_of(Version version) const {

@@ -87,6 +87,7 @@ class Session {
     Status check_version(Version version) const;
     Status check_not_superseded() const;
     Status capture_into_slot(const CapturePlan& plan);
+    Status say_sealed(const control::Sealed& sealed);
     Result<VersionKey> key_of(Version version) const;
     Result<bool> committed_on_disk(const VersionKey& key) const;
 
