@@ -26,7 +26,7 @@ void define_option(CLI::App& app, const OptionSpec& spec) {
     CLI::Option* option = app.add_option(names, doc);
     option->type_name(std::string(spec.value));
     if (spec.required) option->required();
-    if (spec.repeated) option->expected(1, CLI::detail::expected_max_vector_size);
+    if (spec.repeated) option->expected(1, CLI::detail::expected_max_vector_size)->allow_extra_args();
     if (spec.kind == OptionKind::number) option->check(CLI::Validator(check_number, ""));
 }
 
@@ -56,7 +56,7 @@ int finish(Console& console, std::string_view command, const Status& status) {
     console.out.flush();
     const std::string prefix = "cairn" + (command.empty() ? std::string() : " " + std::string(command));
     console.err << prefix << ": " << status.text() << "\n";
-    if (console.json) {
+    if (console.json && !console.answered) {
         using Json = nlohmann::ordered_json;
         const Json error = {{"code", code_name(status.code())}, {"exit", static_cast<int>(status.code())}, {"text", status.text()}};
         console.out << Json{{"error", error}}.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";

@@ -52,7 +52,7 @@ void print_json(Console& console, const Config& config, const std::vector<std::s
         settings.push_back(std::move(row));
     }
     const Json document = {{"file", config.file.empty() ? Json() : Json(config.file)}, {"settings", std::move(settings)}};
-    console.out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+    console.document(document.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
 Status run_config(Console& console, const Arguments& arguments) {

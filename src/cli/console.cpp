@@ -1,11 +1,17 @@
 #include "cli/console.hpp"
 
+#include <algorithm>
 #include <ostream>
 
 #include "base/text_table.hpp"
 #include "base/units.hpp"
 
 namespace cairn::cli {
+
+void Console::document(const std::string& text) {
+    out << text << "\n";
+    answered = true;
+}
 
 std::string progress_line(const std::string& title, std::uint64_t bytes, std::uint64_t total_bytes, double seconds) {
     const double share = total_bytes == 0 ? 1 : static_cast<double>(bytes) / static_cast<double>(total_bytes);

@@ -13,6 +13,9 @@ struct Console {
     std::ostream& err;
     bool json = false;      // one document on `out`, no table, no progress
     bool terminal = false;  // `err` is a terminal: progress bars may be drawn
+    bool answered = false;  // the document is out: an error after it is told by `err` and the exit code alone
+
+    void document(const std::string& text);
 };
 
 // A progress bar on the last line of a terminal: share, amount, rate, time left. Draws a few times a second; leaves nothing behind.

@@ -170,7 +170,7 @@ void tell(Console& console, const Manifest& manifest, const std::vector<Wanted>&
             files.push_back({{"path", one.path}, {"rank", one.rank}, {"region", one.region}, {"bytes", one.range.length}});
         const Json document = {{"checkpoint", manifest.key.name}, {"version", manifest.key.version},
                                {"incarnation", manifest.key.incarnation.hex()}, {"files", std::move(files)}};
-        console.out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+        console.document(document.dump(2, ' ', false, Json::error_handler_t::replace));
         return;
     }
     std::uint64_t bytes = 0;

@@ -168,7 +168,7 @@ void print(Console& console, const std::vector<Removal>& removals, bool only_loo
         for (const Removal& removal : removals)
             document["removed"].push_back({{"checkpoint", removal.key.name}, {"version", removal.key.version},
                                            {"incarnation", removal.key.incarnation.hex()}, {"why", removal.why}, {"bytes", removal.bytes}});
-        console.out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+        console.document(document.dump(2, ' ', false, Json::error_handler_t::replace));
         return;
     }
     if (removals.empty()) {
@@ -184,10 +184,11 @@ void print(Console& console, const std::vector<Removal>& removals, bool only_loo
 Status run_gc(Console& console, const Arguments& arguments) {
     TRY_ASSIGN(Place place, Place::open(arguments));
     const std::string& age = arguments.text("age");
-    TRY_ASSIGN(const std::uint64_t age_ns, parse_duration(age.empty() ? "1 h" : age, 1'000'000'000));
+    const Result<std::uint64_t> age_ns = parse_duration(age.empty() ? "1 h" : age, 1'000'000'000);
+    if (!age_ns.ok()) return age_ns.status().within("--age '" + age + "'");
     const std::int64_t now_s = file_system_now_s(place.layout().persistent);
     if (now_s == 0) return Status::from_errno(errno, "cannot write to " + place.layout().persistent + ", so nothing can be removed");
-    const std::int64_t before_s = now_s - static_cast<std::int64_t>(std::min<std::uint64_t>(age_ns / 1'000'000'000, 1u << 30));
+    const std::int64_t before_s = now_s - static_cast<std::int64_t>(std::min<std::uint64_t>(*age_ns / 1'000'000'000, 1u << 30));
     const ScratchView scratch = read_scratch(place);
     std::vector<std::string> names = {arguments.text("NAME")};
     if (!arguments.given("NAME")) {

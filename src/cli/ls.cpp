@@ -110,7 +110,7 @@ Status run_ls(Console& console, const Arguments& arguments) {
             for (const Seen& seen : series.versions) versions.push_back(json_of(seen));
             document["checkpoints"].push_back({{"name", series.name}, {"versions", std::move(versions)}});
         }
-        console.out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+        console.document(document.dump(2, ' ', false, Json::error_handler_t::replace));
     } else if (one) {
         print_versions(console, all[0]);
     } else {

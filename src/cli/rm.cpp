@@ -66,7 +66,7 @@ Status run_rm(Console& console, const Arguments& arguments) {
     }
     if (console.json) {
         const Json document = {{"checkpoint", series.name}, {"removed", std::move(removed)}, {"bytes", freed_bytes}};
-        console.out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+        console.document(document.dump(2, ' ', false, Json::error_handler_t::replace));
     }
     return {};
 }

@@ -127,7 +127,7 @@ void print_json(Console& console, const Shown& shown, const Seen& seen) {
                                {"offset", region.offset}, {"length", region.length}});
         document["images"].push_back({{"rank", rank}, {"bytes", image.bytes}, {"regions", std::move(regions)}});
     }
-    console.out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+    console.document(document.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
 Status run_show(Console& console, const Arguments& arguments) {

@@ -62,7 +62,7 @@ void print_json(Console& console, const std::vector<Verdict>& verdicts) {
                                         {"whole", verdict.damage.empty()},
                                         {"damage", std::move(damages)}});
     }
-    console.out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+    console.document(document.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
 // The versions to look at: one, or all committed and damaged ones.

@@ -1,0 +1,140 @@
+// `cairn extract` and `cairn verify`: bytes come out as they went in, or damage is named and nothing comes out.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/version_testing.hpp"
+
+namespace cairn::cli {
+namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using Json = nlohmann::json;
+
+struct Extract : testing::Test {
+    ProgramFolder folder;
+    Melt melt{folder};
+    void SetUp() override {
+        melt.open(1, first);
+        melt.commit(1, first, 1);
+        melt.commit(2, first, 1);
+    }
+    Ran cairn(const std::string& arguments) { return folder.run(arguments); }
+    static int exit_of(Code code) { return static_cast<int>(code); }
+};
+
+TEST_F(Extract, an_image_to_a_file_and_to_standard_output) {
+    for (Rank rank = 0; rank < 4; ++rank) {
+        const std::string number = std::to_string(rank);
+        const Ran ran = cairn("extract melt 1 --rank " + number + " -o out/image." + number);
+        EXPECT_EQ(ran.exit, 0) << ran.err;
+        EXPECT_EQ(folder.read("out/image." + number), Melt::image(rank, 1)) << rank;
+        EXPECT_EQ(cairn("extract melt 2 --rank " + number + " -o -").out, Melt::image(rank, 2)) << rank;
+    }
+    // A window of several blocks, so that the stream is put together from many.
+    folder.environment = "CAIRN_FLUSH_BUFFER_BYTES=65536 CAIRN_FLUSH_BLOCK_BYTES=4096";
+    EXPECT_EQ(cairn("extract melt latest --rank 2 -o -").out, Melt::image(2, 2));
+}
+
+TEST_F(Extract, a_region_and_the_routed_files) {
+    const std::string image = Melt::image(1, 2);
+    EXPECT_EQ(cairn("extract melt --rank 1 --region grid -o -").out, image.substr(0, 18'896));
+    EXPECT_EQ(cairn("extract melt --rank 1 --region restart/melt.1 -o one").exit, 0);
+    EXPECT_EQ(folder.read("one"), image.substr(19'000));
+    const Ran files = cairn("extract melt --files back --json");
+    EXPECT_EQ(files.exit, 0) << files.err;
+    EXPECT_EQ(Json::parse(files.out)["files"].size(), 3u);
+    for (Rank rank = 0; rank < 3; ++rank)
+        EXPECT_EQ(folder.read("back/restart/melt." + std::to_string(rank)), Melt::image(rank, 2).substr(Melt::image_bytes(rank) - 1'000));
+    EXPECT_EQ(cairn("extract melt --files one_rank --rank 2").exit, 0);
+    EXPECT_FALSE(std::filesystem::exists(folder.path("one_rank/restart/melt.1")));
+}
+
+TEST_F(Extract, what_is_there_is_not_replaced) {
+    folder.write("out", "precious");
+    const Ran ran = cairn("extract melt --rank 0 -o out");
+    EXPECT_EQ(ran.exit, exit_of(Code::already_exists));
+    EXPECT_THAT(ran.err, HasSubstr("--force"));
+    EXPECT_EQ(folder.read("out"), "precious");
+    EXPECT_EQ(cairn("extract melt --rank 0 -o out --force").exit, 0);
+    EXPECT_EQ(folder.read("out"), Melt::image(0, 2));
+}
+
+TEST_F(Extract, wrong_requests_say_what_is_right) {
+    EXPECT_EQ(cairn("extract melt").exit, 1);
+    EXPECT_THAT(cairn("extract melt").err, HasSubstr("--rank N"));
+    EXPECT_THAT(cairn("extract melt --rank 0").err, HasSubstr("--output"));
+    EXPECT_EQ(cairn("extract melt --rank x -o -").exit, 1);
+    EXPECT_EQ(cairn("extract melt --files a --region grid").exit, 1);
+    const Ran rank = cairn("extract melt --rank 4 -o -");
+    EXPECT_EQ(rank.exit, exit_of(Code::not_found));
+    EXPECT_THAT(rank.err, HasSubstr("no rank 4; it was taken by 4 ranks, 0 to 3"));
+    EXPECT_EQ(cairn("extract melt --rank 99999999999 -o -").exit, exit_of(Code::not_found));
+    const Ran region = cairn("extract melt --rank 0 --region gird -o -");
+    EXPECT_EQ(region.exit, exit_of(Code::not_found));
+    EXPECT_THAT(region.err, HasSubstr("it has grid, restart/melt.0"));
+    EXPECT_EQ(cairn("extract melt --rank 0 -o /dev/full").exit, exit_of(Code::already_exists));
+    EXPECT_EQ(cairn("extract melt --rank 0 -o - > /dev/full").exit, exit_of(Code::io_error));
+}
+
+TEST_F(Extract, a_flipped_bit_is_named_and_nothing_comes_out) {
+    Melt::flip(melt.part_path(2, first, 0), 12'288 + 4096 + 5);  // second block of rank 1
+    const Ran ran = cairn("extract melt 2 --rank 1 -o out");
+    EXPECT_EQ(ran.exit, exit_of(Code::corrupt));
+    EXPECT_THAT(ran.err, HasSubstr("part-0000-of-0002"));
+    EXPECT_THAT(ran.err, HasSubstr("block 4, rank 1, region grid"));
+    EXPECT_FALSE(std::filesystem::exists(folder.path("out")));
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path(".")), {}), 4) << "checkpoints, scratch and the two outputs";
+    EXPECT_EQ(cairn("extract melt 2 --rank 0 -o -").out, Melt::image(0, 2)) << "the rest is not affected";
+    EXPECT_EQ(cairn("extract melt 2 --rank 1 --region restart/melt.1 -o -").out, Melt::image(1, 2).substr(19'000));
+}
+
+TEST_F(Extract, damage_in_another_part_does_not_matter) {
+    std::filesystem::remove(melt.part_path(2, first, 1));
+    EXPECT_EQ(cairn("extract melt 2 --rank 1 -o -").out, Melt::image(1, 2));
+    const Ran gone = cairn("extract melt 2 --rank 2 -o -");
+    EXPECT_EQ(gone.exit, exit_of(Code::corrupt));
+    EXPECT_THAT(gone.err, HasSubstr("part-0001-of-0002"));
+}
+
+TEST_F(Extract, verify_of_whole_versions) {
+    const Ran ran = cairn("verify");
+    EXPECT_EQ(ran.exit, 0) << ran.err;
+    EXPECT_THAT(ran.out, ContainsRegex("melt +1 +58\\.6 KiB +whole\nmelt +2 +58\\.6 KiB +whole\n"));
+    EXPECT_EQ(Json::parse(cairn("verify melt 1 --json").out)["versions"].size(), 1u);
+    EXPECT_EQ(Json::parse(cairn("verify melt latest --json").out)["versions"][0]["version"], 2);
+    EXPECT_EQ(cairn("verify melt 7").exit, exit_of(Code::not_found));
+    EXPECT_EQ(cairn("verify glass").exit, exit_of(Code::not_found));
+}
+
+TEST_F(Extract, verify_lists_all_damage) {
+    Melt::flip(melt.part_path(2, first, 0), 3);                    // first block of rank 0
+    Melt::flip(melt.part_path(2, first, 0), 12'288 + 4 * 4096 + 9);  // last block of rank 1
+    std::filesystem::resize_file(melt.part_path(1, first, 1), 5'000);
+    const Ran ran = cairn("verify melt");
+    EXPECT_EQ(ran.exit, exit_of(Code::corrupt));
+    EXPECT_THAT(ran.err, HasSubstr("2 of 2 versions damaged"));
+    EXPECT_THAT(ran.out, ContainsRegex("melt +2 +58\\.6 KiB +damaged in 2 places"));
+    EXPECT_THAT(ran.out, ContainsRegex("melt +2 +part-0000-of-0002[^ ]* +0 +0 +grid "));
+    EXPECT_THAT(ran.out, ContainsRegex("melt +2 +part-0000-of-0002[^ ]* +7 +1 +grid, restart/melt\\.1 "));
+    EXPECT_THAT(ran.out, ContainsRegex("melt +1 +part-0001-of-0002[^ ]* +- +- "));
+    const Ran programs = cairn("verify melt 2 --json");
+    EXPECT_EQ(programs.exit, exit_of(Code::corrupt));
+    const Json json = Json::parse(programs.out);  // one document, also when something is damaged
+    EXPECT_EQ(json["versions"][0]["whole"], false);
+    EXPECT_EQ(json["versions"][0]["damage"][1]["rank"], 1);
+    EXPECT_EQ(json["versions"][0]["damage"][1]["block"], 7);
+}
+
+TEST_F(Extract, verify_tells_a_damaged_manifest) {
+    Melt::flip(melt.layout.manifest(Melt::key(1, first)), 70);
+    const Ran ran = cairn("verify melt 1");
+    EXPECT_EQ(ran.exit, exit_of(Code::corrupt));
+    EXPECT_THAT(ran.err, HasSubstr("manifest"));
+    EXPECT_EQ(cairn("verify melt 2").exit, 0);
+}
+
+}  // namespace
+}  // namespace cairn::cli

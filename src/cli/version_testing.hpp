@@ -1,0 +1,150 @@
+// For tests: writes committed versions, opens and sealed images as the engine would, from the format's own encoders.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "base/checksum.hpp"
+#include "cli/program_testing.hpp"
+#include "engine/layout.hpp"
+#include "format/image.hpp"
+#include "format/lineage.hpp"
+#include "format/manifest.hpp"
+#include "format/part.hpp"
+
+namespace cairn::cli {
+
+// Two incarnations whose first digits tell them apart.
+inline constexpr Id128 first{0x1111111111111111, 0xaaaaaaaaaaaaaaaa}, second{0x2222222222222222, 0xbbbbbbbbbbbbbbbb};
+inline constexpr std::uint64_t block_bytes = 4096;
+
+// One checkpoint, "melt", of `ranks` ranks in `files` files. Rank r has an image of (r + 1) * 10,000 bytes: region "grid" (f64, all but
+// 100 bytes and the file), and the routed file "restart/melt.<r>" of 1,000 bytes. Rank 3 has an empty image.
+struct Melt {
+    explicit Melt(const ProgramFolder& folder) : layout{folder.path("checkpoints")}, scratch(folder.path("scratch")) {}
+
+    Layout layout;
+    std::string scratch;
+    std::uint32_t ranks = 4, files = 2;
+
+    static std::uint64_t image_bytes(Rank rank) { return rank == 3 ? 0 : (rank + 1) * 10'000; }
+    static std::string image(Rank rank, Version version) {
+        std::string bytes(image_bytes(rank), '\0');
+        for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 31 + i / 251 + rank * 7 + version * 13);
+        return bytes;
+    }
+    static ImageInfo info(Rank rank) {
+        ImageInfo image{rank, image_bytes(rank), {}};
+        if (image.bytes == 0) return image;
+        const std::uint64_t grid = (image.bytes - 1'100) / 8;
+        image.regions.push_back({"grid", RegionKind::memory, DataType::f64, {grid}, 0, grid * 8});
+        image.regions.push_back({"restart/melt." + std::to_string(rank), RegionKind::file, DataType::bytes, {1'000}, image.bytes - 1'000, 1'000});
+        return image;
+    }
+
+    static void write(const std::string& path, ByteView bytes, bool append = false) {
+        std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+        std::ofstream out(path, append ? std::ios::binary | std::ios::app : std::ios::binary);
+        out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    }
+    static VersionKey key(Version version, Id128 incarnation) { return {"melt", version, incarnation}; }
+    std::string part_path(Version version, Id128 incarnation, std::uint32_t part, std::uint64_t attempt = 7) const {
+        return layout.part(key(version, incarnation), part, files, {incarnation.high, attempt});
+    }
+
+    void open(std::uint64_t epoch, Id128 incarnation, Parent parent = {}) const {
+        write(layout.lineage_open("melt", epoch), encode_open_record({incarnation, epoch, "host", 1, 1'700'000'000, ranks}));
+        write(layout.lineage_from("melt", epoch), encode_from_record({incarnation, parent}));
+    }
+
+    // The ranks of part k are those with rank * files / ranks == k. Returns what a manifest says of it.
+    PartInfo part(Version version, Id128 incarnation, std::uint32_t k, std::uint64_t attempt = 7) const {
+        Footer footer;
+        footer.key = key(version, incarnation);
+        footer.attempt = 1;
+        footer.attempt_id = {incarnation.high, attempt};
+        footer.part = k;
+        footer.parts = files;
+        footer.ranks = ranks;
+        footer.block_bytes = block_bytes;
+        PartInfo result;
+        const std::string path = part_path(version, incarnation, k, attempt);
+        std::string data;
+        for (Rank rank = 0; rank < ranks; ++rank) {
+            if (rank * files / ranks != k) continue;
+            result.ranks.push_back(rank);
+            footer.images.push_back(info(rank));
+            const std::string bytes = image(rank, version);
+            if (bytes.empty()) continue;
+            Extent extent{rank, 0, bytes.size(), data.size(), {}};
+            for (std::size_t at = 0; at < bytes.size(); at += block_bytes) extent.checksums.push_back(checksum(as_bytes(bytes.substr(at, block_bytes))));
+            footer.extents.push_back(extent);
+            data += bytes;
+            data.resize(round_up(data.size(), block_bytes));
+        }
+        footer.data_bytes = data.size();
+        const Bytes tail = encode_footer(footer);
+        write(path, as_bytes(data));
+        write(path, tail, true);
+        result.file = std::filesystem::path(path).filename();
+        result.bytes = data.size() + tail.size();
+        result.footer_offset = data.size();
+        result.footer_checksum = footer_checksum(tail);
+        return result;
+    }
+
+    void commit(Version version, Id128 incarnation, std::uint64_t epoch, Parent parent = {}) const {
+        Manifest manifest;
+        manifest.key = key(version, incarnation);
+        manifest.epoch = epoch;
+        manifest.parent = parent;
+        manifest.attempt_id = {incarnation.high, 7};
+        manifest.ranks = ranks;
+        manifest.nodes = 2;
+        manifest.block_bytes = block_bytes;
+        manifest.wall_time_s = 1'700'000'000 + version;
+        for (Rank rank = 0; rank < ranks; ++rank) manifest.image_bytes += image_bytes(rank);
+        for (std::uint32_t k = 0; k < files; ++k) manifest.parts.push_back(part(version, incarnation, k));
+        ASSERT_TRUE(check_manifest(manifest).ok()) << check_manifest(manifest).text();
+        write(layout.manifest(manifest.key), encode_manifest(manifest));
+    }
+
+    // A sealed image in the scratch of a node of this host.
+    void seal(const std::string& node, Version version, Id128 incarnation, std::uint64_t epoch, Rank rank, Parent parent = {}) const {
+        ImageHeader header;
+        header.key = key(version, incarnation);
+        header.epoch = epoch;
+        header.parent = parent;
+        header.rank = rank;
+        header.ranks = ranks;
+        header.block_bytes = block_bytes;
+        header.image = info(rank);
+        const ImageLayout where = image_layout(encode_image_header(header).size(), header.image.bytes, block_bytes);
+        header.data_offset = where.data_offset;
+        header.checksums_offset = where.checksums_offset;
+        const Bytes encoded = encode_image_header(header);
+        const std::string data = image(rank, version);
+        Bytes slot(where.file_bytes);
+        std::copy(encoded.begin(), encoded.end(), slot.begin() + image_header_offset);
+        std::copy_n(as_bytes(data).begin(), data.size(), slot.begin() + static_cast<std::ptrdiff_t>(where.data_offset));
+        std::memcpy(slot.data() + image_state_offset, &image_sealed_word, sizeof image_sealed_word);
+        const ScratchLayout root = ScratchLayout::of(scratch, ::getuid(), node, layout.persistent);
+        write(root.images() + "/slot-" + std::to_string(version) + "-" + std::to_string(rank), slot);
+    }
+
+    // Changes one byte of a file.
+    static void flip(const std::string& path, std::uint64_t offset) {
+        std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+        file.seekg(static_cast<std::streamoff>(offset));
+        const char was = static_cast<char>(file.get());
+        file.seekp(static_cast<std::streamoff>(offset));
+        file.put(static_cast<char>(was ^ 0x40));
+    }
+};
+
+}  // namespace cairn::cli
