@@ -41,7 +41,7 @@ class Nodes:
         self.persistent = os.path.join(self.shared, "persistent")
         os.mkdir(self.persistent)
         self.word = uuid.uuid4().hex
-        self.settings = {"daemon_idle_s": 20, "deadlines_open_ms": 10000, "flush_block_bytes": 65536, **settings}
+        self.settings = {"daemon_idle_s": 20, "deadlines_open_ms": 30000, "flush_block_bytes": 65536, **settings}
 
     def __enter__(self):
         return self
@@ -60,6 +60,8 @@ class Nodes:
         base = {k: v for k, v in os.environ.items() if not k.startswith("CAIRN_")}
         base.update(CAIRN_BUILD=BUILD, CAIRN_TEST_WORD=self.word, CAIRN_NODE=f"n{node}", CAIRN_PATHS_SCRATCH=self.scratch(node),
                     CAIRN_PATHS_PERSISTENT=self.persistent, CAIRN_DAEMON_PROGRAM=find("cairnd"), PYTHONDONTWRITEBYTECODE="1")
+        if os.environ.get("CAIRN_PRELOAD"):  # a build with sanitizers: Python itself was made without
+            base.update(LD_PRELOAD=os.environ["CAIRN_PRELOAD"], ASAN_OPTIONS="detect_leaks=0")
         base.update({"CAIRN_" + k.upper(): str(v) for k, v in {**self.settings, **more}.items()})
         return base
 
