@@ -105,6 +105,7 @@ int run(int rank, int ranks, std::map<std::string, std::uint64_t> options, const
         std::fflush(stdout);
     }
 
+    double waited_s = 0;
     cairn::Version newest = 0;
     while (at < options["--steps"]) {
         plate.step();
@@ -112,8 +113,10 @@ int run(int rank, int ranks, std::map<std::string, std::uint64_t> options, const
         std::this_thread::sleep_for(std::chrono::milliseconds(options["--pause-ms"]));
         if (at % options["--every"] != 0) continue;
         history.push_back(plate.mean());
+        const double begin = MPI_Wtime();
         if (const auto status = session->checkpoint(at)) newest = at;
         else std::fprintf(stderr, "heat_cpp: rank %d: checkpoint %llu: %s\n", rank, static_cast<unsigned long long>(at), status.text().c_str());
+        waited_s += MPI_Wtime() - begin;
     }
 
     const std::uint64_t sum = plate.checksum();
@@ -121,8 +124,8 @@ int run(int rank, int ranks, std::map<std::string, std::uint64_t> options, const
         if (const auto status = session->wait(newest, cairn::Level::committed, std::chrono::minutes(1)); !status)
             std::fprintf(stderr, "heat_cpp: rank %d: not committed: %s\n", rank, status.text().c_str());
     if (rank == 0)
-        std::printf("heat_cpp: %zu means kept\nheat_cpp: step %llu checksum %016llx\n", history.size(), static_cast<unsigned long long>(at),
-                    static_cast<unsigned long long>(sum));
+        std::printf("heat_cpp: %d ranks waited %.3f s for checkpoints\nheat_cpp: %zu means kept\nheat_cpp: step %llu checksum %016llx\n", ranks,
+                    waited_s, history.size(), static_cast<unsigned long long>(at), static_cast<unsigned long long>(sum));
     return session->close() ? 0 : 1;
 }
 
