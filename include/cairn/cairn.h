@@ -109,7 +109,7 @@ typedef struct cairn_options {
      * <persistent>/.cairn/rendezvous/<job>. NULL: the environment variable CAIRN_JOB. */
     const char* job;
     /* Name of this node; several on one host are virtual nodes with a daemon each. NULL: the environment variable CAIRN_NODE, else the
-     * host's name. */
+     * host's name up to its first dot. */
     const char* node;
     /* A cairn.toml. NULL: where `cairn config` says. An unreadable one is an error. */
     const char* config_file;
@@ -233,7 +233,7 @@ typedef struct cairn_region_info {
 CAIRN_API int cairn_regions(cairn_session* session, uint64_t version, cairn_region_info* array, size_t capacity, size_t* count);
 
 /* Collective. Brings all protected regions back from `version`, verified, and names it in *restored (may be NULL). Later checkpoints
- * continue from it: versions above it are forgotten once a new one is sealed.
+ * continue from it: versions above it are no part of the series any more.
  * CAIRN_NEWEST takes the newest that every rank can get, and falls back to the next older one while one is damaged; cairn_warnings then
  * says which and why. A version asked for by number is that or an error. Regions of the version that are not protected are left out.
  * Errors: NOT_FOUND (no such version, or a protected region that it lacks), INVALID_ARGUMENT (a region of another type, shape or size,
