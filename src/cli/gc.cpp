@@ -12,7 +12,7 @@
 
 #include "base/text_table.hpp"
 #include "base/units.hpp"
-#include "cli/removal.hpp"
+#include "engine/removal.hpp"
 #include "cli/series.hpp"
 #include "format/names.hpp"
 

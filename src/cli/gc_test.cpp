@@ -5,7 +5,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
-#include "cli/removal.hpp"
+#include "engine/removal.hpp"
 #include "cli/version_testing.hpp"
 
 namespace cairn::cli {

@@ -1,4 +1,5 @@
-#include "cli/removal.hpp"
+// Removing versions, names before contents: see removal.hpp.
+#include "engine/removal.hpp"
 
 #include "base/config.hpp"
 #include "format/manifest.hpp"
