@@ -9,7 +9,8 @@ namespace cairn::cli {
 
 std::span<const Command* const> commands() {
     static constexpr std::array table = {
-        &ls_command, &show_command, &verify_command, &extract_command, &rm_command, &gc_command, &config_command,
+        &ls_command, &show_command, &verify_command, &extract_command, &rm_command, &gc_command,
+        &start_command, &stop_command, &status_command, &config_command,
     };
     return table;
 }

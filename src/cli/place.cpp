@@ -3,18 +3,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <filesystem>
 
 namespace cairn::cli {
 
 namespace {
-
-std::string absolute(const std::string& path) {
-    std::error_code error;
-    std::string whole = std::filesystem::absolute(path, error).lexically_normal().string();
-    while (whole.size() > 1 && whole.back() == '/') whole.pop_back();
-    return whole;
-}
 
 std::string origin_of(const Config& config, std::string_view key) {
     const auto row = static_cast<std::size_t>(find_config_key(key) - config_keys().data());
@@ -39,20 +34,42 @@ Status check_directory(const std::string& path, const std::string& named_by) {
 
 }  // namespace
 
+Result<Config> load_settings(const Arguments& arguments) {
+    ConfigSources sources = ConfigSources::of_process();
+    // As if set in the environment: relative paths become absolute in the same way, for the daemon and for us.
+    for (const char* name : {"persistent", "scratch"}) {
+        if (!arguments.given(name)) continue;
+        const std::string variable = find_config_key(std::string("paths.") + name)->variable();
+        std::erase_if(sources.variables, [&](const auto& each) { return each.first == variable; });
+        sources.variables.emplace_back(variable, arguments.text(name));
+    }
+    return load_config(sources);
+}
+
+std::vector<ScratchLayout> scratch_roots(const Settings& settings) {
+    // The node's name stands in the middle of the directory's.
+    const std::string marker = "NODE";
+    const std::string pattern = ScratchLayout::of(settings.paths.scratch, ::geteuid(), marker, settings.paths.persistent).root;
+    const std::size_t folder = pattern.rfind('/') + 1;
+    const std::size_t at = pattern.find(marker, folder);
+    const std::string head = pattern.substr(folder, at - folder), tail = pattern.substr(at + marker.size());
+    std::vector<ScratchLayout> roots;
+    std::error_code error;  // a machine without this scratch, such as a login node, has none
+    for (const auto& entry : std::filesystem::directory_iterator(settings.paths.scratch, error)) {
+        const std::string name = entry.path().filename().string();
+        if (name.size() > head.size() + tail.size() && name.starts_with(head) && name.ends_with(tail) && entry.is_directory(error))
+            roots.push_back({settings.paths.scratch + "/" + name});
+    }
+    std::sort(roots.begin(), roots.end(), [](const ScratchLayout& a, const ScratchLayout& b) { return a.root < b.root; });
+    return roots;
+}
+
 Result<Place> Place::open(const Arguments& arguments) {
-    TRY_ASSIGN(Config config, load_config());
+    TRY_ASSIGN(const Config config, load_settings(arguments));
     Place place;
     place.settings_ = config.settings;
-    Settings::Paths& paths = place.settings_.paths;
-    std::string named_by = "paths.persistent, from " + origin_of(config, "paths.persistent");
-    if (arguments.given("persistent")) {
-        paths.persistent = arguments.text("persistent");
-        named_by = "--persistent";
-    }
-    if (arguments.given("scratch")) paths.scratch = arguments.text("scratch");
-    paths.persistent = absolute(paths.persistent);
-    paths.scratch = absolute(paths.scratch);
-    TRY(check_directory(paths.persistent, named_by));
+    const Settings::Paths& paths = place.settings_.paths;
+    TRY(check_directory(paths.persistent, arguments.given("persistent") ? "--persistent" : "paths.persistent, from " + origin_of(config, "paths.persistent")));
     place.layout_ = {paths.persistent};
     place.restore_.buffer_bytes = place.settings_.flush.buffer_bytes;
     place.restore_.direct = place.settings_.flush.direct;
@@ -63,22 +80,6 @@ Result<Place> Place::open(const Arguments& arguments) {
     TRY_ASSIGN(place.real_, RealWorld::create(options));
     place.world_ = std::make_unique<World>(place.real_->world());
     return place;
-}
-
-std::vector<ScratchLayout> Place::scratch_roots() {
-    // The node's name stands in the middle of the directory's.
-    const std::string marker = "NODE";
-    const std::string pattern = ScratchLayout::of(settings_.paths.scratch, ::getuid(), marker, layout_.persistent).root;
-    const std::size_t folder = pattern.rfind('/') + 1;
-    const std::size_t at = pattern.find(marker, folder);
-    const std::string head = pattern.substr(folder, at - folder), tail = pattern.substr(at + marker.size());
-    std::vector<ScratchLayout> roots;
-    const Result<std::vector<DirectoryEntry>> entries = run(world_->storage.list(settings_.paths.scratch, deadline()));
-    if (!entries.ok()) return roots;  // a machine without this scratch, such as a login node
-    for (const DirectoryEntry& entry : *entries)
-        if (entry.is_directory && entry.name.size() > head.size() + tail.size() && entry.name.starts_with(head) && entry.name.ends_with(tail))
-            roots.push_back({settings_.paths.scratch + "/" + entry.name});
-    return roots;
 }
 
 }  // namespace cairn::cli

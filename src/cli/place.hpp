@@ -12,6 +12,12 @@
 
 namespace cairn::cli {
 
+// The settings with --persistent and --scratch on top.
+Result<Config> load_settings(const Arguments& arguments);
+
+// Directories of the daemons of this user on this host that work for this persistent directory (one a node, virtual nodes included).
+std::vector<ScratchLayout> scratch_roots(const Settings& settings);
+
 class Place {
   public:
     // not_found when the persistent directory does not exist; the text says which setting names it.
@@ -26,9 +32,6 @@ class Place {
 
     template <class T>
     T run(Task<T> task) { return real_->loop().run(std::move(task)); }
-
-    // Directories of the daemons of this user on this host that work for this persistent directory (one a node, virtual nodes included).
-    std::vector<ScratchLayout> scratch_roots();
 
   private:
     Place() = default;

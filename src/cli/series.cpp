@@ -65,7 +65,7 @@ std::string known_versions(const Series& series) {
 
 ScratchView read_scratch(Place& place) {
     ScratchView view;
-    for (const ScratchLayout& root : place.scratch_roots()) {
+    for (const ScratchLayout& root : scratch_roots(place.settings())) {
         Result<ScratchScan> scan = place.run(scan_scratch(place.world(), root, place.deadline()));
         if (!scan.ok()) {
             view.problems.push_back(std::move(scan).status());

@@ -1,0 +1,39 @@
+#include "cli/daemons.hpp"
+
+#include <limits.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "format/names.hpp"
+
+namespace cairn::cli {
+
+std::string this_node() {
+    if (const char* name = std::getenv("CAIRN_NODE"); name && *name) return name;
+    char host[HOST_NAME_MAX + 1] = {};
+    ::gethostname(host, HOST_NAME_MAX);
+    const std::string name(host);
+    return name.substr(0, name.find('.'));
+}
+
+Result<std::vector<ScratchLayout>> chosen_daemons(const Settings& settings, const Arguments& arguments) {
+    if (!arguments.given("node")) return scratch_roots(settings);
+    TRY(check_name(arguments.text("node")).within("--node"));
+    return std::vector<ScratchLayout>{ScratchLayout::of(settings.paths.scratch, ::geteuid(), arguments.text("node"), settings.paths.persistent)};
+}
+
+Result<std::optional<Reached>> reach(const ScratchLayout& scratch, std::uint64_t wait_ms) {
+    const Deadline deadline = Deadline::in_ms(wait_ms);
+    Result<std::unique_ptr<Connection>> connection = Connection::connect(scratch, deadline);
+    if (!connection.ok()) {
+        const bool none = connection.code() == Code::not_found || connection.code() == Code::unavailable;
+        if (none) return std::optional<Reached>();
+        return connection.status();
+    }
+    Reached reached{std::move(connection).value(), {}};
+    TRY_ASSIGN(reached.welcome, reached.connection->hello(false, deadline));
+    return std::optional<Reached>(std::move(reached));
+}
+
+}  // namespace cairn::cli

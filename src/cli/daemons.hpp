@@ -1,0 +1,31 @@
+// Daemons: those of this user on this host that work for one persistent directory, asked over their sockets.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/place.hpp"
+#include "client/connection.hpp"
+
+namespace cairn::cli {
+
+// The node meant where none is named: $CAIRN_NODE, else the host's name up to its first dot, as clients and cairnd have it.
+std::string this_node();
+
+// Where to look: --node, or every node that has a directory in scratch.
+Result<std::vector<ScratchLayout>> chosen_daemons(const Settings& settings, const Arguments& arguments);
+
+// A daemon that answered Hello; nothing when none runs there. Other failures are errors.
+struct Reached {
+    std::unique_ptr<Connection> connection;
+    control::Welcome welcome;
+};
+Result<std::optional<Reached>> reach(const ScratchLayout& scratch, std::uint64_t wait_ms);
+
+// What `cairn status` prints, made from answers; `before` are those of `seconds` ago (empty: none), for the rates.
+std::string status_text(const std::vector<control::NodeStatus>& now, const std::vector<control::NodeStatus>& before, double seconds);
+std::string status_json(const std::vector<control::NodeStatus>& now);
+
+}  // namespace cairn::cli

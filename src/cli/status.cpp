@@ -1,0 +1,182 @@
+// `cairn status`: what the daemons of this host do, once or again and again.
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <thread>
+
+#include "base/text_table.hpp"
+#include "base/units.hpp"
+#include "cli/daemons.hpp"
+
+namespace cairn::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using control::NodeStatus;
+
+std::string_view level_name(std::uint8_t level) {
+    static constexpr std::string_view names[] = {"none", "captured", "sealed", "committed"};
+    return level < std::size(names) ? names[level] : "?";
+}
+
+const NodeStatus* same_daemon(const std::vector<NodeStatus>& all, const NodeStatus& wanted) {
+    for (const NodeStatus& status : all)
+        if (status.node == wanted.node && status.pid == wanted.pid) return &status;
+    return nullptr;
+}
+
+// Bytes a second written lately: between two looks, else in the last flush.
+double rate_of(const NodeStatus& now, const NodeStatus* before, double seconds) {
+    if (before && seconds > 0 && now.written_bytes >= before->written_bytes)
+        return static_cast<double>(now.written_bytes - before->written_bytes) / seconds;
+    return now.last_flush_s > 0 ? static_cast<double>(now.last_flush_bytes) / now.last_flush_s : 0;
+}
+
+std::uint64_t left_bytes(const NodeStatus& status) {
+    std::uint64_t left = 0;
+    for (const NodeStatus::Flush& flush : status.versions)
+        if (flush.level < 3 && flush.expected_bytes > flush.written_bytes) left += flush.expected_bytes - flush.written_bytes;
+    return left;
+}
+
+std::string time_left(std::uint64_t bytes, double rate) {
+    if (bytes == 0) return "-";
+    return rate > 0 ? format_duration(static_cast<double>(bytes) / rate) : "?";
+}
+
+// A version still under way, or that failed; of the committed ones the newest.
+std::vector<const NodeStatus::Flush*> interesting(const NodeStatus& status) {
+    std::vector<const NodeStatus::Flush*> out;
+    for (std::size_t i = 0; i < status.versions.size(); ++i)
+        if (status.versions[i].level < 3 || i + 1 == status.versions.size()) out.push_back(&status.versions[i]);
+    return out;
+}
+
+std::string progress_of(const NodeStatus::Flush& flush) {
+    if (flush.level >= 3) return format_bar(1, 20) + " 100 %";
+    if (flush.expected_bytes == 0) return "-";
+    const double share = static_cast<double>(flush.written_bytes) / static_cast<double>(flush.expected_bytes);
+    const std::string percent = std::to_string(static_cast<int>(std::min(share, 1.0) * 100));
+    return format_bar(share, 20) + std::string(4 - std::min<std::size_t>(percent.size(), 3), ' ') + percent + " %";
+}
+
+struct Look {
+    std::vector<NodeStatus> nodes;
+    std::chrono::steady_clock::time_point when;
+};
+
+Result<Look> look(const Settings& settings, const Arguments& arguments) {
+    Look seen;
+    TRY_ASSIGN(const std::vector<ScratchLayout> places, chosen_daemons(settings, arguments));
+    const std::uint64_t wait_ms = settings.daemon.start_wait_ms;
+    for (const ScratchLayout& place : places) {
+        Result<std::optional<Reached>> reached = reach(place, wait_ms);
+        if (!reached.ok()) return reached.status();
+        if (!reached->has_value()) continue;
+        Result<NodeStatus> status = (*reached)->connection->ask_for<NodeStatus>(control::GetStatus{}, Deadline::in_ms(wait_ms));
+        if (!status.ok() && status.code() == Code::unavailable) continue;  // it ended while we asked
+        if (!status.ok()) return status.status();
+        seen.nodes.push_back(std::move(status).value());
+    }
+    seen.when = std::chrono::steady_clock::now();
+    return seen;
+}
+
+Status nobody(const Settings& settings) {
+    return unavailable("no daemon of this user runs on this host for " + settings.paths.persistent + " (scratch " + settings.paths.scratch +
+                       "); `cairn start` starts one");
+}
+
+// Until interrupted, or until no daemon is left.
+Status watch(Console& console, const Settings& settings, const Arguments& arguments, std::uint64_t interval_ms) {
+    const bool screen = ::isatty(STDOUT_FILENO) == 1 && !console.json;
+    Look before;
+    for (bool any = false;; any = true) {
+        TRY_ASSIGN(Look now, look(settings, arguments));
+        if (now.nodes.empty() && !any) return nobody(settings);
+        const double seconds = before.nodes.empty() ? 0 : std::chrono::duration<double>(now.when - before.when).count();
+        if (console.json) {
+            console.document(status_json(now.nodes));
+        } else {
+            if (screen) console.out << "\x1b[H\x1b[2J";
+            console.out << (now.nodes.empty() ? "all daemons have ended\n" : status_text(now.nodes, before.nodes, seconds)) << (screen ? "" : "\n");
+        }
+        console.out.flush();
+        if (now.nodes.empty() || !console.out) return {};
+        before = std::move(now);
+        std::this_thread::sleep_for(std::chrono::milliseconds(interval_ms));
+    }
+}
+
+Status run_status(Console& console, const Arguments& arguments) {
+    TRY_ASSIGN(const Config config, load_settings(arguments));
+    const std::string interval = arguments.given("interval") ? arguments.text("interval") : "1 s";
+    const Result<std::uint64_t> interval_ns = parse_duration(interval, 1'000'000'000);
+    if (!interval_ns.ok()) return interval_ns.status().within("--interval '" + interval + "'");
+    const std::uint64_t interval_ms = std::clamp<std::uint64_t>(*interval_ns / 1'000'000, 100, 3'600'000);
+    if (arguments.given("watch")) return watch(console, config.settings, arguments, interval_ms);
+    TRY_ASSIGN(const Look seen, look(config.settings, arguments));
+    if (seen.nodes.empty()) return nobody(config.settings);
+    if (console.json) console.document(status_json(seen.nodes));
+    else console.out << status_text(seen.nodes, {}, 0);
+    return {};
+}
+
+}  // namespace
+
+std::string status_text(const std::vector<NodeStatus>& now, const std::vector<NodeStatus>& before, double seconds) {
+    TextTable nodes({left("node"), right("process"), right("up"), right("clients"), right("captured"), right("sent"), right("received"),
+                     right("written"), right("rate"), right("left"), right("memory"), right("scratch")});
+    TextTable versions({left("node"), left("checkpoint"), right("version"), left("level"), right("images"), left("written here"), left("note")});
+    for (const NodeStatus& status : now) {
+        const double rate = rate_of(status, same_daemon(before, status), seconds);
+        nodes.add({for_terminal(status.node), std::to_string(status.pid), format_duration(static_cast<double>(status.uptime_ms) / 1e3),
+                   std::to_string(status.sessions), format_bytes(status.captured_bytes), format_bytes(status.sent_bytes),
+                   format_bytes(status.received_bytes), format_bytes(status.written_bytes), rate > 0 ? format_rate(rate) : "-",
+                   time_left(left_bytes(status), rate), format_bytes(status.anonymous_bytes), format_bytes(status.scratch_bytes)});
+        for (const NodeStatus::Flush* flush : interesting(status))
+            versions.add({for_terminal(status.node), for_terminal(flush->key.name), std::to_string(flush->key.version), std::string(level_name(flush->level)),
+                          format_bytes(flush->bytes), progress_of(*flush), flush->code == Code::ok ? "" : for_terminal(flush->text)});
+    }
+    return nodes.to_string() + (versions.rows() == 0 ? "" : "\n" + versions.to_string());
+}
+
+std::string status_json(const std::vector<NodeStatus>& now) {
+    Json document = {{"nodes", Json::array()}};
+    for (const NodeStatus& s : now) {
+        Json versions = Json::array(), writers = Json::array();
+        for (const NodeStatus::Flush& flush : s.versions)
+            versions.push_back({{"checkpoint", flush.key.name}, {"version", flush.key.version}, {"incarnation", flush.key.incarnation.hex()},
+                                {"level", level_name(flush.level)}, {"code", code_name(flush.code)}, {"text", flush.text}, {"bytes", flush.bytes},
+                                {"written_bytes", flush.written_bytes}, {"expected_bytes", flush.expected_bytes}});
+        for (const NodeStatus::Writer& writer : s.writers)
+            writers.push_back({{"received_s", writer.received_s}, {"local_s", writer.local_s}, {"received_bytes", writer.received_bytes},
+                               {"local_bytes", writer.local_bytes}});
+        document["nodes"].push_back({{"node", s.node}, {"pid", s.pid}, {"address", s.address}, {"uptime_ms", s.uptime_ms},
+                                     {"storage", s.storage_backend}, {"clients", s.sessions}, {"captured_bytes", s.captured_bytes},
+                                     {"sent_bytes", s.sent_bytes}, {"received_bytes", s.received_bytes}, {"written_bytes", s.written_bytes},
+                                     {"scratch_bytes", s.scratch_bytes}, {"anonymous_bytes", s.anonymous_bytes},
+                                     {"anonymous_peak_bytes", s.anonymous_peak_bytes}, {"versions_committed", s.versions_committed},
+                                     {"attempts_failed", s.attempts_failed}, {"last_flush_s", s.last_flush_s},
+                                     {"last_flush_bytes", s.last_flush_bytes}, {"writers", std::move(writers)}, {"versions", std::move(versions)}});
+    }
+    return document.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+const Command status_command = {
+    "status",
+    "show what the daemons of this host do",
+    "One line a node: bytes captured, sent to leaders, received from followers and written; the rate (in the last flush, or with --watch since the\n"
+    "last look), the time left, anonymous memory, and scratch in use. Below, the versions under way and the newest one.",
+    {{"--node", OptionKind::text, "NAME", "Only this node's daemon."},
+     {"-w,--watch", OptionKind::flag, "", "Again and again, until interrupted or until no daemon is left."},
+     {"--interval", OptionKind::text, "TIME", "Time between two looks of --watch; default \"1 s\"."}},
+    {{Code::unavailable, "no daemon runs on this host for this persistent directory"}},
+    true,
+    &run_status,
+};
+
+}  // namespace cairn::cli

@@ -1,0 +1,108 @@
+// `cairn start`, `status` and `stop` with real daemons; the status table made from answers.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/daemons.hpp"
+#include "cli/version_testing.hpp"
+
+namespace cairn::cli {
+namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using Json = nlohmann::json;
+
+struct StatusOf : testing::Test {
+    ProgramFolder folder;
+    void TearDown() override { cairn("stop --wait 0"); }
+    Ran cairn(const std::string& arguments) { return folder.run(arguments); }
+    static int exit_of(Code code) { return static_cast<int>(code); }
+};
+
+TEST_F(StatusOf, without_a_daemon) {
+    const Ran status = cairn("status");
+    EXPECT_EQ(status.exit, exit_of(Code::unavailable));
+    EXPECT_THAT(status.err, HasSubstr("cairn start"));
+    const Ran stop = cairn("stop");
+    EXPECT_EQ(stop.exit, 0);
+    EXPECT_EQ(stop.out, "no daemon runs here\n");
+    EXPECT_EQ(cairn("status --interval soon").exit, 1);
+    EXPECT_EQ(cairn("stop --wait soon").exit, 1);
+    EXPECT_EQ(cairn("start --node ../x").exit, 1);
+}
+
+TEST_F(StatusOf, virtual_nodes_start_tell_and_stop) {
+    const Ran started = cairn("start --node n0");
+    ASSERT_EQ(started.exit, 0) << started.err;
+    EXPECT_THAT(started.out, HasSubstr("cairnd of node n0 runs: process "));
+    EXPECT_THAT(cairn("start --node n0").out, HasSubstr("runs already"));
+    const Json second = Json::parse(cairn("start --node n1 --json").out);
+    EXPECT_EQ(second["node"], "n1");
+    EXPECT_EQ(second["started"], true);
+
+    const Ran table = cairn("status");
+    EXPECT_EQ(table.exit, 0) << table.err;
+    EXPECT_THAT(table.out, ContainsRegex("node +process +up +clients +captured"));
+    EXPECT_THAT(table.out, ContainsRegex("\nn0 +[0-9]+ "));
+    EXPECT_THAT(table.out, ContainsRegex("\nn1 +[0-9]+ "));
+    const Json all = Json::parse(cairn("status --json").out);
+    ASSERT_EQ(all["nodes"].size(), 2u);
+    EXPECT_EQ(all["nodes"][1]["pid"], second["pid"]);
+    EXPECT_EQ(Json::parse(cairn("status --json --node n1").out)["nodes"].size(), 1u);
+
+    const Ran one = cairn("stop --node n0");
+    EXPECT_EQ(one.exit, 0) << one.err;
+    EXPECT_THAT(one.out, HasSubstr("cairnd of node n0 stopped"));
+    EXPECT_EQ(Json::parse(cairn("status --json").out)["nodes"].size(), 1u);
+    EXPECT_EQ(Json::parse(cairn("stop --json").out)["stopped"][0]["node"], "n1");
+    EXPECT_EQ(cairn("status").exit, exit_of(Code::unavailable));
+}
+
+TEST_F(StatusOf, a_daemon_that_can_not_be_started_says_why) {
+    folder.environment = "CAIRN_DAEMON_PROGRAM=/nowhere/cairnd";
+    const Ran ran = cairn("start");
+    EXPECT_EQ(ran.exit, exit_of(Code::unavailable));
+    EXPECT_THAT(ran.err, HasSubstr("/nowhere/cairnd"));
+    folder.environment = "CAIRN_FLUSH_FILES=many";
+    EXPECT_EQ(cairn("start").exit, 1);
+}
+
+TEST(StatusText, shows_rates_progress_and_failures) {
+    control::NodeStatus node;
+    node.node = "n0";
+    node.pid = 42;
+    node.uptime_ms = 65'000;
+    node.written_bytes = 1ull << 30;
+    node.last_flush_s = 2;
+    node.last_flush_bytes = 1ull << 30;
+    control::NodeStatus::Flush old;
+    old.key = {"melt", 1, {1, 1}};
+    old.level = 3;
+    control::NodeStatus::Flush flush = old;
+    flush.key.version = 2;
+    flush.level = 2;
+    flush.bytes = 3ull << 30;
+    flush.written_bytes = 1ull << 30;
+    flush.expected_bytes = 2ull << 30;
+    control::NodeStatus::Flush failed = flush;
+    failed.key.version = 3;
+    failed.code = Code::out_of_space;
+    failed.text = "persistent is full";
+    failed.expected_bytes = 0;
+    node.versions = {old, flush, failed};
+    const std::string once = status_text({node}, {}, 0);
+    EXPECT_THAT(once, ContainsRegex("n0 +42 +65\\.0 s .* 512 MiB/s +2\\.00 s "));
+    EXPECT_THAT(once, ContainsRegex("melt +2 +sealed +3\\.00 GiB +\\[##########          \\]  50 %\n"));
+    EXPECT_THAT(once, ContainsRegex("melt +3 +sealed +3\\.00 GiB +- +persistent is full\n"));
+    EXPECT_THAT(once, testing::Not(ContainsRegex("melt +1 "))) << "committed and not the newest";
+    control::NodeStatus later = node;
+    later.written_bytes += 512ull << 20;
+    EXPECT_THAT(status_text({later}, {node}, 2), ContainsRegex(" 256 MiB/s +4\\.00 s "));
+    node.pid = 43;
+    EXPECT_THAT(status_text({later}, {node}, 2), ContainsRegex(" 512 MiB/s ")) << "another process: nothing to compare with";
+}
+
+}  // namespace
+}  // namespace cairn::cli
