@@ -1,4 +1,4 @@
-// FabricNetwork: messages and payloads between daemons over libfabric (reliable datagram endpoints, one for each daemon).
+// FabricNetwork: messages and payloads between daemons over libfabric's reliable datagram endpoints.
 //
 // Messages are cut into fragments that fit the provider's eager path; each is sent from the message and received into one of a few
 // buffers posted beforehand. Payloads are tagged transfers, straight from the sender's slice into the posted one; over tcp the provider
@@ -6,9 +6,10 @@
 //
 // What the provider does not do, and this class does:
 //  - a peer that died is not reported: every operation has a deadline; one the provider still holds `cut_after` past it has its
-//    connection cut, which frees the buffer. Until then the buffer is held (rule 6);
-//  - a payload nobody posted would wait in the provider for ever, and its sender with it: it is looked for, received into a few
-//    scrap bytes and forgotten, which sets the sender free;
+//    connection cut, which frees the buffer. Until then the buffer is held (rule 6). A posting that the provider is filling is held
+//    until the rest comes or the connection ends: a stopped sender holds it while it is stopped, a lost host for half a minute;
+//  - a payload nobody posted would wait in the provider for ever, and its sender with it: receives that match anything stand last in
+//    line and take a few scrap bytes of it, which sets the sender free;
 //  - progress is manual: the completion queue's descriptor wakes the loop, a slow timer runs only while something is under way.
 //
 // Everything runs on the loop's thread. Coroutines still waiting when the network is destroyed end with Code::cancelled.
@@ -37,7 +38,7 @@ struct FabricSettings {
     std::uint64_t partial_bytes = 256ull << 20;         // and from all
     Nanos partial_wait = 10 * second;                   // since the last fragment; then the message is dropped
     Nanos cut_after = 2 * second;                       // a send held past its deadline: then the connection is cut
-    Nanos cut_all_after = 30 * second;                  // a withdrawn posting held: then all connections are cut
+    Nanos probe_after = 10 * second;                    // a withdrawn posting held: then it is found out whether its sender's host lives
 };
 
 // What happened, for status and tests. Counts since open.

@@ -1,8 +1,10 @@
 // FabricCore: completions, house-keeping, and cutting connections that hold what nobody will fetch.
 #include "world/real/fabric_core.hpp"
 
+#include <algorithm>
 #include <random>
 #include <set>
+#include <vector>
 
 namespace cairn {
 
@@ -11,10 +13,10 @@ namespace {
 constexpr Nanos house_period = 50 * millisecond;   // while something is under way
 constexpr Nanos activity_span = 200 * millisecond;  // how long after the last event that is
 constexpr Nanos poll_pause = millisecond;
-constexpr Nanos discard_wait = 5 * second;
 constexpr Nanos peer_idle = 60 * second;
 constexpr std::size_t peers_max = 16384;
-constexpr std::size_t scrap_bytes = 64;
+constexpr std::size_t lost_sends_max = 512;  // of the 2048 that ofi_rxm has room for
+constexpr int close_tries = 1000;
 constexpr int batches_max = 64;  // of completions, in one turn of the loop
 
 std::uint64_t draw_sender_id() {
@@ -30,7 +32,7 @@ FabricCore::FabricCore(Loop& loop, const FabricSettings& settings, std::unique_p
       reassembly_({settings.partial_bytes_sender, settings.partial_bytes, settings.partial_wait}) {}
 
 Status FabricCore::start() {
-    scrap_ = std::make_shared<BytesBuffer>(Bytes(scrap_bytes));
+    scrap_ = std::make_shared<BytesBuffer>(Bytes(fabric_fragment_bytes));
     const std::uint32_t count = settings_.message_buffers;
     const BufferPtr buffers = std::make_shared<BytesBuffer>(Bytes(std::size_t{count} * fabric_fragment_bytes));
     for (std::uint32_t i = 0; i < count; ++i) {
@@ -39,17 +41,34 @@ Status FabricCore::start() {
         operation.tag = i;
         TRY(post_message_buffer(operation));
     }
-    TRY_ASSIGN(watch_, loop_.watch_readable(endpoint_->wait_descriptor(), [this] { on_readable(); }));
+    TRY(watch());
+    catch_unposted();
+    greet();
     progress();
     return {};
 }
 
+Status FabricCore::watch() {
+    for (const FabricSide& side : endpoint_->sides()) {
+        TRY_ASSIGN(const Loop::WatchId id, loop_.watch_readable(side.wait_descriptor, [this] { on_readable(); }));
+        watches_.push_back(id);
+    }
+    return {};
+}
+
+void FabricCore::unwatch() {
+    for (const Loop::WatchId id : watches_) loop_.unwatch(id);
+    watches_.clear();
+}
+
 void FabricCore::close() {
     if (closed_) return;
-    closed_ = true;
-    loop_.unwatch(watch_);
+    closing_ = true;
+    unwatch();
     loop_.cancel(house_timer_);
     loop_.cancel(poll_timer_);
+    withdraw_all();
+    closed_ = true;
     endpoint_.reset();  // from here on no memory is touched
     for (Operation& operation : operations_) {
         if (operation.kind != Kind::given_up) give_up(operation, Status(Code::cancelled, "the network was closed"));
@@ -57,6 +76,20 @@ void FabricCore::close() {
     operations_.clear();
     inbox_.close();
     progressed_.notify_all();
+}
+
+// So that the provider is reading nothing while it is closed.
+void FabricCore::withdraw_all() {
+    const auto is_receiving = [](const Operation& operation) {
+        return operation.kind == Kind::payload_in || operation.kind == Kind::unposted_in;
+    };
+    catchers_.clear();
+    for (Operation& operation : operations_)
+        if (is_receiving(operation)) (void)fi_cancel(&endpoint_->in()->fid, &operation.context);
+    progress();
+    if (std::none_of(operations_.begin(), operations_.end(), is_receiving)) return;
+    endpoint_->end_senders();
+    for (int tries = 0; tries < close_tries && std::any_of(operations_.begin(), operations_.end(), is_receiving); ++tries) progress();
 }
 
 FabricCounters FabricCore::counters() const {
@@ -105,15 +138,26 @@ void FabricCore::give_up(Operation& operation, Status status) {
     operation.held.reset();
 }
 
-// Reads what is there. True when there was something. Leaves the descriptor ready to be slept on.
+// Reads what is there. True when there was something. Leaves the descriptors ready to be slept on.
 bool FabricCore::progress() {
     if (closed_) return false;
     bool any = false;
+    for (const FabricSide& side : endpoint_->sides()) any |= read_queue(side.completions.get());
+    if (any) {
+        progressed_.notify_all();
+        arm_housekeeping();
+    }
+    if (!endpoint_->may_sleep()) arm_poll(any);
+    return any;
+}
+
+bool FabricCore::read_queue(fid_cq* queue) {
+    bool any = false;
     fi_cq_tagged_entry entries[32];
     for (int batch = 0; batch < batches_max; ++batch) {
-        const ssize_t count = fi_cq_read(endpoint_->completions(), entries, std::size(entries));
+        const ssize_t count = fi_cq_read(queue, entries, std::size(entries));
         if (count == -FI_EAVAIL) {
-            read_error();
+            read_error(queue);
         } else if (count > 0) {
             for (ssize_t i = 0; i < count; ++i) completed(entries[i]);
         } else {
@@ -122,12 +166,6 @@ bool FabricCore::progress() {
         }
         any = true;
     }
-    if (any) {
-        may_be_unposted_ = true;
-        progressed_.notify_all();
-        arm_housekeeping();
-    }
-    if (!endpoint_->may_sleep()) arm_poll(any);
     return any;
 }
 
@@ -142,28 +180,22 @@ void FabricCore::completed(const fi_cq_tagged_entry& entry) {
             if (operation.transfer) operation.transfer->length = entry.len;
             finish(operation, Status());
             break;
-        case Kind::peek:
-            erase_operation(operation);
-            discard(entry.tag);
-            break;
-        case Kind::discard:
-            ++counters_.payloads_discarded;
-            looking_ = false;
-            erase_operation(operation);
+        case Kind::unposted_in:
+            caught(operation, false);
             break;
         case Kind::message_out:
         case Kind::payload_out:
             finish(operation, Status());
             break;
         case Kind::given_up:
-            erase_operation(operation);
+            returned(operation);
             break;
     }
 }
 
-void FabricCore::read_error() {
+void FabricCore::read_error(fid_cq* queue) {
     fi_cq_err_entry error{};
-    if (fi_cq_readerr(endpoint_->completions(), &error, 0) <= 0 || !error.op_context) {
+    if (fi_cq_readerr(queue, &error, 0) <= 0 || !error.op_context) {
         ++counters_.provider_errors;  // not about any one operation
         return;
     }
@@ -176,18 +208,12 @@ void FabricCore::failed(Operation& operation, const fi_cq_err_entry& error) {
             ++counters_.messages_dropped;
             if (!post_message_buffer(operation).ok()) erase_operation(operation);
             break;
-        case Kind::peek:
-            looking_ = false;
-            if (error.err != FI_ENOMSG) can_peek_ = false;
-            erase_operation(operation);
-            break;
-        case Kind::discard:  // truncated: that was the purpose
-            ++counters_.payloads_discarded;
-            looking_ = false;
-            erase_operation(operation);
+        case Kind::unposted_in:
+            caught(operation, error.err == FI_ECANCELED);  // else truncated: that is the purpose
             break;
         case Kind::payload_in:
-            if (error.err == FI_ETRUNC) finish(operation, corrupt("a payload was longer than the buffer posted for it"));
+            if (closing_) finish(operation, Status(Code::cancelled, "the network was closed"));
+            else if (error.err == FI_ETRUNC) finish(operation, corrupt("a payload was longer than the buffer posted for it"));
             else if (error.err == FI_ECANCELED && operation.give_up_at != never) finish(operation, deadline_passed("withdrawn"));
             else finish(operation, fabric_status(Code::unavailable, "the sender of a payload was lost", error.err));
             break;
@@ -198,14 +224,19 @@ void FabricCore::failed(Operation& operation, const fi_cq_err_entry& error) {
             break;
         }
         case Kind::given_up:
-            erase_operation(operation);
+            returned(operation);
             break;
     }
 }
 
+// A send that was given up came back after all.
+void FabricCore::returned(Operation& operation) {
+    --lost_sends_;
+    erase_operation(operation);
+}
+
 void FabricCore::on_readable() {
     active_until_ = loop_.now() + activity_span;
-    may_be_unposted_ = true;
     progress();
     progressed_.notify_all();  // a connection may have come to be, which completes nothing
     arm_housekeeping();
@@ -228,9 +259,9 @@ void FabricCore::arm_housekeeping() {
 }
 
 bool FabricCore::is_busy() const noexcept {
-    if (!reassembly_.empty()) return true;
+    if (!reassembly_.empty() || !is_greeted_) return true;
     for (const Operation& operation : operations_)
-        if (operation.kind != Kind::message_in && operation.kind != Kind::given_up) return true;
+        if (operation.kind == Kind::message_out || operation.kind == Kind::payload_out || operation.kind == Kind::payload_in) return true;
     return false;
 }
 
@@ -239,7 +270,8 @@ void FabricCore::keep_house() {
     const Nanos now = loop_.now();
     reassembly_.expire(now);
     cut_overdue(now);
-    if (may_be_unposted_) look_for_unposted();
+    if (!is_greeted_) greet();
+    if (lost_sends_ > lost_sends_max) renew_out();
     if (peers_.size() > peers_max) forget_idle_peers();
     if (now < active_until_ || is_busy()) arm_housekeeping();
 }
@@ -253,31 +285,27 @@ void FabricCore::cut(FabricPeer& peer, std::string_view why) {
     progress();
     for (Operation& operation : operations_) {
         if (operation.peer.get() != &peer) continue;
-        if (is_over) give_up(operation, unavailable("the connection to " + peer.address + " was cut: " + std::string(why)));
-        else operation.give_up_at = never;  // the provider has it until it says otherwise
+        if (!is_over) {
+            operation.give_up_at = never;  // the provider has it until it says otherwise
+            continue;
+        }
+        give_up(operation, unavailable("the connection to " + peer.address + " was cut: " + std::string(why)));
+        ++lost_sends_;
     }
 }
 
 void FabricCore::cut_overdue(Nanos now) {
     std::set<FabricPeerPtr> stuck;
-    bool is_posting_stuck = false;
     for (Operation& operation : operations_) {
         if (operation.give_up_at > now) continue;
-        if (operation.kind == Kind::discard) {
-            looking_ = false;
-            give_up(operation, Status());
-        } else if (operation.kind == Kind::payload_in) {
-            is_posting_stuck = true;
-            operation.give_up_at = now + settings_.cut_all_after;
+        if (operation.kind == Kind::payload_in) {
+            endpoint_->probe_senders();
+            operation.give_up_at = now + settings_.probe_after;
         } else if (operation.peer) {
             stuck.insert(operation.peer);
         }
     }
     for (const FabricPeerPtr& peer : stuck) cut(*peer, "it took nothing by the deadline");
-    if (!is_posting_stuck) return;
-    // Whose payload half arrived is not known. Everybody asks again.
-    const auto peers = peers_;
-    for (const auto& [address, peer] : peers) cut(*peer, "a payload stopped half way");
 }
 
 void FabricCore::forget_idle_peers() {
@@ -290,45 +318,64 @@ void FabricCore::forget_idle_peers() {
     });
 }
 
-// Postings come before payloads, so what lies in the provider unmatched was withdrawn or never wanted.
-void FabricCore::look_for_unposted() {
-    if (looking_ || !can_peek_) return;
-    may_be_unposted_ = false;
-    Operation& operation = add_operation(Kind::peek);
-    fi_msg_tagged message{};
-    message.addr = FI_ADDR_UNSPEC;
-    message.ignore = endpoint_->tag_max();
-    message.context = &operation.context;
-    looking_ = true;
-    const ssize_t error = fi_trecvmsg(endpoint_->endpoint(), &message, FI_PEEK);
-    if (error != 0) {
-        looking_ = false;
-        can_peek_ = error == -FI_EAGAIN;
-        erase_operation(operation);
-        return;
-    }
-    progress();
+void FabricCore::greet() {
+    const ssize_t error = endpoint_->greet();
+    is_greeted_ = error != -FI_EAGAIN;
+    if (error != 0 && error != -FI_EAGAIN) ++counters_.provider_errors;
+    arm_housekeeping();
 }
 
-// Receives a few bytes of it: that ends it for the sender too, where discarding would leave him waiting.
-void FabricCore::discard(std::uint64_t tag) {
-    looking_ = false;
-    may_be_unposted_ = true;
-    if (postings_.contains(tag)) return;
-    Operation& operation = add_operation(Kind::discard);
-    operation.give_up_at = loop_.now() + discard_wait;
-    Result<void*> description = endpoint_->describe(scrap_);
-    ssize_t error = -FI_ENOMEM;
-    if (description.ok()) {
-        error = fi_trecv(endpoint_->endpoint(), scrap_->data(), scrap_bytes, *description, FI_ADDR_UNSPEC, tag, 0,
-                         &operation.context);
-    }
-    if (error != 0) {
-        ++counters_.provider_errors;
-        erase_operation(operation);
+// ofi_rxm keeps a place for each send that was given up; before they run out, it gets a new endpoint to send from.
+void FabricCore::renew_out() {
+    progress();
+    unwatch();
+    const Status opened = endpoint_->reopen_out();
+    const Status watched = watch();
+    if (!opened.ok() || !watched.ok()) {
+        ++counters_.provider_errors;  // tried again at the next turn of the house-keeping
         return;
     }
-    looking_ = true;
+    ++counters_.connections_cut;
+    for (const auto& [address, peer] : peers_) peer->where = FI_ADDR_NOTAVAIL;
+    for (auto place = operations_.begin(); place != operations_.end();) {
+        Operation& operation = *place++;
+        const bool is_out = operation.kind == Kind::message_out || operation.kind == Kind::payload_out;
+        if (is_out) give_up(operation, unavailable("the connection to " + operation.peer->address + " was cut"));
+        if (operation.kind == Kind::given_up) erase_operation(operation);
+    }
+    lost_sends_ = 0;
+    greet();
+}
+
+// Postings come before payloads, so a payload that matches none was withdrawn or never wanted. In the provider it would wait for ever,
+// and its sender with it. So the last receives in line match anything, and take a few bytes of it: that ends it for the sender too.
+void FabricCore::catch_unposted(std::size_t count) {
+    Result<void*> description = endpoint_->describe(scrap_);
+    for (std::size_t i = 0; i < count && description.ok(); ++i) {
+        Operation& operation = add_operation(Kind::unposted_in);
+        operation.held = scrap_;
+        const ssize_t error = fi_trecv(endpoint_->in(), scrap_->data(), scrap_->size(), *description, FI_ADDR_UNSPEC, 0,
+                                       endpoint_->tag_max(), &operation.context);
+        if (error != 0) {
+            ++counters_.provider_errors;
+            erase_operation(operation);
+            return;
+        }
+        catchers_.push_back(&operation);
+    }
+}
+
+// To be followed by catch_unposted(), once the new posting stands in line.
+void FabricCore::release_catchers() {
+    for (Operation* const operation : catchers_) (void)fi_cancel(&endpoint_->in()->fid, &operation->context);
+    catchers_.clear();
+}
+
+void FabricCore::caught(Operation& operation, bool cancelled) {
+    const bool stood_in_line = std::erase(catchers_, &operation) != 0;
+    if (!cancelled) ++counters_.payloads_discarded;
+    erase_operation(operation);
+    if (stood_in_line) catch_unposted(1);  // not released by a posting, which put others in line
 }
 
 }  // namespace cairn

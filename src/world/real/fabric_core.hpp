@@ -9,6 +9,7 @@
 #include <deque>
 #include <list>
 #include <unordered_map>
+#include <vector>
 
 #include "world/real/fabric_endpoint.hpp"
 #include "world/real/fabric_frames.hpp"
@@ -40,7 +41,7 @@ struct FabricContext {
 };
 
 struct FabricOperation {
-    enum class Kind { message_in, message_out, payload_in, payload_out, peek, discard, given_up };
+    enum class Kind { message_in, message_out, payload_in, payload_out, unposted_in, given_up };
     Kind kind = Kind::given_up;
     FabricContext context{};
     FabricTransferPtr transfer;
@@ -89,6 +90,7 @@ class FabricCore {
   private:
     using Operation = FabricOperation;
     using Kind = FabricOperation::Kind;
+    static constexpr std::size_t catchers = 8;
 
     // fabric_core.cpp
     Operation& add_operation(Kind kind);
@@ -96,8 +98,9 @@ class FabricCore {
     void finish(Operation& operation, Status status);
     void give_up(Operation& operation, Status status);
     bool progress();
+    bool read_queue(fid_cq* queue);
     void completed(const fi_cq_tagged_entry& entry);
-    void read_error();
+    void read_error(fid_cq* queue);
     void failed(Operation& operation, const fi_cq_err_entry& error);
     void on_readable();
     void keep_house();
@@ -107,8 +110,15 @@ class FabricCore {
     void cut(FabricPeer& peer, std::string_view why);
     void cut_overdue(Nanos now);
     void forget_idle_peers();
-    void look_for_unposted();
-    void discard(std::uint64_t tag);
+    void withdraw_all();
+    Status watch();
+    void unwatch();
+    void greet();
+    void renew_out();
+    void catch_unposted(std::size_t count = catchers);
+    void release_catchers();
+    void caught(Operation& operation, bool cancelled);
+    void returned(Operation& operation);
 
     // fabric_transfer.cpp
     Result<FabricPeerPtr> find_peer(const Address& address);
@@ -130,18 +140,19 @@ class FabricCore {
     const Address self_;
     Channel<Bytes> inbox_;
     Event progressed_;
+    bool closing_ = false;
     bool closed_ = false;
-    Loop::WatchId watch_ = 0;
+    std::vector<Loop::WatchId> watches_;
     Clock::TimerId house_timer_ = 0;
     Clock::TimerId poll_timer_ = 0;
     Nanos active_until_ = 0;
-    bool looking_ = false;          // a peek or a discard is under way
-    bool may_be_unposted_ = false;  // something arrived since the last look
-    bool can_peek_ = true;
+    bool is_greeted_ = false;
+    std::size_t lost_sends_ = 0;  // given up, and not given back by the provider
 
     std::list<Operation> operations_;
     std::unordered_map<Address, FabricPeerPtr> peers_;
     std::unordered_map<std::uint64_t, FabricPosting> postings_;  // by tag, until waited for
+    std::vector<Operation*> catchers_;  // posted, and last in line
     BufferPtr scrap_;
     std::uint64_t sender_id_ = 0;
     std::uint64_t last_message_ = 0;

@@ -2,6 +2,7 @@
 #include "world/real/fabric_endpoint.hpp"
 
 #include <fcntl.h>
+#include <netinet/in.h>
 
 #include <bit>
 #include <cstdlib>
@@ -10,6 +11,7 @@
 
 #include "world/real/fabric_address.hpp"
 #include "world/real/fabric_frames.hpp"
+#include "world/real/fabric_sockets.hpp"
 
 namespace cairn {
 
@@ -19,7 +21,9 @@ namespace {
 // has not, and taken away again.
 class ProviderDefaults {
   public:
-    ProviderDefaults() {
+    explicit ProviderDefaults(const std::string& provider) {
+        // Others need not be loaded; some of them install signal handlers.
+        if (provider == "tcp;ofi_rxm") set("FI_PROVIDER", "tcp,ofi_rxm");
         // Removing an address closes its connection: the only way to get a buffer back that a dead peer will never read.
         set("FI_AV_REMOVE_CLEANUP", "1");
         // ofi_rxm: the eager limit, and how many receives it keeps posted; by default its pools take 100 MiB.
@@ -85,14 +89,18 @@ Status fabric_status(Code code, std::string what, ssize_t error) {
 Result<std::unique_ptr<FabricEndpoint>> FabricEndpoint::open(const FabricSettings& settings) {
     std::unique_ptr<FabricEndpoint> self(new FabricEndpoint);
     TRY(self->choose(settings));
-    TRY(self->open_objects());
+    TRY(self->open_domain());
+    for (int i = 0; i < (self->uses_rxm_ ? 2 : 1); ++i) {
+        TRY_ASSIGN(FabricSide side, self->open_side());
+        self->sides_.push_back(std::move(side));
+    }
     TRY(self->name_self());
     return self;
 }
 
 Status FabricEndpoint::choose(const FabricSettings& settings) {
-    const ProviderDefaults defaults;
     const std::string provider = provider_name(settings.provider);
+    const ProviderDefaults defaults(provider);
     const std::unique_ptr<fi_info, InfoFree> hints(make_hints(provider));
     if (!hints) return {Code::out_of_space, "no memory for libfabric"};
     const Result<std::string> host = choose_host_address(settings.interface);
@@ -113,67 +121,83 @@ Status FabricEndpoint::choose(const FabricSettings& settings) {
     scheme_ = settings.provider.substr(0, settings.provider.find(';'));
     const std::string_view chosen = info_->fabric_attr->prov_name;
     const char* cleanup = std::getenv("FI_AV_REMOVE_CLEANUP");
-    cuts_connections_ = chosen.find("ofi_rxm") != std::string_view::npos && cleanup && cleanup[0] == '1';
+    uses_rxm_ = chosen.find("ofi_rxm") != std::string_view::npos;
+    cuts_connections_ = uses_rxm_ && cleanup && cleanup[0] == '1';
     registers_ = (info_->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
     const std::uint64_t format = info_->ep_attr->mem_tag_format;
     tag_max_ = format == 0 ? UINT64_MAX : UINT64_MAX >> std::countl_zero(format);
     return {};
 }
 
-Status FabricEndpoint::open_objects() {
-    const auto failed = [](const char* what, int error) { return fabric_status(Code::unavailable, what, error); };
-    const auto keep = [](auto& handle, auto* object) { handle.reset(object); };
+Status FabricEndpoint::open_domain() {
     fid_fabric* fabric = nullptr;
-    if (int error = fi_fabric(info_->fabric_attr, &fabric, nullptr)) return failed("opening the fabric", error);
-    keep(fabric_, fabric);
+    if (int error = fi_fabric(info_->fabric_attr, &fabric, nullptr))
+        return fabric_status(Code::unavailable, "opening the fabric", error);
+    fabric_.reset(fabric);
     fid_domain* domain = nullptr;
-    if (int error = fi_domain(fabric, info_.get(), &domain, nullptr)) return failed("opening the fabric's domain", error);
-    keep(domain_, domain);
+    if (int error = fi_domain(fabric, info_.get(), &domain, nullptr))
+        return fabric_status(Code::unavailable, "opening the fabric's domain", error);
+    domain_.reset(domain);
+    return {};
+}
 
+Result<FabricSide> FabricEndpoint::open_side() {
+    const auto failed = [](const char* what, int error) { return fabric_status(Code::unavailable, what, error); };
+    FabricSide side;
     fi_cq_attr queue{};
     queue.format = FI_CQ_FORMAT_TAGGED;
     queue.wait_obj = FI_WAIT_FD;
     queue.size = 4096;
     fid_cq* completions = nullptr;
-    if (int error = fi_cq_open(domain, &queue, &completions, nullptr)) return failed("opening the completion queue", error);
-    keep(completions_, completions);
-    if (int error = fi_control(&completions->fid, FI_GETWAIT, &wait_descriptor_)) return failed("the queue's descriptor", error);
-    (void)::fcntl(wait_descriptor_, F_SETFD, FD_CLOEXEC);
+    if (int error = fi_cq_open(domain_.get(), &queue, &completions, nullptr)) return failed("opening the completion queue", error);
+    side.completions.reset(completions);
+    if (int error = fi_control(&completions->fid, FI_GETWAIT, &side.wait_descriptor)) return failed("the queue's descriptor", error);
+    (void)::fcntl(side.wait_descriptor, F_SETFD, FD_CLOEXEC);
 
     fi_av_attr vector{};
     vector.type = FI_AV_TABLE;
     fid_av* addresses = nullptr;
-    if (int error = fi_av_open(domain, &vector, &addresses, nullptr)) return failed("opening the address vector", error);
-    keep(addresses_, addresses);
+    if (int error = fi_av_open(domain_.get(), &vector, &addresses, nullptr)) return failed("opening the address vector", error);
+    side.addresses.reset(addresses);
 
     fid_ep* endpoint = nullptr;
-    if (int error = fi_endpoint(domain, info_.get(), &endpoint, nullptr)) return failed("opening the endpoint", error);
-    keep(endpoint_, endpoint);
+    if (int error = fi_endpoint(domain_.get(), info_.get(), &endpoint, nullptr)) return failed("opening the endpoint", error);
+    side.endpoint.reset(endpoint);
     if (int error = fi_ep_bind(endpoint, &completions->fid, FI_SEND | FI_RECV)) return failed("binding the queue", error);
     if (int error = fi_ep_bind(endpoint, &addresses->fid, 0)) return failed("binding the address vector", error);
     if (int error = fi_enable(endpoint)) return failed("enabling the endpoint", error);
-    return {};
+    return side;
 }
 
 Status FabricEndpoint::name_self() {
     Bytes raw(512);
     std::size_t bytes = raw.size();
-    if (int error = fi_getname(&endpoint_->fid, raw.data(), &bytes))
+    if (int error = fi_getname(&in()->fid, raw.data(), &bytes))
         return fabric_status(Code::unavailable, "asking the endpoint its name", error);
     TRY_ASSIGN(self_, print_fabric_address(scheme_, info_->addr_format, ByteView(raw.data(), bytes)));
+    if (scheme_ == "tcp" && is_socket_format(info_->addr_format) && bytes >= sizeof(sockaddr_in)) {
+        sockaddr_in address;  // the port lies at the same place in both families
+        std::memcpy(&address, raw.data(), sizeof address);
+        port_ = ntohs(address.sin_port);
+    }
     return {};
 }
 
+void FabricEndpoint::probe_senders() const { probe_accepted_sockets(port_); }
+void FabricEndpoint::end_senders() const { end_accepted_sockets(port_); }
+
 bool FabricEndpoint::may_sleep() noexcept {
-    fid* queue = &completions_->fid;
-    return fi_trywait(fabric_.get(), &queue, 1) == 0;
+    fid* queues[2];
+    int count = 0;
+    for (const FabricSide& side : sides_) queues[count++] = &side.completions->fid;
+    return fi_trywait(fabric_.get(), queues, count) == 0;
 }
 
 Result<fi_addr_t> FabricEndpoint::insert(const std::string& address) {
     TRY_ASSIGN(Bytes raw, parse_fabric_address(scheme_, info_->addr_format, address));
     if (!is_socket_format(info_->addr_format)) raw.resize(512);  // the provider reads its own length
     fi_addr_t where = FI_ADDR_NOTAVAIL;
-    const int inserted = fi_av_insert(addresses_.get(), raw.data(), 1, &where, 0, nullptr);
+    const int inserted = fi_av_insert(sides_.back().addresses.get(), raw.data(), 1, &where, 0, nullptr);
     if (inserted != 1 || where == FI_ADDR_NOTAVAIL) {
         return fabric_status(Code::invalid_argument, "the fabric does not take the address '" + address + "'",
                              inserted < 0 ? inserted : -FI_EINVAL);
@@ -181,8 +205,26 @@ Result<fi_addr_t> FabricEndpoint::insert(const std::string& address) {
     return where;
 }
 
+ssize_t FabricEndpoint::greet() noexcept {
+    if (!uses_rxm_) return 0;
+    if (greeted_ == FI_ADDR_NOTAVAIL) {
+        Result<fi_addr_t> where = insert(self_);
+        if (!where.ok()) return -FI_EINVAL;
+        greeted_ = *where;
+    }
+    return fi_inject(out(), &greeted_, 0, greeted_);
+}
+
+Status FabricEndpoint::reopen_out() {
+    if (!uses_rxm_) return {};
+    greeted_ = FI_ADDR_NOTAVAIL;
+    TRY_ASSIGN(FabricSide side, open_side());
+    sides_.back() = std::move(side);
+    return {};
+}
+
 bool FabricEndpoint::remove(fi_addr_t address) noexcept {
-    return fi_av_remove(addresses_.get(), &address, 1, 0) == 0 && cuts_connections_;
+    return fi_av_remove(sides_.back().addresses.get(), &address, 1, 0) == 0 && cuts_connections_;
 }
 
 Result<void*> FabricEndpoint::describe(const BufferPtr& buffer) {

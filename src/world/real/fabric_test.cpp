@@ -93,7 +93,7 @@ TEST_F(Fabric, BadSettingsSayWhatThereIs) {
 
 TEST_F(Fabric, LeavesTheEnvironmentAlone) {
     const auto network = open();
-    for (const char* name : {"FI_AV_REMOVE_CLEANUP", "FI_OFI_RXM_BUFFER_SIZE", "FI_OFI_RXM_MSG_RX_SIZE"})
+    for (const char* name : {"FI_PROVIDER", "FI_AV_REMOVE_CLEANUP", "FI_OFI_RXM_BUFFER_SIZE", "FI_OFI_RXM_MSG_RX_SIZE"})
         EXPECT_EQ(std::getenv(name), nullptr) << name;
 }
 
@@ -310,6 +310,36 @@ TEST_F(Fabric, AnotherEndpointIsReachedWhileOneIsDead) {
     }
     EXPECT_TRUE(loop_->run(gate.close(in(patience))));
     for (const Status& status : ignored) EXPECT_EQ(status.code(), Code::deadline);
+}
+
+// A peer whose loop does not turn is like a stopped process.
+TEST_F(Fabric, SendsLostInGreatNumberDoNotUseTheEndpointUp) {
+    FabricSettings settings = loopback_settings();
+    settings.cut_after = 10 * millisecond;
+    const auto a = open(settings);
+    const auto other_loop = test::make_loop();
+    auto other = FabricNetwork::open(*other_loop, settings);
+    ASSERT_TRUE(other.ok());
+    FabricNetwork& b = **other;
+    const auto pass_both = [&](Nanos span) {
+        pass(span);
+        other_loop->run(sleep_for(*other_loop, span));
+    };
+    for (int round = 0; round < 4; ++round) {
+        Gate gate(*loop_);
+        int sent = 0;
+        gate.spawn(send_counted(*a, b.self(), 1, in(patience), &sent));
+        for (int turns = 0; turns < 1000 && sent == 0; ++turns) pass_both(2 * millisecond);
+        ASSERT_EQ(sent, 1) << "round " << round;
+        std::vector<Status> results(600);
+        const Slice data = room(100'000);
+        for (Status& result : results) gate.spawn(send_into(*a, b.self(), 1, data, in(200 * millisecond), &result));
+        EXPECT_TRUE(loop_->run(gate.close(in(patience))));
+        for (const Status& result : results) EXPECT_FALSE(result.ok());
+        for (int turns = 0; turns < 1000 && a->counters().operations_held != 0; ++turns) pass(5 * millisecond);
+        EXPECT_EQ(a->counters().operations_held, 0u);
+    }
+    EXPECT_GE(a->counters().connections_cut, 8u) << "each time the connection, and then the endpoint";
 }
 
 Task<void> flow(Loop& loop, Network& from, Network& to, std::uint64_t first_tag, int chunks, Slice data, int* whole) {

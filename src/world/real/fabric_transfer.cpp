@@ -54,7 +54,7 @@ ssize_t FabricCore::try_send(const FabricSend& request) {
 ssize_t FabricCore::send_whole(const FabricSend& request, Operation& operation) {
     Result<void*> description = endpoint_->describe(request.data.buffer);
     if (!description.ok()) return -FI_ENOMEM;
-    return fi_tsend(endpoint_->endpoint(), request.data.data(), request.data.length, *description, request.peer->where, request.tag,
+    return fi_tsend(endpoint_->out(), request.data.data(), request.data.length, *description, request.peer->where, request.tag,
                     &operation.context);
 }
 
@@ -66,11 +66,11 @@ ssize_t FabricCore::send_fragment(const FabricSend& request, Operation& operatio
         operation.held = std::make_shared<BytesBuffer>(std::move(joined));
         Result<void*> description = endpoint_->describe(operation.held);
         if (!description.ok()) return -FI_ENOMEM;
-        return fi_send(endpoint_->endpoint(), operation.held->data(), operation.held->size(), *description, request.peer->where,
+        return fi_send(endpoint_->out(), operation.held->data(), operation.held->size(), *description, request.peer->where,
                        &operation.context);
     }
     const iovec pieces[2] = {{operation.header.data(), operation.header.size()}, {request.data.data(), request.data.length}};
-    return fi_sendv(endpoint_->endpoint(), pieces, nullptr, request.data.length == 0 ? 1 : 2, request.peer->where,
+    return fi_sendv(endpoint_->out(), pieces, nullptr, request.data.length == 0 ? 1 : 2, request.peer->where,
                     &operation.context);
 }
 
@@ -182,10 +182,12 @@ Status FabricCore::post_payload(std::uint64_t tag, Slice into) {
     operation.held = into.buffer;
     operation.tag = tag;
     const auto post = [&] {
-        return fi_trecv(endpoint_->endpoint(), into.data(), into.length, description, FI_ADDR_UNSPEC, tag, 0, &operation.context);
+        return fi_trecv(endpoint_->in(), into.data(), into.length, description, FI_ADDR_UNSPEC, tag, 0, &operation.context);
     };
+    release_catchers();
     ssize_t error = post();
     if (error == -FI_EAGAIN && progress()) error = post();
+    catch_unposted();
     if (error != 0) {
         erase_operation(operation);
         return fabric_status(Code::unavailable, "the fabric takes no more postings", error);
@@ -197,10 +199,10 @@ Status FabricCore::post_payload(std::uint64_t tag, Slice into) {
     return {};
 }
 
-// What the provider already began to fill can not be withdrawn; it keeps the buffer then.
+// What the provider already began to fill can not be withdrawn; it keeps the buffer until the rest comes or the sender's end is known.
 void FabricCore::withdraw(FabricPosting& posting) {
-    posting.operation->give_up_at = loop_.now() + settings_.cut_all_after;
-    (void)fi_cancel(&endpoint_->endpoint()->fid, &posting.operation->context);
+    posting.operation->give_up_at = loop_.now() + settings_.probe_after;
+    (void)fi_cancel(&endpoint_->in()->fid, &posting.operation->context);
     progress();
 }
 
@@ -243,7 +245,7 @@ void FabricCore::payload_to_self(std::uint64_t tag, const Slice& data) {
 Status FabricCore::post_message_buffer(Operation& operation) {
     TRY_ASSIGN(void* const description, endpoint_->describe(operation.held));
     std::byte* const into = operation.held->data() + operation.tag * fabric_fragment_bytes;
-    const ssize_t error = fi_recv(endpoint_->endpoint(), into, fabric_fragment_bytes, description, FI_ADDR_UNSPEC, &operation.context);
+    const ssize_t error = fi_recv(endpoint_->in(), into, fabric_fragment_bytes, description, FI_ADDR_UNSPEC, &operation.context);
     if (error != 0) {
         ++counters_.provider_errors;
         return fabric_status(Code::unavailable, "posting a buffer for messages", error);
@@ -253,6 +255,10 @@ Status FabricCore::post_message_buffer(Operation& operation) {
 
 void FabricCore::message_arrived(Operation& operation, std::uint64_t length) {
     const ByteView bytes(operation.held->data() + operation.tag * fabric_fragment_bytes, static_cast<std::size_t>(length));
+    if (length == 0) {  // a greeting
+        if (!post_message_buffer(operation).ok()) erase_operation(operation);
+        return;
+    }
     const auto fragment = decode_fabric_fragment(bytes, Network::message_bytes_max);
     if (!fragment) {
         ++counters_.messages_dropped;
