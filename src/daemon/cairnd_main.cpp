@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/log.hpp"
+#include "base/trace.hpp"
 #include "daemon/daemon.hpp"
 
 namespace {
@@ -89,7 +90,9 @@ Exit live(DaemonOptions options, const Settings& settings, bool foreground, Repo
         log_to_descriptor(2, options.log_level);
     else if (const Status opened = log_to_file(options.log_file, options.log_level); !opened.ok())
         return cannot_start(opened);
-    fit_buffers(options, settings);
+    if (!options.trace_file.empty())
+        if (const Status traced = trace_open(options.trace_file, "cairnd"); !traced.ok()) log_warning("no-trace", {{"why", traced}});
+    fit_memory(options, settings);
     Result<std::unique_ptr<Daemon>> daemon = Daemon::start(std::move(options), std::move(door).value());
     if (!daemon.ok()) return cannot_start(daemon.status());
     report.ready();

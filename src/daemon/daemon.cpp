@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "base/log.hpp"
+#include "base/trace.hpp"
 #include "daemon/memory.hpp"
 #include "world/real/asio.hpp"
 
@@ -21,7 +22,7 @@ constexpr Nanos tick = second;                   // idle nodes are left alone: o
 constexpr Nanos busy_tick = 100 * millisecond;   // while a flush is under way: for the memory's peak
 constexpr Nanos settle_down = 20 * millisecond;  // many changes at once are one look at retention
 constexpr Nanos last_answers_wait = second;
-constexpr Nanos forget_wait = 5 * second;
+constexpr Nanos tidy_wait = 5 * second;
 constexpr std::uint64_t log_bytes_max = 8 << 20;
 
 WorkerPoolOptions worker_options() {
@@ -52,6 +53,7 @@ Daemon::Daemon(DaemonOptions options, Door door, std::unique_ptr<RealWorld> worl
       workers_(real_->loop().remote(), worker_options()), node_(world_, options_.persistent, options_.flush),
       slots_(world_.clock, workers_, node_, options_.scratch.images(), options_.slots),
       jobs_(world_, workers_, node_, slots_, options_.persistent, options_.scratch, options_.node, options_.flush.io_wait),
+      persistent_retention_(world_, options_.persistent, options_.persistent_rule, options_.flush.io_wait),
       server_(real_->loop(), *this), signals_(std::make_unique<Signals>(real_->loop())), started_(world_.clock.now()),
       last_busy_(started_), changed_(world_.clock), gate_(world_.clock) {}
 
@@ -94,6 +96,8 @@ Task<void> Daemon::keep_retention() {
         co_await node_.changed().wait();
         co_await world_.clock.sleep(settle_down);
         slots_.apply_retention();
+        for (const VersionKey& key : node_.versions())
+            if (jobs_.coordinates(key.incarnation) && node_.state(key).level == Level::committed) persistent_retention_.committed(key);
     }
 }
 
@@ -151,7 +155,9 @@ Task<std::vector<VersionKey>> Daemon::stop(Nanos wait, const char* why) {
         for (const VersionKey& key : unfinished_)
             log_warning("unfinished", {{"name", key.name}, {"version", key.version}, {"incarnation", key.incarnation},
                                        {"state", node_.state(key).failure}});
-        co_await jobs_.forget_ended(world_.clock.in(forget_wait));
+        const Nanos tidy_deadline = world_.clock.in(tidy_wait);
+        while (persistent_retention_.busy() && world_.clock.now() < tidy_deadline) co_await world_.clock.sleep(settle_down);
+        co_await jobs_.forget_ended(tidy_deadline);
         stopped_ = true;
         changed_.notify_all();
     }
@@ -177,6 +183,8 @@ void Daemon::end() {
     door_.remove_socket();
     slots_.unlink_unsealed();
     log_info("ended", {{"unfinished", unfinished_.size()}});
+    const Status traced = trace_close();
+    if (!traced.ok()) log_warning("trace-incomplete", {{"why", traced}});
     real_->loop().stop();
 }
 

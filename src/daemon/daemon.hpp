@@ -9,6 +9,7 @@
 #include "daemon/door.hpp"
 #include "daemon/jobs.hpp"
 #include "daemon/options.hpp"
+#include "daemon/persistent_retention.hpp"
 #include "daemon/process.hpp"
 #include "daemon/server.hpp"
 #include "daemon/slots.hpp"
@@ -79,6 +80,7 @@ class Daemon final : public Server::Handler {
     Node node_;
     Slots slots_;
     Jobs jobs_;
+    PersistentRetention persistent_retention_;
     Server server_;
     std::unique_ptr<Signals> signals_;
 

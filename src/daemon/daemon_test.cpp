@@ -292,15 +292,16 @@ TEST(Version, SealedImagesBecomeCommitted) {
         EXPECT_EQ(state.level, 3) << state.text << home.log();
         EXPECT_TRUE(state.final);
         EXPECT_TRUE(home.committed(key));
+        EXPECT_TRUE(becomes_true([&] { return images_held(client) <= 2; }));
     }
-    EXPECT_LE(slots.size(), 4u);  // two kept, recycled ever since
+    EXPECT_EQ(slots.size(), 3u);  // two kept and one in the making, recycled ever since
     const auto status = client.expect<control::NodeStatus>(control::GetStatus{});
     EXPECT_EQ(status.versions_committed, 6u);
     EXPECT_EQ(status.captured_bytes, 6 * image_bytes);
     EXPECT_GT(status.anonymous_bytes, 0u);
     EXPECT_GE(status.anonymous_peak_bytes, status.anonymous_bytes);
     EXPECT_TRUE(status.storage_backend == "io_uring" || status.storage_backend == "threads");
-    EXPECT_TRUE(becomes_true([&] { return images_held(client) == 2; }));
+    EXPECT_EQ(images_held(client), 2u);
 }
 
 // Sealed by processes that then died without a word: kill -9 of every rank.
@@ -364,6 +365,26 @@ TEST(Version, CancelledIsFinalAndItsSlotsComeBack) {
     EXPECT_TRUE(state.final);
     EXPECT_EQ(state.code, Code::cancelled) << state.text;
     EXPECT_TRUE(becomes_true([&] { return images_held(client) == 0; }));
+}
+
+TEST(Version, PersistentRetentionRemovesWhatTheRuleLetsGo) {
+    Home home;
+    home.set("CAIRN_RETENTION_PERSISTENT_LAST", "2");
+    home.set("CAIRN_RETENTION_PERSISTENT_EVERY", "3");
+    ASSERT_EQ(home.start(), 0) << home.errors();
+    Client client(home.layout);
+    client.hello(true);
+    client.expect<control::Done>(control::Join{home.roster(1), 0, 0});
+    const auto key = [](Version version) { return VersionKey{"heat", version, {1, 2}}; };
+    for (Version version = 1; version <= 6; ++version) {
+        const auto slot = client.expect<control::Slot>(control::Acquire{key(version), 0, slot_bytes, 60'000});
+        write_image(slot, home.roster(1), version, 0, image_bytes);
+        client.expect<control::Done>(control::Sealed{key(version), 0, slot.path});
+        EXPECT_EQ(client.expect<control::State>(control::Wait{key(version), 3, 60'000}).level, 3);
+    }
+    EXPECT_TRUE(becomes_true([&] { return !home.committed(key(4)) && !fs::exists(Layout{home.persistent}.version(key(4))); }));
+    for (Version version = 1; version <= 6; ++version)
+        EXPECT_EQ(home.committed(key(version)), version == 3 || version >= 5) << version;
 }
 
 TEST(Version, JobsAreRememberedPrivatelyAndForgottenWhenDone) {

@@ -62,6 +62,11 @@ Task<Status> Jobs::join(Roster roster, NodeIndex self) {
     co_return node_.join(std::move(roster), self);
 }
 
+bool Jobs::coordinates(Id128 incarnation) const {
+    const auto known = known_.find(incarnation);
+    return known != known_.end() && known->second.self == 0;
+}
+
 Task<Status> Jobs::remember(const Roster& roster, NodeIndex self) {
     const Id128 incarnation = roster.incarnation;
     const Bytes bytes = encode_roster(roster);

@@ -24,6 +24,9 @@ class Jobs {
     // one writes.
     Task<Status> join(Roster roster, NodeIndex self);
 
+    // This node is its job's node 0, whose daemon coordinates.
+    bool coordinates(Id128 incarnation) const;
+
     // What an earlier daemon left in scratch: committed images are kept, others are flushed on, what holds nothing goes.
     Task<Status> adopt_scratch();
     // An image that may have been sealed by somebody who could not say so any more.

@@ -1,6 +1,8 @@
 #include "daemon/options.hpp"
 
 #include <limits.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -13,6 +15,8 @@
 namespace cairn {
 
 namespace {
+
+constexpr double tmpfs_share = 0.9;
 
 Nanos from_ms(std::uint64_t ms) { return static_cast<Nanos>(ms) * millisecond; }
 
@@ -73,18 +77,23 @@ Result<DaemonOptions> daemon_options(const Settings& settings, const DaemonPlace
     options.start_wait_ms = settings.daemon.start_wait_ms;
     options.log_file = settings.daemon.log_file.empty() ? options.scratch.root + "/log" : settings.daemon.log_file;
     options.log_level = settings.daemon.log_level;
+    options.persistent_rule = {settings.retention.persistent_last, settings.retention.persistent_every};
+    options.trace_file = settings.trace.file;
     return options;
 }
 static_assert(static_cast<int>(IoBackend::automatic) == static_cast<int>(Settings::Io::automatic) &&
               static_cast<int>(IoBackend::uring) == static_cast<int>(Settings::Io::uring) &&
               static_cast<int>(IoBackend::threads) == static_cast<int>(Settings::Io::threads));
 
-void fit_buffers(DaemonOptions& options, const Settings& settings) {
+void fit_memory(DaemonOptions& options, const Settings& settings) {
     const Result<std::uint64_t> memory = node_memory_bytes();
     if (!memory.ok()) {
         log_warning("memory-unknown", {{"error", memory.status()}});
         return;
     }
+    struct statfs about = {};
+    if (::statfs(options.scratch.images().c_str(), &about) == 0 && about.f_type == TMPFS_MAGIC)
+        options.slots.bytes_max = static_cast<std::uint64_t>(static_cast<double>(*memory) * tmpfs_share);
     const Ring wanted{options.flush.buffers, options.flush.buffer_bytes};
     const Ring fitting = fit_ring(wanted, settings.flush.block_bytes, *memory, settings.flush.memory_share);
     if (fitting == wanted) return;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/config.hpp"
+#include "daemon/persistent_retention.hpp"
 #include "daemon/slots.hpp"
 #include "engine/layout.hpp"
 #include "engine/node.hpp"
@@ -19,6 +20,7 @@ struct DaemonOptions {
     Layout persistent;
     FlushSettings flush;
     SlotSettings slots;
+    PersistentRetention::Rule persistent_rule;
     FabricSettings fabric;
     RealWorldOptions world;
     Nanos idle = 60 * second;
@@ -26,15 +28,17 @@ struct DaemonOptions {
     std::uint64_t start_wait_ms = 10'000;
     std::string log_file;  // empty: stderr
     LogLevel log_level = LogLevel::info;
+    std::string trace_file;  // empty: none
 };
 
-// `node`, `scratch`, `persistent`: from the command line, empty where not given. Makes the ring of buffers fit the node's memory, with
-// an event when it had to be smaller; so call it after the log is open, or again.
+// `node`, `scratch`, `persistent`: from the command line, empty where not given.
 struct DaemonPlace {
     std::string node, scratch, persistent;
 };
 Result<DaemonOptions> daemon_options(const Settings& settings, const DaemonPlace& place);
-void fit_buffers(DaemonOptions& options, const Settings& settings);
+// Makes the ring of buffers fit the node's memory, with an event when it had to be smaller, and keeps slots in a tmpfs from taking all of
+// the memory that a control group leaves us: an error in time instead of the kernel's killer. Once scratch and the log are open.
+void fit_memory(DaemonOptions& options, const Settings& settings);
 
 // $CAIRN_NODE, else the host's name up to its first dot.
 std::string default_node_name();

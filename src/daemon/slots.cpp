@@ -154,6 +154,7 @@ Task<Result<control::Slot>> Slots::acquire(Owner owner, control::Acquire request
         co_return Status(Code::out_of_space, what + ": its image of " + format_bytes(request.bytes) + " is larger than all that scratch may hold, " +
                                                  format_bytes(settings_.bytes_max));
     live_.insert(owner);
+    apply_retention();  // what was committed this very moment is a warm slot, too
     const Nanos deadline = clock_.in(static_cast<Nanos>(std::min<std::uint64_t>(request.wait_ms, 1u << 31)) * millisecond);
     while (live_.count(owner)) {
         Place place = find_free(owner, request, false);

@@ -269,7 +269,7 @@ TEST_F(SlotsTest, AFullFileSystemIsAnErrorNotASignal) {
     EXPECT_TRUE(acquire(alice, wanted(0, 3 * mib)).ok());
     slots_->unlink_unsealed();
     EXPECT_TRUE(fs::is_empty(directory_));
-    if (mounted) EXPECT_EQ(::umount2(directory_.c_str(), MNT_DETACH), 0);
+    if (mounted) { EXPECT_EQ(::umount2(directory_.c_str(), MNT_DETACH), 0); }
 }
 
 TEST_F(SlotsTest, RetentionKeepsTheNewestCommitted) {
