@@ -35,7 +35,7 @@ test-long: build
 	@ctest --preset release-long
 
 bench: build
-	@$(BUILD)/bench/cairn_bench $(ARGS)
+	@bench/run $(BUILD) $(ARGS)
 
 sim: build
 	@$(BUILD)/src/engine/cairn_seeds $(ARGS)

@@ -1,0 +1,158 @@
+#include "plain.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+namespace bench {
+
+namespace {
+
+[[noreturn]] void fail_at(const std::string& what, const std::string& path) { fail(what + " " + path + ": " + std::strerror(errno)); }
+
+void write_run(int fd, const std::byte* data, std::uint64_t bytes, std::uint64_t offset, const std::string& path) {
+    while (bytes > 0) {
+        const ssize_t wrote = ::pwrite(fd, data, bytes, static_cast<off_t>(offset));
+        if (wrote < 0 && errno == EINTR) continue;
+        if (wrote <= 0) fail_at("writing", path);
+        data += wrote;
+        offset += static_cast<std::uint64_t>(wrote);
+        bytes -= static_cast<std::uint64_t>(wrote);
+    }
+}
+
+void write_chunks(int fd, const WarmMemory& from, std::uint64_t chunk_bytes, std::uint64_t offset, const std::string& path) {
+    for (std::uint64_t at = 0; at < from.bytes(); at += chunk_bytes)
+        write_run(fd, from.data() + at, std::min(chunk_bytes, from.bytes() - at), offset + at, path);
+}
+
+int open_or_fail(const std::string& path, int flags) {
+    const int fd = ::open(path.c_str(), flags | O_CLOEXEC, 0600);
+    if (fd < 0) fail_at("opening", path);
+    return fd;
+}
+
+void finish(int fd, const std::string& path) {
+    if (::fsync(fd) != 0) fail_at("fsync of", path);
+    ::close(fd);
+}
+
+// One writer: `bytes` in all, from memory that is used again from its start when it is shorter.
+void write_fresh(const std::string& path, const WarmMemory& from, std::uint64_t bytes, std::uint64_t chunk_bytes) {
+    const int fd = open_or_fail(path, O_WRONLY | O_CREAT | O_EXCL);
+    for (std::uint64_t at = 0; at < bytes;) {
+        const std::uint64_t begin = at % from.bytes();
+        const std::uint64_t now = std::min({chunk_bytes, bytes - at, from.bytes() - begin});
+        write_run(fd, from.data() + begin, now, at, path);
+        at += now;
+    }
+    finish(fd, path);
+}
+
+}  // namespace
+
+std::string PlainFiles::own_file() const { return directory + "/rank-" + std::to_string(team.rank()); }
+
+double PlainFiles::copy(const WarmMemory& into) const {
+    team.meet();
+    const double begin = now_s();
+    std::memcpy(into.data(), image.data(), image.bytes());
+    const double end = now_s();
+    return team.span_s(begin, end);
+}
+
+double PlainFiles::write(int writers) const {
+    const std::uint64_t total = team.sum(image.bytes());
+    std::vector<std::string> paths;
+    for (int writer = team.rank(); writer < writers; writer += team.ranks()) paths.push_back(directory + "/writer-" + std::to_string(writer));
+    const std::uint64_t each = total / static_cast<std::uint64_t>(writers);
+    team.meet();
+    const double begin = now_s();
+    std::vector<std::thread> threads;
+    for (const std::string& path : paths) threads.emplace_back([&, path] { write_fresh(path, image, each, chunk_bytes); });
+    for (std::thread& thread : threads) thread.join();
+    // A rank without a writer has no say in the time.
+    const double end = paths.empty() ? begin : now_s();
+    const double took = team.span_s(begin, end);
+    for (const std::string& path : paths) ::unlink(path.c_str());
+    team.meet();
+    return took;
+}
+
+double PlainFiles::file_per_rank() const {
+    const std::string path = own_file();
+    ::unlink(path.c_str());
+    team.meet();
+    const double begin = now_s();
+    const int fd = open_or_fail(path, O_WRONLY | O_CREAT | O_EXCL);
+    write_chunks(fd, image, chunk_bytes, 0, path);
+    finish(fd, path);
+    return team.span_s(begin, now_s());
+}
+
+double PlainFiles::shared_file() const {
+    const std::string path = directory + "/shared";
+    const std::uint64_t offset = team.sum_before(image.bytes());
+    if (team.rank() == 0) ::close(open_or_fail(path, O_WRONLY | O_CREAT | O_EXCL));
+    team.meet();
+    const double begin = now_s();
+    const int fd = open_or_fail(path, O_WRONLY);
+    write_chunks(fd, image, chunk_bytes, offset, path);
+    finish(fd, path);
+    const double took = team.span_s(begin, now_s());
+    if (team.rank() == 0) ::unlink(path.c_str());
+    team.meet();
+    return took;
+}
+
+double PlainFiles::collective() const {
+    constexpr std::uint64_t call_bytes_max = 1u << 30;  // the count of a call is an int
+    const std::string path = directory + "/collective";
+    const std::uint64_t offset = team.sum_before(image.bytes());
+    const auto calls = static_cast<std::uint64_t>(team.most(static_cast<double>((image.bytes() + call_bytes_max - 1) / call_bytes_max)));
+    team.meet();
+    const double begin = now_s();
+    MPI_File file = MPI_FILE_NULL;
+    if (MPI_File_open(MPI_COMM_WORLD, path.c_str(), MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &file) != MPI_SUCCESS)
+        fail("MPI_File_open of " + path);
+    for (std::uint64_t call = 0; call < calls; ++call) {
+        const std::uint64_t at = std::min(call * call_bytes_max, image.bytes());
+        const auto now = static_cast<int>(std::min(call_bytes_max, image.bytes() - at));
+        if (MPI_File_write_at_all(file, static_cast<MPI_Offset>(offset + at), image.data() + at, now, MPI_BYTE, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+            fail("MPI_File_write_at_all to " + path);
+    }
+    if (MPI_File_sync(file) != MPI_SUCCESS) fail("MPI_File_sync of " + path);
+    MPI_File_close(&file);
+    const double took = team.span_s(begin, now_s());
+    if (team.rank() == 0) ::unlink(path.c_str());
+    team.meet();
+    return took;
+}
+
+double PlainFiles::read_back(const WarmMemory& into) const {
+    const std::string path = own_file();
+    team.meet();
+    const double begin = now_s();
+    const int fd = open_or_fail(path, O_RDONLY);
+    for (std::uint64_t at = 0; at < image.bytes();) {
+        const ssize_t got = ::pread(fd, into.data() + at, std::min(chunk_bytes, image.bytes() - at), static_cast<off_t>(at));
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) fail_at("reading", path);
+        at += static_cast<std::uint64_t>(got);
+    }
+    ::close(fd);
+    return team.span_s(begin, now_s());
+}
+
+void PlainFiles::remove_kept() const {
+    ::unlink(own_file().c_str());
+    team.meet();
+}
+
+}  // namespace bench

@@ -1,0 +1,106 @@
+"""Bars of a run as PNG: shares of what the machine can do, what the application waits for, seconds of each writer, memory."""
+import report
+
+BLUE, LIGHT, GREY, RED = "#2f6690", "#81a4cd", "#b5b5b5", "#c1121f"
+
+
+def shares(axis, data):
+    names, values, goals, limits = [], [], [], {"capture": 0.85, "flush": 0.80}
+    for run in data["runs"]:
+        if run["kind"] == "memory":
+            continue
+        own = run["kind"] == "capture_checksums"
+        for step in ("capture", "flush") if not own else ("capture",):
+            names.append(f"{step}\n" + ("checksums in pass" if own else run["title"]))
+            values.append(100 * run["figures"][f"{step}, steady state"]["share"])
+            goals.append(40 if own else 100 * limits[step] if step == "capture" or run["files"] == max(1, run["nodes"]) else None)
+        if "restore from the files" in run["figures"]:
+            names.append(f"restore\n{run['title']}")
+            values.append(100 * run["figures"]["restore from the files"]["share"])
+            goals.append(None)
+    axis.bar(range(len(names)), values, color=BLUE, width=0.65)
+    for i, (value, goal) in enumerate(zip(values, goals)):
+        axis.text(i, value + 1.5, f"{value:.0f}", ha="center", fontsize=8)
+        if goal:
+            axis.plot([i - 0.42, i + 0.42], [goal, goal], color=RED, lw=1.6, label="goal" if i == 0 else None)
+    axis.set_xticks(range(len(names)), names, fontsize=7.5)
+    axis.set_ylabel("% of plain memcpy, write, read")
+    axis.set_ylim(0, max(110, max(values) * 1.12))
+    axis.set_title("Share of what the machine can do")
+    axis.legend(loc="upper right", frameon=False, fontsize=8)
+
+
+def waits(axis, data):
+    rows = []
+    for run in report.main_runs(data):
+        rows.append((f"Cairn\n{run['title']}", run["figures"]["capture, steady state"]["seconds"], run["figures"]["flush, steady state"]["seconds"]))
+    figures = report.main_runs(data)[0]["figures"]
+    for name in ("file per rank", "one file, own offsets", "MPI-IO collective"):
+        if name in figures:
+            rows.append((name.replace(", ", ",\n").replace("MPI-IO ", "MPI-IO\n").replace("file per", "file\nper"), figures[name]["seconds"], 0))
+    at = range(len(rows))
+    axis.bar(at, [r[1] for r in rows], color=[BLUE if r[2] else GREY for r in rows], width=0.65)
+    axis.bar(at, [r[2] for r in rows], bottom=[r[1] for r in rows], color=LIGHT, width=0.65)
+    top = max(r[1] + r[2] for r in rows)
+    for i, (_, wait, more) in enumerate(rows):
+        axis.text(i, wait + more + 0.015 * top, f"waits {wait:.2f} s", ha="center", fontsize=8)
+    axis.bar([0], [0], color=BLUE, label="application waits")
+    axis.bar([0], [0], color=LIGHT, label="in the background")
+    axis.bar([0], [0], color=GREY, label="application waits, without Cairn")
+    axis.set_xticks(at, [r[0] for r in rows], fontsize=8)
+    axis.set_ylabel("seconds until durable")
+    axis.set_ylim(0, top * 1.3)
+    axis.set_title("What a checkpoint costs")
+    axis.legend(loc="upper right", frameon=False, fontsize=8)
+
+
+def writers(axis, data):
+    run = report.main_runs(data)[-1]
+    bars = [(d["node"], n, w) for d in run["daemons"] for n, w in enumerate(d["writers"]) if w["received_bytes"] + w["local_bytes"] > 0]
+    at = range(len(bars))
+    axis.bar(at, [b[2]["local_s"] for b in bars], color=BLUE, width=0.65, label="local data")
+    axis.bar(at, [b[2]["received_s"] for b in bars], bottom=[b[2]["local_s"] for b in bars], color=LIGHT, width=0.65, label="received data")
+    axis.set_xticks(at, [f"{node}\n{n}" if i == 0 or bars[i - 1][0] != node else str(n) for i, (node, n, _) in enumerate(bars)], fontsize=8)
+    axis.set_ylabel("seconds")
+    axis.set_ylim(0, max((b[2]["local_s"] + b[2]["received_s"] for b in bars), default=1) * 1.3)
+    axis.set_title(f"Writers of the leader{'s' if run['files'] > 1 else ''}, {run['title']}")
+    axis.legend(loc="upper right", frameon=False, fontsize=8)
+
+
+def memory(axis, data):
+    runs = [run for run in data["runs"] if run["kind"] == "memory"]
+    allowed = report.allowed_bytes(data) / report.MIB
+    values = [report.peak_bytes(run) / report.MIB for run in runs]
+    axis.bar(range(len(runs)), values, color=BLUE, width=0.5)
+    for i, value in enumerate(values):
+        axis.text(i, value + 0.015 * allowed, f"{value:.0f}", ha="center", fontsize=8)
+    axis.axhline(allowed, color=RED, lw=1.6, label=f"goal: buffers + 64 MiB = {allowed:.0f} MiB")
+    axis.set_xticks(range(len(runs)), [run["title"].removeprefix("memory: image of ").replace(", ", "\n", 1) for run in runs], fontsize=8)
+    axis.set_ylabel("MiB, at peak")
+    axis.set_ylim(0, allowed * 1.3)
+    axis.set_title("Anonymous memory of a daemon")
+    axis.legend(loc="upper right", frameon=False, fontsize=8)
+
+
+def draw(data, path):
+    try:
+        import matplotlib
+    except ImportError:
+        raise OSError("--plot needs matplotlib for this python3: on Debian and Ubuntu `apt install python3-matplotlib`") from None
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+    with_memory = any(run["kind"] == "memory" for run in data["runs"])
+    figure, axes = pyplot.subplots(2, 2, figsize=(13, 8.5), dpi=110, layout="constrained")
+    panels = list(axes.flat)
+    for drawing, axis in zip([shares, waits, writers] + ([memory] if with_memory else []), panels):
+        drawing(axis, data)
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.yaxis.grid(True, color="#e6e6e6")
+        axis.set_axisbelow(True)
+    if not with_memory:
+        panels[3].axis("off")
+    m, s = data["machine"], data["settings"]
+    figure.suptitle(f"{data['cairn']}: {s['ranks']} ranks on {s['nodes']} virtual nodes, {report.bytes_text(s['size'])} a rank; "
+                    f"{m['cores']} cores, {m['scratch']} to {m['persistent']}", fontsize=11)
+    figure.savefig(path)
+    return path

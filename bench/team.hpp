@@ -1,0 +1,44 @@
+// Team: all ranks of the benchmark. They wait for each other asleep: on a machine with fewer cores than ranks a rank that spins in MPI
+// would take the time it is there to measure.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace bench {
+
+// Seconds; comparable between processes of one host.
+double now_s();
+
+class Team {
+  public:
+    explicit Team(MPI_Comm comm);
+
+    int rank() const { return rank_; }
+    int ranks() const { return ranks_; }
+
+    // Collective, all of these. Nobody goes on before everybody came.
+    void meet() const;
+    // From the first begin to the last end; the longest of all where ranks are on several hosts, whose clocks can not be compared.
+    double span_s(double begin, double end) const;
+    double most(double value) const;
+    double least(double value) const;
+    std::uint64_t sum(std::uint64_t value) const;
+    std::uint64_t sum_before(std::uint64_t value) const;  // of lower ranks
+    std::vector<double> gather(double value) const;       // at rank 0, else empty
+    bool all(bool mine) const;
+
+  private:
+    MPI_Comm comm_;
+    int rank_ = 0;
+    int ranks_ = 1;
+    bool one_host_ = true;
+};
+
+// Ends all ranks with this text. The benchmark is an application: it may.
+[[noreturn]] void fail(const std::string& text);
+
+}  // namespace bench
