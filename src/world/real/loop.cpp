@@ -2,6 +2,7 @@
 // to be called is first taken out of its table.
 #include "world/real/loop.hpp"
 
+#include <ctime>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -149,6 +150,7 @@ Loop::~Loop() {
     }
 }
 
+std::uint64_t Loop::wall_time_s() const { return static_cast<std::uint64_t>(std::time(nullptr)); }
 Nanos Loop::now() const { return Impl::now(); }
 
 void Loop::post(std::coroutine_handle<> handle) {

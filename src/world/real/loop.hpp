@@ -34,6 +34,7 @@ class Loop final : public Clock {
     ~Loop() override;
 
     Nanos now() const override;
+    std::uint64_t wall_time_s() const override;
     void post(std::coroutine_handle<> handle) override;
     void unpost(std::coroutine_handle<> handle) override;
     TimerId at(Nanos when, std::function<void()> action) override;
