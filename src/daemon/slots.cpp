@@ -23,6 +23,7 @@ namespace {
 
 constexpr std::uint64_t slot_step_bytes = 64 << 10;   // sizes are rounded up to this, so that an image may grow a little
 constexpr std::uint64_t slot_waste_bytes = 16 << 20;  // a slot may be twice as large as asked for, and this
+constexpr std::uint32_t passed_over_max = 8;
 constexpr Nanos look_again = 200 * millisecond;       // files unlinked elsewhere, and by workers, give room without a word
 
 bool fits(std::uint64_t slot_bytes, std::uint64_t wanted_bytes, bool take_any) {
@@ -93,7 +94,7 @@ Slots::Place Slots::find_free(Owner owner, const control::Acquire& request, bool
         const Slot& slot = place->second;
         if (slot.state != State::free || !fits(slot.bytes, request.bytes, take_any)) continue;
         const int kin = kinship(slot, owner, request.rank);
-        if (kin > best_kinship || (kin == best_kinship && best != slots_.end() && slot.bytes < best->second.bytes)) {
+        if (kin > best_kinship || (kin == best_kinship && best != slots_.end() && slot.freed > best->second.freed)) {
             best = place;
             best_kinship = kin;
         }
@@ -121,7 +122,17 @@ control::Slot Slots::hand_out(Place place, Owner owner, Rank rank) {
     slot.state = State::owned;
     slot.owner = owner;
     slot.rank = rank;
+    slot.passed_over = 0;
+    trim(owner);
     return {place->first, slot.bytes, std::exchange(slot.fresh, false)};
+}
+
+void Slots::trim(Owner owner) {
+    for (Place place = slots_.begin(); place != slots_.end();) {
+        const Place here = place++;
+        Slot& slot = here->second;
+        if (slot.state == State::free && slot.owner == owner && ++slot.passed_over > passed_over_max) unlink(here);
+    }
 }
 
 // To `bytes`, from what it has. The slot is free again afterwards; one that never had anything is gone when that fails.
@@ -228,6 +239,7 @@ void Slots::make_free(Place place) {
     }
     place->second.state = State::free;
     place->second.image = {};
+    place->second.freed = ++last_freed_;
     freed_.notify_all();
 }
 

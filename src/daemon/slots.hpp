@@ -8,7 +8,8 @@
 //  - the newest committed version of a series stays until a newer one is committed.
 //
 // Which free slot an image gets: the one that this connection had last (mapped there, its pages warm), then the one its rank had, then
-// one whose last owner is gone; another one's warm slot only when there is no room for a new one.
+// one whose last owner is gone; another one's warm slot only when there is no room for a new one. Among equals the one freed last; so a slot
+// more than a connection needs, from a time when flushes were slow, is passed over again and again, and given back.
 // When there is no room: committed versions but the newest are given up first, they are on persistent; then, with replace_oldest, versions
 // older than one that is sealed on every node, except the oldest that is on its way: its flush is left to finish, else none ever would.
 //
@@ -88,6 +89,8 @@ class Slots {
         Owner owner = 0;          // now, or last
         std::optional<Rank> rank; // of the last image
         bool fresh = true;        // its next owner can not have it mapped
+        std::uint64_t freed = 0;        // by order of becoming free
+        std::uint32_t passed_over = 0;  // captures of its last owner since that did without it
         Image image;
         std::set<Owner> pins;
     };
@@ -108,6 +111,7 @@ class Slots {
     Place find_free(Owner owner, const control::Acquire& request, bool take_any);
     Place find_growable(Owner owner, const control::Acquire& request);
     bool has_room(std::uint64_t more_bytes) const;
+    void trim(Owner owner);
     control::Slot hand_out(Place place, Owner owner, Rank rank);
     Task<Status> allocate(Place place, std::uint64_t bytes);
     Task<bool> make_room();  // true when a slot became free
@@ -129,6 +133,7 @@ class Slots {
     std::set<Owner> live_;
     std::uint64_t bytes_ = 0;
     std::uint64_t next_number_ = 0;
+    std::uint64_t last_freed_ = 0;
     Event freed_;
 };
 

@@ -171,6 +171,20 @@ TEST_F(SlotsTest, AFreeSlotThatIsTooSmallGrows) {
     EXPECT_EQ(slots_->count(), 1u);
 }
 
+TEST_F(SlotsTest, WhatASlowTimeNeededIsGivenBack) {
+    begin();
+    std::vector<control::Slot> many;
+    for (int i = 0; i < 6; ++i) many.push_back(acquire(alice, wanted(0, mib)).value());
+    const auto others = acquire(bob, wanted(1, mib));
+    ASSERT_TRUE(slots_->release(bob, others->path).ok());
+    for (const auto& slot : many) ASSERT_TRUE(slots_->release(alice, slot.path).ok());
+    for (int i = 0; i < 20; ++i) {
+        const auto one = acquire(alice, wanted(0, mib)), two = acquire(alice, wanted(0, mib));
+        for (const auto& slot : {*two, *one}) ASSERT_TRUE(slots_->release(alice, slot.path).ok());
+    }
+    EXPECT_EQ(slots_->count(), 3u);  // two that she uses, and the one that somebody else will
+}
+
 TEST_F(SlotsTest, AHugeSlotIsNotSpentOnASmallImage) {
     begin();
     const auto huge = acquire(alice, wanted(0, 64 * mib));
