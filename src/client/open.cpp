@@ -209,6 +209,15 @@ Status Session::adopt_rank_0(const Bytes& bytes) {
     return {};
 }
 
+// A short-lived one, for the engine's reading and for records: its threads end with it.
+Result<std::unique_ptr<RealWorld>> Session::open_world() const {
+    RealWorldOptions options;
+    options.storage.backend = settings_.flush.io == Settings::Io::uring     ? IoBackend::uring
+                              : settings_.flush.io == Settings::Io::threads ? IoBackend::threads
+                                                                            : IoBackend::automatic;
+    return RealWorld::create(options);
+}
+
 // Rank 0 alone.
 Result<Roster> Session::draw_incarnation(const std::vector<Member>& members, const Parent& parent, Deadline deadline) {
     Roster roster;
@@ -225,7 +234,7 @@ Result<Roster> Session::draw_incarnation(const std::vector<Member>& members, con
     record.pid = pid_;
     record.wall_time_s = static_cast<std::uint64_t>(std::time(nullptr));
     record.ranks = ranks_;
-    TRY_ASSIGN(const std::unique_ptr<RealWorld> real, RealWorld::create({}));
+    TRY_ASSIGN(const std::unique_ptr<RealWorld> real, open_world());
     World world = real->world();
     const Nanos until = real->loop().now() + static_cast<Nanos>(deadline.left_ms()) * millisecond;
     TRY_ASSIGN(roster.epoch, real->loop().run(claim_epoch(world, layout_, name_, record, until)));

@@ -21,6 +21,8 @@ namespace cairn {
 
 namespace {
 
+constexpr std::uint64_t buffer_bytes = 8u << 20;  // of one read; a few are in flight in each of a node's ranks
+
 // Whether an older version could do better than this one did.
 bool another_may_do(const Status& status) {
     switch (status.code()) {
@@ -32,11 +34,12 @@ bool another_may_do(const Status& status) {
 
 }  // namespace
 
-Result<std::unique_ptr<ImageReader>> ImageReader::create(const Layout& layout, Rank rank, std::uint64_t wait_ms, std::uint64_t io_ms) {
+Result<std::unique_ptr<ImageReader>> ImageReader::create(std::unique_ptr<RealWorld> real, const Layout& layout, Rank rank, std::uint64_t wait_ms, std::uint64_t io_ms) {
     std::unique_ptr<ImageReader> reader(new ImageReader);
-    TRY_ASSIGN(reader->real_, RealWorld::create({}));
+    reader->real_ = std::move(real);
     reader->layout_ = layout;
     reader->rank_ = rank;
+    reader->settings_.buffer_bytes = buffer_bytes;
     reader->settings_.io_wait = static_cast<Nanos>(io_ms) * millisecond;
     reader->until_ = reader->real_->loop().now() + static_cast<Nanos>(wait_ms) * millisecond;
     return reader;
@@ -184,7 +187,8 @@ Status RestoreRun::fetch_from(ImageReader& reader, const KeptVersion& kept, bool
 // From the cheapest level that holds. Damage in scratch is told, and the committed files are asked.
 Status RestoreRun::fetch(const KeptVersion& kept, bool& refused) {
     const auto& deadlines = session_.settings_.deadlines;
-    TRY_ASSIGN(const auto reader, ImageReader::create(session_.layout_, session_.rank_, deadline_.left_ms(), deadlines.io_ms));
+    TRY_ASSIGN(auto real, session_.open_world());
+    TRY_ASSIGN(const auto reader, ImageReader::create(std::move(real), session_.layout_, session_.rank_, deadline_.left_ms(), deadlines.io_ms));
     refused = false;
     Status local = corrupt("nothing of version " + std::to_string(kept.key.version) + " in this node's scratch");
     if (!kept.local_path.empty()) {
@@ -294,7 +298,7 @@ Status Session::continue_from(const KeptVersion& kept, Deadline deadline) {
 
 // Rank 0 alone.
 Status Session::name_parent(const Parent& parent, Deadline deadline) {
-    TRY_ASSIGN(const std::unique_ptr<RealWorld> real, RealWorld::create({}));
+    TRY_ASSIGN(const std::unique_ptr<RealWorld> real, open_world());
     World world = real->world();
     const Nanos until = real->loop().now() + static_cast<Nanos>(deadline.left_ms()) * millisecond;
     return real->loop().run(record_parent(world, layout_, name_, roster_.epoch, FromRecord{roster_.incarnation, parent}, until));
@@ -307,7 +311,8 @@ Result<ImageInfo> Session::image_of(Version version) {
     if (!kept || (!kept->committed && !kept->sealed)) return not_found("version " + std::to_string(version) + " of \"" + name_ + "\" is not there");
     TRY(check_ranks(*kept));
     if (kept->image) return *kept->image;
-    TRY_ASSIGN(const auto reader, ImageReader::create(layout_, rank_, settings_.deadlines.open_ms, settings_.deadlines.io_ms));
+    TRY_ASSIGN(auto real, open_world());
+    TRY_ASSIGN(const auto reader, ImageReader::create(std::move(real), layout_, rank_, settings_.deadlines.open_ms, settings_.deadlines.io_ms));
     Status status = kept->local_path.empty() ? not_found("not in this node's scratch") : reader->open_local(*kept);
     if (!status.ok() && kept->committed) status = reader->open_committed(*kept);
     TRY(status);

@@ -16,7 +16,8 @@ namespace cairn {
 // One rank's image of one version, in scratch or in committed files. Its event loop and threads live as long as it does.
 class ImageReader {
   public:
-    static Result<std::unique_ptr<ImageReader>> create(const Layout& layout, Rank rank, std::uint64_t wait_ms, std::uint64_t io_ms);
+    static Result<std::unique_ptr<ImageReader>> create(std::unique_ptr<RealWorld> real, const Layout& layout, Rank rank, std::uint64_t wait_ms,
+                                                       std::uint64_t io_ms);
 
     Status open_local(const KeptVersion& kept);
     void close_local() { local_.reset(); }

@@ -23,6 +23,8 @@
 
 namespace cairn {
 
+class RealWorld;
+
 // A version that can be gone back to, as all ranks agree on it.
 struct KeptVersion {
     VersionKey key;
@@ -77,6 +79,7 @@ class Session {
     Status check_directories();
     Status meet(std::unique_ptr<Exchange> exchange, const Status& prepared, Deadline deadline);
     Status connect(Deadline deadline);
+    Result<std::unique_ptr<RealWorld>> open_world() const;
     Result<std::vector<Member>> compare_hands(const std::vector<Bytes>& hands);
     Status adopt_rank_0(const Bytes& hand);
     Result<Roster> draw_incarnation(const std::vector<Member>& members, const Parent& parent, Deadline deadline);

@@ -297,6 +297,46 @@ TEST_F(Room, CallbacksFilesAndNamedRegions) {
     EXPECT_EQ(cairn_close(session), CAIRN_OK);
 }
 
+TEST_F(Room, AThreadWaitsWhileAnotherCheckpoints) {
+    cairn_session* session = open();
+    ASSERT_NE(session, nullptr);
+    Field field(10'000);
+    ASSERT_EQ(field.protect(session), CAIRN_OK);
+    // Nobody seals version 2 before the waiter waits for 1; a wait that held up checkpoints would end in its deadline.
+    ASSERT_EQ(cairn_checkpoint(session, 1), CAIRN_OK) << cairn_last_error(session);
+    std::thread waiter([&] {
+        for (std::uint64_t v = 1; v <= 5; ++v) {
+            int code = CAIRN_NOT_FOUND;  // until it is taken
+            for (int tries = 0; code == CAIRN_NOT_FOUND && tries < 3000; ++tries) {
+                code = cairn_wait(session, v, CAIRN_COMMITTED, 30'000);
+                if (code == CAIRN_NOT_FOUND) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+            }
+            EXPECT_EQ(code, CAIRN_OK) << v << ": " << cairn_last_error(session);
+        }
+    });
+    for (std::uint64_t v = 2; v <= 5; ++v) EXPECT_EQ(cairn_checkpoint(session, v), CAIRN_OK) << cairn_last_error(session);
+    waiter.join();
+    EXPECT_EQ(cairn_close(session), CAIRN_OK);
+}
+
+TEST_F(Room, OneFileForAllRanksOrOneForEach) {
+    const auto parts_of = [&](const std::string& files, Version version) {
+        std::vector<std::unique_ptr<Child>> ranks;
+        for (std::uint32_t rank = 0; rank < 3; ++rank)
+            ranks.push_back(std::make_unique<Child>([&, rank] {
+                return run_rank(open(rank == 2 ? "n1" : "n0", rank, 3, {"flush.files=" + files}), rank, version - 1, 1, false);
+            }));
+        for (auto& rank : ranks) EXPECT_EQ(rank->wait(), 0);
+        std::size_t parts = 0;
+        for (const auto& file : std::filesystem::directory_iterator(persistent_ + "/series/" + std::to_string(version)))
+            parts += file.path().filename().string().starts_with("part-");
+        return parts;
+    };
+    EXPECT_EQ(parts_of("1", 1), 1u);
+    EXPECT_EQ(parts_of("3", 2), 3u);
+    EXPECT_EQ(parts_of("2", 3), 2u);
+}
+
 TEST_F(Room, CancelledVersionsDoNotComeBack) {
     cairn_session* session = open("n0", 0, 1);
     ASSERT_NE(session, nullptr);

@@ -111,7 +111,7 @@ Result<std::vector<control::ImageList::Entry>> Session::local_images(Deadline de
 // Rank 0 alone.
 Bytes Session::look_at_persistent(const std::vector<SealedVersion>& sealed, Deadline deadline) {
     const auto look = [&]() -> Result<std::vector<KeptVersion>> {
-        TRY_ASSIGN(const std::unique_ptr<RealWorld> real, RealWorld::create({}));
+        TRY_ASSIGN(const std::unique_ptr<RealWorld> real, open_world());
         World world = real->world();
         const Nanos until = real->loop().now() + static_cast<Nanos>(deadline.left_ms()) * millisecond;
         TRY_ASSIGN(const std::vector<LineageEntry> opens, real->loop().run(read_lineage(world, layout_, name_, until)));
