@@ -1,5 +1,5 @@
-// Config: finds and reads the file, then the environment, then checks what concerns several keys. Collects every problem before it
-// gives up, so that one run shows them all.
+// Config: finds and reads the file, then the environment, then checks what concerns several keys. Collects every
+// problem before it gives up, so that one run shows them all.
 #include "base/config.hpp"
 
 #include <fcntl.h>
@@ -112,8 +112,9 @@ Status Reader::find_file() {
     if (home && !home->empty()) candidates.push_back(absolute(*home + "/.config/cairn/cairn.toml"));
     candidates.push_back(sources_.system_file);
     for (const std::string& candidate : candidates) {
-        struct stat status{};
-        // Anything but "there is none" is a file that must be read: a broken link to the settings must not be passed over.
+        struct stat status {};
+        // Anything but "there is none" is a file that must be read: a broken link to the settings must not be passed
+        // over.
         if (::lstat(candidate.c_str(), &status) != 0 && (errno == ENOENT || errno == ENOTDIR)) continue;
         config_.file = candidate;
         return {};
@@ -124,7 +125,7 @@ Status Reader::find_file() {
 Result<std::string> slurp(const std::string& path) {
     const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0) return Status::from_errno(errno, path + ": cannot read these settings");
-    struct stat status{};
+    struct stat status {};
     std::string text;
     Status problem;
     if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
@@ -198,25 +199,33 @@ void Reader::unknown_key(const std::string& section, const toml::key& name) {
     };
     const bool top = section.empty();
     const std::string near = nearest(written, top ? sections : here);
-    std::string text = std::string("unknown ") + (top ? "section or key " : "key ") + (top ? "" : section + ".") + shorten(written);
-    if (!near.empty()) text += "; did you mean " + (top ? "[" + near + "]" : section + "." + near) + "?";
-    else if (!elsewhere.empty()) text += "; did you mean " + elsewhere + "?";
-    text += std::string(near.empty() && elsewhere.empty() ? "." : "") + " Allowed " + (top ? "sections: " + list(sections) : "in [" + section + "]: " + list(here));
+    std::string text =
+        std::string("unknown ") + (top ? "section or key " : "key ") + (top ? "" : section + ".") + shorten(written);
+    if (!near.empty())
+        text += "; did you mean " + (top ? "[" + near + "]" : section + "." + near) + "?";
+    else if (!elsewhere.empty())
+        text += "; did you mean " + elsewhere + "?";
+    text += std::string(near.empty() && elsewhere.empty() ? "." : "") + " Allowed " +
+            (top ? "sections: " + list(sections) : "in [" + section + "]: " + list(here));
     problem_at(name.source(), text);
 }
 
 // The text of a value as the key's parser reads it, or nothing when TOML's type can not be meant.
 std::optional<std::string> text_of(const ConfigKey& key, const toml::node& node) {
-    const bool unit = key.kind == ConfigKind::bytes || key.kind == ConfigKind::duration_ms || key.kind == ConfigKind::duration_s;
+    const bool unit =
+        key.kind == ConfigKind::bytes || key.kind == ConfigKind::duration_ms || key.kind == ConfigKind::duration_s;
     if (const auto* text = node.as_string())
         return unit || key.kind == ConfigKind::choice || key.kind == ConfigKind::text || key.kind == ConfigKind::path
-                   ? std::optional(text->get()) : std::nullopt;
+                   ? std::optional(text->get())
+                   : std::nullopt;
     if (const auto* number = node.as_integer())
         return unit || key.kind == ConfigKind::number || key.kind == ConfigKind::fraction
-                   ? std::optional(std::to_string(number->get())) : std::nullopt;
+                   ? std::optional(std::to_string(number->get()))
+                   : std::nullopt;
     if (const auto* real = node.as_floating_point(); real && key.kind == ConfigKind::fraction)
         return key.format(real->get());
-    if (const auto* flag = node.as_boolean(); flag && key.kind == ConfigKind::flag) return flag->get() ? "true" : "false";
+    if (const auto* flag = node.as_boolean(); flag && key.kind == ConfigKind::flag)
+        return flag->get() ? "true" : "false";
     return std::nullopt;
 }
 
@@ -227,14 +236,17 @@ void Reader::read_key(const ConfigKey& key, const toml::node& node) {
         store(key, key.parse(*text), *text, std::move(origin));
         return;
     }
-    static constexpr std::string_view kinds[] = {"nothing", "a table", "an array", "a text", "a whole number",
-                                                 "a decimal number", "true or false", "a date", "a time", "a date and time"};
+    static constexpr std::string_view kinds[] = {"nothing",        "a table",          "an array",      "a text",
+                                                 "a whole number", "a decimal number", "true or false", "a date",
+                                                 "a time",         "a date and time"};
     const auto type = static_cast<std::size_t>(node.type());
     problem_at(node.source(), key.full_name() + " can not be " +
-               std::string(kinds[std::min(type, std::size(kinds) - 1)]) + "; allowed: " + key.allowed());
+                                  std::string(kinds[std::min(type, std::size(kinds) - 1)]) +
+                                  "; allowed: " + key.allowed());
 }
 
-void Reader::store(const ConfigKey& key, const Result<ConfigValue>& value, std::string_view written, ConfigOrigin origin) {
+void Reader::store(const ConfigKey& key, const Result<ConfigValue>& value, std::string_view written,
+                   ConfigOrigin origin) {
     const Status status = value.ok() ? key.check(*value) : value.status();
     if (!status.ok()) {
         const std::string what = " = '" + shorten(written) + "': " + status.text() + "; allowed: " + key.allowed();
@@ -250,7 +262,9 @@ void Reader::store(const ConfigKey& key, const Result<ConfigValue>& value, std::
 
 void Reader::read_environment() {
     for (const auto& [variable, text] : sources_.variables) {
-        if (!variable.starts_with("CAIRN_") || variable == "CAIRN_NODE" || variable == "CAIRN_CONFIG" || variable == "CAIRN_JOB") continue;
+        if (!variable.starts_with("CAIRN_") || variable == "CAIRN_NODE" || variable == "CAIRN_CONFIG" ||
+            variable == "CAIRN_JOB")
+            continue;
         const auto keys = config_keys();
         const auto key = std::find_if(keys.begin(), keys.end(),
                                       [&name = variable](const ConfigKey& row) { return row.variable() == name; });
@@ -272,7 +286,8 @@ void Reader::unknown_variable(const std::string& variable) {
     const std::string near = nearest(variable, all);
     if (!known_section && (near.empty() || distance(variable, near) > 2)) return;
     problem("environment variable " + shorten(variable) + ": no such setting" +
-                        (near.empty() ? "" : "; did you mean " + near + "?") + (near.empty() ? "." : "") + " `cairn config` lists all");
+            (near.empty() ? "" : "; did you mean " + near + "?") + (near.empty() ? "." : "") +
+            " `cairn config` lists all");
 }
 
 void Reader::check_together() {
@@ -280,15 +295,17 @@ void Reader::check_together() {
     const auto where = [&](const char* name) { return std::string(name) + " (" + origin_of(name).to_string() + ")"; };
     if (s.flush.buffer_bytes % s.flush.block_bytes != 0)
         problem(where("flush.buffer_bytes") + " must be a multiple of " + where("flush.block_bytes") + ", which is " +
-                            find_config_key("flush.block_bytes")->format(s.flush.block_bytes));
+                find_config_key("flush.block_bytes")->format(s.flush.block_bytes));
     if (s.network.peer_timeout_ms <= 2 * s.network.heartbeat_ms)
         problem(where("network.peer_timeout_ms") + " must be more than twice " + where("network.heartbeat_ms"));
     const auto rule = [&](std::uint64_t last, std::uint64_t every, const char* last_name, const char* every_name) {
         if (last == 0 && every != 0)
-            problem(where(every_name) + " has no effect: " + where(last_name) + " is 0, which keeps all; set it to 1 or more");
+            problem(where(every_name) + " has no effect: " + where(last_name) +
+                    " is 0, which keeps all; set it to 1 or more");
     };
     rule(s.retention.scratch_last, s.retention.scratch_every, "retention.scratch_last", "retention.scratch_every");
-    rule(s.retention.persistent_last, s.retention.persistent_every, "retention.persistent_last", "retention.persistent_every");
+    rule(s.retention.persistent_last, s.retention.persistent_every, "retention.persistent_last",
+         "retention.persistent_every");
 }
 
 void Reader::make_paths_absolute() {
@@ -325,9 +342,12 @@ const std::string* ConfigSources::find(std::string_view variable) const {
 
 std::string ConfigOrigin::to_string() const {
     switch (from) {
-        case From::file: return file + ":" + std::to_string(line);
-        case From::environment: return variable;
-        case From::preset: break;
+        case From::file:
+            return file + ":" + std::to_string(line);
+        case From::environment:
+            return variable;
+        case From::preset:
+            break;
     }
     return "default";
 }

@@ -1,8 +1,9 @@
 // Config: `cairn.toml` and the environment, read once into the typed struct Settings.
 //
-// One table (config_keys) drives parsing, validation, `cairn config`, docs/settings.md and the tests. The default of a key is the
-// initialiser of its member. An unknown key, a bad value or an unreadable file is an error that names file, line, key and what is
-// allowed; nothing is guessed. Environment variables (CAIRN_SECTION_KEY) win over the file, the file wins over the defaults.
+// One table (config_keys) drives parsing, validation, `cairn config`, docs/settings.md and the tests. The default of a
+// key is the initialiser of its member. An unknown key, a bad value or an unreadable file is an error that names file,
+// line, key and what is allowed; nothing is guessed. Environment variables (CAIRN_SECTION_KEY) win over the file, the
+// file wins over the defaults.
 #pragma once
 
 #include <cstdint>
@@ -85,8 +86,8 @@ struct Settings {
     } trace;
 };
 
-// Does a retention rule keep this version? `newer` counts the versions of the series that are newer. `last` 0 keeps all; else the
-// newest `last` and, where `every` is not 0, each version divisible by it.
+// Does a retention rule keep this version? `newer` counts the versions of the series that are newer. `last` 0 keeps
+// all; else the newest `last` and, where `every` is not 0, each version divisible by it.
 constexpr bool retention_keeps(std::uint64_t last, std::uint64_t every, std::uint64_t version, std::uint64_t newer) {
     return last == 0 || newer < last || (every != 0 && version % every == 0);
 }
@@ -108,12 +109,13 @@ struct ConfigKey {
     void (*set)(Settings&, const ConfigValue&);
     std::string_view doc;
 
-    std::string full_name() const;                         // "flush.files"
-    std::string variable() const;                          // "CAIRN_FLUSH_FILES"
-    std::string allowed() const;                           // "a whole number from 1 to 256"
-    std::string format(const ConfigValue& value) const;    // for people: "64 MiB", "append"
-    Result<ConfigValue> parse(std::string_view text) const;  // the error says what is wrong, not where or what is allowed
-    Status check(const ConfigValue& value) const;            // range
+    std::string full_name() const;                       // "flush.files"
+    std::string variable() const;                        // "CAIRN_FLUSH_FILES"
+    std::string allowed() const;                         // "a whole number from 1 to 256"
+    std::string format(const ConfigValue& value) const;  // for people: "64 MiB", "append"
+    Result<ConfigValue> parse(
+        std::string_view text) const;              // the error says what is wrong, not where or what is allowed
+    Status check(const ConfigValue& value) const;  // range
 };
 
 struct ConfigSection {
@@ -128,9 +130,9 @@ const ConfigKey* find_config_key(std::string_view full_name);
 // Where the value of a key came from.
 struct ConfigOrigin {
     enum class From : std::uint8_t { preset, file, environment } from = From::preset;
-    std::string file;      // From::file
+    std::string file;  // From::file
     std::uint32_t line = 0;
-    std::string variable;  // From::environment
+    std::string variable;           // From::environment
     std::string to_string() const;  // "default", "cairn.toml:12", "CAIRN_FLUSH_FILES"
 };
 
@@ -143,15 +145,16 @@ struct Config {
 // What load_config looks at; tests make their own.
 struct ConfigSources {
     std::vector<std::pair<std::string, std::string>> variables;
-    std::string directory;                         // where ./cairn.toml and relative paths are
+    std::string directory;  // where ./cairn.toml and relative paths are
     std::string system_file = "/etc/cairn.toml";
 
     static ConfigSources of_process();
     const std::string* find(std::string_view variable) const;
 };
 
-// The first that exists of $CAIRN_CONFIG (which must exist), ./cairn.toml, $HOME/.config/cairn/cairn.toml, /etc/cairn.toml; then the
-// environment. All problems are reported, one a line. invalid_argument, or the code of the failed read.
+// The first that exists of $CAIRN_CONFIG (which must exist), ./cairn.toml, $HOME/.config/cairn/cairn.toml,
+// /etc/cairn.toml; then the environment. All problems are reported, one a line. invalid_argument, or the code of the
+// failed read.
 Result<Config> load_config(const ConfigSources& sources);
 inline Result<Config> load_config() { return load_config(ConfigSources::of_process()); }
 

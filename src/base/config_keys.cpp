@@ -1,4 +1,5 @@
-// Config: the table of keys, and what a single key knows of itself (its names, what it allows, how it is read and written).
+// Config: the table of keys, and what a single key knows of itself (its names, what it allows, how it is read and
+// written).
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -40,8 +41,14 @@ constexpr ConfigKey key(std::string_view section, std::string_view name, ConfigK
     using A = Access<group, member>;
     return {section, name, kind, low, high, {}, false, false, &A::get, &A::set, doc};
 }
-constexpr ConfigKey power_of_two(ConfigKey row) { row.power_of_two = true; return row; }
-constexpr ConfigKey may_be_empty(ConfigKey row) { row.may_be_empty = true; return row; }
+constexpr ConfigKey power_of_two(ConfigKey row) {
+    row.power_of_two = true;
+    return row;
+}
+constexpr ConfigKey may_be_empty(ConfigKey row) {
+    row.may_be_empty = true;
+    return row;
+}
 constexpr ConfigKey one_of(ConfigKey row, std::span<const std::string_view> choices) {
     row.choices = choices;
     return row;
@@ -58,19 +65,24 @@ constexpr std::array<std::string_view, 2> when_full = {"wait", "replace_oldest"}
 constexpr std::array<std::string_view, 4> log_levels = {"error", "warning", "info", "debug"};
 
 constexpr std::array sections = {
-    ConfigSection{"paths", "Where images and checkpoints are kept. Relative paths start at the working directory of whoever reads them."},
+    ConfigSection{
+        "paths",
+        "Where images and checkpoints are kept. Relative paths start at the working directory of whoever reads them."},
     ConfigSection{"flush", "How sealed images become K files."},
     ConfigSection{"capture", "What the application waits for."},
-    ConfigSection{"retention", "Which versions stay. A rule keeps the newest `last` versions (0: all of them) and, besides, each "
-                               "version whose number is divisible by `every` (0: none). The newest committed version always stays."},
+    ConfigSection{"retention",
+                  "Which versions stay. A rule keeps the newest `last` versions (0: all of them) and, besides, each "
+                  "version whose number is divisible by `every` (0: none). The newest committed version always stays."},
     ConfigSection{"network", "Between the daemons of a job."},
     ConfigSection{"daemon", "The node daemon, `cairnd`."},
-    ConfigSection{"deadlines", "How long anything may take before it is given up with an error. Nothing waits without a bound."},
+    ConfigSection{"deadlines",
+                  "How long anything may take before it is given up with an error. Nothing waits without a bound."},
     ConfigSection{"trace", "Timings, for people who look for lost time."},
 };
 
 // Columns: section, key, kind, lowest and highest value, what it does.
 using K = ConfigKind;
+// clang-format off
 constexpr std::array table = {
     key<&S::paths, &S::Paths::scratch>("paths", "scratch", K::path, 0, 0,
         "Node-local directory for images: tmpfs or NVMe. Must not be shared between nodes."),
@@ -88,7 +100,8 @@ constexpr std::array table = {
     power_of_two(key<&S::flush, &S::Flush::block_bytes>("flush", "block_bytes", K::bytes, 4 * kib, 64 * mib,
         "Aligned unit of data in the files; each block has one checksum.")),
     one_of(key<&S::flush, &S::Flush::placement>("flush", "placement", K::choice, 0, 2,
-        "Where concurrent writers put their chunks: at the end in order of arrival, in turns, or each in a run of its own."), placements),
+        "Where concurrent writers put their chunks: at the end in order of arrival, in turns, or each in a "
+        "run of its own."), placements),
     key<&S::flush, &S::Flush::direct>("flush", "direct", K::flag, 0, 0,
         "Bypass the page cache where the file system can."),
     one_of(key<&S::flush, &S::Flush::io>("flush", "io", K::choice, 0, 2,
@@ -99,9 +112,11 @@ constexpr std::array table = {
         "Attempts at one version, each with fresh files, before the flush is reported as failed."),
 
     one_of(key<&S::capture, &S::Capture::checksums>("capture", "checksums", K::choice, 0, 1,
-        "Who makes the checksums: the daemon in the background, or the capture pass while the application waits."), checksum_makers),
+        "Who makes the checksums: the daemon in the background, or the capture pass while the application "
+        "waits."), checksum_makers),
     one_of(key<&S::capture, &S::Capture::when_full>("capture", "when_full", K::choice, 0, 1,
-        "When scratch has no room: wait for the flush, or give up the oldest version (only when a newer one is sealed everywhere)."), when_full),
+        "When scratch has no room: wait for the flush, or give up the oldest version (only when a newer one "
+        "is sealed everywhere)."), when_full),
     key<&S::capture, &S::Capture::wait_ms>("capture", "wait_ms", K::duration_ms, 0, week_ms,
         "Longest wait for room in scratch; then the checkpoint fails with an error."),
 
@@ -150,8 +165,10 @@ constexpr std::array table = {
         "Restoring a version, all ranks together."),
 
     may_be_empty(key<&S::trace, &S::Trace::file>("trace", "file", K::path, 0, 0,
-        "Chrome trace JSON (opens in Perfetto); every process puts its name and number before the extension. Empty: no trace.")),
+        "Chrome trace JSON (opens in Perfetto); every process puts its name and number before the extension. "
+        "Empty: no trace.")),
 };
+// clang-format on
 
 std::string upper(std::string_view text) {
     std::string out(text);
@@ -196,7 +213,8 @@ Result<ConfigValue> parse_whole(std::string_view text) {
 Result<ConfigValue> parse_time(std::string_view text, ConfigKind kind) {
     TRY_ASSIGN(const std::uint64_t value, parse_duration(text, unit_ns(kind)));
     if (value % unit_ns(kind) != 0)
-        return invalid_argument(kind == ConfigKind::duration_s ? "not a whole number of seconds" : "not a whole number of milliseconds");
+        return invalid_argument(kind == ConfigKind::duration_s ? "not a whole number of seconds"
+                                                               : "not a whole number of milliseconds");
     return ConfigValue(value / unit_ns(kind));
 }
 
@@ -216,15 +234,22 @@ std::string ConfigKey::variable() const { return "CAIRN_" + upper(section) + "_"
 
 std::string ConfigKey::format(const ConfigValue& value) const {
     switch (kind) {
-        case ConfigKind::number: return std::to_string(std::get<std::uint64_t>(value));
-        case ConfigKind::bytes: return format_bytes_exact(std::get<std::uint64_t>(value));
+        case ConfigKind::number:
+            return std::to_string(std::get<std::uint64_t>(value));
+        case ConfigKind::bytes:
+            return format_bytes_exact(std::get<std::uint64_t>(value));
         case ConfigKind::duration_ms:
-        case ConfigKind::duration_s: return format_duration_exact(std::get<std::uint64_t>(value) * unit_ns(kind));
-        case ConfigKind::fraction: return plain_number(std::get<double>(value));
-        case ConfigKind::flag: return std::get<bool>(value) ? "true" : "false";
-        case ConfigKind::choice: return std::string(choices[std::get<std::uint64_t>(value)]);
+        case ConfigKind::duration_s:
+            return format_duration_exact(std::get<std::uint64_t>(value) * unit_ns(kind));
+        case ConfigKind::fraction:
+            return plain_number(std::get<double>(value));
+        case ConfigKind::flag:
+            return std::get<bool>(value) ? "true" : "false";
+        case ConfigKind::choice:
+            return std::string(choices[std::get<std::uint64_t>(value)]);
         case ConfigKind::text:
-        case ConfigKind::path: return std::get<std::string>(value);
+        case ConfigKind::path:
+            return std::get<std::string>(value);
     }
     return {};
 }
@@ -232,30 +257,40 @@ std::string ConfigKey::format(const ConfigValue& value) const {
 std::string ConfigKey::allowed() const {
     const auto bound = [&](double value) { return format(ConfigValue(static_cast<std::uint64_t>(value))); };
     switch (kind) {
-        case ConfigKind::number: return "a whole number from " + bound(low) + " to " + bound(high);
+        case ConfigKind::number:
+            return "a whole number from " + bound(low) + " to " + bound(high);
         case ConfigKind::bytes:
             return (power_of_two ? "a power of two from " : "a size from ") + bound(low) + " to " + bound(high);
         case ConfigKind::duration_ms:
-        case ConfigKind::duration_s: return "a time from " + bound(low) + " to " + bound(high);
-        case ConfigKind::fraction: return "a number from " + plain_number(low) + " to " + plain_number(high);
-        case ConfigKind::flag: return "true or false";
-        case ConfigKind::choice: return alternatives(choices);
-        case ConfigKind::text: return may_be_empty ? "any text, or none" : "a text that is not empty";
-        case ConfigKind::path: return may_be_empty ? "a path, or none" : "a path that is not empty";
+        case ConfigKind::duration_s:
+            return "a time from " + bound(low) + " to " + bound(high);
+        case ConfigKind::fraction:
+            return "a number from " + plain_number(low) + " to " + plain_number(high);
+        case ConfigKind::flag:
+            return "true or false";
+        case ConfigKind::choice:
+            return alternatives(choices);
+        case ConfigKind::text:
+            return may_be_empty ? "any text, or none" : "a text that is not empty";
+        case ConfigKind::path:
+            return may_be_empty ? "a path, or none" : "a path that is not empty";
     }
     return {};
 }
 
 Result<ConfigValue> ConfigKey::parse(std::string_view text) const {
     switch (kind) {
-        case ConfigKind::number: return parse_whole(text);
+        case ConfigKind::number:
+            return parse_whole(text);
         case ConfigKind::bytes: {
             TRY_ASSIGN(const std::uint64_t value, parse_bytes(text));
             return ConfigValue(value);
         }
         case ConfigKind::duration_ms:
-        case ConfigKind::duration_s: return parse_time(text, kind);
-        case ConfigKind::fraction: return parse_fraction(text);
+        case ConfigKind::duration_s:
+            return parse_time(text, kind);
+        case ConfigKind::fraction:
+            return parse_fraction(text);
         case ConfigKind::flag:
             if (text == "true" || text == "1" || text == "on" || text == "yes") return ConfigValue(true);
             if (text == "false" || text == "0" || text == "off" || text == "no") return ConfigValue(false);
@@ -266,7 +301,8 @@ Result<ConfigValue> ConfigKey::parse(std::string_view text) const {
             return ConfigValue(static_cast<std::uint64_t>(found - choices.begin()));
         }
         case ConfigKind::text:
-        case ConfigKind::path: return ConfigValue(std::string(text));
+        case ConfigKind::path:
+            return ConfigValue(std::string(text));
     }
     return invalid_argument("not understood");
 }

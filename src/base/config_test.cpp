@@ -1,4 +1,5 @@
-// Every key of the table is tried: its default, a good value from the file and from the environment, a bad one from both.
+// Every key of the table is tried: its default, a good value from the file and from the environment, a bad one from
+// both.
 #include "base/config.hpp"
 
 #include <gmock/gmock.h>
@@ -45,7 +46,8 @@ struct ConfigTest : testing::Test {
     std::string file_line(int line) { return (directory / "cairn.toml").string() + ":" + std::to_string(line) + ": "; }
 };
 
-// ---- every key --------------------------------------------------------------------------------------------------------------
+// ---- every key
+// --------------------------------------------------------------------------------------------------------------
 
 struct Sample {
     ConfigValue value;
@@ -65,7 +67,8 @@ Sample good_sample(const ConfigKey& key) {
             if (ConfigValue(value) == preset) value = static_cast<std::uint64_t>(key.low);
             return {value, std::to_string(value), std::to_string(value)};
         }
-        case ConfigKind::fraction: return {key.low, key.format(key.low), key.format(key.low)};
+        case ConfigKind::fraction:
+            return {key.low, key.format(key.low), key.format(key.low)};
         case ConfigKind::flag: {
             const bool value = !std::get<bool>(preset);
             return {value, value ? "true" : "false", value ? "true" : "false"};
@@ -76,19 +79,22 @@ Sample good_sample(const ConfigKey& key) {
             return {value, text, "\"" + text + "\""};
         }
         case ConfigKind::text:
-        case ConfigKind::path: return {std::string("/some/thing"), "/some/thing", "\"/some/thing\""};
+        case ConfigKind::path:
+            return {std::string("/some/thing"), "/some/thing", "\"/some/thing\""};
     }
     return {};
 }
 
-// Texts that the key refuses, as TOML and as the environment has them. A text that may be anything refuses only another TOML type.
+// Texts that the key refuses, as TOML and as the environment has them. A text that may be anything refuses only another
+// TOML type.
 std::vector<std::pair<std::string, std::string>> bad_samples(const ConfigKey& key) {
     switch (key.kind) {
         case ConfigKind::number:
         case ConfigKind::bytes:
         case ConfigKind::duration_ms:
         case ConfigKind::duration_s: {
-            std::vector<std::pair<std::string, std::string>> all = {{"\"many\"", "many"}, {"-1", "-1"}, {"true", "true"}};
+            std::vector<std::pair<std::string, std::string>> all = {
+                {"\"many\"", "many"}, {"-1", "-1"}, {"true", "true"}};
             const auto over = std::to_string(static_cast<std::uint64_t>(key.high) + 1);
             all.emplace_back(over, over);
             if (key.low > 0) {
@@ -98,9 +104,12 @@ std::vector<std::pair<std::string, std::string>> bad_samples(const ConfigKey& ke
             if (key.power_of_two) all.emplace_back("12288", "12288");
             return all;
         }
-        case ConfigKind::fraction: return {{"1.5", "1.5"}, {"0.0", "0"}, {"nan", "nan"}, {"\"half\"", "half"}, {"-0.5", "-0.5"}};
-        case ConfigKind::flag: return {{"\"maybe\"", "maybe"}, {"2", "2"}};
-        case ConfigKind::choice: return {{"\"whatever\"", "whatever"}, {"\"\"", ""}, {"1", "1"}};
+        case ConfigKind::fraction:
+            return {{"1.5", "1.5"}, {"0.0", "0"}, {"nan", "nan"}, {"\"half\"", "half"}, {"-0.5", "-0.5"}};
+        case ConfigKind::flag:
+            return {{"\"maybe\"", "maybe"}, {"2", "2"}};
+        case ConfigKind::choice:
+            return {{"\"whatever\"", "whatever"}, {"\"\"", ""}, {"1", "1"}};
         case ConfigKind::text:
         case ConfigKind::path:
             if (key.may_be_empty) return {{"5", "\0"}};
@@ -139,7 +148,9 @@ TEST_P(EveryKey, is_read_from_the_file) {
 TEST_P(EveryKey, is_read_from_the_environment_which_wins_over_the_file) {
     const Sample sample = good_sample(key);
     const std::string preset = key.format(key.get(Settings{}));
-    write("[flush]\nbuffer_bytes = \"4 GiB\"\n[network]\npeer_timeout_ms = \"10 min\"\n[retention]\npersistent_last = 1\n");
+    write(
+        "[flush]\nbuffer_bytes = \"4 GiB\"\n[network]\npeer_timeout_ms = \"10 min\"\n[retention]\npersistent_last = "
+        "1\n");
     sources.variables = {{key.variable(), sample.text}};
     const Config config = good();
     EXPECT_EQ(key.get(config.settings), sample.value);
@@ -188,14 +199,21 @@ TEST_F(ConfigTest, names_are_unique_and_every_section_is_documented) {
         EXPECT_TRUE(variables.insert(key.variable()).second) << key.variable();
         EXPECT_TRUE(sections.contains(std::string(key.section))) << key.full_name();
         EXPECT_EQ(find_config_key(key.full_name()), &key);
-        if (key.kind == ConfigKind::bytes) { EXPECT_TRUE(key.name.ends_with("_bytes")); }
-        if (key.kind == ConfigKind::duration_ms) { EXPECT_TRUE(key.name.ends_with("_ms")); }
-        if (key.kind == ConfigKind::duration_s) { EXPECT_TRUE(key.name.ends_with("_s")); }
+        if (key.kind == ConfigKind::bytes) {
+            EXPECT_TRUE(key.name.ends_with("_bytes"));
+        }
+        if (key.kind == ConfigKind::duration_ms) {
+            EXPECT_TRUE(key.name.ends_with("_ms"));
+        }
+        if (key.kind == ConfigKind::duration_s) {
+            EXPECT_TRUE(key.name.ends_with("_s"));
+        }
     }
     EXPECT_EQ(find_config_key("flush.nothing"), nullptr);
 }
 
-// ---- files ------------------------------------------------------------------------------------------------------------------
+// ---- files
+// ------------------------------------------------------------------------------------------------------------------
 
 TEST_F(ConfigTest, the_first_file_that_exists_is_read_and_only_that) {
     sources.variables = {{"HOME", (directory / "home").string()}};
@@ -268,10 +286,12 @@ TEST_F(ConfigTest, an_unknown_key_or_section_is_an_error_with_a_guess) {
     EXPECT_THAT(problem, HasSubstr(file_line(6) + "paths is a section"));
 }
 
-// ---- environment ------------------------------------------------------------------------------------------------------------
+// ---- environment
+// ------------------------------------------------------------------------------------------------------------
 
 TEST_F(ConfigTest, unknown_variables_of_a_known_section_are_errors_and_others_are_not_ours) {
-    sources.variables = {{"CAIRN_NODE", "n1"}, {"CAIRN_JOB", "7"}, {"CAIRN_SOMETHING_ELSE", "x"}, {"FLUSH_FILES", "many"}};
+    sources.variables = {
+        {"CAIRN_NODE", "n1"}, {"CAIRN_JOB", "7"}, {"CAIRN_SOMETHING_ELSE", "x"}, {"FLUSH_FILES", "many"}};
     EXPECT_EQ(good().settings.flush.files, 0u);
     sources.variables = {{"CAIRN_FLUSH_FILEZ", "4"}};
     EXPECT_THAT(bad(), HasSubstr("CAIRN_FLUSH_FILEZ: no such setting; did you mean CAIRN_FLUSH_FILES?"));
@@ -282,7 +302,9 @@ TEST_F(ConfigTest, unknown_variables_of_a_known_section_are_errors_and_others_ar
 }
 
 TEST_F(ConfigTest, sizes_and_times_have_units) {
-    write("[flush]\nbuffer_bytes = \"128 MiB\"\n[daemon]\nidle_s = \"5 min\"\nstart_wait_ms = 250\n[capture]\nwait_ms = \"1.5 s\"\n");
+    write(
+        "[flush]\nbuffer_bytes = \"128 MiB\"\n[daemon]\nidle_s = \"5 min\"\nstart_wait_ms = 250\n[capture]\nwait_ms = "
+        "\"1.5 s\"\n");
     const Settings s = good().settings;
     EXPECT_EQ(s.flush.buffer_bytes, 128u << 20);
     EXPECT_EQ(s.daemon.idle_s, 300u);
@@ -292,11 +314,13 @@ TEST_F(ConfigTest, sizes_and_times_have_units) {
     EXPECT_THAT(bad(), HasSubstr("not a whole number of seconds"));
 }
 
-// ---- several keys together --------------------------------------------------------------------------------------------------
+// ---- several keys together
+// --------------------------------------------------------------------------------------------------
 
 TEST_F(ConfigTest, keys_that_contradict_each_other_are_named_with_their_places) {
     write("[flush]\nblock_bytes = \"64 MiB\"\nbuffer_bytes = \"1 MiB\"\n");
-    EXPECT_THAT(bad(), HasSubstr("flush.buffer_bytes (" + (directory / "cairn.toml").string() + ":3) must be a multiple of"));
+    EXPECT_THAT(bad(),
+                HasSubstr("flush.buffer_bytes (" + (directory / "cairn.toml").string() + ":3) must be a multiple of"));
     write("[network]\npeer_timeout_ms = 900\n");
     EXPECT_THAT(bad(), HasSubstr("must be more than twice network.heartbeat_ms (default)"));
     write("[retention]\npersistent_every = 10\n");

@@ -100,7 +100,9 @@ Status log_to_file(const std::string& path, LogLevel level) {
 
 void log_to_descriptor(int descriptor, LogLevel level) { replace(descriptor, false, static_cast<int>(level)); }
 void log_off() { replace(-1, false, -1); }
-bool log_wants(LogLevel level) noexcept { return static_cast<int>(level) <= sink().level.load(std::memory_order_relaxed); }
+bool log_wants(LogLevel level) noexcept {
+    return static_cast<int>(level) <= sink().level.load(std::memory_order_relaxed);
+}
 
 std::string log_line(LogLevel level, std::string_view event, Fields fields) {
     std::string line(log_level_name(level));

@@ -1,7 +1,7 @@
 // Log: events with fields, one line each: time, level, event, key=value. Nothing is logged per chunk.
 //
-// Silent until somebody opens it: the daemon and the command do, the client library never does (rule 8: it does not print).
-// Thread-safe; every line goes out in one write(2), so that lines of several processes in one file do not mix.
+// Silent until somebody opens it: the daemon and the command do, the client library never does (rule 8: it does not
+// print). Thread-safe; every line goes out in one write(2), so that lines of several processes in one file do not mix.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +27,13 @@ struct Field {
     Field(std::string_view k, std::string_view v) : key(k), value(v) {}
     Field(std::string_view k, const char* v) : key(k), value(v) {}
     Field(std::string_view k, const std::string& v) : key(k), value(v) {}
-    Field(std::string_view k, bool v) : key(k), value(v ? "true" : "false"), is_number(true) {}  // bare in JSON, as numbers are
+    Field(std::string_view k, bool v)
+        : key(k), value(v ? "true" : "false"), is_number(true) {}  // bare in JSON, as numbers are
     Field(std::string_view k, double v);
     Field(std::string_view k, const Id128& v) : key(k), value(v.hex()) {}
     Field(std::string_view k, const Status& v) : key(k), value(v.to_string()) {}
     template <class T>
-        requires std::is_integral_v<T>
-    Field(std::string_view k, T v) : key(k), value(std::to_string(v)), is_number(true) {}
+    requires std::is_integral_v<T> Field(std::string_view k, T v) : key(k), value(std::to_string(v)), is_number(true) {}
 };
 using Fields = std::initializer_list<Field>;
 

@@ -44,8 +44,9 @@ TEST_F(Log, is_silent_until_opened_and_below_its_level) {
     log_error("after the end");
     const auto lines = lines_of(path);
     ASSERT_EQ(lines.size(), 1u);
-    EXPECT_TRUE(std::regex_match(lines[0], std::regex(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z warning wanted n=1)"))) << lines[0];
-    struct stat status{};
+    EXPECT_TRUE(std::regex_match(lines[0], std::regex(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z warning wanted n=1)")))
+        << lines[0];
+    struct stat status {};
     ASSERT_EQ(::stat(path.c_str(), &status), 0);
     EXPECT_EQ(status.st_mode & 0777, 0600u);
 }
@@ -54,7 +55,9 @@ TEST_F(Log, threads_do_not_mix_their_lines) {
     ASSERT_TRUE(log_to_file(path, LogLevel::info).ok());
     std::vector<std::thread> threads;
     for (int t = 0; t < 4; ++t)
-        threads.emplace_back([] { for (int i = 0; i < 100; ++i) log_info("event", {{"text", std::string(100, 'x')}}); });
+        threads.emplace_back([] {
+            for (int i = 0; i < 100; ++i) log_info("event", {{"text", std::string(100, 'x')}});
+        });
     for (auto& thread : threads) thread.join();
     const auto lines = lines_of(path);
     ASSERT_EQ(lines.size(), 400u);

@@ -1,5 +1,5 @@
-// TextTable: aligned columns for people. Columns of numbers are flush right; the last column is not padded; widths count
-// characters, not bytes.
+// TextTable: aligned columns for people. Columns of numbers are flush right; the last column is not padded; widths
+// count characters, not bytes.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,8 @@ class TextTable {
     // A line across the table before the next row.
     void rule() { rules_.push_back(rows_.size()); }
     std::size_t rows() const noexcept { return rows_.size(); }
-    // Title line, a rule, the rows; every line ends with a newline and has no trailing blanks. `indent` blanks before each.
+    // Title line, a rule, the rows; every line ends with a newline and has no trailing blanks. `indent` blanks before
+    // each.
     std::string to_string(std::size_t indent = 0) const;
 
   private:

@@ -1,5 +1,5 @@
-// Trace: events go to a buffer under one lock, the buffer to the file when it is full and at the end. A full disk ends the trace,
-// never the flush.
+// Trace: events go to a buffer under one lock, the buffer to the file when it is full and at the end. A full disk ends
+// the trace, never the flush.
 #include "base/trace.hpp"
 
 #include <fcntl.h>
@@ -56,8 +56,10 @@ void write_out(Sink& s) {
     while (!left.empty() && s.failed.ok()) {
         const ssize_t count = ::write(s.descriptor, left.data(), left.size());
         if (count < 0 && errno == EINTR) continue;
-        if (count <= 0) s.failed = Status::from_errno(count < 0 ? errno : EIO, "cannot write the trace " + s.path);
-        else left.remove_prefix(static_cast<std::size_t>(count));
+        if (count <= 0)
+            s.failed = Status::from_errno(count < 0 ? errno : EIO, "cannot write the trace " + s.path);
+        else
+            left.remove_prefix(static_cast<std::size_t>(count));
     }
     s.buffer.clear();
 }
@@ -79,8 +81,8 @@ int track_number(Sink& s, std::string_view track) {
     const auto found = s.tracks.find(track);
     if (found != s.tracks.end()) return found->second;
     const int number = static_cast<int>(s.tracks.size()) + 1;
-    append(s, "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":" + std::to_string(::getpid()) + ",\"tid\":" + std::to_string(number) +
-                  ",\"args\":{\"name\":" + quoted(track) + "}}");
+    append(s, "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":" + std::to_string(::getpid()) +
+                  ",\"tid\":" + std::to_string(number) + ",\"args\":{\"name\":" + quoted(track) + "}}");
     s.tracks.emplace(track, number);
     return number;
 }
@@ -94,7 +96,8 @@ std::string with_process(const std::string& path, std::string_view process) {
 }
 
 std::int64_t now_ns() {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
 }
 
 }  // namespace
@@ -107,10 +110,12 @@ Status trace_open(const std::string& path, std::string_view process) {
     if (s.open) return Status(Code::already_exists, "a trace is open already: " + s.path);
     s.path = with_process(path, process);
     s.descriptor = ::open(s.path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (s.descriptor < 0) return Status::from_errno(errno, "cannot write the trace " + s.path + " (setting trace.file)");
+    if (s.descriptor < 0)
+        return Status::from_errno(errno, "cannot write the trace " + s.path + " (setting trace.file)");
     s.failed = {};
     s.tracks.clear();
-    s.buffer = "[{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":" + std::to_string(::getpid()) + ",\"args\":{\"name\":" + quoted(process) + "}}";
+    s.buffer = "[{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":" + std::to_string(::getpid()) +
+               ",\"args\":{\"name\":" + quoted(process) + "}}";
     s.open = true;
     return {};
 }
@@ -122,22 +127,26 @@ Status trace_close() {
     s.open = false;
     s.buffer += "]\n";
     write_out(s);
-    if (::close(s.descriptor) != 0 && s.failed.ok()) s.failed = Status::from_errno(errno, "cannot write the trace " + s.path);
+    if (::close(s.descriptor) != 0 && s.failed.ok())
+        s.failed = Status::from_errno(errno, "cannot write the trace " + s.path);
     s.descriptor = -1;
     return s.failed;
 }
 
-void trace_span(std::string_view track, std::string_view name, std::int64_t begin_ns, std::int64_t end_ns, Fields fields) {
+void trace_span(std::string_view track, std::string_view name, std::int64_t begin_ns, std::int64_t end_ns,
+                Fields fields) {
     if (!trace_is_open()) return;
     Sink& s = sink();
     const std::lock_guard lock(s.mutex);
     if (!s.open || !s.failed.ok()) return;
     const int number = track_number(s, track);
-    std::string event = "{\"ph\":\"X\",\"name\":" + quoted(name) + ",\"pid\":" + std::to_string(::getpid()) + ",\"tid\":" +
-                        std::to_string(number) + ",\"ts\":" + micros(begin_ns) + ",\"dur\":" + micros(end_ns > begin_ns ? end_ns - begin_ns : 0);
+    std::string event = "{\"ph\":\"X\",\"name\":" + quoted(name) + ",\"pid\":" + std::to_string(::getpid()) +
+                        ",\"tid\":" + std::to_string(number) + ",\"ts\":" + micros(begin_ns) +
+                        ",\"dur\":" + micros(end_ns > begin_ns ? end_ns - begin_ns : 0);
     std::string args;
     for (const Field& field : fields)
-        args += (args.empty() ? "" : ",") + quoted(field.key) + ":" + (field.is_number ? field.value : quoted(field.value));
+        args +=
+            (args.empty() ? "" : ",") + quoted(field.key) + ":" + (field.is_number ? field.value : quoted(field.value));
     if (!args.empty()) event += ",\"args\":{" + args + "}";
     append(s, event + "}");
 }
@@ -147,8 +156,8 @@ void trace_counter(std::string_view name, std::int64_t now, double value) {
     Sink& s = sink();
     const std::lock_guard lock(s.mutex);
     if (!s.open || !s.failed.ok()) return;
-    append(s, "{\"ph\":\"C\",\"name\":" + quoted(name) + ",\"pid\":" + std::to_string(::getpid()) + ",\"ts\":" + micros(now) +
-                  ",\"args\":{\"value\":" + Field("value", value).value + "}}");
+    append(s, "{\"ph\":\"C\",\"name\":" + quoted(name) + ",\"pid\":" + std::to_string(::getpid()) +
+                  ",\"ts\":" + micros(now) + ",\"args\":{\"value\":" + Field("value", value).value + "}}");
 }
 
 TraceScope::TraceScope(std::string_view track, std::string_view name) : track_(track), name_(name) {

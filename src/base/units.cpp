@@ -17,14 +17,14 @@ struct Unit {
 
 constexpr std::uint64_t kib = 1ull << 10, mib = 1ull << 20, gib = 1ull << 30, tib = 1ull << 40, pib = 1ull << 50;
 constexpr std::array size_units = {
-    Unit{"b", 1},     Unit{"bytes", 1}, Unit{"kib", kib}, Unit{"kb", kib}, Unit{"k", kib},   Unit{"mib", mib},
-    Unit{"mb", mib},  Unit{"m", mib},   Unit{"gib", gib}, Unit{"gb", gib}, Unit{"g", gib},   Unit{"tib", tib},
-    Unit{"tb", tib},  Unit{"t", tib},   Unit{"pib", pib}, Unit{"pb", pib}, Unit{"p", pib},
+    Unit{"b", 1},    Unit{"bytes", 1}, Unit{"kib", kib}, Unit{"kb", kib}, Unit{"k", kib}, Unit{"mib", mib},
+    Unit{"mb", mib}, Unit{"m", mib},   Unit{"gib", gib}, Unit{"gb", gib}, Unit{"g", gib}, Unit{"tib", tib},
+    Unit{"tb", tib}, Unit{"t", tib},   Unit{"pib", pib}, Unit{"pb", pib}, Unit{"p", pib},
 };
 constexpr std::uint64_t us = 1'000, ms = 1'000'000, s = 1'000'000'000;
 constexpr std::array time_units = {
-    Unit{"ns", 1},       Unit{"us", us},     Unit{"ms", ms},         Unit{"s", s},
-    Unit{"sec", s},      Unit{"min", 60 * s}, Unit{"h", 3600 * s},   Unit{"d", 86400 * s},
+    Unit{"ns", 1},  Unit{"us", us},      Unit{"ms", ms},      Unit{"s", s},
+    Unit{"sec", s}, Unit{"min", 60 * s}, Unit{"h", 3600 * s}, Unit{"d", 86400 * s},
 };
 
 std::string_view trim(std::string_view text) {
@@ -113,8 +113,8 @@ std::string format_bytes(std::uint64_t bytes) {
 }
 
 std::string format_bytes_exact(std::uint64_t bytes) {
-    static constexpr std::array<Unit, 5> units = {
-        Unit{"PiB", pib}, Unit{"TiB", tib}, Unit{"GiB", gib}, Unit{"MiB", mib}, Unit{"KiB", kib}};
+    static constexpr std::array<Unit, 5> units = {Unit{"PiB", pib}, Unit{"TiB", tib}, Unit{"GiB", gib},
+                                                  Unit{"MiB", mib}, Unit{"KiB", kib}};
     for (const Unit& unit : units)
         if (bytes != 0 && bytes % unit.factor == 0)
             return std::to_string(bytes / unit.factor) + " " + std::string(unit.name);
@@ -138,7 +138,7 @@ std::string format_duration(double seconds) {
 
 std::string format_duration_exact(std::uint64_t nanoseconds) {
     static constexpr std::array<Unit, 6> units = {Unit{"d", 86400 * s}, Unit{"h", 3600 * s}, Unit{"min", 60 * s},
-                                                 Unit{"s", s},         Unit{"ms", ms},      Unit{"us", us}};
+                                                  Unit{"s", s},         Unit{"ms", ms},      Unit{"us", us}};
     if (nanoseconds == 0) return "0 s";
     for (const Unit& unit : units)
         if (nanoseconds % unit.factor == 0)

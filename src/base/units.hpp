@@ -10,8 +10,9 @@
 
 namespace cairn {
 
-// "4096", "64 MiB", "1.5GiB", "2 TiB"; also the short forms K, M, G, T and KB, MB, ... in the sense of 1024. A fraction must come
-// out at a whole number of bytes. invalid_argument: anything else, negative, or over 2^64-1; the text says what is wrong.
+// "4096", "64 MiB", "1.5GiB", "2 TiB"; also the short forms K, M, G, T and KB, MB, ... in the sense of 1024. A fraction
+// must come out at a whole number of bytes. invalid_argument: anything else, negative, or over 2^64-1; the text says
+// what is wrong.
 Result<std::uint64_t> parse_bytes(std::string_view text);
 
 // "500 ms", "30 s", "5 min", "2 h", "1 d"; a plain number counts in `unit_ns`. In nanoseconds. Same errors.

@@ -18,8 +18,9 @@ TEST(Units, reads_sizes) {
 }
 
 TEST(Units, refuses_what_is_not_a_size) {
-    for (const char* text : {"", "MiB", "-1", "1..5", "1.", ".5", "1 2", "64 MiBi", "0x10", "1e6", "18446744073709551616",
-                             "16384 PiB", "99999999999999999999999999999999999999999999", "0.3 B", "1.0000000000000000000001 MiB"})
+    for (const char* text :
+         {"", "MiB", "-1", "1..5", "1.", ".5", "1 2", "64 MiBi", "0x10", "1e6", "18446744073709551616", "16384 PiB",
+          "99999999999999999999999999999999999999999999", "0.3 B", "1.0000000000000000000001 MiB"})
         EXPECT_EQ(parse_bytes(text).code(), Code::invalid_argument) << text;
 }
 
@@ -34,9 +35,11 @@ TEST(Units, reads_times) {
 }
 
 TEST(Units, writes_exactly_what_it_reads) {
-    for (const std::uint64_t bytes : {0ull, 1ull, 1000ull, 1024ull, 1536ull, 64ull << 20, (64ull << 20) + 1, 3ull << 40})
+    for (const std::uint64_t bytes :
+         {0ull, 1ull, 1000ull, 1024ull, 1536ull, 64ull << 20, (64ull << 20) + 1, 3ull << 40})
         EXPECT_EQ(parse_bytes(format_bytes_exact(bytes)).value(), bytes);
-    for (const std::uint64_t span : {0ull, 1ull, 500 * 1'000'000ull, 30'000'000'000ull, 90'000'000'000ull, 86'400'000'000'000ull})
+    for (const std::uint64_t span :
+         {0ull, 1ull, 500 * 1'000'000ull, 30'000'000'000ull, 90'000'000'000ull, 86'400'000'000'000ull})
         EXPECT_EQ(parse_duration(format_duration_exact(span), 1).value(), span);
     EXPECT_EQ(format_bytes_exact(64 << 20), "64 MiB");
     EXPECT_EQ(format_duration_exact(600'000 * ms), "10 min");

@@ -58,7 +58,8 @@ int finish(Console& console, std::string_view command, const Status& status) {
     console.err << prefix << ": " << status.text() << "\n";
     if (console.json && !console.answered) {
         using Json = nlohmann::ordered_json;
-        const Json error = {{"code", code_name(status.code())}, {"exit", static_cast<int>(status.code())}, {"text", status.text()}};
+        const Json error = {
+            {"code", code_name(status.code())}, {"exit", static_cast<int>(status.code())}, {"text", status.text()}};
         console.out << Json{{"error", error}}.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
     }
     return static_cast<int>(status.code());
@@ -69,7 +70,8 @@ int explain(Console& console, const CLI::App& app, const CLI::ParseError& error)
     if (error.get_exit_code() == 0) return app.exit(error, console.out, console.err);
     const auto chosen = app.get_subcommands();
     const std::string where = chosen.empty() ? "" : chosen.front()->get_name();
-    const Status status = invalid_argument(std::string(error.what()) + "\nSee `cairn " + (where.empty() ? "" : where + " ") + "--help`");
+    const Status status =
+        invalid_argument(std::string(error.what()) + "\nSee `cairn " + (where.empty() ? "" : where + " ") + "--help`");
     return finish(console, where, status);
 }
 
@@ -116,7 +118,8 @@ int run(Console& console, const std::vector<std::string>& arguments) {
         if (!sub->parsed()) continue;
         const Status status = command->run(console, collect(*sub, *command));
         console.out.flush();
-        if (status.ok() && !console.out) return finish(console, command->name, Status(Code::io_error, "cannot write the output"));
+        if (status.ok() && !console.out)
+            return finish(console, command->name, Status(Code::io_error, "cannot write the output"));
         return finish(console, command->name, status);
     }
     return finish(console, "", invalid_argument("no command given"));

@@ -1,5 +1,6 @@
-// The subcommands of `cairn` as a table. One row says all there is to say of one: its name, options, what it does and how it exits.
-// Parsing, --help, the man page and the tests are made from these rows; the code of a subcommand is in the file of its name.
+// The subcommands of `cairn` as a table. One row says all there is to say of one: its name, options, what it does and
+// how it exits. Parsing, --help, the man page and the tests are made from these rows; the code of a subcommand is in
+// the file of its name.
 #pragma once
 
 #include <cstdint>
@@ -70,6 +71,6 @@ struct ExitCode {
 std::span<const ExitCode> exit_codes();
 
 extern const Command ls_command, show_command, verify_command, extract_command, rm_command, gc_command;
-extern const Command start_command, stop_command, status_command, config_command;
+extern const Command start_command, stop_command, status_command, config_command, watch_command;
 
 }  // namespace cairn::cli

@@ -9,8 +9,9 @@ namespace cairn::cli {
 
 std::span<const Command* const> commands() {
     static constexpr std::array table = {
-        &ls_command, &show_command, &verify_command, &extract_command, &rm_command, &gc_command,
-        &start_command, &stop_command, &status_command, &config_command,
+        &ls_command, &show_command,  &verify_command, &extract_command, &rm_command,
+        &gc_command, &start_command, &stop_command,   &status_command,  &config_command,
+        &watch_command,
     };
     return table;
 }
@@ -18,7 +19,8 @@ std::span<const Command* const> commands() {
 std::span<const ExitCode> exit_codes() {
     static constexpr std::array table = {
         ExitCode{Code::ok, "success"},
-        ExitCode{Code::invalid_argument, "the command line or the settings are wrong, or ask for something that can not be"},
+        ExitCode{Code::invalid_argument,
+                 "the command line or the settings are wrong, or ask for something that can not be"},
         ExitCode{Code::not_found, "no such checkpoint, version, rank, region or file"},
         ExitCode{Code::already_exists, "something is there already and is not replaced"},
         ExitCode{Code::out_of_space, "scratch, persistent or the output is full"},
@@ -38,7 +40,8 @@ std::span<const ExitCode> exit_codes() {
 std::vector<OptionSpec> all_options(const Command& command) {
     std::vector<OptionSpec> all = command.options;
     if (command.uses_storage) {
-        all.push_back({"--persistent", OptionKind::text, "PATH", "Directory of the checkpoints, instead of paths.persistent."});
+        all.push_back(
+            {"--persistent", OptionKind::text, "PATH", "Directory of the checkpoints, instead of paths.persistent."});
         all.push_back({"--scratch", OptionKind::text, "PATH", "Node-local directory, instead of paths.scratch."});
     }
     all.push_back({"--json", OptionKind::flag, "", "One JSON document for programs instead of a table."});

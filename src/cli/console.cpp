@@ -17,15 +17,21 @@ std::string progress_line(const std::string& title, std::uint64_t bytes, std::ui
     const double share = total_bytes == 0 ? 1 : static_cast<double>(bytes) / static_cast<double>(total_bytes);
     const double rate = seconds > 0 ? static_cast<double>(bytes) / seconds : 0;
     const std::string percent = std::to_string(static_cast<int>(share * 100));
-    std::string line = title + "  " + format_bar(share, 24) + std::string(5 - std::min<std::size_t>(percent.size(), 4), ' ') + percent +
-                       " %  " + format_bytes(bytes) + " of " + format_bytes(total_bytes);
+    std::string line = title + "  " + format_bar(share, 24) +
+                       std::string(5 - std::min<std::size_t>(percent.size(), 4), ' ') + percent + " %  " +
+                       format_bytes(bytes) + " of " + format_bytes(total_bytes);
     if (rate > 0 && bytes < total_bytes)
-        line += "  " + format_rate(rate) + "  " + format_duration(static_cast<double>(total_bytes - bytes) / rate) + " left";
+        line += "  " + format_rate(rate) + "  " + format_duration(static_cast<double>(total_bytes - bytes) / rate) +
+                " left";
     return line;
 }
 
 Progress::Progress(Console& console, std::string title, std::uint64_t total_bytes)
-    : console_(console), title_(std::move(title)), total_bytes_(total_bytes), began_(std::chrono::steady_clock::now()), drawn_(began_) {}
+    : console_(console),
+      title_(std::move(title)),
+      total_bytes_(total_bytes),
+      began_(std::chrono::steady_clock::now()),
+      drawn_(began_) {}
 
 Progress::~Progress() {
     if (visible_) console_.err << "\r\x1b[K" << std::flush;

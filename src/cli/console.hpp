@@ -18,8 +18,8 @@ struct Console {
     void document(const std::string& text);
 };
 
-// A progress bar on the last line of a terminal: share, amount, rate, time left. Draws a few times a second; leaves nothing behind.
-// Where there is no terminal it does nothing.
+// A progress bar on the last line of a terminal: share, amount, rate, time left. Draws a few times a second; leaves
+// nothing behind. Where there is no terminal it does nothing.
 class Progress {
   public:
     Progress(Console& console, std::string title, std::uint64_t total_bytes);

@@ -20,7 +20,8 @@ std::string this_node() {
 Result<std::vector<ScratchLayout>> chosen_daemons(const Settings& settings, const Arguments& arguments) {
     if (!arguments.given("node")) return scratch_roots(settings);
     TRY(check_name(arguments.text("node")).within("--node"));
-    return std::vector<ScratchLayout>{ScratchLayout::of(settings.paths.scratch, ::geteuid(), arguments.text("node"), settings.paths.persistent)};
+    return std::vector<ScratchLayout>{
+        ScratchLayout::of(settings.paths.scratch, ::geteuid(), arguments.text("node"), settings.paths.persistent)};
 }
 
 Result<std::optional<Reached>> reach(const ScratchLayout& scratch, std::uint64_t wait_ms) {

@@ -11,7 +11,8 @@
 
 namespace cairn::cli {
 
-// The node meant where none is named: $CAIRN_NODE, else the host's name up to its first dot, as clients and cairnd have it.
+// The node meant where none is named: $CAIRN_NODE, else the host's name up to its first dot, as clients and cairnd have
+// it.
 std::string this_node();
 
 // Where to look: --node, or every node that has a directory in scratch.
@@ -25,7 +26,8 @@ struct Reached {
 Result<std::optional<Reached>> reach(const ScratchLayout& scratch, std::uint64_t wait_ms);
 
 // What `cairn status` prints, made from answers; `before` are those of `seconds` ago (empty: none), for the rates.
-std::string status_text(const std::vector<control::NodeStatus>& now, const std::vector<control::NodeStatus>& before, double seconds);
+std::string status_text(const std::vector<control::NodeStatus>& now, const std::vector<control::NodeStatus>& before,
+                        double seconds);
 std::string status_json(const std::vector<control::NodeStatus>& now);
 
 }  // namespace cairn::cli

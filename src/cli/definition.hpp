@@ -8,7 +8,8 @@
 
 namespace cairn::cli {
 
-inline constexpr const char* program_line = "asynchronous multi-level checkpoints: N process images become K committed files";
+inline constexpr const char* program_line =
+    "asynchronous multi-level checkpoints: N process images become K committed files";
 
 // One CLI::App for each row of the table; its options in the order of all_options().
 std::unique_ptr<CLI::App> define();

@@ -47,7 +47,8 @@ TEST_F(Extract, a_region_and_the_routed_files) {
     EXPECT_EQ(files.exit, 0) << files.err;
     EXPECT_EQ(Json::parse(files.out)["files"].size(), 3u);
     for (Rank rank = 0; rank < 3; ++rank)
-        EXPECT_EQ(folder.read("back/restart/melt." + std::to_string(rank)), Melt::image(rank, 2).substr(Melt::image_bytes(rank) - 1'000));
+        EXPECT_EQ(folder.read("back/restart/melt." + std::to_string(rank)),
+                  Melt::image(rank, 2).substr(Melt::image_bytes(rank) - 1'000));
     EXPECT_EQ(cairn("extract melt --files one_rank --rank 2").exit, 0);
     EXPECT_FALSE(std::filesystem::exists(folder.path("one_rank/restart/melt.1")));
 }
@@ -86,7 +87,8 @@ TEST_F(Extract, a_flipped_bit_is_named_and_nothing_comes_out) {
     EXPECT_THAT(ran.err, HasSubstr("part-0000-of-0002"));
     EXPECT_THAT(ran.err, HasSubstr("block 4, rank 1, region grid"));
     EXPECT_FALSE(std::filesystem::exists(folder.path("out")));
-    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path(".")), {}), 4) << "checkpoints, scratch and the two outputs";
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path(".")), {}), 4)
+        << "checkpoints, scratch and the two outputs";
     EXPECT_EQ(cairn("extract melt 2 --rank 0 -o -").out, Melt::image(0, 2)) << "the rest is not affected";
     EXPECT_EQ(cairn("extract melt 2 --rank 1 --region restart/melt.1 -o -").out, Melt::image(1, 2).substr(19'000));
 }
@@ -110,7 +112,7 @@ TEST_F(Extract, verify_of_whole_versions) {
 }
 
 TEST_F(Extract, verify_lists_all_damage) {
-    Melt::flip(melt.part_path(2, first, 0), 3);                    // first block of rank 0
+    Melt::flip(melt.part_path(2, first, 0), 3);                      // first block of rank 0
     Melt::flip(melt.part_path(2, first, 0), 12'288 + 4 * 4096 + 9);  // last block of rank 1
     std::filesystem::resize_file(melt.part_path(1, first, 1), 5'000);
     const Ran ran = cairn("verify melt");

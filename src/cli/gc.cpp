@@ -1,7 +1,8 @@
 // `cairn gc`: versions beyond the retention rule, and what abandoned attempts left behind.
 //
-// Order: a tombstone fences out whoever might still commit, then the parts go (rule 3). What may still be in flight is spared: everything
-// without a manifest in the current lineage, and everything changed lately by the file system's own clock.
+// Order: a tombstone fences out whoever might still commit, then the parts go (rule 3). What may still be in flight is
+// spared: everything without a manifest in the current lineage, and everything changed lately by the file system's own
+// clock.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,8 +13,8 @@
 
 #include "base/text_table.hpp"
 #include "base/units.hpp"
-#include "engine/removal.hpp"
 #include "cli/series.hpp"
+#include "engine/removal.hpp"
 #include "format/names.hpp"
 
 namespace cairn::cli {
@@ -36,7 +37,7 @@ std::int64_t file_system_now_s(const std::string& directory) {
     std::string probe = directory + "/.cairn-clock-XXXXXX";
     const int descriptor = ::mkostemp(probe.data(), O_CLOEXEC);
     if (descriptor < 0) return 0;
-    struct stat status{};
+    struct stat status {};
     const bool ok = ::write(descriptor, "x", 1) == 1 && ::fstat(descriptor, &status) == 0;
     ::close(descriptor);
     ::unlink(probe.c_str());
@@ -44,7 +45,7 @@ std::int64_t file_system_now_s(const std::string& directory) {
 }
 
 bool is_old(const std::string& path, std::int64_t before_s) {
-    struct stat status{};
+    struct stat status {};
     return ::stat(path.c_str(), &status) == 0 && status.st_mtim.tv_sec < before_s;
 }
 
@@ -67,7 +68,8 @@ class Collector {
     }
 
   private:
-    void add(const Seen& seen, Removal::Kind kind, std::string why, std::uint64_t bytes, std::vector<std::string> files = {}) {
+    void add(const Seen& seen, Removal::Kind kind, std::string why, std::uint64_t bytes,
+             std::vector<std::string> files = {}) {
         removals_.push_back({seen.key, std::move(why), bytes, kind, &seen, std::move(files)});
     }
 
@@ -94,7 +96,8 @@ class Collector {
             files.push_back(file.name);
             bytes += file.bytes;
         }
-        if (!files.empty()) add(seen, Removal::Kind::files, "parts of attempts that did not commit", bytes, std::move(files));
+        if (!files.empty())
+            add(seen, Removal::Kind::files, "parts of attempts that did not commit", bytes, std::move(files));
     }
 
     void tombstone_parts(const Seen& seen) {
@@ -105,7 +108,8 @@ class Collector {
                 files.push_back(file.name);
                 bytes += file.bytes;
             }
-        if (!files.empty()) add(seen, Removal::Kind::files, "parts of a version that was given up", bytes, std::move(files));
+        if (!files.empty())
+            add(seen, Removal::Kind::files, "parts of a version that was given up", bytes, std::move(files));
     }
 
     void left_behind(const Seen& seen) {
@@ -166,8 +170,11 @@ void print(Console& console, const std::vector<Removal>& removals, bool only_loo
     if (console.json) {
         Json document = {{"removed", Json::array()}, {"bytes", bytes}, {"dry_run", only_look}};
         for (const Removal& removal : removals)
-            document["removed"].push_back({{"checkpoint", removal.key.name}, {"version", removal.key.version},
-                                           {"incarnation", removal.key.incarnation.hex()}, {"why", removal.why}, {"bytes", removal.bytes}});
+            document["removed"].push_back({{"checkpoint", removal.key.name},
+                                           {"version", removal.key.version},
+                                           {"incarnation", removal.key.incarnation.hex()},
+                                           {"why", removal.why},
+                                           {"bytes", removal.bytes}});
         console.document(document.dump(2, ' ', false, Json::error_handler_t::replace));
         return;
     }
@@ -177,7 +184,8 @@ void print(Console& console, const std::vector<Removal>& removals, bool only_loo
     }
     TextTable table({left("checkpoint"), right("version"), left("incarnation"), right("bytes"), left("why")});
     for (const Removal& removal : removals)
-        table.add({removal.key.name, std::to_string(removal.key.version), short_id(removal.key.incarnation), format_bytes(removal.bytes), removal.why});
+        table.add({removal.key.name, std::to_string(removal.key.version), short_id(removal.key.incarnation),
+                   format_bytes(removal.bytes), removal.why});
     console.out << table.to_string() << "\n" << format_bytes(bytes) << (only_look ? " would be freed\n" : " freed\n");
 }
 
@@ -187,8 +195,11 @@ Status run_gc(Console& console, const Arguments& arguments) {
     const Result<std::uint64_t> age_ns = parse_duration(age.empty() ? "1 h" : age, 1'000'000'000);
     if (!age_ns.ok()) return age_ns.status().within("--age '" + age + "'");
     const std::int64_t now_s = file_system_now_s(place.layout().persistent);
-    if (now_s == 0) return Status::from_errno(errno, "cannot write to " + place.layout().persistent + ", so nothing can be removed");
-    const std::int64_t before_s = now_s - static_cast<std::int64_t>(std::min<std::uint64_t>(*age_ns / 1'000'000'000, 1u << 30));
+    if (now_s == 0)
+        return Status::from_errno(errno,
+                                  "cannot write to " + place.layout().persistent + ", so nothing can be removed");
+    const std::int64_t before_s =
+        now_s - static_cast<std::int64_t>(std::min<std::uint64_t>(*age_ns / 1'000'000'000, 1u << 30));
     const ScratchView scratch = read_scratch(place);
     std::vector<std::string> names = {arguments.text("NAME")};
     if (!arguments.given("NAME")) {
@@ -205,8 +216,10 @@ Status run_gc(Console& console, const Arguments& arguments) {
         kept.push_back(std::move(series).value());
         for (Removal& removal : Collector(place, kept.back(), before_s, arguments.given("other-lineages")).collect()) {
             Status status = arguments.given("dry-run") ? Status() : carry_out(place, removal);
-            if (status.ok()) done.push_back(std::move(removal));
-            else if (failed.ok()) failed = std::move(status).within("removing from " + what(removal.key));
+            if (status.ok())
+                done.push_back(std::move(removal));
+            else if (failed.ok())
+                failed = std::move(status).within("removing from " + what(removal.key));
         }
     }
     print(console, done, arguments.given("dry-run"));
@@ -218,12 +231,16 @@ Status run_gc(Console& console, const Arguments& arguments) {
 const Command gc_command = {
     "gc",
     "remove versions beyond the retention rule, and leftovers of abandoned attempts",
-    "Applies retention.persistent_last and retention.persistent_every to the committed versions of the current lineage, and removes what no manifest\n"
-    "can name any more: parts of attempts that did not commit, of versions that were given up, and of older incarnations that left the current\n"
-    "lineage. What may still be in flight is spared. Versions that other lineages committed stay unless --other-lineages is given.",
+    "Applies retention.persistent_last and retention.persistent_every to the committed versions of the current "
+    "lineage, and removes what no manifest\n"
+    "can name any more: parts of attempts that did not commit, of versions that were given up, and of older "
+    "incarnations that left the current\n"
+    "lineage. What may still be in flight is spared. Versions that other lineages committed stay unless "
+    "--other-lineages is given.",
     {{"NAME", OptionKind::text, "", "The checkpoint; without it, all."},
      {"-n,--dry-run", OptionKind::flag, "", "Only show what would go."},
-     {"--age", OptionKind::text, "TIME", "Leftovers younger than this are spared, by the file system's clock; default \"1 h\"."},
+     {"--age", OptionKind::text, "TIME",
+      "Leftovers younger than this are spared, by the file system's clock; default \"1 h\"."},
      {"--other-lineages", OptionKind::flag, "", "Also committed versions that are not in the current lineage."}},
     {{Code::not_found, "no such checkpoint"}},
     true,

@@ -5,8 +5,8 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
-#include "engine/removal.hpp"
 #include "cli/version_testing.hpp"
+#include "engine/removal.hpp"
 
 namespace cairn::cli {
 namespace {
@@ -23,7 +23,9 @@ struct Gc : testing::Test {
     Ran cairn(const std::string& arguments) { return folder.run(arguments); }
     static int exit_of(Code code) { return static_cast<int>(code); }
 
-    static void make_old(const std::string& path) { fs::last_write_time(path, fs::last_write_time(path) - std::chrono::hours(2)); }
+    static void make_old(const std::string& path) {
+        fs::last_write_time(path, fs::last_write_time(path) - std::chrono::hours(2));
+    }
     // "1 2*": the committed versions, those outside the current lineage marked.
     std::string versions() {
         const Json listed = Json::parse(cairn("ls melt --json").out);
@@ -35,7 +37,8 @@ struct Gc : testing::Test {
     }
     std::size_t files_in(Version version) {
         std::error_code none;
-        return static_cast<std::size_t>(std::distance(fs::directory_iterator(melt.layout.version("melt", version), none), {}));
+        return static_cast<std::size_t>(
+            std::distance(fs::directory_iterator(melt.layout.version("melt", version), none), {}));
     }
 };
 
@@ -120,7 +123,8 @@ TEST_F(Gc, what_an_older_incarnation_left_behind_is_fenced_then_removed) {
     EXPECT_EQ(ran.exit, 0) << ran.err;
     EXPECT_THAT(ran.out, ContainsRegex("melt +2 +11111111 .*left behind by an older incarnation"));
     EXPECT_FALSE(fs::exists(melt.part_path(2, first, 0)));
-    EXPECT_TRUE(fs::exists(melt.layout.manifest(Melt::key(2, first)))) << "the tombstone: nobody can commit it any more";
+    EXPECT_TRUE(fs::exists(melt.layout.manifest(Melt::key(2, first))))
+        << "the tombstone: nobody can commit it any more";
     EXPECT_THAT(cairn("ls melt").out, ContainsRegex("2 +given up .* 11111111"));
     EXPECT_EQ(cairn("verify").exit, 0);
     EXPECT_EQ(cairn("gc --age 0").out, "nothing to remove\n");

@@ -15,9 +15,10 @@ using Json = nlohmann::ordered_json;
 std::string level_of(const Seen& seen) {
     const bool persistent = seen.state == SeenState::committed;
     if (seen.scratch_ranks.empty()) return persistent ? "persistent" : "-";
-    const std::string scratch = seen.scratch_ranks.size() == seen.ranks
-                                    ? "scratch"
-                                    : "scratch " + std::to_string(seen.scratch_ranks.size()) + "/" + std::to_string(seen.ranks);
+    const std::string scratch =
+        seen.scratch_ranks.size() == seen.ranks
+            ? "scratch"
+            : "scratch " + std::to_string(seen.scratch_ranks.size()) + "/" + std::to_string(seen.ranks);
     return persistent ? scratch + " + persistent" : scratch;
 }
 
@@ -38,35 +39,38 @@ Json json_of(const Seen& seen) {
                 {"stored_bytes", seen.stored_bytes},
                 {"scratch_ranks", seen.scratch_ranks},
                 {"taken_s", time_of(seen)}};
-    if (seen.parent.incarnation) row["parent"] = {{"incarnation", seen.parent.incarnation.hex()}, {"version", seen.parent.version}};
+    if (seen.parent.incarnation)
+        row["parent"] = {{"incarnation", seen.parent.incarnation.hex()}, {"version", seen.parent.version}};
     if (seen.entry.damage) row["damage"] = seen.entry.damage->text();
     return row;
 }
 
 void print_versions(Console& console, const Series& series) {
-    TextTable table({left(""), right("version"), left("state"), left("level"), right("ranks"), right("files"), right("images"),
-                     right("stored"), left("taken"), left("incarnation")});
+    TextTable table({left(""), right("version"), left("state"), left("level"), right("ranks"), right("files"),
+                     right("images"), right("stored"), left("taken"), left("incarnation")});
     bool other = false;
     for (const Seen& seen : series.versions) {
         other |= !seen.current;
-        table.add({seen.current ? "*" : "", std::to_string(seen.key.version), std::string(state_name(seen.state)), level_of(seen),
-                   number_or_dash(seen.ranks), number_or_dash(files_of(seen)), format_bytes(seen.image_bytes),
-                   seen.entry.files.empty() ? "-" : format_bytes(seen.stored_bytes), format_time(time_of(seen)), short_id(seen.key.incarnation)});
+        table.add({seen.current ? "*" : "", std::to_string(seen.key.version), std::string(state_name(seen.state)),
+                   level_of(seen), number_or_dash(seen.ranks), number_or_dash(files_of(seen)),
+                   format_bytes(seen.image_bytes), seen.entry.files.empty() ? "-" : format_bytes(seen.stored_bytes),
+                   format_time(time_of(seen)), short_id(seen.key.incarnation)});
     }
     if (series.versions.empty()) {
         console.out << series.name << ": opened " << plural(series.opens.size(), "time") << ", no version yet\n";
         return;
     }
     console.out << table.to_string();
-    console.out << "\n* in the current lineage: what a restart finds" << (other ? "; the others were left by going back, or by another start" : "")
-                << ".\n";
+    console.out << "\n* in the current lineage: what a restart finds"
+                << (other ? "; the others were left by going back, or by another start" : "") << ".\n";
     for (const Seen& seen : series.versions)
-        if (seen.entry.damage) console.out << "version " << seen.key.version << ": " << for_terminal(seen.entry.damage->text()) << "\n";
+        if (seen.entry.damage)
+            console.out << "version " << seen.key.version << ": " << for_terminal(seen.entry.damage->text()) << "\n";
 }
 
 void print_series(Console& console, const std::vector<Series>& all, const std::string& persistent) {
-    TextTable table({left("checkpoint"), right("versions"), right("newest"), left("state"), right("ranks"), right("files"), right("images"),
-                     right("stored in all"), left("taken")});
+    TextTable table({left("checkpoint"), right("versions"), right("newest"), left("state"), right("ranks"),
+                     right("files"), right("images"), right("stored in all"), left("taken")});
     for (const Series& series : all) {
         const Seen* newest = nullptr;
         std::uint64_t stored_bytes = 0;
@@ -75,15 +79,19 @@ void print_series(Console& console, const std::vector<Series>& all, const std::s
             if (seen.current) newest = &seen;
         }
         if (!newest) {
-            table.add({series.name, std::to_string(series.versions.size()), "-", "-", "-", "-", "-", format_bytes(stored_bytes), "-"});
+            table.add({series.name, std::to_string(series.versions.size()), "-", "-", "-", "-", "-",
+                       format_bytes(stored_bytes), "-"});
             continue;
         }
         table.add({series.name, std::to_string(series.versions.size()), std::to_string(newest->key.version),
-                   std::string(state_name(newest->state)), number_or_dash(newest->ranks), number_or_dash(files_of(*newest)),
-                   format_bytes(newest->image_bytes), format_bytes(stored_bytes), format_time(time_of(*newest))});
+                   std::string(state_name(newest->state)), number_or_dash(newest->ranks),
+                   number_or_dash(files_of(*newest)), format_bytes(newest->image_bytes), format_bytes(stored_bytes),
+                   format_time(time_of(*newest))});
     }
-    if (all.empty()) console.out << "no checkpoints under " << persistent << "\n";
-    else console.out << table.to_string();
+    if (all.empty())
+        console.out << "no checkpoints under " << persistent << "\n";
+    else
+        console.out << table.to_string();
 }
 
 Status run_ls(Console& console, const Arguments& arguments) {
@@ -99,8 +107,10 @@ Status run_ls(Console& console, const Arguments& arguments) {
     for (const std::string& name : names) {
         Result<Series> series = read_series(place, scratch, name);
         if (!series.ok() && one) return series.status();
-        if (series.ok()) all.push_back(std::move(series).value());
-        else if (series.code() != Code::not_found) problems.push_back(series.status());  // a directory that is no checkpoint is not ours
+        if (series.ok())
+            all.push_back(std::move(series).value());
+        else if (series.code() != Code::not_found)
+            problems.push_back(series.status());  // a directory that is no checkpoint is not ours
     }
     for (const Status& problem : problems) console.err << "cairn ls: " << problem.text() << "\n";
     if (console.json) {
@@ -124,10 +134,13 @@ Status run_ls(Console& console, const Arguments& arguments) {
 const Command ls_command = {
     "ls",
     "list checkpoints, or the versions of one",
-    "Without a name, one line a checkpoint. With a name, one line a version: its state, the levels that hold it, and whether it belongs to the\n"
+    "Without a name, one line a checkpoint. With a name, one line a version: its state, the levels that hold it, and "
+    "whether it belongs to the\n"
     "current lineage, which is what a restart looks at.\n\n"
-    "States: committed (restorable from persistent), sealed (every rank's image is in this host's scratch), partial (some ranks' images are\n"
-    "here; other nodes may hold the others), unfinished (parts without a manifest: being flushed, or left behind), given up, damaged (the\n"
+    "States: committed (restorable from persistent), sealed (every rank's image is in this host's scratch), partial "
+    "(some ranks' images are\n"
+    "here; other nodes may hold the others), unfinished (parts without a manifest: being flushed, or left behind), "
+    "given up, damaged (the\n"
     "manifest can not be read).",
     {{"NAME", OptionKind::text, "", "The checkpoint to list."}},
     {{Code::not_found, "no checkpoint of this name, or no persistent directory"}},

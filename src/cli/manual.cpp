@@ -12,9 +12,12 @@ std::string roff(std::string_view text) {
     bool line_start = true;
     for (const char c : text) {
         if (line_start && (c == '.' || c == '\'')) out += "\\&";
-        if (c == '\\') out += "\\e";
-        else if (c == '-') out += "\\-";
-        else out += c;
+        if (c == '\\')
+            out += "\\e";
+        else if (c == '-')
+            out += "\\-";
+        else
+            out += c;
         line_start = c == '\n';
     }
     return out;
@@ -34,7 +37,8 @@ std::string usage(const CLI::App& app) {
     std::string line = "\\fBcairn " + roff(app.get_name()) + "\\fR [\\fIoptions\\fR]";
     for (const CLI::Option* option : app.get_options())
         if (option->get_positional()) {
-            const std::string name = "\\fI" + roff(option->get_name(true)) + "\\fR" + (option->get_expected_max() > 1 ? "..." : "");
+            const std::string name =
+                "\\fI" + roff(option->get_name(true)) + "\\fR" + (option->get_expected_max() > 1 ? "..." : "");
             line += option->get_required() ? " " + name : " [" + name + "]";
         }
     return line;
@@ -67,15 +71,21 @@ std::string manual_page() {
     const auto app = define();
     std::string page =
         ".\\\" Made by `cairn --man`; do not edit.\n"
-        ".TH CAIRN 1 \"\" \"cairn " CAIRN_VERSION "\" \"Cairn\"\n"
-        ".SH NAME\ncairn \\- " + roff(program_line) + "\n"
-        ".SH SYNOPSIS\n\\fBcairn\\fR \\fICOMMAND\\fR [\\fIoptions\\fR]\n.br\n\\fBcairn\\fR [\\fICOMMAND\\fR] \\fB\\-\\-help\\fR\n"
+        ".TH CAIRN 1 \"\" \"cairn " CAIRN_VERSION
+        "\" \"Cairn\"\n"
+        ".SH NAME\ncairn \\- " +
+        roff(program_line) +
+        "\n"
+        ".SH SYNOPSIS\n\\fBcairn\\fR \\fICOMMAND\\fR [\\fIoptions\\fR]\n.br\n\\fBcairn\\fR [\\fICOMMAND\\fR] "
+        "\\fB\\-\\-help\\fR\n"
         ".SH DESCRIPTION\n"
-        "Cairn takes the state of every process of a parallel job into node\\-local scratch, lets the job go on, and in the background\n"
+        "Cairn takes the state of every process of a parallel job into node\\-local scratch, lets the job go on, and "
+        "in the background\n"
         "turns N images into K checksummed, self\\-describing files on shared storage, from which a job starts again.\n"
         "This command lists, checks, takes apart and removes what it wrote, and speaks with its daemons.\n"
         ".SH COMMANDS\n";
-    for (const Command* command : commands()) page += command_section(*app->get_subcommand(std::string(command->name)), *command);
+    for (const Command* command : commands())
+        page += command_section(*app->get_subcommand(std::string(command->name)), *command);
     page += ".SH EXIT STATUS\n";
     for (const ExitCode& code : exit_codes())
         page += ".TP\n" + std::to_string(static_cast<int>(code.code)) + "\n" + roff(code.text) + "\n";
@@ -85,7 +95,8 @@ std::string manual_page() {
         ".TP\n\\fBCAIRN_CONFIG\\fR\nThe settings file; empty: none.\n"
         ".TP\n\\fBCAIRN_NODE\\fR\nThe name of a virtual node, so that one host can play several.\n"
         ".SH FILES\n"
-        "The first of these that exists holds the settings: \\fI./cairn.toml\\fR, \\fI$HOME/.config/cairn/cairn.toml\\fR,\n"
+        "The first of these that exists holds the settings: \\fI./cairn.toml\\fR, "
+        "\\fI$HOME/.config/cairn/cairn.toml\\fR,\n"
         "\\fI/etc/cairn.toml\\fR.\n"
         ".SH SEE ALSO\n\\fBcairnd\\fR(8)\n";
     return page;

@@ -19,7 +19,7 @@ Status taken(const std::string& path) {
 }  // namespace
 
 Result<OutputFile> OutputFile::create(const std::string& path, bool replace) {
-    struct stat status{};
+    struct stat status {};
     if (::stat(path.c_str(), &status) == 0) {
         if (S_ISDIR(status.st_mode)) return invalid_argument(path + " is a directory; name a file");
         if (!replace) return taken(path);
@@ -76,7 +76,8 @@ Status OutputFile::commit(std::uint64_t bytes) {
     // link(2) does not replace what appeared meanwhile; the temporary name goes with the object.
     if (::link(temporary_.c_str(), path_.c_str()) == 0) return {};
     if (errno == EEXIST) return taken(path_);
-    if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS) return Status::from_errno(errno, "cannot write " + path_);
+    if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS)
+        return Status::from_errno(errno, "cannot write " + path_);
     if (::rename(temporary_.c_str(), path_.c_str()) != 0) return Status::from_errno(errno, "cannot write " + path_);
     temporary_.clear();
     return {};

@@ -1,4 +1,5 @@
-// OutputFile: bytes to a path that appears whole or not at all: written beside it under another name, fsynced, then renamed.
+// OutputFile: bytes to a path that appears whole or not at all: written beside it under another name, fsynced, then
+// renamed.
 #pragma once
 
 #include <cstdint>

@@ -18,17 +18,22 @@ std::string origin_of(const Config& config, std::string_view key) {
 
 IoBackend backend(Settings::Io io) {
     switch (io) {
-        case Settings::Io::uring: return IoBackend::uring;
-        case Settings::Io::threads: return IoBackend::threads;
-        case Settings::Io::automatic: break;
+        case Settings::Io::uring:
+            return IoBackend::uring;
+        case Settings::Io::threads:
+            return IoBackend::threads;
+        case Settings::Io::automatic:
+            break;
     }
     return IoBackend::automatic;
 }
 
 Status check_directory(const std::string& path, const std::string& named_by) {
-    struct stat status{};
-    if (::stat(path.c_str(), &status) != 0) return Status::from_errno(errno, "persistent directory " + path + " (" + named_by + ")");
-    if (!S_ISDIR(status.st_mode)) return not_found("persistent directory " + path + " (" + named_by + ") is not a directory");
+    struct stat status {};
+    if (::stat(path.c_str(), &status) != 0)
+        return Status::from_errno(errno, "persistent directory " + path + " (" + named_by + ")");
+    if (!S_ISDIR(status.st_mode))
+        return not_found("persistent directory " + path + " (" + named_by + ") is not a directory");
     return {};
 }
 
@@ -49,7 +54,8 @@ Result<Config> load_settings(const Arguments& arguments) {
 std::vector<ScratchLayout> scratch_roots(const Settings& settings) {
     // The node's name stands in the middle of the directory's.
     const std::string marker = "NODE";
-    const std::string pattern = ScratchLayout::of(settings.paths.scratch, ::geteuid(), marker, settings.paths.persistent).root;
+    const std::string pattern =
+        ScratchLayout::of(settings.paths.scratch, ::geteuid(), marker, settings.paths.persistent).root;
     const std::size_t folder = pattern.rfind('/') + 1;
     const std::size_t at = pattern.find(marker, folder);
     const std::string head = pattern.substr(folder, at - folder), tail = pattern.substr(at + marker.size());
@@ -57,10 +63,12 @@ std::vector<ScratchLayout> scratch_roots(const Settings& settings) {
     std::error_code error;  // a machine without this scratch, such as a login node, has none
     for (const auto& entry : std::filesystem::directory_iterator(settings.paths.scratch, error)) {
         const std::string name = entry.path().filename().string();
-        if (name.size() > head.size() + tail.size() && name.starts_with(head) && name.ends_with(tail) && entry.is_directory(error))
+        if (name.size() > head.size() + tail.size() && name.starts_with(head) && name.ends_with(tail) &&
+            entry.is_directory(error))
             roots.push_back({settings.paths.scratch + "/" + name});
     }
-    std::sort(roots.begin(), roots.end(), [](const ScratchLayout& a, const ScratchLayout& b) { return a.root < b.root; });
+    std::sort(roots.begin(), roots.end(),
+              [](const ScratchLayout& a, const ScratchLayout& b) { return a.root < b.root; });
     return roots;
 }
 
@@ -69,7 +77,9 @@ Result<Place> Place::open(const Arguments& arguments) {
     Place place;
     place.settings_ = config.settings;
     const Settings::Paths& paths = place.settings_.paths;
-    TRY(check_directory(paths.persistent, arguments.given("persistent") ? "--persistent" : "paths.persistent, from " + origin_of(config, "paths.persistent")));
+    TRY(check_directory(paths.persistent, arguments.given("persistent")
+                                              ? "--persistent"
+                                              : "paths.persistent, from " + origin_of(config, "paths.persistent")));
     place.layout_ = {paths.persistent};
     place.restore_.buffer_bytes = place.settings_.flush.buffer_bytes;
     place.restore_.direct = place.settings_.flush.direct;

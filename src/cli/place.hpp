@@ -1,5 +1,5 @@
-// Place: the settings and the world a storage command works in: persistent, this host's scratch, the real storage. No daemon is needed and
-// none is asked: what is on disk is the truth.
+// Place: the settings and the world a storage command works in: persistent, this host's scratch, the real storage. No
+// daemon is needed and none is asked: what is on disk is the truth.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,8 @@ namespace cairn::cli {
 // The settings with --persistent and --scratch on top.
 Result<Config> load_settings(const Arguments& arguments);
 
-// Directories of the daemons of this user on this host that work for this persistent directory (one a node, virtual nodes included).
+// Directories of the daemons of this user on this host that work for this persistent directory (one a node, virtual
+// nodes included).
 std::vector<ScratchLayout> scratch_roots(const Settings& settings);
 
 class Place {
@@ -31,7 +32,9 @@ class Place {
     Nanos deadline() const { return world_->clock.in(restore_.io_wait); }
 
     template <class T>
-    T run(Task<T> task) { return real_->loop().run(std::move(task)); }
+    T run(Task<T> task) {
+        return real_->loop().run(std::move(task));
+    }
 
   private:
     Place() = default;

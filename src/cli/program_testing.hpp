@@ -44,8 +44,9 @@ class ProgramFolder {
 
     // `arguments` as a shell reads them. The deadline only keeps a hanging test from hanging the suite.
     Ran run(const std::string& arguments) const {
-        const std::string command = "cd '" + root_ + "' && env HOME='" + root_ + "' CAIRN_PATHS_SCRATCH='" + path("scratch") +
-                                    "' " + environment + " timeout 120 '" CAIRN_PROGRAM "' >.out 2>.err " + arguments;
+        const std::string command = "cd '" + root_ + "' && env HOME='" + root_ + "' CAIRN_PATHS_SCRATCH='" +
+                                    path("scratch") + "' " + environment +
+                                    " timeout 120 '" CAIRN_PROGRAM "' >.out 2>.err " + arguments;
         const int status = std::system(command.c_str());
         return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read(".out"), read(".err")};
     }

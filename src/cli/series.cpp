@@ -72,20 +72,22 @@ ScratchView read_scratch(Place& place) {
             continue;
         }
         for (const LocalImage& image : scan->images)
-            view.images.push_back({image.header.key, image.header.epoch, image.header.parent, image.header.rank, image.header.ranks,
-                                   image.header.image.bytes});
+            view.images.push_back({image.header.key, image.header.epoch, image.header.parent, image.header.rank,
+                                   image.header.ranks, image.header.image.bytes});
         view.problems.insert(view.problems.end(), scan->problems.begin(), scan->problems.end());
     }
     return view;
 }
 
 std::string_view state_name(SeenState state) {
-    static constexpr std::array<std::string_view, 6> names = {"committed", "sealed", "partial", "unfinished", "given up", "damaged"};
+    static constexpr std::array<std::string_view, 6> names = {"committed",  "sealed",   "partial",
+                                                              "unfinished", "given up", "damaged"};
     return names[static_cast<std::size_t>(state)];
 }
 
 Result<std::vector<std::string>> series_names(Place& place, const ScratchView& scratch) {
-    TRY_ASSIGN(const std::vector<std::string> names, place.run(list_series(place.world(), place.layout(), place.deadline())));
+    TRY_ASSIGN(const std::vector<std::string> names,
+               place.run(list_series(place.world(), place.layout(), place.deadline())));
     std::set<std::string> all(names.begin(), names.end());
     for (const ScratchView::Image& image : scratch.images) all.insert(image.key.name);
     return std::vector<std::string>(all.begin(), all.end());
@@ -95,11 +97,13 @@ Result<Series> read_series(Place& place, const ScratchView& scratch, const std::
     TRY(check_name(name));
     Series series;
     series.name = name;
-    TRY_ASSIGN(std::vector<CatalogEntry> entries, place.run(list_versions(place.world(), place.layout(), name, place.deadline())));
+    TRY_ASSIGN(std::vector<CatalogEntry> entries,
+               place.run(list_versions(place.world(), place.layout(), name, place.deadline())));
     TRY_ASSIGN(series.opens, place.run(read_lineage(place.world(), place.layout(), name, place.deadline())));
     std::vector<SealedVersion> sealed;
     for (const ScratchView::Image& image : scratch.images)
-        if (image.key.name == name) sealed.push_back({image.key.incarnation, image.epoch, image.key.version, image.parent});
+        if (image.key.name == name)
+            sealed.push_back({image.key.incarnation, image.epoch, image.key.version, image.parent});
     series.lineage = current_lineage(series.opens, entries, sealed);
 
     // Parts alone tell the first half of their incarnation only (format/names).
@@ -118,7 +122,8 @@ Result<Series> read_series(Place& place, const ScratchView& scratch, const std::
                 seen.ranks = open.open.ranks;
             }
         std::sort(seen.scratch_ranks.begin(), seen.scratch_ranks.end());
-        seen.scratch_ranks.erase(std::unique(seen.scratch_ranks.begin(), seen.scratch_ranks.end()), seen.scratch_ranks.end());
+        seen.scratch_ranks.erase(std::unique(seen.scratch_ranks.begin(), seen.scratch_ranks.end()),
+                                 seen.scratch_ranks.end());
         seen.current = in_lineage(series.lineage, seen.key.incarnation, seen.key.version);
         seen.state = state_of(seen);
         series.versions.push_back(std::move(seen));
@@ -127,7 +132,8 @@ Result<Series> read_series(Place& place, const ScratchView& scratch, const std::
         return std::pair(a.key.version, a.epoch) < std::pair(b.key.version, b.epoch);
     });
     if (series.versions.empty() && series.opens.empty())
-        return not_found("no checkpoint is named " + name + " under " + place.layout().persistent + " or in scratch; `cairn ls` lists all");
+        return not_found("no checkpoint is named " + name + " under " + place.layout().persistent +
+                         " or in scratch; `cairn ls` lists all");
     return series;
 }
 
@@ -135,12 +141,12 @@ Result<Version> parse_version(const std::string& text) {
     Version version = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), version);
     if (error != std::errc{} || end != text.data() + text.size() || version == 0)
-        return invalid_argument("'" + text + "' is not a version: a number from 1, or latest");
+        return invalid_argument("'" + text + "' is not a version: a number from 1, or newest");
     return version;
 }
 
 Result<Seen> pick_committed(const Series& series, const std::string& text, const std::string& incarnation) {
-    const bool latest = text.empty() || text == "latest";
+    const bool latest = text.empty() || text == "latest" || text == "newest";
     Version version = 0;
     if (!latest) {
         TRY_ASSIGN(version, parse_version(text));
@@ -151,15 +157,18 @@ Result<Seen> pick_committed(const Series& series, const std::string& text, const
         if (!latest && seen.key.version != version) continue;
         if (!seen.key.incarnation.hex().starts_with(incarnation)) continue;
         if (seen.state == SeenState::damaged && !latest) damaged = &seen;
-        if (seen.state == SeenState::committed && (!latest || seen.current || !incarnation.empty())) found.push_back(&seen);
+        if (seen.state == SeenState::committed && (!latest || seen.current || !incarnation.empty()))
+            found.push_back(&seen);
     }
     if (latest && !found.empty()) return *found.back();
     if (found.size() > 1)
         for (const Seen* seen : found)
             if (seen->current) return *seen;
     if (found.size() > 1)
-        return invalid_argument("several incarnations committed " + what(found[0]->key) + ", none in the current lineage; choose one with "
-                                "--incarnation (`cairn ls " + series.name + "` lists them)");
+        return invalid_argument("several incarnations committed " + what(found[0]->key) +
+                                ", none in the current lineage; choose one with "
+                                "--incarnation (`cairn ls " +
+                                series.name + "` lists them)");
     if (found.size() == 1) return *found.front();
     if (damaged) return Status(*damaged->entry.damage);
     return not_found((latest ? series.name + " has no committed version in its current lineage"

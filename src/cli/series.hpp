@@ -1,5 +1,5 @@
-// Series: all that is to be seen of one checkpoint: its versions on persistent and in this host's scratch, and which of them belong to the
-// current lineage.
+// Series: all that is to be seen of one checkpoint: its versions on persistent and in this host's scratch, and which of
+// them belong to the current lineage.
 #pragma once
 
 #include <optional>
@@ -44,9 +44,9 @@ struct Seen {
     std::uint32_t ranks = 0;          // 0: not known
     std::uint64_t epoch = 0;          // 0: not known
     Parent parent;
-    std::uint64_t image_bytes = 0;    // of all ranks; where only scratch tells, of those here
-    std::uint64_t stored_bytes = 0;   // of its files on persistent
-    bool current = false;             // in the current lineage
+    std::uint64_t image_bytes = 0;   // of all ranks; where only scratch tells, of those here
+    std::uint64_t stored_bytes = 0;  // of its files on persistent
+    bool current = false;            // in the current lineage
     SeenState state = SeenState::unfinished;
 };
 
@@ -62,13 +62,14 @@ Result<std::vector<std::string>> series_names(Place& place, const ScratchView& s
 // not_found when neither persistent nor scratch knows the name.
 Result<Series> read_series(Place& place, const ScratchView& scratch, const std::string& name);
 
-// The committed copy that a version text means: a number, or "latest" (also ""), which is the newest of the current lineage. Where several
-// incarnations have it, the current lineage's; `incarnation` (the first digits of one) chooses another.
+// The committed copy that a version text means: a number, or "latest" (also ""), which is the newest of the current
+// lineage. Where several incarnations have it, the current lineage's; `incarnation` (the first digits of one) chooses
+// another.
 Result<Seen> pick_committed(const Series& series, const std::string& version, const std::string& incarnation);
 Result<Version> parse_version(const std::string& text);
 
-std::string what(const VersionKey& key);              // "melt version 3"
-std::string short_id(Id128 id);                       // the first 8 digits
-std::string format_time(std::uint64_t wall_time_s);   // local time; "-" when 0
+std::string what(const VersionKey& key);             // "melt version 3"
+std::string short_id(Id128 id);                      // the first 8 digits
+std::string format_time(std::uint64_t wall_time_s);  // local time; "-" when 0
 
 }  // namespace cairn::cli

@@ -24,9 +24,12 @@ struct Shown {
 
 std::string_view kind_name(RegionKind kind) {
     switch (kind) {
-        case RegionKind::memory: return "memory";
-        case RegionKind::callback: return "callback";
-        case RegionKind::file: return "file";
+        case RegionKind::memory:
+            return "memory";
+        case RegionKind::callback:
+            return "callback";
+        case RegionKind::file:
+            return "file";
     }
     return "?";
 }
@@ -45,21 +48,25 @@ void print_head(Console& console, const Shown& shown, const Seen& seen) {
         console.out << name << std::string(14 - std::string_view(name).size(), ' ') << value << "\n";
     };
     row("checkpoint", m.key.name);
-    row("version", std::to_string(m.key.version) + (seen.current ? ", in the current lineage" : ", not in the current lineage"));
+    row("version",
+        std::to_string(m.key.version) + (seen.current ? ", in the current lineage" : ", not in the current lineage"));
     row("incarnation", m.key.incarnation.hex() + ", epoch " + std::to_string(m.epoch));
-    row("parent", m.parent.incarnation ? m.parent.incarnation.hex() + ", version " + std::to_string(m.parent.version) : "none: a fresh start");
+    row("parent", m.parent.incarnation ? m.parent.incarnation.hex() + ", version " + std::to_string(m.parent.version)
+                                       : "none: a fresh start");
     row("taken", format_time(m.wall_time_s));
-    row("images", plural(m.ranks, "rank") + " on " + plural(m.nodes, "node") + ", " + format_bytes(m.image_bytes) + " (" +
-                      plural(m.image_bytes, "byte") + ")");
-    row("files", plural(m.parts.size(), "part") + ", " + format_bytes(part_bytes) + ", blocks of " + format_bytes_exact(m.block_bytes));
+    row("images", plural(m.ranks, "rank") + " on " + plural(m.nodes, "node") + ", " + format_bytes(m.image_bytes) +
+                      " (" + plural(m.image_bytes, "byte") + ")");
+    row("files", plural(m.parts.size(), "part") + ", " + format_bytes(part_bytes) + ", blocks of " +
+                     format_bytes_exact(m.block_bytes));
 }
 
 void print_parts(Console& console, const Shown& shown) {
     TextTable table({left("part"), right("bytes"), right("extents"), right("ranks"), left("which")});
     for (std::size_t i = 0; i < shown.manifest.parts.size(); ++i) {
         const PartInfo& part = shown.manifest.parts[i];
-        table.add({for_terminal(part.file), format_bytes(part.bytes), std::to_string(shown.open.footers[i].extents.size()),
-                   std::to_string(part.ranks.size()), format_ranges(part.ranks)});
+        table.add({for_terminal(part.file), format_bytes(part.bytes),
+                   std::to_string(shown.open.footers[i].extents.size()), std::to_string(part.ranks.size()),
+                   format_ranges(part.ranks)});
     }
     console.out << "\n" << table.to_string();
 }
@@ -69,13 +76,17 @@ class Rows {
   public:
     Rows(Console& console, TextTable table, bool all) : console_(console), table_(std::move(table)), all_(all) {}
     void add(std::vector<std::string> cells) {
-        if (all_ || table_.rows() < rows_shown) table_.add(std::move(cells));
-        else ++left_out_;
+        if (all_ || table_.rows() < rows_shown)
+            table_.add(std::move(cells));
+        else
+            ++left_out_;
     }
     void print(const char* otherwise) {
         console_.out << "\n";
-        if (table_.rows() == 0) console_.out << otherwise << "\n";
-        else console_.out << table_.to_string();
+        if (table_.rows() == 0)
+            console_.out << otherwise << "\n";
+        else
+            console_.out << table_.to_string();
         if (left_out_ != 0) console_.out << "... and " << plural(left_out_, "more row") << "; --all shows them\n";
     }
 
@@ -87,44 +98,68 @@ class Rows {
 };
 
 void print_regions(Console& console, const Shown& shown, bool all) {
-    Rows rows(console, TextTable({right("rank"), left("region"), left("kind"), left("type"), left("shape"), right("bytes"), right("at")}), all);
+    Rows rows(console,
+              TextTable({right("rank"), left("region"), left("kind"), left("type"), left("shape"), right("bytes"),
+                         right("at")}),
+              all);
     for (const auto& [rank, image] : shown.images)
         for (const Region& region : image.regions)
-            rows.add({std::to_string(rank), for_terminal(region.name), std::string(kind_name(region.kind)), type_name(region.type), shape_text(region),
-                      format_bytes(region.length), std::to_string(region.offset)});
+            rows.add({std::to_string(rank), for_terminal(region.name), std::string(kind_name(region.kind)),
+                      type_name(region.type), shape_text(region), format_bytes(region.length),
+                      std::to_string(region.offset)});
     rows.print("no regions");
 }
 
 void print_extents(Console& console, const Shown& shown, bool all) {
-    Rows rows(console, TextTable({right("rank"), right("from byte of image"), right("bytes"), right("part"), right("at byte of part"), right("blocks")}),
+    Rows rows(console,
+              TextTable({right("rank"), right("from byte of image"), right("bytes"), right("part"),
+                         right("at byte of part"), right("blocks")}),
               all);
     for (std::size_t i = 0; i < shown.open.footers.size(); ++i)
         for (const Extent& extent : shown.open.footers[i].extents)
-            rows.add({std::to_string(extent.rank), std::to_string(extent.image_offset), std::to_string(extent.length), std::to_string(i),
-                      std::to_string(extent.part_offset), std::to_string(extent.checksums.size())});
+            rows.add({std::to_string(extent.rank), std::to_string(extent.image_offset), std::to_string(extent.length),
+                      std::to_string(i), std::to_string(extent.part_offset), std::to_string(extent.checksums.size())});
     rows.print("no extents: all images are empty");
 }
 
 void print_json(Console& console, const Shown& shown, const Seen& seen) {
     const Manifest& m = shown.manifest;
-    Json document = {{"checkpoint", m.key.name},   {"version", m.key.version}, {"incarnation", m.key.incarnation.hex()},
-                     {"epoch", m.epoch},           {"current", seen.current},  {"attempt", m.attempt_id.hex()},
-                     {"taken_s", m.wall_time_s},   {"ranks", m.ranks},         {"nodes", m.nodes},
-                     {"image_bytes", m.image_bytes}, {"block_bytes", m.block_bytes}};
-    if (m.parent.incarnation) document["parent"] = {{"incarnation", m.parent.incarnation.hex()}, {"version", m.parent.version}};
+    Json document = {{"checkpoint", m.key.name},
+                     {"version", m.key.version},
+                     {"incarnation", m.key.incarnation.hex()},
+                     {"epoch", m.epoch},
+                     {"current", seen.current},
+                     {"attempt", m.attempt_id.hex()},
+                     {"taken_s", m.wall_time_s},
+                     {"ranks", m.ranks},
+                     {"nodes", m.nodes},
+                     {"image_bytes", m.image_bytes},
+                     {"block_bytes", m.block_bytes}};
+    if (m.parent.incarnation)
+        document["parent"] = {{"incarnation", m.parent.incarnation.hex()}, {"version", m.parent.version}};
     document["parts"] = Json::array();
     for (std::size_t i = 0; i < m.parts.size(); ++i) {
         Json extents = Json::array();
         for (const Extent& extent : shown.open.footers[i].extents)
-            extents.push_back({{"rank", extent.rank}, {"image_offset", extent.image_offset}, {"length", extent.length}, {"part_offset", extent.part_offset}});
-        document["parts"].push_back({{"file", m.parts[i].file}, {"bytes", m.parts[i].bytes}, {"ranks", m.parts[i].ranks}, {"extents", std::move(extents)}});
+            extents.push_back({{"rank", extent.rank},
+                               {"image_offset", extent.image_offset},
+                               {"length", extent.length},
+                               {"part_offset", extent.part_offset}});
+        document["parts"].push_back({{"file", m.parts[i].file},
+                                     {"bytes", m.parts[i].bytes},
+                                     {"ranks", m.parts[i].ranks},
+                                     {"extents", std::move(extents)}});
     }
     document["images"] = Json::array();
     for (const auto& [rank, image] : shown.images) {
         Json regions = Json::array();
         for (const Region& region : image.regions)
-            regions.push_back({{"name", region.name}, {"kind", kind_name(region.kind)}, {"type", type_name(region.type)}, {"shape", region.shape},
-                               {"offset", region.offset}, {"length", region.length}});
+            regions.push_back({{"name", region.name},
+                               {"kind", kind_name(region.kind)},
+                               {"type", type_name(region.type)},
+                               {"shape", region.shape},
+                               {"offset", region.offset},
+                               {"length", region.length}});
         document["images"].push_back({{"rank", rank}, {"bytes", image.bytes}, {"regions", std::move(regions)}});
     }
     console.document(document.dump(2, ' ', false, Json::error_handler_t::replace));
@@ -135,7 +170,8 @@ Status run_show(Console& console, const Arguments& arguments) {
     TRY_ASSIGN(const Series series, read_series(place, read_scratch(place), arguments.text("NAME")));
     TRY_ASSIGN(const Seen seen, pick_committed(series, arguments.text("VERSION"), arguments.text("incarnation")));
     Shown shown{*seen.entry.manifest, {}, {}};
-    TRY_ASSIGN(shown.open, place.run(open_version(place.world(), place.layout(), shown.manifest, every_rank, place.restore())));
+    TRY_ASSIGN(shown.open,
+               place.run(open_version(place.world(), place.layout(), shown.manifest, every_rank, place.restore())));
     for (const Footer& footer : shown.open.footers)
         for (const ImageInfo& image : footer.images) shown.images.emplace(image.rank, image);
     if (console.json) {
@@ -154,13 +190,16 @@ Status run_show(Console& console, const Arguments& arguments) {
 const Command show_command = {
     "show",
     "show what a committed version is made of: parts, regions, extents",
-    "Prints identity, parts and regions of a version that is committed. With --extents also where each run of each image lies.",
+    "Prints identity, parts and regions of a version that is committed. With --extents also where each run of each "
+    "image lies.",
     {{"NAME", OptionKind::text, "", "The checkpoint.", true},
      {"VERSION", OptionKind::text, "", "The version, or latest (the default): the newest of the current lineage."},
      {"--extents", OptionKind::flag, "", "Also list the extents."},
      {"--all", OptionKind::flag, "", "All rows, however many."},
-     {"--incarnation", OptionKind::text, "HEX", "The incarnation (its first digits), where several committed this version."}},
-    {{Code::not_found, "no such checkpoint, or not such a committed version"}, {Code::corrupt, "the manifest or a footer is damaged"}},
+     {"--incarnation", OptionKind::text, "HEX",
+      "The incarnation (its first digits), where several committed this version."}},
+    {{Code::not_found, "no such checkpoint, or not such a committed version"},
+     {Code::corrupt, "the manifest or a footer is damaged"}},
     true,
     &run_show,
 };

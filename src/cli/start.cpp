@@ -17,8 +17,11 @@ using Json = nlohmann::ordered_json;
 Status run_start(Console& console, const Arguments& arguments) {
     TRY_ASSIGN(const Config config, load_settings(arguments));
     const Settings& settings = config.settings;
-    DaemonHome home{settings.paths.scratch, settings.paths.persistent, arguments.given("node") ? arguments.text("node") : this_node(),
-                    settings.daemon.program, {}};
+    DaemonHome home{settings.paths.scratch,
+                    settings.paths.persistent,
+                    arguments.given("node") ? arguments.text("node") : this_node(),
+                    settings.daemon.program,
+                    {}};
     TRY(check_name(home.node).within("the node's name (--node, CAIRN_NODE, or the host's name)"));
     if (!config.file.empty()) home.environment.push_back("CAIRN_CONFIG=" + config.file);
     const ScratchLayout scratch = ScratchLayout::of(home.scratch, ::geteuid(), home.node, home.persistent);
@@ -32,13 +35,16 @@ Status run_start(Console& console, const Arguments& arguments) {
     }
     const control::Welcome& welcome = reached->welcome;
     if (console.json) {
-        const Json document = {{"node", welcome.node}, {"pid", welcome.pid}, {"address", welcome.address}, {"started", !ran_before},
+        const Json document = {{"node", welcome.node},
+                               {"pid", welcome.pid},
+                               {"address", welcome.address},
+                               {"started", !ran_before},
                                {"scratch", scratch.root}};
         console.document(document.dump(2, ' ', false, Json::error_handler_t::replace));
         return {};
     }
-    console.out << "cairnd of node " << for_terminal(welcome.node) << (ran_before ? " runs already" : " runs") << ": process " << welcome.pid
-                << ", address " << for_terminal(welcome.address) << "\n";
+    console.out << "cairnd of node " << for_terminal(welcome.node) << (ran_before ? " runs already" : " runs")
+                << ": process " << welcome.pid << ", address " << for_terminal(welcome.address) << "\n";
     return {};
 }
 
@@ -64,7 +70,8 @@ Status run_stop(Console& console, const Arguments& arguments) {
         if (!reached) continue;
         // It answers when it has finished what it can, so a while after wait_ms at most.
         const Deadline deadline = Deadline::in_ms(wait_ms + config.settings.deadlines.io_ms);
-        TRY_ASSIGN(control::Stopped stopped, reached->connection->ask_for<control::Stopped>(control::Stop{wait_ms}, deadline));
+        TRY_ASSIGN(control::Stopped stopped,
+                   reached->connection->ask_for<control::Stopped>(control::Stop{wait_ms}, deadline));
         unfinished += stopped.unfinished.size();
         outcomes.push_back({reached->welcome.node, reached->welcome.pid, std::move(stopped.unfinished)});
     }
@@ -72,21 +79,25 @@ Status run_stop(Console& console, const Arguments& arguments) {
         Json document = {{"stopped", Json::array()}};
         for (const StopOutcome& outcome : outcomes) {
             Json left = Json::array();
-            for (const VersionKey& key : outcome.unfinished) left.push_back({{"checkpoint", key.name}, {"version", key.version}});
-            document["stopped"].push_back({{"node", outcome.node}, {"pid", outcome.pid}, {"unfinished", std::move(left)}});
+            for (const VersionKey& key : outcome.unfinished)
+                left.push_back({{"checkpoint", key.name}, {"version", key.version}});
+            document["stopped"].push_back(
+                {{"node", outcome.node}, {"pid", outcome.pid}, {"unfinished", std::move(left)}});
         }
         console.document(document.dump(2, ' ', false, Json::error_handler_t::replace));
     } else {
         for (const StopOutcome& outcome : outcomes) {
-            console.out << "cairnd of node " << for_terminal(outcome.node) << " stopped (process " << outcome.pid << ")\n";
+            console.out << "cairnd of node " << for_terminal(outcome.node) << " stopped (process " << outcome.pid
+                        << ")\n";
             for (const VersionKey& key : outcome.unfinished)
                 console.out << "  left in scratch: " << for_terminal(key.name) << " version " << key.version << "\n";
         }
         if (outcomes.empty()) console.out << "no daemon runs here\n";
     }
     if (unfinished == 0) return {};
-    return deadline_passed(plural(unfinished, "version") + " not committed in time; " + (unfinished == 1 ? "it stays" : "they stay") +
-                           " in scratch and the next daemon finishes " + (unfinished == 1 ? "it" : "them"));
+    return deadline_passed(plural(unfinished, "version") + " not committed in time; " +
+                           (unfinished == 1 ? "it stays" : "they stay") + " in scratch and the next daemon finishes " +
+                           (unfinished == 1 ? "it" : "them"));
 }
 
 }  // namespace
@@ -94,7 +105,8 @@ Status run_stop(Console& console, const Arguments& arguments) {
 const Command start_command = {
     "start",
     "start this node's daemon, as a job script does",
-    "Clients start the daemon when they need it; but where a launcher kills everything that a step leaves behind (Slurm), the job script starts it\n"
+    "Clients start the daemon when they need it; but where a launcher kills everything that a step leaves behind "
+    "(Slurm), the job script starts it\n"
     "first. Does nothing when it runs. Returns when it answers.",
     {{"--node", OptionKind::text, "NAME", "The node's name, instead of CAIRN_NODE or the host's."}},
     {{Code::unavailable, "the daemon can not be started; the text says what it said"}},
@@ -105,10 +117,12 @@ const Command start_command = {
 const Command stop_command = {
     "stop",
     "stop daemons on this host, after they finished what they can",
-    "Asks the daemons of this user on this host that work for this persistent directory (all virtual nodes, or --node) to finish and end. What is not\n"
+    "Asks the daemons of this user on this host that work for this persistent directory (all virtual nodes, or --node) "
+    "to finish and end. What is not\n"
     "committed in time stays in scratch and is named.",
     {{"--node", OptionKind::text, "NAME", "Only this node's daemon."},
-     {"--wait", OptionKind::text, "TIME", "How long it may finish, instead of daemon.stop_wait_ms; \"0\": not at all."}},
+     {"--wait", OptionKind::text, "TIME",
+      "How long it may finish, instead of daemon.stop_wait_ms; \"0\": not at all."}},
     {{Code::deadline, "stopped, but versions are left in scratch"}},
     true,
     &run_stop,

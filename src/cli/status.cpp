@@ -38,7 +38,8 @@ double rate_of(const NodeStatus& now, const NodeStatus* before, double seconds) 
 std::uint64_t left_bytes(const NodeStatus& status) {
     std::uint64_t left = 0;
     for (const NodeStatus::Flush& flush : status.versions)
-        if (flush.level < 3 && flush.expected_bytes > flush.written_bytes) left += flush.expected_bytes - flush.written_bytes;
+        if (flush.level < 3 && flush.expected_bytes > flush.written_bytes)
+            left += flush.expected_bytes - flush.written_bytes;
     return left;
 }
 
@@ -76,7 +77,8 @@ Result<Look> look(const Settings& settings, const Arguments& arguments) {
         Result<std::optional<Reached>> reached = reach(place, wait_ms);
         if (!reached.ok()) return reached.status();
         if (!reached->has_value()) continue;
-        Result<NodeStatus> status = (*reached)->connection->ask_for<NodeStatus>(control::GetStatus{}, Deadline::in_ms(wait_ms));
+        Result<NodeStatus> status =
+            (*reached)->connection->ask_for<NodeStatus>(control::GetStatus{}, Deadline::in_ms(wait_ms));
         if (!status.ok() && status.code() == Code::unavailable) continue;  // it ended while we asked
         if (!status.ok()) return status.status();
         seen.nodes.push_back(std::move(status).value());
@@ -86,8 +88,8 @@ Result<Look> look(const Settings& settings, const Arguments& arguments) {
 }
 
 Status nobody(const Settings& settings) {
-    return unavailable("no daemon of this user runs on this host for " + settings.paths.persistent + " (scratch " + settings.paths.scratch +
-                       "); `cairn start` starts one");
+    return unavailable("no daemon of this user runs on this host for " + settings.paths.persistent + " (scratch " +
+                       settings.paths.scratch + "); `cairn start` starts one");
 }
 
 // Until interrupted, or until no daemon is left.
@@ -102,7 +104,9 @@ Status watch(Console& console, const Settings& settings, const Arguments& argume
             console.document(status_json(now.nodes));
         } else {
             if (screen) console.out << "\x1b[H\x1b[2J";
-            console.out << (now.nodes.empty() ? "all daemons have ended\n" : status_text(now.nodes, before.nodes, seconds)) << (screen ? "" : "\n");
+            console.out << (now.nodes.empty() ? "all daemons have ended\n"
+                                              : status_text(now.nodes, before.nodes, seconds))
+                        << (screen ? "" : "\n");
         }
         console.out.flush();
         if (now.nodes.empty() || !console.out) return {};
@@ -120,26 +124,33 @@ Status run_status(Console& console, const Arguments& arguments) {
     if (arguments.given("watch")) return watch(console, config.settings, arguments, interval_ms);
     TRY_ASSIGN(const Look seen, look(config.settings, arguments));
     if (seen.nodes.empty()) return nobody(config.settings);
-    if (console.json) console.document(status_json(seen.nodes));
-    else console.out << status_text(seen.nodes, {}, 0);
+    if (console.json)
+        console.document(status_json(seen.nodes));
+    else
+        console.out << status_text(seen.nodes, {}, 0);
     return {};
 }
 
 }  // namespace
 
 std::string status_text(const std::vector<NodeStatus>& now, const std::vector<NodeStatus>& before, double seconds) {
-    TextTable nodes({left("node"), right("process"), right("up"), right("clients"), right("captured"), right("sent"), right("received"),
-                     right("written"), right("rate"), right("left"), right("memory"), right("scratch")});
-    TextTable versions({left("node"), left("checkpoint"), right("version"), left("level"), right("images"), left("written here"), left("note")});
+    TextTable nodes({left("node"), right("process"), right("up"), right("clients"), right("captured"), right("sent"),
+                     right("received"), right("written"), right("rate"), right("left"), right("memory"),
+                     right("scratch")});
+    TextTable versions({left("node"), left("checkpoint"), right("version"), left("level"), right("images"),
+                        left("written here"), left("note")});
     for (const NodeStatus& status : now) {
         const double rate = rate_of(status, same_daemon(before, status), seconds);
-        nodes.add({for_terminal(status.node), std::to_string(status.pid), format_duration(static_cast<double>(status.uptime_ms) / 1e3),
-                   std::to_string(status.sessions), format_bytes(status.captured_bytes), format_bytes(status.sent_bytes),
-                   format_bytes(status.received_bytes), format_bytes(status.written_bytes), rate > 0 ? format_rate(rate) : "-",
-                   time_left(left_bytes(status), rate), format_bytes(status.anonymous_bytes), format_bytes(status.scratch_bytes)});
+        nodes.add({for_terminal(status.node), std::to_string(status.pid),
+                   format_duration(static_cast<double>(status.uptime_ms) / 1e3), std::to_string(status.sessions),
+                   format_bytes(status.captured_bytes), format_bytes(status.sent_bytes),
+                   format_bytes(status.received_bytes), format_bytes(status.written_bytes),
+                   rate > 0 ? format_rate(rate) : "-", time_left(left_bytes(status), rate),
+                   format_bytes(status.anonymous_bytes), format_bytes(status.scratch_bytes)});
         for (const NodeStatus::Flush* flush : interesting(status))
-            versions.add({for_terminal(status.node), for_terminal(flush->key.name), std::to_string(flush->key.version), std::string(level_name(flush->level)),
-                          format_bytes(flush->bytes), progress_of(*flush), flush->code == Code::ok ? "" : for_terminal(flush->text)});
+            versions.add({for_terminal(status.node), for_terminal(flush->key.name), std::to_string(flush->key.version),
+                          std::string(level_name(flush->level)), format_bytes(flush->bytes), progress_of(*flush),
+                          flush->code == Code::ok ? "" : for_terminal(flush->text)});
     }
     return nodes.to_string() + (versions.rows() == 0 ? "" : "\n" + versions.to_string());
 }
@@ -149,19 +160,39 @@ std::string status_json(const std::vector<NodeStatus>& now) {
     for (const NodeStatus& s : now) {
         Json versions = Json::array(), writers = Json::array();
         for (const NodeStatus::Flush& flush : s.versions)
-            versions.push_back({{"checkpoint", flush.key.name}, {"version", flush.key.version}, {"incarnation", flush.key.incarnation.hex()},
-                                {"level", level_name(flush.level)}, {"code", code_name(flush.code)}, {"text", flush.text}, {"bytes", flush.bytes},
-                                {"written_bytes", flush.written_bytes}, {"expected_bytes", flush.expected_bytes}});
+            versions.push_back({{"checkpoint", flush.key.name},
+                                {"version", flush.key.version},
+                                {"incarnation", flush.key.incarnation.hex()},
+                                {"level", level_name(flush.level)},
+                                {"code", code_name(flush.code)},
+                                {"text", flush.text},
+                                {"bytes", flush.bytes},
+                                {"written_bytes", flush.written_bytes},
+                                {"expected_bytes", flush.expected_bytes}});
         for (const NodeStatus::Writer& writer : s.writers)
-            writers.push_back({{"received_s", writer.received_s}, {"local_s", writer.local_s}, {"received_bytes", writer.received_bytes},
+            writers.push_back({{"received_s", writer.received_s},
+                               {"local_s", writer.local_s},
+                               {"received_bytes", writer.received_bytes},
                                {"local_bytes", writer.local_bytes}});
-        document["nodes"].push_back({{"node", s.node}, {"pid", s.pid}, {"address", s.address}, {"uptime_ms", s.uptime_ms},
-                                     {"storage", s.storage_backend}, {"clients", s.sessions}, {"captured_bytes", s.captured_bytes},
-                                     {"sent_bytes", s.sent_bytes}, {"received_bytes", s.received_bytes}, {"written_bytes", s.written_bytes},
-                                     {"scratch_bytes", s.scratch_bytes}, {"anonymous_bytes", s.anonymous_bytes},
-                                     {"anonymous_peak_bytes", s.anonymous_peak_bytes}, {"versions_committed", s.versions_committed},
-                                     {"attempts_failed", s.attempts_failed}, {"last_flush_s", s.last_flush_s},
-                                     {"last_flush_bytes", s.last_flush_bytes}, {"writers", std::move(writers)}, {"versions", std::move(versions)}});
+        document["nodes"].push_back({{"node", s.node},
+                                     {"pid", s.pid},
+                                     {"address", s.address},
+                                     {"uptime_ms", s.uptime_ms},
+                                     {"storage", s.storage_backend},
+                                     {"clients", s.sessions},
+                                     {"captured_bytes", s.captured_bytes},
+                                     {"sent_bytes", s.sent_bytes},
+                                     {"received_bytes", s.received_bytes},
+                                     {"written_bytes", s.written_bytes},
+                                     {"scratch_bytes", s.scratch_bytes},
+                                     {"anonymous_bytes", s.anonymous_bytes},
+                                     {"anonymous_peak_bytes", s.anonymous_peak_bytes},
+                                     {"versions_committed", s.versions_committed},
+                                     {"attempts_failed", s.attempts_failed},
+                                     {"last_flush_s", s.last_flush_s},
+                                     {"last_flush_bytes", s.last_flush_bytes},
+                                     {"writers", std::move(writers)},
+                                     {"versions", std::move(versions)}});
     }
     return document.dump(2, ' ', false, Json::error_handler_t::replace);
 }
@@ -169,8 +200,10 @@ std::string status_json(const std::vector<NodeStatus>& now) {
 const Command status_command = {
     "status",
     "show what the daemons of this host do",
-    "One line a node: bytes captured, sent to leaders, received from followers and written; the rate (in the last flush, or with --watch since the\n"
-    "last look), the time left, anonymous memory, and scratch in use. Below, the versions under way and the newest one.",
+    "One line a node: bytes captured, sent to leaders, received from followers and written; the rate (in the last "
+    "flush, or with --watch since the\n"
+    "last look), the time left, anonymous memory, and scratch in use. Below, the versions under way and the newest "
+    "one.",
     {{"--node", OptionKind::text, "NAME", "Only this node's daemon."},
      {"-w,--watch", OptionKind::flag, "", "Again and again, until interrupted or until no daemon is left."},
      {"--interval", OptionKind::text, "TIME", "Time between two looks of --watch; default \"1 s\"."}},

@@ -101,7 +101,8 @@ TEST(StatusText, shows_rates_progress_and_failures) {
     later.written_bytes += 512ull << 20;
     EXPECT_THAT(status_text({later}, {node}, 2), ContainsRegex(" 256 MiB/s +4\\.00 s "));
     node.pid = 43;
-    EXPECT_THAT(status_text({later}, {node}, 2), ContainsRegex(" 512 MiB/s ")) << "another process: nothing to compare with";
+    EXPECT_THAT(status_text({later}, {node}, 2), ContainsRegex(" 512 MiB/s "))
+        << "another process: nothing to compare with";
 }
 
 }  // namespace

@@ -23,8 +23,9 @@ namespace cairn::cli {
 inline constexpr Id128 first{0x1111111111111111, 0xaaaaaaaaaaaaaaaa}, second{0x2222222222222222, 0xbbbbbbbbbbbbbbbb};
 inline constexpr std::uint64_t block_bytes = 4096;
 
-// One checkpoint, "melt", of `ranks` ranks in `files` files. Rank r has an image of (r + 1) * 10,000 bytes: region "grid" (f64, all but
-// 100 bytes and the file), and the routed file "restart/melt.<r>" of 1,000 bytes. Rank 3 has an empty image.
+// One checkpoint, "melt", of `ranks` ranks in `files` files. Rank r has an image of (r + 1) * 10,000 bytes: region
+// "grid" (f64, all but 100 bytes and the file), and the routed file "restart/melt.<r>" of 1,000 bytes. Rank 3 has an
+// empty image.
 struct Melt {
     explicit Melt(const ProgramFolder& folder) : layout{folder.path("checkpoints")}, scratch(folder.path("scratch")) {}
 
@@ -35,7 +36,8 @@ struct Melt {
     static std::uint64_t image_bytes(Rank rank) { return rank == 3 ? 0 : (rank + 1) * 10'000; }
     static std::string image(Rank rank, Version version) {
         std::string bytes(image_bytes(rank), '\0');
-        for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 31 + i / 251 + rank * 7 + version * 13);
+        for (std::size_t i = 0; i < bytes.size(); ++i)
+            bytes[i] = static_cast<char>(i * 31 + i / 251 + rank * 7 + version * 13);
         return bytes;
     }
     static ImageInfo info(Rank rank) {
@@ -43,7 +45,12 @@ struct Melt {
         if (image.bytes == 0) return image;
         const std::uint64_t grid = (image.bytes - 1'100) / 8;
         image.regions.push_back({"grid", RegionKind::memory, DataType::f64, {grid}, 0, grid * 8});
-        image.regions.push_back({"restart/melt." + std::to_string(rank), RegionKind::file, DataType::bytes, {1'000}, image.bytes - 1'000, 1'000});
+        image.regions.push_back({"restart/melt." + std::to_string(rank),
+                                 RegionKind::file,
+                                 DataType::bytes,
+                                 {1'000},
+                                 image.bytes - 1'000,
+                                 1'000});
         return image;
     }
 
@@ -58,7 +65,8 @@ struct Melt {
     }
 
     void open(std::uint64_t epoch, Id128 incarnation, Parent parent = {}) const {
-        write(layout.lineage_open("melt", epoch), encode_open_record({incarnation, epoch, "host", 1, 1'700'000'000, ranks}));
+        write(layout.lineage_open("melt", epoch),
+              encode_open_record({incarnation, epoch, "host", 1, 1'700'000'000, ranks}));
         write(layout.lineage_from("melt", epoch), encode_from_record({incarnation, parent}));
     }
 
@@ -82,7 +90,8 @@ struct Melt {
             const std::string bytes = image(rank, version);
             if (bytes.empty()) continue;
             Extent extent{rank, 0, bytes.size(), data.size(), {}};
-            for (std::size_t at = 0; at < bytes.size(); at += block_bytes) extent.checksums.push_back(checksum(as_bytes(bytes.substr(at, block_bytes))));
+            for (std::size_t at = 0; at < bytes.size(); at += block_bytes)
+                extent.checksums.push_back(checksum(as_bytes(bytes.substr(at, block_bytes))));
             footer.extents.push_back(extent);
             data += bytes;
             data.resize(round_up(data.size(), block_bytes));
@@ -115,7 +124,8 @@ struct Melt {
     }
 
     // A sealed image in the scratch of a node of this host.
-    void seal(const std::string& node, Version version, Id128 incarnation, std::uint64_t epoch, Rank rank, Parent parent = {}) const {
+    void seal(const std::string& node, Version version, Id128 incarnation, std::uint64_t epoch, Rank rank,
+              Parent parent = {}) const {
         ImageHeader header;
         header.key = key(version, incarnation);
         header.epoch = epoch;

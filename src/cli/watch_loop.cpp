@@ -1,0 +1,297 @@
+#include "cli/watch_loop.hpp"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/text_table.hpp"
+
+namespace cairn::cli {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds commit_look{25};  // between looks while something is being flushed
+constexpr milliseconds board_look{250};  // at other watchers' versions; a shared file system tells nothing by itself
+constexpr milliseconds idle_look{1000};
+constexpr milliseconds retry_wait{1000};       // after a capture that failed for want of room or of a daemon
+constexpr milliseconds older_wait{5000};       // how long an incomplete version may hold up a complete newer one
+constexpr milliseconds incomplete_wait{1000};  // the same when ending
+constexpr milliseconds board_wait{4000};       // when ending, for what the others still capture
+constexpr std::size_t taken_max = 64;          // committed versions whose files are remembered
+
+double seconds_since(WatchTime time) { return std::chrono::duration<double>(steady_clock::now() - time).count(); }
+
+std::string names_of(const std::map<std::string, WatchedFile>& files) {
+    std::string text;
+    for (const auto& [name, file] : files) {
+        if (text.size() > 200) return text + ", ...";
+        text += (text.empty() ? "" : ", ") + name;
+    }
+    return text.empty() ? "none" : text;
+}
+
+}  // namespace
+
+Status WatchLoop::run(Version from, bool scan, int stop_descriptor) {
+    watched_.close_until(from);
+    if (from != 0) {
+        Taken& earlier = taken_[from];
+        earlier.earlier = true;
+        earlier.captured_at = steady_clock::now();
+        if (session_.committed(from).ok()) {
+            earlier.committed = true;
+            newest_committed_ = from;
+        }
+    }
+    if (scan) TRY(watched_.scan());
+    if (rules_.once) finish_within(rules_.once_wait);
+    for (;;) {
+        TRY(step());
+        look_for_end();
+        if (finishing_ && finished()) break;
+        pollfd ready[] = {{watched_.descriptor(), POLLIN, 0}, {stop_descriptor, POLLIN, 0}};
+        if (::poll(ready, 2, static_cast<int>(next_look().count())) < 0 && errno != EINTR)
+            return Status::from_errno(errno, "can not wait for files");
+        if (char byte = 0; ready[1].revents != 0 && ::read(stop_descriptor, &byte, 1) == 1)
+            finish_within(rules_.stop_wait);
+    }
+    report_.ended(committed_);
+    if (!pending()) return {};
+    std::string left;
+    for (const auto& [version, taken] : taken_)
+        if (!taken.committed) left += (left.empty() ? "" : ", ") + std::to_string(version);
+    return deadline_passed("not yet committed: version " + left +
+                           "; captured in scratch, the daemons go on (`cairn status`)");
+}
+
+Status WatchLoop::step() {
+    TRY(watched_.read_events());
+    look_at_late();
+    TRY(rules_.no_files ? capture_announced() : capture_ready());
+    look_at_commits();
+    remove_originals();
+    return {};
+}
+
+// ---- capturing ----
+
+// Versions only increase: a complete one waits for older ones that may still become complete, but not for ever.
+Status WatchLoop::capture_ready() {
+    auto& sets = watched_.sets();
+    while (!sets.empty()) {
+        auto ready = sets.begin();
+        while (ready != sets.end() && !watched_.complete(ready->second)) ++ready;
+        if (ready == sets.end()) return {};
+        for (auto older = sets.begin(); older != ready; ++older)
+            if (steady_clock::now() - older->second.touched < std::max(older_wait, 2 * watched_.quiet(older->second)))
+                return {};
+        for (auto older = sets.begin(); older != ready; ++older) skip_older(older->first, older->second);
+        const Version version = ready->first;
+        TRY(capture(version, ready->second));
+        if (watched_.closed_until() < version) return {};  // to be tried again
+    }
+    return {};
+}
+
+void WatchLoop::skip_older(Version version, const FileSet& set) {
+    report_.lost(version,
+                 "left out, a newer version is complete and this one is not: " + plural(set.files.size(), "file") +
+                     " (" + names_of(set.files) + "), not as many as --files says, or still open");
+}
+
+Status WatchLoop::capture(Version version, FileSet set) {
+    const WatchTime began = steady_clock::now();
+    const auto bytes = session_.capture(version, watched_, set.files);
+    if (!bytes.ok()) return capture_failed(version, watched_.sets()[version], bytes.status());
+    if (!bytes->has_value()) {
+        report_.note(version, "a file changed while it was captured; nothing is kept, tried again when it is complete");
+        FileSet& again = watched_.sets()[version];
+        again.touched = again.look_at = steady_clock::now();
+        return {};
+    }
+    report_.captured(version, set.files.size(), **bytes, seconds_since(began));
+    if (const Status told = board_.announce(version); !told.ok())
+        report_.note(0, "watchers without files are not told of versions: " + told.text());
+    taken_[version] = {std::move(set.files), steady_clock::now(), false, false};
+    watched_.close_until(version);
+    return {};
+}
+
+Status WatchLoop::capture_failed(Version version, FileSet& set, const Status& status) {
+    switch (status.code()) {
+        case Code::out_of_space:
+        case Code::deadline:
+        case Code::unavailable:
+        case Code::io_error:
+            report_.note(version, "not captured, tried again: " + status.text());
+            set.look_at = steady_clock::now() + retry_wait;
+            return {};
+        case Code::invalid_argument:
+        case Code::not_found:
+        case Code::cancelled:
+            report_.lost(version, "not captured: " + status.text());
+            watched_.close_until(version);
+            return {};
+        default:
+            return status.within("version " + std::to_string(version));
+    }
+}
+
+// --files 0: an empty image of each version that another watcher captured.
+Status WatchLoop::capture_announced() {
+    const WatchTime now = steady_clock::now();
+    for (const auto& [version, set] : watched_.sets())
+        report_.note(version,
+                     "this watcher was told that it has no files (--files 0), and there are: " + names_of(set.files));
+    if (now < next_board_) return {};
+    next_board_ = now + board_look;
+    const auto announced = board_.announced();
+    if (!announced.ok()) {
+        report_.note(0, announced.status().text());
+        return {};
+    }
+    for (const Version version : *announced) {
+        if (version <= watched_.closed_until()) continue;
+        TRY(capture(version, {}));
+        if (watched_.closed_until() < version) return {};
+    }
+    return {};
+}
+
+// ---- after the capture ----
+
+void WatchLoop::look_at_commits() {
+    for (auto it = taken_.begin(); it != taken_.end();) {
+        auto& [version, taken] = *it;
+        const Status status = taken.committed ? Status(Code::deadline, "") : session_.committed(version);
+        bool gone = false;
+        if (status.ok()) {
+            commit_seen(version, taken);
+        } else if (status.code() == Code::cancelled || status.code() == Code::superseded) {
+            report_.lost(version, "will not be committed: " + status.text());
+            gone = true;
+        } else if (status.code() != Code::deadline) {
+            report_.note(version, "not committed yet, tried again in the background: " + status.text());
+        }
+        it = gone ? taken_.erase(it) : std::next(it);
+    }
+}
+
+void WatchLoop::commit_seen(Version version, Taken& taken) {
+    taken.committed = true;
+    newest_committed_ = std::max(newest_committed_, version);
+    ++committed_;
+    const auto facts = session_.facts(version);
+    if (!facts.ok()) report_.note(version, "committed, but its manifest can not be read now: " + facts.status().text());
+    report_.committed(version, facts.ok() ? *facts : CommittedFacts{}, taken.files.size(),
+                      seconds_since(taken.captured_at));
+    if (index_ == 0) board_.retract(version);
+}
+
+// A file of a version that was captured already, or that the series has behind it. A captured version that lacks it
+// must not be committed.
+void WatchLoop::look_at_late() {
+    for (const auto& [version, name] : watched_.take_late()) {
+        if (version == 0) {
+            report_.note(0, "files of number 0, such as " + name + ", are left out: versions count from 1");
+            continue;
+        }
+        const auto taken = taken_.find(version);
+        if (taken == taken_.end() || taken->second.earlier) {
+            report_.note(
+                version,
+                "files of this version are written again, but the series is past it; they are not captured (watch "
+                "--from V goes on from an older version)");
+            continue;
+        }
+        const auto file = taken->second.files.find(name);
+        const auto mark = FileMark::of(watched_.path(name));
+        if (!mark.ok() || (file != taken->second.files.end() && file->second.mark == *mark))
+            continue;  // opened, not written
+        const std::string what = name + " was written after the version was captured";
+        const std::string advice = " Say how many files there are (--files), or wait longer for the last (--settle-ms)";
+        if (taken->second.committed || session_.cancel(version).code() == Code::already_exists) {
+            report_.lost(version, what + "; it is committed without that file." + advice);
+            taken->second.files.erase(name);  // so that it is not told again, and the file is not removed
+            continue;
+        }
+        report_.lost(version, what + "; the version is given up." + advice);
+        taken_.erase(taken);
+    }
+}
+
+// Only files that are still what was captured.
+void WatchLoop::remove_originals() {
+    std::size_t committed = 0;
+    for (auto it = taken_.rbegin(); it != taken_.rend(); ++it) {
+        auto& [version, taken] = *it;
+        if (!taken.committed || ++committed <= rules_.keep_originals || rules_.keep_originals == 0) continue;
+        std::uint64_t removed = 0;
+        for (const auto& [name, file] : taken.files) {
+            const std::string path = watched_.path(name);
+            const auto mark = FileMark::of(path);
+            if (mark.ok() && *mark == file.mark && ::unlink(path.c_str()) == 0) ++removed;
+        }
+        if (removed > 0) report_.removed(version, removed);
+        taken.files.clear();
+    }
+    const std::size_t remembered = std::max<std::size_t>(taken_max, rules_.keep_originals + 1);
+    while (taken_.size() > remembered && taken_.begin()->second.committed) taken_.erase(taken_.begin());
+}
+
+// ---- ending ----
+
+bool WatchLoop::pending() const {
+    return std::any_of(taken_.begin(), taken_.end(), [](const auto& taken) { return !taken.second.committed; });
+}
+
+bool WatchLoop::may_still_complete() const {
+    const WatchTime now = steady_clock::now();
+    return std::any_of(watched_.sets().begin(), watched_.sets().end(), [&](const auto& each) {
+        const FileSet& set = each.second;
+        return now - set.touched < std::max(incomplete_wait, 2 * watched_.quiet(set)) ||
+               (watched_.count_fits(set) && set.look_at > now);
+    });
+}
+
+void WatchLoop::look_for_end() {
+    const WatchTime now = steady_clock::now();
+    const Version until = rules_.until_commit_of;
+    const bool reached = until != 0 && (newest_committed_ >= until || (watched_.closed_until() >= until && !pending()));
+    const bool idle = rules_.idle_exit.count() != 0 && !pending() && !may_still_complete() &&
+                      now - watched_.last_event() >= rules_.idle_exit;
+    if (!finishing_ && (reached || idle)) finish_within(rules_.stop_wait);
+}
+
+void WatchLoop::finish_within(milliseconds wait) {
+    finishing_ = true;
+    finishing_since_ = steady_clock::now();
+    finish_by_ = finishing_since_ + wait;
+}
+
+bool WatchLoop::finished() {
+    const bool out_of_time = steady_clock::now() >= finish_by_;
+    const bool more = rules_.no_files ? steady_clock::now() - finishing_since_ < board_wait : may_still_complete();
+    if (!out_of_time && (pending() || more)) return false;
+    if (!rules_.no_files)
+        for (const auto& [version, set] : watched_.sets())
+            report_.lost(version, "not captured, it was not complete at the end: " + plural(set.files.size(), "file") +
+                                      " (" + names_of(set.files) + ")");
+    return true;
+}
+
+milliseconds WatchLoop::next_look() const {
+    milliseconds wait = pending() ? commit_look : finishing_ ? milliseconds(50) : idle_look;
+    if (rules_.no_files) wait = std::min(wait, board_look);
+    const WatchTime now = steady_clock::now();
+    for (const auto& [version, set] : watched_.sets())
+        if (set.look_at > now) wait = std::min(wait, std::chrono::ceil<milliseconds>(set.look_at - now));
+    return wait;
+}
+
+}  // namespace cairn::cli

@@ -1,0 +1,68 @@
+// WatchLoop: one watcher at work: complete sets are captured in increasing order, commits are told, originals removed,
+// until it is to end. One thread: a capture that waits for room in scratch keeps the rest waiting, and the kernel
+// queues what happens meanwhile.
+#pragma once
+
+#include "cli/watch_report.hpp"
+
+namespace cairn::cli {
+
+struct WatchRules {
+    bool no_files = false;                   // --files 0: versions are learned from the board
+    std::uint64_t keep_originals = 0;        // of the newest so many committed versions; 0: all
+    Version until_commit_of = 0;             // 0: no such end
+    std::chrono::milliseconds idle_exit{0};  // 0: no such end
+    bool once = false;
+    std::chrono::milliseconds stop_wait{0};  // how long it may finish once it was told to stop
+    std::chrono::milliseconds once_wait{0};  // the same with --once
+};
+
+class WatchLoop {
+  public:
+    WatchLoop(WatchSession& session, WatchedFiles& watched, WatchBoard& board, WatchReport& report, WatchRules rules,
+              std::uint32_t index)
+        : session_(session), watched_(watched), board_(board), report_(report), rules_(rules), index_(index) {}
+
+    // Until a signal (`stop_descriptor` becomes readable) or a rule ends it, and what was captured is committed or
+    // given up. `scan`: files that are there already are taken, too.
+    Status run(Version from, bool scan, int stop_descriptor);
+
+  private:
+    struct Taken {
+        std::map<std::string, WatchedFile> files;
+        WatchTime captured_at;
+        bool committed = false;
+        bool earlier = false;  // captured by an earlier session
+    };
+
+    Status step();
+    Status capture_ready();
+    Status capture(Version version, FileSet set);
+    Status capture_failed(Version version, FileSet& set, const Status& status);
+    Status capture_announced();
+    void skip_older(Version version, const FileSet& set);
+    void look_at_commits();
+    void commit_seen(Version version, Taken& taken);
+    void look_at_late();
+    void remove_originals();
+    bool may_still_complete() const;
+    bool pending() const;
+    void look_for_end();
+    void finish_within(std::chrono::milliseconds wait);
+    bool finished();
+    std::chrono::milliseconds next_look() const;
+
+    WatchSession& session_;
+    WatchedFiles& watched_;
+    WatchBoard& board_;
+    WatchReport& report_;
+    WatchRules rules_;
+    std::uint32_t index_;
+    std::map<Version, Taken> taken_;
+    std::uint64_t committed_ = 0;
+    Version newest_committed_ = 0;
+    bool finishing_ = false;
+    WatchTime finishing_since_, finish_by_, next_board_;
+};
+
+}  // namespace cairn::cli
