@@ -93,7 +93,10 @@ Status Session::capture_into_slot(const CapturePlan& plan) {
     acquire.bytes = plan.slot_bytes;
     acquire.wait_ms = settings_.capture.wait_ms;
     const Deadline deadline = Deadline::in_ms(acquire.wait_ms + answer_allowance_ms);
-    TRY_ASSIGN(const control::Slot slot, daemon_->ask_for<control::Slot>(acquire, deadline));
+    const auto acquired = daemon_->ask_for<control::Slot>(acquire, deadline);
+    if (acquired.code() == Code::out_of_space) return acquired.status().within("scratch " + settings_.paths.scratch);
+    TRY(acquired.status());
+    const control::Slot& slot = *acquired;
     Status status;
     const Result<SlotMaps::Map*> mapped = slots_.map(slot.path, plan.slot_bytes);
     if (mapped.ok()) status = capture(plan, regions_, **mapped, settings_.capture.checksums == Settings::Checksums::capture);
