@@ -22,6 +22,7 @@ constexpr Nanos tick = second;                   // idle nodes are left alone: o
 constexpr Nanos busy_tick = 100 * millisecond;   // while a flush is under way: for the memory's peak
 constexpr Nanos settle_down = 20 * millisecond;  // many changes at once are one look at retention
 constexpr Nanos last_answers_wait = second;
+constexpr Nanos spare_slot_wait = 30 * second;   // a free slot that a burst of checkpoints needed
 constexpr Nanos tidy_wait = 5 * second;
 constexpr std::uint64_t log_bytes_max = 8 << 20;
 
@@ -116,6 +117,7 @@ Task<void> Daemon::watch() {
         sample_anonymous_memory();
         keep_log_short();
         slots_.apply_retention();  // what was in use when its version ended
+        slots_.trim_idle(spare_slot_wait);
         if (stopping_) continue;
         if (!door_.still_ours()) {
             log_error("scratch-was-removed", {{"path", options_.scratch.root}});

@@ -135,6 +135,18 @@ void Slots::trim(Owner owner) {
     }
 }
 
+void Slots::trim_idle(Nanos age) {
+    constexpr std::size_t kept_warm = 2;
+    std::map<Owner, std::vector<Place>> by_owner;
+    for (Place place = slots_.begin(); place != slots_.end(); ++place)
+        if (place->second.state == State::free) by_owner[place->second.owner].push_back(place);
+    for (auto& [owner, places] : by_owner) {
+        std::sort(places.begin(), places.end(), [](Place a, Place b) { return a->second.freed > b->second.freed; });
+        for (std::size_t i = kept_warm; i < places.size(); ++i)
+            if (clock_.now() - places[i]->second.freed_at >= age) unlink(places[i]);
+    }
+}
+
 // To `bytes`, from what it has. The slot is free again afterwards; one that never had anything is gone when that fails.
 Task<Status> Slots::allocate(Place place, std::uint64_t bytes) {
     Slot& slot = place->second;
@@ -240,6 +252,7 @@ void Slots::make_free(Place place) {
     place->second.state = State::free;
     place->second.image = {};
     place->second.freed = ++last_freed_;
+    place->second.freed_at = clock_.now();
     freed_.notify_all();
 }
 

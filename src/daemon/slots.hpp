@@ -65,6 +65,8 @@ class Slots {
     bool knows_committed(const VersionKey& key) const;
     // Frees what retention does not keep. Called whenever a version may have changed.
     void apply_retention();
+    // Gives back what has been free for so long, but the two slots of each connection that were used last.
+    void trim_idle(Nanos age);
     // At the daemon's end, blocks: what is free or still being written gives its memory back.
     void unlink_unsealed();
 
@@ -90,6 +92,7 @@ class Slots {
         std::optional<Rank> rank; // of the last image
         bool fresh = true;        // its next owner can not have it mapped
         std::uint64_t freed = 0;        // by order of becoming free
+        Nanos freed_at = 0;
         std::uint32_t passed_over = 0;  // captures of its last owner since that did without it
         Image image;
         std::set<Owner> pins;

@@ -185,6 +185,18 @@ TEST_F(SlotsTest, WhatASlowTimeNeededIsGivenBack) {
     EXPECT_EQ(slots_->count(), 3u);  // two that she uses, and the one that somebody else will
 }
 
+TEST_F(SlotsTest, TwoStayWarmWhenNobodyCaptures) {
+    begin();
+    std::vector<control::Slot> many;
+    for (int i = 0; i < 6; ++i) many.push_back(acquire(alice, wanted(0, mib)).value());
+    for (const auto& slot : many) ASSERT_TRUE(slots_->release(alice, slot.path).ok());
+    slots_->trim_idle(3600 * second);
+    EXPECT_EQ(slots_->count(), 6u);
+    slots_->trim_idle(0);
+    EXPECT_EQ(slots_->count(), 2u);
+    EXPECT_EQ(acquire(alice, wanted(0, mib))->path, many.back().path);
+}
+
 TEST_F(SlotsTest, AHugeSlotIsNotSpentOnASmallImage) {
     begin();
     const auto huge = acquire(alice, wanted(0, 64 * mib));
