@@ -1,8 +1,9 @@
 /* Cairn's C interface: asynchronous multi-level checkpointing.
  *
- * A session is one open of one named series of checkpoints by all ranks of a job. The application protects what it wants kept, calls
- * cairn_checkpoint now and then, and goes on computing after little more than a memory copy; a daemon on each node turns the images of
- * all ranks into K files on shared storage meanwhile. After a restart, cairn_restore brings the newest whole version back.
+ * A session is one open of one named series of checkpoints by all ranks of a job. The application protects what it
+ * wants kept, calls cairn_checkpoint now and then, and goes on computing after little more than a memory copy; a daemon
+ * on each node turns the images of all ranks into K files on shared storage meanwhile. After a restart, cairn_restore
+ * brings the newest whole version back.
  *
  *     cairn_options options = CAIRN_OPTIONS;
  *     options.name = "heat";
@@ -16,17 +17,21 @@
  *     cairn_close(session);
  *
  * What every call keeps:
- *  - It returns a status: CAIRN_OK (0) or one of the codes below. The text of a failure, for the person who must act, is
- *    cairn_last_error(session). The library never exits, aborts, prints or installs a signal handler, and leaves no thread running.
- *  - Collective calls (cairn_open, cairn_newest, cairn_newest_not_above, cairn_list, cairn_restore, cairn_restore_regions,
- *    cairn_close) are made by all ranks of the session in the same order; all ranks return the same status. A rank that never calls
- *    makes the others return CAIRN_DEADLINE or CAIRN_UNAVAILABLE after deadlines.open_ms (deadlines.restore_ms in a restore), naming it
- *    where the way of exchange can tell. All other calls are local to the rank and never wait for another rank.
- *  - Threads: different sessions are independent. On one session, calls from several threads are safe and run one after the other,
- *    but for cairn_wait, cairn_test and cairn_cancel, which run beside any other call: a helper thread may wait for a flush while
- *    another checkpoints. cairn_close comes last: no other call may be under way or follow. Protected memory must not change while
- *    cairn_checkpoint runs. With MPI, collective calls need what MPI_Init_thread promised.
- *  - fork: the child must not use the session; its calls return CAIRN_INVALID_ARGUMENT, and cairn_close only frees memory there.
+ *  - It returns a status: CAIRN_OK (0) or one of the codes below. The text of a failure, for the person who must act,
+ *    is cairn_last_error(session). The library never exits, aborts, prints or installs a signal handler, and leaves
+ *    no thread running.
+ *  - Collective calls (cairn_open, cairn_newest, cairn_newest_not_above, cairn_list, cairn_restore,
+ *    cairn_restore_regions, cairn_close) are made by all ranks of the session in the same order; all ranks return the
+ *    same status. A rank that never calls makes the others return CAIRN_DEADLINE or CAIRN_UNAVAILABLE after
+ *    deadlines.open_ms (deadlines.restore_ms in a restore), naming it where the way of exchange can tell. All other
+ *    calls are local to the rank and never wait for another rank.
+ *  - Threads: different sessions are independent. On one session, calls from several threads are safe and run one
+ *    after the other, but for cairn_wait, cairn_test and cairn_cancel, which run beside any other call: a helper
+ *    thread may wait for a flush while another checkpoints. cairn_close comes last: no other call may be under way or
+ *    follow. Protected memory must not change while cairn_checkpoint runs. With MPI, collective calls need what
+ *    MPI_Init_thread promised.
+ *  - fork: the child must not use the session; its calls return CAIRN_INVALID_ARGUMENT, and cairn_close only frees
+ *    memory there.
  *  - Strings are UTF-8 and copied; NULL where a handle or a string is required gives CAIRN_INVALID_ARGUMENT.
  */
 #ifndef CAIRN_CAIRN_H
@@ -63,7 +68,8 @@ enum {
     CAIRN_INTERNAL = 13         /* a defect in Cairn */
 };
 
-/* Type of the elements of a region. Kept with the data and compared at restore; also decides how compressors may treat it. */
+/* Type of the elements of a region. Kept with the data and compared at restore; also decides how compressors may treat
+ * it. */
 enum {
     CAIRN_BYTES = 0,
     CAIRN_I8 = 1,
@@ -89,7 +95,7 @@ enum {
     CAIRN_COMMITTED = 3 /* durable under the persistent directory */
 };
 
-#define CAIRN_NEWEST UINT64_MAX /* as a version asked for: the newest that is whole */
+#define CAIRN_NEWEST UINT64_MAX    /* as a version asked for: the newest that is whole */
 #define CAIRN_NAME_BYTES_MAX 128   /* of a series, node or job name */
 #define CAIRN_REGION_BYTES_MAX 512 /* of a region's name */
 #define CAIRN_DIMENSIONS_MAX 32    /* of a region's shape */
@@ -104,35 +110,38 @@ typedef struct cairn_options {
     /* This process is `rank` of `ranks`. ranks 0 means 1. With MPI both come from the communicator and stay 0 here. */
     uint32_t rank;
     uint32_t ranks;
-    /* Needed when ranks > 1 without MPI: a text that all processes of this run share and no other job in the same persistent directory
-     * uses at the same time (a batch job's number, say). Same rules as for `name`. They find each other through
-     * <persistent>/.cairn/rendezvous/<job>. NULL: the environment variable CAIRN_JOB. */
+    /* Needed when ranks > 1 without MPI: a text that all processes of this run share and no other job in the same
+     * persistent directory uses at the same time (a batch job's number, say). Same rules as for `name`. They find each
+     * other through <persistent>/.cairn/rendezvous/<job>. NULL: the environment variable CAIRN_JOB. */
     const char* job;
-    /* Name of this node; several on one host are virtual nodes with a daemon each. NULL: the environment variable CAIRN_NODE, else the
-     * host's name up to its first dot. */
+    /* Name of this node; several on one host are virtual nodes with a daemon each. NULL: the environment variable
+     * CAIRN_NODE, else the host's name up to its first dot. */
     const char* node;
     /* A cairn.toml. NULL: where `cairn config` says. An unreadable one is an error. */
     const char* config_file;
     /* Settings that win over file and environment, each "section.key=value"; ends with NULL; NULL for none. */
     const char* const* overrides;
 } cairn_options;
-#define CAIRN_OPTIONS { sizeof(cairn_options), NULL, 0, 0, NULL, NULL, NULL, NULL }
+#define CAIRN_OPTIONS \
+    { sizeof(cairn_options), NULL, 0, 0, NULL, NULL, NULL, NULL }
 
 /* ---- opening and closing ---- */
 
-/* Collective. Reads the settings, starts this node's daemon where none runs, agrees with the other ranks, and raises the series' epoch: an
- * older session of the same name can commit nothing after this. Restores nothing by itself.
- * On success *session is to be closed with cairn_close; on failure it is NULL and cairn_last_error(NULL) has the text.
- * Errors: INVALID_ARGUMENT (name, rank, setting, files outside 1..ranks, ranks that disagree), NOT_FOUND / PERMISSION / IO_ERROR
- * (scratch or persistent), UNAVAILABLE (no daemon), UNSUPPORTED (daemon of another version), DEADLINE (a rank never called). */
+/* Collective. Reads the settings, starts this node's daemon where none runs, agrees with the other ranks, and raises
+ * the series' epoch: an older session of the same name can commit nothing after this. Restores nothing by itself. On
+ * success *session is to be closed with cairn_close; on failure it is NULL and cairn_last_error(NULL) has the text.
+ * Errors: INVALID_ARGUMENT (name, rank, setting, files outside 1..ranks, ranks that disagree), NOT_FOUND / PERMISSION /
+ * IO_ERROR (scratch or persistent), UNAVAILABLE (no daemon), UNSUPPORTED (daemon of another version), DEADLINE (a rank
+ * never called). */
 CAIRN_API int cairn_open(const cairn_options* options, cairn_session** session);
 
-/* How ranks talk to each other at collective calls when they have their own means; cairn_open_mpi is made with this. Both functions
- * are collective, return 0 or else fail the call, and should give up after timeout_ms. */
+/* How ranks talk to each other at collective calls when they have their own means; cairn_open_mpi is made with this.
+ * Both functions are collective, return 0 or else fail the call, and should give up after timeout_ms. */
 typedef struct cairn_exchange {
     size_t struct_bytes; /* sizeof(cairn_exchange) */
     void* context;
-    /* Every rank gives `bytes` bytes at `send` and gets those of all ranks, in rank order, at `receive` (ranks x bytes). */
+    /* Every rank gives `bytes` bytes at `send` and gets those of all ranks, in rank order, at `receive` (ranks x
+     * bytes). */
     int (*allgather)(void* context, const void* send, void* receive, uint64_t bytes, uint64_t timeout_ms);
     /* `bytes` bytes at `buffer` of rank 0 appear at `buffer` of every rank. */
     int (*broadcast)(void* context, void* buffer, uint64_t bytes, uint64_t timeout_ms);
@@ -141,35 +150,43 @@ typedef struct cairn_exchange {
 } cairn_exchange;
 
 /* Like cairn_open for options->rank of options->ranks, with the caller's own exchange; options->job is not needed. */
-CAIRN_API int cairn_open_exchange(const cairn_options* options, const cairn_exchange* exchange, cairn_session** session);
+CAIRN_API int cairn_open_exchange(const cairn_options* options, const cairn_exchange* exchange,
+                                  cairn_session** session);
 
-/* Collective. Ends the session and frees it, whatever it returns. Does not wait for flushes: the daemons go on with what was captured.
- * cairn_close(NULL) is CAIRN_OK. */
+/* Collective. Ends the session and frees it, whatever it returns. Does not wait for flushes: the daemons go on with
+ * what was captured. cairn_close(NULL) is CAIRN_OK. */
 CAIRN_API int cairn_close(cairn_session* session);
 
 /* ---- what is kept ---- */
 
-/* A region's name: 1 to 512 bytes of UTF-8 without control characters; components may be separated by '/', none of them empty, "." or "..".
+/* A region's name: 1 to 512 bytes of UTF-8 without control characters; components may be separated by '/', none of them
+ * empty, "." or "..".
  *
- * Protects memory: `ndim` (1 to 32) extents in `shape`, row-major, contiguous, of elements of `type`, at `data`. The memory stays the
- * application's; it is read by cairn_checkpoint and written by cairn_restore, and must stay mapped until cairn_unprotect. Memory that is
- * not mapped at a checkpoint is an error that names the region; memory that was freed but is still mapped can not be told from good memory.
- * Errors: ALREADY_EXISTS (name taken), INVALID_ARGUMENT (name, NULL data, type, ndim, a zero or overflowing shape). */
-CAIRN_API int cairn_protect(cairn_session* session, const char* region, void* data, int type, uint32_t ndim, const uint64_t* shape);
+ * Protects memory: `ndim` (1 to 32) extents in `shape`, row-major, contiguous, of elements of `type`, at `data`. The
+ * memory stays the application's; it is read by cairn_checkpoint and written by cairn_restore, and must stay mapped
+ * until cairn_unprotect. Memory that is not mapped at a checkpoint is an error that names the region; memory that was
+ * freed but is still mapped can not be told from good memory. Errors: ALREADY_EXISTS (name taken), INVALID_ARGUMENT
+ * (name, NULL data, type, ndim, a zero or overflowing shape). */
+CAIRN_API int cairn_protect(cairn_session* session, const char* region, void* data, int type, uint32_t ndim,
+                            const uint64_t* shape);
 
-/* Each returns 0, or anything else to refuse: the call under way then returns CAIRN_CANCELLED. They must not call Cairn. */
-typedef int (*cairn_size_function)(void* context, uint64_t* bytes);                           /* how many bytes serialise will write */
-typedef int (*cairn_serialise_function)(void* context, void* into, uint64_t bytes);           /* writes all of them */
-typedef int (*cairn_deserialise_function)(void* context, const void* from, uint64_t bytes);   /* at restore; verified bytes */
+/* Each returns 0, or anything else to refuse: the call under way then returns CAIRN_CANCELLED. They must not call
+ * Cairn. */
+typedef int (*cairn_size_function)(void* context, uint64_t* bytes); /* how many bytes serialise will write */
+typedef int (*cairn_serialise_function)(void* context, void* into, uint64_t bytes); /* writes all of them */
+typedef int (*cairn_deserialise_function)(void* context, const void* from,
+                                          uint64_t bytes); /* at restore; verified bytes */
 
-/* Protects what is not plain memory: at each checkpoint `size`, then `serialise` straight into scratch; at restore `deserialise`. Zero bytes
- * are fine. `context` is handed back as it is. Errors as cairn_protect. */
+/* Protects what is not plain memory: at each checkpoint `size`, then `serialise` straight into scratch; at restore
+ * `deserialise`. Zero bytes are fine. `context` is handed back as it is. Errors as cairn_protect. */
 CAIRN_API int cairn_protect_callbacks(cairn_session* session, const char* region, cairn_size_function size,
-                                      cairn_serialise_function serialise, cairn_deserialise_function deserialise, void* context);
+                                      cairn_serialise_function serialise, cairn_deserialise_function deserialise,
+                                      void* context);
 
-/* Protects a file that the application writes itself: what `path` holds at a checkpoint becomes the region (shared blocks where the file
- * systems can, a copy in the kernel else); at restore it is written back to `path`, whole or not at all. `path` is made absolute
- * now. To route another path next time, unprotect and route again. A missing file at a checkpoint is NOT_FOUND. */
+/* Protects a file that the application writes itself: what `path` holds at a checkpoint becomes the region (shared
+ * blocks where the file systems can, a copy in the kernel else); at restore it is written back to `path`, whole or not
+ * at all. `path` is made absolute now. To route another path next time, unprotect and route again. A missing file at a
+ * checkpoint is NOT_FOUND. */
 CAIRN_API int cairn_route_file(cairn_session* session, const char* region, const char* path);
 
 /* Forgets a region; later versions are without it. NOT_FOUND when there is none of that name. */
@@ -177,22 +194,25 @@ CAIRN_API int cairn_unprotect(cairn_session* session, const char* region);
 
 /* ---- checkpoints ---- */
 
-/* Local. Copies all protected regions into scratch as this rank's image of `version` and returns; the rest happens in the background.
- * Versions are 1 or more and increase from one checkpoint to the next (and above the one restored); all ranks take the same versions.
- * When scratch is full it waits up to capture.wait_ms (capture.when_full = wait), or replaces the oldest that may go.
- * Errors: INVALID_ARGUMENT (version not increasing; unmapped memory), OUT_OF_SPACE, SUPERSEDED (somebody opened the same name after us),
- * UNAVAILABLE (daemon died and could not be started again), CANCELLED (a callback refused), NOT_FOUND (routed file). After an error nothing
- * of this version is kept for this rank, and the same version may be tried again. */
+/* Local. Copies all protected regions into scratch as this rank's image of `version` and returns; the rest happens in
+ * the background. Versions are 1 or more and increase from one checkpoint to the next (and above the one restored); all
+ * ranks take the same versions. When scratch is full it waits up to capture.wait_ms (capture.when_full = wait), or
+ * replaces the oldest that may go. Errors: INVALID_ARGUMENT (version not increasing; unmapped memory), OUT_OF_SPACE,
+ * SUPERSEDED (somebody opened the same name after us), UNAVAILABLE (daemon died and could not be started again),
+ * CANCELLED (a callback refused), NOT_FOUND (routed file). After an error nothing of this version is kept for this
+ * rank, and the same version may be tried again. */
 CAIRN_API int cairn_checkpoint(cairn_session* session, uint64_t version);
 
-/* Local. Ends with OK when `version` has reached `level`, with the reason when it failed (it is retried in the background as long as its
- * images are in scratch: a later wait may succeed), or with DEADLINE after timeout_ms. NOT_FOUND: not a version of this session. */
+/* Local. Ends with OK when `version` has reached `level`, with the reason when it failed (it is retried in the
+ * background as long as its images are in scratch: a later wait may succeed), or with DEADLINE after timeout_ms.
+ * NOT_FOUND: not a version of this session. */
 CAIRN_API int cairn_wait(cairn_session* session, uint64_t version, int level, uint64_t timeout_ms);
 
 /* Local. cairn_wait with no time: OK reached, DEADLINE not yet, else why it failed. */
 CAIRN_API int cairn_test(cairn_session* session, uint64_t version, int level);
 
-/* Local, one rank is enough. Gives a version of this session up: its flush stops on all nodes. ALREADY_EXISTS when it committed first. */
+/* Local, one rank is enough. Gives a version of this session up: its flush stops on all nodes. ALREADY_EXISTS when it
+ * committed first. */
 CAIRN_API int cairn_cancel(cairn_session* session, uint64_t version);
 
 /* ---- going back ---- */
@@ -205,18 +225,18 @@ CAIRN_API int cairn_newest_not_above(cairn_session* session, uint64_t limit, uin
 
 typedef struct cairn_version_info {
     uint64_t version;
-    uint64_t bytes;  /* of all ranks' images */
+    uint64_t bytes; /* of all ranks' images */
     uint32_t ranks;
-    int level;       /* CAIRN_COMMITTED, or CAIRN_SEALED when only in scratch */
+    int level; /* CAIRN_COMMITTED, or CAIRN_SEALED when only in scratch */
 } cairn_version_info;
 
-/* Collective. All restorable versions, oldest first: up to `capacity` of the newest into `array` (may be NULL when capacity is 0), how
- * many there are into *count. */
+/* Collective. All restorable versions, oldest first: up to `capacity` of the newest into `array` (may be NULL when
+ * capacity is 0), how many there are into *count. */
 CAIRN_API int cairn_list(cairn_session* session, cairn_version_info* array, size_t capacity, size_t* count);
 
-/* Local. Bytes of this rank's `region` in `version`, to allocate before a restore. `version` is one that an earlier collective call
- * of this session named (cairn_newest, cairn_newest_not_above, cairn_list, cairn_restore), or CAIRN_NEWEST for the newest of those.
- * NOT_FOUND names what is missing. */
+/* Local. Bytes of this rank's `region` in `version`, to allocate before a restore. `version` is one that an earlier
+ * collective call of this session named (cairn_newest, cairn_newest_not_above, cairn_list, cairn_restore), or
+ * CAIRN_NEWEST for the newest of those. NOT_FOUND names what is missing. */
 CAIRN_API int cairn_region_bytes(cairn_session* session, uint64_t version, const char* region, uint64_t* bytes);
 
 /* What a version holds for this rank. */
@@ -228,17 +248,18 @@ typedef struct cairn_region_info {
     uint64_t bytes;
 } cairn_region_info;
 
-/* Local. Regions of this rank in `version` (as for cairn_region_bytes), in the order of protection: up to `capacity` into `array`, how
- * many there are into *count. */
-CAIRN_API int cairn_regions(cairn_session* session, uint64_t version, cairn_region_info* array, size_t capacity, size_t* count);
+/* Local. Regions of this rank in `version` (as for cairn_region_bytes), in the order of protection: up to `capacity`
+ * into `array`, how many there are into *count. */
+CAIRN_API int cairn_regions(cairn_session* session, uint64_t version, cairn_region_info* array, size_t capacity,
+                            size_t* count);
 
-/* Collective. Brings all protected regions back from `version`, verified, and names it in *restored (may be NULL). Later checkpoints
- * continue from it: versions above it are no part of the series any more.
- * CAIRN_NEWEST takes the newest that every rank can get, and falls back to the next older one while one is damaged; cairn_warnings then
- * says which and why. A version asked for by number is that or an error. Regions of the version that are not protected are left out.
- * Errors: NOT_FOUND (no such version, or a protected region that it lacks), INVALID_ARGUMENT (a region of another type, shape or size,
- * another number of ranks), CORRUPT (what and where), CANCELLED (a callback refused). After an error protected memory is unchanged
- * or partly written: restore again or start afresh. */
+/* Collective. Brings all protected regions back from `version`, verified, and names it in *restored (may be NULL).
+ * Later checkpoints continue from it: versions above it are no part of the series any more. CAIRN_NEWEST takes the
+ * newest that every rank can get, and falls back to the next older one while one is damaged; cairn_warnings then says
+ * which and why. A version asked for by number is that or an error. Regions of the version that are not protected are
+ * left out. Errors: NOT_FOUND (no such version, or a protected region that it lacks), INVALID_ARGUMENT (a region of
+ * another type, shape or size, another number of ranks), CORRUPT (what and where), CANCELLED (a callback refused).
+ * After an error protected memory is unchanged or partly written: restore again or start afresh. */
 CAIRN_API int cairn_restore(cairn_session* session, uint64_t version, uint64_t* restored);
 
 /* Collective. The same for `count` named regions only; each must be protected. Ranks may name different ones. */
@@ -247,11 +268,12 @@ CAIRN_API int cairn_restore_regions(cairn_session* session, uint64_t version, co
 
 /* ---- texts ---- */
 
-/* The text of the last failure on this session; "" when none. NULL: the last failure on this thread of a call without a session, above
- * all of a failed open. Valid until this thread's next call of this function or of cairn_warnings. */
+/* The text of the last failure on this session; "" when none. NULL: the last failure on this thread of a call without a
+ * session, above all of a failed open. Valid until this thread's next call of this function or of cairn_warnings. */
 CAIRN_API const char* cairn_last_error(const cairn_session* session);
 
-/* What the last cairn_open or cairn_restore on this session wants a person to know although it succeeded, one a line; "" when nothing. */
+/* What the last cairn_open or cairn_restore on this session wants a person to know although it succeeded, one a line;
+ * "" when nothing. */
 CAIRN_API const char* cairn_warnings(const cairn_session* session);
 
 /* "ok", "invalid_argument", ...; "unknown" for what is no status. */

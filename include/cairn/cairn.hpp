@@ -1,5 +1,6 @@
-// Cairn's C++20 interface: header-only, over cairn.h, whose rules (statuses, collective calls, threads, fork) hold here too.
-// Nothing throws but std::bad_alloc: a checkpoint that failed must not end the application because nobody caught it.
+// Cairn's C++20 interface: header-only, over cairn.h, whose rules (statuses, collective calls, threads, fork) hold here
+// too. Nothing throws but std::bad_alloc: a checkpoint that failed must not end the application because nobody caught
+// it.
 //
 //     auto session = cairn::Session::open({.name = "heat"});
 //     if (!session) return report(session.status());
@@ -55,8 +56,8 @@ class [[nodiscard]] Status {
 template <class T>
 class [[nodiscard]] Result {
   public:
-    Result(T value) : state_(std::move(value)) {}             // NOLINT: implicit on purpose
-    Result(Status status) : state_(std::move(status)) {}      // NOLINT
+    Result(T value) : state_(std::move(value)) {}         // NOLINT: implicit on purpose
+    Result(Status status) : state_(std::move(status)) {}  // NOLINT
 
     explicit operator bool() const noexcept { return std::holds_alternative<T>(state_); }
     int code() const noexcept { return *this ? CAIRN_OK : std::get<Status>(state_).code(); }
@@ -86,17 +87,26 @@ struct Options {
 // Cairn's type of T; CAIRN_BYTES for trivially copyable types it does not know.
 template <class T>
 constexpr int type_of() {
-    if constexpr (std::is_same_v<T, float>) return CAIRN_F32;
-    else if constexpr (std::is_same_v<T, double>) return CAIRN_F64;
-    else if constexpr (std::is_same_v<T, std::complex<float>>) return CAIRN_C64;
-    else if constexpr (std::is_same_v<T, std::complex<double>>) return CAIRN_C128;
+    if constexpr (std::is_same_v<T, float>)
+        return CAIRN_F32;
+    else if constexpr (std::is_same_v<T, double>)
+        return CAIRN_F64;
+    else if constexpr (std::is_same_v<T, std::complex<float>>)
+        return CAIRN_C64;
+    else if constexpr (std::is_same_v<T, std::complex<double>>)
+        return CAIRN_C128;
     else if constexpr (std::is_integral_v<T> && sizeof(T) <= 8) {
-        constexpr int base = sizeof(T) == 1 ? CAIRN_I8 : sizeof(T) == 2 ? CAIRN_I16 : sizeof(T) == 4 ? CAIRN_I32 : CAIRN_I64;
+        constexpr int base = sizeof(T) == 1   ? CAIRN_I8
+                             : sizeof(T) == 2 ? CAIRN_I16
+                             : sizeof(T) == 4 ? CAIRN_I32
+                                              : CAIRN_I64;
         return std::is_signed_v<T> ? base : base + 1;
-    } else return CAIRN_BYTES;
+    } else
+        return CAIRN_BYTES;
 }
 
-// A region that is not plain memory. size() bytes; write fills all of its span; read takes verified bytes. False, or an exception, refuses.
+// A region that is not plain memory. size() bytes; write fills all of its span; read takes verified bytes. False, or an
+// exception, refuses.
 struct Callbacks {
     std::function<std::uint64_t()> size;
     std::function<bool(std::span<std::byte>)> write;
@@ -178,13 +188,12 @@ class Session {
         std::vector<std::uint64_t> extents(shape);
         if (extents.empty()) extents.push_back(data.size());
         if (type == CAIRN_BYTES) extents.back() *= sizeof(T);
-        return tell(cairn_protect(session_, region.c_str(), data.data(), type, static_cast<std::uint32_t>(extents.size()),
-                                  extents.data()));
+        return tell(cairn_protect(session_, region.c_str(), data.data(), type,
+                                  static_cast<std::uint32_t>(extents.size()), extents.data()));
     }
     // One value: a step counter, the state of a generator.
     template <class T>
-        requires std::is_trivially_copyable_v<T>
-    Status protect_value(const std::string& region, T& value) {
+    requires std::is_trivially_copyable_v<T> Status protect_value(const std::string& region, T& value) {
         return protect(region, std::span<T>(&value, 1));
     }
     Status protect_callbacks(const std::string& region, Callbacks callbacks) {
@@ -266,13 +275,20 @@ class Session {
         return Result<T>(std::move(value));
     }
     static int size_of(void* context, std::uint64_t* bytes) {
-        return detail::guarded([&] { *bytes = static_cast<Callbacks*>(context)->size(); return true; });
+        return detail::guarded([&] {
+            *bytes = static_cast<Callbacks*>(context)->size();
+            return true;
+        });
     }
     static int write_to(void* context, void* into, std::uint64_t bytes) {
-        return detail::guarded([&] { return static_cast<Callbacks*>(context)->write({static_cast<std::byte*>(into), bytes}); });
+        return detail::guarded([&] {
+            return static_cast<Callbacks*>(context)->write({static_cast<std::byte*>(into), bytes});
+        });
     }
     static int read_from(void* context, const void* from, std::uint64_t bytes) {
-        return detail::guarded([&] { return static_cast<Callbacks*>(context)->read({static_cast<const std::byte*>(from), bytes}); });
+        return detail::guarded([&] {
+            return static_cast<Callbacks*>(context)->read({static_cast<const std::byte*>(from), bytes});
+        });
     }
 
     cairn_session* session_ = nullptr;

@@ -10,9 +10,10 @@
 extern "C" {
 #endif
 
-/* Collective over `comm`: cairn_open for its ranks; options->rank, ->ranks and ->job are not used. MPI is used on a duplicate of `comm`, in
- * collective calls of the session only; cairn_close must come before MPI_Finalize. Every rank of `comm` must call, with options or not:
- * a rank whose arguments are bad fails the open for all. Errors as cairn_open; INVALID_ARGUMENT when MPI is not initialised. */
+/* Collective over `comm`: cairn_open for its ranks; options->rank, ->ranks and ->job are not used. MPI is used on a
+ * duplicate of `comm`, in collective calls of the session only; cairn_close must come before MPI_Finalize. Every rank
+ * of `comm` must call, with options or not: a rank whose arguments are bad fails the open for all. Errors as
+ * cairn_open; INVALID_ARGUMENT when MPI is not initialised. */
 CAIRN_API int cairn_open_mpi(MPI_Comm comm, const cairn_options* options, cairn_session** session);
 
 #ifdef __cplusplus

@@ -11,10 +11,12 @@
 #define CAIRN_VERSION "unknown"
 #endif
 
-static_assert(static_cast<int>(cairn::Code::internal) == CAIRN_INTERNAL && static_cast<int>(cairn::Code::superseded) == CAIRN_SUPERSEDED);
-static_assert(static_cast<int>(cairn::DataType::c128) == CAIRN_C128 && static_cast<int>(cairn::DataType::bf16) == CAIRN_BF16);
-static_assert(CAIRN_REGION_BYTES_MAX == cairn::region_name_bytes_max && CAIRN_DIMENSIONS_MAX == cairn::shape_dimensions_max &&
-              CAIRN_NAME_BYTES_MAX == cairn::name_bytes_max);
+static_assert(static_cast<int>(cairn::Code::internal) == CAIRN_INTERNAL &&
+              static_cast<int>(cairn::Code::superseded) == CAIRN_SUPERSEDED);
+static_assert(static_cast<int>(cairn::DataType::c128) == CAIRN_C128 &&
+              static_cast<int>(cairn::DataType::bf16) == CAIRN_BF16);
+static_assert(CAIRN_REGION_BYTES_MAX == cairn::region_name_bytes_max &&
+              CAIRN_DIMENSIONS_MAX == cairn::shape_dimensions_max && CAIRN_NAME_BYTES_MAX == cairn::name_bytes_max);
 
 namespace {
 
@@ -29,8 +31,10 @@ thread_local std::string text_handed_out;
 
 int tell(cairn_session* handle, const Status& status) {
     if (!status.ok()) {
-        if (handle) handle->session->set_last_error(status);
-        else error_without_session = status.to_string();
+        if (handle)
+            handle->session->set_last_error(status);
+        else
+            error_without_session = status.to_string();
     }
     return static_cast<int>(status.code());
 }
@@ -64,11 +68,11 @@ int open_with(const cairn_options* options, std::unique_ptr<cairn::Exchange> exc
     if (!handle) return tell(nullptr, invalid_argument("cairn_open: the place for the session is NULL"));
     *handle = nullptr;
     return tell(nullptr, guarded([&]() -> Status {
-        auto made = std::make_unique<cairn_session>();
-        TRY_ASSIGN(made->session, Session::open(options, std::move(exchange)));
-        *handle = made.release();
-        return {};
-    }));
+                    auto made = std::make_unique<cairn_session>();
+                    TRY_ASSIGN(made->session, Session::open(options, std::move(exchange)));
+                    *handle = made.release();
+                    return {};
+                }));
 }
 
 }  // namespace
@@ -79,17 +83,25 @@ int cairn_open(const cairn_options* options, cairn_session** session) { return o
 
 int cairn_open_exchange(const cairn_options* options, const cairn_exchange* exchange, cairn_session** session) {
     // cairn_open_mpi comes here without an exchange when it can not make one.
-    if (!exchange) return tell(nullptr, invalid_argument("no exchange between the ranks; with MPI, MPI_Init comes first and MPI_Finalize after cairn_close"));
+    if (!exchange)
+        return tell(
+            nullptr,
+            invalid_argument(
+                "no exchange between the ranks; with MPI, MPI_Init comes first and MPI_Finalize after cairn_close"));
     if (exchange->struct_bytes != sizeof(cairn_exchange) || !exchange->allgather || !exchange->broadcast || !options ||
         options->struct_bytes != sizeof(cairn_options)) {
         if (exchange->struct_bytes == sizeof(cairn_exchange) && exchange->release) exchange->release(exchange->context);
-        return tell(nullptr, invalid_argument("cairn_open_exchange: options, or one of both functions, are missing or of unknown size"));
+        return tell(
+            nullptr,
+            invalid_argument("cairn_open_exchange: options, or one of both functions, are missing or of unknown size"));
     }
     const std::uint32_t ranks = options->ranks == 0 ? 1 : options->ranks;
     std::unique_ptr<cairn::Exchange> way;
     const Status made = guarded([&]() -> Status {
         way = std::make_unique<cairn::CallerExchange>(options->rank, ranks, *exchange);
-        return options->rank < ranks ? Status() : invalid_argument("rank " + std::to_string(options->rank) + " of " + std::to_string(ranks));
+        return options->rank < ranks
+                   ? Status()
+                   : invalid_argument("rank " + std::to_string(options->rank) + " of " + std::to_string(ranks));
     });
     return made.ok() ? open_with(options, std::move(way), session) : tell(nullptr, made);
 }
@@ -107,14 +119,17 @@ int cairn_close(cairn_session* handle) {
     return tell(nullptr, status);
 }
 
-int cairn_protect(cairn_session* handle, const char* region, void* data, int type, uint32_t ndim, const uint64_t* shape) {
-    return enter(handle, &Session::main, [&](Session& session) { return session.regions().add_memory(region, data, type, ndim, shape); });
+int cairn_protect(cairn_session* handle, const char* region, void* data, int type, uint32_t ndim,
+                  const uint64_t* shape) {
+    return enter(handle, &Session::main,
+                 [&](Session& session) { return session.regions().add_memory(region, data, type, ndim, shape); });
 }
 
-int cairn_protect_callbacks(cairn_session* handle, const char* region, cairn_size_function size, cairn_serialise_function serialise,
-                            cairn_deserialise_function deserialise, void* context) {
-    return enter(handle, &Session::main,
-                 [&](Session& session) { return session.regions().add_callbacks(region, size, serialise, deserialise, context); });
+int cairn_protect_callbacks(cairn_session* handle, const char* region, cairn_size_function size,
+                            cairn_serialise_function serialise, cairn_deserialise_function deserialise, void* context) {
+    return enter(handle, &Session::main, [&](Session& session) {
+        return session.regions().add_callbacks(region, size, serialise, deserialise, context);
+    });
 }
 
 int cairn_route_file(cairn_session* handle, const char* region, const char* path) {
@@ -139,7 +154,9 @@ int cairn_cancel(cairn_session* handle, uint64_t version) {
     return enter(handle, &Session::waiting, [&](Session& session) { return session.cancel(version); });
 }
 
-int cairn_newest(cairn_session* handle, uint64_t* version) { return cairn_newest_not_above(handle, CAIRN_NEWEST, version); }
+int cairn_newest(cairn_session* handle, uint64_t* version) {
+    return cairn_newest_not_above(handle, CAIRN_NEWEST, version);
+}
 
 int cairn_newest_not_above(cairn_session* handle, uint64_t limit, uint64_t* version) {
     return enter(handle, &Session::main, [&](Session& session) -> Status {
@@ -180,7 +197,8 @@ int cairn_region_bytes(cairn_session* handle, uint64_t version, const char* regi
 
 int cairn_regions(cairn_session* handle, uint64_t version, cairn_region_info* array, size_t capacity, size_t* count) {
     return enter(handle, &Session::main, [&](Session& session) -> Status {
-        if (!count || (!array && capacity > 0)) return invalid_argument("the place for the regions or their number is NULL");
+        if (!count || (!array && capacity > 0))
+            return invalid_argument("the place for the regions or their number is NULL");
         TRY_ASSIGN(const cairn::ImageInfo image, session.image_of(version));
         *count = image.regions.size();
         for (std::size_t i = 0; i < std::min(capacity, image.regions.size()); ++i) {
@@ -205,11 +223,15 @@ static int restore(cairn_session* handle, uint64_t version, const std::vector<st
     });
 }
 
-int cairn_restore(cairn_session* handle, uint64_t version, uint64_t* restored) { return restore(handle, version, nullptr, restored); }
+int cairn_restore(cairn_session* handle, uint64_t version, uint64_t* restored) {
+    return restore(handle, version, nullptr, restored);
+}
 
-int cairn_restore_regions(cairn_session* handle, uint64_t version, const char* const* regions, size_t count, uint64_t* restored) {
+int cairn_restore_regions(cairn_session* handle, uint64_t version, const char* const* regions, size_t count,
+                          uint64_t* restored) {
     std::vector<std::string> names;
-    // A NULL name becomes the empty one, which nothing is protected under: the call fails on all ranks, not on this one alone.
+    // A NULL name becomes the empty one, which nothing is protected under: the call fails on all ranks, not on this one
+    // alone.
     const Status copied = guarded([&]() -> Status {
         for (std::size_t i = 0; i < count; ++i) names.emplace_back(regions && regions[i] ? regions[i] : "");
         return {};
@@ -234,8 +256,9 @@ const char* cairn_warnings(const cairn_session* handle) {
 }
 
 const char* cairn_status_name(int status) {
-    static const char* const names[] = {"ok",          "invalid_argument", "not_found",  "already_exists", "out_of_space", "io_error",    "corrupt",
-                                        "unavailable", "deadline",         "superseded", "cancelled",      "permission",   "unsupported", "internal"};
+    static const char* const names[] = {
+        "ok",          "invalid_argument", "not_found",  "already_exists", "out_of_space", "io_error",    "corrupt",
+        "unavailable", "deadline",         "superseded", "cancelled",      "permission",   "unsupported", "internal"};
     return status >= 0 && status <= CAIRN_INTERNAL ? names[status] : "unknown";
 }
 

@@ -14,7 +14,8 @@ namespace cairn {
 
 namespace {
 
-// Writes an image front to back, making the checksum of each block when its last byte is in place, while it still is in the cache.
+// Writes an image front to back, making the checksum of each block when its last byte is in place, while it still is in
+// the cache.
 class ImageWriter {
   public:
     ImageWriter(std::byte* data, const ImageHeader& header, std::byte* table)
@@ -67,14 +68,18 @@ class ImageWriter {
 
 // A routed file into the slot: in the kernel (shared blocks where both lie on a file system that can), else by reading.
 Status copy_file(const ProtectedRegion& region, std::uint64_t bytes, SlotMaps::Map& slot, std::uint64_t slot_offset) {
-    const auto of = [&](const char* what) { return "region \"" + region.name + "\": can not " + what + " routed file " + region.path; };
+    const auto of = [&](const char* what) {
+        return "region \"" + region.name + "\": can not " + what + " routed file " + region.path;
+    };
     const files::Descriptor file(::open(region.path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!file) return Status::from_errno(errno, of("open"));
     loff_t from = 0, to = static_cast<loff_t>(slot_offset);
     const auto end = static_cast<loff_t>(bytes);
     bool in_kernel = true;
     while (from < end) {
-        ssize_t moved = in_kernel ? ::copy_file_range(file.get(), &from, slot.file.get(), &to, static_cast<std::size_t>(end - from), 0) : 0;
+        ssize_t moved = in_kernel ? ::copy_file_range(file.get(), &from, slot.file.get(), &to,
+                                                      static_cast<std::size_t>(end - from), 0)
+                                  : 0;
         if (moved <= 0 && in_kernel) {
             in_kernel = false;  // other file systems, an old kernel, or nothing left: reading will tell
             continue;
@@ -86,7 +91,9 @@ Status copy_file(const ProtectedRegion& region, std::uint64_t bytes, SlotMaps::M
             from += moved;
             to += moved;
         }
-        if (moved == 0) return {Code::io_error, of("read") + ": it became shorter while it was copied; checkpoint after it is complete"};
+        if (moved == 0)
+            return {Code::io_error,
+                    of("read") + ": it became shorter while it was copied; checkpoint after it is complete"};
     }
     struct stat about = {};
     if (::fstat(file.get(), &about) == 0 && static_cast<std::uint64_t>(about.st_size) != bytes)
@@ -100,10 +107,13 @@ Status fill(const CapturePlan& plan, const RegionTable& regions, SlotMaps::Map& 
         const Region& laid = plan.header.image.regions[i++];
         writer.zero_to(laid.offset);
         switch (region.kind) {
-            case RegionKind::memory: writer.copy(region.data, laid.length); break;
+            case RegionKind::memory:
+                writer.copy(region.data, laid.length);
+                break;
             case RegionKind::callback:
                 if (const int code = region.serialise(region.context, writer.place(), laid.length); code != 0)
-                    return {Code::cancelled, "region \"" + region.name + "\": its serialise callback refused with " + std::to_string(code)};
+                    return {Code::cancelled, "region \"" + region.name + "\": its serialise callback refused with " +
+                                                 std::to_string(code)};
                 writer.wrote(laid.length);
                 break;
             case RegionKind::file:

@@ -1,4 +1,5 @@
-// Capture: the application's memory becomes a sealed image in a slot. One copy, in the order of rule 4: invalidate, everything else, seal.
+// Capture: the application's memory becomes a sealed image in a slot. One copy, in the order of rule 4: invalidate,
+// everything else, seal.
 #pragma once
 
 #include <vector>
@@ -13,8 +14,8 @@ namespace cairn {
 
 // What is to be captured, before there is a slot for it.
 struct CapturePlan {
-    ImageHeader header;      // with the offsets filled in
-    Bytes encoded;           // the header as it goes into the slot
+    ImageHeader header;  // with the offsets filled in
+    Bytes encoded;       // the header as it goes into the slot
     std::uint64_t slot_bytes = 0;
 };
 

@@ -1,4 +1,5 @@
-// From protected regions to a sealed image: layout, refusals, memory that is not there, and what the slot holds afterwards.
+// From protected regions to a sealed image: layout, refusals, memory that is not there, and what the slot holds
+// afterwards.
 #include "client/capture.hpp"
 
 #include <fcntl.h>
@@ -41,7 +42,8 @@ TEST(Regions, RefuseWhatCanNotBe) {
     int x = 0;
     const std::uint64_t one[] = {1}, zero[] = {4, 0}, huge[] = {1ull << 40, 1ull << 40};
     ASSERT_TRUE(regions.add_memory("x", &x, CAIRN_I32, 1, one).ok());
-    const auto refused = [&](const char* name, void* data, int type, std::uint32_t ndim, const std::uint64_t* shape, Code code, const char* word) {
+    const auto refused = [&](const char* name, void* data, int type, std::uint32_t ndim, const std::uint64_t* shape,
+                             Code code, const char* word) {
         const Status status = regions.add_memory(name, data, type, ndim, shape);
         EXPECT_EQ(status.code(), code) << status.to_string();
         EXPECT_THAT(status.text(), HasSubstr(word));
@@ -80,7 +82,8 @@ TEST(Regions, FitOnlyWhatTheyWere) {
 
 TEST(Memory, KnowsWhatIsMapped) {
     const std::size_t page = 4096;
-    auto* base = static_cast<char*>(::mmap(nullptr, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    auto* base =
+        static_cast<char*>(::mmap(nullptr, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     ASSERT_NE(base, MAP_FAILED);
     EXPECT_TRUE(memory_now().readable(base, 4 * page));
     ASSERT_EQ(::mprotect(base + page, page, PROT_READ), 0);
@@ -118,7 +121,9 @@ class Capture : public testing::Test {
         return *slots_.map(path, bytes).value();
     }
     CapturePlan plan() { return plan_capture(header_, regions_, memory_now()).value(); }
-    static ByteView image_in(const SlotMaps::Map& slot, const ImageHeader& header) { return {slot.base + header.data_offset, header.image.bytes}; }
+    static ByteView image_in(const SlotMaps::Map& slot, const ImageHeader& header) {
+        return {slot.base + header.data_offset, header.image.bytes};
+    }
 
     TemporaryPlace place_;
     ImageHeader header_;
@@ -159,7 +164,9 @@ TEST_F(Capture, MakesChecksumsInTheSamePass) {
     for (std::uint64_t block = 0; block < div_up(image.size(), 4096); ++block) {
         std::uint64_t sum = 0;
         std::memcpy(&sum, to.base + planned.header.checksums_offset + 8 * block, sizeof sum);
-        EXPECT_EQ(sum, checksum(image.subspan(block * 4096, std::min<std::uint64_t>(4096, image.size() - block * 4096)))) << block;
+        EXPECT_EQ(sum,
+                  checksum(image.subspan(block * 4096, std::min<std::uint64_t>(4096, image.size() - block * 4096))))
+            << block;
     }
 }
 

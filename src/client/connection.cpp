@@ -19,15 +19,17 @@ namespace cairn {
 
 namespace {
 
-// The directory that holds the socket, proved to be this user's: a socket in somebody else's directory could be anybody's.
+// The directory that holds the socket, proved to be this user's: a socket in somebody else's directory could be
+// anybody's.
 Result<files::Descriptor> open_room(const ScratchLayout& scratch) {
     files::Descriptor room(::open(scratch.root.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!room) return Status::from_errno(errno, "no daemon's directory " + scratch.root);
     struct stat about = {};
     if (::fstat(room.get(), &about) != 0) return Status::from_errno(errno, "can not look at " + scratch.root);
     if (about.st_uid != ::geteuid())
-        return Status(Code::permission, scratch.root + " belongs to uid " + std::to_string(about.st_uid) + ", not to uid " +
-                                            std::to_string(::geteuid()) + ": set another scratch or node name");
+        return Status(Code::permission, scratch.root + " belongs to uid " + std::to_string(about.st_uid) +
+                                            ", not to uid " + std::to_string(::geteuid()) +
+                                            ": set another scratch or node name");
     return room;
 }
 
@@ -37,8 +39,8 @@ Status check_peer(int socket, const ScratchLayout& scratch) {
     if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0)
         return Status::from_errno(errno, "can not tell who listens on " + scratch.socket());
     if (peer.uid != ::geteuid())
-        return {Code::permission, "the daemon on " + scratch.socket() + " belongs to uid " + std::to_string(peer.uid) + ", not to uid " +
-                                      std::to_string(::geteuid())};
+        return {Code::permission, "the daemon on " + scratch.socket() + " belongs to uid " + std::to_string(peer.uid) +
+                                      ", not to uid " + std::to_string(::geteuid())};
     return {};
 }
 
@@ -56,8 +58,10 @@ Result<std::unique_ptr<Connection>> Connection::connect(const ScratchLayout& scr
     Backoff backoff;
     while (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) != 0) {
         // EAGAIN: the daemon's queue of connections is full, it will get to us.
-        if (errno != EAGAIN && errno != EINTR) return Status::from_errno(errno, "can not connect to the daemon on " + scratch.socket());
-        if (!backoff.pause(deadline)) return deadline_passed("the daemon on " + scratch.socket() + " accepts no connections");
+        if (errno != EAGAIN && errno != EINTR)
+            return Status::from_errno(errno, "can not connect to the daemon on " + scratch.socket());
+        if (!backoff.pause(deadline))
+            return deadline_passed("the daemon on " + scratch.socket() + " accepts no connections");
     }
     TRY(check_peer(socket.get(), scratch));
     return std::unique_ptr<Connection>(new Connection(std::move(socket)));
@@ -128,7 +132,8 @@ Result<control::Answer> Connection::ask(const control::Request& request, Deadlin
         if (header->number != number) continue;  // of a request given up earlier
         auto answer = decode_control_answer(bytes);
         if (!answer.ok()) return lost(answer.status().text());
-        if (const auto* failed = std::get_if<control::Failed>(&*answer)) return Status(failed->code == Code::ok ? Code::internal : failed->code, failed->text);
+        if (const auto* failed = std::get_if<control::Failed>(&*answer))
+            return Status(failed->code == Code::ok ? Code::internal : failed->code, failed->text);
         return answer;
     }
 }
@@ -140,9 +145,10 @@ Result<control::Welcome> Connection::hello(bool is_application, Deadline deadlin
     hello.is_application = is_application;
     TRY_ASSIGN(control::Welcome welcome, ask_for<control::Welcome>(hello, deadline));
     if (welcome.protocol != control::protocol)
-        return Status(Code::unsupported, "the running daemon is cairnd " + welcome.program_version + " (protocol " +
-                                             std::to_string(welcome.protocol) + "), this library is " CAIRN_VERSION " (protocol " +
-                                             std::to_string(control::protocol) + "): stop it with `cairn stop`, or let it end");
+        return Status(Code::unsupported,
+                      "the running daemon is cairnd " + welcome.program_version + " (protocol " +
+                          std::to_string(welcome.protocol) + "), this library is " CAIRN_VERSION " (protocol " +
+                          std::to_string(control::protocol) + "): stop it with `cairn stop`, or let it end");
     return welcome;
 }
 

@@ -1,4 +1,5 @@
-// Connection: one stream to this node's daemon, one request at a time, from a plain thread. No event loop, no signals (MSG_NOSIGNAL).
+// Connection: one stream to this node's daemon, one request at a time, from a plain thread. No event loop, no signals
+// (MSG_NOSIGNAL).
 #pragma once
 
 #include <memory>
@@ -14,11 +15,13 @@ namespace cairn {
 
 class Connection {
   public:
-    // To a daemon that is listening now. not_found: no socket; unavailable: a socket that nobody answers; permission: not this user's.
+    // To a daemon that is listening now. not_found: no socket; unavailable: a socket that nobody answers; permission:
+    // not this user's.
     static Result<std::unique_ptr<Connection>> connect(const ScratchLayout& scratch, Deadline deadline);
 
-    // The answer to a request. A Failed answer becomes its status, with the connection intact; anything that broke the connection is
-    // Code::unavailable and broken() from then on. deadline: the connection can still be used; a late answer is dropped.
+    // The answer to a request. A Failed answer becomes its status, with the connection intact; anything that broke the
+    // connection is Code::unavailable and broken() from then on. deadline: the connection can still be used; a late
+    // answer is dropped.
     Result<control::Answer> ask(const control::Request& request, Deadline deadline);
     template <class A>
     Result<A> ask_for(const control::Request& request, Deadline deadline) {

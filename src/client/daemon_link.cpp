@@ -18,7 +18,8 @@ Status DaemonLink::connect_once(Deadline deadline) {
     return {};
 }
 
-// A daemon may end between our look and our connecting, or be about to begin: look, start, look again, until the time is up.
+// A daemon may end between our look and our connecting, or be about to begin: look, start, look again, until the time
+// is up.
 Status DaemonLink::ensure(Deadline outer) {
     if (connection_ && !connection_->broken()) return {};
     connection_.reset();
@@ -33,7 +34,8 @@ Status DaemonLink::ensure(Deadline outer) {
         if (status.ok()) return status;
         if (status.code() != Code::not_found && status.code() != Code::unavailable) return status;
         if (!backoff.pause(deadline))
-            return unavailable("no daemon answers for node " + place_.node + " within " + std::to_string(start_wait_ms_) +
+            return unavailable("no daemon answers for node " + place_.node + " within " +
+                               std::to_string(start_wait_ms_) +
                                " ms (daemon.start_wait_ms), although it was started; last: " + status.text());
     }
 }

@@ -1,5 +1,5 @@
-// DaemonLink: requests to this node's daemon, which is started when none runs, and again when it died: whoever asks only learns of it when it
-// can not be brought back in time.
+// DaemonLink: requests to this node's daemon, which is started when none runs, and again when it died: whoever asks
+// only learns of it when it can not be brought back in time.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,8 @@ class DaemonLink {
     // Said once on every new connection, after Hello: the Join of a session.
     void say_first(control::Request request) { first_ = std::move(request); }
 
-    // Repeated on a new connection when the old one breaks, which does no harm: what a connection had acquired goes with it.
+    // Repeated on a new connection when the old one breaks, which does no harm: what a connection had acquired goes
+    // with it.
     template <class A>
     Result<A> ask_for(const control::Request& request, Deadline deadline) {
         Backoff backoff;

@@ -13,7 +13,9 @@ class Deadline {
     using Clock = std::chrono::steady_clock;
     static constexpr std::uint64_t ms_max = 10ull * 365 * 24 * 3600 * 1000;  // longer waits are this long
 
-    static Deadline in_ms(std::uint64_t ms) { return Deadline(Clock::now() + std::chrono::milliseconds(std::min(ms, ms_max))); }
+    static Deadline in_ms(std::uint64_t ms) {
+        return Deadline(Clock::now() + std::chrono::milliseconds(std::min(ms, ms_max)));
+    }
     // The earlier of this one and a span from now.
     Deadline at_most_ms(std::uint64_t ms) const { return Deadline(std::min(at_, in_ms(ms).at_)); }
 
@@ -35,7 +37,8 @@ class Backoff {
     // False, at once, when the deadline has passed.
     bool pause(const Deadline& deadline) {
         if (deadline.passed()) return false;
-        std::this_thread::sleep_for(std::min<std::chrono::microseconds>(next_, std::chrono::milliseconds(deadline.left_ms())));
+        std::this_thread::sleep_for(
+            std::min<std::chrono::microseconds>(next_, std::chrono::milliseconds(deadline.left_ms())));
         next_ = std::min<std::chrono::microseconds>(next_ * 2, std::chrono::milliseconds(50));
         return true;
     }

@@ -11,14 +11,18 @@ namespace cairn {
 Result<std::vector<Bytes>> Exchange::allgather(const Bytes& mine, Deadline deadline) {
     TRY(broken_);
     auto all = do_allgather(mine, deadline);
-    if (!all.ok()) broken_ = all.status().within("an earlier exchange between the ranks failed; close this session and open again");
+    if (!all.ok())
+        broken_ =
+            all.status().within("an earlier exchange between the ranks failed; close this session and open again");
     return all;
 }
 
 Result<Bytes> Exchange::broadcast(const Bytes& of_rank_0, Deadline deadline) {
     TRY(broken_);
     auto bytes = do_broadcast(of_rank_0, deadline);
-    if (!bytes.ok()) broken_ = bytes.status().within("an earlier exchange between the ranks failed; close this session and open again");
+    if (!bytes.ok())
+        broken_ =
+            bytes.status().within("an earlier exchange between the ranks failed; close this session and open again");
     return bytes;
 }
 
@@ -30,7 +34,8 @@ Status Exchange::agree(const Status& mine, Deadline deadline) {
         if (all[rank].empty()) continue;
         Unpacker unpacker(all[rank]);
         Status status = unpacker.status();
-        if (!unpacker.ok() || status.ok()) return {Code::internal, "rank " + std::to_string(rank) + " sent what can not be read"};
+        if (!unpacker.ok() || status.ok())
+            return {Code::internal, "rank " + std::to_string(rank) + " sent what can not be read"};
         return ranks_ == 1 ? status : std::move(status).within("rank " + std::to_string(rank));
     }
     return {};
@@ -55,7 +60,8 @@ constexpr std::uint64_t contribution_bytes_max = 1ull << 30;
 Result<std::vector<Bytes>> CallerExchange::do_allgather(const Bytes& mine, Deadline deadline) {
     const std::uint64_t size = mine.size();
     std::vector<std::uint64_t> sizes(ranks());
-    if (const int code = calls_.allgather(calls_.context, &size, sizes.data(), sizeof size, deadline.left_ms()); code != 0)
+    if (const int code = calls_.allgather(calls_.context, &size, sizes.data(), sizeof size, deadline.left_ms());
+        code != 0)
         return refused("allgather", code);
     const std::uint64_t largest = *std::max_element(sizes.begin(), sizes.end());
     if (largest > contribution_bytes_max) return Status(Code::internal, "allgather returned sizes that no rank sent");
@@ -64,7 +70,8 @@ Result<std::vector<Bytes>> CallerExchange::do_allgather(const Bytes& mine, Deadl
     Bytes padded(mine);
     padded.resize(largest);
     Bytes gathered(largest * ranks());
-    if (const int code = calls_.allgather(calls_.context, padded.data(), gathered.data(), largest, deadline.left_ms()); code != 0)
+    if (const int code = calls_.allgather(calls_.context, padded.data(), gathered.data(), largest, deadline.left_ms());
+        code != 0)
         return refused("allgather", code);
     for (Rank rank = 0; rank < ranks(); ++rank) {
         const std::byte* from = gathered.data() + rank * largest;
@@ -77,7 +84,8 @@ Result<Bytes> CallerExchange::do_broadcast(const Bytes& of_rank_0, Deadline dead
     std::uint64_t size = of_rank_0.size();
     if (const int code = calls_.broadcast(calls_.context, &size, sizeof size, deadline.left_ms()); code != 0)
         return refused("broadcast", code);
-    if (size > contribution_bytes_max) return Status(Code::internal, "broadcast returned a size that rank 0 did not send");
+    if (size > contribution_bytes_max)
+        return Status(Code::internal, "broadcast returned a size that rank 0 did not send");
     Bytes bytes(rank() == 0 ? of_rank_0 : Bytes());
     bytes.resize(size);
     if (size == 0) return bytes;

@@ -1,8 +1,9 @@
-// Exchange: how the ranks of a session talk to each other at collective calls, and only there. Three ways: alone, through the caller's own
-// collectives (MPI is one), through files (many processes that know their rank and a common job id; rendezvous.hpp).
+// Exchange: how the ranks of a session talk to each other at collective calls, and only there. Three ways: alone,
+// through the caller's own collectives (MPI is one), through files (many processes that know their rank and a common
+// job id; rendezvous.hpp).
 //
-// Every collective call ends in agree(): all ranks return the same status. An exchange that failed once is not used again: its ranks no
-// longer stand at the same place.
+// Every collective call ends in agree(): all ranks return the same status. An exchange that failed once is not used
+// again: its ranks no longer stand at the same place.
 #pragma once
 
 #include <memory>
@@ -56,7 +57,8 @@ class SelfExchange final : public Exchange {
 // The caller's own collectives. Calls release(context) when it goes.
 class CallerExchange final : public Exchange {
   public:
-    CallerExchange(Rank rank, std::uint32_t ranks, const cairn_exchange& calls) : Exchange(rank, ranks), calls_(calls) {}
+    CallerExchange(Rank rank, std::uint32_t ranks, const cairn_exchange& calls)
+        : Exchange(rank, ranks), calls_(calls) {}
     ~CallerExchange() override;
 
   private:

@@ -1,4 +1,5 @@
-// The ways ranks talk: through files between real processes, leftovers of a dead run among them, and through a caller's own collectives.
+// The ways ranks talk: through files between real processes, leftovers of a dead run among them, and through a caller's
+// own collectives.
 #include "client/exchange.hpp"
 
 #include <gmock/gmock.h>
@@ -17,7 +18,9 @@ namespace {
 
 using testing::HasSubstr;
 
-Bytes bytes_of(Rank rank, std::uint64_t round) { return Bytes((rank * 37 + round * 101) % 5000, static_cast<std::byte>(rank + round)); }
+Bytes bytes_of(Rank rank, std::uint64_t round) {
+    return Bytes((rank * 37 + round * 101) % 5000, static_cast<std::byte>(rank + round));
+}
 
 // What every rank of an exchange does in these tests; 0 when all it saw was right.
 int talk(Exchange& exchange, int rounds) {
@@ -33,12 +36,14 @@ int talk(Exchange& exchange, int rounds) {
         if (!exchange.agree({}, soon()).ok()) return 4;
         const Status mine = exchange.rank() == 1 ? not_found("left my keys") : Status();
         const Status agreed = exchange.agree(mine, soon());
-        if (agreed.code() != Code::not_found || agreed.text().find("rank 1: left my keys") == std::string::npos) return 5;
+        if (agreed.code() != Code::not_found || agreed.text().find("rank 1: left my keys") == std::string::npos)
+            return 5;
     }
     return 0;
 }
 
-int meet_and_talk(const std::string& place, Rank rank, std::uint32_t ranks, int rounds, std::uint64_t wait_ms = 20'000) {
+int meet_and_talk(const std::string& place, Rank rank, std::uint32_t ranks, int rounds,
+                  std::uint64_t wait_ms = 20'000) {
     auto exchange = FileExchange::meet(place, rank, ranks, Deadline::in_ms(wait_ms));
     return exchange.ok() ? talk(**exchange, rounds) : 100 + static_cast<int>(exchange.code());
 }
@@ -61,7 +66,8 @@ TEST(FileExchange, LeftoversOfADeadRunTakeNoPart) {
         for (Rank rank = 0; rank < 3; ++rank)
             ranks.push_back(std::make_unique<Child>([=] {
                 auto exchange = FileExchange::meet(place, rank, 3, Deadline::in_ms(20'000));
-                if (!exchange.ok() || !(*exchange)->allgather(bytes_of(rank, 0), Deadline::in_ms(20'000)).ok()) return 1;
+                if (!exchange.ok() || !(*exchange)->allgather(bytes_of(rank, 0), Deadline::in_ms(20'000)).ok())
+                    return 1;
                 return ::kill(::getpid(), SIGKILL);  // files of the meeting and of a step stay behind
             }));
         for (auto& rank : ranks) ASSERT_EQ(rank->wait(), 128 + SIGKILL);
@@ -79,8 +85,8 @@ TEST(FileExchange, LeftoversOfADeadRunTakeNoPart) {
 
 TEST(FileExchange, NamesTheRanksThatNeverCame) {
     TemporaryPlace temporary;
-    Child one([&] { return meet_and_talk(temporary.path(), 1, 4, 1, 400); });
-    const auto alone = FileExchange::meet(temporary.path(), 0, 4, Deadline::in_ms(400));
+    Child one([&] { return meet_and_talk(temporary.path(), 1, 4, 1, 4000); });
+    const auto alone = FileExchange::meet(temporary.path(), 0, 4, Deadline::in_ms(4000));
     EXPECT_EQ(alone.code(), Code::deadline);
     EXPECT_THAT(alone.status().text(), HasSubstr("ranks 2-3 of 4 never called"));
     EXPECT_EQ(one.wait(), 100 + static_cast<int>(Code::deadline));
@@ -105,7 +111,8 @@ TEST(FileExchange, NamesARankThatLeavesInTheMiddle) {
 TEST(FileExchange, TwoProcessesOfOneRankAreToldApart) {
     TemporaryPlace temporary;
     Child first([&] { return meet_and_talk(temporary.path(), 1, 3, 1, 5'000); });
-    while (!std::filesystem::exists(temporary.file("join-1"))) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (!std::filesystem::exists(temporary.file("join-1")))
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
     Child second([&] { return meet_and_talk(temporary.path(), 1, 3, 1, 300); });
     EXPECT_EQ(first.wait(), 100 + static_cast<int>(Code::already_exists));
     EXPECT_EQ(second.wait(), 100 + static_cast<int>(Code::deadline));
@@ -117,7 +124,8 @@ struct Caller {
     int calls_until_failure = -1;
     bool* released = nullptr;
 
-    static int allgather(void* context, const void* send, void* receive, std::uint64_t bytes, std::uint64_t timeout_ms) {
+    static int allgather(void* context, const void* send, void* receive, std::uint64_t bytes,
+                         std::uint64_t timeout_ms) {
         auto& self = *static_cast<Caller*>(context);
         if (self.calls_until_failure >= 0 && self.calls_until_failure-- == 0) return 17;
         const auto* from = static_cast<const std::byte*>(send);

@@ -42,7 +42,8 @@ Result<Bytes> read_whole(const std::string& path, std::uint64_t bytes_max) {
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return Status::from_errno(errno, "can not read " + path);
         if (got == 0) return bytes;
-        if (bytes.size() + static_cast<std::size_t>(got) > bytes_max) return corrupt(path + ": far larger than it should be");
+        if (bytes.size() + static_cast<std::size_t>(got) > bytes_max)
+            return corrupt(path + ": far larger than it should be");
         bytes.insert(bytes.end(), buffer, buffer + got);
     }
 }
@@ -63,7 +64,8 @@ Status write_aside(const std::string& path, ByteView bytes) {
     const Descriptor file(::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (!file) return Status::from_errno(errno, "can not create " + aside);
     Status status = write_all(file.get(), bytes, aside);
-    if (status.ok() && ::rename(aside.c_str(), path.c_str()) != 0) status = Status::from_errno(errno, "can not name " + path);
+    if (status.ok() && ::rename(aside.c_str(), path.c_str()) != 0)
+        status = Status::from_errno(errno, "can not name " + path);
     if (!status.ok()) ::unlink(aside.c_str());
     return status;
 }

@@ -37,7 +37,8 @@ Status write_aside(const std::string& path, ByteView bytes);
 // Writes all of it to a descriptor.
 Status write_all(int fd, ByteView bytes, const std::string& path);
 
-// Makes a directory that is missing in an existing one, and proves that it can be written to. `what` names it for the reader: "scratch", "persistent".
+// Makes a directory that is missing in an existing one, and proves that it can be written to. `what` names it for the
+// reader: "scratch", "persistent".
 Status usable_directory(const std::string& path, const std::string& what);
 // Whether both lie on one file system; false when that can not be told.
 bool same_file_system(const std::string& a, const std::string& b);

@@ -119,9 +119,11 @@ std::vector<std::string> daemon_candidates(const std::string& program) {
     if (!program.empty()) return {program};
     std::vector<std::string> found;
     Dl_info library{};
-    if (::dladdr(reinterpret_cast<const void*>(&launch_daemon), &library) != 0 && library.dli_fname && std::strchr(library.dli_fname, '/')) {
+    if (::dladdr(reinterpret_cast<const void*>(&launch_daemon), &library) != 0 && library.dli_fname &&
+        std::strchr(library.dli_fname, '/')) {
         const std::string beside = directory_of(library.dli_fname);
-        for (const char* place : {"/cairnd", "/../bin/cairnd", "/../../bin/cairnd", "/../daemon/cairnd"}) add_if_runs(found, beside + place);
+        for (const char* place : {"/cairnd", "/../bin/cairnd", "/../../bin/cairnd", "/../daemon/cairnd"})
+            add_if_runs(found, beside + place);
     }
     char self[4096];
     const ssize_t length = ::readlink("/proc/self/exe", self, sizeof self);
@@ -140,7 +142,9 @@ std::vector<std::string> daemon_candidates(const std::string& program) {
 Status launch_daemon(const DaemonHome& place, Deadline deadline) {
     const std::vector<std::string> programs = daemon_candidates(place.program);
     if (programs.empty())
-        return unavailable("no cairnd found beside the library, beside the program or in PATH; set daemon.program (CAIRN_DAEMON_PROGRAM) to its path");
+        return unavailable(
+            "no cairnd found beside the library, beside the program or in PATH; set daemon.program "
+            "(CAIRN_DAEMON_PROGRAM) to its path");
     const std::string& program = programs.front();
     const auto failed = [&](const std::string& why) {
         return unavailable("the daemon " + program + " for node " + place.node + " could not be started: " + why);

@@ -1,5 +1,5 @@
-// Launch: starting this node's daemon. cairnd itself makes sure that there is only one (its lock), leaves our process group and session, and
-// keeps its starter waiting until it accepts connections or can say why not.
+// Launch: starting this node's daemon. cairnd itself makes sure that there is only one (its lock), leaves our process
+// group and session, and keeps its starter waiting until it accepts connections or can say why not.
 #pragma once
 
 #include <string>
@@ -16,14 +16,16 @@ struct DaemonHome {
     std::string scratch;
     std::string persistent;
     std::string node;
-    std::string program;                    // setting daemon.program; empty: searched for
-    std::vector<std::string> environment;   // "CAIRN_SECTION_KEY=value": what overrides and files said here, for the daemon too
+    std::string program;  // setting daemon.program; empty: searched for
+    std::vector<std::string>
+        environment;  // "CAIRN_SECTION_KEY=value": what overrides and files said here, for the daemon too
 };
 
 // Programs that would be tried, in order: the setting, else beside the library and the running program, then $PATH.
 std::vector<std::string> daemon_candidates(const std::string& program);
 
-// Returns when a daemon, this one or another, accepts connections. unavailable says what was tried and what the daemon said.
+// Returns when a daemon, this one or another, accepts connections. unavailable says what was tried and what the daemon
+// said.
 Status launch_daemon(const DaemonHome& place, Deadline deadline);
 
 }  // namespace cairn

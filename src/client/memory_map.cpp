@@ -8,8 +8,10 @@
 namespace cairn {
 
 void MemoryMap::add(std::vector<Run>& runs, Run run) {
-    if (!runs.empty() && runs.back().end == run.begin) runs.back().end = run.end;
-    else runs.push_back(run);
+    if (!runs.empty() && runs.back().end == run.begin)
+        runs.back().end = run.end;
+    else
+        runs.push_back(run);
 }
 
 Result<MemoryMap> MemoryMap::read() {
@@ -34,7 +36,8 @@ bool MemoryMap::covered(const std::vector<Run>& runs, const void* data, std::uin
     const auto begin = reinterpret_cast<std::uint64_t>(data);
     if (bytes == 0) return true;
     if (begin + bytes < begin) return false;
-    const auto after = std::upper_bound(runs.begin(), runs.end(), begin, [](std::uint64_t at, const Run& run) { return at < run.begin; });
+    const auto after = std::upper_bound(runs.begin(), runs.end(), begin,
+                                        [](std::uint64_t at, const Run& run) { return at < run.begin; });
     return after != runs.begin() && std::prev(after)->end >= begin + bytes;
 }
 

@@ -1,5 +1,5 @@
-// MemoryMap: which addresses of this process can be read or written, so that a region that is not mapped is an error with a name and not a
-// SIGSEGV. One look at /proc/self/maps serves a whole checkpoint.
+// MemoryMap: which addresses of this process can be read or written, so that a region that is not mapped is an error
+// with a name and not a SIGSEGV. One look at /proc/self/maps serves a whole checkpoint.
 #pragma once
 
 #include <cstdint>

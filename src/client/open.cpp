@@ -28,17 +28,26 @@ struct Session::Hand {
 
     Bytes pack() const {
         Packer packer;
-        packer.status(prepared).text(library).text(name).text(persistent).text(node).text(address).number(files).number(block_bytes);
+        packer.status(prepared)
+            .text(library)
+            .text(name)
+            .text(persistent)
+            .text(node)
+            .text(address)
+            .number(files)
+            .number(block_bytes);
         return packer.take();
     }
     static Result<Hand> unpack(const Bytes& bytes) {
         Unpacker unpacker(bytes);
         Hand hand;
         hand.prepared = unpacker.status();
-        for (std::string* each : {&hand.library, &hand.name, &hand.persistent, &hand.node, &hand.address}) *each = unpacker.text();
+        for (std::string* each : {&hand.library, &hand.name, &hand.persistent, &hand.node, &hand.address})
+            *each = unpacker.text();
         hand.files = unpacker.number<std::uint32_t>();
         hand.block_bytes = unpacker.number<std::uint64_t>();
-        if (!unpacker.ok()) return Status(Code::unsupported, "it sent what can not be read: all ranks need the same release of Cairn");
+        if (!unpacker.ok())
+            return Status(Code::unsupported, "it sent what can not be read: all ranks need the same release of Cairn");
         return hand;
     }
 };
@@ -81,26 +90,30 @@ Result<std::unique_ptr<Session>> Session::open(const cairn_options* options, std
 Status Session::prepare(const cairn_options* options, const Exchange* exchange) {
     if (!options) return invalid_argument("no options");
     if (options->struct_bytes != sizeof(cairn_options))
-        return invalid_argument("cairn_options has an unknown size: start from CAIRN_OPTIONS, with the headers of this library");
+        return invalid_argument(
+            "cairn_options has an unknown size: start from CAIRN_OPTIONS, with the headers of this library");
     if (!options->name) return invalid_argument("no name: cairn_options.name is NULL");
     name_ = options->name;
     TRY(check_name(name_).within("the name of the checkpoint"));
     ranks_ = exchange ? exchange->ranks() : options->ranks == 0 ? 1 : options->ranks;
     rank_ = exchange ? exchange->rank() : options->rank;
-    if (ranks_ > ranks_max) return invalid_argument(std::to_string(ranks_) + " ranks; at most " + std::to_string(ranks_max));
+    if (ranks_ > ranks_max)
+        return invalid_argument(std::to_string(ranks_) + " ranks; at most " + std::to_string(ranks_max));
     if (rank_ >= ranks_)
-        return invalid_argument("rank " + std::to_string(rank_) + " of " + std::to_string(ranks_) + ": ranks count from 0 to " + std::to_string(ranks_ - 1));
+        return invalid_argument("rank " + std::to_string(rank_) + " of " + std::to_string(ranks_) +
+                                ": ranks count from 0 to " + std::to_string(ranks_ - 1));
     node_ = node_name(options->node);
     TRY(check_name(node_).within("the name of the node"));
     TRY(read_settings(*options));
     if (settings_.flush.files > ranks_)
-        return invalid_argument("flush.files is " + std::to_string(settings_.flush.files) + ", allowed are 1 to " + std::to_string(ranks_) +
-                                " (the number of ranks), or 0 for one a node");
+        return invalid_argument("flush.files is " + std::to_string(settings_.flush.files) + ", allowed are 1 to " +
+                                std::to_string(ranks_) + " (the number of ranks), or 0 for one a node");
     if (!exchange && ranks_ > 1) {
         const char* variable = std::getenv("CAIRN_JOB");
         job_ = options->job ? options->job : variable ? variable : "";
         if (job_.empty())
-            return invalid_argument("several ranks without MPI need a job id that they share: cairn_options.job, or CAIRN_JOB");
+            return invalid_argument(
+                "several ranks without MPI need a job id that they share: cairn_options.job, or CAIRN_JOB");
         TRY(check_name(job_).within("the job id"));
     }
     return check_directories();
@@ -118,7 +131,9 @@ Status Session::read_settings(const cairn_options& options) {
         const std::string text(*each);
         const std::size_t equals = text.find('=');
         const ConfigKey* key = equals == std::string::npos ? nullptr : find_config_key(text.substr(0, equals));
-        if (!key) return invalid_argument("override \"" + text + "\": no such key; `cairn config` lists all, the form is section.key=value");
+        if (!key)
+            return invalid_argument("override \"" + text +
+                                    "\": no such key; `cairn config` lists all, the form is section.key=value");
         const auto value = key->parse(text.substr(equals + 1));
         const Status fits = value.ok() ? key->check(*value) : value.status();
         if (!fits.ok()) return fits.within("override \"" + text + "\"").within("allowed is " + key->allowed());
@@ -140,8 +155,9 @@ Status Session::check_directories() {
     TRY(files::usable_directory(settings_.paths.scratch, "scratch"));
     TRY(files::usable_directory(settings_.paths.persistent, "persistent"));
     if (files::same_file_system(settings_.paths.scratch, settings_.paths.persistent))
-        warnings_ += "scratch " + settings_.paths.scratch + " and persistent " + settings_.paths.persistent +
-                     " are on the same file system: checkpoints die with it (settings paths.scratch, paths.persistent)\n";
+        warnings_ +=
+            "scratch " + settings_.paths.scratch + " and persistent " + settings_.paths.persistent +
+            " are on the same file system: checkpoints die with it (settings paths.scratch, paths.persistent)\n";
     return {};
 }
 
@@ -155,7 +171,8 @@ Status Session::meet(std::unique_ptr<Exchange> exchange, const Status& prepared,
     if (!exchange && ranks_ == 1) exchange = std::make_unique<SelfExchange>();
     if (!exchange) {
         for (const char* room : {"/.cairn", "/.cairn/rendezvous"}) TRY(make_private(layout_.persistent + room));
-        TRY_ASSIGN(exchange, FileExchange::meet(layout_.persistent + "/.cairn/rendezvous/" + job_, rank_, ranks_, deadline));
+        TRY_ASSIGN(exchange,
+                   FileExchange::meet(layout_.persistent + "/.cairn/rendezvous/" + job_, rank_, ranks_, deadline));
     }
     exchange_ = std::move(exchange);
     Hand hand;
@@ -185,17 +202,21 @@ Result<std::vector<Member>> Session::compare_hands(const std::vector<Bytes>& han
         if (!first) first = hand;
         if (!hand.prepared.ok()) return hands.size() == 1 ? hand.prepared : hand.prepared.within(who);
         const auto differs = [&](const char* what, const std::string& mine, const std::string& theirs) {
-            return invalid_argument(who + " has another " + what + " than rank 0: \"" + mine + "\", not \"" + theirs + "\"");
+            return invalid_argument(who + " has another " + what + " than rank 0: \"" + mine + "\", not \"" + theirs +
+                                    "\"");
         };
         if (hand.library != first->library) return differs("release of Cairn", hand.library, first->library);
         if (hand.name != first->name) return differs("name", hand.name, first->name);
-        if (hand.persistent != first->persistent) return differs("paths.persistent", hand.persistent, first->persistent);
+        if (hand.persistent != first->persistent)
+            return differs("paths.persistent", hand.persistent, first->persistent);
         const auto [at, is_new] = by_node.emplace(hand.node, members.size());
         if (is_new) members.push_back({hand.node, hand.address, {}});
         Member& member = members[at->second];
         if (member.address != hand.address)
-            return invalid_argument(rank_list({member.ranks.front(), rank}) + " both say that they are on node " + hand.node +
-                                    " but have different daemons (another paths.scratch, or another host): give each its own node name (CAIRN_NODE)");
+            return invalid_argument(rank_list({member.ranks.front(), rank}) + " both say that they are on node " +
+                                    hand.node +
+                                    " but have different daemons (another paths.scratch, or another host): give each "
+                                    "its own node name (CAIRN_NODE)");
         member.ranks.push_back(rank);
     }
     return members;

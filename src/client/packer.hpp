@@ -1,5 +1,5 @@
-// Packer, Unpacker: what ranks tell each other at collective calls, as bytes. All ranks run the same release (open checks it), so the
-// format is nobody else's and has no versions; an Unpacker still believes no length it reads.
+// Packer, Unpacker: what ranks tell each other at collective calls, as bytes. All ranks run the same release (open
+// checks it), so the format is nobody else's and has no versions; an Unpacker still believes no length it reads.
 #pragma once
 
 #include <cstring>
@@ -14,8 +14,7 @@ namespace cairn {
 class Packer {
   public:
     template <class T>
-        requires std::is_arithmetic_v<T>
-    Packer& number(T value) {
+    requires std::is_arithmetic_v<T> Packer& number(T value) {
         const auto* from = reinterpret_cast<const std::byte*>(&value);
         bytes_.insert(bytes_.end(), from, from + sizeof value);
         return *this;
@@ -40,8 +39,7 @@ class Unpacker {
     explicit Unpacker(ByteView bytes) : left_(bytes) {}
 
     template <class T>
-        requires std::is_arithmetic_v<T>
-    T number() {
+    requires std::is_arithmetic_v<T> T number() {
         T value{};
         if (take(sizeof value)) std::memcpy(&value, taken_, sizeof value);
         return value;

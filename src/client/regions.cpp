@@ -34,12 +34,15 @@ Result<std::uint64_t> size_now(const ProtectedRegion& region) {
     if (region.kind == RegionKind::callback) {
         std::uint64_t bytes = 0;
         if (const int code = region.size(region.context, &bytes); code != 0)
-            return Status(Code::cancelled, quoted(region.name) + ": its size callback refused with " + std::to_string(code));
+            return Status(Code::cancelled,
+                          quoted(region.name) + ": its size callback refused with " + std::to_string(code));
         return bytes;
     }
     struct stat about = {};
-    if (::stat(region.path.c_str(), &about) != 0) return Status::from_errno(errno, quoted(region.name) + ": routed file " + region.path);
-    if (!S_ISREG(about.st_mode)) return invalid_argument(quoted(region.name) + ": " + region.path + " is not a regular file");
+    if (::stat(region.path.c_str(), &about) != 0)
+        return Status::from_errno(errno, quoted(region.name) + ": routed file " + region.path);
+    if (!S_ISREG(about.st_mode))
+        return invalid_argument(quoted(region.name) + ": " + region.path + " is not a regular file");
     return static_cast<std::uint64_t>(about.st_size);
 }
 
@@ -57,18 +60,21 @@ Status RegionTable::add_memory(const char* name, void* data, int type, std::uint
     ProtectedRegion region;
     region.name = name;
     if (!data) return invalid_argument(quoted(name) + ": its memory is NULL");
-    if (type < 0 || type > static_cast<int>(data_type_last)) return invalid_argument(quoted(name) + ": there is no type " + std::to_string(type));
+    if (type < 0 || type > static_cast<int>(data_type_last))
+        return invalid_argument(quoted(name) + ": there is no type " + std::to_string(type));
     if (ndim == 0 || ndim > shape_dimensions_max || !shape)
-        return invalid_argument(quoted(name) + ": " + std::to_string(ndim) + " dimensions; 1 to " + std::to_string(shape_dimensions_max) +
-                                " and their extents are needed");
+        return invalid_argument(quoted(name) + ": " + std::to_string(ndim) + " dimensions; 1 to " +
+                                std::to_string(shape_dimensions_max) + " and their extents are needed");
     region.data = data;
     region.type = static_cast<DataType>(type);
     region.shape.assign(shape, shape + ndim);
     region.bytes = type_bytes(region.type);
     for (const std::uint64_t extent : region.shape) {
-        if (extent == 0) return invalid_argument(quoted(name) + " has size zero: " + describe(region.type, region.shape));
+        if (extent == 0)
+            return invalid_argument(quoted(name) + " has size zero: " + describe(region.type, region.shape));
         if (__builtin_mul_overflow(region.bytes, extent, &region.bytes) || region.bytes > bytes_max)
-            return invalid_argument(quoted(name) + " is larger than any memory: " + describe(region.type, region.shape));
+            return invalid_argument(quoted(name) +
+                                    " is larger than any memory: " + describe(region.type, region.shape));
     }
     regions_.push_back(std::move(region));
     return {};
@@ -126,13 +132,15 @@ Result<std::vector<Region>> RegionTable::lay_out(const MemoryMap& map, std::uint
     image_bytes = 0;
     for (const ProtectedRegion& each : regions_) {
         if (each.kind == RegionKind::memory && !map.readable(each.data, each.bytes))
-            return invalid_argument(quoted(each.name) + " is not mapped memory (" + std::to_string(each.bytes) +
-                                    " bytes): it was freed or is smaller than protected; unprotect it before freeing it");
+            return invalid_argument(
+                quoted(each.name) + " is not mapped memory (" + std::to_string(each.bytes) +
+                " bytes): it was freed or is smaller than protected; unprotect it before freeing it");
         Region region;
         region.name = each.name;
         region.kind = each.kind;
         TRY_ASSIGN(region.length, size_now(each));
-        if (region.length > bytes_max) return invalid_argument(quoted(each.name) + ": " + std::to_string(region.length) + " bytes can not be");
+        if (region.length > bytes_max)
+            return invalid_argument(quoted(each.name) + ": " + std::to_string(region.length) + " bytes can not be");
         region.type = each.type;
         region.shape = each.kind == RegionKind::memory ? each.shape : std::vector<std::uint64_t>{region.length};
         region.offset = round_up(image_bytes, each.kind == RegionKind::file ? file_align_bytes : memory_align_bytes);
@@ -146,13 +154,17 @@ Result<std::vector<Region>> RegionTable::lay_out(const MemoryMap& map, std::uint
 Status check_fits(const ProtectedRegion& wanted, const Region& kept) {
     if (wanted.kind == RegionKind::memory && kept.kind == RegionKind::memory) {
         if (wanted.type == kept.type && wanted.shape == kept.shape) return {};
-        const char* why = wanted.type != kept.type ? "another type" : wanted.bytes < kept.length ? "too small" : "another shape";
-        return invalid_argument(quoted(wanted.name) + " is " + why + ": the version holds " + describe(kept.type, kept.shape) +
-                                ", protected is " + describe(wanted.type, wanted.shape));
+        const char* why = wanted.type != kept.type     ? "another type"
+                          : wanted.bytes < kept.length ? "too small"
+                                                       : "another shape";
+        return invalid_argument(quoted(wanted.name) + " is " + why + ": the version holds " +
+                                describe(kept.type, kept.shape) + ", protected is " +
+                                describe(wanted.type, wanted.shape));
     }
     // Bytes are bytes: a routed file may come back through a callback, and the reverse.
     if (wanted.kind != RegionKind::memory && kept.kind != RegionKind::memory) return {};
-    return invalid_argument(quoted(wanted.name) + " is " + kind_name(kept.kind) + " in the version and protected as " + kind_name(wanted.kind));
+    return invalid_argument(quoted(wanted.name) + " is " + kind_name(kept.kind) + " in the version and protected as " +
+                            kind_name(wanted.kind));
 }
 
 }  // namespace cairn

@@ -1,7 +1,7 @@
 // Regions: what the application protects, and how that becomes the layout of an image.
 //
-// Layout: regions in the order of protection, each at a multiple of 64 bytes (whole cache lines for the copy), files at a multiple of a page (so
-// that blocks can be shared instead of copied). Gaps are zero.
+// Layout: regions in the order of protection, each at a multiple of 64 bytes (whole cache lines for the copy), files at
+// a multiple of a page (so that blocks can be shared instead of copied). Gaps are zero.
 #pragma once
 
 #include <list>
@@ -46,7 +46,8 @@ class RegionTable {
     const ProtectedRegion* find(const std::string& name) const;
     const std::list<ProtectedRegion>& all() const noexcept { return regions_; }  // in order of protection
 
-    // Asks callbacks and files for their sizes. Every memory region is readable, or the error names the one that is not.
+    // Asks callbacks and files for their sizes. Every memory region is readable, or the error names the one that is
+    // not.
     Result<std::vector<Region>> lay_out(const MemoryMap& map, std::uint64_t& image_bytes) const;
 
   private:
@@ -54,7 +55,8 @@ class RegionTable {
     std::list<ProtectedRegion> regions_;
 };
 
-// Whether what a version holds fits where it should go: same kind of region, type, shape. The error says what is there and what is protected.
+// Whether what a version holds fits where it should go: same kind of region, type, shape. The error says what is there
+// and what is protected.
 Status check_fits(const ProtectedRegion& wanted, const Region& kept);
 
 }  // namespace cairn

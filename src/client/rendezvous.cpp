@@ -26,12 +26,14 @@ Result<std::string> read_text(const std::string& path) {
     return std::string(as_text(bytes));
 }
 
-// A file that another rank is about to write. A first byte says that it is whole and tells it from a network file system's empty view.
+// A file that another rank is about to write. A first byte says that it is whole and tells it from a network file
+// system's empty view.
 Result<Bytes> wait_for_file(const std::string& path, Deadline deadline) {
     Backoff backoff;
     for (;;) {
         auto bytes = files::read_whole(path, message_bytes_max);
-        if (bytes.ok() && !bytes->empty() && bytes->front() == std::byte{1}) return Bytes(bytes->begin() + 1, bytes->end());
+        if (bytes.ok() && !bytes->empty() && bytes->front() == std::byte{1})
+            return Bytes(bytes->begin() + 1, bytes->end());
         if (!bytes.ok() && bytes.code() != Code::not_found) return bytes.status();
         if (!backoff.pause(deadline)) return deadline_passed("nothing in " + path);
     }
@@ -45,7 +47,8 @@ Status publish(const std::string& path, const Bytes& bytes) {
 
 }  // namespace
 
-Result<std::unique_ptr<FileExchange>> FileExchange::meet(const std::string& directory, Rank rank, std::uint32_t ranks, Deadline deadline) {
+Result<std::unique_ptr<FileExchange>> FileExchange::meet(const std::string& directory, Rank rank, std::uint32_t ranks,
+                                                         Deadline deadline) {
     if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST)
         return Status::from_errno(errno, "can not make the meeting place of the ranks, " + directory);
     std::unique_ptr<FileExchange> exchange(new FileExchange(directory, rank, ranks));
@@ -76,7 +79,8 @@ Status FileExchange::gather_roster(Deadline deadline) {
             const auto joined = read_text(directory_ + "/join-" + std::to_string(r));
             if (!joined.ok()) missing.push_back(r);
             if (r == 0 && joined.ok() && *joined != nonce_)
-                return {Code::already_exists, "another process says that it is rank 0 of this job (" + directory_ + "): give each job its own id"};
+                return {Code::already_exists, "another process says that it is rank 0 of this job (" + directory_ +
+                                                  "): give each job its own id"};
             seen += (joined.ok() ? *joined : "-") + "\n";
         }
         if (missing.empty()) {
@@ -90,7 +94,8 @@ Status FileExchange::gather_roster(Deadline deadline) {
         }
         if (!backoff.pause(deadline)) {
             std::vector<Rank>& who = missing.empty() ? silent : missing;
-            return deadline_passed(rank_list(who) + " of " + std::to_string(ranks()) + " never called open with this job id (" + directory_ + ")");
+            return deadline_passed(rank_list(who) + " of " + std::to_string(ranks()) +
+                                   " never called open with this job id (" + directory_ + ")");
         }
     }
 }
@@ -102,7 +107,8 @@ Status FileExchange::accept_roster(Deadline deadline) {
     for (;;) {
         const auto joined = read_text(mine);
         if (joined.ok() && *joined != nonce_)
-            return {Code::already_exists, "another process says that it is rank " + std::to_string(rank()) + " of this job (" + directory_ +
+            return {Code::already_exists, "another process says that it is rank " + std::to_string(rank()) +
+                                              " of this job (" + directory_ +
                                               "): give each process its own rank and each job its own id"};
         const auto roster = read_text(directory_ + "/roster");
         std::size_t at = 0;
@@ -111,16 +117,18 @@ Status FileExchange::accept_roster(Deadline deadline) {
             if (at != std::string::npos) ++at;
         }
         if (roster.ok() && at != std::string::npos && roster->compare(at, nonce_.size() + 1, nonce_ + "\n") == 0) {
-            if (*roster != roster_) TRY(files::write_aside(directory_ + "/ack-" + std::to_string(rank()), to_bytes(digest(*roster))));
+            if (*roster != roster_)
+                TRY(files::write_aside(directory_ + "/ack-" + std::to_string(rank()), to_bytes(digest(*roster))));
             roster_ = *roster;
             const auto agreed = read_text(directory_ + "/final");
             if (agreed.ok() && *agreed == digest(roster_)) return {};
         }
         if (!backoff.pause(deadline)) {
             if (roster_.empty())
-                return deadline_passed("rank 0 of " + std::to_string(ranks()) + " never called open with this job id, or waits for others (" +
-                                       directory_ + ")");
-            return deadline_passed("rank 0 waits for others: not all of " + std::to_string(ranks()) + " ranks called open (" + directory_ + ")");
+                return deadline_passed("rank 0 of " + std::to_string(ranks()) +
+                                       " never called open with this job id, or waits for others (" + directory_ + ")");
+            return deadline_passed("rank 0 waits for others: not all of " + std::to_string(ranks()) +
+                                   " ranks called open (" + directory_ + ")");
         }
     }
 }
@@ -135,15 +143,18 @@ Result<std::vector<Bytes>> FileExchange::do_allgather(const Bytes& mine, Deadlin
     if (rank() != 0) {
         TRY(publish(step_file(step, std::to_string(rank())), mine));
         auto joined = wait_for_file(step_file(step, "all"), deadline);
-        if (!joined.ok()) return joined.status().within("a rank ended or never made this collective call; rank 0 would name it");
+        if (!joined.ok())
+            return joined.status().within("a rank ended or never made this collective call; rank 0 would name it");
         std::size_t at = 0;
         for (Bytes& each : all) {
             std::uint64_t length = 0;
-            if (joined->size() - at < sizeof length) return corrupt("torn exchange file of step " + std::to_string(step));
+            if (joined->size() - at < sizeof length)
+                return corrupt("torn exchange file of step " + std::to_string(step));
             std::memcpy(&length, joined->data() + at, sizeof length);
             at += sizeof length;
             if (joined->size() - at < length) return corrupt("torn exchange file of step " + std::to_string(step));
-            each.assign(joined->begin() + static_cast<std::ptrdiff_t>(at), joined->begin() + static_cast<std::ptrdiff_t>(at + length));
+            each.assign(joined->begin() + static_cast<std::ptrdiff_t>(at),
+                        joined->begin() + static_cast<std::ptrdiff_t>(at + length));
             at += length;
         }
         return all;
@@ -187,7 +198,8 @@ Result<Bytes> FileExchange::do_broadcast(const Bytes& of_rank_0, Deadline deadli
 
 // Only what carries this meeting's nonces goes: another run with the same job id may be meeting here already.
 void FileExchange::leave_join() {
-    const std::string join = directory_ + "/join-" + std::to_string(rank()), ack = directory_ + "/ack-" + std::to_string(rank());
+    const std::string join = directory_ + "/join-" + std::to_string(rank()),
+                      ack = directory_ + "/ack-" + std::to_string(rank());
     const auto joined = read_text(join);
     if (joined.ok() && *joined == nonce_) ::unlink(join.c_str());
     const auto acked = read_text(ack);

@@ -1,13 +1,14 @@
-// FileExchange: ranks that know nothing of each other but a rank, a number of ranks and a job id meet through files in a directory that all
-// of them see, <persistent>/.cairn/rendezvous/<job>, and go on talking through files there.
+// FileExchange: ranks that know nothing of each other but a rank, a number of ranks and a job id meet through files in
+// a directory that all of them see, <persistent>/.cairn/rendezvous/<job>, and go on talking through files there.
 //
 // How they meet, so that leftovers of a dead run of the same job id can not take part:
 //  1. every rank writes join-<rank> with a nonce drawn now;
 //  2. rank 0 writes roster: the nonces it sees, its own among them; again whenever one changes;
 //  3. a rank believes only a roster with its own nonce, and answers ack-<rank>: which roster it believes;
-//  4. rank 0 writes final when all acks name the roster that stands. A rank that sees its roster final has met everybody: each of the
-//     nonces was drawn by a live process that had read rank 0's live nonce.
-// Every file appears whole (written aside, renamed). Each step then is a file x-<step>-<rank> from every rank and x-<step>-all from rank 0.
+//  4. rank 0 writes final when all acks name the roster that stands. A rank that sees its roster final has met
+//     everybody: each of the nonces was drawn by a live process that had read rank 0's live nonce.
+// Every file appears whole (written aside, renamed). Each step then is a file <step>-<rank> from every rank and
+// <step>-all from rank 0, in a directory x-<roster's digest> of this meeting's own.
 #pragma once
 
 #include <string>
@@ -19,11 +20,13 @@ namespace cairn {
 class FileExchange final : public Exchange {
   public:
     // `directory` is made when it is not there; its parent must exist. deadline: names the ranks that never came.
-    static Result<std::unique_ptr<FileExchange>> meet(const std::string& directory, Rank rank, std::uint32_t ranks, Deadline deadline);
+    static Result<std::unique_ptr<FileExchange>> meet(const std::string& directory, Rank rank, std::uint32_t ranks,
+                                                      Deadline deadline);
     ~FileExchange() override;
 
   private:
-    FileExchange(std::string directory, Rank rank, std::uint32_t ranks) : Exchange(rank, ranks), directory_(std::move(directory)) {}
+    FileExchange(std::string directory, Rank rank, std::uint32_t ranks)
+        : Exchange(rank, ranks), directory_(std::move(directory)) {}
     Status join(Deadline deadline);
     Status gather_roster(Deadline deadline);
     Status accept_roster(Deadline deadline);
@@ -33,7 +36,7 @@ class FileExchange final : public Exchange {
     std::string step_file(std::uint64_t step, const std::string& who) const;
 
     std::string directory_;
-    std::string work_;    // directory of the steps of this meeting
+    std::string work_;  // directory of the steps of this meeting
     std::string nonce_;
     std::string roster_;  // rank 0's nonce and everybody's: what was agreed on
     std::uint64_t step_ = 0;

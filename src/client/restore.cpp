@@ -1,8 +1,8 @@
 // Restore: the newest version that all ranks can get, or the one asked for, back into the application.
 //
-// Of one version, all ranks first fetch: verified bytes go into memory, into buffers for callbacks, into files beside the routed ones. Only
-// when all ranks have everything are callbacks called and files renamed. A version that turns out damaged is told and left for the
-// next older one, unless it was asked for by number.
+// Of one version, all ranks first fetch: verified bytes go into memory, into buffers for callbacks, into files beside
+// the routed ones. Only when all ranks have everything are callbacks called and files renamed. A version that turns out
+// damaged is told and left for the next older one, unless it was asked for by number.
 #include "client/restore.hpp"
 
 #include <fcntl.h>
@@ -26,15 +26,22 @@ constexpr std::uint64_t buffer_bytes = 8u << 20;  // of one read; a few are in f
 // Whether an older version could do better than this one did.
 bool another_may_do(const Status& status) {
     switch (status.code()) {
-        case Code::corrupt: case Code::io_error: case Code::unavailable: case Code::unsupported: case Code::deadline: case Code::permission:
+        case Code::corrupt:
+        case Code::io_error:
+        case Code::unavailable:
+        case Code::unsupported:
+        case Code::deadline:
+        case Code::permission:
             return true;
-        default: return false;
+        default:
+            return false;
     }
 }
 
 }  // namespace
 
-Result<std::unique_ptr<ImageReader>> ImageReader::create(std::unique_ptr<RealWorld> real, const Layout& layout, Rank rank, std::uint64_t wait_ms, std::uint64_t io_ms) {
+Result<std::unique_ptr<ImageReader>> ImageReader::create(std::unique_ptr<RealWorld> real, const Layout& layout,
+                                                         Rank rank, std::uint64_t wait_ms, std::uint64_t io_ms) {
     std::unique_ptr<ImageReader> reader(new ImageReader);
     reader->real_ = std::move(real);
     reader->layout_ = layout;
@@ -49,7 +56,8 @@ Status ImageReader::open_local(const KeptVersion& kept) {
     World world = real_->world();
     TRY_ASSIGN(std::optional<LocalImage> image, real_->loop().run(read_image(world, kept.local_path, until_)));
     if (!image || image->header.key != kept.key || image->header.rank != rank_)
-        return corrupt(kept.local_path + ": the image of version " + std::to_string(kept.key.version) + " is not there any more");
+        return corrupt(kept.local_path + ": the image of version " + std::to_string(kept.key.version) +
+                       " is not there any more");
     local_ = std::move(image);
     return {};
 }
@@ -60,7 +68,8 @@ Status ImageReader::open_committed(const KeptVersion& kept) {
     if (manifest.abandoned) return corrupt("version " + std::to_string(kept.key.version) + " was abandoned");
     TRY_ASSIGN(committed_, real_->loop().run(open_version(world, layout_, std::move(manifest), rank_, settings_)));
     if (!committed_->image(rank_))
-        return corrupt("no part of version " + std::to_string(kept.key.version) + " has the image of rank " + std::to_string(rank_));
+        return corrupt("no part of version " + std::to_string(kept.key.version) + " has the image of rank " +
+                       std::to_string(rank_));
     return {};
 }
 
@@ -69,7 +78,8 @@ const ImageInfo& ImageReader::image() const { return local_ ? local_->header.ima
 Status ImageReader::read(std::vector<ImageRange> ranges, ImageSink sink) {
     World world = real_->world();
     if (local_) return real_->loop().run(restore_local(world, *local_, std::move(ranges), std::move(sink), settings_));
-    return real_->loop().run(restore_image(world, layout_, *committed_, rank_, std::move(ranges), std::move(sink), settings_));
+    return real_->loop().run(
+        restore_image(world, layout_, *committed_, rank_, std::move(ranges), std::move(sink), settings_));
 }
 
 // ---- where the bytes go ----
@@ -84,14 +94,19 @@ Status RestoreTarget::prepare(const MemoryMap& map) {
     switch (region_->kind) {
         case RegionKind::memory:
             if (map.writable(region_->data, region_->bytes)) return {};
-            return invalid_argument("region \"" + region_->name + "\" is not mapped, writable memory (" + std::to_string(region_->bytes) + " bytes)");
-        case RegionKind::callback: bytes_.resize(kept_.length); return {};
-        case RegionKind::file: break;
+            return invalid_argument("region \"" + region_->name + "\" is not mapped, writable memory (" +
+                                    std::to_string(region_->bytes) + " bytes)");
+        case RegionKind::callback:
+            bytes_.resize(kept_.length);
+            return {};
+        case RegionKind::file:
+            break;
     }
     TRY_ASSIGN(const Id128 unique, files::random_id());
     const std::string aside = region_->path.substr(0, region_->path.rfind('/') + 1) + ".tmp-" + unique.hex();
     file_ = files::Descriptor(::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    if (!file_) return Status::from_errno(errno, "region \"" + region_->name + "\": can not write beside " + region_->path);
+    if (!file_)
+        return Status::from_errno(errno, "region \"" + region_->name + "\": can not write beside " + region_->path);
     aside_ = aside;
     struct stat about = {};
     if (::stat(region_->path.c_str(), &about) == 0) static_cast<void>(::fchmod(file_.get(), about.st_mode & 07777));
@@ -105,13 +120,20 @@ Status RestoreTarget::take(std::uint64_t image_offset, ByteView data) {
     const ByteView mine = data.subspan(begin - image_offset, end - begin);
     const std::uint64_t at = begin - kept_.offset;
     taken_ += mine.size();
-    if (region_->kind == RegionKind::memory) std::memcpy(static_cast<std::byte*>(region_->data) + at, mine.data(), mine.size());
-    else if (region_->kind == RegionKind::callback) std::memcpy(bytes_.data() + at, mine.data(), mine.size());
+    if (region_->kind == RegionKind::memory)
+        std::memcpy(static_cast<std::byte*>(region_->data) + at, mine.data(), mine.size());
+    else if (region_->kind == RegionKind::callback)
+        std::memcpy(bytes_.data() + at, mine.data(), mine.size());
     else
         for (std::size_t done = 0; done < mine.size();) {
-            const ssize_t wrote = ::pwrite(file_.get(), mine.data() + done, mine.size() - done, static_cast<off_t>(at + done));
+            const ssize_t wrote =
+                ::pwrite(file_.get(), mine.data() + done, mine.size() - done, static_cast<off_t>(at + done));
             if (wrote < 0 && errno == EINTR) continue;
-            if (wrote <= 0) return {Code::cancelled, Status::from_errno(wrote < 0 ? errno : ENOSPC, "region \"" + region_->name + "\": can not write beside " + region_->path).text()};
+            if (wrote <= 0)
+                return {Code::cancelled,
+                        Status::from_errno(wrote < 0 ? errno : ENOSPC,
+                                           "region \"" + region_->name + "\": can not write beside " + region_->path)
+                            .text()};
             done += static_cast<std::size_t>(wrote);
         }
     return {};
@@ -120,10 +142,12 @@ Status RestoreTarget::take(std::uint64_t image_offset, ByteView data) {
 Status RestoreTarget::finish() {
     if (region_->kind == RegionKind::callback) {
         if (const int code = region_->deserialise(region_->context, bytes_.data(), bytes_.size()); code != 0)
-            return {Code::cancelled, "region \"" + region_->name + "\": its deserialise callback refused with " + std::to_string(code)};
+            return {Code::cancelled,
+                    "region \"" + region_->name + "\": its deserialise callback refused with " + std::to_string(code)};
     } else if (region_->kind == RegionKind::file) {
         if (::rename(aside_.c_str(), region_->path.c_str()) != 0)
-            return Status::from_errno(errno, "region \"" + region_->name + "\": can not put " + region_->path + " in place");
+            return Status::from_errno(errno,
+                                      "region \"" + region_->name + "\": can not put " + region_->path + " in place");
         aside_.clear();
     }
     return {};
@@ -142,7 +166,8 @@ Result<std::vector<const ProtectedRegion*>> RestoreRun::wanted() const {
     }
     for (const std::string& name : *names_) {
         const ProtectedRegion* region = session_.regions_.find(name);
-        if (!region) return not_found("region \"" + name + "\" is not protected: protect it where it should be restored to");
+        if (!region)
+            return not_found("region \"" + name + "\" is not protected: protect it where it should be restored to");
         if (std::find(wanted.begin(), wanted.end(), region) == wanted.end()) wanted.push_back(region);
     }
     return wanted;
@@ -153,9 +178,11 @@ Status RestoreRun::aim(const KeptVersion& kept, const ImageInfo& image) {
     TRY_ASSIGN(const auto regions, wanted());
     TRY_ASSIGN(const MemoryMap map, MemoryMap::read());
     for (const ProtectedRegion* region : regions) {
-        const auto found = std::find_if(image.regions.begin(), image.regions.end(), [&](const Region& each) { return each.name == region->name; });
+        const auto found = std::find_if(image.regions.begin(), image.regions.end(),
+                                        [&](const Region& each) { return each.name == region->name; });
         if (found == image.regions.end())
-            return not_found("version " + std::to_string(kept.key.version) + " has no region \"" + region->name + "\" of rank " + std::to_string(session_.rank_) +
+            return not_found("version " + std::to_string(kept.key.version) + " has no region \"" + region->name +
+                             "\" of rank " + std::to_string(session_.rank_) +
                              ": unprotect it, or restore the others by name");
         TRY(check_fits(*region, *found));
         targets_.push_back(std::make_unique<RestoreTarget>(*region, *found));
@@ -173,14 +200,16 @@ Status RestoreRun::fetch_from(ImageReader& reader, const KeptVersion& kept, bool
     for (const auto& target : targets_)
         if (target->kept().length > 0) ranges.push_back({target->kept().offset, target->kept().length});
     if (ranges.empty()) return {};
-    std::sort(ranges.begin(), ranges.end(), [](const ImageRange& a, const ImageRange& b) { return a.offset < b.offset; });
+    std::sort(ranges.begin(), ranges.end(),
+              [](const ImageRange& a, const ImageRange& b) { return a.offset < b.offset; });
     const ImageSink sink = [this](std::uint64_t offset, Slice data) -> Status {
         for (const auto& target : targets_) TRY(target->take(offset, data.bytes()));
         return {};
     };
     TRY(reader.read(std::move(ranges), sink));
     for (const auto& target : targets_)
-        if (!target->complete()) return {Code::internal, "a restore that delivered only a part of region \"" + target->kept().name + "\""};
+        if (!target->complete())
+            return {Code::internal, "a restore that delivered only a part of region \"" + target->kept().name + "\""};
     return {};
 }
 
@@ -188,14 +217,16 @@ Status RestoreRun::fetch_from(ImageReader& reader, const KeptVersion& kept, bool
 Status RestoreRun::fetch(const KeptVersion& kept, bool& refused) {
     const auto& deadlines = session_.settings_.deadlines;
     TRY_ASSIGN(auto real, session_.open_world());
-    TRY_ASSIGN(const auto reader, ImageReader::create(std::move(real), session_.layout_, session_.rank_, deadline_.left_ms(), deadlines.io_ms));
+    TRY_ASSIGN(const auto reader, ImageReader::create(std::move(real), session_.layout_, session_.rank_,
+                                                      deadline_.left_ms(), deadlines.io_ms));
     refused = false;
     Status local = corrupt("nothing of version " + std::to_string(kept.key.version) + " in this node's scratch");
     if (!kept.local_path.empty()) {
         local = reader->open_local(kept);
         if (local.ok()) local = fetch_from(*reader, kept, refused);
         if (local.ok() || refused || !kept.committed || !another_may_do(local)) return local;
-        notes_ += "rank " + std::to_string(session_.rank_) + ": the image in scratch is damaged, taking the committed files: " + local.to_string() + "\n";
+        notes_ += "rank " + std::to_string(session_.rank_) +
+                  ": the image in scratch is damaged, taking the committed files: " + local.to_string() + "\n";
         reader->close_local();
     }
     if (!kept.committed) return local;
@@ -252,7 +283,9 @@ Result<const KeptVersion*> RestoreRun::newest() {
 Result<const KeptVersion*> RestoreRun::exactly(Version version) {
     const KeptVersion* kept = session_.find_kept(version);
     const std::string who = "version " + std::to_string(version);
-    if (!kept) return not_found(who + " of \"" + session_.name_ + "\" can not be restored by all ranks; `cairn ls` lists what there is");
+    if (!kept)
+        return not_found(who + " of \"" + session_.name_ +
+                         "\" can not be restored by all ranks; `cairn ls` lists what there is");
     if (!kept->committed && !kept->sealed) return kept->damage.within(who);
     TRY(session_.check_ranks(*kept));
     bool refused = false;
@@ -265,8 +298,10 @@ Result<Version> Session::restore(Version version, const std::vector<std::string>
     RestoreRun run(*this, names, deadline);
     Result<const KeptVersion*> kept = static_cast<const KeptVersion*>(nullptr);
     const Status surveyed = exchange_->agree(survey(deadline), deadline);
-    if (!surveyed.ok()) kept = surveyed;
-    else kept = version == CAIRN_NEWEST ? run.newest() : run.exactly(version);
+    if (!surveyed.ok())
+        kept = surveyed;
+    else
+        kept = version == CAIRN_NEWEST ? run.newest() : run.exactly(version);
     static_cast<void>(daemon_->ask_for<control::Done>(control::Unpin{}, deadline));
     {
         const std::lock_guard lock(state_);
@@ -277,8 +312,8 @@ Result<Version> Session::restore(Version version, const std::vector<std::string>
     return (*kept)->key.version;
 }
 
-// What is taken from here on has this version as its parent. The first restore of an open names the parent of its incarnation; going back
-// again, or after checkpoints, begins another.
+// What is taken from here on has this version as its parent. The first restore of an open names the parent of its
+// incarnation; going back again, or after checkpoints, begins another.
 Status Session::continue_from(const KeptVersion& kept, Deadline deadline) {
     const Parent parent{kept.key.incarnation, kept.key.version};
     if (roster_.parent == parent && !took_any_) return exchange_->agree({}, deadline);
@@ -301,18 +336,21 @@ Status Session::name_parent(const Parent& parent, Deadline deadline) {
     TRY_ASSIGN(const std::unique_ptr<RealWorld> real, open_world());
     World world = real->world();
     const Nanos until = real->loop().now() + static_cast<Nanos>(deadline.left_ms()) * millisecond;
-    return real->loop().run(record_parent(world, layout_, name_, roster_.epoch, FromRecord{roster_.incarnation, parent}, until));
+    return real->loop().run(
+        record_parent(world, layout_, name_, roster_.epoch, FromRecord{roster_.incarnation, parent}, until));
 }
 
 // Local: asks scratch first, then the committed files; remembers the answer.
 Result<ImageInfo> Session::image_of(Version version) {
     if (kept_.empty()) return not_found("no versions are known yet: ask cairn_newest or cairn_list first");
     auto* kept = const_cast<KeptVersion*>(find_kept(version));
-    if (!kept || (!kept->committed && !kept->sealed)) return not_found("version " + std::to_string(version) + " of \"" + name_ + "\" is not there");
+    if (!kept || (!kept->committed && !kept->sealed))
+        return not_found("version " + std::to_string(version) + " of \"" + name_ + "\" is not there");
     TRY(check_ranks(*kept));
     if (kept->image) return *kept->image;
     TRY_ASSIGN(auto real, open_world());
-    TRY_ASSIGN(const auto reader, ImageReader::create(std::move(real), layout_, rank_, settings_.deadlines.open_ms, settings_.deadlines.io_ms));
+    TRY_ASSIGN(const auto reader, ImageReader::create(std::move(real), layout_, rank_, settings_.deadlines.open_ms,
+                                                      settings_.deadlines.io_ms));
     Status status = kept->local_path.empty() ? not_found("not in this node's scratch") : reader->open_local(*kept);
     if (!status.ok() && kept->committed) status = reader->open_committed(*kept);
     TRY(status);

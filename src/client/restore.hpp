@@ -1,4 +1,5 @@
-// The pieces of a restore: where bytes come from (ImageReader), where they go (RestoreTarget), and the run over versions (RestoreRun).
+// The pieces of a restore: where bytes come from (ImageReader), where they go (RestoreTarget), and the run over
+// versions (RestoreRun).
 #pragma once
 
 #include <memory>
@@ -13,11 +14,12 @@
 
 namespace cairn {
 
-// One rank's image of one version, in scratch or in committed files. Its event loop and threads live as long as it does.
+// One rank's image of one version, in scratch or in committed files. Its event loop and threads live as long as it
+// does.
 class ImageReader {
   public:
-    static Result<std::unique_ptr<ImageReader>> create(std::unique_ptr<RealWorld> real, const Layout& layout, Rank rank, std::uint64_t wait_ms,
-                                                       std::uint64_t io_ms);
+    static Result<std::unique_ptr<ImageReader>> create(std::unique_ptr<RealWorld> real, const Layout& layout, Rank rank,
+                                                       std::uint64_t wait_ms, std::uint64_t io_ms);
 
     Status open_local(const KeptVersion& kept);
     void close_local() { local_.reset(); }
@@ -53,8 +55,8 @@ class RestoreTarget {
     const ProtectedRegion* region_;
     Region kept_;
     std::uint64_t taken_ = 0;
-    Bytes bytes_;              // callback
-    files::Descriptor file_;   // file: written aside
+    Bytes bytes_;             // callback
+    files::Descriptor file_;  // file: written aside
     std::string aside_;
 };
 

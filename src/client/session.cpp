@@ -3,8 +3,8 @@
 
 #include <unistd.h>
 
-#include <ctime>
 #include <cerrno>
+#include <ctime>
 #include <thread>
 
 #include "format/lineage.hpp"
@@ -15,7 +15,7 @@ namespace cairn {
 namespace {
 constexpr std::uint64_t answer_allowance_ms = 10'000;  // for the daemon's answer, on top of what it was asked to wait
 constexpr std::uint64_t adopt_wait_ms = 2'000;
-constexpr std::uint64_t wait_slice_ms = 1'000;         // so that a dead daemon is noticed while we wait
+constexpr std::uint64_t wait_slice_ms = 1'000;  // so that a dead daemon is noticed while we wait
 }  // namespace
 
 std::string Session::warnings() const {
@@ -38,19 +38,21 @@ Status Session::close() {
 }
 
 Status Session::check_version(Version version) const {
-    if (version == 0 || version == CAIRN_NEWEST) return invalid_argument("versions count from 1; " + std::to_string(version) + " can not be taken");
+    if (version == 0 || version == CAIRN_NEWEST)
+        return invalid_argument("versions count from 1; " + std::to_string(version) + " can not be taken");
     if (version > last_version_) return {};
-    return invalid_argument("version " + std::to_string(version) + " is not increasing: the newest of \"" + name_ + "\" is " +
-                            std::to_string(last_version_));
+    return invalid_argument("version " + std::to_string(version) + " is not increasing: the newest of \"" + name_ +
+                            "\" is " + std::to_string(last_version_));
 }
 
-// Who opened the same name after us has the higher epoch, and epochs are taken without gaps: one name to look for. Rank 0 looks for all;
-// what slips past it is caught by the daemon before it publishes.
+// Who opened the same name after us has the higher epoch, and epochs are taken without gaps: one name to look for. Rank
+// 0 looks for all; what slips past it is caught by the daemon before it publishes.
 Status Session::check_not_superseded() const {
     if (rank_ != 0) return {};
     std::uint64_t epoch = roster_.epoch;
     std::string newer;
-    for (std::string path; path = layout_.lineage_open(name_, epoch + 1), ::access(path.c_str(), F_OK) == 0; ++epoch) newer = path;
+    for (std::string path; path = layout_.lineage_open(name_, epoch + 1), ::access(path.c_str(), F_OK) == 0; ++epoch)
+        newer = path;
     if (newer.empty()) return {};
     std::string who = newer;
     if (const auto bytes = files::read_whole(newer, 1 << 20); bytes.ok()) {
@@ -99,11 +101,14 @@ Status Session::capture_into_slot(const CapturePlan& plan) {
     const control::Slot& slot = *acquired;
     Status status;
     const Result<SlotMaps::Map*> mapped = slots_.map(slot.path, plan.slot_bytes);
-    if (mapped.ok()) status = capture(plan, regions_, **mapped, settings_.capture.checksums == Settings::Checksums::capture);
-    else status = mapped.status();
+    if (mapped.ok())
+        status = capture(plan, regions_, **mapped, settings_.capture.checksums == Settings::Checksums::capture);
+    else
+        status = mapped.status();
     if (!status.ok()) {
         // A daemon that can not be told finds the slot unsealed when our connection ends.
-        static_cast<void>(daemon_->ask_for<control::Done>(control::Release{slot.path}, Deadline::in_ms(answer_allowance_ms)));
+        static_cast<void>(
+            daemon_->ask_for<control::Done>(control::Release{slot.path}, Deadline::in_ms(answer_allowance_ms)));
         return status;
     }
     // Sealed: this image outlives us from here on. A daemon that dies now finds it in scratch when it is started again.
@@ -112,7 +117,8 @@ Status Session::capture_into_slot(const CapturePlan& plan) {
     return status;
 }
 
-// After a broken connection the daemon finds the image by itself, a little later than we ask: not_found is no answer at first.
+// After a broken connection the daemon finds the image by itself, a little later than we ask: not_found is no answer at
+// first.
 Status Session::say_sealed(const control::Sealed& sealed) {
     const Deadline deadline = Deadline::in_ms(settings_.daemon.start_wait_ms + answer_allowance_ms);
     const Deadline adopted = Deadline::in_ms(adopt_wait_ms);
@@ -126,7 +132,8 @@ Status Session::say_sealed(const control::Sealed& sealed) {
 Result<VersionKey> Session::key_of(Version version) const {
     const std::lock_guard lock(state_);
     const auto found = taken_.find(version);
-    if (found == taken_.end()) return not_found("version " + std::to_string(version) + " was not taken by this session");
+    if (found == taken_.end())
+        return not_found("version " + std::to_string(version) + " was not taken by this session");
     return VersionKey{name_, version, found->second};
 }
 
@@ -139,7 +146,8 @@ Result<bool> Session::committed_on_disk(const VersionKey& key) const {
 }
 
 Status Session::wait(Version version, int level, std::uint64_t timeout_ms) {
-    if (level < CAIRN_CAPTURED || level > CAIRN_COMMITTED) return invalid_argument("there is no level " + std::to_string(level));
+    if (level < CAIRN_CAPTURED || level > CAIRN_COMMITTED)
+        return invalid_argument("there is no level " + std::to_string(level));
     TRY_ASSIGN(const VersionKey key, key_of(version));
     if (level == CAIRN_CAPTURED) return {};
     const Deadline deadline = Deadline::in_ms(timeout_ms);
@@ -158,14 +166,19 @@ Status Session::wait(Version version, int level, std::uint64_t timeout_ms) {
             if (committed) return {};
         }
         if (deadline.passed())
-            return deadline_passed("version " + std::to_string(version) + " is not yet " + (level == CAIRN_COMMITTED ? "committed" : "sealed by all ranks"));
-        if (!state.ok() || state->level == 0) std::this_thread::sleep_for(std::chrono::milliseconds(std::min<std::uint64_t>(deadline.left_ms(), 50)));
+            return deadline_passed("version " + std::to_string(version) + " is not yet " +
+                                   (level == CAIRN_COMMITTED ? "committed" : "sealed by all ranks"));
+        if (!state.ok() || state->level == 0)
+            std::this_thread::sleep_for(std::chrono::milliseconds(std::min<std::uint64_t>(deadline.left_ms(), 50)));
     }
 }
 
 Status Session::cancel(Version version) {
     TRY_ASSIGN(const VersionKey key, key_of(version));
-    return waiter_->ask_for<control::Done>(control::Cancel{key}, Deadline::in_ms(settings_.network.peer_timeout_ms + answer_allowance_ms)).status();
+    return waiter_
+        ->ask_for<control::Done>(control::Cancel{key},
+                                 Deadline::in_ms(settings_.network.peer_timeout_ms + answer_allowance_ms))
+        .status();
 }
 
 }  // namespace cairn

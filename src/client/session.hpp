@@ -1,8 +1,9 @@
-// Session: what a cairn_session* is. One open of one series by one rank; open.cpp opens it, session.cpp takes checkpoints, survey.cpp and
-// restore.cpp go back.
+// Session: what a cairn_session* is. One open of one series by one rank; open.cpp opens it, session.cpp takes
+// checkpoints, survey.cpp and restore.cpp go back.
 //
-// Two locks: `main` is held by every call but wait, test and cancel, which hold `waiting` and have a connection of their own, so that waiting
-// for a flush keeps nobody from the next checkpoint. `state` guards the little that both sides read.
+// Two locks: `main` is held by every call but wait, test and cancel, which hold `waiting` and have a connection of
+// their own, so that waiting for a flush keeps nobody from the next checkpoint. `state` guards the little that both
+// sides read.
 #pragma once
 
 #include <map>
@@ -30,18 +31,18 @@ struct KeptVersion {
     VersionKey key;
     std::uint64_t epoch = 0;
     std::uint32_t ranks = 0;
-    std::uint64_t bytes = 0;       // of all ranks
+    std::uint64_t bytes = 0;  // of all ranks
     bool committed = false;
-    bool sealed = false;           // in the scratch of every rank
-    Status damage;                 // its manifest can not be read
-    std::string local_path;        // this rank's slot, as of the last survey; empty: none
+    bool sealed = false;             // in the scratch of every rank
+    Status damage;                   // its manifest can not be read
+    std::string local_path;          // this rank's slot, as of the last survey; empty: none
     std::optional<ImageInfo> image;  // this rank's, once asked for
 };
 
 class Session {
   public:
-    // Collective. `exchange` null: alone, or through files. Arguments may be anything: a rank whose options are bad takes part in the
-    // agreement where there is an exchange, so that the others do not wait for it.
+    // Collective. `exchange` null: alone, or through files. Arguments may be anything: a rank whose options are bad
+    // takes part in the agreement where there is an exchange, so that the others do not wait for it.
     static Result<std::unique_ptr<Session>> open(const cairn_options* options, std::unique_ptr<Exchange> exchange);
     Status close();
 
@@ -116,8 +117,8 @@ class Session {
     std::unique_ptr<DaemonLink> daemon_;
     std::unique_ptr<DaemonLink> waiter_;  // under `waiting`
     std::vector<Member> members_;
-    std::uint32_t files_ = 0;       // rank 0's
-    std::uint64_t block_bytes_ = 0; // rank 0's
+    std::uint32_t files_ = 0;        // rank 0's
+    std::uint64_t block_bytes_ = 0;  // rank 0's
 
     RegionTable regions_;
     SlotMaps slots_;
@@ -125,9 +126,9 @@ class Session {
 
     mutable std::mutex state_;
     Roster roster_;
-    bool took_any_ = false;                 // in this incarnation
-    Version last_version_ = 0;              // taken, or gone back to
-    std::map<Version, Id128> taken_;        // by this session, or gone back to
+    bool took_any_ = false;           // in this incarnation
+    Version last_version_ = 0;        // taken, or gone back to
+    std::map<Version, Id128> taken_;  // by this session, or gone back to
     std::string last_error_, warnings_;
 };
 

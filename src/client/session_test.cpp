@@ -55,14 +55,15 @@ class Room : public testing::Test {
     void wipe(const std::string& node) { std::filesystem::remove_all(place_.file(node)); }
 
     // Opens as one of several ranks; fails the test's process with a text on stderr.
-    cairn_session* open(const std::string& node = "n0", std::uint32_t rank = 0, std::uint32_t ranks = 1, std::vector<std::string> more = {}) {
+    cairn_session* open(const std::string& node = "n0", std::uint32_t rank = 0, std::uint32_t ranks = 1,
+                        std::vector<std::string> more = {}) {
         cairn_session* session = nullptr;
         const int code = try_open(&session, node, rank, ranks, std::move(more));
         if (code != CAIRN_OK) std::fprintf(stderr, "rank %u: %s\n", rank, cairn_last_error(nullptr));
         return session;
     }
-    int try_open(cairn_session** session, const std::string& node = "n0", std::uint32_t rank = 0, std::uint32_t ranks = 1,
-                 std::vector<std::string> more = {}) {
+    int try_open(cairn_session** session, const std::string& node = "n0", std::uint32_t rank = 0,
+                 std::uint32_t ranks = 1, std::vector<std::string> more = {}) {
         const std::string scratch = place_.file(node);
         std::filesystem::create_directories(scratch);
         more.push_back("paths.scratch=" + scratch);
@@ -92,7 +93,8 @@ struct Field {
     std::vector<std::uint64_t> values;
     explicit Field(std::size_t count) : values(count) {}
     void fill(std::uint64_t rank, std::uint64_t version) {
-        for (std::size_t i = 0; i < values.size(); ++i) values[i] = (i + 1) * 0x9E3779B97F4A7C15ull ^ (rank << 48) ^ (version << 32);
+        for (std::size_t i = 0; i < values.size(); ++i)
+            values[i] = (i + 1) * 0x9E3779B97F4A7C15ull ^ (rank << 48) ^ (version << 32);
     }
     bool holds(std::uint64_t rank, std::uint64_t version) const {
         Field expected(values.size());
@@ -105,12 +107,12 @@ struct Field {
     }
 };
 
-#define RETURN_UNLESS(expression)                                                              \
-    do {                                                                                       \
-        if (!(expression)) {                                                                   \
+#define RETURN_UNLESS(expression)                                                                        \
+    do {                                                                                                 \
+        if (!(expression)) {                                                                             \
             std::fprintf(stderr, "line %d: %s: %s\n", __LINE__, #expression, cairn_last_error(session)); \
-            return __LINE__ % 120 + 1;                                                         \
-        }                                                                                      \
+            return __LINE__ % 120 + 1;                                                                   \
+        }                                                                                                \
     } while (false)
 
 TEST_F(Room, OneProcessComesBackBitForBit) {
@@ -177,19 +179,21 @@ int run_rank(cairn_session* session, std::uint32_t rank, std::uint64_t expected,
 }
 
 TEST_F(Room, FourRanksOnTwoNodesAreKilledAndGoOn) {
-    const auto job = [&](std::uint64_t expected, std::uint64_t versions, bool dies, const char* const (&nodes)[4]) {
+    const auto job = [&](std::uint64_t expected, std::uint64_t versions, bool dies, const char* const(&nodes)[4]) {
         std::vector<std::unique_ptr<Child>> ranks;
         for (std::uint32_t rank = 0; rank < 4; ++rank)
-            ranks.push_back(std::make_unique<Child>([&, rank] { return run_rank(open(nodes[rank], rank, 4), rank, expected, versions, dies); }));
+            ranks.push_back(std::make_unique<Child>(
+                [&, rank] { return run_rank(open(nodes[rank], rank, 4), rank, expected, versions, dies); }));
         for (auto& rank : ranks) ASSERT_EQ(rank->wait(), dies ? 128 + SIGKILL : 0);
     };
-    ASSERT_NO_FATAL_FAILURE(job(0, 3, true, {"n0", "n0", "n1", "n1"}));   // sealed, perhaps not yet committed
+    ASSERT_NO_FATAL_FAILURE(job(0, 3, true, {"n0", "n0", "n1", "n1"}));  // sealed, perhaps not yet committed
     ASSERT_NO_FATAL_FAILURE(job(3, 2, false, {"n0", "n0", "n1", "n1"}));
     for (const char* node : {"n0", "n1"}) {
         stop(node);
         wipe(node);
     }
-    ASSERT_NO_FATAL_FAILURE(job(5, 1, false, {"n2", "n0", "n3", "n2"}));  // other nodes, another number of them, nothing in scratch
+    ASSERT_NO_FATAL_FAILURE(
+        job(5, 1, false, {"n2", "n0", "n3", "n2"}));  // other nodes, another number of them, nothing in scratch
     std::size_t parts = 0;
     for (const auto& file : std::filesystem::directory_iterator(persistent_ + "/series/6"))
         parts += file.path().filename().string().starts_with("part-");
@@ -236,8 +240,14 @@ struct Mixed {
     int refuse = 0;
 
     int protect(cairn_session* session) {
-        const auto size = [](void* c, std::uint64_t* bytes) { *bytes = static_cast<Mixed*>(c)->text.size(); return 0; };
-        const auto write = [](void* c, void* into, std::uint64_t bytes) { std::memcpy(into, static_cast<Mixed*>(c)->text.data(), bytes); return 0; };
+        const auto size = [](void* c, std::uint64_t* bytes) {
+            *bytes = static_cast<Mixed*>(c)->text.size();
+            return 0;
+        };
+        const auto write = [](void* c, void* into, std::uint64_t bytes) {
+            std::memcpy(into, static_cast<Mixed*>(c)->text.data(), bytes);
+            return 0;
+        };
         const auto read = [](void* c, const void* from, std::uint64_t bytes) {
             auto& self = *static_cast<Mixed*>(c);
             if (self.refuse == 0) self.text.assign(static_cast<const char*>(from), bytes);
@@ -314,7 +324,8 @@ TEST_F(Room, AThreadWaitsWhileAnotherCheckpoints) {
             EXPECT_EQ(code, CAIRN_OK) << v << ": " << cairn_last_error(session);
         }
     });
-    for (std::uint64_t v = 2; v <= 5; ++v) EXPECT_EQ(cairn_checkpoint(session, v), CAIRN_OK) << cairn_last_error(session);
+    for (std::uint64_t v = 2; v <= 5; ++v)
+        EXPECT_EQ(cairn_checkpoint(session, v), CAIRN_OK) << cairn_last_error(session);
     waiter.join();
     EXPECT_EQ(cairn_close(session), CAIRN_OK);
 }
@@ -324,7 +335,8 @@ TEST_F(Room, OneFileForAllRanksOrOneForEach) {
         std::vector<std::unique_ptr<Child>> ranks;
         for (std::uint32_t rank = 0; rank < 3; ++rank)
             ranks.push_back(std::make_unique<Child>([&, rank] {
-                return run_rank(open(rank == 2 ? "n1" : "n0", rank, 3, {"flush.files=" + files}), rank, version - 1, 1, false);
+                return run_rank(open(rank == 2 ? "n1" : "n0", rank, 3, {"flush.files=" + files}), rank, version - 1, 1,
+                                false);
             }));
         for (auto& rank : ranks) EXPECT_EQ(rank->wait(), 0);
         std::size_t parts = 0;
@@ -409,7 +421,8 @@ TEST_F(Room, AForkedChildIsRefusedAndHarmsNothing) {
     EXPECT_EQ(Child([&] {
                   if (cairn_checkpoint(session, 1) != CAIRN_INVALID_ARGUMENT) return 1;
                   return cairn_close(session) == CAIRN_OK ? 0 : 2;
-              }).wait(), 0);
+              }).wait(),
+              0);
     EXPECT_EQ(cairn_checkpoint(session, 1), CAIRN_OK) << cairn_last_error(session);
     EXPECT_EQ(cairn_wait(session, 1, CAIRN_COMMITTED, 30'000), CAIRN_OK) << cairn_last_error(session);
     EXPECT_EQ(cairn_close(session), CAIRN_OK);

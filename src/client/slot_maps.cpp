@@ -22,10 +22,12 @@ void SlotMaps::drop(std::size_t at) {
 Result<SlotMaps::Map*> SlotMaps::map(const std::string& path, std::uint64_t bytes) {
     struct stat about = {};
     for (std::size_t i = 0; i < maps_.size();) {
-        const bool same = ::stat(maps_[i].path.c_str(), &about) == 0 && about.st_dev == maps_[i].device && about.st_ino == maps_[i].inode &&
-                          static_cast<std::uint64_t>(about.st_size) == maps_[i].bytes;
-        if (!same) drop(i);  // holds memory of a file that is gone
-        else ++i;
+        const bool same = ::stat(maps_[i].path.c_str(), &about) == 0 && about.st_dev == maps_[i].device &&
+                          about.st_ino == maps_[i].inode && static_cast<std::uint64_t>(about.st_size) == maps_[i].bytes;
+        if (!same)
+            drop(i);  // holds memory of a file that is gone
+        else
+            ++i;
     }
     const auto found = std::find_if(maps_.begin(), maps_.end(), [&](const Map& each) { return each.path == path; });
     if (found != maps_.end()) {
@@ -36,7 +38,8 @@ Result<SlotMaps::Map*> SlotMaps::map(const std::string& path, std::uint64_t byte
     Map fresh;
     fresh.path = path;
     fresh.file = files::Descriptor(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-    if (!fresh.file || ::fstat(fresh.file.get(), &about) != 0) return Status::from_errno(errno, "can not open the slot " + path);
+    if (!fresh.file || ::fstat(fresh.file.get(), &about) != 0)
+        return Status::from_errno(errno, "can not open the slot " + path);
     fresh.bytes = static_cast<std::uint64_t>(about.st_size);
     fresh.device = about.st_dev;
     fresh.inode = about.st_ino;
@@ -48,7 +51,8 @@ Result<SlotMaps::Map*> SlotMaps::map(const std::string& path, std::uint64_t byte
     fresh.used = ++clock_;
     if (maps_.size() >= maps_max)
         drop(static_cast<std::size_t>(
-            std::min_element(maps_.begin(), maps_.end(), [](const Map& a, const Map& b) { return a.used < b.used; }) - maps_.begin()));
+            std::min_element(maps_.begin(), maps_.end(), [](const Map& a, const Map& b) { return a.used < b.used; }) -
+            maps_.begin()));
     maps_.push_back(std::move(fresh));
     return &maps_.back();
 }

@@ -1,5 +1,6 @@
-// SlotMaps: slot files stay mapped from one version to the next, so that in steady state a capture faults no page and zeroes none.
-// A slot's file never shrinks while its name stands; one that was replaced by another of the same name is told by its inode.
+// SlotMaps: slot files stay mapped from one version to the next, so that in steady state a capture faults no page and
+// zeroes none. A slot's file never shrinks while its name stands; one that was replaced by another of the same name is
+// told by its inode.
 #pragma once
 
 #include <cstdint>

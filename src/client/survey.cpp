@@ -1,5 +1,5 @@
-// Survey: which versions all ranks can go back to. Each rank looks into its node's scratch, rank 0 alone into the persistent directory (one
-// reader, however many ranks); two exchanges later everybody knows the same list.
+// Survey: which versions all ranks can go back to. Each rank looks into its node's scratch, rank 0 alone into the
+// persistent directory (one reader, however many ranks); two exchanges later everybody knows the same list.
 #include <algorithm>
 #include <set>
 
@@ -17,7 +17,12 @@ Bytes pack_images(const Result<std::vector<control::ImageList::Entry>>& images) 
     packer.number<std::uint64_t>(images.ok() ? images->size() : 0);
     if (!images.ok()) return packer.take();
     for (const auto& each : *images)
-        packer.id(each.key.incarnation).number(each.key.version).number(each.epoch).id(each.parent.incarnation).number(each.parent.version).number(each.bytes);
+        packer.id(each.key.incarnation)
+            .number(each.key.version)
+            .number(each.epoch)
+            .id(each.parent.incarnation)
+            .number(each.parent.version)
+            .number(each.bytes);
     return packer.take();
 }
 
@@ -80,8 +85,10 @@ std::vector<KeptVersion> keep_lineage(const std::vector<LineageEntry>& opens, co
     }
     for (const CatalogEntry& each : entries) {
         const std::pair key(each.key.version, each.key.incarnation);
-        if (each.manifest && each.manifest->abandoned) found.erase(key);  // given up, or lost to another: not to come back from scratch either
-        if ((!each.committed() && !each.damage) || !in_lineage(lineage, each.key.incarnation, each.key.version)) continue;
+        if (each.manifest && each.manifest->abandoned)
+            found.erase(key);  // given up, or lost to another: not to come back from scratch either
+        if ((!each.committed() && !each.damage) || !in_lineage(lineage, each.key.incarnation, each.key.version))
+            continue;
         KeptVersion& kept = found[key];
         if (each.damage) kept.damage = *each.damage;
         if (!each.committed()) continue;
@@ -104,7 +111,9 @@ std::vector<KeptVersion> keep_lineage(const std::vector<LineageEntry>& opens, co
 // Sealed images of this rank on this node. Their slots stay put until Unpin.
 Result<std::vector<control::ImageList::Entry>> Session::local_images(Deadline deadline) {
     TRY_ASSIGN(control::ImageList list, daemon_->ask_for<control::ImageList>(control::Images{name_}, deadline));
-    std::erase_if(list.images, [&](const auto& each) { return each.rank != rank_ || each.ranks != ranks_ || each.key.name != name_; });
+    std::erase_if(list.images, [&](const auto& each) {
+        return each.rank != rank_ || each.ranks != ranks_ || each.key.name != name_;
+    });
     return std::move(list.images);
 }
 
@@ -115,7 +124,8 @@ Bytes Session::look_at_persistent(const std::vector<SealedVersion>& sealed, Dead
         World world = real->world();
         const Nanos until = real->loop().now() + static_cast<Nanos>(deadline.left_ms()) * millisecond;
         TRY_ASSIGN(const std::vector<LineageEntry> opens, real->loop().run(read_lineage(world, layout_, name_, until)));
-        TRY_ASSIGN(const std::vector<CatalogEntry> entries, real->loop().run(list_versions(world, layout_, name_, until)));
+        TRY_ASSIGN(const std::vector<CatalogEntry> entries,
+                   real->loop().run(list_versions(world, layout_, name_, until)));
         return keep_lineage(opens, entries, sealed);
     };
     const auto kept = look();
@@ -124,8 +134,14 @@ Bytes Session::look_at_persistent(const std::vector<SealedVersion>& sealed, Dead
     packer.number<std::uint64_t>(kept.ok() ? kept->size() : 0);
     if (!kept.ok()) return packer.take();
     for (const KeptVersion& each : *kept)
-        packer.number(each.key.version).id(each.key.incarnation).number(each.epoch).number(each.ranks).number(each.bytes)
-            .number<std::uint8_t>(each.committed).number<std::uint8_t>(each.sealed).status(each.damage);
+        packer.number(each.key.version)
+            .id(each.key.incarnation)
+            .number(each.epoch)
+            .number(each.ranks)
+            .number(each.bytes)
+            .number<std::uint8_t>(each.committed)
+            .number<std::uint8_t>(each.sealed)
+            .status(each.damage);
     return packer.take();
 }
 
@@ -133,7 +149,8 @@ Status Session::survey(Deadline deadline) {
     const auto images = local_images(deadline);
     TRY_ASSIGN(const std::vector<Bytes> all, exchange_->allgather(pack_images(images), deadline));
     SealedSets sets;
-    for (Rank rank = 0; rank < all.size(); ++rank) TRY(add_images(all[rank], sets).within("rank " + std::to_string(rank)));
+    for (Rank rank = 0; rank < all.size(); ++rank)
+        TRY(add_images(all[rank], sets).within("rank " + std::to_string(rank)));
     std::vector<SealedVersion> sealed;
     for (const auto& [key, set] : sets)
         if (set.ranks == ranks_) sealed.push_back(set.version);
@@ -147,7 +164,8 @@ Status Session::survey(Deadline deadline) {
     if (!unpacker.ok()) return {Code::internal, "rank 0 sent a list of versions that can not be read"};
     for (KeptVersion& each : kept) {
         if (each.sealed) each.ranks = ranks_;
-        if (const auto set = sets.find({each.key.version, each.key.incarnation}); each.sealed && !each.committed && set != sets.end())
+        if (const auto set = sets.find({each.key.version, each.key.incarnation});
+            each.sealed && !each.committed && set != sets.end())
             each.bytes = set->second.bytes;
         for (const auto& image : *images)
             if (image.key == each.key) each.local_path = image.path;
@@ -164,8 +182,9 @@ const KeptVersion* Session::find_kept(Version version) const {
 
 Status Session::check_ranks(const KeptVersion& kept) const {
     if (kept.ranks == ranks_ || !kept.committed) return {};
-    return invalid_argument("version " + std::to_string(kept.key.version) + " of \"" + name_ + "\" was taken by " + std::to_string(kept.ranks) +
-                            " ranks, this session has " + std::to_string(ranks_) + ": run with " + std::to_string(kept.ranks));
+    return invalid_argument("version " + std::to_string(kept.key.version) + " of \"" + name_ + "\" was taken by " +
+                            std::to_string(kept.ranks) + " ranks, this session has " + std::to_string(ranks_) +
+                            ": run with " + std::to_string(kept.ranks));
 }
 
 Result<std::vector<KeptVersion>> Session::list() {
@@ -186,7 +205,8 @@ Result<Version> Session::newest_not_above(Version limit) {
         TRY(check_ranks(*it));
         return it->key.version;
     }
-    return not_found("no version of \"" + name_ + "\"" + (limit == CAIRN_NEWEST ? "" : " up to " + std::to_string(limit)) +
+    return not_found("no version of \"" + name_ + "\"" +
+                     (limit == CAIRN_NEWEST ? "" : " up to " + std::to_string(limit)) +
                      " can be restored by all ranks");
 }
 

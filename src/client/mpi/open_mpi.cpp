@@ -1,11 +1,12 @@
-// cairn_open_mpi: the exchange over a duplicate of the caller's communicator. Non-blocking collectives, so that a rank that never calls is a
-// deadline and not a hang. A collective that was given up can not be withdrawn: its buffers and the communicator are left to MPI.
-#include "cairn/cairn_mpi.h"
-
+// cairn_open_mpi: the exchange over a duplicate of the caller's communicator. Non-blocking collectives, so that a rank
+// that never calls is a deadline and not a hang. A collective that was given up can not be withdrawn: its buffers and
+// the communicator are left to MPI.
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
+
+#include "cairn/cairn_mpi.h"
 
 namespace {
 
@@ -44,7 +45,8 @@ int allgather(void* context, const void* send, void* receive, std::uint64_t byte
         char* all = mine + now;
         std::memcpy(mine, static_cast<const char*>(send) + at, now);
         MPI_Request request;
-        if (MPI_Iallgather(mine, static_cast<int>(now), MPI_BYTE, all, static_cast<int>(now), MPI_BYTE, c.comm, &request) != MPI_SUCCESS) {
+        if (MPI_Iallgather(mine, static_cast<int>(now), MPI_BYTE, all, static_cast<int>(now), MPI_BYTE, c.comm,
+                           &request) != MPI_SUCCESS) {
             c.given_up = true;
             return 2;
         }
@@ -101,7 +103,8 @@ extern "C" int cairn_open_mpi(MPI_Comm comm, const cairn_options* options, cairn
     if (!initialised || finalized || comm == MPI_COMM_NULL) return cairn_open_exchange(nullptr, nullptr, session);
     auto* c = new Communicator;
     int rank = 0;
-    if (MPI_Comm_dup(comm, &c->comm) != MPI_SUCCESS || MPI_Comm_set_errhandler(c->comm, MPI_ERRORS_RETURN) != MPI_SUCCESS ||
+    if (MPI_Comm_dup(comm, &c->comm) != MPI_SUCCESS ||
+        MPI_Comm_set_errhandler(c->comm, MPI_ERRORS_RETURN) != MPI_SUCCESS ||
         MPI_Comm_rank(c->comm, &rank) != MPI_SUCCESS || MPI_Comm_size(c->comm, &c->ranks) != MPI_SUCCESS) {
         c->given_up = true;
         release(c);
