@@ -38,7 +38,9 @@ class Heat(unittest.TestCase):
     def start(self, name, **more):
         environment = self.nodes.environment()
         environment["CAIRN_TEST_LOCAL"] = self.nodes.local
-        environment.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_btl_vader_single_copy_mechanism="none")
+        environment.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_btl_vader_single_copy_mechanism="none",
+                           # what a killed mpirun leaves behind goes with the nodes
+                           OMPI_MCA_btl_vader_backing_directory=self.nodes.local, OMPI_MCA_orte_tmpdir_base=self.nodes.shared)
         options = {"steps": 300, "every": 20, "rows": 67, "columns": 64, **more}
         words = [word for key, value in options.items() for word in ("--" + key.replace("_", "-"), str(value))]
         return subprocess.Popen(["mpirun", "--oversubscribe", "-n", str(RANKS), sys.executable, os.path.abspath(__file__), "--rank",
