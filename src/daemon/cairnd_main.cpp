@@ -14,7 +14,8 @@ namespace {
 using namespace cairn;
 
 constexpr const char* help =
-    "cairnd " CAIRN_VERSION ": turns the images of this node's processes into checkpoints, in the background.\n"
+    "cairnd " CAIRN_VERSION
+    ": turns the images of this node's processes into checkpoints, in the background.\n"
     "\n"
     "usage: cairnd [--foreground] [--node NAME] [--scratch DIRECTORY] [--persistent DIRECTORY]\n"
     "\n"
@@ -24,11 +25,14 @@ constexpr const char* help =
     "  --persistent DIRECTORY  shared directory for checkpoints (default: setting paths.persistent)\n"
     "  --help, --version\n"
     "\n"
-    "Clients start it when they need it. There is one for each user, node name, scratch and persistent directory: another one\n"
-    "ends at once, with 0. Returns when the daemon accepts connections. SIGTERM: finishes what it can within daemon.stop_wait_ms,\n"
+    "Clients start it when they need it. There is one for each user, node name, scratch and persistent directory: "
+    "another one\n"
+    "ends at once, with 0. Returns when the daemon accepts connections. SIGTERM: finishes what it can within "
+    "daemon.stop_wait_ms,\n"
     "logs what it did not, and ends; a second one ends it at once. Settings: `cairn config`.\n"
     "\n"
-    "Exit codes: 0 fine; 1 stopped with sealed versions left in scratch, which the next daemon finishes; 2 arguments or settings;\n"
+    "Exit codes: 0 fine; 1 stopped with sealed versions left in scratch, which the next daemon finishes; 2 arguments "
+    "or settings;\n"
     "3 can not start; 4 ended at once by a second signal.\n";
 
 struct Arguments {
@@ -91,7 +95,8 @@ Exit live(DaemonOptions options, const Settings& settings, bool foreground, Repo
     else if (const Status opened = log_to_file(options.log_file, options.log_level); !opened.ok())
         return cannot_start(opened);
     if (!options.trace_file.empty())
-        if (const Status traced = trace_open(options.trace_file, "cairnd"); !traced.ok()) log_warning("no-trace", {{"why", traced}});
+        if (const Status traced = trace_open(options.trace_file, "cairnd"); !traced.ok())
+            log_warning("no-trace", {{"why", traced}});
     fit_memory(options, settings);
     Result<std::unique_ptr<Daemon>> daemon = Daemon::start(std::move(options), std::move(door).value());
     if (!daemon.ok()) return cannot_start(daemon.status());

@@ -5,14 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <asio/signal_set.hpp>
 #include <cstdio>
 
 #include "base/log.hpp"
 #include "base/trace.hpp"
 #include "daemon/memory.hpp"
 #include "world/real/asio.hpp"
-
-#include <asio/signal_set.hpp>
 
 namespace cairn {
 
@@ -22,7 +21,7 @@ constexpr Nanos tick = second;                   // idle nodes are left alone: o
 constexpr Nanos busy_tick = 100 * millisecond;   // while a flush is under way: for the memory's peak
 constexpr Nanos settle_down = 20 * millisecond;  // many changes at once are one look at retention
 constexpr Nanos last_answers_wait = second;
-constexpr Nanos spare_slot_wait = 30 * second;   // a free slot that a burst of checkpoints needed
+constexpr Nanos spare_slot_wait = 30 * second;  // a free slot that a burst of checkpoints needed
 constexpr Nanos tidy_wait = 5 * second;
 constexpr std::uint64_t log_bytes_max = 8 << 20;
 
@@ -44,28 +43,45 @@ Result<std::unique_ptr<Daemon>> Daemon::start(DaemonOptions options, Door door) 
     TRY_ASSIGN(std::unique_ptr<RealWorld> world, RealWorld::create(options.world));
     TRY_ASSIGN(std::unique_ptr<FabricNetwork> network, FabricNetwork::open(world->loop(), options.fabric));
     world->use_network(*network);
-    std::unique_ptr<Daemon> daemon(new Daemon(std::move(options), std::move(door), std::move(world), std::move(network)));
+    std::unique_ptr<Daemon> daemon(
+        new Daemon(std::move(options), std::move(door), std::move(world), std::move(network)));
     TRY(daemon->listen());
     return daemon;
 }
 
-Daemon::Daemon(DaemonOptions options, Door door, std::unique_ptr<RealWorld> world, std::unique_ptr<FabricNetwork> network)
-    : options_(std::move(options)), door_(std::move(door)), real_(std::move(world)), network_(std::move(network)), world_(real_->world()),
-      workers_(real_->loop().remote(), worker_options()), node_(world_, options_.persistent, options_.flush),
+Daemon::Daemon(DaemonOptions options, Door door, std::unique_ptr<RealWorld> world,
+               std::unique_ptr<FabricNetwork> network)
+    : options_(std::move(options)),
+      door_(std::move(door)),
+      real_(std::move(world)),
+      network_(std::move(network)),
+      world_(real_->world()),
+      workers_(real_->loop().remote(), worker_options()),
+      node_(world_, options_.persistent, options_.flush),
       slots_(world_.clock, workers_, node_, options_.scratch.images(), options_.slots),
-      jobs_(world_, workers_, node_, slots_, options_.persistent, options_.scratch, options_.node, options_.flush.io_wait),
+      jobs_(world_, workers_, node_, slots_, options_.persistent, options_.scratch, options_.node,
+            options_.flush.io_wait),
       persistent_retention_(world_, options_.persistent, options_.persistent_rule, options_.flush.io_wait),
-      server_(real_->loop(), *this), signals_(std::make_unique<Signals>(real_->loop())), started_(world_.clock.now()),
-      last_busy_(started_), changed_(world_.clock), gate_(world_.clock) {}
+      server_(real_->loop(), *this),
+      signals_(std::make_unique<Signals>(real_->loop())),
+      started_(world_.clock.now()),
+      last_busy_(started_),
+      changed_(world_.clock),
+      gate_(world_.clock) {}
 
 Daemon::~Daemon() = default;
 
 Status Daemon::listen() {
     TRY_ASSIGN(Descriptor socket, door_.listen());
     TRY(server_.accept_on(std::move(socket)));
-    log_info("started", {{"version", CAIRN_VERSION}, {"pid", ::getpid()}, {"node", options_.node}, {"scratch", options_.scratch.root},
-                         {"persistent", options_.persistent.persistent}, {"address", network_->self()},
-                         {"storage", real_->storage().backend_name()}, {"buffers", options_.flush.buffers},
+    log_info("started", {{"version", CAIRN_VERSION},
+                         {"pid", ::getpid()},
+                         {"node", options_.node},
+                         {"scratch", options_.scratch.root},
+                         {"persistent", options_.persistent.persistent},
+                         {"address", network_->self()},
+                         {"storage", real_->storage().backend_name()},
+                         {"buffers", options_.flush.buffers},
                          {"buffer_bytes", options_.flush.buffer_bytes}});
     return {};
 }
@@ -98,14 +114,16 @@ Task<void> Daemon::keep_retention() {
         co_await world_.clock.sleep(settle_down);
         slots_.apply_retention();
         for (const VersionKey& key : node_.versions())
-            if (jobs_.coordinates(key.incarnation) && node_.state(key).level == Level::committed) persistent_retention_.committed(key);
+            if (jobs_.coordinates(key.incarnation) && node_.state(key).level == Level::committed)
+                persistent_retention_.committed(key);
     }
 }
 
 // ---- when to end ----
 
 std::uint32_t Daemon::sessions() const {
-    return static_cast<std::uint32_t>(std::count_if(clients_.begin(), clients_.end(), [](const auto& c) { return c.second.is_application; }));
+    return static_cast<std::uint32_t>(
+        std::count_if(clients_.begin(), clients_.end(), [](const auto& c) { return c.second.is_application; }));
 }
 
 bool Daemon::idle() const { return is_adopted_ && sessions() == 0 && node_.idle(); }
@@ -155,10 +173,13 @@ Task<std::vector<VersionKey>> Daemon::stop(Nanos wait, const char* why) {
         log_info("stopping", {{"why", why}, {"wait_s", wait / second}});
         unfinished_ = co_await node_.stop(world_.clock.in(wait));
         for (const VersionKey& key : unfinished_)
-            log_warning("unfinished", {{"name", key.name}, {"version", key.version}, {"incarnation", key.incarnation},
+            log_warning("unfinished", {{"name", key.name},
+                                       {"version", key.version},
+                                       {"incarnation", key.incarnation},
                                        {"state", node_.state(key).failure}});
         const Nanos tidy_deadline = world_.clock.in(tidy_wait);
-        while (persistent_retention_.busy() && world_.clock.now() < tidy_deadline) co_await world_.clock.sleep(settle_down);
+        while (persistent_retention_.busy() && world_.clock.now() < tidy_deadline)
+            co_await world_.clock.sleep(settle_down);
         co_await jobs_.forget_ended(tidy_deadline);
         stopped_ = true;
         changed_.notify_all();

@@ -1,7 +1,8 @@
-// Daemon: one node's flushes behind one socket. Owns the world, the node, the slots and the server, and decides when to end.
+// Daemon: one node's flushes behind one socket. Owns the world, the node, the slots and the server, and decides when to
+// end.
 //
-// Life: lock, listen, adopt what scratch holds, serve; then, asked to or for want of work: finish what can be finished, take the
-// socket's name away, end. It never joins a thread that may be stuck: the caller of run() leaves with _exit.
+// Life: lock, listen, adopt what scratch holds, serve; then, asked to or for want of work: finish what can be finished,
+// take the socket's name away, end. It never joins a thread that may be stuck: the caller of run() leaves with _exit.
 #pragma once
 
 #include <memory>

@@ -1,10 +1,9 @@
 // cairnd as processes: started by many at once, killed, idle, told to stop, talked nonsense to.
-#include "daemon/daemon_testing.hpp"
-
 #include <sys/stat.h>
 
 #include <set>
 
+#include "daemon/daemon_testing.hpp"
 #include "format/frame.hpp"
 
 namespace cairn {
@@ -26,7 +25,8 @@ TEST(Start, TenAtOnceMakeOneDaemonEveryTime) {
         fs::remove_all(home.layout.root);
         std::vector<pid_t> starters;
         for (int n = 0; n < 10; ++n) starters.push_back(home.spawn());
-        for (const pid_t starter : starters) ASSERT_EQ(Home::wait_exit(starter), 0) << "try " << i << ": " << home.errors();
+        for (const pid_t starter : starters)
+            ASSERT_EQ(Home::wait_exit(starter), 0) << "try " << i << ": " << home.errors();
         ASSERT_EQ(count_of(home.log(), " started "), 1u) << "try " << i << ":\n" << home.log();
         // A starter that found the lock taken may be back before the holder listens.
         ASSERT_TRUE(becomes_true([&] { return connect_to(home.layout).get() >= 0; }));
@@ -34,7 +34,8 @@ TEST(Start, TenAtOnceMakeOneDaemonEveryTime) {
         const pid_t pid = static_cast<pid_t>(client.hello().pid);
         EXPECT_EQ(pid, home.daemon_pid());
         ASSERT_EQ(::kill(pid, SIGKILL), 0);
-        ASSERT_TRUE(becomes_true([&] { return home.nobody_lives(); })) << "try " << i << ": a second daemon holds the lock";
+        ASSERT_TRUE(becomes_true([&] { return home.nobody_lives(); }))
+            << "try " << i << ": a second daemon holds the lock";
     }
 }
 
@@ -65,7 +66,8 @@ TEST(Start, LeavesNothingOfItsStarterBehind) {
         std::error_code gone;
         const std::string target = fs::read_symlink(entry, gone).string();
         EXPECT_NE(target, pipe_name);
-        if (entry.path().filename().string().size() == 1 && entry.path().filename().string() < "3") standard.insert(target);
+        if (entry.path().filename().string().size() == 1 && entry.path().filename().string() < "3")
+            standard.insert(target);
     }
     EXPECT_EQ(standard, std::set<std::string>{"/dev/null"});
     EXPECT_NE(::getsid(pid), ::getsid(0));
@@ -237,7 +239,8 @@ TEST(Protocol, AnotherVersionIsToldBoth) {
     ASSERT_TRUE(answer.ok());
     const auto& failed = std::get<control::Failed>(*answer);
     EXPECT_EQ(failed.code, Code::unsupported);
-    for (const char* word : {"9.9.9", "99", CAIRN_VERSION}) EXPECT_NE(failed.text.find(word), std::string::npos) << failed.text;
+    for (const char* word : {"9.9.9", "99", CAIRN_VERSION})
+        EXPECT_NE(failed.text.find(word), std::string::npos) << failed.text;
     EXPECT_TRUE(client.ended());
 }
 
@@ -250,7 +253,8 @@ TEST(Protocol, WhatCanNotBeIsRefusedByName) {
     elsewhere.members[0].node = "n7";
     const auto failure = [&](const control::Request& request) {
         const auto answer = client.ask(request);
-        return answer.ok() && std::holds_alternative<control::Failed>(*answer) ? std::get<control::Failed>(*answer) : control::Failed{Code::ok, "?"};
+        return answer.ok() && std::holds_alternative<control::Failed>(*answer) ? std::get<control::Failed>(*answer)
+                                                                               : control::Failed{Code::ok, "?"};
     };
     EXPECT_EQ(failure(control::Join{elsewhere, 0, 0}).code, Code::invalid_argument);
     EXPECT_EQ(failure(control::Sealed{{"heat", 1, {1, 2}}, 0, "/etc/passwd"}).code, Code::not_found);
@@ -261,12 +265,33 @@ TEST(Protocol, WhatCanNotBeIsRefusedByName) {
     const auto slot = client.expect<control::Slot>(control::Acquire{{"heat", 1, {1, 2}}, 0, slot_bytes, 0});
     EXPECT_EQ(failure(control::Sealed{{"heat", 1, {1, 2}}, 0, slot.path}).code, Code::invalid_argument);  // not sealed
     write_image(slot, home.roster(1), 1, 0, image_bytes);
-    EXPECT_EQ(failure(control::Sealed{{"heat", 2, {1, 2}}, 0, slot.path}).code, Code::invalid_argument);  // another version
+    EXPECT_EQ(failure(control::Sealed{{"heat", 2, {1, 2}}, 0, slot.path}).code,
+              Code::invalid_argument);  // another version
     client.expect<control::Done>(control::Sealed{{"heat", 1, {1, 2}}, 0, slot.path});
     client.expect<control::Done>(control::Sealed{{"heat", 1, {1, 2}}, 0, slot.path});  // said twice
 }
 
 // ---- versions ----
+
+TEST(Version, FilesGetThePermissionsOfTheStarter) {
+    Home home;
+    const mode_t before = ::umask(027);
+    ASSERT_EQ(home.start(), 0) << home.errors();
+    ::umask(before);
+    const VersionKey key{"heat", 1, {1, 2}};
+    Client client(home.layout);
+    client.hello(true);
+    client.expect<control::Done>(control::Join{home.roster(1), 0, 0});
+    const auto slot = client.expect<control::Slot>(control::Acquire{key, 0, slot_bytes, 0});
+    write_image(slot, home.roster(1), 1, 0, image_bytes);
+    client.expect<control::Done>(control::Sealed{key, 0, slot.path});
+    EXPECT_EQ(client.expect<control::State>(control::Wait{key, 3, 60'000}).level, 3);
+    struct stat about = {};
+    ASSERT_EQ(::stat(Layout{home.persistent}.manifest(key).c_str(), &about), 0);
+    EXPECT_EQ(about.st_mode & 0777, 0640u);
+    ASSERT_EQ(::stat(slot.path.c_str(), &about), 0);
+    EXPECT_EQ(about.st_mode & 0777, 0600u);
+}
 
 // Looking pins them: no longer than the look.
 std::size_t images_held(Client& client) {
@@ -315,7 +340,8 @@ TEST(Version, SealedByTheDeadIsCommitted) {
         client.expect<control::Done>(control::Join{home.roster(1), 0, 0});
         const auto slot = client.expect<control::Slot>(control::Acquire{key, 0, slot_bytes, 0});
         write_image(slot, home.roster(1), 1, 0, image_bytes);
-        client.expect<control::Slot>(control::Acquire{{"heat", 2, {1, 2}}, 0, slot_bytes, 0});  // in the middle of the next one
+        client.expect<control::Slot>(
+            control::Acquire{{"heat", 2, {1, 2}}, 0, slot_bytes, 0});  // in the middle of the next one
     }
     EXPECT_TRUE(becomes_true([&] { return home.committed(key); })) << home.log();
     EXPECT_TRUE(becomes_true([&] {
@@ -382,7 +408,8 @@ TEST(Version, PersistentRetentionRemovesWhatTheRuleLetsGo) {
         client.expect<control::Done>(control::Sealed{key(version), 0, slot.path});
         EXPECT_EQ(client.expect<control::State>(control::Wait{key(version), 3, 60'000}).level, 3);
     }
-    EXPECT_TRUE(becomes_true([&] { return !home.committed(key(4)) && !fs::exists(Layout{home.persistent}.version(key(4))); }));
+    EXPECT_TRUE(
+        becomes_true([&] { return !home.committed(key(4)) && !fs::exists(Layout{home.persistent}.version(key(4))); }));
     for (Version version = 1; version <= 6; ++version)
         EXPECT_EQ(home.committed(key(version)), version == 3 || version >= 5) << version;
 }
@@ -394,7 +421,8 @@ TEST(Version, JobsAreRememberedPrivatelyAndForgottenWhenDone) {
     client.hello(true);
     client.expect<control::Done>(control::Join{home.roster(1), 0, 0});
     const Layout persistent{home.persistent};
-    for (const std::string& path : {home.layout.job({1, 2}), persistent.job_roster({1, 2}), persistent.job_node({1, 2}, 0)}) {
+    for (const std::string& path :
+         {home.layout.job({1, 2}), persistent.job_roster({1, 2}), persistent.job_node({1, 2}, 0)}) {
         struct stat about = {};
         ASSERT_EQ(::stat(path.c_str(), &about), 0) << path;
         EXPECT_EQ(about.st_mode & 0777, 0600u) << path;

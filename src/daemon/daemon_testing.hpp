@@ -1,8 +1,9 @@
-// For tests with real processes: a home for daemons, and a client of theirs that says what it is told to, sense or nonsense.
+// For tests with real processes: a home for daemons, and a client of theirs that says what it is told to, sense or
+// nonsense.
 #pragma once
 
-#include <gtest/gtest.h>
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -94,7 +95,8 @@ class Client {
         const auto answer = ask(request);
         if (answer.ok() && std::holds_alternative<A>(*answer)) return std::get<A>(*answer);
         std::string what = answer.ok() ? "answer " + std::to_string(answer->index()) : answer.status().to_string();
-        if (answer.ok() && std::holds_alternative<control::Failed>(*answer)) what = std::get<control::Failed>(*answer).text;
+        if (answer.ok() && std::holds_alternative<control::Failed>(*answer))
+            what = std::get<control::Failed>(*answer).text;
         ADD_FAILURE() << "request " << request.index() << ": " << what;
         return {};
     }
@@ -133,7 +135,8 @@ class Client {
 class Home {
   public:
     Home() {
-        std::string pattern = (::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : fs::temp_directory_path().string()) + "/cairn-daemon-XXXXXX";
+        std::string pattern = (::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : fs::temp_directory_path().string()) +
+                              "/cairn-daemon-XXXXXX";
         EXPECT_NE(::mkdtemp(pattern.data()), nullptr);
         scratch = pattern;
         std::string below = fs::temp_directory_path().string() + "/cairn-daemon-XXXXXX";
@@ -159,7 +162,8 @@ class Home {
 
     // Starts cairnd; its stderr goes to a file.
     pid_t spawn(std::vector<std::string> arguments = {}) {
-        arguments.insert(arguments.begin(), {CAIRND_PROGRAM, "--node", node, "--scratch", scratch, "--persistent", persistent});
+        arguments.insert(arguments.begin(),
+                         {CAIRND_PROGRAM, "--node", node, "--scratch", scratch, "--persistent", persistent});
         std::vector<std::string> environment;
         for (char** each = environ; *each; ++each)
             if (std::strncmp(*each, "CAIRN_", 6) != 0) environment.push_back(*each);
@@ -235,7 +239,8 @@ class Home {
 };
 
 // Writes an image of `bytes` into the slot and seals it, as a client does.
-inline void write_image(const control::Slot& slot, const Roster& roster, Version version, Rank rank, std::uint64_t bytes) {
+inline void write_image(const control::Slot& slot, const Roster& roster, Version version, Rank rank,
+                        std::uint64_t bytes) {
     ImageHeader header;
     header.key = {roster.name, version, roster.incarnation};
     header.epoch = roster.epoch;

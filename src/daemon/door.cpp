@@ -28,7 +28,8 @@ std::string user_name(uid_t uid) {
     return "uid " + std::to_string(uid);
 }
 
-// The directory, made when missing, proved to be ours alone. `parent` is a descriptor, `name` lies in it, `path` is for errors.
+// The directory, made when missing, proved to be ours alone. `parent` is a descriptor, `name` lies in it, `path` is for
+// errors.
 Result<Descriptor> own_directory(int parent, const std::string& name, const std::string& path) {
     if (::mkdirat(parent, name.c_str(), 0700) != 0 && errno != EEXIST)
         return Status::from_errno(errno, "can not make the directory " + path);
@@ -37,16 +38,19 @@ Result<Descriptor> own_directory(int parent, const std::string& name, const std:
         const int error = errno;
         struct stat about = {};
         if (::fstatat(parent, name.c_str(), &about, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(about.st_mode))
-            return Status(Code::permission, path + " is " + (S_ISLNK(about.st_mode) ? "a symbolic link" : "not a directory") +
-                                                ", put there by " + user_name(about.st_uid) + ": remove it, or set another scratch");
+            return Status(Code::permission,
+                          path + " is " + (S_ISLNK(about.st_mode) ? "a symbolic link" : "not a directory") +
+                              ", put there by " + user_name(about.st_uid) + ": remove it, or set another scratch");
         if (::fstatat(parent, name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0 || about.st_uid == ::geteuid())
             return Status::from_errno(error, "can not open the directory " + path);
     }
     struct stat about = {};
-    const int fetched = directory.get() < 0 ? ::fstatat(parent, name.c_str(), &about, AT_SYMLINK_NOFOLLOW) : ::fstat(directory.get(), &about);
+    const int fetched = directory.get() < 0 ? ::fstatat(parent, name.c_str(), &about, AT_SYMLINK_NOFOLLOW)
+                                            : ::fstat(directory.get(), &about);
     if (fetched != 0) return Status::from_errno(errno, "can not look at " + path);
     if (about.st_uid != ::geteuid())
-        return Status(Code::permission, path + " belongs to " + user_name(about.st_uid) + ", not to " + user_name(::geteuid()) +
+        return Status(Code::permission, path + " belongs to " + user_name(about.st_uid) + ", not to " +
+                                            user_name(::geteuid()) +
                                             ": remove it, or set another scratch or node name");
     if ((about.st_mode & 0777) != 0700 && ::fchmod(directory.get(), 0700) != 0)
         return Status::from_errno(errno, "can not make " + path + " private");
@@ -65,7 +69,8 @@ void Descriptor::reset(int fd) noexcept {
 Result<Door> Door::open(const std::string& scratch, const ScratchLayout& layout) {
     Descriptor parent(::open(scratch.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (parent.get() < 0)
-        return Status::from_errno(errno, "scratch " + scratch + " can not be opened (setting paths.scratch names it; it must exist)");
+        return Status::from_errno(
+            errno, "scratch " + scratch + " can not be opened (setting paths.scratch names it; it must exist)");
     const std::string name = layout.root.substr(layout.root.rfind('/') + 1);
     Door door;
     door.layout_ = layout;
@@ -102,8 +107,8 @@ Result<bool> Door::lock() {
 bool Door::still_ours() const {
     struct stat held = {}, named = {}, root = {}, root_named = {};
     return ::fstat(lock_.get(), &held) == 0 && ::fstatat(directory_.get(), "lock", &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-           same_file(held, named) && ::fstat(directory_.get(), &root) == 0 && ::lstat(layout_.root.c_str(), &root_named) == 0 &&
-           same_file(root, root_named);
+           same_file(held, named) && ::fstat(directory_.get(), &root) == 0 &&
+           ::lstat(layout_.root.c_str(), &root_named) == 0 && same_file(root, root_named);
 }
 
 Result<Descriptor> Door::listen() {

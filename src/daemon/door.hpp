@@ -1,8 +1,9 @@
 // Door: the daemon's directory in scratch, its lock and its socket (DESIGN rules 7 and 11).
 //
-// Order kept: the directory is made 0700 and proved to be this user's own before anything in it is trusted; the lock is taken
-// before the socket's name is touched and held until the process ends; the socket listens before its name appears; its name is
-// removed before the lock goes. So whoever finds the socket refusing him knows that nobody holds the lock for long.
+// Order kept: the directory is made 0700 and proved to be this user's own before anything in it is trusted; the lock is
+// taken before the socket's name is touched and held until the process ends; the socket listens before its name
+// appears; its name is removed before the lock goes. So whoever finds the socket refusing him knows that nobody holds
+// the lock for long.
 #pragma once
 
 #include <string>
@@ -23,7 +24,11 @@ class Descriptor {
     }
     ~Descriptor() { reset(-1); }
     int get() const noexcept { return fd_; }
-    int release() noexcept { const int fd = fd_; fd_ = -1; return fd; }
+    int release() noexcept {
+        const int fd = fd_;
+        fd_ = -1;
+        return fd;
+    }
     void reset(int fd) noexcept;
 
   private:

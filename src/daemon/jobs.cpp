@@ -39,14 +39,22 @@ Status write_private_file(const std::string& path, const Bytes& bytes) {
 
 }  // namespace
 
-Jobs::Jobs(World world, WorkerPool& workers, Node& node, Slots& slots, Layout layout, ScratchLayout scratch, std::string node_name,
-           Nanos io_wait)
-    : world_(world), workers_(workers), node_(node), slots_(slots), layout_(std::move(layout)), scratch_(std::move(scratch)),
-      node_name_(std::move(node_name)), io_wait_(io_wait), joined_(world.clock) {}
+Jobs::Jobs(World world, WorkerPool& workers, Node& node, Slots& slots, Layout layout, ScratchLayout scratch,
+           std::string node_name, Nanos io_wait)
+    : world_(world),
+      workers_(workers),
+      node_(node),
+      slots_(slots),
+      layout_(std::move(layout)),
+      scratch_(std::move(scratch)),
+      node_name_(std::move(node_name)),
+      io_wait_(io_wait),
+      joined_(world.clock) {}
 
 Task<Status> Jobs::join(Roster roster, NodeIndex self) {
     if (self >= roster.members.size() || roster.members[self].node != node_name_)
-        co_return invalid_argument("the roster of " + roster.name + " does not name this node, " + node_name_ + ", at place " + std::to_string(self));
+        co_return invalid_argument("the roster of " + roster.name + " does not name this node, " + node_name_ +
+                                   ", at place " + std::to_string(self));
     const Id128 incarnation = roster.incarnation;
     while (joining_.count(incarnation)) co_await joined_.wait(world_.clock.in(io_wait_));
     roster.members[self].address = world_.network.self();
@@ -115,14 +123,17 @@ Task<Status> Jobs::replace(std::string path, Bytes bytes) {
 Task<Result<Roster>> Jobs::find_roster(Id128 incarnation) {
     const auto found = found_.find(incarnation);
     if (found != found_.end()) co_return found->second;
-    Result<Bytes> bytes = co_await read_file(world_.storage, layout_.job_roster(incarnation), roster_bytes_max, world_.clock.in(io_wait_));
+    Result<Bytes> bytes = co_await read_file(world_.storage, layout_.job_roster(incarnation), roster_bytes_max,
+                                             world_.clock.in(io_wait_));
     if (!bytes.ok()) co_return std::move(bytes).status();
     Result<Roster> roster = decode_roster(*bytes);
-    if (roster.ok() && roster->incarnation != incarnation) co_return corrupt(layout_.job_roster(incarnation) + ": of another job");
+    if (roster.ok() && roster->incarnation != incarnation)
+        co_return corrupt(layout_.job_roster(incarnation) + ": of another job");
     co_return roster;
 }
 
-// The others may have been started again, too: their newest addresses are under persistent; where none is, the one of the open stays.
+// The others may have been started again, too: their newest addresses are under persistent; where none is, the one of
+// the open stays.
 Task<Status> Jobs::join_again(Id128 incarnation) {
     if (node_.knows(incarnation)) co_return Status();
     Result<Roster> roster = co_await find_roster(incarnation);
@@ -153,7 +164,8 @@ Task<void> Jobs::adopt(LocalImage image) {
     if (status.ok())
         log_info("image-found", {{"name", key.name}, {"version", key.version}, {"rank", rank}, {"path", path}});
     else
-        log_warning("image-can-not-be-flushed", {{"name", key.name}, {"version", key.version}, {"rank", rank}, {"path", path}, {"why", status}});
+        log_warning("image-can-not-be-flushed",
+                    {{"name", key.name}, {"version", key.version}, {"rank", rank}, {"path", path}, {"why", status}});
 }
 
 Task<Status> Jobs::adopt_scratch() {
@@ -183,13 +195,15 @@ Task<Status> Jobs::adopt_scratch() {
 
 Task<void> Jobs::look_into(std::string path) {
     Result<std::optional<LocalImage>> image = co_await read_image(world_, path, world_.clock.in(io_wait_));
-    if (!image.ok() || !image->has_value() || !node_.knows((*image)->header.key.incarnation)) co_return slots_.discard(path);
+    if (!image.ok() || !image->has_value() || !node_.knows((*image)->header.key.incarnation))
+        co_return slots_.discard(path);
     LocalImage found = std::move(**image);
     if (!slots_.sealed(found.header, path)) co_return;  // it was said after all
     const VersionKey key = found.header.key;
     const Rank rank = found.header.rank;
     const Status added = node_.add_image(std::move(found));
-    log_info("image-of-lost-client", {{"name", key.name}, {"version", key.version}, {"rank", rank}, {"outcome", added}});
+    log_info("image-of-lost-client",
+             {{"name", key.name}, {"version", key.version}, {"rank", rank}, {"outcome", added}});
 }
 
 // ---- the end ----
@@ -198,7 +212,8 @@ Task<void> Jobs::forget(Id128 incarnation, Nanos deadline) {
     Result<Roster> roster = co_await find_roster(incarnation);
     ::unlink(scratch_.job(incarnation).c_str());
     if (!roster.ok()) co_return;
-    // Each daemon takes its own record away, the coordinator's the roster, the last one the directory. What fails is left for gc.
+    // Each daemon takes its own record away, the coordinator's the roster, the last one the directory. What fails is
+    // left for gc.
     for (NodeIndex node = 0; node < roster->members.size(); ++node) {
         if (roster->members[node].node != node_name_) continue;
         const Status record = co_await world_.storage.remove(layout_.job_node(incarnation, node), deadline);

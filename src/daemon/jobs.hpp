@@ -1,7 +1,9 @@
-// Jobs: what a node remembers of the jobs it takes part in, so that a daemon started again can finish what an earlier one left.
+// Jobs: what a node remembers of the jobs it takes part in, so that a daemon started again can finish what an earlier
+// one left.
 //
-// Kept in scratch: the roster with the secret (jobs/<incarnation>, mode 0600). Kept under persistent: the roster once, and the newest address
-// of each daemon (engine/layout.hpp), so that the others of the job find a daemon that was started again.
+// Kept in scratch: the roster with the secret (jobs/<incarnation>, mode 0600). Kept under persistent: the roster once,
+// and the newest address of each daemon (engine/layout.hpp), so that the others of the job find a daemon that was
+// started again.
 #pragma once
 
 #include <map>
@@ -17,17 +19,18 @@ namespace cairn {
 
 class Jobs {
   public:
-    Jobs(World world, WorkerPool& workers, Node& node, Slots& slots, Layout layout, ScratchLayout scratch, std::string node_name,
-         Nanos io_wait);
+    Jobs(World world, WorkerPool& workers, Node& node, Slots& slots, Layout layout, ScratchLayout scratch,
+         std::string node_name, Nanos io_wait);
 
-    // Remembers the job in both places, then joins. Calls for one incarnation take turns: many ranks join at once, and only the first
-    // one writes.
+    // Remembers the job in both places, then joins. Calls for one incarnation take turns: many ranks join at once, and
+    // only the first one writes.
     Task<Status> join(Roster roster, NodeIndex self);
 
     // This node is its job's node 0, whose daemon coordinates.
     bool coordinates(Id128 incarnation) const;
 
-    // What an earlier daemon left in scratch: committed images are kept, others are flushed on, what holds nothing goes.
+    // What an earlier daemon left in scratch: committed images are kept, others are flushed on, what holds nothing
+    // goes.
     Task<Status> adopt_scratch();
     // An image that may have been sealed by somebody who could not say so any more.
     Task<void> look_into(std::string path);
@@ -57,8 +60,9 @@ class Jobs {
     std::string node_name_;
     Nanos io_wait_;
     std::map<Id128, Known> known_;
-    std::map<Id128, Roster> found_;           // in scratch, at the start
-    std::map<VersionKey, Code> manifests_;    // looked at, at the start: ok committed, cancelled abandoned, else not there
+    std::map<Id128, Roster> found_;  // in scratch, at the start
+    std::map<VersionKey, Code>
+        manifests_;  // looked at, at the start: ok committed, cancelled abandoned, else not there
     std::set<Id128> joining_;
     Event joined_;
 };

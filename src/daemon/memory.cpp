@@ -75,7 +75,8 @@ Ring fit_ring(Ring wanted, std::uint64_t block_bytes, std::uint64_t memory_bytes
     Ring ring = wanted;
     const std::uint32_t least = std::min<std::uint32_t>(2, ring.buffers);
     if (ring.buffer_bytes * ring.buffers <= allowed) return ring;
-    ring.buffers = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(allowed / ring.buffer_bytes, least, ring.buffers));
+    ring.buffers =
+        static_cast<std::uint32_t>(std::clamp<std::uint64_t>(allowed / ring.buffer_bytes, least, ring.buffers));
     if (ring.buffer_bytes * ring.buffers > allowed)
         ring.buffer_bytes = std::max(block_bytes, allowed / ring.buffers / block_bytes * block_bytes);
     return ring;

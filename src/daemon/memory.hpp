@@ -1,4 +1,5 @@
-// Memory: how much this node has for us, how much of it the buffers may take, how much this process holds (DESIGN rule 9).
+// Memory: how much this node has for us, how much of it the buffers may take, how much this process holds (DESIGN rule
+// 9).
 #pragma once
 
 #include <cstdint>
@@ -8,10 +9,12 @@
 
 namespace cairn {
 
-// The smallest of the machine's memory and the limits of our control groups. `root` holds proc/ and sys/; tests make their own.
+// The smallest of the machine's memory and the limits of our control groups. `root` holds proc/ and sys/; tests make
+// their own.
 Result<std::uint64_t> node_memory_bytes(const std::string& root = "");
 
-// The largest ring of buffers within `share` of `memory_bytes`: first fewer buffers, down to 2, then smaller ones, down to a block.
+// The largest ring of buffers within `share` of `memory_bytes`: first fewer buffers, down to 2, then smaller ones, down
+// to a block.
 struct Ring {
     std::uint32_t buffers = 0;
     std::uint64_t buffer_bytes = 0;

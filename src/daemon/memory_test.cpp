@@ -54,7 +54,9 @@ TEST(Memory, ThisMachineHasSome) { EXPECT_GT(node_memory_bytes().value(), 16 * m
 
 TEST(Ring, StaysWhenItFits) { EXPECT_EQ(fit_ring({8, 64 * mib}, mib, 2048 * mib, 0.25), (Ring{8, 64 * mib})); }
 TEST(Ring, FewerBuffersFirst) { EXPECT_EQ(fit_ring({8, 64 * mib}, mib, 1024 * mib, 0.25), (Ring{4, 64 * mib})); }
-TEST(Ring, ThenSmallerOnesInWholeBlocks) { EXPECT_EQ(fit_ring({8, 64 * mib}, 4 * mib, 100 * mib, 0.25), (Ring{2, 12 * mib})); }
+TEST(Ring, ThenSmallerOnesInWholeBlocks) {
+    EXPECT_EQ(fit_ring({8, 64 * mib}, 4 * mib, 100 * mib, 0.25), (Ring{2, 12 * mib}));
+}
 TEST(Ring, NeverLessThanABlock) { EXPECT_EQ(fit_ring({8, 64 * mib}, mib, mib, 0.25), (Ring{2, mib})); }
 TEST(Ring, OneStaysOne) { EXPECT_EQ(fit_ring({1, 64 * mib}, mib, 128 * mib, 0.25), (Ring{1, 32 * mib})); }
 

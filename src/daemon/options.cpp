@@ -38,7 +38,8 @@ static_assert(static_cast<int>(Placement::append) == static_cast<int>(Settings::
               static_cast<int>(Placement::interleaved) == static_cast<int>(Settings::Placement::interleaved) &&
               static_cast<int>(Placement::contiguous) == static_cast<int>(Settings::Placement::contiguous));
 
-// As settings are made absolute: client and daemon must call one directory by one name, it is part of the socket's path.
+// As settings are made absolute: client and daemon must call one directory by one name, it is part of the socket's
+// path.
 std::string absolute_path(const std::string& path) {
     if (!path.empty() && path.front() == '/') return path;
     std::error_code error;
@@ -61,8 +62,10 @@ Result<DaemonOptions> daemon_options(const Settings& settings, const DaemonPlace
     const Status named = check_name(options.node);
     if (!named.ok()) return named.within("the node's name (--node, CAIRN_NODE, or the host's name)");
     options.scratch_directory = absolute_path(place.scratch.empty() ? settings.paths.scratch : place.scratch);
-    options.persistent.persistent = absolute_path(place.persistent.empty() ? settings.paths.persistent : place.persistent);
-    options.scratch = ScratchLayout::of(options.scratch_directory, ::geteuid(), options.node, options.persistent.persistent);
+    options.persistent.persistent =
+        absolute_path(place.persistent.empty() ? settings.paths.persistent : place.persistent);
+    options.scratch =
+        ScratchLayout::of(options.scratch_directory, ::geteuid(), options.node, options.persistent.persistent);
     options.flush = flush_settings(settings);
     options.slots.replace_oldest = settings.capture.when_full == Settings::WhenFull::replace_oldest;
     options.slots.keep_last = settings.retention.scratch_last;
@@ -99,9 +102,12 @@ void fit_memory(DaemonOptions& options, const Settings& settings) {
     if (fitting == wanted) return;
     options.flush.buffers = fitting.buffers;
     options.flush.buffer_bytes = fitting.buffer_bytes;
-    log_warning("buffers-reduced", {{"memory", format_bytes(*memory)}, {"flush.memory_share", settings.flush.memory_share},
-                                    {"buffers", fitting.buffers}, {"buffer_bytes", format_bytes(fitting.buffer_bytes)},
-                                    {"buffers_wanted", wanted.buffers}, {"buffer_bytes_wanted", format_bytes(wanted.buffer_bytes)}});
+    log_warning("buffers-reduced", {{"memory", format_bytes(*memory)},
+                                    {"flush.memory_share", settings.flush.memory_share},
+                                    {"buffers", fitting.buffers},
+                                    {"buffer_bytes", format_bytes(fitting.buffer_bytes)},
+                                    {"buffers_wanted", wanted.buffers},
+                                    {"buffer_bytes_wanted", format_bytes(wanted.buffer_bytes)}});
 }
 
 }  // namespace cairn

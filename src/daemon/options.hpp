@@ -36,8 +36,9 @@ struct DaemonPlace {
     std::string node, scratch, persistent;
 };
 Result<DaemonOptions> daemon_options(const Settings& settings, const DaemonPlace& place);
-// Makes the ring of buffers fit the node's memory, with an event when it had to be smaller, and keeps slots in a tmpfs from taking all of
-// the memory that a control group leaves us: an error in time instead of the kernel's killer. Once scratch and the log are open.
+// Makes the ring of buffers fit the node's memory, with an event when it had to be smaller, and keeps slots in a tmpfs
+// from taking all of the memory that a control group leaves us: an error in time instead of the kernel's killer. Once
+// scratch and the log are open.
 void fit_memory(DaemonOptions& options, const Settings& settings);
 
 // $CAIRN_NODE, else the host's name up to its first dot.

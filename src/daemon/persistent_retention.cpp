@@ -10,7 +10,8 @@ void PersistentRetention::committed(const VersionKey& key) {
     if (rule_.last == 0) return;
     Version& newest = newest_[key.incarnation];
     newest = std::max(newest, key.version);
-    if (applied_[key.incarnation] < newest && under_way_.insert(key.incarnation).second) gate_.spawn(apply(key.name, key.incarnation));
+    if (applied_[key.incarnation] < newest && under_way_.insert(key.incarnation).second)
+        gate_.spawn(apply(key.name, key.incarnation));
 }
 
 Task<void> PersistentRetention::apply(std::string name, Id128 incarnation) {
@@ -24,7 +25,8 @@ Task<void> PersistentRetention::apply(std::string name, Id128 incarnation) {
 }
 
 Task<Status> PersistentRetention::apply_once(std::string name, Id128 incarnation) {
-    Result<std::vector<CatalogEntry>> entries = co_await list_versions(world_, layout_, name, world_.clock.in(io_wait_));
+    Result<std::vector<CatalogEntry>> entries =
+        co_await list_versions(world_, layout_, name, world_.clock.in(io_wait_));
     if (!entries.ok()) co_return std::move(entries).status();
     Result<std::vector<LineageEntry>> opens = co_await read_lineage(world_, layout_, name, world_.clock.in(io_wait_));
     if (!opens.ok()) co_return std::move(opens).status();
@@ -41,7 +43,8 @@ Task<Status> PersistentRetention::apply_once(std::string name, Id128 incarnation
         const CatalogEntry entry = *committed[i];
         Status removed = co_await remove_version(world_, layout_, entry, io_wait_);
         if (!removed.ok()) co_return removed;
-        log_info("version-removed", {{"name", name}, {"version", entry.key.version}, {"incarnation", entry.key.incarnation}});
+        log_info("version-removed",
+                 {{"name", name}, {"version", entry.key.version}, {"incarnation", entry.key.incarnation}});
     }
     co_return Status();
 }

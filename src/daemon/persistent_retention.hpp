@@ -1,5 +1,6 @@
-// Persistent retention: when a version is committed, the older ones that the rule does not keep leave persistent. Done by the
-// coordinator's daemon alone, and only while its job is the head of the current lineage: a job that was superseded removes nothing.
+// Persistent retention: when a version is committed, the older ones that the rule does not keep leave persistent. Done
+// by the coordinator's daemon alone, and only while its job is the head of the current lineage: a job that was
+// superseded removes nothing.
 #pragma once
 
 #include <map>

@@ -34,7 +34,8 @@ constexpr std::size_t report_bytes_max = 64 << 10;
     std::string said;
     while (said.size() < report_bytes_max) {
         const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
-        if (left <= 0) starter_exits(Exit::cannot_start, "the daemon did not begin within " + std::to_string(wait_ms) + " ms");
+        if (left <= 0)
+            starter_exits(Exit::cannot_start, "the daemon did not begin within " + std::to_string(wait_ms) + " ms");
         pollfd wait{pipe.get(), POLLIN, 0};
         if (::poll(&wait, 1, static_cast<int>(std::min<long long>(left, 60'000))) <= 0) continue;
         char buffer[4096];
@@ -65,7 +66,8 @@ void use_all_processors() {
     cpu_set_t all;
     CPU_ZERO(&all);
     for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) CPU_SET(cpu, &all);
-    static_cast<void>(::sched_setaffinity(0, sizeof all, &all));  // the kernel keeps to the job's cpuset; failing costs speed only
+    static_cast<void>(
+        ::sched_setaffinity(0, sizeof all, &all));  // the kernel keeps to the job's cpuset; failing costs speed only
 }
 
 }  // namespace
@@ -86,7 +88,8 @@ void Report::say(Exit code, const std::string& text) {
 Result<Report> detach(std::uint64_t wait_ms) {
     // 0, 1 and 2 taken, so that the pipe is not one of them.
     for (int fd = 0; fd < 3; ++fd)
-        if (::fcntl(fd, F_GETFD) < 0 && ::open("/dev/null", O_RDWR) < 0) return Status::from_errno(errno, "can not open /dev/null");
+        if (::fcntl(fd, F_GETFD) < 0 && ::open("/dev/null", O_RDWR) < 0)
+            return Status::from_errno(errno, "can not open /dev/null");
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return Status::from_errno(errno, "can not make a pipe");
     Descriptor reader(ends[0]), writer(ends[1]);
@@ -95,7 +98,8 @@ Result<Report> detach(std::uint64_t wait_ms) {
     if (first > 0) {
         writer.reset(-1);
         int ended = 0;
-        while (::waitpid(first, &ended, 0) < 0 && errno == EINTR) {}
+        while (::waitpid(first, &ended, 0) < 0 && errno == EINTR) {
+        }
         wait_for_report(std::move(reader), wait_ms);
     }
     ::setsid();
@@ -118,7 +122,6 @@ void settle() {
     sigset_t none;
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
-    ::umask(077);
     rlimit files{};
     if (::getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
         files.rlim_cur = files.rlim_max;

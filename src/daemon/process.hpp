@@ -9,11 +9,11 @@ namespace cairn {
 
 // Exit codes of cairnd, in its --help.
 enum class Exit : int {
-    fine = 0,         // ended for want of work, was stopped and finished everything, or another daemon runs here already
-    unfinished = 1,   // stopped; sealed images stay in scratch for the next daemon
-    usage = 2,        // arguments or settings
-    cannot_start = 3, // scratch, lock, socket, network
-    at_once = 4,      // a second SIGTERM or SIGINT
+    fine = 0,        // ended for want of work, was stopped and finished everything, or another daemon runs here already
+    unfinished = 1,  // stopped; sealed images stay in scratch for the next daemon
+    usage = 2,       // arguments or settings
+    cannot_start = 3,  // scratch, lock, socket, network
+    at_once = 4,       // a second SIGTERM or SIGINT
 };
 
 // The starter's end of a pipe: it waits for one word, so that its exit means "accepting connections" or says why not.
@@ -29,12 +29,15 @@ class Report {
     Descriptor pipe_;
 };
 
-// Only before the first thread. Returns in a new process of its own session, without a terminal, with no descriptor of its
-// starter's, on all processors its starter may use (an MPI launcher binds a rank to one core; its daemon must not live there).
-// The starter itself never returns: it waits for the report, to wait_ms, prints a failure's text and exits with its code.
+// Only before the first thread. Returns in a new process of its own session, without a terminal, with no descriptor of
+// its starter's, on all processors its starter may use (an MPI launcher binds a rank to one core; its daemon must not
+// live there). The starter itself never returns: it waits for the report, to wait_ms, prints a failure's text and exits
+// with its code.
 Result<Report> detach(std::uint64_t wait_ms);
 
-// Both ways of running: SIGHUP and SIGPIPE ignored, other dispositions and the mask reset, umask 077, as many descriptors as allowed.
+// Both ways of running: SIGHUP and SIGPIPE ignored, other dispositions and the mask reset, as many descriptors as
+// allowed. The umask stays the starter's: checkpoints get the permissions that the application's own files would have;
+// what is private says so where it is made.
 void settle();
 
 }  // namespace cairn

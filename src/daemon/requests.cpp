@@ -47,10 +47,12 @@ Task<void> Daemon::serve(ConnectionId from, std::uint64_t number, control::Reque
 
 Task<control::Answer> Daemon::handle(ConnectionId from, control::Hello request) {
     if (request.protocol != control::protocol)
-        co_return answer_of({Code::unsupported, "the daemon of this node is Cairn " CAIRN_VERSION " and speaks protocol " +
-                                                    std::to_string(control::protocol) + ", this program is Cairn " + request.program_version +
-                                                    " and speaks protocol " + std::to_string(request.protocol) +
-                                                    "; stop the daemon (process " + std::to_string(::getpid()) + ") or use one release for both"});
+        co_return answer_of({Code::unsupported, "the daemon of this node is Cairn " CAIRN_VERSION
+                                                " and speaks protocol " +
+                                                    std::to_string(control::protocol) + ", this program is Cairn " +
+                                                    request.program_version + " and speaks protocol " +
+                                                    std::to_string(request.protocol) + "; stop the daemon (process " +
+                                                    std::to_string(::getpid()) + ") or use one release for both"});
     Client client;
     client.is_application = request.is_application;
     client.pid = request.pid;
@@ -93,21 +95,27 @@ Task<control::Answer> Daemon::handle(ConnectionId from, control::Sealed request)
 }
 
 Task<Status> Daemon::take_image(ConnectionId from, const control::Sealed& request) {
-    if (slots_.holds(request.key, request.rank, request.path)) co_return Status();  // found before its client could say so
+    if (slots_.holds(request.key, request.rank, request.path))
+        co_return Status();  // found before its client could say so
     if (!slots_.owns(from, request.path))
-        co_return not_found(request.path + " is not a slot of this connection (any more): acquire another one and capture again");
+        co_return not_found(request.path +
+                            " is not a slot of this connection (any more): acquire another one and capture again");
     if (!node_.knows(request.key.incarnation)) co_return not_found("join the job first");
-    Result<std::optional<LocalImage>> read = co_await read_image(world_, request.path, world_.clock.in(options_.flush.io_wait));
+    Result<std::optional<LocalImage>> read =
+        co_await read_image(world_, request.path, world_.clock.in(options_.flush.io_wait));
     if (!read.ok()) co_return std::move(read).status();
     if (!read->has_value()) co_return invalid_argument(request.path + " is not sealed");
     LocalImage image = std::move(**read);
     if (image.header.key != request.key || image.header.rank != request.rank)
-        co_return invalid_argument(request.path + " holds " + image.header.key.name + " version " + std::to_string(image.header.key.version) +
-                                   " rank " + std::to_string(image.header.rank) + ", not what was said");
+        co_return invalid_argument(request.path + " holds " + image.header.key.name + " version " +
+                                   std::to_string(image.header.key.version) + " rank " +
+                                   std::to_string(image.header.rank) + ", not what was said");
     if (slots_.holds(request.key, request.rank, request.path)) co_return Status();
-    if (!slots_.sealed(image.header, request.path)) co_return not_found(request.path + " went while it was looked into");
+    if (!slots_.sealed(image.header, request.path))
+        co_return not_found(request.path + " went while it was looked into");
     const Status added = node_.add_image(std::move(image));
-    if (added.ok() || added.code() == Code::unavailable) co_return Status();  // stopping: it is sealed, the next daemon finds it
+    if (added.ok() || added.code() == Code::unavailable)
+        co_return Status();  // stopping: it is sealed, the next daemon finds it
     slots_.discard(request.path);
     co_return added;
 }
@@ -127,7 +135,8 @@ Task<control::State> Daemon::state_of(VersionKey key, bool ask_persistent) {
     if (state.level != Level::none) co_return out;
     bool committed = slots_.knows_committed(key);
     if (!committed && ask_persistent) {
-        const Result<Manifest> manifest = co_await read_manifest(world_, options_.persistent, key, world_.clock.in(options_.flush.io_wait));
+        const Result<Manifest> manifest =
+            co_await read_manifest(world_, options_.persistent, key, world_.clock.in(options_.flush.io_wait));
         committed = manifest.ok() && !manifest->abandoned;
     }
     if (committed) {
@@ -190,7 +199,8 @@ control::NodeStatus Daemon::status() const {
     out.attempts_failed = counters.attempts_failed;
     out.last_flush_s = counters.last_flush_s;
     out.last_flush_bytes = counters.last_flush_bytes;
-    for (const WriterTimes& w : counters.writers) out.writers.push_back({w.received_s, w.local_s, w.received_bytes, w.local_bytes});
+    for (const WriterTimes& w : counters.writers)
+        out.writers.push_back({w.received_s, w.local_s, w.received_bytes, w.local_bytes});
     for (const VersionKey& key : node_.versions()) {
         const VersionState state = node_.state(key);
         control::NodeStatus::Flush flush;

@@ -1,5 +1,5 @@
-// What leaves scratch: by retention when a newer version is committed, and earlier when there is no room. Never the newest committed version
-// of a series, never an image that somebody reads.
+// What leaves scratch: by retention when a newer version is committed, and earlier when there is no room. Never the
+// newest committed version of a series, never an image that somebody reads.
 #include <algorithm>
 
 #include "base/config.hpp"
@@ -103,7 +103,8 @@ std::optional<Slots::Held> Slots::replaceable(const std::vector<Held>& versions)
             passed_over = &held->key.name;
             continue;
         }
-        const bool pinned = std::any_of(held->slots.begin(), held->slots.end(), [](Place place) { return !place->second.pins.empty(); });
+        const bool pinned = std::any_of(held->slots.begin(), held->slots.end(),
+                                        [](Place place) { return !place->second.pins.empty(); });
         if (!pinned) return *held;
     }
     return std::nullopt;
@@ -119,9 +120,13 @@ std::string Slots::what_holds() {
             held_bytes += place->second.bytes;
             pinned |= !place->second.pins.empty();
         }
-        add(held.key.name + " version " + std::to_string(held.key.version) + " holds " + format_bytes(held_bytes) + " (" +
-            (pinned ? "being restored" : held.committed ? "committed" : held.failed ? "not committed: " + node_.state(held.key).failure.text()
-                                                                                  : "not committed yet") + ")");
+        add(held.key.name + " version " + std::to_string(held.key.version) + " holds " + format_bytes(held_bytes) +
+            " (" +
+            (pinned           ? "being restored"
+             : held.committed ? "committed"
+             : held.failed    ? "not committed: " + node_.state(held.key).failure.text()
+                              : "not committed yet") +
+            ")");
     }
     std::uint64_t written = 0;
     for (const auto& [path, slot] : slots_)

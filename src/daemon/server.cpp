@@ -1,18 +1,18 @@
-// asio's callbacks, each holding the connection by shared_ptr. What is closed stays harmless: every callback asks `open` first.
+// asio's callbacks, each holding the connection by shared_ptr. What is closed stays harmless: every callback asks
+// `open` first.
 #include "daemon/server.hpp"
 
 #include <sys/socket.h>
 
+#include <asio/buffer.hpp>
+#include <asio/local/stream_protocol.hpp>
+#include <asio/read.hpp>
 #include <deque>
 #include <unordered_map>
 
 #include "base/log.hpp"
 #include "format/control.hpp"
 #include "world/real/asio.hpp"
-
-#include <asio/buffer.hpp>
-#include <asio/local/stream_protocol.hpp>
-#include <asio/read.hpp>
 
 namespace cairn {
 
@@ -75,7 +75,9 @@ void Server::State::accept(const std::shared_ptr<State>& self) {
             return;
         } else {  // no descriptors left, mostly: they come back
             log_warning("accept-failed", {{"error", error.message()}});
-            self->loop.at(self->loop.in(accept_pause), [self] { if (self->acceptor.is_open()) accept(self); });
+            self->loop.at(self->loop.in(accept_pause), [self] {
+                if (self->acceptor.is_open()) accept(self);
+            });
         }
     });
 }
@@ -123,12 +125,13 @@ void Server::Connection::read_payload(ControlHeader frame) {
     const std::size_t step = std::min<std::size_t>(frame.payload_bytes - have, read_step_bytes);
     payload.resize(have + step);
     auto self = shared_from_this();
-    asio::async_read(socket, asio::buffer(payload.data() + have, step), [this, self, frame](const asio::error_code& error, std::size_t) {
-        if (!open) return;
-        if (error) return close(nullptr, error.message());
-        if (payload.size() < frame.payload_bytes) return read_payload(frame);
-        take(frame);
-    });
+    asio::async_read(socket, asio::buffer(payload.data() + have, step),
+                     [this, self, frame](const asio::error_code& error, std::size_t) {
+                         if (!open) return;
+                         if (error) return close(nullptr, error.message());
+                         if (payload.size() < frame.payload_bytes) return read_payload(frame);
+                         take(frame);
+                     });
 }
 
 void Server::Connection::take(const ControlHeader& frame) {
@@ -193,7 +196,8 @@ void Server::Connection::close(const char* event, const std::string& why) {
     if (state->handler) state->handler->on_disconnect(id);
 }
 
-Server::Server(Loop& loop, Handler& handler, ServerLimits limits) : state_(std::make_shared<State>(loop, handler, limits)) {}
+Server::Server(Loop& loop, Handler& handler, ServerLimits limits)
+    : state_(std::make_shared<State>(loop, handler, limits)) {}
 
 Server::~Server() {
     state_->handler = nullptr;

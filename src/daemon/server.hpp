@@ -1,7 +1,9 @@
-// Server: the daemon's end of the control protocol. Frames come in, are decoded and handed on; answers go out in any order.
+// Server: the daemon's end of the control protocol. Frames come in, are decoded and handed on; answers go out in any
+// order.
 //
-// One client can not hold up another: every connection has its own reader and its own queue of answers. A client that sends what is not
-// a frame, that has too many requests open, or that does not read its answers is disconnected. Peers of another uid are refused.
+// One client can not hold up another: every connection has its own reader and its own queue of answers. A client that
+// sends what is not a frame, that has too many requests open, or that does not read its answers is disconnected. Peers
+// of another uid are refused.
 #pragma once
 
 #include <functional>
@@ -17,10 +19,10 @@ using ConnectionId = std::uint64_t;  // 0 is none; never used again
 
 struct ServerLimits {
     std::size_t connections_max = 16384;
-    std::size_t requests_max = 4096;               // without an answer, of one connection
-    std::uint64_t queued_bytes_max = 256ull << 20; // of answers, of one connection
-    Nanos write_wait = 30 * second;                // for a client to take any byte of an answer
-    Nanos hello_wait = 30 * second;                // for the first request
+    std::size_t requests_max = 4096;                // without an answer, of one connection
+    std::uint64_t queued_bytes_max = 256ull << 20;  // of answers, of one connection
+    Nanos write_wait = 30 * second;                 // for a client to take any byte of an answer
+    Nanos hello_wait = 30 * second;                 // for the first request
 };
 
 class Server {

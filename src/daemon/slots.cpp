@@ -1,4 +1,5 @@
-// Slots: who gets which file, and how files come and go. What is given up when scratch is full, or by retention, is in retention.cpp.
+// Slots: who gets which file, and how files come and go. What is given up when scratch is full, or by retention, is in
+// retention.cpp.
 #include "daemon/slots.hpp"
 
 #include <fcntl.h>
@@ -21,10 +22,10 @@ namespace cairn {
 
 namespace {
 
-constexpr std::uint64_t slot_step_bytes = 64 << 10;   // sizes are rounded up to this, so that an image may grow a little
+constexpr std::uint64_t slot_step_bytes = 64 << 10;  // sizes are rounded up to this, so that an image may grow a little
 constexpr std::uint64_t slot_waste_bytes = 16 << 20;  // a slot may be twice as large as asked for, and this
 constexpr std::uint32_t passed_over_max = 8;
-constexpr Nanos look_again = 200 * millisecond;       // files unlinked elsewhere, and by workers, give room without a word
+constexpr Nanos look_again = 200 * millisecond;  // files unlinked elsewhere, and by workers, give room without a word
 
 bool fits(std::uint64_t slot_bytes, std::uint64_t wanted_bytes, bool take_any) {
     return slot_bytes >= wanted_bytes && (take_any || slot_bytes <= 2 * wanted_bytes + slot_waste_bytes);
@@ -54,10 +55,16 @@ Status invalidate_file(const std::string& path) {
 }  // namespace
 
 Slots::Slots(Clock& clock, WorkerPool& workers, Node& node, std::string directory, SlotSettings settings)
-    : clock_(clock), workers_(workers), node_(node), directory_(std::move(directory)), settings_(settings), freed_(clock) {
+    : clock_(clock),
+      workers_(workers),
+      node_(node),
+      directory_(std::move(directory)),
+      settings_(settings),
+      freed_(clock) {
     // Names that no earlier daemon gave out: a client may still have those mapped.
     using namespace std::chrono;
-    next_number_ = static_cast<std::uint64_t>(duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count());
+    next_number_ =
+        static_cast<std::uint64_t>(duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count());
 }
 
 void Slots::adopt(const ImageHeader& header, const std::string& path, bool committed) {
@@ -80,7 +87,8 @@ void Slots::discard(const std::string& path) {
 
 // ---- handing out ----
 
-// 3: mapped by this very connection; 2: of this rank, whose last owner is gone; 1: of somebody else who is gone; 0: of somebody alive.
+// 3: mapped by this very connection; 2: of this rank, whose last owner is gone; 1: of somebody else who is gone; 0: of
+// somebody alive.
 int Slots::kinship(const Slot& slot, Owner owner, Rank rank) const {
     if (slot.owner == owner) return 3;
     if (live_.count(slot.owner)) return 0;
@@ -107,7 +115,8 @@ Slots::Place Slots::find_growable(Owner owner, const control::Acquire& request) 
     Place best = slots_.end();
     for (Place place = slots_.begin(); place != slots_.end(); ++place) {
         const Slot& slot = place->second;
-        if (slot.state != State::free || slot.bytes >= request.bytes || kinship(slot, owner, request.rank) == 0) continue;
+        if (slot.state != State::free || slot.bytes >= request.bytes || kinship(slot, owner, request.rank) == 0)
+            continue;
         if (best == slots_.end() || slot.bytes > best->second.bytes) best = place;
     }
     return best;
@@ -169,22 +178,26 @@ Task<Status> Slots::allocate(Place place, std::uint64_t bytes) {
 }
 
 Task<Result<control::Slot>> Slots::acquire(Owner owner, control::Acquire request) {
-    const std::string what = request.key.name + " version " + std::to_string(request.key.version) + " rank " + std::to_string(request.rank);
+    const std::string what =
+        request.key.name + " version " + std::to_string(request.key.version) + " rank " + std::to_string(request.rank);
     if (request.bytes <= image_header_offset || request.bytes > bytes_max)
         co_return invalid_argument(what + ": an image can not be " + std::to_string(request.bytes) + " bytes");
     request.bytes = round_up(request.bytes, slot_step_bytes);
     if (settings_.bytes_max != 0 && request.bytes > settings_.bytes_max)
-        co_return Status(Code::out_of_space, what + ": its image of " + format_bytes(request.bytes) + " is larger than all that scratch may hold, " +
+        co_return Status(Code::out_of_space, what + ": its image of " + format_bytes(request.bytes) +
+                                                 " is larger than all that scratch may hold, " +
                                                  format_bytes(settings_.bytes_max));
     live_.insert(owner);
     apply_retention();  // what was committed this very moment is a warm slot, too
-    const Nanos deadline = clock_.in(static_cast<Nanos>(std::min<std::uint64_t>(request.wait_ms, 1u << 31)) * millisecond);
+    const Nanos deadline =
+        clock_.in(static_cast<Nanos>(std::min<std::uint64_t>(request.wait_ms, 1u << 31)) * millisecond);
     while (live_.count(owner)) {
         Place place = find_free(owner, request, false);
         if (place != slots_.end()) co_return hand_out(place, owner, request.rank);
         place = find_growable(owner, request);
         if (has_room(request.bytes - (place == slots_.end() ? 0 : place->second.bytes))) {
-            if (place == slots_.end()) place = slots_.emplace(directory_ + "/slot-" + std::to_string(next_number_++), Slot()).first;
+            if (place == slots_.end())
+                place = slots_.emplace(directory_ + "/slot-" + std::to_string(next_number_++), Slot()).first;
             Status made = co_await allocate(place, request.bytes);
             if (made.ok()) continue;  // it is free and fits, unless the owner has gone meanwhile
             if (made.code() != Code::out_of_space) co_return made;
@@ -195,8 +208,8 @@ Task<Result<control::Slot>> Slots::acquire(Owner owner, control::Acquire request
         const bool gained = co_await make_room();
         if (gained) continue;
         if (clock_.now() >= deadline)
-            co_return Status(Code::out_of_space, what + ": scratch " + directory_ + " has no room for " + format_bytes(request.bytes) +
-                                                     ": " + what_holds());
+            co_return Status(Code::out_of_space, what + ": scratch " + directory_ + " has no room for " +
+                                                     format_bytes(request.bytes) + ": " + what_holds());
         co_await freed_.wait(std::min(deadline, clock_.in(look_again)));
     }
     co_return unavailable(what + ": the client has gone");
@@ -228,7 +241,8 @@ bool Slots::sealed(const ImageHeader& header, const std::string& path) {
 
 bool Slots::holds(const VersionKey& key, Rank rank, const std::string& path) const {
     const auto place = slots_.find(path);
-    return place != slots_.end() && place->second.state == State::image && place->second.image.key == key && place->second.image.rank == rank;
+    return place != slots_.end() && place->second.state == State::image && place->second.image.key == key &&
+           place->second.image.rank == rank;
 }
 
 std::vector<std::string> Slots::disconnected(Owner owner) {

@@ -1,17 +1,21 @@
-// Slots: the files images/slot-<n> of one node's scratch, from hand to hand: free -> being made -> owned by a connection -> image -> free.
+// Slots: the files images/slot-<n> of one node's scratch, from hand to hand: free -> being made -> owned by a
+// connection -> image -> free.
 //
 // Rules kept (DESIGN rule 4 and the promise):
 //  - space is allocated before a slot is handed out, so that no page of it can be missing when it is mapped (SIGBUS);
 //  - the state word is invalid when a slot is handed out, and already when it becomes free;
-//  - a slot's file never shrinks, and its name is never used again in a daemon's life: clients keep files mapped by name;
-//  - a slot whose writer got lost without sealing it is unlinked, never handed on: the writer may be alive, and still be writing;
+//  - a slot's file never shrinks, and its name is never used again in a daemon's life: clients keep files mapped by
+//  name;
+//  - a slot whose writer got lost without sealing it is unlinked, never handed on: the writer may be alive, and still
+//  be writing;
 //  - the newest committed version of a series stays until a newer one is committed.
 //
-// Which free slot an image gets: the one that this connection had last (mapped there, its pages warm), then the one its rank had, then
-// one whose last owner is gone; another one's warm slot only when there is no room for a new one. Among equals the one freed last; so a slot
-// more than a connection needs, from a time when flushes were slow, is passed over again and again, and given back.
-// When there is no room: committed versions but the newest are given up first, they are on persistent; then, with replace_oldest, versions
-// older than one that is sealed on every node, except the oldest that is on its way: its flush is left to finish, else none ever would.
+// Which free slot an image gets: the one that this connection had last (mapped there, its pages warm), then the one its
+// rank had, then one whose last owner is gone; another one's warm slot only when there is no room for a new one. Among
+// equals the one freed last; so a slot more than a connection needs, from a time when flushes were slow, is passed over
+// again and again, and given back. When there is no room: committed versions but the newest are given up first, they
+// are on persistent; then, with replace_oldest, versions older than one that is sealed on every node, except the oldest
+// that is on its way: its flush is left to finish, else none ever would.
 //
 // Single-threaded, on the loop; allocation and unlinking run in workers.
 #pragma once
@@ -33,7 +37,7 @@ struct SlotSettings {
     bool replace_oldest = false;
     std::uint64_t keep_last = 2, keep_every = 0;  // base/config's retention_keeps
     Nanos allocate_wait = 60 * second;
-    Nanos cancel_wait = 2 * second;               // for a version that is given up to end on all nodes
+    Nanos cancel_wait = 2 * second;  // for a version that is given up to end on all nodes
 };
 
 class Slots {
@@ -55,7 +59,8 @@ class Slots {
     // The slot holds this image from now on. False when nobody owns it, or it is gone.
     bool sealed(const ImageHeader& header, const std::string& path);
     bool holds(const VersionKey& key, Rank rank, const std::string& path) const;
-    // Drops all pins of the owner and returns the slots it held: look into each whether it was sealed, then adopt or discard it.
+    // Drops all pins of the owner and returns the slots it held: look into each whether it was sealed, then adopt or
+    // discard it.
     std::vector<std::string> disconnected(Owner owner);
 
     // Sealed images of a series; each stays until the owner unpins or disconnects.
@@ -88,10 +93,10 @@ class Slots {
     struct Slot {
         std::uint64_t bytes = 0;
         State state = State::free;
-        Owner owner = 0;          // now, or last
-        std::optional<Rank> rank; // of the last image
-        bool fresh = true;        // its next owner can not have it mapped
-        std::uint64_t freed = 0;        // by order of becoming free
+        Owner owner = 0;           // now, or last
+        std::optional<Rank> rank;  // of the last image
+        bool fresh = true;         // its next owner can not have it mapped
+        std::uint64_t freed = 0;   // by order of becoming free
         Nanos freed_at = 0;
         std::uint32_t passed_over = 0;  // captures of its last owner since that did without it
         Image image;

@@ -1,5 +1,6 @@
-// Slots on real files, with a real node that flushes into a real directory. Most on whatever file system the tests have; what needs a
-// full one mounts a small tmpfs where it may, and has the limit on all slots play that part elsewhere.
+// Slots on real files, with a real node that flushes into a real directory. Most on whatever file system the tests
+// have; what needs a full one mounts a small tmpfs where it may, and has the limit on all slots play that part
+// elsewhere.
 #include "daemon/slots.hpp"
 
 #include <fcntl.h>
@@ -73,7 +74,8 @@ class SlotsTest : public testing::Test {
         header.image.rank = rank;
         header.image.bytes = 10'000;
         header.image.regions = {{"u", RegionKind::memory, DataType::bytes, {10'000}, 0, 10'000}};
-        const ImageLayout layout = image_layout(encode_image_header(header).size(), header.image.bytes, header.block_bytes);
+        const ImageLayout layout =
+            image_layout(encode_image_header(header).size(), header.image.bytes, header.block_bytes);
         header.checksums_offset = layout.checksums_offset;
         header.data_offset = layout.data_offset;
         const Bytes encoded = encode_image_header(header);
@@ -98,7 +100,8 @@ class SlotsTest : public testing::Test {
             ASSERT_TRUE(slot.ok()) << slot.status().to_string();
             seal(*slot, version, rank);
         }
-        const Status waited = world_->loop().run(node_->wait({"heat", version, roster_.incarnation}, Level::committed, in(60 * second)));
+        const Status waited =
+            world_->loop().run(node_->wait({"heat", version, roster_.incarnation}, Level::committed, in(60 * second)));
         EXPECT_EQ(waited.ok(), level == Level::committed) << waited.to_string();
         slots_->apply_retention();
     }
@@ -295,7 +298,9 @@ TEST_F(SlotsTest, AFullFileSystemIsAnErrorNotASignal) {
     EXPECT_TRUE(acquire(alice, wanted(0, 3 * mib)).ok());
     slots_->unlink_unsealed();
     EXPECT_TRUE(fs::is_empty(directory_));
-    if (mounted) { EXPECT_EQ(::umount2(directory_.c_str(), MNT_DETACH), 0); }
+    if (mounted) {
+        EXPECT_EQ(::umount2(directory_.c_str(), MNT_DETACH), 0);
+    }
 }
 
 TEST_F(SlotsTest, RetentionKeepsTheNewestCommitted) {
@@ -369,7 +374,8 @@ TEST_F(SlotsTest, AdoptedCommittedImagesAreHeldAndRetained) {
     begin(settings);
     checkpoint(1);
     const auto list = slots_->pin_images(carol, "heat");
-    slots_ = std::make_unique<Slots>(world_->loop(), *workers_, *node_, directory_, settings);  // a daemon started again
+    slots_ =
+        std::make_unique<Slots>(world_->loop(), *workers_, *node_, directory_, settings);  // a daemon started again
     for (const auto& entry : list.images) {
         const auto image = read(entry.path);
         slots_->adopt((*image)->header, entry.path, true);

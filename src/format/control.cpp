@@ -1,5 +1,5 @@
-// Control frames: model to tables and back. Every string is checked where it comes in: names can not leave their directory, paths are
-// absolute, texts are printable enough for a log.
+// Control frames: model to tables and back. Every string is checked where it comes in: names can not leave their
+// directory, paths are absolute, texts are printable enough for a log.
 #include "format/control.hpp"
 
 #include <algorithm>
@@ -48,7 +48,9 @@ Body put(Builder& to, const control::Sealed& m) {
     return fc::CreateSealed(to, key, m.rank, to.CreateString(m.path)).Union();
 }
 Body put(Builder& to, const control::Release& m) { return fc::CreateRelease(to, to.CreateString(m.path)).Union(); }
-Body put(Builder& to, const control::Wait& m) { return fc::CreateWait(to, put_key(to, m.key), m.level, m.wait_ms).Union(); }
+Body put(Builder& to, const control::Wait& m) {
+    return fc::CreateWait(to, put_key(to, m.key), m.level, m.wait_ms).Union();
+}
 Body put(Builder& to, const control::Cancel& m) { return fc::CreateCancel(to, put_key(to, m.key)).Union(); }
 Body put(Builder& to, const control::Images& m) { return fc::CreateImages(to, to.CreateString(m.name)).Union(); }
 Body put(Builder& to, const control::Unpin&) { return fc::CreateUnpin(to).Union(); }
@@ -60,10 +62,13 @@ Body put(Builder& to, const control::Failed& m) {
 }
 Body put(Builder& to, const control::Done&) { return fc::CreateDone(to).Union(); }
 Body put(Builder& to, const control::Welcome& m) {
-    const auto version = to.CreateString(m.program_version), node = to.CreateString(m.node), address = to.CreateString(m.address);
+    const auto version = to.CreateString(m.program_version), node = to.CreateString(m.node),
+               address = to.CreateString(m.address);
     return fc::CreateWelcome(to, m.protocol, version, m.pid, node, address).Union();
 }
-Body put(Builder& to, const control::Slot& m) { return fc::CreateSlot(to, to.CreateString(m.path), m.bytes, m.fresh).Union(); }
+Body put(Builder& to, const control::Slot& m) {
+    return fc::CreateSlot(to, to.CreateString(m.path), m.bytes, m.fresh).Union();
+}
 Body put(Builder& to, const control::State& m) {
     return fc::CreateState(to, m.level, static_cast<std::uint8_t>(m.code), put_text(to, m.text), m.final).Union();
 }
@@ -73,7 +78,8 @@ Body put(Builder& to, const control::ImageList& m) {
         const auto key = put_key(to, entry.key);
         const auto path = to.CreateString(entry.path);
         const fb::Parent parent = to_fb(entry.parent);
-        images.push_back(fc::CreateImageEntry(to, key, entry.epoch, &parent, entry.rank, entry.ranks, entry.bytes, path));
+        images.push_back(
+            fc::CreateImageEntry(to, key, entry.epoch, &parent, entry.rank, entry.ranks, entry.bytes, path));
     }
     return fc::CreateImageList(to, to.CreateVector(images)).Union();
 }
@@ -84,15 +90,17 @@ Body put(Builder& to, const control::NodeStatus& m) {
     for (const auto& v : m.versions) {
         const auto key = put_key(to, v.key);
         const auto text = put_text(to, v.text);
-        versions.push_back(fc::CreateFlush(to, key, v.level, static_cast<std::uint8_t>(v.code), text, v.bytes, v.written_bytes,
-                                           v.expected_bytes));
+        versions.push_back(fc::CreateFlush(to, key, v.level, static_cast<std::uint8_t>(v.code), text, v.bytes,
+                                           v.written_bytes, v.expected_bytes));
     }
-    const auto node = to.CreateString(m.node), address = to.CreateString(m.address), backend = to.CreateString(m.storage_backend);
+    const auto node = to.CreateString(m.node), address = to.CreateString(m.address),
+               backend = to.CreateString(m.storage_backend);
     const auto writer_list = to.CreateVectorOfStructs(writers);
     const auto version_list = to.CreateVector(versions);
-    return fc::CreateNodeStatus(to, node, m.pid, address, m.uptime_ms, backend, m.sessions, m.captured_bytes, m.sent_bytes,
-                                m.received_bytes, m.written_bytes, m.scratch_bytes, m.anonymous_bytes, m.anonymous_peak_bytes,
-                                m.versions_committed, m.attempts_failed, m.last_flush_s, m.last_flush_bytes, writer_list, version_list)
+    return fc::CreateNodeStatus(to, node, m.pid, address, m.uptime_ms, backend, m.sessions, m.captured_bytes,
+                                m.sent_bytes, m.received_bytes, m.written_bytes, m.scratch_bytes, m.anonymous_bytes,
+                                m.anonymous_peak_bytes, m.versions_committed, m.attempts_failed, m.last_flush_s,
+                                m.last_flush_bytes, writer_list, version_list)
         .Union();
 }
 Body put(Builder& to, const control::Stopped& m) {
@@ -143,7 +151,8 @@ std::string reason_of(const flatbuffers::String* text) {
     return out;
 }
 Result<Code> code_of(std::uint8_t code) {
-    if (code > static_cast<std::uint8_t>(Code::internal)) return corrupt("status code " + std::to_string(code) + " is not known");
+    if (code > static_cast<std::uint8_t>(Code::internal))
+        return corrupt("status code " + std::to_string(code) + " is not known");
     return static_cast<Code>(code);
 }
 Result<std::uint8_t> level_of(std::uint8_t level) {
@@ -202,7 +211,8 @@ Result<control::Answer> get(const fc::Welcome& m) {
     TRY_ASSIGN(std::string version, printable_of(m.program_version(), version_text_bytes_max, "a program's version"));
     TRY_ASSIGN(std::string node, printable_of(m.node(), name_bytes_max, "a node's name"));
     TRY_ASSIGN(std::string address, printable_of(m.address(), address_bytes_max, "an address"));
-    return control::Answer(control::Welcome{m.protocol(), std::move(version), m.pid(), std::move(node), std::move(address)});
+    return control::Answer(
+        control::Welcome{m.protocol(), std::move(version), m.pid(), std::move(node), std::move(address)});
 }
 Result<control::Answer> get(const fc::Slot& m) {
     TRY_ASSIGN(std::string path, path_of(m.path()));
@@ -220,7 +230,8 @@ Result<control::Answer> get(const fc::ImageList& m) {
             TRY_ASSIGN(VersionKey key, key_of(entry->key()));
             TRY_ASSIGN(std::string path, path_of(entry->path()));
             const Parent parent{id_of(entry->parent()->incarnation()), entry->parent()->version()};
-            out.images.push_back({std::move(key), entry->epoch(), parent, entry->rank(), entry->ranks(), entry->bytes(), std::move(path)});
+            out.images.push_back({std::move(key), entry->epoch(), parent, entry->rank(), entry->ranks(), entry->bytes(),
+                                  std::move(path)});
         }
     return control::Answer(std::move(out));
 }
@@ -228,7 +239,8 @@ Result<control::NodeStatus::Flush> flush_of(const fc::Flush& v) {
     TRY_ASSIGN(VersionKey key, key_of(v.key()));
     TRY_ASSIGN(const Code code, code_of(v.code()));
     TRY_ASSIGN(const std::uint8_t level, level_of(v.level()));
-    return control::NodeStatus::Flush{std::move(key), level, code, reason_of(v.text()), v.bytes(), v.written_bytes(), v.expected_bytes()};
+    return control::NodeStatus::Flush{std::move(key),    level, code, reason_of(v.text()), v.bytes(), v.written_bytes(),
+                                      v.expected_bytes()};
 }
 Result<control::Answer> get(const fc::NodeStatus& m) {
     control::NodeStatus out;
@@ -275,7 +287,8 @@ struct Payload {
     const fc::Control* root = nullptr;
 };
 Result<Payload> open_payload(ByteView bytes) {
-    if (bytes.size() < 8 || bytes.size() > control_payload_bytes_max) return corrupt("control payload: impossible length");
+    if (bytes.size() < 8 || bytes.size() > control_payload_bytes_max)
+        return corrupt("control payload: impossible length");
     Payload payload{Bytes(bytes.begin(), bytes.end()), nullptr};
     const auto* data = reinterpret_cast<const std::uint8_t*>(payload.copy.data());
     flatbuffers::Verifier verifier(data, payload.copy.size(), depth_max, tables_max);
@@ -290,18 +303,30 @@ Result<control::Request> request_of(const fc::Control& root) {
     if (root.answer_type() != fc::AnswerBody::NONE) return corrupt("an answer came where a request was due");
     if (!root.request()) return corrupt("a request without a body");  // a union's verifier lets this pass
     switch (root.request_type()) {
-        case Kind::Hello: return get(*root.request_as_Hello());
-        case Kind::Join: return get(*root.request_as_Join());
-        case Kind::Acquire: return get(*root.request_as_Acquire());
-        case Kind::Sealed: return get(*root.request_as_Sealed());
-        case Kind::Release: return get(*root.request_as_Release());
-        case Kind::Wait: return get(*root.request_as_Wait());
-        case Kind::Cancel: return get(*root.request_as_Cancel());
-        case Kind::Images: return get(*root.request_as_Images());
-        case Kind::Unpin: return get(*root.request_as_Unpin());
-        case Kind::GetStatus: return get(*root.request_as_GetStatus());
-        case Kind::Stop: return get(*root.request_as_Stop());
-        case Kind::NONE: break;
+        case Kind::Hello:
+            return get(*root.request_as_Hello());
+        case Kind::Join:
+            return get(*root.request_as_Join());
+        case Kind::Acquire:
+            return get(*root.request_as_Acquire());
+        case Kind::Sealed:
+            return get(*root.request_as_Sealed());
+        case Kind::Release:
+            return get(*root.request_as_Release());
+        case Kind::Wait:
+            return get(*root.request_as_Wait());
+        case Kind::Cancel:
+            return get(*root.request_as_Cancel());
+        case Kind::Images:
+            return get(*root.request_as_Images());
+        case Kind::Unpin:
+            return get(*root.request_as_Unpin());
+        case Kind::GetStatus:
+            return get(*root.request_as_GetStatus());
+        case Kind::Stop:
+            return get(*root.request_as_Stop());
+        case Kind::NONE:
+            break;
     }
     return corrupt("a request of an unknown kind");
 }
@@ -310,15 +335,24 @@ Result<control::Answer> answer_of(const fc::Control& root) {
     if (root.request_type() != fc::RequestBody::NONE) return corrupt("a request came where an answer was due");
     if (!root.answer()) return corrupt("an answer without a body");
     switch (root.answer_type()) {
-        case Kind::Failed: return get(*root.answer_as_Failed());
-        case Kind::Done: return get(*root.answer_as_Done());
-        case Kind::Welcome: return get(*root.answer_as_Welcome());
-        case Kind::Slot: return get(*root.answer_as_Slot());
-        case Kind::State: return get(*root.answer_as_State());
-        case Kind::ImageList: return get(*root.answer_as_ImageList());
-        case Kind::NodeStatus: return get(*root.answer_as_NodeStatus());
-        case Kind::Stopped: return get(*root.answer_as_Stopped());
-        case Kind::NONE: break;
+        case Kind::Failed:
+            return get(*root.answer_as_Failed());
+        case Kind::Done:
+            return get(*root.answer_as_Done());
+        case Kind::Welcome:
+            return get(*root.answer_as_Welcome());
+        case Kind::Slot:
+            return get(*root.answer_as_Slot());
+        case Kind::State:
+            return get(*root.answer_as_State());
+        case Kind::ImageList:
+            return get(*root.answer_as_ImageList());
+        case Kind::NodeStatus:
+            return get(*root.answer_as_NodeStatus());
+        case Kind::Stopped:
+            return get(*root.answer_as_Stopped());
+        case Kind::NONE:
+            break;
     }
     return corrupt("an answer of an unknown kind");
 }
@@ -336,7 +370,8 @@ Result<ControlHeader> decode_control_header(ByteView header) {
 
 Bytes encode_control(std::uint64_t number, const control::Request& request) {
     Builder to;
-    const auto kind = static_cast<fc::RequestBody>(request.index() + 1);  // both lists are in the order of model/control.hpp
+    const auto kind =
+        static_cast<fc::RequestBody>(request.index() + 1);  // both lists are in the order of model/control.hpp
     const Body body = std::visit([&](const auto& m) { return put(to, m); }, request);
     return finish(to, number, fc::CreateControl(to, kind, body));
 }

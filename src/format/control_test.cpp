@@ -1,4 +1,5 @@
-// The control protocol: every kind of request and answer goes there and back; hostile bytes are refused, never followed.
+// The control protocol: every kind of request and answer goes there and back; hostile bytes are refused, never
+// followed.
 #include "format/control.hpp"
 
 #include <gtest/gtest.h>
@@ -135,7 +136,8 @@ TEST(Control, NamesAndPathsCanNotLeave) {
         const Bytes cancel = encode_control(1, control::Request(control::Cancel{bad}));
         EXPECT_EQ(decode_control_request(payload_of(cancel)).code(), Code::corrupt) << name;
     }
-    for (const std::string& path : {std::string(), std::string("slot-1"), std::string("/a\0b", 4), "/" + std::string(5000, 'a')}) {
+    for (const std::string& path :
+         {std::string(), std::string("slot-1"), std::string("/a\0b", 4), "/" + std::string(5000, 'a')}) {
         const Bytes frame = encode_control(1, control::Request(control::Release{path}));
         EXPECT_EQ(decode_control_request(payload_of(frame)).code(), Code::corrupt) << path;
     }
