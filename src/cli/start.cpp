@@ -1,6 +1,8 @@
 // `cairn start` and `cairn stop`: a node's daemon by hand or from a job script.
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <thread>
 
 #include "base/text_table.hpp"
 #include "base/units.hpp"
@@ -54,6 +56,15 @@ struct StopOutcome {
     std::vector<VersionKey> unfinished;
 };
 
+// It answers just before it ends; whoever asks next should not meet it any more.
+void wait_until_gone(const ScratchLayout& place, std::uint64_t pid) {
+    for (int tries = 0; tries < 250; ++tries) {
+        const Result<std::optional<Reached>> reached = reach(place, 1000);
+        if (!reached.ok() || !*reached || (*reached)->welcome.pid != pid) return;
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+}
+
 Status run_stop(Console& console, const Arguments& arguments) {
     TRY_ASSIGN(const Config config, load_settings(arguments));
     std::uint64_t wait_ms = config.settings.daemon.stop_wait_ms;
@@ -72,6 +83,8 @@ Status run_stop(Console& console, const Arguments& arguments) {
         const Deadline deadline = Deadline::in_ms(wait_ms + config.settings.deadlines.io_ms);
         TRY_ASSIGN(control::Stopped stopped,
                    reached->connection->ask_for<control::Stopped>(control::Stop{wait_ms}, deadline));
+        reached->connection.reset();
+        wait_until_gone(place, reached->welcome.pid);
         unfinished += stopped.unfinished.size();
         outcomes.push_back({reached->welcome.node, reached->welcome.pid, std::move(stopped.unfinished)});
     }
