@@ -65,7 +65,7 @@ class Sampler {
     void watch() {
         while (!end_) {
             peak_ = std::max(peak_.load(), anonymous_bytes());
-            ::usleep(5000);
+            ::usleep(20'000);
         }
     }
     std::uint64_t before_;
