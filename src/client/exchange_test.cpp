@@ -85,8 +85,8 @@ TEST(FileExchange, LeftoversOfADeadRunTakeNoPart) {
 
 TEST(FileExchange, NamesTheRanksThatNeverCame) {
     TemporaryPlace temporary;
-    Child one([&] { return meet_and_talk(temporary.path(), 1, 4, 1, 4000); });
-    const auto alone = FileExchange::meet(temporary.path(), 0, 4, Deadline::in_ms(4000));
+    Child one([&] { return meet_and_talk(temporary.path(), 1, 4, 1, 8000); });
+    const auto alone = FileExchange::meet(temporary.path(), 0, 4, Deadline::in_ms(3000));
     EXPECT_EQ(alone.code(), Code::deadline);
     EXPECT_THAT(alone.status().text(), HasSubstr("ranks 2-3 of 4 never called"));
     EXPECT_EQ(one.wait(), 100 + static_cast<int>(Code::deadline));
