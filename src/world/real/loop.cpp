@@ -2,12 +2,12 @@
 // to be called is first taken out of its table.
 #include "world/real/loop.hpp"
 
-#include <ctime>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <ctime>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -73,18 +73,20 @@ struct Loop::Impl {
     void schedule_ready() {
         if (ready_scheduled) return;
         ready_scheduled = true;
-        asio::post(context, [this] { run_ready(); });
+        asio::post(context, [this] {
+            ready_scheduled = false;
+            run_ready();
+            if (!ready.empty()) schedule_ready();
+        });
     }
 
     // Those ready now; what they make ready waits its turn behind I/O.
     void run_ready() {
-        ready_scheduled = false;
         for (std::size_t count = ready.size(); count != 0 && !ready.empty(); --count) {
             const std::coroutine_handle<> handle = ready.front();
             ready.pop_front();
             handle.resume();
         }
-        if (!ready.empty()) schedule_ready();
     }
 
     static Nanos now() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
@@ -104,7 +106,8 @@ struct Loop::Impl {
         });
     }
 
-    // Those due when it began; a timer that sets another one for now does not hold the loop.
+    // Those due when it began; a timer that sets another one for now does not hold the loop. Whom a timer wakes runs
+    // before the next timer, so that a loop that is late keeps the order of time.
     void run_timers() {
         const TimerId newest = last_timer;
         const Nanos due = now();
@@ -116,6 +119,7 @@ struct Loop::Impl {
                 timer_times.erase(key.second);
                 timers.erase(next);
                 action();
+                run_ready();
             }
             next = timers.upper_bound(key);
         }
