@@ -1,18 +1,23 @@
 // FabricNetwork: messages and payloads between daemons over libfabric's reliable datagram endpoints.
 //
-// Messages are cut into fragments that fit the provider's eager path; each is sent from the message and received into one of a few
-// buffers posted beforehand. Payloads are tagged transfers, straight from the sender's slice into the posted one; over tcp the provider
-// makes them a rendezvous: the receiver reads the sender's memory once the tag is matched.
+// Messages are cut into fragments that fit the provider's eager path; each is sent from the message and received into
+// one of a few buffers posted beforehand. Payloads are tagged transfers, straight from the sender's slice into the
+// posted one; over tcp the provider makes them a rendezvous: the receiver reads the sender's memory once the tag is
+// matched.
 //
 // What the provider does not do, and this class does:
-//  - a peer that died is not reported: every operation has a deadline; one the provider still holds `cut_after` past it has its
-//    connection cut, which frees the buffer. Until then the buffer is held (rule 6). A posting that the provider is filling is held
-//    until the rest comes or the connection ends: a stopped sender holds it while it is stopped, a lost host for half a minute;
-//  - a payload nobody posted would wait in the provider for ever, and its sender with it: receives that match anything stand last in
-//    line and take a few scrap bytes of it, which sets the sender free;
-//  - progress is manual: the completion queue's descriptor wakes the loop, a slow timer runs only while something is under way.
+//  - a peer that died is not reported: every operation has a deadline; a send that the provider still holds `cut_after`
+//    past it has its connection cut, which frees the buffer. Until then the buffer is held (rule 6). A posting that is
+//    being filled is held until the rest comes or the connection ends: a stopped sender holds it while it is stopped, a
+//    lost host for half a minute;
+//  - a payload nobody posted would wait in the provider for ever, and its sender with it: receives that match anything
+//    stand last in line and take a few scrap bytes of it, which sets the sender free. What finds none of them free is
+//    dropped, and its sender left to his deadline;
+//  - progress is manual: descriptors of the completion queues wake the loop; a slow timer runs only while something is
+//    under way.
 //
-// Everything runs on the loop's thread. Coroutines still waiting when the network is destroyed end with Code::cancelled.
+// Everything runs on the loop's thread. Coroutines still waiting when the network is destroyed end with
+// Code::cancelled.
 #pragma once
 
 #include <memory>
@@ -27,18 +32,18 @@ class FabricCore;
 
 struct FabricSettings {
     std::string provider = "tcp";  // "tcp" is "tcp;ofi_rxm"; anything else is libfabric's own provider name
-    // An IPv4 or IPv6 address of this host, or the name of one of its interfaces; for providers without IP addressing the name of a
-    // libfabric domain. Empty: the first interface that is up and not loopback, else loopback.
+    // An IPv4 or IPv6 address of this host, or the name of one of its interfaces; for providers without IP addressing
+    // the name of a libfabric domain. Empty: the first interface that is up and not loopback, else loopback.
     std::string interface;
 
-    std::uint32_t message_buffers = 64;                 // fragments that can arrive between two turns of the loop
+    std::uint32_t message_buffers = 128;                // fragments that can arrive between two turns of the loop
     std::uint32_t inbox_messages = 4096;                // more are dropped
     std::uint64_t inbox_bytes = 256ull << 20;           // more are dropped
     std::uint64_t partial_bytes_sender = 128ull << 20;  // messages half received, from one sender
     std::uint64_t partial_bytes = 256ull << 20;         // and from all
     Nanos partial_wait = 10 * second;                   // since the last fragment; then the message is dropped
     Nanos cut_after = 2 * second;                       // a send held past its deadline: then the connection is cut
-    Nanos probe_after = 10 * second;                    // a withdrawn posting held: then it is found out whether its sender's host lives
+    Nanos probe_after = 10 * second;  // a withdrawn posting held: then it is found out whether its sender's host lives
 };
 
 // What happened, for status and tests. Counts since open.
@@ -54,8 +59,9 @@ struct FabricCounters {
 
 class FabricNetwork final : public Network {
   public:
-    // invalid_argument: no such provider, interface or address (says which there are). The first call of a process reads libfabric's
-    // parameters from the environment and fills in some for its duration: call it before starting threads.
+    // invalid_argument: no such provider, interface or address (says which there are). The first call of a process
+    // reads libfabric's parameters from the environment and fills in some for its duration: call it before starting
+    // threads.
     static Result<std::unique_ptr<FabricNetwork>> open(Loop& loop, const FabricSettings& settings);
     ~FabricNetwork() override;
 

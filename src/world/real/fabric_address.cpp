@@ -1,4 +1,5 @@
-// Addresses of the fabric. Text comes from other daemons and from files, so parsing accepts exactly what printing makes.
+// Addresses of the fabric. Text comes from other daemons and from files, so parsing accepts exactly what printing
+// makes.
 #include "world/real/fabric_address.hpp"
 
 #include <arpa/inet.h>
@@ -75,7 +76,8 @@ std::optional<Bytes> parse_ip6(std::string_view text) {
     if (text.empty() || text.front() != '[' || close == std::string_view::npos) return std::nullopt;
     sockaddr_in6 address{};
     address.sin6_family = AF_INET6;
-    if (::inet_pton(AF_INET6, std::string(text.substr(1, close - 1)).c_str(), &address.sin6_addr) != 1) return std::nullopt;
+    if (::inet_pton(AF_INET6, std::string(text.substr(1, close - 1)).c_str(), &address.sin6_addr) != 1)
+        return std::nullopt;
     if (!parse_port(text.substr(close + 2), address.sin6_port)) return std::nullopt;
     return raw_of(address);
 }
@@ -105,7 +107,8 @@ std::vector<HostAddress> host_addresses() {
         } else {
             continue;
         }
-        found.push_back({entry->ifa_name, text, (entry->ifa_flags & IFF_LOOPBACK) != 0, entry->ifa_addr->sa_family == AF_INET});
+        found.push_back(
+            {entry->ifa_name, text, (entry->ifa_flags & IFF_LOOPBACK) != 0, entry->ifa_addr->sa_family == AF_INET});
     }
     return found;
 }
@@ -119,7 +122,8 @@ Result<std::string> print_fabric_address(std::string_view scheme, std::uint32_t 
     const bool is_socket = format == FI_SOCKADDR || format == FI_SOCKADDR_IN || format == FI_SOCKADDR_IN6;
     if (!is_socket) return text + print_hex(raw);
     sockaddr_storage storage{};
-    if (raw.empty() || raw.size() > sizeof storage) return Status(Code::internal, "the fabric provider gave no address");
+    if (raw.empty() || raw.size() > sizeof storage)
+        return Status(Code::internal, "the fabric provider gave no address");
     std::memcpy(&storage, raw.data(), raw.size());
     if (storage.ss_family == AF_INET) {
         const auto& address = reinterpret_cast<const sockaddr_in&>(storage);
@@ -134,12 +138,17 @@ Result<Bytes> parse_fabric_address(std::string_view scheme, std::uint32_t format
     std::optional<Bytes> raw;
     if (text.starts_with(prefix)) {
         const std::string_view rest = text.substr(prefix.size());
-        if (format == FI_SOCKADDR_IN) raw = parse_ip4(rest);
-        else if (format == FI_SOCKADDR_IN6) raw = parse_ip6(rest);
-        else if (format == FI_SOCKADDR) raw = rest.starts_with('[') ? parse_ip6(rest) : parse_ip4(rest);
-        else raw = parse_hex(rest);
+        if (format == FI_SOCKADDR_IN)
+            raw = parse_ip4(rest);
+        else if (format == FI_SOCKADDR_IN6)
+            raw = parse_ip6(rest);
+        else if (format == FI_SOCKADDR)
+            raw = rest.starts_with('[') ? parse_ip6(rest) : parse_ip4(rest);
+        else
+            raw = parse_hex(rest);
     }
-    if (!raw) return invalid_argument("'" + std::string(text) + "' is no address of the fabric (expected " + prefix + "...)");
+    if (!raw)
+        return invalid_argument("'" + std::string(text) + "' is no address of the fabric (expected " + prefix + "...)");
     return std::move(*raw);
 }
 
@@ -152,11 +161,14 @@ Result<std::string> choose_host_address(std::string_view wanted) {
     }
     if (best) return best->text;
     if (wanted.empty()) return std::string("127.0.0.1");
-    if (is_address_of_loopback(wanted)) return std::string(wanted);  // all of 127.0.0.0/8 is this host, though only one is listed
+    if (is_address_of_loopback(wanted))
+        return std::string(wanted);  // all of 127.0.0.0/8 is this host, though only one is listed
     std::string known;
-    for (const HostAddress& address : addresses) known += (known.empty() ? "" : ", ") + address.interface + " " + address.text;
-    return invalid_argument("'" + std::string(wanted) + "' is neither an interface that is up nor an address of this host (there are: " +
-                            known + ")");
+    for (const HostAddress& address : addresses)
+        known += (known.empty() ? "" : ", ") + address.interface + " " + address.text;
+    return invalid_argument("'" + std::string(wanted) +
+                            "' is neither an interface that is up nor an address of this host (there are: " + known +
+                            ")");
 }
 
 }  // namespace cairn

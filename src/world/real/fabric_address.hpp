@@ -15,8 +15,9 @@ Result<std::string> print_fabric_address(std::string_view scheme, std::uint32_t 
 // invalid_argument, naming the text, unless it is an address as printed above.
 Result<Bytes> parse_fabric_address(std::string_view scheme, std::uint32_t format, std::string_view text);
 
-// The numeric address to bind to: `wanted` may be an address of this host or the name of an interface. Empty: the first interface
-// that is up and not loopback (IPv4 before IPv6), else 127.0.0.1. invalid_argument names the interfaces there are.
+// The numeric address to bind to: `wanted` may be an address of this host or the name of an interface. Empty: the first
+// interface that is up and not loopback (IPv4 before IPv6), else 127.0.0.1. invalid_argument names the interfaces there
+// are.
 Result<std::string> choose_host_address(std::string_view wanted);
 
 }  // namespace cairn

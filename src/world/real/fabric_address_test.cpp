@@ -24,9 +24,10 @@ TEST(FabricAddress, PrintsWhatItParses) {
 }
 
 TEST(FabricAddress, MalformedTextIsRefusedAndNamed) {
-    for (const char* text : {"", "tcp", "tcp://", "tcp://1.2.3.4", "tcp://1.2.3.4:", "tcp://1.2.3.4:0", "tcp://1.2.3.4:65536",
-                             "tcp://1.2.3.4:80x", "tcp://1.2.3:80", "tcp://host:80", "verbs://1.2.3.4:80", "tcp://[::1]:80",
-                             "1.2.3.4:80", "tcp://1.2.3.4:-1", "tcp://1.2.3.4: 80"}) {
+    for (const char* text :
+         {"", "tcp", "tcp://", "tcp://1.2.3.4", "tcp://1.2.3.4:", "tcp://1.2.3.4:0", "tcp://1.2.3.4:65536",
+          "tcp://1.2.3.4:80x", "tcp://1.2.3:80", "tcp://host:80", "verbs://1.2.3.4:80", "tcp://[::1]:80", "1.2.3.4:80",
+          "tcp://1.2.3.4:-1", "tcp://1.2.3.4: 80"}) {
         Result<Bytes> raw = parse_fabric_address("tcp", FI_SOCKADDR_IN, text);
         ASSERT_FALSE(raw.ok()) << text;
         EXPECT_EQ(raw.code(), Code::invalid_argument);

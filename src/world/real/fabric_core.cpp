@@ -10,7 +10,7 @@ namespace cairn {
 
 namespace {
 
-constexpr Nanos house_period = 50 * millisecond;   // while something is under way
+constexpr Nanos house_period = 50 * millisecond;    // while something is under way
 constexpr Nanos activity_span = 200 * millisecond;  // how long after the last event that is
 constexpr Nanos poll_pause = millisecond;
 constexpr Nanos peer_idle = 60 * second;
@@ -27,8 +27,13 @@ std::uint64_t draw_sender_id() {
 }  // namespace
 
 FabricCore::FabricCore(Loop& loop, const FabricSettings& settings, std::unique_ptr<FabricEndpoint> endpoint)
-    : loop_(loop), settings_(settings), endpoint_(std::move(endpoint)), self_(endpoint_->self()),
-      inbox_(loop, settings.inbox_messages), progressed_(loop), sender_id_(draw_sender_id()),
+    : loop_(loop),
+      settings_(settings),
+      endpoint_(std::move(endpoint)),
+      self_(endpoint_->self()),
+      inbox_(loop, settings.inbox_messages),
+      progressed_(loop),
+      sender_id_(draw_sender_id()),
       reassembly_({settings.partial_bytes_sender, settings.partial_bytes, settings.partial_wait}) {}
 
 Status FabricCore::start() {
@@ -89,7 +94,9 @@ void FabricCore::withdraw_all() {
     progress();
     if (std::none_of(operations_.begin(), operations_.end(), is_receiving)) return;
     endpoint_->end_senders();
-    for (int tries = 0; tries < close_tries && std::any_of(operations_.begin(), operations_.end(), is_receiving); ++tries) progress();
+    for (int tries = 0; tries < close_tries && std::any_of(operations_.begin(), operations_.end(), is_receiving);
+         ++tries)
+        progress();
 }
 
 FabricCounters FabricCore::counters() const {
@@ -98,7 +105,8 @@ FabricCounters FabricCore::counters() const {
     const Nanos now = loop_.now();
     for (const Operation& operation : operations_) {
         const bool is_out = operation.kind == Kind::message_out || operation.kind == Kind::payload_out;
-        const bool is_overdue = is_out && operation.give_up_at != never && operation.give_up_at - settings_.cut_after < now;
+        const bool is_overdue =
+            is_out && operation.give_up_at != never && operation.give_up_at - settings_.cut_after < now;
         const bool is_withdrawn = operation.kind == Kind::payload_in && operation.give_up_at != never;
         if (is_overdue || is_withdrawn) ++counters.operations_held;
     }
@@ -183,6 +191,11 @@ void FabricCore::completed(const fi_cq_tagged_entry& entry) {
         case Kind::unposted_in:
             caught(operation, false);
             break;
+        case Kind::unmatched:
+            ++counters_.payloads_discarded;
+            erase_operation(operation);
+            drop_unmatched();
+            break;
         case Kind::message_out:
         case Kind::payload_out:
             finish(operation, Status());
@@ -211,11 +224,18 @@ void FabricCore::failed(Operation& operation, const fi_cq_err_entry& error) {
         case Kind::unposted_in:
             caught(operation, error.err == FI_ECANCELED);  // else truncated: that is the purpose
             break;
+        case Kind::unmatched:
+            nothing_unmatched(operation);
+            break;
         case Kind::payload_in:
-            if (closing_) finish(operation, Status(Code::cancelled, "the network was closed"));
-            else if (error.err == FI_ETRUNC) finish(operation, corrupt("a payload was longer than the buffer posted for it"));
-            else if (error.err == FI_ECANCELED && operation.give_up_at != never) finish(operation, deadline_passed("withdrawn"));
-            else finish(operation, fabric_status(Code::unavailable, "the sender of a payload was lost", error.err));
+            if (closing_)
+                finish(operation, Status(Code::cancelled, "the network was closed"));
+            else if (error.err == FI_ETRUNC)
+                finish(operation, corrupt("a payload was longer than the buffer posted for it"));
+            else if (error.err == FI_ECANCELED && operation.give_up_at != never)
+                finish(operation, deadline_passed("withdrawn"));
+            else
+                finish(operation, fabric_status(Code::unavailable, "the sender of a payload was lost", error.err));
             break;
         case Kind::message_out:
         case Kind::payload_out: {
@@ -243,7 +263,7 @@ void FabricCore::on_readable() {
 }
 
 void FabricCore::arm_poll(bool soon) {
-    if (poll_timer_ != 0) return;
+    if (poll_timer_ != 0 || closing_) return;
     poll_timer_ = loop_.at(loop_.now() + (soon ? 0 : poll_pause), [this] {
         poll_timer_ = 0;
         progress();
@@ -251,7 +271,7 @@ void FabricCore::arm_poll(bool soon) {
 }
 
 void FabricCore::arm_housekeeping() {
-    if (house_timer_ != 0) return;
+    if (house_timer_ != 0 || closing_) return;
     house_timer_ = loop_.at(loop_.now() + house_period, [this] {
         house_timer_ = 0;
         keep_house();
@@ -261,7 +281,9 @@ void FabricCore::arm_housekeeping() {
 bool FabricCore::is_busy() const noexcept {
     if (!reassembly_.empty() || !is_greeted_) return true;
     for (const Operation& operation : operations_)
-        if (operation.kind == Kind::message_out || operation.kind == Kind::payload_out || operation.kind == Kind::payload_in) return true;
+        if (operation.kind == Kind::message_out || operation.kind == Kind::payload_out ||
+            operation.kind == Kind::payload_in)
+            return true;
     return false;
 }
 
@@ -347,11 +369,12 @@ void FabricCore::renew_out() {
     greet();
 }
 
-// Postings come before payloads, so a payload that matches none was withdrawn or never wanted. In the provider it would wait for ever,
-// and its sender with it. So the last receives in line match anything, and take a few bytes of it: that ends it for the sender too.
-void FabricCore::catch_unposted(std::size_t count) {
+// Postings come before payloads, so a payload that matches none was withdrawn or never wanted. In the provider it would
+// wait for ever, and its sender with it. So the last receives in line match anything, and take a few bytes of it: that
+// ends it for the sender too.
+void FabricCore::catch_unposted() {
     Result<void*> description = endpoint_->describe(scrap_);
-    for (std::size_t i = 0; i < count && description.ok(); ++i) {
+    while (catchers_.size() < catchers && description.ok()) {
         Operation& operation = add_operation(Kind::unposted_in);
         operation.held = scrap_;
         const ssize_t error = fi_trecv(endpoint_->in(), scrap_->data(), scrap_->size(), *description, FI_ADDR_UNSPEC, 0,
@@ -365,17 +388,42 @@ void FabricCore::catch_unposted(std::size_t count) {
     }
 }
 
-// To be followed by catch_unposted(), once the new posting stands in line.
+// To be followed by line_up_catchers(), once the new posting stands in line.
 void FabricCore::release_catchers() {
     for (Operation* const operation : catchers_) (void)fi_cancel(&endpoint_->in()->fid, &operation->context);
     catchers_.clear();
+}
+
+// More unposted payloads than catchers: those left may be older than their connection. Reading them over the next one
+// would read memory that its owner has given up on, so they are dropped unread, and their senders left to their
+// deadlines.
+void FabricCore::line_up_catchers() {
+    if (is_dropping_ || closing_) return;
+    is_dropping_ = true;
+    drop_unmatched();
+}
+
+void FabricCore::drop_unmatched() {
+    Operation& operation = add_operation(Kind::unmatched);
+    fi_msg_tagged message{};
+    message.addr = FI_ADDR_UNSPEC;
+    message.ignore = endpoint_->tag_max();
+    message.context = &operation.context;
+    if (fi_trecvmsg(endpoint_->in(), &message, FI_PEEK | FI_DISCARD) != 0)
+        nothing_unmatched(operation);  // can not look
+}
+
+void FabricCore::nothing_unmatched(Operation& operation) {
+    erase_operation(operation);
+    is_dropping_ = false;
+    if (!closing_) catch_unposted();
 }
 
 void FabricCore::caught(Operation& operation, bool cancelled) {
     const bool stood_in_line = std::erase(catchers_, &operation) != 0;
     if (!cancelled) ++counters_.payloads_discarded;
     erase_operation(operation);
-    if (stood_in_line) catch_unposted(1);  // not released by a posting, which put others in line
+    if (stood_in_line) line_up_catchers();  // not released by a posting, which put others in line
 }
 
 }  // namespace cairn

@@ -1,7 +1,9 @@
-// FabricCore: what FabricNetwork is made of. Coroutines hold it by shared pointer, so that destroying the network under them is safe.
+// FabricCore: what FabricNetwork is made of. Coroutines hold it by shared pointer, so that destroying the network under
+// them is safe.
 //
-// Who owns what: an operation is created when the provider has taken it and erased when the provider gives it back, whoever is still
-// interested. Its slice's buffer is let go of then, or when its connection was cut. A transfer is what a coroutine waits for.
+// Who owns what: an operation is created when the provider has taken it and erased when the provider gives it back,
+// whoever is still interested. Its slice's buffer is let go of then, or when its connection was cut. A transfer is what
+// a coroutine waits for.
 //   fabric_core.cpp     completions, house-keeping, cutting
 //   fabric_transfer.cpp messages and payloads, out and in
 #pragma once
@@ -41,7 +43,7 @@ struct FabricContext {
 };
 
 struct FabricOperation {
-    enum class Kind { message_in, message_out, payload_in, payload_out, unposted_in, given_up };
+    enum class Kind { message_in, message_out, payload_in, payload_out, unposted_in, unmatched, given_up };
     Kind kind = Kind::given_up;
     FabricContext context{};
     FabricTransferPtr transfer;
@@ -115,8 +117,11 @@ class FabricCore {
     void unwatch();
     void greet();
     void renew_out();
-    void catch_unposted(std::size_t count = catchers);
+    void catch_unposted();
     void release_catchers();
+    void line_up_catchers();
+    void drop_unmatched();
+    void nothing_unmatched(Operation& operation);
     void caught(Operation& operation, bool cancelled);
     void returned(Operation& operation);
 
@@ -124,6 +129,8 @@ class FabricCore {
     Result<FabricPeerPtr> find_peer(const Address& address);
     ssize_t try_send(const FabricSend& request);
     ssize_t send_fragment(const FabricSend& request, Operation& operation);
+    ssize_t try_send_again(const FabricSend& request);
+    bool is_outstanding(const FabricTransfer& transfer, std::size_t at_most);
     static Task<Status> send_patiently(Ptr core, FabricSend request, Nanos deadline);
     static Task<void> wait_outstanding(Ptr core, FabricTransferPtr transfer, std::size_t at_most, Nanos deadline);
     ssize_t send_whole(const FabricSend& request, Operation& operation);
@@ -147,15 +154,17 @@ class FabricCore {
     Clock::TimerId poll_timer_ = 0;
     Nanos active_until_ = 0;
     bool is_greeted_ = false;
+    bool is_dropping_ = false;    // what lies unmatched in the provider; then the catchers line up
     std::size_t lost_sends_ = 0;  // given up, and not given back by the provider
 
     std::list<Operation> operations_;
     std::unordered_map<Address, FabricPeerPtr> peers_;
     std::unordered_map<std::uint64_t, FabricPosting> postings_;  // by tag, until waited for
-    std::vector<Operation*> catchers_;  // posted, and last in line
+    std::vector<Operation*> catchers_;                           // posted, and last in line
     BufferPtr scrap_;
     std::uint64_t sender_id_ = 0;
     std::uint64_t last_message_ = 0;
+    std::uint64_t sends_ = 0;
     FabricReassembly reassembly_;
     std::deque<std::uint64_t> inbox_sizes_;  // of what lies in the inbox, oldest first
     std::uint64_t inbox_bytes_ = 0;

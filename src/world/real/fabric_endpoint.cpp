@@ -17,16 +17,17 @@ namespace cairn {
 
 namespace {
 
-// libfabric takes these from the environment alone, once, when it is first used in a process. Set for that moment where the user
-// has not, and taken away again.
+// libfabric takes these from the environment alone, once, when it is first used in a process. Set for that moment where
+// the user has not, and taken away again.
 class ProviderDefaults {
   public:
     explicit ProviderDefaults(const std::string& provider) {
         // Others need not be loaded; some of them install signal handlers.
         if (provider == "tcp;ofi_rxm") set("FI_PROVIDER", "tcp,ofi_rxm");
-        // Removing an address closes its connection: the only way to get a buffer back that a dead peer will never read.
+        // Removing an address closes its connection: the only way to get a buffer back that a dead peer will never
+        // read.
         set("FI_AV_REMOVE_CLEANUP", "1");
-        // ofi_rxm: the eager limit, and how many receives it keeps posted; by default its pools take 100 MiB.
+        // ofi_rxm: the eager limit, and how many receives it keeps posted; by default its pools take 140 MiB, so 20.
         set("FI_OFI_RXM_BUFFER_SIZE", std::to_string(fabric_fragment_bytes).c_str());
         set("FI_OFI_RXM_MSG_RX_SIZE", "512");
     }
@@ -107,15 +108,17 @@ Status FabricEndpoint::choose(const FabricSettings& settings) {
     fi_info* found = nullptr;
     int error = -FI_ENODATA;
     if (host.ok()) error = fi_getinfo(FI_VERSION(1, 14), host->c_str(), nullptr, FI_SOURCE, hints.get(), &found);
-    if (error != 0 && !(settings.provider == "tcp")) {  // a provider without IP addressing: `interface` names its domain
+    if (error != 0 &&
+        !(settings.provider == "tcp")) {  // a provider without IP addressing: `interface` names its domain
         if (!settings.interface.empty()) hints->domain_attr->name = ::strdup(settings.interface.c_str());
         error = fi_getinfo(FI_VERSION(1, 14), nullptr, nullptr, 0, hints.get(), &found);
     }
     if (error != 0 && !host.ok()) return host.status();
     if (error != 0) {
         return fabric_status(Code::invalid_argument,
-                             "libfabric has no provider '" + provider + "' for interface '" + host.value() + "' (there are: " +
-                                 providers_there() + ")", error);
+                             "libfabric has no provider '" + provider + "' for interface '" + host.value() +
+                                 "' (there are: " + providers_there() + ")",
+                             error);
     }
     info_.reset(found);
     scheme_ = settings.provider.substr(0, settings.provider.find(';'));
@@ -149,21 +152,26 @@ Result<FabricSide> FabricEndpoint::open_side() {
     queue.wait_obj = FI_WAIT_FD;
     queue.size = 4096;
     fid_cq* completions = nullptr;
-    if (int error = fi_cq_open(domain_.get(), &queue, &completions, nullptr)) return failed("opening the completion queue", error);
+    if (int error = fi_cq_open(domain_.get(), &queue, &completions, nullptr))
+        return failed("opening the completion queue", error);
     side.completions.reset(completions);
-    if (int error = fi_control(&completions->fid, FI_GETWAIT, &side.wait_descriptor)) return failed("the queue's descriptor", error);
+    if (int error = fi_control(&completions->fid, FI_GETWAIT, &side.wait_descriptor))
+        return failed("the queue's descriptor", error);
     (void)::fcntl(side.wait_descriptor, F_SETFD, FD_CLOEXEC);
 
     fi_av_attr vector{};
     vector.type = FI_AV_TABLE;
     fid_av* addresses = nullptr;
-    if (int error = fi_av_open(domain_.get(), &vector, &addresses, nullptr)) return failed("opening the address vector", error);
+    if (int error = fi_av_open(domain_.get(), &vector, &addresses, nullptr))
+        return failed("opening the address vector", error);
     side.addresses.reset(addresses);
 
     fid_ep* endpoint = nullptr;
-    if (int error = fi_endpoint(domain_.get(), info_.get(), &endpoint, nullptr)) return failed("opening the endpoint", error);
+    if (int error = fi_endpoint(domain_.get(), info_.get(), &endpoint, nullptr))
+        return failed("opening the endpoint", error);
     side.endpoint.reset(endpoint);
-    if (int error = fi_ep_bind(endpoint, &completions->fid, FI_SEND | FI_RECV)) return failed("binding the queue", error);
+    if (int error = fi_ep_bind(endpoint, &completions->fid, FI_SEND | FI_RECV))
+        return failed("binding the queue", error);
     if (int error = fi_ep_bind(endpoint, &addresses->fid, 0)) return failed("binding the address vector", error);
     if (int error = fi_enable(endpoint)) return failed("enabling the endpoint", error);
     return side;
@@ -230,10 +238,12 @@ bool FabricEndpoint::remove(fi_addr_t address) noexcept {
 Result<void*> FabricEndpoint::describe(const BufferPtr& buffer) {
     if (!registers_) return static_cast<void*>(nullptr);
     const auto known = registrations_.find(buffer.get());
-    if (known != registrations_.end() && known->second.buffer.lock() == buffer) return fi_mr_desc(known->second.region.get());
+    if (known != registrations_.end() && known->second.buffer.lock() == buffer)
+        return fi_mr_desc(known->second.region.get());
     std::erase_if(registrations_, [](const auto& entry) { return entry.second.buffer.expired(); });
     fid_mr* region = nullptr;
-    const int error = fi_mr_reg(domain_.get(), buffer->data(), buffer->size(), FI_SEND | FI_RECV, 0, ++keys_, 0, &region, nullptr);
+    const int error =
+        fi_mr_reg(domain_.get(), buffer->data(), buffer->size(), FI_SEND | FI_RECV, 0, ++keys_, 0, &region, nullptr);
     if (error != 0) return fabric_status(Code::unavailable, "registering a buffer with the fabric", error);
     registrations_[buffer.get()] = {buffer, FabricHandle<fid_mr>(region)};
     return fi_mr_desc(region);

@@ -1,8 +1,9 @@
-// FabricEndpoint: the libfabric objects of one daemon, opened together and closed together, and the little that is done to them
-// directly. libfabric's headers come in with this one; the rest of Cairn does not include it.
+// FabricEndpoint: the libfabric objects of one daemon, opened together and closed together, and the little that is done
+// to them directly. libfabric's headers come in with this one; the rest of Cairn does not include it.
 //
-// Over ofi_rxm a daemon has two endpoints: one is known by its address and only receives, the other only sends. So each connection has
-// one direction, which keeps cutting one off safe (nothing is ever being read over it), and two daemons never race to connect.
+// Over ofi_rxm a daemon has two endpoints: one is known by its address and only receives, the other only sends. So each
+// connection has one direction, which keeps cutting one off safe (nothing is ever being read over it), and two daemons
+// never race to connect.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -24,7 +25,9 @@ namespace cairn {
 
 struct FabricCloser {
     template <class Object>
-    void operator()(Object* object) const noexcept { fi_close(&object->fid); }
+    void operator()(Object* object) const noexcept {
+        fi_close(&object->fid);
+    }
 };
 template <class Object>
 using FabricHandle = std::unique_ptr<Object, FabricCloser>;
@@ -37,8 +40,8 @@ struct FabricRegistration {
     FabricHandle<fid_mr> region;
 };
 
-// One endpoint with its own queue and addresses: ofi_rxm leaves in a queue what it must not touch once the endpoint is closed.
-// Members are closed from the last to the first.
+// One endpoint with its own queue and addresses: ofi_rxm leaves in a queue what it must not touch once the endpoint is
+// closed. Members are closed from the last to the first.
 struct FabricSide {
     FabricSide() = default;
     FabricSide(FabricSide&&) = default;
@@ -71,21 +74,24 @@ class FabricEndpoint {
     bool may_sleep() noexcept;
     // For sending to.
     Result<fi_addr_t> insert(const std::string& address);
-    // Connects the two endpoints, so that the one that receives is never without a connection: libfabric 1.17 crashes on what the last
-    // one left behind. -FI_EAGAIN: again later.
+    // Connects the two endpoints, so that the one that receives is never without a connection: libfabric 1.17 crashes
+    // on what the last one left behind. -FI_EAGAIN: again later.
     ssize_t greet() noexcept;
-    // A fresh endpoint for sending, where there are two; what was under way in the old one is over, and touches no memory any more.
-    // Its descriptor must not be watched.
+    // A fresh endpoint for sending, where there are two; what was under way in the old one is over, and touches no
+    // memory any more. Its descriptor must not be watched.
     Status reopen_out();
-    // Forgets the address. True: its connection is closed too, and nothing of what was under way touches memory any more.
+    // Forgets the address. True: its connection is closed too, and nothing of what was under way touches memory any
+    // more.
     bool remove(fi_addr_t address) noexcept;
 
-    // For receives that the provider will not give back: find out whether their senders' hosts live; end all incoming connections.
+    // For receives that the provider will not give back: find out whether their senders' hosts live; end all incoming
+    // connections.
     void probe_senders() const;
     void end_senders() const;
 
     bool registers() const noexcept { return registers_; }
-    // The descriptor of a buffer's memory, for providers that want it registered; cached for as long as the buffer lives.
+    // The descriptor of a buffer's memory, for providers that want it registered; cached for as long as the buffer
+    // lives.
     Result<void*> describe(const BufferPtr& buffer);
 
     std::uint64_t tag_max() const noexcept { return tag_max_; }

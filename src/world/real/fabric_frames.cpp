@@ -1,5 +1,5 @@
-// Frames of the message stream. A message's whole size counts against the limits from its first fragment on, so that a message
-// once begun can always be finished.
+// Frames of the message stream. A message's whole size counts against the limits from its first fragment on, so that a
+// message once begun can always be finished.
 #include "world/real/fabric_frames.hpp"
 
 #include <bit>
@@ -24,7 +24,8 @@ std::uint64_t cost_of(std::uint64_t total) { return total + 256; }
 }  // namespace
 
 FabricHeaderBytes encode_fabric_header(const FabricFragment& fragment) {
-    const Header header{header_magic, fabric_header_bytes, fragment.sender, fragment.message, fragment.total, fragment.offset};
+    const Header header{header_magic,     fabric_header_bytes, fragment.sender,
+                        fragment.message, fragment.total,      fragment.offset};
     FabricHeaderBytes bytes;
     std::memcpy(bytes.data(), &header, sizeof header);
     return bytes;
@@ -43,7 +44,8 @@ std::optional<FabricFragment> decode_fabric_fragment(ByteView bytes, std::uint64
 }
 
 std::optional<Bytes> FabricReassembly::add(const FabricFragment& fragment, Nanos now) {
-    if (fragment.offset == 0 && fragment.data.size() == fragment.total) return Bytes(fragment.data.begin(), fragment.data.end());
+    if (fragment.offset == 0 && fragment.data.size() == fragment.total)
+        return Bytes(fragment.data.begin(), fragment.data.end());
     auto place = partial_.find({fragment.sender, fragment.message});
     if (place == partial_.end()) {
         if (fragment.offset != 0) return std::nullopt;  // its beginning was lost or refused, and counted then

@@ -2,8 +2,9 @@
 //
 // A fragment is a header of 40 bytes, little-endian, and data:
 //   magic u32 | header bytes u32 | sender u64 | message u64 | total u64 | offset u64
-// Fragments of one message arrive in order or not at all (the endpoint asks for send-after-send order); one that does not continue
-// what is there drops its message. Every byte is treated as hostile: what is held is bounded by sender, by all senders and by time.
+// Fragments of one message arrive in order or not at all (the endpoint asks for send-after-send order); one that does
+// not continue what is there drops its message. Every byte is treated as hostile: what is held is bounded by sender, by
+// all senders and by time.
 #pragma once
 
 #include <array>
@@ -17,7 +18,7 @@
 namespace cairn {
 
 inline constexpr std::size_t fabric_header_bytes = 40;
-inline constexpr std::size_t fabric_fragment_bytes = 8192;  // header and data: within the eager limit asked of ofi_rxm
+inline constexpr std::size_t fabric_fragment_bytes = 4096;  // header and data: within the eager limit asked of ofi_rxm
 using FabricHeaderBytes = std::array<std::byte, fabric_header_bytes>;
 
 struct FabricFragment {

@@ -16,7 +16,8 @@ Bytes counted(std::size_t count) {
     return bytes;
 }
 
-FabricFragment piece(const Bytes& whole, std::uint64_t sender, std::uint64_t message, std::uint64_t offset, std::uint64_t length) {
+FabricFragment piece(const Bytes& whole, std::uint64_t sender, std::uint64_t message, std::uint64_t offset,
+                     std::uint64_t length) {
     return {sender, message, whole.size(), offset, ByteView(whole).subspan(offset, length)};
 }
 

@@ -32,7 +32,9 @@ struct Pipe {
     int ends[2] = {-1, -1};
     Pipe() { CAIRN_CHECK(::pipe(ends) == 0); }
     Pipe(const Pipe&) = delete;
-    ~Pipe() { for (int end : ends) ::close(end); }
+    ~Pipe() {
+        for (int end : ends) ::close(end);
+    }
     void say(std::string line) const {
         line += '\n';
         CAIRN_CHECK(::write(ends[1], line.data(), line.size()) == static_cast<ssize_t>(line.size()));
@@ -44,7 +46,8 @@ struct Pipe {
     }
 };
 
-// A process of its own, forked before this one opens an endpoint, that begins when told to. Killed at the end at the latest.
+// A process of its own, forked before this one opens an endpoint, that begins when told to. Killed at the end at the
+// latest.
 class Daemon {
   public:
     using Role = int (*)(Daemon&);
@@ -59,7 +62,9 @@ class Daemon {
         kill(SIGKILL);
         reap();
     }
-    void kill(int signal) const { if (pid_ > 0) ::kill(pid_, signal); }
+    void kill(int signal) const {
+        if (pid_ > 0) ::kill(pid_, signal);
+    }
     void reap() {
         if (pid_ > 0) ::waitpid(pid_, nullptr, 0);
         pid_ = -1;
@@ -226,7 +231,8 @@ TEST(FabricProcess, AStoppedReceiverIsCutOffAndReachedAgainWhenItGoesOn) {
     peer.kill(SIGSTOP);
     Slice data = filled(large_bytes);
     const std::weak_ptr<Buffer> buffer = data.buffer;
-    EXPECT_EQ(end.loop->run(end.network->send_payload(to, 1, std::move(data), end.loop->in(100 * millisecond))).code(), Code::deadline);
+    EXPECT_EQ(end.loop->run(end.network->send_payload(to, 1, std::move(data), end.loop->in(100 * millisecond))).code(),
+              Code::deadline);
     EXPECT_FALSE(buffer.expired()) << "held: the provider may still read it";
     EXPECT_EQ(end.network->counters().operations_held, 1u);
     EXPECT_TRUE(let_go(end, buffer));
@@ -235,7 +241,8 @@ TEST(FabricProcess, AStoppedReceiverIsCutOffAndReachedAgainWhenItGoesOn) {
     peer.kill(SIGCONT);
     const Status sent = end.loop->run(end.network->send_payload(to, 1, filled(large_bytes), end.loop->in(patience)));
     EXPECT_TRUE(sent.ok()) << sent.to_string();
-    const std::string outcome = peer.answers.hear();  // the posting may have matched what was cut; then the sender is set free too
+    const std::string outcome =
+        peer.answers.hear();  // the posting may have matched what was cut; then the sender is set free too
     EXPECT_TRUE(outcome == "whole" || outcome == "not whole");
     Status said;
     for (int tries = 0; tries < 50; ++tries) {
@@ -297,7 +304,9 @@ TEST(FabricProcess, AStoppedPeerOfBothDirectionsIsCutOff) {
     peer.kill(SIGSTOP);  // while it is being read from
     Slice data = filled(large_bytes);
     const std::weak_ptr<Buffer> buffer = data.buffer;
-    EXPECT_EQ(end.loop->run(end.network->send_payload(from, 2, std::move(data), end.loop->in(100 * millisecond))).code(), Code::deadline);
+    EXPECT_EQ(
+        end.loop->run(end.network->send_payload(from, 2, std::move(data), end.loop->in(100 * millisecond))).code(),
+        Code::deadline);
     EXPECT_TRUE(let_go(end, buffer));
     EXPECT_EQ(end.network->counters().connections_cut, 1u);
     peer.kill(SIGCONT);

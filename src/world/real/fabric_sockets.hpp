@@ -5,11 +5,11 @@
 
 namespace cairn {
 
-// Asks the kernel to find out whether the hosts at the other end still exist (about half a minute), so that a connection to one that
-// lost power ends, and with it what was half received over it.
+// Asks the kernel to find out whether the hosts at the other end still exist (about half a minute), so that a
+// connection to one that lost power ends, and with it what was half received over it.
 void probe_accepted_sockets(std::uint16_t port);
-// Ends the connections; the provider sees their end as if the peer had died, which it survives at any moment. (libfabric 1.17 crashes
-// when it is asked to close one over which it is just reading a payload.)
+// Ends the connections; the provider sees their end as if the peer had died, which it survives at any moment.
+// (libfabric 1.17 crashes when it is asked to close one over which it is just reading a payload.)
 void end_accepted_sockets(std::uint16_t port);
 
 }  // namespace cairn

@@ -11,6 +11,10 @@
 #include "world/gate.hpp"
 #include "world/real/test_world.hpp"
 
+// libfabric forgets a few hundred bytes of each connection that was asked for and never accepted.
+extern "C" __attribute__((visibility("default"))) const char* __lsan_default_suppressions();
+extern "C" const char* __lsan_default_suppressions() { return "leak:libfabric.so\n"; }
+
 namespace cairn {
 namespace {
 
@@ -44,7 +48,9 @@ Bytes counted(std::size_t count, unsigned seed) {
     return bytes;
 }
 Slice room(std::size_t count) { return Slice::of(Bytes(count, std::byte{0xEE})); }
-bool same(ByteView a, ByteView b) { return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size()) == 0; }
+bool same(ByteView a, ByteView b) {
+    return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
+}
 
 // Sends and receives at once, as two daemons would; both results.
 struct Delivery {
@@ -101,7 +107,8 @@ TEST_F(Fabric, MalformedAddressIsInvalid) {
     const auto network = open();
     for (const char* text : {"", "nonsense", "tcp://127.0.0.1", "tcp://300.0.0.1:5"}) {
         EXPECT_EQ(loop_->run(network->send(text, Bytes(1), in(patience))).code(), Code::invalid_argument) << text;
-        EXPECT_EQ(loop_->run(network->send_payload(text, 1, room(1), in(patience))).code(), Code::invalid_argument) << text;
+        EXPECT_EQ(loop_->run(network->send_payload(text, 1, room(1), in(patience))).code(), Code::invalid_argument)
+            << text;
     }
 }
 
@@ -115,7 +122,7 @@ Task<Status> send_then_receive(Network& from, Network& to, Bytes message, Bytes*
 
 TEST_F(Fabric, MessagesOfAllSizesArriveWhole) {
     const auto a = open(), b = open();
-    for (const std::size_t bytes : {0u, 1u, 100u, 8151u, 8152u, 8153u, 16384u, 100'000u, 1u << 20, 20u << 20}) {
+    for (const std::size_t bytes : {0u, 1u, 100u, 4055u, 4056u, 4057u, 8192u, 100'000u, 1u << 20, 20u << 20}) {
         const Bytes message = counted(bytes, 3);
         Bytes got;
         const Status status = loop_->run(send_then_receive(*a, *b, message, &got, in(patience)));
@@ -214,7 +221,7 @@ TEST_F(Fabric, TheInboxIsBoundedInBytesToo) {
 TEST_F(Fabric, PayloadsOfAllSizesArriveWhole) {
     const auto a = open(), b = open();
     std::uint64_t tag = 0;
-    for (const std::size_t bytes : {0u, 1u, 4096u, 8192u, 8193u, 1u << 20, 16u << 20, 64u << 20, 256u << 20}) {
+    for (const std::size_t bytes : {0u, 1u, 4096u, 4097u, 100'000u, 1u << 20, 16u << 20, 64u << 20, 256u << 20}) {
         const Slice data = Slice::of(counted(bytes, 5)), into = room(bytes);
         const Delivery delivery = loop_->run(deliver(*loop_, *a, *b, ++tag, data, into));
         ASSERT_TRUE(delivery.sent.ok()) << bytes << ": " << delivery.sent.to_string();
@@ -240,9 +247,11 @@ TEST_F(Fabric, APayloadLongerThanItsPostingIsAnError) {
     for (const std::size_t bytes : {1000u, 1u << 20}) {
         const auto a = open(), b = open();  // the provider gives the connection up over it
         const Slice into = room(bytes);
-        const Delivery delivery = loop_->run(deliver(*loop_, *a, *b, bytes, Slice::of(counted(2 * bytes, 1)), into.part(0, bytes / 2)));
+        const Delivery delivery =
+            loop_->run(deliver(*loop_, *a, *b, bytes, Slice::of(counted(2 * bytes, 1)), into.part(0, bytes / 2)));
         EXPECT_EQ(delivery.received.code(), Code::corrupt) << delivery.received.to_string();
-        EXPECT_TRUE(same(into.part(bytes / 2, bytes / 2).bytes(), Bytes(bytes / 2, std::byte{0xEE}))) << "nothing past the slice";
+        EXPECT_TRUE(same(into.part(bytes / 2, bytes / 2).bytes(), Bytes(bytes / 2, std::byte{0xEE})))
+            << "nothing past the slice";
     }
 }
 
@@ -268,7 +277,8 @@ TEST_F(Fabric, AWithdrawnPostingLetsGoAndALatePayloadIsDiscarded) {
         EXPECT_TRUE(watched.expired()) << "withdrawn, so nobody holds it";
         const Status late = loop_->run(a->send_payload(b->self(), bytes, Slice::of(Bytes(bytes)), in(patience)));
         EXPECT_TRUE(late.ok()) << "the sender is set free: " << late.to_string();
-        for (int turns = 0; turns < 1000 && b->counters().payloads_discarded == discarded; ++turns) pass(5 * millisecond);
+        for (int turns = 0; turns < 1000 && b->counters().payloads_discarded == discarded; ++turns)
+            pass(5 * millisecond);
         EXPECT_EQ(b->counters().payloads_discarded, discarded + 1);
     }
     const Slice data = Slice::of(counted(1 << 20, 5)), into = room(1 << 20);
