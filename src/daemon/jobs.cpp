@@ -155,7 +155,7 @@ Task<void> Jobs::adopt(LocalImage image) {
     }
     if (known->second == Code::cancelled) co_return slots_.discard(image.path);
     const bool committed = known->second == Code::ok;
-    slots_.adopt(image.header, image.path, committed);
+    slots_.adopt(image, committed);
     if (committed) co_return;
     Status status = co_await join_again(key.incarnation);
     const std::string path = image.path;
@@ -194,11 +194,11 @@ Task<Status> Jobs::adopt_scratch() {
 }
 
 Task<void> Jobs::look_into(std::string path) {
-    Result<std::optional<LocalImage>> image = co_await read_image(world_, path, world_.clock.in(io_wait_));
+    Result<std::optional<LocalImage>> image = co_await read_image(world_, path, world_.clock.in(io_wait_), slots_.mapping(path));
     if (!image.ok() || !image->has_value() || !node_.knows((*image)->header.key.incarnation))
         co_return slots_.discard(path);
     LocalImage found = std::move(**image);
-    if (!slots_.sealed(found.header, path)) co_return;  // it was said after all
+    if (!slots_.sealed(found)) co_return;  // it was said after all
     const VersionKey key = found.header.key;
     const Rank rank = found.header.rank;
     const Status added = node_.add_image(std::move(found));

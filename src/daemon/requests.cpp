@@ -102,7 +102,7 @@ Task<Status> Daemon::take_image(ConnectionId from, const control::Sealed& reques
                             " is not a slot of this connection (any more): acquire another one and capture again");
     if (!node_.knows(request.key.incarnation)) co_return not_found("join the job first");
     Result<std::optional<LocalImage>> read =
-        co_await read_image(world_, request.path, world_.clock.in(options_.flush.io_wait));
+        co_await read_image(world_, request.path, world_.clock.in(options_.flush.io_wait), slots_.mapping(request.path));
     if (!read.ok()) co_return std::move(read).status();
     if (!read->has_value()) co_return invalid_argument(request.path + " is not sealed");
     LocalImage image = std::move(**read);
@@ -111,7 +111,7 @@ Task<Status> Daemon::take_image(ConnectionId from, const control::Sealed& reques
                                    std::to_string(image.header.key.version) + " rank " +
                                    std::to_string(image.header.rank) + ", not what was said");
     if (slots_.holds(request.key, request.rank, request.path)) co_return Status();
-    if (!slots_.sealed(image.header, request.path))
+    if (!slots_.sealed(image))
         co_return not_found(request.path + " went while it was looked into");
     const Status added = node_.add_image(std::move(image));
     if (added.ok() || added.code() == Code::unavailable)

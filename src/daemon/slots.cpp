@@ -67,16 +67,18 @@ Slots::Slots(Clock& clock, WorkerPool& workers, Node& node, std::string director
         static_cast<std::uint64_t>(duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count());
 }
 
-void Slots::adopt(const ImageHeader& header, const std::string& path, bool committed) {
+void Slots::adopt(const LocalImage& image, bool committed) {
+    const ImageHeader& header = image.header;
     struct stat about = {};
-    if (::stat(path.c_str(), &about) != 0) return;
+    if (::stat(image.path.c_str(), &about) != 0) return;
     Slot slot;
     slot.bytes = static_cast<std::uint64_t>(about.st_size);
     slot.state = State::image;
     slot.rank = header.rank;
     slot.image = {header.key, header.epoch, header.parent, header.rank, header.ranks, header.image.bytes, committed};
+    slot.map = image.data.buffer;
     bytes_ += slot.bytes;
-    slots_.insert_or_assign(path, std::move(slot));
+    slots_.insert_or_assign(image.path, std::move(slot));
 }
 
 void Slots::discard(const std::string& path) {
@@ -161,6 +163,7 @@ Task<Status> Slots::allocate(Place place, std::uint64_t bytes) {
     Slot& slot = place->second;
     const std::uint64_t before = slot.bytes;
     slot.state = State::busy;
+    slot.map.reset();
     slot.bytes = bytes;
     bytes_ += bytes - before;
     const std::string path = place->first;
@@ -228,15 +231,22 @@ bool Slots::owns(Owner owner, const std::string& path) const {
     return place != slots_.end() && place->second.state == State::owned && place->second.owner == owner;
 }
 
-bool Slots::sealed(const ImageHeader& header, const std::string& path) {
-    const Place place = slots_.find(path);
+bool Slots::sealed(const LocalImage& image) {
+    const ImageHeader& header = image.header;
+    const Place place = slots_.find(image.path);
     if (place == slots_.end()) return false;
     Slot& slot = place->second;
     if (slot.state != State::owned && slot.state != State::busy) return false;
     slot.state = State::image;
     slot.rank = header.rank;
     slot.image = {header.key, header.epoch, header.parent, header.rank, header.ranks, header.image.bytes, false};
+    slot.map = image.data.buffer;
     return true;
+}
+
+BufferPtr Slots::mapping(const std::string& path) const {
+    const auto place = slots_.find(path);
+    return place == slots_.end() ? nullptr : place->second.map;
 }
 
 bool Slots::holds(const VersionKey& key, Rank rank, const std::string& path) const {

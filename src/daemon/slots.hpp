@@ -47,7 +47,7 @@ class Slots {
     Slots(Clock& clock, WorkerPool& workers, Node& node, std::string directory, SlotSettings settings);
 
     // What scratch held at the start. Images that were committed long ago are not the node's business any more.
-    void adopt(const ImageHeader& header, const std::string& path, bool committed);
+    void adopt(const LocalImage& image, bool committed);
     // A file that holds nothing sealed: gone, for the same reason as a lost writer's.
     void discard(const std::string& path);
 
@@ -57,7 +57,9 @@ class Slots {
     Status release(Owner owner, const std::string& path);
     bool owns(Owner owner, const std::string& path) const;
     // The slot holds this image from now on. False when nobody owns it, or it is gone.
-    bool sealed(const ImageHeader& header, const std::string& path);
+    bool sealed(const LocalImage& image);
+    // The daemon's mapping of the slot, from an earlier image in it; null when there is none.
+    BufferPtr mapping(const std::string& path) const;
     bool holds(const VersionKey& key, Rank rank, const std::string& path) const;
     // Drops all pins of the owner and returns the slots it held: look into each whether it was sealed, then adopt or
     // discard it.
@@ -100,6 +102,7 @@ class Slots {
         Nanos freed_at = 0;
         std::uint32_t passed_over = 0;  // captures of its last owner since that did without it
         Image image;
+        BufferPtr map;  // kept from image to image; of no use, and given up, when the file grows
         std::set<Owner> pins;
     };
     using Place = std::map<std::string, Slot>::iterator;

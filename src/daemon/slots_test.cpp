@@ -90,7 +90,7 @@ class SlotsTest : public testing::Test {
         ::munmap(base, slot.bytes);
         auto image = read(slot.path);
         ASSERT_TRUE(image.ok() && image->has_value());
-        ASSERT_TRUE(slots_->sealed((*image)->header, slot.path));
+        ASSERT_TRUE(slots_->sealed(**image));
         ASSERT_TRUE(node_->add_image(std::move(**image)).ok());
     }
     // Both ranks' images of a version; waits for its end.
@@ -378,7 +378,7 @@ TEST_F(SlotsTest, AdoptedCommittedImagesAreHeldAndRetained) {
         std::make_unique<Slots>(world_->loop(), *workers_, *node_, directory_, settings);  // a daemon started again
     for (const auto& entry : list.images) {
         const auto image = read(entry.path);
-        slots_->adopt((*image)->header, entry.path, true);
+        slots_->adopt(**image, true);
     }
     EXPECT_TRUE(slots_->knows_committed({"heat", 1, roster_.incarnation}));
     EXPECT_EQ(held(), (std::vector<Version>{1}));

@@ -28,7 +28,7 @@ std::uint64_t word_at(const Bytes& bytes, std::uint64_t offset) {
 
 }  // namespace
 
-Task<Result<std::optional<LocalImage>>> read_image(World& world, std::string path, Nanos deadline) {
+Task<Result<std::optional<LocalImage>>> read_image(World& world, std::string path, Nanos deadline, BufferPtr mapped) {
     constexpr std::uint64_t header_guess_bytes = 64u << 10;
     const std::optional<LocalImage> none;
     OpenOptions options;
@@ -64,10 +64,13 @@ Task<Result<std::optional<LocalImage>>> read_image(World& world, std::string pat
         image.checksums.resize(blocks);
         std::memcpy(image.checksums.data(), table->data(), table->size());
     }
-    Result<BufferPtr> map = co_await world.storage.map(path, false, deadline);
-    if (!map.ok()) co_return std::move(map).status();
-    if ((*map)->size() < image.header.data_offset + image.header.image.bytes) co_return corrupt(path + ": shorter than its header says");
-    image.data = {std::move(map).value(), image.header.data_offset, image.header.image.bytes};
+    if (!mapped || mapped->size() != *size) {
+        Result<BufferPtr> map = co_await world.storage.map(path, false, deadline);
+        if (!map.ok()) co_return std::move(map).status();
+        mapped = std::move(map).value();
+    }
+    if (mapped->size() < image.header.data_offset + image.header.image.bytes) co_return corrupt(path + ": shorter than its header says");
+    image.data = {std::move(mapped), image.header.data_offset, image.header.image.bytes};
     std::optional<LocalImage> found(std::move(image));
     co_return found;
 }

@@ -19,7 +19,9 @@ struct LocalImage {
 };
 
 // What one slot file holds: nullopt when it is not sealed (being written, recycled, torn). An unreadable or damaged header is corrupt.
-Task<Result<std::optional<LocalImage>>> read_image(World& world, std::string path, Nanos deadline);
+// `mapped`: an earlier mapping of this very file, or null. It is used again while the file has kept its size: its pages are in place, where
+// a new mapping takes a fault for every few of them.
+Task<Result<std::optional<LocalImage>>> read_image(World& world, std::string path, Nanos deadline, BufferPtr mapped = nullptr);
 
 // Every sealed image under images/; what can not be read is left out and told through `problems`.
 struct ScratchScan {
