@@ -6,5 +6,7 @@
 namespace cairn {
 
 std::uint64_t checksum(ByteView bytes) noexcept;
+// The same without any instructions that not every processor has: what checksum() is on others, and what it is tested against.
+std::uint64_t checksum_portable(ByteView bytes) noexcept;
 
 }  // namespace cairn

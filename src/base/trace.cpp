@@ -7,7 +7,6 @@
 
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <map>
@@ -95,11 +94,6 @@ std::string with_process(const std::string& path, std::string_view process) {
     return path.substr(0, dot) + tail + path.substr(dot);
 }
 
-std::int64_t now_ns() {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-        .count();
-}
-
 }  // namespace
 
 bool trace_is_open() noexcept { return sink().open.load(std::memory_order_relaxed); }
@@ -158,14 +152,6 @@ void trace_counter(std::string_view name, std::int64_t now, double value) {
     if (!s.open || !s.failed.ok()) return;
     append(s, "{\"ph\":\"C\",\"name\":" + quoted(name) + ",\"pid\":" + std::to_string(::getpid()) +
                   ",\"ts\":" + micros(now) + ",\"args\":{\"value\":" + Field("value", value).value + "}}");
-}
-
-TraceScope::TraceScope(std::string_view track, std::string_view name) : track_(track), name_(name) {
-    if (trace_is_open()) begin_ns_ = now_ns();
-}
-
-TraceScope::~TraceScope() {
-    if (begin_ns_ >= 0) trace_span(track_, name_, begin_ns_, now_ns());
 }
 
 }  // namespace cairn

@@ -26,16 +26,27 @@ void trace_span(std::string_view track, std::string_view name, std::int64_t begi
 // A value over time, drawn as a curve.
 void trace_counter(std::string_view name, std::int64_t now_ns, double value);
 
-// From construction to destruction in real (monotonic) time.
-class TraceScope {
+// From construction to destruction, by the clock given (anything with now() in nanoseconds; it outlives the span). Spans of one track must
+// not overlap unless one contains the other.
+template <class Clock>
+class TraceSpan {
   public:
-    TraceScope(std::string_view track, std::string_view name);
-    TraceScope(const TraceScope&) = delete;
-    ~TraceScope();
+    TraceSpan(Clock& clock, std::string_view track, std::string_view name) {
+        if (!trace_is_open()) return;
+        clock_ = &clock;
+        track_ = track;
+        name_ = name;
+        begin_ns_ = clock.now();
+    }
+    TraceSpan(const TraceSpan&) = delete;
+    ~TraceSpan() {
+        if (clock_) trace_span(track_, name_, begin_ns_, clock_->now());
+    }
 
   private:
-    std::string_view track_, name_;  // literals
-    std::int64_t begin_ns_ = -1;     // -1: no trace was open
+    Clock* clock_ = nullptr;  // null: no trace was open
+    std::string track_, name_;
+    std::int64_t begin_ns_ = 0;
 };
 
 }  // namespace cairn

@@ -26,7 +26,11 @@ TEST_F(Trace, spans_and_counters_come_out_as_chrome_events) {
     trace_span("writer 0", "write", 1'500, 4'000, {{"bytes", 64}, {"part", "part-0001"}, {"last", true}});
     trace_span("writer \"1\"", "write", 5'000, 4'000);
     trace_counter("free buffers", 7'000, 2.5);
-    { TraceScope scope("writer 0", "scope"); }
+    struct { std::int64_t time; std::int64_t now() { return time; } } clock{8'000};
+    {
+        const TraceSpan span(clock, "writer 0", "scope");
+        clock.time += 250;
+    }
     ASSERT_TRUE(trace_close().ok());
     trace_span("writer 0", "after it was closed", 0, 1);
 
@@ -47,6 +51,7 @@ TEST_F(Trace, spans_and_counters_come_out_as_chrome_events) {
     EXPECT_NE(events[4]["tid"], span["tid"]);
     EXPECT_EQ(events[5]["args"]["value"], 2.5);
     EXPECT_EQ(events[6]["tid"], span["tid"]);
+    EXPECT_EQ(events[6]["dur"], 0.25);
 }
 
 TEST_F(Trace, more_than_a_buffer_is_written) {

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/log.hpp"
+#include "base/trace.hpp"
 #include "daemon/daemon.hpp"
 #include "daemon/memory.hpp"
 #include "engine/catalog.hpp"
@@ -95,6 +96,7 @@ Task<control::Answer> Daemon::handle(ConnectionId from, control::Sealed request)
 }
 
 Task<Status> Daemon::take_image(ConnectionId from, const control::Sealed& request) {
+    const TraceSpan span(world_.clock, "image of rank " + std::to_string(request.rank), "take");
     if (slots_.holds(request.key, request.rank, request.path))
         co_return Status();  // found before its client could say so
     if (!slots_.owns(from, request.path))

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/trace.hpp"
 #include "engine/catalog.hpp"
 #include "engine/internal.hpp"
 #include "format/manifest.hpp"
@@ -21,6 +22,7 @@ std::string version_text(const VersionKey& key) { return key.name + " version " 
 // A new coordinator looks before it acts. ok: committed, and durably so; not_found: nobody has decided yet;
 // superseded: given up.
 Task<Status> Node::Impl::look(FlightPtr flight) {
+    const TraceSpan span(world.clock, "coordinator", "look");
     Result<Manifest> manifest = co_await read_manifest(world, layout, flight->key, world.clock.in(settings.io_wait));
     if (manifest.code() == Code::not_found) {
         Status superseded = co_await check_superseded(flight);
@@ -74,6 +76,7 @@ Task<Status> Node::Impl::publish(FlightPtr flight, Manifest manifest) {
 
 // All parts are durable: PartsDone of every leader is in.
 Task<Status> Node::Impl::commit(FlightPtr flight) {
+    const TraceSpan span(world.clock, "coordinator", "commit");
     Status superseded = co_await check_superseded(flight);
     if (!superseded.ok()) co_return superseded;
     Manifest manifest;

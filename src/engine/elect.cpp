@@ -6,6 +6,7 @@
 // when the missing ones turn up after all (a daemon that was started again), the flush begins anew.
 #include <algorithm>
 
+#include "base/trace.hpp"
 #include "engine/internal.hpp"
 #include "format/roster.hpp"
 
@@ -102,6 +103,7 @@ std::string Node::Impl::missing_text(const Flight& flight) const {
 
 // True when every node has said that it sealed the version; false when it was cancelled meanwhile.
 Task<bool> Node::Impl::gather(FlightPtr flight) {
+    const TraceSpan span(world.clock, "coordinator", "gather");
     const Nanos give_up = world.clock.in(settings.version_wait);
     while (!flight->complete()) {
         if (flight->cancel) co_return false;

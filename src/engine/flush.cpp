@@ -14,6 +14,7 @@
 // names (rule 2), and what the old one may still write is looked at by nobody.
 #include <algorithm>
 
+#include "base/trace.hpp"
 #include "engine/internal.hpp"
 
 namespace cairn {
@@ -84,6 +85,7 @@ void add_node(message::Lead& lead, const NodeSources& sources, const NodeImages&
 Task<Status> Node::Impl::attempt(FlightPtr flight) {
     Job& job = *flight->job;
     Contest contest;
+    const TraceSpan span(world.clock, "coordinator", "attempt");
     contest.attempt = ++flight->attempts;
     // The first half names the incarnation, so that parts without a manifest can be told apart by whoever cleans up.
     contest.attempt_id = {flight->key.incarnation.high, world.random.next()};
@@ -200,6 +202,7 @@ Task<void> Node::Impl::lead(std::shared_ptr<Attempt> attempt) {
     Flight& flight = *attempt->flight;
     const auto count = static_cast<std::uint32_t>(attempt->parts.size());
     attempt->times.assign(settings.writers, {});
+    const TraceSpan span(world.clock, "leader", "parts of " + version_text(flight.key));
     flight.state.node_written_bytes = 0;
     flight.state.node_expected_bytes = 0;
     for (const auto& part : attempt->parts)

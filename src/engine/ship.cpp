@@ -8,6 +8,7 @@
 // Checksums are made when an image is first read, before a byte leaves the node; they travel with the chunk and are verified here.
 #include <algorithm>
 
+#include "base/trace.hpp"
 #include "engine/internal.hpp"
 #include "format/image.hpp"
 
@@ -18,6 +19,7 @@ using namespace engine;
 // ---- leader ----
 
 Task<void> Node::Impl::receive(Attempt& attempt, PartState& part) {
+    const TraceSpan span(world.clock, "receiver of part " + std::to_string(part.plan.part), "receive");
     while (part.remote_at < part.remote.size() && !attempt.over()) {
         Result<BufferPtr> buffer = co_await ring.take(world.clock.in(settings.io_wait));
         if (attempt.over()) break;

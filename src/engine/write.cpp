@@ -11,6 +11,7 @@
 // In the latter two local data lies first, end to end, and `base` is where it ends.
 #include <algorithm>
 
+#include "base/trace.hpp"
 #include "engine/internal.hpp"
 #include "format/names.hpp"
 #include "format/part.hpp"
@@ -108,6 +109,14 @@ std::uint64_t place(const Attempt& attempt, PartState& part, const PendingChunk&
     return offset;
 }
 
+void trace_chunk(const PartState& part, std::uint32_t writer, const PendingChunk& chunk, Nanos begun, Nanos checksummed, Nanos ended) {
+    if (!trace_is_open()) return;
+    const std::string track = "part " + std::to_string(part.plan.part) + " writer " + std::to_string(writer);
+    if (!chunk.received) trace_span(track, "checksums", begun, checksummed);
+    trace_span(track, chunk.received ? "write received" : "write local", checksummed, ended,
+               {{"rank", chunk.source.rank}, {"bytes", chunk.source.length}});
+}
+
 }  // namespace
 
 Task<void> Node::Impl::write_part(Attempt& attempt, PartState& part) {
@@ -173,6 +182,7 @@ Task<void> Node::Impl::write_loop(Attempt& attempt, PartState& part, std::uint32
         }
         Status status;
         const std::uint64_t offset = place(attempt, part, *chunk, writer, settings);
+        const Nanos checksummed = world.clock.now();
         if (!attempt.over()) {
             Slice data = chunk->data;
             status = co_await write_all(world.storage, part.file, offset, std::move(data), world.clock.in(settings.io_wait));
@@ -182,6 +192,7 @@ Task<void> Node::Impl::write_loop(Attempt& attempt, PartState& part, std::uint32
         if (!status.ok()) attempt.fail(std::move(status));
         if (attempt.over()) co_return;
         const std::uint64_t length = chunk->source.length;
+        trace_chunk(part, writer, *chunk, begun, checksummed, world.clock.now());
         part.extents.push_back({chunk->source.rank, chunk->source.image_offset, length, offset, std::move(chunk->checksums)});
         WriterTimes& times = attempt.times[writer % attempt.times.size()];
         (chunk->received ? times.received_s : times.local_s) += static_cast<double>(world.clock.now() - begun) / second;
@@ -194,6 +205,7 @@ Task<void> Node::Impl::write_loop(Attempt& attempt, PartState& part, std::uint32
 
 // Footer after all data, then one fsync for both: nothing refers to this part before the report, and the report comes after the fsync.
 Task<Status> Node::Impl::finish_part(Attempt& attempt, PartState& part) {
+    const TraceSpan span(world.clock, "leader", "footer and fsync of part " + std::to_string(part.plan.part));
     const Flight& flight = *attempt.flight;
     Footer footer;
     footer.key = flight.key;
