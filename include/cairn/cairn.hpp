@@ -221,11 +221,13 @@ class Session {
 
     Result<Version> newest_version() {
         Version version = 0;
-        return have(cairn_newest(session_, &version), version);
+        const int code = cairn_newest(session_, &version);
+        return have(code, version);
     }
     Result<Version> newest_not_above(Version limit) {
         Version version = 0;
-        return have(cairn_newest_not_above(session_, limit, &version), version);
+        const int code = cairn_newest_not_above(session_, limit, &version);
+        return have(code, version);
     }
     Result<std::vector<cairn_version_info>> list() {
         std::vector<cairn_version_info> all(64);
@@ -242,7 +244,8 @@ class Session {
     }
     Result<std::uint64_t> region_bytes(Version version, const std::string& region) {
         std::uint64_t bytes = 0;
-        return have(cairn_region_bytes(session_, version, region.c_str(), &bytes), bytes);
+        const int code = cairn_region_bytes(session_, version, region.c_str(), &bytes);
+        return have(code, bytes);
     }
     Result<std::vector<cairn_region_info>> regions(Version version) {
         std::size_t count = 0;
@@ -255,13 +258,15 @@ class Session {
     // The version that was restored; not_found when there is none.
     Result<Version> restore(Version version = newest) {
         Version restored = 0;
-        return have(cairn_restore(session_, version, &restored), restored);
+        const int code = cairn_restore(session_, version, &restored);
+        return have(code, restored);
     }
     Result<Version> restore_regions(Version version, const std::vector<std::string>& regions) {
         std::vector<const char*> names;
         for (const std::string& region : regions) names.push_back(region.c_str());
         Version restored = 0;
-        return have(cairn_restore_regions(session_, version, names.data(), names.size(), &restored), restored);
+        const int code = cairn_restore_regions(session_, version, names.data(), names.size(), &restored);
+        return have(code, restored);
     }
     std::string warnings() const { return cairn_warnings(session_); }
 
@@ -269,6 +274,7 @@ class Session {
     explicit Session(cairn_session* session) : session_(session) {}
 
     Status tell(int code) const { return code == CAIRN_OK ? Status() : Status(code, cairn_last_error(session_)); }
+    // `code` is a variable of the caller: a call among these arguments could be made after `value` was copied.
     template <class T>
     Result<T> have(int code, T value) const {
         if (code != CAIRN_OK) return tell(code);
