@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""What a newcomer does first: installs, builds against the installation as README says, and runs README's ten lines as they are printed.
+
+Usage: CAIRN_BUILD=<build folder> python3 tests/install_test.py        (cmake, pkg-config, mpicc, mpirun in PATH)
+"""
+import os
+import re
+import shlex
+import subprocess
+import unittest
+
+from support import BUILD, Nodes
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BEFORE = """
+#include <cairn/cairn_mpi.h>
+#include <stdlib.h>
+static const uint64_t shape[2] = {10, 20}, steps = 250;
+static void compute(double* u) { u[0] += 1; }
+int main(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    double* u = calloc(200, sizeof(double));
+"""
+AFTER = """
+    const int right = u[0] == (double)steps;
+    free(u);
+    MPI_Finalize();
+    return status == CAIRN_OK ? !right : status;  /* of the last checkpoint; of the restore where none was due any more */
+}
+"""
+PROJECT = """
+cmake_minimum_required(VERSION 3.22)
+project(newcomer LANGUAGES C CXX)
+find_package(cairn 0.1 REQUIRED COMPONENTS mpi)
+add_executable(ten ten.c)
+target_link_libraries(ten PRIVATE cairn::cairn_mpi)
+add_executable(plain plain.cpp)
+target_link_libraries(plain PRIVATE cairn::cairn)
+"""
+PLAIN = """
+#include <cairn/cairn.hpp>
+int main() { return cairn::Session::open({.name = "no/name"}).code() == CAIRN_INVALID_ARGUMENT ? 0 : 1; }
+"""
+
+
+def run(*words, **more):
+    done = subprocess.run(words, capture_output=True, text=True, timeout=200, stdin=subprocess.DEVNULL, **more)
+    assert done.returncode == 0, f"{shlex.join(words)} gave {done.returncode}:\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+class Installed(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.nodes = Nodes()
+        cls.addClassCleanup(cls.nodes.__exit__)
+        cls.place = cls.nodes.shared
+        cls.prefix = os.path.join(cls.place, "prefix")
+        run("cmake", "--install", BUILD, "--prefix", cls.prefix)
+        with open(os.path.join(ROOT, "README.md")) as f:
+            ten = re.search(r"```c\n(.*?)```", f.read(), re.S).group(1)
+        for name, text in {"ten.c": BEFORE + ten + AFTER, "plain.cpp": PLAIN, "CMakeLists.txt": PROJECT}.items():
+            with open(os.path.join(cls.place, name), "w") as f:
+                f.write(text)
+
+    def environment(self):
+        libraries = [os.path.dirname(os.path.join(folder, "libcairn.so")) for folder, _, names in os.walk(self.prefix)
+                     if "libcairn.so" in names]
+        self.assertEqual(len(libraries), 1)
+        base = self.nodes.environment()
+        del base["CAIRN_DAEMON_PROGRAM"]  # the installed library finds the installed daemon
+        base.update(PKG_CONFIG_PATH=os.path.join(libraries[0], "pkgconfig"), LD_LIBRARY_PATH=libraries[0],
+                    PATH=os.path.join(self.prefix, "bin") + ":" + base["PATH"],
+                    OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_btl_vader_single_copy_mechanism="none",
+                    OMPI_MCA_btl_vader_backing_directory=self.nodes.local, OMPI_MCA_orte_tmpdir_base=self.place)
+        return base
+
+    def runs(self, program):
+        """The ten lines leave version 200; a second run, which takes no further one, restores it and ends with the same state."""
+        environment = self.environment()
+        for _ in range(2):
+            run("mpirun", "--oversubscribe", "-n", "2", program, env=environment, cwd=self.place)
+        self.assertRegex(run("cairn", "ls", "heat", "--json", env=environment), r'"version": ?200\b')
+        run("cairn", "verify", "heat", env=environment)
+
+    def test_pkg_config(self):
+        environment = self.environment()
+        flags = shlex.split(run("pkg-config", "--cflags", "--libs", "cairn_mpi", env=environment))
+        run("mpicc", "-std=c99", "-Wall", "-Wextra", "-Werror", "ten.c", "-o", "ten", *flags, env=environment, cwd=self.place)
+        self.runs(os.path.join(self.place, "ten"))
+
+    def test_cmake(self):
+        environment = self.environment()
+        build = os.path.join(self.place, "build")
+        run("cmake", "-S", self.place, "-B", build, "-DCMAKE_PREFIX_PATH=" + self.prefix, "-DCMAKE_CXX_STANDARD=20", env=environment)
+        run("cmake", "--build", build, env=environment)
+        run(os.path.join(build, "plain"), env=environment)
+        self.runs(os.path.join(build, "ten"))
+
+    def test_manual(self):
+        with open(os.path.join(self.prefix, "share", "man", "man1", "cairn.1")) as f:
+            self.assertIn("\n.TH CAIRN 1", f.read())
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
