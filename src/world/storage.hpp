@@ -6,7 +6,8 @@
 //  - write_some and read_some may do less than asked, never nothing unless at end of file; write_all and read_all loop;
 //  - nothing is durable before fsync of the file, and no name before fsync_directory of its directory;
 //  - after a failed fsync the file's earlier writes are of unknown fate: a new attempt, never a second try (rule 3);
-//  - publish() gives a complete file a second name without ever replacing one, atomically against everybody else.
+//  - publish() gives a complete file a second name without ever replacing one, atomically against everybody else;
+//  - replace() puts a complete file in another's place, in one step.
 #pragma once
 
 #include <string>
@@ -63,9 +64,12 @@ class Storage {
     // A second name `to` for the file `from` (link(2) or RENAME_NOREPLACE); already_exists when `to` is taken. On success
     // `from` may or may not be there still.
     virtual Task<Status> publish(std::string from, std::string to, Nanos deadline) = 0;
+    // The file `from` takes the name `to` whatever stands there (rename(2)): everybody sees the one or the other, and so does a crash.
+    // not_found when `from` is absent.
+    virtual Task<Status> replace(std::string from, std::string to, Nanos deadline) = 0;
     virtual Task<Status> remove(std::string path, Nanos deadline) = 0;            // a file; not_found when absent
     virtual Task<Status> remove_directory(std::string path, Nanos deadline) = 0;  // empty; already_exists when not
-    virtual Task<Result<std::vector<DirectoryEntry>>> list(std::string path, Nanos deadline) = 0;  // by name
+    virtual Task<Result<std::vector<DirectoryEntry>>> list(std::string path, Nanos deadline) = 0;  // by name; files and directories, no devices or FIFOs
 
     // Maps a whole existing file of node-local scratch; the mapping is shared with whoever else maps it. The file must not shrink.
     virtual Task<Result<BufferPtr>> map(std::string path, bool writable, Nanos deadline) = 0;

@@ -197,6 +197,32 @@ Task<void> storage_publish(Bench& bench) {
     EXPECT_TRUE(published == pattern(500, 1));
 }
 
+template <class Bench>
+Task<void> storage_replace(Bench& bench) {
+    Storage& storage = bench.storage();
+    const std::string root = bench.persistent();
+    const bool put = co_await put_file(storage, root + "/one", pattern(500, 1));
+    const bool put_too = co_await put_file(storage, root + "/two", pattern(700, 2));
+    CO_ASSERT(put && put_too);
+    OpenOptions reading;
+    Result<FilePtr> open_before = co_await storage.open(root + "/one", reading, never);
+    CO_ASSERT(open_before.ok());
+    Status status = co_await storage.replace(root + "/two", root + "/one", never);
+    CO_ASSERT_OK(status);
+    const Bytes standing = co_await bytes_of(storage, root + "/one");
+    EXPECT_TRUE(standing == pattern(700, 2));
+    Result<std::uint64_t> held = co_await storage.file_bytes(*open_before, never);
+    EXPECT_EQ(held.ok() ? *held : 0, 500u) << "who had it open keeps the old one";
+    status = co_await storage.remove(root + "/two", never);
+    EXPECT_EQ(status.code(), Code::not_found) << "the first name is gone";
+    status = co_await storage.replace(root + "/one", root + "/fresh", never);
+    CO_ASSERT_OK(status);  // nothing need stand there
+    status = co_await storage.replace(root + "/missing", root + "/fresh", never);
+    EXPECT_EQ(status.code(), Code::not_found);
+    const Bytes kept = co_await bytes_of(storage, root + "/fresh");
+    EXPECT_TRUE(kept == pattern(700, 2));
+}
+
 struct Race {
     int won = 0, lost = 0, other = 0;
     void count(Code code) { ++(code == Code::ok ? won : code == Code::already_exists ? lost : other); }
@@ -422,6 +448,7 @@ TYPED_TEST_P(StorageConformance, OpenModes) { this->run(storage_open_modes<TypeP
 TYPED_TEST_P(StorageConformance, AllocatedBuffersCarryContent) { this->run(storage_allocated_buffers<TypeParam>); }
 TYPED_TEST_P(StorageConformance, Resize) { this->run(storage_resize<TypeParam>); }
 TYPED_TEST_P(StorageConformance, PublishNeverReplaces) { this->run(storage_publish<TypeParam>); }
+TYPED_TEST_P(StorageConformance, ReplaceIsOneStep) { this->run(storage_replace<TypeParam>); }
 TYPED_TEST_P(StorageConformance, OneWinsARace) { this->run(storage_races<TypeParam>); }
 TYPED_TEST_P(StorageConformance, Directories) { this->run(storage_directories<TypeParam>); }
 TYPED_TEST_P(StorageConformance, RemovedWhileOpen) { this->run(storage_remove<TypeParam>); }
@@ -430,7 +457,7 @@ TYPED_TEST_P(StorageConformance, MapShares) { this->run(storage_map<TypeParam>);
 TYPED_TEST_P(StorageConformance, ManyAtOnce) { this->run(storage_many_at_once<TypeParam>); }
 TYPED_TEST_P(StorageConformance, AbandonedOperations) { this->run(storage_abandoned<TypeParam>); }
 REGISTER_TYPED_TEST_SUITE_P(StorageConformance, WriteThenRead, EndOfFile, OpenModes, AllocatedBuffersCarryContent, Resize,
-                            PublishNeverReplaces, OneWinsARace, Directories, RemovedWhileOpen, Fsync, MapShares, ManyAtOnce,
+                            PublishNeverReplaces, ReplaceIsOneStep, OneWinsARace, Directories, RemovedWhileOpen, Fsync, MapShares, ManyAtOnce,
                             AbandonedOperations);
 
 }  // namespace cairn::conformance

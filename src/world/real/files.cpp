@@ -112,6 +112,12 @@ Status publish_by_link(const std::string& from, const std::string& to) {
     return {};
 }
 
+Status replace_file(const std::string& from, const std::string& to) {
+    if (::rename(from.c_str(), to.c_str()) == 0) return {};
+    const int error = errno;
+    return Status::from_errno(error, "renaming " + from + " to " + to);
+}
+
 Status remove_file(const std::string& path) { return outcome(::unlink(path.c_str()), "removing", path); }
 
 Status remove_directory(const std::string& path) {
@@ -133,6 +139,9 @@ Result<std::vector<DirectoryEntry>> list_directory(const std::string& path) {
         if (::fstatat(::dirfd(directory), name.c_str(), &about, 0) != 0 &&
             ::fstatat(::dirfd(directory), name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0)
             continue;
+        // Whoever opened a FIFO that somebody put in a file's place would hang; devices and sockets are no files
+        // either.
+        if (!S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode) && !S_ISLNK(about.st_mode)) continue;
         const bool is_directory = S_ISDIR(about.st_mode);
         entries.push_back({name, is_directory, is_directory ? 0 : static_cast<std::uint64_t>(about.st_size)});
     }

@@ -58,6 +58,7 @@ Status fsync_directory(const std::string& path);
 // counts as success: an earlier try went through.
 Status publish_file(const std::string& from, const std::string& to);
 Status publish_by_link(const std::string& from, const std::string& to);  // the second way, for its test
+Status replace_file(const std::string& from, const std::string& to);
 Status remove_file(const std::string& path);
 Status remove_directory(const std::string& path);
 Result<std::vector<DirectoryEntry>> list_directory(const std::string& path);

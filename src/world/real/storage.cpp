@@ -206,6 +206,12 @@ Task<Status> RealStorage::publish(std::string from, std::string to, Nanos deadli
     return perform(std::move(work), std::move(what), deadline);
 }
 
+Task<Status> RealStorage::replace(std::string from, std::string to, Nanos deadline) {
+    std::string what = "putting " + from + " in the place of " + to;
+    std::function<Status()> work = [from, to] { return replace_file(from, to); };
+    return perform(std::move(work), std::move(what), deadline);
+}
+
 Task<Status> RealStorage::remove(std::string path, Nanos deadline) {
     std::string what = "removing " + path;
     std::function<Status()> work = [path] { return remove_file(path); };

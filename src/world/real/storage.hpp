@@ -71,6 +71,7 @@ class RealStorage final : public Storage {
     Task<Status> make_directory(std::string path, std::uint32_t permissions, Nanos deadline) override;
     Task<Status> fsync_directory(std::string path, Nanos deadline) override;
     Task<Status> publish(std::string from, std::string to, Nanos deadline) override;
+    Task<Status> replace(std::string from, std::string to, Nanos deadline) override;
     Task<Status> remove(std::string path, Nanos deadline) override;
     Task<Status> remove_directory(std::string path, Nanos deadline) override;
     Task<Result<std::vector<DirectoryEntry>>> list(std::string path, Nanos deadline) override;

@@ -242,6 +242,17 @@ TEST_P(RealStorageTest, MappingIsSharedWithTheFile) {
     EXPECT_EQ(loop->run(storage->map(directory / "fifo", false, soon())).code(), Code::invalid_argument);
 }
 
+TEST_P(RealStorageTest, WhatIsNoFileIsNotListed) {
+    put(directory / "file", "x");
+    ASSERT_EQ(::mkfifo((directory / "fifo").c_str(), 0600), 0);
+    ASSERT_EQ(::symlink("nowhere", (directory / "dangling").c_str()), 0);
+    const auto entries = loop->run(storage->list(directory.path(), soon()));
+    ASSERT_TRUE(entries.ok()) << entries.status().to_string();
+    ASSERT_EQ(entries->size(), 2u) << "who opened the FIFO would hang";
+    EXPECT_EQ((*entries)[0].name, "dangling");
+    EXPECT_EQ((*entries)[1].name, "file");
+}
+
 TEST_P(RealStorageTest, AllocatedMemoryIsAlignedZeroAndCounted) {
     const std::uint64_t before = memory_bytes();
     {

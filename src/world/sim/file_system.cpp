@@ -118,6 +118,21 @@ Status FileSystem::publish(const std::string& from, const std::string& to, bool 
     return {};
 }
 
+Status FileSystem::replace(const std::string& from, const std::string& to, NodeId node) {
+    Result<Place> source = place(from), target = place(to);
+    if (!source.ok()) return source.status();
+    if (!target.ok()) return target.status();
+    if (source->directory != target->directory) return Status::from_errno(EXDEV, to);  // nobody asks for it, and it would be two effects
+    const auto entry = source->directory->entries.find(source->name);
+    if (entry == source->directory->entries.end()) return Status::from_errno(ENOENT, from);
+    const auto old = target->directory->entries.find(target->name);
+    if (old != target->directory->entries.end() && old->second->is_directory) return Status::from_errno(EISDIR, to);
+    const InodePtr inode = entry->second;
+    if (old != target->directory->entries.end() && old->second == inode) return {};  // as rename(2) has it
+    change(*target->directory, node, {{target->name, inode}, {source->name, nullptr}});
+    return {};
+}
+
 Status FileSystem::remove(const std::string& path, NodeId node) {
     Result<Place> at = place(path);
     if (!at.ok()) return at.status();

@@ -72,6 +72,7 @@ class FileSystem {
     Result<InodePtr> create(const std::string& path, NodeId node);
     Status make_directory(const std::string& path, NodeId node);
     Status publish(const std::string& from, const std::string& to, bool rename, NodeId node);
+    Status replace(const std::string& from, const std::string& to, NodeId node);
     Status remove(const std::string& path, NodeId node);
     Status remove_directory(const std::string& path, NodeId node);
     Result<std::vector<DirectoryEntry>> list(const std::string& path) const;

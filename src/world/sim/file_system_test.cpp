@@ -136,6 +136,22 @@ TEST(FileSystem, ARenamingPublishIsAtomicAcrossACrash) {
     EXPECT_LT(published, 90);
 }
 
+TEST(FileSystem, AReplacedNameIsTheOldFileOrTheNewAfterACrash) {
+    int replaced = 0;
+    EXPECT_EQ(count([&](FileSystem& fs, Prng& prng) {
+                  const InodePtr before = durable_file(fs, "/p/manifest");
+                  const InodePtr after = durable_file(fs, "/p/temporary");
+                  EXPECT_TRUE(fs.replace("/p/temporary", "/p/manifest", ours).ok());
+                  fs.crash(ours, prng);
+                  const bool is_new = *fs.find("/p/manifest") == after;
+                  replaced += is_new;
+                  return (is_new || *fs.find("/p/manifest") == before) && fs.find("/p/temporary").ok() != is_new;
+              }),
+              100);
+    EXPECT_GT(replaced, 10);
+    EXPECT_LT(replaced, 90);
+}
+
 TEST(FileSystem, AFailedFsyncIsNeverMadeUpFor) {
     int at_once = 0, later = 0;
     count([&](FileSystem& fs, Prng& prng) {

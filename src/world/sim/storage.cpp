@@ -24,6 +24,7 @@ class SimStorage final : public Storage {
     Task<Status> make_directory(std::string path, std::uint32_t permissions, Nanos deadline) override;
     Task<Status> fsync_directory(std::string path, Nanos deadline) override;
     Task<Status> publish(std::string from, std::string to, Nanos deadline) override;
+    Task<Status> replace(std::string from, std::string to, Nanos deadline) override;
     Task<Status> remove(std::string path, Nanos deadline) override;
     Task<Status> remove_directory(std::string path, Nanos deadline) override;
     Task<Result<std::vector<DirectoryEntry>>> list(std::string path, Nanos deadline) override;
@@ -226,6 +227,17 @@ Task<Status> SimStorage::publish(std::string from, std::string to, Nanos deadlin
         on_path("publish", to, false, [=, node = process_.node().id()](FileSystem& fs, Operation& op) -> Status {
             if (!same) return Status::from_errno(EXDEV, from);
             return fs.publish(from, op.path, rename, node);
+        });
+    Status status = co_await finish(operation, deadline);
+    co_return status;
+}
+
+Task<Status> SimStorage::replace(std::string from, std::string to, Nanos deadline) {
+    const bool same = target_of(from).fs == target_of(to).fs;
+    OperationPtr operation =
+        on_path("replace", to, false, [=, node = process_.node().id()](FileSystem& fs, Operation& op) -> Status {
+            if (!same) return Status::from_errno(EXDEV, from);
+            return fs.replace(from, op.path, node);
         });
     Status status = co_await finish(operation, deadline);
     co_return status;
