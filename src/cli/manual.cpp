@@ -1,37 +1,11 @@
 // The manual page: a walk over the CLI11 definition, in roff (man macros).
+#include "base/roff.hpp"
 #include "cli/app.hpp"
 #include "cli/definition.hpp"
 
 namespace cairn::cli {
 
 namespace {
-
-// Text as roff shows it: no accidental requests, escapes or hyphenated options.
-std::string roff(std::string_view text) {
-    std::string out;
-    bool line_start = true;
-    for (const char c : text) {
-        if (line_start && (c == '.' || c == '\'')) out += "\\&";
-        if (c == '\\')
-            out += "\\e";
-        else if (c == '-')
-            out += "\\-";
-        else
-            out += c;
-        line_start = c == '\n';
-    }
-    return out;
-}
-
-std::string paragraphs(std::string_view text) {
-    std::string out;
-    for (std::size_t from = 0; from < text.size();) {
-        const std::size_t end = std::min(text.find("\n\n", from), text.size());
-        out += ".PP\n" + roff(text.substr(from, end - from)) + "\n";
-        from = end + 2;
-    }
-    return out;
-}
 
 std::string usage(const CLI::App& app) {
     std::string line = "\\fBcairn " + roff(app.get_name()) + "\\fR [\\fIoptions\\fR]";
@@ -57,7 +31,7 @@ std::string option_entry(const CLI::Option& option) {
 
 std::string command_section(const CLI::App& app, const Command& command) {
     std::string out = ".SS " + roff(app.get_name()) + " \\- " + roff(app.get_description()) + "\n" + usage(app) + "\n";
-    out += paragraphs(app.get_footer());
+    out += roff_paragraphs(app.get_footer());
     for (const CLI::Option* option : app.get_options())
         if (option->get_name(false, true) != "-h,--help") out += option_entry(*option);
     for (const ExitNote& note : command.exits)

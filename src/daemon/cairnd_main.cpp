@@ -8,32 +8,11 @@
 #include "base/log.hpp"
 #include "base/trace.hpp"
 #include "daemon/daemon.hpp"
+#include "daemon/manual.hpp"
 
 namespace {
 
 using namespace cairn;
-
-constexpr const char* help =
-    "cairnd " CAIRN_VERSION
-    ": turns the images of this node's processes into checkpoints, in the background.\n"
-    "\n"
-    "usage: cairnd [--foreground] [--node NAME] [--scratch DIRECTORY] [--persistent DIRECTORY]\n"
-    "\n"
-    "  --foreground            stay in the terminal, log to standard error\n"
-    "  --node NAME             this node's name (default: $CAIRN_NODE, else the host's name)\n"
-    "  --scratch DIRECTORY     node-local directory for images (default: setting paths.scratch)\n"
-    "  --persistent DIRECTORY  shared directory for checkpoints (default: setting paths.persistent)\n"
-    "  --help, --version\n"
-    "\n"
-    "Clients start it when they need it. There is one for each user, node name, scratch and persistent directory: "
-    "another one\n"
-    "ends at once, with 0. Returns when the daemon accepts connections. SIGTERM: finishes what it can within "
-    "daemon.stop_wait_ms,\n"
-    "logs what it did not, and ends; a second one ends it at once. Settings: `cairn config`.\n"
-    "\n"
-    "Exit codes: 0 fine; 1 stopped with sealed versions left in scratch, which the next daemon finishes; 2 arguments "
-    "or settings;\n"
-    "3 can not start; 4 ended at once by a second signal.\n";
 
 struct Arguments {
     bool foreground = false;
@@ -55,7 +34,10 @@ Arguments parse(int argc, char** argv) {
                              : option == "--persistent" ? &arguments.place.persistent
                                                         : nullptr;
         if (option == "--help") {
-            std::fputs(help, stdout);
+            std::fputs(daemon_help().c_str(), stdout);
+            leave(Exit::fine);
+        } else if (option == "--man") {  // for the build
+            std::fputs(daemon_manual_page().c_str(), stdout);
             leave(Exit::fine);
         } else if (option == "--version") {
             std::puts("cairnd " CAIRN_VERSION);
