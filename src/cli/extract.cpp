@@ -1,4 +1,4 @@
-// `cairn extract`: an image, a region or routed files out of a committed version, every byte verified on the way.
+// `cairn extract`: an image, a region or routed files out of a version, every byte verified on the way.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -8,7 +8,7 @@
 #include "base/text_table.hpp"
 #include "base/units.hpp"
 #include "cli/output_file.hpp"
-#include "cli/series.hpp"
+#include "cli/source.hpp"
 
 namespace cairn::cli {
 
@@ -34,8 +34,8 @@ std::pair<std::uint64_t, ByteView> clip(const ImageRange& range, std::uint64_t i
 
 class Extraction {
   public:
-    Extraction(Console& console, Place& place, const OpenVersion& version, std::vector<Wanted> wanted, bool replace)
-        : console_(console), place_(place), version_(version), wanted_(std::move(wanted)), replace_(replace) {}
+    Extraction(Console& console, Place& place, Source& source, std::vector<Wanted> wanted, bool replace)
+        : console_(console), place_(place), source_(source), wanted_(std::move(wanted)), replace_(replace) {}
 
     Status run() {
         std::uint64_t total_bytes = 0;
@@ -52,8 +52,9 @@ class Extraction {
   private:
     Status read(const Wanted& one, const ImageRange& range, const ImageSink& sink) {
         if (range.length == 0) return {};
-        return place_.run(
-            restore_image(place_.world(), place_.layout(), version_, one.rank, {range}, sink, place_.restore()));
+        Status status = source_.read(one.rank, range, sink);
+        TRY(source_.settled(one.rank));
+        return status;
     }
 
     Status to_file(const Wanted& one) {
@@ -68,7 +69,7 @@ class Extraction {
 
     // Runs arrive in the order of the parts, a stream wants the order of the image: so one window after the other.
     Status to_stream(const Wanted& one) {
-        const std::uint64_t block_bytes = version_.manifest.block_bytes;
+        const std::uint64_t block_bytes = source_.block_bytes();
         const std::uint64_t window_bytes =
             std::max(block_bytes, place_.restore().buffer_bytes / block_bytes * block_bytes);
         const std::uint64_t end = one.range.offset + one.range.length;
@@ -93,41 +94,31 @@ class Extraction {
 
     Console& console_;
     Place& place_;
-    const OpenVersion& version_;
+    Source& source_;
     std::vector<Wanted> wanted_;
     bool replace_;
     Progress* progress_ = nullptr;
     std::uint64_t done_bytes_ = 0;
 };
 
-Status no_rank(const Manifest& manifest, std::uint64_t rank) {
-    return not_found(what(manifest.key) + " has no rank " + std::to_string(rank) + "; it was taken by " +
-                     plural(manifest.ranks, "rank") + ", 0 to " + std::to_string(manifest.ranks - 1));
-}
-
-Result<const ImageInfo*> image_of(const OpenVersion& version, Rank rank) {
-    if (const ImageInfo* image = version.image(rank)) return image;
-    return no_rank(version.manifest, rank);
-}
-
-Result<Wanted> region_of(const OpenVersion& version, Rank rank, const std::string& name) {
-    TRY_ASSIGN(const ImageInfo* const image, image_of(version, rank));
+Result<Wanted> region_of(const Source& source, Rank rank, const std::string& name) {
+    TRY_ASSIGN(const ImageInfo* const image, source.image(rank));
     std::string known;
     for (const Region& region : image->regions) {
         if (region.name == name) return Wanted{rank, name, {region.offset, region.length}, {}};
         if (known.size() < 200) known += (known.empty() ? "" : ", ") + for_terminal(region.name);
     }
-    return not_found("rank " + std::to_string(rank) + " of " + what(version.manifest.key) + " has no region " + name +
+    return not_found("rank " + std::to_string(rank) + " of " + what(source.key()) + " has no region " + name +
                      "; it has " + (known.empty() ? "none" : known));
 }
 
 // All routed files, each at its own path below `folder`. Two ranks may not have routed the same path.
-Result<std::vector<Wanted>> files_of(const OpenVersion& version, const Arguments& arguments) {
+Result<std::vector<Wanted>> files_of(const Source& source, const Arguments& arguments) {
     std::map<std::string, Wanted> files;
     const bool one_rank = arguments.given("rank");
-    for (Rank rank = 0; rank < version.manifest.ranks; ++rank) {
+    for (Rank rank = 0; rank < source.ranks(); ++rank) {
         if (one_rank && rank != arguments.number("rank")) continue;
-        TRY_ASSIGN(const ImageInfo* const image, image_of(version, rank));
+        TRY_ASSIGN(const ImageInfo* const image, source.image(rank));
         for (const Region& region : image->regions) {
             if (region.kind != RegionKind::file) continue;
             const std::string path =
@@ -140,8 +131,7 @@ Result<std::vector<Wanted>> files_of(const OpenVersion& version, const Arguments
                                                         "; take one with --rank");
         }
     }
-    if (files.empty())
-        return not_found(what(version.manifest.key) + " holds no routed files; `cairn show` lists its regions");
+    if (files.empty()) return not_found(what(source.key()) + " holds no routed files; `cairn show` lists its regions");
     std::vector<Wanted> wanted;
     for (auto& [name, file] : files) wanted.push_back(std::move(file));
     return wanted;
@@ -161,35 +151,55 @@ Status check_usage(const Arguments& arguments) {
     return {};
 }
 
-Result<std::vector<Wanted>> wanted_of(const OpenVersion& version, const Arguments& arguments) {
-    if (arguments.given("files")) return files_of(version, arguments);
+Result<std::vector<Wanted>> wanted_of(const Source& source, const Arguments& arguments) {
+    if (arguments.given("files")) return files_of(source, arguments);
     const Rank rank = static_cast<Rank>(arguments.number("rank"));
-    TRY_ASSIGN(const ImageInfo* const image, image_of(version, rank));
+    TRY_ASSIGN(const ImageInfo* const image, source.image(rank));
     Wanted one{rank, {}, {0, image->bytes}, {}};
     if (arguments.given("region")) {
-        TRY_ASSIGN(one, region_of(version, rank, arguments.text("region")));
+        TRY_ASSIGN(one, region_of(source, rank, arguments.text("region")));
     }
     one.path = arguments.text("output");
     return std::vector<Wanted>{one};
 }
 
-void tell(Console& console, const Manifest& manifest, const std::vector<Wanted>& wanted) {
+void tell(Console& console, const Source& source, bool from_scratch, const std::vector<Wanted>& wanted) {
+    std::uint64_t bytes = 0;
+    bool verified = true;
+    for (const Wanted& one : wanted) {
+        bytes += one.range.length;
+        verified &= source.has_checksums(one.rank);
+    }
     if (console.json) {
         Json files = Json::array();
         for (const Wanted& one : wanted)
-            files.push_back(
-                {{"path", one.path}, {"rank", one.rank}, {"region", one.region}, {"bytes", one.range.length}});
-        const Json document = {{"checkpoint", manifest.key.name},
-                               {"version", manifest.key.version},
-                               {"incarnation", manifest.key.incarnation.hex()},
+            files.push_back({{"path", one.path},
+                             {"rank", one.rank},
+                             {"region", one.region},
+                             {"bytes", one.range.length},
+                             {"verified", source.has_checksums(one.rank)}});
+        const Json document = {{"checkpoint", source.key().name},
+                               {"version", source.key().version},
+                               {"incarnation", source.key().incarnation.hex()},
+                               {"level", from_scratch ? "scratch" : "persistent"},
                                {"files", std::move(files)}};
         console.document(document.dump(2, ' ', false, Json::error_handler_t::replace));
         return;
     }
-    std::uint64_t bytes = 0;
-    for (const Wanted& one : wanted) bytes += one.range.length;
-    console.out << what(manifest.key) << ": " << plural(wanted.size(), "file") << ", " << format_bytes(bytes)
-                << ", every byte verified\n";
+    console.out << what(source.key()) << ": " << plural(wanted.size(), "file") << ", " << format_bytes(bytes)
+                << (verified ? ", every byte verified\n" : ", not verified: no checksums yet\n");
+}
+
+void note_scratch(Console& console, const Source& source, const std::vector<Wanted>& wanted) {
+    std::vector<Rank> unverified;
+    for (const Wanted& one : wanted)
+        if (!source.has_checksums(one.rank) && (unverified.empty() || unverified.back() != one.rank))
+            unverified.push_back(one.rank);
+    console.err << "cairn extract: note: " << what(source.key()) << " is not committed; taken from this host's scratch";
+    if (!unverified.empty())
+        console.err << "; its daemon has not made checksums of " << (unverified.size() == 1 ? "rank " : "ranks ")
+                    << format_ranges(unverified) << " yet, so these bytes can not be verified";
+    console.err << "\n";
 }
 
 Status run_extract(Console& console, const Arguments& arguments) {
@@ -197,17 +207,18 @@ Status run_extract(Console& console, const Arguments& arguments) {
     const bool stream = arguments.text("output") == "-";
     if (stream && console.json) return invalid_argument("--json and --output - both want standard output");
     TRY_ASSIGN(Place place, Place::open(arguments));
-    TRY_ASSIGN(const Series series, read_series(place, read_scratch(place), arguments.text("NAME")));
-    TRY_ASSIGN(const Seen seen, pick_committed(series, arguments.text("VERSION"), arguments.text("incarnation")));
-    const Manifest& manifest = *seen.entry.manifest;
-    if (arguments.number("rank") >= manifest.ranks) return no_rank(manifest, arguments.number("rank"));
+    const ScratchView scratch = read_scratch(place);
+    TRY_ASSIGN(const Series series, read_series(place, scratch, arguments.text("NAME")));
+    TRY_ASSIGN(const Seen seen, pick_readable(series, arguments.text("VERSION"), arguments.text("incarnation")));
+    if (arguments.number("rank") >= seen.ranks) return no_rank(seen.key, arguments.number("rank"), seen.ranks);
     // Only the parts that hold the rank: damage elsewhere does not matter.
     const Rank rank = arguments.given("rank") ? static_cast<Rank>(arguments.number("rank")) : every_rank;
-    TRY_ASSIGN(const OpenVersion version,
-               place.run(open_version(place.world(), place.layout(), manifest, rank, place.restore())));
-    TRY_ASSIGN(const std::vector<Wanted> wanted, wanted_of(version, arguments));
-    TRY(Extraction(console, place, version, wanted, arguments.given("force")).run());
-    if (!stream) tell(console, version.manifest, wanted);
+    TRY_ASSIGN(const std::unique_ptr<Source> source, open_source(place, scratch, seen, rank));
+    TRY_ASSIGN(const std::vector<Wanted> wanted, wanted_of(*source, arguments));
+    const bool from_scratch = in_scratch_only(seen);
+    if (from_scratch) note_scratch(console, *source, wanted);
+    TRY(Extraction(console, place, *source, wanted, arguments.given("force")).run());
+    if (!stream) tell(console, *source, from_scratch, wanted);
     return {};
 }
 
@@ -215,10 +226,14 @@ Status run_extract(Console& console, const Arguments& arguments) {
 
 const Command extract_command = {
     "extract",
-    "take an image, a region or the routed files out of a committed version",
+    "take an image, a region or the routed files out of a version",
     "Every block is verified before it is written; a file appears whole or not at all. With --rank, the image of that "
     "rank, or one region of\n"
-    "it. With --files, all files that the ranks routed, each at its own path below FOLDER.",
+    "it. With --files, all files that the ranks routed, each at its own path below FOLDER.\n\n"
+    "A committed version is read from persistent. One that is not committed is read from this host's scratch, as far "
+    "as "
+    "its images are here, and\n"
+    "that is said; images whose daemon has not made checksums yet come out unverified, and that is said, too.",
     {{"NAME", OptionKind::text, "", "The checkpoint.", true},
      {"VERSION", OptionKind::text, "", "The version, or newest (the default): the newest of the current lineage."},
      {"-r,--rank", OptionKind::number, "N", "The rank whose image is meant."},
@@ -228,7 +243,7 @@ const Command extract_command = {
      {"--force", OptionKind::flag, "", "Replace files that exist."},
      {"--incarnation", OptionKind::text, "HEX",
       "The incarnation (its first digits), where several committed this version."}},
-    {{Code::not_found, "no such checkpoint, version, rank or region"},
+    {{Code::not_found, "no such checkpoint, version, rank or region, or not on this host"},
      {Code::already_exists, "the output exists"},
      {Code::corrupt, "what was asked for is damaged; part, block, rank and region are named"}},
     true,

@@ -104,7 +104,8 @@ TEST_F(Extract, damage_in_another_part_does_not_matter) {
 TEST_F(Extract, verify_of_whole_versions) {
     const Ran ran = cairn("verify");
     EXPECT_EQ(ran.exit, 0) << ran.err;
-    EXPECT_THAT(ran.out, ContainsRegex("melt +1 +58\\.6 KiB +whole\nmelt +2 +58\\.6 KiB +whole\n"));
+    EXPECT_THAT(ran.out,
+                ContainsRegex("melt +1 +persistent +58\\.6 KiB +whole\nmelt +2 +persistent +58\\.6 KiB +whole\n"));
     EXPECT_EQ(Json::parse(cairn("verify melt 1 --json").out)["versions"].size(), 1u);
     EXPECT_EQ(Json::parse(cairn("verify melt latest --json").out)["versions"][0]["version"], 2);
     EXPECT_EQ(cairn("verify melt 7").exit, exit_of(Code::not_found));
@@ -118,7 +119,7 @@ TEST_F(Extract, verify_lists_all_damage) {
     const Ran ran = cairn("verify melt");
     EXPECT_EQ(ran.exit, exit_of(Code::corrupt));
     EXPECT_THAT(ran.err, HasSubstr("2 of 2 versions damaged"));
-    EXPECT_THAT(ran.out, ContainsRegex("melt +2 +58\\.6 KiB +damaged in 2 places"));
+    EXPECT_THAT(ran.out, ContainsRegex("melt +2 +persistent +58\\.6 KiB +damaged in 2 places"));
     EXPECT_THAT(ran.out, ContainsRegex("melt +2 +part-0000-of-0002[^ ]* +0 +0 +grid "));
     EXPECT_THAT(ran.out, ContainsRegex("melt +2 +part-0000-of-0002[^ ]* +7 +1 +grid, restart/melt\\.1 "));
     EXPECT_THAT(ran.out, ContainsRegex("melt +1 +part-0001-of-0002[^ ]* +- +- "));
@@ -136,6 +137,76 @@ TEST_F(Extract, verify_tells_a_damaged_manifest) {
     EXPECT_EQ(ran.exit, exit_of(Code::corrupt));
     EXPECT_THAT(ran.err, HasSubstr("manifest"));
     EXPECT_EQ(cairn("verify melt 2").exit, 0);
+}
+
+// ---- not committed: this host's scratch ----
+
+TEST_F(Extract, from_scratch_what_is_not_committed) {
+    for (Rank rank = 0; rank < 4; ++rank)
+        static_cast<void>(melt.seal(rank < 2 ? "n0" : "n1", 3, first, 1, rank, {}, true));
+    const Ran ran = cairn("extract melt 3 --rank 1 -o out --json");
+    EXPECT_EQ(ran.exit, 0) << ran.err;
+    EXPECT_EQ(folder.read("out"), Melt::image(1, 3));
+    EXPECT_THAT(ran.err, HasSubstr("melt version 3 is not committed; taken from this host's scratch"));
+    const Json json = Json::parse(ran.out);
+    EXPECT_EQ(json["level"], "scratch");
+    EXPECT_EQ(json["files"][0]["verified"], true);
+    EXPECT_EQ(cairn("extract melt 3 --rank 2 --region restart/melt.2 -o -").out, Melt::image(2, 3).substr(29'000));
+    EXPECT_EQ(cairn("extract melt 3 --files all").exit, 0);
+    EXPECT_EQ(folder.read("all/restart/melt.0"), Melt::image(0, 3).substr(9'000));
+    EXPECT_EQ(cairn("extract melt 3 --rank 4 -o -").exit, exit_of(Code::not_found));
+    EXPECT_EQ(Json::parse(cairn("extract melt newest --rank 0 -o newest --json").out)["version"], 2)
+        << "the newest that is committed";
+    folder.environment = "CAIRN_FLUSH_BUFFER_BYTES=65536 CAIRN_FLUSH_BLOCK_BYTES=4096";
+    EXPECT_EQ(cairn("extract melt 3 --rank 2 -o -").out, Melt::image(2, 3));
+}
+
+TEST_F(Extract, from_scratch_when_nothing_is_committed_or_not_all_is_here) {
+    static_cast<void>(melt.seal("n0", 3, second, 2, 1));
+    const Ran other = cairn("extract melt 3 --rank 2 -o -");
+    EXPECT_EQ(other.exit, exit_of(Code::not_found));
+    EXPECT_THAT(other.err, HasSubstr("not in this host's scratch, which has rank 1"));
+    EXPECT_EQ(cairn("extract melt 3 --files all").exit, exit_of(Code::not_found));
+    EXPECT_EQ(cairn("extract melt 3 --files one --rank 1").exit, 0);
+    const Ran newest = cairn("extract melt --rank 1 -o -");
+    EXPECT_EQ(newest.out, Melt::image(1, 3)) << "nothing of the current lineage is committed";
+    EXPECT_THAT(newest.err, HasSubstr("can not be verified"));
+    static_cast<void>(melt.part(4, first, 0));
+    const Ran unfinished = cairn("extract melt 4 --rank 0 -o -");
+    EXPECT_EQ(unfinished.exit, exit_of(Code::not_found));
+    EXPECT_THAT(unfinished.err, HasSubstr("parts of it are there without a manifest"));
+}
+
+TEST_F(Extract, damage_in_scratch_is_named) {
+    const std::string slot = melt.seal("n0", 3, first, 1, 1, {}, true);
+    Melt::flip(slot, std::filesystem::file_size(slot) - 8192);
+    const Ran ran = cairn("extract melt 3 --rank 1 -o out");
+    EXPECT_EQ(ran.exit, exit_of(Code::corrupt));
+    EXPECT_THAT(ran.err, ContainsRegex("block [0-9]+, rank 1, region grid"));
+    EXPECT_FALSE(std::filesystem::exists(folder.path("out")));
+    const Ran verify = cairn("verify melt 3 --json");
+    EXPECT_EQ(verify.exit, exit_of(Code::corrupt));
+    EXPECT_EQ(Json::parse(verify.out)["versions"][0]["damage"][0]["part"], slot);
+}
+
+TEST_F(Extract, verify_of_images_in_scratch) {
+    static_cast<void>(melt.seal("n0", 3, first, 1, 0, {}, true));
+    static_cast<void>(melt.seal("n0", 3, first, 1, 1));
+    static_cast<void>(melt.seal("n1", 3, first, 1, 3));  // empty
+    const Ran ran = cairn("verify melt 3");
+    EXPECT_EQ(ran.exit, 0) << ran.err;
+    EXPECT_THAT(ran.out,
+                ContainsRegex("melt +3 +scratch +29\\.3 KiB +no damage in 2 images of 4; no checksums yet: rank 1; "
+                              "not on this host: rank 2\n"));
+    const Json json = Json::parse(cairn("verify melt 3 --json").out)["versions"][0];
+    EXPECT_EQ(json["level"], "scratch");
+    EXPECT_EQ(json["whole"], false);
+    EXPECT_EQ(json["unchecked_ranks"], Json::parse("[1]"));
+    EXPECT_EQ(json["absent_ranks"], Json::parse("[2]"));
+    EXPECT_EQ(Json::parse(cairn("verify --json").out)["versions"].size(), 3u);
+    for (Rank rank = 1; rank < 3; ++rank) static_cast<void>(melt.seal("n0", 3, first, 1, rank, {}, true));
+    EXPECT_EQ(Json::parse(cairn("verify melt 3 --json").out)["versions"][0]["whole"], true);
+    EXPECT_EQ(cairn("verify melt 7").exit, exit_of(Code::not_found));
 }
 
 }  // namespace

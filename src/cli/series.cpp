@@ -73,7 +73,7 @@ ScratchView read_scratch(Place& place) {
         }
         for (const LocalImage& image : scan->images)
             view.images.push_back({image.header.key, image.header.epoch, image.header.parent, image.header.rank,
-                                   image.header.ranks, image.header.image.bytes});
+                                   image.header.ranks, image.header.image.bytes, image.path});
         view.problems.insert(view.problems.end(), scan->problems.begin(), scan->problems.end());
     }
     return view;
@@ -174,6 +174,29 @@ Result<Seen> pick_committed(const Series& series, const std::string& text, const
     return not_found((latest ? series.name + " has no committed version in its current lineage"
                              : series.name + " has no committed version " + std::to_string(version)) +
                      (incarnation.empty() ? "" : " of incarnation " + incarnation) + "; " + known_versions(series));
+}
+
+bool in_scratch_only(const Seen& seen) { return seen.state == SeenState::sealed || seen.state == SeenState::partial; }
+
+Result<Seen> pick_readable(const Series& series, const std::string& text, const std::string& incarnation) {
+    Result<Seen> committed = pick_committed(series, text, incarnation);
+    if (committed.code() != Code::not_found) return committed;
+    const bool latest = text.empty() || text == "latest" || text == "newest";
+    const Seen* found = nullptr;
+    std::string where;
+    for (const Seen& seen : series.versions) {
+        if (!seen.key.incarnation.hex().starts_with(incarnation)) continue;
+        if (latest ? !seen.current && incarnation.empty() : std::to_string(seen.key.version) != text) continue;
+        if (in_scratch_only(seen) && (!found || latest || !found->current)) found = &seen;
+        if (latest) continue;
+        if (seen.state == SeenState::given_up) where = "; it was given up or removed, and does not come back";
+        if (seen.state == SeenState::unfinished)
+            where =
+                "; parts of it are there without a manifest, and no image of it is in this host's scratch: it is being "
+                "flushed (`cairn status` on its nodes), or was left behind (`cairn gc`)";
+    }
+    if (found) return *found;
+    return not_found(committed.status().text() + where);
 }
 
 std::string what(const VersionKey& key) { return key.name + " version " + std::to_string(key.version); }

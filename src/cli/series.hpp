@@ -20,6 +20,7 @@ struct ScratchView {
         Rank rank = 0;
         std::uint32_t ranks = 0;
         std::uint64_t bytes = 0;
+        std::string path;  // of its slot
     };
     std::vector<Image> images;
     std::vector<Status> problems;
@@ -66,6 +67,10 @@ Result<Series> read_series(Place& place, const ScratchView& scratch, const std::
 // lineage. Where several incarnations have it, the current lineage's; `incarnation` (the first digits of one) chooses
 // another.
 Result<Seen> pick_committed(const Series& series, const std::string& version, const std::string& incarnation);
+// The same; and where none is committed, one of which this host's scratch holds images. not_found says where the
+// version is, and what can be done.
+Result<Seen> pick_readable(const Series& series, const std::string& version, const std::string& incarnation);
+bool in_scratch_only(const Seen& seen);  // sealed or partial
 Result<Version> parse_version(const std::string& text);
 
 std::string what(const VersionKey& key);             // "melt version 3"

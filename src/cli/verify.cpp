@@ -1,11 +1,12 @@
-// `cairn verify`: reads every block of committed versions and compares checksums.
+// `cairn verify`: reads every block of committed versions, and of images in scratch that are not committed yet, and
+// compares checksums.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "base/text_table.hpp"
 #include "base/units.hpp"
-#include "cli/series.hpp"
+#include "cli/source.hpp"
 
 namespace cairn::cli {
 
@@ -17,7 +18,28 @@ struct Verdict {
     VersionKey key;
     std::uint64_t bytes = 0;
     std::vector<Damage> damage;
+    std::uint32_t ranks = 0;
+    bool from_scratch = false;
+    std::vector<Rank> unchecked;  // in scratch, without checksums yet
+    std::vector<Rank> absent;     // neither committed nor in this host's scratch
+    bool whole() const { return damage.empty() && unchecked.empty() && absent.empty(); }
 };
+
+std::string ranks_text(const std::vector<Rank>& ranks) {
+    return (ranks.size() == 1 ? "rank " : "ranks ") + format_ranges(ranks);
+}
+
+std::string verdict_text(const Verdict& verdict) {
+    std::string text = verdict.damage.empty() ? "whole" : "damaged in " + plural(verdict.damage.size(), "place");
+    if (!verdict.from_scratch) return text;
+    const std::size_t checked = verdict.ranks - verdict.unchecked.size() - verdict.absent.size();
+    if (verdict.damage.empty() && !verdict.whole())
+        text = checked == 0 ? "not checked"
+                            : "no damage in " + plural(checked, "image") + " of " + std::to_string(verdict.ranks);
+    if (!verdict.unchecked.empty()) text += "; no checksums yet: " + ranks_text(verdict.unchecked);
+    if (!verdict.absent.empty()) text += "; not on this host: " + ranks_text(verdict.absent);
+    return text;
+}
 
 std::string where_of(const Damage& damage) {
     std::string text = damage.part.empty() ? "" : damage.part + ": ";
@@ -32,13 +54,13 @@ bool names_block(const Damage& damage) {
 }
 
 void print(Console& console, const std::vector<Verdict>& verdicts) {
-    TextTable summary({left("checkpoint"), right("version"), right("images"), left("verdict")});
+    TextTable summary({left("checkpoint"), right("version"), left("level"), right("images"), left("verdict")});
     TextTable list({left("checkpoint"), right("version"), left("part"), right("block"), right("rank"), left("region"),
                     left("what is wrong")});
     for (const Verdict& verdict : verdicts) {
         const std::string version = std::to_string(verdict.key.version);
-        summary.add({verdict.key.name, version, format_bytes(verdict.bytes),
-                     verdict.damage.empty() ? "whole" : "damaged in " + plural(verdict.damage.size(), "place")});
+        summary.add({verdict.key.name, version, verdict.from_scratch ? "scratch" : "persistent",
+                     format_bytes(verdict.bytes), verdict_text(verdict)});
         for (const Damage& damage : verdict.damage) {
             const bool block = names_block(damage);
             list.add({verdict.key.name, version, damage.part.empty() ? "-" : for_terminal(damage.part),
@@ -64,64 +86,130 @@ void print_json(Console& console, const std::vector<Verdict>& verdicts) {
         document["versions"].push_back({{"checkpoint", verdict.key.name},
                                         {"version", verdict.key.version},
                                         {"incarnation", verdict.key.incarnation.hex()},
+                                        {"level", verdict.from_scratch ? "scratch" : "persistent"},
                                         {"image_bytes", verdict.bytes},
-                                        {"whole", verdict.damage.empty()},
+                                        {"whole", verdict.whole()},
+                                        {"unchecked_ranks", verdict.unchecked},
+                                        {"absent_ranks", verdict.absent},
                                         {"damage", std::move(damages)}});
     }
     console.document(document.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
-// The versions to look at: one, or all committed and damaged ones.
-Result<std::vector<Seen>> chosen(Place& place, const Arguments& arguments) {
-    const ScratchView no_scratch;
+bool can_be_verified(const Seen& seen) {
+    return seen.state == SeenState::committed || seen.state == SeenState::damaged || in_scratch_only(seen);
+}
+
+// The versions to look at: one, or all that are committed, damaged, or in this host's scratch.
+// A checkpoint of several that can not be read is told through `failed`.
+Result<std::vector<Seen>> chosen(Place& place, const ScratchView& scratch, const Arguments& arguments, Status& failed) {
+    const bool one_name = arguments.given("NAME");
     std::vector<std::string> names = {arguments.text("NAME")};
-    if (!arguments.given("NAME")) {
-        TRY_ASSIGN(names, series_names(place, no_scratch));
+    if (!one_name) {
+        TRY_ASSIGN(names, series_names(place, scratch));
     }
+    const std::string& asked = arguments.text("VERSION");
     std::vector<Seen> versions;
     for (const std::string& name : names) {
-        Result<Series> series = read_series(place, no_scratch, name);
-        if (!series.ok() && !arguments.given("NAME") && series.code() == Code::not_found) continue;
-        if (!series.ok()) return series.status();
-        if (const std::string& asked = arguments.text("VERSION");
-            arguments.given("VERSION") && asked != "latest" && asked != "newest") {
-            TRY_ASSIGN(const Version version, parse_version(arguments.text("VERSION")));
-            std::erase_if(series->versions, [&](const Seen& seen) { return seen.key.version != version; });
-        } else if (arguments.given("VERSION")) {
-            TRY_ASSIGN(Seen latest, pick_committed(*series, "latest", {}));
+        Result<Series> series = read_series(place, scratch, name);
+        if (!series.ok() && !one_name && series.code() == Code::not_found) continue;
+        if (!series.ok() && one_name) return series.status();
+        if (!series.ok()) {
+            if (failed.ok()) failed = series.status().within(name + " can not be read");
+            continue;
+        }
+        if (asked == "latest" || asked == "newest") {
+            TRY_ASSIGN(Seen latest, pick_readable(*series, asked, {}));
             series->versions = {std::move(latest)};
+        } else if (!asked.empty()) {
+            TRY_ASSIGN(const Version version, parse_version(asked));
+            const auto is_it = [&](const Seen& seen) { return seen.key.version == version && can_be_verified(seen); };
+            if (std::none_of(series->versions.begin(), series->versions.end(), is_it))
+                return pick_readable(*series, asked, {}).status();
+            std::erase_if(series->versions, [&](const Seen& seen) { return seen.key.version != version; });
         }
         for (Seen& seen : series->versions)
-            if (seen.state == SeenState::committed || seen.state == SeenState::damaged)
-                versions.push_back(std::move(seen));
+            if (can_be_verified(seen)) versions.push_back(std::move(seen));
     }
-    if (versions.empty() && arguments.given("NAME"))
-        return not_found(arguments.text("NAME") + " has no committed version" +
-                         (arguments.given("VERSION") ? " " + arguments.text("VERSION") : "") + "; `cairn ls " +
+    if (versions.empty() && one_name)
+        return not_found(arguments.text("NAME") +
+                         " has no version that is committed or in this host's scratch; `cairn ls " +
                          arguments.text("NAME") + "`");
     return versions;
 }
 
+class Verification {
+  public:
+    Verification(Console& console, Place& place, const ScratchView& scratch, std::uint64_t total_bytes)
+        : place_(place), scratch_(scratch), progress_(console, "verify", total_bytes) {}
+
+    Result<Verdict> run(const Seen& seen) {
+        Verdict verdict;
+        verdict.key = seen.key;
+        verdict.bytes = seen.image_bytes;
+        verdict.ranks = seen.ranks;
+        verdict.from_scratch = in_scratch_only(seen);
+        if (verdict.from_scratch) {
+            TRY(images(seen, verdict));
+        } else if (seen.entry.manifest) {
+            TRY_ASSIGN(verdict.damage, place_.run(verify_version(place_.world(), place_.layout(), *seen.entry.manifest,
+                                                                 place_.restore(), advance())));
+        } else {
+            Damage damage;
+            damage.status = *seen.entry.damage;
+            verdict.damage.push_back(std::move(damage));
+        }
+        return verdict;
+    }
+
+  private:
+    std::function<void(std::uint64_t)> advance() {
+        return [this](std::uint64_t bytes) { progress_.set(done_bytes_ += bytes); };
+    }
+
+    Status images(const Seen& seen, Verdict& verdict) {
+        TRY_ASSIGN(const auto images, local_images(place_, scratch_, seen.key));
+        for (Rank rank = 0; rank < seen.ranks; ++rank) {
+            const auto found = images.find(rank);
+            if (found == images.end()) {
+                verdict.absent.push_back(rank);
+                continue;
+            }
+            const LocalImage& image = found->second;
+            if (image.data.length != 0 && image.checksums.empty()) {
+                verdict.unchecked.push_back(rank);
+                continue;
+            }
+            auto damage = place_.run(verify_local(place_.world(), image, place_.restore(), advance()));
+            // A slot that was given to another image meanwhile says nothing about this one.
+            if (!still_there(place_, image))
+                verdict.absent.push_back(rank);
+            else
+                std::move(damage.begin(), damage.end(), std::back_inserter(verdict.damage));
+        }
+        return {};
+    }
+
+    Place& place_;
+    const ScratchView& scratch_;
+    Progress progress_;
+    std::uint64_t done_bytes_ = 0;
+};
+
 Status run_verify(Console& console, const Arguments& arguments) {
     TRY_ASSIGN(Place place, Place::open(arguments));
-    TRY_ASSIGN(const std::vector<Seen> versions, chosen(place, arguments));
-    std::uint64_t total_bytes = 0, done_bytes = 0;
+    const ScratchView scratch = read_scratch(place);
+    Status failed;
+    TRY_ASSIGN(const std::vector<Seen> versions, chosen(place, scratch, arguments, failed));
+    for (const Status& problem : scratch.problems) console.err << "cairn verify: " << problem.text() << "\n";
+    std::uint64_t total_bytes = 0;
     for (const Seen& seen : versions) total_bytes += seen.image_bytes;
     std::vector<Verdict> verdicts;
     std::size_t damaged = 0;
     {
-        Progress progress(console, "verify", total_bytes);
+        Verification verification(console, place, scratch, total_bytes);
         for (const Seen& seen : versions) {
-            Verdict verdict{seen.key, seen.image_bytes, {}};
-            if (seen.entry.manifest) {
-                TRY_ASSIGN(verdict.damage, place.run(verify_version(
-                                               place.world(), place.layout(), *seen.entry.manifest, place.restore(),
-                                               [&](std::uint64_t bytes) { progress.set(done_bytes += bytes); })));
-            } else {
-                Damage damage;
-                damage.status = *seen.entry.damage;
-                verdict.damage.push_back(std::move(damage));
-            }
+            TRY_ASSIGN(Verdict verdict, verification.run(seen));
             damaged += verdict.damage.empty() ? 0 : 1;
             verdicts.push_back(std::move(verdict));
         }
@@ -129,10 +217,12 @@ Status run_verify(Console& console, const Arguments& arguments) {
     if (console.json)
         print_json(console, verdicts);
     else if (verdicts.empty())
-        console.out << "nothing is committed under " << place.layout().persistent << "\n";
+        console.out << "nothing is committed under " << place.layout().persistent
+                    << ", and nothing is in this host's scratch\n";
     else
         print(console, verdicts);
-    if (damaged == 0) return {};
+    if (damaged == 0) return failed;
+    if (!failed.ok()) console.err << "cairn verify: " << failed.text() << "\n";
     const Verdict& first =
         *std::find_if(verdicts.begin(), verdicts.end(), [](const Verdict& v) { return !v.damage.empty(); });
     return corrupt(std::to_string(damaged) + " of " + plural(versions.size(), "version") + " damaged; the first is " +
@@ -144,13 +234,19 @@ Status run_verify(Console& console, const Arguments& arguments) {
 
 const Command verify_command = {
     "verify",
-    "read every block of committed versions and check it",
+    "read every block of committed versions, and of images in scratch, and check it",
     "Reads manifests, footers and every block of data, and names what is damaged: part, block, rank and region. All "
     "damage is listed, not only\n"
-    "the first. On a terminal a bar shows how far it is.",
+    "the first. On a terminal a bar shows how far it is.\n\n"
+    "A version that is not committed is checked as far as its images are in this host's scratch and its daemon has "
+    "made "
+    "their checksums (it does\n"
+    "when it first reads them); the other ranks are named, and are no damage.",
     {{"NAME", OptionKind::text, "", "The checkpoint; without it, all."},
-     {"VERSION", OptionKind::text, "", "The version, or latest; without it, all that are committed."}},
-    {{Code::corrupt, "something is damaged"}, {Code::not_found, "no such checkpoint or version"}},
+     {"VERSION", OptionKind::text, "",
+      "The version, or newest; without it, all that are committed or in this host's scratch."}},
+    {{Code::corrupt, "something is damaged"},
+     {Code::not_found, "no such checkpoint or version, or neither committed nor on this host"}},
     true,
     &run_verify,
 };

@@ -16,6 +16,7 @@
 #include "format/lineage.hpp"
 #include "format/manifest.hpp"
 #include "format/part.hpp"
+#include "format/roster.hpp"
 
 namespace cairn::cli {
 
@@ -123,9 +124,23 @@ struct Melt {
         write(layout.manifest(manifest.key), encode_manifest(manifest));
     }
 
-    // A sealed image in the scratch of a node of this host.
-    void seal(const std::string& node, Version version, Id128 incarnation, std::uint64_t epoch, Rank rank,
-              Parent parent = {}) const {
+    // The roster that a job keeps under persistent while it may have something to finish.
+    void record(Id128 incarnation, std::uint64_t epoch) const {
+        Roster roster;
+        roster.name = "melt";
+        roster.incarnation = incarnation;
+        roster.secret = {5, 6};
+        roster.epoch = epoch;
+        roster.ranks = ranks;
+        roster.files = files;
+        roster.members.push_back({"n0", "nowhere", {0, 1, 2, 3}});
+        ASSERT_TRUE(check_roster(roster).ok()) << check_roster(roster).text();
+        write(layout.job_roster(incarnation), encode_roster(roster));
+    }
+
+    // A sealed image in the scratch of a node of this host. Returns the path of its slot.
+    std::string seal(const std::string& node, Version version, Id128 incarnation, std::uint64_t epoch, Rank rank,
+                     Parent parent = {}, bool checksummed = false) const {
         ImageHeader header;
         header.key = key(version, incarnation);
         header.epoch = epoch;
@@ -143,8 +158,18 @@ struct Melt {
         std::copy(encoded.begin(), encoded.end(), slot.begin() + image_header_offset);
         std::copy_n(as_bytes(data).begin(), data.size(), slot.begin() + static_cast<std::ptrdiff_t>(where.data_offset));
         std::memcpy(slot.data() + image_state_offset, &image_sealed_word, sizeof image_sealed_word);
+        if (checksummed) {
+            std::size_t at = where.checksums_offset;
+            for (std::size_t from = 0; from < data.size(); from += block_bytes, at += sizeof(std::uint64_t)) {
+                const std::uint64_t made = checksum(as_bytes(data.substr(from, block_bytes)));
+                std::memcpy(slot.data() + at, &made, sizeof made);
+            }
+            std::memcpy(slot.data() + image_checksummed_offset, &image_checksummed_word, sizeof image_checksummed_word);
+        }
         const ScratchLayout root = ScratchLayout::of(scratch, ::getuid(), node, layout.persistent);
-        write(root.images() + "/slot-" + std::to_string(version) + "-" + std::to_string(rank), slot);
+        const std::string path = root.images() + "/slot-" + std::to_string(version) + "-" + std::to_string(rank);
+        write(path, slot);
+        return path;
     }
 
     // Changes one byte of a file.

@@ -309,4 +309,26 @@ Task<Result<std::vector<Damage>>> verify_version(World& world, Layout layout, Ma
     co_return damages;
 }
 
+Task<std::vector<Damage>> verify_local(World& world, const LocalImage& image, RestoreSettings settings,
+                                       std::function<void(std::uint64_t bytes)> progress) {
+    std::vector<Damage> damages;
+    const std::uint64_t block_bytes = image.header.block_bytes;
+    const std::uint64_t run_max = std::max(block_bytes, settings.buffer_bytes / block_bytes * block_bytes);
+    for (std::uint64_t at = 0; at < image.data.length; at += run_max) {
+        Slice data = image.data.part(at, std::min(run_max, image.data.length - at));
+        const std::vector<std::uint64_t> made = co_await world.cpu.checksums(data, block_bytes);
+        for (std::size_t i = 0; i < made.size(); ++i) {
+            const std::uint64_t block = at / block_bytes + i;
+            if (made[i] == image.checksums[block]) continue;
+            Damage damage = damage_of(image.path, corrupt("checksum differs"));
+            damage.block = block;
+            damage.rank = image.header.rank;
+            damage.region = region_at(&image.header.image, block * block_bytes, block_bytes);
+            damages.push_back(std::move(damage));
+        }
+        if (progress) progress(data.length);
+    }
+    co_return damages;
+}
+
 }  // namespace cairn

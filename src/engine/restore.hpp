@@ -60,4 +60,8 @@ struct Damage {
 Task<Result<std::vector<Damage>>> verify_version(World& world, Layout layout, Manifest manifest, RestoreSettings settings,
                                                  std::function<void(std::uint64_t bytes)> progress);
 
+// The same of a sealed image in scratch whose checksums are made: `part` is the slot's path, blocks are counted in the image.
+Task<std::vector<Damage>> verify_local(World& world, const LocalImage& image, RestoreSettings settings,
+                                       std::function<void(std::uint64_t bytes)> progress);
+
 }  // namespace cairn
