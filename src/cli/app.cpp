@@ -40,6 +40,18 @@ Arguments collect(const CLI::App& app, const Command& command) {
     return arguments;
 }
 
+// No argument means anything when empty; a shell variable that is not set must not choose "the newest", or the root
+// directory.
+Status check_not_empty(const Command& command, const Arguments& arguments) {
+    for (const OptionSpec& spec : all_options(command))
+        if (spec.kind != OptionKind::flag)
+            for (const std::string& text : arguments.texts(spec.key()))
+                if (text.empty())
+                    return invalid_argument(std::string(spec.names) + " is empty\nSee `cairn " +
+                                            std::string(command.name) + " --help`");
+    return {};
+}
+
 // CLI11 says only "a subcommand is required" of a mistyped one.
 Status check_command(const std::vector<std::string>& arguments) {
     if (arguments.empty() || arguments[0].starts_with("-")) return {};
@@ -51,11 +63,18 @@ Status check_command(const std::vector<std::string>& arguments) {
     return invalid_argument("no command is named '" + for_terminal(arguments[0]) + "'; there are " + names);
 }
 
+// Texts may quote what the user or a disk said; lines stay lines.
+std::string printable_lines(std::string text) {
+    for (char& c : text)
+        if ((static_cast<unsigned char>(c) < ' ' && c != '\n') || c == 0x7f) c = '?';
+    return text;
+}
+
 int finish(Console& console, std::string_view command, const Status& status) {
     if (status.ok()) return 0;
     console.out.flush();
     const std::string prefix = "cairn" + (command.empty() ? std::string() : " " + std::string(command));
-    console.err << prefix << ": " << status.text() << "\n";
+    console.err << prefix << ": " << printable_lines(status.text()) << "\n";
     if (console.json && !console.answered) {
         using Json = nlohmann::ordered_json;
         const Json error = {
@@ -116,7 +135,9 @@ int run(Console& console, const std::vector<std::string>& arguments) {
     for (const Command* command : commands()) {
         const CLI::App* sub = app->get_subcommand(std::string(command->name));
         if (!sub->parsed()) continue;
-        const Status status = command->run(console, collect(*sub, *command));
+        const Arguments given = collect(*sub, *command);
+        Status status = check_not_empty(*command, given);
+        if (status.ok()) status = command->run(console, given);
         console.out.flush();
         if (status.ok() && !console.out)
             return finish(console, command->name, Status(Code::io_error, "cannot write the output"));

@@ -69,6 +69,22 @@ TEST_F(App, wrong_usage_exits_1_and_says_where_help_is) {
     EXPECT_EQ(option.out, "");
 }
 
+TEST_F(App, an_empty_argument_is_wrong_usage) {
+    for (const char* arguments : {"ls ''", "show melt ''", "extract melt --rank 0 -o ''", "extract melt --files ''",
+                                  "rm melt ''", "gc --age ''", "verify melt '' --json", "config ''"}) {
+        const Ran ran = cairn(arguments);
+        EXPECT_EQ(ran.exit, 1) << arguments;
+        EXPECT_THAT(ran.err, HasSubstr("is empty")) << arguments;
+    }
+}
+
+TEST_F(App, an_error_does_not_write_control_characters_to_the_terminal) {
+    const Ran ran = cairn("show \"$(printf 'me\\033[2Jlt')\" '\t' --json");
+    EXPECT_EQ(ran.exit, 1);
+    EXPECT_EQ(ran.err.find('\033'), std::string::npos) << ran.err;
+    EXPECT_EQ(Json::parse(ran.out)["error"]["exit"], 1);
+}
+
 TEST_F(App, version_and_full_disk) {
     EXPECT_EQ(cairn("--version").out, "cairn " CAIRN_VERSION "\n");
     const Ran full = cairn("config > /dev/full");

@@ -51,10 +51,11 @@ void print_versions(Console& console, const Series& series) {
     bool other = false;
     for (const Seen& seen : series.versions) {
         other |= !seen.current;
-        table.add({seen.current ? "*" : "", std::to_string(seen.key.version), std::string(state_name(seen.state)),
-                   level_of(seen), number_or_dash(seen.ranks), number_or_dash(files_of(seen)),
-                   format_bytes(seen.image_bytes), seen.entry.files.empty() ? "-" : format_bytes(seen.stored_bytes),
-                   format_time(time_of(seen)), short_id(seen.key.incarnation)});
+        table.add({seen.current && seen.state != SeenState::given_up ? "*" : "", std::to_string(seen.key.version),
+                   std::string(state_name(seen.state)), level_of(seen), number_or_dash(seen.ranks),
+                   number_or_dash(files_of(seen)), format_bytes(seen.image_bytes),
+                   seen.entry.files.empty() ? "-" : format_bytes(seen.stored_bytes), format_time(time_of(seen)),
+                   short_id(seen.key.incarnation)});
     }
     if (series.versions.empty()) {
         console.out << series.name << ": opened " << plural(series.opens.size(), "time") << ", no version yet\n";
@@ -76,7 +77,7 @@ void print_series(Console& console, const std::vector<Series>& all, const std::s
         std::uint64_t stored_bytes = 0;
         for (const Seen& seen : series.versions) {
             stored_bytes += seen.stored_bytes;
-            if (seen.current) newest = &seen;
+            if (seen.current && seen.state != SeenState::given_up) newest = &seen;
         }
         if (!newest) {
             table.add({series.name, std::to_string(series.versions.size()), "-", "-", "-", "-", "-",
@@ -140,8 +141,8 @@ const Command ls_command = {
     "States: committed (restorable from persistent), sealed (every rank's image is in this host's scratch), partial "
     "(some ranks' images are\n"
     "here; other nodes may hold the others), unfinished (parts without a manifest: being flushed, or left behind), "
-    "given up, damaged (the\n"
-    "manifest can not be read).",
+    "given up (a tombstone:\n"
+    "removed, or never to be committed), damaged (the manifest can not be read).",
     {{"NAME", OptionKind::text, "", "The checkpoint to list."}},
     {{Code::not_found, "no checkpoint of this name, or no persistent directory"}},
     true,
