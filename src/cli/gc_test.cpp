@@ -13,6 +13,7 @@ namespace {
 
 using testing::ContainsRegex;
 using testing::HasSubstr;
+using testing::StartsWith;
 using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
@@ -71,11 +72,48 @@ TEST_F(Gc, rm_of_one_of_two_incarnations) {
     EXPECT_EQ(files_in(2), 3u) << "manifest and parts of the other one";
 }
 
-TEST_F(Gc, rm_tells_of_images_in_scratch) {
+TEST_F(Gc, rm_leaves_a_tombstone_while_somebody_may_commit_it_again) {
+    for (Version version = 1; version <= 3; ++version) melt.commit(version, first, 1);
+    for (Rank rank = 0; rank < 4; ++rank) static_cast<void>(melt.seal("n0", 1, first, 1, rank));
+    const Ran in_scratch = cairn("rm melt 1");
+    EXPECT_EQ(in_scratch.exit, 0) << in_scratch.err;
+    EXPECT_THAT(in_scratch.err, HasSubstr("1 tombstone left"));
+    EXPECT_EQ(files_in(1), 1u);
+    EXPECT_THAT(cairn("ls melt").out, ContainsRegex("1 +given up +scratch "));
+    const Ran gone = cairn("extract melt 1 --rank 0 -o -");
+    EXPECT_EQ(gone.exit, exit_of(Code::not_found)) << "not out of scratch either";
+    EXPECT_THAT(gone.err, HasSubstr("given up or removed"));
+    EXPECT_EQ(cairn("rm melt 1").exit, exit_of(Code::not_found)) << "removed is removed";
+
+    melt.record(first, 1);
+    const Json recorded = Json::parse(cairn("rm melt 2 --json").out);
+    EXPECT_EQ(recorded["removed"][0]["tombstone"], true) << "its job may be alive";
+    EXPECT_EQ(files_in(2), 1u);
+    make_old(melt.layout.manifest(Melt::key(1, first)));
+    make_old(melt.layout.manifest(Melt::key(2, first)));
+    EXPECT_THAT(cairn("gc").out, HasSubstr("nothing to remove"));
+    fs::remove(melt.layout.job_roster(first));
+    EXPECT_THAT(cairn("gc").out, ContainsRegex("melt +2 .*tombstone of a job that is over"));
+    EXPECT_FALSE(fs::exists(melt.layout.version("melt", 2)));
+    EXPECT_EQ(files_in(1), 1u) << "its images are in scratch";
+    EXPECT_EQ(versions(), "3");
+}
+
+TEST_F(Gc, rm_of_a_damaged_version_and_of_what_a_killed_rm_left) {
     melt.commit(1, first, 1);
     melt.commit(2, first, 1);
-    melt.seal("n0", 1, first, 1, 0);
-    EXPECT_THAT(cairn("rm melt 1").err, HasSubstr("commits them again"));
+    melt.commit(3, first, 1);
+    Melt::flip(melt.layout.manifest(Melt::key(1, first)), 60);
+    EXPECT_EQ(cairn("rm melt 1").exit, 0);
+    EXPECT_FALSE(fs::exists(melt.layout.version("melt", 1)));
+    // Killed after the tombstone.
+    Melt::write(melt.layout.manifest(Melt::key(2, first)),
+                encode_manifest(tombstone_of(Melt::key(2, first), 1, {}, 4)));
+    const Ran ran = cairn("gc --dry-run");
+    EXPECT_THAT(ran.out, ContainsRegex("melt +2 .*parts of a version that was given up or removed"));
+    EXPECT_EQ(cairn("rm melt 2").exit, 0) << "once more";
+    EXPECT_FALSE(fs::exists(melt.layout.version("melt", 2)));
+    EXPECT_EQ(versions(), "3");
 }
 
 TEST_F(Gc, the_retention_rule) {
@@ -113,40 +151,101 @@ TEST_F(Gc, parts_of_attempts_that_did_not_commit) {
 
 TEST_F(Gc, what_an_older_incarnation_left_behind_is_fenced_then_removed) {
     melt.commit(1, first, 1);
+    melt.record(first, 1);
     static_cast<void>(melt.part(2, first, 0));
     melt.open(2, second, {first, 1});
     melt.commit(2, second, 2, {first, 1});
-    EXPECT_EQ(cairn("gc").out, "nothing to remove\n") << "it is young: its daemon may still be at it";
+    const Ran young = cairn("gc");
+    EXPECT_THAT(young.out, StartsWith("nothing to remove\n"));
+    EXPECT_THAT(young.out, ContainsRegex("spared:.*melt +2 +11111111 .*changed lately"));
     EXPECT_EQ(cairn("gc --age 0 --dry-run").exit, 0);
     make_old(melt.part_path(2, first, 0));
     const Ran ran = cairn("gc");
     EXPECT_EQ(ran.exit, 0) << ran.err;
-    EXPECT_THAT(ran.out, ContainsRegex("melt +2 +11111111 .*left behind by an older incarnation"));
+    EXPECT_THAT(ran.out, ContainsRegex("melt +2 +11111111 .*left behind by a job that is over or superseded"));
     EXPECT_FALSE(fs::exists(melt.part_path(2, first, 0)));
     EXPECT_TRUE(fs::exists(melt.layout.manifest(Melt::key(2, first))))
         << "the tombstone: nobody can commit it any more";
     EXPECT_THAT(cairn("ls melt").out, ContainsRegex("2 +given up .* 11111111"));
     EXPECT_EQ(cairn("verify").exit, 0);
-    EXPECT_EQ(cairn("gc --age 0").out, "nothing to remove\n");
+    EXPECT_EQ(cairn("gc").out, "nothing to remove\n") << "the job is on record, and its record is young";
+    make_old(melt.layout.job_roster(first));
+    make_old(melt.layout.manifest(Melt::key(2, first)));
+    const Ran last = cairn("gc");
+    EXPECT_THAT(last.out, ContainsRegex("melt +- +11111111 .*record of a job that is over"));
+    EXPECT_THAT(last.out, ContainsRegex("melt +2 +11111111 .*tombstone of a job that is over"));
+    EXPECT_FALSE(fs::exists(melt.layout.job(first)));
+    EXPECT_EQ(files_in(2), 3u) << "manifest and parts of the other one";
 }
 
-TEST_F(Gc, the_current_lineage_may_be_in_flight) {
+TEST_F(Gc, the_current_lineage_is_in_flight_while_its_job_is_on_record) {
     melt.commit(1, first, 1);
+    melt.record(first, 1);
     static_cast<void>(melt.part(2, first, 0));
     make_old(melt.part_path(2, first, 0));
-    EXPECT_EQ(cairn("gc").out, "nothing to remove\n");
+    make_old(melt.layout.job_roster(first));
+    EXPECT_THAT(cairn("gc").out, ContainsRegex("^nothing to remove\n\nspared:.*melt +2 .*may be in flight"));
     EXPECT_TRUE(fs::exists(melt.part_path(2, first, 0)));
+    fs::remove(melt.layout.job_roster(first));  // its coordinator's daemon has nothing left to finish
+    EXPECT_THAT(cairn("gc").out, ContainsRegex("melt +2 .*left behind by a job that is over"));
+    EXPECT_FALSE(fs::exists(melt.part_path(2, first, 0)));
+    EXPECT_EQ(files_in(2), 1u) << "a restart would look for a version 2: the tombstone stays";
 }
 
-TEST_F(Gc, unpublished_manifests) {
+TEST_F(Gc, parts_of_which_nothing_tells_whose_they_are) {
+    constexpr Id128 third{0x3333333333333333, 0xcccccccccccccccc};
     melt.commit(1, first, 1);
-    const std::string temporary = melt.layout.manifest(Melt::key(1, first)) + ".x.tmp";
-    Melt::write(temporary, as_bytes("torn"));
+    for (Version version : {2u, 3u}) {
+        static_cast<void>(melt.part(version, third, 0));
+        if (version == 3) fs::resize_file(melt.part_path(version, third, 0), 5'000);
+        make_old(melt.part_path(version, third, 0));
+    }
+    const Json json = Json::parse(cairn("gc --json").out);
+    ASSERT_EQ(json["removed"].size(), 1u) << json;
+    EXPECT_EQ(json["removed"][0]["version"], 2);
+    EXPECT_EQ(json["removed"][0]["incarnation"], third.hex()) << "its footer tells";
+    ASSERT_EQ(json["spared"].size(), 1u);
+    EXPECT_EQ(json["spared"][0]["version"], 3);
+    EXPECT_THAT(json["spared"][0]["why"].get<std::string>(), HasSubstr("--unknown"));
+    EXPECT_TRUE(fs::exists(melt.part_path(3, third, 0)));
+    EXPECT_EQ(cairn("gc --unknown").exit, 0);
+    EXPECT_FALSE(fs::exists(melt.layout.version("melt", 3)));
+    EXPECT_EQ(versions(), "1");
+}
+
+TEST_F(Gc, unpublished_files_and_empty_directories) {
+    melt.commit(1, first, 1);
+    const std::string manifest = melt.layout.temporary(Melt::key(1, first), {first.high, 9});
+    const std::string record = melt.layout.lineage("melt") + "/" + temporary_file_name({8, 8});
+    const std::string empty = melt.layout.version("melt", 9);
+    for (const std::string& path : {manifest, record}) Melt::write(path, as_bytes("torn"));
+    fs::create_directories(empty);
     EXPECT_EQ(cairn("gc").out, "nothing to remove\n");
-    make_old(temporary);
-    EXPECT_THAT(cairn("gc").out, HasSubstr("unpublished manifests"));
-    EXPECT_FALSE(fs::exists(temporary));
+    for (const std::string& path : {manifest, record, empty}) make_old(path);
+    const Ran ran = cairn("gc");
+    EXPECT_EQ(ran.exit, 0) << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("unpublished manifests"));
+    EXPECT_THAT(ran.out, HasSubstr("unpublished records"));
+    EXPECT_THAT(ran.out, HasSubstr("an empty directory"));
+    for (const std::string& path : {manifest, record, empty}) EXPECT_FALSE(fs::exists(path)) << path;
     EXPECT_EQ(cairn("verify").exit, 0);
+}
+
+TEST_F(Gc, records_of_jobs) {
+    melt.commit(1, first, 1);
+    melt.record(first, 1);
+    make_old(melt.layout.job_roster(first));
+    EXPECT_THAT(cairn("gc").out, StartsWith("nothing to remove")) << "of the current lineage";
+    melt.open(2, second, {first, 1});
+    EXPECT_THAT(cairn("gc").out, StartsWith("nothing to remove")) << "the newer one has nothing committed yet";
+    melt.commit(2, second, 2, {first, 1});
+    EXPECT_THAT(cairn("gc").out, HasSubstr("record of a job that is over"));
+    EXPECT_FALSE(fs::exists(melt.layout.job(first)));
+    melt.record(second, 2);
+    make_old(melt.layout.job_roster(second));
+    fs::remove_all(melt.layout.series("melt"));
+    EXPECT_THAT(cairn("gc").out, HasSubstr("record of a job that is over")) << "somebody removed all it had";
+    EXPECT_FALSE(fs::exists(melt.layout.job(second)));
 }
 
 TEST_F(Gc, wrong_requests) {

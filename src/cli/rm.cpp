@@ -6,8 +6,7 @@
 
 #include "base/text_table.hpp"
 #include "base/units.hpp"
-#include "cli/series.hpp"
-#include "engine/removal.hpp"
+#include "cli/gc_collect.hpp"
 
 namespace cairn::cli {
 
@@ -15,8 +14,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// A tombstone alone is what rm leaves.
 bool removable(const Seen& seen) {
-    return seen.state == SeenState::committed || seen.state == SeenState::given_up || seen.state == SeenState::damaged;
+    return seen.state == SeenState::committed || seen.state == SeenState::damaged ||
+           (seen.state == SeenState::given_up && seen.entry.files.size() > 1);
 }
 
 // The newest committed version of the current lineage is what a restart needs.
@@ -49,6 +50,14 @@ Result<std::vector<const Seen*>> chosen(const Series& series, const Arguments& a
     return out;
 }
 
+Status remove(Place& place, const Seen& seen, Fence fence) {
+    World& world = place.world();
+    if (seen.state == SeenState::given_up)
+        return place.run(clear_version(world, place.layout(), seen.key, fence, place.io_wait()));
+    const Manifest tombstone = tombstone_of(seen.key, seen.epoch, seen.parent, seen.ranks);
+    return place.run(remove_version(world, place.layout(), tombstone, fence, place.io_wait()));
+}
+
 Status run_rm(Console& console, const Arguments& arguments) {
     TRY_ASSIGN(Place place, Place::open(arguments));
     TRY_ASSIGN(const Series series, read_series(place, read_scratch(place), arguments.text("NAME")));
@@ -58,26 +67,34 @@ Status run_rm(Console& console, const Arguments& arguments) {
         return invalid_argument(
             what(last->key) +
             " is the newest committed one, which a restart would take; --force removes it nevertheless");
+    TRY_ASSIGN(const Evidence evidence, Evidence::gather(place, 0));
     std::uint64_t freed_bytes = 0;
+    std::size_t fenced = 0;
+    Status failed;
     Json removed = Json::array();
     for (const Seen* seen : versions) {
-        if (!seen->scratch_ranks.empty())
-            console.err << "cairn rm: note: images of " << what(seen->key)
-                        << " are in this host's scratch; a daemon started anew commits them again\n";
-        TRY(place.run(remove_version(place.world(), place.layout(), seen->entry, place.io_wait()))
-                .within("removing " + what(seen->key)));
+        const bool lift = fence_can_go(series, *seen, evidence, versions);
+        failed = remove(place, *seen, lift ? Fence::lift : Fence::keep).within("removing " + what(seen->key));
+        if (!failed.ok()) break;
+        if (!lift) ++fenced;
         freed_bytes += seen->stored_bytes;
         removed.push_back({{"version", seen->key.version},
                            {"incarnation", seen->key.incarnation.hex()},
-                           {"bytes", seen->stored_bytes}});
+                           {"bytes", seen->stored_bytes},
+                           {"tombstone", !lift}});
         if (!console.json)
             console.out << "removed " << what(seen->key) << ", " << format_bytes(seen->stored_bytes) << "\n";
     }
+    if (fenced != 0)
+        console.err
+            << "cairn rm: note: " << plural(fenced, "tombstone")
+            << " left, so that no daemon or restart takes what was removed out of scratch again; `cairn gc` takes "
+            << (fenced == 1 ? "it" : "them") << " away when nobody could\n";
     if (console.json) {
         const Json document = {{"checkpoint", series.name}, {"removed", std::move(removed)}, {"bytes", freed_bytes}};
         console.document(document.dump(2, ' ', false, Json::error_handler_t::replace));
     }
-    return {};
+    return failed;
 }
 
 }  // namespace
@@ -85,9 +102,15 @@ Status run_rm(Console& console, const Arguments& arguments) {
 const Command rm_command = {
     "rm",
     "remove versions from persistent",
-    "Removes the manifest first, durably, then the parts, so that a version is whole or not there at every instant. "
-    "The newest committed version\n"
-    "of the current lineage is only removed with --force.",
+    "A tombstone takes the place of the manifest, in one step and durably, then the parts go: at every instant a "
+    "version "
+    "is whole or not there.\n"
+    "The tombstone keeps daemons, and a restart, from taking the version out of scratch again. It goes with the rest "
+    "when "
+    "the job is over and a\n"
+    "newer version is committed; else it stays (`cairn ls`: given up), and `cairn gc` takes it away when that is "
+    "so.\n\n"
+    "The newest committed version of the current lineage is only removed with --force.",
     {{"NAME", OptionKind::text, "", "The checkpoint.", true},
      {"VERSION", OptionKind::text, "", "The versions.", true, true},
      {"--force", OptionKind::flag, "", "Also the newest committed one."},

@@ -7,6 +7,8 @@
 
 #include <cerrno>
 
+#include "format/names.hpp"
+
 namespace cairn::files {
 
 Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
@@ -60,7 +62,7 @@ Status write_all(int fd, ByteView bytes, const std::string& path) {
 
 Status write_aside(const std::string& path, ByteView bytes) {
     TRY_ASSIGN(const Id128 unique, random_id());
-    const std::string aside = path.substr(0, path.rfind('/') + 1) + ".tmp-" + unique.hex();
+    const std::string aside = path.substr(0, path.rfind('/') + 1) + temporary_file_name(unique);
     const Descriptor file(::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (!file) return Status::from_errno(errno, "can not create " + aside);
     Status status = write_all(file.get(), bytes, aside);
@@ -83,7 +85,7 @@ Status usable_directory(const std::string& path, const std::string& what) {
     if (!S_ISDIR(about.st_mode)) return invalid_argument(advice + " is not a directory");
     // Asking beats guessing: access(2) does not know of read-only mounts, quotas and access lists on every file system.
     TRY_ASSIGN(const Id128 unique, random_id());
-    const std::string probe = path + "/.tmp-" + unique.hex();
+    const std::string probe = path + "/" + temporary_file_name(unique);
     const Descriptor file(::open(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (!file) return Status::from_errno(errno, advice + " is not writable");
     ::unlink(probe.c_str());

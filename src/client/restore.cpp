@@ -16,6 +16,7 @@
 #include "client/packer.hpp"
 #include "engine/restore.hpp"
 #include "engine/scratch.hpp"
+#include "format/names.hpp"
 
 namespace cairn {
 
@@ -103,7 +104,7 @@ Status RestoreTarget::prepare(const MemoryMap& map) {
             break;
     }
     TRY_ASSIGN(const Id128 unique, files::random_id());
-    const std::string aside = region_->path.substr(0, region_->path.rfind('/') + 1) + ".tmp-" + unique.hex();
+    const std::string aside = region_->path.substr(0, region_->path.rfind('/') + 1) + temporary_file_name(unique);
     file_ = files::Descriptor(::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (!file_)
         return Status::from_errno(errno, "region \"" + region_->name + "\": can not write beside " + region_->path);

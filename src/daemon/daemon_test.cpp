@@ -4,7 +4,9 @@
 #include <set>
 
 #include "daemon/daemon_testing.hpp"
+#include "engine/removal.hpp"
 #include "format/frame.hpp"
+#include "world/real/world.hpp"
 
 namespace cairn {
 namespace {
@@ -412,6 +414,65 @@ TEST(Version, PersistentRetentionRemovesWhatTheRuleLetsGo) {
         becomes_true([&] { return !home.committed(key(4)) && !fs::exists(Layout{home.persistent}.version(key(4))); }));
     for (Version version = 1; version <= 6; ++version)
         EXPECT_EQ(home.committed(key(version)), version == 3 || version >= 5) << version;
+}
+
+// Takes versions 1 to 4 and keeps all of them in scratch.
+void commit_four(Home& home) {
+    home.set("CAIRN_RETENTION_SCRATCH_LAST", "9");
+    ASSERT_EQ(home.start(), 0) << home.errors();
+    Client client(home.layout);
+    client.hello(true);
+    client.expect<control::Done>(control::Join{home.roster(1), 0, 0});
+    for (Version version = 1; version <= 4; ++version) {
+        const VersionKey key{"heat", version, {1, 2}};
+        const auto slot = client.expect<control::Slot>(control::Acquire{key, 0, slot_bytes, 60'000});
+        write_image(slot, home.roster(1), version, 0, image_bytes);
+        client.expect<control::Done>(control::Sealed{key, 0, slot.path});
+        EXPECT_EQ(client.expect<control::State>(control::Wait{key, 3, 60'000}).level, 3);
+    }
+}
+
+// What was removed from persistent does not come back out of scratch. Retention leaves nothing that says so.
+TEST(Version, WhatRetentionRemovedIsNotCommittedAgainByTheNextDaemon) {
+    Home home;
+    home.set("CAIRN_RETENTION_PERSISTENT_LAST", "2");
+    commit_four(home);
+    const Layout persistent{home.persistent};
+    const auto is_there = [&](Version version) { return fs::exists(persistent.version("heat", version)); };
+    ASSERT_TRUE(becomes_true([&] { return !is_there(1) && !is_there(2); })) << home.log();
+    home.kill_daemon();
+    ASSERT_EQ(home.start(), 0) << home.errors();
+    Client again(home.layout);
+    again.hello();
+    EXPECT_EQ(images_held(again), 4u) << "for a quick restart";
+    EXPECT_TRUE(again.expect<control::Stopped>(control::Stop{60'000}).unfinished.empty());
+    EXPECT_FALSE(is_there(1) || is_there(2));
+    EXPECT_TRUE(is_there(3) && is_there(4));
+}
+
+// `cairn rm` leaves a tombstone.
+TEST(Version, WhatWasRemovedByHandIsNotCommittedAgainByTheNextDaemon) {
+    Home home;
+    commit_four(home);
+    home.kill_daemon();
+    const Layout persistent{home.persistent};
+    const VersionKey key{"heat", 3, {1, 2}};
+    {
+        auto real = RealWorld::create({});
+        ASSERT_TRUE(real.ok());
+        World world = (*real)->world();
+        const Manifest tombstone = tombstone_of(key, 1, {}, 1);
+        const Status removed =
+            (*real)->loop().run(remove_version(world, persistent, tombstone, Fence::keep, 60 * second));
+        ASSERT_TRUE(removed.ok()) << removed.to_string();
+    }
+    ASSERT_EQ(home.start(), 0) << home.errors();
+    Client again(home.layout);
+    again.hello();
+    EXPECT_EQ(images_held(again), 3u) << "the image of version 3 is discarded";
+    EXPECT_TRUE(again.expect<control::Stopped>(control::Stop{60'000}).unfinished.empty());
+    EXPECT_EQ(std::distance(fs::directory_iterator(persistent.version(key)), fs::directory_iterator()), 1)
+        << "the tombstone";
 }
 
 TEST(Version, JobsAreRememberedPrivatelyAndForgottenWhenDone) {

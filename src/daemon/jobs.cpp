@@ -40,7 +40,7 @@ Status write_private_file(const std::string& path, const Bytes& bytes) {
 }  // namespace
 
 Jobs::Jobs(World world, WorkerPool& workers, Node& node, Slots& slots, Layout layout, ScratchLayout scratch,
-           std::string node_name, Nanos io_wait)
+           std::string node_name, RetentionRule persistent_rule, Nanos io_wait)
     : world_(world),
       workers_(workers),
       node_(node),
@@ -48,6 +48,7 @@ Jobs::Jobs(World world, WorkerPool& workers, Node& node, Slots& slots, Layout la
       layout_(std::move(layout)),
       scratch_(std::move(scratch)),
       node_name_(std::move(node_name)),
+      persistent_rule_(persistent_rule),
       io_wait_(io_wait),
       joined_(world.clock) {}
 
@@ -145,12 +146,26 @@ Task<Status> Jobs::join_again(Id128 incarnation) {
     co_return joined;
 }
 
+// Persistent retention leaves no trace of what it removed, so the rule itself must tell: what it would not keep any
+// more was committed and let go, or would be at once if it were. Committing it again would undo the removal.
+Task<Code> Jobs::look_at_manifest(VersionKey key) {
+    Result<Manifest> manifest = co_await read_manifest(world_, layout_, key, world_.clock.in(io_wait_));
+    if (manifest.ok()) co_return manifest->abandoned ? Code::cancelled : Code::ok;
+    if (manifest.code() != Code::not_found || persistent_rule_.last == 0) co_return manifest.code();
+    if (!series_.count(key.name)) {
+        Result<std::vector<CatalogEntry>> entries =
+            co_await list_versions(world_, layout_, key.name, world_.clock.in(io_wait_));
+        if (!entries.ok()) co_return Code::not_found;  // flushed in vain at worst
+        series_.emplace(key.name, std::move(entries).value());
+    }
+    co_return rule_keeps(persistent_rule_, series_.at(key.name), key) ? Code::not_found : Code::ok;
+}
+
 Task<void> Jobs::adopt(LocalImage image) {
     const VersionKey key = image.header.key;
     auto known = manifests_.find(key);
     if (known == manifests_.end()) {
-        Result<Manifest> manifest = co_await read_manifest(world_, layout_, key, world_.clock.in(io_wait_));
-        const Code code = !manifest.ok() ? manifest.code() : manifest->abandoned ? Code::cancelled : Code::ok;
+        const Code code = co_await look_at_manifest(key);
         known = manifests_.emplace(key, code).first;
     }
     if (known->second == Code::cancelled) co_return slots_.discard(image.path);
@@ -190,6 +205,7 @@ Task<Status> Jobs::adopt_scratch() {
     for (const Id128 incarnation : ended) co_await forget(incarnation, world_.clock.in(io_wait_));
     found_.clear();
     manifests_.clear();
+    series_.clear();
     co_return Status();
 }
 

@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 
+#include "daemon/persistent_retention.hpp"
 #include "daemon/slots.hpp"
 #include "engine/scratch.hpp"
 #include "world/real/worker_pool.hpp"
@@ -20,7 +21,7 @@ namespace cairn {
 class Jobs {
   public:
     Jobs(World world, WorkerPool& workers, Node& node, Slots& slots, Layout layout, ScratchLayout scratch,
-         std::string node_name, Nanos io_wait);
+         std::string node_name, RetentionRule persistent_rule, Nanos io_wait);
 
     // Remembers the job in both places, then joins. Calls for one incarnation take turns: many ranks join at once, and
     // only the first one writes.
@@ -49,6 +50,7 @@ class Jobs {
     Task<Result<Roster>> find_roster(Id128 incarnation);
     Task<Status> join_again(Id128 incarnation);
     Task<void> adopt(LocalImage image);
+    Task<Code> look_at_manifest(VersionKey key);
     Task<void> forget(Id128 incarnation, Nanos deadline);
 
     World world_;
@@ -58,11 +60,13 @@ class Jobs {
     Layout layout_;
     ScratchLayout scratch_;
     std::string node_name_;
+    RetentionRule persistent_rule_;
     Nanos io_wait_;
     std::map<Id128, Known> known_;
     std::map<Id128, Roster> found_;  // in scratch, at the start
-    std::map<VersionKey, Code>
-        manifests_;  // looked at, at the start: ok committed, cancelled abandoned, else not there
+    // Looked at, at the start: ok committed (also when retention let it go since), cancelled given up, else not there.
+    std::map<VersionKey, Code> manifests_;
+    std::map<std::string, std::vector<CatalogEntry>> series_;  // read at the start, by name
     std::set<Id128> joining_;
     Event joined_;
 };

@@ -20,7 +20,7 @@ struct DaemonOptions {
     Layout persistent;
     FlushSettings flush;
     SlotSettings slots;
-    PersistentRetention::Rule persistent_rule;
+    RetentionRule persistent_rule;
     FabricSettings fabric;
     RealWorldOptions world;
     Nanos idle = 60 * second;

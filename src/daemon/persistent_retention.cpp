@@ -1,8 +1,9 @@
 #include "daemon/persistent_retention.hpp"
 
+#include <algorithm>
+
+#include "base/config.hpp"
 #include "base/log.hpp"
-#include "engine/catalog.hpp"
-#include "engine/removal.hpp"
 
 namespace cairn {
 
@@ -40,13 +41,53 @@ Task<Status> PersistentRetention::apply_once(std::string name, Id128 incarnation
             versions.push_back(entry.key.version);
         }
     for (const std::size_t i : beyond_retention(versions, rule_.last, rule_.every)) {
-        const CatalogEntry entry = *committed[i];
-        Status removed = co_await remove_version(world_, layout_, entry, io_wait_);
+        const CatalogEntry& entry = *committed[i];
+        const VersionKey key = entry.key;
+        if (!settled(key)) continue;
+        Result<Fence> fence = co_await fence_of(key.incarnation, incarnation);
+        if (!fence.ok()) co_return std::move(fence).status();
+        const Manifest tombstone =
+            tombstone_of(key, entry.manifest->epoch, entry.manifest->parent, entry.manifest->ranks);
+        Status removed = co_await remove_version(world_, layout_, tombstone, *fence, io_wait_);
         if (!removed.ok()) co_return removed;
-        log_info("version-removed",
-                 {{"name", name}, {"version", entry.key.version}, {"incarnation", entry.key.incarnation}});
+        log_info("version-removed", {{"name", name}, {"version", key.version}, {"incarnation", key.incarnation}});
+    }
+    Status lifted = co_await lift_tombstones(*entries, incarnation);
+    co_return lifted;
+}
+
+// No attempt of this daemon at it is under way (one that began before it was seen that an earlier one had committed).
+bool PersistentRetention::settled(const VersionKey& key) const {
+    const VersionState state = node_.state(key);
+    return state.final || state.level == Level::none;
+}
+
+// This daemon coordinates `own` and will not commit again what the rule lets go (Jobs::adopt). An ancestor's
+// coordinator may live somewhere, paused, and not know: its fence stays until its job is over.
+Task<Result<Fence>> PersistentRetention::fence_of(Id128 incarnation, Id128 own) {
+    if (incarnation == own) co_return Fence::lift;
+    Result<bool> on_record = co_await job_on_record(world_, layout_, incarnation, world_.clock.in(io_wait_));
+    if (!on_record.ok()) co_return std::move(on_record).status();
+    co_return *on_record ? Fence::keep : Fence::lift;
+}
+
+// Of cancelled versions, and of removals that an earlier daemon began: one file each for ever, if nobody did it.
+Task<Status> PersistentRetention::lift_tombstones(const std::vector<CatalogEntry>& entries, Id128 own) {
+    for (const CatalogEntry& entry : entries) {
+        if (!entry.manifest || !entry.manifest->abandoned || entry.key.incarnation != own) continue;
+        if (rule_keeps(rule_, entries, entry.key) || !settled(entry.key)) continue;
+        const VersionKey key = entry.key;
+        Status cleared = co_await clear_version(world_, layout_, key, Fence::lift, io_wait_);
+        if (!cleared.ok()) co_return cleared;
     }
     co_return Status();
+}
+
+bool rule_keeps(const RetentionRule& rule, const std::vector<CatalogEntry>& entries, const VersionKey& key) {
+    const auto newer = std::count_if(entries.begin(), entries.end(), [&](const CatalogEntry& entry) {
+        return entry.committed() && entry.key.incarnation == key.incarnation && entry.key.version > key.version;
+    });
+    return retention_keeps(rule.last, rule.every, key.version, static_cast<std::uint64_t>(newer));
 }
 
 }  // namespace cairn

@@ -1,6 +1,7 @@
 // Persistent retention: when a version is committed, the older ones that the rule does not keep leave persistent. Done
 // by the coordinator's daemon alone, and only while its job is the head of the current lineage: a job that was
-// superseded removes nothing.
+// superseded removes nothing. Nothing stays of what it removes, so that a job that takes versions for weeks does not
+// fill directories: what allows that is said in engine/removal.hpp.
 #pragma once
 
 #include <map>
@@ -8,18 +9,22 @@
 #include <string>
 
 #include "engine/node.hpp"
+#include "engine/removal.hpp"
 #include "world/world.hpp"
 
 namespace cairn {
 
+// base/config's retention_keeps; last 0 keeps all.
+struct RetentionRule {
+    std::uint64_t last = 0, every = 0;
+};
+// Whether a version stays, or would stay if it were committed, by what its own incarnation committed after it.
+bool rule_keeps(const RetentionRule& rule, const std::vector<CatalogEntry>& entries, const VersionKey& key);
+
 class PersistentRetention {
   public:
-    // base/config's retention_keeps; last 0 keeps all.
-    struct Rule {
-        std::uint64_t last = 0, every = 0;
-    };
-    PersistentRetention(World world, Layout layout, Rule rule, Nanos io_wait)
-        : world_(world), layout_(std::move(layout)), rule_(rule), io_wait_(io_wait), gate_(world.clock) {}
+    PersistentRetention(World world, const Node& node, Layout layout, RetentionRule rule, Nanos io_wait)
+        : world_(world), node_(node), layout_(std::move(layout)), rule_(rule), io_wait_(io_wait), gate_(world.clock) {}
 
     // A version of a job that this node coordinates is committed. Saying it again costs nothing.
     void committed(const VersionKey& key);
@@ -28,10 +33,14 @@ class PersistentRetention {
   private:
     Task<void> apply(std::string name, Id128 incarnation);
     Task<Status> apply_once(std::string name, Id128 incarnation);
+    bool settled(const VersionKey& key) const;
+    Task<Result<Fence>> fence_of(Id128 incarnation, Id128 own);
+    Task<Status> lift_tombstones(const std::vector<CatalogEntry>& entries, Id128 own);
 
     World world_;
+    const Node& node_;
     Layout layout_;
-    Rule rule_;
+    RetentionRule rule_;
     Nanos io_wait_;
     std::map<Id128, Version> newest_;  // committed, by incarnation
     std::map<Id128, Version> applied_;

@@ -53,9 +53,9 @@ Task<Status> list_version(World& world, Layout layout, std::string name, Version
         else if (manifest.code() != Code::not_found) entry.damage = std::move(manifest).status();
     }
     for (const DirectoryEntry& file : *files) {
-        const std::optional<PartFileName> part = parse_part_file_name(file.name);
-        if (!part) continue;
-        CatalogEntry& entry = by_half[part->attempt_id.high];
+        const std::optional<Id128> attempt_id = parse_attempt_of(file.name);
+        if (!attempt_id) continue;
+        CatalogEntry& entry = by_half[attempt_id->high];
         entry.key.name = name;
         entry.key.version = version;
         entry.files.push_back(file);

@@ -16,7 +16,8 @@ struct CatalogEntry {
     VersionKey key;
     std::optional<Manifest> manifest;      // none: parts without a manifest (in flight, or left behind)
     std::optional<Status> damage;          // the manifest can not be read: why
-    std::vector<DirectoryEntry> files;     // all files of the version's directory that carry this incarnation or attempt
+    std::vector<DirectoryEntry> files;     // all files of the version's directory that carry this incarnation or attempt:
+                                           // manifest, parts, unpublished manifests
     bool committed() const { return manifest && !manifest->abandoned; }
 };
 

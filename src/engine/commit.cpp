@@ -52,12 +52,17 @@ Task<Status> Node::Impl::publish(FlightPtr flight, Manifest manifest) {
         if (!made.ok()) co_return made;
     }
     const std::string final_path = layout.manifest(flight->key);
-    const std::string temporary = final_path + "." + manifest.attempt_id.hex() + ".tmp";
+    const std::string temporary = layout.temporary(flight->key, manifest.attempt_id);
     Bytes bytes = encode_manifest(manifest);
     Status wrote = co_await write_file(world.storage, temporary, std::move(bytes), 0644, world.clock.in(settings.io_wait));
     if (!wrote.ok()) co_return std::move(wrote).within("writing the manifest");
     Status published = co_await world.storage.publish(temporary, final_path, world.clock.in(settings.io_wait));
-    if (!published.ok() && published.code() != Code::already_exists) co_return std::move(published).within("publishing the manifest");
+    if (!published.ok() && published.code() != Code::already_exists) {
+        // It may still be on its way; without the temporary name it comes to nothing, and the next attempt stands alone.
+        const Status taken = co_await world.storage.remove(temporary, world.clock.in(settings.io_wait));
+        (void)taken;
+        co_return std::move(published).within("publishing the manifest");
+    }
     Status ours;
     if (!published.ok()) {
         Result<Manifest> standing = co_await read_manifest(world, layout, flight->key, world.clock.in(settings.io_wait));

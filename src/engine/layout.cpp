@@ -12,6 +12,7 @@ std::string Layout::part(const VersionKey& key, std::uint32_t part, std::uint32_
     return version(key) + "/" + part_file_name(part, parts, attempt_id);
 }
 std::string Layout::manifest(const VersionKey& key) const { return version(key) + "/" + manifest_file_name(key.incarnation); }
+std::string Layout::temporary(const VersionKey& key, Id128 attempt_id) const { return version(key) + "/" + temporary_file_name(attempt_id); }
 std::string Layout::lineage_open(const std::string& name, std::uint64_t epoch) const {
     return lineage(name) + "/" + lineage_open_name(epoch);
 }

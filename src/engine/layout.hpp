@@ -8,7 +8,7 @@
 namespace cairn {
 
 // <persistent>/<name>/<version>/part-0003-of-0016.<attempt>
-//                               manifest.<incarnation>
+//                               manifest.<incarnation>, .tmp-<attempt>
 // <persistent>/<name>/lineage/<epoch>.open, <epoch>.from
 // <persistent>/.cairn/<incarnation>/roster, node-<i>
 struct Layout {
@@ -19,10 +19,12 @@ struct Layout {
     std::string version(const std::string& name, Version v) const { return series(name) + "/" + std::to_string(v); }
     std::string part(const VersionKey& key, std::uint32_t part, std::uint32_t parts, Id128 attempt_id) const;
     std::string manifest(const VersionKey& key) const;
+    std::string temporary(const VersionKey& key, Id128 attempt_id) const;  // a manifest of that attempt before it is published
     std::string lineage(const std::string& name) const { return series(name) + "/lineage"; }
     std::string lineage_open(const std::string& name, std::uint64_t epoch) const;
     std::string lineage_from(const std::string& name, std::uint64_t epoch) const;
-    std::string job(Id128 incarnation) const { return persistent + "/.cairn/" + incarnation.hex(); }
+    std::string jobs() const { return persistent + "/.cairn"; }
+    std::string job(Id128 incarnation) const { return jobs() + "/" + incarnation.hex(); }
     std::string job_roster(Id128 incarnation) const { return job(incarnation) + "/roster"; }
     std::string job_node(Id128 incarnation, NodeIndex node) const { return job(incarnation) + "/node-" + std::to_string(node); }
 };

@@ -1,11 +1,49 @@
-// Removing versions, names before contents: see removal.hpp.
+// Removing versions, the tombstone before the parts: see removal.hpp.
 #include "engine/removal.hpp"
+
+#include <algorithm>
 
 #include "base/config.hpp"
 #include "format/manifest.hpp"
 #include "format/names.hpp"
 
 namespace cairn {
+
+Manifest tombstone_of(const VersionKey& key, std::uint64_t epoch, Parent parent, std::uint32_t ranks) {
+    Manifest tombstone;
+    tombstone.key = key;
+    tombstone.epoch = std::max<std::uint64_t>(epoch, 1);  // a damaged manifest tells none; for a tombstone nothing depends on it
+    tombstone.parent = parent;
+    tombstone.abandoned = true;
+    tombstone.ranks = ranks;
+    tombstone.nodes = 1;
+    return tombstone;
+}
+
+namespace {
+
+// Written and durable under its temporary name, whose path is returned.
+Task<Result<std::string>> write_tombstone(World& world, Layout layout, Manifest tombstone, Nanos io_wait) {
+    tombstone.attempt_id = {tombstone.key.incarnation.high, world.random.next()};
+    const std::string temporary = layout.temporary(tombstone.key, tombstone.attempt_id);
+    Bytes bytes = encode_manifest(tombstone);
+    Status wrote = co_await write_file(world.storage, temporary, std::move(bytes), 0644, world.clock.in(io_wait));
+    if (!wrote.ok()) {
+        const Status ignored = co_await world.storage.remove(temporary, world.clock.in(io_wait));
+        (void)ignored;
+        co_return std::move(wrote).within("writing a tombstone");
+    }
+    co_return temporary;
+}
+
+// Another remover may have taken our temporary name with the rest of the version: then its tombstone stands, or has been lifted.
+Task<Status> check_removed(World& world, Layout layout, VersionKey key, Status failure, Nanos io_wait) {
+    Result<Manifest> standing = co_await read_manifest(world, layout, std::move(key), world.clock.in(io_wait));
+    const bool removed = standing.ok() ? standing->abandoned : standing.code() == Code::not_found;
+    co_return removed ? Status() : std::move(failure);
+}
+
+}  // namespace
 
 Task<Status> remove_files(World& world, std::string directory, std::vector<std::string> files, Nanos io_wait) {
     for (const std::string& file : files) {
@@ -18,40 +56,62 @@ Task<Status> remove_files(World& world, std::string directory, std::vector<std::
     co_return Status();
 }
 
-Task<Status> remove_version(World& world, Layout layout, CatalogEntry entry, Nanos io_wait) {
-    const std::string directory = layout.version(entry.key);
-    std::vector<std::string> rest;
-    bool had_manifest = false;
-    for (const DirectoryEntry& file : entry.files) {
-        if (!parse_manifest_file_name(file.name)) {
-            rest.push_back(file.name);
-            continue;
-        }
-        Status removed = co_await world.storage.remove(directory + "/" + file.name, world.clock.in(io_wait));
+Task<Status> clear_version(World& world, Layout layout, VersionKey key, Fence fence, Nanos io_wait) {
+    const std::string directory = layout.version(key);
+    // Listed now: attempts may have come since the caller looked.
+    Result<std::vector<DirectoryEntry>> entries = co_await world.storage.list(directory, world.clock.in(io_wait));
+    if (entries.code() == Code::not_found) co_return Status();
+    if (!entries.ok()) co_return std::move(entries).status();
+    for (const DirectoryEntry& entry : *entries) {
+        const std::optional<Id128> attempt_id = parse_attempt_of(entry.name);
+        if (!attempt_id || attempt_id->high != key.incarnation.high) continue;
+        Status removed = co_await world.storage.remove(directory + "/" + entry.name, world.clock.in(io_wait));
         if (!removed.ok() && removed.code() != Code::not_found) co_return removed;
-        had_manifest = true;
     }
-    if (had_manifest) {
-        Status synced = co_await world.storage.fsync_directory(directory, world.clock.in(io_wait));
-        if (!synced.ok()) co_return synced;
-    }
-    Status removed = co_await remove_files(world, directory, std::move(rest), io_wait);
+    if (fence == Fence::keep) co_return Status();
+    Status synced = co_await world.storage.fsync_directory(directory, world.clock.in(io_wait));
+    if (!synced.ok()) co_return synced.code() == Code::not_found ? Status() : std::move(synced);
+    std::vector<std::string> tombstone = {manifest_file_name(key.incarnation)};
+    Status removed = co_await remove_files(world, directory, std::move(tombstone), io_wait);
     co_return removed;
 }
 
+Task<Status> remove_version(World& world, Layout layout, Manifest tombstone, Fence fence, Nanos io_wait) {
+    const VersionKey key = tombstone.key;
+    Result<std::string> temporary = co_await write_tombstone(world, layout, std::move(tombstone), io_wait);
+    if (temporary.code() == Code::not_found) co_return Status();  // the whole directory is gone
+    if (!temporary.ok()) co_return std::move(temporary).status();
+    Status replaced = co_await world.storage.replace(*temporary, layout.manifest(key), world.clock.in(io_wait));
+    if (replaced.code() == Code::not_found) replaced = co_await check_removed(world, layout, key, std::move(replaced), io_wait);
+    if (!replaced.ok()) {
+        const Status ignored = co_await world.storage.remove(*temporary, world.clock.in(io_wait));
+        (void)ignored;
+        co_return replaced;
+    }
+    Status synced = co_await world.storage.fsync_directory(layout.version(key), world.clock.in(io_wait));
+    if (!synced.ok()) co_return synced.code() == Code::not_found ? Status() : std::move(synced);
+    Status cleared = co_await clear_version(world, layout, key, fence, io_wait);
+    co_return cleared;
+}
+
 Task<Status> give_up_version(World& world, Layout layout, Manifest tombstone, Nanos io_wait) {
-    tombstone.abandoned = true;
-    tombstone.attempt_id = {tombstone.key.incarnation.high, world.random.next()};
-    const std::string final_path = layout.manifest(tombstone.key);
-    const std::string temporary = final_path + "." + tombstone.attempt_id.hex() + ".tmp";
-    Bytes bytes = encode_manifest(tombstone);
-    Status status = co_await write_file(world.storage, temporary, std::move(bytes), 0644, world.clock.in(io_wait));
-    if (status.ok()) status = co_await world.storage.publish(temporary, final_path, world.clock.in(io_wait));
-    const Status ignored = co_await world.storage.remove(temporary, world.clock.in(io_wait));  // there after a link, gone after a rename
+    const VersionKey key = tombstone.key;
+    Result<std::string> temporary = co_await write_tombstone(world, layout, std::move(tombstone), io_wait);
+    if (!temporary.ok()) co_return std::move(temporary).status();
+    Status published = co_await world.storage.publish(*temporary, layout.manifest(key), world.clock.in(io_wait));
+    const Status ignored = co_await world.storage.remove(*temporary, world.clock.in(io_wait));  // there after a link, gone after a rename
     (void)ignored;
-    if (!status.ok()) co_return status;
-    Status synced = co_await world.storage.fsync_directory(layout.version(tombstone.key), world.clock.in(io_wait));
+    if (!published.ok()) co_return published;
+    Status synced = co_await world.storage.fsync_directory(layout.version(key), world.clock.in(io_wait));
     co_return synced;
+}
+
+Task<Result<bool>> job_on_record(World& world, Layout layout, Id128 incarnation, Nanos deadline) {
+    Result<std::vector<DirectoryEntry>> entries = co_await world.storage.list(layout.job(incarnation), deadline);
+    if (!entries.ok() && entries.code() != Code::not_found) co_return std::move(entries).status();
+    const std::string roster = layout.job_roster(incarnation);
+    const std::string name = roster.substr(roster.rfind('/') + 1);
+    co_return entries.ok() && std::any_of(entries->begin(), entries->end(), [&](const DirectoryEntry& entry) { return entry.name == name; });
 }
 
 std::vector<std::size_t> beyond_retention(const std::vector<Version>& versions, std::uint64_t last, std::uint64_t every) {

@@ -121,11 +121,7 @@ TEST(Commit, ATombstoneFencesALatePublisherOut) {
     ASSERT_TRUE(cluster.capture_all(1).ok());
     cluster.sim.run_until(cluster.sim.now() + second);  // in the middle of the flush
     sim::Process& process = cluster.hosts[1].node->start_process("gc");
-    Manifest tombstone;
-    tombstone.key = cluster.key(1);
-    tombstone.epoch = cluster.roster.epoch;
-    tombstone.ranks = cluster.roster.ranks;
-    tombstone.nodes = 2;
+    const Manifest tombstone = tombstone_of(cluster.key(1), cluster.roster.epoch, {}, cluster.roster.ranks);
     World world = process.world();
     const Status given_up = run_status(cluster, give_up_version(world, cluster.layout, tombstone, 10 * second));
     ASSERT_TRUE(given_up.ok()) << given_up.to_string();

@@ -162,6 +162,17 @@ std::optional<std::uint64_t> parse_lineage_from_name(std::string_view file) { re
 
 std::string temporary_file_name(Id128 unique) { return std::string(temporary_prefix) + unique.hex(); }
 
-bool is_temporary_file_name(std::string_view file) noexcept { return file.starts_with(temporary_prefix); }
+std::optional<Id128> parse_temporary_file_name(std::string_view file) {
+    const std::string_view whole = file;
+    Id128 unique;
+    if (!eat(file, temporary_prefix) || !Id128::parse(file, unique)) return std::nullopt;
+    if (whole != temporary_file_name(unique)) return std::nullopt;
+    return unique;
+}
+
+std::optional<Id128> parse_attempt_of(std::string_view file) {
+    if (const auto part = parse_part_file_name(file)) return part->attempt_id;
+    return parse_temporary_file_name(file);
+}
 
 }  // namespace cairn

@@ -48,8 +48,12 @@ std::optional<std::uint64_t> parse_lineage_open_name(std::string_view file);
 std::optional<std::uint64_t> parse_lineage_from_name(std::string_view file);
 
 // ".tmp-<32 hex digits>": a file being written under a name nobody looks for, then published. Who finds an old one may
-// remove it.
+// remove it. In a version's directory `unique` is the attempt of a manifest, whose first half tells the incarnation:
+// without this name that attempt can not publish any more.
 std::string temporary_file_name(Id128 unique);
-bool is_temporary_file_name(std::string_view file) noexcept;
+std::optional<Id128> parse_temporary_file_name(std::string_view file);
+
+// The attempt that a part or an unpublished manifest of a version's directory belongs to.
+std::optional<Id128> parse_attempt_of(std::string_view file);
 
 }  // namespace cairn

@@ -11,6 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (const auto id = parse_manifest_file_name(text)) fuzz::expect(manifest_file_name(*id) == text, "manifest");
     if (const auto version = parse_version_directory_name(text))
         fuzz::expect(version_directory_name(*version) == text, "version");
+    if (const auto id = parse_temporary_file_name(text)) fuzz::expect(temporary_file_name(*id) == text, "temporary");
     if (const auto epoch = parse_lineage_open_name(text)) fuzz::expect(lineage_open_name(*epoch) == text, "open");
     if (const auto epoch = parse_lineage_from_name(text)) fuzz::expect(lineage_from_name(*epoch) == text, "from");
     fuzz::expect(check_name(text).ok() == valid_name(text), "name");

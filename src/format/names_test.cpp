@@ -109,11 +109,17 @@ TEST(Names, LineageFiles) {
 
 TEST(Names, TemporaryFilesAreNobodysElse) {
     const std::string file = temporary_file_name({1, 2});
-    EXPECT_TRUE(is_temporary_file_name(file));
+    EXPECT_EQ(file, ".tmp-00000000000000010000000000000002");
+    EXPECT_EQ(parse_temporary_file_name(file), (Id128{1, 2}));
     EXPECT_FALSE(parse_part_file_name(file) || parse_manifest_file_name(file) || parse_lineage_open_name(file) ||
                  parse_version_directory_name(file));
     EXPECT_FALSE(valid_name(file));
-    EXPECT_FALSE(is_temporary_file_name(manifest_file_name({1, 2})));
+    EXPECT_EQ(parse_attempt_of(file), (Id128{1, 2}));
+    EXPECT_EQ(parse_attempt_of(part_file_name(0, 1, {3, 4})), (Id128{3, 4}));
+    EXPECT_FALSE(parse_attempt_of(manifest_file_name({1, 2})));
+    for (const std::string& bad : {std::string(".tmp-"), std::string(".tmp-1"), file + "0", file.substr(1),
+                                   std::string(".tmp-0000000000000001000000000000000A"), manifest_file_name({1, 2})})
+        EXPECT_FALSE(parse_temporary_file_name(bad)) << bad;
 }
 
 }  // namespace

@@ -1,0 +1,50 @@
+// What `cairn gc` would take from one series, and what it spares although nobody may want it, each with its reason.
+// Only looks.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/gc_evidence.hpp"
+#include "engine/removal.hpp"
+
+namespace cairn::cli {
+
+struct Leftover {
+    enum class Kind : std::uint8_t {
+        version,    // committed: a tombstone takes its manifest's place, then its files go
+        give_up,    // without a manifest: a tombstone is published, then its files go
+        tombstone,  // it stands: what else is there goes, and with Fence::lift itself
+        files,      // names that nothing looks at, in `directory`, and the directory if it is empty then
+    };
+    Kind kind = Kind::files;
+    VersionKey key;  // version 0: of no version
+    std::string why;
+    std::uint64_t bytes = 0;
+    Fence fence = Fence::keep;
+    Manifest tombstone;  // version, give_up
+    std::string directory;
+    std::vector<std::string> files;
+};
+
+struct Collected {
+    std::vector<Leftover> take;  // in an order to keep: a job's record goes before what it guards
+    std::vector<Leftover> spare;
+};
+
+struct CollectOptions {
+    std::int64_t before_s = 0;  // what changed before that, by the file system's clock, is old
+    bool other_lineages = false;
+    bool unknown = false;
+};
+
+Collected collect(Place& place, const Series& series, Evidence& evidence, const CollectOptions& options);
+// Records of jobs whose series is not there any more; `names` are those that are.
+Collected collect_records(Place& place, Evidence& evidence, const std::vector<std::string>& names);
+
+// Whether nobody needs the fence of a version that is not there (any more): its job is over, this host's scratch does
+// not hold it, and a restart would not look for it. `gone`: what is removed together with it.
+bool fence_can_go(const Series& series, const Seen& seen, const Evidence& evidence,
+                  const std::vector<const Seen*>& gone);
+
+}  // namespace cairn::cli

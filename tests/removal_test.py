@@ -1,0 +1,132 @@
+"""cairn rm, gc, verify and extract beside real daemons: what is removed does not come back, and what is not committed can be looked at.
+
+Usage: CAIRN_BUILD=build/release python3 tests/removal_test.py [Class[.test]]
+"""
+import json
+import os
+import time
+import unittest
+
+from support import NOT_FOUND, OK, Nodes
+
+JOB = """
+RANK, RANKS, VERSIONS = {rank}, {ranks}, {versions}
+s = Session("series", RANK, RANKS, job="one-job")
+if s.opened != OK:
+    tell(["open", s.opened, s.text()])
+    sys.exit()
+s.protect("memory", bytes(300000))
+for version in VERSIONS:
+    ctypes.memmove(s.buffers["memory"], bytes([RANK + 16 * version]) * 300000, 300000)
+    status = s.checkpoint(version)
+    if status == OK and {wait}:
+        status = s.wait(version)
+    tell([version, status, s.text()])
+hear()
+"""
+
+
+class Removal(unittest.TestCase):
+    def setUp(self):
+        self.nodes = Nodes(flush_files=1, retention_scratch_last=9, daemon_idle_s=60)
+        self.addCleanup(self.nodes.__exit__)
+
+    def start(self, ranks, versions, wait=True):
+        """One rank a node; ends with every version captured, and committed where that is waited for."""
+        processes = [self.nodes.start(JOB.format(rank=r, ranks=ranks, versions=versions, wait=wait), node=r) for r in range(ranks)]
+        self.addCleanup(self.end, processes)
+        for process in processes:
+            for version in versions:
+                told = json.loads(process.stdout.readline() or "null")
+                self.assertEqual(told and told[:2], [version, OK], told)
+        return processes
+
+    @staticmethod
+    def end(processes):
+        for process in processes:
+            if process.poll() is None:
+                process.kill()
+            if not process.stdout.closed:
+                process.communicate()
+
+    def cairn(self, *arguments, code=OK, **more):
+        got, out, err = self.nodes.cairn(*arguments, **more)
+        self.assertEqual(got, code, out + err)
+        return out, err
+
+    def states(self):
+        out, _ = self.cairn("ls", "series", "--json")
+        return {v["version"]: v["state"] for v in json.loads(out)["checkpoints"][0]["versions"]}
+
+    def daemons_anew(self, nodes):
+        """kill -9 of all, and others that know what is in scratch and on persistent."""
+        self.nodes.kill_all(self.nodes.daemons())
+        for node in range(nodes):
+            self.cairn("start", node=node)
+
+    def test_a_removed_version_stays_removed(self):
+        processes = self.start(2, [1, 2, 3])
+        _, err = self.cairn("rm", "series", 1)
+        self.assertIn("tombstone", err)
+        self.assertIn("newest", self.cairn("rm", "series", 3, code=1)[1])
+        time.sleep(1.1)  # old is what changed in an earlier second
+        out = json.loads(self.cairn("gc", "--json", "--age", "0")[0])
+        self.assertEqual(out["removed"], [], "the job is on record")
+        self.end(processes)
+        self.daemons_anew(2)
+        time.sleep(2)  # they would have begun by now
+        self.assertEqual(self.states(), {1: "given up", 2: "committed", 3: "committed"})
+        for node in range(2):
+            self.cairn("stop", node=node)
+        out = json.loads(self.cairn("gc", "--json", "--age", "0")[0])
+        self.assertEqual([r["version"] for r in out["removed"]], [1], out)
+        self.assertFalse(os.path.exists(os.path.join(self.nodes.persistent, "series", "1")))
+        for node in range(2):  # and now nobody is left who could
+            self.cairn("start", node=node)
+        time.sleep(2)
+        self.assertEqual(self.states(), {2: "committed", 3: "committed"})
+        self.cairn("verify")
+
+    def test_gc_spares_what_a_job_may_come_back_to(self):
+        """Every daemon is dead, and nobody can tell whether for good: the roster stands, so the attempt at version 2 may be in flight."""
+        processes = self.start(2, [1])
+        self.end(processes)
+        self.nodes.kill_all(self.nodes.daemons())
+        out, _ = self.cairn("ls", "series", "--json")
+        half = json.loads(out)["checkpoints"][0]["versions"][0]["incarnation"][:16]
+        os.mkdir(os.path.join(self.nodes.persistent, "series", "2"))
+        part = os.path.join(self.nodes.persistent, "series", "2", f"part-0000-of-0001.{half}{'7' * 16}")
+        with open(part, "wb") as f:
+            f.write(bytes(70000))
+        os.utime(part, (1, 1))
+        out = json.loads(self.cairn("gc", "--json")[0])
+        self.assertEqual(out["removed"], [])
+        self.assertEqual([(r["version"], "on record" in r["why"]) for r in out["spared"]], [(2, True)])
+        for node in range(2):  # they come back, find nothing to finish, and say so
+            self.cairn("start", node=node)
+        for node in range(2):
+            self.cairn("stop", node=node)
+        out = json.loads(self.cairn("gc", "--json")[0])
+        self.assertEqual([r["version"] for r in out["removed"]], [2], out)
+        self.assertFalse(os.path.exists(part))
+        self.assertEqual(self.states()[1], "committed")
+
+    def test_what_is_only_in_scratch(self):
+        """A shared directory that takes nothing: versions stay in scratch, and can be checked and taken out all the same."""
+        processes = self.start(1, [1])
+        self.nodes.kill_all(self.nodes.daemons())
+        self.end(processes)
+        series = os.path.join(self.nodes.persistent, "series")
+        os.rename(os.path.join(series, "1"), os.path.join(self.nodes.shared, "away"))
+        self.assertEqual(self.states(), {1: "sealed"})
+        verdict = json.loads(self.cairn("verify", "series", 1, "--json")[0])["versions"][0]
+        self.assertEqual((verdict["level"], verdict["whole"]), ("scratch", True), "its daemon made the checksums")
+        _, err = self.cairn("extract", "series", 1, "--rank", 0, "--region", "memory", "-o", "out")
+        self.assertIn("not committed", err)
+        with open(os.path.join(self.nodes.shared, "out"), "rb") as f:
+            self.assertEqual(f.read(), bytes([16]) * 300000)
+        self.cairn("extract", "series", 2, "--rank", 0, "-o", "none", code=NOT_FOUND)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
