@@ -98,8 +98,9 @@ class Installed(unittest.TestCase):
         self.runs(os.path.join(build, "ten"))
 
     def test_manual(self):
-        with open(os.path.join(self.prefix, "share", "man", "man1", "cairn.1")) as f:
-            self.assertIn("\n.TH CAIRN 1", f.read())
+        for page, title in (("man1/cairn.1", "\n.TH CAIRN 1"), ("man8/cairnd.8", "\n.TH CAIRND 8")):
+            with open(os.path.join(self.prefix, "share", "man", page)) as f:
+                self.assertIn(title, f.read())
 
 
 if __name__ == "__main__":

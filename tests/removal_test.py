@@ -4,10 +4,15 @@ Usage: CAIRN_BUILD=build/release python3 tests/removal_test.py [Class[.test]]
 """
 import json
 import os
+import random
+import shutil
+import subprocess
 import time
 import unittest
 
-from support import NOT_FOUND, OK, Nodes
+from support import NOT_FOUND, OK, Nodes, find
+
+ROUNDS = int(os.environ.get("CAIRN_KILL_ROUNDS", "20"))
 
 JOB = """
 RANK, RANKS, VERSIONS = {rank}, {ranks}, {versions}
@@ -86,6 +91,35 @@ class Removal(unittest.TestCase):
         time.sleep(2)
         self.assertEqual(self.states(), {2: "committed", 3: "committed"})
         self.cairn("verify")
+
+    def test_rm_killed_at_any_moment(self):
+        """kill -9 of `cairn rm`: the version is whole or removed, and gc or another rm finishes what it began."""
+        self.end(self.start(1, [1, 2]))
+        self.nodes.kill_all(self.nodes.daemons())
+        pristine = os.path.join(self.nodes.shared, "pristine")
+        shutil.copytree(self.nodes.persistent, pristine)
+        version = os.path.join(self.nodes.persistent, "series", "1")
+        began = time.monotonic()
+        self.cairn("rm", "series", 1)
+        whole_s = time.monotonic() - began
+        for _ in range(ROUNDS):
+            shutil.rmtree(self.nodes.persistent)
+            shutil.copytree(pristine, self.nodes.persistent)
+            rm = subprocess.Popen([find("cairn"), "rm", "series", "1"], env=self.nodes.environment(), stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(random.random() * whole_s)
+            rm.kill()
+            said_done = rm.wait() == 0
+            state = self.states()[1]
+            self.assertIn(state, ("committed", "given up"))
+            self.assertFalse(said_done and state == "committed")
+            if state == "committed":
+                self.cairn("verify", "series", 1)
+                self.cairn("rm", "series", 1)
+            else:
+                self.cairn("gc")
+            self.assertEqual(len([n for n in os.listdir(version) if n.startswith("part")]), 0)
+            self.assertEqual(self.states(), {1: "given up", 2: "committed"})
 
     def test_gc_spares_what_a_job_may_come_back_to(self):
         """Every daemon is dead, and nobody can tell whether for good: the roster stands, so the attempt at version 2 may be in flight."""

@@ -131,6 +131,20 @@ TEST_F(Extract, verify_lists_all_damage) {
     EXPECT_EQ(json["versions"][0]["damage"][1]["block"], 7);
 }
 
+TEST_F(Extract, verify_calls_damage_only_what_is_damaged) {
+    // A link to itself can not be opened, as little as what one may not read; root may read everything.
+    const std::string part = melt.part_path(2, first, 1);
+    std::filesystem::remove(part);
+    std::filesystem::create_symlink(part, part);
+    const Ran ran = cairn("verify melt");
+    EXPECT_EQ(ran.exit, exit_of(Code::io_error));
+    EXPECT_THAT(ran.err, HasSubstr("1 of 2 versions can not be read; the first is melt version 2"));
+    EXPECT_THAT(ran.out, ContainsRegex("melt +2 +persistent +58\\.6 KiB +can not be read"));
+    EXPECT_EQ(Json::parse(cairn("verify melt 2 --json").out)["versions"][0]["whole"], false);
+    Melt::flip(melt.part_path(1, first, 0), 3);
+    EXPECT_EQ(cairn("verify melt").exit, exit_of(Code::corrupt));
+}
+
 TEST_F(Extract, verify_tells_a_damaged_manifest) {
     Melt::flip(melt.layout.manifest(Melt::key(1, first)), 70);
     const Ran ran = cairn("verify melt 1");

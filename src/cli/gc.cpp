@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <ctime>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
@@ -113,13 +114,14 @@ Status run_gc(Console& console, const Arguments& arguments) {
     const std::string& age = arguments.text("age");
     const Result<std::uint64_t> age_ns = parse_duration(age.empty() ? "1 h" : age, 1'000'000'000);
     if (!age_ns.ok()) return age_ns.status().within("--age '" + age + "'");
-    const std::int64_t now_s = file_system_now_s(place.layout().persistent);
+    const bool only_look = arguments.given("dry-run"), all = !arguments.given("NAME");
+    std::int64_t now_s = file_system_now_s(place.layout().persistent);
+    if (now_s == 0 && only_look) now_s = std::time(nullptr);  // who may not write may look
     if (now_s == 0)
         return Status::from_errno(errno,
                                   "cannot write to " + place.layout().persistent + ", so nothing can be removed");
     const auto age_s = static_cast<std::int64_t>(std::min<std::uint64_t>(*age_ns / 1'000'000'000, 1u << 30));
     const CollectOptions options{now_s - age_s, arguments.given("other-lineages"), arguments.given("unknown")};
-    const bool only_look = arguments.given("dry-run"), all = !arguments.given("NAME");
     TRY_ASSIGN(Evidence evidence, Evidence::gather(place, options.before_s));
     const ScratchView scratch = read_scratch(place);
     std::vector<std::string> names = {arguments.text("NAME")};

@@ -29,8 +29,17 @@ std::string ranks_text(const std::vector<Rank>& ranks) {
     return (ranks.size() == 1 ? "rank " : "ranks ") + format_ranges(ranks);
 }
 
+// Not being allowed to read something, or not in time, is no damage; but whoever asked did not learn that it is whole.
+bool is_unread(const Damage& damage) {
+    const Code code = damage.status.code();
+    return code == Code::permission || code == Code::io_error || code == Code::deadline;
+}
+
 std::string verdict_text(const Verdict& verdict) {
-    std::string text = verdict.damage.empty() ? "whole" : "damaged in " + plural(verdict.damage.size(), "place");
+    const bool unread = std::all_of(verdict.damage.begin(), verdict.damage.end(), is_unread);
+    std::string text = verdict.damage.empty() ? "whole"
+                       : unread               ? "can not be read"
+                                              : "damaged in " + plural(verdict.damage.size(), "place");
     if (!verdict.from_scratch) return text;
     const std::size_t checked = verdict.ranks - verdict.unchecked.size() - verdict.absent.size();
     if (verdict.damage.empty() && !verdict.whole())
@@ -196,6 +205,21 @@ class Verification {
     std::uint64_t done_bytes_ = 0;
 };
 
+Status failure_of(const std::vector<Verdict>& verdicts, std::size_t count) {
+    const Verdict* where = nullptr;
+    const Damage* worst = nullptr;  // the first damage, else the first that can not be read
+    for (const Verdict& verdict : verdicts)
+        for (const Damage& damage : verdict.damage) {
+            if (worst && (!is_unread(*worst) || is_unread(damage))) continue;
+            where = &verdict;
+            worst = &damage;
+        }
+    const std::string of = std::to_string(count) + " of " + plural(verdicts.size(), "version");
+    const std::string first = "; the first is " + what(where->key) + ": " + where_of(*worst);
+    if (is_unread(*worst)) return Status(worst->status.code(), of + " can not be read" + first);
+    return corrupt(of + " damaged" + first + "\nA restart passes damaged versions over and takes the next older one");
+}
+
 Status run_verify(Console& console, const Arguments& arguments) {
     TRY_ASSIGN(Place place, Place::open(arguments));
     const ScratchView scratch = read_scratch(place);
@@ -223,11 +247,7 @@ Status run_verify(Console& console, const Arguments& arguments) {
         print(console, verdicts);
     if (damaged == 0) return failed;
     if (!failed.ok()) console.err << "cairn verify: " << failed.text() << "\n";
-    const Verdict& first =
-        *std::find_if(verdicts.begin(), verdicts.end(), [](const Verdict& v) { return !v.damage.empty(); });
-    return corrupt(std::to_string(damaged) + " of " + plural(versions.size(), "version") + " damaged; the first is " +
-                   what(first.key) + ": " + where_of(first.damage.front()) +
-                   "\nA restart passes damaged versions over and takes the next older one");
+    return failure_of(verdicts, damaged);
 }
 
 }  // namespace
@@ -246,6 +266,7 @@ const Command verify_command = {
      {"VERSION", OptionKind::text, "",
       "The version, or newest; without it, all that are committed or in this host's scratch."}},
     {{Code::corrupt, "something is damaged"},
+     {Code::permission, "nothing is damaged as far as it can be read, but not all may be read"},
      {Code::not_found, "no such checkpoint or version, or neither committed nor on this host"}},
     true,
     &run_verify,
