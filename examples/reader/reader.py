@@ -1,0 +1,236 @@
+#!/usr/bin/env python3
+"""Reads what Cairn committed, with none of Cairn's code: an implementation of FORMAT.md for readers of FORMAT.md.
+
+    reader.py PERSISTENT/NAME                        versions of the current lineage
+    reader.py PERSISTENT/NAME VERSION                ranks and regions of one, every checksum compared
+    reader.py PERSISTENT/NAME VERSION RANK REGION    the region's bytes to stdout
+
+Python's own library and libxxhash (for XXH3) is all it needs. Order: numbers and FlatBuffers, frame and part, lineage, a version, the command.
+It checks what it relies on and not each invariant of FORMAT.md; `cairn verify` does.
+"""
+import collections
+import ctypes
+import ctypes.util
+import os
+import re
+import struct
+import sys
+
+xxhash = ctypes.CDLL(ctypes.util.find_library("xxhash") or "libxxhash.so.0")
+xxhash.XXH3_64bits.restype = ctypes.c_uint64
+xxhash.XXH3_64bits.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+
+
+class Corrupt(Exception):
+    """Bytes are not what FORMAT.md says they are."""
+
+
+def require(holds, text):
+    if not holds:
+        raise Corrupt(text)
+
+
+def checksum(data):
+    return xxhash.XXH3_64bits(data, len(data))
+
+
+# ---- FlatBuffers: the tables of src/format/*.fbs, fields in their order ----
+
+NUMBERS = {"bool": "<?", "u8": "<B", "u32": "<I", "u64": "<Q"}
+STRUCTS = {"Id": "<QQ", "Parent": "<QQQ"}
+TABLES = {
+    "Key": "name:string version:u64 incarnation:Id",
+    "Region": "name:string kind:u8 type:u8 shape:[u64] offset:u64 length:u64",
+    "Image": "rank:u32 bytes:u64 regions:[Region]",
+    "Extent": "rank:u32 image_offset:u64 length:u64 part_offset:u64 checksums:[u64]",
+    "Footer": "key:Key attempt:u32 attempt_id:Id part:u32 parts:u32 ranks:u32 block_bytes:u64 data_bytes:u64 images:[Image] extents:[Extent]",
+    "PartInfo": "file:string bytes:u64 footer_offset:u64 footer_checksum:u64 ranks:[u32]",
+    "Manifest": "key:Key epoch:u64 parent:Parent attempt_id:Id abandoned:bool ranks:u32 nodes:u32 image_bytes:u64 block_bytes:u64 "
+                "wall_time_s:u64 parts:[PartInfo]",
+    "OpenRecord": "incarnation:Id epoch:u64 host:string pid:u64 wall_time_s:u64 ranks:u32",
+    "FromRecord": "incarnation:Id parent:Parent",
+}
+
+
+def number(kind, data, at):
+    return struct.unpack_from(kind, data, at)[0]
+
+
+def vector(data, at, item, item_bytes):
+    count = number("<I", data, at)
+    require(at + 4 + count * item_bytes <= len(data), "a vector goes beyond its buffer")
+    return [item(at + 4 + i * item_bytes) for i in range(count)]
+
+
+def value(kind, data, at):
+    """What stands at `at` for a field or element of this kind; strings, vectors and tables stand there as an offset."""
+    if kind in NUMBERS:
+        return number(NUMBERS[kind], data, at)
+    if kind in STRUCTS:
+        return struct.unpack_from(STRUCTS[kind], data, at)
+    there = at + number("<I", data, at)
+    if kind == "string":
+        length = number("<I", data, there)
+        require(there + 4 + length <= len(data), "a string goes beyond its buffer")
+        return data[there + 4:there + 4 + length].decode()
+    if kind.startswith("["):
+        item = kind[1:-1]
+        item_bytes = struct.calcsize(NUMBERS[item]) if item in NUMBERS else 4
+        return vector(data, there, lambda each: value(item, data, each), item_bytes)
+    return table(kind, data, there)
+
+
+def table(name, data, at):
+    """A table as a namespace; a field that is absent has its default."""
+    vtable = at - number("<i", data, at)
+    fields = {}
+    for slot, field in enumerate(TABLES[name].split()):
+        field, kind = field.split(":")
+        place = 4 + 2 * slot
+        offset = number("<H", data, vtable + place) if place < number("<H", data, vtable) else 0
+        absent = [] if kind.startswith("[") else "" if kind == "string" else None if kind in TABLES or kind in STRUCTS else 0
+        fields[field] = value(kind, data, at + offset) if offset else absent
+    return collections.namedtuple(name, fields)(**fields)
+
+
+def root(name, data):
+    try:
+        return table(name, data, number("<I", data, 0))
+    except (struct.error, UnicodeDecodeError, RecursionError) as error:
+        raise Corrupt(f"not a FlatBuffers {name}: {error}") from None
+
+
+# ---- frame and part ----
+
+def read(path, offset=0, length=-1):
+    with open(path, "rb") as file:
+        file.seek(offset)
+        return file.read(length)
+
+
+def frame(path, magic, name):
+    """The record of a file in a frame: not Cairn's, damaged, or newer, told in this order."""
+    data = read(path)
+    require(len(data) >= 40 and data[:8] == magic, f"{path}: not {magic.decode()}")
+    version, zero, length, body_checksum, header_checksum = struct.unpack_from("<IIQQQ", data, 8)
+    require(checksum(data[:32]) == header_checksum, f"{path}: its header is damaged")
+    require(version == 1, f"{path}: format version {version}; this reader knows 1")
+    require(zero == 0 and 40 + length == len(data), f"{path}: its length is wrong")
+    require(checksum(data[40:]) == body_checksum, f"{path}: its body is damaged")
+    return root(name, data[40:])
+
+
+def read_footer(path, size):
+    """The footer of a part and its checksum, from the trailer on."""
+    require(os.path.getsize(path) == size, f"{path}: not {size} bytes")
+    trailer = read(path, size - 48)
+    offset, length, footer_checksum, version, zero, trailer_checksum = struct.unpack_from("<QQQIIQ", trailer)
+    require(trailer[40:] == b"CAIRNprt", f"{path}: no trailer")
+    require(checksum(trailer[:32]) == trailer_checksum, f"{path}: its trailer is damaged")
+    require(version == 1, f"{path}: format version {version}; this reader knows 1")
+    require(zero == 0 and offset + length + 48 == size, f"{path}: its trailer is wrong")
+    data = read(path, offset, length)
+    require(checksum(data) == footer_checksum, f"{path}: its footer is damaged")
+    footer = root("Footer", data)
+    require(footer.data_bytes == offset, f"{path}: its footer is elsewhere")
+    return footer, footer_checksum
+
+
+# ---- lineage ----
+
+def versions(series):
+    """[(version, path of its manifest)] of the current lineage, oldest first."""
+    epochs, parents, committed = {}, {}, {}
+    for name in sorted(os.listdir(os.path.join(series, "lineage"))):
+        if re.fullmatch(r"\d{10}\.open", name):
+            epochs[frame(os.path.join(series, "lineage", name), b"CAIRNopn", "OpenRecord").incarnation] = int(name[:10])
+        elif re.fullmatch(r"\d{10}\.from", name):
+            record = frame(os.path.join(series, "lineage", name), b"CAIRNfrm", "FromRecord")
+            parents[record.incarnation] = record.parent
+    for directory in (d for d in os.listdir(series) if re.fullmatch(r"[1-9]\d*", d)):
+        for name in os.listdir(os.path.join(series, directory)):
+            if not re.fullmatch(r"manifest\.[0-9a-f]{32}", name):
+                continue
+            path = os.path.join(series, directory, name)
+            manifest = frame(path, b"CAIRNman", "Manifest")
+            require(manifest.key.version == int(directory) and "%016x%016x" % manifest.key.incarnation == name[9:], f"{path}: another's")
+            if not manifest.abandoned:
+                committed.setdefault(manifest.key.incarnation, []).append((manifest.key.version, path))
+    at = max((i for i in epochs if i in committed or any(parents.get(i, ()))), key=epochs.get, default=None)
+    found, limit = [], 2**64 - 1
+    while at and any(at):
+        found += [each for each in committed.get(at, []) if each[0] <= limit]
+        parent = parents.get(at, (0, 0, 0))
+        at, limit = parent[:2], min(limit, parent[2])
+    return sorted(found)
+
+
+# ---- a version ----
+
+class Version:
+    def __init__(self, manifest_path):
+        directory = os.path.dirname(manifest_path)
+        self.manifest = frame(manifest_path, b"CAIRNman", "Manifest")
+        self.images, self.extents = {}, collections.defaultdict(list)
+        for place, info in enumerate(self.manifest.parts):
+            path = os.path.join(directory, os.path.basename(info.file))
+            footer, footer_checksum = read_footer(path, info.bytes)
+            same = (footer_checksum == info.footer_checksum and footer.key == self.manifest.key and footer.part == place and
+                    footer.attempt_id == self.manifest.attempt_id and footer.block_bytes == self.manifest.block_bytes and
+                    sorted(image.rank for image in footer.images) == info.ranks)
+            require(same, f"{path}: does not belong to {manifest_path}")
+            self.images.update((image.rank, image) for image in footer.images)
+            for extent in footer.extents:
+                self.extents[extent.rank].append((extent.image_offset, extent, path))
+
+    def image(self, rank):
+        """All bytes of a rank's image, each block compared with its checksum first."""
+        data, block = bytearray(), self.manifest.block_bytes
+        require(rank in self.images, f"there is no rank {rank}")
+        for image_offset, extent, path in sorted(self.extents[rank], key=lambda each: each[0]):
+            require(image_offset == len(data), f"rank {rank}: its extents leave a gap")
+            found = read(path, extent.part_offset, extent.length)
+            require(len(found) == extent.length, f"{path}: too short")
+            blocks = [found[i:i + block] for i in range(0, len(found), block)]
+            require(len(blocks) == len(extent.checksums), f"{path}: not one checksum for each block")
+            for index, (one, expected) in enumerate(zip(blocks, extent.checksums)):
+                require(checksum(one) == expected, f"{path}: block {extent.part_offset // block + index} of rank {rank} is damaged")
+            data += found
+        require(len(data) == self.images[rank].bytes, f"rank {rank}: its image is not all there")
+        return bytes(data)
+
+    def region(self, rank, name):
+        image = self.image(rank)
+        for region in self.images[rank].regions:
+            if region.name == name:
+                return image[region.offset:region.offset + region.length]
+        raise Corrupt(f"rank {rank} has no region {name}")
+
+
+# ---- the command ----
+
+def main(series, version=None, rank=None, region=None):
+    known = dict(versions(series))
+    if version is None:
+        for each, path in known.items():
+            print(each, path)
+        return
+    require(int(version) in known, f"{series}: no version {version} in the current lineage")
+    whole = Version(known[int(version)])
+    if region is not None:
+        sys.stdout.buffer.write(whole.region(int(rank), region))
+        return
+    for each_rank, image in sorted(whole.images.items()):
+        whole.image(each_rank)
+        print(f"rank {each_rank}: {image.bytes} bytes, checksums hold")
+        for each in image.regions:
+            print(f"    {each.name}: kind {each.kind}, type {each.type}, shape {each.shape}, {each.length} bytes")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) not in (2, 3, 5):
+        sys.exit(__doc__)
+    try:
+        main(*sys.argv[1:])
+    except (Corrupt, OSError) as error:
+        sys.exit(f"reader.py: {error}")

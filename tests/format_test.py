@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""FORMAT.md suffices: examples/reader/reader.py, written from that page alone, reads what today's Cairn commits, and the golden part.
+
+Usage: CAIRN_BUILD=build/release python3 tests/format_test.py [Class[.test]]
+"""
+import os
+import random
+import subprocess
+import sys
+import unittest
+
+from support import OK, Nodes
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+READER = os.path.join(ROOT, "examples", "reader", "reader.py")
+sys.path.insert(0, os.path.dirname(READER))
+import reader  # noqa: E402
+
+RANKS = 3
+SIZES = [200_000, 65_536 * 3, 1]  # blocks are 64 KiB: a short last one, whole ones, a single byte
+
+
+def content(rank, version):
+    return random.Random(rank * 100 + version).randbytes(SIZES[rank])
+
+
+JOB = """
+import random
+RANK, SIZE = {rank}, {size}
+def content(version):
+    return random.Random(RANK * 100 + version).randbytes(SIZE)
+s = Session("series", RANK, {ranks}, job={job!r})
+restored = s.protect("field/u", bytes(SIZE)), s.protect("step", bytes(8), kind=8, shape=[1]), s.restore({version})
+for version in {versions}:
+    ctypes.memmove(s.buffers["field/u"], content(version), SIZE)
+    ctypes.memmove(s.buffers["step"], version.to_bytes(8, "little"), 8)
+    tell([s.checkpoint(version), s.wait(version), s.text()])
+s.close()
+"""
+
+
+class Reader(unittest.TestCase):
+    def setUp(self):
+        self.nodes = Nodes(flush_files=2, daemon_idle_s=60)
+        self.addCleanup(self.nodes.__exit__)
+        self.series = os.path.join(self.nodes.persistent, "series")
+
+    def take(self, job, versions, restored):
+        """A run of all ranks, on two nodes, that restores one version and takes others, all committed."""
+        ranks = [self.nodes.start(JOB.format(rank=r, size=SIZES[r], ranks=RANKS, job=job, version=restored, versions=versions), node=r // 2)
+                 for r in range(RANKS)]
+        for process in ranks:
+            for checkpoint, committed, text in self.nodes.told(process):
+                self.assertEqual((checkpoint, committed), (OK, OK), text)
+
+    def damaged(self, path, at):
+        """What the command says of version 3 when one bit of the byte at `at` (from the end when negative) is flipped."""
+        with open(path, "r+b") as file:
+            file.seek(at, os.SEEK_SET if at >= 0 else os.SEEK_END)
+            place, byte = file.tell(), file.read(1)[0]
+            for written in (byte ^ 4, byte):
+                file.seek(place)
+                file.write(bytes([written]))
+                file.flush()
+                if written != byte:
+                    done = subprocess.run([READER, self.series, "3"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        return done.stderr
+
+    def test_every_byte_and_the_lineage(self):
+        self.take("first", [1, 2, 3], 0)
+        self.take("second", [3, 4], 2)  # goes back to 2: the first 3 is not in the lineage any more
+        known = dict(reader.versions(self.series))
+        self.assertEqual(sorted(known), [1, 2, 3, 4])
+        self.assertEqual(len(os.listdir(os.path.dirname(known[3]))), 2 * 3)
+        for version, path in known.items():
+            whole = reader.Version(path)
+            self.assertEqual(sorted(whole.images), list(range(RANKS)))
+            for rank in range(RANKS):
+                self.assertEqual(whole.region(rank, "field/u"), content(rank, version))
+                self.assertEqual(whole.region(rank, "step"), version.to_bytes(8, "little"))
+        self.assertEqual([r.type for r in whole.images[0].regions], [2, 8])
+
+        said = subprocess.run([READER, self.series, "4", "1", "field/u"], capture_output=True, timeout=60)
+        self.assertEqual(said.stdout, content(1, 4))
+
+        manifest = reader.frame(known[3], b"CAIRNman", "Manifest")
+        part = os.path.join(os.path.dirname(known[3]), manifest.parts[0].file)
+        self.assertRegex(self.damaged(part, 100), r"part-0000.*block 0 of rank \d is damaged")
+        self.assertIn("footer is damaged", self.damaged(part, -60))
+        self.assertIn("trailer is damaged", self.damaged(part, -40))
+        self.assertIn("body is damaged", self.damaged(known[3], -1))
+        self.assertIn("header is damaged", self.damaged(known[3], 20))
+
+    def test_worked_example(self):
+        path = os.path.join(ROOT, "tests", "golden", "v1", "part")
+        footer, checksum = reader.read_footer(path, 13040)
+        self.assertEqual(checksum, 0x29fce7f2f3a351aa)
+        self.assertEqual((footer.key.name, footer.key.version, footer.part, footer.parts, footer.ranks), ("melt", 7, 0, 1, 3))
+        self.assertEqual((footer.block_bytes, footer.data_bytes), (4096, 12288))
+        images = {image.rank: image for image in footer.images}
+        self.assertEqual({rank: image.bytes for rank, image in images.items()}, {0: 5000, 1: 40, 2: 0})
+        self.assertEqual([(r.name, r.kind, r.type, r.shape, r.offset, r.length) for r in images[0].regions],
+                         [("x", 0, 12, [5, 100], 0, 4000), ("step", 0, 7, [], 4000, 8), ("rng", 1, 0, [992], 4008, 992)])
+        self.assertEqual([r.name for r in images[1].regions], ["out/restart.1"])
+        self.assertEqual([(e.rank, e.image_offset, e.length, e.part_offset) for e in footer.extents], [(1, 0, 40, 0), (0, 0, 5000, 4096)])
+        data = reader.read(path)
+        self.assertEqual([reader.checksum(data[at:end]) for at, end in ((0, 40), (4096, 8192), (8192, 9096))],
+                         footer.extents[0].checksums + footer.extents[1].checksums)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
