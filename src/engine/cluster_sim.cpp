@@ -281,6 +281,7 @@ Status Cluster::check_committed(VersionKey key, NodeIndex reader, Nanos limit) {
         RestoreSettings settings;
         Result<Manifest> manifest = co_await read_manifest(w, cluster->layout, k, w.clock.in(io_span));
         if (!manifest.ok()) { *out = std::move(manifest).status(); co_return; }
+        if (manifest->abandoned) { *out = not_found("given up"); co_return; }
         if (manifest->parts.size() != cluster->options.files) { *out = Status(Code::internal, "not K parts"); co_return; }
         for (Rank rank = 0; rank < manifest->ranks; ++rank) {
             Result<OpenVersion> version = co_await open_version(w, cluster->layout, *manifest, rank, settings);

@@ -70,7 +70,8 @@ class Cluster {
     VersionKey key(Version version) const { return {roster.name, version, roster.incarnation}; }
     bool run_until_committed(Version version, Nanos span);
 
-    // Reads every rank's image of a committed version, from a fresh process on `reader`, and compares it bit for bit.
+    // Reads every rank's image of a committed version, from a fresh process on `reader`, and compares it bit for bit. not_found when it
+    // is not there, or given up.
     Status check_committed(VersionKey key, NodeIndex reader = 0, Nanos limit = 600 * second);
     // Restore point: the newest committed version of the current lineage, or nullopt; as a restarting job sees it.
     Result<std::optional<Manifest>> newest_committed(NodeIndex reader = 0, Nanos limit = 600 * second);

@@ -1,5 +1,5 @@
 // What a seed draws, in this order: the cluster, the background faults, then event after event (capture, kill, pause, crash, partition, reopen,
-// going back), then quiet: everything heals, and what was promised must be there.
+// going back, removal), then quiet: everything heals, and what was promised must be there.
 #include "engine/seeds_sim.hpp"
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "engine/cluster_sim.hpp"
+#include "engine/removal.hpp"
 #include "format/manifest.hpp"
 
 namespace cairn::testing {
@@ -144,7 +145,7 @@ class Scenario {
         if (from && chance(25)) {  // go back to an older one that is still in the lineage
             std::vector<VersionKey> older;
             for (const auto& [key, reported] : reported_)
-                if (key.incarnation == from->key.incarnation && key.version < from->key.version) older.push_back(key);
+                if (key.incarnation == from->key.incarnation && key.version < from->key.version && !removed_.count(key)) older.push_back(key);
             if (!older.empty()) from->key = older[draw(older.size())];
         }
         if (from) {
@@ -179,7 +180,7 @@ class Scenario {
         const NodeIndex node = static_cast<NodeIndex>(draw(cluster_.hosts.size()));
         Host& host = cluster_.hosts[node];
         ++result_.faults;
-        switch (draw(12)) {
+        switch (draw(13)) {
             case 0: case 1: case 2: case 3: capture(); --result_.faults; break;
             case 4: case 5:
                 if (!host.process) break;
@@ -215,6 +216,7 @@ class Scenario {
                 tell("the job dies and comes back");
                 job_lives_ = false;
                 break;
+            case 11: remove(node); --result_.faults; break;
             default: start(node); break;
         }
         pass();
@@ -234,6 +236,45 @@ class Scenario {
         tell("capture version ", next_version_, ": ", status.to_string());
         if (status.ok()) sealed_.insert(cluster_.key(next_version_));
         ++next_version_;
+    }
+
+    // A version that nobody needs: not the newest of its incarnation, and none that a job went on from.
+    std::optional<VersionKey> removable() {
+        std::vector<VersionKey> found;
+        for (const auto& [key, reported] : reported_) {
+            const bool newer = std::any_of(reported_.begin(), reported_.end(), [&](const auto& other) {
+                return other.first.incarnation == key.incarnation && other.first.version > key.version && !removed_.count(other.first);
+            });
+            const bool parent = std::any_of(chains_.begin(), chains_.end(), [&](const auto& chain) {
+                return chain.second.incarnation == key.incarnation && chain.second.version == key.version;
+            });
+            if (newer && !parent && !removed_.count(key)) found.push_back(key);
+        }
+        if (found.empty()) return std::nullopt;
+        return found[draw(found.size())];
+    }
+
+    // By hand from any node, which keeps the fence; or by the coordinator's retention, which lifts it. It may be killed at any moment.
+    void remove(NodeIndex node) {
+        const std::optional<VersionKey> key = removable();
+        if (!key) return;
+        const VersionState state = cluster_.hosts[0].daemon ? cluster_.hosts[0].daemon->state(*key) : VersionState{};
+        const bool lift = chance(50) && cluster_.hosts[0].node->alive() && state.final;
+        sim::SimNode& where = *cluster_.hosts[lift ? 0 : node].node;
+        if (!where.alive()) return;
+        sim::Process& process = where.start_process("rm");
+        Status status(Code::deadline, "killed");
+        const auto task = [](World w, Layout l, VersionKey k, std::uint64_t epoch, Fence fence, Status* out) -> Task<void> {
+            const Manifest tombstone = tombstone_of(k, epoch, {}, 1);
+            Status removed = co_await remove_version(w, l, tombstone, fence, 4 * second);
+            *out = std::move(removed);
+        };
+        const Nanos span = chance(50) ? static_cast<Nanos>(draw(4'000)) * microsecond : 30 * second;
+        (void)cluster_.sim.run(task(process.world(), cluster_.layout, *key, cluster_.roster.epoch, lift ? Fence::lift : Fence::keep, &status),
+                               cluster_.sim.now() + span);
+        process.kill();
+        tell("remove version ", key->version, lift ? ", lifting the fence: " : ": ", status.to_string());
+        removed_[*key] = status.ok() && !lift;
     }
 
     void pass() {
@@ -300,7 +341,15 @@ class Scenario {
         // everything that was called committed is there, bit for bit, and so is everything that has a manifest
         for (const auto& [key, reported] : reported_) {
             const Status status = cluster_.check_committed(key);
-            if (!status.ok()) return fail("version " + std::to_string(key.version) + " was called committed: " + status.to_string());
+            const auto removed = removed_.find(key);
+            if (removed == removed_.end()) {
+                if (!status.ok()) return fail("version " + std::to_string(key.version) + " was called committed: " + status.to_string());
+                continue;
+            }
+            // given up or not there; or whole, where it was not removed after all, or nothing keeps a daemon from committing it again
+            if (!status.ok() && status.code() != Code::not_found)
+                return fail("version " + std::to_string(key.version) + " was removed, and is neither whole nor gone: " + status.to_string());
+            if (status.ok() && removed->second) return fail("version " + std::to_string(key.version) + " was removed, and came back");
         }
         const auto newest = cluster_.newest_committed();
         if (!newest.ok()) return fail("the catalog can not be read: " + newest.status().to_string());
@@ -323,7 +372,7 @@ class Scenario {
         const bool intact = job_lives_ && !lost_scratch();
         if (intact) {
             for (const VersionKey& key : sealed_) {
-                if (key.incarnation != cluster_.roster.incarnation) continue;
+                if (key.incarnation != cluster_.roster.incarnation || removed_.count(key)) continue;
                 const bool done = cluster_.run_until_committed(key.version, 400 * second);
                 if (!done) return fail("sealed version " + std::to_string(key.version) + " did not commit after the faults ended: " +
                                        cluster_.state(0, key.version).failure.to_string());
@@ -391,6 +440,7 @@ class Scenario {
     Version next_version_ = 1;
     std::map<Id128, Parent> chains_;       // where each incarnation came from, as the test knows it
     std::map<VersionKey, bool> reported_;  // called committed by some daemon at some time
+    std::map<VersionKey, bool> removed_;   // tried to remove; true: done, with a fence that stays
     std::set<VersionKey> sealed_;          // sealed by every rank
 };
 
