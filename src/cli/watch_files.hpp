@@ -70,6 +70,7 @@ class WatchedFiles {
 
     // Judges a set: complete now? Else look_at says when to ask again. Files that are gone are dropped.
     bool complete(FileSet& set);
+    bool count_told() const noexcept { return completeness_.files >= 0; }
     // Enough files, quiet or not.
     bool count_fits(const FileSet& set) const;
     std::chrono::milliseconds quiet(const FileSet& set) const;

@@ -115,6 +115,11 @@ Status WatchLoop::capture(Version version, FileSet set) {
         return {};
     }
     report_.captured(version, set.files.size(), **bytes, seconds_since(began));
+    if (set.files.size() < files_before_)
+        report_.note(version, plural(set.files.size(), "file") + ", the version before had " +
+                                  std::to_string(files_before_) +
+                                  "; when one is missing, say how many there must be (--files)");
+    files_before_ = set.files.size();
     if (const Status told = board_.announce(version); !told.ok())
         report_.note(0, "watchers without files are not told of versions: " + told.text());
     taken_[version] = {std::move(set.files), steady_clock::now(), false, false};
@@ -193,6 +198,14 @@ void WatchLoop::commit_seen(Version version, Taken& taken) {
     if (index_ == 0) board_.retract(version);
 }
 
+// How to have it whole the next time.
+std::string WatchLoop::late_advice(bool held) const {
+    if (!watched_.count_told())
+        return " Say how many files there are (--files), or wait longer for the last (--settle-ms)";
+    if (held) return " The program closes its files before they are whole: wait after the last write (--settle-ms)";
+    return " There are more files than --files says";
+}
+
 // A file of a version that was captured already, or that the series has behind it. A captured version that lacks it
 // must not be committed.
 void WatchLoop::look_at_late() {
@@ -213,10 +226,12 @@ void WatchLoop::look_at_late() {
         const auto mark = FileMark::of(watched_.path(name));
         if (!mark.ok() || (file != taken->second.files.end() && file->second.mark == *mark))
             continue;  // opened, not written
-        const std::string what = name + " was written after the version was captured";
-        const std::string advice = " Say how many files there are (--files), or wait longer for the last (--settle-ms)";
+        const bool held = file != taken->second.files.end();
+        const std::string what = name + " was written " + (held ? "again " : "") + "after the version was captured";
+        const std::string advice = late_advice(held);
         if (taken->second.committed || session_.cancel(version).code() == Code::already_exists) {
-            report_.lost(version, what + "; it is committed without that file." + advice);
+            report_.lost(version, what + "; it is committed " +
+                                      (held ? "with what the file held before." : "without that file.") + advice);
             taken->second.files.erase(name);  // so that it is not told again, and the file is not removed
             continue;
         }

@@ -44,6 +44,7 @@ class WatchLoop {
     void look_at_commits();
     void commit_seen(Version version, Taken& taken);
     void look_at_late();
+    std::string late_advice(bool held) const;
     void remove_originals();
     bool may_still_complete() const;
     bool pending() const;
@@ -61,6 +62,7 @@ class WatchLoop {
     std::map<Version, Taken> taken_;
     std::uint64_t committed_ = 0;
     Version newest_committed_ = 0;
+    std::size_t files_before_ = 0;  // of the version captured last
     bool finishing_ = false;
     WatchTime finishing_since_, finish_by_, next_board_;
 };

@@ -233,6 +233,29 @@ TEST_F(Watch, a_file_that_comes_late_is_told) {
     EXPECT_EQ(end(pid, SIGTERM), static_cast<int>(Code::cancelled)) << log(0);
 }
 
+TEST_F(Watch, a_file_that_is_written_again_is_told) {
+    const pid_t pid = watch(0, "--files 1");
+    ASSERT_TRUE(until_said(0, "watching"));
+    put(0, "m.1.a", "header");
+    ASSERT_TRUE(until_said(0, "committed"));
+    put(0, "m.1.a", "header and more");
+    ASSERT_TRUE(until_noted(0,
+                            "m.1.a was written again after the version was captured; it is committed with what the "
+                            "file held before. The program closes its files before they are whole"));
+    EXPECT_EQ(end(pid, SIGTERM), static_cast<int>(Code::cancelled)) << log(0);
+}
+
+TEST_F(Watch, fewer_files_than_before_are_told) {
+    const pid_t pid = watch(0, "--settle-ms 1000");
+    ASSERT_TRUE(until_said(0, "watching"));
+    put(0, "m.1.a", "a");
+    put(0, "m.1.b", "b");
+    ASSERT_TRUE(until_said(0, "committed"));
+    put(0, "m.2.a", "alone");
+    ASSERT_TRUE(until_noted(0, "1 file, the version before had 2"));
+    EXPECT_EQ(end(pid, SIGTERM), 0) << log(0);
+}
+
 TEST_F(Watch, an_incomplete_version_does_not_hold_up_newer_ones) {
     const pid_t pid = watch(0, "--files 2");
     ASSERT_TRUE(until_said(0, "watching"));
