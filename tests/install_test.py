@@ -14,9 +14,11 @@ from support import BUILD, Nodes
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BEFORE = """
 #include <cairn/cairn_mpi.h>
+#include <stdio.h>
 #include <stdlib.h>
 static const uint64_t shape[2] = {10, 20}, steps = 250;
 static void compute(double* u) { u[0] += 1; }
+static int fail(const char* text) { return fprintf(stderr, "%s\\n", text), 1; }
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     double* u = calloc(200, sizeof(double));

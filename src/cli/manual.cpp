@@ -68,6 +68,8 @@ std::string manual_page() {
         "Each setting can be given as \\fBCAIRN_SECTION_KEY\\fR; \\fBcairn config\\fR lists them.\n"
         ".TP\n\\fBCAIRN_CONFIG\\fR\nThe settings file; empty: none.\n"
         ".TP\n\\fBCAIRN_NODE\\fR\nThe name of a virtual node, so that one host can play several.\n"
+        ".TP\n\\fBCAIRN_JOB\\fR\nWhat all processes of one run share where no launcher joins them, such as the batch "
+        "job's number.\n"
         ".SH FILES\n"
         "The first of these that exists holds the settings: \\fI./cairn.toml\\fR, "
         "\\fI$HOME/.config/cairn/cairn.toml\\fR,\n"

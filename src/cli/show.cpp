@@ -193,7 +193,7 @@ const Command show_command = {
     "Prints identity, parts and regions of a version that is committed. With --extents also where each run of each "
     "image lies.",
     {{"NAME", OptionKind::text, "", "The checkpoint.", true},
-     {"VERSION", OptionKind::text, "", "The version, or latest (the default): the newest of the current lineage."},
+     {"VERSION", OptionKind::text, "", "The version, or newest (the default): the newest of the current lineage."},
      {"--extents", OptionKind::flag, "", "Also list the extents."},
      {"--all", OptionKind::flag, "", "All rows, however many."},
      {"--incarnation", OptionKind::text, "HEX",

@@ -120,7 +120,7 @@ const Command start_command = {
     "start this node's daemon, as a job script does",
     "Clients start the daemon when they need it; but where a launcher kills everything that a step leaves behind "
     "(Slurm), the job script starts it\n"
-    "first. Does nothing when it runs. Returns when it answers.",
+    "first: docs/jobs.md has one. Does nothing when it runs. Returns when it answers.",
     {{"--node", OptionKind::text, "NAME", "The node's name, instead of CAIRN_NODE or the host's."}},
     {{Code::unavailable, "the daemon can not be started; the text says what it said"}},
     true,
