@@ -137,6 +137,40 @@ class Directories(Case):
         self.assertEqual([t[0] for t in told[2:]], [OK, OK], told)
 
 
+    def test_scratch_cap(self):
+        """capture.scratch_bytes holds although the file system has more: what waits is served when a version is committed; what can
+        never be served is told who holds scratch, and the setting."""
+        told = self.nodes.run("""
+            s = Session("series", capture__scratch_bytes="3 MiB")
+            s.protect("field", bytes(1 << 20))
+            for version in range(1, 7):
+                tell([s.checkpoint(version), s.text()])
+            tell([s.wait(6), s.text()])
+        """)
+        self.assertEqual([t[0] for t in told], [OK] * 7, told)
+        held = sum(os.stat(os.path.join(folder, n)).st_size for folder, _, names in os.walk(self.nodes.scratch()) for n in names
+                   if n.startswith("slot-"))
+        self.assertTrue(1 << 20 <= held <= 3 << 20, held)
+
+    def test_scratch_cap_too_small(self):
+        told = self.nodes.run("""
+            s = Session("series", capture__scratch_bytes="1.5 MiB", capture__wait_ms=300)
+            s.protect("field", bytes(1 << 20))
+            tell([s.checkpoint(1), s.text()])
+            tell([s.wait(1), s.text()])
+            tell([s.checkpoint(2), s.text()])
+            s.protect("more", bytes(1 << 20))
+            tell([s.checkpoint(2), s.text()])
+            s.unprotect("field"); s.unprotect("more")
+            s.protect("field", bytes(1 << 18))
+            tell([s.checkpoint(2), s.text()])
+        """)
+        self.assertEqual([t[0] for t in told[:2]], [OK, OK], told)
+        self.fails(told[2], NO_SPACE, self.nodes.scratch(), "series version 1 holds", "committed", "1.50 MiB", "capture.scratch_bytes")
+        self.fails(told[3], NO_SPACE, self.nodes.scratch(), "larger than all", "1.50 MiB", "capture.scratch_bytes")
+        self.assertEqual(told[4][0], OK, told)
+
+
 class Names(Case):
     def test_names(self):
         for bad in ("a/b", "..", "../up", "", ".hidden", "x" * 129, "new\nline"):

@@ -98,10 +98,7 @@ class Reader {
 };
 
 Status Reader::find_file() {
-    namespace fs = std::filesystem;
-    const auto absolute = [&](const std::string& path) {
-        return (fs::path(sources_.directory) / path).lexically_normal().string();
-    };
+    const auto absolute = [&](const std::string& path) { return absolute_path(sources_.directory, path); };
     if (const std::string* named = sources_.find("CAIRN_CONFIG")) {
         if (named->empty()) return {};
         config_.file = absolute(*named);
@@ -313,13 +310,17 @@ void Reader::make_paths_absolute() {
         if (key.kind != ConfigKind::path) continue;
         const ConfigValue value = key.get(config_.settings);
         const auto* text = std::get_if<std::string>(&value);
-        if (!text || text->empty() || text->front() == '/') continue;
-        const std::filesystem::path whole = std::filesystem::path(sources_.directory) / *text;
-        key.set(config_.settings, whole.lexically_normal().string());
+        if (text && !text->empty()) key.set(config_.settings, absolute_path(sources_.directory, *text));
     }
 }
 
 }  // namespace
+
+std::string absolute_path(const std::string& directory, const std::string& path) {
+    std::string whole = (std::filesystem::path(directory) / path).lexically_normal().string();
+    while (whole.size() > 1 && whole.back() == '/') whole.pop_back();
+    return whole;
+}
 
 ConfigSources ConfigSources::of_process() {
     ConfigSources sources;

@@ -45,6 +45,7 @@ struct Settings {
 
     struct Capture {
         Checksums checksums = Checksums::daemon;
+        std::uint64_t scratch_bytes = 0;  // 0: no limit of its own
         WhenFull when_full = WhenFull::wait;
         std::uint64_t wait_ms = 60'000;
     } capture;
@@ -61,7 +62,6 @@ struct Settings {
         std::string interface;
         std::uint64_t heartbeat_ms = 500;
         std::uint64_t peer_timeout_ms = 10'000;
-        std::uint64_t message_ms = 5'000;
     } network;
 
     struct Daemon {
@@ -157,6 +157,11 @@ struct ConfigSources {
 // failed read.
 Result<Config> load_config(const ConfigSources& sources);
 inline Result<Config> load_config() { return load_config(ConfigSources::of_process()); }
+
+// One spelling of a path: absolute, starting at `directory` when it is relative, without ".", "..", doubled and trailing
+// slashes. A daemon is known by the paths it serves, so two spellings of one path would be two daemons. By name alone:
+// ".." takes a name away also where that is a symbolic link.
+std::string absolute_path(const std::string& directory, const std::string& path);
 
 // docs/settings.md, made from the table.
 std::string config_markdown();

@@ -67,7 +67,9 @@ constexpr std::array<std::string_view, 4> log_levels = {"error", "warning", "inf
 constexpr std::array sections = {
     ConfigSection{
         "paths",
-        "Where images and checkpoints are kept. Relative paths start at the working directory of whoever reads them."},
+        "Where images and checkpoints are kept. Relative paths start at the working directory of whoever reads them. "
+        "Doubled and trailing slashes, `.` and `..` make no difference (`..` is taken by name, whatever is a symbolic "
+        "link)."},
     ConfigSection{"flush", "How sealed images become K files."},
     ConfigSection{"capture", "What the application waits for."},
     ConfigSection{"retention",
@@ -114,6 +116,9 @@ constexpr std::array table = {
     one_of(key<&S::capture, &S::Capture::checksums>("capture", "checksums", K::choice, 0, 1,
         "Who makes the checksums: the daemon in the background, or the capture pass while the application "
         "waits."), checksum_makers),
+    key<&S::capture, &S::Capture::scratch_bytes>("capture", "scratch_bytes", K::bytes, 0, 1024 * 1024 * gib,
+        "Most that the images of all checkpoints of this daemon may take in scratch; what a node captures needs room "
+        "for two versions. 0: what the file system has."),
     one_of(key<&S::capture, &S::Capture::when_full>("capture", "when_full", K::choice, 0, 1,
         "When scratch has no room: wait for the flush, or give up the oldest version (only when a newer one "
         "is sealed everywhere)."), when_full),
@@ -134,11 +139,9 @@ constexpr std::array table = {
     may_be_empty(key<&S::network, &S::Network::interface>("network", "interface", K::text, 0, 0,
         "Local address or interface to bind to. Empty: libfabric's choice.")),
     key<&S::network, &S::Network::heartbeat_ms>("network", "heartbeat_ms", K::duration_ms, 10, minute_ms,
-        "Daemons that work together say that often that they are alive."),
+        "Daemons that work together say that often that they are alive, and ask again for what did not come."),
     key<&S::network, &S::Network::peer_timeout_ms>("network", "peer_timeout_ms", K::duration_ms, 100, 10 * minute_ms,
         "A daemon silent for so long is lost; more than twice heartbeat_ms."),
-    key<&S::network, &S::Network::message_ms>("network", "message_ms", K::duration_ms, 10, 10 * minute_ms,
-        "A message not sent, or data not arrived, after so long is asked for again."),
 
     key<&S::daemon, &S::Daemon::idle_s>("daemon", "idle_s", K::duration_s, 1, week_ms / 1000,
         "The daemon ends when it has had no client and no work for so long."),

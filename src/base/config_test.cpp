@@ -337,6 +337,23 @@ TEST_F(ConfigTest, relative_paths_start_at_the_working_directory) {
     EXPECT_EQ(good().settings.daemon.program, "");
 }
 
+TEST_F(ConfigTest, two_spellings_of_a_path_are_one) {
+    for (const char* spelling : {"/a/b", "/a/b/", "//a//b", "/a/./b/.", "/a/c/../b", "/../a/b//"}) {
+        sources.variables = {{"CAIRN_PATHS_SCRATCH", spelling}};
+        EXPECT_EQ(good().settings.paths.scratch, "/a/b") << spelling;
+    }
+    for (const char* spelling : {"x", "x/", "./x", "x//.", "y/../x"}) {
+        sources.variables = {{"CAIRN_PATHS_PERSISTENT", spelling}};
+        EXPECT_EQ(good().settings.paths.persistent, (directory / "x").string()) << spelling;
+    }
+    for (const char* spelling : {".", "./", "x/.."}) {
+        sources.variables = {{"CAIRN_PATHS_PERSISTENT", spelling}};
+        EXPECT_EQ(good().settings.paths.persistent, directory.string()) << spelling;
+    }
+    EXPECT_EQ(absolute_path("/anywhere", "/"), "/");
+    EXPECT_EQ(absolute_path("/", ".."), "/");
+}
+
 TEST(Retention, keeps_the_last_and_every_mth) {
     EXPECT_TRUE(retention_keeps(0, 0, 7, 1000));
     EXPECT_TRUE(retention_keeps(2, 0, 7, 1));

@@ -54,6 +54,18 @@ TEST(Start, ADaemonKilledIsFollowedByAnother) {
     EXPECT_NE(static_cast<pid_t>(client.hello().pid), first);
 }
 
+TEST(Start, AnotherSpellingOfItsPathsIsTheSameDaemon) {
+    Home home;
+    ASSERT_EQ(home.start({"--scratch", home.scratch + "//", "--persistent", home.persistent + "/./"}), 0)
+        << home.errors();
+    const pid_t pid = home.daemon_pid();
+    ASSERT_EQ(home.start(), 0) << home.errors();
+    EXPECT_EQ(home.daemon_pid(), pid);
+    Client client(home.layout);
+    EXPECT_EQ(static_cast<pid_t>(client.hello().pid), pid);
+    EXPECT_EQ(std::distance(fs::directory_iterator(home.scratch), {}), 1);
+}
+
 TEST(Start, LeavesNothingOfItsStarterBehind) {
     int leak[2];
     ASSERT_EQ(::pipe(leak), 0);  // inherited by cairnd, as mpirun's pipes are

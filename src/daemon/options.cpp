@@ -40,10 +40,9 @@ static_assert(static_cast<int>(Placement::append) == static_cast<int>(Settings::
 
 // As settings are made absolute: client and daemon must call one directory by one name, it is part of the socket's
 // path.
-std::string absolute_path(const std::string& path) {
-    if (!path.empty() && path.front() == '/') return path;
+std::string absolute(const std::string& path) {
     std::error_code error;
-    return (std::filesystem::current_path(error) / path).lexically_normal().string();
+    return absolute_path(std::filesystem::current_path(error).string(), path);
 }
 
 }  // namespace
@@ -61,12 +60,14 @@ Result<DaemonOptions> daemon_options(const Settings& settings, const DaemonPlace
     options.node = place.node.empty() ? default_node_name() : place.node;
     const Status named = check_name(options.node);
     if (!named.ok()) return named.within("the node's name (--node, CAIRN_NODE, or the host's name)");
-    options.scratch_directory = absolute_path(place.scratch.empty() ? settings.paths.scratch : place.scratch);
+    options.scratch_directory = absolute(place.scratch.empty() ? settings.paths.scratch : place.scratch);
     options.persistent.persistent =
-        absolute_path(place.persistent.empty() ? settings.paths.persistent : place.persistent);
+        absolute(place.persistent.empty() ? settings.paths.persistent : place.persistent);
     options.scratch =
         ScratchLayout::of(options.scratch_directory, ::geteuid(), options.node, options.persistent.persistent);
     options.flush = flush_settings(settings);
+    options.slots.bytes_max = settings.capture.scratch_bytes;
+    options.slots.bytes_max_from = "setting capture.scratch_bytes";
     options.slots.replace_oldest = settings.capture.when_full == Settings::WhenFull::replace_oldest;
     options.slots.keep_last = settings.retention.scratch_last;
     options.slots.keep_every = settings.retention.scratch_every;
@@ -95,8 +96,13 @@ void fit_memory(DaemonOptions& options, const Settings& settings) {
         return;
     }
     struct statfs about = {};
-    if (::statfs(options.scratch.images().c_str(), &about) == 0 && about.f_type == TMPFS_MAGIC)
-        options.slots.bytes_max = static_cast<std::uint64_t>(static_cast<double>(*memory) * tmpfs_share);
+    const auto share = static_cast<std::uint64_t>(static_cast<double>(*memory) * tmpfs_share);
+    const bool in_memory =
+        ::statfs(options.scratch.images().c_str(), &about) == 0 && about.f_type == TMPFS_MAGIC;
+    if (in_memory && (options.slots.bytes_max == 0 || options.slots.bytes_max > share)) {
+        options.slots.bytes_max = share;
+        options.slots.bytes_max_from = "nine tenths of this node's memory";
+    }
     const Ring wanted{options.flush.buffers, options.flush.buffer_bytes};
     const Ring fitting = fit_ring(wanted, settings.flush.block_bytes, *memory, settings.flush.memory_share);
     if (fitting == wanted) return;

@@ -132,9 +132,11 @@ std::string Slots::what_holds() {
     for (const auto& [path, slot] : slots_)
         if (slot.state == State::owned || slot.state == State::busy) written += slot.bytes;
     if (written > 0) add(format_bytes(written) + " are being captured");
-    if (settings_.bytes_max != 0) add("all slots together may hold " + format_bytes(settings_.bytes_max));
-    return (text.empty() ? "no checkpoint holds it, something else fills this file system" : text) +
-           ". Make scratch larger, checkpoint less often, or set capture.when_full = \"replace_oldest\"";
+    if (text.empty()) text = "no checkpoint holds it, something else fills this file system";
+    if (settings_.bytes_max != 0)
+        add("all checkpoints together may hold " + format_bytes(settings_.bytes_max) + " (" + settings_.bytes_max_from +
+            ")");
+    return text + ". Make scratch larger, checkpoint less often, or set capture.when_full = \"replace_oldest\"";
 }
 
 }  // namespace cairn

@@ -59,7 +59,7 @@ Slots::Slots(Clock& clock, WorkerPool& workers, Node& node, std::string director
       workers_(workers),
       node_(node),
       directory_(std::move(directory)),
-      settings_(settings),
+      settings_(std::move(settings)),
       freed_(clock) {
     // Names that no earlier daemon gave out: a client may still have those mapped.
     using namespace std::chrono;
@@ -189,7 +189,8 @@ Task<Result<control::Slot>> Slots::acquire(Owner owner, control::Acquire request
     if (settings_.bytes_max != 0 && request.bytes > settings_.bytes_max)
         co_return Status(Code::out_of_space, what + ": its image of " + format_bytes(request.bytes) +
                                                  " is larger than all that scratch may hold, " +
-                                                 format_bytes(settings_.bytes_max));
+                                                 format_bytes(settings_.bytes_max) + " (" + settings_.bytes_max_from +
+                                                 "): raise that, or protect less");
     live_.insert(owner);
     apply_retention();  // what was committed this very moment is a warm slot, too
     const Nanos deadline =

@@ -34,6 +34,7 @@ namespace cairn {
 
 struct SlotSettings {
     std::uint64_t bytes_max = 0;  // of all slots together; 0: what the file system has
+    std::string bytes_max_from;   // for people: where that number comes from
     bool replace_oldest = false;
     std::uint64_t keep_last = 2, keep_every = 0;  // base/config's retention_keeps
     Nanos allocate_wait = 60 * second;

@@ -229,15 +229,18 @@ TEST_F(SlotsTest, ALostWritersSlotIsNeverHandedOn) {
 TEST_F(SlotsTest, FullIsSaidAndWhoHoldsIt) {
     SlotSettings settings;
     settings.bytes_max = 2 * mib;
+    settings.bytes_max_from = "setting of this test";
     begin(settings);
     const auto a = acquire(alice, wanted(0, mib)), b = acquire(bob, wanted(1, mib));
     seal(*b, 1, 1);
     const auto none = acquire(carol, wanted(0, mib));
     EXPECT_EQ(none.code(), Code::out_of_space);
-    for (const char* word : {"heat version 1", "1.00 MiB", "being captured"})
+    for (const char* word : {"heat version 1", "1.00 MiB", "being captured", "2.00 MiB (setting of this test)"})
         EXPECT_NE(none.status().text().find(word), std::string::npos) << none.status().text();
     const auto never_fits = acquire(carol, wanted(0, 3 * mib, 1, 3'600'000));
     EXPECT_EQ(never_fits.code(), Code::out_of_space);
+    EXPECT_NE(never_fits.status().text().find("2.00 MiB (setting of this test)"), std::string::npos)
+        << never_fits.status().text();
     ASSERT_TRUE(slots_->release(alice, a->path).ok());
     EXPECT_EQ(acquire(carol, wanted(0, mib))->path, a->path);  // somebody else's, but there is no room for another one
 }
