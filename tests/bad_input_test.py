@@ -3,6 +3,7 @@
 Usage: CAIRN_BUILD=build/release python3 tests/bad_input_test.py [Class[.test]]
 Order: settings, directories, names, versions, regions, restore, ranks, daemons, damaged files, two jobs.
 """
+import json
 import os
 import shutil
 import unittest
@@ -465,6 +466,27 @@ class TwoJobs(Case):
             tell([status, version, s.text(), s.buffers["more"].raw.decode()])
         """)
         self.assertEqual([third[0][0], third[0][1], third[0][3]], [OK, 2, "second"], third)
+
+    def test_every_rank_is_told(self):
+        """Also a rank on a node that the later job does not use."""
+        code = """
+            s = Session("series", {rank}, 2, job="first")
+            s.protect("field", b"first")
+            tell([s.checkpoint(1), s.wait(1), s.text()])
+            hear()
+            tell([s.checkpoint(2), s.text()])
+            tell([s.checkpoint(2), s.text()])
+        """
+        first = [self.nodes.start(code.format(rank=rank), node=rank) for rank in range(2)]
+        for process in first:
+            told = json.loads(process.stdout.readline())
+            self.assertEqual(told[:2], [OK, OK], told)
+        self.assertEqual(self.nodes.run("tell(Session('series', job='second').opened)", node=2), [OK])
+        for process in first:
+            process.stdin.write("\n")
+            process.stdin.flush()
+            for told in self.nodes.told(process):
+                self.fails(told, SUPERSEDED, "opened again", "process", "two jobs")
 
 
 if __name__ == "__main__":

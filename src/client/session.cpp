@@ -3,11 +3,8 @@
 
 #include <unistd.h>
 
-#include <cerrno>
-#include <ctime>
 #include <thread>
 
-#include "format/lineage.hpp"
 #include "format/manifest.hpp"
 
 namespace cairn {
@@ -45,32 +42,8 @@ Status Session::check_version(Version version) const {
                             "\" is " + std::to_string(last_version_));
 }
 
-// Who opened the same name after us has the higher epoch, and epochs are taken without gaps: one name to look for. Rank
-// 0 looks for all; what slips past it is caught by the daemon before it publishes.
-Status Session::check_not_superseded() const {
-    if (rank_ != 0) return {};
-    std::uint64_t epoch = roster_.epoch;
-    std::string newer;
-    for (std::string path; path = layout_.lineage_open(name_, epoch + 1), ::access(path.c_str(), F_OK) == 0; ++epoch)
-        newer = path;
-    if (newer.empty()) return {};
-    std::string who = newer;
-    if (const auto bytes = files::read_whole(newer, 1 << 20); bytes.ok()) {
-        if (const auto open = decode_open_record(*bytes); open.ok()) {
-            char when[64] = "";
-            const auto time = static_cast<std::time_t>(open->wall_time_s);
-            std::tm parts{};
-            if (::localtime_r(&time, &parts)) std::strftime(when, sizeof when, "%F %T", &parts);
-            who = "process " + std::to_string(open->pid) + " on " + open->host + ", " + when;
-        }
-    }
-    return {Code::superseded, "\"" + name_ + "\" was opened again after this session (" + who +
-                                  "): two jobs write the same name; this one can not commit any more"};
-}
-
 Status Session::checkpoint(Version version) {
     TRY(check_version(version));
-    TRY(check_not_superseded());
     TRY_ASSIGN(const MemoryMap map, MemoryMap::read());
     ImageHeader header;
     header.key = {name_, version, roster_.incarnation};

@@ -89,7 +89,6 @@ class Session {
 
     // session.cpp
     Status check_version(Version version) const;
-    Status check_not_superseded() const;
     Status capture_into_slot(const CapturePlan& plan);
     Status say_sealed(const control::Sealed& sealed);
     Result<VersionKey> key_of(Version version) const;

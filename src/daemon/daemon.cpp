@@ -61,6 +61,7 @@ Daemon::Daemon(DaemonOptions options, Door door, std::unique_ptr<RealWorld> worl
       slots_(world_.clock, workers_, node_, options_.scratch.images(), options_.slots),
       jobs_(world_, workers_, node_, slots_, options_.persistent, options_.scratch, options_.node,
             options_.persistent_rule, options_.flush.io_wait),
+      epochs_(world_, options_.persistent, options_.flush.io_wait),
       persistent_retention_(world_, node_, options_.persistent, options_.persistent_rule, options_.flush.io_wait),
       server_(real_->loop(), *this),
       signals_(std::make_unique<Signals>(real_->loop())),

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "daemon/door.hpp"
+#include "daemon/epochs.hpp"
 #include "daemon/jobs.hpp"
 #include "daemon/options.hpp"
 #include "daemon/persistent_retention.hpp"
@@ -51,6 +52,7 @@ class Daemon final : public Server::Handler {
     Task<control::Answer> handle(ConnectionId from, control::Unpin request);
     Task<control::Answer> handle(ConnectionId from, control::GetStatus request);
     Task<control::Answer> handle(ConnectionId from, control::Stop request);
+    Task<Status> check_epoch(VersionKey key, Nanos wait);
     Task<Status> take_image(ConnectionId from, const control::Sealed& request);
     Task<control::State> state_of(VersionKey key, bool ask_persistent);
     control::NodeStatus status() const;
@@ -81,6 +83,7 @@ class Daemon final : public Server::Handler {
     Node node_;
     Slots slots_;
     Jobs jobs_;
+    Epochs epochs_;
     PersistentRetention persistent_retention_;
     Server server_;
     std::unique_ptr<Signals> signals_;

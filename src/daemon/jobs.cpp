@@ -76,6 +76,11 @@ bool Jobs::coordinates(Id128 incarnation) const {
     return known != known_.end() && known->second.self == 0;
 }
 
+std::optional<std::uint64_t> Jobs::epoch_of(Id128 incarnation) const {
+    const auto known = known_.find(incarnation);
+    return known == known_.end() ? std::nullopt : std::optional(known->second.roster.epoch);
+}
+
 Task<Status> Jobs::remember(const Roster& roster, NodeIndex self) {
     const Id128 incarnation = roster.incarnation;
     const Bytes bytes = encode_roster(roster);

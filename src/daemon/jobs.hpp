@@ -8,6 +8,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -29,6 +30,8 @@ class Jobs {
 
     // This node is its job's node 0, whose daemon coordinates.
     bool coordinates(Id128 incarnation) const;
+    // Nothing for a job that did not join.
+    std::optional<std::uint64_t> epoch_of(Id128 incarnation) const;
 
     // What an earlier daemon left in scratch: committed images are kept, others are flushed on, what holds nothing
     // goes.

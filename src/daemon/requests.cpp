@@ -14,6 +14,7 @@ namespace {
 
 constexpr Nanos look_again = second;  // whether a waiting client is still there
 constexpr Nanos cancel_wait = 10 * second;
+constexpr Nanos epoch_wait = 200 * millisecond;  // for a look that began before the copy into scratch
 
 control::Answer answer_of(const Status& status) {
     if (status.ok()) return control::Done{};
@@ -78,6 +79,8 @@ Task<control::Answer> Daemon::handle(ConnectionId from, control::Acquire request
     if (stopping_) co_return answer_of(is_stopping());
     const bool ready = co_await adopted();
     if (!ready) co_return answer_of(not_adopted());
+    const Status current = co_await check_epoch(request.key, 0);
+    if (!current.ok()) co_return answer_of(current);
     if (!clients_.count(from)) co_return answer_of(unavailable("the client has gone"));
     Result<control::Slot> slot = co_await slots_.acquire(from, std::move(request));
     if (!slot.ok()) co_return answer_of(slot.status());
@@ -91,8 +94,20 @@ Task<control::Answer> Daemon::handle(ConnectionId from, control::Acquire request
 Task<control::Answer> Daemon::handle(ConnectionId from, control::Sealed request) {
     const bool ready = co_await adopted();
     if (!ready) co_return answer_of(not_adopted());
+    const Status current = co_await check_epoch(request.key, epoch_wait);
+    if (!current.ok()) {
+        if (slots_.owns(from, request.path)) slots_.discard(request.path);
+        co_return answer_of(current);
+    }
     const Status taken = co_await take_image(from, request);
     co_return answer_of(taken);
+}
+
+Task<Status> Daemon::check_epoch(VersionKey key, Nanos wait) {
+    const std::optional<std::uint64_t> epoch = jobs_.epoch_of(key.incarnation);
+    if (!epoch) co_return Status();  // whoever has not joined is told so elsewhere
+    Status current = co_await epochs_.check(std::move(key), *epoch, wait);
+    co_return current;
 }
 
 Task<Status> Daemon::take_image(ConnectionId from, const control::Sealed& request) {
