@@ -91,6 +91,31 @@ TEST(Start, LeavesNothingOfItsStarterBehind) {
     ::close(leak[1]);
 }
 
+// As the kernel has it, but for the two numbers that the C library keeps for its threads.
+std::set<int> caught_signals(pid_t pid) {
+    std::istringstream lines(read_text("/proc/" + std::to_string(pid) + "/status"));
+    std::set<int> caught;
+    for (std::string line; std::getline(lines, line);) {
+        if (!line.starts_with("SigCgt:")) continue;
+        const std::uint64_t mask = std::stoull(line.substr(7), nullptr, 16);
+        for (int number = 1; number <= 64; ++number)
+            if ((mask >> (number - 1) & 1) != 0 && (number < 32 || number >= SIGRTMIN)) caught.insert(number);
+    }
+    return caught;
+}
+
+// A crash leaves a core and SIGTERM is what the daemon makes of it, although libraries of libfabric's providers have
+// handlers of their own.
+TEST(Start, CatchesNoSignalsButItsOwn) {
+    for (const char* providers : {"tcp,ofi_rxm", "^none"}) {  // the second: all that there are
+        Home home;
+        home.set("FI_PROVIDER", providers);
+        home.set("FI_PROVIDER_PATH", PROVIDER_FOLDER);
+        ASSERT_EQ(home.start(), 0) << home.errors();
+        EXPECT_EQ(caught_signals(home.daemon_pid()), (std::set<int>{SIGINT, SIGTERM})) << providers;
+    }
+}
+
 TEST(Start, SaysWhyItCanNot) {
     Home home;
     EXPECT_EQ(home.start({"--no-such-thing"}), 2);

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <signal.h>
 
 #include <bit>
 #include <cstdlib>
@@ -42,6 +43,27 @@ class ProviderDefaults {
         if (::setenv(name, value, 0) == 0) set_here_.push_back(name);
     }
     std::vector<const char*> set_here_;
+};
+
+// Libraries that providers load install signal handlers of their own; a crash would then run those instead of leaving
+// a core, and SIGTERM might not be what the daemon makes of it. What has changed when this goes is changed back.
+class SignalsKept {
+  public:
+    SignalsKept() {
+        for (int number = 1; number < NSIG; ++number) known_[number] = ::sigaction(number, nullptr, &kept_[number]) == 0;
+    }
+    SignalsKept(const SignalsKept&) = delete;
+    ~SignalsKept() {
+        for (int number = 1; number < NSIG; ++number) {
+            struct sigaction now = {};
+            if (!known_[number] || ::sigaction(number, nullptr, &now) != 0) continue;
+            if (now.sa_handler != kept_[number].sa_handler) ::sigaction(number, &kept_[number], nullptr);
+        }
+    }
+
+  private:
+    bool known_[NSIG] = {};
+    struct sigaction kept_[NSIG] = {};
 };
 
 std::string provider_name(const std::string& setting) { return setting == "tcp" ? "tcp;ofi_rxm" : setting; }
@@ -88,6 +110,7 @@ Status fabric_status(Code code, std::string what, ssize_t error) {
 }
 
 Result<std::unique_ptr<FabricEndpoint>> FabricEndpoint::open(const FabricSettings& settings) {
+    const SignalsKept signals;
     std::unique_ptr<FabricEndpoint> self(new FabricEndpoint);
     TRY(self->choose(settings));
     TRY(self->open_domain());
