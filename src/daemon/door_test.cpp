@@ -21,12 +21,12 @@ class DoorTest : public testing::Test {
     void SetUp() override {
         std::string pattern = testing::TempDir() + "/cairn-door-XXXXXX";
         ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-        scratch = pattern;
+        room = scratch = pattern;
         layout = ScratchLayout::of(scratch, ::geteuid(), "n0", "/somewhere");
     }
-    void TearDown() override { fs::remove_all(scratch); }
+    void TearDown() override { fs::remove_all(room); }  // whatever a test calls scratch
     Result<Door> open() { return Door::open(scratch, layout); }
-    std::string scratch;
+    std::string room, scratch;
     ScratchLayout layout;
 };
 

@@ -153,16 +153,17 @@ TEST_P(StuckTest, StorageCanBeDestroyedMeanwhile) {
 }
 
 // In a process of its own: an exit that waited for the stuck ones would be ended by the alarm.
-[[noreturn]] void exit_with_stuck_operations(IoBackend backend, const std::string& fifo, const std::string& lonely) {
+[[noreturn]] void exit_with_stuck_operations(IoBackend backend, const test::TemporaryDirectory& directory) {
     ::alarm(60);
     {
         Result<std::unique_ptr<RealWorld>> world = RealWorld::create({.storage = {.backend = backend}});
         Loop& loop = (*world)->loop();
         Storage& storage = (*world)->storage();
-        Result<FilePtr> file = loop.run(storage.open(fifo, {.mode = OpenMode::write}, loop.in(patience)));
+        Result<FilePtr> file = loop.run(storage.open(directory / "fifo", {.mode = OpenMode::write}, loop.in(patience)));
         const Slice into = Slice::of(Bytes(4096));
         const Code read = loop.run(storage.read_some(*file, 0, into, loop.in(5 * millisecond))).code();
-        const Code open = loop.run(storage.open(lonely, {}, loop.in(5 * millisecond))).code();
+        const Code open = loop.run(storage.open(directory / "lonely", {}, loop.in(5 * millisecond))).code();
+        directory.remove();
         if (read != Code::deadline || open != Code::deadline) std::exit(2);
     }
     std::exit(0);
@@ -172,7 +173,7 @@ TEST_P(StuckTest, ExitDoesNotWait) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     const std::string lonely = directory / "lonely";
     ASSERT_EQ(::mkfifo(lonely.c_str(), 0600), 0);
-    EXPECT_EXIT(exit_with_stuck_operations(GetParam(), fifo, lonely), testing::ExitedWithCode(0), "");
+    EXPECT_EXIT(exit_with_stuck_operations(GetParam(), directory), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

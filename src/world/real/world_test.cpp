@@ -65,7 +65,8 @@ void refuse(std::initializer_list<long> calls, int error) {
 }
 
 // Exit codes of the children below; anything but 0 says which step failed.
-[[noreturn]] void without_uring(const std::string& path) {
+[[noreturn]] void without_uring(const test::TemporaryDirectory& directory) {
+    const std::string path = directory / "file";
     refuse({SYS_io_uring_setup}, EPERM);
     Result<std::unique_ptr<RealWorld>> strict = RealWorld::create({.storage = {.backend = IoBackend::uring}});
     if (strict.code() != Code::unsupported || strict.status().text().find("threads") == std::string::npos) std::exit(1);
@@ -77,17 +78,19 @@ void refuse(std::initializer_list<long> calls, int error) {
     if (!loop.run(write_file(storage, path, to_bytes("text"), 0600, loop.in(patience))).ok()) std::exit(4);
     Result<Bytes> back = loop.run(read_file(storage, path, 100, loop.in(patience)));
     if (!back.ok() || *back != to_bytes("text")) std::exit(5);
+    directory.remove();
     std::exit(0);
 }
 
 TEST(RealWorld, FallsBackToThreadsWhereIoUringIsRefused) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     test::TemporaryDirectory directory;
-    EXPECT_EXIT(without_uring(directory / "file"), testing::ExitedWithCode(0), "");
+    EXPECT_EXIT(without_uring(directory), testing::ExitedWithCode(0), "");
 }
 
 // Ends with _Exit: leak checkers start a thread at exit, and there is none to be had.
-[[noreturn]] void without_threads(const std::string& path) {
+[[noreturn]] void without_threads(const test::TemporaryDirectory& directory) {
+    const std::string path = directory / "file";
     refuse({SYS_clone, SYS_clone3}, EAGAIN);
     Result<std::unique_ptr<RealWorld>> world = RealWorld::create({.storage = {.backend = IoBackend::threads}});
     if (!world.ok()) std::_Exit(1);
@@ -96,13 +99,14 @@ TEST(RealWorld, FallsBackToThreadsWhereIoUringIsRefused) {
     if (status.code() != Code::unavailable || status.text().find(path) == std::string::npos) std::_Exit(2);
     const Slice data = Slice::of(Bytes(200'000));
     if (loop.run((*world)->cpu().checksums(data, 65536)).size() != 4) std::_Exit(3);
+    directory.remove();
     std::_Exit(0);
 }
 
 TEST(RealWorld, NoThreadToBeHadIsAnErrorNotAHang) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     test::TemporaryDirectory directory;
-    EXPECT_EXIT(without_threads(directory / "file"), testing::ExitedWithCode(0), "");
+    EXPECT_EXIT(without_threads(directory), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
