@@ -8,27 +8,48 @@
 
 namespace cairn {
 
-namespace {
-
-// Characters of UTF-8: every byte but the continuation bytes. Names in wide scripts may still be off by some columns.
-std::size_t characters(std::string_view text) {
+std::size_t characters(std::string_view text) {  // every byte but the continuation bytes
     return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }
-
-}  // namespace
 
 void TextTable::add(std::vector<std::string> cells) {
     cells.resize(columns_.size());
     rows_.push_back(std::move(cells));
 }
 
-std::string TextTable::to_string(std::size_t indent) const {
+std::vector<std::size_t> TextTable::widths() const {
     std::vector<std::size_t> widths;
     for (std::size_t c = 0; c < columns_.size(); ++c) {
         std::size_t width = characters(columns_[c].title);
         for (const auto& row : rows_) width = std::max(width, characters(row[c]));
         widths.push_back(width);
     }
+    return widths;
+}
+
+std::size_t TextTable::width() const {
+    if (columns_.empty()) return 0;
+    std::size_t all = 2 * (columns_.size() - 1);
+    for (const std::size_t one : widths()) all += one;
+    return all;
+}
+
+void TextTable::leave_out(std::size_t column) {
+    const auto at = static_cast<std::ptrdiff_t>(column);
+    columns_.erase(columns_.begin() + at);
+    for (auto& row : rows_) row.erase(row.begin() + at);
+}
+
+void TextTable::fit(std::size_t width, const std::vector<std::string_view>& expendable) {
+    for (const std::string_view title : expendable) {
+        if (width == 0 || this->width() <= width) return;
+        for (std::size_t c = 0; c < columns_.size(); ++c)
+            if (columns_[c].title == title) leave_out(c--);
+    }
+}
+
+std::string TextTable::to_string(std::size_t indent) const {
+    const std::vector<std::size_t> widths = this->widths();
     std::string out;
     const auto line = [&](const auto& cell_of) {
         std::string text(indent, ' ');
@@ -57,8 +78,13 @@ std::string plural(std::uint64_t count, std::string_view singular) {
 
 std::string for_terminal(std::string_view text) {
     std::string out(text);
-    for (char& c : out)
-        if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
+    for (std::size_t i = 0; i < out.size(); ++i) {
+        const auto c = static_cast<unsigned char>(out[i]);
+        if (c < ' ' || c == 0x7f) out[i] = '?';
+        // U+0080 to U+009F: some terminals take these for the escape sequences that they stand for.
+        const bool is_c1 = c == 0xC2 && i + 1 < out.size() && static_cast<unsigned char>(out[i + 1]) < 0xA0;
+        if (is_c1) out[i] = out[i + 1] = '?';
+    }
     return out;
 }
 

@@ -23,15 +23,25 @@ class TextTable {
     // A line across the table before the next row.
     void rule() { rules_.push_back(rows_.size()); }
     std::size_t rows() const noexcept { return rows_.size(); }
+    // Leaves out columns of `expendable`, by title, in that order, until the table is at most `width` characters wide
+    // (0: as wide as it likes).
+    void fit(std::size_t width, const std::vector<std::string_view>& expendable);
     // Title line, a rule, the rows; every line ends with a newline and has no trailing blanks. `indent` blanks before
     // each.
     std::string to_string(std::size_t indent = 0) const;
 
   private:
+    std::vector<std::size_t> widths() const;
+    std::size_t width() const;
+    void leave_out(std::size_t column);
+
     std::vector<Column> columns_;
     std::vector<std::vector<std::string>> rows_;
     std::vector<std::size_t> rules_;
 };
+
+// Characters of UTF-8. Those of wide scripts take two columns of a terminal and count as one.
+std::size_t characters(std::string_view text);
 
 inline TextTable::Column left(std::string title) { return {std::move(title), TextTable::Align::left}; }
 inline TextTable::Column right(std::string title) { return {std::move(title), TextTable::Align::right}; }

@@ -132,9 +132,26 @@ TEST_F(App, the_checked_in_page_of_settings_is_current) {
 }
 
 TEST(Console, a_progress_line_says_share_amount_rate_and_time_left) {
-    EXPECT_EQ(progress_line("verify", 1ull << 30, 2ull << 30, 2.0),
+    EXPECT_EQ(progress_line("verify", 1ull << 30, 2ull << 30, 2.0, 100),
               "verify  [############            ]   50 %  1.00 GiB of 2.00 GiB  512 MiB/s  2.00 s left");
-    EXPECT_EQ(progress_line("verify", 0, 0, 0), "verify  [########################]  100 %  0 B of 0 B");
+    EXPECT_EQ(progress_line("verify", 0, 0, 0, 100), "verify  [########################]  100 %  0 B of 0 B");
+}
+
+TEST(Console, a_progress_line_is_shorter_than_the_terminal_is_wide) {
+    EXPECT_EQ(progress_line("verify", 1ull << 30, 2ull << 30, 2.0, 80),
+              "verify  [####    ]   50 %  1.00 GiB of 2.00 GiB  512 MiB/s  2.00 s left");
+    EXPECT_EQ(progress_line("verify", 1ull << 30, 2ull << 30, 2.0, 60),
+              "verify  [####    ]   50 %  512 MiB/s  2.00 s left");
+    for (std::size_t columns = 0; columns < 120; ++columns)
+        EXPECT_LT(progress_line("verify", 1ull << 30, 2ull << 30, 2.0, columns).size(), std::max(columns, 1ul));
+}
+
+TEST(Console, a_frame_draws_over_what_is_there) {
+    EXPECT_EQ(screen_frame("one\ntwo\n", {10, 5}), "\x1b[Hone\x1b[K\ntwo\x1b[K\n\x1b[J");
+    EXPECT_EQ(screen_frame("", {10, 5}), "\x1b[H\x1b[J");
+    EXPECT_EQ(screen_frame("abcdef\n\nx\n", {4, 5}), "\x1b[Habcd\x1b[K\nef\x1b[K\n\x1b[K\nx\x1b[K\n\x1b[J");
+    EXPECT_EQ(screen_frame("\u00fc\u00fc\u00fc\n", {2, 5}), "\x1b[H\u00fc\u00fc\x1b[K\n\u00fc\x1b[K\n\x1b[J");
+    EXPECT_EQ(screen_frame("1\n2\n3\n4\n5\n", {20, 4}), "\x1b[H1\x1b[K\n2\x1b[K\n(3 more rows)\x1b[K\n\x1b[J");
 }
 
 TEST(Console, progress_is_drawn_on_terminals_only) {

@@ -26,8 +26,9 @@ struct Reached {
 Result<std::optional<Reached>> reach(const ScratchLayout& scratch, std::uint64_t wait_ms);
 
 // What `cairn status` prints, made from answers; `before` are those of `seconds` ago (empty: none), for the rates.
+// `columns`: of the terminal, 0 where there is none; what has no room in it is left out, the least important first.
 std::string status_text(const std::vector<control::NodeStatus>& now, const std::vector<control::NodeStatus>& before,
-                        double seconds);
+                        double seconds, std::size_t columns);
 std::string status_json(const std::vector<control::NodeStatus>& now);
 
 }  // namespace cairn::cli

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <ostream>
 #include <thread>
 
@@ -56,12 +57,12 @@ std::vector<const NodeStatus::Flush*> interesting(const NodeStatus& status) {
     return out;
 }
 
-std::string progress_of(const NodeStatus::Flush& flush) {
-    if (flush.level >= 3) return format_bar(1, 20) + " 100 %";
+std::string progress_of(const NodeStatus::Flush& flush, std::size_t bar) {
+    if (flush.level >= 3) return format_bar(1, bar) + " 100 %";
     if (flush.expected_bytes == 0) return "-";
     const double share = static_cast<double>(flush.written_bytes) / static_cast<double>(flush.expected_bytes);
     const std::string percent = std::to_string(static_cast<int>(std::min(share, 1.0) * 100));
-    return format_bar(share, 20) + std::string(4 - std::min<std::size_t>(percent.size(), 3), ' ') + percent + " %";
+    return format_bar(share, bar) + std::string(4 - std::min<std::size_t>(percent.size(), 3), ' ') + percent + " %";
 }
 
 struct Look {
@@ -94,7 +95,6 @@ Status nobody(const Settings& settings) {
 
 // Until interrupted, or until no daemon is left.
 Status watch(Console& console, const Settings& settings, const Arguments& arguments, std::uint64_t interval_ms) {
-    const bool screen = ::isatty(STDOUT_FILENO) == 1 && !console.json;
     Look before;
     for (bool any = false;; any = true) {
         TRY_ASSIGN(Look now, look(settings, arguments));
@@ -103,10 +103,14 @@ Status watch(Console& console, const Settings& settings, const Arguments& argume
         if (console.json) {
             console.document(status_json(now.nodes));
         } else {
-            if (screen) console.out << "\x1b[H\x1b[2J";
-            console.out << (now.nodes.empty() ? "all daemons have ended\n"
-                                              : status_text(now.nodes, before.nodes, seconds))
-                        << (screen ? "" : "\n");
+            const std::optional<TerminalSize> size = terminal_size(STDOUT_FILENO);  // each time: windows change
+            const std::string text = now.nodes.empty() ? "all daemons have ended\n"
+                                                       : status_text(now.nodes, before.nodes, seconds,
+                                                                     size ? size->columns : 0);
+            if (size)
+                console.out << (any ? "" : "\x1b[H\x1b[2J") + screen_frame(text, *size);
+            else
+                console.out << text << "\n";
         }
         console.out.flush();
         if (now.nodes.empty() || !console.out) return {};
@@ -127,32 +131,80 @@ Status run_status(Console& console, const Arguments& arguments) {
     if (console.json)
         console.document(status_json(seen.nodes));
     else
-        console.out << status_text(seen.nodes, {}, 0);
+        console.out << status_text(seen.nodes, {}, 0, terminal_size(STDOUT_FILENO).value_or(TerminalSize{0, 0}).columns);
     return {};
 }
 
 }  // namespace
 
-std::string status_text(const std::vector<NodeStatus>& now, const std::vector<NodeStatus>& before, double seconds) {
-    TextTable nodes({left("node"), right("process"), right("up"), right("clients"), right("captured"), right("sent"),
+namespace {
+
+// On a terminal as wide as its column gets, so that a table that is drawn again and again does not jump.
+std::string steady(const std::string& cell, std::size_t columns) {
+    constexpr std::size_t usual = 10;  // "1023 MiB", "2 h 10 min", "1.20 GiB/s"
+    const std::size_t have = characters(cell);
+    return columns == 0 || have >= usual ? cell : std::string(usual - have, ' ') + cell;
+}
+
+std::string shortened(const std::string& name, std::size_t columns) {  // names are ASCII
+    const std::size_t most = std::max<std::size_t>(columns / 4, 8);
+    return columns == 0 || name.size() <= most ? name : name.substr(0, most - 3) + "...";
+}
+
+std::string nodes_text(const std::vector<NodeStatus>& now, const std::vector<NodeStatus>& before, double seconds,
+                       std::size_t columns) {
+    TextTable table({left("node"), right("process"), right("up"), right("clients"), right("captured"), right("sent"),
                      right("received"), right("written"), right("rate"), right("left"), right("memory"),
                      right("scratch")});
-    TextTable versions({left("node"), left("checkpoint"), right("version"), left("level"), right("images"),
-                        left("written here"), left("note")});
     for (const NodeStatus& status : now) {
         const double rate = rate_of(status, same_daemon(before, status), seconds);
-        nodes.add({for_terminal(status.node), std::to_string(status.pid),
-                   format_duration(static_cast<double>(status.uptime_ms) / 1e3), std::to_string(status.sessions),
-                   format_bytes(status.captured_bytes), format_bytes(status.sent_bytes),
-                   format_bytes(status.received_bytes), format_bytes(status.written_bytes),
-                   rate > 0 ? format_rate(rate) : "-", time_left(left_bytes(status), rate),
-                   format_bytes(status.anonymous_bytes), format_bytes(status.scratch_bytes)});
-        for (const NodeStatus::Flush* flush : interesting(status))
-            versions.add({for_terminal(status.node), for_terminal(flush->key.name), std::to_string(flush->key.version),
-                          std::string(level_name(flush->level)), format_bytes(flush->bytes), progress_of(*flush),
-                          flush->code == Code::ok ? "" : for_terminal(flush->text)});
+        std::vector<std::string> cells = {format_bytes(status.captured_bytes),
+                                          format_bytes(status.sent_bytes),
+                                          format_bytes(status.received_bytes),
+                                          format_bytes(status.written_bytes),
+                                          rate > 0 ? format_rate(rate) : "-",
+                                          time_left(left_bytes(status), rate),
+                                          format_bytes(status.anonymous_bytes),
+                                          format_bytes(status.scratch_bytes)};
+        for (std::string& cell : cells) cell = steady(cell, columns);
+        cells.insert(cells.begin(), {shortened(for_terminal(status.node), columns), std::to_string(status.pid),
+                                     steady(format_duration(static_cast<double>(status.uptime_ms) / 1e3), columns),
+                                     std::to_string(status.sessions)});
+        table.add(std::move(cells));
     }
-    return nodes.to_string() + (versions.rows() == 0 ? "" : "\n" + versions.to_string());
+    table.fit(columns, {"process", "clients", "up", "sent", "received", "memory", "captured", "scratch"});
+    return table.to_string();
+}
+
+// The versions, then what went wrong with them.
+std::string versions_text(const std::vector<NodeStatus>& now, std::size_t columns) {
+    TextTable table(
+        {left("node"), left("checkpoint"), right("version"), left("level"), right("images"), left("written here")});
+    const std::size_t bar = columns == 0 || columns >= 60 ? 20 : 8;
+    std::string notes;
+    for (const NodeStatus& status : now)
+        for (const NodeStatus::Flush* flush : interesting(status)) {
+            const std::string node = for_terminal(status.node), name = for_terminal(flush->key.name),
+                              version = std::to_string(flush->key.version);
+            std::string progress = progress_of(*flush, bar), level(level_name(flush->level));
+            if (columns != 0) {  // steady, too
+                progress.resize(std::max(progress.size(), bar + 8), ' ');
+                level.resize(std::max(level.size(), level_name(3).size()), ' ');
+            }
+            table.add({shortened(node, columns), shortened(name, columns), version, level,
+                       steady(format_bytes(flush->bytes), columns), progress});
+            if (flush->code != Code::ok)
+                notes += node + ", " + name + " version " + version + ": " + for_terminal(flush->text) + "\n";
+        }
+    table.fit(columns, {"images", "level", "node"});
+    return (table.rows() == 0 ? "" : "\n" + table.to_string()) + (notes.empty() ? "" : "\n" + notes);
+}
+
+}  // namespace
+
+std::string status_text(const std::vector<NodeStatus>& now, const std::vector<NodeStatus>& before, double seconds,
+                        std::size_t columns) {
+    return nodes_text(now, before, seconds, columns) + versions_text(now, columns);
 }
 
 std::string status_json(const std::vector<NodeStatus>& now) {
@@ -203,7 +255,8 @@ const Command status_command = {
     "One line a node: bytes captured, sent to leaders, received from followers and written; the rate (in the last "
     "flush, or with --watch since the\n"
     "last look), the time left, anonymous memory, and scratch in use. Below, the versions under way and the newest "
-    "one.",
+    "one. A narrow\n"
+    "terminal shows less.",
     {{"--node", OptionKind::text, "NAME", "Only this node's daemon."},
      {"-w,--watch", OptionKind::flag, "", "Again and again, until interrupted or until no daemon is left."},
      {"--interval", OptionKind::text, "TIME", "Time between two looks of --watch; default \"1 s\"."}},

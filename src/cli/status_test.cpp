@@ -92,17 +92,38 @@ TEST(StatusText, shows_rates_progress_and_failures) {
     failed.text = "persistent is full";
     failed.expected_bytes = 0;
     node.versions = {old, flush, failed};
-    const std::string once = status_text({node}, {}, 0);
+    const std::string once = status_text({node}, {}, 0, 0);
     EXPECT_THAT(once, ContainsRegex("n0 +42 +65\\.0 s .* 512 MiB/s +2\\.00 s "));
     EXPECT_THAT(once, ContainsRegex("melt +2 +sealed +3\\.00 GiB +\\[##########          \\]  50 %\n"));
-    EXPECT_THAT(once, ContainsRegex("melt +3 +sealed +3\\.00 GiB +- +persistent is full\n"));
+    EXPECT_THAT(once, ContainsRegex("melt +3 +sealed +3\\.00 GiB +-\n"));
+    EXPECT_THAT(once, HasSubstr("\nn0, melt version 3: persistent is full\n"));
     EXPECT_THAT(once, testing::Not(ContainsRegex("melt +1 "))) << "committed and not the newest";
     control::NodeStatus later = node;
     later.written_bytes += 512ull << 20;
-    EXPECT_THAT(status_text({later}, {node}, 2), ContainsRegex(" 256 MiB/s +4\\.00 s "));
+    EXPECT_THAT(status_text({later}, {node}, 2, 0), ContainsRegex(" 256 MiB/s +4\\.00 s "));
     node.pid = 43;
-    EXPECT_THAT(status_text({later}, {node}, 2), ContainsRegex(" 512 MiB/s "))
+    EXPECT_THAT(status_text({later}, {node}, 2, 0), ContainsRegex(" 512 MiB/s "))
         << "another process: nothing to compare with";
+}
+
+TEST(StatusText, fits_the_terminal_and_does_not_jump) {
+    control::NodeStatus node;
+    node.node = "n0";
+    control::NodeStatus::Flush flush;
+    flush.key = {"a-series-with-a-name-that-is-rather-long", 2, {1, 1}};
+    flush.expected_bytes = 1 << 20;
+    node.versions = {flush};
+    control::NodeStatus later = node;
+    later.uptime_ms = 3'600'000;
+    later.captured_bytes = later.written_bytes = later.sent_bytes = later.scratch_bytes = 999ull << 20;
+    for (const std::size_t columns : {50, 80, 120, 200}) {
+        const std::string first = status_text({node}, {}, 0, columns), then = status_text({later}, {node}, 1, columns);
+        EXPECT_EQ(first.substr(0, first.find('\n')), then.substr(0, then.find('\n')));
+        std::istringstream lines(then);
+        for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), columns) << line;
+    }
+    EXPECT_THAT(status_text({node}, {}, 0, 80), HasSubstr("a-series-with-a-n...  "));
+    EXPECT_THAT(status_text({node}, {}, 0, 80), ContainsRegex("^node .* written +rate +left .*scratch\n"));
 }
 
 }  // namespace
