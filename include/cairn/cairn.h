@@ -28,8 +28,8 @@
  *  - Threads: different sessions are independent. On one session, calls from several threads are safe and run one
  *    after the other, but for cairn_wait, cairn_test and cairn_cancel, which run beside any other call: a helper
  *    thread may wait for a flush while another checkpoints. cairn_close comes last: no other call may be under way or
- *    follow. Protected memory must not change while cairn_checkpoint runs. With MPI, collective calls need what
- *    MPI_Init_thread promised.
+ *    follow (one that does gives CAIRN_INVALID_ARGUMENT). Protected memory must not change while cairn_checkpoint
+ *    runs. With MPI, collective calls need what MPI_Init_thread promised.
  *  - fork: the child must not use the session; its calls return CAIRN_INVALID_ARGUMENT, and cairn_close only frees
  *    memory there.
  *  - Strings are UTF-8 and copied; NULL where a handle or a string is required gives CAIRN_INVALID_ARGUMENT.
@@ -154,7 +154,7 @@ CAIRN_API int cairn_open_exchange(const cairn_options* options, const cairn_exch
                                   cairn_session** session);
 
 /* Collective. Ends the session and frees it, whatever it returns. Does not wait for flushes: the daemons go on with
- * what was captured. cairn_close(NULL) is CAIRN_OK. */
+ * what was captured. cairn_close(NULL) is CAIRN_OK. In a callback of the session it is refused, and frees nothing. */
 CAIRN_API int cairn_close(cairn_session* session);
 
 /* ---- what is kept ---- */
@@ -171,7 +171,7 @@ CAIRN_API int cairn_protect(cairn_session* session, const char* region, void* da
                             const uint64_t* shape);
 
 /* Each returns 0, or anything else to refuse: the call under way then returns CAIRN_CANCELLED. They must not call
- * Cairn. */
+ * Cairn: with this session that is CAIRN_INVALID_ARGUMENT. */
 typedef int (*cairn_size_function)(void* context, uint64_t* bytes); /* how many bytes serialise will write */
 typedef int (*cairn_serialise_function)(void* context, void* into, uint64_t bytes); /* writes all of them */
 typedef int (*cairn_deserialise_function)(void* context, const void* from,

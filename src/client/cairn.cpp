@@ -5,7 +5,8 @@
 #include <cstring>
 #include <new>
 
-#include "client/session.hpp"
+#include "client/handles.hpp"
+#include "format/limits.hpp"
 
 #ifndef CAIRN_VERSION
 #define CAIRN_VERSION "unknown"
@@ -24,19 +25,25 @@ using cairn::invalid_argument;
 using cairn::Result;
 using cairn::Session;
 using cairn::Status;
+using cairn::Turn;
 
 // Per thread, not per process: errors of calls without a session, and texts handed out as C strings.
 thread_local std::string error_without_session;
 thread_local std::string text_handed_out;
 
-int tell(cairn_session* handle, const Status& status) {
+int tell(Session* session, const Status& status) {
     if (!status.ok()) {
-        if (handle)
-            handle->session->set_last_error(status);
+        if (session)
+            session->set_last_error(status);
         else
             error_without_session = status.to_string();
     }
     return static_cast<int>(status.code());
+}
+
+Status not_open() { return invalid_argument("this session was closed already, or was never opened"); }
+Status in_callback() {
+    return invalid_argument("a callback called Cairn with the session that is calling it: let it return first");
 }
 
 template <class F>
@@ -54,23 +61,24 @@ Status guarded(F&& call) {
 
 // One call on a session under one of its locks.
 template <class F>
-int enter(cairn_session* handle, std::mutex Session::*lock, F&& call) {
+int enter(cairn_session* handle, Turn Session::*lock, F&& call) {
     if (!handle) return tell(nullptr, invalid_argument("the session is NULL: did cairn_open fail?"));
-    Session& session = *handle->session;
-    if (!session.in_this_process())
-        return tell(nullptr, invalid_argument("this session belongs to process " + std::to_string(session.process()) +
+    const std::shared_ptr<Session> session = cairn::handles::find(handle);
+    if (!session) return tell(nullptr, not_open());
+    if (!session->in_this_process())
+        return tell(nullptr, invalid_argument("this session belongs to process " + std::to_string(session->process()) +
                                               ", from which this one was forked: open one of its own"));
-    const std::lock_guard guard(session.*lock);
-    return tell(handle, guarded([&] { return call(session); }));
+    if (session->main.is_mine()) return tell(session.get(), in_callback());
+    const std::lock_guard guard((*session).*lock);
+    return tell(session.get(), guarded([&] { return call(*session); }));
 }
 
 int open_with(const cairn_options* options, std::unique_ptr<cairn::Exchange> exchange, cairn_session** handle) {
     if (!handle) return tell(nullptr, invalid_argument("cairn_open: the place for the session is NULL"));
     *handle = nullptr;
     return tell(nullptr, guarded([&]() -> Status {
-                    auto made = std::make_unique<cairn_session>();
-                    TRY_ASSIGN(made->session, Session::open(options, std::move(exchange)));
-                    *handle = made.release();
+                    TRY_ASSIGN(std::shared_ptr<Session> session, Session::open(options, std::move(exchange)));
+                    *handle = cairn::handles::add(std::move(session));
                     return {};
                 }));
 }
@@ -99,6 +107,8 @@ int cairn_open_exchange(const cairn_options* options, const cairn_exchange* exch
     std::unique_ptr<cairn::Exchange> way;
     const Status made = guarded([&]() -> Status {
         way = std::make_unique<cairn::CallerExchange>(options->rank, ranks, *exchange);
+        if (ranks > cairn::ranks_max)
+            return invalid_argument(std::to_string(ranks) + " ranks; at most " + std::to_string(cairn::ranks_max));
         return options->rank < ranks
                    ? Status()
                    : invalid_argument("rank " + std::to_string(options->rank) + " of " + std::to_string(ranks));
@@ -108,12 +118,19 @@ int cairn_open_exchange(const cairn_options* options, const cairn_exchange* exch
 
 int cairn_close(cairn_session* handle) {
     if (!handle) return CAIRN_OK;
-    Session& session = *handle->session;
-    // In a forked child: free, and touch nothing that the parent goes on using.
-    const Status status = session.in_this_process() ? guarded([&] { return session.close(); }) : Status();
-    if (!session.in_this_process()) session.let_go();
+    if (const auto session = cairn::handles::find(handle); session && session->main.is_mine())
+        return tell(session.get(), in_callback());
+    std::shared_ptr<Session> session = cairn::handles::close(handle);
+    if (!session) return tell(nullptr, not_open());
+    Status status;
+    if (session->in_this_process()) {
+        const std::lock_guard guard(session->main);
+        status = guarded([&] { return session->close(); });
+    } else {  // in a forked child: free, and touch nothing that the parent goes on using
+        session->let_go();
+    }
     static_cast<void>(guarded([&]() -> Status {
-        delete handle;
+        session.reset();
         return {};
     }));
     return tell(nullptr, status);
@@ -233,15 +250,18 @@ int cairn_restore_regions(cairn_session* handle, uint64_t version, const char* c
     // A NULL name becomes the empty one, which nothing is protected under: the call fails on all ranks, not on this one
     // alone.
     const Status copied = guarded([&]() -> Status {
-        for (std::size_t i = 0; i < count; ++i) names.emplace_back(regions && regions[i] ? regions[i] : "");
+        for (std::size_t i = 0; regions && i < count; ++i) names.emplace_back(regions[i] ? regions[i] : "");
+        if (!regions && count != 0) names.emplace_back();
         return {};
     });
-    return copied.ok() ? restore(handle, version, &names, restored) : tell(handle, copied);
+    return copied.ok() ? restore(handle, version, &names, restored)
+                       : tell(cairn::handles::find(handle).get(), copied);
 }
 
 const char* cairn_last_error(const cairn_session* handle) {
     const Status status = guarded([&]() -> Status {
-        text_handed_out = handle ? handle->session->last_error() : error_without_session;
+        const auto session = cairn::handles::find(handle);
+        text_handed_out = session ? session->last_error() : error_without_session;
         return {};
     });
     return status.ok() ? text_handed_out.c_str() : "not enough memory";
@@ -249,7 +269,8 @@ const char* cairn_last_error(const cairn_session* handle) {
 
 const char* cairn_warnings(const cairn_session* handle) {
     const Status status = guarded([&]() -> Status {
-        text_handed_out = handle ? handle->session->warnings() : std::string();
+        const auto session = cairn::handles::find(handle);
+        text_handed_out = session ? session->warnings() : std::string();
         return {};
     });
     return status.ok() ? text_handed_out.c_str() : "";

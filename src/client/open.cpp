@@ -129,14 +129,14 @@ Status Session::read_settings(const cairn_options& options) {
     };
     for (const char* const* each = options.overrides; each && *each; ++each) {
         const std::string text(*each);
+        const std::string who = "override \"" + text.substr(0, 200) + (text.size() > 200 ? "...\"" : "\"");
         const std::size_t equals = text.find('=');
         const ConfigKey* key = equals == std::string::npos ? nullptr : find_config_key(text.substr(0, equals));
         if (!key)
-            return invalid_argument("override \"" + text +
-                                    "\": no such key; `cairn config` lists all, the form is section.key=value");
+            return invalid_argument(who + ": no such key; `cairn config` lists all, the form is section.key=value");
         const auto value = key->parse(text.substr(equals + 1));
         const Status fits = value.ok() ? key->check(*value) : value.status();
-        if (!fits.ok()) return fits.within("override \"" + text + "\"").within("allowed is " + key->allowed());
+        if (!fits.ok()) return fits.within(who).within("allowed is " + key->allowed());
         set(key->variable(), text.substr(equals + 1));
     }
     if (options.config_file) set("CAIRN_CONFIG", options.config_file);

@@ -6,11 +6,13 @@
 // sides read.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/config.hpp"
@@ -37,6 +39,24 @@ struct KeptVersion {
     Status damage;                   // its manifest can not be read
     std::string local_path;          // this rank's slot, as of the last survey; empty: none
     std::optional<ImageInfo> image;  // this rank's, once asked for
+};
+
+// A mutex that knows who holds it: a callback of the application runs inside a call, and must not wait for that call.
+class Turn {
+  public:
+    void lock() {
+        mutex_.lock();
+        holder_ = std::this_thread::get_id();
+    }
+    void unlock() {
+        holder_ = std::thread::id();
+        mutex_.unlock();
+    }
+    bool is_mine() const { return holder_ == std::this_thread::get_id(); }
+
+  private:
+    std::mutex mutex_;
+    std::atomic<std::thread::id> holder_{};
 };
 
 class Session {
@@ -66,8 +86,8 @@ class Session {
     void let_go() { static_cast<void>(exchange_.release()); }
     std::uint64_t process() const noexcept { return pid_; }
 
-    std::mutex main;
-    std::mutex waiting;
+    Turn main;
+    Turn waiting;
 
   private:
     friend class RestoreRun;
@@ -132,8 +152,3 @@ class Session {
 };
 
 }  // namespace cairn
-
-// The handle of the C interface.
-struct cairn_session {
-    std::unique_ptr<cairn::Session> session;
-};
