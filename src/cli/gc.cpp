@@ -23,15 +23,17 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Seconds since 1970 by the clock of the file system that holds `directory`; 0 when it can not be told.
-std::int64_t file_system_now_s(const std::string& directory) {
-    std::string probe = directory + "/.cairn-clock-XXXXXX";
-    const int descriptor = ::mkostemp(probe.data(), O_CLOEXEC);
+// Seconds since 1970 by the clock of the file system of persistent; 0 when it can not be told.
+std::int64_t file_system_now_s(Place& place) {
+    const std::string probe = place.layout().persistent + "/" + temporary_file_name(place.world().random.id());
+    const int descriptor = ::open(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (descriptor < 0) return 0;
     struct stat status {};
     const bool ok = ::write(descriptor, "x", 1) == 1 && ::fstat(descriptor, &status) == 0;
+    const int error = errno;
     ::close(descriptor);
     ::unlink(probe.c_str());
+    errno = error;
     return ok ? status.st_mtim.tv_sec : 0;
 }
 
@@ -50,7 +52,7 @@ Status carry_out(Place& place, const Leftover& leftover) {
         case Leftover::Kind::files:
             break;
     }
-    return place.run(remove_files(world, leftover.directory, leftover.files, place.io_wait()));
+    return place.run(remove_files(world, leftover.directory, leftover.files, place.io_wait(), layout.persistent));
 }
 
 std::string where(const Leftover& leftover) {
@@ -115,7 +117,7 @@ Status run_gc(Console& console, const Arguments& arguments) {
     const Result<std::uint64_t> age_ns = parse_duration(age.empty() ? "1 h" : age, 1'000'000'000);
     if (!age_ns.ok()) return age_ns.status().within("--age '" + age + "'");
     const bool only_look = arguments.given("dry-run"), all = !arguments.given("NAME");
-    std::int64_t now_s = file_system_now_s(place.layout().persistent);
+    std::int64_t now_s = file_system_now_s(place);
     if (now_s == 0 && only_look) now_s = std::time(nullptr);  // who may not write may look
     if (now_s == 0)
         return Status::from_errno(errno,
@@ -140,7 +142,7 @@ Status run_gc(Console& console, const Arguments& arguments) {
         }
         take(place, collect(place, *series, evidence, options), only_look, done, failed);
     }
-    if (all) take(place, collect_records(place, evidence, names), only_look, done, failed);
+    if (all) take(place, collect_others(place, evidence, names, options), only_look, done, failed);
     print(console, done, only_look);
     return failed;
 }

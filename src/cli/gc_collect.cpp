@@ -23,6 +23,23 @@ Leftover record_of(Place& place, const std::string& name, Id128 incarnation, con
     return leftover;
 }
 
+// Old files in `directory` that were never given their names.
+void temporaries(Place& place, const std::string& name, const std::string& directory, const char* why,
+                 std::int64_t before_s, Collected& collected) {
+    const auto entries = place.run(place.world().storage.list(directory, place.deadline()));
+    if (!entries.ok()) return;
+    Leftover out;
+    out.key = {name, 0, {}};
+    out.why = why;
+    out.directory = directory;
+    for (const DirectoryEntry& entry : *entries) {
+        if (!parse_temporary_file_name(entry.name) || !is_old(directory + "/" + entry.name, before_s)) continue;
+        out.files.push_back(entry.name);
+        out.bytes += entry.bytes;
+    }
+    if (!out.files.empty()) collected.take.push_back(std::move(out));
+}
+
 class Collector {
   public:
     Collector(Place& place, const Series& series, Evidence& evidence, const CollectOptions& options)
@@ -38,7 +55,8 @@ class Collector {
             if (seen.state == SeenState::committed && !seen.current && options_.other_lineages)
                 version(seen, "of another lineage");
         }
-        lineage_temporaries();
+        temporaries(place_, series_.name, place_.layout().lineage(series_.name), "unpublished records",
+                    options_.before_s, collected_);
         empty_directories();
         return std::move(collected_);
     }
@@ -185,23 +203,6 @@ class Collector {
         collected_.take.push_back(std::move(out));
     }
 
-    void lineage_temporaries() {
-        const std::string directory = place_.layout().lineage(series_.name);
-        const auto entries = place_.run(place_.world().storage.list(directory, place_.deadline()));
-        if (!entries.ok()) return;
-        Leftover out;
-        out.key = {series_.name, 0, {}};
-        out.why = "unpublished records";
-        out.directory = directory;
-        for (const DirectoryEntry& entry : *entries) {
-            if (!parse_temporary_file_name(entry.name) || !is_old(directory + "/" + entry.name, options_.before_s))
-                continue;
-            out.files.push_back(entry.name);
-            out.bytes += entry.bytes;
-        }
-        if (!out.files.empty()) collected_.take.push_back(std::move(out));
-    }
-
     void empty_directories() {
         const std::string series = place_.layout().series(series_.name);
         const auto entries = place_.run(place_.world().storage.list(series, place_.deadline()));
@@ -243,7 +244,8 @@ Collected collect(Place& place, const Series& series, Evidence& evidence, const 
     return Collector(place, series, evidence, options).run();
 }
 
-Collected collect_records(Place& place, Evidence& evidence, const std::vector<std::string>& names) {
+Collected collect_others(Place& place, Evidence& evidence, const std::vector<std::string>& names,
+                         const CollectOptions& options) {
     Collected collected;
     for (const auto& [incarnation, record] : evidence.records()) {
         const bool nameless = record.name.empty() && record.has_roster;
@@ -252,6 +254,7 @@ Collected collect_records(Place& place, Evidence& evidence, const std::vector<st
         if (evidence.served_here(incarnation)) continue;
         collected.take.push_back(record_of(place, record.name, incarnation, record));
     }
+    temporaries(place, "", place.layout().persistent, "temporary files", options.before_s, collected);
     return collected;
 }
 

@@ -39,8 +39,10 @@ struct CollectOptions {
 };
 
 Collected collect(Place& place, const Series& series, Evidence& evidence, const CollectOptions& options);
-// Records of jobs whose series is not there any more; `names` are those that are.
-Collected collect_records(Place& place, Evidence& evidence, const std::vector<std::string>& names);
+// What belongs to no series: records of jobs whose series is not there any more (`names` are those that are), and
+// temporary files of persistent itself.
+Collected collect_others(Place& place, Evidence& evidence, const std::vector<std::string>& names,
+                         const CollectOptions& options);
 
 // Whether nobody needs the fence of a version that is not there (any more): its job is over, this host's scratch does
 // not hold it, and a restart would not look for it. `gone`: what is removed together with it.

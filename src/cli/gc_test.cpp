@@ -217,18 +217,30 @@ TEST_F(Gc, unpublished_files_and_empty_directories) {
     melt.commit(1, first, 1);
     const std::string manifest = melt.layout.temporary(Melt::key(1, first), {first.high, 9});
     const std::string record = melt.layout.lineage("melt") + "/" + temporary_file_name({8, 8});
+    const std::string probe = melt.layout.persistent + "/" + temporary_file_name({9, 9});
     const std::string empty = melt.layout.version("melt", 9);
-    for (const std::string& path : {manifest, record}) Melt::write(path, as_bytes("torn"));
+    for (const std::string& path : {manifest, record, probe}) Melt::write(path, as_bytes("torn"));
     fs::create_directories(empty);
     EXPECT_EQ(cairn("gc").out, "nothing to remove\n");
-    for (const std::string& path : {manifest, record, empty}) make_old(path);
+    for (const std::string& path : {manifest, record, probe, empty}) make_old(path);
     const Ran ran = cairn("gc");
     EXPECT_EQ(ran.exit, 0) << ran.err;
     EXPECT_THAT(ran.out, HasSubstr("unpublished manifests"));
     EXPECT_THAT(ran.out, HasSubstr("unpublished records"));
     EXPECT_THAT(ran.out, HasSubstr("an empty directory"));
-    for (const std::string& path : {manifest, record, empty}) EXPECT_FALSE(fs::exists(path)) << path;
+    EXPECT_THAT(ran.out, HasSubstr("temporary files"));
+    for (const std::string& path : {manifest, record, probe, empty}) EXPECT_FALSE(fs::exists(path)) << path;
     EXPECT_EQ(cairn("verify").exit, 0);
+}
+
+TEST_F(Gc, an_empty_persistent_directory_stays) {
+    fs::remove_all(melt.layout.series("melt"));
+    const std::string probe = melt.layout.persistent + "/" + temporary_file_name({9, 9});
+    Melt::write(probe, as_bytes("x"));
+    make_old(probe);
+    EXPECT_THAT(cairn("gc").out, HasSubstr("temporary files"));
+    EXPECT_FALSE(fs::exists(probe));
+    EXPECT_TRUE(fs::exists(melt.layout.persistent));
 }
 
 TEST_F(Gc, records_of_jobs) {

@@ -45,11 +45,12 @@ Task<Status> check_removed(World& world, Layout layout, VersionKey key, Status f
 
 }  // namespace
 
-Task<Status> remove_files(World& world, std::string directory, std::vector<std::string> files, Nanos io_wait) {
+Task<Status> remove_files(World& world, std::string directory, std::vector<std::string> files, Nanos io_wait, std::string kept) {
     for (const std::string& file : files) {
         Status removed = co_await world.storage.remove(directory + "/" + file, world.clock.in(io_wait));
         if (!removed.ok() && removed.code() != Code::not_found) co_return removed;
     }
+    if (directory == kept) co_return Status();
     // Another incarnation's files may be there still, or come at this moment.
     Status removed = co_await world.storage.remove_directory(directory, world.clock.in(io_wait));
     if (!removed.ok() && removed.code() != Code::already_exists && removed.code() != Code::not_found) co_return removed;

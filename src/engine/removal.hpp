@@ -37,8 +37,8 @@ Task<Status> give_up_version(World& world, Layout layout, Manifest tombstone, Na
 // Steps 2 and 3 for a version whose tombstone stands.
 Task<Status> clear_version(World& world, Layout layout, VersionKey key, Fence fence, Nanos io_wait);
 
-// Removes files of one version's directory that nothing names, then the directory if it is empty.
-Task<Status> remove_files(World& world, std::string directory, std::vector<std::string> files, Nanos io_wait);
+// Removes files that nothing names, then the directory if it is empty, unless it is `kept`.
+Task<Status> remove_files(World& world, std::string directory, std::vector<std::string> files, Nanos io_wait, std::string kept = {});
 
 // Whether a job's roster is under persistent. The coordinator's daemon takes it away when it ends with nothing left to finish, and without
 // its images no version of that job can commit: no roster, no publisher.
