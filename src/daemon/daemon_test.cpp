@@ -228,6 +228,7 @@ TEST(Version, SealedImagesBecomeCommitted) {
     EXPECT_EQ(slots.size(), 3u);  // two kept and one in the making, recycled ever since
     const auto status = client.expect<control::NodeStatus>(control::GetStatus{});
     EXPECT_EQ(status.versions_committed, 6u);
+    EXPECT_EQ(count_of(home.log(), " info version-committed name=heat version="), 6u) << home.log();
     EXPECT_EQ(status.captured_bytes, 6 * image_bytes);
     EXPECT_GT(status.anonymous_bytes, 0u);
     EXPECT_GE(status.anonymous_peak_bytes, status.anonymous_bytes);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/log.hpp"
 #include "engine/internal.hpp"
 #include "format/message.hpp"
 
@@ -315,12 +316,22 @@ Task<void> Node::Impl::transmit(Address address, Bytes bytes) {
 // The coordinator's word on a version. Not final: its failure is told to waiters, and the flush is tried again.
 void Node::Impl::end(Flight& flight, const message::Ended& ended) {
     if (flight.state.final) return;
+    const VersionKey& key = flight.key;
     if (ended.code == Code::ok) {
         flight.state.level = Level::committed;
         flight.state.failure = Status();
         ++counters.versions_committed;
+        log_info("version-committed", {{"name", key.name},
+                                       {"version", key.version},
+                                       {"incarnation", key.incarnation},
+                                       {"node_bytes", flight.state.bytes}});
     } else {
-        flight.state.failure = Status(ended.code, ended.text);
+        const Status failure(ended.code, ended.text);
+        const LogLevel level = ended.code == Code::cancelled ? LogLevel::info : LogLevel::warning;
+        if (ended.final || failure.to_string() != flight.state.failure.to_string())  // the word is repeated to whoever asks again
+            log_event(level, ended.final ? "version-given-up" : "version-not-committed",
+                      {{"name", key.name}, {"version", key.version}, {"incarnation", key.incarnation}, {"why", failure}});
+        flight.state.failure = failure;
     }
     flight.state.final = ended.final;
     if (ended.final && flight.leading) {
