@@ -83,7 +83,7 @@ class Settings(Case):
         self.open(config=path, words=["cairn.toml", "1"])
 
     def test_unreadable(self):
-        self.open(config="/nonexistent/cairn.toml", code=NOT_FOUND, words=["/nonexistent/cairn.toml"])
+        self.open(config="/nonexistent/cairn.toml", code=NOT_FOUND, words=["/nonexistent/cairn.toml", "named by cairn_options.config_file"])
         self.open(config=self.nodes.shared, words=[self.nodes.shared])
 
     def test_bad_variable(self):

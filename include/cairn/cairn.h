@@ -154,7 +154,8 @@ CAIRN_API int cairn_open_exchange(const cairn_options* options, const cairn_exch
                                   cairn_session** session);
 
 /* Collective. Ends the session and frees it, whatever it returns. Does not wait for flushes: the daemons go on with
- * what was captured. cairn_close(NULL) is CAIRN_OK. In a callback of the session it is refused, and frees nothing. */
+ * what was captured (where they die with the job: cairn_wait comes first, or the job script waits, docs/jobs.md).
+ * cairn_close(NULL) is CAIRN_OK. In a callback of the session it is refused, and frees nothing. */
 CAIRN_API int cairn_close(cairn_session* session);
 
 /* ---- what is kept ---- */
@@ -203,8 +204,9 @@ CAIRN_API int cairn_unprotect(cairn_session* session, const char* region);
  * rank, and the same version may be tried again. */
 CAIRN_API int cairn_checkpoint(cairn_session* session, uint64_t version);
 
-/* Local. Ends with OK when `version` has reached `level`, with the reason when it failed (it is retried in the
- * background as long as its images are in scratch: a later wait may succeed), or with DEADLINE after timeout_ms.
+/* Local. Ends with OK when `version` has reached `level`, with the reason when the last try failed (at once when it is
+ * known; the flush is retried in the background as long as its images are in scratch, so a later wait may succeed), or
+ * with DEADLINE after timeout_ms.
  * NOT_FOUND: not a version of this session. */
 CAIRN_API int cairn_wait(cairn_session* session, uint64_t version, int level, uint64_t timeout_ms);
 
@@ -269,11 +271,11 @@ CAIRN_API int cairn_restore_regions(cairn_session* session, uint64_t version, co
 /* ---- texts ---- */
 
 /* The text of the last failure on this session; "" when none. NULL: the last failure on this thread of a call without a
- * session, above all of a failed open. Valid until this thread's next call of this function or of cairn_warnings. */
+ * session, above all of a failed open. Valid until this thread's next call of this function. */
 CAIRN_API const char* cairn_last_error(const cairn_session* session);
 
 /* What the last cairn_open or cairn_restore on this session wants a person to know although it succeeded, one a line;
- * "" when nothing. */
+ * "" when nothing. Valid until this thread's next call of this function. */
 CAIRN_API const char* cairn_warnings(const cairn_session* session);
 
 /* "ok", "invalid_argument", ...; "unknown" for what is no status. */

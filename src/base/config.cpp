@@ -148,7 +148,8 @@ Status Reader::read_file() {
     auto text = slurp(config_.file);
     if (!text.ok()) {
         Status status = text.status();
-        if (sources_.find("CAIRN_CONFIG")) status = {status.code(), status.text() + " (named by CAIRN_CONFIG)"};
+        if (sources_.find("CAIRN_CONFIG"))
+            status = {status.code(), status.text() + " (named by " + sources_.file_named_by + ")"};
         return status;
     }
     const toml::parse_result parsed = toml::parse(*text, config_.file);

@@ -147,6 +147,7 @@ struct ConfigSources {
     std::vector<std::pair<std::string, std::string>> variables;
     std::string directory;  // where ./cairn.toml and relative paths are
     std::string system_file = "/etc/cairn.toml";
+    std::string file_named_by = "CAIRN_CONFIG";  // for texts
 
     static ConfigSources of_process();
     const std::string* find(std::string_view variable) const;
@@ -158,8 +159,9 @@ struct ConfigSources {
 Result<Config> load_config(const ConfigSources& sources);
 inline Result<Config> load_config() { return load_config(ConfigSources::of_process()); }
 
-// One spelling of a path: absolute, starting at `directory` when it is relative, without ".", "..", doubled and trailing
-// slashes. A daemon is known by the paths it serves, so two spellings of one path would be two daemons. By name alone:
+// One spelling of a path: absolute, starting at `directory` when it is relative, without ".", "..", doubled and
+// trailing slashes. A daemon is known by the paths it serves, so two spellings of one path would be two daemons. By
+// name alone:
 // ".." takes a name away also where that is a symbolic link.
 std::string absolute_path(const std::string& directory, const std::string& path);
 

@@ -29,7 +29,8 @@ using cairn::Turn;
 
 // Per thread, not per process: errors of calls without a session, and texts handed out as C strings.
 thread_local std::string error_without_session;
-thread_local std::string text_handed_out;
+thread_local std::string error_of_open;
+thread_local std::string error_handed_out, warnings_handed_out;
 
 int tell(Session* session, const Status& status) {
     if (!status.ok()) {
@@ -41,6 +42,17 @@ int tell(Session* session, const Status& status) {
     return static_cast<int>(status.code());
 }
 
+// Kept apart: whoever goes on without looking at it is told again by the next call.
+int tell_open(const Status& status) {
+    error_of_open = status.ok() ? std::string() : status.to_string();
+    return tell(nullptr, status);
+}
+
+Status no_session() {
+    return invalid_argument("the session is NULL" + (error_of_open.empty()
+                                                         ? std::string(": did cairn_open fail?")
+                                                         : "; the last open on this thread failed: " + error_of_open));
+}
 Status not_open() { return invalid_argument("this session was closed already, or was never opened"); }
 Status in_callback() {
     return invalid_argument("a callback called Cairn with the session that is calling it: let it return first");
@@ -62,7 +74,7 @@ Status guarded(F&& call) {
 // One call on a session under one of its locks.
 template <class F>
 int enter(cairn_session* handle, Turn Session::*lock, F&& call) {
-    if (!handle) return tell(nullptr, invalid_argument("the session is NULL: did cairn_open fail?"));
+    if (!handle) return tell(nullptr, no_session());
     const std::shared_ptr<Session> session = cairn::handles::find(handle);
     if (!session) return tell(nullptr, not_open());
     if (!session->in_this_process())
@@ -74,13 +86,13 @@ int enter(cairn_session* handle, Turn Session::*lock, F&& call) {
 }
 
 int open_with(const cairn_options* options, std::unique_ptr<cairn::Exchange> exchange, cairn_session** handle) {
-    if (!handle) return tell(nullptr, invalid_argument("cairn_open: the place for the session is NULL"));
+    if (!handle) return tell_open(invalid_argument("cairn_open: the place for the session is NULL"));
     *handle = nullptr;
-    return tell(nullptr, guarded([&]() -> Status {
-                    TRY_ASSIGN(std::shared_ptr<Session> session, Session::open(options, std::move(exchange)));
-                    *handle = cairn::handles::add(std::move(session));
-                    return {};
-                }));
+    return tell_open(guarded([&]() -> Status {
+        TRY_ASSIGN(std::shared_ptr<Session> session, Session::open(options, std::move(exchange)));
+        *handle = cairn::handles::add(std::move(session));
+        return {};
+    }));
 }
 
 }  // namespace
@@ -92,15 +104,12 @@ int cairn_open(const cairn_options* options, cairn_session** session) { return o
 int cairn_open_exchange(const cairn_options* options, const cairn_exchange* exchange, cairn_session** session) {
     // cairn_open_mpi comes here without an exchange when it can not make one.
     if (!exchange)
-        return tell(
-            nullptr,
-            invalid_argument(
-                "no exchange between the ranks; with MPI, MPI_Init comes first and MPI_Finalize after cairn_close"));
+        return tell_open(invalid_argument(
+            "no exchange between the ranks; with MPI, MPI_Init comes first and MPI_Finalize after cairn_close"));
     if (exchange->struct_bytes != sizeof(cairn_exchange) || !exchange->allgather || !exchange->broadcast || !options ||
         options->struct_bytes != sizeof(cairn_options)) {
         if (exchange->struct_bytes == sizeof(cairn_exchange) && exchange->release) exchange->release(exchange->context);
-        return tell(
-            nullptr,
+        return tell_open(
             invalid_argument("cairn_open_exchange: options, or one of both functions, are missing or of unknown size"));
     }
     const std::uint32_t ranks = options->ranks == 0 ? 1 : options->ranks;
@@ -113,7 +122,7 @@ int cairn_open_exchange(const cairn_options* options, const cairn_exchange* exch
                    ? Status()
                    : invalid_argument("rank " + std::to_string(options->rank) + " of " + std::to_string(ranks));
     });
-    return made.ok() ? open_with(options, std::move(way), session) : tell(nullptr, made);
+    return made.ok() ? open_with(options, std::move(way), session) : tell_open(made);
 }
 
 int cairn_close(cairn_session* handle) {
@@ -208,7 +217,8 @@ int cairn_region_bytes(cairn_session* handle, uint64_t version, const char* regi
             *bytes = each.length;
             return {};
         }
-        return cairn::not_found("no region \"" + std::string(region) + "\" in that version");
+        return cairn::not_found("rank " + std::to_string(session.rank()) + " has no region \"" + region +
+                                "\" in that version; cairn_regions gives those that it has");
     });
 }
 
@@ -254,26 +264,25 @@ int cairn_restore_regions(cairn_session* handle, uint64_t version, const char* c
         if (!regions && count != 0) names.emplace_back();
         return {};
     });
-    return copied.ok() ? restore(handle, version, &names, restored)
-                       : tell(cairn::handles::find(handle).get(), copied);
+    return copied.ok() ? restore(handle, version, &names, restored) : tell(cairn::handles::find(handle).get(), copied);
 }
 
 const char* cairn_last_error(const cairn_session* handle) {
     const Status status = guarded([&]() -> Status {
         const auto session = cairn::handles::find(handle);
-        text_handed_out = session ? session->last_error() : error_without_session;
+        error_handed_out = session ? session->last_error() : error_without_session;
         return {};
     });
-    return status.ok() ? text_handed_out.c_str() : "not enough memory";
+    return status.ok() ? error_handed_out.c_str() : "not enough memory";
 }
 
 const char* cairn_warnings(const cairn_session* handle) {
     const Status status = guarded([&]() -> Status {
         const auto session = cairn::handles::find(handle);
-        text_handed_out = session ? session->warnings() : std::string();
+        warnings_handed_out = session ? session->warnings() : std::string();
         return {};
     });
-    return status.ok() ? text_handed_out.c_str() : "";
+    return status.ok() ? warnings_handed_out.c_str() : "";
 }
 
 const char* cairn_status_name(int status) {

@@ -136,10 +136,13 @@ Status Session::read_settings(const cairn_options& options) {
             return invalid_argument(who + ": no such key; `cairn config` lists all, the form is section.key=value");
         const auto value = key->parse(text.substr(equals + 1));
         const Status fits = value.ok() ? key->check(*value) : value.status();
-        if (!fits.ok()) return fits.within(who).within("allowed is " + key->allowed());
+        if (!fits.ok()) return Status(fits.code(), who + ": " + fits.text() + "; allowed: " + key->allowed());
         set(key->variable(), text.substr(equals + 1));
     }
-    if (options.config_file) set("CAIRN_CONFIG", options.config_file);
+    if (options.config_file) {
+        set("CAIRN_CONFIG", options.config_file);
+        sources.file_named_by = "cairn_options.config_file";
+    }
     TRY_ASSIGN(const Config config, load_config(sources));
     settings_ = config.settings;
     if (!config.file.empty()) set("CAIRN_CONFIG", config.file);

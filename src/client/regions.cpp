@@ -61,7 +61,9 @@ Status RegionTable::add_memory(const char* name, void* data, int type, std::uint
     region.name = name;
     if (!data) return invalid_argument(quoted(name) + ": its memory is NULL");
     if (type < 0 || type > static_cast<int>(data_type_last))
-        return invalid_argument(quoted(name) + ": there is no type " + std::to_string(type));
+        return invalid_argument(quoted(name) + ": there is no type " + std::to_string(type) +
+                                "; they are 0 (CAIRN_BYTES) to " + std::to_string(static_cast<int>(data_type_last)) +
+                                " (CAIRN_C128)");
     if (ndim == 0 || ndim > shape_dimensions_max || !shape)
         return invalid_argument(quoted(name) + ": " + std::to_string(ndim) + " dimensions; 1 to " +
                                 std::to_string(shape_dimensions_max) + " and their extents are needed");

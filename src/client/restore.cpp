@@ -343,10 +343,13 @@ Status Session::name_parent(const Parent& parent, Deadline deadline) {
 
 // Local: asks scratch first, then the committed files; remembers the answer.
 Result<ImageInfo> Session::image_of(Version version) {
-    if (kept_.empty()) return not_found("no versions are known yet: ask cairn_newest or cairn_list first");
+    if (kept_.empty())
+        return not_found("no version of \"" + name_ +
+                         "\" is known: cairn_newest or cairn_list comes first, and finds one");
     auto* kept = const_cast<KeptVersion*>(find_kept(version));
     if (!kept || (!kept->committed && !kept->sealed))
-        return not_found("version " + std::to_string(version) + " of \"" + name_ + "\" is not there");
+        return not_found("version " + std::to_string(version) + " of \"" + name_ +
+                         "\" is not among those that the last cairn_newest, cairn_list or cairn_restore found");
     TRY(check_ranks(*kept));
     if (kept->image) return *kept->image;
     TRY_ASSIGN(auto real, open_world());

@@ -81,6 +81,7 @@ class Session {
     std::string warnings() const;
     void set_last_error(const Status& status);
     std::string last_error() const;
+    Rank rank() const noexcept { return rank_; }
     bool in_this_process() const;
     // Forgets the other ranks without a word to them: for the copy of a session in a forked child.
     void let_go() { static_cast<void>(exchange_.release()); }

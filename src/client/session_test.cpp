@@ -145,6 +145,9 @@ TEST_F(Room, OneProcessComesBackBitForBit) {
     ASSERT_EQ(cairn_region_bytes(session, 3, "field", &bytes), CAIRN_OK) << cairn_last_error(session);
     EXPECT_EQ(bytes, 100'003u * 8);
     EXPECT_EQ(cairn_region_bytes(session, 3, "feild", &bytes), CAIRN_NOT_FOUND);
+    const char* const error = cairn_last_error(session);  // of both texts in one printf, each stays what it is
+    EXPECT_STREQ(cairn_warnings(session), "");
+    EXPECT_THAT(error, HasSubstr("rank 0 has no region \"feild\""));
     ASSERT_EQ(cairn_restore(session, 2, &version), CAIRN_OK) << cairn_last_error(session);
     EXPECT_TRUE(field.holds(0, 2));
     // Going back makes another future: version 3 again.
@@ -404,6 +407,16 @@ TEST_F(Room, RanksThatDisagreeAllHearIt) {
 TEST_F(Room, HandlesThatAreNoneAreErrors) {
     EXPECT_EQ(cairn_checkpoint(nullptr, 1), CAIRN_INVALID_ARGUMENT);
     EXPECT_THAT(cairn_last_error(nullptr), HasSubstr("NULL"));
+    // Whoever did not look at the failed open is told by the next call.
+    const char* const bad[] = {"flush.files=two", nullptr};
+    cairn_options options = CAIRN_OPTIONS;
+    options.name = "any";
+    options.overrides = bad;
+    cairn_session* none = nullptr;
+    EXPECT_EQ(cairn_open(&options, &none), CAIRN_INVALID_ARGUMENT);
+    EXPECT_EQ(cairn_checkpoint(none, 1), CAIRN_INVALID_ARGUMENT);
+    EXPECT_THAT(cairn_last_error(nullptr),
+                HasSubstr("\"flush.files=two\": not a whole number; allowed: a whole number from 0"));
     EXPECT_EQ(cairn_close(nullptr), CAIRN_OK);
     EXPECT_EQ(cairn_open(nullptr, nullptr), CAIRN_INVALID_ARGUMENT);
     cairn_session* session = nullptr;
