@@ -4,7 +4,7 @@
 //
 //     auto session = cairn::Session::open({.name = "heat"});
 //     if (!session) return report(session.status());
-//     session->protect("u", std::span(u));
+//     session->protect("u", u);
 //     auto from = session->restore();                       // the version, or why not: not_found is a fresh start
 //     ...
 //     if (auto status = session->checkpoint(step); !status) report(status);
@@ -20,6 +20,7 @@
 #include <initializer_list>
 #include <map>
 #include <memory>
+#include <ranges>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -133,6 +134,11 @@ struct COptions {
     COptions(const COptions&) = delete;
 };
 
+// A vector, an array: a run of elements that is no span of them.
+template <class R>
+concept Elements = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
+    !std::is_same_v<std::remove_cv_t<R>, std::span<std::ranges::range_value_t<R>>>;
+
 template <class F>
 int guarded(F&& f) noexcept {
     try {
@@ -190,6 +196,11 @@ class Session {
         if (type == CAIRN_BYTES) extents.back() *= sizeof(T);
         return tell(cairn_protect(session_, region.c_str(), data.data(), type,
                                   static_cast<std::uint32_t>(extents.size()), extents.data()));
+    }
+    // A vector, an array: its elements as they lie now. What grows or moves is to be unprotected first.
+    template <detail::Elements R>
+    Status protect(const std::string& region, R& data, std::initializer_list<std::uint64_t> shape = {}) {
+        return protect(region, std::span(std::ranges::data(data), std::ranges::size(data)), shape);
     }
     // One value: a step counter, the state of a generator.
     template <class T>

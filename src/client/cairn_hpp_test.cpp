@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <array>
 #include <complex>
 #include <cstring>
 #include <fstream>
@@ -55,7 +56,7 @@ TEST_F(Interface, HandsBackWhatEachCallFound) {
     std::vector<std::complex<float>> z(7);
     std::int64_t step = 0;
     ASSERT_TRUE(session.protect("u", std::span(u), {20, 30}));
-    ASSERT_TRUE(session.protect("z", std::span(z)));
+    ASSERT_TRUE(session.protect("z", z));
     ASSERT_TRUE(session.protect_value("step", step));
     for (step = 1; step <= 3; ++step) {
         std::iota(u.begin(), u.end(), static_cast<double>(step));
@@ -143,6 +144,10 @@ TEST_F(Interface, SaysWhyItDidNotOpenOrProtect) {
     EXPECT_TRUE(session->protect("u", std::span(u), {2, 3}));
     EXPECT_EQ(session->protect("u", std::span(u)).code(), CAIRN_ALREADY_EXISTS);
     EXPECT_TRUE(session->unprotect("u"));
+    std::array<double, 3> a{};
+    std::span<double> s(a);
+    EXPECT_TRUE(session->protect("array", a, {3, 1}));
+    EXPECT_TRUE(session->protect("span", s));
     EXPECT_EQ(session->unprotect("u").code(), CAIRN_NOT_FOUND);
 }
 
