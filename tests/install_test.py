@@ -30,6 +30,35 @@ AFTER = """
     return status == CAIRN_OK ? !right : status;  /* of the last checkpoint; of the restore where none was due any more */
 }
 """
+# Rank 1 never opens. The others say what became of them; MPI_Abort ends it, since rank 1 would wait in MPI_Finalize for nobody.
+ALONE = """
+#include <cairn/cairn_mpi.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    int rank;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    cairn_options options = CAIRN_OPTIONS;
+    options.name = "alone";
+    const char* overrides[] = {"deadlines.open_ms=1 s", NULL};
+    options.overrides = overrides;
+    cairn_session* session = NULL;
+    if (rank != 1) {
+        const int code = cairn_open_mpi(MPI_COMM_WORLD, &options, &session);
+        printf("rank %d: %s: %s\\n", rank, cairn_status_name(code), cairn_last_error(NULL));
+        fflush(stdout);
+    }
+    if (rank == 0) MPI_Send(&rank, 1, MPI_INT, 1, 0, MPI_COMM_WORLD);
+    if (rank == 2) MPI_Send(&rank, 1, MPI_INT, 1, 0, MPI_COMM_WORLD);
+    if (rank == 1) {
+        for (int from = 0; from <= 2; from += 2) MPI_Recv(&rank, 1, MPI_INT, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Abort(MPI_COMM_WORLD, 3);
+    }
+    sleep(60);
+    return 0;
+}
+"""
 PROJECT = """
 cmake_minimum_required(VERSION 3.22)
 project(newcomer LANGUAGES C CXX)
@@ -61,7 +90,7 @@ class Installed(unittest.TestCase):
         run("cmake", "--install", BUILD, "--prefix", cls.prefix)
         with open(os.path.join(ROOT, "README.md")) as f:
             ten = re.search(r"```c\n(.*?)```", f.read(), re.S).group(1)
-        for name, text in {"ten.c": BEFORE + ten + AFTER, "plain.cpp": PLAIN, "CMakeLists.txt": PROJECT}.items():
+        for name, text in {"ten.c": BEFORE + ten + AFTER, "alone.c": ALONE, "plain.cpp": PLAIN, "CMakeLists.txt": PROJECT}.items():
             with open(os.path.join(cls.place, name), "w") as f:
                 f.write(text)
 
@@ -98,6 +127,15 @@ class Installed(unittest.TestCase):
         run("cmake", "--build", build, env=environment)
         run(os.path.join(build, "plain"), env=environment)
         self.runs(os.path.join(build, "ten"))
+
+    def test_a_rank_that_never_calls(self):
+        environment = self.environment()
+        flags = shlex.split(run("pkg-config", "--cflags", "--libs", "cairn_mpi", env=environment))
+        run("mpicc", "alone.c", "-o", "alone", *flags, env=environment, cwd=self.place)
+        done = subprocess.run(["mpirun", "--oversubscribe", "-n", "3", "./alone"], env=environment, cwd=self.place, capture_output=True,
+                              text=True, timeout=100, stdin=subprocess.DEVNULL)
+        for rank in (0, 2):
+            self.assertRegex(done.stdout, rf"rank {rank}: (deadline|unavailable): .*a rank", done.stderr)
 
     def test_manual(self):
         for page, title in (("man1/cairn.1", "\n.TH CAIRN 1"), ("man8/cairnd.8", "\n.TH CAIRND 8")):

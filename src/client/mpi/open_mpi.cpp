@@ -11,9 +11,11 @@
 namespace {
 
 struct Communicator {
-    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Comm parent = MPI_COMM_NULL,
+             comm = MPI_COMM_NULL;  // the caller's, and its duplicate from the first exchange on
     int ranks = 1;
     bool given_up = false;
+    bool left_to_mpi = false;  // a duplication that was given up may still write here
 };
 
 constexpr std::uint64_t piece_bytes_max = 1u << 20;  // of one rank in one MPI call: counts are ints
@@ -33,10 +35,26 @@ int finish(MPI_Request* request, std::uint64_t timeout_ms) {
     }
 }
 
+// The duplicate is made in the first exchange, which has a deadline; MPI_Comm_dup would wait for a rank that never
+// calls.
+int duplicate(Communicator& c, std::uint64_t timeout_ms) {
+    if (c.comm != MPI_COMM_NULL) return 0;
+    MPI_Request request;
+    int failed = MPI_Comm_idup(c.parent, &c.comm, &request) == MPI_SUCCESS ? 0 : 2;
+    if (failed == 0) {
+        failed = finish(&request, timeout_ms);
+        c.left_to_mpi = failed != 0;
+    }
+    if (failed == 0 && MPI_Comm_set_errhandler(c.comm, MPI_ERRORS_RETURN) != MPI_SUCCESS) failed = 2;
+    c.given_up = failed != 0;
+    return failed;
+}
+
 // Buffers of a collective outlive one that is given up: malloc, not the caller's memory.
 int allgather(void* context, const void* send, void* receive, std::uint64_t bytes, std::uint64_t timeout_ms) {
     auto& c = *static_cast<Communicator*>(context);
     if (c.given_up) return 1;
+    if (const int failed = duplicate(c, timeout_ms); failed != 0) return failed;
     const auto ranks = static_cast<std::uint64_t>(c.ranks);
     for (std::uint64_t at = 0; at < bytes;) {
         const std::uint64_t now = bytes - at < piece_bytes_max ? bytes - at : piece_bytes_max;
@@ -65,6 +83,7 @@ int allgather(void* context, const void* send, void* receive, std::uint64_t byte
 int broadcast(void* context, void* buffer, std::uint64_t bytes, std::uint64_t timeout_ms) {
     auto& c = *static_cast<Communicator*>(context);
     if (c.given_up) return 1;
+    if (const int failed = duplicate(c, timeout_ms); failed != 0) return failed;
     for (std::uint64_t at = 0; at < bytes;) {
         const std::uint64_t now = bytes - at < piece_bytes_max ? bytes - at : piece_bytes_max;
         char* piece = static_cast<char*>(std::malloc(now));
@@ -88,6 +107,7 @@ int broadcast(void* context, void* buffer, std::uint64_t bytes, std::uint64_t ti
 
 void release(void* context) {
     auto* c = static_cast<Communicator*>(context);
+    if (c->left_to_mpi) return;
     int finalized = 0;
     MPI_Finalized(&finalized);
     if (!c->given_up && !finalized && c->comm != MPI_COMM_NULL) MPI_Comm_free(&c->comm);
@@ -102,10 +122,9 @@ extern "C" int cairn_open_mpi(MPI_Comm comm, const cairn_options* options, cairn
     MPI_Finalized(&finalized);
     if (!initialised || finalized || comm == MPI_COMM_NULL) return cairn_open_exchange(nullptr, nullptr, session);
     auto* c = new Communicator;
+    c->parent = comm;
     int rank = 0;
-    if (MPI_Comm_dup(comm, &c->comm) != MPI_SUCCESS ||
-        MPI_Comm_set_errhandler(c->comm, MPI_ERRORS_RETURN) != MPI_SUCCESS ||
-        MPI_Comm_rank(c->comm, &rank) != MPI_SUCCESS || MPI_Comm_size(c->comm, &c->ranks) != MPI_SUCCESS) {
+    if (MPI_Comm_rank(comm, &rank) != MPI_SUCCESS || MPI_Comm_size(comm, &c->ranks) != MPI_SUCCESS) {
         c->given_up = true;
         release(c);
         return cairn_open_exchange(nullptr, nullptr, session);
