@@ -66,6 +66,26 @@ TEST(Flush, FinishesAfterADaemonWasKilledAndStartedAgain) {
     }
 }
 
+// A follower has nothing to say until it is asked: with few buffers its turn may come long after peer_wait.
+TEST(Flush, AFollowerThatIsAskedLateIsNotTakenForSilent) {
+    ClusterOptions options;
+    options.ranks_per_node = {1, 1, 1};
+    options.settings.placement = Placement::contiguous;  // asks one follower after the other
+    options.settings.writers = 1;
+    options.settings.buffers = 1;
+    options.settings.buffer_bytes = 64 << 10;
+    options.settings.heartbeat = 100 * millisecond;
+    options.settings.peer_wait = 2 * second;
+    // node 1 leads: to node 0, the coordinator, all nodes speak anyway
+    options.image_bytes = [](Rank rank, Version) { return rank == 1 ? 2'000'000 : 1'000'000; };
+    options.model.network_latency = 150 * millisecond;  // longer than a heartbeat: one falls between question and answer
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.open_job().ok());
+    ASSERT_TRUE(cluster.capture_all(1).ok());
+    ASSERT_TRUE(cluster.run_until_committed(1, 60 * second)) << cluster.state(0, 1).failure.to_string();
+    for (const testing::Host& host : cluster.hosts) EXPECT_EQ(host.daemon->counters().attempts_failed, 0u);
+}
+
 TEST(Flush, NamesTheRanksOfANodeThatIsLost) {
     ClusterOptions options;
     options.ranks_per_node = {1, 1, 1};

@@ -96,8 +96,9 @@ struct PendingChunk {
 
 // A credit that is out: what was asked of whom under which tag.
 struct Credit {
-    explicit Credit(Clock& clock) : answered(clock) {}
+    explicit Credit(Clock& clock) : since(clock.now()), answered(clock) {}
     NodeIndex node = 0;
+    Nanos since;  // when it was asked for
     message::Want want;
     Event answered;
     std::optional<message::Chunk> answer;

@@ -88,18 +88,20 @@ Task<Status> Node::Impl::fetch_once(Attempt& attempt, NodeIndex from, PendingChu
     co_return Status();
 }
 
-// Every heartbeat: a follower that owes something is asked once more (which also shows that it lives) and given up after peer_wait.
+// Every heartbeat: a follower that owes something is asked once more (which also shows that it lives) and given up after peer_wait. Its
+// silence counts from when it first owed: before that nobody asked it for a word.
 void Node::Impl::watch_followers(Attempt& attempt) {
     std::set<NodeIndex> asked;
     Job& job = *attempt.flight->job;
     for (const auto& [tag, credit] : attempt.credits) {
         if (!asked.insert(credit->node).second) continue;
-        const Nanos heard = std::max(job.heard[credit->node], attempt.started);
+        const Nanos heard = std::max(job.heard[credit->node], credit->since);  // credits by tag: its oldest
         if (world.clock.now() - heard > settings.peer_wait) {
             attempt.fail(unavailable(job.node_name(credit->node) + " fell silent while it sent its data"), credit->node);
             return;
         }
-        attempt.addresses[credit->node] = job.addresses[credit->node];
+        // Heard since: it is where it spoke from. Else the coordinator, who told us at the start, knows better than we do.
+        if (job.heard[credit->node] > attempt.started) attempt.addresses[credit->node] = job.addresses[credit->node];
         send_to(*attempt.flight, credit->node, attempt.addresses[credit->node], credit->want);
     }
 }
