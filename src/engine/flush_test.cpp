@@ -86,6 +86,29 @@ TEST(Flush, AFollowerThatIsAskedLateIsNotTakenForSilent) {
     for (const testing::Host& host : cluster.hosts) EXPECT_EQ(host.daemon->counters().attempts_failed, 0u);
 }
 
+// A daemon that was started for a job with small blocks is asked to flush large ones: no chunk would ever fill.
+TEST(Flush, BlocksLargerThanABufferAreRefused) {
+    ClusterOptions options;
+    options.settings.buffer_bytes = 64 << 10;
+    options.block_bytes = 1 << 20;
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.open_job().ok());
+    const Status captured = cluster.capture_all(1);
+    EXPECT_EQ(captured.code(), Code::invalid_argument);
+    EXPECT_NE(captured.text().find("flush.buffer_bytes"), std::string::npos) << captured.to_string();
+}
+
+// The first one may be flushed already: the second must not be taken for it.
+TEST(Flush, AnotherImageOfTheSameVersionIsRefused) {
+    Cluster cluster(ClusterOptions{});
+    ASSERT_TRUE(cluster.open_job().ok());
+    ASSERT_TRUE(cluster.capture_all(1).ok());
+    const Status again = cluster.capture_all(1);  // into other slots
+    EXPECT_EQ(again.code(), Code::already_exists) << again.to_string();
+    ASSERT_TRUE(cluster.run_until_committed(1, 60 * second));
+    EXPECT_TRUE(cluster.check_committed(cluster.key(1)).ok());
+}
+
 TEST(Flush, NamesTheRanksOfANodeThatIsLost) {
     ClusterOptions options;
     options.ranks_per_node = {1, 1, 1};

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/log.hpp"
+#include "base/units.hpp"
 #include "engine/internal.hpp"
 #include "format/message.hpp"
 
@@ -122,7 +123,15 @@ Status Node::add_image(LocalImage image) {
     const auto& ranks = flight->job->roster.members[flight->job->self].ranks;
     if (std::find(ranks.begin(), ranks.end(), header.rank) == ranks.end())
         return invalid_argument(what + ": this rank is not one of " + flight->job->node_name(flight->job->self));
-    if (flight->images.count(header.rank)) return {};  // said twice
+    if (header.block_bytes > impl_->ring.buffer_bytes())
+        return invalid_argument(what + ": its blocks of " + format_bytes(header.block_bytes) +
+                                " (flush.block_bytes) do not fit this daemon's buffers of " + format_bytes(impl_->ring.buffer_bytes()) +
+                                " (flush.buffer_bytes when it was started, less where flush.memory_share says so): `cairn stop`, and " +
+                                "the next one starts with this job's settings; or ask for smaller blocks");
+    if (const auto held = flight->images.find(header.rank); held != flight->images.end()) {
+        if (held->second.image.path == image.path) return {};  // said twice
+        return {Code::already_exists, what + ": was captured before, although its client may not have heard so; take a higher version"};
+    }
     HeldImage held;
     const std::size_t blocks = div_up(header.image.bytes, header.block_bytes);
     const bool made = image.checksums.size() == blocks;

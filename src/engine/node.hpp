@@ -73,7 +73,8 @@ class Node {
     Status join(Roster roster, NodeIndex self);
     bool knows(Id128 incarnation) const;
 
-    // A sealed image of a job that joined. Sealing of all its ranks on this node starts the flush.
+    // A sealed image of a job that joined. Sealing of all its ranks on this node starts the flush. Twice the same is fine; another image of
+    // the same version and rank is already_exists: the first may be on its way. invalid_argument when a block is more than a buffer.
     Status add_image(LocalImage image);
     // Scratch wants the slot back: drops the image and its mapping. Refused (already_exists) while its version is being
     // flushed; always allowed once the version is final.
