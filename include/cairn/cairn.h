@@ -201,7 +201,8 @@ CAIRN_API int cairn_unprotect(cairn_session* session, const char* region);
  * replaces the oldest that may go. Errors: INVALID_ARGUMENT (version not increasing; unmapped memory), OUT_OF_SPACE,
  * SUPERSEDED (somebody opened the same name after us), UNAVAILABLE (daemon died and could not be started again),
  * CANCELLED (a callback refused), NOT_FOUND (routed file). After an error nothing of this version is kept for this
- * rank, and the same version may be tried again. */
+ * rank, and the same version may be tried again. Only DEADLINE leaves it open: a daemon that did not answer may have
+ * the image after all, and trying again then gives ALREADY_EXISTS: take a higher version. */
 CAIRN_API int cairn_checkpoint(cairn_session* session, uint64_t version);
 
 /* Local. Ends with OK when `version` has reached `level`, with the reason when the last try failed (at once when it is

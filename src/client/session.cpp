@@ -69,6 +69,8 @@ Status Session::capture_into_slot(const CapturePlan& plan) {
     acquire.wait_ms = settings_.capture.wait_ms;
     const Deadline deadline = Deadline::in_ms(acquire.wait_ms + answer_allowance_ms);
     const auto acquired = daemon_->ask_for<control::Slot>(acquire, deadline);
+    // A slot that comes after we stopped waiting would be nobody's as long as this connection lives.
+    if (acquired.code() == Code::deadline) daemon_->disconnect();
     if (acquired.code() == Code::out_of_space) return acquired.status().within("scratch " + settings_.paths.scratch);
     TRY(acquired.status());
     const control::Slot& slot = *acquired;
@@ -86,7 +88,10 @@ Status Session::capture_into_slot(const CapturePlan& plan) {
     }
     // Sealed: this image outlives us from here on. A daemon that dies now finds it in scratch when it is started again.
     status = say_sealed({plan.header.key, rank_, slot.path});
-    if (!status.ok()) image_set_invalid((*mapped)->base);
+    if (!status.ok()) {
+        image_set_invalid((*mapped)->base);
+        daemon_->disconnect();  // its slots are looked into then: this one holds nothing
+    }
     return status;
 }
 
