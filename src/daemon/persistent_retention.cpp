@@ -33,6 +33,10 @@ Task<Status> PersistentRetention::apply_once(std::string name, Id128 incarnation
     if (!opens.ok()) co_return std::move(opens).status();
     const std::vector<LineageLink> lineage = current_lineage(*opens, *entries, {});
     if (lineage.empty() || lineage.front().incarnation != incarnation) co_return Status();
+    // A job that opened after this one may be restoring whatever is oldest now. It applies the rule when it commits. Whoever opens after
+    // this look finds what was committed before it, and takes nothing older by itself.
+    for (const LineageEntry& entry : *opens)
+        if (entry.open.epoch > lineage.front().epoch) co_return Status();
     std::vector<const CatalogEntry*> committed;
     std::vector<Version> versions;
     for (const CatalogEntry& entry : *entries)
