@@ -65,7 +65,10 @@ Status ImageReader::open_local(const KeptVersion& kept) {
 
 Status ImageReader::open_committed(const KeptVersion& kept) {
     World world = real_->world();
-    TRY_ASSIGN(Manifest manifest, real_->loop().run(read_manifest(world, layout_, kept.key, until_)));
+    auto read = real_->loop().run(read_manifest(world, layout_, kept.key, until_));
+    if (read.code() == Code::not_found)  // an older version may be there still
+        return corrupt("version " + std::to_string(kept.key.version) + " was removed while it was looked for");
+    TRY_ASSIGN(Manifest manifest, std::move(read));
     if (manifest.abandoned) return corrupt("version " + std::to_string(kept.key.version) + " was abandoned");
     TRY_ASSIGN(committed_, real_->loop().run(open_version(world, layout_, std::move(manifest), rank_, settings_)));
     if (!committed_->image(rank_))

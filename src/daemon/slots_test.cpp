@@ -12,7 +12,9 @@
 
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
+#include "engine/restore.hpp"
 #include "engine/scratch.hpp"
 #include "format/image.hpp"
 #include "world/real/test_world.hpp"
@@ -224,6 +226,25 @@ TEST_F(SlotsTest, ALostWritersSlotIsNeverHandedOn) {
     slots_->discard(slot->path);
     EXPECT_EQ(slots_->count(), 1u);
     EXPECT_NE(acquire(carol, wanted(0, mib))->path, slot->path);
+}
+
+// A pin dies with its daemon; who reads must notice by himself.
+TEST_F(SlotsTest, AnImageWhoseSlotIsTakenWhileItIsReadIsNotTakenForWhole) {
+    begin();
+    const auto slot = acquire(alice, wanted(0, mib));
+    ASSERT_TRUE(slot.ok());
+    seal(*slot, 1, 0);
+    auto image = read(slot->path);
+    ASSERT_TRUE(image.ok() && image->has_value());
+    World world = world_->world();
+    bool taken = false;
+    const ImageSink sink = [&](std::uint64_t, Slice) {
+        if (taken) std::fstream(slot->path, std::ios::in | std::ios::out | std::ios::binary).write("\0\0\0\0\0\0\0", 8);
+        return Status();
+    };
+    EXPECT_TRUE(world_->loop().run(restore_local(world, **image, {}, sink, {})).ok());
+    taken = true;
+    EXPECT_EQ(world_->loop().run(restore_local(world, **image, {}, sink, {})).code(), Code::corrupt);
 }
 
 TEST_F(SlotsTest, FullIsSaidAndWhoHoldsIt) {

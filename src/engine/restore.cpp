@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "format/image.hpp"
 #include "format/manifest.hpp"
 #include "format/part.hpp"
 
@@ -133,6 +134,7 @@ Task<Status> read_runs(Reading& r, Layout layout) {
         options.direct = r.settings.direct;
         const std::string path = layout.version(r.version.manifest.key) + "/" + part.file;
         Result<FilePtr> file = co_await r.world.storage.open(path, options, r.world.clock.in(r.settings.io_wait));
+        if (file.code() == Code::not_found) co_return corrupt(path + ": the part is missing");
         if (!file.ok()) co_return std::move(file).status();
         r.files.push_back(std::move(file).value());
     }
@@ -228,6 +230,24 @@ Task<Status> restore_image(World& world, Layout layout, const OpenVersion& versi
     co_return status;
 }
 
+namespace {
+
+// Whoever takes a slot for another image invalidates it before anything else changes (FORMAT.md, order of writes), so what was copied out
+// of the mapping before this holds was the image. Pins keep a slot from being taken, but die with their daemon.
+Status check_not_taken(const LocalImage& image) {
+    const std::byte* base = image.data.buffer->data();
+    if (base == nullptr) return {};  // described content
+    std::atomic_thread_fence(std::memory_order_acquire);
+    bool same = image_is_sealed(base);
+    if (same) {
+        const auto header = decode_image_header({base + image_header_offset, image.data.buffer->size() - image_header_offset});
+        same = header.ok() && header->key == image.header.key && header->rank == image.header.rank;
+    }
+    return same ? Status() : corrupt(image.path + ": was taken for another image while it was read");
+}
+
+}  // namespace
+
 Task<Status> restore_local(World& world, const LocalImage& image, std::vector<ImageRange> ranges, ImageSink sink, RestoreSettings settings) {
     const std::uint64_t block_bytes = image.header.block_bytes, bytes = image.header.image.bytes;
     const std::uint64_t run_max = std::max(block_bytes, settings.buffer_bytes / block_bytes * block_bytes);
@@ -250,7 +270,7 @@ Task<Status> restore_local(World& world, const LocalImage& image, std::vector<Im
         }
         at += length;
     }
-    co_return Status();
+    co_return check_not_taken(image);
 }
 
 namespace {

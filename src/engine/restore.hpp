@@ -45,7 +45,8 @@ Task<Status> restore_image(World& world, Layout layout, const OpenVersion& versi
                            ImageSink sink, RestoreSettings settings);
 
 // The same from a sealed image in scratch. An image whose checksums were never made (its daemon died first) has them made here
-// from what scratch holds: nothing to compare with, which is scratch's limit (ARCHITECTURE.md, table of limits).
+// from what scratch holds: nothing to compare with, which is scratch's limit (ARCHITECTURE.md, table of limits). corrupt, too, when the
+// slot was taken for another image meanwhile: what the sink got is worth nothing then.
 Task<Status> restore_local(World& world, const LocalImage& image, std::vector<ImageRange> ranges, ImageSink sink,
                            RestoreSettings settings);
 
