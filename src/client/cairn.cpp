@@ -25,7 +25,6 @@ using cairn::invalid_argument;
 using cairn::Result;
 using cairn::Session;
 using cairn::Status;
-using cairn::Turn;
 
 // Per thread, not per process: errors of calls without a session, and texts handed out as C strings.
 thread_local std::string error_without_session;
@@ -71,9 +70,10 @@ Status guarded(F&& call) {
     }
 }
 
-// One call on a session under one of its locks.
+// One call on a session: one after the other, or beside any other.
+enum class Order { one_by_one, beside };
 template <class F>
-int enter(cairn_session* handle, Turn Session::*lock, F&& call) {
+int enter(cairn_session* handle, Order order, F&& call) {
     if (!handle) return tell(nullptr, no_session());
     const std::shared_ptr<Session> session = cairn::handles::find(handle);
     if (!session) return tell(nullptr, not_open());
@@ -81,7 +81,8 @@ int enter(cairn_session* handle, Turn Session::*lock, F&& call) {
         return tell(nullptr, invalid_argument("this session belongs to process " + std::to_string(session->process()) +
                                               ", from which this one was forked: open one of its own"));
     if (session->main.is_mine()) return tell(session.get(), in_callback());
-    const std::lock_guard guard((*session).*lock);
+    std::unique_lock guard(session->main, std::defer_lock);
+    if (order == Order::one_by_one) guard.lock();
     return tell(session.get(), guarded([&] { return call(*session); }));
 }
 
@@ -147,37 +148,37 @@ int cairn_close(cairn_session* handle) {
 
 int cairn_protect(cairn_session* handle, const char* region, void* data, int type, uint32_t ndim,
                   const uint64_t* shape) {
-    return enter(handle, &Session::main,
+    return enter(handle, Order::one_by_one,
                  [&](Session& session) { return session.regions().add_memory(region, data, type, ndim, shape); });
 }
 
 int cairn_protect_callbacks(cairn_session* handle, const char* region, cairn_size_function size,
                             cairn_serialise_function serialise, cairn_deserialise_function deserialise, void* context) {
-    return enter(handle, &Session::main, [&](Session& session) {
+    return enter(handle, Order::one_by_one, [&](Session& session) {
         return session.regions().add_callbacks(region, size, serialise, deserialise, context);
     });
 }
 
 int cairn_route_file(cairn_session* handle, const char* region, const char* path) {
-    return enter(handle, &Session::main, [&](Session& session) { return session.regions().add_file(region, path); });
+    return enter(handle, Order::one_by_one, [&](Session& session) { return session.regions().add_file(region, path); });
 }
 
 int cairn_unprotect(cairn_session* handle, const char* region) {
-    return enter(handle, &Session::main, [&](Session& session) { return session.regions().remove(region); });
+    return enter(handle, Order::one_by_one, [&](Session& session) { return session.regions().remove(region); });
 }
 
 int cairn_checkpoint(cairn_session* handle, uint64_t version) {
-    return enter(handle, &Session::main, [&](Session& session) { return session.checkpoint(version); });
+    return enter(handle, Order::one_by_one, [&](Session& session) { return session.checkpoint(version); });
 }
 
 int cairn_wait(cairn_session* handle, uint64_t version, int level, uint64_t timeout_ms) {
-    return enter(handle, &Session::waiting, [&](Session& session) { return session.wait(version, level, timeout_ms); });
+    return enter(handle, Order::beside, [&](Session& session) { return session.wait(version, level, timeout_ms); });
 }
 
 int cairn_test(cairn_session* handle, uint64_t version, int level) { return cairn_wait(handle, version, level, 0); }
 
 int cairn_cancel(cairn_session* handle, uint64_t version) {
-    return enter(handle, &Session::waiting, [&](Session& session) { return session.cancel(version); });
+    return enter(handle, Order::beside, [&](Session& session) { return session.cancel(version); });
 }
 
 int cairn_newest(cairn_session* handle, uint64_t* version) {
@@ -185,7 +186,7 @@ int cairn_newest(cairn_session* handle, uint64_t* version) {
 }
 
 int cairn_newest_not_above(cairn_session* handle, uint64_t limit, uint64_t* version) {
-    return enter(handle, &Session::main, [&](Session& session) -> Status {
+    return enter(handle, Order::one_by_one, [&](Session& session) -> Status {
         // Collective: even a rank that has no place for the answer takes part.
         TRY_ASSIGN(const cairn::Version newest, session.newest_not_above(limit));
         if (!version) return invalid_argument("the place for the version is NULL");
@@ -195,7 +196,7 @@ int cairn_newest_not_above(cairn_session* handle, uint64_t limit, uint64_t* vers
 }
 
 int cairn_list(cairn_session* handle, cairn_version_info* array, size_t capacity, size_t* count) {
-    return enter(handle, &Session::main, [&](Session& session) -> Status {
+    return enter(handle, Order::one_by_one, [&](Session& session) -> Status {
         TRY_ASSIGN(const std::vector<cairn::KeptVersion> all, session.list());
         if (!count || (!array && capacity > 0)) return invalid_argument("the place for the list or its length is NULL");
         *count = all.size();
@@ -209,7 +210,7 @@ int cairn_list(cairn_session* handle, cairn_version_info* array, size_t capacity
 }
 
 int cairn_region_bytes(cairn_session* handle, uint64_t version, const char* region, uint64_t* bytes) {
-    return enter(handle, &Session::main, [&](Session& session) -> Status {
+    return enter(handle, Order::one_by_one, [&](Session& session) -> Status {
         if (!region || !bytes) return invalid_argument("the region's name or the place for its size is NULL");
         TRY_ASSIGN(const cairn::ImageInfo image, session.image_of(version));
         for (const cairn::Region& each : image.regions) {
@@ -223,7 +224,7 @@ int cairn_region_bytes(cairn_session* handle, uint64_t version, const char* regi
 }
 
 int cairn_regions(cairn_session* handle, uint64_t version, cairn_region_info* array, size_t capacity, size_t* count) {
-    return enter(handle, &Session::main, [&](Session& session) -> Status {
+    return enter(handle, Order::one_by_one, [&](Session& session) -> Status {
         if (!count || (!array && capacity > 0))
             return invalid_argument("the place for the regions or their number is NULL");
         TRY_ASSIGN(const cairn::ImageInfo image, session.image_of(version));
@@ -243,7 +244,7 @@ int cairn_regions(cairn_session* handle, uint64_t version, cairn_region_info* ar
 }
 
 static int restore(cairn_session* handle, uint64_t version, const std::vector<std::string>* names, uint64_t* restored) {
-    return enter(handle, &Session::main, [&](Session& session) -> Status {
+    return enter(handle, Order::one_by_one, [&](Session& session) -> Status {
         TRY_ASSIGN(const cairn::Version done, session.restore(version, names));
         if (restored) *restored = done;
         return {};

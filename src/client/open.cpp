@@ -166,7 +166,6 @@ Status Session::check_directories() {
 
 Status Session::connect(Deadline deadline) {
     daemon_ = std::make_unique<DaemonLink>(place_, true, settings_.daemon.start_wait_ms);
-    waiter_ = std::make_unique<DaemonLink>(place_, false, settings_.daemon.start_wait_ms);
     return daemon_->ensure(deadline);
 }
 

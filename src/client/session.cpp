@@ -123,6 +123,24 @@ Result<bool> Session::committed_on_disk(const VersionKey& key) const {
     return true;
 }
 
+// Over a connection that nobody else uses at this time: as many as calls that wait at once.
+template <class A>
+Result<A> Session::ask_beside(const control::Request& request, Deadline deadline) {
+    std::unique_ptr<DaemonLink> link;
+    {
+        const std::lock_guard lock(state_);
+        if (!spare_links_.empty()) {
+            link = std::move(spare_links_.back());
+            spare_links_.pop_back();
+        }
+    }
+    if (!link) link = std::make_unique<DaemonLink>(place_, false, settings_.daemon.start_wait_ms);
+    auto answer = link->template ask_for<A>(request, deadline);
+    const std::lock_guard lock(state_);
+    spare_links_.push_back(std::move(link));
+    return answer;
+}
+
 Status Session::wait(Version version, int level, std::uint64_t timeout_ms) {
     if (level < CAIRN_CAPTURED || level > CAIRN_COMMITTED)
         return invalid_argument("there is no level " + std::to_string(level));
@@ -135,7 +153,7 @@ Status Session::wait(Version version, int level, std::uint64_t timeout_ms) {
         request.level = static_cast<std::uint8_t>(level);
         request.wait_ms = std::min(deadline.left_ms(), wait_slice_ms);
         const Deadline slice = Deadline::in_ms(request.wait_ms + answer_allowance_ms);
-        const auto state = waiter_->ask_for<control::State>(request, slice);
+        const auto state = ask_beside<control::State>(request, slice);
         if (!state.ok() && state.code() != Code::not_found) return state.status();
         if (state.ok() && state->level >= level) return {};
         if (state.ok() && state->code != Code::ok) return {state->code, state->text};
@@ -153,9 +171,8 @@ Status Session::wait(Version version, int level, std::uint64_t timeout_ms) {
 
 Status Session::cancel(Version version) {
     TRY_ASSIGN(const VersionKey key, key_of(version));
-    return waiter_
-        ->ask_for<control::Done>(control::Cancel{key},
-                                 Deadline::in_ms(settings_.network.peer_timeout_ms + answer_allowance_ms))
+    return ask_beside<control::Done>(control::Cancel{key},
+                                     Deadline::in_ms(settings_.network.peer_timeout_ms + answer_allowance_ms))
         .status();
 }
 

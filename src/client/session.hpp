@@ -1,8 +1,8 @@
 // Session: what a cairn_session* is. One open of one series by one rank; open.cpp opens it, session.cpp takes
 // checkpoints, survey.cpp and restore.cpp go back.
 //
-// Two locks: `main` is held by every call but wait, test and cancel, which hold `waiting` and have a connection of
-// their own, so that waiting for a flush keeps nobody from the next checkpoint. `state` guards the little that both
+// Two locks: `main` is held by every call but wait, test and cancel, each of which takes a connection of its own, so that
+// waiting for a flush keeps nobody from the next checkpoint, nor from giving it up. `state` guards the little that all
 // sides read.
 #pragma once
 
@@ -88,7 +88,6 @@ class Session {
     std::uint64_t process() const noexcept { return pid_; }
 
     Turn main;
-    Turn waiting;
 
   private:
     friend class RestoreRun;
@@ -112,6 +111,8 @@ class Session {
     Status check_version(Version version) const;
     Status capture_into_slot(const CapturePlan& plan);
     Status say_sealed(const control::Sealed& sealed);
+    template <class A>
+    Result<A> ask_beside(const control::Request& request, Deadline deadline);
     Result<VersionKey> key_of(Version version) const;
     Result<bool> committed_on_disk(const VersionKey& key) const;
 
@@ -135,7 +136,6 @@ class Session {
     DaemonHome place_;
     std::unique_ptr<Exchange> exchange_;
     std::unique_ptr<DaemonLink> daemon_;
-    std::unique_ptr<DaemonLink> waiter_;  // under `waiting`
     std::vector<Member> members_;
     std::uint32_t files_ = 0;        // rank 0's
     std::uint64_t block_bytes_ = 0;  // rank 0's
@@ -145,6 +145,7 @@ class Session {
     std::vector<KeptVersion> kept_;  // by version; of the last survey
 
     mutable std::mutex state_;
+    std::vector<std::unique_ptr<DaemonLink>> spare_links_;  // for wait, test and cancel
     Roster roster_;
     bool took_any_ = false;           // in this incarnation
     Version last_version_ = 0;        // taken, or gone back to

@@ -333,6 +333,30 @@ TEST_F(Room, AThreadWaitsWhileAnotherCheckpoints) {
     EXPECT_EQ(cairn_close(session), CAIRN_OK);
 }
 
+TEST_F(Room, WaitingKeepsNobodyFromTestingAndCancelling) {
+    cairn_session *session = nullptr, *other = nullptr;
+    std::thread opens([&] { other = open("n0", 1, 2); });
+    session = open("n0", 0, 2);
+    opens.join();
+    ASSERT_TRUE(session && other);
+    Field field(1000);
+    ASSERT_EQ(field.protect(session), CAIRN_OK);
+    ASSERT_EQ(cairn_checkpoint(session, 1), CAIRN_OK) << cairn_last_error(session);  // the other rank never does
+    using Clock = std::chrono::steady_clock;
+    const auto begun = Clock::now();
+    int waited = -1;
+    std::thread waiter([&] { waited = cairn_wait(session, 1, CAIRN_COMMITTED, 120'000); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_EQ(cairn_test(session, 1, CAIRN_COMMITTED), CAIRN_DEADLINE);
+    EXPECT_EQ(cairn_cancel(session, 1), CAIRN_OK) << cairn_last_error(session);
+    waiter.join();
+    EXPECT_EQ(waited, CAIRN_CANCELLED);
+    EXPECT_LT(Clock::now() - begun, std::chrono::seconds(60));
+    std::thread closes([&] { EXPECT_EQ(cairn_close(other), CAIRN_OK); });
+    EXPECT_EQ(cairn_close(session), CAIRN_OK);
+    closes.join();
+}
+
 TEST_F(Room, OneFileForAllRanksOrOneForEach) {
     const auto parts_of = [&](const std::string& files, Version version) {
         std::vector<std::unique_ptr<Child>> ranks;
