@@ -200,8 +200,11 @@ Task<Result<control::Slot>> Slots::acquire(Owner owner, control::Acquire request
         if (place != slots_.end()) co_return hand_out(place, owner, request.rank);
         place = find_growable(owner, request);
         if (has_room(request.bytes - (place == slots_.end() ? 0 : place->second.bytes))) {
-            if (place == slots_.end())
-                place = slots_.emplace(directory_ + "/slot-" + std::to_string(next_number_++), Slot()).first;
+            while (place == slots_.end()) {  // a clock that was set back may give numbers that scratch still holds
+                const auto [at, is_new] =
+                    slots_.emplace(directory_ + "/slot-" + std::to_string(next_number_++), Slot());
+                if (is_new) place = at;
+            }
             Status made = co_await allocate(place, request.bytes);
             if (made.ok()) continue;  // it is free and fits, unless the owner has gone meanwhile
             if (made.code() != Code::out_of_space) co_return made;
