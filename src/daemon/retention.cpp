@@ -24,6 +24,7 @@ std::vector<Slots::Held> Slots::held_versions() {
             held.sealed_everywhere = state.level >= Level::sealed;
             held.final = state.final;
             held.failed = !state.failure.ok();
+            held.abandoned = state.level < Level::sealed && state.failure.code() == Code::deadline;
         }
         slot.image.committed |= held.committed;
         held.committed |= slot.image.committed;
@@ -57,8 +58,10 @@ void Slots::apply_retention() {
         if (held->committed) {
             const std::uint64_t last = settings_.keep_last;
             if (!retention_keeps(last, settings_.keep_every, held->key.version, newer++)) drop(*held);
-        } else if (held->final) {
-            drop(*held);  // cancelled or superseded: nobody will ever want it
+        } else if (held->final || (held->abandoned && newer > 0)) {
+            // Cancelled or superseded: nobody will ever want it. Abandoned, a rank never sealed it: nobody will when a
+            // newer one is committed; until then the rank may turn up with its daemon.
+            drop(*held);
         }
     }
 }

@@ -8,7 +8,8 @@
 //  name;
 //  - a slot whose writer got lost without sealing it is unlinked, never handed on: the writer may be alive, and still
 //  be writing;
-//  - the newest committed version of a series stays until a newer one is committed.
+//  - the newest committed version of a series stays until a newer one is committed; so does one that some rank never
+//    sealed, and no longer.
 //
 // Which free slot an image gets: the one that this connection had last (mapped there, its pages warm), then the one its
 // rank had, then one whose last owner is gone; another one's warm slot only when there is no room for a new one. Among
@@ -115,7 +116,7 @@ class Slots {
     struct Held {  // one version's images on this node
         VersionKey key;
         VersionAge age;
-        bool committed = false, sealed_everywhere = false, final = false, failed = false;
+        bool committed = false, sealed_everywhere = false, final = false, failed = false, abandoned = false;
         std::vector<Place> slots;
     };
 

@@ -53,6 +53,7 @@ class SlotsTest : public testing::Test {
         flush.buffer_bytes = mib;
         flush.attempts_max = 1;
         flush.retry_wait = 3600 * second;
+        flush.version_wait = version_wait_;
         workers_ = std::make_unique<WorkerPool>(world_->loop().remote(), WorkerPoolOptions());
         const Layout layout{persistent_directory.empty() ? persistent / "files" : persistent_directory};
         node_ = std::make_unique<Node>(world_->world(), layout, flush);
@@ -121,6 +122,7 @@ class SlotsTest : public testing::Test {
 
     test::TemporaryDirectory scratch, persistent;
     std::string directory_ = scratch / "images";
+    Nanos version_wait_ = 600 * second;
     std::unique_ptr<RealWorld> world_;
     Roster roster_;
     std::unique_ptr<WorkerPool> workers_;
@@ -343,6 +345,47 @@ TEST_F(SlotsTest, RetentionKeepsEverySomething) {
     begin(settings);
     for (Version version = 1; version <= 7; ++version) checkpoint(version);
     EXPECT_EQ(held(), (std::vector<Version>{3, 6, 7}));
+}
+
+// A rank was killed before it sealed, or its checkpoint failed: the others' images are of no use any more.
+TEST_F(SlotsTest, WhatNeverBecameWholeGoesWhenANewerVersionIsCommitted) {
+    version_wait_ = 50 * millisecond;
+    begin();
+    checkpoint(1);
+    const auto slot = acquire(alice, wanted(0, mib, 2));
+    ASSERT_TRUE(slot.ok());
+    seal(*slot, 2, 0);
+    const VersionKey key{"heat", 2, roster_.incarnation};
+    EXPECT_EQ(world_->loop().run(node_->wait(key, Level::sealed, in(60 * second))).code(), Code::deadline);
+    ASSERT_FALSE(node_->state(key).failure.ok());  // abandoned, the missing rank named
+    slots_->apply_retention();
+    EXPECT_EQ(held(), (std::vector<Version>{1, 2}));  // the rank may turn up yet
+    checkpoint(3);
+    EXPECT_EQ(held(), (std::vector<Version>{1, 3}));
+    EXPECT_TRUE(node_->state(key).final);
+}
+
+// A clock that was set back gives out numbers again that an earlier daemon gave to what is sealed in scratch.
+TEST_F(SlotsTest, ASealedImagesNameIsNotGivenOutAgain) {
+    begin();
+    checkpoint(1);
+    std::string first;
+    for (const auto& entry : slots_->pin_images(carol, "heat").images) first = std::max(first, entry.path);
+    slots_->unpin(carol);
+    const auto image = read(first);
+    ASSERT_TRUE(image.ok() && image->has_value());
+    const std::uint64_t number = std::stoull(first.substr(first.rfind('-') + 1));
+    std::set<std::string> taken;
+    for (std::uint64_t i = number + 1; i < number + 4000; ++i) {  // a number is a millisecond
+        LocalImage old = **image;
+        old.path = directory_ + "/slot-" + std::to_string(i);
+        fs::copy_file(first, old.path);
+        slots_->adopt(old, true);
+        taken.insert(old.path);
+    }
+    const auto slot = acquire(carol, wanted(0, mib, 2));
+    ASSERT_TRUE(slot.ok()) << slot.status().to_string();
+    EXPECT_EQ(taken.count(slot->path), 0u);
 }
 
 TEST_F(SlotsTest, PinnedImagesStayUntilUnpinned) {

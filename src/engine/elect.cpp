@@ -3,7 +3,8 @@
 // one message per node here, answered with the plan).
 //
 // Nobody waits for ever: a version that some rank does not seal within version_wait is abandoned by name; its images stay in scratch, and
-// when the missing ones turn up after all (a daemon that was started again), the flush begins anew.
+// when the missing ones turn up after all (a daemon that was started again), the flush begins anew. Once a newer version is committed
+// scratch lets them go; the coordinator then gives the version up for all nodes.
 #include <algorithm>
 
 #include "base/trace.hpp"
@@ -101,12 +102,13 @@ std::string Node::Impl::missing_text(const Flight& flight) const {
     return text;
 }
 
-// True when every node has said that it sealed the version; false when it was cancelled meanwhile.
+// True when every node has said that it sealed the version; false when it was cancelled meanwhile, or this node's images have left
+// scratch: then it can not be committed any more.
 Task<bool> Node::Impl::gather(FlightPtr flight) {
     const TraceSpan span(world.clock, "coordinator", "gather");
     const Nanos give_up = world.clock.in(settings.version_wait);
     while (!flight->complete()) {
-        if (flight->cancel) co_return false;
+        if (flight->cancel || flight->state.final) co_return false;
         if (world.clock.now() >= give_up && !flight->ended) {
             message::Ended ended{Code::deadline,
                                  version_text(flight->key) + ": abandoned: not sealed in time, or lost, on " + missing_text(*flight), false};
@@ -119,12 +121,12 @@ Task<bool> Node::Impl::gather(FlightPtr flight) {
         if (!flight->ended)
             for (NodeIndex node : here.missing) send(*flight, node, here);
         const Nanos next = world.clock.in(settings.peer_wait / 2);
-        while (!flight->complete() && !flight->cancel && world.clock.now() < next) co_await flight->news.wait(next);
+        while (!flight->complete() && !flight->cancel && !flight->state.final && world.clock.now() < next) co_await flight->news.wait(next);
     }
     flight->ended.reset();
     message::Noted all;
     for (NodeIndex node = 0; node < flight->job->nodes(); ++node) send(*flight, node, all);
-    co_return !flight->cancel;
+    co_return !flight->cancel && !flight->state.final;
 }
 
 }  // namespace cairn

@@ -51,7 +51,9 @@ Task<void> Node::Impl::coordinate(FlightPtr flight) {
             Manifest tombstone;
             tombstone.abandoned = true;
             status = co_await publish(flight, tombstone);
-            if (status.ok()) status = Status(Code::cancelled, version_text(flight->key) + ": cancelled");
+            if (status.ok())
+                status = flight->cancel ? Status(Code::cancelled, version_text(flight->key) + ": cancelled")
+                                        : Status(Code::superseded, version_text(flight->key) + ": its images left scratch before it was committed");
         }
         if (status.ok() || status.code() == Code::cancelled || status.code() == Code::superseded) {
             tell_all(*flight, {status.code(), status.text(), true});
