@@ -231,7 +231,9 @@ void WatchLoop::look_at_late() {
         const std::string advice = late_advice(held);
         if (taken->second.committed || session_.cancel(version).code() == Code::already_exists) {
             report_.lost(version, what + "; it is committed " +
-                                      (held ? "with what the file held before." : "without that file.") + advice);
+                                      (held ? "with what the file held before" : "without that file") +
+                                      ", and a restart would take it: if it is not whole, `cairn rm --force " +
+                                      session_.name() + " " + std::to_string(version) + "` takes it away." + advice);
             taken->second.files.erase(name);  // so that it is not told again, and the file is not removed
             continue;
         }

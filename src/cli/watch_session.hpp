@@ -41,6 +41,7 @@ class WatchSession {
     WatchSession& operator=(WatchSession&&) = delete;
     ~WatchSession();
     Status leave();
+    const std::string& name() const noexcept { return options_.name; }
 
     // Collective. The version from which the series goes on; 0: it begins.
     Result<Version> continue_from(const ContinueFrom& from);

@@ -241,7 +241,8 @@ TEST_F(Watch, a_file_that_is_written_again_is_told) {
     put(0, "m.1.a", "header and more");
     ASSERT_TRUE(until_noted(0,
                             "m.1.a was written again after the version was captured; it is committed with what the "
-                            "file held before. The program closes its files before they are whole"));
+                            "file held before, and a restart would take it: if it is not whole, `cairn rm --force "));
+    ASSERT_TRUE(until_noted(0, "takes it away. The program closes its files before they are whole"));
     EXPECT_EQ(end(pid, SIGTERM), static_cast<int>(Code::cancelled)) << log(0);
 }
 
