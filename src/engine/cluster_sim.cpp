@@ -227,7 +227,6 @@ Task<Status> Cluster::capture(sim::Process& client, Rank rank, Version version) 
     if (!status.ok()) co_return status;
     // From here on the image is sealed, whatever becomes of this process.
     if (!host.daemon) co_return Status();
-    World daemon_world = host.process->world();
     Result<std::optional<LocalImage>> image = co_await read_image(world, path, deadline);
     if (!image.ok()) co_return std::move(image).status();
     if (!image->has_value() || !host.daemon) co_return Status();

@@ -119,6 +119,21 @@ Task<Status> Node::Impl::check_superseded(FlightPtr flight) {
     co_return Status();
 }
 
+// An attempt that failed before anything was published: only this coordinator knew what its manifest would have said, so the parts that
+// leaders reported can never be named. They go at once, or every further attempt would need their room besides its own. Parts not yet
+// reported are their leaders' to remove. Best effort: what stays goes after the commit.
+Task<void> Node::Impl::remove_attempt(FlightPtr flight, const Contest& contest) {
+    std::vector<std::string> parts;
+    for (const auto& [node, track] : contest.leaders)
+        for (const PartPlan& part : track.lead.parts)
+            if (track.done) parts.push_back(layout.part(flight->key, part.part, track.lead.parts_total, contest.attempt_id));
+    const Nanos deadline = world.clock.in(settings.io_wait);
+    for (const std::string& part : parts) {
+        const Status ignored = co_await world.storage.remove(part, deadline);
+        (void)ignored;
+    }
+}
+
 // After a manifest stands: parts of other attempts of this incarnation can never be named by one. Best effort; `cairn gc` does the rest.
 Task<void> Node::Impl::clean_up(FlightPtr flight, Id128 committed_attempt) {
     const std::string directory = layout.version(flight->key);

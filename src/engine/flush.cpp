@@ -128,9 +128,11 @@ Task<Status> Node::Impl::attempt(FlightPtr flight) {
         co_await flight->news.wait(next);
     }
     Status state = std::move(*decided);
+    const bool can_not_commit = !state.ok();  // ever: its manifest was never written
     if (state.ok()) state = co_await commit(flight);
     if (!state.ok())
         for (const auto& [node, track] : flight->contest->leaders) send(*flight, node, message::Leave{flight->contest->attempt_id});
+    if (can_not_commit) co_await remove_attempt(flight, *flight->contest);
     flight->contest.reset();
     co_return state;
 }

@@ -87,6 +87,25 @@ TEST(Flush, AFollowerThatIsAskedLateIsNotTakenForSilent) {
 }
 
 // A daemon that was started for a job with small blocks is asked to flush large ones: no chunk would ever fill.
+// What the other leaders wrote in an attempt that failed must not take the room of the next one.
+TEST(Flush, FailedAttemptsLeaveNoPartsBehind) {
+    ClusterOptions options;
+    options.files = 2;
+    options.ranks_per_node = {1, 1};
+    options.image_bytes = [](Rank rank, Version) { return rank == 0 ? 1'000'000 : 4'000'000; };
+    options.model.persistent_bytes_max = 4'000'000;
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.open_job().ok());
+    ASSERT_TRUE(cluster.capture_all(1).ok());
+    cluster.sim.run_until(cluster.sim.now() + 120 * second);
+    ASSERT_EQ(cluster.state(0, 1).failure.code(), Code::out_of_space) << cluster.state(0, 1).failure.to_string();
+    ASSERT_GT(cluster.hosts[0].daemon->counters().attempts_failed, 3u);
+    cluster.sim.model().persistent_bytes_max = 5'500'000;  // one attempt and no more
+    ASSERT_TRUE(cluster.run_until_committed(1, 300 * second)) << cluster.state(0, 1).failure.to_string();
+    const Status whole = cluster.check_committed(cluster.key(1));
+    EXPECT_TRUE(whole.ok()) << whole.to_string();
+}
+
 TEST(Flush, BlocksLargerThanABufferAreRefused) {
     ClusterOptions options;
     options.settings.buffer_bytes = 64 << 10;

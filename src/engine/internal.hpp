@@ -231,6 +231,7 @@ struct Node::Impl {
     Task<Status> commit(engine::FlightPtr flight);
     Task<Status> check_superseded(engine::FlightPtr flight);
     Task<void> clean_up(engine::FlightPtr flight, Id128 committed_attempt);
+    Task<void> remove_attempt(engine::FlightPtr flight, const engine::Contest& contest);
 };
 
 }  // namespace cairn
