@@ -57,7 +57,7 @@ void write_fresh(const std::string& path, const WarmMemory& from, std::uint64_t 
 
 }  // namespace
 
-std::string PlainFiles::own_file() const { return directory + "/rank-" + std::to_string(team.rank()); }
+std::string PlainFiles::own_file() const { return directory + "/rank-" + std::to_string(team.rank()) + tag; }
 
 double PlainFiles::copy(const WarmMemory& into) const {
     team.meet();
@@ -67,37 +67,51 @@ double PlainFiles::copy(const WarmMemory& into) const {
     return team.span_s(begin, end);
 }
 
-double PlainFiles::write(int writers) const {
-    const std::uint64_t total = team.sum(image.bytes());
-    std::vector<std::string> paths;
-    for (int writer = team.rank(); writer < writers; writer += team.ranks()) paths.push_back(directory + "/writer-" + std::to_string(writer));
-    const std::uint64_t each = total / static_cast<std::uint64_t>(writers);
+double PlainFiles::write(const Writers& writers) const {
+    const std::uint64_t total = writers.bytes != 0 ? writers.bytes : team.sum(image.bytes());
+    const std::uint64_t each = total / static_cast<std::uint64_t>(writers.count);
+    struct Mine {
+        std::string path, made_as;
+    };
+    std::vector<Mine> mine;
+    for (int writer = 0; writer < writers.count; ++writer) {
+        const auto nth = static_cast<std::size_t>(writer);
+        const int whose = writers.ranks.empty() ? writer % team.ranks() : writers.ranks[nth % writers.ranks.size()];
+        if (whose != team.rank()) continue;
+        const std::string path = directory + "/writer-" + std::to_string(writer) + tag;
+        mine.push_back({path, writers.suffixes.empty() ? path : path + writers.suffixes[nth % writers.suffixes.size()]});
+    }
     team.meet();
     const double begin = now_s();
     std::vector<std::thread> threads;
-    for (const std::string& path : paths) threads.emplace_back([&, path] { write_fresh(path, image, each, chunk_bytes); });
+    for (const Mine& file : mine) threads.emplace_back([&, name = file.made_as] { write_fresh(name, image, each, chunk_bytes); });
     for (std::thread& thread : threads) thread.join();
     // A rank without a writer has no say in the time.
-    const double end = paths.empty() ? begin : now_s();
+    const double end = mine.empty() ? begin : now_s();
     const double took = team.span_s(begin, end);
-    for (const std::string& path : paths) ::unlink(path.c_str());
+    for (const Mine& file : mine) ::unlink(file.path.c_str());
     team.meet();
     return took;
 }
 
 double PlainFiles::file_per_rank() const {
-    const std::string path = own_file();
-    ::unlink(path.c_str());
+    ::unlink(own_file().c_str());
     team.meet();
     const double begin = now_s();
-    const int fd = open_or_fail(path, O_WRONLY | O_CREAT | O_EXCL);
-    write_chunks(fd, image, chunk_bytes, 0, path);
-    finish(fd, path);
+    write_own_file(image);
     return team.span_s(begin, now_s());
 }
 
+void PlainFiles::write_own_file(const WarmMemory& from) const {
+    const std::string path = own_file();
+    ::unlink(path.c_str());  // of the checkpoint before
+    const int fd = open_or_fail(path, O_WRONLY | O_CREAT | O_EXCL);
+    write_chunks(fd, from, chunk_bytes, 0, path);
+    finish(fd, path);
+}
+
 double PlainFiles::shared_file() const {
-    const std::string path = directory + "/shared";
+    const std::string path = directory + "/shared" + tag;
     const std::uint64_t offset = team.sum_before(image.bytes());
     if (team.rank() == 0) ::close(open_or_fail(path, O_WRONLY | O_CREAT | O_EXCL));
     team.meet();
@@ -111,16 +125,19 @@ double PlainFiles::shared_file() const {
     return took;
 }
 
-double PlainFiles::collective() const {
+double PlainFiles::collective(int files) const {
     constexpr std::uint64_t call_bytes_max = 1u << 30;  // the count of a call is an int
-    const std::string path = directory + "/collective";
-    const std::uint64_t offset = team.sum_before(image.bytes());
-    const auto calls = static_cast<std::uint64_t>(team.most(static_cast<double>((image.bytes() + call_bytes_max - 1) / call_bytes_max)));
+    const int group = static_cast<int>(static_cast<long>(team.rank()) * files / team.ranks());
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Comm_split(team.comm(), group, team.rank(), &comm);
+    const Team members(comm, Team::Clock::one);  // asked for sums, not for times
+    const std::string path = directory + "/collective-" + std::to_string(group) + tag;
+    const std::uint64_t offset = members.sum_before(image.bytes());
+    const auto calls = static_cast<std::uint64_t>(members.most(static_cast<double>((image.bytes() + call_bytes_max - 1) / call_bytes_max)));
     team.meet();
     const double begin = now_s();
     MPI_File file = MPI_FILE_NULL;
-    if (MPI_File_open(MPI_COMM_WORLD, path.c_str(), MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &file) != MPI_SUCCESS)
-        fail("MPI_File_open of " + path);
+    if (MPI_File_open(comm, path.c_str(), MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &file) != MPI_SUCCESS) fail("MPI_File_open of " + path);
     for (std::uint64_t call = 0; call < calls; ++call) {
         const std::uint64_t at = std::min(call * call_bytes_max, image.bytes());
         const auto now = static_cast<int>(std::min(call_bytes_max, image.bytes() - at));
@@ -130,7 +147,8 @@ double PlainFiles::collective() const {
     if (MPI_File_sync(file) != MPI_SUCCESS) fail("MPI_File_sync of " + path);
     MPI_File_close(&file);
     const double took = team.span_s(begin, now_s());
-    if (team.rank() == 0) ::unlink(path.c_str());
+    if (members.rank() == 0) ::unlink(path.c_str());
+    MPI_Comm_free(&comm);
     team.meet();
     return took;
 }

@@ -82,21 +82,30 @@ def memory(axis, data):
     axis.legend(loc="upper right", frameon=False, fontsize=8)
 
 
-def draw(data, path):
+def pyplot_or_fail():
     try:
         import matplotlib
     except ImportError:
         raise OSError("--plot needs matplotlib for this python3: on Debian and Ubuntu `apt install python3-matplotlib`") from None
     matplotlib.use("Agg")
     from matplotlib import pyplot
+    return pyplot
+
+
+def tidy(axis):
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.yaxis.grid(True, color="#e6e6e6")
+    axis.set_axisbelow(True)
+
+
+def draw(data, path):
+    pyplot = pyplot_or_fail()
     with_memory = any(run["kind"] == "memory" for run in data["runs"])
     figure, axes = pyplot.subplots(2, 2, figsize=(13, 8.5), dpi=110, layout="constrained")
     panels = list(axes.flat)
     for drawing, axis in zip([shares, waits, writers] + ([memory] if with_memory else []), panels):
         drawing(axis, data)
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.yaxis.grid(True, color="#e6e6e6")
-        axis.set_axisbelow(True)
+        tidy(axis)
     if not with_memory:
         panels[3].axis("off")
     m, s = data["machine"], data["settings"]

@@ -2,6 +2,7 @@
 
 #include <time.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -19,31 +20,40 @@ void fail(const std::string& text) {
     std::abort();
 }
 
-Team::Team(MPI_Comm comm) : comm_(comm) {
+Team::Team(MPI_Comm comm, Clock clock, std::uint32_t pause_us_most) : comm_(comm), pause_us_most_(pause_us_most) {
     MPI_Comm_rank(comm_, &rank_);
     MPI_Comm_size(comm_, &ranks_);
     MPI_Comm here = MPI_COMM_NULL;
-    int ranks_here = 0;
+    int rank_here = 0;
     MPI_Comm_split_type(comm_, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here);
-    MPI_Comm_size(here, &ranks_here);
+    MPI_Comm_rank(here, &rank_here);
     MPI_Comm_free(&here);
-    one_host_ = all(ranks_here == ranks_);
+    hosts_ = static_cast<int>(sum(rank_here == 0 ? 1 : 0));
+    one_clock_ = clock == Clock::one || hosts_ == 1;
+}
+
+void Team::wait(MPI_Request& request) const {
+    constexpr std::uint32_t pause_us_least = 200;
+    constexpr int looks_before_patience = 50;
+    std::uint32_t pause_us = pause_us_least;
+    for (int looks = 0;; ++looks) {
+        int done = 0;
+        MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+        if (done) return;
+        const timespec pause = {0, 1000l * pause_us};
+        ::nanosleep(&pause, nullptr);
+        if (looks >= looks_before_patience) pause_us = std::min(pause_us_most_, pause_us + pause_us / 4);
+    }
 }
 
 void Team::meet() const {
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Ibarrier(comm_, &request);
-    for (;;) {
-        int done = 0;
-        MPI_Test(&request, &done, MPI_STATUS_IGNORE);
-        if (done) return;
-        const timespec pause = {0, 200'000};
-        ::nanosleep(&pause, nullptr);
-    }
+    wait(request);
 }
 
 double Team::span_s(double begin, double end) const {
-    return one_host_ ? most(end) - least(begin) : most(end - begin);
+    return one_clock_ ? most(end) - least(begin) : most(end - begin);
 }
 
 double Team::most(double value) const {
@@ -75,6 +85,17 @@ std::vector<double> Team::gather(double value) const {
     meet();
     MPI_Gather(&value, 1, MPI_DOUBLE, values.data(), 1, MPI_DOUBLE, 0, comm_);
     return values;
+}
+
+std::string Team::broadcast(const std::string& of_rank_0) const {
+    std::uint64_t bytes = of_rank_0.size();
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Ibcast(&bytes, 1, MPI_UINT64_T, 0, comm_, &request);
+    wait(request);
+    std::string text = of_rank_0;
+    text.resize(bytes);
+    MPI_Bcast(text.data(), static_cast<int>(bytes), MPI_CHAR, 0, comm_);
+    return text;
 }
 
 bool Team::all(bool mine) const { return least(mine ? 1 : 0) > 0; }

@@ -15,10 +15,15 @@ double now_s();
 
 class Team {
   public:
-    explicit Team(MPI_Comm comm);
+    enum class Clock { of_each_host, one };
+    // Clock::one: hosts that are namespaces of one machine. pause_us_most: ranks that wait long look this seldom whether they may go on;
+    // who must start together then meets twice.
+    explicit Team(MPI_Comm comm, Clock clock = Clock::of_each_host, std::uint32_t pause_us_most = 200);
 
+    MPI_Comm comm() const { return comm_; }
     int rank() const { return rank_; }
     int ranks() const { return ranks_; }
+    int hosts() const { return hosts_; }
 
     // Collective, all of these. Nobody goes on before everybody came.
     void meet() const;
@@ -29,13 +34,19 @@ class Team {
     std::uint64_t sum(std::uint64_t value) const;
     std::uint64_t sum_before(std::uint64_t value) const;  // of lower ranks
     std::vector<double> gather(double value) const;       // at rank 0, else empty
+    std::string broadcast(const std::string& of_rank_0) const;
     bool all(bool mine) const;
+
+    // Asleep until the request is done.
+    void wait(MPI_Request& request) const;
 
   private:
     MPI_Comm comm_;
     int rank_ = 0;
     int ranks_ = 1;
-    bool one_host_ = true;
+    int hosts_ = 1;
+    bool one_clock_ = true;
+    std::uint32_t pause_us_most_;
 };
 
 // Ends all ranks with this text. The benchmark is an application: it may.

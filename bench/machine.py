@@ -1,0 +1,63 @@
+"""What the benchmark's scripts share: sizes and lists on the command line, and facts of this machine."""
+import argparse
+import os
+import platform
+import subprocess
+
+MIB = 1 << 20
+SIZE_UNITS = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": MIB, "GiB": 1 << 30, "K": 1 << 10, "M": MIB, "G": 1 << 30}
+
+
+def size(text):
+    number = text.rstrip("KMGiB ")
+    unit = text[len(number):].strip()
+    if unit not in SIZE_UNITS:
+        raise argparse.ArgumentTypeError(f"{text}: a size is a number with KiB, MiB or GiB")
+    return int(float(number) * SIZE_UNITS[unit])
+
+
+def numbers(text):
+    return [int(each) for each in text.split(",")]
+
+
+def words(text):
+    return [each.strip() for each in text.split(",") if each.strip()]
+
+
+def available_bytes():
+    with open("/proc/meminfo") as f:
+        for line in f:
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    return 0
+
+
+def facts():
+    def first(path, key):
+        try:
+            with open(path) as f:
+                return next(line.split(":", 1)[1].strip() for line in f if line.startswith(key))
+        except (OSError, StopIteration):
+            return "unknown"
+
+    return {
+        "cores": os.cpu_count(), "processor": first("/proc/cpuinfo", "model name"),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), "kernel": platform.release(),
+        "system": first_line_of_system(), "mpi": version_of(["mpirun", "--version"]),
+        "load_before": round(os.getloadavg()[0], 1),
+    }
+
+
+def version_of(command):
+    """The first line that a command says."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=20).stdout.split("\n")[0].strip()
+    except OSError:
+        return "unknown"
+
+
+def first_line_of_system():
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME", "unknown")
+    except OSError:
+        return platform.system()
