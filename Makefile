@@ -5,13 +5,14 @@ SECONDS_EACH ?= 60
 BUILD  := build/$(PRESET)
 
 .DELETE_ON_ERROR:
-.PHONY: help build demo test test-long bench sim fuzz fmt tidy clean install setup
+.PHONY: help build demo test test-long bench race sim fuzz fmt tidy clean install setup
 
 help:
 	@echo "make demo       install what is missing, build, checkpoint LAMMPS, kill it, restore it, compare"
 	@echo "make test       install what is missing, build, run all tests (PRESET=dev|release|asan|tsan)"
 	@echo "make test-long  the tests that take hours"
 	@echo "make bench      capture, flush and restore against what the machine can do (ARGS=--help)"
+	@echo "make race       Cairn and others on a small cluster with real networks and storage; root only (ARGS=--help)"
 	@echo "make sim        random simulated clusters with faults (ARGS='--from 1 --count 10000')"
 	@echo "make fuzz       feed the decoders hostile bytes (SECONDS_EACH=$(SECONDS_EACH))"
 	@echo "make fmt        format the sources       make tidy     clang-tidy"
@@ -36,6 +37,10 @@ test-long: build
 
 bench: build
 	@bench/run $(BUILD) $(ARGS)
+
+race: build
+	@scripts/setup testbed
+	@bench/race $(BUILD) $(ARGS)
 
 sim: build
 	@$(BUILD)/src/engine/cairn_seeds $(ARGS)

@@ -69,9 +69,15 @@ def mount(cluster, node):
     """On one node. Trouble when it is not there at the end: writes would go to the host's disk."""
     cluster.run(node, "sh", "-ec", f"""
         mkdir -p {MOUNT} /mnt/local/log /run/gluster
-        mount -t tmpfs tmpfs /var/log/glusterfs
+        mountpoint -q /var/log/glusterfs || mount -t tmpfs tmpfs /var/log/glusterfs
         glusterfs --volfile-server=s0 --volfile-id={VOLUME} --log-file=/mnt/local/log/pfs.log {MOUNT} </dev/null >/dev/null 2>&1""")
     wait_for(f"{MOUNT} on {node}", lambda: is_mounted(cluster, node), MOUNT_WITHIN_S)
+
+
+def remount(cluster, node):
+    """The node's client begins anew: nothing that was read or written through it is in memory any more. No file may be open."""
+    cluster.run(node, "umount", MOUNT)
+    mount(cluster, node)
 
 
 def is_mounted(cluster, node):

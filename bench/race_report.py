@@ -1,0 +1,268 @@
+"""The figures that follow from the raw times of a race, and the tables for people. Nothing is measured here."""
+from statistics import mean, median, stdev
+
+from report import FRESH_SLOTS, MIB, bytes_text, seconds_text, table
+
+CONTENDERS = {
+    "cairn": "Cairn", "plain": "plain writers, placed", "file_per_rank": "file per rank", "shared_file": "one file, own offsets",
+    "collective": "MPI-IO collective", "collective_k": "MPI-IO collective, K files", "adios2": "ADIOS2 BP5", "adios2_tuned": "ADIOS2 BP5, tuned",
+    "genericio": "GenericIO",
+}
+OPTIONAL = ("adios2", "adios2_tuned", "genericio")  # where CMake found them
+PEERS = tuple(name for name in CONTENDERS if name not in ("cairn", "plain"))
+MODES = {"none": "no checkpoints", "cairn": "Cairn", "file_per_rank": "file per rank, in the background",
+         "collective": "MPI-IO collective, synchronous"}
+GEOMETRY = {"servers": "servers bind", "nics": "NICs bind"}
+
+# Student's t, two-sided 95 %, by degrees of freedom; above 30 the normal distribution's is near enough.
+T95 = [0, 12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13, 2.12, 2.11, 2.10, 2.09, 2.09, 2.08, 2.07, 2.07,
+       2.06, 2.06, 2.06, 2.05, 2.05, 2.05, 2.04]
+
+
+def key(block):
+    return tuple(block[name] for name in ("kind", "geometry", "nodes", "ranks", "size", "imbalance", "files"))
+
+
+def title(block):
+    return (f"{GEOMETRY[block['geometry']]}, C = {block['nodes']}, K = {block['files']}, {bytes_text(block['size'])} a rank +- {block['imbalance']} %"
+            + (", application" if block["kind"] == "application" else ""))
+
+
+def rate(bytes_per_s):
+    return f"{bytes_per_s / MIB:.0f}" if bytes_per_s >= 100 * MIB else f"{bytes_per_s / MIB:.1f}"
+
+
+def percent(share, digits=0):
+    return f"{100 * share:.{digits}f} %"
+
+
+def result(block):
+    """One line, for who waits."""
+    figures = block.get("figures")
+    if figures is None:
+        derive_block(block)
+        figures = block["figures"]
+    if block["kind"] == "application":
+        return ", ".join(f"{MODES[mode]} {f['slower_by_mean'] * 100:+.1f} %" for mode, f in figures["modes"].items() if mode != "none")
+    parts = [f"{CONTENDERS[name]} {rate(f['bytes_per_s'])}" for name, f in figures["contenders"].items()]
+    return f"limit {rate(block['limit_bytes_per_s'])} MiB/s; " + ", ".join(parts)
+
+
+# ---- figures ----
+
+def derive(data):
+    """Adds `figures` to each setting, and `bars`, the goals and what was reached."""
+    for block in data["blocks"]:
+        if block.get("rounds"):
+            derive_block(block)
+    data["bars"] = bars(data)
+
+
+def derive_block(block):
+    block["figures"] = application_figures(block) if block["kind"] == "application" else flush_figures(block)
+
+
+def flush_figures(block):
+    limit, contenders = block["limit_bytes_per_s"], {}
+    for name in CONTENDERS:
+        runs = [one[name] for one in block["rounds"] if name in one]
+        if not runs:
+            continue
+        seconds = [run["seconds"] for run in runs]
+        # Versions 1 and 2 of Cairn fill fresh slots of scratch; what an application waits for is measured once they are recycled.
+        waits = [run["blocked_s"] for run in runs]
+        waits = waits[FRESH_SLOTS:] or waits
+        contenders[name] = {
+            "seconds": median(seconds), "bytes_per_s": block["bytes"] / median(seconds), "share": block["bytes"] / median(seconds) / limit,
+            "spread": (max(seconds) - min(seconds)) / median(seconds), "stdev_s": stdev(seconds) if len(seconds) > 1 else 0.0,
+            "blocked_s": median(waits),
+            "cpu_s_per_gib": {who: median(run["cpu_s"][who] for run in runs) / (block["bytes"] / 2**30) for who in runs[0]["cpu_s"]},
+        }
+    figures = {"contenders": contenders, "memcpy_s": median(block["memcpy"])}
+    if block["restores"]:
+        figures["restore_s"] = median(each["seconds"] for each in block["restores"])
+        figures["restore_share"] = block["bytes"] / figures["restore_s"] / limit
+    if block["daemons"]:
+        figures["leaders"] = [leaders_of(daemons, before) for daemons, before in zip(block["daemons"], [[]] + block["daemons"])]
+        slowest = [max(each["seconds"] for each in one) / mean(each["seconds"] for each in one) - 1 for one in figures["leaders"] if one]
+        if slowest:
+            figures["slowest_leader"] = median(slowest)
+    return figures
+
+
+def leaders_of(daemons, before):
+    """The nodes that wrote in this flush: written_bytes counts from the daemon's start."""
+    had = {each["node"]: each["written_bytes"] for each in before}
+    wrote = [(each, each["written_bytes"] - had.get(each["node"], 0)) for each in daemons]
+    return [{"node": each["node"], "seconds": each["last_flush_s"], "bytes": bytes_, "writers": each["writers"]}
+            for each, bytes_ in wrote if bytes_ > 0]
+
+
+def application_figures(block):
+    modes = {}
+    for mode in block["rounds"][0]:
+        runs = [one[mode] for one in block["rounds"]]
+        pairs = [one[mode]["seconds"] / one["none"]["seconds"] - 1 for one in block["rounds"]]
+        half = T95[min(len(pairs) - 1, len(T95) - 1)] * stdev(pairs) / len(pairs) ** 0.5
+        checkpointed = block["bytes"] / 2**30 * runs[0]["checkpoints"]
+        modes[mode] = {
+            "seconds": median(run["seconds"] for run in runs), "slower_by_mean": mean(pairs), "slower_by_median": median(pairs),
+            "slower_by_most": mean(pairs) + half, "slower_by_least": mean(pairs) - half, "blocked_s": median(run["blocked_s"] for run in runs),
+            "communicate_s": median(run["communicate_s"] for run in runs), "finish_s": median(run["finish_s"] for run in runs),
+            "cpu_s": {who: median(run["cpu_s"][who] for run in runs) for who in runs[0]["cpu_s"]},
+        }
+        if checkpointed and mode != "none":
+            # What the checkpoints cost: beyond what the same program takes without them.
+            more = [sum(one[mode]["cpu_s"].values()) - sum(one["none"]["cpu_s"].values()) for one in block["rounds"]]
+            modes[mode]["cpu_s_per_gib"] = median(more) / checkpointed
+            modes[mode]["daemon_cpu_s_per_gib"] = modes[mode]["cpu_s"]["cairnd"] / checkpointed
+    figures = {"modes": modes}
+    if block["daemons"]:
+        figures["leaders"] = [leaders_of(daemons, before) for daemons, before in zip(block["daemons"], [[]] + block["daemons"])]
+    return figures
+
+
+def flush_blocks(data, **wanted):
+    return [b for b in data["blocks"] if b["kind"] == "flush" and "figures" in b and "failed" not in b
+            and all(b[name] == value for name, value in wanted.items())]
+
+
+def bar(what, goal, got, most=False):
+    return {"what": what, "goal": goal, "got": got, "most": most, "met": got <= goal if most else got >= goal}
+
+
+def bars(data):
+    out = []
+    for block in flush_blocks(data):
+        figures, name = block["figures"], title(block)
+        cairn = figures["contenders"].get("cairn")
+        if not cairn:
+            continue
+        if block["nodes"] == data["settings"]["compute"] and block["imbalance"] == 0:
+            goal = 0.95 if block["geometry"] == "nics" or block["files"] >= data["settings"]["servers"] else 0.93
+            out.append(bar(f"{name}: of the limit", goal, cairn["share"]))
+        others = [f["bytes_per_s"] for peer, f in figures["contenders"].items() if peer in PEERS]
+        if others and block["geometry"] == "nics":
+            out.append(bar(f"{name}: of the fastest peer", 1.0, cairn["bytes_per_s"] / max(others)))
+        if "slowest_leader" in figures:
+            out.append(bar(f"{name}: slowest leader above the mean", 0.05, figures["slowest_leader"], most=True))
+        out.append(bar(f"{name}: blocked, of a memcpy", 1.3, cairn["blocked_s"] / figures["memcpy_s"], most=True))
+        if "restore_share" in figures:
+            out.append(bar(f"{name}: restore, of the limit", 0.90, figures["restore_share"]))
+        even = flush_blocks(data, geometry=block["geometry"], nodes=block["nodes"], files=block["files"], size=block["size"], imbalance=0)
+        if block["imbalance"] == 20 and even and "cairn" in even[0]["figures"]["contenders"]:
+            cost = 1 - cairn["share"] / even[0]["figures"]["contenders"]["cairn"]["share"]
+            out.append(bar(f"{name}: imbalance costs", 0.03, cost, most=True))
+    for block in data["blocks"]:
+        if block["kind"] == "application" and "figures" in block and "failed" not in block:
+            out.append(bar(f"{title(block)}: slowed by", 0.01, block["figures"]["modes"]["cairn"]["slower_by_mean"], most=True))
+    return out
+
+
+# ---- tables ----
+
+def rates_table(data):
+    rows = []
+    for geometry, rates in data["rates"].items():
+        for who in ("node", "server"):
+            values = list(rates[who].values())
+            shown = (rates["set"][who] * 1e6, median(values), min(values), max(values))
+            rows.append([GEOMETRY[geometry], f"{len(values)} {who}s"] + [rate(each) for each in shown])
+    return table(["MiB/s of one card", "", ">set", ">median into files", ">least", ">most"], rows)
+
+
+def flush_table(data):
+    """A row for each setting: MiB/s of everybody."""
+    blocks = flush_blocks(data)
+    names = [name for name in CONTENDERS if any(name in block["figures"]["contenders"] for block in blocks)]
+    short = {"cairn": ">Cairn", "plain": ">plain", "file_per_rank": ">per rank", "shared_file": ">one file", "collective": ">MPI-IO",
+             "collective_k": ">MPI-IO K", "adios2": ">ADIOS2", "adios2_tuned": ">tuned", "genericio": ">GenericIO"}
+    rows = []
+    for block in blocks:
+        figures = block["figures"]["contenders"]
+        cairn = figures.get("cairn")
+        rows.append([GEOMETRY[block["geometry"]], block["nodes"], block["files"], bytes_text(block["size"]), f"{block['imbalance']} %",
+                     rate(block["limit_bytes_per_s"])]
+                    + [rate(figures[name]["bytes_per_s"]) if name in figures else "-" for name in names]
+                    + ([percent(cairn["share"]), percent(cairn["spread"])] if cairn else ["-", "-"]))
+    return table(["MiB/s, medians", ">C", ">K", ">a rank", ">+-", ">limit"] + [short[name] for name in names] + [">Cairn of limit", ">spread"], rows)
+
+
+def blocked_table(data):
+    rows = []
+    for block in flush_blocks(data):
+        figures = block["figures"]
+        cairn = figures["contenders"].get("cairn")
+        if not cairn:
+            continue
+        waits = [f["blocked_s"] for name, f in figures["contenders"].items() if name in PEERS]
+        leader = percent(figures["slowest_leader"], 1) if "slowest_leader" in figures else "-"
+        restore = [seconds_text(figures["restore_s"]), percent(figures["restore_share"])] if "restore_s" in figures else ["-", "-"]
+        rows.append([title(block), seconds_text(cairn["blocked_s"]), seconds_text(figures["memcpy_s"]),
+                     f"{cairn['blocked_s'] / figures['memcpy_s']:.2f}", seconds_text(min(waits)) if waits else "-",
+                     f"{cairn['cpu_s_per_gib']['cairnd']:.2f}", leader] + restore)
+    return table(["Cairn", ">application waits, s", ">memcpy, s", ">ratio", ">best peer waits, s", ">cairnd CPU s/GiB", ">slowest leader",
+                  ">restore, s", ">of limit"], rows)
+
+
+def leaders_table(block):
+    """The paper's Figures 7 to 9 in numbers: leaders of the last round, with writers those of the fastest and of the slowest."""
+    rows = []
+    leaders = sorted(block["figures"]["leaders"][-1], key=lambda each: each["seconds"])
+    for leader in leaders:
+        if leader not in (leaders[0], leaders[-1]):
+            rows.append([leader["node"], seconds_text(leader["seconds"])] + [""] * 5)
+            continue
+        for number, w in enumerate(leader["writers"]):
+            if w["received_bytes"] + w["local_bytes"] == 0:
+                continue
+            rows.append([leader["node"] if number == 0 else "", seconds_text(leader["seconds"]) if number == 0 else "", number,
+                         seconds_text(w["received_s"]), bytes_text(w["received_bytes"]), seconds_text(w["local_s"]), bytes_text(w["local_bytes"])])
+    return table(["leader", ">flush s", ">writer", ">received s", ">received", ">local s", ">local"], rows)
+
+
+def most_uneven(data, geometry):
+    """The setting of Figures 7 to 9: all nodes, two nodes a leader, the largest imbalance; or what there is of it."""
+    compute = data["settings"]["compute"]
+    found = [b for b in flush_blocks(data, geometry=geometry) if b["figures"].get("leaders") and b["figures"]["leaders"][-1]]
+    return max(found, key=lambda b: (b["nodes"], b["files"] == max(1, compute // 2), b["imbalance"]), default=None)
+
+
+def application_table(block):
+    rows = []
+    for mode, f in block["figures"]["modes"].items():
+        by, least, most = (percent(f["slower_by_" + which], 2) for which in ("mean", "least", "most"))
+        slower = "" if mode == "none" else f"{by} ({least} to {most})"
+        cpu = [f"{f['cpu_s_per_gib']:.2f}", f"{f['daemon_cpu_s_per_gib']:.2f}"] if "cpu_s_per_gib" in f else ["", ""]
+        rows.append([MODES[mode], seconds_text(f["seconds"]), slower, seconds_text(f["blocked_s"]), seconds_text(f["communicate_s"]),
+                     seconds_text(f["finish_s"])] + cpu)
+    head = (f"{title(block)}: {len(block['rounds'])} runs of {block['steps']} steps each, interleaved, a checkpoint every {block['every']} steps; "
+            "slower than without, mean of pairs (95 %)")
+    return head + "\n" + table(["", ">runs, s", ">slower", ">blocked s", ">communicates s", ">then s", ">CPU s/GiB", ">cairnd's"], rows)
+
+
+def bars_table(data):
+    rows = [[b["what"], ("at most " if b["most"] else "") + percent(b["goal"], 0), percent(b["got"], 1), "yes" if b["met"] else "NO"]
+            for b in data["bars"]]
+    return table(["goal, on a quiet machine", ">goal", ">measured", "reached"], rows)
+
+
+def text(data):
+    m, s = data["machine"], data["settings"]
+    head = (f"{data['cairn']}, {s['compute']} nodes x {s['ranks']} ranks, {s['servers']} servers, {bytes_text(s['size'])} a rank (seed {s['seed']})\n"
+            f"{m['cores']} cores ({m['processor']}), {bytes_text(m['memory_bytes'])}, Linux {m['kernel']}, {m['system']}, {m['mpi']}; "
+            f"load before: {m['load_before']}; took {data.get('took_s', 0):.0f} s\n{data['command']}")
+    parts = [head]
+    if data["rates"]:
+        parts.append(rates_table(data))
+    if flush_blocks(data):
+        parts += [flush_table(data), blocked_table(data)]
+    for geometry in GEOMETRY:
+        block = most_uneven(data, geometry)
+        if block:
+            parts.append(f"Leaders and their writers, last flush of {title(block)}\n" + leaders_table(block))
+    parts += [application_table(b) for b in data["blocks"] if b["kind"] == "application" and "figures" in b]
+    parts += [f"FAILED: {title(b)}: {b['failed']}" for b in data["blocks"] if "failed" in b]
+    if data["bars"]:
+        parts.append(bars_table(data))
+    return "\n\n".join(parts)
