@@ -123,7 +123,8 @@ class OneCluster(unittest.TestCase):
         self.assertIn("No space left", done.stderr)
         c.run("n0", "rm", "-f", f"{PFS}/big")
         c.fill("s1", None)
-        self.assertEqual(subprocess.run(c.command("n0", write), capture_output=True).returncode, 0)
+        # A server looks at its free space every few seconds.
+        wait_for("room on s1", lambda: subprocess.run(c.command("n0", write), capture_output=True).returncode == 0, 30)
         c.run("n0", "rm", f"{PFS}/big")
 
     def test_the_name_is_taken(self):
