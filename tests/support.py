@@ -32,11 +32,19 @@ def find(name):
     sys.exit(f"{name} is not in {BUILD}")
 
 
+def memory_folder():
+    """/dev/shm where it has room, for images and for MPI's own segments (containers often give it 64 MiB); else None."""
+    try:
+        room = os.statvfs("/dev/shm")
+    except OSError:
+        return None
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) and room.f_bavail * room.f_frsize >= 1 << 29 else None
+
+
 class Nodes:
     def __init__(self, **settings):
         """settings: section_key=value, as in CAIRN_SECTION_KEY."""
-        memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-        self.local = tempfile.mkdtemp(prefix="cairn-test-", dir=memory)
+        self.local = tempfile.mkdtemp(prefix="cairn-test-", dir=memory_folder())
         self.shared = tempfile.mkdtemp(prefix="cairn-test-")
         self.persistent = os.path.join(self.shared, "persistent")
         os.mkdir(self.persistent)
