@@ -66,7 +66,10 @@ Node::Node(World world, Layout layout, FlushSettings settings)
     impl_->gate.spawn(impl_->dispatch_network());
     impl_->gate.spawn(impl_->dispatch_local());
 }
-Node::~Node() = default;
+Node::~Node() {
+    // A flight and the attempt it leads hold each other.
+    for (const auto& [key, flight] : impl_->flights) flight->leading.reset();
+}
 
 Status Node::join(Roster roster, NodeIndex self) {
     if (self >= roster.members.size())
