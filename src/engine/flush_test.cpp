@@ -94,12 +94,12 @@ TEST(Flush, FailedAttemptsLeaveNoPartsBehind) {
     options.ranks_per_node = {1, 1};
     options.image_bytes = [](Rank rank, Version) { return rank == 0 ? 1'000'000 : 4'000'000; };
     options.model.persistent_bytes_max = 4'000'000;
+    options.model.persistent_client_rate = 1e6;  // node 0 has reported long before node 1 finds it full
     Cluster cluster(options);
     ASSERT_TRUE(cluster.open_job().ok());
     ASSERT_TRUE(cluster.capture_all(1).ok());
-    cluster.sim.run_until(cluster.sim.now() + 120 * second);
-    ASSERT_EQ(cluster.state(0, 1).failure.code(), Code::out_of_space) << cluster.state(0, 1).failure.to_string();
-    ASSERT_GT(cluster.hosts[0].daemon->counters().attempts_failed, 3u);
+    const auto tried = [&] { return cluster.hosts[0].daemon->counters().attempts_failed > 5; };
+    ASSERT_TRUE(cluster.sim.run_until(tried, cluster.sim.now() + 300 * second));
     cluster.sim.model().persistent_bytes_max = 5'500'000;  // one attempt and no more
     ASSERT_TRUE(cluster.run_until_committed(1, 300 * second)) << cluster.state(0, 1).failure.to_string();
     const Status whole = cluster.check_committed(cluster.key(1));
