@@ -301,6 +301,12 @@ void Reader::check_together() {
             problem(where(every_name) + " has no effect: " + where(last_name) +
                     " is 0, which keeps all; set it to 1 or more");
     };
+    const Result<std::vector<std::string>> targets = parse_list(s.placement.targets);
+    if (!targets.ok())
+        problem(where("placement.targets") + ": " + targets.status().text() +
+                "; allowed: names of storage targets, each once, with commas between");
+    else if (!targets->empty() && s.placement.driver == Settings::TargetsDriver::none)
+        problem(where("placement.targets") + " has no effect: " + where("placement.driver") + " is none");
     rule(s.retention.scratch_last, s.retention.scratch_every, "retention.scratch_last", "retention.scratch_every");
     rule(s.retention.persistent_last, s.retention.persistent_every, "retention.persistent_last",
          "retention.persistent_every");
@@ -321,6 +327,25 @@ std::string absolute_path(const std::string& directory, const std::string& path)
     std::string whole = (std::filesystem::path(directory) / path).lexically_normal().string();
     while (whole.size() > 1 && whole.back() == '/') whole.pop_back();
     return whole;
+}
+
+Result<std::vector<std::string>> parse_list(std::string_view text) {
+    const auto trimmed = [](std::string_view part) {
+        const auto first = part.find_first_not_of(" \t");
+        return first == part.npos ? part.substr(0, 0) : part.substr(first, part.find_last_not_of(" \t") - first + 1);
+    };
+    std::vector<std::string> names;
+    if (trimmed(text).empty()) return names;
+    for (std::size_t at = 0; at <= text.size();) {
+        const std::size_t comma = std::min(text.find(',', at), text.size());
+        std::string name(trimmed(text.substr(at, comma - at)));
+        if (name.empty()) return invalid_argument("a name is missing in '" + std::string(text) + "'");
+        if (std::find(names.begin(), names.end(), name) != names.end())
+            return invalid_argument("'" + name + "' stands twice in '" + std::string(text) + "'");
+        names.push_back(std::move(name));
+        at = comma + 1;
+    }
+    return names;
 }
 
 ConfigSources ConfigSources::of_process() {

@@ -24,6 +24,7 @@ struct Settings {
     enum class Io : std::uint8_t { automatic, uring, threads };
     enum class Checksums : std::uint8_t { daemon, capture };
     enum class WhenFull : std::uint8_t { wait, replace_oldest };
+    enum class TargetsDriver : std::uint8_t { automatic, none, glusterfs };
 
     struct Paths {
         std::string scratch = "/dev/shm";          // absolute once loaded
@@ -42,6 +43,11 @@ struct Settings {
         double memory_share = 0.25;
         std::uint32_t attempts_max = 3;
     } flush;
+
+    struct Targets {
+        TargetsDriver driver = TargetsDriver::automatic;
+        std::string targets;  // parse_list; empty: all that the driver finds
+    } placement;
 
     struct Capture {
         Checksums checksums = Checksums::daemon;
@@ -164,6 +170,10 @@ inline Result<Config> load_config() { return load_config(ConfigSources::of_proce
 // name alone:
 // ".." takes a name away also where that is a symbolic link.
 std::string absolute_path(const std::string& directory, const std::string& path);
+
+// The names in a text such as "a, b": blanks around a name do not count; no name is empty or stands twice. Of an empty
+// text: none.
+Result<std::vector<std::string>> parse_list(std::string_view text);
 
 // docs/settings.md, made from the table.
 std::string config_markdown();

@@ -60,6 +60,7 @@ constexpr double minute_ms = 60e3, day_ms = 86400e3, week_ms = 7 * day_ms;
 // Each list in the order of its enum.
 constexpr std::array<std::string_view, 3> placements = {"append", "interleaved", "contiguous"};
 constexpr std::array<std::string_view, 3> io_ways = {"automatic", "uring", "threads"};
+constexpr std::array<std::string_view, 3> targets_drivers = {"automatic", "none", "glusterfs"};
 constexpr std::array<std::string_view, 2> checksum_makers = {"daemon", "capture"};
 constexpr std::array<std::string_view, 2> when_full = {"wait", "replace_oldest"};
 constexpr std::array<std::string_view, 4> log_levels = {"error", "warning", "info", "debug"};
@@ -71,6 +72,11 @@ constexpr std::array sections = {
         "Doubled and trailing slashes, `.` and `..` make no difference (`..` is taken by name, whatever is a symbolic "
         "link)."},
     ConfigSection{"flush", "How sealed images become K files."},
+    ConfigSection{
+        "placement",
+        "Which storage target (a disk server of the file system) holds which file. Where targets can be chosen, the K "
+        "files of a version are made and sized so that every target gets the same bytes. What was found, and why "
+        "nothing was, is in the daemon's log."},
     ConfigSection{"capture", "What the application waits for."},
     ConfigSection{"retention",
                   "Which versions stay. A rule keeps the newest `last` versions (0: all of them) and, besides, each "
@@ -112,6 +118,13 @@ constexpr std::array table = {
         "Part of the node's memory that all buffers together may take."),
     key<&S::flush, &S::Flush::attempts_max>("flush", "attempts_max", K::number, 1, 100,
         "Attempts at one version, each with fresh files, before the flush is reported as failed."),
+
+    one_of(key<&S::placement, &S::Targets::driver>("placement", "driver", K::choice, 0, 2,
+        "How targets are found and chosen. automatic: by the file system that `paths.persistent` lies on; none: the "
+        "file system puts the files where it likes."), targets_drivers),
+    may_be_empty(key<&S::placement, &S::Targets::targets>("placement", "targets", K::text, 0, 0,
+        "Only these targets, in this order: their names, with commas between (`vol-client-0, vol-client-2`). Empty: "
+        "all that are found.")),
 
     one_of(key<&S::capture, &S::Capture::checksums>("capture", "checksums", K::choice, 0, 1,
         "Who makes the checksums: the daemon in the background, or the capture pass while the application "

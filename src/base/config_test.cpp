@@ -325,9 +325,25 @@ TEST_F(ConfigTest, keys_that_contradict_each_other_are_named_with_their_places) 
     EXPECT_THAT(bad(), HasSubstr("must be more than twice network.heartbeat_ms (default)"));
     write("[retention]\npersistent_every = 10\n");
     EXPECT_THAT(bad(), HasSubstr("retention.persistent_every"));
+    write("[placement]\ndriver = \"none\"\ntargets = \"a\"\n");
+    EXPECT_THAT(bad(), HasSubstr("placement.targets (" + (directory / "cairn.toml").string() + ":3) has no effect"));
     write("");
     sources.variables = {{"CAIRN_RETENTION_SCRATCH_LAST", "0"}, {"CAIRN_RETENTION_SCRATCH_EVERY", "2"}};
     EXPECT_THAT(bad(), HasSubstr("retention.scratch_every (CAIRN_RETENTION_SCRATCH_EVERY) has no effect"));
+}
+
+TEST_F(ConfigTest, a_list_has_each_name_once) {
+    using Names = std::vector<std::string>;
+    EXPECT_EQ(parse_list("").value(), Names());
+    EXPECT_EQ(parse_list("  ").value(), Names());
+    EXPECT_EQ(parse_list("a").value(), Names({"a"}));
+    EXPECT_EQ(parse_list(" b,a ,\tc d").value(), Names({"b", "a", "c d"}));
+    for (const char* text : {",", "a,", ",a", "a,,b", "a, ,b", "a,b,a"}) {
+        EXPECT_EQ(parse_list(text).code(), Code::invalid_argument) << text;
+        write("[placement]\ntargets = \"" + std::string(text) + "\"\n");
+        EXPECT_THAT(bad(), HasSubstr("placement.targets (" + (directory / "cairn.toml").string() + ":2): "));
+        EXPECT_THAT(bad(), HasSubstr("allowed: names of storage targets, each once"));
+    }
 }
 
 TEST_F(ConfigTest, relative_paths_start_at_the_working_directory) {

@@ -1,0 +1,29 @@
+// Placement: which storage target holds which part, and how many bytes each part gets, so that every target gets the
+// same bytes whatever K is, and the same over the versions. Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace cairn {
+
+struct PartShare {
+    std::optional<std::uint32_t> target;  // an index; none where there are no targets
+    std::uint64_t blocks = 0;             // how many of the version's blocks this part should hold
+    bool operator==(const PartShare&) const = default;
+};
+
+// Shares `blocks` out over `parts` parts (1 and up) on `targets` targets (0: not known). One share a part, in order; the
+// blocks add up exactly and each part is less than one block away from its ideal.
+//  - No target: parts of equal size.
+//  - parts >= targets: each target holds floor or ceil(parts / targets) parts and `blocks / targets`, less than a block
+//    up or down, which its parts share equally: parts on a target with more of them are smaller.
+//  - parts < targets: parts of equal size, each on a target of its own.
+// `turn` goes up by one from version to version. The targets move on with it: over targets / gcd(parts, targets) turns
+// every target has held equally many parts. The version's own number does not do where a job counts in steps of 100; and
+// jobs that begin at different turns do not all begin with the same target.
+std::vector<PartShare> share_parts(std::uint64_t blocks, std::uint32_t parts, std::uint32_t targets,
+                                   std::uint64_t turn);
+
+}  // namespace cairn

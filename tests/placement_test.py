@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""Storage targets on a real file system: what the GlusterFS driver finds on volumes of each kind, and that a file made through it lies where it
+should."""
+import os
+import subprocess
+import sys
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+sys.path.insert(0, os.path.join(ROOT, "testbed"))
+import volume  # noqa: E402
+from cluster import LOCAL, Cluster, Trouble, check_possible, wait_for  # noqa: E402
+from support import find  # noqa: E402
+
+PFS = volume.MOUNT
+SERVERS = 3
+NAMES = [f"{volume.VOLUME}-client-{i}" for i in range(SERVERS)]
+
+
+class OnVolumes(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster(2, 0, SERVERS, 0, 256, f"placement-{os.getpid()}")
+        cls.addClassCleanup(cls.cluster.down)
+        volume.create(cls.cluster)
+
+    def targets(self, *words, user=()):
+        done = subprocess.run(self.cluster.command("n0", [*user, find("cairn_targets"), *words]), capture_output=True, text=True, timeout=60)
+        return done.returncode, done.stdout.split(), done.stderr
+
+    def another_volume(self, name, *words, option=None):
+        """A further volume over the same servers, mounted on n0: its path."""
+        def gluster(*rest):
+            self.cluster.run("s0", "gluster", "--mode=script", "volume", *rest)
+        bricks = [w if ":" not in w else f"{w.split(':')[0]}:{LOCAL}/brick/{name}{w.split(':')[1]}" for w in words]
+        gluster("create", name, *bricks, "force")
+        if option:
+            gluster("set", name, *option)
+        gluster("start", name)
+        path = f"{LOCAL}/{name}"
+        self.cluster.run("n0", "sh", "-ec", f"mkdir {path}; glusterfs --volfile-server=s0 --volfile-id={name} --log-file={LOCAL}/log/{name}.log {path}")
+        wait_for(path, lambda: f" {path} fuse.glusterfs" in self.cluster.run("n0", "cat", "/proc/mounts"), 20)
+        return path
+
+    def test_a_file_lies_on_the_target_it_was_made_for(self):
+        c = self.cluster
+        c.run("n0", "mkdir", f"{PFS}/here")
+        self.assertEqual(self.targets(f"{PFS}/here", "file"), (0, NAMES, ""))
+        for server, name in enumerate(NAMES):
+            self.assertEqual(volume.server_of(c, "n1", f"{PFS}/here/file-{name}"), f"s{server}")
+        self.assertEqual(sorted(c.run("n1", "ls", f"{PFS}/here").split()), [f"file-{name}" for name in NAMES])
+
+    def test_nobody_needs_to_be_root(self):
+        self.cluster.run("n0", "sh", "-ec", f"mkdir {PFS}/theirs; chown 65534 {PFS}/theirs; chmod 700 {PFS}/theirs")
+        user = ["setpriv", "--reuid", "65534", "--clear-groups"]
+        self.assertEqual(self.targets(f"{PFS}/theirs", "file", user=user), (0, NAMES, ""))
+        for server, name in enumerate(NAMES):
+            self.assertEqual(volume.server_of(self.cluster, "n1", f"{PFS}/theirs/file-{name}"), f"s{server}")
+
+    def test_a_directory_that_is_not_there_yet(self):
+        self.assertEqual(self.targets(f"{PFS}/not/yet"), (0, NAMES, ""))
+
+    def test_copies_of_one_another_are_one_target(self):
+        path = self.another_volume("pairs", "replica", "2", "s0:a", "s1:a", "s2:b", "s0:b")
+        names = ["pairs-replicate-0", "pairs-replicate-1"]
+        self.assertEqual(self.targets(path, "file"), (0, names, ""))
+        for copies, name in enumerate(names):
+            about = self.cluster.run("n0", "python3", "-c", f"import os; print(os.getxattr('{path}/file-{name}', 'trusted.glusterfs.pathinfo'))")
+            self.assertIn(name, about)
+            self.assertNotIn(names[1 - copies], about)
+
+    def test_where_nothing_can_be_chosen(self):
+        one = self.another_volume("one", "s1:a")
+        self.assertRegex(self.targets(one)[2], "unavailable: .*does not distribute files over several servers")
+        cut = self.another_volume("cut", "s0:a", "s1:a", option=("features.shard", "on"))
+        self.assertRegex(self.targets(cut)[2], "unavailable: .*spreads each file over all servers")
+        coded = self.another_volume("coded", "disperse", "3", "redundancy", "1", "s0:a", "s1:a", "s2:a")
+        self.assertRegex(self.targets(coded)[2], "unavailable: GlusterFS does not say")
+        self.assertRegex(self.targets(LOCAL)[2], "unsupported: .*not on GlusterFS but on tmpfs")
+
+
+if __name__ == "__main__":
+    try:
+        check_possible()
+        volume.check_possible()
+    except Trouble as trouble:
+        print(f"nothing was tested: {trouble}")
+        sys.exit(77)
+    unittest.main(verbosity=2)
