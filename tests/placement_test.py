@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Storage targets on a real file system: what the GlusterFS driver finds on volumes of each kind, and that a file made through it lies where it
-should."""
+"""Storage targets on a real file system: what the GlusterFS driver finds on volumes of each kind, that a file made through it lies where it
+should, and what a daemon makes of it, also when the file system hangs."""
+import json
 import os
 import subprocess
 import sys
@@ -77,6 +78,50 @@ class OnVolumes(unittest.TestCase):
         coded = self.another_volume("coded", "disperse", "3", "redundancy", "1", "s0:a", "s1:a", "s2:a")
         self.assertRegex(self.targets(coded)[2], "unavailable: GlusterFS does not say")
         self.assertRegex(self.targets(LOCAL)[2], "unsupported: .*not on GlusterFS but on tmpfs")
+
+
+class OfADaemon(unittest.TestCase):
+    def setUp(self):
+        self.cluster = Cluster(1, 0, SERVERS, 0, 256, f"placement-{os.getpid()}")
+        self.addCleanup(self.cluster.down)
+        volume.create(self.cluster)
+        self.scratch = f"{LOCAL}/scratch"
+        self.cluster.run("n0", "mkdir", self.scratch)
+
+    def cairn(self, *words, **settings):
+        base = {k: v for k, v in os.environ.items() if not k.startswith("CAIRN_")}
+        base.update(CAIRN_PATHS_SCRATCH=self.scratch, CAIRN_PATHS_PERSISTENT=f"{PFS}/checkpoints", CAIRN_DAEMON_PROGRAM=find("cairnd"),
+                    **{"CAIRN_" + key.upper(): str(value) for key, value in settings.items()})
+        return self.cluster.run("n0", find("cairn"), *words, env=base, timeout=60)
+
+    def shown(self):
+        return json.loads(self.cairn("status", "--json"))["nodes"][0]["targets"]
+
+    def log(self):
+        return self.cluster.run("n0", "sh", "-c", f"cat $(find {self.scratch} -name log)")
+
+    def test_they_are_found_logged_once_and_shown(self):
+        self.cairn("start")
+        wait_for("the targets", lambda: self.shown() == NAMES, 20)
+        self.assertEqual(self.log().count("storage-targets driver=glusterfs"), 1)
+        self.cairn("stop")
+        self.cairn("start", placement_targets=f"{NAMES[2]}, {NAMES[0]}")
+        wait_for("the targets", lambda: self.shown() == [NAMES[2], NAMES[0]], 20)
+        self.cairn("stop")
+        self.cairn("start", placement_targets=f"{NAMES[2]}, nobody")
+        wait_for("the error", lambda: f"there is no storage target nobody (placement.targets); there are {', '.join(NAMES)}" in self.log(), 20)
+        self.assertEqual(self.shown(), [])
+        self.cairn("stop")
+
+    def test_a_file_system_that_hangs_stops_nobody(self):
+        self.cluster.pause("s1")
+        self.cairn("start", deadlines_io_ms=500)
+        wait_for("the deadline", lambda: "no-storage-targets" in self.log(), 20)
+        self.assertIn("deadline passed: looking for the storage targets of", self.log())
+        self.assertEqual(self.shown(), [])
+        self.cairn("stop")
+        self.assertRegex(self.log(), r"(?s)no-storage-targets.* ended ")
+        self.cluster.resume("s1")
 
 
 if __name__ == "__main__":

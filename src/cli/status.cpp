@@ -10,6 +10,7 @@
 #include "base/text_table.hpp"
 #include "base/units.hpp"
 #include "cli/daemons.hpp"
+#include "placement/targets.hpp"
 
 namespace cairn::cli {
 
@@ -200,11 +201,18 @@ std::string versions_text(const std::vector<NodeStatus>& now, std::size_t column
     return (table.rows() == 0 ? "" : "\n" + table.to_string()) + (notes.empty() ? "" : "\n" + notes);
 }
 
+// All daemons here write into one directory: what one of them found is true for all.
+std::string targets_text(const std::vector<NodeStatus>& now) {
+    for (const NodeStatus& status : now)
+        if (!status.targets.empty()) return "\nstorage targets: " + for_terminal(names_text(status.targets)) + "\n";
+    return {};
+}
+
 }  // namespace
 
 std::string status_text(const std::vector<NodeStatus>& now, const std::vector<NodeStatus>& before, double seconds,
                         std::size_t columns) {
-    return nodes_text(now, before, seconds, columns) + versions_text(now, columns);
+    return nodes_text(now, before, seconds, columns) + versions_text(now, columns) + targets_text(now);
 }
 
 std::string status_json(const std::vector<NodeStatus>& now) {
@@ -244,7 +252,8 @@ std::string status_json(const std::vector<NodeStatus>& now) {
                                      {"last_flush_s", s.last_flush_s},
                                      {"last_flush_bytes", s.last_flush_bytes},
                                      {"writers", std::move(writers)},
-                                     {"versions", std::move(versions)}});
+                                     {"versions", std::move(versions)},
+                                     {"targets", s.targets}});
     }
     return document.dump(2, ' ', false, Json::error_handler_t::replace);
 }

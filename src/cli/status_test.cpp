@@ -98,7 +98,11 @@ TEST(StatusText, shows_rates_progress_and_failures) {
     EXPECT_THAT(once, ContainsRegex("melt +3 +sealed +3\\.00 GiB +-\n"));
     EXPECT_THAT(once, HasSubstr("\nn0, melt version 3: persistent is full\n"));
     EXPECT_THAT(once, testing::Not(ContainsRegex("melt +1 "))) << "committed and not the newest";
+    EXPECT_THAT(once, testing::Not(HasSubstr("storage targets")));
     control::NodeStatus later = node;
+    later.targets = {"gv-client-0", "gv-client-1"};
+    EXPECT_THAT(status_text({node, later}, {}, 0, 0), HasSubstr("\n\nstorage targets: gv-client-0, gv-client-1\n"));
+    EXPECT_THAT(status_json({later}), ContainsRegex("\"targets\": \\[\n *\"gv-client-0\",\n *\"gv-client-1\"\n"));
     later.written_bytes += 512ull << 20;
     EXPECT_THAT(status_text({later}, {node}, 2, 0), ContainsRegex(" 256 MiB/s +4\\.00 s "));
     node.pid = 43;

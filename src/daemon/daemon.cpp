@@ -10,7 +10,9 @@
 
 #include "base/log.hpp"
 #include "base/trace.hpp"
+#include "daemon/blocking.hpp"
 #include "daemon/memory.hpp"
+#include "placement/driver.hpp"
 #include "world/real/asio.hpp"
 
 namespace cairn {
@@ -90,6 +92,7 @@ Status Daemon::listen() {
 Exit Daemon::run() {
     wait_for_signals();
     gate_.spawn(adopt());
+    gate_.spawn(find_targets());
     gate_.spawn(keep_retention());
     gate_.spawn(watch());
     real_->loop().run();
@@ -107,6 +110,36 @@ Task<bool> Daemon::adopted() {
     const Nanos deadline = world_.clock.in(options_.flush.io_wait);
     while (!is_adopted_ && world_.clock.now() < deadline) co_await changed_.wait(deadline);
     co_return is_adopted_;
+}
+
+// At the start, and whenever a job opens: servers come and go, and a file system that hung may answer again. Until it is
+// known, files lie where the file system puts them. A look that hangs leaves what was found before.
+Task<void> Daemon::find_targets() {
+    if (finding_targets_) co_return;
+    finding_targets_ = true;
+    const auto found = std::make_shared<PlacementTargets>();
+    std::function<Status()> work = [found, driver = options_.targets_driver, only = options_.targets,
+                                    directory = options_.persistent.persistent] {
+        TRY_ASSIGN(*found, cairn::find_targets(driver, only, directory));
+        return Status();
+    };
+    const Nanos deadline = world_.clock.in(options_.flush.io_wait);
+    Status status = co_await call_blocking(workers_, world_.clock, std::move(work), deadline);
+    finding_targets_ = false;
+    if (!status.ok()) status = std::move(status).within("looking for the storage targets of " + options_.persistent.persistent);
+    if (status.ok())
+        node_.set_targets(*found);
+    else if (status.code() != Code::deadline)
+        node_.set_targets({});
+    const std::string text = status.ok() ? names_text(found->names) : status.to_string();
+    if (text == targets_said_) co_return;  // none at the start: nothing to say of a file system without targets
+    targets_said_ = text;
+    // A volume on which there is nothing to choose is nobody's mistake, unless it was asked for.
+    const bool is_usual = status.code() == Code::unavailable && options_.targets_driver == Settings::TargetsDriver::automatic;
+    if (status.ok())
+        log_info("storage-targets", {{"driver", found->driver}, {"targets", text}});
+    else
+        log_event(is_usual ? LogLevel::info : LogLevel::warning, "no-storage-targets", {{"why", status}});
 }
 
 Task<void> Daemon::keep_retention() {

@@ -60,6 +60,7 @@ class Daemon final : public Server::Handler {
 
     // daemon.cpp: what goes on beside requests
     Task<void> adopt();
+    Task<void> find_targets();
     Task<void> keep_retention();
     Task<void> watch();
     void wait_for_signals();
@@ -92,6 +93,8 @@ class Daemon final : public Server::Handler {
     Nanos started_ = 0;
     Nanos last_busy_ = 0;  // a request came, or there was work
     bool is_adopted_ = false;
+    bool finding_targets_ = false;
+    std::string targets_said_;  // in the log, last
     bool stopping_ = false;
     bool stopped_ = false;
     std::vector<VersionKey> unfinished_;

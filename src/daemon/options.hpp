@@ -21,6 +21,8 @@ struct DaemonOptions {
     FlushSettings flush;
     SlotSettings slots;
     RetentionRule persistent_rule;
+    Settings::TargetsDriver targets_driver = Settings::TargetsDriver::automatic;
+    std::vector<std::string> targets;  // placement.targets
     FabricSettings fabric;
     RealWorldOptions world;
     Nanos idle = 60 * second;

@@ -71,7 +71,9 @@ Task<control::Answer> Daemon::handle(ConnectionId, control::Join request) {
     if (stopping_) co_return answer_of(is_stopping());
     const bool ready = co_await adopted();
     if (!ready) co_return answer_of(not_adopted());
+    const bool is_new = !node_.knows(request.roster.incarnation);
     const Status joined = co_await jobs_.join(std::move(request.roster), request.self);
+    if (joined.ok() && is_new) gate_.spawn(find_targets());
     co_return answer_of(joined);
 }
 
@@ -204,6 +206,7 @@ control::NodeStatus Daemon::status() const {
     out.address = network_->self();
     out.uptime_ms = static_cast<std::uint64_t>((world_.clock.now() - started_) / millisecond);
     out.storage_backend = real_->storage().backend_name();
+    out.targets = node_.targets().names;
     out.sessions = sessions();
     out.captured_bytes = counters.captured_bytes;
     out.sent_bytes = counters.sent_bytes;

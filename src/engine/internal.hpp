@@ -168,6 +168,7 @@ struct Node::Impl {
     World world;
     Layout layout;
     FlushSettings settings;
+    PlacementTargets targets;
     BufferRing ring;
     Event changed;
     NodeCounters counters;

@@ -87,6 +87,9 @@ Status Node::join(Roster roster, NodeIndex self) {
     return {};
 }
 
+void Node::set_targets(PlacementTargets targets) { impl_->targets = std::move(targets); }
+const PlacementTargets& Node::targets() const { return impl_->targets; }
+
 bool Node::knows(Id128 incarnation) const { return impl_->jobs.count(incarnation) != 0; }
 
 FlightPtr Node::Impl::flight_of(const VersionKey& key) {

@@ -13,6 +13,7 @@
 #include "engine/layout.hpp"
 #include "engine/scratch.hpp"
 #include "model/messages.hpp"
+#include "placement/targets.hpp"
 #include "world/world.hpp"
 
 namespace cairn {
@@ -72,6 +73,10 @@ class Node {
     // invalid_argument when `self` is not in the roster.
     Status join(Roster roster, NodeIndex self);
     bool knows(Id128 incarnation) const;
+
+    // The storage targets of the persistent directory, as soon as they are known; replaces earlier ones. None at first.
+    void set_targets(PlacementTargets targets);
+    const PlacementTargets& targets() const;
 
     // A sealed image of a job that joined. Sealing of all its ranks on this node starts the flush. Twice the same is fine; another image of
     // the same version and rank is already_exists: the first may be on its way. invalid_argument when a block is more than a buffer.

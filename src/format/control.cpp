@@ -97,10 +97,11 @@ Body put(Builder& to, const control::NodeStatus& m) {
                backend = to.CreateString(m.storage_backend);
     const auto writer_list = to.CreateVectorOfStructs(writers);
     const auto version_list = to.CreateVector(versions);
+    const auto target_list = to.CreateVectorOfStrings(m.targets);
     return fc::CreateNodeStatus(to, node, m.pid, address, m.uptime_ms, backend, m.sessions, m.captured_bytes,
                                 m.sent_bytes, m.received_bytes, m.written_bytes, m.scratch_bytes, m.anonymous_bytes,
                                 m.anonymous_peak_bytes, m.versions_committed, m.attempts_failed, m.last_flush_s,
-                                m.last_flush_bytes, writer_list, version_list)
+                                m.last_flush_bytes, writer_list, version_list, target_list)
         .Union();
 }
 Body put(Builder& to, const control::Stopped& m) {
@@ -268,6 +269,11 @@ Result<control::Answer> get(const fc::NodeStatus& m) {
         for (const fc::Flush* v : *m.versions()) {
             TRY_ASSIGN(auto flush, flush_of(*v));
             out.versions.push_back(std::move(flush));
+        }
+    if (m.targets())
+        for (const flatbuffers::String* target : *m.targets()) {
+            TRY_ASSIGN(std::string name, printable_of(target, text_bytes_max, "a storage target"));
+            out.targets.push_back(std::move(name));
         }
     return control::Answer(std::move(out));
 }

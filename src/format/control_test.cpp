@@ -53,6 +53,7 @@ std::vector<control::Answer> answers() {
     status.last_flush_s = 1.5, status.last_flush_bytes = 16;
     status.writers = {{0.25, 0.5, 17, 18}};
     status.versions = {{key, 2, Code::io_error, "why", 19, 20, 21}};
+    status.targets = {"gv-client-0", "gv-client-1"};
     return {control::Failed{Code::out_of_space, "scratch is full"},
             control::Done{},
             control::Welcome{1, "1.2.3", 78, "n0", "somewhere"},
@@ -117,6 +118,7 @@ TEST(Control, FieldsArriveAtTheirPlaces) {
     EXPECT_EQ(node.last_flush_bytes, 16u);
     EXPECT_EQ(node.writers.at(0).local_bytes, 18u);
     EXPECT_EQ(node.versions.at(0).expected_bytes, 21u);
+    EXPECT_EQ(node.targets, (std::vector<std::string>{"gv-client-0", "gv-client-1"}));
 }
 
 TEST(Control, LengthIsBounded) {

@@ -130,6 +130,7 @@ struct NodeStatus {
         std::uint64_t bytes = 0, written_bytes = 0, expected_bytes = 0;
     };
     std::vector<Flush> versions;
+    std::vector<std::string> targets;  // storage targets of the persistent directory; none: not known, or not chosen
 };
 struct Stopped {
     std::vector<VersionKey> unfinished;  // sealed in scratch, not committed: finished by the next daemon
