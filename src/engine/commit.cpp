@@ -89,8 +89,13 @@ Task<Status> Node::Impl::commit(FlightPtr flight) {
     manifest.parts.resize(flight->job->roster.files);
     for (const auto& [node, track] : flight->contest->leaders) {
         manifest.block_bytes = track.lead.block_bytes;
-        if (track.done->parts.size() != track.lead.parts.size()) co_return Status(Code::internal, "a leader reported other parts than its own");
-        for (std::size_t i = 0; i < track.lead.parts.size(); ++i) manifest.parts[track.lead.parts[i].part] = track.done->parts[i];
+        std::size_t next = 0;  // it reports the parts that it is the first leader of, in the order of its Lead
+        for (const PartPlan& part : track.lead.parts) {
+            if (part.first_leader() != node) continue;
+            if (next == track.done->parts.size()) co_return Status(Code::internal, "a leader reported fewer parts than its own");
+            manifest.parts[part.part] = track.done->parts[next++];
+        }
+        if (next != track.done->parts.size()) co_return Status(Code::internal, "a leader reported other parts than its own");
     }
     for (const auto& [node, sealed] : flight->sealed)
         for (const ImageInfo& image : sealed.images) manifest.image_bytes += image.bytes;
@@ -126,7 +131,7 @@ Task<void> Node::Impl::remove_attempt(FlightPtr flight, const Contest& contest) 
     std::vector<std::string> parts;
     for (const auto& [node, track] : contest.leaders)
         for (const PartPlan& part : track.lead.parts)
-            if (track.done) parts.push_back(layout.part(flight->key, part.part, track.lead.parts_total, contest.attempt_id));
+            if (track.done && part.first_leader() == node) parts.push_back(layout.part(flight->key, part.part, track.lead.parts_total, contest.attempt_id));
     const Nanos deadline = world.clock.in(settings.io_wait);
     for (const std::string& part : parts) {
         const Status ignored = co_await world.storage.remove(part, deadline);

@@ -1,12 +1,14 @@
 // Flush: the order of things from sealed images to a committed version.
 //
-//   coordinator (node 0)                         leader of some parts                        follower
+//   coordinator (node 0)                         leader of shares of some parts                follower
 //   gather: all nodes sealed        (elect.cpp)
 //   look: is it committed already?  (commit.cpp)
 //   plan, Lead to every leader  ---------------> lead: per part, at the same time
+//                                                  open, sized by its first leader          (part.cpp)
 //                                                  receive: Want for each free buffer  ----> serve: Chunk + payload  (ship.cpp)
 //                                                  W x write_loop: received first, then local data            (write.cpp)
-//                                                  footer, fsync
+//   work changes hands (move.cpp) <------------> Progress, Shed, Take
+//   Complete: all is begun  -------------------> fsync, shares to the first leader, its footer, fsync         (part.cpp)
 //   commit: one manifest        <--------------- PartsDone, until acknowledged
 //   Ended to every node
 //
@@ -71,17 +73,79 @@ Task<void> Node::Impl::coordinate(FlightPtr flight) {
 }
 
 namespace {
-// What a leader must know of a node: its address and the images of its sources, each once however many parts they are in.
-void add_node(message::Lead& lead, const NodeSources& sources, const NodeImages& node, const Address& address) {
-    const bool known = std::any_of(lead.addresses.begin(), lead.addresses.end(), [&](const auto& a) { return a.node == node.node; });
-    if (!known) lead.addresses.push_back({node.node, address});
-    for (const ImageInfo& image : node.images) {
-        const auto is_it = [&](const auto& other) { return other.rank == image.rank; };
-        const bool wanted = std::any_of(sources.sources.begin(), sources.sources.end(), is_it);
-        if (wanted && std::none_of(lead.images.begin(), lead.images.end(), is_it)) lead.images.push_back(image);
+
+template <class Values, class Same>
+bool contains(const Values& values, Same same) { return std::any_of(values.begin(), values.end(), same); }
+
+// What the leader of a share must know of its sources: where they are.
+void add_addresses(message::Lead& lead, const std::vector<NodeSources>& nodes, const std::vector<Address>& addresses) {
+    for (const NodeSources& node : nodes)
+        if (!contains(lead.addresses, [&](const auto& a) { return a.node == node.node; })) lead.addresses.push_back({node.node, addresses[node.node]});
+}
+
+// One Lead to every leader: its own shares with their sources; of the others' what it needs to work with them.
+void make_leads(Contest& contest, const Job& job, const std::vector<NodeImages>& nodes) {
+    std::map<NodeIndex, std::set<Rank>> known;  // whose images first leaders must know
+    for (const PartPlan& part : contest.plan) {
+        const NodeIndex first = part.first_leader();
+        PartPlan all = part;
+        for (Share& share : all.shares) {
+            message::Lead& lead = contest.leaders[share.leader].lead;
+            add_addresses(lead, share.nodes, job.addresses);
+            for (const NodeSources& node : share.nodes)
+                for (const Source& source : node.sources) known[first].insert(source.rank);
+            if (share.leader == first) continue;
+            lead.parts.push_back({part.part, part.target, part.sized_bytes, {part.shares.front(), share}});
+            lead.parts.back().shares.front().nodes.clear();
+            share.nodes.clear();
+            add_addresses(lead, {{first, {}}}, job.addresses);
+            add_addresses(contest.leaders[first].lead, {{share.leader, {}}}, job.addresses);
+        }
+        contest.leaders[first].lead.parts.push_back(std::move(all));
+    }
+    std::map<Rank, const ImageInfo*> images;
+    for (const NodeImages& node : nodes)
+        for (const ImageInfo& image : node.images) images[image.rank] = &image;
+    for (const auto& [node, ranks] : known)
+        for (Rank rank : ranks) contest.leaders[node].lead.images.push_back(*images.at(rank));
+    for (auto& [node, track] : contest.leaders) {
+        track.lead.attempt = contest.attempt;
+        track.lead.attempt_id = contest.attempt_id;
+        track.lead.parts_total = job.roster.files;
+        track.lead.ranks_total = job.roster.ranks;
+        track.lead.block_bytes = contest.block_bytes;
     }
 }
+
 }  // namespace
+
+// The images of all nodes; their block size in `block_bytes`.
+Result<std::vector<NodeImages>> Node::Impl::all_images(const Flight& flight, std::uint64_t& block_bytes) const {
+    std::vector<NodeImages> nodes;
+    for (const auto& [node, sealed] : flight.sealed) {
+        nodes.push_back({node, sealed.images});
+        if (block_bytes == 0) block_bytes = sealed.block_bytes;
+        if (sealed.block_bytes != block_bytes)
+            return invalid_argument(version_text(flight.key) + ": " + flight.job->node_name(node) + " captured with flush.block_bytes = " +
+                                    std::to_string(sealed.block_bytes) + ", node 0 with " + std::to_string(block_bytes) +
+                                    "; give all nodes the same");
+    }
+    return nodes;
+}
+
+// Groups, election and division (model/plan); as many leaders as were best lately.
+std::vector<PartPlan> Node::Impl::plan_flush(Job& job, const std::vector<NodeImages>& nodes, std::uint64_t block_bytes) {
+    PlanOptions options;
+    options.files = job.roster.files;
+    options.block_bytes = block_bytes;
+    options.whole_parts = settings.placement != Placement::append;
+    const auto count = static_cast<std::uint32_t>(nodes.size());
+    options.leaders = settings.leaders != 0 ? settings.leaders : job.leader_choice.next(std::min(options.files, count), count);
+    std::vector<PartPlan> plan = make_plan(nodes, options);
+    for (PartPlan& part : plan)
+        if (part.shares.size() > 1) part.sized_bytes = 2 * part.range_bytes();  // sparse, with room for work of other parts; cut at the end
+    return plan;
+}
 
 // One attempt: ok when committed; otherwise why not. A node that was lost is taken off `sealed`, so that gather waits for it.
 Task<Status> Node::Impl::attempt(FlightPtr flight) {
@@ -91,50 +155,50 @@ Task<Status> Node::Impl::attempt(FlightPtr flight) {
     contest.attempt = ++flight->attempts;
     // The first half names the incarnation, so that parts without a manifest can be told apart by whoever cleans up.
     contest.attempt_id = {flight->key.incarnation.high, world.random.next()};
-    std::vector<NodeImages> nodes;
-    std::uint64_t block_bytes = 0;
-    for (const auto& [node, sealed] : flight->sealed) {
-        nodes.push_back({node, sealed.images});
-        if (block_bytes == 0) block_bytes = sealed.block_bytes;
-        if (sealed.block_bytes != block_bytes)
-            co_return invalid_argument(version_text(flight->key) + ": " + job.node_name(node) + " captured with flush.block_bytes = " +
-                                       std::to_string(sealed.block_bytes) + ", node 0 with " + std::to_string(block_bytes) +
-                                       "; give all nodes the same");
-    }
-    const std::vector<PartPlan> plan = make_plan(nodes, job.roster.files, block_bytes);
-    for (const PartPlan& part : plan) {
-        message::Lead& lead = contest.leaders[part.leader].lead;
-        lead.attempt = contest.attempt;
-        lead.attempt_id = contest.attempt_id;
-        lead.parts_total = job.roster.files;
-        lead.ranks_total = job.roster.ranks;
-        lead.block_bytes = block_bytes;
-        lead.parts.push_back(part);
-        for (const NodeSources& sources : part.nodes) add_node(lead, sources, nodes[sources.node], job.addresses[sources.node]);
-    }
+    const Result<std::vector<NodeImages>> nodes = all_images(*flight, contest.block_bytes);
+    if (!nodes.ok()) co_return nodes.status();
+    contest.plan = plan_flush(job, *nodes, contest.block_bytes);
+    for (const PartPlan& part : contest.plan) contest.part_ends.push_back(part.range_bytes());
+    make_leads(contest, job, *nodes);
     Status made = co_await make_directories(world.storage, layout.persistent, layout.version(flight->key), world.clock.in(settings.io_wait));
     if (!made.ok()) co_return std::move(made).within("making " + layout.version(flight->key));
-    for (auto& [node, track] : contest.leaders) track.heard = world.clock.now();
+    contest.begun = world.clock.now();
+    for (auto& [node, track] : contest.leaders) track.heard = contest.begun;
     flight->contest = std::move(contest);
 
     std::optional<Status> decided;
     for (Nanos next = 0; !decided; decided = contest_state(*flight)) {
         if (flight->cancel) { decided = Status(Code::cancelled, version_text(flight->key) + ": cancelled"); break; }
         if (world.clock.now() >= next) {
-            for (auto& [node, track] : flight->contest->leaders)
-                if (!track.answered) send(*flight, node, track.lead);
+            repeat(*flight);
             next = world.clock.in(settings.heartbeat);
         }
         co_await flight->news.wait(next);
     }
     Status state = std::move(*decided);
     const bool can_not_commit = !state.ok();  // ever: its manifest was never written
-    if (state.ok()) state = co_await commit(flight);
+    if (state.ok()) {
+        std::uint64_t bytes = 0;
+        for (const NodeImages& node : *nodes) bytes += node_bytes(node);
+        const double seconds = static_cast<double>(world.clock.now() - flight->contest->begun) / second;
+        job.leader_choice.record(static_cast<std::uint32_t>(flight->contest->leaders.size()), bytes, seconds);
+        state = co_await commit(flight);
+    }
     if (!state.ok())
         for (const auto& [node, track] : flight->contest->leaders) send(*flight, node, message::Leave{flight->contest->attempt_id});
     if (can_not_commit) co_await remove_attempt(flight, *flight->contest);
     flight->contest.reset();
     co_return state;
+}
+
+// Every heartbeat: what was not answered is said once more.
+void Node::Impl::repeat(Flight& flight) {
+    const Contest& contest = *flight.contest;
+    for (const auto& [node, track] : contest.leaders)
+        if (!track.answered) send(flight, node, track.lead);
+    repeat_moves(flight);
+    if (contest.finishing) finish(flight);
+    else shift_work(flight);
 }
 
 // ok: all parts are durable; nothing: still going on; anything else ends the attempt.
@@ -169,6 +233,11 @@ void Node::Impl::on_progress(Flight& flight, NodeIndex from, const message::Prog
     if (track == flight.contest->leaders.end()) return;
     track->second.answered = true;
     track->second.heard = world.clock.now();
+    LeaderTrack& leader = track->second;
+    if (progress.taken < leader.takes || progress.sequence <= leader.progress.sequence) return;  // it has not heard of all yet, or is old
+    leader.progress = progress;
+    leader.progress_known = true;
+    if (progress.unstarted_bytes == 0) shift_work(flight);
 }
 
 void Node::Impl::on_parts_done(Flight& flight, NodeIndex from, message::PartsDone done) {
@@ -198,6 +267,7 @@ void Node::Impl::on_lead(FlightPtr flight, message::Lead lead) {
         flight->leading->fail({Code::superseded, "a newer attempt began"});
         flight->leading->left = true;
     }
+    std::erase_if(flight->opened, [&](const auto& opened) { return opened.first != lead.attempt_id; });
     flight->leading = std::make_shared<Attempt>(world, flight, std::move(lead));
     gate.spawn(this->lead(flight->leading));
 }
@@ -210,7 +280,7 @@ Task<void> Node::Impl::lead(std::shared_ptr<Attempt> attempt) {
     flight.state.node_written_bytes = 0;
     flight.state.node_expected_bytes = 0;
     for (const auto& part : attempt->parts)
-        for (const NodeSources& node : part->plan.nodes)
+        for (const NodeSources& node : part->share.nodes)
             for (const Source& source : node.sources) flight.state.node_expected_bytes += source.length;
     for (const auto& part : attempt->parts) {
         part->writers = std::max(1u, settings.writers / count);
@@ -222,17 +292,34 @@ Task<void> Node::Impl::lead(std::shared_ptr<Attempt> attempt) {
     if (flight.leading == attempt) flight.leading.reset();
 }
 
-// Heartbeats while parts are written, then the report, until the coordinator has it or has no more use for it.
+void Node::Impl::tell_progress(Attempt& attempt) {
+    double rate = 0;
+    std::uint64_t begun = 0;
+    for (const auto& part : attempt.parts) {
+        rate += part->rate.per_s(world.clock.now(), part->writing_bytes > 0);
+        begun += part->begun_bytes();
+    }
+    send(*attempt.flight, 0,
+         message::Progress{attempt.lead.attempt_id, ++attempt.progress_sequence, attempt.written_bytes, attempt.unstarted_bytes(), begun,
+                           static_cast<std::uint64_t>(rate), static_cast<std::uint32_t>(attempt.taken.size())});
+}
+
+// Heartbeats while shares are written, then the report, until the coordinator has it or has no more use for it.
 Task<void> Node::Impl::report(std::shared_ptr<Attempt> attempt) {
     Flight& flight = *attempt->flight;
     const auto all_done = [&] {
-        return std::all_of(attempt->parts.begin(), attempt->parts.end(), [](const auto& part) { return part->done.has_value(); });
+        return std::all_of(attempt->parts.begin(), attempt->parts.end(), [](const auto& part) { return part->durable; });
     };
+    const auto newly_idle = [&] { return !attempt->idle_told && attempt->unstarted_bytes() == 0; };
     while (!attempt->left && attempt->failure.ok() && !all_done()) {
         watch_followers(*attempt);
-        send(flight, 0, message::Progress{attempt->lead.attempt_id, attempt->written_bytes});
+        for (const auto& part : attempt->parts) tell_opened(*attempt, *part);
         const Nanos next = world.clock.in(settings.heartbeat);
-        while (!attempt->over() && !all_done() && world.clock.now() < next) co_await attempt->work.wait(next);
+        do {
+            tell_progress(*attempt);
+            attempt->idle_told = attempt->unstarted_bytes() == 0;
+            while (!attempt->over() && !all_done() && !newly_idle() && world.clock.now() < next) co_await attempt->work.wait(next);
+        } while (!attempt->over() && newly_idle());
     }
     if (all_done()) {
         counters.writers = attempt->times;

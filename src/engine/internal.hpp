@@ -12,6 +12,7 @@
 
 #include "engine/node.hpp"
 #include "engine/ring.hpp"
+#include "model/balance.hpp"
 
 namespace cairn::engine {
 
@@ -22,6 +23,7 @@ struct Job {
     std::vector<Address> addresses;  // newest known, by node
     std::vector<Nanos> heard;        // when a node last said anything
     Channel<char> turn;              // one flush of a job at a time: whoever holds the token
+    LeaderChoice leader_choice;      // coordinator: what numbers of leaders reached
     std::uint32_t nodes() const { return static_cast<std::uint32_t>(roster.members.size()); }
     std::string node_name(NodeIndex node) const;  // "node 3 (n3, ranks 6-7)"
 };
@@ -41,11 +43,29 @@ struct LeaderTrack {
     Nanos heard = 0;
     bool answered = false;
     std::optional<message::PartsDone> done;
+    message::Progress progress;       // the newest
+    bool progress_known = false;      // it tells of all that was given to this leader
+    std::uint32_t takes = 0;          // moves to it
+    bool full = false;                // its parts have no room for more work of others
+    std::map<Rank, ImageInfo> images; // that came into parts it is the first leader of, for its Complete
+};
+// Work on its way from one leader to another.
+struct Move {
+    NodeIndex from = 0, to = 0;
+    std::uint64_t bytes = 0;            // asked for
+    std::optional<message::Take> take;  // given by `from`, on its way to `to`
 };
 struct Contest {
     Id128 attempt_id;
     std::uint32_t attempt = 0;
+    Nanos begun = 0;
+    std::uint64_t block_bytes = 0;
+    std::vector<PartPlan> plan;
     std::map<NodeIndex, LeaderTrack> leaders;
+    std::map<std::uint32_t, Move> moves;  // under way, by number
+    std::uint32_t moves_begun = 0;
+    std::vector<std::uint64_t> part_ends; // of each part: where work from other parts goes next
+    bool finishing = false;               // no more moves
 };
 
 struct Attempt;
@@ -74,24 +94,52 @@ struct Flight {
     // leader
     std::shared_ptr<Attempt> leading;
     std::set<Id128> attempts_seen;
+    std::set<std::pair<Id128, std::uint32_t>> opened;  // parts whose first leader said so, perhaps before our Lead arrived
 
     // follower: credits answered lately, so that a repeated Want does not send its payload twice
     std::map<std::uint64_t, message::Chunk> served;
     std::deque<std::uint64_t> served_order;
 
+    bool leads(Id128 attempt_id) const;  // this node, in that attempt
     bool complete() const { return sealed.size() == job->roster.members.size(); }
     bool all_local_sealed() const { return images.size() == job->roster.members[job->self].ranks.size(); }
 };
 using FlightPtr = std::shared_ptr<Flight>;
 
+// A range of a part that one leader fills front to back. What is not begun of it can be given away, from its end.
+struct Range {
+    std::uint64_t next = 0, end = 0;
+};
+
+// Sources that nobody has begun with: of this node (local data) or of a follower.
+struct Run {
+    NodeIndex node = 0;
+    Source source;
+    std::uint32_t range = 0;     // where it goes
+    std::uint64_t position = 0;  // in the received (or local) data laid end to end in blocks, where placement is not append
+};
+
 // A chunk on its way into a part.
 struct PendingChunk {
     Source source;
-    std::uint64_t position = 0;  // in the received (or local) data laid end to end in blocks
-    std::uint32_t region = 0;    // writer it belongs to, placement contiguous
+    std::uint32_t range = 0;
+    std::uint64_t position = 0;
+    std::uint32_t region = 0;  // writer it belongs to, placement contiguous
     Slice data;
     std::vector<std::uint64_t> checksums;
     bool received = false;
+};
+
+// Bytes per second lately, while there was something to write.
+class RateMeter {
+  public:
+    void begin(Nanos now) { since_ = now; }         // a write, when none was under way
+    void end(Nanos now, std::uint64_t bytes);       // of a write
+    double per_s(Nanos now, bool busy) const;       // 0: not measured yet
+  private:
+    Nanos since_ = 0, busy_ = 0;
+    std::uint64_t bytes_ = 0;
+    double per_s_ = 0;
 };
 
 // A credit that is out: what was asked of whom under which tag.
@@ -104,50 +152,76 @@ struct Credit {
     std::optional<message::Chunk> answer;
 };
 
+// This leader's share of one part, and what it took over for it.
 struct PartState {
-    PartState(World& world, const PartPlan& p) : plan(p), gate(world.clock) {}
+    PartState(World& world, const PartPlan& p, NodeIndex self);
     const PartPlan& plan;
+    const Share& share;  // this leader's
+    const bool first;    // this leader creates and sizes the file, gathers what the others wrote, and writes the footer
     FilePtr file;
     std::string path;
-    std::uint64_t chunk_bytes = 0;
+    std::uint64_t chunk_bytes_max = 0;
     std::uint32_t writers = 1;
+    std::vector<Range> ranges;  // the share's own, then those taken over
 
-    // Algorithm 4's shared structure: the next local chunk. One loop runs all writers, so its critical section is free of locks.
-    std::vector<Source> local;
-    std::size_t local_at = 0;
-    std::uint64_t local_offset = 0;
-    std::uint64_t local_position = 0;
+    // Algorithm 4's shared structure: local data not begun. One loop runs all writers, so its critical section is free of locks.
+    std::deque<Run> local;
     std::uint64_t local_end = 0;  // bytes of all local data in whole blocks
 
-    // Algorithm 3: what is still to be asked for, by follower; WQ by writer (one for all unless placement is contiguous)
-    std::vector<std::pair<NodeIndex, PendingChunk>> remote;
-    std::size_t remote_at = 0;
+    // Algorithm 3: what is still to be asked for, a queue for each follower (each writer when placement is contiguous), in turn; WQ by
+    // writer (one for all unless placement is contiguous)
+    std::vector<std::deque<Run>> remote;
+    std::size_t remote_turn = 0;
     std::uint32_t fetching = 0;
     bool receiver_done = false;
     std::vector<std::deque<PendingChunk>> write_queue;
 
-    // Algorithm 5: the remote offset r_o, and where every extent went
-    std::uint64_t append_offset = 0;
-    std::vector<std::uint64_t> passes;
-    std::vector<Extent> extents;
-    std::uint64_t data_bytes = 0;
+    // What is begun and not yet written is bounded by what is written in half a second, so that there is something to give away.
+    std::uint64_t ahead_bytes = 0;    // being fetched, or received and not written yet
+    std::uint64_t writing_bytes = 0;  // received or local
+    std::uint64_t local_bytes = 0;    // the local ones among them
+    RateMeter rate;
 
-    std::optional<PartInfo> done;
+    // Algorithm 5: where every extent went, and for interleaved the passes of each writer
+    std::vector<std::uint64_t> passes;
+    std::vector<Extent> extents;  // and, with length 0, ranks without bytes that have their place here
+
+    // First leader: what the others wrote, by leader and piece. Another leader: the pieces that the first one has.
+    struct Gathered {
+        std::uint32_t pieces = 0;  // 0: nothing came yet
+        std::map<std::uint32_t, std::vector<Extent>> extents;
+    };
+    std::map<NodeIndex, Gathered> gathered;
+    std::set<std::uint32_t> kept;
+
+    std::optional<PartInfo> done;  // first leader: complete and durable
+    bool durable = false;          // this leader's share is, and the first leader knows
     Gate gate;  // last: its coroutines refer to all of the above
+
+    std::uint64_t unstarted_bytes() const;
+    std::uint64_t begun_bytes() const { return ahead_bytes + local_bytes; }
+    std::uint64_t window_bytes(std::uint64_t block_bytes, Nanos now) const;
+    std::uint64_t next_chunk_bytes(std::uint64_t block_bytes, Nanos now) const;
 };
 
-// One attempt to write this node's parts of a version.
+// One attempt to write this node's shares of a version.
 struct Attempt {
     Attempt(World& world, FlightPtr f, message::Lead l);
     FlightPtr flight;
     message::Lead lead;
     std::map<NodeIndex, Address> addresses;
+    std::map<Rank, ImageInfo> images;  // first leader: of all ranks in its parts
     Event work;  // something for a writer, or the end
     bool left = false;
     bool acknowledged = false;
+    bool finishing = false;  // no more work will come
     Status failure;
     std::optional<NodeIndex> lost;
     std::uint64_t written_bytes = 0;
+    std::uint64_t progress_sequence = 0;
+    bool idle_told = false;
+    std::map<std::uint32_t, message::Given> given;  // by move
+    std::set<std::uint32_t> taken;
     Nanos started = 0;
     std::vector<WriterTimes> times;
     std::map<std::uint64_t, std::shared_ptr<Credit>> credits;
@@ -155,7 +229,8 @@ struct Attempt {
 
     bool over() const { return left || !failure.ok(); }
     void fail(Status status, std::optional<NodeIndex> node = std::nullopt);
-    const ImageInfo* image(Rank rank) const;
+    PartState* part(std::uint32_t number) const;
+    std::uint64_t unstarted_bytes() const;
 };
 
 }  // namespace cairn::engine
@@ -203,13 +278,27 @@ struct Node::Impl {
     // flush.cpp: the order of a flush, coordinator's side and leader's side
     Task<void> coordinate(engine::FlightPtr flight);
     Task<Status> attempt(engine::FlightPtr flight);
+    Result<std::vector<NodeImages>> all_images(const engine::Flight& flight, std::uint64_t& block_bytes) const;
+    std::vector<PartPlan> plan_flush(engine::Job& job, const std::vector<NodeImages>& nodes, std::uint64_t block_bytes);
+    void repeat(engine::Flight& flight);
     std::optional<Status> contest_state(engine::Flight& flight);
     void on_progress(engine::Flight& flight, NodeIndex from, const message::Progress& progress);
     void on_parts_done(engine::Flight& flight, NodeIndex from, message::PartsDone done);
     void on_lead(engine::FlightPtr flight, message::Lead lead);
     Task<void> lead(std::shared_ptr<engine::Attempt> attempt);
     Task<void> report(std::shared_ptr<engine::Attempt> attempt);
+    void tell_progress(engine::Attempt& attempt);
     void tell_all(engine::Flight& flight, const message::Ended& ended);
+
+    // move.cpp: work changes hands; coordinator's side, then leader's
+    void shift_work(engine::Flight& flight);
+    void repeat_moves(engine::Flight& flight);
+    void on_given(engine::Flight& flight, NodeIndex from, message::Given given);
+    void on_taken(engine::Flight& flight, const message::Taken& taken);
+    void finish(engine::Flight& flight);
+    void on_shed(engine::Flight& flight, const message::Shed& shed);
+    void on_take(engine::Flight& flight, message::Take take);
+    void on_complete(engine::Flight& flight, message::Complete finish);
 
     // ship.cpp: leader asks, follower answers
     Task<void> receive(engine::Attempt& attempt, engine::PartState& part);
@@ -224,7 +313,16 @@ struct Node::Impl {
     // write.cpp: chunks become extents of a part
     Task<void> write_part(engine::Attempt& attempt, engine::PartState& part);
     Task<void> write_loop(engine::Attempt& attempt, engine::PartState& part, std::uint32_t writer);
-    Task<Status> finish_part(engine::Attempt& attempt, engine::PartState& part);
+    Task<Status> write_chunk(engine::Attempt& attempt, engine::PartState& part, std::uint32_t writer, engine::PendingChunk chunk);
+
+    // part.cpp: the leaders of one part between them, from the file's creation to its footer
+    Task<Status> open_part(engine::Attempt& attempt, engine::PartState& part);
+    void tell_opened(engine::Attempt& attempt, engine::PartState& part);
+    Task<Status> finish_share(engine::Attempt& attempt, engine::PartState& part);
+    Task<Status> report_share(engine::Attempt& attempt, engine::PartState& part);
+    Task<Status> gather_shares(engine::Attempt& attempt, engine::PartState& part);
+    Task<Status> write_footer(engine::Attempt& attempt, engine::PartState& part);
+    void on_share_done(engine::Flight& flight, NodeIndex from, message::ShareDone done);
 
     // commit.cpp: durable parts become a version
     Task<Status> look(engine::FlightPtr flight);

@@ -33,10 +33,24 @@ Flight::Flight(World& world, VersionKey k, std::shared_ptr<Job> j)
     coordinator_heard = since;
 }
 
+namespace {
+const Share& share_of(const PartPlan& plan, NodeIndex leader) {
+    const auto found = std::find_if(plan.shares.begin(), plan.shares.end(), [&](const Share& share) { return share.leader == leader; });
+    return found == plan.shares.end() ? plan.shares.front() : *found;
+}
+}  // namespace
+
+PartState::PartState(World& world, const PartPlan& p, NodeIndex self)
+    : plan(p), share(share_of(p, self)), first(p.first_leader() == self), gate(world.clock) {
+    ranges.push_back({share.offset, share.offset + share.bytes});
+}
+
 Attempt::Attempt(World& world, FlightPtr f, message::Lead l) : flight(std::move(f)), lead(std::move(l)), work(world.clock) {
     started = world.clock.now();
     for (const auto& entry : lead.addresses) addresses[entry.node] = entry.address;
-    for (const PartPlan& plan : lead.parts) parts.push_back(std::make_unique<PartState>(world, plan));
+    for (ImageInfo& image : lead.images) images.emplace(image.rank, std::move(image));
+    lead.images.clear();
+    for (const PartPlan& plan : lead.parts) parts.push_back(std::make_unique<PartState>(world, plan, flight->job->self));
 }
 
 void Attempt::fail(Status status, std::optional<NodeIndex> node) {
@@ -47,10 +61,18 @@ void Attempt::fail(Status status, std::optional<NodeIndex> node) {
     for (auto& [tag, credit] : credits) credit->answered.notify_all();
 }
 
-const ImageInfo* Attempt::image(Rank rank) const {
-    for (const ImageInfo& info : lead.images)
-        if (info.rank == rank) return &info;
+bool Flight::leads(Id128 attempt_id) const { return leading && leading->lead.attempt_id == attempt_id; }
+
+PartState* Attempt::part(std::uint32_t number) const {
+    for (const auto& part : parts)
+        if (part->plan.part == number) return part.get();
     return nullptr;
+}
+
+std::uint64_t Attempt::unstarted_bytes() const {
+    std::uint64_t sum = 0;
+    for (const auto& part : parts) sum += part->unstarted_bytes();
+    return sum;
 }
 
 }  // namespace engine
@@ -282,14 +304,26 @@ void Node::Impl::handle(message::Message message) {
             else if constexpr (std::is_same_v<Body, Want>) on_want(flight, from, message.address, std::move(body));
             else if constexpr (std::is_same_v<Body, Ended>) end(*flight, body);
             else if constexpr (std::is_same_v<Body, Acknowledged>) {
-                if (flight->leading && flight->leading->lead.attempt_id == body.attempt_id) flight->leading->acknowledged = true;
+                if (flight->leads(body.attempt_id)) flight->leading->acknowledged = true;
                 flight->news.notify_all();
             } else if constexpr (std::is_same_v<Body, Leave>) {
-                if (flight->leading && flight->leading->lead.attempt_id == body.attempt_id) {
+                if (flight->leads(body.attempt_id)) {
                     flight->leading->fail({Code::superseded, "the coordinator left this attempt"});
                     flight->leading->left = true;
                 }
                 flight->news.notify_all();
+            } else if constexpr (std::is_same_v<Body, Shed>) on_shed(*flight, body);
+            else if constexpr (std::is_same_v<Body, Given>) on_given(*flight, from, std::move(body));
+            else if constexpr (std::is_same_v<Body, Take>) on_take(*flight, std::move(body));
+            else if constexpr (std::is_same_v<Body, Taken>) on_taken(*flight, body);
+            else if constexpr (std::is_same_v<Body, ShareDone>) on_share_done(*flight, from, std::move(body));
+            else if constexpr (std::is_same_v<Body, Complete>) on_complete(*flight, std::move(body));
+            else if constexpr (std::is_same_v<Body, Opened>) {
+                flight->opened.insert({body.attempt_id, body.part});
+                if (flight->leading) flight->leading->work.notify_all();
+            } else if constexpr (std::is_same_v<Body, ShareKept>) {
+                PartState* part = flight->leads(body.attempt_id) ? flight->leading->part(body.part) : nullptr;
+                if (part && part->kept.insert(body.piece).second) flight->leading->work.notify_all();
             } else if constexpr (std::is_same_v<Body, Chunk>) {
                 if (!flight->leading) return;
                 const auto credit = flight->leading->credits.find(body.tag);

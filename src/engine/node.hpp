@@ -25,6 +25,7 @@ struct FlushSettings {
     std::uint64_t buffer_bytes = 64ull << 20;
     std::uint32_t buffers = 8;                   // the ring of one leader; shared by its parts
     Placement placement = Placement::append;
+    std::uint32_t leaders = 0;                   // nodes that write; 0: as many as were best lately
     bool direct = false;
     std::uint32_t attempts_max = 3;              // in a row, before the version's waiters are told; then again after retry_wait
     Nanos io_wait = 60 * second;                 // one read, write, fsync
@@ -57,6 +58,7 @@ struct WriterTimes {
 };
 struct NodeCounters {
     std::uint64_t captured_bytes = 0, sent_bytes = 0, received_bytes = 0, written_bytes = 0;
+    std::uint64_t taken_over_bytes = 0;  // written here instead of by another leader that was behind
     std::uint64_t versions_committed = 0, attempts_failed = 0;
     std::vector<WriterTimes> writers;  // of the last flush this node led
     double last_flush_s = 0;           // of the last flush this node led: from election to durable parts

@@ -18,11 +18,12 @@ int main(int argc, char** argv) {
         else if (!std::strcmp(argv[i], "--seed") && has_value) { from = std::strtoull(argv[++i], nullptr, 10); count = 1; single = true; }
         else { std::fprintf(stderr, "usage: %s [--from N] [--count N] [--seed N] [--trace]\n", argv[0]); return 2; }
     }
-    std::uint64_t failed = 0, committed = 0, faults = 0;
+    std::uint64_t failed = 0, committed = 0, faults = 0, moved = 0;
     for (std::uint64_t seed = from; seed < from + count; ++seed) {
         const cairn::testing::SeedResult result = cairn::testing::run_seed(seed, trace);
         committed += result.committed;
         faults += result.faults;
+        moved += result.taken_over_bytes > 0;
         if (single) std::printf("%s", result.story.c_str());
         if (result.ok) continue;
         ++failed;
@@ -30,7 +31,8 @@ int main(int argc, char** argv) {
                     static_cast<unsigned long long>(seed));
         std::fflush(stdout);
     }
-    std::printf("%llu seeds, %llu failed; %llu versions committed, %llu faults\n", static_cast<unsigned long long>(count),
-                static_cast<unsigned long long>(failed), static_cast<unsigned long long>(committed), static_cast<unsigned long long>(faults));
+    std::printf("%llu seeds, %llu failed; %llu versions committed, %llu faults, work changed hands in %llu\n", static_cast<unsigned long long>(count),
+                static_cast<unsigned long long>(failed), static_cast<unsigned long long>(committed), static_cast<unsigned long long>(faults),
+                static_cast<unsigned long long>(moved));
     return failed ? 1 : 0;
 }

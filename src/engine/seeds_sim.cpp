@@ -68,7 +68,8 @@ class Scenario {
         s.writers = static_cast<std::uint32_t>(1 + draw(8));
         s.buffer_bytes = options.block_bytes << draw(5);
         s.buffers = static_cast<std::uint32_t>(1 + draw(6));
-        s.placement = static_cast<Placement>(draw(3));
+        s.placement = static_cast<Placement>(chance(50) ? 0 : draw(3));
+        s.leaders = chance(50) ? 0 : static_cast<std::uint32_t>(1 + draw(nodes));
         s.heartbeat = 100 * millisecond;
         s.peer_wait = 2 * second;
         s.io_wait = 4 * second;
@@ -76,6 +77,8 @@ class Scenario {
         s.retry_wait = 1 * second;
         options.model.persistent_rate = chance(50) ? 1e6 + static_cast<double>(draw(5'000'000)) : 1e9;
         options.model.nic_rate = chance(30) ? 1e6 + static_cast<double>(draw(5'000'000)) : 1e9;
+        if (chance(40))  // storage targets of very different speed, so that work changes hands
+            for (std::uint64_t n = 1 + draw(4); n > 0; --n) options.model.target_rates.push_back(1e5 * static_cast<double>(nodes * (1 + draw(chance(50) ? 3 : 100))));
         background_ = draw_faults();
         return options;
     }
@@ -427,6 +430,8 @@ class Scenario {
         if (!failure.empty()) fail(std::move(failure));
         result_.story = story_;
         result_.fingerprint = cluster_.sim.fingerprint();
+        for (const Host& host : cluster_.hosts)
+            if (host.daemon) result_.taken_over_bytes += host.daemon->counters().taken_over_bytes;
         return result_;
     }
 

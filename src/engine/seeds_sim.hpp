@@ -14,6 +14,7 @@ struct SeedResult {
     std::uint64_t fingerprint = 0;
     std::uint32_t committed = 0;
     std::uint32_t faults = 0;
+    std::uint64_t taken_over_bytes = 0;  // by daemons that live at the end
 };
 
 SeedResult run_seed(std::uint64_t seed, bool trace = false);

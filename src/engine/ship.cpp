@@ -2,8 +2,8 @@
 //
 // fgcs24, Algorithm 3 (receiver): while data is missing, take a free buffer, let a follower fill it, put it on the write queue.
 // fgcs24, Algorithm 2 (sender): followers send chunks no larger than a buffer. Here the credit names the chunk wanted, so a follower
-// keeps no state: whatever was lost is asked for again, and the leader decides the order (round robin over followers; by regions when
-// placement is contiguous).
+// keeps no state: whatever was lost is asked for again, the leader decides the order (round robin over followers; by regions when
+// placement is contiguous), and a chunk can change leaders without a word to the follower (move.cpp).
 //
 // Checksums are made when an image is first read, before a byte leaves the node; they travel with the chunk and are verified here.
 #include <algorithm>
@@ -18,23 +18,65 @@ using namespace engine;
 
 // ---- leader ----
 
+namespace {
+
+// The next chunk to ask for, by turns of followers (or regions, where placement is contiguous); nothing when none is left.
+std::optional<std::pair<NodeIndex, PendingChunk>> next_remote(const Attempt& attempt, PartState& part, Nanos now) {
+    for (std::size_t i = 0; i < part.remote.size(); ++i) {
+        const std::size_t turn = part.remote_turn++ % part.remote.size();
+        if (part.remote[turn].empty()) continue;
+        Run& run = part.remote[turn].front();
+        const std::uint64_t block = attempt.lead.block_bytes, length = std::min(part.next_chunk_bytes(block, now), run.source.length);
+        PendingChunk chunk;
+        chunk.received = true;
+        chunk.source = {run.source.rank, run.source.image_offset, length};
+        chunk.range = run.range;
+        chunk.position = run.position;
+        chunk.region = part.write_queue.size() == 1 ? 0 : static_cast<std::uint32_t>(turn);
+        const NodeIndex node = run.node;
+        run.source.image_offset += length;
+        run.source.length -= length;
+        run.position += round_up(length, block);
+        if (run.source.length == 0) part.remote[turn].pop_front();
+        return std::pair{node, std::move(chunk)};
+    }
+    return std::nullopt;
+}
+
+bool any_remote(const PartState& part) {
+    return std::any_of(part.remote.begin(), part.remote.end(), [](const auto& runs) { return !runs.empty(); });
+}
+
+}  // namespace
+
+// No more is asked for than will be written soon: what waits here can not be given to a faster leader.
 Task<void> Node::Impl::receive(Attempt& attempt, PartState& part) {
     const TraceSpan span(world.clock, "receiver of part " + std::to_string(part.plan.part), "receive");
-    while (part.remote_at < part.remote.size() && !attempt.over()) {
+    while (!attempt.over() && !(attempt.finishing && !any_remote(part) && part.fetching == 0)) {
+        const Nanos now = world.clock.now();
+        const bool enough = part.ahead_bytes > 0 && part.ahead_bytes >= part.window_bytes(attempt.lead.block_bytes, now);
+        if (enough || !any_remote(part)) {
+            co_await attempt.work.wait();
+            continue;
+        }
+        const std::uint64_t written_before = counters.written_bytes;
         Result<BufferPtr> buffer = co_await ring.take(world.clock.in(settings.io_wait));
         if (attempt.over()) break;
+        if (!buffer.ok() && counters.written_bytes != written_before) continue;  // slow, but not stuck
         if (!buffer.ok()) {
             attempt.fail(std::move(buffer).status().within("no buffer became free (flush.buffers x flush.buffer_bytes)"));
             break;
         }
-        auto& [node, chunk] = part.remote[part.remote_at++];
+        auto next = next_remote(attempt, part, world.clock.now());
+        if (!next) continue;  // given away while we waited
+        auto& [node, chunk] = *next;
         chunk.data = {std::move(buffer).value(), 0, chunk.source.length};
+        part.ahead_bytes += chunk.source.length;
         ++part.fetching;
         const NodeIndex from = node;
         PendingChunk wanted = std::move(chunk);
         part.gate.spawn(fetch(attempt, part, from, std::move(wanted)));
     }
-    while (part.fetching > 0 && !attempt.over()) co_await attempt.work.wait();
     part.receiver_done = true;
     attempt.work.notify_all();
 }
@@ -112,7 +154,7 @@ void Node::Impl::on_want(FlightPtr flight, NodeIndex from, Address address, mess
     const auto served = flight->served.find(want.tag);
     if (served != flight->served.end()) {  // repeated: the payload is on its way or was sent; only the answer may be missing
         if (served->second.tag != 0) send_to(*flight, from, std::move(address), served->second);
-        else send_to(*flight, from, std::move(address), message::Progress{{}, 0});  // a sign of life while checksums are made
+        else send_to(*flight, from, std::move(address), message::Chunk{});  // tag 0: a sign of life while checksums are made
         return;
     }
     flight->served[want.tag] = message::Chunk{};  // tag 0: being worked on

@@ -1,112 +1,131 @@
-// Write: chunks become extents of a part.
+// Write: chunks become extents of a leader's ranges of a part.
 //
 // fgcs24, Algorithm 5 (write loop) and Algorithm 4 (shared read of local data). W writers per leader share the write queue and the local
-// data; received data goes first, so that its buffer is a credit again soon. Offsets are append-only and block aligned; where each extent
-// went is kept apart, for the footer. A writer exits when no local data is left and the write queue is empty and the receiver is done.
+// data; received data goes first, so that its buffer is a credit again soon. Offsets are append-only in the leader's range and block
+// aligned; where each extent went is kept apart, for the footer. A writer exits when no local data is left and the write queue is empty and
+// the receiver is done - and the coordinator has said that no more work will change hands (move.cpp).
+//
+// How much is begun at a time follows what the target takes: half a second's worth, in chunks of at most a writer's part of that. On a fast
+// one that is a buffer a writer; on a slow one a few blocks, so that a leader never sits on work that another could do.
 //
 // Placement (ispdc23, Section III-B) decides the offset of a chunk:
-//   append       the next free block (the paper's own way, and the default)
+//   append       the next free block of the range (the paper's own way, and the default)
 //   interleaved  received: base + S (t_id + n_passes t_count), equation 2 as its prose means it; S is the buffer size
 //   contiguous   received: each writer a region of recv_total / t_count, equation 1; it waits for data of that region
-// In the latter two local data lies first, end to end, and `base` is where it ends.
+// In the latter two local data lies first, end to end, and `base` is where it ends; they are for one leader a part, and no work moves.
 #include <algorithm>
 
 #include "base/trace.hpp"
 #include "engine/internal.hpp"
-#include "format/names.hpp"
-#include "format/part.hpp"
 
 namespace cairn {
 
 using namespace engine;
 
-namespace {
+namespace engine {
 
-// The part's sources as local data and as chunks to ask for, round robin over followers (by region when contiguous).
-void lay_out(Attempt& attempt, PartState& part, NodeIndex self, const FlushSettings& settings, std::uint64_t buffer_bytes) {
-    const std::uint64_t block = attempt.lead.block_bytes;
-    std::uint64_t bytes = 0;
-    for (const NodeSources& node : part.plan.nodes)
-        for (const Source& source : node.sources) bytes += source.length;
-    part.chunk_bytes = chunk_bytes(buffer_bytes, block, bytes, part.writers);
-    std::vector<std::deque<std::pair<NodeIndex, PendingChunk>>> queues;
-    std::uint64_t received = 0;
-    for (const NodeSources& node : part.plan.nodes) {
-        if (node.node == self) {
-            for (const Source& source : node.sources) {
-                if (source.length == 0) continue;
-                part.local.push_back(source);
-                part.local_end += round_up(source.length, block);
-            }
-            continue;
-        }
-        queues.emplace_back();
-        for (const Source& source : node.sources)
-            for (std::uint64_t at = 0; at < source.length;) {
-                PendingChunk chunk;
-                chunk.received = true;
-                chunk.source = {source.rank, source.image_offset + at, std::min(part.chunk_bytes, source.length - at)};
-                chunk.position = received;
-                received += round_up(chunk.source.length, block);
-                at += chunk.source.length;
-                queues.back().emplace_back(node.node, std::move(chunk));
-            }
-    }
-    const bool contiguous = settings.placement == Placement::contiguous;
-    if (contiguous) {
-        std::vector<std::deque<std::pair<NodeIndex, PendingChunk>>> regions(part.writers);
-        for (auto& queue : queues)
-            for (auto& entry : queue) {
-                entry.second.region = static_cast<std::uint32_t>(std::min<std::uint64_t>(part.writers - 1, entry.second.position * part.writers / received));
-                regions[entry.second.region].push_back(std::move(entry));
-            }
-        queues = std::move(regions);
-    }
-    part.write_queue.resize(contiguous ? part.writers : 1);
-    part.passes.assign(part.writers, 0);
-    for (bool any = true; any;) {
-        any = false;
-        for (auto& queue : queues) {
-            if (queue.empty()) continue;
-            part.remote.push_back(std::move(queue.front()));
-            queue.pop_front();
-            any = true;
-        }
-    }
+void RateMeter::end(Nanos now, std::uint64_t bytes) {
+    constexpr Nanos span = 250 * millisecond, first_span = 5 * millisecond;
+    bytes_ += bytes;
+    busy_ += now - since_;
+    since_ = now;
+    if (busy_ < (per_s_ == 0 ? first_span : span)) return;
+    const double rate = static_cast<double>(bytes_) * second / static_cast<double>(busy_);
+    per_s_ = per_s_ == 0 ? rate : (per_s_ + rate) / 2;
+    busy_ = 0;
+    bytes_ = 0;
 }
 
-// Algorithm 4: the next chunk of local data, first in first out.
-std::optional<PendingChunk> shared_read(Attempt& attempt, PartState& part) {
-    if (part.local_at == part.local.size()) return std::nullopt;
-    const Source& source = part.local[part.local_at];
-    PendingChunk chunk;
-    chunk.source = {source.rank, source.image_offset + part.local_offset, std::min(part.chunk_bytes, source.length - part.local_offset)};
-    chunk.position = part.local_position;
-    part.local_position += round_up(chunk.source.length, attempt.lead.block_bytes);
-    part.local_offset += chunk.source.length;
-    if (part.local_offset == source.length) {
-        ++part.local_at;
-        part.local_offset = 0;
+double RateMeter::per_s(Nanos now, bool busy) const {
+    // What is under way for long has become slow, though nothing ended that would say so.
+    const Nanos elapsed = busy_ + (busy ? now - since_ : 0);
+    if (per_s_ == 0 || elapsed < second) return per_s_;
+    return std::min(per_s_, static_cast<double>(bytes_ + 1) * second / static_cast<double>(elapsed));
+}
+
+std::uint64_t PartState::unstarted_bytes() const {
+    std::uint64_t sum = 0;
+    for (const Run& run : local) sum += run.source.length;
+    for (const auto& runs : remote)
+        for (const Run& run : runs) sum += run.source.length;
+    return sum;
+}
+
+std::uint64_t PartState::window_bytes(std::uint64_t block_bytes, Nanos now) const {
+    const double per_s = rate.per_s(now, writing_bytes > 0);
+    if (per_s == 0) return writers * block_bytes;
+    return std::max<std::uint64_t>(2 * block_bytes, static_cast<std::uint64_t>(std::min(per_s / 2, 1e15)));
+}
+
+std::uint64_t PartState::next_chunk_bytes(std::uint64_t block_bytes, Nanos now) const {
+    const std::uint64_t bytes = std::min(chunk_bytes_max, window_bytes(block_bytes, now) / writers);
+    return std::max(block_bytes, bytes / block_bytes * block_bytes);
+}
+
+}  // namespace engine
+
+namespace {
+
+// The share's sources as runs: local ones, and a queue for each follower (by writer's region when contiguous).
+void lay_out(Attempt& attempt, PartState& part, NodeIndex self, const FlushSettings& settings, std::uint64_t buffer_bytes) {
+    const std::uint64_t block = attempt.lead.block_bytes;
+    part.chunk_bytes_max = chunk_bytes(buffer_bytes, block, part.share.bytes, part.writers);
+    const bool whole = settings.placement == Placement::append;
+    std::uint64_t received = 0;
+    for (const NodeSources& node : part.share.nodes) {
+        std::deque<Run> runs;
+        std::uint64_t& position = node.node == self ? part.local_end : received;
+        for (const Source& source : node.sources) {
+            if (source.length == 0) part.extents.push_back({source.rank, 0, 0, 0, {}});
+            for (std::uint64_t at = 0; at < source.length;) {
+                const std::uint64_t length = whole ? source.length : std::min(part.chunk_bytes_max, source.length - at);
+                runs.push_back({node.node, {source.rank, source.image_offset + at, length}, 0, position});
+                position += round_up(length, block);
+                at += length;
+            }
+        }
+        if (node.node == self) part.local.insert(part.local.end(), runs.begin(), runs.end());
+        else part.remote.push_back(std::move(runs));
     }
+    const bool contiguous = settings.placement == Placement::contiguous;
+    part.write_queue.resize(contiguous ? part.writers : 1);
+    part.passes.assign(part.writers, 0);
+    if (!contiguous) return;
+    std::vector<std::deque<Run>> regions(part.writers);
+    for (const auto& runs : part.remote)
+        for (const Run& run : runs) regions[std::min<std::uint64_t>(part.writers - 1, run.position * part.writers / received)].push_back(run);
+    part.remote = std::move(regions);
+}
+
+// Algorithm 4: the next chunk of local data, first in first out; nothing while enough is being written.
+std::optional<PendingChunk> shared_read(Attempt& attempt, PartState& part, Nanos now) {
+    const std::uint64_t block = attempt.lead.block_bytes;
+    if (part.local.empty() || (part.writing_bytes > 0 && part.writing_bytes >= part.window_bytes(block, now))) return std::nullopt;
+    Run& run = part.local.front();
+    PendingChunk chunk;
+    chunk.source = {run.source.rank, run.source.image_offset, std::min(part.next_chunk_bytes(block, now), run.source.length)};
+    chunk.range = run.range;
+    chunk.position = run.position;
+    run.source.image_offset += chunk.source.length;
+    run.source.length -= chunk.source.length;
+    run.position += round_up(chunk.source.length, block);
+    if (run.source.length == 0) part.local.pop_front();
     return chunk;
 }
 
 // Algorithm 5, lines 10 to 12: where this chunk goes.
 std::uint64_t place(const Attempt& attempt, PartState& part, const PendingChunk& chunk, std::uint32_t writer, const FlushSettings& settings) {
-    const std::uint64_t block = attempt.lead.block_bytes;
-    std::uint64_t offset = 0;
+    Range& range = part.ranges[chunk.range];
     if (settings.placement == Placement::append) {
-        offset = part.append_offset;
-        part.append_offset += round_up(chunk.source.length, block);
-    } else if (!chunk.received) {
-        offset = chunk.position;
-    } else if (settings.placement == Placement::contiguous) {
-        offset = part.local_end + chunk.position;
-    } else {
-        offset = part.local_end + part.chunk_bytes * (writer + part.passes[writer]++ * part.writers);
+        const std::uint64_t offset = range.next;
+        range.next += round_up(chunk.source.length, attempt.lead.block_bytes);
+        CAIRN_CHECK(range.next <= range.end);
+        return offset;
     }
-    part.data_bytes = std::max(part.data_bytes, offset + round_up(chunk.source.length, block));
-    return offset;
+    if (!chunk.received) return range.next + chunk.position;
+    const std::uint64_t base = range.next + part.local_end;
+    if (settings.placement == Placement::contiguous) return base + chunk.position;
+    return base + part.chunk_bytes_max * (writer + part.passes[writer]++ * part.writers);
 }
 
 void trace_chunk(const PartState& part, std::uint32_t writer, const PendingChunk& chunk, Nanos begun, Nanos checksummed, Nanos ended) {
@@ -123,28 +142,25 @@ Task<void> Node::Impl::write_part(Attempt& attempt, PartState& part) {
     Flight& flight = *attempt.flight;
     lay_out(attempt, part, flight.job->self, settings, ring.buffer_bytes());
     part.path = layout.part(flight.key, part.plan.part, attempt.lead.parts_total, attempt.lead.attempt_id);
-    OpenOptions options;
-    options.mode = OpenMode::create;
-    options.direct = settings.direct;
-    Result<FilePtr> file = co_await world.storage.open(part.path, options, world.clock.in(settings.io_wait));
-    if (!file.ok()) {
-        attempt.fail(std::move(file).status().within("creating a part"));
-        co_return;
+    Status status = co_await open_part(attempt, part);
+    if (status.ok()) {
+        Gate workers(world.clock);
+        workers.spawn(receive(attempt, part));
+        for (std::uint32_t writer = 0; writer < part.writers; ++writer) workers.spawn(write_loop(attempt, part, writer));
+        co_await workers.close();
+        for (auto& queue : part.write_queue) queue.clear();  // of a failed attempt: its buffers are credits again
+        status = Status(Code::cancelled, "attempt over");
+        if (!attempt.over()) status = co_await finish_share(attempt, part);
     }
-    part.file = std::move(file).value();
-    Gate workers(world.clock);
-    workers.spawn(receive(attempt, part));
-    for (std::uint32_t writer = 0; writer < part.writers; ++writer) workers.spawn(write_loop(attempt, part, writer));
-    co_await workers.close();
-    for (auto& queue : part.write_queue) queue.clear();  // of a failed attempt: its buffers are credits again
-    Status status(Code::cancelled, "attempt over");
-    if (!attempt.over()) status = co_await finish_part(attempt, part);
+    const bool mine = part.first && part.file;
     part.file.reset();
     if (!status.ok()) {
         attempt.fail(std::move(status).within(part.path));
         // Never reported, so no manifest can name it: safe to remove. A part that was reported is left to the coordinator (commit.cpp).
-        const Status ignored = co_await world.storage.remove(part.path, world.clock.in(settings.io_wait));
-        (void)ignored;
+        if (mine) {
+            const Status ignored = co_await world.storage.remove(part.path, world.clock.in(settings.io_wait));
+            (void)ignored;
+        }
     }
     attempt.work.notify_all();
 }
@@ -158,89 +174,61 @@ Task<void> Node::Impl::write_loop(Attempt& attempt, PartState& part, std::uint32
             chunk = std::move(queue.front());
             queue.pop_front();
         } else {
-            chunk = shared_read(attempt, part);
+            chunk = shared_read(attempt, part, world.clock.now());
         }
         if (!chunk) {
-            if (part.receiver_done) co_return;
+            if (part.receiver_done && part.local.empty()) co_return;
             co_await attempt.work.wait();
             continue;
         }
-        const Nanos begun = world.clock.now();
-        HeldImage* held = nullptr;
-        if (!chunk->received) {
-            const auto found = flight->images.find(chunk->source.rank);
-            if (found == flight->images.end()) {
-                attempt.fail(not_found("the image of rank " + std::to_string(chunk->source.rank) + " has left scratch"));
-                co_return;
-            }
-            held = &found->second;
-            ++held->users;
-            chunk->data = held->image.data.part(chunk->source.image_offset, chunk->source.length);
-            Result<std::vector<std::uint64_t>> checksums = co_await checksums_of(flight, chunk->source);
-            if (checksums.ok()) chunk->checksums = std::move(checksums).value();
-            else attempt.fail(std::move(checksums).status());
-        }
-        Status status;
-        const std::uint64_t offset = place(attempt, part, *chunk, writer, settings);
-        const Nanos checksummed = world.clock.now();
-        if (!attempt.over()) {
-            Slice data = chunk->data;
-            status = co_await write_all(world.storage, part.file, offset, std::move(data), world.clock.in(settings.io_wait));
-        }
-        if (held) --held->users;
-        chunk->data = {};  // the buffer goes back to FQ
-        if (!status.ok()) attempt.fail(std::move(status));
-        if (attempt.over()) co_return;
         const std::uint64_t length = chunk->source.length;
-        trace_chunk(part, writer, *chunk, begun, checksummed, world.clock.now());
-        part.extents.push_back({chunk->source.rank, chunk->source.image_offset, length, offset, std::move(chunk->checksums)});
-        WriterTimes& times = attempt.times[writer % attempt.times.size()];
-        (chunk->received ? times.received_s : times.local_s) += static_cast<double>(world.clock.now() - begun) / second;
-        (chunk->received ? times.received_bytes : times.local_bytes) += length;
-        attempt.written_bytes += length;
-        counters.written_bytes += length;
-        flight->state.node_written_bytes += length;
+        if (part.writing_bytes == 0) part.rate.begin(world.clock.now());
+        part.writing_bytes += length;
+        const std::uint64_t of_local = chunk->received ? 0 : length;
+        part.local_bytes += of_local;
+        Status status = co_await write_chunk(attempt, part, writer, std::move(*chunk));
+        part.writing_bytes -= length;
+        part.local_bytes -= of_local;
+        part.rate.end(world.clock.now(), length);
+        if (!status.ok()) attempt.fail(std::move(status));
+        attempt.work.notify_all();
     }
 }
 
-// Footer after all data, then one fsync for both: nothing refers to this part before the report, and the report comes after the fsync.
-Task<Status> Node::Impl::finish_part(Attempt& attempt, PartState& part) {
-    const TraceSpan span(world.clock, "leader", "footer and fsync of part " + std::to_string(part.plan.part));
-    const Flight& flight = *attempt.flight;
-    Footer footer;
-    footer.key = flight.key;
-    footer.attempt = attempt.lead.attempt;
-    footer.attempt_id = attempt.lead.attempt_id;
-    footer.part = part.plan.part;
-    footer.parts = attempt.lead.parts_total;
-    footer.ranks = attempt.lead.ranks_total;
-    footer.block_bytes = attempt.lead.block_bytes;
-    footer.data_bytes = part.data_bytes;
-    std::set<Rank> ranks;
-    for (const NodeSources& node : part.plan.nodes)
-        for (const Source& source : node.sources) ranks.insert(source.rank);
-    for (Rank rank : ranks)
-        if (const ImageInfo* info = attempt.image(rank)) footer.images.push_back(*info);
-    std::sort(part.extents.begin(), part.extents.end(), [](const Extent& a, const Extent& b) { return a.part_offset < b.part_offset; });
-    footer.extents = std::move(part.extents);
-    Bytes tail = encode_footer(footer);
-    PartInfo info;
-    info.file = part_file_name(part.plan.part, attempt.lead.parts_total, attempt.lead.attempt_id);
-    info.bytes = part.data_bytes + tail.size();
-    info.footer_offset = part.data_bytes;
-    info.footer_checksum = footer_checksum(tail);
-    info.ranks.assign(ranks.begin(), ranks.end());
-    Slice data = Slice::of(std::move(tail));
-    Status wrote = co_await write_all(world.storage, part.file, part.data_bytes, std::move(data), world.clock.in(settings.io_wait));
-    if (!wrote.ok()) co_return wrote;
-    Status synced = co_await world.storage.fsync(part.file, world.clock.in(settings.io_wait));
-    if (!synced.ok()) co_return synced;
-    Result<std::uint64_t> size = co_await world.storage.file_bytes(part.file, world.clock.in(settings.io_wait));
-    if (!size.ok()) co_return std::move(size).status();
-    if (*size != info.bytes) co_return Status(Code::io_error, "is " + std::to_string(*size) + " bytes, not the " + std::to_string(info.bytes) + " written");
-    Status named = co_await world.storage.fsync_directory(layout.version(flight.key), world.clock.in(settings.io_wait));
-    if (!named.ok()) co_return named;
-    part.done = std::move(info);
+Task<Status> Node::Impl::write_chunk(Attempt& attempt, PartState& part, std::uint32_t writer, PendingChunk chunk) {
+    const FlightPtr flight = attempt.flight;
+    const std::uint64_t length = chunk.source.length;
+    const Nanos begun = world.clock.now();
+    HeldImage* held = nullptr;
+    Status status;
+    if (!chunk.received) {
+        const auto found = flight->images.find(chunk.source.rank);
+        if (found == flight->images.end()) co_return not_found("the image of rank " + std::to_string(chunk.source.rank) + " has left scratch");
+        held = &found->second;
+        ++held->users;
+        chunk.data = held->image.data.part(chunk.source.image_offset, length);
+        Result<std::vector<std::uint64_t>> checksums = co_await checksums_of(flight, chunk.source);
+        if (checksums.ok()) chunk.checksums = std::move(checksums).value();
+        else status = std::move(checksums).status();
+    }
+    const std::uint64_t offset = place(attempt, part, chunk, writer, settings);
+    const Nanos checksummed = world.clock.now();
+    if (status.ok() && !attempt.over()) {
+        Slice data = chunk.data;
+        status = co_await write_all(world.storage, part.file, offset, std::move(data), world.clock.in(settings.io_wait));
+    }
+    if (held) --held->users;
+    chunk.data = {};  // the buffer goes back to FQ
+    if (chunk.received) part.ahead_bytes -= length;
+    if (!status.ok() || attempt.over()) co_return status;
+    trace_chunk(part, writer, chunk, begun, checksummed, world.clock.now());
+    part.extents.push_back({chunk.source.rank, chunk.source.image_offset, length, offset, std::move(chunk.checksums)});
+    WriterTimes& times = attempt.times[writer % attempt.times.size()];
+    (chunk.received ? times.received_s : times.local_s) += static_cast<double>(world.clock.now() - begun) / second;
+    (chunk.received ? times.received_bytes : times.local_bytes) += length;
+    attempt.written_bytes += length;
+    counters.written_bytes += length;
+    flight->state.node_written_bytes += length;
     co_return Status();
 }
 

@@ -83,6 +83,10 @@ class Reader {
     std::vector<ImageInfo> images(const flatbuffers::Vector<flatbuffers::Offset<fb::Image>>* from) {
         return tables(from, [this](const fb::Image& i) { return image(i); });
     }
+    Extent extent(const fb::Extent& e) { return {e.rank(), e.image_offset(), e.length(), e.part_offset(), numbers(e.checksums())}; }
+    std::vector<Extent> extents(const flatbuffers::Vector<flatbuffers::Offset<fb::Extent>>* from) {
+        return tables(from, [this](const fb::Extent& e) { return extent(e); });
+    }
     PartInfo part_info(const fb::PartInfo& part) {
         return {string(part.file()), part.bytes(), part.footer_offset(), part.footer_checksum(), numbers(part.ranks())};
     }
@@ -142,6 +146,12 @@ class Writer {
     }
     auto images(const std::vector<ImageInfo>& images_) {
         return tables(images_, [this](const ImageInfo& i) { return image(i); });
+    }
+    auto extents(const std::vector<Extent>& extents_) {
+        return tables(extents_, [this](const Extent& e) {
+            const auto checksums = numbers(e.checksums);
+            return fb::CreateExtent(builder, e.rank, e.image_offset, e.length, e.part_offset, checksums);
+        });
     }
     auto part_info(const PartInfo& part) {
         const auto file = string(part.file);

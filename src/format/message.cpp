@@ -27,7 +27,7 @@ struct BodyWriter {
     auto write(const message::Noted& m) { return fb::CreateNoted(builder, writer.numbers(m.missing)); }
     auto write(const message::Progress& m) {
         const fb::Id attempt_id = Writer::id(m.attempt_id);
-        return fb::CreateProgress(builder, &attempt_id, m.bytes);
+        return fb::CreateProgress(builder, &attempt_id, m.sequence, m.bytes, m.unstarted_bytes, m.begun_bytes, m.bytes_per_s, m.taken);
     }
     auto write(const message::PartsDone& m) {
         const fb::Id attempt_id = Writer::id(m.attempt_id);
@@ -56,23 +56,74 @@ struct BodyWriter {
     auto write(const message::Ended& m) { return fb::CreateEnded(builder, code(m.code), text(m.text), m.final); }
     auto write(const message::Cancel&) { return fb::CreateCancel(builder); }
 
-    flatbuffers::Offset<fb::PartPlan> plan(const PartPlan& p) {
-        const auto nodes = writer.tables(p.nodes, [&](const NodeSources& n) {
+    auto node_sources(const std::vector<NodeSources>& nodes) {
+        return writer.tables(nodes, [&](const NodeSources& n) {
             std::vector<fb::Source> sources;
             for (const Source& s : n.sources) sources.push_back(source(s));
             return fb::CreateNodeSources(builder, n.node, builder.CreateVectorOfStructs(sources));
         });
-        return fb::CreatePartPlan(builder, p.part, p.leader, nodes);
+    }
+    auto addresses(const std::vector<message::NodeAddress>& addresses) {
+        return writer.tables(addresses, [&](const message::NodeAddress& a) {
+            return fb::CreateNodeAddress(builder, a.node, writer.string(a.address));
+        });
+    }
+    auto work(const std::vector<message::Work>& work) {
+        return writer.tables(work, [&](const message::Work& w) {
+            return fb::CreateWork(builder, w.part, w.offset, w.bytes, node_sources(w.nodes));
+        });
+    }
+    flatbuffers::Offset<fb::PartPlan> plan(const PartPlan& p) {
+        const auto target = writer.string(p.target);
+        const auto shares = writer.tables(p.shares, [&](const Share& s) {
+            return fb::CreateShare(builder, s.leader, s.offset, s.bytes, node_sources(s.nodes));
+        });
+        return fb::CreatePartPlan(builder, p.part, target, p.sized_bytes, shares);
     }
     auto write(const message::Lead& m) {
         const auto parts = writer.tables(m.parts, [&](const PartPlan& p) { return plan(p); });
         const auto images = writer.images(m.images);
-        const auto addresses = writer.tables(m.addresses, [&](const message::Lead::NodeAddress& a) {
-            return fb::CreateNodeAddress(builder, a.node, writer.string(a.address));
-        });
+        const auto where = addresses(m.addresses);
         const fb::Id attempt_id = Writer::id(m.attempt_id);
         return fb::CreateLead(builder, m.attempt, &attempt_id, m.parts_total, m.ranks_total, m.block_bytes, parts,
-                              images, addresses);
+                              images, where);
+    }
+    auto write(const message::Shed& m) {
+        const fb::Id attempt_id = Writer::id(m.attempt_id);
+        return fb::CreateShed(builder, &attempt_id, m.move, m.to, m.bytes);
+    }
+    auto write(const message::Given& m) {
+        const auto given = work(m.work);
+        const fb::Id attempt_id = Writer::id(m.attempt_id);
+        return fb::CreateGiven(builder, &attempt_id, m.move, given);
+    }
+    auto write(const message::Take& m) {
+        const auto taken = work(m.work);
+        const auto where = addresses(m.addresses);
+        const fb::Id attempt_id = Writer::id(m.attempt_id);
+        return fb::CreateTake(builder, &attempt_id, m.move, taken, where);
+    }
+    auto write(const message::Taken& m) {
+        const fb::Id attempt_id = Writer::id(m.attempt_id);
+        return fb::CreateTaken(builder, &attempt_id, m.move);
+    }
+    auto write(const message::Complete& m) {
+        const auto images = writer.images(m.images);
+        const fb::Id attempt_id = Writer::id(m.attempt_id);
+        return fb::CreateComplete(builder, &attempt_id, images);
+    }
+    auto write(const message::Opened& m) {
+        const fb::Id attempt_id = Writer::id(m.attempt_id);
+        return fb::CreateOpened(builder, &attempt_id, m.part);
+    }
+    auto write(const message::ShareDone& m) {
+        const auto extents = writer.extents(m.extents);
+        const fb::Id attempt_id = Writer::id(m.attempt_id);
+        return fb::CreateShareDone(builder, &attempt_id, m.part, m.piece, m.pieces, extents);
+    }
+    auto write(const message::ShareKept& m) {
+        const fb::Id attempt_id = Writer::id(m.attempt_id);
+        return fb::CreateShareKept(builder, &attempt_id, m.part, m.piece);
     }
 };
 
@@ -88,7 +139,10 @@ struct BodyReader {
 
     message::Body read(const fb::Sealed& m) { return message::Sealed{reader.images(m.images()), m.block_bytes()}; }
     message::Body read(const fb::Noted& m) { return message::Noted{reader.numbers(m.missing())}; }
-    message::Body read(const fb::Progress& m) { return message::Progress{Reader::id(*m.attempt_id()), m.bytes()}; }
+    message::Body read(const fb::Progress& m) {
+        return message::Progress{Reader::id(*m.attempt_id()), m.sequence(),    m.bytes(), m.unstarted_bytes(),
+                                 m.begun_bytes(),             m.bytes_per_s(), m.taken()};
+    }
     message::Body read(const fb::PartsDone& m) {
         return message::PartsDone{
             Reader::id(*m.attempt_id()), static_cast<Code>(m.code()), reader.string(m.text()), m.has_lost(), m.lost(),
@@ -110,6 +164,24 @@ struct BodyReader {
         for (const fb::Source& s : reader.structs(n.sources())) value.sources.push_back(source(s));
         return value;
     }
+    std::vector<NodeSources> nodes(const flatbuffers::Vector<flatbuffers::Offset<fb::NodeSources>>* from) {
+        return reader.tables(from, [&](const fb::NodeSources& n) { return sources(n); });
+    }
+    std::vector<message::NodeAddress> addresses(const flatbuffers::Vector<flatbuffers::Offset<fb::NodeAddress>>* from) {
+        return reader.tables(from, [&](const fb::NodeAddress& a) {
+            return message::NodeAddress{a.node(), reader.string(a.address())};
+        });
+    }
+    std::vector<message::Work> work(const flatbuffers::Vector<flatbuffers::Offset<fb::Work>>* from) {
+        return reader.tables(from, [&](const fb::Work& w) {
+            return message::Work{w.part(), w.offset(), w.bytes(), nodes(w.nodes())};
+        });
+    }
+    PartPlan plan(const fb::PartPlan& p) {
+        return {p.part(), reader.string(p.target()), p.sized_bytes(), reader.tables(p.shares(), [&](const fb::Share& s) {
+                    return Share{s.leader(), s.offset(), s.bytes(), nodes(s.nodes())};
+                })};
+    }
     message::Body read(const fb::Lead& m) {
         message::Lead lead;
         lead.attempt = m.attempt();
@@ -117,15 +189,31 @@ struct BodyReader {
         lead.parts_total = m.parts_total();
         lead.ranks_total = m.ranks_total();
         lead.block_bytes = m.block_bytes();
-        lead.parts = reader.tables(m.parts(), [&](const fb::PartPlan& p) {
-            return PartPlan{p.part(), p.leader(),
-                            reader.tables(p.nodes(), [&](const fb::NodeSources& n) { return sources(n); })};
-        });
+        lead.parts = reader.tables(m.parts(), [&](const fb::PartPlan& p) { return plan(p); });
         lead.images = reader.images(m.images());
-        lead.addresses = reader.tables(m.addresses(), [&](const fb::NodeAddress& a) {
-            return message::Lead::NodeAddress{a.node(), reader.string(a.address())};
-        });
+        lead.addresses = addresses(m.addresses());
         return lead;
+    }
+    message::Body read(const fb::Shed& m) {
+        return message::Shed{Reader::id(*m.attempt_id()), m.move(), m.to(), m.bytes()};
+    }
+    message::Body read(const fb::Given& m) {
+        return message::Given{Reader::id(*m.attempt_id()), m.move(), work(m.work())};
+    }
+    message::Body read(const fb::Take& m) {
+        return message::Take{Reader::id(*m.attempt_id()), m.move(), work(m.work()), addresses(m.addresses())};
+    }
+    message::Body read(const fb::Taken& m) { return message::Taken{Reader::id(*m.attempt_id()), m.move()}; }
+    message::Body read(const fb::Complete& m) {
+        return message::Complete{Reader::id(*m.attempt_id()), reader.images(m.images())};
+    }
+    message::Body read(const fb::Opened& m) { return message::Opened{Reader::id(*m.attempt_id()), m.part()}; }
+    message::Body read(const fb::ShareDone& m) {
+        return message::ShareDone{Reader::id(*m.attempt_id()), m.part(), m.piece(), m.pieces(),
+                                  reader.extents(m.extents())};
+    }
+    message::Body read(const fb::ShareKept& m) {
+        return message::ShareKept{Reader::id(*m.attempt_id()), m.part(), m.piece()};
     }
 
     // False when the union holds nothing, or a member this version does not know.
@@ -165,6 +253,30 @@ struct BodyReader {
             case fb::Body::Cancel:
                 body = read(*m.body_as_Cancel());
                 return true;
+            case fb::Body::Shed:
+                body = read(*m.body_as_Shed());
+                return true;
+            case fb::Body::Given:
+                body = read(*m.body_as_Given());
+                return true;
+            case fb::Body::Take:
+                body = read(*m.body_as_Take());
+                return true;
+            case fb::Body::Taken:
+                body = read(*m.body_as_Taken());
+                return true;
+            case fb::Body::Complete:
+                body = read(*m.body_as_Complete());
+                return true;
+            case fb::Body::Opened:
+                body = read(*m.body_as_Opened());
+                return true;
+            case fb::Body::ShareDone:
+                body = read(*m.body_as_ShareDone());
+                return true;
+            case fb::Body::ShareKept:
+                body = read(*m.body_as_ShareKept());
+                return true;
             default:
                 return false;
         }
@@ -197,6 +309,36 @@ Status check_source(const Source& source) {
                   source.image_offset);
 }
 
+Status check_range(std::uint64_t offset, std::uint64_t bytes) {
+    if (bytes <= bytes_max && offset <= 2 * bytes_max - bytes) return {};
+    return refuse("an impossible range of a part: ", bytes, " bytes at ", offset);
+}
+
+// `block_bytes`: what runs start on.
+Status check_nodes(const std::vector<NodeSources>& nodes, std::uint64_t block_bytes) {
+    for (const NodeSources& node : nodes)
+        for (const Source& source : node.sources) {
+            TRY(check_source(source));
+            if (source.image_offset % block_bytes != 0)
+                return refuse("a run of an image that does not start on a block");
+        }
+    return {};
+}
+
+Status check_work(const std::vector<message::Work>& work) {
+    for (const message::Work& w : work) {
+        TRY(check_range(w.offset, w.bytes));
+        TRY(check_nodes(w.nodes, 1));
+    }
+    return {};
+}
+
+Status check_addresses(const std::vector<message::NodeAddress>& addresses) {
+    for (const auto& address : addresses)
+        if (!printable(address.address, address_bytes_max)) return refuse("an impossible address of node ", address.node);
+    return {};
+}
+
 Status check_attempt(Id128 attempt_id) { return attempt_id ? Status() : refuse("no attempt"); }
 
 struct BodyCheck {
@@ -211,17 +353,17 @@ struct BodyCheck {
             return refuse(m.parts_total, " parts for ", m.ranks_total, " ranks");
         TRY(check::block_bytes(m.block_bytes));
         TRY(check_images(m.images));
-        for (const auto& address : m.addresses)
-            if (!printable(address.address, address_bytes_max))
-                return refuse("an impossible address of node ", address.node);
+        TRY(check_addresses(m.addresses));
         for (const PartPlan& part : m.parts) {
             if (part.part >= m.parts_total) return refuse("part ", part.part, " of ", m.parts_total);
-            for (const NodeSources& node : part.nodes)
-                for (const Source& source : node.sources) {
-                    TRY(check_source(source));
-                    if (source.image_offset % m.block_bytes != 0)
-                        return refuse("a run of an image that does not start on a block");
-                }
+            if (!printable(part.target, address_bytes_max)) return refuse("an impossible storage target of part ", part.part);
+            if (part.shares.empty()) return refuse("part ", part.part, " has no leader");
+            if (part.sized_bytes > 2 * bytes_max) return refuse("part ", part.part, " is sized to ", part.sized_bytes, " bytes");
+            for (const Share& share : part.shares) {
+                TRY(check_range(share.offset, share.bytes));
+                if (share.offset % m.block_bytes != 0 || share.bytes % m.block_bytes != 0) return refuse("a share that is not whole blocks");
+                TRY(check_nodes(share.nodes, m.block_bytes));
+            }
         }
         return {};
     }
@@ -236,6 +378,32 @@ struct BodyCheck {
     Status operator()(const message::Want& m) const { return check_source(m.source); }
     Status operator()(const message::Chunk& m) const { return check_code(m.code, m.text); }
     Status operator()(const message::Ended& m) const { return check_code(m.code, m.text); }
+    Status operator()(const message::Shed& m) const { return check_attempt(m.attempt_id); }
+    Status operator()(const message::Given& m) const {
+        TRY(check_attempt(m.attempt_id));
+        return check_work(m.work);
+    }
+    Status operator()(const message::Take& m) const {
+        TRY(check_attempt(m.attempt_id));
+        TRY(check_addresses(m.addresses));
+        return check_work(m.work);
+    }
+    Status operator()(const message::Taken& m) const { return check_attempt(m.attempt_id); }
+    Status operator()(const message::Complete& m) const {
+        TRY(check_attempt(m.attempt_id));
+        return check_images(m.images);
+    }
+    Status operator()(const message::Opened& m) const { return check_attempt(m.attempt_id); }
+    Status operator()(const message::ShareDone& m) const {
+        TRY(check_attempt(m.attempt_id));
+        if (m.pieces == 0 || m.piece >= m.pieces) return refuse("piece ", m.piece, " of ", m.pieces);
+        for (const Extent& extent : m.extents) {
+            TRY(check_source({extent.rank, extent.image_offset, extent.length}));
+            TRY(check_range(extent.part_offset, extent.length));
+        }
+        return {};
+    }
+    Status operator()(const message::ShareKept& m) const { return check_attempt(m.attempt_id); }
     Status operator()(const message::Noted&) const { return {}; }
     Status operator()(const message::Cancel&) const { return {}; }
 };

@@ -61,13 +61,41 @@ TEST(Message, LeadInvariants) {
     expect_refused<Lead>([](Message&, Lead& l) { l.images[1].rank = 0; }, "a rank is there twice");
     expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].part = 1; }, "part 1 of 1");
     expect_refused<Lead>([](Message&, Lead& l) { l.addresses[1].address = "\n"; }, "impossible address of node 1");
-    expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].nodes[0].sources[0].image_offset = 1; },
+    expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].shares[0].nodes[0].sources[0].image_offset = 1; },
                          "does not start on a block");
-    expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].nodes[0].sources[0].length = UINT64_MAX; },
+    expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].shares[0].nodes[0].sources[0].length = UINT64_MAX; },
                          "impossible run");
-    expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].nodes[0].sources[0].image_offset = 0 - 4096ull; },
+    expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].shares[0].nodes[0].sources[0].image_offset = 0 - 4096ull; },
                          "impossible run");
-    expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].nodes[0].sources[0].rank = ranks_max; }, "impossible run");
+    expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].shares[0].nodes[0].sources[0].rank = ranks_max; }, "impossible run");
+}
+
+TEST(Message, LeadSharesInvariants) {
+    using message::Lead;
+    expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].shares.clear(); }, "part 0 has no leader");
+    expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].target = "\n"; }, "impossible storage target");
+    expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].sized_bytes = UINT64_MAX; }, "part 0 is sized to");
+    expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].shares[1].offset = 5; }, "not whole blocks");
+    expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].shares[0].bytes = UINT64_MAX; }, "impossible range");
+}
+
+TEST(Message, InvariantsOfWorkThatMoves) {
+    using namespace message;
+    expect_refused<Shed>([](Message&, Shed& s) { s.attempt_id = {}; }, "no attempt");
+    expect_refused<Given>([](Message&, Given& g) { g.attempt_id = {}; }, "no attempt");
+    expect_refused<Given>([](Message&, Given& g) { g.work[0].offset = UINT64_MAX; }, "impossible range");
+    expect_refused<Take>([](Message&, Take& t) { t.attempt_id = {}; }, "no attempt");
+    expect_refused<Take>([](Message&, Take& t) { t.work[0].nodes[0].sources[0].length = UINT64_MAX; }, "impossible run");
+    expect_refused<Take>([](Message&, Take& t) { t.addresses[0].address = "\n"; }, "impossible address of node 1");
+    expect_refused<Taken>([](Message&, Taken& t) { t.attempt_id = {}; }, "no attempt");
+    expect_refused<Complete>([](Message&, Complete& f) { f.attempt_id = {}; }, "no attempt");
+    expect_refused<Complete>([](Message&, Complete& f) { f.images[0].bytes = 1ull << 61; }, "an image of");
+    expect_refused<Opened>([](Message&, Opened& o) { o.attempt_id = {}; }, "no attempt");
+    expect_refused<ShareDone>([](Message&, ShareDone& s) { s.attempt_id = {}; }, "no attempt");
+    expect_refused<ShareDone>([](Message&, ShareDone& s) { s.piece = 2; }, "piece 2 of 2");
+    expect_refused<ShareDone>([](Message&, ShareDone& s) { s.extents[0].length = UINT64_MAX; }, "impossible run");
+    expect_refused<ShareDone>([](Message&, ShareDone& s) { s.extents[0].part_offset = UINT64_MAX; }, "impossible range");
+    expect_refused<ShareKept>([](Message&, ShareKept& s) { s.attempt_id = {}; }, "no attempt");
 }
 
 TEST(Message, OtherInvariants) {

@@ -122,10 +122,7 @@ Bytes encode_footer(const Footer& footer) {
     Writer writer(bound);
     auto& builder = writer.builder;
     const auto images = writer.images(footer.images);
-    const auto extents = writer.tables(footer.extents, [&](const Extent& e) {
-        const auto checksums = writer.numbers(e.checksums);
-        return fb::CreateExtent(builder, e.rank, e.image_offset, e.length, e.part_offset, checksums);
-    });
+    const auto extents = writer.extents(footer.extents);
     const auto key = writer.key(footer.key);
     const fb::Id attempt_id = Writer::id(footer.attempt_id);
     fb::FinishFooterBuffer(
@@ -191,9 +188,7 @@ Result<Footer> decode_footer(ByteView footer, const FooterPlace& place) {
     value.block_bytes = root->block_bytes();
     value.data_bytes = root->data_bytes();
     value.images = reader.images(root->images());
-    value.extents = reader.tables(root->extents(), [&](const fb::Extent& e) {
-        return Extent{e.rank(), e.image_offset(), e.length(), e.part_offset(), reader.numbers(e.checksums())};
-    });
+    value.extents = reader.extents(root->extents());
     if (reader.exhausted()) return corrupt("footer: it unpacks to more than it holds");
     TRY(check_footer(value).within("footer"));
     if (value.data_bytes != place.offset)

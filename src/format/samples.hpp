@@ -129,20 +129,30 @@ inline FromRecord from_record() { return {incarnation, parent}; }
 // One of each kind, in the order of message::Body.
 inline std::vector<message::Message> messages() {
     const Source source{0, 4096, 904};
-    const PartPlan plan{0, 1, {{0, {{0, 0, 5000}, {2, 0, 0}}}, {1, {{1, 0, 40}}}}};
+    const std::vector<NodeSources> nodes = {{0, {{0, 0, 5000}, {2, 0, 0}}}, {1, {{1, 0, 40}}}};
+    const PartPlan plan{0, "gv-client-1", 8 * block_bytes, {{1, 0, 3 * block_bytes, nodes}, {0, 3 * block_bytes, block_bytes, {}}}};
+    const std::vector<message::Work> work = {{0, 4 * block_bytes, block_bytes, {{1, {{1, 0, 40}}}}}};
     const std::vector<message::Body> bodies = {
         message::Sealed{{image(0), image(2)}, block_bytes},
         message::Noted{{1, 5}},
         message::Lead{
             2, attempt_id, 1, 3, block_bytes, {plan}, {image(0), image(1), image(2)}, {{0, "a:1"}, {1, "b:2"}}},
-        message::Progress{attempt_id, 123456},
+        message::Progress{attempt_id, 3, 123456, 4096, 8192, 1'000'000, 1},
         message::PartsDone{attempt_id, Code::unavailable, "node-b: silent for 10 s", true, 1, manifest().parts},
         message::Acknowledged{attempt_id},
         message::Leave{attempt_id},
         message::Want{99, source},
         message::Chunk{99, Code::ok, "", {1, 2, 0xFFFFFFFFFFFFFFFF}},
         message::Ended{Code::superseded, "version 7 was taken again", true},
-        message::Cancel{}};
+        message::Cancel{},
+        message::Shed{attempt_id, 1, 2, 8192},
+        message::Given{attempt_id, 1, work},
+        message::Take{attempt_id, 1, work, {{1, "b:2"}}},
+        message::Taken{attempt_id, 1},
+        message::Complete{attempt_id, {image(0)}},
+        message::Opened{attempt_id, 0},
+        message::ShareDone{attempt_id, 0, 1, 2, {{1, 0, 40, 4 * block_bytes, {7}}}},
+        message::ShareKept{attempt_id, 0, 1}};
     std::vector<message::Message> all;
     for (const message::Body& body : bodies) all.push_back({{0x5EC2E7, 0x5EC2E8}, key, 1, "a:1", body});
     return all;
@@ -276,7 +286,7 @@ class Random {
             return Source{below32(ranks_max), below(1000) * b, below(1ull << 40)};
         };
         message::Message m{id(), version_key(), below32(5000), text("addr:/1", 60), message::Cancel{}};
-        switch (below(11)) {
+        switch (below(19)) {
             case 0:
                 m.body = message::Sealed{images(10), block()};
                 break;
@@ -287,7 +297,7 @@ class Random {
                 m.body = lead();
                 break;
             case 3:
-                m.body = message::Progress{id(), number()};
+                m.body = message::Progress{id(), number(), number(), number(), number(), number(), below32(9)};
                 break;
             case 4:
                 m.body = message::PartsDone{id(),   some_code(), some_text(),
@@ -308,6 +318,30 @@ class Random {
             case 9:
                 m.body = message::Ended{some_code(), some_text(), coin()};
                 break;
+            case 10:
+                m.body = message::Shed{id(), below32(9), below32(9), number()};
+                break;
+            case 11:
+                m.body = message::Given{id(), below32(9), work()};
+                break;
+            case 12:
+                m.body = message::Take{id(), below32(9), work(), {{below32(9), text("addr:/1", 60)}}};
+                break;
+            case 13:
+                m.body = message::Taken{id(), below32(9)};
+                break;
+            case 14:
+                m.body = message::Complete{id(), images(10)};
+                break;
+            case 15:
+                m.body = message::Opened{id(), below32(9)};
+                break;
+            case 16:
+                m.body = message::ShareDone{id(), below32(9), below32(3), 3, {{below32(9), below(99), below(99), below(99), {number()}}}};
+                break;
+            case 17:
+                m.body = message::ShareKept{id(), below32(9), below32(9)};
+                break;
             default:
                 break;
         }
@@ -315,6 +349,12 @@ class Random {
     }
 
   private:
+    std::vector<NodeSources> nodes(std::uint64_t block) {
+        std::vector<NodeSources> nodes;
+        for (std::uint64_t n = below(3); n > 0; --n) nodes.push_back({below32(9), {{below32(20), below(9) * block, below(1ull << 40)}}});
+        return nodes;
+    }
+    std::vector<message::Work> work() { return {{below32(9), below(99), below(99), nodes(4096)}}; }
     message::Lead lead() {
         message::Lead lead;
         lead.attempt = below32(9);
@@ -324,9 +364,9 @@ class Random {
         lead.block_bytes = block();
         lead.images = images(lead.ranks_total);
         for (std::uint32_t part = 0; part < lead.parts_total; ++part) {
-            PartPlan plan{part, below32(9), {}};
-            for (std::uint64_t n = below(3); n > 0; --n)
-                plan.nodes.push_back({below32(9), {{below32(20), below(9) * lead.block_bytes, below(1ull << 40)}}});
+            PartPlan plan{part, text("target-1", 20), number() / 4 % bytes_max, {}};
+            for (std::uint64_t n = 1 + below(3); n > 0; --n)
+                plan.shares.push_back({below32(9), below(9) * lead.block_bytes, below(9) * lead.block_bytes, nodes(lead.block_bytes)});
             lead.parts.push_back(plan);
             lead.addresses.push_back({part, text("addr:/1", 60)});
         }

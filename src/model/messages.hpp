@@ -26,8 +26,15 @@ struct Noted {
     bool operator==(const Noted&) const = default;
 };
 
-// coordinator -> leader, until PartsDone: lead these parts. `images` are those of all ranks in the parts; `addresses[i]` is the newest
-// known address of the node of each NodeSources, by node index.
+struct NodeAddress {
+    NodeIndex node = 0;
+    std::string address;
+    bool operator==(const NodeAddress&) const = default;
+};
+
+// coordinator -> leader, until Progress: write your share of these parts. Of other leaders' shares only the leader and the range are there,
+// and all of them only for the part's first leader, who gathers what they wrote; it also gets the images of all ranks in the part.
+// `addresses`: the newest known, of nodes with sources and of the other leaders named.
 struct Lead {
     std::uint32_t attempt = 0;
     Id128 attempt_id;
@@ -36,24 +43,99 @@ struct Lead {
     std::uint64_t block_bytes = 0;
     std::vector<PartPlan> parts;
     std::vector<ImageInfo> images;
-    struct NodeAddress {
-        NodeIndex node = 0;
-        std::string address;
-        bool operator==(const NodeAddress&) const = default;
-    };
     std::vector<NodeAddress> addresses;
     bool operator==(const Lead&) const = default;
 };
 
-// leader -> coordinator, a heartbeat: this leader is alive and has written so much.
+// leader -> coordinator: a heartbeat, and at once when nothing is left to begin.
 struct Progress {
     Id128 attempt_id;
-    std::uint64_t bytes = 0;
+    std::uint64_t sequence = 0;         // of this leader in this attempt, from 1: an older one that comes late is dropped
+    std::uint64_t bytes = 0;            // written
+    std::uint64_t unstarted_bytes = 0;  // neither written nor being fetched or written
+    std::uint64_t begun_bytes = 0;      // being fetched or written
+    std::uint64_t bytes_per_s = 0;      // written lately; 0: not measured yet
+    std::uint32_t taken = 0;            // moves it took so far: before that many, unstarted_bytes does not know of them
     bool operator==(const Progress&) const = default;
 };
 
-// leader -> coordinator, until Acknowledged: its parts are durable (code ok), or why they can not be.
-// `lost` names a node whose data could not be had.
+// ---- work that changes hands while a flush runs; the coordinator decides (model/balance) ----
+
+// coordinator -> leader that is behind, until Given: give up to so many bytes that you have not begun, of the node `to` first.
+struct Shed {
+    Id128 attempt_id;
+    std::uint32_t move = 0;
+    NodeIndex to = 0;
+    std::uint64_t bytes = 0;
+    bool operator==(const Shed&) const = default;
+};
+
+// Sources that go to one range of one part.
+struct Work {
+    std::uint32_t part = 0;
+    std::uint64_t offset = 0;  // of the range; a multiple of the block size
+    std::uint64_t bytes = 0;   // whole blocks
+    std::vector<NodeSources> nodes;
+    bool operator==(const Work&) const = default;
+};
+
+// leader -> coordinator, in answer to Shed: this it will not write any more. Nothing: it has nothing left.
+struct Given {
+    Id128 attempt_id;
+    std::uint32_t move = 0;
+    std::vector<Work> work;  // with the ranges they would have gone to
+    bool operator==(const Given&) const = default;
+};
+
+// coordinator -> leader that is ahead, until Taken: write this, too.
+struct Take {
+    Id128 attempt_id;
+    std::uint32_t move = 0;
+    std::vector<Work> work;  // of parts that it leads
+    std::vector<NodeAddress> addresses;
+    bool operator==(const Take&) const = default;
+};
+
+// leader -> coordinator, in answer to Take.
+struct Taken {
+    Id128 attempt_id;
+    std::uint32_t move = 0;
+    bool operator==(const Taken&) const = default;
+};
+
+// coordinator -> leader, until PartsDone: no work will change hands any more. A first leader gets the images that came into its parts.
+struct Complete {
+    Id128 attempt_id;
+    std::vector<ImageInfo> images;
+    bool operator==(const Complete&) const = default;
+};
+
+// ---- between the leaders of one part ----
+
+// first leader -> other leaders of the part, until they are done: the file is there and has its size.
+struct Opened {
+    Id128 attempt_id;
+    std::uint32_t part = 0;
+    bool operator==(const Opened&) const = default;
+};
+
+// leader -> first leader of the part, each piece until ShareKept: what it wrote, all of it durable.
+struct ShareDone {
+    Id128 attempt_id;
+    std::uint32_t part = 0;
+    std::uint32_t piece = 0, pieces = 1;
+    std::vector<Extent> extents;
+    bool operator==(const ShareDone&) const = default;
+};
+struct ShareKept {
+    Id128 attempt_id;
+    std::uint32_t part = 0;
+    std::uint32_t piece = 0;
+    bool operator==(const ShareKept&) const = default;
+};
+
+// leader -> coordinator, until Acknowledged: its shares are durable and known to the first leaders of their parts (code ok), or why that can
+// not be. `parts` are those it is the first leader of, complete. `lost` names a node whose data could not be had.
 struct PartsDone {
     Id128 attempt_id;
     Code code = Code::ok;
@@ -106,7 +188,8 @@ struct Cancel {
     bool operator==(const Cancel&) const = default;
 };
 
-using Body = std::variant<Sealed, Noted, Lead, Progress, PartsDone, Acknowledged, Leave, Want, Chunk, Ended, Cancel>;
+using Body = std::variant<Sealed, Noted, Lead, Progress, PartsDone, Acknowledged, Leave, Want, Chunk, Ended, Cancel, Shed, Given, Take,
+                          Taken, Complete, Opened, ShareDone, ShareKept>;
 
 struct Message {
     Id128 secret;      // the job's; a message without it is dropped

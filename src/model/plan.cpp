@@ -1,4 +1,4 @@
-// Groups, election (fgcs24, Algorithm 1) and the division of images into parts.
+// Groups, election (fgcs24, Algorithm 1) and the division of images into shares of parts.
 #include "model/plan.hpp"
 
 #include <algorithm>
@@ -10,6 +10,12 @@ namespace cairn {
 std::uint64_t node_bytes(const NodeImages& node) {
     std::uint64_t sum = 0;
     for (const ImageInfo& image : node.images) sum += image.bytes;
+    return sum;
+}
+
+std::uint64_t node_blocks(const NodeImages& node, std::uint64_t block_bytes) {
+    std::uint64_t sum = 0;
+    for (const ImageInfo& image : node.images) sum += div_up(image.bytes, block_bytes);
     return sum;
 }
 
@@ -27,67 +33,159 @@ NodeIndex elect(const std::vector<NodeImages>& nodes, const std::vector<NodeInde
 
 namespace {
 
-NodeSources whole_node(const NodeImages& node) {
-    NodeSources result{node.node, {}};
-    for (const ImageInfo& image : node.images) result.sources.push_back({image.rank, 0, image.bytes});
+// A node's images laid end to end in blocks, handed out from the front.
+class Supply {
+  public:
+    Supply(const NodeImages& node, std::uint64_t block_bytes) : node_(&node), block_bytes_(block_bytes), left_(node_blocks(node, block_bytes)) {}
+    std::uint64_t left() const { return left_; }
+
+    // Up to `blocks` blocks into a share. An image of no bytes goes along with what comes before or after it.
+    std::uint64_t give(Share& share, std::uint64_t blocks) {
+        std::uint64_t given = 0;
+        std::vector<Source> sources;
+        while (at_ < node_->images.size()) {
+            const ImageInfo& image = node_->images[at_];
+            const std::uint64_t length = std::min((blocks - given) * block_bytes_, image.bytes - offset_);
+            if (length == 0 && image.bytes > 0) break;
+            sources.push_back({image.rank, offset_, length});
+            given += div_up(length, block_bytes_);
+            offset_ += length;
+            if (offset_ < image.bytes) break;
+            ++at_;
+            offset_ = 0;
+        }
+        left_ -= given;
+        share.bytes += given * block_bytes_;
+        if (sources.empty()) return given;
+        if (!share.nodes.empty() && share.nodes.back().node == node_->node)
+            share.nodes.back().sources.insert(share.nodes.back().sources.end(), sources.begin(), sources.end());
+        else share.nodes.push_back({node_->node, std::move(sources)});
+        return given;
+    }
+    bool done() const { return at_ == node_->images.size(); }
+
+  private:
+    const NodeImages* node_;
+    std::uint64_t block_bytes_;
+    std::uint64_t left_;
+    std::size_t at_ = 0;        // image
+    std::uint64_t offset_ = 0;  // in it
+};
+
+// Who may lead: dedicated I/O nodes where there are any.
+std::vector<NodeIndex> candidates(const std::vector<NodeImages>& nodes) {
+    std::vector<NodeIndex> with, without;
+    for (const NodeImages& node : nodes) (node.images.empty() ? without : with).push_back(node.node);
+    return without.empty() ? with : without;
+}
+
+std::vector<NodeIndex> elect_leaders(const std::vector<NodeImages>& nodes, std::uint32_t leaders) {
+    const std::vector<NodeIndex> able = candidates(nodes);
+    const auto count = static_cast<std::uint32_t>(able.size());
+    std::vector<std::vector<NodeIndex>> groups(std::clamp(leaders, 1u, count));
+    for (std::uint32_t i = 0; i < count; ++i) groups[group_of(i, count, static_cast<std::uint32_t>(groups.size()))].push_back(able[i]);
+    std::vector<NodeIndex> result;
+    for (const auto& group : groups) result.push_back(elect(nodes, group));
     return result;
 }
 
-// Cuts one node's images, laid end to end in blocks, into `count` runs of nearly equal numbers of blocks. An image of no bytes goes
-// into the run that is open when it comes, so that every rank has its place.
-std::vector<NodeSources> cut(const NodeImages& node, std::uint32_t count, std::uint64_t block_bytes) {
-    std::uint64_t blocks = 0;
-    for (const ImageInfo& image : node.images) blocks += div_up(image.bytes, block_bytes);
-    std::vector<NodeSources> runs(count, NodeSources{node.node, {}});
-    std::uint64_t before = 0;  // blocks already given out
-    std::uint32_t run = 0;
-    const auto end_of = [&](std::uint32_t r) { return blocks * (r + 1) / count; };
-    for (const ImageInfo& image : node.images) {
-        if (image.bytes == 0) runs[run].sources.push_back({image.rank, 0, 0});
-        for (std::uint64_t offset = 0; offset < image.bytes;) {
-            while (before == end_of(run)) ++run;
-            const std::uint64_t room = (end_of(run) - before) * block_bytes;
-            const std::uint64_t length = std::min(room, image.bytes - offset);
-            runs[run].sources.push_back({image.rank, offset, length});
-            offset += length;
-            before += div_up(length, block_bytes);
-        }
+std::vector<std::uint64_t> part_ends(const PlanOptions& options, std::uint64_t blocks) {
+    std::vector<std::uint64_t> ends;
+    for (std::uint64_t part = 0, end = 0; part < options.files; ++part) {
+        end = options.part_blocks.empty() ? blocks * (part + 1) / options.files : end + options.part_blocks[part];
+        ends.push_back(end);
     }
-    return runs;
+    CAIRN_CHECK(ends.back() == blocks);
+    return ends;
+}
+
+// Where each leader's range ends. One that would end a hair beside a part's end ends there: a sliver is not worth a second leader.
+std::vector<std::uint64_t> leader_ends(const PlanOptions& options, const std::vector<std::uint64_t>& parts, std::size_t leaders) {
+    const std::uint64_t blocks = parts.back(), hair = std::max<std::uint64_t>(2, blocks / leaders / 64);
+    std::vector<std::uint64_t> ends;
+    for (std::size_t leader = 0; leader < leaders; ++leader) {
+        std::uint64_t end = blocks * (leader + 1) / leaders;
+        if (options.whole_parts) {
+            end = parts[div_up(std::uint64_t{leader + 1} * options.files, leaders) - 1];
+        } else {
+            const auto above = std::lower_bound(parts.begin(), parts.end(), end);
+            if (*above - end <= hair) end = *above;
+            else if (above != parts.begin() && end - above[-1] <= hair) end = above[-1];
+        }
+        ends.push_back(std::max(end, ends.empty() ? 0 : ends.back()));
+    }
+    return ends;
+}
+
+// A share that waits for its blocks.
+struct Room {
+    std::size_t part, share, leader;  // leader: position among the leaders
+    std::uint64_t blocks;
+};
+
+// Parts with their shares, still empty, along the line.
+std::vector<Room> divide(std::vector<PartPlan>& plan, const std::vector<NodeIndex>& leaders, const PlanOptions& options, std::uint64_t blocks) {
+    const std::vector<std::uint64_t> parts = part_ends(options, blocks), ends = leader_ends(options, parts, leaders.size());
+    std::vector<Room> rooms;
+    std::size_t leader = 0;
+    std::uint64_t at = 0;
+    for (std::size_t part = 0; part < plan.size(); ++part) {
+        plan[part].part = static_cast<std::uint32_t>(part);
+        do {
+            while (leader + 1 < leaders.size() && ends[leader] <= at) ++leader;
+            const std::uint64_t end = leader + 1 < leaders.size() ? std::min(ends[leader], parts[part]) : parts[part];
+            rooms.push_back({part, plan[part].shares.size(), leader, end - at});
+            plan[part].shares.push_back({leaders[leader], 0, 0, {}});
+            at = end;
+        } while (at < parts[part]);
+    }
+    return rooms;
 }
 
 }  // namespace
 
-std::vector<PartPlan> make_plan(const std::vector<NodeImages>& nodes, std::uint32_t files, std::uint64_t block_bytes) {
-    const auto count = static_cast<std::uint32_t>(nodes.size());
-    CAIRN_CHECK(count > 0 && files > 0);
-    std::vector<PartPlan> plan(files);
-    for (std::uint32_t part = 0; part < files; ++part) plan[part].part = part;
-    if (files <= count) {
-        std::vector<std::vector<NodeIndex>> groups(files);
-        for (NodeIndex node = 0; node < count; ++node) groups[group_of(node, count, files)].push_back(node);
-        for (std::uint32_t part = 0; part < files; ++part) {
-            plan[part].leader = elect(nodes, groups[part]);
-            for (NodeIndex node : groups[part]) plan[part].nodes.push_back(whole_node(nodes[node]));
-        }
-        return plan;
+std::vector<PartPlan> make_plan(const std::vector<NodeImages>& nodes, const PlanOptions& options) {
+    CAIRN_CHECK(!nodes.empty() && options.files > 0 && options.block_bytes > 0);
+    std::uint64_t blocks = 0;
+    std::vector<Supply> supplies;
+    for (const NodeImages& node : nodes) {
+        supplies.emplace_back(node, options.block_bytes);
+        blocks += supplies.back().left();
     }
-    for (std::uint32_t first = 0; first < files;) {
-        const auto leader = static_cast<NodeIndex>(std::uint64_t{first} * count / files);
-        std::uint32_t last = first;
-        while (last < files && std::uint64_t{last} * count / files == leader) ++last;
-        std::vector<NodeSources> runs = cut(nodes[leader], last - first, block_bytes);
-        for (std::uint32_t part = first; part < last; ++part) {
-            plan[part].leader = leader;
-            plan[part].nodes.push_back(std::move(runs[part - first]));
+    std::vector<PartPlan> plan(options.files);
+    const std::vector<NodeIndex> leaders = elect_leaders(nodes, options.whole_parts ? std::min(options.leaders, options.files) : options.leaders);
+    std::vector<Room> rooms = divide(plan, leaders, options, blocks);
+    const auto fill = [&](Room& room, Supply& supply) { room.blocks -= supply.give(plan[room.part].shares[room.share], room.blocks); };
+    // Leaders keep what is theirs: it needs no network.
+    for (Room& room : rooms) fill(room, supplies[leaders[room.leader]]);
+    // What is left of a node goes to its own group's leader, then to whoever has room; all before `open` are full.
+    std::vector<std::size_t> first(leaders.size() + 1, rooms.size());
+    for (std::size_t i = rooms.size(); i-- > 0;) first[rooms[i].leader] = i;
+    for (NodeIndex node = 0; node < nodes.size(); ++node) {
+        const std::size_t home = std::uint64_t{node} * leaders.size() / nodes.size();
+        for (std::size_t i = first[home]; i < rooms.size() && rooms[i].leader == home && supplies[node].left() > 0; ++i)
+            if (rooms[i].blocks > 0) fill(rooms[i], supplies[node]);
+    }
+    std::size_t open = 0;
+    for (Supply& supply : supplies)
+        while (!supply.done()) {
+            while (open + 1 < rooms.size() && rooms[open].blocks == 0) ++open;
+            CAIRN_CHECK(rooms[open].blocks > 0 || supply.left() == 0);
+            fill(rooms[open], supply);  // images of no bytes may come when all is full: they have a place there
         }
-        first = last;
+    for (PartPlan& part : plan) {
+        std::uint64_t offset = 0;
+        for (Share& share : part.shares) {
+            std::sort(share.nodes.begin(), share.nodes.end(), [](const NodeSources& a, const NodeSources& b) { return a.node < b.node; });
+            share.offset = offset;
+            offset += share.bytes;
+        }
     }
     return plan;
 }
 
-std::uint64_t chunk_bytes(std::uint64_t buffer_bytes, std::uint64_t block_bytes, std::uint64_t part_bytes, std::uint32_t writers) {
-    const std::uint64_t share = round_up(std::max<std::uint64_t>(1, part_bytes / (4ull * std::max(1u, writers))), block_bytes);
+std::uint64_t chunk_bytes(std::uint64_t buffer_bytes, std::uint64_t block_bytes, std::uint64_t share_bytes, std::uint32_t writers) {
+    const std::uint64_t share = round_up(std::max<std::uint64_t>(1, share_bytes / (4ull * std::max(1u, writers))), block_bytes);
     return std::min(buffer_bytes / block_bytes * block_bytes, std::max(block_bytes, share));
 }
 

@@ -1,7 +1,13 @@
-// The plan of one flush attempt: who leads which part and what goes into it. Pure functions of the sizes (Algorithm 1).
+// The plan of one flush attempt: who writes which range of which part and what goes into it. Pure functions of the sizes (Algorithm 1).
+//
+// Writers are not files: K parts are what the user asked for, how many nodes write them is Cairn's choice. A part has one or more leaders,
+// each with its own block-aligned range (its share), so that no two ever touch the same block. Parts and leaders both divide the same line of
+// blocks evenly; a share is where the range of a leader and the range of a part meet, so every leader writes the same and every part holds the
+// same, whatever the nodes hold. What a node has beyond its share goes to leaders with room, the one of its own group first.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "model/types.hpp"
@@ -16,27 +22,49 @@ struct Source {
     bool operator==(const Source&) const = default;
 };
 
-// The sources of one part that lie on one node.
+// Sources that lie on one node.
 struct NodeSources {
     NodeIndex node = 0;
     std::vector<Source> sources;
     bool operator==(const NodeSources&) const = default;
 };
 
+// What one leader writes of one part.
+struct Share {
+    NodeIndex leader = 0;
+    std::uint64_t offset = 0;  // in the part, where its range starts: a multiple of the block size
+    std::uint64_t bytes = 0;   // of its range: whole blocks
+    std::vector<NodeSources> nodes;  // by node
+    bool operator==(const Share&) const = default;
+};
+
 struct PartPlan {
     std::uint32_t part = 0;
-    NodeIndex leader = 0;
-    std::vector<NodeSources> nodes;  // by node; the leader's own among them
+    std::string target;             // storage target that should hold it; empty: the file system's choice
+    std::uint64_t sized_bytes = 0;  // what the file is sized to before a second leader opens it; 0: one leader, it grows
+    std::vector<Share> shares;      // not empty; the first one's leader creates and sizes the file and writes its footer
+    NodeIndex first_leader() const { return shares.front().leader; }
+    std::uint64_t range_bytes() const { return shares.back().offset + shares.back().bytes; }
     bool operator==(const PartPlan&) const = default;
 };
 
-// What a node holds of the version being flushed: its ranks' sizes.
+// What a node holds of the version being flushed: its ranks' sizes. None on a node that only writes (a dedicated I/O node).
 struct NodeImages {
     NodeIndex node = 0;
     std::vector<ImageInfo> images;  // by rank
 };
 
+struct PlanOptions {
+    std::uint32_t files = 1;    // K: 1 <= files <= number of ranks
+    std::uint32_t leaders = 1;  // nodes that write; more than may lead: all that may
+    bool whole_parts = false;   // one leader a part, however that divides the bytes among leaders
+    std::uint64_t block_bytes = 0;
+    // Blocks of each of the K parts, together all there are; empty: the same for all, give or take one.
+    std::vector<std::uint64_t> part_blocks;
+};
+
 std::uint64_t node_bytes(const NodeImages& node);
+std::uint64_t node_blocks(const NodeImages& node, std::uint64_t block_bytes);
 
 // The group of node i of C when K parts are asked for: floor(i K / C). Only for K <= C.
 std::uint32_t group_of(NodeIndex node, std::uint32_t nodes, std::uint32_t files);
@@ -44,12 +72,12 @@ std::uint32_t group_of(NodeIndex node, std::uint32_t nodes, std::uint32_t files)
 // fgcs24, Algorithm 1, policy(): the node with most local bytes, ties to the lowest. `group` is not empty.
 NodeIndex elect(const std::vector<NodeImages>& nodes, const std::vector<NodeIndex>& group);
 
-// Exactly `files` parts over all nodes' images. For K <= C part k is group k's. For K > C the node floor(k C / K) leads part k and
-// its images are cut at blocks so that its parts differ by at most one block. 1 <= files <= number of ranks.
-std::vector<PartPlan> make_plan(const std::vector<NodeImages>& nodes, std::uint32_t files, std::uint64_t block_bytes);
+// Exactly `files` parts over all nodes' images; nodes[i].node == i. As many groups as leaders, of dedicated I/O nodes where there are
+// any, else of nodes with data; each elects one. With as many leaders as files this is the paper's plan, but for equal bytes.
+std::vector<PartPlan> make_plan(const std::vector<NodeImages>& nodes, const PlanOptions& options);
 
-// Chunk size of a leader: min(buffer, max(block, node bytes / 4 writers)), in whole blocks, so that small checkpoints still
+// Chunk size of a leader: min(buffer, max(block, bytes / 4 writers)), in whole blocks, so that small checkpoints still
 // flow through all writers.
-std::uint64_t chunk_bytes(std::uint64_t buffer_bytes, std::uint64_t block_bytes, std::uint64_t part_bytes, std::uint32_t writers);
+std::uint64_t chunk_bytes(std::uint64_t buffer_bytes, std::uint64_t block_bytes, std::uint64_t share_bytes, std::uint32_t writers);
 
 }  // namespace cairn

@@ -72,58 +72,129 @@ TEST(Elect, MostLocalBytesLeadAndTiesGoToTheLowest) {
     EXPECT_EQ(elect(nodes, {0}), 0u);
 }
 
-TEST(Plan, HoldsEveryByteOnceInWholeBlocks) {
-    std::mt19937_64 random(1);
-    for (int round = 0; round < 2000; ++round) {
-        const std::vector<NodeImages> nodes = random_nodes(random);
-        std::uint32_t ranks = 0;
-        for (const NodeImages& node : nodes) ranks += static_cast<std::uint32_t>(node.images.size());
-        const auto files = static_cast<std::uint32_t>(1 + random() % ranks);
-        const std::vector<PartPlan> plan = make_plan(nodes, files, block);
+PlanOptions options_of(std::uint32_t files, std::uint32_t leaders) { return {files, leaders, false, block, {}}; }
 
-        ASSERT_EQ(plan.size(), files);
-        std::map<Rank, std::map<std::uint64_t, std::uint64_t>> runs;  // rank: image offset, length
-        for (std::uint32_t part = 0; part < files; ++part) {
-            EXPECT_EQ(plan[part].part, part);
-            bool leader_is_in = false;
-            for (const NodeSources& node : plan[part].nodes) {
-                leader_is_in |= node.node == plan[part].leader;
+std::uint64_t blocks_of(const Share& share) {
+    std::uint64_t sum = 0;
+    for (const NodeSources& node : share.nodes) sum += blocks_of(node);
+    return sum;
+}
+
+// Every byte of every image once, every rank with a place, ranges side by side and as long as what goes into them.
+void expect_whole(const std::vector<PartPlan>& plan, const std::vector<NodeImages>& nodes) {
+    std::map<Rank, std::map<std::uint64_t, std::uint64_t>> runs;  // rank: image offset, length
+    for (std::uint32_t part = 0; part < plan.size(); ++part) {
+        EXPECT_EQ(plan[part].part, part);
+        ASSERT_FALSE(plan[part].shares.empty());
+        std::uint64_t offset = 0;
+        std::set<NodeIndex> leaders;
+        for (const Share& share : plan[part].shares) {
+            EXPECT_TRUE(leaders.insert(share.leader).second) << "leader " << share.leader << " twice in part " << part;
+            EXPECT_EQ(share.offset, offset);
+            EXPECT_EQ(share.bytes, blocks_of(share) * block);
+            offset += share.bytes;
+            for (const NodeSources& node : share.nodes)
                 for (const Source& source : node.sources) {
                     EXPECT_EQ(source.image_offset % block, 0u);
                     auto [at, fresh] = runs[source.rank].emplace(source.image_offset, source.length);
                     EXPECT_TRUE(fresh) << "rank " << source.rank << " twice at " << source.image_offset;
                 }
-            }
-            EXPECT_TRUE(leader_is_in) << "the leader of part " << part << " has none of its data";
         }
-        for (const NodeImages& node : nodes)
-            for (const ImageInfo& image : node.images) {
-                std::uint64_t covered = 0;
-                for (const auto& [offset, length] : runs[image.rank]) {
-                    EXPECT_EQ(offset, covered);
-                    covered += length;
-                }
-                EXPECT_EQ(covered, image.bytes) << "rank " << image.rank;
-                EXPECT_FALSE(runs[image.rank].empty()) << "rank " << image.rank << " has no place, " << image.bytes << " bytes";
+    }
+    for (const NodeImages& node : nodes)
+        for (const ImageInfo& image : node.images) {
+            std::uint64_t covered = 0;
+            for (const auto& [offset, length] : runs[image.rank]) {
+                EXPECT_EQ(offset, covered);
+                covered += length;
             }
+            EXPECT_EQ(covered, image.bytes) << "rank " << image.rank;
+            EXPECT_FALSE(runs[image.rank].empty()) << "rank " << image.rank << " has no place, " << image.bytes << " bytes";
+        }
+}
+
+TEST(Plan, HoldsEveryByteOnceInWholeBlocks) {
+    std::mt19937_64 random(1);
+    for (int round = 0; round < 4000; ++round) {
+        std::vector<NodeImages> nodes = random_nodes(random);
+        std::uint32_t ranks = 0;
+        std::uint64_t blocks = 0;
+        for (const NodeImages& node : nodes) ranks += static_cast<std::uint32_t>(node.images.size());
+        for (const NodeImages& node : nodes) blocks += node_blocks(node, block);
+        for (auto extra = random() % 4; extra > 2; --extra) nodes.push_back({static_cast<NodeIndex>(nodes.size()), {}});
+        PlanOptions options = options_of(static_cast<std::uint32_t>(1 + random() % ranks), static_cast<std::uint32_t>(1 + random() % (nodes.size() + 2)));
+        options.whole_parts = random() % 4 == 0;
+        if (random() % 3 == 0) {  // parts of any sizes
+            options.part_blocks.assign(options.files, 0);
+            for (std::uint64_t i = 0; i < blocks; ++i) ++options.part_blocks[random() % options.files];
+        }
+        const std::vector<PartPlan> plan = make_plan(nodes, options);
+        ASSERT_EQ(plan.size(), options.files);
+        expect_whole(plan, nodes);
+        for (std::uint32_t part = 0; part < options.files; ++part) {
+            if (options.whole_parts) { EXPECT_EQ(plan[part].shares.size(), 1u); }
+            if (!options.part_blocks.empty()) { EXPECT_EQ(plan[part].range_bytes(), options.part_blocks[part] * block); }
+        }
+        if (HasFailure()) FAIL() << "in round " << round;
     }
 }
 
-TEST(Plan, MoreFilesThanNodesAreCutEvenlyByTheNodeThatHoldsTheData) {
+TEST(Plan, LeadersWriteTheSameAndPartsHoldTheSame) {
     std::mt19937_64 random(2);
     for (int round = 0; round < 500; ++round) {
-        const std::vector<NodeImages> nodes = random_nodes(random);
-        const auto files = static_cast<std::uint32_t>(nodes.size() + random() % 12);
-        std::map<NodeIndex, std::set<std::uint64_t>> sizes;
-        if (files == nodes.size()) continue;
-        for (const PartPlan& part : make_plan(nodes, files, block)) {
-            ASSERT_EQ(part.nodes.size(), 1u);
-            EXPECT_EQ(part.nodes[0].node, part.leader);
-            sizes[part.leader].insert(blocks_of(part.nodes[0]));
+        std::vector<NodeImages> nodes;
+        const auto count = static_cast<std::uint32_t>(1 + random() % 12);
+        std::uint64_t blocks = 0;
+        for (NodeIndex node = 0; node < count; ++node) {
+            nodes.push_back(node_of(node, 2 * node, {(80 + random() % 40) * block, (80 + random() % 40) * block}));
+            blocks += node_blocks(nodes.back(), block);
         }
-        EXPECT_EQ(sizes.size(), nodes.size());  // every node leads
-        for (const auto& [node, blocks] : sizes) EXPECT_LE(*blocks.rbegin() - *blocks.begin(), 1u) << "node " << node;
+        const auto files = static_cast<std::uint32_t>(1 + random() % (2 * count)), leaders = static_cast<std::uint32_t>(1 + random() % count);
+        std::map<NodeIndex, std::uint64_t> written;
+        for (const PartPlan& part : make_plan(nodes, options_of(files, leaders))) {
+            EXPECT_NEAR(static_cast<double>(part.range_bytes() / block), static_cast<double>(blocks) / files, 1.0);
+            for (const Share& share : part.shares) written[share.leader] += share.bytes / block;
+        }
+        EXPECT_EQ(written.size(), leaders);
+        const double even = static_cast<double>(blocks) / leaders;
+        for (const auto& [node, own] : written) EXPECT_NEAR(static_cast<double>(own), even, 2 * std::max(2.0, even / 64) + 1) << "node " << node;
     }
+}
+
+TEST(Plan, OfAsManyLeadersAsFilesIsThePapers) {
+    // 4 nodes, 2 files: in each group of two the node with most bytes leads, the other one sends.
+    const std::vector<NodeImages> nodes = {node_of(0, 0, {10 * block}), node_of(1, 1, {20 * block}), node_of(2, 2, {16 * block}), node_of(3, 3, {14 * block})};
+    const std::vector<PartPlan> plan = make_plan(nodes, options_of(2, 2));
+    ASSERT_EQ(plan.size(), 2u);
+    for (const PartPlan& part : plan) ASSERT_EQ(part.shares.size(), 1u);
+    EXPECT_EQ(plan[0].first_leader(), 1u);
+    EXPECT_EQ(plan[1].first_leader(), 2u);
+    EXPECT_EQ(plan[0].shares[0].nodes, (std::vector<NodeSources>{{0, {{0, 0, 10 * block}}}, {1, {{1, 0, 20 * block}}}}));
+    EXPECT_EQ(plan[1].shares[0].nodes, (std::vector<NodeSources>{{2, {{2, 0, 16 * block}}}, {3, {{3, 0, 14 * block}}}}));
+}
+
+TEST(Plan, WhenEveryNodeLeadsNothingTravelsButTheUnevenness) {
+    const std::vector<NodeImages> even = {node_of(0, 0, {8 * block}), node_of(1, 1, {8 * block}), node_of(2, 2, {8 * block}), node_of(3, 3, {8 * block})};
+    for (std::uint32_t files : {1u, 2u, 4u})
+        for (const PartPlan& part : make_plan(even, options_of(files, 4)))
+            for (const Share& share : part.shares) {
+                ASSERT_EQ(share.nodes.size(), 1u);
+                EXPECT_EQ(share.nodes[0].node, share.leader);
+                EXPECT_EQ(share.bytes, 8 * block);
+            }
+    const std::vector<NodeImages> uneven = {node_of(0, 0, {12 * block}), node_of(1, 1, {4 * block})};
+    const std::vector<PartPlan> plan = make_plan(uneven, options_of(2, 2));
+    EXPECT_EQ(plan[0].shares[0].nodes, (std::vector<NodeSources>{{0, {{0, 0, 8 * block}}}}));
+    EXPECT_EQ(plan[1].shares[0].nodes, (std::vector<NodeSources>{{0, {{0, 8 * block, 4 * block}}}, {1, {{1, 0, 4 * block}}}}));
+}
+
+TEST(Plan, DedicatedNodesLead) {
+    const std::vector<NodeImages> nodes = {node_of(0, 0, {9 * block}), node_of(1, 1, {9 * block}), {2, {}}, {3, {}}};
+    const std::vector<PartPlan> plan = make_plan(nodes, options_of(1, 4));
+    ASSERT_EQ(plan.size(), 1u);
+    ASSERT_EQ(plan[0].shares.size(), 2u);
+    EXPECT_EQ(plan[0].shares[0].leader, 2u);
+    EXPECT_EQ(plan[0].shares[1].leader, 3u);
 }
 
 TEST(Chunks, AreWholeBlocksBetweenOneBlockAndABuffer) {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "world/clock.hpp"
 
@@ -16,6 +18,8 @@ struct Model {
     double scratch_rate = 8e9;             // of a node
     double persistent_rate = 200e9;        // of the whole file system
     double persistent_client_rate = 10e9;  // of a node
+    std::map<std::uint32_t, double> persistent_client_rates;  // of single nodes, by number
+    std::vector<double> target_rates;      // of storage targets; part p of a version lies on target p modulo their number. None: no limit
     double nic_rate = 12.5e9;              // of a node, in and out each
     double checksum_rate = 20e9;           // of a process
 

@@ -117,6 +117,7 @@ class Simulation {
     Process& add_process(SimNode& node, std::string name);
     void forget(const Address& address) { endpoints_.erase(address); }
     Pipe& persistent_pipe() { return persistent_pipe_; }
+    Pipe& target_pipe(std::size_t target) { return target_pipes_[target]; }
     void note(Process& process, const char* what, const std::string& detail);
 
   private:
@@ -155,6 +156,7 @@ class Simulation {
     Observer observer_;
     std::set<std::pair<NodeId, NodeId>> blocked_;
     Pipe persistent_pipe_;
+    std::map<std::size_t, Pipe> target_pipes_;
     FileSystem persistent_;
     std::vector<std::unique_ptr<SimNode>> nodes_;
     std::vector<std::unique_ptr<Process>> processes_;

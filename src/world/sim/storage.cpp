@@ -38,7 +38,7 @@ class SimStorage final : public Storage {
     Target target_of(const std::string& path);
     Nanos jitter(Nanos span) { return span + static_cast<Nanos>(sim_.fault_prng().below(static_cast<std::uint64_t>(span) + 1)); }
     Nanos metadata_ready(bool shared);
-    Nanos transfer_ready(bool shared, std::uint64_t bytes);
+    Nanos transfer_ready(const SimFile& file, std::uint64_t bytes);
     OperationPtr make(Kind kind, const char* what, const std::string& path) {
         return std::make_shared<Operation>(process_, clock_, kind, what, path);
     }
@@ -65,12 +65,25 @@ Nanos SimStorage::metadata_ready(bool shared) {
     return sim_.now() + jitter(shared ? sim_.model().persistent_latency : sim_.model().scratch_latency);
 }
 
-Nanos SimStorage::transfer_ready(bool shared, std::uint64_t bytes) {
+// The storage target of a part of a version, by its number.
+std::optional<std::size_t> target_of_part(const std::string& path, std::size_t targets) {
+    constexpr std::string_view mark = "/part-";
+    const auto at = path.rfind(mark);
+    if (targets == 0 || at == std::string::npos) return std::nullopt;
+    return std::strtoul(path.c_str() + at + mark.size(), nullptr, 10) % targets;
+}
+
+Nanos SimStorage::transfer_ready(const SimFile& file, std::uint64_t bytes) {
     const Model& model = sim_.model();
+    const bool shared = file.shared;
     Nanos through = 0;
     if (shared) {
-        through = std::max(sim_.persistent_pipe().pass(sim_.now(), bytes, model.persistent_rate),
-                           process_.node().client_pipe.pass(sim_.now(), bytes, model.persistent_client_rate));
+        if (const auto target = target_of_part(file.path(), model.target_rates.size()))
+            through = sim_.target_pipe(*target).pass(sim_.now(), bytes, model.target_rates[*target]);
+        const auto own = model.persistent_client_rates.find(process_.node().id());
+        const double client_rate = own == model.persistent_client_rates.end() ? model.persistent_client_rate : own->second;
+        through = std::max({through, sim_.persistent_pipe().pass(sim_.now(), bytes, model.persistent_rate),
+                            process_.node().client_pipe.pass(sim_.now(), bytes, client_rate)});
     } else {
         through = process_.node().scratch_pipe.pass(sim_.now(), bytes, model.scratch_rate);
     }
@@ -136,7 +149,7 @@ Task<Result<std::uint64_t>> SimStorage::write_some(FilePtr file, std::uint64_t o
         const Runs runs = op.captured ? *op.captured : runs_of(op.data);
         to.fs.write(*to.inode, op.offset, part_of(runs, 0, op.value), node);
     };
-    begin(operation, transfer_ready(target.shared, data.length));
+    begin(operation, transfer_ready(target, data.length));
     Status status = co_await finish(operation, deadline);
     if (!status.ok()) co_return status;
     co_return operation->value;
@@ -154,7 +167,7 @@ Task<Result<std::uint64_t>> SimStorage::read_some(FilePtr file, std::uint64_t of
         op.value = op.offset >= content.size() ? 0 : std::min(op.value, content.size() - op.offset);
         put(op.data, content.read(op.offset, op.value));
     };
-    begin(operation, transfer_ready(sim_file(file).shared, into.length));
+    begin(operation, transfer_ready(sim_file(file), into.length));
     Status status = co_await finish(operation, deadline);
     if (!status.ok()) co_return status;
     co_return operation->value;

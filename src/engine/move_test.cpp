@@ -1,0 +1,112 @@
+// Several leaders a part, and work that changes hands: a flush ends when all targets together could have ended it, every byte once.
+#include <gtest/gtest.h>
+
+#include "engine/cluster_sim.hpp"
+#include "format/part.hpp"
+
+namespace cairn {
+namespace {
+
+using testing::Cluster;
+using testing::ClusterOptions;
+
+constexpr std::uint64_t mib = 1u << 20;
+
+// Eight nodes of two ranks, in the proportions of a machine whose storage servers are what is slow.
+ClusterOptions slow_storage(std::uint32_t files, std::uint64_t image_bytes) {
+    ClusterOptions options;
+    options.ranks_per_node.assign(8, 2);
+    options.files = files;
+    options.block_bytes = mib;
+    options.image_bytes = [image_bytes](Rank, Version) { return image_bytes; };
+    options.settings.buffer_bytes = 16 * mib;
+    options.model.nic_rate = 50e6;
+    options.model.persistent_client_rate = 50e6;
+    options.model.persistent_rate = 1e9;
+    options.model.target_rates.assign(4, 50e6);
+    return options;
+}
+
+double seconds_to_commit(Cluster& cluster, Version version) {
+    EXPECT_TRUE(cluster.capture_all(version, 600 * second).ok());
+    const Nanos begun = cluster.sim.now();
+    EXPECT_TRUE(cluster.run_until_committed(version, 600 * second)) << cluster.state(0, version).failure.to_string();
+    return static_cast<double>(cluster.sim.now() - begun) / second;
+}
+
+std::uint64_t taken_over(const Cluster& cluster) {
+    std::uint64_t bytes = 0;
+    for (const testing::Host& host : cluster.hosts) bytes += host.daemon->counters().taken_over_bytes;
+    return bytes;
+}
+
+TEST(Leaders, AllNodesWriteOnePartTogether) {
+    ClusterOptions options = slow_storage(1, 32 * mib);
+    options.model.target_rates.clear();
+    options.model.persistent_rate = 400e6;  // eight cards
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.open_job().ok());
+    const double limit = 16 * 32.0 * mib / 400e6;
+    EXPECT_LT(seconds_to_commit(cluster, 1), 1.1 * limit);
+    const Status whole = cluster.check_committed(cluster.key(1));
+    EXPECT_TRUE(whole.ok()) << whole.to_string();
+    for (const testing::Host& host : cluster.hosts) EXPECT_GT(host.daemon->counters().written_bytes, 0u);
+}
+
+TEST(Leaders, AreAsManyAsAskedFor) {
+    for (std::uint32_t leaders : {1u, 2u, 3u, 8u}) {
+        ClusterOptions options = slow_storage(2, 8 * mib);
+        options.settings.leaders = leaders;
+        Cluster cluster(options);
+        ASSERT_TRUE(cluster.open_job().ok());
+        seconds_to_commit(cluster, 1);
+        std::uint32_t wrote = 0;
+        for (const testing::Host& host : cluster.hosts) wrote += host.daemon->counters().written_bytes > 0;
+        EXPECT_EQ(wrote, leaders);
+        const Status whole = cluster.check_committed(cluster.key(1));
+        EXPECT_TRUE(whole.ok()) << whole.to_string();
+    }
+}
+
+class SlowTarget : public ::testing::TestWithParam<std::uint32_t> {};
+
+// One target at a tenth of its speed: its leaders' work goes to the others' parts.
+TEST_P(SlowTarget, CostsNoMoreThanItsShareOfAllRates) {
+    ClusterOptions options = slow_storage(GetParam(), 128 * mib);
+    options.model.target_rates[1] = 5e6;
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.open_job().ok());
+    const double limit = 16 * 128.0 * mib / 155e6;
+    const double took = seconds_to_commit(cluster, 1);
+    EXPECT_LT(took, 1.15 * limit) << GetParam() << " files, limit " << limit << " s";
+    EXPECT_GT(taken_over(cluster), 0u);
+    const Status whole = cluster.check_committed(cluster.key(1));
+    EXPECT_TRUE(whole.ok()) << whole.to_string();
+}
+INSTANTIATE_TEST_SUITE_P(Files, SlowTarget, ::testing::Values(4, 8));
+
+TEST(Moves, AreFewWhenAllAreEquallyFast) {
+    Cluster cluster(slow_storage(8, 128 * mib));
+    ASSERT_TRUE(cluster.open_job().ok());
+    const double took = seconds_to_commit(cluster, 1);
+    EXPECT_LT(took, 1.05 * 16 * 128.0 * mib / 200e6);
+    EXPECT_LT(taken_over(cluster), 16 * 128 * mib / 20);
+}
+
+// A node whose card is slow is helped by the others, also within one part.
+TEST(Moves, HelpASlowNode) {
+    ClusterOptions options = slow_storage(1, 64 * mib);
+    options.model.target_rates.clear();
+    options.model.persistent_rate = 400e6;
+    options.model.persistent_client_rates[3] = 5e6;
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.open_job().ok());
+    const double took = seconds_to_commit(cluster, 1);
+    EXPECT_LT(took, 1.25 * 16 * 64.0 * mib / 355e6);
+    EXPECT_GT(taken_over(cluster), 64 * mib);
+    const Status whole = cluster.check_committed(cluster.key(1));
+    EXPECT_TRUE(whole.ok()) << whole.to_string();
+}
+
+}  // namespace
+}  // namespace cairn

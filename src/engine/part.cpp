@@ -1,0 +1,246 @@
+// Part: the leaders of one part between them, from the file's creation to its footer.
+//
+//   first leader                         other leaders of the part
+//   creates the file, sizes it
+//   Opened, again and again  --------->  open it, write their own ranges (write.cpp)
+//   writes its own range
+//   fsync                                fsync, each its own descriptor
+//                            <---------  ShareDone, piece by piece until ShareKept: the extents
+//   all shares in: looks at the size, footer, the size cut to what it is, fsync, fsync of the directory
+//
+// The file has its size before a second leader opens it: a sharded GlusterFS volume loses bytes of a file that several nodes make grow, and
+// everywhere else it saves the locks that growing costs. The footer comes after every leader's fsync was reported, its own
+// fsync last. Nobody but the first leader creates, so a leader that wakes up after its attempt meets no file, or one that nobody names.
+#include <algorithm>
+
+#include "base/trace.hpp"
+#include "engine/internal.hpp"
+#include "format/limits.hpp"
+#include "format/names.hpp"
+#include "format/part.hpp"
+
+namespace cairn {
+
+using namespace engine;
+
+Task<Status> Node::Impl::open_part(Attempt& attempt, PartState& part) {
+    Flight& flight = *attempt.flight;
+    OpenOptions options;
+    options.direct = settings.direct;
+    if (part.first) {
+        options.mode = OpenMode::create;
+        Result<FilePtr> file = co_await world.storage.open(part.path, options, world.clock.in(settings.io_wait));
+        if (!file.ok()) co_return std::move(file).status().within("creating a part");
+        part.file = std::move(file).value();
+        if (part.plan.sized_bytes == 0) co_return Status();
+        Status sized = co_await world.storage.resize(part.file, part.plan.sized_bytes, world.clock.in(settings.io_wait));
+        if (!sized.ok()) co_return std::move(sized).within("sizing a part");
+        flight.opened.insert({attempt.lead.attempt_id, part.plan.part});
+        tell_opened(attempt, part);
+        co_return Status();
+    }
+    options.mode = OpenMode::write;
+    const Nanos give_up = world.clock.in(2 * settings.io_wait + settings.peer_wait);  // it creates and sizes
+    while (!flight.opened.count({attempt.lead.attempt_id, part.plan.part})) {
+        if (attempt.over()) co_return Status(Code::cancelled, "attempt over");
+        if (world.clock.now() >= give_up)
+            co_return unavailable("its first leader, " + flight.job->node_name(part.plan.first_leader()) + ", did not make it");
+        co_await attempt.work.wait(give_up);
+    }
+    Result<FilePtr> file = co_await world.storage.open(part.path, options, world.clock.in(settings.io_wait));
+    if (!file.ok()) co_return std::move(file).status().within("opening a part that several nodes write");
+    part.file = std::move(file).value();
+    co_return Status();
+}
+
+// To the leaders whose share is still to come; also a sign of life.
+void Node::Impl::tell_opened(Attempt& attempt, PartState& part) {
+    if (!part.first || !attempt.flight->opened.count({attempt.lead.attempt_id, part.plan.part})) return;
+    for (const Share& share : part.plan.shares) {
+        if (share.leader == attempt.flight->job->self) continue;
+        const auto gathered = part.gathered.find(share.leader);
+        const bool in = gathered != part.gathered.end() && gathered->second.extents.size() == gathered->second.pieces;
+        if (!in) send_to(*attempt.flight, share.leader, attempt.addresses[share.leader], message::Opened{attempt.lead.attempt_id, part.plan.part});
+    }
+}
+
+// All of this leader's data of the part are written. ok: durable, and the first leader knows.
+Task<Status> Node::Impl::finish_share(Attempt& attempt, PartState& part) {
+    if (!part.first || part.plan.shares.size() > 1) {  // alone, one fsync does for data and footer
+        const TraceSpan span(world.clock, "leader", "fsync of a share of part " + std::to_string(part.plan.part));
+        CO_TRY(co_await world.storage.fsync(part.file, world.clock.in(settings.io_wait)));
+    }
+    Status status;
+    if (part.first) {
+        status = co_await gather_shares(attempt, part);
+        if (status.ok()) status = co_await write_footer(attempt, part);
+    } else {
+        status = co_await report_share(attempt, part);
+    }
+    part.durable = status.ok();
+    co_return status;
+}
+
+namespace {
+
+// Neighbours in the image and in the part become one, pieces are cut for messages.
+void join_extents(std::vector<Extent>& extents, std::uint64_t block) {
+    std::sort(extents.begin(), extents.end(), [](const Extent& a, const Extent& b) {
+        return a.part_offset != b.part_offset ? a.part_offset < b.part_offset : a.length < b.length;
+    });
+    std::vector<Extent> joined;
+    for (Extent& extent : extents) {
+        Extent* before = joined.empty() ? nullptr : &joined.back();
+        const bool goes_on = before && before->rank == extent.rank && before->length > 0 && extent.length > 0 &&
+                             before->length % block == 0 && before->image_offset + before->length == extent.image_offset &&
+                             before->part_offset + before->length == extent.part_offset;
+        if (!goes_on) {
+            joined.push_back(std::move(extent));
+            continue;
+        }
+        before->length += extent.length;
+        before->checksums.insert(before->checksums.end(), extent.checksums.begin(), extent.checksums.end());
+    }
+    extents = std::move(joined);
+}
+
+// So that a piece is a message of a few MiB.
+std::vector<std::vector<Extent>> cut_into_pieces(std::vector<Extent> extents) {
+    constexpr std::uint64_t blocks_max = 512u << 10, extents_max = 64u << 10;
+    std::vector<std::vector<Extent>> pieces(1);
+    std::uint64_t blocks = 0;
+    for (Extent& extent : extents) {
+        if (!pieces.back().empty() && (blocks + extent.checksums.size() > blocks_max || pieces.back().size() == extents_max)) {
+            pieces.emplace_back();
+            blocks = 0;
+        }
+        blocks += extent.checksums.size();
+        pieces.back().push_back(std::move(extent));
+    }
+    return pieces;
+}
+
+}  // namespace
+
+Task<Status> Node::Impl::report_share(Attempt& attempt, PartState& part) {
+    join_extents(part.extents, attempt.lead.block_bytes);
+    const std::vector<std::vector<Extent>> pieces = cut_into_pieces(std::move(part.extents));
+    const NodeIndex first = part.plan.first_leader();
+    const Nanos give_up = world.clock.in(settings.version_wait);
+    Nanos pause = settings.heartbeat;
+    while (!attempt.over() && part.kept.size() < pieces.size() && world.clock.now() < give_up) {
+        for (std::uint32_t i = 0; i < pieces.size(); ++i)
+            if (!part.kept.count(i))
+                send_to(*attempt.flight, first, attempt.addresses[first],
+                        message::ShareDone{attempt.lead.attempt_id, part.plan.part, i, static_cast<std::uint32_t>(pieces.size()), pieces[i]});
+        const Nanos next = world.clock.in(pause);
+        while (!attempt.over() && part.kept.size() < pieces.size() && world.clock.now() < next) co_await attempt.work.wait(next);
+        pause = std::min(pause * 2, settings.peer_wait);
+    }
+    if (attempt.over()) co_return Status(Code::cancelled, "attempt over");
+    if (part.kept.size() < pieces.size())
+        co_return unavailable("its first leader, " + attempt.flight->job->node_name(first) + ", did not take this node's share");
+    co_return Status();
+}
+
+void Node::Impl::on_share_done(Flight& flight, NodeIndex from, message::ShareDone done) {
+    if (!flight.leads(done.attempt_id)) return;
+    Attempt& attempt = *flight.leading;
+    PartState* part = attempt.part(done.part);
+    if (!part || !part->first) return;
+    PartState::Gathered& gathered = part->gathered[from];
+    if (gathered.pieces == 0) gathered.pieces = done.pieces;
+    if (done.piece >= gathered.pieces) return;
+    gathered.extents.emplace(done.piece, std::move(done.extents));
+    send(flight, from, message::ShareKept{done.attempt_id, done.part, done.piece});
+    attempt.work.notify_all();
+}
+
+// The coordinator watches all leaders, and ends the attempt when one falls silent.
+Task<Status> Node::Impl::gather_shares(Attempt& attempt, PartState& part) {
+    const auto missing = [&] {
+        return std::find_if(part.plan.shares.begin(), part.plan.shares.end(), [&](const Share& share) {
+            if (share.leader == attempt.flight->job->self) return false;
+            const auto found = part.gathered.find(share.leader);
+            return found == part.gathered.end() || found->second.extents.size() < found->second.pieces;
+        });
+    };
+    const Nanos give_up = world.clock.in(settings.version_wait);
+    while (!attempt.over() && missing() != part.plan.shares.end() && world.clock.now() < give_up) co_await attempt.work.wait(give_up);
+    if (attempt.over()) co_return Status(Code::cancelled, "attempt over");
+    if (missing() != part.plan.shares.end())
+        co_return unavailable("the share of " + attempt.flight->job->node_name(missing()->leader) + " did not come");
+    for (auto& [leader, gathered] : part.gathered)
+        for (auto& [piece, extents] : gathered.extents) {
+            part.extents.insert(part.extents.end(), std::make_move_iterator(extents.begin()), std::make_move_iterator(extents.end()));
+            extents.clear();
+        }
+    co_return Status();
+}
+
+namespace {
+
+// Everything but the bytes: what the footer of this part says. An extent whose image nobody told of is a programming error, told as such.
+Result<Footer> make_footer(const Attempt& attempt, PartState& part) {
+    const message::Lead& lead = attempt.lead;
+    Footer footer;
+    footer.key = attempt.flight->key;
+    footer.attempt = lead.attempt;
+    footer.attempt_id = lead.attempt_id;
+    footer.part = part.plan.part;
+    footer.parts = lead.parts_total;
+    footer.ranks = lead.ranks_total;
+    footer.block_bytes = lead.block_bytes;
+    std::set<Rank> ranks;
+    join_extents(part.extents, lead.block_bytes);
+    for (Extent& extent : part.extents) {
+        ranks.insert(extent.rank);
+        if (extent.length == 0) continue;  // a rank without bytes that has its place here
+        footer.data_bytes = std::max(footer.data_bytes, extent.part_offset + round_up(extent.length, lead.block_bytes));
+        footer.extents.push_back(std::move(extent));
+    }
+    for (Rank rank : ranks) {
+        const auto image = attempt.images.find(rank);
+        if (image == attempt.images.end()) return Status(Code::internal, "nothing is known of the image of rank " + std::to_string(rank));
+        footer.images.push_back(image->second);
+    }
+    Status whole = check_footer(footer);
+    if (!whole.ok()) return Status(Code::internal, whole.text());
+    return footer;
+}
+
+}  // namespace
+
+// Footer after all data, then one fsync: nothing refers to this part before the report, and the report comes after the fsync.
+Task<Status> Node::Impl::write_footer(Attempt& attempt, PartState& part) {
+    const TraceSpan span(world.clock, "leader", "footer and fsync of part " + std::to_string(part.plan.part));
+    const Flight& flight = *attempt.flight;
+    if (part.plan.sized_bytes != 0) {
+        Result<std::uint64_t> size = co_await world.storage.file_bytes(part.file, world.clock.in(settings.io_wait));
+        if (!size.ok()) co_return std::move(size).status();
+        if (*size != part.plan.sized_bytes)
+            co_return Status(Code::io_error, "is " + std::to_string(*size) + " bytes, not the " + std::to_string(part.plan.sized_bytes) +
+                                                 " it was sized to: the file system, or somebody else, changed it");
+    }
+    Result<Footer> footer = make_footer(attempt, part);
+    if (!footer.ok()) co_return std::move(footer).status();
+    Bytes tail = encode_footer(*footer);
+    PartInfo info;
+    info.file = part_file_name(part.plan.part, attempt.lead.parts_total, attempt.lead.attempt_id);
+    info.bytes = footer->data_bytes + tail.size();
+    info.footer_offset = footer->data_bytes;
+    info.footer_checksum = footer_checksum(tail);
+    for (const ImageInfo& image : footer->images) info.ranks.push_back(image.rank);
+    Slice data = Slice::of(std::move(tail));
+    CO_TRY(co_await write_all(world.storage, part.file, info.footer_offset, std::move(data), world.clock.in(settings.io_wait)));
+    if (part.plan.sized_bytes > info.bytes) CO_TRY(co_await world.storage.resize(part.file, info.bytes, world.clock.in(settings.io_wait)));
+    CO_TRY(co_await world.storage.fsync(part.file, world.clock.in(settings.io_wait)));
+    Result<std::uint64_t> size = co_await world.storage.file_bytes(part.file, world.clock.in(settings.io_wait));
+    if (!size.ok()) co_return std::move(size).status();
+    if (*size != info.bytes) co_return Status(Code::io_error, "is " + std::to_string(*size) + " bytes, not the " + std::to_string(info.bytes) + " written");
+    CO_TRY(co_await world.storage.fsync_directory(layout.version(flight.key), world.clock.in(settings.io_wait)));
+    part.done = std::move(info);
+    co_return Status();
+}
+
+}  // namespace cairn

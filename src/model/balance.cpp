@@ -1,0 +1,82 @@
+#include "model/balance.hpp"
+
+#include <algorithm>
+
+namespace cairn {
+
+namespace {
+constexpr double worth_idle_s = 0.05, worth_busy_s = 0.5;  // that a leader must be behind before somebody helps
+
+double left_bytes(const LeaderLoad& load) { return static_cast<double>(load.unstarted_bytes) + static_cast<double>(load.begun_bytes); }
+}  // namespace
+
+std::optional<Shift> next_shift(const std::vector<LeaderLoad>& loads, std::uint64_t block_bytes, bool settled) {
+    double bytes = 0, rates = 0;
+    std::size_t measured = 0;
+    for (const LeaderLoad& load : loads) {
+        bytes += left_bytes(load);
+        rates += load.bytes_per_s;
+        measured += load.bytes_per_s > 0;
+    }
+    if (bytes == 0 || measured == 0) return std::nullopt;
+    // One that had nothing to write so far is taken for an average one.
+    const double usual = rates / static_cast<double>(measured);
+    const auto rate_of = [&](const LeaderLoad& load) { return load.bytes_per_s == 0 && load.unstarted_bytes == 0 ? usual : load.bytes_per_s; };
+    rates = 0;
+    for (const LeaderLoad& load : loads) rates += rate_of(load);
+    const double end_s = bytes / rates;
+    // What each is ahead of that end (negative: behind), in bytes that it could write by then.
+    const auto ahead = [&](const LeaderLoad& load) { return end_s * rate_of(load) - left_bytes(load); };
+    const auto left_s = [](const LeaderLoad& load) { return load.bytes_per_s > 0 ? left_bytes(load) / load.bytes_per_s : 1e9; };
+    const LeaderLoad *from = nullptr, *to = nullptr;
+    for (const LeaderLoad& load : loads) {
+        if (load.moving) continue;
+        if (load.unstarted_bytes >= block_bytes && (!from || left_s(load) > left_s(*from))) from = &load;
+        if (!load.full && rate_of(load) > 0 && (!to || ahead(load) > ahead(*to))) to = &load;
+    }
+    if (!from || !to || from == to) return std::nullopt;
+    const double behind_s = left_s(*from) - end_s;
+    const bool idle = to->unstarted_bytes == 0;
+    if (behind_s < (idle ? worth_idle_s : worth_busy_s)) return std::nullopt;
+    if (!idle && (!settled || left_s(*from) < 2 * end_s)) return std::nullopt;  // at less than half the speed of the others
+    const double wanted = std::min(ahead(*to), -ahead(*from));
+    std::uint64_t shifted = static_cast<std::uint64_t>(std::max(wanted, 0.0)) / block_bytes * block_bytes;
+    shifted = std::min(shifted, from->unstarted_bytes / block_bytes * block_bytes);
+    if (shifted < block_bytes) return std::nullopt;
+    return Shift{from->leader, to->leader, shifted};
+}
+
+namespace {
+constexpr double good_enough = 0.98;  // of the best measured
+constexpr std::uint64_t again_after = 32;  // flushes until a worse number of leaders is tried once more: file systems change
+}  // namespace
+
+std::uint32_t LeaderChoice::next(std::uint32_t least, std::uint32_t most) {
+    most = std::max(most, 1u);
+    least = std::clamp(least, 1u, most);
+    double best = 0;
+    for (const auto& [leaders, m] : measured_)
+        if (leaders >= least && leaders <= most) best = std::max(best, m.bytes_per_s);
+    if (best == 0 || !measured_.count(most)) return most;
+    std::uint32_t chosen = most;
+    for (const auto& [leaders, m] : measured_)
+        if (leaders >= least && leaders < chosen && m.bytes_per_s >= good_enough * best) chosen = leaders;
+    const std::uint32_t fewer = std::max(least, chosen / 2);
+    const auto known = measured_.find(fewer);
+    if (fewer < chosen && (known == measured_.end() || flushes_ - known->second.at >= again_after)) return fewer;
+    // Now and then all are tried again, too.
+    if (chosen != most && flushes_ - measured_.at(most).at >= again_after) return most;
+    return chosen;
+}
+
+void LeaderChoice::record(std::uint32_t leaders, std::uint64_t bytes, double seconds) {
+    ++flushes_;
+    if (bytes == 0 || seconds <= 0) return;
+    const double rate = static_cast<double>(bytes) / seconds;
+    Measured& m = measured_[leaders];
+    m.bytes_per_s = std::max(rate, m.before);
+    m.before = rate;
+    m.at = flushes_;
+}
+
+}  // namespace cairn

@@ -1,0 +1,54 @@
+// Who takes over work from whom, and how many leaders a flush gets. Pure functions of what leaders measured.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "model/plan.hpp"
+
+namespace cairn {
+
+// What the coordinator knows of one leader while a flush runs.
+struct LeaderLoad {
+    NodeIndex leader = 0;
+    std::uint64_t unstarted_bytes = 0;  // nobody has begun to fetch or write them
+    std::uint64_t begun_bytes = 0;      // it has begun with them: they stay its own
+    double bytes_per_s = 0;             // it wrote lately; 0: not measured yet
+    bool moving = false;                // work is on its way from it or to it
+    bool full = false;                  // has no room for more
+};
+
+// Work that should change hands.
+struct Shift {
+    NodeIndex from = 0, to = 0;
+    std::uint64_t bytes = 0;
+    bool operator==(const Shift&) const = default;
+};
+
+// The next shift that would let all leaders end at the same time, or nothing: water filling. All bytes not written over all rates is when
+// everybody would end; the leader that is farthest behind that gives, the one farthest ahead takes, as much as brings the nearer of the
+// two there. A leader with nothing left to begin takes at once. One that is still busy takes only when rates have settled (`settled`)
+// and the difference is worth the trouble, since estimates waver: work that is moved twice travels twice.
+std::optional<Shift> next_shift(const std::vector<LeaderLoad>& loads, std::uint64_t block_bytes, bool settled);
+
+// How many nodes write: the fewest that reach what was best lately, since more writers than storage can serve cost the application and
+// everybody else at the file system, and win nothing.
+class LeaderChoice {
+  public:
+    // Of `most` nodes that may lead, `least` is the fewest that make sense. `most` first, then half of the best while that loses nothing.
+    std::uint32_t next(std::uint32_t least, std::uint32_t most);
+    void record(std::uint32_t leaders, std::uint64_t bytes, double seconds);
+
+  private:
+    struct Measured {
+        double bytes_per_s = 0;  // the better of the last two: noise only ever slows down
+        double before = 0;
+        std::uint64_t at = 0;    // flush
+    };
+    std::map<std::uint32_t, Measured> measured_;
+    std::uint64_t flushes_ = 0;
+};
+
+}  // namespace cairn

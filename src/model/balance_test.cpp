@@ -1,0 +1,115 @@
+// Shifts end everybody at the same time and leave well alone; the number of leaders settles on the fewest that lose nothing.
+#include "model/balance.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+namespace cairn {
+namespace {
+
+constexpr std::uint64_t mib = 1u << 20;
+
+LeaderLoad load(NodeIndex leader, std::uint64_t unstarted_mib, double mib_per_s) { return {leader, unstarted_mib * mib, 0, mib_per_s * mib, false, false}; }
+
+TEST(Shift, NothingToDoNothingMoves) {
+    EXPECT_FALSE(next_shift({}, mib, true));
+    EXPECT_FALSE(next_shift({load(0, 0, 10), load(1, 0, 10)}, mib, true));
+    EXPECT_FALSE(next_shift({load(0, 100, 10)}, mib, true));                    // nobody else
+    EXPECT_FALSE(next_shift({load(0, 100, 0), load(1, 100, 0)}, mib, true));    // nothing measured
+    EXPECT_FALSE(next_shift({load(0, 100, 10), load(1, 100, 10)}, mib, true));  // all even
+    EXPECT_FALSE(next_shift({load(0, 100, 10), load(1, 80, 10)}, mib, true));   // not worth the trouble while both are busy
+}
+
+TEST(Shift, AnIdleLeaderTakesHalfOfWhatAnEquallyFastOneHas) {
+    EXPECT_EQ(next_shift({load(0, 0, 10), load(1, 100, 10)}, mib, false), (Shift{1, 0, 50 * mib}));
+}
+
+TEST(Shift, AnIdleLeaderTakesByItsRate) {
+    EXPECT_EQ(next_shift({load(0, 0, 30), load(1, 100, 10)}, mib, false), (Shift{1, 0, 75 * mib}));
+    EXPECT_EQ(next_shift({load(0, 0, 0), load(1, 100, 10)}, mib, false), (Shift{1, 0, 50 * mib}));  // not measured: as fast as the rest
+}
+
+TEST(Shift, ABusyLeaderTakesOnlyFromOneThatIsMuchSlowerAndOnceRatesHaveSettled) {
+    const std::vector<LeaderLoad> loads = {load(0, 100, 10), load(1, 100, 10), load(2, 100, 1)};
+    EXPECT_FALSE(next_shift(loads, mib, false));
+    const auto shift = next_shift(loads, mib, true);
+    ASSERT_TRUE(shift);
+    EXPECT_EQ(shift->from, 2u);
+    EXPECT_NEAR(static_cast<double>(shift->bytes / mib), 42, 1);  // all end after 300 / 21 s, when leader 0 could have written 142
+}
+
+TEST(Shift, WhatIsBegunStays) {
+    std::vector<LeaderLoad> loads = {load(0, 0, 10), load(1, 0, 10)};
+    loads[1].begun_bytes = 100 * mib;
+    EXPECT_FALSE(next_shift(loads, mib, true));
+    loads[0].begun_bytes = 100 * mib;  // idle, but no sooner done than the other one
+    loads[1].unstarted_bytes = mib;
+    EXPECT_FALSE(next_shift(loads, mib, true));
+}
+
+TEST(Shift, WhoeverIsMovingIsLeftAlone) {
+    std::vector<LeaderLoad> loads = {load(0, 0, 10), load(1, 100, 10), load(2, 90, 10)};
+    loads[1].moving = true;
+    EXPECT_EQ(next_shift(loads, mib, false)->from, 2u);
+    loads[0].full = true;
+    EXPECT_FALSE(next_shift(loads, mib, false));
+    loads[0] = {0, 0, 0, 10.0 * mib, true, false};
+    EXPECT_FALSE(next_shift(loads, mib, false));
+}
+
+// Applied until nothing moves, any loads end together, to a block a leader or to what is not worth it.
+TEST(Shift, RepeatedEndsEverybodyTogether) {
+    std::mt19937_64 random(3);
+    for (int round = 0; round < 300; ++round) {
+        std::vector<LeaderLoad> loads;
+        const auto count = 2 + random() % 9;
+        double bytes = 0, rates = 0;
+        for (NodeIndex i = 0; i < count; ++i) {
+            loads.push_back(load(i, i == 0 ? 0 : random() % 2000, 1.0 + static_cast<double>(random() % 50)));
+            bytes += static_cast<double>(loads.back().unstarted_bytes);
+            rates += loads.back().bytes_per_s;
+        }
+        int shifts = 0;
+        for (; shifts < 100; ++shifts) {
+            const auto shift = next_shift(loads, mib, true);
+            if (!shift) break;
+            ASSERT_GE(shift->bytes, mib);
+            ASSERT_LE(shift->bytes, loads[shift->from].unstarted_bytes);
+            loads[shift->from].unstarted_bytes -= shift->bytes;
+            loads[shift->to].unstarted_bytes += shift->bytes;
+        }
+        EXPECT_LT(shifts, 100);
+        for (const LeaderLoad& l : loads)
+            EXPECT_LE(static_cast<double>(l.unstarted_bytes) / l.bytes_per_s, 2 * bytes / rates + 1.5) << "leader " << l.leader << " of round " << round;
+    }
+}
+
+TEST(LeaderChoice, SettlesOnTheFewestThatLoseNothing) {
+    // Four cards saturate storage.
+    const auto flush_s = [](std::uint32_t leaders) { return 1000.0 / std::min(45.0 * leaders, 180.0); };
+    LeaderChoice choice;
+    EXPECT_EQ(choice.next(1, 8), 8u);
+    int others = 0;
+    for (int flush = 0; flush < 60; ++flush) {
+        const std::uint32_t leaders = choice.next(1, 8);
+        if (flush > 4) others += leaders != 4;
+        choice.record(leaders, 1000, flush_s(leaders));
+    }
+    EXPECT_EQ(choice.next(1, 8), 4u);
+    EXPECT_LE(others, 4);  // it looks again now and then
+    EXPECT_EQ(choice.next(8, 8), 8u);  // as many files
+}
+
+TEST(LeaderChoice, AllWriteWhereEveryCardCounts) {
+    LeaderChoice choice;
+    for (int flush = 0; flush < 20; ++flush) {
+        const std::uint32_t leaders = choice.next(1, 8);
+        choice.record(leaders, 1000, 1000.0 / (22.0 * leaders));
+    }
+    EXPECT_EQ(choice.next(1, 8), 8u);
+}
+
+}  // namespace
+}  // namespace cairn
