@@ -33,6 +33,7 @@ struct Settings {
 
     struct Flush {
         std::uint32_t files = 0;  // K; 0: as many as the job has nodes
+        std::uint32_t leaders = 0;  // 0: the fewest that were as fast as any, from the last flushes
         std::uint32_t writers = 8;
         std::uint64_t buffer_bytes = 64ull << 20;
         std::uint32_t buffers = 8;

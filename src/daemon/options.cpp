@@ -25,6 +25,7 @@ FlushSettings flush_settings(const Settings& settings) {
     flush.writers = settings.flush.writers;
     flush.buffer_bytes = settings.flush.buffer_bytes;
     flush.buffers = settings.flush.buffers;
+    flush.leaders = settings.flush.leaders;
     flush.placement = static_cast<Placement>(settings.flush.placement);  // the same names in the same order
     flush.direct = settings.flush.direct;
     flush.attempts_max = settings.flush.attempts_max;

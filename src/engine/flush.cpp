@@ -18,6 +18,7 @@
 
 #include "base/trace.hpp"
 #include "engine/internal.hpp"
+#include "placement/placement.hpp"
 
 namespace cairn {
 
@@ -133,7 +134,25 @@ Result<std::vector<NodeImages>> Node::Impl::all_images(const Flight& flight, std
     return nodes;
 }
 
-// Groups, election and division (model/plan); as many leaders as were best lately.
+// A target on which a part failed gets none for a while: the next attempt would fail there, too.
+void Node::Impl::avoid_target_of(Flight& flight, std::uint32_t part) {
+    constexpr Nanos avoided_for = 300 * second;
+    if (part >= flight.contest->plan.size()) return;
+    const std::string& target = flight.contest->plan[part].target;
+    if (!target.empty()) flight.job->avoided[target] = world.clock.in(avoided_for);
+}
+
+// The targets that parts may go to.
+std::vector<std::string> Node::Impl::usable_targets(const Job& job) const {
+    std::vector<std::string> names;
+    for (const std::string& name : targets.names) {
+        const auto avoided = job.avoided.find(name);
+        if (avoided == job.avoided.end() || world.clock.now() >= avoided->second) names.push_back(name);
+    }
+    return names;
+}
+
+// Groups, election and division (model/plan); as many leaders as were best lately, and the same bytes on every target.
 std::vector<PartPlan> Node::Impl::plan_flush(Job& job, const std::vector<NodeImages>& nodes, std::uint64_t block_bytes) {
     PlanOptions options;
     options.files = job.roster.files;
@@ -141,7 +160,14 @@ std::vector<PartPlan> Node::Impl::plan_flush(Job& job, const std::vector<NodeIma
     options.whole_parts = settings.placement != Placement::append;
     const auto count = static_cast<std::uint32_t>(nodes.size());
     options.leaders = settings.leaders != 0 ? settings.leaders : job.leader_choice.next(std::min(options.files, count), count);
+    const std::vector<std::string> names = usable_targets(job);
+    std::uint64_t blocks = 0;
+    for (const NodeImages& node : nodes) blocks += node_blocks(node, block_bytes);
+    const std::vector<PartShare> shares = share_parts(blocks, options.files, static_cast<std::uint32_t>(names.size()), job.placement_turn++);
+    for (const PartShare& share : shares) options.part_blocks.push_back(share.blocks);
     std::vector<PartPlan> plan = make_plan(nodes, options);
+    for (PartPlan& part : plan)
+        if (shares[part.part].target) part.target = names[*shares[part.part].target];
     for (PartPlan& part : plan)
         if (part.shares.size() > 1) part.sized_bytes = 2 * part.range_bytes();  // sparse, with room for work of other parts; cut at the end
     return plan;
@@ -207,6 +233,7 @@ std::optional<Status> Node::Impl::contest_state(Flight& flight) {
     for (auto& [node, track] : flight.contest->leaders) {
         if (track.done && track.done->code != Code::ok) {
             if (track.done->has_lost) flight.sealed.erase(track.done->lost);
+            if (track.done->has_failed_part) avoid_target_of(flight, track.done->failed_part);
             return Status(track.done->code == Code::superseded ? Code::unavailable : track.done->code,
                           version_text(flight.key) + ": leader " + flight.job->node_name(node) + ": " + track.done->text);
         }
@@ -332,6 +359,8 @@ Task<void> Node::Impl::report(std::shared_ptr<Attempt> attempt) {
     done.text = attempt->failure.text();
     done.has_lost = attempt->lost.has_value();
     done.lost = attempt->lost.value_or(0);
+    done.has_failed_part = attempt->failed_part.has_value();
+    done.failed_part = attempt->failed_part.value_or(0);
     if (attempt->failure.ok())
         for (const auto& part : attempt->parts)
             if (part->done) done.parts.push_back(*part->done);

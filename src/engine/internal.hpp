@@ -24,6 +24,8 @@ struct Job {
     std::vector<Nanos> heard;        // when a node last said anything
     Channel<char> turn;              // one flush of a job at a time: whoever holds the token
     LeaderChoice leader_choice;      // coordinator: what numbers of leaders reached
+    std::uint64_t placement_turn;    // coordinator: of the targets, one a flush
+    std::map<std::string, Nanos> avoided;  // coordinator: targets on which a part failed, and until when
     std::uint32_t nodes() const { return static_cast<std::uint32_t>(roster.members.size()); }
     std::string node_name(NodeIndex node) const;  // "node 3 (n3, ranks 6-7)"
 };
@@ -217,6 +219,7 @@ struct Attempt {
     bool finishing = false;  // no more work will come
     Status failure;
     std::optional<NodeIndex> lost;
+    std::optional<std::uint32_t> failed_part;  // when storage failed, and not a node
     std::uint64_t written_bytes = 0;
     std::uint64_t progress_sequence = 0;
     bool idle_told = false;
@@ -229,6 +232,7 @@ struct Attempt {
 
     bool over() const { return left || !failure.ok(); }
     void fail(Status status, std::optional<NodeIndex> node = std::nullopt);
+    void fail_part(Status status, const PartState& part);
     PartState* part(std::uint32_t number) const;
     std::uint64_t unstarted_bytes() const;
 };
@@ -280,6 +284,8 @@ struct Node::Impl {
     Task<Status> attempt(engine::FlightPtr flight);
     Result<std::vector<NodeImages>> all_images(const engine::Flight& flight, std::uint64_t& block_bytes) const;
     std::vector<PartPlan> plan_flush(engine::Job& job, const std::vector<NodeImages>& nodes, std::uint64_t block_bytes);
+    void avoid_target_of(engine::Flight& flight, std::uint32_t part);
+    std::vector<std::string> usable_targets(const engine::Job& job) const;
     void repeat(engine::Flight& flight);
     std::optional<Status> contest_state(engine::Flight& flight);
     void on_progress(engine::Flight& flight, NodeIndex from, const message::Progress& progress);

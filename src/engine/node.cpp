@@ -12,7 +12,7 @@ namespace cairn {
 
 namespace engine {
 
-Job::Job(World& world, Roster r, NodeIndex s) : roster(std::move(r)), self(s), turn(world.clock, 1) {
+Job::Job(World& world, Roster r, NodeIndex s) : roster(std::move(r)), self(s), turn(world.clock, 1), placement_turn(roster.incarnation.low) {
     for (const Member& member : roster.members) addresses.push_back(member.address);
     heard.assign(roster.members.size(), world.clock.now());
     turn.try_send(0);
@@ -62,6 +62,12 @@ void Attempt::fail(Status status, std::optional<NodeIndex> node) {
 }
 
 bool Flight::leads(Id128 attempt_id) const { return leading && leading->lead.attempt_id == attempt_id; }
+
+void Attempt::fail_part(Status status, const PartState& part) {
+    if (over()) return;
+    failed_part = part.plan.part;
+    fail(std::move(status).within(part.path));
+}
 
 PartState* Attempt::part(std::uint32_t number) const {
     for (const auto& part : parts)

@@ -29,7 +29,8 @@ Task<Status> Node::Impl::open_part(Attempt& attempt, PartState& part) {
     options.direct = settings.direct;
     if (part.first) {
         options.mode = OpenMode::create;
-        Result<FilePtr> file = co_await world.storage.open(part.path, options, world.clock.in(settings.io_wait));
+        std::string path = targets.create_path(part.path, part.plan.target);
+        Result<FilePtr> file = co_await world.storage.open(std::move(path), options, world.clock.in(settings.io_wait));
         if (!file.ok()) co_return std::move(file).status().within("creating a part");
         part.file = std::move(file).value();
         if (part.plan.sized_bytes == 0) co_return Status();

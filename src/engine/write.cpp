@@ -155,7 +155,7 @@ Task<void> Node::Impl::write_part(Attempt& attempt, PartState& part) {
     const bool mine = part.first && part.file;
     part.file.reset();
     if (!status.ok()) {
-        attempt.fail(std::move(status).within(part.path));
+        attempt.fail_part(std::move(status), part);
         // Never reported, so no manifest can name it: safe to remove. A part that was reported is left to the coordinator (commit.cpp).
         if (mine) {
             const Status ignored = co_await world.storage.remove(part.path, world.clock.in(settings.io_wait));
@@ -190,7 +190,7 @@ Task<void> Node::Impl::write_loop(Attempt& attempt, PartState& part, std::uint32
         part.writing_bytes -= length;
         part.local_bytes -= of_local;
         part.rate.end(world.clock.now(), length);
-        if (!status.ok()) attempt.fail(std::move(status));
+        if (!status.ok()) attempt.fail_part(std::move(status), part);
         attempt.work.notify_all();
     }
 }

@@ -138,7 +138,7 @@ inline std::vector<message::Message> messages() {
         message::Lead{
             2, attempt_id, 1, 3, block_bytes, {plan}, {image(0), image(1), image(2)}, {{0, "a:1"}, {1, "b:2"}}},
         message::Progress{attempt_id, 3, 123456, 4096, 8192, 1'000'000, 1},
-        message::PartsDone{attempt_id, Code::unavailable, "node-b: silent for 10 s", true, 1, manifest().parts},
+        message::PartsDone{attempt_id, Code::unavailable, "node-b: silent for 10 s", true, 1, true, 0, manifest().parts},
         message::Acknowledged{attempt_id},
         message::Leave{attempt_id},
         message::Want{99, source},
@@ -301,7 +301,8 @@ class Random {
                 break;
             case 4:
                 m.body = message::PartsDone{id(),   some_code(), some_text(),
-                                            coin(), below32(9),  {part_info(0, 9, id(), 4096)}};
+                                            coin(), below32(9),  coin(), below32(9),
+                                            {part_info(0, 9, id(), 4096)}};
                 break;
             case 5:
                 m.body = message::Acknowledged{id()};

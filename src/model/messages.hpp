@@ -142,6 +142,8 @@ struct PartsDone {
     std::string text;
     bool has_lost = false;
     NodeIndex lost = 0;
+    bool has_failed_part = false;  // storage failed, on this part
+    std::uint32_t failed_part = 0;
     std::vector<PartInfo> parts;
     bool operator==(const PartsDone&) const = default;
 };
