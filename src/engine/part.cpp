@@ -8,7 +8,7 @@
 //                            <---------  ShareDone, piece by piece until ShareKept: the extents
 //   all shares in: looks at the size, footer, the size cut to what it is, fsync, fsync of the directory
 //
-// The file has its size before a second leader opens it: a sharded GlusterFS volume loses bytes of a file that several nodes make grow, and
+// The file has its size before a second leader opens it: a GlusterFS volume with features.shard loses bytes of a file that several nodes make grow, and
 // everywhere else it saves the locks that growing costs. The footer comes after every leader's fsync was reported, its own
 // fsync last. Nobody but the first leader creates, so a leader that wakes up after its attempt meets no file, or one that nobody names.
 #include <algorithm>
