@@ -73,8 +73,12 @@ Task<void> Node::Impl::read_address(FlightPtr flight, NodeIndex node) {
 void Node::Impl::on_sealed(FlightPtr flight, NodeIndex from, message::Sealed sealed) {
     if (flight->job->self != 0) return;
     if (flight->ended && flight->ended->final) { send(*flight, from, *flight->ended); return; }
-    const bool news = !flight->sealed.count(from);
+    bool news = !flight->sealed.count(from);
     flight->sealed[from] = std::move(sealed);
+    if (flight->contest && !flight->contest->restarted && flight->job->addresses[from] != flight->contest->addresses[from]) {
+        flight->contest->restarted = from;
+        news = true;
+    }
     if (!flight->coordinating) {
         flight->coordinating = true;
         gate.spawn(coordinate(flight));
@@ -102,6 +106,14 @@ std::string Node::Impl::missing_text(const Flight& flight) const {
     return text;
 }
 
+// Nodes that were not heard of may not know where this coordinator is now: every message carries its address.
+void Node::Impl::tell_missing(Flight& flight) {
+    message::Noted here;
+    for (NodeIndex node = 0; node < flight.job->nodes(); ++node)
+        if (!flight.sealed.count(node)) here.missing.push_back(node);
+    for (NodeIndex node : here.missing) send(flight, node, here);
+}
+
 // True when every node has said that it sealed the version; false when it was cancelled meanwhile, or this node's images have left
 // scratch: then it can not be committed any more.
 Task<bool> Node::Impl::gather(FlightPtr flight) {
@@ -114,12 +126,7 @@ Task<bool> Node::Impl::gather(FlightPtr flight) {
                                  version_text(flight->key) + ": abandoned: not sealed in time, or lost, on " + missing_text(*flight), false};
             tell_all(*flight, ended);
         }
-        // Nodes that were not heard of may not know where this coordinator is now: every message carries its address.
-        message::Noted here;
-        for (NodeIndex node = 0; node < flight->job->nodes(); ++node)
-            if (!flight->sealed.count(node)) here.missing.push_back(node);
-        if (!flight->ended)
-            for (NodeIndex node : here.missing) send(*flight, node, here);
+        if (!flight->ended) tell_missing(*flight);
         const Nanos next = world.clock.in(settings.peer_wait / 2);
         while (!flight->complete() && !flight->cancel && !flight->state.final && world.clock.now() < next) co_await flight->news.wait(next);
     }

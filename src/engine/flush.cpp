@@ -63,7 +63,9 @@ Task<void> Node::Impl::coordinate(FlightPtr flight) {
             co_return;
         }
         ++counters.attempts_failed;
-        if (++failures < settings.attempts_max && flight->complete()) continue;  // at once: names are new, nothing is shared
+        // A daemon that died is often started again at once, and finds its images in scratch: nobody needs to hear of it.
+        const bool came_back = co_await wait_for_the_lost(flight);
+        if (++failures < settings.attempts_max && came_back) continue;  // at once: names are new, nothing is shared
         tell_all(*flight, {status.code(), status.text(), false});
         const Nanos again = world.clock.in(pause);
         while (!flight->cancel && world.clock.now() < again) co_await flight->news.wait(again);
@@ -71,6 +73,17 @@ Task<void> Node::Impl::coordinate(FlightPtr flight) {
         failures = 0;
         if (flight->complete()) flight->ended.reset();
     }
+}
+
+// True when all nodes' images are there, or are again within peer_wait.
+Task<bool> Node::Impl::wait_for_the_lost(FlightPtr flight) {
+    const Nanos give_up = world.clock.in(settings.peer_wait);
+    while (!flight->complete() && !flight->cancel && !flight->state.final && world.clock.now() < give_up) {
+        tell_missing(*flight);
+        const Nanos next = std::min(give_up, world.clock.in(settings.heartbeat));
+        while (!flight->complete() && !flight->cancel && !flight->state.final && world.clock.now() < next) co_await flight->news.wait(next);
+    }
+    co_return flight->complete();
 }
 
 namespace {
@@ -184,6 +197,7 @@ Task<Status> Node::Impl::attempt(FlightPtr flight) {
     const Result<std::vector<NodeImages>> nodes = all_images(*flight, contest.block_bytes);
     if (!nodes.ok()) co_return nodes.status();
     contest.plan = plan_flush(job, *nodes, contest.block_bytes);
+    contest.addresses = job.addresses;
     for (const PartPlan& part : contest.plan) contest.part_ends.push_back(part.range_bytes());
     make_leads(contest, job, *nodes);
     Status made = co_await make_directories(world.storage, layout.persistent, layout.version(flight->key), world.clock.in(settings.io_wait));
@@ -244,8 +258,10 @@ std::optional<Status> Node::Impl::contest_state(Flight& flight) {
             return unavailable(version_text(flight.key) + ": leader " + flight.job->node_name(node) + " fell silent");
         }
     }
-    if (!all) return std::nullopt;
-    return Status();
+    if (all) return Status();
+    if (flight.contest->restarted)
+        return unavailable(version_text(flight.key) + ": the daemon of " + flight.job->node_name(*flight.contest->restarted) + " was started again");
+    return std::nullopt;
 }
 
 void Node::Impl::on_progress(Flight& flight, NodeIndex from, const message::Progress& progress) {

@@ -47,6 +47,30 @@ INSTANTIATE_TEST_SUITE_P(All, FlushShapes,
                          ::testing::Combine(::testing::Range(0, static_cast<int>(std::size(shapes))),
                                             ::testing::Values(Placement::append, Placement::interleaved, Placement::contiguous)));
 
+// Leader, follower or neither: who waits does not hear of a daemon that is back at once.
+TEST(Flush, NobodyIsToldOfADaemonThatIsBackAtOnce) {
+    for (NodeIndex victim : {1u, 2u}) {
+        ClusterOptions options;
+        options.ranks_per_node = {1, 1, 1};
+        options.settings.leaders = 2;
+        options.image_bytes = [](Rank, Version) { return 3'000'000; };
+        options.model.persistent_rate = 1e6;
+        Cluster cluster(options);
+        ASSERT_TRUE(cluster.open_job().ok());
+        ASSERT_TRUE(cluster.capture_all(1).ok());
+        cluster.sim.run_until(cluster.sim.now() + second);
+        cluster.kill_daemon(victim);
+        cluster.sim.run_until(cluster.sim.now() + second / 2);
+        cluster.start_daemon(victim);
+        const auto told = [&] { return !cluster.state(0, 1).failure.ok(); };
+        const auto ended = [&] { return told() || cluster.state(0, 1).final; };
+        ASSERT_TRUE(cluster.sim.run_until(ended, cluster.sim.now() + 100 * second));
+        EXPECT_FALSE(told()) << cluster.state(0, 1).failure.to_string();
+        const Status whole = cluster.check_committed(cluster.key(1));
+        EXPECT_TRUE(whole.ok()) << whole.to_string();
+    }
+}
+
 TEST(Flush, FinishesAfterADaemonWasKilledAndStartedAgain) {
     for (NodeIndex victim : {0u, 1u}) {
         ClusterOptions options;

@@ -68,6 +68,8 @@ struct Contest {
     std::uint32_t moves_begun = 0;
     std::vector<std::uint64_t> part_ends; // of each part: where work from other parts goes next
     bool finishing = false;               // no more moves
+    std::vector<Address> addresses;       // of all nodes when it began
+    std::optional<NodeIndex> restarted;   // its daemon was started again since: what it was asked for is forgotten
 };
 
 struct Attempt;
@@ -274,6 +276,7 @@ struct Node::Impl {
     // elect.cpp: sealed images become a plan
     Task<void> announce(engine::FlightPtr flight);
     Task<void> read_address(engine::FlightPtr flight, NodeIndex node);
+    void tell_missing(engine::Flight& flight);
     Task<bool> gather(engine::FlightPtr flight);
     void on_sealed(engine::FlightPtr flight, NodeIndex from, message::Sealed sealed);
     void on_noted(engine::FlightPtr flight, const message::Noted& noted);
@@ -282,6 +285,7 @@ struct Node::Impl {
     // flush.cpp: the order of a flush, coordinator's side and leader's side
     Task<void> coordinate(engine::FlightPtr flight);
     Task<Status> attempt(engine::FlightPtr flight);
+    Task<bool> wait_for_the_lost(engine::FlightPtr flight);
     Result<std::vector<NodeImages>> all_images(const engine::Flight& flight, std::uint64_t& block_bytes) const;
     std::vector<PartPlan> plan_flush(engine::Job& job, const std::vector<NodeImages>& nodes, std::uint64_t block_bytes);
     void avoid_target_of(engine::Flight& flight, std::uint32_t part);
