@@ -26,6 +26,8 @@ using namespace engine;
 
 namespace {
 std::string version_text(const VersionKey& key) { return key.name + " version " + std::to_string(key.version); }
+
+constexpr Nanos avoided_for = 300 * second;  // a leader, or a target, that made an attempt fail
 }  // namespace
 
 void Node::Impl::tell_all(Flight& flight, const message::Ended& ended) {
@@ -149,7 +151,6 @@ Result<std::vector<NodeImages>> Node::Impl::all_images(const Flight& flight, std
 
 // A target on which a part failed gets none for a while: the next attempt would fail there, too.
 void Node::Impl::avoid_target_of(Flight& flight, std::uint32_t part) {
-    constexpr Nanos avoided_for = 300 * second;
     if (part >= flight.contest->plan.size()) return;
     const std::string& target = flight.contest->plan[part].target;
     if (!target.empty()) flight.job->avoided[target] = world.clock.in(avoided_for);
@@ -170,6 +171,8 @@ std::vector<PartPlan> Node::Impl::plan_flush(Job& job, const std::vector<NodeIma
     PlanOptions options;
     options.files = job.roster.files;
     options.block_bytes = block_bytes;
+    for (const auto& [node, until] : job.unfit)
+        if (world.clock.now() < until) options.unfit.push_back(node);
     options.whole_parts = settings.placement != Placement::append;
     const auto count = static_cast<std::uint32_t>(nodes.size());
     options.leaders = settings.leaders != 0 ? settings.leaders : job.leader_choice.next(std::min(options.files, count), count);
@@ -247,6 +250,7 @@ std::optional<Status> Node::Impl::contest_state(Flight& flight) {
     for (auto& [node, track] : flight.contest->leaders) {
         if (track.done && track.done->code != Code::ok) {
             if (track.done->has_lost) flight.sealed.erase(track.done->lost);
+            else if (track.done->code != Code::superseded) flight.job->unfit[node] = world.clock.in(avoided_for);
             if (track.done->has_failed_part) avoid_target_of(flight, track.done->failed_part);
             return Status(track.done->code == Code::superseded ? Code::unavailable : track.done->code,
                           version_text(flight.key) + ": leader " + flight.job->node_name(node) + ": " + track.done->text);

@@ -26,6 +26,7 @@ struct Job {
     LeaderChoice leader_choice;      // coordinator: what numbers of leaders reached
     std::uint64_t placement_turn;    // coordinator: of the targets, one a flush
     std::map<std::string, Nanos> avoided;  // coordinator: targets on which a part failed, and until when
+    std::map<NodeIndex, Nanos> unfit;      // coordinator: leaders that failed by themselves, and until when
     std::uint32_t nodes() const { return static_cast<std::uint32_t>(roster.members.size()); }
     std::string node_name(NodeIndex node) const;  // "node 3 (n3, ranks 6-7)"
 };

@@ -72,15 +72,17 @@ class Supply {
     std::uint64_t offset_ = 0;  // in it
 };
 
-// Who may lead: dedicated I/O nodes where there are any.
-std::vector<NodeIndex> candidates(const std::vector<NodeImages>& nodes) {
+// Who may lead: dedicated I/O nodes where there are any, of those that are fit.
+std::vector<NodeIndex> candidates(const std::vector<NodeImages>& nodes, const std::vector<NodeIndex>& unfit) {
     std::vector<NodeIndex> with, without;
-    for (const NodeImages& node : nodes) (node.images.empty() ? without : with).push_back(node.node);
+    for (const NodeImages& node : nodes)
+        if (std::find(unfit.begin(), unfit.end(), node.node) == unfit.end()) (node.images.empty() ? without : with).push_back(node.node);
+    if (with.empty() && without.empty()) return candidates(nodes, {});
     return without.empty() ? with : without;
 }
 
-std::vector<NodeIndex> elect_leaders(const std::vector<NodeImages>& nodes, std::uint32_t leaders) {
-    const std::vector<NodeIndex> able = candidates(nodes);
+std::vector<NodeIndex> elect_leaders(const std::vector<NodeImages>& nodes, std::uint32_t leaders, const std::vector<NodeIndex>& unfit) {
+    const std::vector<NodeIndex> able = candidates(nodes, unfit);
     const auto count = static_cast<std::uint32_t>(able.size());
     std::vector<std::vector<NodeIndex>> groups(std::clamp(leaders, 1u, count));
     for (std::uint32_t i = 0; i < count; ++i) groups[group_of(i, count, static_cast<std::uint32_t>(groups.size()))].push_back(able[i]);
@@ -153,7 +155,7 @@ std::vector<PartPlan> make_plan(const std::vector<NodeImages>& nodes, const Plan
         blocks += supplies.back().left();
     }
     std::vector<PartPlan> plan(options.files);
-    const std::vector<NodeIndex> leaders = elect_leaders(nodes, options.whole_parts ? std::min(options.leaders, options.files) : options.leaders);
+    const std::vector<NodeIndex> leaders = elect_leaders(nodes, options.whole_parts ? std::min(options.leaders, options.files) : options.leaders, options.unfit);
     std::vector<Room> rooms = divide(plan, leaders, options, blocks);
     const auto fill = [&](Room& room, Supply& supply) { room.blocks -= supply.give(plan[room.part].shares[room.share], room.blocks); };
     // Leaders keep what is theirs: it needs no network.

@@ -61,6 +61,7 @@ struct PlanOptions {
     std::uint64_t block_bytes = 0;
     // Blocks of each of the K parts, together all there are; empty: the same for all, give or take one.
     std::vector<std::uint64_t> part_blocks;
+    std::vector<NodeIndex> unfit;  // should not lead, unless nobody else can
 };
 
 std::uint64_t node_bytes(const NodeImages& node);
@@ -73,7 +74,7 @@ std::uint32_t group_of(NodeIndex node, std::uint32_t nodes, std::uint32_t files)
 NodeIndex elect(const std::vector<NodeImages>& nodes, const std::vector<NodeIndex>& group);
 
 // Exactly `files` parts over all nodes' images; nodes[i].node == i. As many groups as leaders, of dedicated I/O nodes where there are
-// any, else of nodes with data; each elects one. With as many leaders as files this is the paper's plan, but for equal bytes.
+// any, else of nodes with data, without those that are unfit; each elects one. With as many leaders as files this is the paper's plan, but for equal bytes.
 std::vector<PartPlan> make_plan(const std::vector<NodeImages>& nodes, const PlanOptions& options);
 
 // Chunk size of a leader: min(buffer, max(block, bytes / 4 writers)), in whole blocks, so that small checkpoints still

@@ -72,7 +72,7 @@ TEST(Elect, MostLocalBytesLeadAndTiesGoToTheLowest) {
     EXPECT_EQ(elect(nodes, {0}), 0u);
 }
 
-PlanOptions options_of(std::uint32_t files, std::uint32_t leaders) { return {files, leaders, false, block, {}}; }
+PlanOptions options_of(std::uint32_t files, std::uint32_t leaders) { return {files, leaders, false, block, {}, {}}; }
 
 std::uint64_t blocks_of(const Share& share) {
     std::uint64_t sum = 0;
@@ -186,6 +186,17 @@ TEST(Plan, WhenEveryNodeLeadsNothingTravelsButTheUnevenness) {
     const std::vector<PartPlan> plan = make_plan(uneven, options_of(2, 2));
     EXPECT_EQ(plan[0].shares[0].nodes, (std::vector<NodeSources>{{0, {{0, 0, 8 * block}}}}));
     EXPECT_EQ(plan[1].shares[0].nodes, (std::vector<NodeSources>{{0, {{0, 8 * block, 4 * block}}}, {1, {{1, 0, 4 * block}}}}));
+}
+
+TEST(Plan, UnfitNodesLeadOnlyWhenNobodyElseCan) {
+    const std::vector<NodeImages> nodes = {node_of(0, 0, {9 * block}), node_of(1, 1, {5 * block})};
+    PlanOptions options = options_of(1, 2);
+    options.unfit = {0};
+    ASSERT_EQ(make_plan(nodes, options)[0].shares.size(), 1u);
+    EXPECT_EQ(make_plan(nodes, options)[0].first_leader(), 1u);
+    expect_whole(make_plan(nodes, options), nodes);
+    options.unfit = {0, 1};
+    EXPECT_EQ(make_plan(nodes, options)[0].shares.size(), 2u);
 }
 
 TEST(Plan, DedicatedNodesLead) {
