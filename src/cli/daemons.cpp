@@ -33,7 +33,9 @@ Result<std::optional<Reached>> reach(const ScratchLayout& scratch, std::uint64_t
         return connection.status();
     }
     Reached reached{std::move(connection).value(), {}};
-    TRY_ASSIGN(reached.welcome, reached.connection->hello(false, deadline));
+    Result<control::Welcome> welcome = reached.connection->hello(false, deadline);
+    if (welcome.code() == Code::unavailable) return std::optional<Reached>();  // it was just ending, or being killed
+    TRY_ASSIGN(reached.welcome, std::move(welcome));
     return std::optional<Reached>(std::move(reached));
 }
 

@@ -7,7 +7,7 @@
 #include "base/text_table.hpp"
 #include "base/units.hpp"
 #include "cli/daemons.hpp"
-#include "client/launch.hpp"
+#include "client/daemon_link.hpp"
 #include "format/names.hpp"
 
 namespace cairn::cli {
@@ -28,14 +28,11 @@ Status run_start(Console& console, const Arguments& arguments) {
     if (!config.file.empty()) home.environment.push_back("CAIRN_CONFIG=" + config.file);
     const ScratchLayout scratch = ScratchLayout::of(home.scratch, ::geteuid(), home.node, home.persistent);
     const std::uint64_t wait_ms = settings.daemon.start_wait_ms;
-    TRY_ASSIGN(std::optional<Reached> reached, reach(scratch, wait_ms));
-    const bool ran_before = reached.has_value();
-    if (!ran_before) {
-        TRY(launch_daemon(home, Deadline::in_ms(wait_ms)));
-        TRY_ASSIGN(reached, reach(scratch, wait_ms));
-        if (!reached) return unavailable("the daemon of node " + home.node + " was started but does not answer");
-    }
-    const control::Welcome& welcome = reached->welcome;
+    TRY_ASSIGN(const std::optional<Reached> before, reach(scratch, wait_ms));
+    const bool ran_before = before.has_value();
+    DaemonLink link(home, false, wait_ms);
+    TRY(link.ensure(Deadline::in_ms(wait_ms)));
+    const control::Welcome& welcome = link.welcome();
     if (console.json) {
         const Json document = {{"node", welcome.node},
                                {"pid", welcome.pid},
