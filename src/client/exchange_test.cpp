@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <fstream>
 #include <memory>
@@ -106,6 +107,33 @@ TEST(FileExchange, NamesARankThatLeavesInTheMiddle) {
     EXPECT_THAT(first.text(), HasSubstr("rank 1 never made"));
     const Status second = (*exchange)->agree({}, Deadline::in_ms(20'000));
     EXPECT_THAT(second.text(), HasSubstr("open again")) << "a broken exchange is not waited for again";
+}
+
+// A limit on the size of files stands for a file system that is full, or away, for a moment.
+TEST(FileExchange, WaitsForAFileSystemThatTakesNothingForAMoment) {
+    TemporaryPlace temporary;
+    Child one([&] {
+        auto exchange = FileExchange::meet(temporary.path(), 1, 2, Deadline::in_ms(20'000));
+        if (!exchange.ok()) return 1;
+        ::signal(SIGXFSZ, SIG_IGN);
+        rlimit room = {};
+        ::getrlimit(RLIMIT_FSIZE, &room);
+        const rlimit none = {0, room.rlim_max};
+        ::setrlimit(RLIMIT_FSIZE, &none);
+        std::thread later([&] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(300));
+            ::setrlimit(RLIMIT_FSIZE, &room);
+        });
+        const bool told = (*exchange)->allgather(bytes_of(1, 0), Deadline::in_ms(20'000)).ok();
+        later.join();
+        return told ? 0 : 2;
+    });
+    auto exchange = FileExchange::meet(temporary.path(), 0, 2, Deadline::in_ms(20'000));
+    ASSERT_TRUE(exchange.ok()) << exchange.status().to_string();
+    const auto all = (*exchange)->allgather(bytes_of(0, 0), Deadline::in_ms(20'000));
+    EXPECT_TRUE(all.ok()) << all.status().to_string();
+    exchange->reset();
+    EXPECT_EQ(one.wait(), 0);
 }
 
 TEST(FileExchange, TwoProcessesOfOneRankAreToldApart) {

@@ -272,7 +272,7 @@ Result<Roster> Session::draw_incarnation(const std::vector<Member>& members, con
 Status Session::begin_incarnation(const Parent& parent, Deadline deadline) {
     Packer packer;
     if (rank_ == 0) {
-        const auto drawn = draw_incarnation(members_, parent, deadline);
+        const auto drawn = draw_incarnation(members_, parent, deadline.early());
         packer.status(drawn.status());
         if (drawn.ok()) packer.run(encode_roster(*drawn));
     }

@@ -26,6 +26,12 @@ Result<std::string> read_text(const std::string& path) {
     return std::string(as_text(bytes));
 }
 
+// What a file system says that is away, or full, for the moment. The others wait until the deadline anyhow: a rank that
+// gave up earlier would leave them in the lurch.
+bool may_pass(const Status& status) {
+    return status.code() == Code::io_error || status.code() == Code::unavailable || status.code() == Code::out_of_space;
+}
+
 // A file that another rank is about to write. A first byte says that it is whole and tells it from a network file
 // system's empty view.
 Result<Bytes> wait_for_file(const std::string& path, Deadline deadline) {
@@ -34,15 +40,20 @@ Result<Bytes> wait_for_file(const std::string& path, Deadline deadline) {
         auto bytes = files::read_whole(path, message_bytes_max);
         if (bytes.ok() && !bytes->empty() && bytes->front() == std::byte{1})
             return Bytes(bytes->begin() + 1, bytes->end());
-        if (!bytes.ok() && bytes.code() != Code::not_found) return bytes.status();
-        if (!backoff.pause(deadline)) return deadline_passed("nothing in " + path);
+        const bool failed = !bytes.ok() && bytes.code() != Code::not_found;
+        if (failed && !may_pass(bytes.status())) return bytes.status();
+        if (!backoff.pause(deadline)) return failed ? bytes.status() : deadline_passed("nothing in " + path);
     }
 }
 
-Status publish(const std::string& path, const Bytes& bytes) {
+Status publish(const std::string& path, const Bytes& bytes, Deadline deadline) {
     Bytes marked{std::byte{1}};
     marked.insert(marked.end(), bytes.begin(), bytes.end());
-    return files::write_aside(path, marked);
+    Backoff backoff;
+    for (;;) {
+        const Status status = files::write_aside(path, marked);
+        if (status.ok() || !may_pass(status) || !backoff.pause(deadline)) return status;
+    }
 }
 
 }  // namespace
@@ -141,7 +152,7 @@ Result<std::vector<Bytes>> FileExchange::do_allgather(const Bytes& mine, Deadlin
     const std::uint64_t step = step_++;
     std::vector<Bytes> all(ranks());
     if (rank() != 0) {
-        TRY(publish(step_file(step, std::to_string(rank())), mine));
+        TRY(publish(step_file(step, std::to_string(rank())), mine, deadline));
         auto joined = wait_for_file(step_file(step, "all"), deadline);
         if (!joined.ok())
             return joined.status().within("a rank ended or never made this collective call; rank 0 would name it");
@@ -178,7 +189,7 @@ Result<std::vector<Bytes>> FileExchange::do_allgather(const Bytes& mine, Deadlin
     // Everybody stands at this step, so nobody needs what came before it.
     for (const std::string& path : read_by_all_next_) ::unlink(path.c_str());
     read_by_all_next_.clear();
-    TRY(publish(step_file(step, "all"), joined));
+    TRY(publish(step_file(step, "all"), joined, deadline));
     read_by_all_next_.push_back(step_file(step, "all"));
     for (Rank r = 1; r < ranks(); ++r) ::unlink(step_file(step, std::to_string(r)).c_str());
     return all;
@@ -191,7 +202,7 @@ Result<Bytes> FileExchange::do_broadcast(const Bytes& of_rank_0, Deadline deadli
         if (!bytes.ok()) return bytes.status().within("rank 0 ended or never made this collective call");
         return bytes;
     }
-    TRY(publish(step_file(step, "all"), of_rank_0));
+    TRY(publish(step_file(step, "all"), of_rank_0, deadline));
     read_by_all_next_.push_back(step_file(step, "all"));
     return of_rank_0;
 }
@@ -209,11 +220,11 @@ void FileExchange::leave_join() {
 FileExchange::~FileExchange() {
     leave_join();
     if (!met_) return;
+    const Deadline deadline = Deadline::in_ms(leave_wait_ms);
     if (rank() != 0) {
-        static_cast<void>(publish(step_file(step_, "done-" + std::to_string(rank())), {}));
+        static_cast<void>(publish(step_file(step_, "done-" + std::to_string(rank())), {}, deadline));
         return;
     }
-    const Deadline deadline = Deadline::in_ms(leave_wait_ms);
     for (Rank r = 1; r < ranks(); ++r)
         static_cast<void>(wait_for_file(step_file(step_, "done-" + std::to_string(r)), deadline));
     for (const char* name : {"/roster", "/final"}) {

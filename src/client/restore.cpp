@@ -330,7 +330,7 @@ Status Session::continue_from(const KeptVersion& kept, Deadline deadline) {
     Roster roster = roster_;
     roster.parent = parent;
     Status status;
-    if (rank_ == 0) status = name_parent(parent, deadline);
+    if (rank_ == 0) status = name_parent(parent, deadline.early());
     if (status.ok()) status = join(roster, deadline);
     return exchange_->agree(status, deadline);
 }

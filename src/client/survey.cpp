@@ -156,7 +156,7 @@ Status Session::survey(Deadline deadline) {
         if (set.ranks == ranks_) sealed.push_back(set.version);
 
     Bytes mine;
-    if (rank_ == 0) mine = look_at_persistent(sealed, deadline);
+    if (rank_ == 0) mine = look_at_persistent(sealed, deadline.early());
     TRY_ASSIGN(const Bytes said, exchange_->broadcast(mine, deadline));
     Unpacker unpacker(said);
     TRY(unpacker.status().within("looking for versions of \"" + name_ + "\""));
