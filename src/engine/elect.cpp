@@ -51,7 +51,8 @@ Task<void> Node::Impl::announce(FlightPtr flight) {
                                                                   ", can not be reached; what is sealed stays in scratch and is retried");
             update(*flight);
         }
-        if (silent > 2 * settings.heartbeat && ++asked % 4 == 1) co_await read_address(flight, 0);
+        // Beside the asking: a file system that is slow must not make the coordinator look silent.
+        if (silent > 2 * settings.heartbeat && ++asked % 4 == 1) gate.spawn(read_address(flight, 0));
         // Once heard, the coordinator speaks up by itself; asking on is only for lost messages.
         pause = std::min(pause * 2, std::max(settings.heartbeat, settings.peer_wait / 4));
         const Nanos next = world.clock.in(pause);
