@@ -165,9 +165,12 @@ class View:
         _shape(self.node(SWITCH).pid, "p-" + node, rate_mb_s)
 
     def link(self, node, up):
-        """Plugs the cable of a node in or out."""
+        """Plugs the cable of a node in or out; in: until the card has noticed, which takes up to a second."""
         self.node(node)
         sh("nsenter", "-t", self.node(SWITCH).pid, "-n", "ip", "link", "set", "p-" + node, "up" if up else "down")
+        if up:
+            show = ["nsenter", "-t", self.node(SWITCH).pid, "-n", "ip", "-d", "link", "show", "p-" + node]
+            wait_for(f"the cable of {node}", lambda: "state UP" in self.run(node, "ip", "link", "show", "eth0") and "state forwarding" in sh(*show), 10)
 
     def drop(self, node, percent):
         """Loses that share of what arrives at a node, at random; 0 ends it."""
@@ -182,6 +185,24 @@ class View:
         """The node loses power: every process, its memory and its /mnt/local are gone. It does not come back."""
         os.kill(self.node(node).pid, signal.SIGKILL)
         wait_for(f"the end of {node}", lambda: not self.node(node).alive() or _zombie(self.node(node).pid), 10)
+
+    def crash(self, node):
+        """The node loses power, and can be booted again: cable out, every process killed, its memory gone. /mnt/local is its disk and stays."""
+        self.link(node, False)
+
+        def killed():
+            left = self.node(node).processes()
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            return not left
+
+        wait_for(f"the end of all processes of {node}", killed, 20)
+        self.run(node, "sh", "-c", "find /dev/shm -mindepth 1 -delete")
+
+    def boot(self, node):
+        """After a crash: the cable is in again. Nothing runs yet; volume.boot brings a server or a mount back."""
+        self.link(node, True)
 
     def pause(self, node):
         self._signal(node, signal.SIGSTOP)
@@ -206,9 +227,14 @@ class View:
         self.run(node, "rm", "-f", FILLER)
         if leave_bytes is None:
             return
+        # Somebody may be writing: most of it at once, then what is left, until there is none.
+        margin = 16 << 20
+        free = int(self.run(node, "df", "--output=avail", "-B1", LOCAL).split()[-1])
+        if free > leave_bytes + margin:
+            self.run(node, "fallocate", "-l", str(free - leave_bytes - margin), FILLER)
         free = int(self.run(node, "df", "--output=avail", "-B1", LOCAL).split()[-1])
         if free > leave_bytes:
-            self.run(node, "fallocate", "-l", str(free - leave_bytes), FILLER)
+            self.run(node, "sh", "-c", f"head -c {free - leave_bytes} /dev/zero >> {FILLER} 2>/dev/null || true")
 
     # ---- programs ----
 

@@ -127,6 +127,23 @@ class OneCluster(unittest.TestCase):
         wait_for("room on s1", lambda: subprocess.run(c.command("n0", write), capture_output=True).returncode == 0, 30)
         c.run("n0", "rm", f"{PFS}/big")
 
+    def test_a_crashed_node_boots_with_its_disk_and_nothing_else(self):
+        c = self.cluster
+        c.run("n0", "sh", "-c", f"for i in 0 1; do echo kept > {PFS}/$i@gv-dht:gv-client-$i; done")
+        c.run("n1", "sh", "-c", f"touch /dev/shm/lost {LOCAL}/kept")
+        running = c.start("n1", "sleep", "1000")
+        for node in ("n1", "s1"):
+            c.crash(node)
+            self.assertEqual(c.node(node).processes(), [])
+        self.assertNotEqual(running.wait(10), 0)
+        for node in ("s1", "n1"):
+            volume.boot(c, node)
+        self.assertEqual(c.run("n1", "ls", "/dev/shm", LOCAL + "/kept").split(), [LOCAL + "/kept", "/dev/shm:"])
+        read = ["sh", "-c", f"cat {PFS}/0 {PFS}/1"]
+        for node in ("n1", "n0"):  # clients find a server again after some seconds
+            wait_for("both files", lambda: subprocess.run(c.command(node, read), capture_output=True).stdout == b"kept\nkept\n", 30)
+        c.run("n0", "rm", f"{PFS}/0", f"{PFS}/1")
+
     def test_the_name_is_taken(self):
         with self.assertRaisesRegex(Trouble, "up already"):
             Cluster(1, 0, 0, 0, 16, NAME)

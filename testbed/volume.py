@@ -74,6 +74,25 @@ def mount(cluster, node):
     wait_for(f"{MOUNT} on {node}", lambda: is_mounted(cluster, node), MOUNT_WITHIN_S)
 
 
+def boot(cluster, node):
+    """After a crash: the server serves what its disk has, the compute node has the file system again."""
+    cluster.boot(node)
+    if node in cluster.servers:
+        cluster.run(node, "sh", "-c", "rm -f /run/gluster*.pid /run/gluster/*.socket; glusterd -p /run/glusterd.pid </dev/null >/dev/null 2>&1")
+    else:
+        cluster.run(node, "umount", "--lazy", MOUNT)
+        # The servers may still hold connections from before the crash, and refuse one from the same port once.
+        wait_for(f"{MOUNT} on {node} again", lambda: _mounted(cluster, node), MOUNT_WITHIN_S)
+
+
+def _mounted(cluster, node):
+    try:
+        mount(cluster, node)
+        return True
+    except Trouble:
+        return False
+
+
 def remount(cluster, node):
     """The node's client begins anew: nothing that was read or written through it is in memory any more. No file may be open."""
     cluster.run(node, "umount", MOUNT)
