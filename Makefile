@@ -5,12 +5,13 @@ SECONDS_EACH ?= 60
 BUILD  := build/$(PRESET)
 
 .DELETE_ON_ERROR:
-.PHONY: help build demo test test-long bench race sim fuzz fmt tidy clean install setup
+.PHONY: help build demo test test-long test-faults bench race sim fuzz fmt tidy clean install setup
 
 help:
 	@echo "make demo       install what is missing, build, checkpoint LAMMPS, kill it, restore it, compare"
 	@echo "make test       install what is missing, build, run all tests (PRESET=dev|release|asan|tsan)"
 	@echo "make test-long  the tests that take hours"
+	@echo "make test-faults  every fault at every step of a flush, on a small cluster (ARGS='node killed'); root only, half an hour"
 	@echo "make bench      capture, flush and restore against what the machine can do (ARGS=--help)"
 	@echo "make race       Cairn and others on a small cluster with real networks and storage; root only (ARGS=--help)"
 	@echo "make sim        random simulated clusters with faults (ARGS='--from 1 --count 10000')"
@@ -29,11 +30,17 @@ build: setup
 demo: build
 	@scripts/demo $(BUILD)
 
+# What the testbed needs is installed where that is possible; elsewhere its tests are skipped.
 test: build
+	@test "$$(id -u)" != 0 || scripts/setup testbed || echo "the tests on the testbed are skipped"
 	@ctest --preset $(PRESET)
 
 test-long: build
 	@ctest --preset release-long
+
+test-faults: build
+	@scripts/setup testbed
+	@CAIRN_BUILD=$(BUILD) tests/faults_test.py --all $(ARGS)
 
 bench: build
 	@bench/run $(BUILD) $(ARGS)

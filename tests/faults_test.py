@@ -1,0 +1,336 @@
+#!/usr/bin/env python3
+"""Faults on a real distributed file system: nodes, daemons, servers and cables fail at each step of a flush, and what ARCHITECTURE.md promises holds.
+
+Usage: CAIRN_BUILD=build/release tests/faults_test.py [--all] [--list] [--keep FOLDER] [WORD...]
+--all: every fault at every step; else a few. WORD: only cases whose line has it. Root only; exit code 77 where the testbed can not be.
+
+Each case: version 1 is committed. Version 2 is captured, and at a step of its flush something fails. All ranks that live wait for version 2, and are
+told within a bound that it is committed, or why not, with the name of the node or file concerned. Then
+  what passes (a daemon started again, a cable, a server): version 2 commits by itself once the fault is gone, and another job restores it on other
+  nodes, bit for bit, from the file system;
+  a node killed with its scratch: version 2 is committed, or abandoned with that node and its ranks in the error; the other nodes' images are still
+  in scratch; a job on the other nodes restores the newest committed version;
+  a node left behind: it stands still, the job goes on without it from the newest committed version, and then it wakes up, believing that version 2 is
+  its to lead or to commit: what the new job has committed stands.
+In the end: version 3 is taken and commits, every committed version is K parts and a manifest and nothing else, `cairn verify` finds no damage,
+`cairn stop` ends every daemon, and no process is left.
+"""
+import argparse
+import os
+import re
+import signal
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+
+import faults
+from faults import COMMITTED, DEADLINE, FILES, IMAGE_BYTES, NEWEST, OK, PEER_S, PING_S, RANKS, RANKS_PER_NODE, Failure, Job, Site, check
+from cluster import Trouble, check_possible, wait_for
+import volume
+
+TOLD_S = 40         # until every living rank is told how it ended, from the fault
+COMMITTED_S = 60    # until version 2 is committed, from the fault's end
+STEPS = ("capture", "sealed", "part made", "writing", "written", "committed")
+
+
+@dataclass(frozen=True)
+class Case:
+    fault: str
+    where: str  # a node; for a server "-": one that holds a part
+    step: str
+
+    def __str__(self):
+        return f"{self.fault} {self.where} at {self.step}"
+
+
+@dataclass(frozen=True)
+class Fault:
+    begin: object           # (site, where)
+    end: object = None      # None: it does not pass
+    lasts_s: float = 0
+
+
+def start_again(site, node):
+    code, out, err = site.cairn(node, "start")
+    check(code == 0, f"cairn start on {node}: {out}{err}")
+
+
+def signal_daemon(number):
+    def send(site, node):
+        pid = site.daemon(node)
+        check(pid, f"no daemon on {node}")
+        os.kill(pid, number)
+    return send
+
+
+def fill(site, server):
+    site.cluster.fill(server, 0)
+
+
+FAULTS = {
+    "node killed": Fault(lambda site, where: site.cluster.crash(where)),
+    "daemon killed": Fault(signal_daemon(signal.SIGKILL), start_again, 0.2),
+    "daemon away": Fault(signal_daemon(signal.SIGKILL), start_again, 2 * PEER_S),
+    "daemon paused": Fault(signal_daemon(signal.SIGSTOP), signal_daemon(signal.SIGCONT), 3 * PEER_S),
+    "node paused": Fault(lambda site, where: site.cluster.pause(where), lambda site, where: site.cluster.resume(where), 3 * PEER_S),
+    "cable out": Fault(lambda site, where: site.cluster.link(where, False), lambda site, where: site.cluster.link(where, True), 3 * PEER_S),
+    "packets lost": Fault(lambda site, where: site.cluster.drop(where, 5), lambda site, where: site.cluster.drop(where, 0), 3 * PEER_S),
+    "node left": Fault(lambda site, where: site.cluster.pause(where)),
+    "server killed": Fault(lambda site, where: site.cluster.crash(where), lambda site, where: volume.boot(site.cluster, where), 2 * PING_S),
+    "server paused": Fault(lambda site, where: site.cluster.pause(where), lambda site, where: site.cluster.resume(where), 2 * PING_S),
+    "server full": Fault(fill, lambda site, where: site.cluster.fill(where, None), 8),
+    "server slow": Fault(lambda site, where: site.cluster.rate(where, faults.SERVER_MB_S / 5),
+                         lambda site, where: site.cluster.rate(where, faults.SERVER_MB_S), 12),
+}
+
+
+def every_case():
+    """n0 coordinates and leads, n2 leads, n1 and n3 follow (image sizes are equal, so the lowest of each group leads)."""
+    cases = []
+    for fault in FAULTS:
+        if fault.startswith("server"):
+            cases += [Case(fault, "-", step) for step in ("sealed", "part made", "writing", "written")]
+        else:
+            steps = STEPS if fault in ("node killed", "daemon killed") else ("sealed", "writing", "written")
+            nodes = ("n0", "n1", "n2") if not fault.startswith(("node paused", "node left", "packets", "daemon away")) else ("n0", "n2")
+            cases += [Case(fault, node, step) for node in nodes for step in steps]
+    return cases
+
+
+FEW = [Case("node killed", "n2", "writing"), Case("node killed", "n1", "capture"), Case("daemon killed", "n2", "writing"),
+       Case("daemon paused", "n2", "written"), Case("cable out", "n0", "writing"), Case("server killed", "-", "writing"),
+       Case("server full", "-", "part made")]
+
+
+class Run:
+    """One case on a site."""
+
+    def __init__(self, site, case):
+        self.site, self.case = site, case
+        self.fault = FAULTS[case.fault]
+        self.where = case.where
+        self.lasting = self.fault.end is None
+
+    def keep_log(self, folder):
+        """Where it is."""
+        path = os.path.join(folder, re.sub(r"\W+", "-", str(self.case)) + ".log")
+        with open(path, "w") as f:
+            f.write(f"{self.case}\nfiles of version 2: {self.site.stored(2)}\n{self.site.logs()}")
+        return path
+
+    def run(self):
+        """How it ended."""
+        site = self.site
+        site.begin(re.sub(r"\W+", "-", str(self.case)))
+        place = [site.nodes[rank // RANKS_PER_NODE] for rank in range(RANKS)]
+        job = Job(site, place)
+        job.commit(1)
+        site.speed(slow=True)
+        self.late = (self.where if self.where in site.nodes else site.nodes[-1]) if self.case.step == "capture" else None
+        on_time = [node for node in site.nodes if node != self.late]
+        checkpointed = job.all("checkpoint", 2, nodes=on_time)
+        check(all(a["status"] == OK for a in checkpointed.values()), f"checkpoint 2: {checkpointed}")
+        self.await_step()
+        if self.where == "-":
+            held = [server for name, (server, _) in site.stored(2).items() if name.startswith("part-")]
+            self.where = held[0] if held else site.cluster.servers[-1]
+        living = [node for node in site.nodes if not (self.lasting and node == self.where)]
+        self.fault.begin(site, self.where)
+        if self.case.fault == "node left":
+            return self.left_behind(job, living)
+        outcome = self.outcome(job, living, on_time)
+        site.speed(slow=False) if not self.lasting else self.quicken(living)
+        restored = self.afterwards(job, living)
+        return f"{outcome}; version {restored} restored"
+
+    def quicken(self, living):
+        for node in living + self.site.cluster.servers:
+            self.site.cluster.rate(node, 0)
+
+    def await_step(self):
+        """Until the flush of version 2 has come that far; for how long it stays there is the flush's affair."""
+        site, step = self.site, self.case.step
+        reached = {
+            "capture": lambda: True,
+            "sealed": lambda: True,
+            "part made": lambda: any(name.startswith("part-") for name in site.stored(2)),
+            "writing": lambda: site.stored_bytes(2) > RANKS * IMAGE_BYTES / 3,
+            "written": lambda: site.stored_bytes(2) >= RANKS * IMAGE_BYTES or site.committed(2),
+            "committed": lambda: site.committed(2),
+        }[step]
+        end = time.monotonic() + TOLD_S
+        while not reached():
+            check(time.monotonic() < end, f"version 2 did not come as far as \"{step}\" within {TOLD_S} s")
+            time.sleep(0.003)
+
+    def outcome(self, job, living, on_time):
+        """Lets the fault last and end; what the ranks were told, in words."""
+        site, begun = self.site, time.monotonic()
+        told = job.tell("wait", 2, COMMITTED, TOLD_S * 1000, nodes=[node for node in living if node in on_time])
+        if not self.lasting:
+            time.sleep(self.fault.lasts_s)
+            self.fault.end(site, self.where)
+            if self.late:
+                late = job.all("checkpoint", 2, nodes=[self.late])
+                check(all(a["status"] == OK for a in late.values()), f"checkpoint 2: {late}")
+                told += job.tell("wait", 2, COMMITTED, TOLD_S * 1000, nodes=[self.late])
+        ended = time.monotonic()
+        answers = job.answers(told)
+        check(len(answers) == len(told), f"ranks that should live ended: {sorted({r.rank for r in told} - set(answers))}")
+        self.told_s = time.monotonic() - begun
+        errors = [self.error_of(rank, answer) for rank, answer in answers.items() if answer["status"] != OK]
+        check(not errors or self.case.fault != "server slow", f"slow is not failed, but the ranks were told so: {errors}")
+        if self.lasting:
+            check(len(errors) in (0, len(told)) or site.committed(2), f"committed for some, not for all: {errors}")
+            self.committed = site.committed(2)
+            check(self.committed or errors, "the ranks were told that version 2 is committed, and there is no manifest")
+            if self.committed:
+                return "committed"
+            for node in living:
+                mine = [rank.rank for rank in job.ranks if rank.node == node]
+                check(site.in_scratch(node, 2) == mine, f"of {mine}, sealed on {node}, {site.in_scratch(node, 2)} are still in scratch")
+            return f"told \"{errors[0]}\""
+        while errors_now := [a["text"] for a in job.all("wait", 2, COMMITTED, 1000).values() if a["status"] != OK]:
+            check(time.monotonic() < ended + COMMITTED_S, f"not committed {COMMITTED_S} s after the fault was gone: {errors_now[0]}")
+            time.sleep(0.2)
+        self.committed = True
+        check(site.committed(2), "the ranks were told that version 2 is committed, and there is no manifest")
+        return f"told \"{errors[0]}\", then committed" if errors else "committed"
+
+    def left_behind(self, job, living):
+        """The job's launcher gives it up; another job goes on elsewhere; then the node wakes up."""
+        site, begun = self.site, time.monotonic()
+        site.speed(slow=False)
+        site.kill(living, "python")
+        place = [living[rank % len(living)] for rank in range(RANKS)]
+        other, told = Job(site, place), ""
+        texts = {answer["text"] for answer in other.all("restore", NEWEST).values()}
+        if any(texts):
+            # A GlusterFS client that stands still while it makes a directory keeps it locked. Then everybody is told so, in time.
+            check(all(f"{volume.MOUNT}/" in text for text in texts), f"restore gave up without naming a directory: {texts}")
+            told = f"told \"{texts.pop()}\", "
+            site.cluster.resume(self.where)
+            site.kill(living, "python")
+            other = Job(site, place)
+        version, run = other.restored()
+        check(version in (1, 2) and run == job.run, f"version {version} of run {run} was restored")
+        other.commit(version + 1)
+        self.told_s = time.monotonic() - begun
+        site.cluster.resume(self.where)
+        time.sleep(2 * PEER_S)
+        site.kill(site.nodes, "python")
+        for each in job.ranks + other.ranks:
+            each.end()
+        third = Job(site, [site.nodes[rank // RANKS_PER_NODE] for rank in range(RANKS)])
+        check(third.restored() == (version + 1, other.run), "what the second job committed was not restored")
+        third.commit(version + 2)
+        self.check_files(version + 2)
+        third.end(site, site.nodes)
+        self.verify_and_stop(site.nodes, unfinished=True)
+        return f"{told}went on from version {version}; version {version + 1} stood"
+
+    def error_of(self, rank, answer):
+        """Its text, which must name what is concerned."""
+        text = answer["text"]
+        check(answer["status"] != DEADLINE or "abandoned" in text, f"rank {rank} was told nothing within {TOLD_S} s: {text}")
+        if self.lasting:
+            ranks = " ".join(str(r) for r in range(RANKS) if self.site.nodes[r // RANKS_PER_NODE] == self.where)
+            named = re.search(rf"\({self.where}, ranks {ranks}\)", text)
+        else:
+            named = re.search(rf"\(n\d, ranks [\d ]+\)|{volume.MOUNT}/|{faults.SCRATCH}/", text)
+        check(named, f"rank {rank}: the error names neither node nor file: {text}")
+        return text
+
+    def afterwards(self, job, living):
+        """Another job, each rank on another node than before, restores and goes on."""
+        site = self.site
+        job.end(site, living)
+        expected = 2 if self.committed else 1
+        again = Job(site, [living[(rank // RANKS_PER_NODE + 1) % len(living)] for rank in range(RANKS)])
+        restored, _ = again.restored()
+        check(restored == expected, f"version {restored} was restored, not {expected}")
+        again.commit(3)
+        again.end(site, living)
+        for version in (1, 2, 3) if self.committed else (1, 3):
+            self.check_files(version)
+        self.verify_and_stop(living, unfinished=not self.committed)
+        return restored
+
+    def verify_and_stop(self, nodes, unfinished):
+        site = self.site
+        code, out, err = site.cairn(nodes[-1], "verify", faults.SERIES)
+        check(code == 0, f"cairn verify ended with {code}: {out}{err}")
+        site.stop(nodes, unfinished)
+        site.check_empty(nodes)
+
+    def check_files(self, version):
+        """K parts and a manifest. Parts of failed attempts go by the coordinator's hand, after the commit."""
+        wanted = ["manifest", *(f"part-{part:04}-of-{FILES:04}" for part in range(FILES))]
+
+        def there():
+            return sorted(self.site.stored(version))
+
+        try:
+            wait_for("exactly the files of a version", lambda: [name.split(".")[0] for name in there()] == wanted, 10)
+        except Trouble:
+            raise Failure(f"version {version} has these files: {' '.join(there())}") from None
+
+
+def run_all(cases, folder):
+    """Prints the table; the cases that failed."""
+    failed, site, number = [], None, 0
+    print(f"{'fault':15}{'where':7}{'step':11}{'told, s':>8}{'in all, s':>10}  how it ended")
+    try:
+        for case in cases:
+            begun = time.monotonic()
+            if site is None:
+                number += 1
+                site = Site(f"faults-{os.getpid()}-{number}", folder)
+            run = Run(site, case)
+            try:
+                how = run.run()
+                run.keep_log(folder)
+                if case.fault == "node killed":
+                    volume.boot(site.cluster, run.where)
+                site.clear()
+            except (Failure, Trouble) as failure:
+                failed.append(case)
+                how = f"FAILED: {failure} ({run.keep_log(folder)})"
+                site.down()
+                site = None
+            told = f"{run.told_s:.1f}" if hasattr(run, "told_s") else "-"
+            print(f"{case.fault:15}{run.where:7}{case.step:11}{told:>8}{time.monotonic() - begun:>10.1f}  {how}", flush=True)
+    finally:
+        if site is not None:
+            site.down()
+    return failed
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--all", action="store_true", help="every fault at every step")
+    p.add_argument("--list", action="store_true", help="only name the cases")
+    p.add_argument("--keep", metavar="FOLDER", help="where the daemons' logs of each case go")
+    p.add_argument("word", nargs="*", help="only cases whose line has it")
+    a = p.parse_args()
+    cases = [case for case in (every_case() if a.all or a.word else FEW) if all(word in str(case) for word in a.word)]
+    if a.list:
+        print("\n".join(map(str, cases)))
+        return 0
+    try:
+        check_possible()
+        volume.check_possible()
+    except Trouble as trouble:
+        print(f"nothing was tested: {trouble}")
+        return 77
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))
+    folder = a.keep or tempfile.mkdtemp(prefix="cairn-faults-")
+    os.makedirs(folder, exist_ok=True)
+    failed = run_all(cases, folder)
+    print(f"{len(cases) - len(failed)} of {len(cases)} cases kept the promises")
+    return 1 if failed or not cases else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
