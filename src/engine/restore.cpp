@@ -3,6 +3,7 @@
 #include "engine/restore.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "format/image.hpp"
 #include "format/manifest.hpp"
@@ -157,6 +158,17 @@ const ImageInfo* OpenVersion::image(Rank rank) const {
     return nullptr;
 }
 
+// A part that several nodes wrote was larger before its footer, and a node that wrote to it may remember that size for as long as its file
+// system keeps attributes, a second or two: what is too large is looked at again before it is called damaged.
+static Task<Result<std::uint64_t>> part_bytes(World& world, FilePtr file, std::uint64_t expected, Nanos deadline) {
+    constexpr int looks = 4;
+    for (int look = 1;; ++look) {
+        Result<std::uint64_t> bytes = co_await world.storage.file_bytes(file, deadline);
+        if (!bytes.ok() || *bytes <= expected || look == looks) co_return bytes;
+        co_await world.clock.sleep(second);
+    }
+}
+
 Task<Result<Footer>> read_footer(World& world, std::string path, const PartInfo* expected, RestoreSettings settings) {
     const Nanos deadline = world.clock.in(settings.io_wait);
     OpenOptions options;
@@ -165,7 +177,8 @@ Task<Result<Footer>> read_footer(World& world, std::string path, const PartInfo*
         if (file.code() == Code::not_found) co_return corrupt(path + ": the part is missing");
         co_return std::move(file).status();
     }
-    Result<std::uint64_t> bytes = co_await world.storage.file_bytes(*file, deadline);
+    const std::uint64_t bytes_max = expected ? expected->bytes : std::numeric_limits<std::uint64_t>::max();
+    Result<std::uint64_t> bytes = co_await part_bytes(world, *file, bytes_max, deadline);
     if (!bytes.ok()) co_return std::move(bytes).status();
     if (expected && *bytes != expected->bytes)
         co_return corrupt(path + ": " + std::to_string(*bytes) + " bytes, " + std::to_string(expected->bytes) + " in the manifest");

@@ -74,6 +74,26 @@ TEST_F(Damaged, ATruncatedPartIsNamed) {
     expect_corrupt(manifest_.parts[0].file);
 }
 
+// What a node that wrote to the part may see for a second or two after it was cut to its size; and what nobody may see for longer.
+TEST_F(Damaged, APartThatIsTooLargeIsLookedAtAgain) {
+    sim::FileSystem& files = cluster_.sim.persistent();
+    const auto cut_after = [](World w, Nanos wait, sim::FileSystem& fs, std::string path, std::uint64_t bytes) -> Task<void> {
+        co_await w.clock.sleep(wait);
+        EXPECT_TRUE(fs.truncate(path, bytes).ok());
+    };
+    sim::Process& process = cluster_.hosts[0].node->start_process("cut");
+    {
+        ASSERT_TRUE(files.truncate(part(0), manifest_.parts[0].bytes + 4096).ok());
+        World world = process.world();
+        Gate gate(world.clock);
+        gate.spawn(cut_after(world, 1500 * millisecond, files, part(0), manifest_.parts[0].bytes));
+        EXPECT_TRUE(verify().empty());
+        EXPECT_EQ(gate.active(), 0u);
+    }
+    ASSERT_TRUE(files.truncate(part(0), manifest_.parts[0].bytes + 4096).ok());
+    expect_corrupt("in the manifest");
+}
+
 TEST_F(Damaged, AMissingPartIsNamed) {
     ASSERT_TRUE(cluster_.sim.persistent().lose(part(1)).ok());
     expect_corrupt("the part is missing");
