@@ -19,6 +19,7 @@ import argparse
 import os
 import re
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -246,6 +247,8 @@ class Run:
         """Another job, each rank on another node than before, restores and goes on."""
         site = self.site
         job.end(site, living)
+        if self.case.fault.startswith("server"):
+            self.await_server(living)
         expected = 2 if self.committed else 1
         again = Job(site, [living[(rank // RANKS_PER_NODE + 1) % len(living)] for rank in range(RANKS)])
         restored, _ = again.restored()
@@ -256,6 +259,21 @@ class Run:
             self.check_files(version)
         self.verify_and_stop(living, unfinished=not self.committed)
         return restored
+
+    def await_server(self, nodes):
+        """Until every node sees all files again and can write: until then GlusterFS says of what lies on that server that it is not there."""
+        cluster, folder = self.site.cluster, self.site.persistent
+        wanted = sorted(self.site.stored(2))
+        number = cluster.servers.index(self.where)
+
+        def back(node):
+            probe = volume.placed(f"probe-{node}", number)
+            write = f"head -c 100000 /dev/zero > {folder}/{probe} && rm {folder}/probe-{node} && ls -A {folder}/{faults.SERIES}/2"
+            done = subprocess.run(cluster.command(node, ["sh", "-c", write]), capture_output=True, text=True)
+            return done.returncode == 0 and set(wanted) <= set(done.stdout.split())
+
+        for node in nodes:
+            wait_for(f"{self.where} seen by {node}", lambda: back(node), COMMITTED_S)
 
     def verify_and_stop(self, nodes, unfinished):
         site = self.site
