@@ -244,7 +244,8 @@ Task<Status> Node::cancel(VersionKey key, Nanos deadline) {
         impl.send(*flight, 0, cancel);
         if (impl.world.clock.now() >= deadline) co_return deadline_passed("the coordinator did not answer the cancellation");
         const Nanos again = std::min(deadline, impl.world.clock.in(impl.settings.heartbeat));
-        co_await flight->news.wait(again);
+        // News that is not the end, our own request's among it, is no reason to ask again.
+        while (!flight->state.final && impl.world.clock.now() < again) co_await flight->news.wait(again);
     }
     if (flight->state.level == Level::committed) co_return Status(Code::already_exists, "committed before it could be cancelled");
     co_return Status();
