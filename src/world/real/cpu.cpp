@@ -60,10 +60,10 @@ unsigned default_threads() { return std::max(1u, std::thread::hardware_concurren
 
 }  // namespace
 
-RealCpu::RealCpu(Loop& loop, unsigned threads)
+RealCpu::RealCpu(Loop& loop, unsigned threads, ThreadClass thread_class)
     : loop_(loop),
       threads_(threads != 0 ? threads : default_threads()),
-      pool_(loop.remote(), {.name = "cairn-cpu", .threads_max = threads_, .stuck_max = 0}) {}
+      pool_(loop.remote(), {.name = "cairn-cpu", .threads_max = threads_, .stuck_max = 0, .thread_class = thread_class}) {}
 
 Task<std::vector<std::uint64_t>> RealCpu::checksums(Slice data, std::uint64_t block_bytes) {
     CAIRN_CHECK(block_bytes != 0);

@@ -10,7 +10,7 @@ class RealCpu final : public Cpu {
   public:
     // threads 0: half of the machine's processors, at least one. They start with the first large slice and end when
     // idle. The loop outlives the pool.
-    explicit RealCpu(Loop& loop, unsigned threads = 0);
+    explicit RealCpu(Loop& loop, unsigned threads = 0, ThreadClass thread_class = {});
 
     // Small slices are computed in the calling thread, large ones by all threads together.
     Task<std::vector<std::uint64_t>> checksums(Slice data, std::uint64_t block_bytes) override;

@@ -3,6 +3,7 @@
 #include "world/real/ring.hpp"
 
 #include <liburing.h>
+#include <linux/ioprio.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -18,11 +19,12 @@ namespace {
 constexpr unsigned entries = 256;  // transfers under way at once; the completion queue is twice that, for cancellations
 constexpr Nanos busy_retry = millisecond;
 constexpr Nanos exit_wait = second;
+constexpr Nanos look_for_workers = 20 * millisecond;  // not more often: it reads /proc
 
 }  // namespace
 
 struct Ring::State : std::enable_shared_from_this<Ring::State> {
-    State(Loop& l, unsigned w) : loop(&l), workers(w) {}
+    State(Loop& l, unsigned w, ThreadClass c) : loop(&l), workers(w), thread_class(c) {}
     ~State() {
         if (opened) io_uring_queue_exit(&ring);
         if (event >= 0) ::close(event);
@@ -30,6 +32,9 @@ struct Ring::State : std::enable_shared_from_this<Ring::State> {
 
     Loop* loop;
     unsigned workers;
+    ThreadClass thread_class;
+    std::set<pid_t> classed;  // workers that have it
+    Nanos looked = 0;
     io_uring ring = {};
     bool opened = false;
     int event = -1;
@@ -43,6 +48,7 @@ struct Ring::State : std::enable_shared_from_this<Ring::State> {
 
     Status open();
     void allow_workers();
+    void class_workers();
     void schedule_flush();
     void flush();
     bool prepare(Transfer& transfer);
@@ -78,6 +84,16 @@ void Ring::State::allow_workers() {
     (void)io_uring_register_iowq_max_workers(&ring, limits);
 }
 
+// They are started by the kernel, from the class of the loop's thread, and end when idle; a number may come back as another thread's.
+void Ring::State::class_workers() {
+    if (thread_class == ThreadClass{} || loop->now() - looked < look_for_workers) return;
+    looked = loop->now();
+    const std::set<pid_t> there = kernel_io_threads();
+    for (const pid_t thread : there)
+        if (classed.count(thread) == 0) (void)set_thread_class(thread_class, thread);
+    classed = there;
+}
+
 void Ring::State::schedule_flush() {
     if (flush_scheduled) return;
     flush_scheduled = true;
@@ -96,6 +112,7 @@ void Ring::State::flush() {
         waiting.pop_front();
     }
     const int submitted = io_uring_submit(&ring);
+    class_workers();
     if (submitted >= 0 && io_uring_sq_ready(&ring) == 0 && to_cancel.empty()) return;
     // The kernel is short of memory or wants completions taken first: the entries stay in the queue, again in a moment.
     flush_scheduled = true;
@@ -120,6 +137,8 @@ bool Ring::State::prepare(Transfer& transfer) {
             io_uring_prep_fsync(entry, route.descriptor, 0);
             break;
     }
+    if (thread_class.io == IoClass::idle && transfer.kind != TransferKind::fsync)
+        entry->ioprio = IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0);
     io_uring_sqe_set_data(entry, &transfer);
     entry->flags |= IOSQE_ASYNC;
     return true;
@@ -167,8 +186,8 @@ void Ring::State::finish(Transfer* transfer, int result, bool tell) {
     if (tell) held->finished();
 }
 
-Result<std::unique_ptr<Ring>> Ring::create(Loop& loop, unsigned workers) {
-    auto state = std::make_shared<State>(loop, workers);
+Result<std::unique_ptr<Ring>> Ring::create(Loop& loop, unsigned workers, ThreadClass thread_class) {
+    auto state = std::make_shared<State>(loop, workers, thread_class);
     Status status = state->open();
     if (!status.ok()) return Status(Code::unsupported, status.text());
     return std::unique_ptr<Ring>(new Ring(std::move(state)));

@@ -9,13 +9,15 @@
 
 #include "world/real/loop.hpp"
 #include "world/real/operation.hpp"
+#include "world/real/thread_class.hpp"
 
 namespace cairn {
 
 class Ring {
   public:
-    // `workers`: transfers that run at the same time. unsupported, with the reason, when the kernel refuses.
-    static Result<std::unique_ptr<Ring>> create(Loop& loop, unsigned workers);
+    // `workers`: transfers that run at the same time. `thread_class`: of the kernel's threads that do them; a new one gets it with one of the
+    // next submissions. unsupported, with the reason, when the kernel refuses.
+    static Result<std::unique_ptr<Ring>> create(Loop& loop, unsigned workers, ThreadClass thread_class = {});
     // Cancels what is still under way and waits for it, but not long; what does not come back keeps the ring and its
     // buffers to the end of the process.
     ~Ring();

@@ -67,7 +67,7 @@ struct RealStorage::Waiting {
 Result<std::unique_ptr<RealStorage>> RealStorage::create(Loop& loop, StorageOptions options) {
     std::unique_ptr<RealStorage> storage(new RealStorage(loop, options));
     if (options.backend == IoBackend::threads) return storage;
-    Result<std::unique_ptr<Ring>> ring = Ring::create(loop, options.workers);
+    Result<std::unique_ptr<Ring>> ring = Ring::create(loop, options.workers, options.thread_class);
     if (ring.ok()) {
         storage->ring_ = std::move(*ring);
     } else if (options.backend == IoBackend::uring) {
@@ -80,7 +80,7 @@ Result<std::unique_ptr<RealStorage>> RealStorage::create(Loop& loop, StorageOpti
 
 RealStorage::RealStorage(Loop& loop, StorageOptions options)
     : loop_(loop),
-      pool_(loop.remote(), {.name = "cairn-io", .threads_max = options.workers, .stuck_max = options.stuck_max}) {}
+      pool_(loop.remote(), {.name = "cairn-io", .threads_max = options.workers, .stuck_max = options.stuck_max, .thread_class = options.thread_class}) {}
 
 RealStorage::~RealStorage() = default;
 

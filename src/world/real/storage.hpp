@@ -34,6 +34,7 @@ struct StorageOptions {
     IoBackend backend = IoBackend::automatic;
     unsigned workers = 16;    // operations of each kind (transfers, names) that run at the same time
     unsigned stuck_max = 64;  // threads that may be replaced because they do not come back
+    ThreadClass thread_class;  // of the threads that read and write, the kernel's among them
 };
 
 // Times are summed over operations, which overlap: they can be more than the time on the wall.

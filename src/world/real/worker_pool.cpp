@@ -54,6 +54,7 @@ struct WorkerPoolState : std::enable_shared_from_this<WorkerPoolState> {
     }
 
     void work() {
+        (void)set_thread_class(options.thread_class);
         pthread_setname_np(pthread_self(), options.name.substr(0, 15).c_str());
         std::unique_lock lock(mutex);
         for (;;) {

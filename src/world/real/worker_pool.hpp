@@ -14,6 +14,7 @@
 #include "base/status.hpp"
 #include "world/clock.hpp"
 #include "world/real/loop.hpp"
+#include "world/real/thread_class.hpp"
 
 namespace cairn {
 
@@ -43,6 +44,7 @@ struct WorkerPoolOptions {
         64;  // written off, on top; with more than that no replacement comes and work waits for its deadline
     Nanos idle = 5 * second;   // after which a thread without work ends
     Nanos exit_wait = second;  // how long the destructor waits for work that nobody has written off
+    ThreadClass thread_class;  // what the kernel refuses of it is no error: the daemon tries it on itself, and says so
 };
 
 class WorkerPool {

@@ -16,13 +16,13 @@ Task<Result<std::uint64_t>> NoNetwork::wait_payload(std::uint64_t, Nanos) { co_r
 Result<std::unique_ptr<RealWorld>> RealWorld::create(RealWorldOptions options) {
     TRY_ASSIGN(std::unique_ptr<Loop> loop, Loop::create());
     TRY_ASSIGN(std::unique_ptr<RealStorage> storage, RealStorage::create(*loop, options.storage));
-    return std::unique_ptr<RealWorld>(new RealWorld(std::move(loop), std::move(storage), options.cpu_threads));
+    return std::unique_ptr<RealWorld>(new RealWorld(std::move(loop), std::move(storage), options));
 }
 
-RealWorld::RealWorld(std::unique_ptr<Loop> loop, std::unique_ptr<RealStorage> storage, unsigned cpu_threads)
+RealWorld::RealWorld(std::unique_ptr<Loop> loop, std::unique_ptr<RealStorage> storage, const RealWorldOptions& options)
     : loop_(std::move(loop)),
       storage_(std::move(storage)),
-      cpu_(std::make_unique<RealCpu>(*loop_, cpu_threads)),
+      cpu_(std::make_unique<RealCpu>(*loop_, options.cpu_threads, options.cpu_class)),
       no_network_(*loop_),
       network_(&no_network_) {}
 

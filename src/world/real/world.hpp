@@ -30,6 +30,7 @@ class NoNetwork final : public Network {
 struct RealWorldOptions {
     StorageOptions storage;
     unsigned cpu_threads = 0;  // 0: half of the processors
+    ThreadClass cpu_class;     // of these
 };
 
 class RealWorld {
@@ -46,7 +47,7 @@ class RealWorld {
     World world() noexcept { return {*loop_, *storage_, *network_, random_, *cpu_}; }
 
   private:
-    RealWorld(std::unique_ptr<Loop> loop, std::unique_ptr<RealStorage> storage, unsigned cpu_threads);
+    RealWorld(std::unique_ptr<Loop> loop, std::unique_ptr<RealStorage> storage, const RealWorldOptions& options);
 
     std::unique_ptr<Loop> loop_;  // first: outlives the others
     std::unique_ptr<RealStorage> storage_;
