@@ -316,6 +316,7 @@ void Node::Impl::on_lead(FlightPtr flight, message::Lead lead) {
     }
     std::erase_if(flight->opened, [&](const auto& opened) { return opened.first != lead.attempt_id; });
     flight->leading = std::make_shared<Attempt>(world, flight, std::move(lead));
+    flight->leading->pace = &pace;
     gate.spawn(this->lead(flight->leading));
 }
 

@@ -223,6 +223,7 @@ struct Attempt {
     Status failure;
     std::optional<NodeIndex> lost;
     std::optional<std::uint32_t> failed_part;  // when storage failed, and not a node
+    Pace* pace = nullptr;  // whose waits end with this attempt
     std::uint64_t written_bytes = 0;
     std::uint64_t progress_sequence = 0;
     bool idle_told = false;
@@ -252,6 +253,7 @@ struct Node::Impl {
     FlushSettings settings;
     PlacementTargets targets;
     BufferRing ring;
+    Pace pace;  // before jobs and flights: their coroutines hold passes
     Event changed;
     NodeCounters counters;
     std::map<Id128, std::shared_ptr<engine::Job>> jobs;
@@ -270,7 +272,7 @@ struct Node::Impl {
     void send_to(engine::Flight& flight, NodeIndex to, Address address, message::Body body);
     Task<void> transmit(Address address, Bytes bytes);
     engine::FlightPtr flight_of(const VersionKey& key);
-    void update(engine::Flight& flight) { flight.news.notify_all(); changed.notify_all(); }
+    void update(engine::Flight& flight) { flight.news.notify_all(); changed.notify_all(); pace.wake(); }
     void end(engine::Flight& flight, const message::Ended& ended);
     void forget_old(Id128 incarnation);
 
@@ -322,6 +324,7 @@ struct Node::Impl {
     Task<void> keep_checksums(engine::FlightPtr flight, Rank rank);
 
     // write.cpp: chunks become extents of a part
+    Task<Status> write_paced(engine::Attempt& attempt, FilePtr file, std::uint64_t offset, Slice data, bool received);
     Task<void> write_part(engine::Attempt& attempt, engine::PartState& part);
     Task<void> write_loop(engine::Attempt& attempt, engine::PartState& part, std::uint32_t writer);
     Task<Status> write_chunk(engine::Attempt& attempt, engine::PartState& part, std::uint32_t writer, engine::PendingChunk chunk);

@@ -59,6 +59,7 @@ void Attempt::fail(Status status, std::optional<NodeIndex> node) {
     lost = node;
     work.notify_all();
     for (auto& [tag, credit] : credits) credit->answered.notify_all();
+    if (pace) pace->wake();
 }
 
 bool Flight::leads(Id128 attempt_id) const { return leading && leading->lead.attempt_id == attempt_id; }
@@ -86,7 +87,7 @@ std::uint64_t Attempt::unstarted_bytes() const {
 using namespace engine;
 
 Node::Impl::Impl(World w, Layout l, FlushSettings s)
-    : world(w), layout(std::move(l)), settings(s), ring(world.clock, world.storage, s.buffers, s.buffer_bytes), changed(world.clock),
+    : world(w), layout(std::move(l)), settings(s), ring(world.clock, world.storage, s.buffers, s.buffer_bytes), pace(world.clock, s.io_wait / 2), changed(world.clock),
       local(world.clock, 4096), next_tag(world.random.next() & 0xFFFFFFFFFFFFull), gate(world.clock) {}
 
 Node::Node(World world, Layout layout, FlushSettings settings)
@@ -218,6 +219,7 @@ const LocalImage* Node::image(const VersionKey& key, Rank rank) const {
 
 Event& Node::changed() { return impl_->changed; }
 const NodeCounters& Node::counters() const { return impl_->counters; }
+Pace& Node::pace() { return impl_->pace; }
 
 Task<Status> Node::wait(VersionKey key, Level level, Nanos deadline) {
     Impl& impl = *impl_;

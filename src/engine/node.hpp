@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/layout.hpp"
+#include "engine/pace.hpp"
 #include "engine/scratch.hpp"
 #include "model/messages.hpp"
 #include "placement/targets.hpp"
@@ -99,6 +100,7 @@ class Node {
 
     bool idle() const;  // nothing sealed is on its way to being committed (failed ones count as idle)
     const NodeCounters& counters() const;
+    Pace& pace();  // how fast the flushes of this node may move data; no limits until told
     // Finishes what it can by the deadline, starts nothing new; the keys not committed are returned.
     Task<std::vector<VersionKey>> stop(Nanos deadline);
 

@@ -63,6 +63,7 @@ Task<void> Node::Impl::receive(Attempt& attempt, PartState& part) {
         Result<BufferPtr> buffer = co_await ring.take(world.clock.in(settings.io_wait));
         if (attempt.over()) break;
         if (!buffer.ok() && counters.written_bytes != written_before) continue;  // slow, but not stuck
+        if (buffer.code() == Code::deadline && pace.holds_back()) continue;  // the application goes first, that is all
         if (!buffer.ok()) {
             attempt.fail(std::move(buffer).status().within("no buffer became free (flush.buffers x flush.buffer_bytes)"));
             break;
@@ -103,6 +104,9 @@ Task<void> Node::Impl::fetch(Attempt& attempt, PartState& part, NodeIndex from, 
 }
 
 Task<Status> Node::Impl::fetch_once(Attempt& attempt, NodeIndex from, PendingChunk& chunk) {
+    const std::function<bool()> over = [&attempt] { return attempt.over(); };
+    const Pace::Pass pass = co_await pace.admit(Pace::Step::fetch, chunk.source.length, over);
+    if (attempt.over()) co_return Status(Code::cancelled, "attempt over");
     const std::uint64_t tag = ++next_tag;
     CO_TRY(world.network.post_payload(tag, chunk.data));
     auto credit = std::make_shared<Credit>(world.clock);
@@ -189,6 +193,8 @@ Task<void> Node::Impl::serve(FlightPtr flight, NodeIndex from, Address address, 
         co_return;
     }
     ++held.users;
+    const std::function<bool()> over = [flight] { return flight->state.final; };
+    const Pace::Pass pass = co_await pace.admit(Pace::Step::serve, want.source.length, over);
     Result<std::vector<std::uint64_t>> checksums = co_await checksums_of(flight, want.source);
     if (checksums.ok()) {
         chunk.checksums = std::move(checksums).value();

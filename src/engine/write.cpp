@@ -165,6 +165,24 @@ Task<void> Node::Impl::write_part(Attempt& attempt, PartState& part) {
     attempt.work.notify_all();
 }
 
+// In one write where nothing limits it, else in pieces that are admitted one by one. The waits of all of them together have a bound.
+Task<Status> Node::Impl::write_paced(Attempt& attempt, FilePtr file, std::uint64_t offset, Slice data, bool received) {
+    const std::function<bool()> over = [&attempt] { return attempt.over(); };
+    const Pace::Step step = received ? Pace::Step::write_received : Pace::Step::write_local;
+    const Nanos until = world.clock.in(pace.wait_max());
+    Status status;
+    while (status.ok() && data.length > 0) {
+        const std::uint64_t bytes = std::min(data.length, pace.piece_bytes());
+        const Pace::Pass pass = co_await pace.admit(step, bytes, over, until);
+        if (attempt.over()) co_return Status();  // the caller sees that too
+        Slice piece = data.part(0, bytes);
+        status = co_await write_all(world.storage, file, offset, std::move(piece), world.clock.in(settings.io_wait));
+        offset += bytes;
+        data = data.part(bytes, data.length - bytes);
+    }
+    co_return status;
+}
+
 Task<void> Node::Impl::write_loop(Attempt& attempt, PartState& part, std::uint32_t writer) {
     const FlightPtr flight = attempt.flight;
     auto& queue = part.write_queue[part.write_queue.size() == 1 ? 0 : writer];
@@ -215,7 +233,7 @@ Task<Status> Node::Impl::write_chunk(Attempt& attempt, PartState& part, std::uin
     const Nanos checksummed = world.clock.now();
     if (status.ok() && !attempt.over()) {
         Slice data = chunk.data;
-        status = co_await write_all(world.storage, part.file, offset, std::move(data), world.clock.in(settings.io_wait));
+        status = co_await write_paced(attempt, part.file, offset, std::move(data), chunk.received);
     }
     if (held) --held->users;
     chunk.data = {};  // the buffer goes back to FQ
