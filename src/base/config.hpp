@@ -25,6 +25,8 @@ struct Settings {
     enum class Checksums : std::uint8_t { daemon, capture };
     enum class WhenFull : std::uint8_t { wait, replace_oldest };
     enum class TargetsDriver : std::uint8_t { automatic, none, glusterfs };
+    enum class BackgroundCpu : std::uint8_t { idle, low, normal };
+    enum class BackgroundIo : std::uint8_t { idle, normal };
 
     struct Paths {
         std::string scratch = "/dev/shm";          // absolute once loaded
@@ -70,6 +72,18 @@ struct Settings {
         std::uint64_t heartbeat_ms = 500;
         std::uint64_t peer_timeout_ms = 10'000;
     } network;
+
+    struct Background {
+        BackgroundCpu cpu = BackgroundCpu::idle;
+        BackgroundIo io = BackgroundIo::idle;
+        double cores = 0;                    // 0: no cap
+        std::uint64_t network_bytes_per_s = 0;   // 0: no cap
+        std::uint64_t memory_bytes_per_s = 0;    // 0: no cap
+        double network_share_busy = 0.2;
+        std::uint64_t busy_bytes_per_s = 1 << 20;
+        std::uint64_t quiet_ms = 100;
+        std::string link;  // empty: the application's TCP connections
+    } background;
 
     struct Daemon {
         std::uint64_t idle_s = 60;

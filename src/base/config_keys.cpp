@@ -63,6 +63,8 @@ constexpr std::array<std::string_view, 3> io_ways = {"automatic", "uring", "thre
 constexpr std::array<std::string_view, 3> targets_drivers = {"automatic", "none", "glusterfs"};
 constexpr std::array<std::string_view, 2> checksum_makers = {"daemon", "capture"};
 constexpr std::array<std::string_view, 2> when_full = {"wait", "replace_oldest"};
+constexpr std::array<std::string_view, 3> cpu_classes = {"idle", "low", "normal"};
+constexpr std::array<std::string_view, 2> io_classes = {"idle", "normal"};
 constexpr std::array<std::string_view, 4> log_levels = {"error", "warning", "info", "debug"};
 
 constexpr std::array sections = {
@@ -82,6 +84,10 @@ constexpr std::array sections = {
                   "Which versions stay. A rule keeps the newest `last` versions (0: all of them) and, besides, each "
                   "version whose number is divisible by `every` (0: none). The newest committed version always stays."},
     ConfigSection{"network", "Between the daemons of a job."},
+    ConfigSection{"background",
+                  "How the daemon's work gives way to the application. No cap holds while every rank of a node waits for Cairn, in "
+                  "`checkpoint` or `wait`: nobody is in the way then. Caps delay a flush and fail nothing: what would wait for longer than "
+                  "half of `deadlines.io_ms` goes ahead."},
     ConfigSection{"daemon", "The node daemon, `cairnd`."},
     ConfigSection{"deadlines",
                   "How long anything may take before it is given up with an error. Nothing waits without a bound."},
@@ -158,6 +164,29 @@ constexpr std::array table = {
         "Daemons that work together say that often that they are alive, and ask again for what did not come."),
     key<&S::network, &S::Network::peer_timeout_ms>("network", "peer_timeout_ms", K::duration_ms, 100, 10 * minute_ms,
         "A daemon silent for so long is lost; more than twice heartbeat_ms."),
+
+    one_of(key<&S::background, &S::Background::cpu>("background", "cpu", K::choice, 0, 2,
+        "Class of the daemon's threads: run where a processor would idle (SCHED_IDLE), as nice 19, or like any process. The thread that "
+        "answers others is never less than nice 19."), cpu_classes),
+    one_of(key<&S::background, &S::Background::io>("background", "io", K::choice, 0, 1,
+        "Class of its reads and writes; for local disks whose scheduler knows classes."), io_classes),
+    key<&S::background, &S::Background::cores>("background", "cores", K::fraction, 0, 1024,
+        "CPU seconds a second that the daemon may take while it flushes, as 0.5. 0: no cap."),
+    key<&S::background, &S::Background::network_bytes_per_s>("background", "network_bytes_per_s", K::bytes, 0, 1024 * gib,
+        "Bytes a second that a node may receive, and that it may send (to leaders and to storage), for the flush. 0: no cap."),
+    key<&S::background, &S::Background::memory_bytes_per_s>("background", "memory_bytes_per_s", K::bytes, 0, 1024 * gib,
+        "Bytes a second that the daemon may move through memory; a byte that is received and written counts five times, one that is "
+        "sent or written from here three times. 0: no cap."),
+    key<&S::background, &S::Background::network_share_busy>("background", "network_share_busy", K::fraction, 0.01, 1,
+        "Part of the network card that the flush may take while the application communicates. 1: it does not look."),
+    key<&S::background, &S::Background::busy_bytes_per_s>("background", "busy_bytes_per_s", K::bytes, 1, 1024 * gib,
+        "The application communicates when its ranks on this node receive or send so much a second."),
+    key<&S::background, &S::Background::quiet_ms>("background", "quiet_ms", K::duration_ms, 10, minute_ms,
+        "It has ended communicating when it has been silent for so long."),
+    may_be_empty(key<&S::background, &S::Background::link>("background", "link", K::path, 0, 0,
+        "Directory of a card's byte counters, where ranks do not communicate by TCP: as "
+        "/sys/class/infiniband/mlx5_0/ports/1/counters; what is not the daemon's is the application's then. Empty: the TCP connections "
+        "of the ranks' processes.")),
 
     key<&S::daemon, &S::Daemon::idle_s>("daemon", "idle_s", K::duration_s, 1, week_ms / 1000,
         "The daemon ends when it has had no client and no work for so long."),

@@ -68,6 +68,7 @@ Sample good_sample(const ConfigKey& key) {
             return {value, std::to_string(value), std::to_string(value)};
         }
         case ConfigKind::fraction:
+            if (ConfigValue(key.low) == preset) return {key.high, key.format(key.high), key.format(key.high)};
             return {key.low, key.format(key.low), key.format(key.low)};
         case ConfigKind::flag: {
             const bool value = !std::get<bool>(preset);
@@ -105,7 +106,11 @@ std::vector<std::pair<std::string, std::string>> bad_samples(const ConfigKey& ke
             return all;
         }
         case ConfigKind::fraction:
-            return {{"1.5", "1.5"}, {"0.0", "0"}, {"nan", "nan"}, {"\"half\"", "half"}, {"-0.5", "-0.5"}};
+            return {{key.format(key.high + 0.5), key.format(key.high + 0.5)},
+                    {key.format(key.low - 0.0005), key.format(key.low - 0.0005)},
+                    {"nan", "nan"},
+                    {"\"half\"", "half"},
+                    {"-0.5", "-0.5"}};
         case ConfigKind::flag:
             return {{"\"maybe\"", "maybe"}, {"2", "2"}};
         case ConfigKind::choice:
@@ -200,7 +205,7 @@ TEST_F(ConfigTest, names_are_unique_and_every_section_is_documented) {
         EXPECT_TRUE(sections.contains(std::string(key.section))) << key.full_name();
         EXPECT_EQ(find_config_key(key.full_name()), &key);
         if (key.kind == ConfigKind::bytes) {
-            EXPECT_TRUE(key.name.ends_with("_bytes"));
+            EXPECT_TRUE(key.name.ends_with("_bytes") || key.name.ends_with("_bytes_per_s"));
         }
         if (key.kind == ConfigKind::duration_ms) {
             EXPECT_TRUE(key.name.ends_with("_ms"));

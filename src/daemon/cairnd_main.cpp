@@ -102,6 +102,7 @@ int main(int argc, char** argv) {
         if (!detached.ok()) leave(Exit::cannot_start, detached.status().to_string());
         report = std::move(detached).value();
     }
+    options->own_session = !arguments.foreground;
     settle();
     ::mallopt(M_ARENA_MAX, 2);  // many threads, little of it theirs
     const Exit code = live(std::move(options).value(), config->settings, arguments.foreground, std::move(report));

@@ -26,6 +26,9 @@ constexpr Nanos last_answers_wait = second;
 constexpr Nanos spare_slot_wait = 30 * second;  // a free slot that a burst of checkpoints needed
 constexpr Nanos tidy_wait = 5 * second;
 constexpr std::uint64_t log_bytes_max = 8 << 20;
+constexpr int session_nice = 19;
+constexpr int session_tries = 100;  // all daemons of a host start at once, and the kernel takes one change in 100 ms
+constexpr Nanos session_pause = 130 * millisecond;
 
 WorkerPoolOptions worker_options() {
     WorkerPoolOptions options;
@@ -66,6 +69,7 @@ Daemon::Daemon(DaemonOptions options, Door door, std::unique_ptr<RealWorld> worl
       epochs_(world_, options_.persistent, options_.flush.io_wait),
       persistent_retention_(world_, node_, options_.persistent, options_.persistent_rule, options_.flush.io_wait),
       server_(real_->loop(), *this),
+      yielding_(world_.clock, node_.pace(), options_.yielding, network_->self()),
       signals_(std::make_unique<Signals>(real_->loop())),
       started_(world_.clock.now()),
       last_busy_(started_),
@@ -95,6 +99,8 @@ Exit Daemon::run() {
     gate_.spawn(find_targets());
     gate_.spawn(keep_retention());
     gate_.spawn(watch());
+    gate_.spawn(enter_background());
+    gate_.spawn(yielding_.run([this] { return ranks(); }));
     real_->loop().run();
     return unfinished_.empty() ? Exit::fine : Exit::unfinished;
 }
@@ -151,6 +157,32 @@ Task<void> Daemon::keep_retention() {
             if (jobs_.coordinates(key.incarnation) && node_.state(key).level == Level::committed)
                 persistent_retention_.committed(key);
     }
+}
+
+// ---- the application first ----
+
+// The pools have their classes (options.cpp); here it is the loop's turn, which must go on answering, and the session's.
+Task<void> Daemon::enter_background() {
+    if (options_.world.cpu_class.cpu == CpuClass::normal) co_return;
+    const Status given = set_thread_class({CpuClass::low, IoClass::normal});
+    if (!given.ok()) log_warning("can-not-give-way", {{"why", given}});
+    Status session = options_.own_session ? unavailable("not tried") : Status();
+    for (int tries = 0; tries < session_tries && session.code() == Code::unavailable; ++tries) {
+        session = set_session_nice(session_nice);
+        if (session.code() == Code::unavailable) co_await world_.clock.sleep(session_pause);
+    }
+    if (!session.ok() && session.code() != Code::unsupported) log_warning("session-can-not-give-way", {{"why", session}});
+}
+
+Yielding::Ranks Daemon::ranks() const {
+    Yielding::Ranks ranks;
+    std::set<std::uint64_t> waiting;
+    for (const auto& [id, client] : clients_) {
+        if (client.is_application) ranks.processes.insert(client.pid);
+        if (client.waiting > 0) waiting.insert(client.pid);
+    }
+    ranks.all_wait = !ranks.processes.empty() && std::includes(waiting.begin(), waiting.end(), ranks.processes.begin(), ranks.processes.end());
+    return ranks;
 }
 
 // ---- when to end ----

@@ -15,6 +15,7 @@
 #include "daemon/process.hpp"
 #include "daemon/server.hpp"
 #include "daemon/slots.hpp"
+#include "daemon/yielding.hpp"
 
 namespace cairn {
 
@@ -34,7 +35,9 @@ class Daemon final : public Server::Handler {
     struct Client {
         bool is_application = false;
         std::uint64_t pid = 0;
+        unsigned waiting = 0;  // requests that its process sits in: for a slot, for a version
     };
+    class Waits;
 
     Daemon(DaemonOptions options, Door door, std::unique_ptr<RealWorld> world, std::unique_ptr<FabricNetwork> network);
     Status listen();
@@ -63,6 +66,8 @@ class Daemon final : public Server::Handler {
     Task<void> find_targets();
     Task<void> keep_retention();
     Task<void> watch();
+    Task<void> enter_background();
+    Yielding::Ranks ranks() const;
     void wait_for_signals();
     void on_signal(int number);
     Task<void> stop_and_end(Nanos wait, const char* why);
@@ -87,6 +92,7 @@ class Daemon final : public Server::Handler {
     Epochs epochs_;
     PersistentRetention persistent_retention_;
     Server server_;
+    Yielding yielding_;
     std::unique_ptr<Signals> signals_;
 
     std::map<ConnectionId, Client> clients_;

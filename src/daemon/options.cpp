@@ -39,6 +39,23 @@ static_assert(static_cast<int>(Placement::append) == static_cast<int>(Settings::
               static_cast<int>(Placement::interleaved) == static_cast<int>(Settings::Placement::interleaved) &&
               static_cast<int>(Placement::contiguous) == static_cast<int>(Settings::Placement::contiguous));
 
+YieldSettings yield_settings(const Settings& settings) {
+    YieldSettings yielding;
+    yielding.caps.in_bytes_s = yielding.caps.out_bytes_s = static_cast<double>(settings.background.network_bytes_per_s);
+    yielding.caps.memory_bytes_s = static_cast<double>(settings.background.memory_bytes_per_s);
+    yielding.caps.cores = settings.background.cores;
+    yielding.share_busy = settings.background.network_share_busy;
+    yielding.busy_bytes_s = settings.background.busy_bytes_per_s;
+    yielding.quiet = from_ms(settings.background.quiet_ms);
+    yielding.link = settings.background.link;
+    return yielding;
+}
+static_assert(static_cast<int>(CpuClass::idle) == static_cast<int>(Settings::BackgroundCpu::idle) &&
+              static_cast<int>(CpuClass::low) == static_cast<int>(Settings::BackgroundCpu::low) &&
+              static_cast<int>(CpuClass::normal) == static_cast<int>(Settings::BackgroundCpu::normal));
+static_assert(static_cast<int>(IoClass::idle) == static_cast<int>(Settings::BackgroundIo::idle) &&
+              static_cast<int>(IoClass::normal) == static_cast<int>(Settings::BackgroundIo::normal));
+
 // As settings are made absolute: client and daemon must call one directory by one name, it is part of the socket's
 // path.
 std::string absolute(const std::string& path) {
@@ -77,6 +94,10 @@ Result<DaemonOptions> daemon_options(const Settings& settings, const DaemonPlace
     options.fabric.interface = settings.network.interface;
     options.world.storage.backend = static_cast<IoBackend>(settings.flush.io);
     options.world.cpu_threads = settings.daemon.cpu_threads;
+    options.world.cpu_class.cpu = static_cast<CpuClass>(settings.background.cpu);
+    options.world.cpu_class.io = static_cast<IoClass>(settings.background.io);
+    options.world.storage.thread_class = options.world.cpu_class;
+    options.yielding = yield_settings(settings);
     options.idle = static_cast<Nanos>(settings.daemon.idle_s) * second;
     options.stop_wait = from_ms(settings.daemon.stop_wait_ms);
     options.start_wait_ms = settings.daemon.start_wait_ms;

@@ -6,6 +6,7 @@
 #include "base/config.hpp"
 #include "daemon/persistent_retention.hpp"
 #include "daemon/slots.hpp"
+#include "daemon/yielding.hpp"
 #include "engine/layout.hpp"
 #include "engine/node.hpp"
 #include "world/real/fabric.hpp"
@@ -25,6 +26,8 @@ struct DaemonOptions {
     std::vector<std::string> targets;  // placement.targets
     FabricSettings fabric;
     RealWorldOptions world;
+    YieldSettings yielding;
+    bool own_session = false;  // the daemon is alone in its session
     Nanos idle = 60 * second;
     Nanos stop_wait = 30 * second;
     std::uint64_t start_wait_ms = 10'000;

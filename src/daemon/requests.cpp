@@ -28,6 +28,22 @@ Status not_adopted() { return deadline_passed("this daemon is still looking at w
 
 }  // namespace
 
+// While it lives the client's process waits for us and does nothing else.
+class Daemon::Waits {
+  public:
+    Waits(Daemon& daemon, ConnectionId client) : daemon_(daemon), client_(client) { count(+1); }
+    Waits(const Waits&) = delete;
+    ~Waits() { count(-1); }
+
+  private:
+    void count(int step) {
+        const auto found = daemon_.clients_.find(client_);
+        if (found != daemon_.clients_.end()) found->second.waiting += static_cast<unsigned>(step);
+    }
+    Daemon& daemon_;
+    ConnectionId client_;
+};
+
 void Daemon::on_request(ConnectionId from, std::uint64_t number, control::Request request) {
     last_busy_ = world_.clock.now();
     gate_.spawn(serve(from, number, std::move(request)));
@@ -84,6 +100,7 @@ Task<control::Answer> Daemon::handle(ConnectionId from, control::Acquire request
     const Status current = co_await check_epoch(request.key, 0);
     if (!current.ok()) co_return answer_of(current);
     if (!clients_.count(from)) co_return answer_of(unavailable("the client has gone"));
+    const Waits waits(*this, from);
     Result<control::Slot> slot = co_await slots_.acquire(from, std::move(request));
     if (!slot.ok()) co_return answer_of(slot.status());
     if (!clients_.count(from)) {  // went while it was handed out
@@ -170,6 +187,8 @@ Task<control::Answer> Daemon::handle(ConnectionId from, control::Wait request) {
     const bool ready = co_await adopted();
     if (!ready) co_return answer_of(not_adopted());
     const auto level = static_cast<Level>(request.level);
+    std::optional<Waits> waits;
+    if (request.wait_ms > 0) waits.emplace(*this, from);  // else it only asks
     for (bool first = true;; first = false) {
         const control::State state = co_await state_of(request.key, first);
         const bool ended = state.level >= request.level || state.code != Code::ok || state.final || stopped_;

@@ -1,0 +1,136 @@
+// The daemon in the background: the classes of its threads, and that it goes on while every processor is taken; its caps, and when they hold.
+#include <sched.h>
+#include <sys/resource.h>
+
+#include <atomic>
+
+#include "daemon/daemon_testing.hpp"
+
+namespace cairn {
+namespace {
+
+using namespace cairn::test;
+constexpr std::uint64_t image_bytes = 8'000'000, slot_bytes = 16 << 20;
+
+VersionKey key(Version version) { return {"heat", version, {1, 2}}; }
+
+void seal(Home& home, Client& client, Version version) {
+    const auto slot = client.expect<control::Slot>(control::Acquire{key(version), 0, slot_bytes, 1000});
+    write_image(slot, home.roster(1), version, 0, image_bytes);
+    client.expect<control::Done>(control::Sealed{key(version), 0, slot.path});
+}
+
+void join(Home& home, Client& client) {
+    client.hello(true);
+    client.expect<control::Done>(control::Join{home.roster(1), 0, 0});
+}
+
+// Threads that never sleep, two for each processor.
+class Load {
+  public:
+    Load() {
+        for (unsigned i = 0; i < 2 * std::thread::hardware_concurrency(); ++i)
+            threads_.emplace_back([this] {
+                while (!over_) count_.fetch_add(1, std::memory_order_relaxed);
+            });
+    }
+    ~Load() {
+        over_ = true;
+        for (std::thread& thread : threads_) thread.join();
+    }
+
+  private:
+    std::atomic<bool> over_ = false;
+    std::atomic<std::uint64_t> count_ = 0;
+    std::vector<std::thread> threads_;
+};
+
+struct Classes {
+    int loop_policy = -1, loop_nice = -1;
+    std::set<int> cpu_policies;
+};
+Classes classes_of(pid_t pid) {
+    Classes found;
+    found.loop_policy = ::sched_getscheduler(pid);
+    found.loop_nice = ::getpriority(PRIO_PROCESS, static_cast<id_t>(pid));
+    for (const auto& entry : fs::directory_iterator("/proc/" + std::to_string(pid) + "/task"))
+        if (read_text(entry.path().string() + "/comm").starts_with("cairn-cpu"))
+            found.cpu_policies.insert(::sched_getscheduler(std::stoi(entry.path().filename())));
+    return found;
+}
+
+TEST(Background, FlushesAndAnswersWhileEveryProcessorIsTaken) {
+    for (const char* cpu : {"idle", "low"}) {
+        Home home;
+        home.set("CAIRN_BACKGROUND_CPU", cpu);
+        ASSERT_EQ(home.start(), 0) << home.errors();
+        Client client(home.layout);
+        join(home, client);
+        const Load load;
+        std::set<int> policies;  // such threads end when there is no work
+        for (Version version = 1; version <= 3; ++version) {
+            seal(home, client, version);
+            EXPECT_TRUE(becomes_true([&] {
+                policies.merge(classes_of(home.daemon_pid()).cpu_policies);
+                return home.committed(key(version));
+            })) << home.log();
+        }
+        const auto status = [&] { return client.expect<control::NodeStatus>(control::GetStatus{}); };
+        EXPECT_TRUE(becomes_true([&] { return status().versions_committed == 3; }));
+        EXPECT_EQ(status().attempts_failed, 0u);
+        const Classes classes = classes_of(home.daemon_pid());
+        EXPECT_EQ(classes.loop_policy, SCHED_OTHER);  // it has to answer
+        EXPECT_EQ(classes.loop_nice, 19);
+        EXPECT_EQ(policies, std::set<int>{cpu == std::string("idle") ? SCHED_IDLE : SCHED_OTHER});
+        const std::string group = read_text("/proc/" + std::to_string(home.daemon_pid()) + "/autogroup");
+        if (!group.empty()) {
+            EXPECT_TRUE(becomes_true([&] {
+                return read_text("/proc/" + std::to_string(home.daemon_pid()) + "/autogroup").find("nice 19") != std::string::npos;
+            })) << group;
+        }
+        EXPECT_EQ(home.log().find("can-not-give-way"), std::string::npos) << home.log();
+    }
+}
+
+TEST(Background, NormalIsLikeAnyProcess) {
+    Home home;
+    home.set("CAIRN_BACKGROUND_CPU", "normal");
+    ASSERT_EQ(home.start(), 0) << home.errors();
+    Client client(home.layout);
+    join(home, client);
+    seal(home, client, 1);
+    EXPECT_TRUE(becomes_true([&] { return home.committed(key(1)); })) << home.log();
+    const Classes classes = classes_of(home.daemon_pid());
+    EXPECT_EQ(classes.loop_nice, ::getpriority(PRIO_PROCESS, 0));
+    EXPECT_EQ(classes.cpu_policies, std::set<int>{SCHED_OTHER});
+}
+
+// How long the flush of a version was held back by this cap, as the daemon says when nothing has moved for a second.
+double held_back_s(const std::string& variable, const std::string& value, bool wait) {
+    Home home;
+    home.set(variable, value);
+    EXPECT_EQ(home.start(), 0) << home.errors();
+    Client client(home.layout);
+    join(home, client);
+    if (wait) client.send_request(control::Wait{key(1), 3, 100'000});  // rank 0 waits already, on its connection
+    Client second(home.layout);
+    second.hello();
+    seal(home, second, 1);
+    EXPECT_TRUE(becomes_true([&] { return home.committed(key(1)); })) << home.log();
+    const std::string word = "held_back_s=";
+    EXPECT_TRUE(becomes_true([&] { return home.log().find(word) != std::string::npos; })) << home.log();
+    const std::string log = home.log();
+    const std::size_t at = log.find(word);
+    return at == std::string::npos ? -1 : std::stod(log.substr(at + word.size()));
+}
+
+// 8 MB at 2 MiB a second: in pieces that are held back one after the other, for about four seconds in all, or for next to nothing.
+TEST(Background, EachCapHoldsBackButForWhenEveryRankWaits) {
+    const double network = held_back_s("CAIRN_BACKGROUND_NETWORK_BYTES_PER_S", "2 MiB", false);
+    EXPECT_GT(network, 2);
+    EXPECT_GT(held_back_s("CAIRN_BACKGROUND_MEMORY_BYTES_PER_S", "6 MiB", false), 2);
+    EXPECT_LT(held_back_s("CAIRN_BACKGROUND_NETWORK_BYTES_PER_S", "2 MiB", true), network / 2);
+}
+
+}  // namespace
+}  // namespace cairn
