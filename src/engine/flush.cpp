@@ -330,8 +330,10 @@ Task<void> Node::Impl::lead(std::shared_ptr<Attempt> attempt) {
     for (const auto& part : attempt->parts)
         for (const NodeSources& node : part->share.nodes)
             for (const Source& source : node.sources) flight.state.node_expected_bytes += source.length;
-    for (const auto& part : attempt->parts) {
+    for (std::uint32_t i = 0; i < count; ++i) {
+        const auto& part = attempt->parts[i];
         part->writers = std::max(1u, settings.writers / count);
+        part->first_writer = i * part->writers;
         part->gate.spawn(write_part(*attempt, *part));
     }
     co_await report(attempt);
@@ -371,7 +373,7 @@ Task<void> Node::Impl::report(std::shared_ptr<Attempt> attempt) {
     }
     if (all_done()) {
         counters.writers = attempt->times;
-        counters.last_flush_s = static_cast<double>(world.clock.now() - attempt->started) / second;
+        counters.last_flush_s = static_cast<double>(attempt->data_durable - attempt->started) / second;
         counters.last_flush_bytes = attempt->written_bytes;
     }
     message::PartsDone done;

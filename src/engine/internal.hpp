@@ -167,6 +167,7 @@ struct PartState {
     std::string path;
     std::uint64_t chunk_bytes_max = 0;
     std::uint32_t writers = 1;
+    std::uint32_t first_writer = 0;  // of this part, among the leader's: for its times
     std::vector<Range> ranges;  // the share's own, then those taken over
 
     // Algorithm 4's shared structure: local data not begun. One loop runs all writers, so its critical section is free of locks.
@@ -230,6 +231,7 @@ struct Attempt {
     std::map<std::uint32_t, message::Given> given;  // by move
     std::set<std::uint32_t> taken;
     Nanos started = 0;
+    Nanos data_durable = 0;  // when this leader's own data last were: others' footers and slower leaders are not its time
     std::vector<WriterTimes> times;
     std::map<std::uint64_t, std::shared_ptr<Credit>> credits;
     std::vector<std::unique_ptr<PartState>> parts;

@@ -68,6 +68,30 @@ TEST(Leaders, AreAsManyAsAskedFor) {
     }
 }
 
+// What `cairn status` and the figures of the race show. Two leaders with eight parts each and a writer for each part: nobody is busy for longer
+// than the flush took.
+TEST(Leaders, TellHowLongEachWriterWasBusy) {
+    ClusterOptions options = slow_storage(16, 8 * mib);
+    options.settings.leaders = 2;
+    options.settings.writers = 8;
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.open_job().ok());
+    const double virtual_s = seconds_to_commit(cluster, 1);
+    for (const testing::Host& host : cluster.hosts) {
+        const NodeCounters& counters = host.daemon->counters();
+        if (counters.written_bytes == 0) continue;
+        EXPECT_GT(counters.last_flush_s, 0);
+        EXPECT_LE(counters.last_flush_s, virtual_s);
+        std::uint64_t bytes = 0;
+        for (const WriterTimes& writer : counters.writers) {
+            EXPECT_LE(writer.received_s + writer.local_s, counters.last_flush_s);
+            EXPECT_GT(writer.received_bytes + writer.local_bytes, 0u);
+            bytes += writer.received_bytes + writer.local_bytes;
+        }
+        EXPECT_EQ(bytes, counters.written_bytes);
+    }
+}
+
 class SlowTarget : public ::testing::TestWithParam<std::uint32_t> {};
 
 // One target at a tenth of its speed: its leaders' work goes to the others' parts.

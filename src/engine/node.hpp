@@ -62,7 +62,7 @@ struct NodeCounters {
     std::uint64_t taken_over_bytes = 0;  // written here instead of by another leader that was behind
     std::uint64_t versions_committed = 0, attempts_failed = 0;
     std::vector<WriterTimes> writers;  // of the last flush this node led
-    double last_flush_s = 0;           // of the last flush this node led: from election to durable parts
+    double last_flush_s = 0;           // of the last flush this node led: from election until all that it wrote was durable
     std::uint64_t last_flush_bytes = 0;
 };
 

@@ -70,6 +70,7 @@ Task<Status> Node::Impl::finish_share(Attempt& attempt, PartState& part) {
     if (!part.first || part.plan.shares.size() > 1) {  // alone, one fsync does for data and footer
         const TraceSpan span(world.clock, "leader", "fsync of a share of part " + std::to_string(part.plan.part));
         CO_TRY(co_await world.storage.fsync(part.file, world.clock.in(settings.io_wait)));
+        attempt.data_durable = world.clock.now();
     }
     Status status;
     if (part.first) {
@@ -79,6 +80,7 @@ Task<Status> Node::Impl::finish_share(Attempt& attempt, PartState& part) {
         status = co_await report_share(attempt, part);
     }
     part.durable = status.ok();
+    if (part.plan.shares.size() == 1) attempt.data_durable = world.clock.now();
     co_return status;
 }
 

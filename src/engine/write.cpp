@@ -241,7 +241,7 @@ Task<Status> Node::Impl::write_chunk(Attempt& attempt, PartState& part, std::uin
     if (!status.ok() || attempt.over()) co_return status;
     trace_chunk(part, writer, chunk, begun, checksummed, world.clock.now());
     part.extents.push_back({chunk.source.rank, chunk.source.image_offset, length, offset, std::move(chunk.checksums)});
-    WriterTimes& times = attempt.times[writer % attempt.times.size()];
+    WriterTimes& times = attempt.times[(part.first_writer + writer) % attempt.times.size()];
     (chunk.received ? times.received_s : times.local_s) += static_cast<double>(world.clock.now() - begun) / second;
     (chunk.received ? times.received_bytes : times.local_bytes) += length;
     attempt.written_bytes += length;
