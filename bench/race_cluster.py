@@ -138,6 +138,15 @@ def daemons(cluster, nodes, cairn, environment):
     return found
 
 
+def bytes_by_server(cluster, folder):
+    """Bytes that the parts in a folder of the file system take on each server's disk: asked there, since a client may remember older sizes."""
+    held, brick = {}, volume.BRICK + folder[len(volume.MOUNT):]
+    for server in cluster.servers:
+        said = cluster.run(server, "find", brick, "-name", "part-*", "-type", "f", "-printf", "%b\\n")
+        held[server] = sum(int(blocks) * 512 for blocks in said.split())
+    return held
+
+
 def cpu_seconds(cluster):
     """So far, of all processes of all nodes, by name of program."""
     spaces = set()

@@ -1,18 +1,26 @@
 """The paper's figures, with our bars: fgcs24 Figures 3 to 9 and 10 to 13, and Figures 1 and 2 of the poster, a PNG for each group."""
 import race_report
 from plot import BLUE, GREY, LIGHT, RED, pyplot_or_fail, tidy
+from race_plan import AT_A_SLOW_SERVER
 from race_report import CONTENDERS, GEOMETRY, MIB, MODES
 
-GREEN, ORANGE = "#5a9367", "#e08e45"
+GREEN, ORANGE, NAVY = "#5a9367", "#e08e45", "#12263a"
 COLOURS = {"cairn": BLUE, "plain": GREY, "file_per_rank": "#8d6a9f", "shared_file": "#c5a3cf", "collective": ORANGE, "collective_k": "#f2c48d",
            "adios2": GREEN, "adios2_tuned": "#a3c9a8", "genericio": "#b56576"}
 
 
-def clusters(axis, groups):
+def clusters(axis, groups, among=tuple(CONTENDERS)):
     """groups: (label, block). One bar a contender: seconds; Cairn's stands on what the application waits for. The number is MiB/s."""
-    names = [name for name in CONTENDERS if any(name in block["figures"]["contenders"] for _, block in groups)]
+    names = [name for name in among if any(name in block["figures"]["contenders"] for _, block in groups)]
     width = 0.85 / max(1, len(names))
-    top = 0
+    numbers, told = [], set()
+
+    def once(label):
+        """For the legend."""
+        fresh = label not in told
+        told.add(label)
+        return label if fresh else None
+
     for at, (_, block) in enumerate(groups):
         for nth, name in enumerate(names):
             f = block["figures"]["contenders"].get(name)
@@ -21,16 +29,17 @@ def clusters(axis, groups):
             x = at + (nth - (len(names) - 1) / 2) * width
             below = f["blocked_s"] if name == "cairn" else 0
             axis.bar(x, f["seconds"], bottom=below, width=0.94 * width, color=COLOURS[name], yerr=f["stdev_s"], ecolor="#444444", capsize=2,
-                     label=CONTENDERS[name] if at == 0 else None)
+                     label=once(CONTENDERS[name]))
             if below:
-                axis.bar(x, below, width=0.94 * width, color=ORANGE, label="application waits for Cairn" if at == 0 else None)
-            axis.text(x, below + f["seconds"] / 2, race_report.rate(f["bytes_per_s"]), ha="center", va="center", rotation=90, fontsize=7,
-                      color="white")
-            top = max(top, below + f["seconds"])
+                axis.bar(x, below, width=0.94 * width, color=NAVY, label=once("application waits for Cairn"))
+            numbers.append((x, below + f["seconds"] + f["stdev_s"], race_report.rate(f["bytes_per_s"])))
         limit_s = block["bytes"] / block["limit_bytes_per_s"]
-        axis.plot([at - 0.46, at + 0.46], [limit_s, limit_s], color=RED, lw=1.6, label="physical limit" if at == 0 else None)
+        axis.plot([at - 0.46, at + 0.46], [limit_s, limit_s], color=RED, lw=1.6, label=once("physical limit of K files"))
     axis.set_xticks(range(len(groups)), [label for label, _ in groups], fontsize=8)
-    axis.set_ylim(0, top * 1.1)
+    top = max(y for _, y, _ in numbers)
+    for x, y, number in numbers:
+        axis.text(x, y + 0.022 * top, number, ha="center", va="bottom", rotation=90, fontsize=7)
+    axis.set_ylim(0, top * 1.16)
     axis.set_ylabel("seconds")
 
 
@@ -41,7 +50,7 @@ def legend_beside(axis):
 def files_figure(pyplot, data):
     compute, panels = data["settings"]["compute"], []
     for geometry in GEOMETRY:
-        found = race_report.flush_blocks(data, geometry=geometry, nodes=compute, imbalance=0)
+        found = race_report.flush_blocks(data, geometry=geometry, nodes=compute, imbalance=0, slow=0)
         if found:
             panels.append((geometry, [(f"C:K = {compute / b['files']:g}\nK = {b['files']}", b) for b in sorted(found, key=lambda b: b["files"])]))
     if not panels:
@@ -58,8 +67,8 @@ def files_figure(pyplot, data):
 def imbalance_figure(pyplot, data):
     compute, panels = data["settings"]["compute"], []
     for geometry in GEOMETRY:
-        for imbalance in sorted({b["imbalance"] for b in race_report.flush_blocks(data, geometry=geometry)}):
-            found = [b for b in race_report.flush_blocks(data, geometry=geometry, imbalance=imbalance, size=data["settings"]["size"])
+        for imbalance in sorted({b["imbalance"] for b in race_report.flush_blocks(data, geometry=geometry, slow=0)}):
+            found = [b for b in race_report.flush_blocks(data, geometry=geometry, imbalance=imbalance, size=data["settings"]["size"], slow=0)
                      if b["files"] == min(b["nodes"], max(1, compute // 2))]
             if found:
                 panels.append((geometry, imbalance, [(f"C = {b['nodes']}\nK = {b['files']}", b) for b in sorted(found, key=lambda b: b["nodes"])]))
@@ -79,7 +88,7 @@ def scaling_figure(pyplot, data):
     """Throughput over nodes, images of equal size: each rank's (weak) or all ranks' (strong) constant."""
     settings, panels = data["settings"], []
     for geometry in GEOMETRY:
-        found = race_report.flush_blocks(data, geometry=geometry, imbalance=0)
+        found = race_report.flush_blocks(data, geometry=geometry, imbalance=0, slow=0)
         whole = settings["size"] * settings["compute"]
         # All nodes write as many files as there are nodes, where that was run; else the most files.
         best = {}
@@ -101,7 +110,7 @@ def scaling_figure(pyplot, data):
     for axis, (geometry, kind, line) in zip(axes.flat, panels):
         for name in CONTENDERS:
             points = [(b["nodes"], b["figures"]["contenders"][name]["bytes_per_s"] / MIB) for b in line if name in b["figures"]["contenders"]]
-            if points:
+            if len(points) > 1:
                 axis.plot(*zip(*points), marker="o", ms=4, color=COLOURS[name], lw=2.4 if name == "cairn" else 1.4, label=CONTENDERS[name])
         axis.plot([b["nodes"] for b in line], [b["limit_bytes_per_s"] / MIB for b in line], color=RED, ls="--", lw=1.4, label="physical limit")
         axis.set_xticks([b["nodes"] for b in line])
@@ -114,16 +123,31 @@ def scaling_figure(pyplot, data):
     return figure
 
 
+def slow_figure(pyplot, data):
+    """The settings with a slow server, each beside the same one without."""
+    groups = []
+    for block in race_report.flush_blocks(data):
+        if block["slow"]:
+            even = race_report.flush_blocks(data, **{name: block[name] for name in ("geometry", "nodes", "files", "imbalance", "size")}, slow=0)
+            groups += [(f"K = {b['files']}\n" + (f"a server at 1/{b['slow']:g}" if b["slow"] else "all alike"), b) for b in even + [block]]
+    if not groups:
+        return None
+    figure, axis = pyplot.subplots(figsize=(9, 4), dpi=110, layout="constrained")
+    clusters(axis, groups, AT_A_SLOW_SERVER)
+    axis.set_title("A slow storage server (numbers: MiB/s; lower is better)")
+    tidy(axis)
+    legend_beside(axis)
+    return figure
+
+
 def leader_panels(axes, leaders, first):
     """Figures 7 to 9, or 11 to 13: leaders; then the writers of the fastest and of the slowest."""
-    def stacked(axis, labels, parts):
+    def stacked(axis, labels, parts, rates):
         at, local, received = range(len(parts)), [w["local_s"] for w in parts], [w["received_s"] for w in parts]
         axis.bar(at, local, color=BLUE, width=0.65, label="local data")
         axis.bar(at, received, bottom=local, color=ORANGE, width=0.65, label="received data")
-        for i, w in enumerate(parts):
-            seconds, bytes_ = w["local_s"] + w["received_s"], w["local_bytes"] + w["received_bytes"]
-            if seconds > 0:
-                axis.text(i, seconds / 2, race_report.rate(bytes_ / seconds), ha="center", va="center", fontsize=7, color="white")
+        for i, (w, rate) in enumerate(zip(parts, rates)):
+            axis.text(i, w["local_s"] + w["received_s"], race_report.rate(rate), ha="center", va="bottom", fontsize=7)
         axis.set_xticks(range(len(labels)), labels, fontsize=8)
         axis.set_ylabel("seconds")
 
@@ -135,18 +159,22 @@ def leader_panels(axes, leaders, first):
         one = {name: sum(w[name] for w in leader["writers"]) for name in ("local_bytes", "received_bytes")}
         one.update({name: sum(w[name] for w in busy) / max(1, len(busy)) for name in ("local_s", "received_s")})
         sums.append(one)
-    stacked(axes[0], [leader["node"] for leader in leaders], sums)
+    flushed = [(one["local_bytes"] + one["received_bytes"]) / leader["seconds"] for leader, one in zip(leaders, sums)]
+    stacked(axes[0], [leader["node"] for leader in leaders], sums, flushed)
+    axes[0].plot(range(len(leaders)), [leader["seconds"] for leader in leaders], color=GREEN, marker="_", ms=26, mew=2, ls="", label="the whole flush")
     average = sum(leader["seconds"] for leader in leaders) / len(leaders)
-    axes[0].axhline(average, color="#444444", ls=":", lw=1.4, label=f"mean flush of a leader, {average:.1f} s")
+    axes[0].axhline(average, color="#444444", ls=":", lw=1.4, label=f"mean of them, {average:.1f} s")
     axes[0].set_title(f"Figure {first}: leaders (numbers: MiB/s)")
     for axis, leader, number, which in ((axes[1], leaders[0], first + 1, "fastest"), (axes[2], leaders[-1], first + 2, "slowest")):
         parts = [w for w in leader["writers"] if w["received_bytes"] + w["local_bytes"] > 0]
-        stacked(axis, [str(n) for n in range(len(parts))], parts)
+        rates = [(w["local_bytes"] + w["received_bytes"]) / (w["local_s"] + w["received_s"]) for w in parts]
+        stacked(axis, [str(n) for n in range(len(parts))], parts, rates)
         axis.bar([len(parts)], [leader["seconds"]], color=GREEN, width=0.65, label="the whole flush")
         axis.set_title(f"Figure {number}: writers of the {which}, {leader['node']}")
     for axis in axes:
         tidy(axis)
-        axis.legend(frameon=False, fontsize=8)
+        axis.set_ylim(0, max(leader["seconds"] for leader in leaders) * 1.35)  # one scale for all three, and room for the legend
+        axis.legend(frameon=False, fontsize=8, ncols=2, loc="upper center")
 
 
 def leaders_figure(pyplot, data):
@@ -188,7 +216,7 @@ def application_figure(pyplot, data):
     return figure
 
 
-FIGURES = {"figure-3": files_figure, "figures-4-to-6": imbalance_figure, "poster-1-2": scaling_figure, "figures-7-to-9": leaders_figure,
+FIGURES = {"figure-3": files_figure, "figures-4-to-6": imbalance_figure, "poster-1-2": scaling_figure, "slow-server": slow_figure, "figures-7-to-9": leaders_figure,
            "figures-10-to-13": application_figure}
 
 

@@ -1,4 +1,5 @@
 """The figures that follow from the raw times of a race, and the tables for people. Nothing is measured here."""
+from math import gcd
 from statistics import mean, median, stdev
 
 from report import FRESH_SLOTS, MIB, bytes_text, seconds_text, table
@@ -20,12 +21,12 @@ T95 = [0, 12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.1
 
 
 def key(block):
-    return tuple(block[name] for name in ("kind", "geometry", "nodes", "ranks", "size", "imbalance", "files"))
+    return tuple(block[name] for name in ("kind", "geometry", "nodes", "ranks", "size", "imbalance", "files", "slow"))
 
 
 def title(block):
     return (f"{GEOMETRY[block['geometry']]}, C = {block['nodes']}, K = {block['files']}, {bytes_text(block['size'])} a rank +- {block['imbalance']} %"
-            + (", application" if block["kind"] == "application" else ""))
+            + (", application" if block["kind"] == "application" else "") + (f", a server at 1/{block['slow']:g}" if block["slow"] else ""))
 
 
 def rate(bytes_per_s):
@@ -81,13 +82,25 @@ def flush_figures(block):
     figures = {"contenders": contenders, "memcpy_s": median(block["memcpy"])}
     if block["restores"]:
         figures["restore_s"] = median(each["seconds"] for each in block["restores"])
-        figures["restore_share"] = block["bytes"] / figures["restore_s"] / limit
+        if not block["slow"]:  # there the bytes do not lie evenly
+            figures["restore_share"] = block["bytes"] / figures["restore_s"] / limit
     if block["daemons"]:
         figures["leaders"] = [leaders_of(daemons, before) for daemons, before in zip(block["daemons"], [[]] + block["daemons"])]
         slowest = [max(each["seconds"] for each in one) / mean(each["seconds"] for each in one) - 1 for one in figures["leaders"] if one]
         if slowest:
             figures["slowest_leader"] = median(slowest)
+    if block["placed"] and not block["slow"]:
+        figures.update(uneven_of(block["placed"], block["files"]))
     return figures
+
+
+def uneven_of(placed, files):
+    """How far the fullest or emptiest server is from the mean: in each version where K files can lie on all servers, else over the versions in
+    which each server has its turn equally often. Nothing when there were not so many."""
+    servers = list(placed[0])
+    cycle = 1 if files >= len(servers) else len(servers) // gcd(files, len(servers))
+    sums = [{server: sum(one[server] for one in placed[at:at + cycle]) for server in servers} for at in range(len(placed) - cycle + 1)]
+    return {"uneven": max(abs(held / mean(one.values()) - 1) for one in sums for held in one.values()), "uneven_over_versions": cycle} if sums else {}
 
 
 def leaders_of(daemons, before):
@@ -131,28 +144,46 @@ def bar(what, goal, got, most=False):
     return {"what": what, "goal": goal, "got": got, "most": most, "met": got <= goal if most else got >= goal}
 
 
+def rivals(data, block):
+    """Rates of the peers whose files can lie on no more servers than K files can: more servers let more through."""
+    servers = data["settings"]["servers"]
+    files = {"file_per_rank": block["nodes"] * block["ranks"], "adios2": block["nodes"], "shared_file": 1, "collective": 1}
+    return [f["bytes_per_s"] for peer, f in block["figures"]["contenders"].items()
+            if peer in PEERS and min(files.get(peer, block["files"]), servers) <= min(block["files"], servers)]
+
+
+def flush_bars(data, block):
+    figures, name, servers = block["figures"], title(block), data["settings"]["servers"]
+    cairn, others = figures["contenders"]["cairn"], rivals(data, block)
+    if block["slow"]:
+        yield bar(f"{name}: flush, of bytes / sum of the servers' rates", 1.15, 1 / cairn["share"], most=True)
+    elif block["nodes"] == data["settings"]["compute"] and block["imbalance"] == 0:
+        yield bar(f"{name}: of the limit", 0.95 if block["geometry"] == "nics" or block["files"] >= servers else 0.93, cairn["share"])
+    if others:
+        yield bar(f"{name}: of the fastest peer", 1.0, cairn["bytes_per_s"] / max(others))
+    if not block["slow"]:
+        yield from even_bars(data, block)
+
+
+def even_bars(data, block):
+    """Where all servers are alike."""
+    figures, name = block["figures"], title(block)
+    cairn = figures["contenders"]["cairn"]
+    if "slowest_leader" in figures:
+        yield bar(f"{name}: slowest leader above the mean", 0.05, figures["slowest_leader"], most=True)
+    if "uneven" in figures:
+        over = figures["uneven_over_versions"]
+        yield bar(f"{name}: fullest or emptiest server, of the mean" + (f", over {over} versions" if over > 1 else ""), 0.01, figures["uneven"], most=True)
+    yield bar(f"{name}: blocked, of a memcpy", 1.3, cairn["blocked_s"] / figures["memcpy_s"], most=True)
+    if "restore_share" in figures:
+        yield bar(f"{name}: restore, of the limit", 0.90, figures["restore_share"])
+    even = flush_blocks(data, geometry=block["geometry"], nodes=block["nodes"], files=block["files"], size=block["size"], imbalance=0, slow=0)
+    if block["imbalance"] == 20 and even and "cairn" in even[0]["figures"]["contenders"]:
+        yield bar(f"{name}: imbalance costs, of each one's limit", 0.03, 1 - cairn["share"] / even[0]["figures"]["contenders"]["cairn"]["share"], most=True)
+
+
 def bars(data):
-    out = []
-    for block in flush_blocks(data):
-        figures, name = block["figures"], title(block)
-        cairn = figures["contenders"].get("cairn")
-        if not cairn:
-            continue
-        if block["nodes"] == data["settings"]["compute"] and block["imbalance"] == 0:
-            goal = 0.95 if block["geometry"] == "nics" or block["files"] >= data["settings"]["servers"] else 0.93
-            out.append(bar(f"{name}: of the limit", goal, cairn["share"]))
-        others = [f["bytes_per_s"] for peer, f in figures["contenders"].items() if peer in PEERS]
-        if others and block["geometry"] == "nics":
-            out.append(bar(f"{name}: of the fastest peer", 1.0, cairn["bytes_per_s"] / max(others)))
-        if "slowest_leader" in figures:
-            out.append(bar(f"{name}: slowest leader above the mean", 0.05, figures["slowest_leader"], most=True))
-        out.append(bar(f"{name}: blocked, of a memcpy", 1.3, cairn["blocked_s"] / figures["memcpy_s"], most=True))
-        if "restore_share" in figures:
-            out.append(bar(f"{name}: restore, of the limit", 0.90, figures["restore_share"]))
-        even = flush_blocks(data, geometry=block["geometry"], nodes=block["nodes"], files=block["files"], size=block["size"], imbalance=0)
-        if block["imbalance"] == 20 and even and "cairn" in even[0]["figures"]["contenders"]:
-            cost = 1 - cairn["share"] / even[0]["figures"]["contenders"]["cairn"]["share"]
-            out.append(bar(f"{name}: imbalance costs", 0.03, cost, most=True))
+    out = [each for block in flush_blocks(data) if "cairn" in block["figures"]["contenders"] for each in flush_bars(data, block)]
     for block in data["blocks"]:
         if block["kind"] == "application" and "figures" in block and "failed" not in block:
             out.append(bar(f"{title(block)}: slowed by", 0.01, block["figures"]["modes"]["cairn"]["slower_by_mean"], most=True))
@@ -182,10 +213,10 @@ def flush_table(data):
         figures = block["figures"]["contenders"]
         cairn = figures.get("cairn")
         rows.append([GEOMETRY[block["geometry"]], block["nodes"], block["files"], bytes_text(block["size"]), f"{block['imbalance']} %",
-                     rate(block["limit_bytes_per_s"])]
+                     f"1/{block['slow']:g}" if block["slow"] else "", rate(block["limit_bytes_per_s"]), block["limited_by"]]
                     + [rate(figures[name]["bytes_per_s"]) if name in figures else "-" for name in names]
                     + ([percent(cairn["share"]), percent(cairn["spread"])] if cairn else ["-", "-"]))
-    return table(["MiB/s, medians", ">C", ">K", ">a rank", ">+-", ">limit"] + [short[name] for name in names] + [">Cairn of limit", ">spread"], rows)
+    return table(["MiB/s, medians", ">C", ">K", ">a rank", ">+-", ">slow", ">limit", "by"] + [short[name] for name in names] + [">Cairn of limit", ">spread"], rows)
 
 
 def blocked_table(data):
@@ -197,7 +228,8 @@ def blocked_table(data):
             continue
         waits = [f["blocked_s"] for name, f in figures["contenders"].items() if name in PEERS]
         leader = percent(figures["slowest_leader"], 1) if "slowest_leader" in figures else "-"
-        restore = [seconds_text(figures["restore_s"]), percent(figures["restore_share"])] if "restore_s" in figures else ["-", "-"]
+        restore = [seconds_text(figures["restore_s"]) if "restore_s" in figures else "-",
+                   percent(figures["restore_share"]) if "restore_share" in figures else "-"]
         rows.append([title(block), seconds_text(cairn["blocked_s"]), seconds_text(figures["memcpy_s"]),
                      f"{cairn['blocked_s'] / figures['memcpy_s']:.2f}", seconds_text(min(waits)) if waits else "-",
                      f"{cairn['cpu_s_per_gib']['cairnd']:.2f}", leader] + restore)
@@ -224,7 +256,7 @@ def leaders_table(block):
 def most_uneven(data, geometry):
     """The setting of Figures 7 to 9: all nodes, two nodes a leader, the largest imbalance; or what there is of it."""
     compute = data["settings"]["compute"]
-    found = [b for b in flush_blocks(data, geometry=geometry) if b["figures"].get("leaders") and b["figures"]["leaders"][-1]]
+    found = [b for b in flush_blocks(data, geometry=geometry, slow=0) if b["figures"].get("leaders") and b["figures"]["leaders"][-1]]
     return max(found, key=lambda b: (b["nodes"], b["files"] == max(1, compute // 2), b["imbalance"]), default=None)
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """bench/race against its own promises, on the smallest cluster: everybody ran in every round, nobody was faster than the cards, what was
 restored is what was checkpointed, the JSON alone makes the tables again, and nothing is left behind, also when it is interrupted."""
+import argparse
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 BUILD = os.environ.get("CAIRN_BUILD", os.path.join(ROOT, "build/release"))
 sys.path.insert(0, os.path.join(ROOT, "testbed"))
 sys.path.insert(0, os.path.join(ROOT, "bench"))
+import race_plan  # noqa: E402
 import race_report  # noqa: E402
 import volume  # noqa: E402
 from cluster import RUN, Trouble, check_possible, wait_for  # noqa: E402
@@ -21,6 +23,7 @@ from cluster import RUN, Trouble, check_possible, wait_for  # noqa: E402
 NODES, CARD_MB_S, MEAN_BYTES, ROUNDS = 2, 50, 4 << 20, 2
 SMALLEST = ["--geometry", "servers", "--compute", str(NODES), "--ranks", "1", "--servers", "1", "--size", "4MiB", "--imbalance", "20",
             "--restores", "1", "--rate-seconds", "0.2"]
+EVERYBODY = ["--files", "2", "--nodes", "2", "--rounds", str(ROUNDS), "--contenders", ",".join(race_report.CONTENDERS)]
 CARD_MARGIN = 1.1  # what the cards and their queues let through at once, before they count
 WITHIN_S = 120
 
@@ -43,6 +46,58 @@ def left_behind(pid):
     return ([place] if os.path.exists(place) else []) + ["process " + pid for pid in done.stdout.split()]
 
 
+class Figures(unittest.TestCase):
+    """What follows from raw times and the settings alone; no cluster."""
+
+    def plan(self, *words):
+        done = subprocess.run([os.path.join(ROOT, "bench", "race"), BUILD, "--plan", *words], capture_output=True, text=True, check=True)
+        return [line.strip() for line in done.stdout.splitlines()[2:]]
+
+    def test_the_plan_has_what_matters_first(self):
+        lines = self.plan()
+        self.assertEqual([line.split(",")[0] for line in lines[:10]], ["servers bind"] * 4 + ["NICs bind"] * 4 + ["servers bind"] * 2)
+        for line, files in zip(lines, (8, 4, 2, 1, 8, 4, 2, 1, 8, 4)):
+            self.assertIn(f"C = 8, K = {files}, 128 MiB a rank +- 0 %", line)
+        self.assertEqual([i for i, line in enumerate(lines) if "a server at 1/10" in line], [8, 9])
+        self.assertIn("+- 20 %", lines[10])
+        self.assertEqual(len(set(lines)), len(lines))
+        self.assertFalse([line for line in self.plan("--slow", "0") if "a server at" in line])
+
+    def block(self, **other):
+        return dict({"kind": "flush", "geometry": "nics", "nodes": 2, "ranks": 2, "size": 1, "imbalance": 0, "files": 2, "slow": 0}, **other)
+
+    def test_the_limit(self):
+        a = argparse.Namespace(node_rate=None, server_rate=None, compute=4, servers=2)
+        data = {"rates": {"nics": {"node": {f"n{i}": 25.0 for i in range(4)}, "server": {"s0": 100.0, "s1": 90.0}}}}
+        self.assertEqual(race_plan.limit(a, data, self.block()), (50, "nodes"))
+        self.assertEqual(race_plan.limit(a, data, self.block(nodes=4, files=1)), (100, "nodes"))
+        even = [10, 10, 10, 10]
+        self.assertEqual(race_plan.limit(a, data, self.block(image_bytes=even)), (50, "nodes"))
+        self.assertEqual(race_plan.limit(a, data, self.block(image_bytes=[10, 15, 10, 5])), (40, "fullest node"))
+        self.assertEqual(race_plan.limit(a, data, self.block(slow=10)), (50, "nodes"))
+        data["rates"]["nics"]["server"] = {"s0": 20.0, "s1": 20.0}
+        self.assertEqual(race_plan.limit(a, data, self.block(files=1)), (20, "servers"))
+        self.assertEqual(race_plan.limit(a, data, self.block(slow=10)), (22, "servers"))
+
+    def test_how_even_the_servers_are(self):
+        def held(*bytes_):
+            return {f"s{i}": b for i, b in enumerate(bytes_)}
+        self.assertEqual(race_report.uneven_of([held(8, 8), held(4, 12)], 2), {"uneven": 0.5, "uneven_over_versions": 1})
+        turns = [held(8, 0, 0, 0), held(0, 8, 0, 0), held(0, 0, 8, 0), held(0, 0, 0, 8), held(8, 0, 0, 0)]
+        self.assertEqual(race_report.uneven_of(turns, 1), {"uneven": 0, "uneven_over_versions": 4})
+        self.assertEqual(race_report.uneven_of(turns[:3], 1), {})
+        self.assertEqual(race_report.uneven_of([held(8, 8, 0, 0), held(8, 8, 0, 0)], 2), {"uneven": 1, "uneven_over_versions": 2})
+
+    def test_rivals_use_no_more_servers(self):
+        figures = {"contenders": {name: {"bytes_per_s": i} for i, name in enumerate(race_report.CONTENDERS)}}
+        names = list(race_report.CONTENDERS)
+
+        def rivals(files):
+            return {names[i] for i in race_report.rivals({"settings": {"servers": 4}}, self.block(nodes=8, files=files, figures=figures))}
+        self.assertEqual(rivals(4), set(race_report.PEERS))
+        self.assertEqual(rivals(2), set(race_report.PEERS) - {"file_per_rank", "adios2"})
+
+
 class Smallest(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory(prefix="cairn-race-test-")
@@ -54,7 +109,7 @@ class Smallest(unittest.TestCase):
             return json.load(f)
 
     def test_everybody_runs_and_the_data_is_right(self):
-        process, said = race("--files", "2", "--nodes", "2", "--rounds", str(ROUNDS), "--out", self.out)
+        process, said = race(*EVERYBODY, "--out", self.out)
         self.assertEqual(process.returncode, 0, said)
         self.assertIn("every image came back bit for bit", said)
         self.assertEqual(left_behind(process.pid), [])
@@ -79,6 +134,8 @@ class Smallest(unittest.TestCase):
         for leaders in block["figures"]["leaders"]:
             written = sum(w["received_bytes"] + w["local_bytes"] for leader in leaders for w in leader["writers"])
             self.assertEqual(written, block["bytes"])
+        for held in block["placed"]:  # blocks are whole in the files, and there is a footer
+            self.assertTrue(block["bytes"] <= sum(held.values()) <= 1.3 * block["bytes"] + (4 << 20), held)
         self.redrawn_and_complete(said)
 
     def redrawn_and_complete(self, said):
@@ -87,7 +144,7 @@ class Smallest(unittest.TestCase):
         _, again = race("--from", self.out)
         self.assertIn(race_report.flush_table(before), said)
         self.assertIn(race_report.flush_table(before), again)
-        process, more = race("--files", "2", "--nodes", "2", "--rounds", str(ROUNDS), "--out", self.out, "--more")
+        process, more = race(*EVERYBODY, "--out", self.out, "--more")
         self.assertEqual(process.returncode, 0, more)
         self.assertEqual(self.json()["blocks"], before["blocks"])
 
