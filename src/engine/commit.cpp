@@ -139,14 +139,16 @@ Task<void> Node::Impl::remove_attempt(FlightPtr flight, const Contest& contest) 
     }
 }
 
-// After a manifest stands: parts of other attempts of this incarnation can never be named by one. Best effort; `cairn gc` does the rest.
+// After a manifest stands: parts of other attempts of this incarnation can never be named by one, and nothing unpublished can be published
+// any more (a coordinator that died between the two names of its manifest leaves the first). Best effort; `cairn gc` does the rest.
 Task<void> Node::Impl::clean_up(FlightPtr flight, Id128 committed_attempt) {
     const std::string directory = layout.version(flight->key);
     Result<std::vector<DirectoryEntry>> entries = co_await world.storage.list(directory, world.clock.in(settings.io_wait));
     if (!entries.ok()) co_return;
     for (const DirectoryEntry& entry : *entries) {
-        const auto name = parse_part_file_name(entry.name);
-        if (!name || name->attempt_id.high != flight->key.incarnation.high || name->attempt_id == committed_attempt) continue;
+        const auto attempt_id = parse_attempt_of(entry.name);
+        if (!attempt_id || attempt_id->high != flight->key.incarnation.high) continue;
+        if (*attempt_id == committed_attempt && parse_part_file_name(entry.name)) continue;
         const Status ignored = co_await world.storage.remove(directory + "/" + entry.name, world.clock.in(settings.io_wait));
         (void)ignored;
     }

@@ -110,6 +110,26 @@ TEST(Flush, AFollowerThatIsAskedLateIsNotTakenForSilent) {
     for (const testing::Host& host : cluster.hosts) EXPECT_EQ(host.daemon->counters().attempts_failed, 0u);
 }
 
+// Between link(2) and the removal of the first name, and a little later.
+TEST(Flush, ACoordinatorKilledWhileItPublishesLeavesNothingBeside) {
+    for (Nanos later : {0, 1, 2, 5, 10}) {
+        Cluster cluster(ClusterOptions{});
+        ASSERT_TRUE(cluster.open_job().ok());
+        ASSERT_TRUE(cluster.capture_all(1).ok());
+        const std::string manifest = cluster.layout.manifest(cluster.key(1));
+        ASSERT_TRUE(cluster.sim.run_until([&] { return cluster.sim.persistent().find(manifest).ok(); }, cluster.sim.now() + 60 * second));
+        cluster.sim.run_until(cluster.sim.now() + later * millisecond);
+        cluster.kill_daemon(0);
+        cluster.sim.run_until(cluster.sim.now() + second);
+        cluster.start_daemon(0);
+        ASSERT_TRUE(cluster.run_until_committed(1, 60 * second));
+        cluster.sim.run_until(cluster.sim.now() + second);
+        const auto entries = cluster.sim.persistent().list(cluster.layout.version(cluster.key(1)));
+        ASSERT_TRUE(entries.ok());
+        EXPECT_EQ(entries->size(), 2u) << entries->front().name;  // one part and the manifest
+    }
+}
+
 // A daemon that was started for a job with small blocks is asked to flush large ones: no chunk would ever fill.
 // What the other leaders wrote in an attempt that failed must not take the room of the next one.
 TEST(Flush, FailedAttemptsLeaveNoPartsBehind) {
