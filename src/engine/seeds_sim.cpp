@@ -1,5 +1,5 @@
 // What a seed draws, in this order: the cluster, the background faults, then event after event (capture, kill, pause, crash, partition, reopen,
-// going back, removal), then quiet: everything heals, and what was promised must be there.
+// going back, removal, limits on what may move), then quiet: everything heals, limits are bearable, and what was promised must be there.
 #include "engine/seeds_sim.hpp"
 
 #include <algorithm>
@@ -23,6 +23,8 @@ class Scenario {
 
     SeedResult run() {
         if (!open(true)) return finish("the first open failed");
+        for (NodeIndex node = 0; node < cluster_.hosts.size(); ++node)
+            if (chance(20)) limit(node, false);
         const std::uint64_t events = 3 + draw(12);
         for (std::uint64_t i = 0; i < events && result_.ok; ++i) event();
         settle();
@@ -183,7 +185,7 @@ class Scenario {
         const NodeIndex node = static_cast<NodeIndex>(draw(cluster_.hosts.size()));
         Host& host = cluster_.hosts[node];
         ++result_.faults;
-        switch (draw(13)) {
+        switch (draw(14)) {
             case 0: case 1: case 2: case 3: capture(); --result_.faults; break;
             case 4: case 5:
                 if (!host.process) break;
@@ -220,6 +222,7 @@ class Scenario {
                 job_lives_ = false;
                 break;
             case 11: remove(node); --result_.faults; break;
+            case 12: limit(node, chance(20)); --result_.faults; break;
             default: start(node); break;
         }
         pass();
@@ -231,6 +234,23 @@ class Scenario {
         if (host.process || !host.node->alive()) return;
         tell("start daemon ", node);
         cluster_.start_daemon(node);
+    }
+
+    // The application comes and goes. `hard`: hardly anything may move, which delays and must not fail anything.
+    void limit(NodeIndex node, bool hard) {
+        Host& host = cluster_.hosts[node];
+        if (!host.daemon) return;
+        const auto bytes_s = [&] { return chance(40) ? 0.0 : hard ? 1.0 + static_cast<double>(draw(1000)) : 1e6 + static_cast<double>(draw(5'000'000)); };
+        PaceLimits limits;
+        limits.in_bytes_s = bytes_s();
+        limits.out_bytes_s = bytes_s();
+        limits.memory_bytes_s = bytes_s() * 3;
+        limits.cores = chance(30) ? 0.5 : 0;
+        limits.under_way_bytes = chance(40) ? cluster_.options.block_bytes * draw(20) : 0;
+        host.daemon->pace().set_limits(limits);
+        host.daemon->pace().spent_cpu(static_cast<Nanos>(draw(2'000)) * millisecond);
+        tell("limits of node ", node, ": in ", limits.in_bytes_s, ", out ", limits.out_bytes_s, ", memory ", limits.memory_bytes_s, ", under way ",
+             limits.under_way_bytes);
     }
 
     void capture() {
@@ -335,6 +355,7 @@ class Scenario {
             if (!host.node->alive()) cluster_.restart_node(node);
             if (host.process) host.process->resume();
             start(node);
+            limit(node, false);
         }
         cluster_.sim.run_until(cluster_.sim.now() + second);
         note_states();
