@@ -186,6 +186,7 @@ struct PartState {
     std::uint64_t ahead_bytes = 0;    // being fetched, or received and not written yet
     std::uint64_t writing_bytes = 0;  // received or local
     std::uint64_t local_bytes = 0;    // the local ones among them
+    std::uint64_t written_bytes = 0;
     RateMeter rate;
 
     // Algorithm 5: where every extent went, and for interleaved the passes of each writer

@@ -25,6 +25,15 @@ using namespace engine;
 
 // ---- coordinator ----
 
+namespace {
+// Of a leader's first part, as a number: that of the first part that lies there, too. Without targets all are alike.
+std::uint32_t target_of(const Contest& contest, const message::Lead& lead) {
+    const std::string& target = lead.parts.front().target;
+    const auto same = [&](const PartPlan& part) { return part.target == target; };
+    return std::find_if(contest.plan.begin(), contest.plan.end(), same)->part;
+}
+}  // namespace
+
 // Looks whether work should move, or is all begun. Called when a leader has told its progress.
 void Node::Impl::shift_work(Flight& flight) {
     Contest& contest = *flight.contest;
@@ -37,12 +46,13 @@ void Node::Impl::shift_work(Flight& flight) {
         const bool moving = std::any_of(contest.moves.begin(), contest.moves.end(), [n = node](const auto& move) {
             return move.second.from == n || move.second.to == n;
         });
-        loads.push_back({node, track.progress.unstarted_bytes, track.progress.begun_bytes, static_cast<double>(track.progress.bytes_per_s), moving, track.full});
+        loads.push_back({node, track.progress.unstarted_bytes, track.progress.begun_bytes, static_cast<double>(track.progress.bytes_per_s), moving, track.full, target_of(contest, track.lead)});
     }
     if (!any_left && contest.moves.empty()) return finish(flight);
     if (settings.placement != Placement::append) return;  // every offset is fixed
-    const bool settled = world.clock.now() - contest.begun >= 2 * settings.heartbeat;
-    while (const std::optional<Shift> shift = next_shift(loads, contest.block_bytes, settled)) {
+    const Nanos elapsed = world.clock.now() - contest.begun;
+    const bool settled = elapsed >= 2 * settings.heartbeat;
+    while (const std::optional<Shift> shift = next_shift(loads, contest.block_bytes, static_cast<double>(elapsed) / second, settled)) {
         const std::uint32_t number = ++contest.moves_begun;
         contest.moves[number] = {shift->from, shift->to, shift->bytes, {}};
         send(flight, shift->from, message::Shed{contest.attempt_id, number, shift->to, shift->bytes});

@@ -177,8 +177,8 @@ Task<Result<Footer>> read_footer(World& world, std::string path, const PartInfo*
         if (file.code() == Code::not_found) co_return corrupt(path + ": the part is missing");
         co_return std::move(file).status();
     }
-    const std::uint64_t bytes_max = expected ? expected->bytes : std::numeric_limits<std::uint64_t>::max();
-    Result<std::uint64_t> bytes = co_await part_bytes(world, *file, bytes_max, deadline);
+    const std::uint64_t bytes_most = expected ? expected->bytes : std::numeric_limits<std::uint64_t>::max();
+    Result<std::uint64_t> bytes = co_await part_bytes(world, *file, bytes_most, deadline);
     if (!bytes.ok()) co_return std::move(bytes).status();
     if (expected && *bytes != expected->bytes)
         co_return corrupt(path + ": " + std::to_string(*bytes) + " bytes, " + std::to_string(expected->bytes) + " in the manifest");

@@ -25,7 +25,7 @@ using namespace engine;
 namespace engine {
 
 void RateMeter::end(Nanos now, std::uint64_t bytes) {
-    constexpr Nanos span = 250 * millisecond, first_span = 5 * millisecond;
+    constexpr Nanos span = 250 * millisecond, first_span = 50 * millisecond;
     bytes_ += bytes;
     busy_ += now - since_;
     since_ = now;
@@ -53,8 +53,10 @@ std::uint64_t PartState::unstarted_bytes() const {
 
 std::uint64_t PartState::window_bytes(std::uint64_t block_bytes, Nanos now) const {
     const double per_s = rate.per_s(now, writing_bytes > 0);
-    if (per_s == 0) return writers * block_bytes;
-    return std::max<std::uint64_t>(2 * block_bytes, static_cast<std::uint64_t>(std::min(per_s / 2, 1e15)));
+    // What is written first may only have gone into somebody's buffers: no more is begun than was written so far, and a little.
+    const std::uint64_t slow_start = written_bytes + 4 * block_bytes;
+    if (per_s == 0) return slow_start;
+    return std::clamp<std::uint64_t>(static_cast<std::uint64_t>(std::min(per_s / 2, 1e15)), 2 * block_bytes, slow_start);
 }
 
 std::uint64_t PartState::next_chunk_bytes(std::uint64_t block_bytes, Nanos now) const {
@@ -207,6 +209,7 @@ Task<void> Node::Impl::write_loop(Attempt& attempt, PartState& part, std::uint32
         Status status = co_await write_chunk(attempt, part, writer, std::move(*chunk));
         part.writing_bytes -= length;
         part.local_bytes -= of_local;
+        part.written_bytes += length;
         part.rate.end(world.clock.now(), length);
         if (!status.ok()) attempt.fail_part(std::move(status), part);
         attempt.work.notify_all();

@@ -6,11 +6,12 @@ namespace cairn {
 
 namespace {
 constexpr double worth_idle_s = 0.05, worth_busy_s = 0.5;  // that a leader must be behind before somebody helps
+constexpr double worth_of_elapsed = 0.05;                  // ... and somebody on another target, of the flush so far
 
 double left_bytes(const LeaderLoad& load) { return static_cast<double>(load.unstarted_bytes) + static_cast<double>(load.begun_bytes); }
-}  // namespace
 
-std::optional<Shift> next_shift(const std::vector<LeaderLoad>& loads, std::uint64_t block_bytes, bool settled) {
+// `worth_s`: that a leader must be behind before an idle one helps.
+std::optional<Shift> shift_among(const std::vector<LeaderLoad>& loads, std::uint64_t block_bytes, double worth_s, bool settled) {
     double bytes = 0, rates = 0;
     std::size_t measured = 0;
     for (const LeaderLoad& load : loads) {
@@ -37,13 +38,24 @@ std::optional<Shift> next_shift(const std::vector<LeaderLoad>& loads, std::uint6
     if (!from || !to || from == to) return std::nullopt;
     const double behind_s = left_s(*from) - end_s;
     const bool idle = to->unstarted_bytes == 0;
-    if (behind_s < (idle ? worth_idle_s : worth_busy_s)) return std::nullopt;
+    if (behind_s < (idle ? worth_s : std::max(worth_s, worth_busy_s))) return std::nullopt;
     if (!idle && (!settled || left_s(*from) < 2 * end_s)) return std::nullopt;  // at less than half the speed of the others
     const double wanted = std::min(ahead(*to), -ahead(*from));
     std::uint64_t shifted = static_cast<std::uint64_t>(std::max(wanted, 0.0)) / block_bytes * block_bytes;
     shifted = std::min(shifted, from->unstarted_bytes / block_bytes * block_bytes);
     if (shifted < block_bytes) return std::nullopt;
     return Shift{from->leader, to->leader, shifted};
+}
+
+}  // namespace
+
+std::optional<Shift> next_shift(const std::vector<LeaderLoad>& loads, std::uint64_t block_bytes, double elapsed_s, bool settled) {
+    std::map<std::uint32_t, std::vector<LeaderLoad>> targets;
+    for (const LeaderLoad& load : loads) targets[load.target].push_back(load);
+    for (const auto& [target, group] : targets)
+        if (const auto shift = shift_among(group, block_bytes, worth_idle_s, settled)) return shift;
+    if (targets.size() < 2) return std::nullopt;
+    return shift_among(loads, block_bytes, std::max(worth_idle_s, worth_of_elapsed * elapsed_s), settled);
 }
 
 namespace {

@@ -18,6 +18,7 @@ struct LeaderLoad {
     double bytes_per_s = 0;             // it wrote lately; 0: not measured yet
     bool moving = false;                // work is on its way from it or to it
     bool full = false;                  // has no room for more
+    std::uint32_t target = 0;           // where its part lies; the same for all where that is not known
 };
 
 // Work that should change hands.
@@ -31,7 +32,10 @@ struct Shift {
 // everybody would end; the leader that is farthest behind that gives, the one farthest ahead takes, as much as brings the nearer of the
 // two there. A leader with nothing left to begin takes at once. One that is still busy takes only when rates have settled (`settled`)
 // and the difference is worth the trouble, since estimates waver: work that is moved twice travels twice.
-std::optional<Shift> next_shift(const std::vector<LeaderLoad>& loads, std::uint64_t block_bytes, bool settled);
+//
+// Leaders of one target help each other first, and gladly: it holds the same bytes afterwards. What goes to another target makes targets
+// unequal, so there the difference must be more than leaders differ by chance (of `elapsed_s`, the flush so far).
+std::optional<Shift> next_shift(const std::vector<LeaderLoad>& loads, std::uint64_t block_bytes, double elapsed_s, bool settled);
 
 // How many nodes write: the fewest that reach what was best lately, since more writers than storage can serve cost the application and
 // everybody else at the file system, and win nothing.

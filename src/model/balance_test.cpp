@@ -11,30 +11,30 @@ namespace {
 
 constexpr std::uint64_t mib = 1u << 20;
 
-LeaderLoad load(NodeIndex leader, std::uint64_t unstarted_mib, double mib_per_s) { return {leader, unstarted_mib * mib, 0, mib_per_s * mib, false, false}; }
+LeaderLoad load(NodeIndex leader, std::uint64_t unstarted_mib, double mib_per_s) { return {leader, unstarted_mib * mib, 0, mib_per_s * mib, false, false, 0}; }
 
 TEST(Shift, NothingToDoNothingMoves) {
-    EXPECT_FALSE(next_shift({}, mib, true));
-    EXPECT_FALSE(next_shift({load(0, 0, 10), load(1, 0, 10)}, mib, true));
-    EXPECT_FALSE(next_shift({load(0, 100, 10)}, mib, true));                    // nobody else
-    EXPECT_FALSE(next_shift({load(0, 100, 0), load(1, 100, 0)}, mib, true));    // nothing measured
-    EXPECT_FALSE(next_shift({load(0, 100, 10), load(1, 100, 10)}, mib, true));  // all even
-    EXPECT_FALSE(next_shift({load(0, 100, 10), load(1, 80, 10)}, mib, true));   // not worth the trouble while both are busy
+    EXPECT_FALSE(next_shift({}, mib, 10, true));
+    EXPECT_FALSE(next_shift({load(0, 0, 10), load(1, 0, 10)}, mib, 10, true));
+    EXPECT_FALSE(next_shift({load(0, 100, 10)}, mib, 10, true));                    // nobody else
+    EXPECT_FALSE(next_shift({load(0, 100, 0), load(1, 100, 0)}, mib, 10, true));    // nothing measured
+    EXPECT_FALSE(next_shift({load(0, 100, 10), load(1, 100, 10)}, mib, 10, true));  // all even
+    EXPECT_FALSE(next_shift({load(0, 100, 10), load(1, 80, 10)}, mib, 10, true));   // not worth the trouble while both are busy
 }
 
 TEST(Shift, AnIdleLeaderTakesHalfOfWhatAnEquallyFastOneHas) {
-    EXPECT_EQ(next_shift({load(0, 0, 10), load(1, 100, 10)}, mib, false), (Shift{1, 0, 50 * mib}));
+    EXPECT_EQ(next_shift({load(0, 0, 10), load(1, 100, 10)}, mib, 10, false), (Shift{1, 0, 50 * mib}));
 }
 
 TEST(Shift, AnIdleLeaderTakesByItsRate) {
-    EXPECT_EQ(next_shift({load(0, 0, 30), load(1, 100, 10)}, mib, false), (Shift{1, 0, 75 * mib}));
-    EXPECT_EQ(next_shift({load(0, 0, 0), load(1, 100, 10)}, mib, false), (Shift{1, 0, 50 * mib}));  // not measured: as fast as the rest
+    EXPECT_EQ(next_shift({load(0, 0, 30), load(1, 100, 10)}, mib, 10, false), (Shift{1, 0, 75 * mib}));
+    EXPECT_EQ(next_shift({load(0, 0, 0), load(1, 100, 10)}, mib, 10, false), (Shift{1, 0, 50 * mib}));  // not measured: as fast as the rest
 }
 
 TEST(Shift, ABusyLeaderTakesOnlyFromOneThatIsMuchSlowerAndOnceRatesHaveSettled) {
     const std::vector<LeaderLoad> loads = {load(0, 100, 10), load(1, 100, 10), load(2, 100, 1)};
-    EXPECT_FALSE(next_shift(loads, mib, false));
-    const auto shift = next_shift(loads, mib, true);
+    EXPECT_FALSE(next_shift(loads, mib, 10, false));
+    const auto shift = next_shift(loads, mib, 10, true);
     ASSERT_TRUE(shift);
     EXPECT_EQ(shift->from, 2u);
     EXPECT_NEAR(static_cast<double>(shift->bytes / mib), 42, 1);  // all end after 300 / 21 s, when leader 0 could have written 142
@@ -43,20 +43,34 @@ TEST(Shift, ABusyLeaderTakesOnlyFromOneThatIsMuchSlowerAndOnceRatesHaveSettled) 
 TEST(Shift, WhatIsBegunStays) {
     std::vector<LeaderLoad> loads = {load(0, 0, 10), load(1, 0, 10)};
     loads[1].begun_bytes = 100 * mib;
-    EXPECT_FALSE(next_shift(loads, mib, true));
+    EXPECT_FALSE(next_shift(loads, mib, 10, true));
     loads[0].begun_bytes = 100 * mib;  // idle, but no sooner done than the other one
     loads[1].unstarted_bytes = mib;
-    EXPECT_FALSE(next_shift(loads, mib, true));
+    EXPECT_FALSE(next_shift(loads, mib, 10, true));
 }
 
 TEST(Shift, WhoeverIsMovingIsLeftAlone) {
     std::vector<LeaderLoad> loads = {load(0, 0, 10), load(1, 100, 10), load(2, 90, 10)};
     loads[1].moving = true;
-    EXPECT_EQ(next_shift(loads, mib, false)->from, 2u);
+    EXPECT_EQ(next_shift(loads, mib, 10, false)->from, 2u);
     loads[0].full = true;
-    EXPECT_FALSE(next_shift(loads, mib, false));
-    loads[0] = {0, 0, 0, 10.0 * mib, true, false};
-    EXPECT_FALSE(next_shift(loads, mib, false));
+    EXPECT_FALSE(next_shift(loads, mib, 10, false));
+    loads[0] = {0, 0, 0, 10.0 * mib, true, false, 0};
+    EXPECT_FALSE(next_shift(loads, mib, 10, false));
+}
+
+TEST(Shift, TargetsStayEqualUnlessItIsWorthIt) {
+    std::vector<LeaderLoad> loads = {load(0, 0, 10), load(1, 4, 10), load(2, 0, 10), load(3, 6, 10)};
+    for (NodeIndex i : {2u, 3u}) loads[i].target = 1;
+    EXPECT_EQ(next_shift(loads, mib, 10, false), (Shift{1, 0, 2 * mib}));  // 0.2 s behind, on the same target
+    loads[1].moving = loads[3].moving = true;
+    EXPECT_FALSE(next_shift(loads, mib, 10, false));
+    loads = {load(0, 0, 10), load(1, 4, 10)};
+    loads[1].target = 1;
+    EXPECT_FALSE(next_shift(loads, mib, 10, false));
+    EXPECT_TRUE(next_shift(loads, mib, 1, false));  // of a second it is much
+    loads[1].unstarted_bytes = 40 * mib;
+    EXPECT_EQ(next_shift(loads, mib, 10, false), (Shift{1, 0, 20 * mib}));
 }
 
 // Applied until nothing moves, any loads end together, to a block a leader or to what is not worth it.
@@ -73,7 +87,7 @@ TEST(Shift, RepeatedEndsEverybodyTogether) {
         }
         int shifts = 0;
         for (; shifts < 100; ++shifts) {
-            const auto shift = next_shift(loads, mib, true);
+            const auto shift = next_shift(loads, mib, 10, true);
             if (!shift) break;
             ASSERT_GE(shift->bytes, mib);
             ASSERT_LE(shift->bytes, loads[shift->from].unstarted_bytes);
