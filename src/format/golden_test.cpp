@@ -50,6 +50,7 @@ TEST(Golden, Records) {
     expect_golden("image-header", samples::image_header(), encode_image_header, decode_image_header);
     expect_golden("roster", samples::roster(), encode_roster, decode_roster);
     expect_golden("node", samples::node_record(), encode_node_record, decode_node_record);
+    expect_golden("io-node", samples::io_node_record(), encode_io_node_record, decode_io_node_record);
     expect_golden("open", samples::open_record(), encode_open_record, decode_open_record);
     expect_golden("from", samples::from_record(), encode_from_record, decode_from_record);
 }

@@ -1,4 +1,4 @@
-// Records of the lineage directory, and node records: a few fields each, in a frame.
+// Records of the lineage directory, and records of nodes: a few fields each, in a frame.
 #include "format/lineage.hpp"
 
 #include "format/check.hpp"
@@ -77,6 +77,28 @@ Result<NodeRecord> decode_node_record(ByteView bytes) {
     if (reader.exhausted()) return corrupt("node record: it unpacks to more than it holds");
     if (!value.incarnation) return refuse("node record: no incarnation");
     if (!printable(value.address, address_bytes_max)) return refuse("node record: an impossible address");
+    return value;
+}
+
+Bytes encode_io_node_record(const IoNodeRecord& record) {
+    Writer writer;
+    const auto node = writer.string(record.node);
+    const auto address = writer.string(record.address);
+    writer.builder.Finish(fb::CreateIoNodeRecord(writer.builder, node, address));
+    return frame(FrameKind::io_node, writer.bytes());
+}
+
+Result<IoNodeRecord> decode_io_node_record(ByteView bytes) {
+    Bytes body;
+    TRY_ASSIGN(body, unframe(FrameKind::io_node, bytes));
+    const auto* root = verified_root<fb::IoNodeRecord>(body, nullptr);
+    if (!root) return corrupt("I/O node record: its checksum holds but its structure does not");
+    Reader reader(body.size());
+    const IoNodeRecord value{reader.string(root->node()), reader.string(root->address())};
+    if (reader.exhausted()) return corrupt("I/O node record: it unpacks to more than it holds");
+    if (!valid_name(value.node)) return refuse("I/O node record: a node whose name is not a valid one");
+    if (value.address.empty() || !printable(value.address, address_bytes_max))
+        return refuse("I/O node record: an impossible address");
     return value;
 }
 

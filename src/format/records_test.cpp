@@ -37,6 +37,13 @@ struct NodesRecord {
     static NodeRecord sample() { return samples::node_record(); }
     static NodeRecord random(samples::Random& random) { return random.node_record(); }
 };
+struct IoNodesRecord {
+    static constexpr FrameKind kind = FrameKind::io_node;
+    static Bytes encode(const IoNodeRecord& value) { return encode_io_node_record(value); }
+    static Result<IoNodeRecord> decode(ByteView bytes) { return decode_io_node_record(bytes); }
+    static IoNodeRecord sample() { return samples::io_node_record(); }
+    static IoNodeRecord random(samples::Random& random) { return random.io_node_record(); }
+};
 struct OpensRecord {
     static constexpr FrameKind kind = FrameKind::open;
     static Bytes encode(const OpenRecord& value) { return encode_open_record(value); }
@@ -63,7 +70,7 @@ struct MessageRecord {
 template <class Record>
 class Records : public testing::Test {};
 using Kinds =
-    testing::Types<ManifestRecord, ImageRecord, RosterRecord, NodesRecord, OpensRecord, FromsRecord, MessageRecord<0>,
+    testing::Types<ManifestRecord, ImageRecord, RosterRecord, NodesRecord, IoNodesRecord, OpensRecord, FromsRecord, MessageRecord<0>,
                    MessageRecord<1>, MessageRecord<2>, MessageRecord<3>, MessageRecord<4>, MessageRecord<5>,
                    MessageRecord<6>, MessageRecord<7>, MessageRecord<8>, MessageRecord<9>, MessageRecord<10>>;
 TYPED_TEST_SUITE(Records, Kinds);

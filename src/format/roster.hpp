@@ -1,5 +1,5 @@
 // The roster of an incarnation, and the record in which a daemon publishes its newest address. Both are kept in scratch
-// and under persistent; the roster holds the job's secret (mode 0600).
+// and under persistent; the roster holds the job's secret (mode 0600). And the record of a dedicated I/O node.
 #pragma once
 
 #include "base/status.hpp"
@@ -20,5 +20,14 @@ struct NodeRecord {
 };
 Bytes encode_node_record(const NodeRecord& record);
 Result<NodeRecord> decode_node_record(ByteView bytes);
+
+// A dedicated I/O node: its daemon leads for jobs that have no ranks there. Of no job, so under persistent only.
+struct IoNodeRecord {
+    std::string node;
+    std::string address;
+    bool operator==(const IoNodeRecord&) const = default;
+};
+Bytes encode_io_node_record(const IoNodeRecord& record);
+Result<IoNodeRecord> decode_io_node_record(ByteView bytes);
 
 }  // namespace cairn

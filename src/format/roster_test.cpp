@@ -36,7 +36,7 @@ TEST(Roster, Invariants) {
          "rank 0 after rank 2"},
         {[](Roster& r) { r.members[1].ranks = {2}; }, "rank 1 is on no node"},
         {[](Roster& r) { r.members[1].ranks = {}; }, "2 ranks on all nodes together, not 3"},
-        {[](Roster& r) { r.members.clear(); }, "0 ranks on all nodes"}};
+        {[](Roster& r) { r.members.clear(); }, "node 0 has no ranks"}};
     ASSERT_TRUE(check_roster(samples::roster()).ok());
     for (const auto& [make, told] : violations) {
         Roster roster = samples::roster();
@@ -55,6 +55,31 @@ TEST(Roster, NodeRecordInvariants) {
     record = samples::node_record();
     record.address = std::string("a\0b", 3);
     EXPECT_EQ(decode_node_record(encode_node_record(record)).code(), Code::corrupt);
+}
+
+TEST(Roster, IoNodeRecordInvariants) {
+    const std::function<void(IoNodeRecord&)> violations[] = {[](IoNodeRecord& r) { r.node = ""; },
+                                                             [](IoNodeRecord& r) { r.node = "../n0"; },
+                                                             [](IoNodeRecord& r) { r.node = std::string(129, 'n'); },
+                                                             [](IoNodeRecord& r) { r.address = ""; },
+                                                             [](IoNodeRecord& r) { r.address = "a\nb"; },
+                                                             [](IoNodeRecord& r) { r.address = std::string(1025, 'x'); }};
+    for (std::size_t i = 0; i < std::size(violations); ++i) {
+        IoNodeRecord record = samples::io_node_record();
+        violations[i](record);
+        EXPECT_EQ(decode_io_node_record(encode_io_node_record(record)).code(), Code::corrupt) << i;
+    }
+}
+
+// A node that only writes has no ranks; the coordinator has.
+TEST(Roster, IoNodesAreMembersWithoutRanks) {
+    Roster roster = samples::roster();
+    roster.members.push_back({"io-0", "fi_sockaddr_in://127.0.0.1:4713", {}});
+    const auto back = decode_roster(encode_roster(roster));
+    ASSERT_TRUE(back.ok()) << back.status().text();
+    EXPECT_EQ(*back, roster);
+    std::swap(roster.members.front(), roster.members.back());
+    EXPECT_EQ(decode_roster(encode_roster(roster)).code(), Code::corrupt);
 }
 
 TEST(Lineage, Invariants) {

@@ -123,6 +123,7 @@ inline Roster roster() {
             {{"node-a", "fi_sockaddr_in://127.0.0.1:4711", {0, 2}}, {"node-b", "", {1}}}};
 }
 inline NodeRecord node_record() { return {incarnation, 1, "fi_sockaddr_in://127.0.0.1:4712"}; }
+inline IoNodeRecord io_node_record() { return {"io-0", "fi_sockaddr_in://127.0.0.1:4713"}; }
 inline OpenRecord open_record() { return {incarnation, 3, "node-a.cluster", 4242, 1'700'000'000, 3}; }
 inline FromRecord from_record() { return {incarnation, parent}; }
 
@@ -270,10 +271,11 @@ class Random {
         r.files = 1 + below32(r.ranks);
         for (std::uint64_t i = 0, nodes = 1 + below(8); i < nodes; ++i)
             r.members.push_back({"node" + std::to_string(i), text("abc:/[]1234567890", 60), {}});
-        for (Rank rank = 0; rank < r.ranks; ++rank) r.members[below(r.members.size())].ranks.push_back(rank);
+        for (Rank rank = 0; rank < r.ranks; ++rank) r.members[rank == 0 ? 0 : below(r.members.size())].ranks.push_back(rank);
         return r;
     }
     NodeRecord node_record() { return {id(), below32(5000), text("abc:/", 60)}; }
+    IoNodeRecord io_node_record() { return {name(), "a" + text("bc:/", 60)}; }
     OpenRecord open_record() {
         return {id(), 1 + below(epoch_max), text("host.-", 60), number(), number(), 1 + below32(ranks_max)};
     }
