@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/io_nodes.hpp"
+
 namespace cairn::testing {
 
 namespace {
@@ -53,6 +55,7 @@ void Cluster::start_daemon(NodeIndex node) {
     host.process = &host.node->start_process("cairnd");
     host.booted = false;
     host.daemon = std::make_unique<Node>(host.process->world(), layout, options.settings);
+    if (is_io_node(node)) host.daemon->serve_as_io_node("n" + std::to_string(node));
     World world = host.process->world();
     host.gate = std::make_unique<Gate>(world.clock);
     host.gate->spawn(boot(node, world));
@@ -84,6 +87,16 @@ Task<void> Cluster::boot(NodeIndex node, World world) {
             if (made.ok() || made.code() == Code::already_exists) break;
             co_await world.clock.sleep(100 * millisecond);
         }
+    }
+    if (is_io_node(node)) {  // it learns of jobs when they call
+        for (;;) {
+            const IoNodeRecord record{"n" + std::to_string(node), world.network.self()};
+            const Status published = co_await publish_io_node(world, layout, record, world.clock.in(io_span));
+            if (published.ok()) break;
+            co_await world.clock.sleep(100 * millisecond);
+        }
+        host.booted = true;
+        co_return;
     }
     Result<std::vector<Roster>> jobs = co_await scan_jobs(world, place, deadline);
     while (!jobs.ok()) {
@@ -126,10 +139,14 @@ Task<void> Cluster::boot(NodeIndex node, World world) {
     host.booted = true;
 }
 
-Task<void> Cluster::write_roster(World world, NodeIndex node, bool& done) {
+Task<void> Cluster::write_roster(World world, std::string path, bool& done) {
     Bytes bytes = encode_roster(roster);
-    const ScratchLayout place = scratch(node);
-    const Status wrote = co_await write_file(world.storage, place.job(roster.incarnation), std::move(bytes), 0600, world.clock.in(io_span));
+    const std::string parent = path.substr(0, path.rfind('/'));
+    if (parent == layout.job(roster.incarnation)) {
+        const Status made = co_await make_directories(world.storage, layout.persistent, parent, world.clock.in(io_span));
+        (void)made;
+    }
+    const Status wrote = co_await write_file(world.storage, path, std::move(bytes), 0600, world.clock.in(io_span));
     done = wrote.ok();
 }
 
@@ -169,9 +186,14 @@ Status Cluster::open_job(Nanos limit) {
     }
     roster = std::move(next);
     for (NodeIndex node = 0; node < hosts.size(); ++node) {
-        if (!hosts[node].process) continue;
-        bool done = false;
-        if (!sim.run(write_roster(hosts[node].process->world(), node, done), until) || !done) return unavailable("roster not written");
+        if (!hosts[node].process || is_io_node(node)) continue;
+        std::vector<std::string> paths = {scratch(node).job(roster.incarnation)};
+        const bool has_io_nodes = std::count(options.ranks_per_node.begin(), options.ranks_per_node.end(), 0u) > 0;
+        if (node == 0 && has_io_nodes) paths.push_back(layout.job_roster(roster.incarnation));  // nobody else reads it in these tests
+        for (const std::string& path : paths) {
+            bool done = false;
+            if (!sim.run(write_roster(hosts[node].process->world(), path, done), until) || !done) return unavailable("roster not written");
+        }
         TRY(hosts[node].daemon->join(roster, node));
     }
     return {};
@@ -266,7 +288,7 @@ bool Cluster::run_until_committed(Version version, Nanos span) {
     return sim.run_until(
         [&] {
             for (NodeIndex node = 0; node < hosts.size(); ++node)
-                if (hosts[node].daemon && state(node, version).level != Level::committed) return false;
+                if (hosts[node].daemon && !is_io_node(node) && state(node, version).level != Level::committed) return false;
             return true;
         },
         sim.now() + span);

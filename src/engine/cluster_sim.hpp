@@ -19,7 +19,7 @@ namespace cairn::testing {
 
 struct ClusterOptions {
     std::uint64_t seed = 1;
-    std::vector<std::uint32_t> ranks_per_node = {2, 2};
+    std::vector<std::uint32_t> ranks_per_node = {2, 2};  // none: a dedicated I/O node; not the first one
     std::uint32_t files = 1;
     std::uint64_t block_bytes = 4096;
     std::function<std::uint64_t(Rank, Version)> image_bytes = [](Rank, Version) { return 100'000; };
@@ -51,6 +51,7 @@ class Cluster {
 
     std::uint32_t ranks() const;
     NodeIndex node_of(Rank rank) const;
+    bool is_io_node(NodeIndex node) const { return options.ranks_per_node[node] == 0; }
     ScratchLayout scratch(NodeIndex node) const;
 
     // Daemons: started, they find jobs and images in scratch by themselves.
@@ -80,7 +81,7 @@ class Cluster {
 
   private:
     Task<void> boot(NodeIndex node, World world);
-    Task<void> write_roster(World world, NodeIndex node, bool& done);
+    Task<void> write_roster(World world, std::string path, bool& done);
 };
 
 }  // namespace cairn::testing

@@ -45,7 +45,7 @@ Task<Status> Node::Impl::publish(FlightPtr flight, Manifest manifest) {
     manifest.epoch = job.roster.epoch;
     manifest.parent = job.roster.parent;
     manifest.ranks = job.roster.ranks;
-    manifest.nodes = job.nodes();
+    manifest.nodes = job.nodes() - static_cast<std::uint32_t>(job.io_nodes().size());
     if (manifest.abandoned) {
         manifest.attempt_id = {flight->key.incarnation.high, world.random.next()};
         Status made = co_await make_directories(world.storage, layout.persistent, layout.version(flight->key), world.clock.in(settings.io_wait));

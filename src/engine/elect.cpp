@@ -72,7 +72,7 @@ Task<void> Node::Impl::read_address(FlightPtr flight, NodeIndex node) {
 // ---- coordinator ----
 
 void Node::Impl::on_sealed(FlightPtr flight, NodeIndex from, message::Sealed sealed) {
-    if (flight->job->self != 0) return;
+    if (flight->job->self != 0 || !flight->job->has_ranks(from)) return;
     if (flight->ended && flight->ended->final) { send(*flight, from, *flight->ended); return; }
     bool news = !flight->sealed.count(from);
     flight->sealed[from] = std::move(sealed);
@@ -86,13 +86,20 @@ void Node::Impl::on_sealed(FlightPtr flight, NodeIndex from, message::Sealed sea
     }
     if (news) flight->news.notify_all();
     if (flight->ended) { send(*flight, from, *flight->ended); return; }
-    message::Noted noted;
-    for (NodeIndex node = 0; node < flight->job->nodes(); ++node)
-        if (!flight->sealed.count(node)) noted.missing.push_back(node);
+    message::Noted noted{flight->missing()};
     send(*flight, from, std::move(noted));
 }
 
-void Node::Impl::on_noted(FlightPtr flight, const message::Noted& noted) {
+void Node::Impl::on_noted(FlightPtr flight, NodeIndex from, const message::Noted& noted) {
+    Job& job = *flight->job;
+    if (from != 0) {  // an I/O node's answer
+        if (job.self == 0 && !job.has_ranks(from)) {
+            job.absent.erase(from);
+            flight->news.notify_all();
+        }
+        return;
+    }
+    if (!job.has_ranks(job.self)) send(*flight, 0, message::Noted());
     if (flight->state.final) return;
     const bool everywhere = noted.missing.empty() && flight->all_local_sealed();
     if (everywhere && flight->state.level < Level::sealed) flight->state.level = Level::sealed;
@@ -102,16 +109,13 @@ void Node::Impl::on_noted(FlightPtr flight, const message::Noted& noted) {
 
 std::string Node::Impl::missing_text(const Flight& flight) const {
     std::string text;
-    for (NodeIndex node = 0; node < flight.job->nodes(); ++node)
-        if (!flight.sealed.count(node)) text += (text.empty() ? "" : ", ") + flight.job->node_name(node);
+    for (const NodeIndex node : flight.missing()) text += (text.empty() ? "" : ", ") + flight.job->node_name(node);
     return text;
 }
 
 // Nodes that were not heard of may not know where this coordinator is now: every message carries its address.
 void Node::Impl::tell_missing(Flight& flight) {
-    message::Noted here;
-    for (NodeIndex node = 0; node < flight.job->nodes(); ++node)
-        if (!flight.sealed.count(node)) here.missing.push_back(node);
+    const message::Noted here{flight.missing()};
     for (NodeIndex node : here.missing) send(flight, node, here);
 }
 
@@ -119,7 +123,8 @@ void Node::Impl::tell_missing(Flight& flight) {
 // scratch: then it can not be committed any more.
 Task<bool> Node::Impl::gather(FlightPtr flight) {
     const TraceSpan span(world.clock, "coordinator", "gather");
-    const Nanos give_up = world.clock.in(settings.version_wait);
+    const Nanos begun = world.clock.now(), give_up = world.clock.in(settings.version_wait);
+    call_io_nodes(flight);
     while (!flight->complete()) {
         if (flight->cancel || flight->state.final) co_return false;
         if (world.clock.now() >= give_up && !flight->ended) {
@@ -131,9 +136,11 @@ Task<bool> Node::Impl::gather(FlightPtr flight) {
         const Nanos next = world.clock.in(settings.peer_wait / 2);
         while (!flight->complete() && !flight->cancel && !flight->state.final && world.clock.now() < next) co_await flight->news.wait(next);
     }
+    co_await hear_io_nodes(flight, begun);
     flight->ended.reset();
     message::Noted all;
-    for (NodeIndex node = 0; node < flight->job->nodes(); ++node) send(*flight, node, all);
+    for (NodeIndex node = 0; node < flight->job->nodes(); ++node)
+        if (flight->job->has_ranks(node)) send(*flight, node, all);
     co_return !flight->cancel && !flight->state.final;
 }
 

@@ -67,7 +67,8 @@ Task<void> Node::Impl::coordinate(FlightPtr flight) {
         ++counters.attempts_failed;
         // A daemon that died is often started again at once, and finds its images in scratch: nobody needs to hear of it.
         const bool came_back = co_await wait_for_the_lost(flight);
-        if (++failures < settings.attempts_max && came_back) continue;  // at once: names are new, nothing is shared
+        const bool again_at_once = std::exchange(flight->lost_io_node, false) || ++failures < settings.attempts_max;
+        if (again_at_once && came_back) continue;  // at once: names are new, nothing is shared
         tell_all(*flight, {status.code(), status.text(), false});
         const Nanos again = world.clock.in(pause);
         while (!flight->cancel && world.clock.now() < again) co_await flight->news.wait(again);
@@ -135,11 +136,15 @@ void make_leads(Contest& contest, const Job& job, const std::vector<NodeImages>&
 
 }  // namespace
 
-// The images of all nodes; their block size in `block_bytes`.
+// The images of all nodes, none of an I/O node; their block size in `block_bytes`.
 Result<std::vector<NodeImages>> Node::Impl::all_images(const Flight& flight, std::uint64_t& block_bytes) const {
     std::vector<NodeImages> nodes;
-    for (const auto& [node, sealed] : flight.sealed) {
-        nodes.push_back({node, sealed.images});
+    for (NodeIndex node = 0; node < flight.job->nodes(); ++node) {
+        nodes.push_back({node, {}});
+        const auto found = flight.sealed.find(node);
+        if (found == flight.sealed.end()) continue;  // an I/O node
+        const message::Sealed& sealed = found->second;
+        nodes.back().images = sealed.images;
         if (block_bytes == 0) block_bytes = sealed.block_bytes;
         if (sealed.block_bytes != block_bytes)
             return invalid_argument(version_text(flight.key) + ": " + flight.job->node_name(node) + " captured with flush.block_bytes = " +
@@ -173,8 +178,9 @@ std::vector<PartPlan> Node::Impl::plan_flush(Job& job, const std::vector<NodeIma
     options.block_bytes = block_bytes;
     for (const auto& [node, until] : job.unfit)
         if (world.clock.now() < until) options.unfit.push_back(node);
+    options.unfit.insert(options.unfit.end(), job.absent.begin(), job.absent.end());
     options.whole_parts = settings.placement != Placement::append;
-    const auto count = static_cast<std::uint32_t>(nodes.size());
+    const std::uint32_t count = leaders_max(nodes, options.unfit);
     options.leaders = settings.leaders != 0 ? settings.leaders : job.leader_choice.next(std::min(options.files, count), count);
     const std::vector<std::string> names = usable_targets(job);
     std::uint64_t blocks = 0;
@@ -244,12 +250,24 @@ void Node::Impl::repeat(Flight& flight) {
     else shift_work(flight);
 }
 
+// Its images are not to be had until it speaks up again. Without an I/O node all can go on.
+void Node::Impl::lose(Flight& flight, NodeIndex node) {
+    Job& job = *flight.job;
+    if (node >= job.nodes()) return;
+    flight.sealed.erase(node);
+    if (job.has_ranks(node)) return;
+    job.unfit[node] = world.clock.in(avoided_for);
+    job.absent.insert(node);
+    flight.lost_io_node = true;
+}
+
 // ok: all parts are durable; nothing: still going on; anything else ends the attempt.
 std::optional<Status> Node::Impl::contest_state(Flight& flight) {
     bool all = true;
+    std::optional<NodeIndex> silent;
     for (auto& [node, track] : flight.contest->leaders) {
         if (track.done && track.done->code != Code::ok) {
-            if (track.done->has_lost) flight.sealed.erase(track.done->lost);
+            if (track.done->has_lost) lose(flight, track.done->lost);
             else if (track.done->code != Code::superseded) flight.job->unfit[node] = world.clock.in(avoided_for);
             if (track.done->has_failed_part) avoid_target_of(flight, track.done->failed_part);
             return Status(track.done->code == Code::superseded ? Code::unavailable : track.done->code,
@@ -257,11 +275,11 @@ std::optional<Status> Node::Impl::contest_state(Flight& flight) {
         }
         if (track.done) continue;
         all = false;
-        if (world.clock.now() - track.heard > settings.peer_wait) {
-            flight.sealed.erase(node);
-            return unavailable(version_text(flight.key) + ": leader " + flight.job->node_name(node) + " fell silent");
-        }
+        if (world.clock.now() - track.heard <= settings.peer_wait) continue;
+        lose(flight, node);
+        silent = node;
     }
+    if (silent) return unavailable(version_text(flight.key) + ": leader " + flight.job->node_name(*silent) + " fell silent");
     if (all) return Status();
     if (flight.contest->restarted)
         return unavailable(version_text(flight.key) + ": the daemon of " + flight.job->node_name(*flight.contest->restarted) + " was started again");
@@ -340,6 +358,7 @@ Task<void> Node::Impl::lead(std::shared_ptr<Attempt> attempt) {
     // Writes that outlived the attempt end by their deadlines; the attempt's state stays until then.
     for (const auto& part : attempt->parts) co_await part->gate.close();
     if (flight.leading == attempt) flight.leading.reset();
+    changed.notify_all();  // idle, perhaps
 }
 
 void Node::Impl::tell_progress(Attempt& attempt) {

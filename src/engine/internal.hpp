@@ -27,7 +27,10 @@ struct Job {
     std::uint64_t placement_turn;    // coordinator: of the targets, one a flush
     std::map<std::string, Nanos> avoided;  // coordinator: targets on which a part failed, and until when
     std::map<NodeIndex, Nanos> unfit;      // coordinator: leaders that failed by themselves, and until when
+    std::set<NodeIndex> absent;            // coordinator: I/O nodes that did not answer
     std::uint32_t nodes() const { return static_cast<std::uint32_t>(roster.members.size()); }
+    bool has_ranks(NodeIndex node) const { return !roster.members[node].ranks.empty(); }  // else it is an I/O node of this job
+    std::vector<NodeIndex> io_nodes() const;
     std::string node_name(NodeIndex node) const;  // "node 3 (n3, ranks 6-7)"
 };
 
@@ -93,6 +96,7 @@ struct Flight {
     bool cancel = false;
     std::map<NodeIndex, message::Sealed> sealed;
     std::optional<message::Ended> ended;
+    bool lost_io_node = false;  // the last attempt did, and might have succeeded without it
     std::optional<Contest> contest;
     std::uint32_t attempts = 0;
 
@@ -106,7 +110,8 @@ struct Flight {
     std::deque<std::uint64_t> served_order;
 
     bool leads(Id128 attempt_id) const;  // this node, in that attempt
-    bool complete() const { return sealed.size() == job->roster.members.size(); }
+    std::vector<NodeIndex> missing() const;  // coordinator: nodes with ranks that did not say that they sealed it
+    bool complete() const { return missing().empty(); }
     bool all_local_sealed() const { return images.size() == job->roster.members[job->self].ranks.size(); }
 };
 using FlightPtr = std::shared_ptr<Flight>;
@@ -264,6 +269,9 @@ struct Node::Impl {
     std::vector<VersionKey> order;  // of first sight
     Channel<message::Message> local;  // from this node to itself
     std::uint64_t next_tag;
+    std::string io_node;                  // the name under which this is an I/O node; empty: it is none
+    std::map<Id128, Nanos> looked_for;    // jobs that were not known here when something of them came, and when their roster was looked for
+    std::uint32_t looking = 0;
     bool stopping = false;
     Gate gate;  // last: its coroutines refer to all of the above
 
@@ -279,13 +287,22 @@ struct Node::Impl {
     void end(engine::Flight& flight, const message::Ended& ended);
     void forget_old(Id128 incarnation);
 
+    // io_node.cpp: a node without ranks of the job; the coordinator's side, then its own
+    void call_io_nodes(engine::FlightPtr flight);
+    Task<void> read_io_address(engine::FlightPtr flight, NodeIndex node);
+    Task<void> hear_io_nodes(engine::FlightPtr flight, Nanos since);
+    void on_stranger(message::Message message);
+    Task<void> learn(message::Message message);
+    Task<void> forget_ended_jobs();
+    bool forget(Id128 incarnation);
+
     // elect.cpp: sealed images become a plan
     Task<void> announce(engine::FlightPtr flight);
     Task<void> read_address(engine::FlightPtr flight, NodeIndex node);
     void tell_missing(engine::Flight& flight);
     Task<bool> gather(engine::FlightPtr flight);
     void on_sealed(engine::FlightPtr flight, NodeIndex from, message::Sealed sealed);
-    void on_noted(engine::FlightPtr flight, const message::Noted& noted);
+    void on_noted(engine::FlightPtr flight, NodeIndex from, const message::Noted& noted);
     std::string missing_text(const engine::Flight& flight) const;
 
     // flush.cpp: the order of a flush, coordinator's side and leader's side
@@ -297,6 +314,7 @@ struct Node::Impl {
     void avoid_target_of(engine::Flight& flight, std::uint32_t part);
     std::vector<std::string> usable_targets(const engine::Job& job) const;
     void repeat(engine::Flight& flight);
+    void lose(engine::Flight& flight, NodeIndex node);
     std::optional<Status> contest_state(engine::Flight& flight);
     void on_progress(engine::Flight& flight, NodeIndex from, const message::Progress& progress);
     void on_parts_done(engine::Flight& flight, NodeIndex from, message::PartsDone done);

@@ -11,6 +11,7 @@ namespace cairn {
 //                               manifest.<incarnation>, .tmp-<attempt>
 // <persistent>/<name>/lineage/<epoch>.open, <epoch>.from
 // <persistent>/.cairn/<incarnation>/roster, node-<i>
+// <persistent>/.cairn/io-nodes/<node>
 struct Layout {
     std::string persistent;  // absolute, no slash at the end
 
@@ -27,6 +28,8 @@ struct Layout {
     std::string job(Id128 incarnation) const { return jobs() + "/" + incarnation.hex(); }
     std::string job_roster(Id128 incarnation) const { return job(incarnation) + "/roster"; }
     std::string job_node(Id128 incarnation, NodeIndex node) const { return job(incarnation) + "/node-" + std::to_string(node); }
+    std::string io_nodes() const { return jobs() + "/io-nodes"; }
+    std::string io_node(const std::string& node) const { return io_nodes() + "/" + node; }
 };
 
 // <scratch>/cairn-<uid>-<node>-<hash of persistent>/lock, sock, jobs/<incarnation>, images/slot-<n>

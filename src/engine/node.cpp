@@ -18,9 +18,16 @@ Job::Job(World& world, Roster r, NodeIndex s) : roster(std::move(r)), self(s), t
     turn.try_send(0);
 }
 
+std::vector<NodeIndex> Job::io_nodes() const {
+    std::vector<NodeIndex> found;
+    for (NodeIndex node = 0; node < nodes(); ++node)
+        if (!has_ranks(node)) found.push_back(node);
+    return found;
+}
+
 std::string Job::node_name(NodeIndex node) const {
     const Member& member = roster.members[node];
-    std::string text = "node " + std::to_string(node) + " (" + member.node;
+    std::string text = "node " + std::to_string(node) + " (" + member.node + (member.ranks.empty() ? ", an I/O node" : "");
     if (!member.ranks.empty()) {
         text += member.ranks.size() == 1 ? ", rank " : ", ranks ";
         for (std::size_t i = 0; i < member.ranks.size(); ++i) text += (i ? " " : "") + std::to_string(member.ranks[i]);
@@ -60,6 +67,13 @@ void Attempt::fail(Status status, std::optional<NodeIndex> node) {
     work.notify_all();
     for (auto& [tag, credit] : credits) credit->answered.notify_all();
     if (pace) pace->wake();
+}
+
+std::vector<NodeIndex> Flight::missing() const {
+    std::vector<NodeIndex> found;
+    for (NodeIndex node = 0; node < job->nodes(); ++node)
+        if (job->has_ranks(node) && !sealed.count(node)) found.push_back(node);
+    return found;
 }
 
 bool Flight::leads(Id128 attempt_id) const { return leading && leading->lead.attempt_id == attempt_id; }
@@ -140,8 +154,9 @@ void Node::Impl::forget_old(Id128 incarnation) {
     for (const VersionKey& key : order) known += key.incarnation == incarnation;
     for (auto it = order.begin(); it != order.end() && known > remembered;) {
         const auto found = flights.find(*it);
-        const bool old = it->incarnation == incarnation && found->second.use_count() == 1 && found->second->state.final &&
-                         found->second->images.empty();
+        const Flight& flight = *found->second;
+        const bool over = flight.state.final || !flight.job->has_ranks(flight.job->self);  // an I/O node may not hear of the end
+        const bool old = it->incarnation == incarnation && found->second.use_count() == 1 && over && flight.images.empty();
         if (!old) { ++it; continue; }
         flights.erase(found);
         it = order.erase(it);
@@ -256,7 +271,7 @@ Task<Status> Node::cancel(VersionKey key, Nanos deadline) {
 bool Node::idle() const {
     return std::all_of(impl_->flights.begin(), impl_->flights.end(), [](const auto& entry) {
         const Flight& flight = *entry.second;
-        return flight.state.final || !flight.state.failure.ok() || flight.images.empty();
+        return flight.state.final || !flight.state.failure.ok() || (flight.images.empty() && !flight.leading);
     });
 }
 
@@ -293,7 +308,7 @@ Task<void> Node::Impl::dispatch_local() {
 
 void Node::Impl::handle(message::Message message) {
     const auto found = jobs.find(message.key.incarnation);
-    if (found == jobs.end()) return;
+    if (found == jobs.end()) return on_stranger(std::move(message));
     Job& job = *found->second;
     if (message.secret != job.roster.secret || message.from >= job.nodes() || message.key.name != job.roster.name) return;
     job.heard[message.from] = world.clock.now();
@@ -306,7 +321,7 @@ void Node::Impl::handle(message::Message message) {
         [&](auto& body) {
             using Body = std::decay_t<decltype(body)>;
             if constexpr (std::is_same_v<Body, Sealed>) on_sealed(flight, from, std::move(body));
-            else if constexpr (std::is_same_v<Body, Noted>) on_noted(flight, body);
+            else if constexpr (std::is_same_v<Body, Noted>) on_noted(flight, from, body);
             else if constexpr (std::is_same_v<Body, Lead>) on_lead(flight, std::move(body));
             else if constexpr (std::is_same_v<Body, Progress>) on_progress(*flight, from, body);
             else if constexpr (std::is_same_v<Body, PartsDone>) on_parts_done(*flight, from, std::move(body));

@@ -76,6 +76,9 @@ class Node {
     // invalid_argument when `self` is not in the roster.
     Status join(Roster roster, NodeIndex self);
     bool knows(Id128 incarnation) const;
+    // From now on this is a dedicated I/O node of that name: it learns of jobs that have it as a member without ranks when they first speak to
+    // it, from the roster under persistent, leads for them, and forgets them when they are over. Once.
+    void serve_as_io_node(std::string name);
 
     // The storage targets of the persistent directory, as soon as they are known; replaces earlier ones. None at first.
     void set_targets(PlacementTargets targets);

@@ -57,6 +57,8 @@ class Scenario {
             options.ranks_per_node.push_back(static_cast<std::uint32_t>(1 + draw(nodes > 8 ? 2 : 4)));
             ranks += options.ranks_per_node.back();
         }
+        if (chance(25))
+            for (std::uint64_t i = 1 + draw(3); i > 0; --i) options.ranks_per_node.push_back(0);
         options.files = static_cast<std::uint32_t>(1 + draw(ranks));
         options.block_bytes = 4096u << draw(3);
         const std::uint64_t scale = 1 + draw(chance(20) && nodes <= 8 ? 3'000'000 : 200'000);
@@ -158,7 +160,7 @@ class Scenario {
             chains_[cluster_.roster.incarnation] = cluster_.roster.parent;
             has_parent_ = record(cluster_.roster.parent);
             for (NodeIndex node = 0; node < cluster_.hosts.size(); ++node)
-                (void)cluster_.hosts[node].daemon->join(cluster_.roster, node).ok();
+                if (!cluster_.is_io_node(node)) (void)cluster_.hosts[node].daemon->join(cluster_.roster, node).ok();
             next_version_ = from->key.version + 1;
             tell("goes on from version ", from->key.version);
         }
@@ -205,7 +207,7 @@ class Scenario {
                 tell("crash node ", node);
                 cluster_.crash_node(node);
                 pass();
-                job_lives_ = false;
+                if (!cluster_.is_io_node(node)) job_lives_ = false;
                 break;
             case 8: {
                 std::set<sim::NodeId> island;
@@ -420,10 +422,26 @@ class Scenario {
 
     // A node that crashed took sealed images with it.
     bool lost_scratch() const {
-        for (const Host& host : cluster_.hosts) {
-            if (!host.daemon || !host.daemon->knows(cluster_.roster.incarnation)) return true;
+        for (NodeIndex node = 0; node < cluster_.hosts.size(); ++node) {
+            const Host& host = cluster_.hosts[node];
+            if (!cluster_.is_io_node(node) && (!host.daemon || !host.daemon->knows(cluster_.roster.incarnation))) return true;
         }
         return false;
+    }
+
+    // Where a part holds data.
+    std::optional<std::uint64_t> data_in(const std::string& path) {
+        sim::Process& process = cluster_.hosts[0].node->start_process("reader");
+        Result<Footer> footer(Status(Code::deadline, "not read"));
+        const auto task = [](World w, std::string file, Result<Footer>* out) -> Task<void> {
+            Result<Footer> read = co_await read_footer(w, std::move(file), nullptr, {});
+            *out = std::move(read);
+        };
+        (void)cluster_.sim.run(task(process.world(), path, &footer), cluster_.sim.now() + 60 * second);
+        process.kill();
+        for (const Extent& extent : footer.ok() ? footer->extents : std::vector<Extent>())
+            if (extent.length > 0) return extent.part_offset;
+        return std::nullopt;
     }
 
     // A flipped bit is found on read.
@@ -431,11 +449,12 @@ class Scenario {
         const VersionKey key = cluster_.key(next_version_);
         const auto newest = cluster_.newest_committed();
         if (!newest.ok() || !*newest || (*newest)->key != key) return fail("the last version is not the newest");
-        // the first byte of a part with data is in an extent when placement is append
-        if (cluster_.options.settings.placement != Placement::append) return;
         for (const PartInfo& part : (*newest)->parts) {
             if (part.footer_offset == 0) continue;
-            (void)cluster_.sim.persistent().flip_bit(cluster_.layout.version(key) + "/" + part.file, 0, static_cast<unsigned>(draw(8))).ok();
+            const std::string path = cluster_.layout.version(key) + "/" + part.file;
+            const std::optional<std::uint64_t> at = data_in(path);  // a part may have gaps, also at its beginning
+            if (!at) continue;
+            (void)cluster_.sim.persistent().flip_bit(path, *at, static_cast<unsigned>(draw(8))).ok();
             const Status status = cluster_.check_committed(key);
             if (status.code() != Code::corrupt) return fail("a flipped bit in " + part.file + " was not found: " + status.to_string());
             return;

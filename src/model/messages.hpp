@@ -20,7 +20,7 @@ struct Sealed {
     bool operator==(const Sealed&) const = default;
 };
 
-// coordinator -> node: still waiting for others; `missing` names nodes not heard of.
+// coordinator -> node: still waiting for others; `missing` names nodes not heard of. An I/O node answers with one that names nobody.
 struct Noted {
     std::vector<NodeIndex> missing;
     bool operator==(const Noted&) const = default;

@@ -72,13 +72,17 @@ class Supply {
     std::uint64_t offset_ = 0;  // in it
 };
 
-// Who may lead: dedicated I/O nodes where there are any, of those that are fit.
+// Who may lead: dedicated I/O nodes where there are any, of those that are fit. When nobody is, nodes with images: they have just said that
+// they are there.
 std::vector<NodeIndex> candidates(const std::vector<NodeImages>& nodes, const std::vector<NodeIndex>& unfit) {
     std::vector<NodeIndex> with, without;
     for (const NodeImages& node : nodes)
         if (std::find(unfit.begin(), unfit.end(), node.node) == unfit.end()) (node.images.empty() ? without : with).push_back(node.node);
-    if (with.empty() && without.empty()) return candidates(nodes, {});
-    return without.empty() ? with : without;
+    if (!without.empty()) return without;
+    if (with.empty())
+        for (const NodeImages& node : nodes)
+            if (!node.images.empty()) with.push_back(node.node);
+    return with;
 }
 
 std::vector<NodeIndex> elect_leaders(const std::vector<NodeImages>& nodes, std::uint32_t leaders, const std::vector<NodeIndex>& unfit) {
@@ -146,8 +150,12 @@ std::vector<Room> divide(std::vector<PartPlan>& plan, const std::vector<NodeInde
 
 }  // namespace
 
+std::uint32_t leaders_max(const std::vector<NodeImages>& nodes, const std::vector<NodeIndex>& unfit) {
+    return static_cast<std::uint32_t>(candidates(nodes, unfit).size());
+}
+
 std::vector<PartPlan> make_plan(const std::vector<NodeImages>& nodes, const PlanOptions& options) {
-    CAIRN_CHECK(!nodes.empty() && options.files > 0 && options.block_bytes > 0);
+    CAIRN_CHECK(leaders_max(nodes, {}) > 0 && options.files > 0 && options.block_bytes > 0);
     std::uint64_t blocks = 0;
     std::vector<Supply> supplies;
     for (const NodeImages& node : nodes) {

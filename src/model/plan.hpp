@@ -61,7 +61,7 @@ struct PlanOptions {
     std::uint64_t block_bytes = 0;
     // Blocks of each of the K parts, together all there are; empty: the same for all, give or take one.
     std::vector<std::uint64_t> part_blocks;
-    std::vector<NodeIndex> unfit;  // should not lead, unless nobody else can
+    std::vector<NodeIndex> unfit;  // should not lead; those with images do when nobody else can
 };
 
 std::uint64_t node_bytes(const NodeImages& node);
@@ -72,6 +72,9 @@ std::uint32_t group_of(NodeIndex node, std::uint32_t nodes, std::uint32_t files)
 
 // fgcs24, Algorithm 1, policy(): the node with most local bytes, ties to the lowest. `group` is not empty.
 NodeIndex elect(const std::vector<NodeImages>& nodes, const std::vector<NodeIndex>& group);
+
+// Nodes that may lead.
+std::uint32_t leaders_max(const std::vector<NodeImages>& nodes, const std::vector<NodeIndex>& unfit);
 
 // Exactly `files` parts over all nodes' images; nodes[i].node == i. As many groups as leaders, of dedicated I/O nodes where there are
 // any, else of nodes with data, without those that are unfit; each elects one. With as many leaders as files this is the paper's plan, but for equal bytes.

@@ -206,6 +206,25 @@ TEST(Plan, DedicatedNodesLead) {
     ASSERT_EQ(plan[0].shares.size(), 2u);
     EXPECT_EQ(plan[0].shares[0].leader, 2u);
     EXPECT_EQ(plan[0].shares[1].leader, 3u);
+    expect_whole(plan, nodes);
+}
+
+// An I/O node that does not answer is never waited for, whatever becomes of the others.
+TEST(Plan, UnfitDedicatedNodesNeverLead) {
+    const std::vector<NodeImages> nodes = {node_of(0, 0, {9 * block}), node_of(1, 1, {9 * block}), {2, {}}, {3, {}}};
+    PlanOptions options = options_of(1, 4);
+    options.unfit = {2};
+    EXPECT_EQ(leaders_max(nodes, options.unfit), 1u);
+    ASSERT_EQ(make_plan(nodes, options)[0].shares.size(), 1u);
+    EXPECT_EQ(make_plan(nodes, options)[0].shares[0].leader, 3u);
+    for (const std::vector<NodeIndex>& unfit : {std::vector<NodeIndex>{2, 3}, {2, 3, 0, 1}}) {
+        options.unfit = unfit;
+        EXPECT_EQ(leaders_max(nodes, options.unfit), 2u);
+        ASSERT_EQ(make_plan(nodes, options)[0].shares.size(), 2u);
+        EXPECT_EQ(make_plan(nodes, options)[0].shares[0].leader, 0u);
+        EXPECT_EQ(make_plan(nodes, options)[0].shares[1].leader, 1u);
+        expect_whole(make_plan(nodes, options), nodes);
+    }
 }
 
 TEST(Chunks, AreWholeBlocksBetweenOneBlockAndABuffer) {

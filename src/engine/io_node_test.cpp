@@ -1,0 +1,217 @@
+// Dedicated I/O nodes on the simulated cluster: they write everything while they are there, and nobody misses them when they are not.
+#include <gtest/gtest.h>
+
+#include "engine/cluster_sim.hpp"
+#include "engine/io_nodes.hpp"
+#include "format/message.hpp"
+
+namespace cairn {
+namespace {
+
+using testing::Cluster;
+using testing::ClusterOptions;
+
+class IoNode : public ::testing::Test {
+  protected:
+    static ClusterOptions options_of(std::vector<std::uint32_t> ranks_per_node) {
+        ClusterOptions options;
+        options.ranks_per_node = std::move(ranks_per_node);
+        options.files = 2;
+        options.settings.attempts_max = 1;  // whoever waits hears of the first failure that is not kept from him
+        options.image_bytes = [](Rank rank, Version) { return 400'000ull * (rank + 1); };
+        return options;
+    }
+    void make(std::vector<std::uint32_t> ranks_per_node, double persistent_rate = 1e9) {
+        ClusterOptions options = options_of(std::move(ranks_per_node));
+        options.model.persistent_rate = persistent_rate;
+        cluster = std::make_unique<Cluster>(std::move(options));
+        ASSERT_TRUE(cluster->open_job().ok());
+    }
+    void commit(Version version) {
+        ASSERT_TRUE(cluster->capture_all(version).ok());
+        finish(version);
+    }
+    void finish(Version version) {
+        bool told = false;
+        cluster->sim.run_until(
+            [&] {
+                told |= !cluster->state(0, version).failure.ok();
+                return cluster->state(0, version).final;
+            },
+            cluster->sim.now() + 120 * second);
+        EXPECT_FALSE(told) << cluster->state(0, version).failure.to_string();
+        ASSERT_TRUE(cluster->run_until_committed(version, 60 * second)) << cluster->state(0, version).failure.to_string();
+        const Status whole = cluster->check_committed(cluster->key(version));
+        EXPECT_TRUE(whole.ok()) << whole.to_string();
+    }
+    std::uint64_t written(NodeIndex node) const { return cluster->hosts[node].daemon->counters().written_bytes; }
+    // One message to the I/O node `node`, as node 0 of the job would send it.
+    void say(NodeIndex node, Id128 secret, Id128 incarnation) {
+        sim::Process& process = cluster->hosts[0].node->start_process("speaker");
+        const message::Message message{secret, {cluster->roster.name, 1, incarnation}, 0, cluster->hosts[0].process->address(), message::Noted{{0}}};
+        const auto task = [](World w, Address to, Bytes bytes) -> Task<void> {
+            const Status ignored = co_await w.network.send(std::move(to), std::move(bytes), w.clock.in(second));
+            (void)ignored;
+        };
+        (void)cluster->sim.run(task(process.world(), cluster->hosts[node].process->address(), encode(message)), cluster->sim.now() + second);
+        process.kill();
+        cluster->sim.run_until(cluster->sim.now() + 5 * second);
+    }
+
+    std::unique_ptr<Cluster> cluster;
+};
+
+TEST_F(IoNode, WritesEverything) {
+    make({2, 2, 0});
+    for (Version version = 1; version <= 3; ++version) commit(version);
+    EXPECT_EQ(written(0), 0u);
+    EXPECT_EQ(written(1), 0u);
+    EXPECT_GE(written(2), 3u * 4'000'000);
+    const auto newest = cluster->newest_committed();
+    ASSERT_TRUE(newest.ok() && newest->has_value());
+    EXPECT_EQ((*newest)->nodes, 2u) << "of the application";
+}
+
+TEST_F(IoNode, SeveralShareTheWork) {
+    make({1, 1, 1, 0, 0});
+    commit(1);
+    EXPECT_EQ(written(0) + written(1) + written(2), 0u);
+    EXPECT_GT(written(3), 0u);
+    EXPECT_GT(written(4), 0u);
+}
+
+// Slow storage: it dies in the middle. The others go on, and nobody is told.
+TEST_F(IoNode, ThatDiesWhileItLeadsIsNotMissed) {
+    make({2, 2, 0}, 1e6);
+    ASSERT_TRUE(cluster->capture_all(1).ok());
+    ASSERT_TRUE(cluster->sim.run_until([&] { return written(2) > 0; }, cluster->sim.now() + 60 * second));
+    cluster->kill_daemon(2);
+    finish(1);
+    EXPECT_GE(written(0) + written(1), 4'000'000u);
+    EXPECT_EQ(cluster->hosts[0].daemon->counters().attempts_failed, 1u);
+    commit(2);
+    EXPECT_EQ(cluster->hosts[0].daemon->counters().attempts_failed, 1u);
+}
+
+TEST_F(IoNode, AllThatDieAtOnceCostOneAttempt) {
+    make({2, 2, 0, 0, 0}, 1e6);
+    ASSERT_TRUE(cluster->capture_all(1).ok());
+    ASSERT_TRUE(cluster->sim.run_until([&] { return written(2) > 0 && written(3) > 0 && written(4) > 0; }, cluster->sim.now() + 60 * second));
+    for (NodeIndex node : {2u, 3u, 4u}) cluster->kill_daemon(node);
+    finish(1);
+    EXPECT_LE(cluster->hosts[0].daemon->counters().attempts_failed, 2u);
+}
+
+// Dead before the first version: a heartbeat is waited for it, once, and no attempt fails.
+TEST_F(IoNode, ThatDoesNotAnswerCostsNoAttempt) {
+    make({2, 2, 0});
+    cluster->kill_daemon(2);
+    for (Version version = 1; version <= 2; ++version) {
+        ASSERT_TRUE(cluster->capture_all(version).ok());
+        const Nanos sealed = cluster->sim.now();
+        ASSERT_TRUE(cluster->run_until_committed(version, 60 * second));
+        const Nanos heartbeat = cluster->options.settings.heartbeat;
+        const Nanos committed_by = sealed + (version == 1 ? 2 * heartbeat : heartbeat / 2);  // virtual time
+        EXPECT_LT(cluster->sim.now(), committed_by);
+    }
+    EXPECT_EQ(cluster->hosts[0].daemon->counters().attempts_failed, 0u);
+    // Started again, at another address and knowing nothing, it is found, and takes part in the version after at the latest.
+    cluster->start_daemon(2);
+    ASSERT_TRUE(cluster->sim.run_until([&] { return cluster->hosts[2].booted; }, cluster->sim.now() + 10 * second));
+    commit(3);
+    commit(4);
+    EXPECT_GT(written(2), 0u);
+}
+
+TEST_F(IoNode, LearnsOfAJobFromTheRosterAlone) {
+    make({1, 1, 0});
+    const Id128 incarnation = cluster->roster.incarnation;
+    const Node& daemon = *cluster->hosts[2].daemon;
+    say(2, {1, 1}, incarnation);
+    EXPECT_FALSE(daemon.knows(incarnation)) << "who does not know the secret is not heard";
+    say(2, cluster->roster.secret, {7, 7});
+    EXPECT_FALSE(daemon.knows({7, 7})) << "no such roster";
+    say(2, cluster->roster.secret, incarnation);
+    EXPECT_TRUE(daemon.knows(incarnation));
+}
+
+// A daemon that is no I/O node does not look; one of another name does not find itself.
+TEST_F(IoNode, OthersDoNotJoinUncalledFor) {
+    make({1, 1, 0});
+    for (const char* name : {"", "n7"}) {
+        cluster->kill_daemon(2);
+        cluster->hosts[2].process = &cluster->hosts[2].node->start_process("cairnd");
+        cluster->hosts[2].daemon = std::make_unique<Node>(cluster->hosts[2].process->world(), cluster->layout, cluster->options.settings);
+        if (*name) cluster->hosts[2].daemon->serve_as_io_node(name);
+        say(2, cluster->roster.secret, cluster->roster.incarnation);
+        EXPECT_FALSE(cluster->hosts[2].daemon->knows(cluster->roster.incarnation)) << name;
+    }
+}
+
+TEST_F(IoNode, ForgetsAJobThatIsOver) {
+    make({1, 1, 0});
+    commit(1);
+    const Id128 incarnation = cluster->roster.incarnation;
+    cluster->sim.run_until(cluster->sim.now() + 70 * second);
+    EXPECT_TRUE(cluster->hosts[2].daemon->knows(incarnation));
+    const auto remove = [](World w, std::string path) -> Task<void> {
+        const Status removed = co_await w.storage.remove(std::move(path), w.clock.in(second));
+        CAIRN_CHECK(removed.ok());
+    };
+    ASSERT_TRUE(cluster->sim.run(remove(cluster->hosts[0].process->world(), cluster->layout.job_roster(incarnation)), cluster->sim.now() + 5 * second));
+    cluster->sim.run_until(cluster->sim.now() + 70 * second);
+    EXPECT_FALSE(cluster->hosts[2].daemon->knows(incarnation));
+}
+
+// Its stop waits for what it leads.
+TEST_F(IoNode, FinishesWhatItLeadsBeforeItEnds) {
+    make({2, 2, 0}, 1e6);
+    ASSERT_TRUE(cluster->capture_all(1).ok());
+    ASSERT_TRUE(cluster->sim.run_until([&] { return written(2) > 0; }, cluster->sim.now() + 60 * second));
+    bool stopped = false;
+    const auto stop = [](Node* node, Clock& clock, bool* done) -> Task<void> {
+        const std::vector<VersionKey> left = co_await node->stop(clock.in(120 * second));
+        *done = left.empty();
+    };
+    World world = cluster->hosts[2].process->world();
+    Task<void> stopping = stop(cluster->hosts[2].daemon.get(), world.clock, &stopped);
+    stopping.start();
+    finish(1);
+    EXPECT_TRUE(cluster->sim.run_until([&] { return stopped; }, cluster->sim.now() + 10 * second));
+    EXPECT_GE(written(2), 4'000'000u);
+    EXPECT_EQ(cluster->hosts[0].daemon->counters().attempts_failed, 0u);
+}
+
+TEST_F(IoNode, RecordsComeAndGo) {
+    make({1, 0, 0});
+    World world = cluster->hosts[0].process->world();
+    const auto run = [&](auto task) { ASSERT_TRUE(cluster->sim.run(std::move(task), cluster->sim.now() + 5 * second)); };
+    const auto steps = [](World w, Layout layout) -> Task<void> {
+        Result<IoNodes> found = co_await list_io_nodes(w, layout, w.clock.in(second));
+        CAIRN_CHECK(found.ok());
+        EXPECT_EQ(found->records.size(), 2u);
+        EXPECT_TRUE(found->problems.empty());
+        IoNodeRecord mine = found->records.front();
+        IoNodeRecord newer = mine;
+        newer.address = "elsewhere";
+        const Status published = co_await publish_io_node(w, layout, newer, w.clock.in(second));
+        EXPECT_TRUE(published.ok());
+        const Status left = co_await withdraw_io_node(w, layout, mine, w.clock.in(second));
+        EXPECT_TRUE(left.ok());
+        Result<IoNodeRecord> stands = co_await read_io_node(w, layout, mine.node, w.clock.in(second));
+        EXPECT_TRUE(stands.ok() && *stands == newer) << "another daemon's is not taken away";
+        const Status withdrawn = co_await withdraw_io_node(w, layout, newer, w.clock.in(second));
+        EXPECT_TRUE(withdrawn.ok());
+        Bytes foreign = encode_io_node_record({"n9", "a"});
+        const Status wrote = co_await write_file(w.storage, layout.io_node("n8"), std::move(foreign), 0600, w.clock.in(second));
+        EXPECT_TRUE(wrote.ok());
+        found = co_await list_io_nodes(w, layout, w.clock.in(second));
+        CAIRN_CHECK(found.ok());
+        EXPECT_EQ(found->records.size(), 1u);
+        EXPECT_EQ(found->problems.size(), 1u);
+    };
+    run(steps(world, cluster->layout));
+}
+
+}  // namespace
+}  // namespace cairn
