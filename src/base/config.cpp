@@ -307,6 +307,10 @@ void Reader::check_together() {
                 "; allowed: names of storage targets, each once, with commas between");
     else if (!targets->empty() && s.placement.driver == Settings::TargetsDriver::none)
         problem(where("placement.targets") + " has no effect: " + where("placement.driver") + " is none");
+    const Result<std::vector<std::string>> io_nodes = parse_list(s.flush.io_nodes);
+    if (!io_nodes.ok() || io_nodes->empty())
+        problem(where("flush.io_nodes") + ": " + (io_nodes.ok() ? "it names nobody" : io_nodes.status().text()) +
+                "; allowed: none, all, or names of I/O nodes, each once, with commas between");
     rule(s.retention.scratch_last, s.retention.scratch_every, "retention.scratch_last", "retention.scratch_every");
     rule(s.retention.persistent_last, s.retention.persistent_every, "retention.persistent_last",
          "retention.persistent_every");

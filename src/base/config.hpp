@@ -45,6 +45,7 @@ struct Settings {
         Io io = Io::automatic;
         double memory_share = 0.25;
         std::uint32_t attempts_max = 3;
+        std::string io_nodes = "none";  // none, all, or parse_list
     } flush;
 
     struct Targets {

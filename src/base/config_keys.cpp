@@ -127,6 +127,9 @@ constexpr std::array table = {
         "Part of the node's memory that all buffers together may take."),
     key<&S::flush, &S::Flush::attempts_max>("flush", "attempts_max", K::number, 1, 100,
         "Attempts at one version, each with fresh files, before the flush is reported as failed."),
+    key<&S::flush, &S::Flush::io_nodes>("flush", "io_nodes", K::text, 0, 0,
+        "Dedicated I/O nodes (`cairn start --io-node`) that write for this job instead of the nodes of its ranks, as long as one of them answers: "
+        "none; all that there are for this persistent directory when the job opens; or their names, with commas between. Rank 0's counts."),
 
     one_of(key<&S::placement, &S::Targets::driver>("placement", "driver", K::choice, 0, 2,
         "How targets are found and chosen. automatic: by the file system that `paths.persistent` lies on; none: the "

@@ -337,6 +337,14 @@ TEST_F(ConfigTest, keys_that_contradict_each_other_are_named_with_their_places) 
     EXPECT_THAT(bad(), HasSubstr("retention.scratch_every (CAIRN_RETENTION_SCRATCH_EVERY) has no effect"));
 }
 
+TEST_F(ConfigTest, io_nodes_are_none_all_or_named) {
+    for (const char* text : {",", "a,,b", "io1, io1", " "}) {
+        write("[flush]\nio_nodes = \"" + std::string(text) + "\"\n");
+        EXPECT_THAT(bad(), HasSubstr("flush.io_nodes (" + (directory / "cairn.toml").string() + ":2): "));
+        EXPECT_THAT(bad(), HasSubstr("allowed: none, all, or names of I/O nodes"));
+    }
+}
+
 TEST_F(ConfigTest, a_list_has_each_name_once) {
     using Names = std::vector<std::string>;
     EXPECT_EQ(parse_list("").value(), Names());

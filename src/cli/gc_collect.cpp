@@ -255,6 +255,7 @@ Collected collect_others(Place& place, Evidence& evidence, const std::vector<std
         collected.take.push_back(record_of(place, record.name, incarnation, record));
     }
     temporaries(place, "", place.layout().persistent, "temporary files", options.before_s, collected);
+    temporaries(place, "", place.layout().io_nodes(), "temporary files", options.before_s, collected);
     return collected;
 }
 

@@ -16,6 +16,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// One that runs ranks' sessions, or was started by them, does not become an I/O node.
+Status check_io_node(DaemonLink& link, std::uint64_t wait_ms) {
+    TRY_ASSIGN(const control::NodeStatus status,
+               link.ask_for<control::NodeStatus>(control::GetStatus{}, Deadline::in_ms(wait_ms)));
+    if (status.io_node) return {};
+    return {Code::already_exists, "the daemon of node " + status.node + " (process " + std::to_string(status.pid) +
+                                      ") runs already, and is not an I/O node: `cairn stop` first, or take another node"};
+}
+
 Status run_start(Console& console, const Arguments& arguments) {
     TRY_ASSIGN(const Config config, load_settings(arguments));
     const Settings& settings = config.settings;
@@ -23,7 +32,8 @@ Status run_start(Console& console, const Arguments& arguments) {
                     settings.paths.persistent,
                     arguments.given("node") ? arguments.text("node") : this_node(),
                     settings.daemon.program,
-                    {}};
+                    {},
+                    arguments.given("io-node")};
     TRY(check_name(home.node).within("the node's name (--node, CAIRN_NODE, or the host's name)"));
     if (!config.file.empty()) home.environment.push_back("CAIRN_CONFIG=" + config.file);
     const ScratchLayout scratch = ScratchLayout::of(home.scratch, ::geteuid(), home.node, home.persistent);
@@ -32,17 +42,19 @@ Status run_start(Console& console, const Arguments& arguments) {
     const bool ran_before = before.has_value();
     DaemonLink link(home, false, wait_ms);
     TRY(link.ensure(Deadline::in_ms(wait_ms)));
+    if (home.io_node) TRY(check_io_node(link, wait_ms));
     const control::Welcome& welcome = link.welcome();
     if (console.json) {
         const Json document = {{"node", welcome.node},
                                {"pid", welcome.pid},
                                {"address", welcome.address},
                                {"started", !ran_before},
+                               {"io_node", home.io_node},
                                {"scratch", scratch.root}};
         console.document(document.dump(2, ' ', false, Json::error_handler_t::replace));
         return {};
     }
-    console.out << "cairnd of node " << for_terminal(welcome.node) << (ran_before ? " runs already" : " runs")
+    console.out << "cairnd of " << (home.io_node ? "I/O node " : "node ") << for_terminal(welcome.node) << (ran_before ? " runs already" : " runs")
                 << ": process " << welcome.pid << ", address " << for_terminal(welcome.address) << "\n";
     return {};
 }
@@ -118,8 +130,11 @@ const Command start_command = {
     "Clients start the daemon when they need it; but where a launcher kills everything that a step leaves behind "
     "(Slurm), the job script starts it\n"
     "first: docs/jobs.md has one. Does nothing when it runs. Returns when it answers.",
-    {{"--node", OptionKind::text, "NAME", "The node's name, instead of CAIRN_NODE or the host's."}},
-    {{Code::unavailable, "the daemon can not be started; the text says what it said"}},
+    {{"--node", OptionKind::text, "NAME", "The node's name, instead of CAIRN_NODE or the host's."},
+     {"--io-node", OptionKind::flag, "",
+      "As a dedicated I/O node: it writes for jobs without ranks here whose setting flush.io_nodes says so, and ends with `cairn stop` only."}},
+    {{Code::unavailable, "the daemon can not be started; the text says what it said"},
+     {Code::already_exists, "it runs already, but not as the I/O node that was asked for"}},
     true,
     &run_start,
 };

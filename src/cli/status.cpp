@@ -208,11 +208,19 @@ std::string targets_text(const std::vector<NodeStatus>& now) {
     return {};
 }
 
+std::string io_nodes_text(const std::vector<NodeStatus>& now) {
+    std::vector<std::string> names;
+    for (const NodeStatus& status : now)
+        if (status.io_node) names.push_back(status.node);
+    return names.empty() ? "" : "\nI/O nodes: " + for_terminal(names_text(names)) + "\n";
+}
+
 }  // namespace
 
 std::string status_text(const std::vector<NodeStatus>& now, const std::vector<NodeStatus>& before, double seconds,
                         std::size_t columns) {
-    return nodes_text(now, before, seconds, columns) + versions_text(now, columns) + targets_text(now);
+    return nodes_text(now, before, seconds, columns) + versions_text(now, columns) + targets_text(now) +
+           io_nodes_text(now);
 }
 
 std::string status_json(const std::vector<NodeStatus>& now) {
@@ -237,6 +245,7 @@ std::string status_json(const std::vector<NodeStatus>& now) {
         document["nodes"].push_back({{"node", s.node},
                                      {"pid", s.pid},
                                      {"address", s.address},
+                                     {"io_node", s.io_node},
                                      {"uptime_ms", s.uptime_ms},
                                      {"storage", s.storage_backend},
                                      {"clients", s.sessions},

@@ -103,6 +103,10 @@ TEST(StatusText, shows_rates_progress_and_failures) {
     later.targets = {"gv-client-0", "gv-client-1"};
     EXPECT_THAT(status_text({node, later}, {}, 0, 0), HasSubstr("\n\nstorage targets: gv-client-0, gv-client-1\n"));
     EXPECT_THAT(status_json({later}), ContainsRegex("\"targets\": \\[\n *\"gv-client-0\",\n *\"gv-client-1\"\n"));
+    EXPECT_THAT(once, testing::Not(HasSubstr("I/O nodes")));
+    later.io_node = true;
+    EXPECT_THAT(status_text({node, later}, {}, 0, 0), HasSubstr("\n\nI/O nodes: n0\n"));
+    EXPECT_THAT(status_json({node, later}), ContainsRegex("\"io_node\": false(.|\n)*\"io_node\": true"));
     later.written_bytes += 512ull << 20;
     EXPECT_THAT(status_text({later}, {node}, 2, 0), ContainsRegex(" 256 MiB/s +4\\.00 s "));
     node.pid = 43;

@@ -67,11 +67,11 @@ class SpawnPlan {
         ::posix_spawn_file_actions_destroy(&actions_);
         ::posix_spawnattr_destroy(&attributes_);
     }
-    int spawn(const std::string& program, const std::vector<std::string>& environment, pid_t& pid) const {
+    int spawn(const std::string& program, bool io_node, const std::vector<std::string>& environment, pid_t& pid) const {
         std::vector<char*> variables;
         for (const std::string& each : environment) variables.push_back(const_cast<char*>(each.c_str()));
         variables.push_back(nullptr);
-        char* arguments[] = {const_cast<char*>(program.c_str()), nullptr};
+        char* arguments[] = {const_cast<char*>(program.c_str()), io_node ? const_cast<char*>("--io-node") : nullptr, nullptr};
         return ::posix_spawn(&pid, program.c_str(), &actions_, &attributes_, arguments, variables.data());
     }
 
@@ -154,7 +154,7 @@ Status launch_daemon(const DaemonHome& place, Deadline deadline) {
     const files::Descriptor reader(ends[0]);
     files::Descriptor writer(ends[1]);
     pid_t pid = 0;
-    const int error = SpawnPlan(writer.get()).spawn(program, environment_for(place), pid);
+    const int error = SpawnPlan(writer.get()).spawn(program, place.io_node, environment_for(place), pid);
     if (error != 0) return failed(Status::from_errno(error, "running it").text());
     writer = files::Descriptor();
     const std::string said = listen_to(reader.get(), deadline);

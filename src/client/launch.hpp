@@ -19,6 +19,7 @@ struct DaemonHome {
     std::string program;  // setting daemon.program; empty: searched for
     std::vector<std::string>
         environment;  // "CAIRN_SECTION_KEY=value": what overrides and files said here, for the daemon too
+    bool io_node = false;
 };
 
 // Programs that would be tried, in order: the setting, else beside the library and the running program, then $PATH.

@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <ctime>
@@ -9,6 +10,7 @@
 #include "client/packer.hpp"
 #include "client/rendezvous.hpp"
 #include "client/session.hpp"
+#include "engine/io_nodes.hpp"
 #include "format/names.hpp"
 #include "format/roster.hpp"
 #include "world/real/world.hpp"
@@ -265,8 +267,35 @@ Result<Roster> Session::draw_incarnation(const std::vector<Member>& members, con
         const FromRecord from{roster.incarnation, parent};
         TRY(real->loop().run(record_parent(world, layout_, name_, roster.epoch, from, until)));
     }
+    add_io_nodes(roster, *real, world, until);
     TRY(check_roster(roster));
     return roster;
+}
+
+// Members without ranks, behind all others. One that is missing costs time, not versions: it is a warning, never an error.
+void Session::add_io_nodes(Roster& roster, RealWorld& real, World& world, Nanos until) {
+    const std::string& wanted = settings_.flush.io_nodes;
+    if (wanted == "none") return;
+    const auto found = real.loop().run(list_io_nodes(world, layout_, until));
+    if (!found.ok()) {
+        const std::lock_guard lock(state_);
+        warnings_ += found.status().within("looking for I/O nodes (setting flush.io_nodes)").text() + "\n";
+        return;
+    }
+    const std::lock_guard lock(state_);
+    for (const Status& problem : found->problems) warnings_ += problem.text() + "\n";
+    const std::vector<std::string> names = wanted == "all" ? std::vector<std::string>() : parse_list(wanted).value_or({});
+    for (const std::string& name : names)
+        if (std::none_of(found->records.begin(), found->records.end(), [&](const auto& record) { return record.node == name; }))
+            warnings_ += "flush.io_nodes names " + name + ", which is not an I/O node of " + layout_.persistent +
+                         ": `cairn start --io-node` there, before the job\n";
+    if (wanted == "all" && found->records.empty())
+        warnings_ += "flush.io_nodes is all, and " + layout_.persistent + " has no I/O node: `cairn start --io-node` on some, before the job\n";
+    for (const IoNodeRecord& record : found->records) {
+        const bool asked_for = wanted == "all" || std::find(names.begin(), names.end(), record.node) != names.end();
+        const bool has_ranks = std::any_of(roster.members.begin(), roster.members.end(), [&](const Member& member) { return member.node == record.node; });
+        if (asked_for && !has_ranks) roster.members.push_back({record.node, record.address, {}});
+    }
 }
 
 Status Session::begin_incarnation(const Parent& parent, Deadline deadline) {

@@ -104,6 +104,7 @@ class Session {
     Result<std::vector<Member>> compare_hands(const std::vector<Bytes>& hands);
     Status adopt_rank_0(const Bytes& hand);
     Result<Roster> draw_incarnation(const std::vector<Member>& members, const Parent& parent, Deadline deadline);
+    void add_io_nodes(Roster& roster, RealWorld& real, World& world, Nanos until);
     Status begin_incarnation(const Parent& parent, Deadline deadline);  // collective
     Status join(const Roster& roster, Deadline deadline);
 

@@ -44,6 +44,8 @@ Arguments parse(int argc, char** argv) {
             leave(Exit::fine);
         } else if (option == "--foreground") {
             arguments.foreground = true;
+        } else if (option == "--io-node") {
+            arguments.place.io_node = true;
         } else if (!value) {
             leave(Exit::usage, "unknown argument '" + option + "'; --help lists all");
         } else if (i + 1 == argc || !*argv[i + 1]) {

@@ -12,6 +12,7 @@
 #include "base/trace.hpp"
 #include "daemon/blocking.hpp"
 #include "daemon/memory.hpp"
+#include "engine/io_nodes.hpp"
 #include "placement/driver.hpp"
 #include "world/real/asio.hpp"
 
@@ -50,6 +51,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(DaemonOptions options, Door door) 
     world->use_network(*network);
     std::unique_ptr<Daemon> daemon(
         new Daemon(std::move(options), std::move(door), std::move(world), std::move(network)));
+    if (daemon->options_.io_node) TRY(daemon->offer_as_io_node());
     TRY(daemon->listen());
     return daemon;
 }
@@ -78,6 +80,15 @@ Daemon::Daemon(DaemonOptions options, Door door, std::unique_ptr<RealWorld> worl
 
 Daemon::~Daemon() = default;
 
+// Before it listens: whoever has seen it answer finds its record.
+Status Daemon::offer_as_io_node() {
+    node_.serve_as_io_node(options_.node);
+    const Nanos deadline = world_.clock.in(static_cast<Nanos>(options_.start_wait_ms) * millisecond);
+    const IoNodeRecord record{options_.node, network_->self()};
+    Status published = real_->loop().run(publish_io_node(world_, options_.persistent, record, deadline));
+    return std::move(published).within("offering this I/O node in " + options_.persistent.io_nodes());
+}
+
 Status Daemon::listen() {
     TRY_ASSIGN(Descriptor socket, door_.listen());
     TRY(server_.accept_on(std::move(socket)));
@@ -87,6 +98,7 @@ Status Daemon::listen() {
                          {"scratch", options_.scratch.root},
                          {"persistent", options_.persistent.persistent},
                          {"address", network_->self()},
+                         {"io_node", options_.io_node ? "yes" : "no"},
                          {"storage", real_->storage().backend_name()},
                          {"buffers", options_.flush.buffers},
                          {"buffer_bytes", options_.flush.buffer_bytes}});
@@ -208,7 +220,7 @@ Task<void> Daemon::watch() {
             gate_.spawn(stop_and_end(options_.stop_wait, "scratch was removed"));
         } else if (!idle()) {
             last_busy_ = world_.clock.now();
-        } else if (world_.clock.now() - last_busy_ >= options_.idle) {
+        } else if (!options_.io_node && world_.clock.now() - last_busy_ >= options_.idle) {
             gate_.spawn(stop_and_end(0, "idle"));
         }
     }
@@ -237,6 +249,11 @@ Task<std::vector<VersionKey>> Daemon::stop(Nanos wait, const char* why) {
     if (!stopping_) {
         stopping_ = true;
         log_info("stopping", {{"why", why}, {"wait_s", wait / second}});
+        if (options_.io_node) {
+            const IoNodeRecord record{options_.node, network_->self()};
+            const Status withdrawn = co_await withdraw_io_node(world_, options_.persistent, record, world_.clock.in(tidy_wait));
+            if (!withdrawn.ok()) log_warning("io-node-record-stays", {{"why", withdrawn}});
+        }
         unfinished_ = co_await node_.stop(world_.clock.in(wait));
         for (const VersionKey& key : unfinished_)
             log_warning("unfinished", {{"name", key.name},

@@ -40,6 +40,7 @@ class Daemon final : public Server::Handler {
     class Waits;
 
     Daemon(DaemonOptions options, Door door, std::unique_ptr<RealWorld> world, std::unique_ptr<FabricNetwork> network);
+    Status offer_as_io_node();
     Status listen();
 
     // requests.cpp: one request, one answer

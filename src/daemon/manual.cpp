@@ -14,6 +14,7 @@ struct Option {
 };
 constexpr Option options[] = {
     {"--foreground", "", "stay in the terminal, log to standard error"},
+    {"--io-node", "", "write for jobs that run no ranks here (setting flush.io_nodes); does not end when idle"},
     {"--node", "NAME", "this node's name (default: $CAIRN_NODE, else the host's name up to its first dot)"},
     {"--scratch", "DIRECTORY", "node-local directory for images (default: setting paths.scratch)"},
     {"--persistent", "DIRECTORY", "shared directory for checkpoints (default: setting paths.persistent)"},

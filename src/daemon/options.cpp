@@ -76,6 +76,7 @@ std::string default_node_name() {
 Result<DaemonOptions> daemon_options(const Settings& settings, const DaemonPlace& place) {
     DaemonOptions options;
     options.node = place.node.empty() ? default_node_name() : place.node;
+    options.io_node = place.io_node;
     const Status named = check_name(options.node);
     if (!named.ok()) return named.within("the node's name (--node, CAIRN_NODE, or the host's name)");
     options.scratch_directory = absolute(place.scratch.empty() ? settings.paths.scratch : place.scratch);

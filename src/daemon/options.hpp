@@ -28,6 +28,7 @@ struct DaemonOptions {
     RealWorldOptions world;
     YieldSettings yielding;
     bool own_session = false;  // the daemon is alone in its session
+    bool io_node = false;  // dedicated: offers itself to jobs without ranks here, and does not end for want of work
     Nanos idle = 60 * second;
     Nanos stop_wait = 30 * second;
     std::uint64_t start_wait_ms = 10'000;
@@ -39,6 +40,7 @@ struct DaemonOptions {
 // `node`, `scratch`, `persistent`: from the command line, empty where not given.
 struct DaemonPlace {
     std::string node, scratch, persistent;
+    bool io_node = false;
 };
 Result<DaemonOptions> daemon_options(const Settings& settings, const DaemonPlace& place);
 // Makes the ring of buffers fit the node's memory, with an event when it had to be smaller, and keeps slots in a tmpfs

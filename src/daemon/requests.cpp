@@ -227,6 +227,7 @@ control::NodeStatus Daemon::status() const {
     out.storage_backend = real_->storage().backend_name();
     out.targets = node_.targets().names;
     out.sessions = sessions();
+    out.io_node = options_.io_node;
     out.captured_bytes = counters.captured_bytes;
     out.sent_bytes = counters.sent_bytes;
     out.received_bytes = counters.received_bytes;

@@ -101,7 +101,7 @@ Body put(Builder& to, const control::NodeStatus& m) {
     return fc::CreateNodeStatus(to, node, m.pid, address, m.uptime_ms, backend, m.sessions, m.captured_bytes,
                                 m.sent_bytes, m.received_bytes, m.written_bytes, m.scratch_bytes, m.anonymous_bytes,
                                 m.anonymous_peak_bytes, m.versions_committed, m.attempts_failed, m.last_flush_s,
-                                m.last_flush_bytes, writer_list, version_list, target_list)
+                                m.last_flush_bytes, writer_list, version_list, target_list, m.io_node)
         .Union();
 }
 Body put(Builder& to, const control::Stopped& m) {
@@ -270,6 +270,7 @@ Result<control::Answer> get(const fc::NodeStatus& m) {
             TRY_ASSIGN(auto flush, flush_of(*v));
             out.versions.push_back(std::move(flush));
         }
+    out.io_node = m.io_node();
     if (m.targets())
         for (const flatbuffers::String* target : *m.targets()) {
             TRY_ASSIGN(std::string name, printable_of(target, text_bytes_max, "a storage target"));

@@ -54,6 +54,7 @@ std::vector<control::Answer> answers() {
     status.writers = {{0.25, 0.5, 17, 18}};
     status.versions = {{key, 2, Code::io_error, "why", 19, 20, 21}};
     status.targets = {"gv-client-0", "gv-client-1"};
+    status.io_node = true;
     return {control::Failed{Code::out_of_space, "scratch is full"},
             control::Done{},
             control::Welcome{1, "1.2.3", 78, "n0", "somewhere"},

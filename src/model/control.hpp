@@ -131,6 +131,7 @@ struct NodeStatus {
     };
     std::vector<Flush> versions;
     std::vector<std::string> targets;  // storage targets of the persistent directory; none: not known, or not chosen
+    bool io_node = false;
 };
 struct Stopped {
     std::vector<VersionKey> unfinished;  // sealed in scratch, not committed: finished by the next daemon
