@@ -184,6 +184,7 @@ class View:
     def kill(self, node):
         """The node loses power: every process, its memory and its /mnt/local are gone. It does not come back."""
         os.kill(self.node(node).pid, signal.SIGKILL)
+        _let_go({self.node(node).pid})
         wait_for(f"the end of {node}", lambda: not self.node(node).alive() or _zombie(self.node(node).pid), 10)
 
     def crash(self, node):
@@ -195,6 +196,7 @@ class View:
             for pid in left:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+            _let_go({self.node(node).pid})
             return not left
 
         wait_for(f"the end of all processes of {node}", killed, 20)
@@ -363,6 +365,7 @@ class Cluster(View):
         for first in self._first:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(first.pid, signal.SIGKILL)
+        _let_go({node.pid for node in self.nodes.values()})
         for first in self._first:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 first.wait(10)
@@ -385,6 +388,16 @@ def _shape(pid, device, rate_mb_s):
     limit = int(burst + rate_mb_s * 1000 * QUEUE_MS)
     sh("nsenter", "-t", pid, "-n", "tc", "qdisc", "replace", "dev", device, "root", "tbf", "rate", f"{int(rate_mb_s * 8000)}kbit",
        "burst", burst, "limit", limit)
+
+
+def _let_go(pids):
+    """nsenter stops itself when what it started is stopped (pause), and would then keep a namespace whose processes were killed for ever."""
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError, ValueError):
+            with open(f"/proc/{entry}/cmdline", "rb") as f:
+                words = f.read().split(b"\0")
+            if words[:2] == [b"nsenter", b"-t"] and int(words[2]) in pids:
+                os.kill(int(entry), signal.SIGCONT)
 
 
 def _zombie(pid):

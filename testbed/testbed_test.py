@@ -169,6 +169,14 @@ class ComingAndGoing(unittest.TestCase):
         tb("down")
         self.assertEqual(left_behind(), [])
 
+    def test_what_was_paused_goes_too(self):
+        with Cluster(1, 0, 0, 0, 16, NAME) as cluster:
+            program = cluster.start("n0", "sleep", "1000")
+            wait_for("the program", lambda: len(cluster.node("n0").processes()) > 1, 10)
+            cluster.pause("n0")
+            wait_for("its nsenter to stop with it", lambda: " T " in open(f"/proc/{program.pid}/stat").read(), 10)
+        self.assertIsNotNone(program.wait(10))
+
     def test_run_takes_it_down_and_hands_the_exit_code_on(self):
         command = "{} exec n0 hostname; exit 3".format(TB)
         done = tb("run", "--compute", "1", "--servers", "0", "--", "sh", "-c", command, check=False)
