@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <ifaddrs.h>
-#include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <linux/sock_diag.h>
@@ -25,6 +24,7 @@ namespace cairn {
 namespace {
 
 constexpr Nanos look_up_again = second;  // whose a new connection is: reads /proc
+constexpr Nanos list_again = second;     // new connections
 constexpr std::uint32_t states = 1u << 1 | 1u << 4 | 1u << 5 | 1u << 8;  // established, and on their way out with data: FIN_WAIT1, 2, CLOSE_WAIT
 
 bool within_host(const inet_diag_msg& connection) {
@@ -66,46 +66,79 @@ Result<ApplicationTraffic> ApplicationTraffic::open(Count count) {
     (void)::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     ApplicationTraffic traffic(std::move(socket), count);
     Traffic ignored;
-    TRY(traffic.look(AF_INET, ignored));
+    TRY(traffic.look_at_all(ignored));
     return traffic;
 }
 
 Result<Traffic> ApplicationTraffic::since_last(const std::set<std::uint64_t>& processes, Nanos now) {
+    const bool list = processes != processes_ || now - looked_at_all_ >= list_again;
     if (processes != processes_ || (has_strangers_ && now - looked_up_ >= look_up_again)) {
         find_owners(processes);
         looked_up_ = now;
     }
     Traffic moved;
-    for (auto& [inode, connection] : connections_) connection.seen = false;
-    TRY(look(AF_INET, moved));
-    TRY(look(AF_INET6, moved));
-    std::erase_if(connections_, [](const auto& entry) { return !entry.second.seen; });
+    if (list) {
+        TRY(look_at_all(moved));
+        looked_at_all_ = now;
+    } else {
+        TRY(look_at_theirs(moved));
+    }
     return moved;
 }
 
-Status ApplicationTraffic::look(std::uint8_t family, Traffic& moved) {
+Status ApplicationTraffic::look_at_all(Traffic& moved) {
+    for (auto& [inode, connection] : connections_) connection.seen = false;
+    for (const std::uint8_t family : {AF_INET, AF_INET6}) {
+        TRY(ask(family, nullptr, 0));
+        TRY(hear(SIZE_MAX, moved));
+    }
+    std::erase_if(connections_, [](const auto& entry) { return !entry.second.seen; });
+    return {};
+}
+
+Status ApplicationTraffic::look_at_theirs(Traffic& moved) {
+    for (const auto& [inode, connection] : connections_) {
+        if (!connection.is_theirs) continue;
+        TRY(ask(connection.family, &connection.id, inode));
+        TRY(hear(1, moved));
+    }
+    return {};
+}
+
+// For one connection, or for the list of all.
+Status ApplicationTraffic::ask(std::uint8_t family, const inet_diag_sockid* one, std::uint32_t sequence) {
     struct {
         nlmsghdr header;
         inet_diag_req_v2 request;
     } ask{};
-    ask.header = {sizeof ask, SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST | NLM_F_ROOT | NLM_F_MATCH, 0, 0};
+    const int kind = one ? NLM_F_REQUEST : NLM_F_REQUEST | NLM_F_ROOT | NLM_F_MATCH;
+    ask.header = {sizeof ask, SOCK_DIAG_BY_FAMILY, static_cast<__u16>(kind), sequence, 0};
     ask.request.sdiag_family = family;
     ask.request.sdiag_protocol = IPPROTO_TCP;
     ask.request.idiag_ext = 1 << (INET_DIAG_INFO - 1);
     ask.request.idiag_states = states;
+    if (one) ask.request.id = *one;
     if (::send(socket_.get(), &ask, sizeof ask, 0) < 0) return Status::from_errno(errno, "asking the kernel for connections");
+    return {};
+}
+
+// So many answers, or to the end of the list. One that is gone meanwhile is an answer, too.
+Status ApplicationTraffic::hear(std::size_t answers, Traffic& moved) {
+    const bool is_list = answers == SIZE_MAX;
     alignas(nlmsghdr) static thread_local char buffer[32 << 10];
-    for (;;) {
+    while (answers > 0) {
         const ssize_t got = ::recv(socket_.get(), buffer, sizeof buffer, 0);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return Status::from_errno(errno, "the kernel's answer about connections");
         auto left = static_cast<unsigned>(got);
         for (const auto* each = reinterpret_cast<const nlmsghdr*>(buffer); NLMSG_OK(each, left); each = NLMSG_NEXT(each, left)) {
             if (each->nlmsg_type == NLMSG_DONE) return {};
-            if (each->nlmsg_type == NLMSG_ERROR) return {Code::unsupported, "the kernel does not tell of TCP connections"};
-            take(NLMSG_DATA(each), NLMSG_PAYLOAD(each, 0), moved);
+            if (each->nlmsg_type == NLMSG_ERROR && is_list) return {Code::unsupported, "the kernel does not tell of TCP connections"};
+            if (each->nlmsg_type != NLMSG_ERROR) take(NLMSG_DATA(each), NLMSG_PAYLOAD(each, 0), moved);
+            --answers;
         }
     }
+    return {};
 }
 
 void ApplicationTraffic::take(const void* message, std::size_t bytes, Traffic& moved) {
@@ -125,6 +158,8 @@ void ApplicationTraffic::take(const void* message, std::size_t bytes, Traffic& m
     }
     known.received_bytes = total.received_bytes;
     known.sent_bytes = total.sent_bytes;
+    known.family = connection.idiag_family;
+    known.id = connection.id;
     known.seen = true;
 }
 

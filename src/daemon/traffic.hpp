@@ -2,8 +2,11 @@
 // (sock_diag, no privilege needed). And what a network card carried in all, from its counters.
 //
 // Socket by socket, because it is exact: the counters of a card minus the daemon's own bytes would take what lies between a write and the wire,
-// what the file system sends besides, and other daemons of the same host for the application.
+// what the file system sends besides, and other daemons of the same host for the application. The kernel walks its whole table to list
+// connections, which takes about a millisecond on a large machine; so that happens once a second, and in between it is asked for theirs alone.
 #pragma once
+
+#include <linux/inet_diag.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -38,8 +41,13 @@ class ApplicationTraffic {
         std::uint64_t received_bytes = 0, sent_bytes = 0;
         bool is_theirs = false;
         bool seen = false;
+        std::uint8_t family = 0;
+        inet_diag_sockid id{};
     };
-    Status look(std::uint8_t family, Traffic& moved);
+    Status look_at_all(Traffic& moved);
+    Status look_at_theirs(Traffic& moved);
+    Status ask(std::uint8_t family, const inet_diag_sockid* one, std::uint32_t sequence);
+    Status hear(std::size_t answers, Traffic& moved);
     void take(const void* message, std::size_t bytes, Traffic& moved);
     void find_owners(const std::set<std::uint64_t>& processes);
 
@@ -48,7 +56,7 @@ class ApplicationTraffic {
     std::map<std::uint32_t, Connection> connections_;  // by inode
     std::set<std::uint32_t> theirs_;                   // sockets of the processes, as last looked up
     std::set<std::uint64_t> processes_;
-    Nanos looked_up_ = 0;
+    Nanos looked_up_ = 0, looked_at_all_ = 0;
     bool has_strangers_ = false;  // a connection came whose owner was not looked up
 };
 
