@@ -321,7 +321,30 @@ void Node::Impl::on_parts_done(Flight& flight, NodeIndex from, message::PartsDon
     flight.news.notify_all();
 }
 
+void Node::Impl::on_cancel(FlightPtr flight, NodeIndex from) {
+    flight->cancel = true;
+    if (flight->ended && flight->ended->final) send(*flight, from, *flight->ended);
+    else if (!flight->coordinating && flight->job->self == 0) {
+        flight->coordinating = true;
+        gate.spawn(coordinate(flight));
+    }
+    flight->news.notify_all();
+}
+
 // ---- leader's side ----
+
+void Node::Impl::on_acknowledged(Flight& flight, const message::Acknowledged& acknowledged) {
+    if (flight.leads(acknowledged.attempt_id)) flight.leading->acknowledged = true;
+    flight.news.notify_all();
+}
+
+void Node::Impl::on_leave(Flight& flight, const message::Leave& leave) {
+    if (flight.leads(leave.attempt_id)) {
+        flight.leading->fail({Code::superseded, "the coordinator left this attempt"});
+        flight.leading->left = true;
+    }
+    flight.news.notify_all();
+}
 
 void Node::Impl::on_lead(FlightPtr flight, message::Lead lead) {
     if (flight->state.final || stopping) return;

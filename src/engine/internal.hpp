@@ -279,6 +279,8 @@ struct Node::Impl {
     Task<void> dispatch_network();
     Task<void> dispatch_local();
     void handle(message::Message message);
+    template <class Body>
+    void hear_body(const engine::FlightPtr& flight, NodeIndex from, const Address& address, Body& body);
     void send(engine::Flight& flight, NodeIndex to, message::Body body);
     void send_to(engine::Flight& flight, NodeIndex to, Address address, message::Body body);
     Task<void> transmit(Address address, Bytes bytes);
@@ -322,6 +324,9 @@ struct Node::Impl {
     Task<void> lead(std::shared_ptr<engine::Attempt> attempt);
     Task<void> report(std::shared_ptr<engine::Attempt> attempt);
     void tell_progress(engine::Attempt& attempt);
+    void on_acknowledged(engine::Flight& flight, const message::Acknowledged& acknowledged);
+    void on_leave(engine::Flight& flight, const message::Leave& leave);
+    void on_cancel(engine::FlightPtr flight, NodeIndex from);
     void tell_all(engine::Flight& flight, const message::Ended& ended);
 
     // move.cpp: work changes hands; coordinator's side, then leader's
@@ -339,6 +344,7 @@ struct Node::Impl {
     Task<void> fetch(engine::Attempt& attempt, engine::PartState& part, NodeIndex from, engine::PendingChunk chunk);
     Task<Status> fetch_once(engine::Attempt& attempt, NodeIndex from, engine::PendingChunk& chunk);
     void watch_followers(engine::Attempt& attempt);
+    void on_chunk(engine::Flight& flight, message::Chunk chunk);
     void on_want(engine::FlightPtr flight, NodeIndex from, Address address, message::Want want);
     Task<void> serve(engine::FlightPtr flight, NodeIndex from, Address address, message::Want want);
     Task<Result<std::vector<std::uint64_t>>> checksums_of(engine::FlightPtr flight, Source source);
@@ -357,7 +363,9 @@ struct Node::Impl {
     Task<Status> report_share(engine::Attempt& attempt, engine::PartState& part);
     Task<Status> gather_shares(engine::Attempt& attempt, engine::PartState& part);
     Task<Status> write_footer(engine::Attempt& attempt, engine::PartState& part);
+    void on_opened(engine::Flight& flight, const message::Opened& opened);
     void on_share_done(engine::Flight& flight, NodeIndex from, message::ShareDone done);
+    void on_share_kept(engine::Flight& flight, const message::ShareKept& kept);
 
     // commit.cpp: durable parts become a version
     Task<Status> look(engine::FlightPtr flight);

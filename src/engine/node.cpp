@@ -315,56 +315,34 @@ void Node::Impl::handle(message::Message message) {
     job.addresses[message.from] = message.address;
     const FlightPtr flight = flight_of(message.key);
     const NodeIndex from = message.from;
-    using namespace cairn::message;
     if (from == 0) flight->coordinator_heard = world.clock.now();
-    std::visit(
-        [&](auto& body) {
-            using Body = std::decay_t<decltype(body)>;
-            if constexpr (std::is_same_v<Body, Sealed>) on_sealed(flight, from, std::move(body));
-            else if constexpr (std::is_same_v<Body, Noted>) on_noted(flight, from, body);
-            else if constexpr (std::is_same_v<Body, Lead>) on_lead(flight, std::move(body));
-            else if constexpr (std::is_same_v<Body, Progress>) on_progress(*flight, from, body);
-            else if constexpr (std::is_same_v<Body, PartsDone>) on_parts_done(*flight, from, std::move(body));
-            else if constexpr (std::is_same_v<Body, Want>) on_want(flight, from, message.address, std::move(body));
-            else if constexpr (std::is_same_v<Body, Ended>) end(*flight, body);
-            else if constexpr (std::is_same_v<Body, Acknowledged>) {
-                if (flight->leads(body.attempt_id)) flight->leading->acknowledged = true;
-                flight->news.notify_all();
-            } else if constexpr (std::is_same_v<Body, Leave>) {
-                if (flight->leads(body.attempt_id)) {
-                    flight->leading->fail({Code::superseded, "the coordinator left this attempt"});
-                    flight->leading->left = true;
-                }
-                flight->news.notify_all();
-            } else if constexpr (std::is_same_v<Body, Shed>) on_shed(*flight, body);
-            else if constexpr (std::is_same_v<Body, Given>) on_given(*flight, from, std::move(body));
-            else if constexpr (std::is_same_v<Body, Take>) on_take(*flight, std::move(body));
-            else if constexpr (std::is_same_v<Body, Taken>) on_taken(*flight, body);
-            else if constexpr (std::is_same_v<Body, ShareDone>) on_share_done(*flight, from, std::move(body));
-            else if constexpr (std::is_same_v<Body, Complete>) on_complete(*flight, std::move(body));
-            else if constexpr (std::is_same_v<Body, Opened>) {
-                flight->opened.insert({body.attempt_id, body.part});
-                if (flight->leading) flight->leading->work.notify_all();
-            } else if constexpr (std::is_same_v<Body, ShareKept>) {
-                PartState* part = flight->leads(body.attempt_id) ? flight->leading->part(body.part) : nullptr;
-                if (part && part->kept.insert(body.piece).second) flight->leading->work.notify_all();
-            } else if constexpr (std::is_same_v<Body, Chunk>) {
-                if (!flight->leading) return;
-                const auto credit = flight->leading->credits.find(body.tag);
-                if (credit == flight->leading->credits.end() || credit->second->answer) return;
-                credit->second->answer = std::move(body);
-                credit->second->answered.notify_all();
-            } else if constexpr (std::is_same_v<Body, Cancel>) {
-                flight->cancel = true;
-                if (flight->ended && flight->ended->final) send(*flight, from, *flight->ended);
-                else if (!flight->coordinating && flight->job->self == 0) {
-                    flight->coordinating = true;
-                    gate.spawn(coordinate(flight));
-                }
-                flight->news.notify_all();
-            }
-        },
-        message.body);
+    const auto hear = [&](auto& body) { hear_body(flight, from, message.address, body); };
+    std::visit(hear, message.body);
+}
+
+// Each body to its step: seal and elect, flush, move, part, ship.
+template <class Body>
+void Node::Impl::hear_body(const FlightPtr& flight, NodeIndex from, const Address& address, Body& body) {
+    using namespace cairn::message;
+    if constexpr (std::is_same_v<Body, Sealed>) on_sealed(flight, from, std::move(body));
+    else if constexpr (std::is_same_v<Body, Noted>) on_noted(flight, from, body);
+    else if constexpr (std::is_same_v<Body, Cancel>) on_cancel(flight, from);
+    else if constexpr (std::is_same_v<Body, Ended>) end(*flight, body);
+    else if constexpr (std::is_same_v<Body, Lead>) on_lead(flight, std::move(body));
+    else if constexpr (std::is_same_v<Body, Progress>) on_progress(*flight, from, body);
+    else if constexpr (std::is_same_v<Body, PartsDone>) on_parts_done(*flight, from, std::move(body));
+    else if constexpr (std::is_same_v<Body, Acknowledged>) on_acknowledged(*flight, body);
+    else if constexpr (std::is_same_v<Body, Leave>) on_leave(*flight, body);
+    else if constexpr (std::is_same_v<Body, Shed>) on_shed(*flight, body);
+    else if constexpr (std::is_same_v<Body, Given>) on_given(*flight, from, std::move(body));
+    else if constexpr (std::is_same_v<Body, Take>) on_take(*flight, std::move(body));
+    else if constexpr (std::is_same_v<Body, Taken>) on_taken(*flight, body);
+    else if constexpr (std::is_same_v<Body, Complete>) on_complete(*flight, std::move(body));
+    else if constexpr (std::is_same_v<Body, Opened>) on_opened(*flight, body);
+    else if constexpr (std::is_same_v<Body, ShareDone>) on_share_done(*flight, from, std::move(body));
+    else if constexpr (std::is_same_v<Body, ShareKept>) on_share_kept(*flight, body);
+    else if constexpr (std::is_same_v<Body, Want>) on_want(flight, from, address, std::move(body));
+    else on_chunk(*flight, std::move(body));
 }
 
 void Node::Impl::send(Flight& flight, NodeIndex to, message::Body body) {

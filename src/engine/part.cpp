@@ -65,6 +65,11 @@ void Node::Impl::tell_opened(Attempt& attempt, PartState& part) {
     }
 }
 
+void Node::Impl::on_opened(Flight& flight, const message::Opened& opened) {
+    flight.opened.insert({opened.attempt_id, opened.part});
+    if (flight.leading) flight.leading->work.notify_all();
+}
+
 // All of this leader's data of the part are written. ok: durable, and the first leader knows.
 Task<Status> Node::Impl::finish_share(Attempt& attempt, PartState& part) {
     if (!part.first || part.plan.shares.size() > 1) {  // alone, one fsync does for data and footer
@@ -157,6 +162,11 @@ void Node::Impl::on_share_done(Flight& flight, NodeIndex from, message::ShareDon
     gathered.extents.emplace(done.piece, std::move(done.extents));
     send(flight, from, message::ShareKept{done.attempt_id, done.part, done.piece});
     attempt.work.notify_all();
+}
+
+void Node::Impl::on_share_kept(Flight& flight, const message::ShareKept& kept) {
+    PartState* part = flight.leads(kept.attempt_id) ? flight.leading->part(kept.part) : nullptr;
+    if (part && part->kept.insert(kept.piece).second) flight.leading->work.notify_all();
 }
 
 // The coordinator watches all leaders, and ends the attempt when one falls silent.

@@ -134,6 +134,14 @@ Task<Status> Node::Impl::fetch_once(Attempt& attempt, NodeIndex from, PendingChu
     co_return Status();
 }
 
+void Node::Impl::on_chunk(Flight& flight, message::Chunk chunk) {
+    if (!flight.leading) return;
+    const auto credit = flight.leading->credits.find(chunk.tag);
+    if (credit == flight.leading->credits.end() || credit->second->answer) return;
+    credit->second->answer = std::move(chunk);
+    credit->second->answered.notify_all();
+}
+
 // Every heartbeat: a follower that owes something is asked once more (which also shows that it lives) and given up after peer_wait. Its
 // silence counts from when it first owed: before that nobody asked it for a word.
 void Node::Impl::watch_followers(Attempt& attempt) {
