@@ -60,7 +60,8 @@ std::optional<Shift> next_shift(const std::vector<LeaderLoad>& loads, std::uint6
 
 namespace {
 constexpr double good_enough = 0.98;  // of the best measured
-constexpr std::uint64_t again_after = 32;  // flushes until a worse number of leaders is tried once more: file systems change
+constexpr std::uint64_t again_after = 32;  // flushes until a worse number of leaders is tried once more: file systems change. Twice as
+constexpr std::uint32_t doublings_max = 5;  // many each time
 }  // namespace
 
 std::uint32_t LeaderChoice::next(std::uint32_t least, std::uint32_t most) {
@@ -73,12 +74,16 @@ std::uint32_t LeaderChoice::next(std::uint32_t least, std::uint32_t most) {
     std::uint32_t chosen = most;
     for (const auto& [leaders, m] : measured_)
         if (leaders >= least && leaders < chosen && m.bytes_per_s >= good_enough * best) chosen = leaders;
-    const std::uint32_t fewer = std::max(least, chosen / 2);
-    const auto known = measured_.find(fewer);
-    if (fewer < chosen && (known == measured_.end() || flushes_ - known->second.at >= again_after)) return fewer;
-    // Now and then all are tried again, too.
-    if (chosen != most && flushes_ - measured_.at(most).at >= again_after) return most;
+    // An eighth fewer: where every card counts, that costs a try an eighth of one flush, which half would double.
+    const std::uint32_t step = std::max(1u, chosen / 8), fewer = chosen - least > step ? chosen - step : least;
+    if (fewer < chosen && is_due(fewer)) return fewer;
+    if (chosen != most && is_due(most)) return most;  // now and then all are tried again, too
     return chosen;
+}
+
+bool LeaderChoice::is_due(std::uint32_t leaders) const {
+    const auto known = measured_.find(leaders);
+    return known == measured_.end() || flushes_ - known->second.at >= again_after << std::min(known->second.times, doublings_max);
 }
 
 void LeaderChoice::record(std::uint32_t leaders, std::uint64_t bytes, double seconds) {
@@ -89,6 +94,7 @@ void LeaderChoice::record(std::uint32_t leaders, std::uint64_t bytes, double sec
     m.bytes_per_s = std::max(rate, m.before);
     m.before = rate;
     m.at = flushes_;
+    ++m.times;
 }
 
 }  // namespace cairn

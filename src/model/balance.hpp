@@ -41,15 +41,17 @@ std::optional<Shift> next_shift(const std::vector<LeaderLoad>& loads, std::uint6
 // everybody else at the file system, and win nothing.
 class LeaderChoice {
   public:
-    // Of `most` nodes that may lead, `least` is the fewest that make sense. `most` first, then half of the best while that loses nothing.
+    // Of `most` nodes that may lead, `least` is the fewest that make sense. `most` first, then an eighth fewer as long as that loses nothing.
     std::uint32_t next(std::uint32_t least, std::uint32_t most);
     void record(std::uint32_t leaders, std::uint64_t bytes, double seconds);
 
   private:
+    bool is_due(std::uint32_t leaders) const;  // to be tried, or tried again
     struct Measured {
         double bytes_per_s = 0;  // the better of the last two: noise only ever slows down
         double before = 0;
         std::uint64_t at = 0;    // flush
+        std::uint32_t times = 0;
     };
     std::map<std::uint32_t, Measured> measured_;
     std::uint64_t flushes_ = 0;
