@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import unittest
+from pathlib import Path
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, HERE)
@@ -172,9 +173,9 @@ class ComingAndGoing(unittest.TestCase):
     def test_what_was_paused_goes_too(self):
         with Cluster(1, 0, 0, 0, 16, NAME) as cluster:
             program = cluster.start("n0", "sleep", "1000")
-            wait_for("the program", lambda: len(cluster.node("n0").processes()) > 1, 10)
+            wait_for("the program", lambda: cluster.node("n0").processes(), 10)
             cluster.pause("n0")
-            wait_for("its nsenter to stop with it", lambda: " T " in open(f"/proc/{program.pid}/stat").read(), 10)
+            wait_for("its nsenter to stop with it", lambda: " T " in Path(f"/proc/{program.pid}/stat").read_text(), 10)
         self.assertIsNotNone(program.wait(10))
 
     def test_run_takes_it_down_and_hands_the_exit_code_on(self):
