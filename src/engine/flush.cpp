@@ -396,6 +396,14 @@ void Node::Impl::tell_progress(Attempt& attempt) {
                            static_cast<std::uint64_t>(rate), static_cast<std::uint32_t>(attempt.taken.size())});
 }
 
+// Only the coordinator says that no more work will come. One that never comes back must not keep a leader waiting for that word for ever.
+void Node::Impl::watch_coordinator(Attempt& attempt) {
+    const Nanos now = world.clock.now();
+    if (attempt.finishing || !attempt.idle_told) attempt.busy = now;
+    const Nanos silent = now - std::max(attempt.busy, attempt.flight->coordinator_heard);
+    if (silent > settings.version_wait) attempt.fail(unavailable("the coordinator, " + attempt.flight->job->node_name(0) + ", fell silent"));
+}
+
 // Heartbeats while shares are written, then the report, until the coordinator has it or has no more use for it.
 Task<void> Node::Impl::report(std::shared_ptr<Attempt> attempt) {
     Flight& flight = *attempt->flight;
@@ -405,6 +413,7 @@ Task<void> Node::Impl::report(std::shared_ptr<Attempt> attempt) {
     const auto newly_idle = [&] { return !attempt->idle_told && attempt->unstarted_bytes() == 0; };
     while (!attempt->left && attempt->failure.ok() && !all_done()) {
         watch_followers(*attempt);
+        watch_coordinator(*attempt);
         for (const auto& part : attempt->parts) tell_opened(*attempt, *part);
         const Nanos next = world.clock.in(settings.heartbeat);
         do {

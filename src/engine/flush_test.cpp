@@ -110,6 +110,27 @@ TEST(Flush, AFollowerThatIsAskedLateIsNotTakenForSilent) {
     for (const testing::Host& host : cluster.hosts) EXPECT_EQ(host.daemon->counters().attempts_failed, 0u);
 }
 
+TEST(Flush, ALeaderDoesNotWaitForEverForACoordinatorThatIsGone) {
+    ClusterOptions options;
+    options.ranks_per_node = {1, 1};
+    options.files = 2;
+    options.image_bytes = [](Rank, Version) { return 3'000'000; };
+    options.model.persistent_rate = 1e6;
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.open_job().ok());
+    ASSERT_TRUE(cluster.capture_all(1).ok());
+    cluster.sim.run_until(cluster.sim.now() + second);
+    cluster.crash_node(0);
+    const auto parts = [&] {
+        const auto entries = cluster.sim.persistent().list(cluster.layout.version(cluster.key(1)));
+        return entries.ok() ? std::count_if(entries->begin(), entries->end(), [](const auto& e) { return e.name.starts_with("part-0001"); }) : 0;
+    };
+    cluster.sim.run_until(cluster.sim.now() + 60 * second);
+    EXPECT_EQ(parts(), 1);  // it may come back
+    cluster.sim.run_until(cluster.sim.now() + 2 * options.settings.version_wait);
+    EXPECT_EQ(parts(), 0);
+}
+
 // Between link(2) and the removal of the first name, and a little later.
 TEST(Flush, ACoordinatorKilledWhileItPublishesLeavesNothingBeside) {
     for (Nanos later : {0, 1, 2, 5, 10}) {

@@ -234,6 +234,7 @@ struct Attempt {
     std::uint64_t written_bytes = 0;
     std::uint64_t progress_sequence = 0;
     bool idle_told = false;
+    Nanos busy = 0;  // when it last had work to begin, or had heard that none will come
     std::map<std::uint32_t, message::Given> given;  // by move
     std::set<std::uint32_t> taken;
     Nanos started = 0;
@@ -344,6 +345,7 @@ struct Node::Impl {
     Task<void> fetch(engine::Attempt& attempt, engine::PartState& part, NodeIndex from, engine::PendingChunk chunk);
     Task<Status> fetch_once(engine::Attempt& attempt, NodeIndex from, engine::PendingChunk& chunk);
     void watch_followers(engine::Attempt& attempt);
+    void watch_coordinator(engine::Attempt& attempt);
     void on_chunk(engine::Flight& flight, message::Chunk chunk);
     void on_want(engine::FlightPtr flight, NodeIndex from, Address address, message::Want want);
     Task<void> serve(engine::FlightPtr flight, NodeIndex from, Address address, message::Want want);
