@@ -11,8 +11,9 @@ from pathlib import Path
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, HERE)
+import testing  # noqa: E402
 import volume  # noqa: E402
-from cluster import LOCAL, RUN, Cluster, Trouble, View, check_possible, wait_for  # noqa: E402
+from cluster import LOCAL, RUN, Cluster, Trouble, View, wait_for  # noqa: E402
 
 TB = os.path.join(HERE, "tb")
 NAME = f"test-{os.getpid()}"
@@ -208,10 +209,4 @@ class ComingAndGoing(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    try:
-        check_possible()
-        volume.check_possible()
-    except Trouble as trouble:
-        print(f"nothing was tested: {trouble}")
-        sys.exit(77)
-    unittest.main(verbosity=2)
+    testing.main()

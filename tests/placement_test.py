@@ -9,8 +9,9 @@ import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "testbed"))
+import testing  # noqa: E402
 import volume  # noqa: E402
-from cluster import LOCAL, Cluster, Trouble, check_possible, wait_for  # noqa: E402
+from cluster import LOCAL, Cluster, wait_for  # noqa: E402
 from support import find  # noqa: E402
 
 PFS = volume.MOUNT
@@ -125,10 +126,4 @@ class OfADaemon(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    try:
-        check_possible()
-        volume.check_possible()
-    except Trouble as trouble:
-        print(f"nothing was tested: {trouble}")
-        sys.exit(77)
-    unittest.main(verbosity=2)
+    testing.main()

@@ -17,8 +17,8 @@ sys.path.insert(0, os.path.join(ROOT, "testbed"))
 sys.path.insert(0, os.path.join(ROOT, "bench"))
 import race_plan  # noqa: E402
 import race_report  # noqa: E402
-import volume  # noqa: E402
-from cluster import RUN, Trouble, check_possible, wait_for  # noqa: E402
+import testing  # noqa: E402
+from cluster import RUN, wait_for  # noqa: E402
 
 NODES, CARD_MB_S, MEAN_BYTES, ROUNDS = 2, 50, 4 << 20, 2
 SMALLEST = ["--geometry", "servers", "--compute", str(NODES), "--ranks", "1", "--servers", "1", "--size", "4MiB", "--imbalance", "20",
@@ -172,10 +172,4 @@ class Smallest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    try:
-        check_possible()
-        volume.check_possible()
-    except Trouble as trouble:
-        print(f"nothing was tested: {trouble}")
-        sys.exit(77)
-    unittest.main(verbosity=2)
+    testing.main()
