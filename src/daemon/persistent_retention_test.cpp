@@ -30,6 +30,9 @@ TEST(PersistentRetention, RemovesNothingOnceAnotherJobOpened) {
     take(2, acquire(2));
     ASSERT_TRUE(becomes_true([&] { return !home.committed(key(1)); }));
     const control::Slot slot = acquire(3);  // being captured when the other job opens
+    // The daemon looks for another job's open beside the capture, and must have found none: a question that is refused waits for that look,
+    // a while each time.
+    for (int i = 0; i < 50; ++i) client.expect<control::Failed>(control::Sealed{key(3), 0, slot.path + ".other"});
     OpenRecord open;
     open.incarnation = {7, 8};
     open.ranks = 1;
