@@ -1,5 +1,6 @@
 """What the benchmark's scripts share: sizes and lists on the command line, and facts of this machine."""
 import argparse
+import mmap
 import os
 import platform
 import subprocess
@@ -30,6 +31,18 @@ def available_bytes():
             if line.startswith("MemAvailable:"):
                 return int(line.split()[1]) * 1024
     return 0
+
+
+def warm_memory(wanted_bytes):
+    """Touches free memory and gives it back, so that what is allocated next is no page's first touch in a while.
+
+    A virtual machine gives free memory back to its host after seconds, and the host takes a fault for each page that is touched again: writing a
+    byte into every page of 14 GiB went at 0.42 GiB/s the first time and 1.9 GiB/s once warm. A file system in memory pays that with every file.
+    """
+    keep_free = 1 << 30
+    length = min(wanted_bytes, available_bytes() - keep_free)
+    if length > 0:
+        mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE).close()
 
 
 def facts():

@@ -6,8 +6,9 @@ from race_report import MIB, table
 
 # Which of network and storage decides; MB/s of a node's and of a server's card.
 GEOMETRIES = {"servers": {"node": 50, "server": 50}, "nics": {"node": 25, "server": 100}}
-SLOWEST = ("collective", "collective_k")  # minutes a round: only with images of equal size on all nodes
-AT_A_SLOW_SERVER = ("cairn", "plain", "file_per_rank")
+# A minute or more a run: only with images of equal size on all nodes, and with as many files as they are made for. One writes one file, whatever K is.
+SLOWEST = {"collective": min, "collective_k": max}
+AT_A_SLOW_SERVER = ("cairn", "plain")
 # A guess until something is measured: of what the cards of all C nodes and of all servers let through, and never more than AT_THE_LIMIT of
 # those of the setting. Cairn and plain writers are near the limit of K files.
 PACE = {"file_per_rank": 0.75, "shared_file": 0.3, "collective": 0.17, "collective_k": 0.25, "adios2": 0.5, "adios2_tuned": 0.5, "genericio": 0.5}
@@ -79,7 +80,8 @@ def other_imbalances(a, base):
 def contenders(a, block):
     """Those of the default that run in this setting; who was named runs everywhere but at a slow server."""
     everybody = block["imbalance"] == 0 and block["nodes"] == a.compute
-    names = a.contenders or [name for name in race_report.CONTENDERS if everybody or name not in SLOWEST]
+    names = a.contenders or [name for name in race_report.CONTENDERS
+                             if name not in SLOWEST or everybody and block["files"] == SLOWEST[name](a.files)]
     return [name for name in names if not block["slow"] or name in AT_A_SLOW_SERVER]
 
 

