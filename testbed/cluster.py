@@ -66,6 +66,14 @@ def wait_for(what, test, within_s):
         time.sleep(0.02)
 
 
+def born(pid):
+    """When a process began, in ticks since the machine's start; 0 when there is none. With the number it names a process for good: numbers are used again."""
+    with contextlib.suppress(OSError):
+        with open(f"/proc/{pid}/stat") as f:
+            return int(f.read().rsplit(")", 1)[1].split()[19])
+    return 0
+
+
 # What a node's first process does before it falls asleep for good. Parameters: host name, MiB of /mnt/local, hosts file, receive and send window.
 # TCP: reno with small windows and deep queues in the cards is nearly lossless and shares fairly when many send to one; bbr, which many
 # kernels have as default, is more than ten times unfair there, and a namespace can not choose cubic.
@@ -89,11 +97,12 @@ QUEUE_MS = 200  # how long a byte may wait in a card's queue
 class Node:
     """One node of a running cluster, as its state file tells it."""
 
-    def __init__(self, name, pid, address, rate_mb_s):
-        self.name, self.pid, self.address, self.rate_mb_s = name, pid, address, rate_mb_s
+    def __init__(self, name, pid, born, address, rate_mb_s):
+        self.name, self.pid, self.born, self.address, self.rate_mb_s = name, pid, born, address, rate_mb_s
 
     def alive(self):
-        return os.path.exists(f"/proc/{self.pid}")
+        """Its first process is; not whoever has got its number since."""
+        return self.born != 0 and born(self.pid) == self.born
 
     def enter(self):
         """The command line that runs what follows it inside the node."""
@@ -122,12 +131,14 @@ class View:
                 state = json.load(f)
         except FileNotFoundError:
             raise Trouble(f"no cluster \"{name}\" is up (testbed/tb up)") from None
-        self.keeper = state["keeper"]
+        self.keeper, self.keeper_born = state["keeper"], state["keeper_born"]
         self.nodes = {n: Node(n, **about) for n, about in state["nodes"].items()}
 
     def node(self, name):
         if name not in self.nodes:
             raise Trouble(f"there is no node {name}; there are {' '.join(self.nodes)}")
+        if not self.nodes[name].alive():
+            raise Trouble(f"node {name} is dead")
         return self.nodes[name]
 
     @property
@@ -183,9 +194,10 @@ class View:
 
     def kill(self, node):
         """The node loses power: every process, its memory and its /mnt/local are gone. It does not come back."""
-        os.kill(self.node(node).pid, signal.SIGKILL)
-        _let_go({self.node(node).pid})
-        wait_for(f"the end of {node}", lambda: not self.node(node).alive() or _zombie(self.node(node).pid), 10)
+        dying = self.node(node)
+        os.kill(dying.pid, signal.SIGKILL)
+        _let_go({dying.pid})
+        wait_for(f"the end of {node}", lambda: not dying.alive() or _zombie(dying.pid), 10)
 
     def crash(self, node):
         """The node loses power, and can be booted again: cable out, every process killed, its memory gone. /mnt/local is its disk and stays."""
@@ -265,6 +277,7 @@ class Cluster(View):
         self.name = name
         self.directory = os.path.join(RUN, name)
         self.nodes, self.keeper, self._first = {}, os.getpid(), []
+        self.keeper_born = born(self.keeper)
         self._take_name()
         try:
             self._write_hosts(compute, servers)
@@ -316,7 +329,7 @@ class Cluster(View):
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/")
         log.close()
         self._first.append(first)
-        self.nodes[name] = Node(name, 0, address, rate_mb_s)
+        self.nodes[name] = Node(name, 0, 0, address, rate_mb_s)
         self.nodes[name].first = first
         if name == SWITCH:
             self._settle(self.nodes[name])
@@ -336,6 +349,7 @@ class Cluster(View):
             return 0
 
         node.pid = wait_for(f"node {node.name}", asleep, 20)
+        node.born = born(node.pid)
 
     def _bridge(self):
         inside = ["nsenter", "-t", str(self.nodes[SWITCH].pid), "-n", "ip"]
@@ -353,8 +367,8 @@ class Cluster(View):
         _shape(switch, "p-" + node.name, node.rate_mb_s)
 
     def _publish(self):
-        state = {"keeper": self.keeper,
-                 "nodes": {n.name: {"pid": n.pid, "address": n.address, "rate_mb_s": n.rate_mb_s} for n in self.nodes.values()}}
+        state = {"keeper": self.keeper, "keeper_born": self.keeper_born,
+                 "nodes": {n.name: {"pid": n.pid, "born": n.born, "address": n.address, "rate_mb_s": n.rate_mb_s} for n in self.nodes.values()}}
         path = os.path.join(self.directory, "cluster.json")
         with open(path + ".new", "w") as f:
             json.dump(state, f, indent=1)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The testbed against its own promises, on a small cluster: rates, files placed on servers, MPI, every fault, and that nothing is left behind."""
+import json
 import os
 import random
 import signal
@@ -191,6 +192,23 @@ class ComingAndGoing(unittest.TestCase):
         os.kill(View(NAME).keeper, signal.SIGKILL)
         wait_for("the end of all nodes", lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids), 20)
         tb("up", "--compute", "1", "--servers", "0")  # takes the name over
+
+    def test_a_number_that_another_process_has_by_now_is_left_alone(self):
+        tb("up", "--compute", "2", "--servers", "0")
+        path = os.path.join(RUN, NAME, "cluster.json")
+        with open(path) as f:
+            whole = f.read()
+        state = json.loads(whole)
+        with subprocess.Popen(["sleep", "1000"]) as stranger:
+            state["nodes"]["n1"]["pid"] = state["keeper"] = stranger.pid
+            with open(path, "w") as f:
+                json.dump(state, f)
+            self.assertIn("n1 is dead", tb("pause", "n1", check=False).stderr)
+            self.assertIn("is up already", tb("down", check=False).stderr)  # the real keeper has the lock
+            self.assertIsNone(stranger.poll())
+            stranger.kill()
+        with open(path, "w") as f:
+            f.write(whole)
 
     def test_interrupted_at_any_moment(self):
         moments = random.Random(7)
