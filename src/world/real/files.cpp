@@ -65,6 +65,11 @@ Result<FilePtr> RealFile::open(const std::string& path, const OpenOptions& optio
     return FilePtr(std::make_shared<RealFile>(path, buffered, direct, std::move(dispose)));
 }
 
+std::uint64_t direct_align_bytes() {
+    static const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    return std::max<std::uint64_t>(4096, page);
+}
+
 RealFile::RealFile(std::string path, int buffered, int direct, Dispose dispose)
     : path_(std::move(path)), buffered_(buffered), direct_(direct), dispose_(std::move(dispose)) {}
 
@@ -76,8 +81,9 @@ RealFile::~RealFile() {
 }
 
 RealFile::Route RealFile::route(const void* memory, std::uint64_t offset, std::uint64_t length) const noexcept {
-    const bool aligned = (reinterpret_cast<std::uintptr_t>(memory) | offset) % direct_align_bytes == 0;
-    const std::uint64_t whole = length / direct_align_bytes * direct_align_bytes;
+    const std::uint64_t align = direct_align_bytes();
+    const bool aligned = (reinterpret_cast<std::uintptr_t>(memory) | offset) % align == 0;
+    const std::uint64_t whole = length / align * align;
     if (!is_direct() || !aligned || whole == 0) return {buffered_, length, false};
     return {direct_, whole, true};
 }

@@ -13,13 +13,13 @@
 
 namespace cairn {
 
-// Direct I/O needs memory, offset and length in multiples of this.
-inline constexpr std::uint64_t direct_align_bytes = 4096;
+// Direct I/O needs memory, offset and length in multiples of a sector, and here of a page: else it could share one with buffered I/O.
+std::uint64_t direct_align_bytes();
 
 // An open file: one descriptor, and a second, buffered one when it was opened direct. What is aligned goes through the
 // direct one, the rest (an unaligned tail, a footer, memory that is not aligned) through the buffered one. Both see the
 // same bytes: the kernel writes back and drops the cached pages that direct I/O touches, and the two never write the
-// same page as long as writers start on blocks. fsync of either covers both.
+// same page. Most file systems make no difference at fsync; both are synced for those that do.
 class RealFile final : public File {
   public:
     using Dispose = std::function<void(std::function<void()>)>;
@@ -31,6 +31,7 @@ class RealFile final : public File {
 
     const std::string& path() const noexcept override { return path_; }
     int descriptor() const noexcept { return buffered_; }
+    int direct_descriptor() const noexcept { return direct_; }  // -1: none
 
     // Which descriptor takes a transfer, and how much of it: at most `length`, less when only the front of it is
     // aligned.

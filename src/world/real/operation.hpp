@@ -48,7 +48,9 @@ class Call final : public Operation {
     std::optional<R> result_;
 };
 
-enum class TransferKind : std::uint8_t { read, write, fsync };
+// fsync_direct: of the direct descriptor, for file systems that keep what a descriptor wrote with the descriptor (GlusterFS's write-behind).
+enum class TransferKind : std::uint8_t { read, write, fsync, fsync_direct };
+inline bool is_fsync(TransferKind kind) { return kind == TransferKind::fsync || kind == TransferKind::fsync_direct; }
 
 // A read, write or fsync: for a worker (run) or for the ring, which reads the members.
 class Transfer final : public Operation {
@@ -56,7 +58,8 @@ class Transfer final : public Operation {
     Transfer(Clock& clock, TransferKind k, std::shared_ptr<RealFile> f, Slice s, std::uint64_t o)
         : Operation(clock), kind(k), file(std::move(f)), slice(std::move(s)), offset(o) {
         route = {file->descriptor(), 0, false};
-        if (kind != TransferKind::fsync) route = file->route(slice.data(), offset, std::min(slice.length, bytes_max));
+        if (kind == TransferKind::fsync_direct) route.descriptor = file->direct_descriptor();
+        if (!is_fsync(kind)) route = file->route(slice.data(), offset, std::min(slice.length, bytes_max));
     }
     void run() override;
 

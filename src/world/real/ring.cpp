@@ -134,10 +134,11 @@ bool Ring::State::prepare(Transfer& transfer) {
             io_uring_prep_write(entry, route.descriptor, transfer.slice.data(), length, transfer.offset);
             break;
         case TransferKind::fsync:
+        case TransferKind::fsync_direct:
             io_uring_prep_fsync(entry, route.descriptor, 0);
             break;
     }
-    if (thread_class.io == IoClass::idle && transfer.kind != TransferKind::fsync)
+    if (thread_class.io == IoClass::idle && !is_fsync(transfer.kind))
         entry->ioprio = IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0);
     io_uring_sqe_set_data(entry, &transfer);
     entry->flags |= IOSQE_ASYNC;

@@ -15,7 +15,7 @@ namespace cairn {
 namespace {
 
 std::string describe(TransferKind kind, const File& file, std::uint64_t offset, std::uint64_t length) {
-    if (kind == TransferKind::fsync) return "fsync of " + file.path();
+    if (is_fsync(kind)) return "fsync of " + file.path();
     const char* const doing = kind == TransferKind::read ? "reading " : "writing ";
     return doing + std::to_string(length) + " bytes at " + std::to_string(offset) + " of " + file.path();
 }
@@ -42,6 +42,7 @@ void Transfer::run() {
                 moved = ::pwrite(route.descriptor, slice.data(), route.length, at);
                 break;
             case TransferKind::fsync:
+            case TransferKind::fsync_direct:
                 moved = ::fsync(route.descriptor);
                 break;
         }
@@ -127,6 +128,7 @@ void RealStorage::count(const Transfer& transfer, Nanos began) {
             ++s.writes, s.write_bytes += bytes, s.write_ns += took;
             break;
         case TransferKind::fsync:
+        case TransferKind::fsync_direct:
             ++s.fsyncs, s.fsync_ns += took;
             break;
     }
@@ -135,7 +137,7 @@ void RealStorage::count(const Transfer& transfer, Nanos began) {
 Task<Result<std::uint64_t>> RealStorage::transfer(TransferKind kind, FilePtr file, std::uint64_t offset, Slice slice,
                                                   Nanos deadline) {
     const std::shared_ptr<RealFile> real = as_real(file);
-    if (kind != TransferKind::fsync && slice.length == 0) co_return std::uint64_t{0};
+    if (!is_fsync(kind) && slice.length == 0) co_return std::uint64_t{0};
     for (;;) {
         const Nanos began = loop_.now();
         if (began >= deadline) co_return too_late(describe(kind, *file, offset, slice.length));
@@ -164,6 +166,10 @@ Task<Result<std::uint64_t>> RealStorage::read_some(FilePtr file, std::uint64_t o
 
 Task<Status> RealStorage::fsync(FilePtr file, Nanos deadline) {
     Slice nothing;
+    if (as_real(file)->direct_descriptor() >= 0) {
+        Result<std::uint64_t> direct = co_await transfer(TransferKind::fsync_direct, file, 0, nothing, deadline);
+        if (!direct.ok()) co_return std::move(direct).status();
+    }
     Result<std::uint64_t> done = co_await transfer(TransferKind::fsync, std::move(file), 0, nothing, deadline);
     co_return std::move(done).status();
 }
