@@ -283,14 +283,15 @@ class Run:
         site.check_empty(nodes)
 
     def check_files(self, version):
-        """K parts and a manifest. Parts of failed attempts go by the coordinator's hand, after the commit."""
+        """K parts and a manifest. Parts of failed attempts go by the coordinator's hand, after the commit; those on a server that was away then,
+        a little later."""
         wanted = ["manifest", *(f"part-{part:04}-of-{FILES:04}" for part in range(FILES))]
 
         def there():
             return sorted(self.site.stored(version))
 
         try:
-            wait_for("exactly the files of a version", lambda: [name.split(".")[0] for name in there()] == wanted, 10)
+            wait_for("exactly the files of a version", lambda: [name.split(".")[0] for name in there()] == wanted, 30)
         except Trouble:
             raise Failure(f"version {version} has these files: {' '.join(there())}") from None
 

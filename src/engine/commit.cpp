@@ -32,8 +32,8 @@ Task<Status> Node::Impl::look(FlightPtr flight) {
     // Whoever published may have died before the name was durable.
     Status synced = co_await world.storage.fsync_directory(layout.version(flight->key), world.clock.in(settings.io_wait));
     if (!synced.ok()) co_return Status(Code::io_error, synced.text());
-    if (manifest->abandoned) co_return Status(Code::superseded, version_text(flight->key) + ": was given up");
     co_await clean_up(flight, manifest->attempt_id);
+    if (manifest->abandoned) co_return Status(Code::superseded, version_text(flight->key) + ": was given up");
     co_return Status();
 }
 
@@ -55,7 +55,12 @@ Task<Status> Node::Impl::publish(FlightPtr flight, Manifest manifest) {
     const std::string temporary = layout.temporary(flight->key, manifest.attempt_id);
     Bytes bytes = encode_manifest(manifest);
     Status wrote = co_await write_file(world.storage, temporary, std::move(bytes), 0644, world.clock.in(settings.io_wait));
-    if (!wrote.ok()) co_return std::move(wrote).within("writing the manifest");
+    if (!wrote.ok()) {
+        const Status taken = co_await world.storage.remove(temporary, world.clock.in(settings.io_wait));
+        (void)taken;
+        co_return std::move(wrote).within("writing the manifest");
+    }
+    if (flight->contest && !manifest.abandoned) flight->contest->may_be_published = true;
     Status published = co_await world.storage.publish(temporary, final_path, world.clock.in(settings.io_wait));
     if (!published.ok() && published.code() != Code::already_exists) {
         // It may still be on its way; without the temporary name it comes to nothing, and the next attempt stands alone.
@@ -139,7 +144,7 @@ Task<void> Node::Impl::remove_attempt(FlightPtr flight, const Contest& contest) 
     }
 }
 
-// After a manifest stands: parts of other attempts of this incarnation can never be named by one, and nothing unpublished can be published
+// After a manifest stands, or a tombstone: parts of other attempts of this incarnation can never be named by one, and nothing unpublished can be published
 // any more (a coordinator that died between the two names of its manifest leaves the first). Best effort; `cairn gc` does the rest.
 Task<void> Node::Impl::clean_up(FlightPtr flight, Id128 committed_attempt) {
     const std::string directory = layout.version(flight->key);
@@ -150,6 +155,17 @@ Task<void> Node::Impl::clean_up(FlightPtr flight, Id128 committed_attempt) {
         if (!attempt_id || attempt_id->high != flight->key.incarnation.high) continue;
         if (*attempt_id == committed_attempt && parse_part_file_name(entry.name)) continue;
         const Status ignored = co_await world.storage.remove(directory + "/" + entry.name, world.clock.in(settings.io_wait));
+        (void)ignored;
+    }
+}
+
+// After attempts failed: a file system that lost a server for a while says of files on it that they are not there, and what failed attempts
+// left on it outlasts the commit. Looked for again a few times; `cairn gc` does the rest.
+Task<void> Node::Impl::sweep(FlightPtr flight) {
+    for (const Nanos pause : {5 * second, 20 * second, 120 * second, 600 * second}) {
+        co_await world.clock.sleep(pause);
+        if (stopping) co_return;
+        const Status ignored = co_await look(flight);
         (void)ignored;
     }
 }

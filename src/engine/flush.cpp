@@ -41,7 +41,9 @@ Task<void> Node::Impl::coordinate(FlightPtr flight) {
     const std::shared_ptr<Job> job = flight->job;
     Nanos pause = settings.retry_wait;
     std::uint32_t failures = 0;
+    bool any_failed = false;
     for (;;) {
+        const bool knew = flight->cancel;  // a request that came meanwhile is seen to at once, one that failed like anything else
         // A new coordinator looks before it acts: what was decided before this daemon was started needs nobody's images.
         Status status = co_await look(flight);
         if (status.code() == Code::not_found) {
@@ -56,22 +58,26 @@ Task<void> Node::Impl::coordinate(FlightPtr flight) {
             Manifest tombstone;
             tombstone.abandoned = true;
             status = co_await publish(flight, tombstone);
+            if (status.ok()) co_await clean_up(flight, {});
             if (status.ok())
                 status = flight->cancel ? Status(Code::cancelled, version_text(flight->key) + ": cancelled")
                                         : Status(Code::superseded, version_text(flight->key) + ": its images left scratch before it was committed");
         }
         if (status.ok() || status.code() == Code::cancelled || status.code() == Code::superseded) {
             tell_all(*flight, {status.code(), status.text(), true});
+            flight->sealed.clear();  // region tables of all ranks
+            if (any_failed) co_await sweep(flight);
             co_return;
         }
+        any_failed = true;
         ++counters.attempts_failed;
         // A daemon that died is often started again at once, and finds its images in scratch: nobody needs to hear of it.
         const bool came_back = co_await wait_for_the_lost(flight);
         const bool again_at_once = std::exchange(flight->lost_io_node, false) || ++failures < settings.attempts_max;
-        if (again_at_once && came_back) continue;  // at once: names are new, nothing is shared
+        if (again_at_once && came_back && !knew) continue;  // at once: names are new, nothing is shared
         tell_all(*flight, {status.code(), status.text(), false});
         const Nanos again = world.clock.in(pause);
-        while (!flight->cancel && world.clock.now() < again) co_await flight->news.wait(again);
+        while ((knew || !flight->cancel) && world.clock.now() < again) co_await flight->news.wait(again);
         pause = std::min(pause * 2, std::max(pause, 60 * second));
         failures = 0;
         if (flight->complete()) flight->ended.reset();
@@ -155,10 +161,12 @@ Result<std::vector<NodeImages>> Node::Impl::all_images(const Flight& flight, std
 }
 
 // A target on which a part failed gets none for a while: the next attempt would fail there, too.
-void Node::Impl::avoid_target_of(Flight& flight, std::uint32_t part) {
-    if (part >= flight.contest->plan.size()) return;
+// False when it lies where the file system put it.
+bool Node::Impl::avoid_target_of(Flight& flight, std::uint32_t part) {
+    if (part >= flight.contest->plan.size()) return false;
     const std::string& target = flight.contest->plan[part].target;
     if (!target.empty()) flight.job->avoided[target] = world.clock.in(avoided_for);
+    return !target.empty();
 }
 
 // The targets that parts may go to.
@@ -180,9 +188,9 @@ std::vector<PartPlan> Node::Impl::plan_flush(Job& job, const std::vector<NodeIma
         if (world.clock.now() < until) options.unfit.push_back(node);
     options.unfit.insert(options.unfit.end(), job.absent.begin(), job.absent.end());
     options.whole_parts = settings.placement != Placement::append;
-    const std::uint32_t count = leaders_max(nodes, options.unfit);
-    options.leaders = settings.leaders != 0 ? settings.leaders : job.leader_choice.next(std::min(options.files, count), count);
     const std::vector<std::string> names = usable_targets(job);
+    const std::uint32_t most = leaders_max(nodes, options.unfit), least = std::min(static_cast<std::uint32_t>(names.size()), most);
+    options.leaders = settings.leaders != 0 ? settings.leaders : job.leader_choice.next(least, most);
     std::uint64_t blocks = 0;
     for (const NodeImages& node : nodes) blocks += node_blocks(node, block_bytes);
     const std::vector<PartShare> shares = share_parts(blocks, options.files, static_cast<std::uint32_t>(names.size()), job.placement_turn++);
@@ -225,7 +233,6 @@ Task<Status> Node::Impl::attempt(FlightPtr flight) {
         co_await flight->news.wait(next);
     }
     Status state = std::move(*decided);
-    const bool can_not_commit = !state.ok();  // ever: its manifest was never written
     if (state.ok()) {
         std::uint64_t bytes = 0;
         for (const NodeImages& node : *nodes) bytes += node_bytes(node);
@@ -235,7 +242,7 @@ Task<Status> Node::Impl::attempt(FlightPtr flight) {
     }
     if (!state.ok())
         for (const auto& [node, track] : flight->contest->leaders) send(*flight, node, message::Leave{flight->contest->attempt_id});
-    if (can_not_commit) co_await remove_attempt(flight, *flight->contest);
+    if (!state.ok() && !flight->contest->may_be_published) co_await remove_attempt(flight, *flight->contest);
     flight->contest.reset();
     co_return state;
 }
@@ -261,15 +268,24 @@ void Node::Impl::lose(Flight& flight, NodeIndex node) {
     flight.lost_io_node = true;
 }
 
+// What the next attempt does without, of all that failed so far: nodes that were lost, targets on which a part failed, leaders that failed by
+// themselves. A leader is not to blame for its target.
+void Node::Impl::learn_from_failures(Flight& flight) {
+    for (const auto& [node, track] : flight.contest->leaders) {
+        if (!track.done || track.done->code == Code::ok) continue;
+        const bool of_target = track.done->has_failed_part && avoid_target_of(flight, track.done->failed_part);
+        if (track.done->has_lost) lose(flight, track.done->lost);
+        else if (track.done->code != Code::superseded && !of_target) flight.job->unfit[node] = world.clock.in(avoided_for);
+    }
+}
+
 // ok: all parts are durable; nothing: still going on; anything else ends the attempt.
 std::optional<Status> Node::Impl::contest_state(Flight& flight) {
     bool all = true;
     std::optional<NodeIndex> silent;
     for (auto& [node, track] : flight.contest->leaders) {
         if (track.done && track.done->code != Code::ok) {
-            if (track.done->has_lost) lose(flight, track.done->lost);
-            else if (track.done->code != Code::superseded) flight.job->unfit[node] = world.clock.in(avoided_for);
-            if (track.done->has_failed_part) avoid_target_of(flight, track.done->failed_part);
+            learn_from_failures(flight);
             return Status(track.done->code == Code::superseded ? Code::unavailable : track.done->code,
                           version_text(flight.key) + ": leader " + flight.job->node_name(node) + ": " + track.done->text);
         }
@@ -347,7 +363,8 @@ void Node::Impl::on_leave(Flight& flight, const message::Leave& leave) {
 }
 
 void Node::Impl::on_lead(FlightPtr flight, message::Lead lead) {
-    if (flight->state.final || stopping) return;
+    // A daemon that is stopping still finishes what its own ranks sealed.
+    if (flight->state.final || (stopping && !flight->job->has_ranks(flight->job->self))) return;
     // Once only: asked again while it runs, Progress is on its way; asked again later, it is a datagram that came late, and its part
     // names are taken.
     if (!flight->attempts_seen.insert(lead.attempt_id).second) return;

@@ -151,7 +151,6 @@ TEST(Flush, ACoordinatorKilledWhileItPublishesLeavesNothingBeside) {
     }
 }
 
-// A daemon that was started for a job with small blocks is asked to flush large ones: no chunk would ever fill.
 // What the other leaders wrote in an attempt that failed must not take the room of the next one.
 TEST(Flush, FailedAttemptsLeaveNoPartsBehind) {
     ClusterOptions options;
@@ -171,6 +170,7 @@ TEST(Flush, FailedAttemptsLeaveNoPartsBehind) {
     EXPECT_TRUE(whole.ok()) << whole.to_string();
 }
 
+// A daemon that was started for a job with small blocks is asked to flush large ones: no chunk would ever fill.
 TEST(Flush, BlocksLargerThanABufferAreRefused) {
     ClusterOptions options;
     options.settings.buffer_bytes = 64 << 10;

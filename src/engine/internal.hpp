@@ -72,6 +72,7 @@ struct Contest {
     std::uint32_t moves_begun = 0;
     std::vector<std::uint64_t> part_ends; // of each part: where work from other parts goes next
     bool finishing = false;               // no more moves
+    bool may_be_published = false;        // from here on its manifest may stand, whatever we are told: its parts stay
     std::vector<Address> addresses;       // of all nodes when it began
     std::optional<NodeIndex> restarted;   // its daemon was started again since: what it was asked for is forgotten
 };
@@ -314,7 +315,8 @@ struct Node::Impl {
     Task<bool> wait_for_the_lost(engine::FlightPtr flight);
     Result<std::vector<NodeImages>> all_images(const engine::Flight& flight, std::uint64_t& block_bytes) const;
     std::vector<PartPlan> plan_flush(engine::Job& job, const std::vector<NodeImages>& nodes, std::uint64_t block_bytes);
-    void avoid_target_of(engine::Flight& flight, std::uint32_t part);
+    bool avoid_target_of(engine::Flight& flight, std::uint32_t part);
+    void learn_from_failures(engine::Flight& flight);
     std::vector<std::string> usable_targets(const engine::Job& job) const;
     void repeat(engine::Flight& flight);
     void lose(engine::Flight& flight, NodeIndex node);
@@ -375,6 +377,7 @@ struct Node::Impl {
     Task<Status> commit(engine::FlightPtr flight);
     Task<Status> check_superseded(engine::FlightPtr flight);
     Task<void> clean_up(engine::FlightPtr flight, Id128 committed_attempt);
+    Task<void> sweep(engine::FlightPtr flight);
     Task<void> remove_attempt(engine::FlightPtr flight, const engine::Contest& contest);
 };
 

@@ -360,8 +360,9 @@ void Node::Impl::send_to(Flight& flight, NodeIndex to, Address address, message:
 
 Task<void> Node::Impl::transmit(Address address, Bytes bytes) {
     // A failed send is a lost datagram: whoever needs an answer asks again.
-    const Status ignored = co_await world.network.send(std::move(address), std::move(bytes), world.clock.in(settings.peer_wait));
-    (void)ignored;
+    const std::size_t size = bytes.size();
+    const Status sent = co_await world.network.send(std::move(address), std::move(bytes), world.clock.in(settings.peer_wait));
+    if (sent.code() == Code::invalid_argument) log_error("message-can-not-be-sent", {{"bytes", size}, {"why", sent}});  // too large: it never will be
 }
 
 // The coordinator's word on a version. Not final: its failure is told to waiters, and the flush is tried again.
@@ -389,6 +390,12 @@ void Node::Impl::end(Flight& flight, const message::Ended& ended) {
         flight.leading->fail({Code::superseded, "the version has ended"});
         flight.leading->left = true;
         flight.leading->work.notify_all();
+    }
+    if (ended.final) {  // remembered for a while yet, but not what it took
+        flight.served.clear();
+        flight.served_order.clear();
+        flight.opened.clear();
+        flight.attempts_seen.clear();
     }
     update(flight);
 }

@@ -112,12 +112,29 @@ void join_extents(std::vector<Extent>& extents, std::uint64_t block) {
     extents = std::move(joined);
 }
 
-// So that a piece is a message of a few MiB.
-std::vector<std::vector<Extent>> cut_into_pieces(std::vector<Extent> extents) {
+// The front of an extent, of so many blocks, taken off it.
+Extent cut_front(Extent& extent, std::uint64_t blocks, std::uint64_t block) {
+    const auto end = extent.checksums.begin() + static_cast<std::ptrdiff_t>(blocks);
+    Extent front{extent.rank, extent.image_offset, blocks * block, extent.part_offset, {extent.checksums.begin(), end}};
+    extent.checksums.erase(extent.checksums.begin(), end);
+    extent.image_offset += front.length;
+    extent.part_offset += front.length;
+    extent.length -= front.length;
+    return front;
+}
+
+// So that a piece is a message of a few MiB. What is cut in two is joined again for the footer.
+std::vector<std::vector<Extent>> cut_into_pieces(std::vector<Extent> extents, std::uint64_t block) {
     constexpr std::uint64_t blocks_max = 512u << 10, extents_max = 64u << 10;
     std::vector<std::vector<Extent>> pieces(1);
     std::uint64_t blocks = 0;
     for (Extent& extent : extents) {
+        while (extent.checksums.size() > blocks_max) {
+            if (!pieces.back().empty()) pieces.emplace_back();
+            pieces.back().push_back(cut_front(extent, blocks_max, block));
+            pieces.emplace_back();
+            blocks = 0;
+        }
         if (!pieces.back().empty() && (blocks + extent.checksums.size() > blocks_max || pieces.back().size() == extents_max)) {
             pieces.emplace_back();
             blocks = 0;
@@ -132,7 +149,7 @@ std::vector<std::vector<Extent>> cut_into_pieces(std::vector<Extent> extents) {
 
 Task<Status> Node::Impl::report_share(Attempt& attempt, PartState& part) {
     join_extents(part.extents, attempt.lead.block_bytes);
-    const std::vector<std::vector<Extent>> pieces = cut_into_pieces(std::move(part.extents));
+    const std::vector<std::vector<Extent>> pieces = cut_into_pieces(std::move(part.extents), attempt.lead.block_bytes);
     const NodeIndex first = part.plan.first_leader();
     const Nanos give_up = world.clock.in(settings.version_wait);
     Nanos pause = settings.heartbeat;

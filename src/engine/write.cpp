@@ -116,12 +116,12 @@ std::optional<PendingChunk> shared_read(Attempt& attempt, PartState& part, Nanos
 }
 
 // Algorithm 5, lines 10 to 12: where this chunk goes.
-std::uint64_t place(const Attempt& attempt, PartState& part, const PendingChunk& chunk, std::uint32_t writer, const FlushSettings& settings) {
+Result<std::uint64_t> place(const Attempt& attempt, PartState& part, const PendingChunk& chunk, std::uint32_t writer, const FlushSettings& settings) {
     Range& range = part.ranges[chunk.range];
     if (settings.placement == Placement::append) {
         const std::uint64_t offset = range.next;
         range.next += round_up(chunk.source.length, attempt.lead.block_bytes);
-        CAIRN_CHECK(range.next <= range.end);
+        if (range.next > range.end) return Status(Code::internal, "the coordinator's plan gives this range more data than it holds");
         return offset;
     }
     if (!chunk.received) return range.next + chunk.position;
@@ -232,18 +232,19 @@ Task<Status> Node::Impl::write_chunk(Attempt& attempt, PartState& part, std::uin
         if (checksums.ok()) chunk.checksums = std::move(checksums).value();
         else status = std::move(checksums).status();
     }
-    const std::uint64_t offset = place(attempt, part, chunk, writer, settings);
+    const Result<std::uint64_t> offset = place(attempt, part, chunk, writer, settings);
+    if (status.ok()) status = offset.status();
     const Nanos checksummed = world.clock.now();
     if (status.ok() && !attempt.over()) {
         Slice data = chunk.data;
-        status = co_await write_paced(attempt, part.file, offset, std::move(data), chunk.received);
+        status = co_await write_paced(attempt, part.file, *offset, std::move(data), chunk.received);
     }
     if (held) --held->users;
     chunk.data = {};  // the buffer goes back to FQ
     if (chunk.received) part.ahead_bytes -= length;
     if (!status.ok() || attempt.over()) co_return status;
     trace_chunk(part, writer, chunk, begun, checksummed, world.clock.now());
-    part.extents.push_back({chunk.source.rank, chunk.source.image_offset, length, offset, std::move(chunk.checksums)});
+    part.extents.push_back({chunk.source.rank, chunk.source.image_offset, length, *offset, std::move(chunk.checksums)});
     WriterTimes& times = attempt.times[(part.first_writer + writer) % attempt.times.size()];
     (chunk.received ? times.received_s : times.local_s) += static_cast<double>(world.clock.now() - begun) / second;
     (chunk.received ? times.received_bytes : times.local_bytes) += length;

@@ -1,0 +1,125 @@
+// How flushes end that do not simply commit: what failed attempts and given-up versions leave, and what a daemon that is stopping still does.
+#include <gtest/gtest.h>
+
+#include "engine/cluster_sim.hpp"
+
+namespace cairn {
+namespace {
+
+using testing::Cluster;
+using testing::ClusterOptions;
+
+std::size_t files_of(Cluster& cluster, Version version) {
+    const auto entries = cluster.sim.persistent().list(cluster.layout.version(cluster.key(version)));
+    return entries.ok() ? entries->size() : 0;
+}
+
+// No room for the manifest's temporary file, for as long as `full`.
+void fill_for_manifests(Cluster& cluster, const bool& full) {
+    cluster.sim.set_observer([&cluster, &full](sim::Process&, const char* what, const std::string& path) {
+        const bool writes_manifest = what == std::string("create") && path.find("/.tmp-") != std::string::npos;
+        cluster.sim.faults().out_of_space = full && writes_manifest ? 1 : 0;
+    });
+}
+
+// Before its publication nothing can name the parts of an attempt: the next one must not need their room, too.
+TEST(Ending, AManifestThatCanNotBeWrittenLeavesNoParts) {
+    ClusterOptions options;
+    options.files = 2;
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.open_job().ok());
+    bool full = true;
+    fill_for_manifests(cluster, full);
+    ASSERT_TRUE(cluster.capture_all(1).ok());
+    const auto tried = [&] { return cluster.hosts[0].daemon->counters().attempts_failed > 4; };
+    ASSERT_TRUE(cluster.sim.run_until(tried, cluster.sim.now() + 300 * second));
+    EXPECT_LE(files_of(cluster, 1), 2u);  // of the attempt under way
+    full = false;
+    ASSERT_TRUE(cluster.run_until_committed(1, 300 * second));
+    EXPECT_TRUE(cluster.check_committed(cluster.key(1)).ok());
+}
+
+TEST(Ending, AVersionThatCanNotBeGivenUpYetIsTriedAgainNowAndThen) {
+    ClusterOptions options;
+    options.files = 2;
+    options.model.persistent_rate = 1e5;
+    options.image_bytes = [](Rank, Version) { return 1'000'000; };
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.open_job().ok());
+    bool full = true;
+    fill_for_manifests(cluster, full);
+    ASSERT_TRUE(cluster.capture_all(1).ok());
+    cluster.sim.run_until(cluster.sim.now() + second);
+    const auto cancel = [](Node* node, VersionKey key, Clock& clock) -> Task<void> {
+        const Status cancelled = co_await node->cancel(key, clock.in(600 * second));
+        EXPECT_TRUE(cancelled.ok()) << cancelled.to_string();
+    };
+    World world = cluster.hosts[0].process->world();
+    Task<void> cancelling = cancel(cluster.hosts[0].daemon.get(), cluster.key(1), world.clock);
+    cancelling.start();
+    cluster.sim.run_until(cluster.sim.now() + 60 * second);
+    EXPECT_LT(cluster.hosts[0].daemon->counters().attempts_failed, 30u);
+    full = false;
+    ASSERT_TRUE(cluster.sim.run_until([&] { return cluster.state(0, 1).final; }, cluster.sim.now() + 300 * second));
+    EXPECT_EQ(cluster.state(0, 1).failure.code(), Code::cancelled);
+    cluster.sim.run_until(cluster.sim.now() + 5 * second);
+    EXPECT_EQ(files_of(cluster, 1), 1u);  // the tombstone
+}
+
+// Stopped everywhere while one version is written and the next one waits for its turn: both are what `cairn stop --wait` waits for.
+TEST(Ending, DaemonsThatAreStoppingFinishWhatIsSealed) {
+    ClusterOptions options;
+    options.files = 2;
+    options.model.persistent_rate = 1e6;
+    options.image_bytes = [](Rank, Version) { return 1'000'000; };
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.open_job().ok());
+    ASSERT_TRUE(cluster.capture_all(1).ok());
+    ASSERT_TRUE(cluster.capture_all(2).ok());
+    ASSERT_NE(cluster.state(0, 1).level, Level::committed);
+    const auto stop = [](Node* node, Clock& clock, std::size_t* left) -> Task<void> {
+        const std::vector<VersionKey> unfinished = co_await node->stop(clock.in(300 * second));
+        *left = unfinished.size();
+    };
+    std::vector<std::size_t> left(cluster.hosts.size(), 99);
+    std::vector<World> worlds;
+    for (testing::Host& host : cluster.hosts) worlds.push_back(host.process->world());
+    std::vector<Task<void>> stopping;
+    for (std::size_t i = 0; i < cluster.hosts.size(); ++i) {
+        stopping.push_back(stop(cluster.hosts[i].daemon.get(), worlds[i].clock, &left[i]));
+        stopping.back().start();
+    }
+    const auto all_stopped = [&] { return std::none_of(left.begin(), left.end(), [](std::size_t n) { return n == 99; }); };
+    ASSERT_TRUE(cluster.sim.run_until(all_stopped, cluster.sim.now() + 300 * second));
+    for (const std::size_t n : left) EXPECT_EQ(n, 0u);
+    EXPECT_EQ(cluster.state(0, 2).level, Level::committed);
+}
+
+// A server that is away while attempts fail and one commits: what they left there is removed once it is back.
+TEST(Ending, PartsThatCouldNotBeRemovedAreRemovedLater) {
+    ClusterOptions options;
+    options.files = 2;
+    options.ranks_per_node = {1, 1};
+    options.image_bytes = [](Rank, Version) { return 2'000'000; };
+    options.model.persistent_bytes_max = 3'000'000;
+    Cluster cluster(options);
+    bool away = true;
+    cluster.sim.set_observer([&](sim::Process&, const char* what, const std::string& path) {
+        const bool removes_part = what == std::string("remove") && path.find("/part-") != std::string::npos;
+        cluster.sim.faults().metadata_error = away && removes_part ? 1 : 0;
+    });
+    ASSERT_TRUE(cluster.open_job().ok());
+    ASSERT_TRUE(cluster.capture_all(1).ok());
+    const auto tried = [&] { return cluster.hosts[0].daemon->counters().attempts_failed > 2; };
+    ASSERT_TRUE(cluster.sim.run_until(tried, cluster.sim.now() + 300 * second));
+    cluster.sim.model().persistent_bytes_max = 100'000'000;
+    ASSERT_TRUE(cluster.run_until_committed(1, 300 * second)) << cluster.state(0, 1).failure.to_string();
+    cluster.sim.run_until(cluster.sim.now() + second);
+    EXPECT_GT(files_of(cluster, 1), 3u);
+    away = false;
+    cluster.sim.run_until(cluster.sim.now() + 30 * second);
+    EXPECT_EQ(files_of(cluster, 1), 3u);  // two parts and the manifest
+}
+
+}  // namespace
+}  // namespace cairn
