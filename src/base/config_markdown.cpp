@@ -35,7 +35,12 @@ std::string config_markdown() {
         "name (`_ms`, `_s`) or texts such as `\"500 ms\"`, `\"30 s\"`, `\"5 min\"`.\n\n"
         "Three variables are not settings: `CAIRN_CONFIG` (the file), `CAIRN_NODE` (the name of a virtual node, so "
         "that one host\n"
-        "can play several) and `CAIRN_JOB` (the name of the job, where the launcher gives none).\n";
+        "can play several) and `CAIRN_JOB` (the name of the job, where the launcher gives none).\n\n"
+        "A daemon reads its settings once, when it starts, and outlives the program by `daemon.idle_s`: `[placement]`, `[background]`, "
+        "`[network]` and\n"
+        "`flush.leaders`, `writers`, `buffers`, `buffer_bytes` and `direct` are its own. To change one for the next run, `cairn stop` first. "
+        "`paths`,\n"
+        "`flush.files`, `block_bytes` and `io_nodes` are read by the program when it opens the job.\n";
     const Settings presets;
     for (const ConfigSection& section : config_sections()) {
         page += "\n## [" + std::string(section.name) + "]\n\n" + std::string(section.doc) + "\n\n";

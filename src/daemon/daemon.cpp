@@ -26,6 +26,7 @@ constexpr Nanos settle_down = 20 * millisecond;  // many changes at once are one
 constexpr Nanos last_answers_wait = second;
 constexpr Nanos spare_slot_wait = 30 * second;  // a free slot that a burst of checkpoints needed
 constexpr Nanos tidy_wait = 5 * second;
+constexpr Nanos targets_again = 300 * second;
 constexpr std::uint64_t log_bytes_max = 8 << 20;
 constexpr int session_nice = 19;
 constexpr int session_tries = 100;  // all daemons of a host start at once, and the kernel takes one change in 100 ms
@@ -130,11 +131,12 @@ Task<bool> Daemon::adopted() {
     co_return is_adopted_;
 }
 
-// At the start, and whenever a job opens: servers come and go, and a file system that hung may answer again. Until it is
+// At the start, whenever a job opens, and now and then while there are none: servers come and go, and a file system that hung may answer again. Until it is
 // known, files lie where the file system puts them. A look that hangs leaves what was found before.
 Task<void> Daemon::find_targets() {
     if (finding_targets_) co_return;
     finding_targets_ = true;
+    targets_looked_for_ = world_.clock.now();
     const auto found = std::make_shared<PlacementTargets>();
     std::function<Status()> work = [found, driver = options_.targets_driver, only = options_.targets,
                                     directory = options_.persistent.persistent] {
@@ -193,7 +195,8 @@ Yielding::Ranks Daemon::ranks() const {
         if (client.is_application) ranks.processes.insert(client.pid);
         if (client.waiting > 0) waiting.insert(client.pid);
     }
-    ranks.all_wait = !ranks.processes.empty() && std::includes(waiting.begin(), waiting.end(), ranks.processes.begin(), ranks.processes.end());
+    // Also without a rank, as on an I/O node or when the program has ended: nobody is in the way.
+    ranks.all_wait = std::includes(waiting.begin(), waiting.end(), ranks.processes.begin(), ranks.processes.end());
     return ranks;
 }
 
@@ -215,6 +218,7 @@ Task<void> Daemon::watch() {
         slots_.apply_retention();  // what was in use when its version ended
         slots_.trim_idle(spare_slot_wait);
         if (stopping_) continue;
+        if (node_.targets().names.empty() && world_.clock.now() - targets_looked_for_ >= targets_again) gate_.spawn(find_targets());
         if (!door_.still_ours()) {
             log_error("scratch-was-removed", {{"path", options_.scratch.root}});
             gate_.spawn(stop_and_end(options_.stop_wait, "scratch was removed"));

@@ -101,6 +101,7 @@ class Daemon final : public Server::Handler {
     Nanos last_busy_ = 0;  // a request came, or there was work
     bool is_adopted_ = false;
     bool finding_targets_ = false;
+    Nanos targets_looked_for_ = 0;
     std::string targets_said_;  // in the log, last
     bool stopping_ = false;
     bool stopped_ = false;

@@ -134,12 +134,12 @@ void Door::remove_socket() {
     if (lock_.get() >= 0 && still_ours()) ::unlinkat(directory_.get(), "sock", 0);
 }
 
-Result<std::uint32_t> peer_uid(int socket) {
+Result<Peer> peer_of(int socket) {
     ucred peer{};
     socklen_t length = sizeof peer;
     if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0)
         return Status::from_errno(errno, "can not tell who connects");
-    return static_cast<std::uint32_t>(peer.uid);
+    return Peer{static_cast<std::uint32_t>(peer.uid), static_cast<std::uint64_t>(peer.pid)};
 }
 
 }  // namespace cairn

@@ -58,7 +58,12 @@ class Door {
     Descriptor lock_;
 };
 
-// The uid at the other end of a connected unix socket.
-Result<std::uint32_t> peer_uid(int socket);
+// Who is at the other end of a connected unix socket, as the kernel saw it connect. The process is numbered as here, which in a container it
+// does not know itself; 0 when it can not be seen from here.
+struct Peer {
+    std::uint32_t uid = 0;
+    std::uint64_t pid = 0;
+};
+Result<Peer> peer_of(int socket);
 
 }  // namespace cairn

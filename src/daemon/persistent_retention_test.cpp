@@ -32,7 +32,10 @@ TEST(PersistentRetention, RemovesNothingOnceAnotherJobOpened) {
     const control::Slot slot = acquire(3);  // being captured when the other job opens
     // The daemon looks for another job's open beside the capture, and must have found none: a question that is refused waits for that look,
     // a while each time.
-    for (int i = 0; i < 50; ++i) client.expect<control::Failed>(control::Sealed{key(3), 0, slot.path + ".other"});
+    std::string no_slot = slot.path;
+    no_slot += ".other";
+    const control::Request refused = control::Sealed{key(3), 0, no_slot};
+    for (int i = 0; i < 50; ++i) client.expect<control::Failed>(refused);
     OpenRecord open;
     open.incarnation = {7, 8};
     open.ranks = 1;

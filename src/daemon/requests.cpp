@@ -73,7 +73,8 @@ Task<control::Answer> Daemon::handle(ConnectionId from, control::Hello request) 
                                                     std::to_string(::getpid()) + ") or use one release for both"});
     Client client;
     client.is_application = request.is_application;
-    client.pid = request.pid;
+    client.pid = server_.process_of(from);
+    if (client.pid == 0) client.pid = request.pid;
     clients_[from] = client;
     control::Welcome welcome;
     welcome.program_version = CAIRN_VERSION;

@@ -39,11 +39,12 @@ struct Server::State {
 };
 
 struct Server::Connection : std::enable_shared_from_this<Connection> {
-    Connection(std::shared_ptr<State> s, Protocol::socket socket_, ConnectionId id_)
-        : state(std::move(s)), socket(std::move(socket_)), id(id_) {}
+    Connection(std::shared_ptr<State> s, Protocol::socket socket_, ConnectionId id_, std::uint64_t pid_)
+        : state(std::move(s)), socket(std::move(socket_)), id(id_), pid(pid_) {}
     std::shared_ptr<State> state;
     Protocol::socket socket;
     const ConnectionId id;
+    const std::uint64_t pid;
     bool open = true;
     bool reading = false;
     bool greeted = false;  // its first frame has come
@@ -83,9 +84,9 @@ void Server::State::accept(const std::shared_ptr<State>& self) {
 }
 
 void Server::State::admit(const std::shared_ptr<State>& self, Protocol::socket socket) {
-    const Result<std::uint32_t> uid = peer_uid(socket.native_handle());
-    if (!uid.ok() || *uid != ::geteuid()) {
-        log_warning("connection-refused", {{"uid", uid.ok() ? std::to_string(*uid) : uid.status().to_string()}});
+    const Result<Peer> peer = peer_of(socket.native_handle());
+    if (!peer.ok() || peer->uid != ::geteuid()) {
+        log_warning("connection-refused", {{"uid", peer.ok() ? std::to_string(peer->uid) : peer.status().to_string()}});
         return;
     }
     if (connections.size() >= limits.connections_max) {
@@ -93,7 +94,7 @@ void Server::State::admit(const std::shared_ptr<State>& self, Protocol::socket s
         return;
     }
     const ConnectionId id = ++last;
-    auto connection = std::make_shared<Connection>(self, std::move(socket), id);
+    auto connection = std::make_shared<Connection>(self, std::move(socket), id, peer->pid);
     connections.emplace(id, connection);
     connection->start();
 }
@@ -239,6 +240,11 @@ void Server::disconnect_after_answers(ConnectionId id) {
 }
 
 std::size_t Server::connections() const { return state_->connections.size(); }
+
+std::uint64_t Server::process_of(ConnectionId connection) const {
+    const auto place = state_->connections.find(connection);
+    return place == state_->connections.end() ? 0 : place->second->pid;
+}
 
 bool Server::answers_are_out() const {
     for (const auto& [id, connection] : state_->connections)

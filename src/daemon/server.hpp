@@ -48,6 +48,7 @@ class Server {
     void disconnect_after_answers(ConnectionId connection);
 
     std::size_t connections() const;
+    std::uint64_t process_of(ConnectionId connection) const;  // 0: gone, or not visible from here
     bool answers_are_out() const;  // nothing is queued on any connection
 
   private:

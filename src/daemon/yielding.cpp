@@ -12,15 +12,16 @@ namespace cairn {
 namespace {
 
 constexpr Nanos period = 25 * millisecond;
-constexpr int cost_share = 50;                   // a look takes no more than this part of the loop's time
+constexpr int cost_share = 50;                   // a look takes no more than this part of the loop's time,
+constexpr Nanos period_max = 250 * millisecond;  // but limits that are out of date cost more
 constexpr Nanos link_window = 200 * millisecond;  // shorter, a shaper's burst would pass for the card's rate
 constexpr Nanos wary_span = 5 * second;          // after the last communication
 constexpr double wary_s = 0.04;                  // of the card: most that is under way then
 constexpr double under_way_bytes_min = 256 << 10;
 
-Nanos cpu_now() {
+Nanos cpu_now(clockid_t whose = CLOCK_PROCESS_CPUTIME_ID) {
     timespec used{};
-    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    ::clock_gettime(whose, &used);
     return static_cast<Nanos>(used.tv_sec) * second + used.tv_nsec;
 }
 
@@ -34,12 +35,14 @@ double lower(double cap, double other) { return cap > 0 ? std::min(cap, other) :
 void YieldPolicy::begin(Nanos now) {
     last_ = now;
     window_ = 0;
-    link_bytes_ = 0;
+    link_bytes_ = link_total_ = own_total_ = 0;
 }
 
 void YieldPolicy::measure_link(const YieldSample& sample) {
     window_ += sample.now - last_;
     link_bytes_ += sample.link_bytes;
+    link_total_ += sample.link_bytes;
+    own_total_ += sample.own_bytes;
     if (window_ < link_window) return;
     link_bytes_s_ = std::max(link_bytes_s_, static_cast<double>(link_bytes_) / seconds(window_));
     window_ = 0;
@@ -58,7 +61,9 @@ PaceLimits YieldPolicy::next(const YieldSample& sample) {
         return {};
     }
     PaceLimits limits = settings_.caps;
-    if (settings_.share_busy >= 1 || link_bytes_s_ <= 0) return limits;
+    // A share of a card that the flush does not use (storage has another, or lies in this node) would be one of nearly nothing.
+    const bool is_our_card = 2 * link_total_ >= own_total_;
+    if (settings_.share_busy >= 1 || link_bytes_s_ <= 0 || !is_our_card) return limits;
     if (since < settings_.quiet) {
         limits.in_bytes_s = lower(limits.in_bytes_s, settings_.share_busy * link_bytes_s_);
         limits.out_bytes_s = lower(limits.out_bytes_s, settings_.share_busy * link_bytes_s_);
@@ -111,7 +116,10 @@ YieldSample Yielding::look(const Ranks& ranks) {
     if (application_)
         if (const Result<Traffic> moved = application_->since_last(ranks.processes, sample.now); moved.ok())
             sample.application_bytes = std::max(sample.application_bytes, moved->larger_bytes());
-    own_before_ = pace_.counters();
+    const PaceCounters& own = pace_.counters();
+    sample.own_bytes = std::max(own.in_bytes + in_before_ - own_before_.in_bytes - pace_.under_way_in(),
+                                own.out_bytes + out_before_ - own_before_.out_bytes - pace_.under_way_out());
+    own_before_ = own;
     in_before_ = pace_.under_way_in();
     out_before_ = pace_.under_way_out();
     const Nanos cpu = cpu_now();
@@ -130,9 +138,18 @@ void Yielding::tell() const {
                           {"card_bytes_s", format_bytes(static_cast<std::uint64_t>(policy_.link_bytes_s()))}});
 }
 
+// Who set a share of the card should not have to guess whether it can be kept.
+void Yielding::tell_what_is_looked_at() const {
+    if (!link_)
+        return log_info("application-traffic-not-seen", {{"why", "no network card has the daemon's address"}, {"set", "background.link"}});
+    const Result<Traffic> read = link_->read();
+    if (!read.ok()) log_warning("application-traffic-not-seen", {{"why", read.status()}, {"set", "background.link"}});
+}
+
 Task<void> Yielding::run(std::function<Ranks()> ranks) {
     const bool looks_at_traffic = settings_.share_busy < 1 && link_;
     pace_.set_limits(settings_.caps);
+    if (settings_.share_busy < 1) tell_what_is_looked_at();
     if (!looks_at_traffic && settings_.caps == PaceLimits{}) co_return;
     if (looks_at_traffic) {
         Result<ApplicationTraffic> opened = ApplicationTraffic::open();
@@ -145,12 +162,12 @@ Task<void> Yielding::run(std::function<Ranks()> ranks) {
             co_await pace_.begun().wait();
             begin(ranks);
         }
-        const Nanos before = clock_.now();
+        const Nanos before = cpu_now(CLOCK_THREAD_CPUTIME_ID);  // time on the clock would be the application's, on a node that is busy
         const Ranks now = ranks();
         const YieldSample sample = look(now);
         pace_.set_limits(policy_.next(sample));
-        const Nanos cost = clock_.now() - before;
-        co_await clock_.sleep(std::max(period, cost * cost_share));
+        const Nanos cost = cpu_now(CLOCK_THREAD_CPUTIME_ID) - before;
+        co_await clock_.sleep(std::clamp(cost * cost_share, period, period_max));
         if (!pace_.active()) tell();
     }
 }

@@ -29,6 +29,7 @@ struct YieldSample {
     Nanos now = 0;
     std::uint64_t application_bytes = 0;  // the larger of received and sent
     std::uint64_t link_bytes = 0;         // the same, of all that the card carried
+    std::uint64_t own_bytes = 0;          // the same, of what the flush moved, over whichever card
     bool all_wait = false;                // every rank of this node waits for Cairn
 };
 
@@ -52,6 +53,7 @@ class YieldPolicy {
     std::optional<Nanos> busy_;  // the last time
     Nanos window_ = 0;           // of link_bytes_
     std::uint64_t link_bytes_ = 0;
+    std::uint64_t link_total_ = 0, own_total_ = 0;  // since this flush began
     Nanos communicated_ = 0, all_waited_ = 0;
 };
 
@@ -72,6 +74,7 @@ class Yielding {
     YieldSample look(const Ranks& ranks);
     std::uint64_t of_others(const Traffic& link);
     void tell() const;
+    void tell_what_is_looked_at() const;
 
     Clock& clock_;
     Pace& pace_;

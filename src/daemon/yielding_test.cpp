@@ -29,11 +29,11 @@ YieldSettings settings() {
 struct Asked {
     explicit Asked(const YieldSettings& s, bool knows_the_card = true) : policy(s) {
         policy.begin(now - 200 * millisecond);
-        policy.next({now, 0, knows_the_card ? static_cast<std::uint64_t>(card / 5) : 0, false});
+        policy.next({now, 0, knows_the_card ? static_cast<std::uint64_t>(card / 5) : 0, 0, false});
     }
     PaceLimits next(std::uint64_t application, std::uint64_t link = 0, bool all_wait = false) {
         now += 25 * millisecond;
-        return policy.next({now, application, link, all_wait});
+        return policy.next({now, application, link, 0, all_wait});
     }
     Nanos now = 10 * second;
     YieldPolicy policy;
@@ -68,6 +68,17 @@ TEST(YieldPolicy, IsOpenWhileEveryRankWaits) {
     EXPECT_EQ(asked.next(1'000'000, 0, true), PaceLimits{});
     EXPECT_NE(asked.next(0), PaceLimits{});
     EXPECT_EQ(asked.policy.all_waited(), 25 * millisecond);
+}
+
+// Storage has a card of its own, and the daemon's carries heartbeats: a share of those would stop the flush.
+TEST(YieldPolicy, OfACardThatTheFlushDoesNotUseNoShareIsTaken) {
+    YieldPolicy policy(settings());
+    Nanos now = 10 * second;
+    policy.begin(now);
+    for (int i = 0; i < 100; ++i) {
+        now += 25 * millisecond;
+        EXPECT_EQ(policy.next({now, 1'000'000, 1'000, 10'000'000, false}), settings().caps);
+    }
 }
 
 TEST(YieldPolicy, ACapBelowTheShareStays) {
