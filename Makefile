@@ -33,7 +33,7 @@ demo: build
 # What the testbed needs is installed where that is possible; elsewhere its tests are skipped.
 test: build
 	@test "$$(id -u)" != 0 || scripts/setup testbed || echo "the tests on the testbed are skipped"
-	@ctest --preset $(PRESET)
+	@ctest --preset $(PRESET) --output-junit $(CURDIR)/$(BUILD)/tests.xml || { scripts/show-failed $(BUILD)/tests.xml; exit 1; }
 
 test-long: build
 	@ctest --preset release-long
