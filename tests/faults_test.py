@@ -16,6 +16,7 @@ In the end: version 3 is taken and commits, every committed version is K parts a
 `cairn stop` ends every daemon, and no process is left.
 """
 import argparse
+import itertools
 import os
 import re
 import signal
@@ -263,17 +264,21 @@ class Run:
     def await_server(self, nodes):
         """Until every node sees all files again and can write: until then GlusterFS says of what lies on that server that it is not there."""
         cluster, folder = self.site.cluster, self.site.persistent
-        wanted = sorted(self.site.stored(2))
-        number = cluster.servers.index(self.where)
+        number, tries = cluster.servers.index(self.where), itertools.count()
 
         def back(node):
-            probe = volume.placed(f"probe-{node}", number)
-            write = f"head -c 100000 /dev/zero > {folder}/{probe} && rm {folder}/probe-{node} && ls -A {folder}/{faults.SERIES}/2"
+            # A new name each time: what a try that failed leaves in the file system's own books would make the next one fail, too.
+            name = f"probe-{node}-{next(tries)}"
+            write = f"head -c 100000 /dev/zero > {folder}/{volume.placed(name, number)} && rm {folder}/{name} && ls -A {folder}/{faults.SERIES}/2"
             done = subprocess.run(cluster.command(node, ["sh", "-c", write]), capture_output=True, text=True)
-            return done.returncode == 0 and set(wanted) <= set(done.stdout.split())
+            self.probed = f"{name}: {done.stderr.strip() or done.stdout.split()}"
+            return done.returncode == 0 and set(self.site.stored(2)) <= set(done.stdout.split())
 
         for node in nodes:
-            wait_for(f"{self.where} seen by {node}", lambda: back(node), COMMITTED_S)
+            try:
+                wait_for(f"{self.where} seen by {node}", lambda: back(node), COMMITTED_S)
+            except Trouble as trouble:
+                raise Failure(f"{trouble}: {self.probed}") from None
 
     def verify_and_stop(self, nodes, unfinished):
         site = self.site
