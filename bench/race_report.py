@@ -79,7 +79,7 @@ def flush_figures(block):
             "blocked_s": median(waits),
             "cpu_s_per_gib": {who: median(run["cpu_s"][who] for run in runs) / (block["bytes"] / 2**30) for who in runs[0]["cpu_s"]},
         }
-    figures = {"contenders": contenders, "memcpy_s": median(block["memcpy"])}
+    figures = {"contenders": contenders, "memcpy_s": median(block["memcpy"]) if block["memcpy"] else None}
     if block["restores"]:
         figures["restore_s"] = median(each["seconds"] for each in block["restores"])
         if not block["slow"]:  # there the bytes do not lie evenly
