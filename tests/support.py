@@ -98,7 +98,10 @@ class Nodes:
             out, err = process.communicate()
             raise AssertionError(f"hangs: {out}\n{err}") from None
         assert process.returncode == 0, f"ended with {process.returncode}: {out}\n{err}"
-        return [json.loads(line) for line in out.splitlines()]
+        try:
+            return [json.loads(line) for line in out.splitlines()]
+        except ValueError as error:
+            raise AssertionError(f"told what is no JSON ({error}); the last 500 of {len(out)} characters: {out[-500:]!r}\n{err}") from None
 
     def ours(self):
         mark = f"CAIRN_TEST_WORD={self.word}".encode()

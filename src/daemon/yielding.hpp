@@ -1,7 +1,7 @@
 // Yielding: the daemon looks at the application while a flush moves data, and sets the limits of the flush (engine/pace.hpp) by it.
 //
 //   every rank of this node waits for Cairn       no limits: nobody is in the way
-//   the application communicates                  the caps, and a share of the card; asked again every 25 ms
+//   the application communicates                  the caps, and a share of the card; asked again every 25 to 250 ms
 //   else                                          the caps alone
 //
 // An application that computes and communicates in turns is what this is made for: the flush moves while it computes. What slows an exchange
