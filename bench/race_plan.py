@@ -6,9 +6,12 @@ from race_report import MIB, table
 
 # Which of network and storage decides; MB/s of a node's and of a server's card.
 GEOMETRIES = {"servers": {"node": 50, "server": 50}, "nics": {"node": 25, "server": 100}}
-# A minute or more a run: only with images of equal size on all nodes, and with as many files as they are made for. One writes one file, whatever K is.
-SLOWEST = {"collective": min, "collective_k": max}
-AT_A_SLOW_SERVER = ("cairn", "plain")
+# A setting with everybody takes a quarter of an hour, and there are dozens. So the slowest, and the untuned, run with images of equal size on all
+# nodes and the most files alone; the control with images of equal size; who makes the same files whatever K is, with the most files.
+ONCE = ("shared_file", "collective", "collective_k", "adios2")
+EQUAL_IMAGES = ("plain",)
+MOST_FILES = race_report.WHATEVER_K
+AT_A_SLOW_SERVER = ("cairn", "plain")  # the second with the most files
 # A guess until something is measured: of what the cards of all C nodes and of all servers let through, and never more than AT_THE_LIMIT of
 # those of the setting. Cairn and plain writers are near the limit of K files.
 PACE = {"file_per_rank": 0.75, "shared_file": 0.3, "collective": 0.17, "collective_k": 0.25, "adios2": 0.5, "adios2_tuned": 0.5, "genericio": 0.5}
@@ -79,10 +82,14 @@ def other_imbalances(a, base):
 
 def contenders(a, block):
     """Those of the default that run in this setting; who was named runs everywhere but at a slow server."""
-    everybody = block["imbalance"] == 0 and block["nodes"] == a.compute
-    names = a.contenders or [name for name in race_report.CONTENDERS
-                             if name not in SLOWEST or everybody and block["files"] == SLOWEST[name](a.files)]
-    return [name for name in names if not block["slow"] or name in AT_A_SLOW_SERVER]
+    equal, most = block["imbalance"] == 0, block["nodes"] < a.compute or block["files"] == max(a.files)
+    if a.contenders:
+        return [name for name in a.contenders if not block["slow"] or name in AT_A_SLOW_SERVER]
+    if block["slow"]:
+        return list(AT_A_SLOW_SERVER if most else AT_A_SLOW_SERVER[:1])
+    return [name for name in race_report.CONTENDERS
+            if not (name in ONCE and not (equal and most and block["nodes"] == a.compute) or name in EQUAL_IMAGES and not equal
+                    or name in MOST_FILES and not most)]
 
 
 def present(data, names):

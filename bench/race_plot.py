@@ -11,7 +11,7 @@ COLOURS = {"cairn": BLUE, "plain": GREY, "file_per_rank": "#8d6a9f", "shared_fil
 
 def clusters(axis, groups, among=tuple(CONTENDERS)):
     """groups: (label, block). One bar a contender: seconds; Cairn's stands on what the application waits for. The number is MiB/s."""
-    names = [name for name in among if any(name in block["figures"]["contenders"] for _, block in groups)]
+    names = [name for name in among if any(name in race_report.with_elsewhere(block) for _, block in groups)]
     width = 0.85 / max(1, len(names))
     numbers, told = [], set()
 
@@ -23,7 +23,7 @@ def clusters(axis, groups, among=tuple(CONTENDERS)):
 
     for at, (_, block) in enumerate(groups):
         for nth, name in enumerate(names):
-            f = block["figures"]["contenders"].get(name)
+            f = race_report.with_elsewhere(block).get(name)
             if not f:
                 continue
             x = at + (nth - (len(names) - 1) / 2) * width

@@ -10,6 +10,7 @@ CONTENDERS = {
     "genericio": "GenericIO",
 }
 OPTIONAL = ("adios2", "adios2_tuned", "genericio")  # where CMake found them
+WHATEVER_K = ("file_per_rank", "shared_file", "collective", "adios2")  # make the same files, however many Cairn makes
 PEERS = tuple(name for name in CONTENDERS if name not in ("cairn", "plain"))
 MODES = {"none": "no checkpoints", "cairn": "Cairn", "file_per_rank": "file per rank, in the background",
          "collective": "MPI-IO collective, synchronous"}
@@ -56,6 +57,8 @@ def derive(data):
     for block in data["blocks"]:
         if block.get("rounds"):
             derive_block(block)
+    for block in flush_blocks(data):
+        block["figures"]["elsewhere"] = elsewhere(data, block)
     data["bars"] = bars(data)
 
 
@@ -92,6 +95,19 @@ def flush_figures(block):
     if block["placed"] and not block["slow"]:
         figures.update(uneven_of(block["placed"], block["files"]))
     return figures
+
+
+def elsewhere(data, block):
+    """Figures of those who make the same files whatever K is and ran in a setting that is like this one but for K."""
+    alike = flush_blocks(data, **{name: block[name] for name in ("geometry", "nodes", "ranks", "size", "imbalance", "slow")})
+    return {name: f for other in alike for name, f in other["figures"]["contenders"].items()
+            if name in WHATEVER_K and name not in block["figures"]["contenders"]}
+
+
+def with_elsewhere(block):
+    """Of all contenders, in the order of the tables."""
+    found = dict(block["figures"].get("elsewhere", {}), **block["figures"]["contenders"])
+    return {name: found[name] for name in CONTENDERS if name in found}
 
 
 def uneven_of(placed, files):
@@ -148,7 +164,7 @@ def rivals(data, block):
     """Rates of the peers whose files can lie on no more servers than K files can: more servers let more through."""
     servers = data["settings"]["servers"]
     files = {"file_per_rank": block["nodes"] * block["ranks"], "adios2": block["nodes"], "shared_file": 1, "collective": 1}
-    return [f["bytes_per_s"] for peer, f in block["figures"]["contenders"].items()
+    return [f["bytes_per_s"] for peer, f in with_elsewhere(block).items()
             if peer in PEERS and min(files.get(peer, block["files"]), servers) <= min(block["files"], servers)]
 
 
@@ -203,18 +219,19 @@ def rates_table(data):
 
 
 def flush_table(data):
-    """A row for each setting: MiB/s of everybody."""
+    """A row for each setting: MiB/s of everybody; in brackets where it was measured with another K, which makes no difference to it."""
     blocks = flush_blocks(data)
     names = [name for name in CONTENDERS if any(name in block["figures"]["contenders"] for block in blocks)]
     short = {"cairn": ">Cairn", "plain": ">plain", "file_per_rank": ">per rank", "shared_file": ">one file", "collective": ">MPI-IO",
              "collective_k": ">MPI-IO K", "adios2": ">ADIOS2", "adios2_tuned": ">tuned", "genericio": ">GenericIO"}
     rows = []
     for block in blocks:
-        figures = block["figures"]["contenders"]
+        figures = with_elsewhere(block)
         cairn = figures.get("cairn")
+        shown = {name: rate(f["bytes_per_s"]) if name in block["figures"]["contenders"] else f"({rate(f['bytes_per_s'])})" for name, f in figures.items()}
         rows.append([GEOMETRY[block["geometry"]], block["nodes"], block["files"], bytes_text(block["size"]), f"{block['imbalance']} %",
                      f"1/{block['slow']:g}" if block["slow"] else "", rate(block["limit_bytes_per_s"]), block["limited_by"]]
-                    + [rate(figures[name]["bytes_per_s"]) if name in figures else "-" for name in names]
+                    + [shown.get(name, "-") for name in names]
                     + ([percent(cairn["share"]), percent(cairn["spread"])] if cairn else ["-", "-"]))
     return table(["MiB/s, medians", ">C", ">K", ">a rank", ">+-", ">slow", ">limit", "by"] + [short[name] for name in names] + [">Cairn of limit", ">spread"], rows)
 
@@ -226,7 +243,7 @@ def blocked_table(data):
         cairn = figures["contenders"].get("cairn")
         if not cairn:
             continue
-        waits = [f["blocked_s"] for name, f in figures["contenders"].items() if name in PEERS]
+        waits = [f["blocked_s"] for name, f in with_elsewhere(block).items() if name in PEERS]
         leader = percent(figures["slowest_leader"], 1) if "slowest_leader" in figures else "-"
         restore = [seconds_text(figures["restore_s"]) if "restore_s" in figures else "-",
                    percent(figures["restore_share"]) if "restore_share" in figures else "-"]

@@ -97,6 +97,31 @@ class Figures(unittest.TestCase):
         self.assertEqual(rivals(4), set(race_report.PEERS))
         self.assertEqual(rivals(2), set(race_report.PEERS) - {"file_per_rank", "adios2"})
 
+    def test_who_makes_the_same_files_whatever_k_is_runs_once(self):
+        a = argparse.Namespace(compute=8, files=[8, 4], contenders=None)
+
+        def run(**other):
+            return set(race_plan.contenders(a, self.block(**dict({"nodes": 8, "files": 4}, **other))))
+        self.assertEqual(run(files=8), set(race_report.CONTENDERS))
+        self.assertEqual(run(), {"cairn", "plain", "adios2_tuned", "genericio"})
+        self.assertEqual(run(files=8, imbalance=20), {"cairn", "file_per_rank", "adios2_tuned", "genericio"})
+        self.assertEqual(run(files=8, slow=10), {"cairn", "plain"})
+        self.assertEqual(run(slow=10), {"cairn"})
+        a.contenders = ["cairn", "shared_file"]
+        self.assertEqual(run(), {"cairn", "shared_file"})
+        self.assertEqual(run(slow=10), {"cairn"})
+
+    def test_their_figures_are_quoted_where_only_k_differs(self):
+        def with_figures(names, **other):
+            runs = {name: {"seconds": 2, "blocked_s": 1, "cpu_s": {"cairnd": 0}} for name in names}
+            return self.block(rounds=[runs], memcpy=[], restores=[], daemons=[], placed=[], bytes=8, limit_bytes_per_s=8, limited_by="nodes", **other)
+        data = {"settings": {"compute": 2, "servers": 1}, "blocks": [with_figures(["shared_file", "plain"]), with_figures(["plain"], files=1),
+                                                                    with_figures(["plain"], files=1, imbalance=20)]}
+        race_report.derive(data)
+        self.assertEqual([set(race_report.with_elsewhere(block)) for block in data["blocks"]],
+                         [{"shared_file", "plain"}, {"shared_file", "plain"}, {"plain"}])
+        self.assertIn("(0.0)", race_report.flush_table(data))
+
 
 class Smallest(unittest.TestCase):
     def setUp(self):
