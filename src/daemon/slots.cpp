@@ -196,15 +196,15 @@ Task<Result<control::Slot>> Slots::acquire(Owner owner, control::Acquire request
     const Nanos deadline =
         clock_.in(static_cast<Nanos>(std::min<std::uint64_t>(request.wait_ms, 1u << 31)) * millisecond);
     while (live_.count(owner)) {
+        if (is_being_made_for(owner) && clock_.now() < deadline) {
+            co_await freed_.wait(std::min(deadline, clock_.in(look_again)));
+            continue;
+        }
         Place place = find_free(owner, request, false);
         if (place != slots_.end()) co_return hand_out(place, owner, request.rank);
         place = find_growable(owner, request);
         if (has_room(request.bytes - (place == slots_.end() ? 0 : place->second.bytes))) {
-            while (place == slots_.end()) {  // a clock that was set back may give numbers that scratch still holds
-                const auto [at, is_new] =
-                    slots_.emplace(directory_ + "/slot-" + std::to_string(next_number_++), Slot());
-                if (is_new) place = at;
-            }
+            if (place == slots_.end()) place = add_slot();
             Status made = co_await allocate(place, request.bytes);
             if (made.ok()) continue;  // it is free and fits, unless the owner has gone meanwhile
             if (made.code() != Code::out_of_space) co_return made;
@@ -220,6 +220,61 @@ Task<Result<control::Slot>> Slots::acquire(Owner owner, control::Acquire request
         co_await freed_.wait(std::min(deadline, clock_.in(look_again)));
     }
     co_return unavailable(what + ": the client has gone");
+}
+
+Slots::Place Slots::add_slot() {
+    for (;;) {  // a clock that was set back may give numbers that scratch still holds
+        const auto [place, is_new] = slots_.emplace(directory_ + "/slot-" + std::to_string(next_number_++), Slot());
+        if (is_new) return place;
+    }
+}
+
+// ---- before it is asked for ----
+
+Slots::Place Slots::find_single() {
+    std::map<Owner, std::size_t> count;
+    for (const auto& [path, slot] : slots_) ++count[slot.owner];
+    for (Place place = slots_.begin(); place != slots_.end(); ++place) {
+        const Slot& slot = place->second;
+        if (slot.state == State::image && live_.count(slot.owner) && count[slot.owner] == 1 &&
+            node_.state(slot.image.key).level >= Level::sealed && has_room_to_spare(slot.bytes))
+            return place;
+    }
+    return slots_.end();
+}
+
+bool Slots::is_being_made_for(Owner owner) const {
+    return prepares_ && std::any_of(slots_.begin(), slots_.end(), [&](const auto& entry) {
+               return entry.second.ahead && entry.second.owner == owner;
+           });
+}
+
+// The program's own memory may come from the same place.
+bool Slots::has_room_to_spare(std::uint64_t bytes) const {
+    struct statvfs about = {};
+    return has_room(bytes) && ::statvfs(directory_.c_str(), &about) == 0 && about.f_bavail * about.f_frsize >= 2 * bytes;
+}
+
+Task<void> Slots::prepare_next() {
+    if (prepares_) co_return;
+    prepares_ = true;
+    for (Place single = find_single(); single != slots_.end(); single = find_single()) {
+        const Owner owner = single->second.owner;
+        const auto rank = single->second.rank;
+        const std::uint64_t bytes = single->second.bytes;
+        const Place place = add_slot();
+        Slot& slot = place->second;
+        slot.owner = owner;
+        slot.rank = rank;
+        slot.ahead = true;
+        slot.freed = ++last_freed_;
+        slot.freed_at = clock_.now();
+        const Status made = co_await allocate(place, bytes);
+        if (!made.ok()) break;  // and the slot is gone
+        slot.ahead = false;
+        freed_.notify_all();
+    }
+    prepares_ = false;
 }
 
 // ---- coming back ----

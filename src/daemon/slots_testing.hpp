@@ -1,0 +1,136 @@
+// Slots on real files, with a real node that flushes into a real directory: what the tests of slots share.
+#pragma once
+
+#include "daemon/slots.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "engine/restore.hpp"
+#include "engine/scratch.hpp"
+#include "format/image.hpp"
+#include "world/real/test_world.hpp"
+#include "world/real/world.hpp"
+
+namespace cairn {
+
+namespace fs = std::filesystem;
+constexpr std::uint64_t mib = 1 << 20;
+constexpr Slots::Owner alice = 1, bob = 2, carol = 3;
+
+class SlotsTest : public testing::Test {
+  protected:
+    void SetUp() override {
+        fs::create_directory(scratch / "images");
+        fs::create_directory(persistent / "files");
+        RealWorldOptions options;
+        world_ = std::move(RealWorld::create(options)).value();
+        roster_.name = "heat";
+        roster_.incarnation = {1, 2};
+        roster_.secret = {3, 4};
+        roster_.epoch = 1;
+        roster_.ranks = 2;
+        roster_.files = 1;
+        roster_.members = {{"n0", "", {0, 1}}};
+    }
+    void TearDown() override {
+        slots_.reset();
+        node_.reset();
+    }
+    // persistent_directory: one that does not exist makes every flush fail.
+    void begin(SlotSettings settings = {}, const std::string& persistent_directory = {}) {
+        FlushSettings flush;
+        flush.buffers = 2;
+        flush.buffer_bytes = mib;
+        flush.attempts_max = 1;
+        flush.retry_wait = 3600 * second;
+        flush.version_wait = version_wait_;
+        workers_ = std::make_unique<WorkerPool>(world_->loop().remote(), WorkerPoolOptions());
+        const Layout layout{persistent_directory.empty() ? persistent / "files" : persistent_directory};
+        node_ = std::make_unique<Node>(world_->world(), layout, flush);
+        ASSERT_TRUE(node_->join(roster_, 0).ok());
+        slots_ = std::make_unique<Slots>(world_->loop(), *workers_, *node_, directory_, settings);
+    }
+    control::Acquire wanted(Rank rank, std::uint64_t bytes, Version version = 1, std::uint64_t wait_ms = 0) {
+        return {{"heat", version, roster_.incarnation}, rank, bytes, wait_ms};
+    }
+    Result<control::Slot> acquire(Slots::Owner owner, const control::Acquire& request) {
+        return world_->loop().run(slots_->acquire(owner, request));
+    }
+    // Writes a sealed image into a slot of `owner`, as a client does.
+    void seal(const control::Slot& slot, Version version, Rank rank) {
+        ImageHeader header;
+        header.key = {"heat", version, roster_.incarnation};
+        header.epoch = roster_.epoch;
+        header.rank = rank;
+        header.ranks = roster_.ranks;
+        header.block_bytes = 4096;
+        header.image.rank = rank;
+        header.image.bytes = 10'000;
+        header.image.regions = {{"u", RegionKind::memory, DataType::bytes, {10'000}, 0, 10'000}};
+        const ImageLayout layout =
+            image_layout(encode_image_header(header).size(), header.image.bytes, header.block_bytes);
+        header.checksums_offset = layout.checksums_offset;
+        header.data_offset = layout.data_offset;
+        const Bytes encoded = encode_image_header(header);
+        const int file = ::open(slot.path.c_str(), O_RDWR | O_CLOEXEC);
+        ASSERT_GE(file, 0);
+        auto* base = static_cast<std::byte*>(::mmap(nullptr, slot.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
+        ::close(file);
+        EXPECT_FALSE(image_is_sealed(base));
+        std::memcpy(base + image_header_offset, encoded.data(), encoded.size());
+        std::memset(base + layout.data_offset, static_cast<int>(version), header.image.bytes);
+        image_seal(base);
+        ::munmap(base, slot.bytes);
+        auto image = read(slot.path);
+        ASSERT_TRUE(image.ok() && image->has_value());
+        ASSERT_TRUE(slots_->sealed(**image));
+        ASSERT_TRUE(node_->add_image(std::move(**image)).ok());
+    }
+    // Both ranks' images of a version; waits for its end.
+    void checkpoint(Version version, Level level = Level::committed) {
+        for (Rank rank : {0u, 1u}) {
+            const auto slot = acquire(rank == 0 ? alice : bob, wanted(rank, mib, version));
+            ASSERT_TRUE(slot.ok()) << slot.status().to_string();
+            seal(*slot, version, rank);
+        }
+        const Status waited =
+            world_->loop().run(node_->wait({"heat", version, roster_.incarnation}, Level::committed, in(60 * second)));
+        EXPECT_EQ(waited.ok(), level == Level::committed) << waited.to_string();
+        slots_->apply_retention();
+    }
+    Result<std::optional<LocalImage>> read(const std::string& path) {
+        World world = world_->world();
+        return world_->loop().run(read_image(world, path, never));
+    }
+    Nanos in(Nanos span) { return world_->loop().in(span); }
+    std::vector<Version> held() {
+        std::set<Version> versions;
+        for (const auto& entry : slots_->pin_images(carol, "heat").images) versions.insert(entry.key.version);
+        slots_->unpin(carol);
+        return {versions.begin(), versions.end()};
+    }
+
+    test::TemporaryDirectory scratch, persistent;
+    std::string directory_ = scratch / "images";
+    Nanos version_wait_ = 600 * second;
+    std::unique_ptr<RealWorld> world_;
+    Roster roster_;
+    std::unique_ptr<WorkerPool> workers_;
+    std::unique_ptr<Node> node_;
+    std::unique_ptr<Slots> slots_;
+};
+
+inline std::uint64_t allocated_bytes(const std::string& path) {
+    struct stat about = {};
+    return ::stat(path.c_str(), &about) == 0 ? static_cast<std::uint64_t>(about.st_blocks) * 512 : 0;
+}
+
+}  // namespace cairn
