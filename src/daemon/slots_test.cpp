@@ -61,7 +61,7 @@ TEST_F(SlotsTest, NoSecondSlotBeforeAllHaveSealedNorForWhoHasGone) {
 
 TEST_F(SlotsTest, NoSecondSlotWhereRoomIsShort) {
     SlotSettings settings;
-    settings.bytes_max = 3 * mib;
+    settings.bytes_max = 5 * mib / 2;
     begin(settings);
     checkpoint(1);
     world_->loop().run(slots_->prepare_next());
