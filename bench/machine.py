@@ -69,6 +69,11 @@ def version_of(command):
         return "unknown"
 
 
+def source_of(folder):
+    """The commit that the sources of this folder are at; of the build only where it was built from them as they are."""
+    return version_of(["git", "-C", folder, "describe", "--always", "--dirty"]) or "unknown"
+
+
 def first_line_of_system():
     try:
         return platform.freedesktop_os_release().get("PRETTY_NAME", "unknown")

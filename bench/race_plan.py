@@ -100,10 +100,11 @@ def present(data, names):
 # ---- limits ----
 
 def card_rates(a, data, block):
-    """Bytes a second of each card of this setting, measured where that is done: nodes', servers'. The last server is the slow one."""
+    """Bytes a second of each card of this setting, measured where that is done: nodes', servers'. The last server is the slow one. Cards that
+    are set alike are alike: what they differ by when measured is noise, and noise only slows down, so the fastest is what they can do."""
     measured = data["rates"].get(block["geometry"])
     if measured:
-        nodes, servers = [measured["node"][f"n{i}"] for i in range(block["nodes"])], list(measured["server"].values())
+        nodes, servers = [max(measured["node"].values())] * block["nodes"], [max(measured["server"].values())] * len(measured["server"])
     else:
         nominal = rates_of(a, block["geometry"])
         nodes, servers = [nominal["node"] * 1e6] * block["nodes"], [nominal["server"] * 1e6] * a.servers
@@ -119,7 +120,6 @@ def limit(a, data, block):
     bounds = {"nodes": sum(nodes), "servers": sum(sorted(servers, reverse=True)[:block["files"]])}
     if "image_bytes" in block:
         held = [sum(block["image_bytes"][i * block["ranks"]:(i + 1) * block["ranks"]]) for i in range(block["nodes"])]
-        # All nodes' cards are set alike: what they differ by when measured is noise, and the least of them would be too low a limit.
         bounds["fullest node"] = bounds["nodes"] * mean(held) / max(held)
     who = min(bounds, key=bounds.get)
     return bounds[who], who

@@ -161,11 +161,11 @@ def bar(what, goal, got, most=False):
 
 
 def rivals(data, block):
-    """Rates of the peers whose files can lie on no more servers than K files can: more servers let more through."""
+    """Rates of the peers; where servers decide, of those whose files can lie on no more servers than K files can: more let more through."""
     servers = data["settings"]["servers"]
     files = {"file_per_rank": block["nodes"] * block["ranks"], "adios2": block["nodes"], "shared_file": 1, "collective": 1}
     return [f["bytes_per_s"] for peer, f in with_elsewhere(block).items()
-            if peer in PEERS and min(files.get(peer, block["files"]), servers) <= min(block["files"], servers)]
+            if peer in PEERS and (block["limited_by"] != "servers" or min(files.get(peer, block["files"]), servers) <= min(block["files"], servers))]
 
 
 def flush_bars(data, block):

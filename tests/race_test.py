@@ -92,10 +92,12 @@ class Figures(unittest.TestCase):
         figures = {"contenders": {name: {"bytes_per_s": i} for i, name in enumerate(race_report.CONTENDERS)}}
         names = list(race_report.CONTENDERS)
 
-        def rivals(files):
-            return {names[i] for i in race_report.rivals({"settings": {"servers": 4}}, self.block(nodes=8, files=files, figures=figures))}
+        def rivals(files, limited_by="servers"):
+            block = self.block(nodes=8, files=files, figures=figures, limited_by=limited_by)
+            return {names[i] for i in race_report.rivals({"settings": {"servers": 4}}, block)}
         self.assertEqual(rivals(4), set(race_report.PEERS))
         self.assertEqual(rivals(2), set(race_report.PEERS) - {"file_per_rank", "adios2"})
+        self.assertEqual(rivals(2, "nodes"), set(race_report.PEERS))  # more servers are of no use there
 
     def test_who_makes_the_same_files_whatever_k_is_runs_once(self):
         a = argparse.Namespace(compute=8, files=[8, 4], contenders=None)

@@ -189,7 +189,8 @@ std::vector<PartPlan> Node::Impl::plan_flush(Job& job, const std::vector<NodeIma
     options.unfit.insert(options.unfit.end(), job.absent.begin(), job.absent.end());
     options.whole_parts = settings.placement != Placement::append;
     const std::vector<std::string> names = usable_targets(job);
-    const std::uint32_t most = leaders_max(nodes, options.unfit), least = std::min(static_cast<std::uint32_t>(names.size()), most);
+    // A leader of several parts ties their targets together: what one of them is late, all are. So no fewer than parts, where there are as many nodes.
+    const std::uint32_t most = leaders_max(nodes, options.unfit), least = std::min(options.files, most);
     options.leaders = settings.leaders != 0 ? settings.leaders : job.leader_choice.next(least, most);
     std::uint64_t blocks = 0;
     for (const NodeImages& node : nodes) blocks += node_blocks(node, block_bytes);
