@@ -88,7 +88,7 @@ FAULTS = {
 
 
 def every_case():
-    """n0 coordinates and leads, n2 leads, n1 and n3 follow (image sizes are equal, so the lowest of each group leads)."""
+    """n0 coordinates. In version 2 it leads part 0 with half of n2, which shares part 1 with n3: n1 follows (three leaders are tried after four)."""
     cases = []
     for fault in FAULTS:
         if fault.startswith("server"):
@@ -101,8 +101,8 @@ def every_case():
 
 
 FEW = [Case("node killed", "n2", "writing"), Case("node killed", "n1", "capture"), Case("daemon killed", "n2", "writing"),
-       Case("daemon paused", "n2", "written"), Case("cable out", "n0", "writing"), Case("server killed", "-", "writing"),
-       Case("server full", "-", "part made")]
+       Case("node killed", "n0", "written"), Case("daemon paused", "n2", "written"), Case("cable out", "n0", "writing"),
+       Case("server killed", "-", "writing"), Case("server paused", "-", "part made"), Case("server full", "-", "part made")]
 
 
 class Run:

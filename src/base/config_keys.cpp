@@ -170,7 +170,8 @@ constexpr std::array table = {
 
     one_of(key<&S::background, &S::Background::cpu>("background", "cpu", K::choice, 0, 2,
         "Class of the daemon's threads: run where a processor would idle (SCHED_IDLE), as nice 19, or like any process. The thread that "
-        "answers others is never less than nice 19."), cpu_classes),
+        "answers others is never less than nice 19. Where the application leaves no processor idle, idle gets next to nothing: leave it one, or "
+        "choose normal with a cap on cores."), cpu_classes),
     one_of(key<&S::background, &S::Background::io>("background", "io", K::choice, 0, 1,
         "Class of its reads and writes; for local disks whose scheduler knows classes."), io_classes),
     key<&S::background, &S::Background::cores>("background", "cores", K::fraction, 0, 1024,
@@ -181,7 +182,8 @@ constexpr std::array table = {
         "Bytes a second that the daemon may move through memory; a byte that is received and written counts five times, one that is "
         "sent or written from here three times. 0: no cap."),
     key<&S::background, &S::Background::network_share_busy>("background", "network_share_busy", K::fraction, 0.01, 1,
-        "Part of the network card that the flush may take while the application communicates. 1: it does not look."),
+        "Part of the network card that the flush may take while the application communicates without pauses; where there are pauses it "
+        "keeps to those. 1: it does not look."),
     key<&S::background, &S::Background::busy_bytes_per_s>("background", "busy_bytes_per_s", K::bytes, 1, 1024 * gib,
         "The application communicates when its ranks on this node receive or send so much a second."),
     key<&S::background, &S::Background::quiet_ms>("background", "quiet_ms", K::duration_ms, 10, minute_ms,

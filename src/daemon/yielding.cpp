@@ -18,6 +18,8 @@ constexpr Nanos link_window = 200 * millisecond;  // shorter, a shaper's burst w
 constexpr Nanos wary_span = 5 * second;          // after the last communication
 constexpr double wary_s = 0.04;                  // of the card: most that is under way then
 constexpr double under_way_bytes_min = 256 << 10;
+constexpr double pauses_enough = 0.25;           // of the time: then the flush keeps to the pauses
+constexpr Nanos pauses_span = 5 * second;        // what pauses are measured over, about
 
 Nanos cpu_now(clockid_t whose = CLOCK_PROCESS_CPUTIME_ID) {
     timespec used{};
@@ -33,6 +35,10 @@ double lower(double cap, double other) { return cap > 0 ? std::min(cap, other) :
 // ---- the rule ----
 
 void YieldPolicy::begin(Nanos now) {
+    if (begun_ == 0 || now - last_ >= wary_span) {  // else it is the same flush, that had nothing to move for a moment
+        begun_ = now;
+        rhythm_.flush_begins(now);
+    }
     last_ = now;
     window_ = 0;
     link_bytes_ = link_total_ = own_total_ = 0;
@@ -49,26 +55,46 @@ void YieldPolicy::measure_link(const YieldSample& sample) {
     link_bytes_ = 0;
 }
 
+void YieldPolicy::measure_communication(const YieldSample& sample, Nanos span) {
+    const bool was_quiet = !busy_ || last_ - *busy_ >= settings_.quiet;
+    if (static_cast<double>(sample.application_bytes) / seconds(span) >= static_cast<double>(settings_.busy_bytes_s)) {
+        if (was_quiet) rhythm_.exchange_begins(last_);  // since the last look
+        busy_ = sample.now;
+    }
+    if (busy_ && sample.now - *busy_ < settings_.quiet) communicated_ += span;
+}
+
+bool YieldPolicy::should_close(const YieldSample& sample, Nanos span) {
+    // What is under way then must be over by the time an exchange begins, and the next look may come late.
+    const Nanos lead = static_cast<Nanos>(wary_s * second) + 2 * span;
+    const bool close = (busy_ && sample.now - *busy_ < settings_.quiet) || rhythm_.expects_one(sample.now, lead);
+    pauses_ += ((close ? 0 : 1) - pauses_) * std::min(1.0, seconds(span) / seconds(pauses_span));
+    return close && pauses_ >= pauses_enough;
+}
+
 PaceLimits YieldPolicy::next(const YieldSample& sample) {
     const Nanos span = std::max<Nanos>(1, sample.now - last_);
     measure_link(sample);
+    measure_communication(sample, span);
+    const bool close = should_close(sample, span);
     last_ = sample.now;
-    if (static_cast<double>(sample.application_bytes) / seconds(span) >= static_cast<double>(settings_.busy_bytes_s)) busy_ = sample.now;
-    const Nanos since = busy_ ? sample.now - *busy_ : never;
-    if (since < settings_.quiet) communicated_ += span;
     if (sample.all_wait) {
         all_waited_ += span;
         return {};
     }
     PaceLimits limits = settings_.caps;
     // A share of a card that the flush does not use (storage has another, or lies in this node) would be one of nearly nothing.
-    const bool is_our_card = 2 * link_total_ >= own_total_;
-    if (settings_.share_busy >= 1 || link_bytes_s_ <= 0 || !is_our_card) return limits;
-    if (since < settings_.quiet) {
+    if (own_total_ > 0) our_card_ = 2 * link_total_ >= own_total_;
+    if (settings_.share_busy >= 1 || !our_card_) return limits;
+    limits.closed = close;
+    if (link_bytes_s_ <= 0) return limits;
+    const Nanos since = busy_ ? sample.now - *busy_ : never;
+    if (since < settings_.quiet && !limits.closed) {
         limits.in_bytes_s = lower(limits.in_bytes_s, settings_.share_busy * link_bytes_s_);
         limits.out_bytes_s = lower(limits.out_bytes_s, settings_.share_busy * link_bytes_s_);
     }
-    if (since < wary_span) limits.under_way_bytes = static_cast<std::uint64_t>(std::max(under_way_bytes_min, wary_s * link_bytes_s_));
+    const bool may_come = communicated_ > 0 && sample.now - begun_ < wary_span;  // it did during an earlier flush
+    if (since < wary_span || may_come) limits.under_way_bytes = static_cast<std::uint64_t>(std::max(under_way_bytes_min, wary_s * link_bytes_s_));
     return limits;
 }
 

@@ -1,16 +1,19 @@
 // Yielding: the daemon looks at the application while a flush moves data, and sets the limits of the flush (engine/pace.hpp) by it.
 //
 //   every rank of this node waits for Cairn       no limits: nobody is in the way
-//   the application communicates                  the caps, and a share of the card; asked again every 25 to 250 ms
+//   the application communicates, or is about to  nothing moves; asked again every 25 to 250 ms
+//   it communicates without pauses                the caps, and a share of the card
 //   else                                          the caps alone
 //
 // An application that computes and communicates in turns is what this is made for: the flush moves while it computes. What slows an exchange
-// down is what the flush has under way when it begins, so for a while after any communication that is kept small too.
+// down is what the flush has under way when it begins, so for a while after any communication that is kept small too, and where exchanges come
+// at regular times (daemon/rhythm.hpp) nothing is begun shortly before.
 #pragma once
 
 #include <functional>
 #include <optional>
 
+#include "daemon/rhythm.hpp"
 #include "daemon/traffic.hpp"
 #include "engine/pace.hpp"
 
@@ -18,7 +21,7 @@ namespace cairn {
 
 struct YieldSettings {
     PaceLimits caps;
-    double share_busy = 1;            // of the card, while the application communicates; 1: does not matter whether it does
+    double share_busy = 1;            // of the card, while the application communicates without pauses; 1: does not matter whether it does
     std::uint64_t busy_bytes_s = 1;   // received or sent, from which on it communicates
     Nanos quiet = 100 * millisecond;  // for so long after that it still does
     std::string link;                 // directory of a card's counters; empty: found by the daemon's address
@@ -46,10 +49,16 @@ class YieldPolicy {
 
   private:
     void measure_link(const YieldSample& sample);
+    void measure_communication(const YieldSample& sample, Nanos span);
+    // The application communicates or is about to.
+    bool should_close(const YieldSample& sample, Nanos span);
 
     YieldSettings settings_;
+    Rhythm rhythm_;
+    double pauses_ = 1;       // part of the last seconds that is left to a flush that keeps out of the application's way
+    bool our_card_ = true;    // what the flush moves goes over the card that is looked at
     double link_bytes_s_ = 0;
-    Nanos last_ = 0;
+    Nanos begun_ = 0, last_ = 0;
     std::optional<Nanos> busy_;  // the last time
     Nanos window_ = 0;           // of link_bytes_
     std::uint64_t link_bytes_ = 0;

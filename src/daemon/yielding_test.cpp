@@ -35,31 +35,84 @@ struct Asked {
         now += 25 * millisecond;
         return policy.next({now, application, link, 0, all_wait});
     }
+    // The application communicates for ten seconds on end.
+    void without_pauses() {
+        for (int i = 0; i < 400; ++i) next(1'000'000);
+    }
     Nanos now = 10 * second;
     YieldPolicy policy;
 };
 
-TEST(YieldPolicy, TightensAtOnceAndOpensWhenItHasBeenQuiet) {
+TEST(YieldPolicy, ClosesAtOnceAndOpensWhenItHasBeenQuiet) {
     Asked asked(settings());
     EXPECT_EQ(asked.next(0), settings().caps);
     const PaceLimits busy = asked.next(1'000'000);
-    EXPECT_EQ(busy.in_bytes_s, 0.2 * card);
-    EXPECT_EQ(busy.out_bytes_s, 0.2 * card);
+    EXPECT_TRUE(busy.closed);
     EXPECT_EQ(busy.cores, 2);
     EXPECT_EQ(busy.under_way_bytes, 4'000'000u);
     for (int i = 0; i < 3; ++i) EXPECT_EQ(asked.next(0), busy);  // for 100 ms
     const PaceLimits wary = asked.next(0);
-    EXPECT_EQ(wary.in_bytes_s, 0);
+    EXPECT_FALSE(wary.closed);
     EXPECT_EQ(wary.under_way_bytes, busy.under_way_bytes);  // it may come back
     for (int i = 0; i < 200; ++i) asked.next(0);
     EXPECT_EQ(asked.next(0), settings().caps);
     EXPECT_EQ(asked.policy.communicated(), 4 * 25 * millisecond);
 }
 
+TEST(YieldPolicy, WithoutPausesAShareIsTaken) {
+    Asked asked(settings());
+    asked.without_pauses();
+    const PaceLimits busy = asked.next(1'000'000);
+    EXPECT_FALSE(busy.closed);
+    EXPECT_EQ(busy.in_bytes_s, 0.2 * card);
+    EXPECT_EQ(busy.out_bytes_s, 0.2 * card);
+    EXPECT_EQ(busy.under_way_bytes, 4'000'000u);
+    for (int i = 0; i < 100; ++i) asked.next(0);  // and when they are back it keeps to them
+    EXPECT_TRUE(asked.next(1'000'000).closed);
+}
+
+// Exchanges of 0.3 s, a second from one to the next.
+TEST(YieldPolicy, ClosesShortlyBeforeTheNextExchangeOfARegularProgram) {
+    Asked asked(settings());
+    for (int exchange = 1; exchange <= 5; ++exchange) {
+        for (int i = 0; i < 12; ++i) EXPECT_TRUE(asked.next(1'000'000).closed);
+        int closed = 0;
+        for (int i = 0; i < 28; ++i) closed += asked.next(0).closed;
+        if (exchange < 3) EXPECT_EQ(closed, 3) << exchange;  // the quiet after it
+        else EXPECT_TRUE(closed >= 5 && closed <= 8) << closed;
+    }
+    int closed = 0;
+    for (int i = 0; i < 200; ++i) closed += asked.next(0).closed;
+    EXPECT_LE(closed, 9);  // it does not come: not waited for
+}
+
+// Steps so short that nothing would be left between the quiet after an exchange and the next one.
+TEST(YieldPolicy, ARegularProgramOfShortStepsDoesNotStopTheFlush) {
+    Asked asked(settings());
+    int closed = 0, shared = 0;
+    for (int step = 0; step < 200; ++step)
+        for (int i = 0; i < 8; ++i) {
+            const PaceLimits limits = asked.next(i < 2 ? 1'000'000 : 0);
+            if (step >= 100) closed += limits.closed, shared += !limits.closed;
+        }
+    EXPECT_GT(shared, closed);
+}
+
+TEST(YieldPolicy, IsWaryFromTheBeginningOfAFlushAfterOneThatMetTheApplication) {
+    Asked asked(settings());
+    EXPECT_EQ(asked.next(0).under_way_bytes, 0u);
+    asked.next(1'000'000);
+    asked.now += 60 * second;
+    asked.policy.begin(asked.now);
+    EXPECT_EQ(asked.next(0).under_way_bytes, 4'000'000u);
+    for (int i = 0; i < 200; ++i) asked.next(0);
+    EXPECT_EQ(asked.next(0).under_way_bytes, 0u);
+}
+
 TEST(YieldPolicy, AFewBytesAreNotCommunication) {
     Asked asked(settings());
     for (int i = 0; i < 100; ++i) EXPECT_EQ(asked.next(24'000), settings().caps);
-    EXPECT_EQ(asked.next(25'000).out_bytes_s, 0.2 * card);
+    EXPECT_TRUE(asked.next(25'000).closed);
 }
 
 TEST(YieldPolicy, IsOpenWhileEveryRankWaits) {
@@ -85,6 +138,7 @@ TEST(YieldPolicy, ACapBelowTheShareStays) {
     YieldSettings capped = settings();
     capped.caps.out_bytes_s = 1e6;
     Asked asked(capped);
+    asked.without_pauses();
     const PaceLimits busy = asked.next(1'000'000);
     EXPECT_EQ(busy.out_bytes_s, 1e6);
     EXPECT_EQ(busy.in_bytes_s, 0.2 * card);
@@ -92,10 +146,12 @@ TEST(YieldPolicy, ACapBelowTheShareStays) {
 
 TEST(YieldPolicy, MeasuresTheCard) {
     Asked asked(settings(), false);
+    asked.without_pauses();
     EXPECT_EQ(asked.next(1'000'000), settings().caps);  // a share of what?
-    for (int i = 0; i < 16; ++i) asked.next(0, 1'250'000);
+    for (int i = 0; i < 15; ++i) asked.next(0, 1'250'000);
     EXPECT_NEAR(asked.policy.link_bytes_s(), 50e6, 1);
-    for (int i = 0; i < 16; ++i) asked.next(0, 10'000);
+    for (int i = 0; i < 8; ++i) asked.next(0, 10'000);
+    asked.without_pauses();
     EXPECT_NEAR(asked.next(1'000'000).in_bytes_s, 10e6, 1);
 }
 
@@ -226,7 +282,7 @@ Task<void> flush_and_look(Loop& loop, Pace& pace, std::function<void(std::uint64
         carried += 1'000'000 + others;
         carry(carried);
         co_await loop.sleep(10 * millisecond);
-        if (pace.limits().out_bytes_s > 0) tightest = pace.limits();
+        if (pace.limits().closed) tightest = pace.limits();
     }
 }
 
@@ -246,7 +302,7 @@ TEST_F(Card, AFlushDoesNotTakeItselfForTheApplicationAndFindsTheOther) {
         PaceLimits tightest;
         const auto carry = [&](std::uint64_t bytes) { write("tx_bytes", bytes); };
         ASSERT_TRUE((*loop)->run_until_done(flush_and_look(**loop, pace, carry, others, tightest), (*loop)->in(60 * second)));
-        EXPECT_EQ(tightest.out_bytes_s > 0, others > 0);
+        EXPECT_EQ(tightest.closed, others > 0);
     }
 }
 

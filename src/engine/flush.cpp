@@ -216,7 +216,11 @@ Task<Status> Node::Impl::attempt(FlightPtr flight) {
     if (!nodes.ok()) co_return nodes.status();
     contest.plan = plan_flush(job, *nodes, contest.block_bytes);
     contest.addresses = job.addresses;
-    for (const PartPlan& part : contest.plan) contest.part_ends.push_back(part.range_bytes());
+    std::map<std::string, std::uint32_t> targets_seen;
+    for (const PartPlan& part : contest.plan) {
+        contest.part_ends.push_back(part.range_bytes());
+        contest.targets.push_back(targets_seen.emplace(part.target, targets_seen.size()).first->second);
+    }
     make_leads(contest, job, *nodes);
     Status made = co_await make_directories(world.storage, layout.persistent, layout.version(flight->key), world.clock.in(settings.io_wait));
     if (!made.ok()) co_return std::move(made).within("making " + layout.version(flight->key));
@@ -319,7 +323,15 @@ void Node::Impl::on_progress(Flight& flight, NodeIndex from, const message::Prog
     if (progress.taken < leader.takes || progress.sequence <= leader.progress.sequence) return;  // it has not heard of all yet, or is old
     leader.progress = progress;
     leader.progress_known = true;
-    if (progress.unstarted_bytes == 0) shift_work(flight);
+    double bytes_per_s = 0;
+    bool any_idle = false;
+    for (const message::PartProgress& part : progress.parts) {
+        const bool idle = part.unstarted_bytes == 0;
+        any_idle |= idle;
+        if (!idle || part.begun_bytes > 0) bytes_per_s += static_cast<double>(part.bytes_per_s);
+    }
+    leader.most_bytes_per_s = std::max(leader.most_bytes_per_s, bytes_per_s);
+    if (any_idle) shift_work(flight);
 }
 
 void Node::Impl::on_parts_done(Flight& flight, NodeIndex from, message::PartsDone done) {
@@ -403,15 +415,12 @@ Task<void> Node::Impl::lead(std::shared_ptr<Attempt> attempt) {
 }
 
 void Node::Impl::tell_progress(Attempt& attempt) {
-    double rate = 0;
-    std::uint64_t begun = 0;
+    message::Progress progress{attempt.lead.attempt_id, ++attempt.progress_sequence, attempt.written_bytes, {}, static_cast<std::uint32_t>(attempt.taken.size())};
     for (const auto& part : attempt.parts) {
-        rate += part->rate.per_s(world.clock.now(), part->writing_bytes > 0);
-        begun += part->begun_bytes();
+        const double rate = part->rate.per_s(world.clock.now(), part->writing_bytes > 0);
+        progress.parts.push_back({part->plan.part, part->unstarted_bytes(), part->begun_bytes(), static_cast<std::uint64_t>(rate)});
     }
-    send(*attempt.flight, 0,
-         message::Progress{attempt.lead.attempt_id, ++attempt.progress_sequence, attempt.written_bytes, attempt.unstarted_bytes(), begun,
-                           static_cast<std::uint64_t>(rate), static_cast<std::uint32_t>(attempt.taken.size())});
+    send(*attempt.flight, 0, std::move(progress));
 }
 
 // Only the coordinator says that no more work will come. One that never comes back must not keep a leader waiting for that word for ever.
@@ -428,7 +437,7 @@ Task<void> Node::Impl::report(std::shared_ptr<Attempt> attempt) {
     const auto all_done = [&] {
         return std::all_of(attempt->parts.begin(), attempt->parts.end(), [](const auto& part) { return part->durable; });
     };
-    const auto newly_idle = [&] { return !attempt->idle_told && attempt->unstarted_bytes() == 0; };
+    const auto newly_idle = [&] { return attempt->idle_parts() > attempt->idle_parts_told; };
     while (!attempt->left && attempt->failure.ok() && !all_done()) {
         watch_followers(*attempt);
         watch_coordinator(*attempt);
@@ -436,7 +445,8 @@ Task<void> Node::Impl::report(std::shared_ptr<Attempt> attempt) {
         const Nanos next = world.clock.in(settings.heartbeat);
         do {
             tell_progress(*attempt);
-            attempt->idle_told = attempt->unstarted_bytes() == 0;
+            attempt->idle_parts_told = attempt->idle_parts();
+            attempt->idle_told = attempt->idle_parts_told == attempt->parts.size();
             while (!attempt->over() && !all_done() && !newly_idle() && world.clock.now() < next) co_await attempt->work.wait(next);
         } while (!attempt->over() && newly_idle());
     }

@@ -51,13 +51,14 @@ struct LeaderTrack {
     std::optional<message::PartsDone> done;
     message::Progress progress;       // the newest
     bool progress_known = false;      // it tells of all that was given to this leader
+    double most_bytes_per_s = 0;      // it ever wrote, all parts together
     std::uint32_t takes = 0;          // moves to it
-    bool full = false;                // its parts have no room for more work of others
     std::map<Rank, ImageInfo> images; // that came into parts it is the first leader of, for its Complete
 };
 // Work on its way from one leader to another.
 struct Move {
     NodeIndex from = 0, to = 0;
+    std::uint32_t from_part = 0, to_part = 0;
     std::uint64_t bytes = 0;            // asked for
     std::optional<message::Take> take;  // given by `from`, on its way to `to`
 };
@@ -67,10 +68,13 @@ struct Contest {
     Nanos begun = 0;
     std::uint64_t block_bytes = 0;
     std::vector<PartPlan> plan;
+    std::vector<std::uint32_t> targets;   // of each part, as a number: without targets all are alike
     std::map<NodeIndex, LeaderTrack> leaders;
     std::map<std::uint32_t, Move> moves;  // under way, by number
     std::uint32_t moves_begun = 0;
     std::vector<std::uint64_t> part_ends; // of each part: where work from other parts goes next
+    std::set<std::uint32_t> full;         // parts that have no room for more of it
+    std::map<std::pair<NodeIndex, std::uint32_t>, Nanos> took;  // when a leader last took work into a part
     bool finishing = false;               // no more moves
     bool may_be_published = false;        // from here on its manifest may stand, whatever we are told: its parts stay
     std::vector<Address> addresses;       // of all nodes when it began
@@ -234,7 +238,8 @@ struct Attempt {
     Pace* pace = nullptr;  // whose waits end with this attempt
     std::uint64_t written_bytes = 0;
     std::uint64_t progress_sequence = 0;
-    bool idle_told = false;
+    bool idle_told = false;         // that there is nothing to begin in any part
+    std::size_t idle_parts_told = 0;
     Nanos busy = 0;  // when it last had work to begin, or had heard that none will come
     std::map<std::uint32_t, message::Given> given;  // by move
     std::set<std::uint32_t> taken;
@@ -248,7 +253,7 @@ struct Attempt {
     void fail(Status status, std::optional<NodeIndex> node = std::nullopt);
     void fail_part(Status status, const PartState& part);
     PartState* part(std::uint32_t number) const;
-    std::uint64_t unstarted_bytes() const;
+    std::size_t idle_parts() const;  // with nothing to begin
 };
 
 }  // namespace cairn::engine

@@ -10,8 +10,9 @@
 //                      <------------------------------------------------  Taken
 //   nothing unstarted anywhere: Complete to all, no move after that
 //
+// A leader's work in one part is what is behind or ahead: one with parts on a slow and on a fast target moves work from one to the other.
 // Within a part the sources keep the range they would have gone to: the end of the giver's, which it has not come to. Across parts they get
-// a new one behind everything else of the taker's part. So no block has two writers, and no source is in two hands: a giver forgets before it
+// a new one behind everything else of the other part. So no block has two writers, and no source is in two hands: a giver forgets before it
 // answers, a taker begins after it was told, and each answer is remembered for whoever asks again. When a node dies in between, the
 // attempt ends and all begins anew from the images.
 #include <algorithm>
@@ -26,11 +27,16 @@ using namespace engine;
 // ---- coordinator ----
 
 namespace {
-// Of a leader's first part, as a number: that of the first part that lies there, too. Without targets all are alike.
-std::uint32_t target_of(const Contest& contest, const message::Lead& lead) {
-    const std::string& target = lead.parts.front().target;
-    const auto same = [&](const PartPlan& part) { return part.target == target; };
-    return std::find_if(contest.plan.begin(), contest.plan.end(), same)->part;
+std::uint64_t unstarted_bytes(const message::Progress& progress) {
+    std::uint64_t sum = 0;
+    for (const message::PartProgress& part : progress.parts) sum += part.unstarted_bytes;
+    return sum;
+}
+
+// What a leader said of a part; null where it does not write there.
+message::PartProgress* of_part(message::Progress& progress, std::uint32_t part) {
+    const auto found = std::find_if(progress.parts.begin(), progress.parts.end(), [&](const auto& each) { return each.part == part; });
+    return found == progress.parts.end() ? nullptr : &*found;
 }
 }  // namespace
 
@@ -38,24 +44,32 @@ std::uint32_t target_of(const Contest& contest, const message::Lead& lead) {
 void Node::Impl::shift_work(Flight& flight) {
     Contest& contest = *flight.contest;
     if (contest.finishing) return;
+    const Nanos elapsed = world.clock.now() - contest.begun;
+    const bool settled = elapsed >= 2 * settings.heartbeat;
     std::vector<LeaderLoad> loads;
     bool any_left = false;
     for (const auto& [node, track] : contest.leaders) {
-        any_left |= !track.progress_known || track.progress.unstarted_bytes > 0;
+        any_left |= !track.progress_known || unstarted_bytes(track.progress) > 0;
         if (!track.progress_known) continue;
         const bool moving = std::any_of(contest.moves.begin(), contest.moves.end(), [n = node](const auto& move) {
             return move.second.from == n || move.second.to == n;
         });
-        loads.push_back({node, track.progress.unstarted_bytes, track.progress.begun_bytes, static_cast<double>(track.progress.bytes_per_s), moving, track.full, target_of(contest, track.lead)});
+        std::vector<LeaderLoad> parts;
+        for (const message::PartProgress& part : track.progress.parts) {
+            if (part.part >= contest.plan.size()) continue;
+            const auto took = contest.took.find({node, part.part});
+            parts.push_back({node, part.unstarted_bytes, part.begun_bytes, static_cast<double>(part.bytes_per_s), moving,
+                             contest.full.count(part.part) > 0, contest.targets[part.part], part.part,
+                             took != contest.took.end() && world.clock.now() - took->second < settings.heartbeat});
+        }
+        for (LeaderLoad& load : loads_of(std::move(parts), track.most_bytes_per_s, settled)) loads.push_back(load);
     }
     if (!any_left && contest.moves.empty()) return finish(flight);
     if (settings.placement != Placement::append) return;  // every offset is fixed
-    const Nanos elapsed = world.clock.now() - contest.begun;
-    const bool settled = elapsed >= 2 * settings.heartbeat;
     while (const std::optional<Shift> shift = next_shift(loads, contest.block_bytes, static_cast<double>(elapsed) / second, settled)) {
         const std::uint32_t number = ++contest.moves_begun;
-        contest.moves[number] = {shift->from, shift->to, shift->bytes, {}};
-        send(flight, shift->from, message::Shed{contest.attempt_id, number, shift->to, shift->bytes});
+        contest.moves[number] = {shift->from, shift->to, shift->from_part, shift->to_part, shift->bytes, {}};
+        send(flight, shift->from, message::Shed{contest.attempt_id, number, shift->from_part, shift->to, shift->bytes});
         for (LeaderLoad& load : loads) load.moving |= load.leader == shift->from || load.leader == shift->to;
     }
 }
@@ -64,7 +78,7 @@ void Node::Impl::repeat_moves(Flight& flight) {
     const Contest& contest = *flight.contest;
     for (const auto& [number, move] : contest.moves) {
         if (move.take) send(flight, move.to, *move.take);
-        else send(flight, move.from, message::Shed{contest.attempt_id, number, move.to, move.bytes});
+        else send(flight, move.from, message::Shed{contest.attempt_id, number, move.from_part, move.to, move.bytes});
     }
 }
 
@@ -74,16 +88,12 @@ bool writes(const PartPlan& part, NodeIndex leader) {
     return std::any_of(part.shares.begin(), part.shares.end(), [&](const Share& share) { return share.leader == leader; });
 }
 
-// A place behind all else in a part that `leader` writes, for as many bytes; nothing when there is no room.
-std::optional<std::pair<std::uint32_t, std::uint64_t>> place_in_parts_of(Contest& contest, NodeIndex leader, std::uint64_t bytes) {
-    for (const PartPlan& part : contest.plan) {
-        std::uint64_t& end = contest.part_ends[part.part];
-        if (!writes(part, leader) || (part.sized_bytes != 0 && bytes > part.sized_bytes - end)) continue;
-        const std::uint64_t offset = end;
-        end += bytes;
-        return std::pair{part.part, offset};
-    }
-    return std::nullopt;
+// A place behind all else in a part, for as many bytes; nothing when there is no room.
+std::optional<std::uint64_t> place_in(Contest& contest, std::uint32_t part, std::uint64_t bytes) {
+    const std::uint64_t sized_bytes = contest.plan[part].sized_bytes;
+    std::uint64_t& end = contest.part_ends[part];
+    if (sized_bytes != 0 && bytes > sized_bytes - end) return std::nullopt;
+    return std::exchange(end, end + bytes);
 }
 
 }  // namespace
@@ -95,8 +105,9 @@ void Node::Impl::on_given(Flight& flight, NodeIndex from, message::Given given) 
     if (found == contest.moves.end() || found->second.from != from || found->second.take) return;
     Move& move = found->second;
     LeaderTrack& giver = contest.leaders.at(from);
+    message::PartProgress* const told = of_part(giver.progress, move.from_part);
     if (given.work.empty()) {
-        giver.progress.unstarted_bytes = 0;  // it had nothing; its next word says more
+        if (told) told->unstarted_bytes = 0;  // it had nothing; its next word says more
         contest.moves.erase(found);
         return shift_work(flight);
     }
@@ -111,15 +122,16 @@ void Node::Impl::on_given(Flight& flight, NodeIndex from, message::Given given) 
     message::Take take{contest.attempt_id, given.move, {}, {}};
     for (const message::Work& work : given.work) {
         take.work.push_back(work);
-        if (writes(contest.plan[work.part], move.to)) continue;
-        const auto place = place_in_parts_of(contest, move.to, work.bytes);
-        if (!place) {  // no room in the taker's parts: the giver keeps it, all of it
-            contest.leaders.at(move.to).full = true;
+        if (work.part == move.to_part) continue;
+        const auto place = place_in(contest, move.to_part, work.bytes);
+        if (!place) {  // no room in the taker's part: the giver keeps it, all of it
+            contest.full.insert(move.to_part);
             take.work = given.work;
             move.to = from;
             break;
         }
-        std::tie(take.work.back().part, take.work.back().offset) = *place;
+        take.work.back().part = move.to_part;
+        take.work.back().offset = *place;
     }
     for (std::size_t i = 0; i < take.work.size(); ++i)
         for (const NodeSources& node : take.work[i].nodes) {
@@ -130,10 +142,11 @@ void Node::Impl::on_given(Flight& flight, NodeIndex from, message::Given given) 
                 for (const ImageInfo& image : flight.sealed.at(node.node).images)
                     if (image.rank == source.rank) first.images.emplace(image.rank, image);
         }
-    giver.progress.unstarted_bytes -= std::min(giver.progress.unstarted_bytes, bytes);
+    if (told) told->unstarted_bytes -= std::min(told->unstarted_bytes, bytes);
     LeaderTrack& taker = contest.leaders.at(move.to);
     ++taker.takes;
     taker.progress_known = false;  // until it tells of this one, too
+    for (const message::Work& work : take.work) contest.took[{move.to, work.part}] = world.clock.now();
     send(flight, move.to, take);
     move.take = std::move(take);
 }
@@ -181,15 +194,16 @@ void give_from(std::deque<Run>& runs, PartState& part, std::uint64_t block, std:
 }
 
 // What costs least to move: first what lies on the taker's own node, then what had to travel anyway, then local data.
-Gifts give(Attempt& attempt, NodeIndex to, std::uint64_t bytes) {
+Gifts give(Attempt& attempt, const message::Shed& shed) {
     const std::uint64_t block = attempt.lead.block_bytes;
-    std::uint64_t blocks = bytes / block;
+    std::uint64_t blocks = shed.bytes / block;
     Gifts gifts;
+    PartState* const part = attempt.part(shed.part);
+    if (!part) return gifts;
     for (const bool of_taker : {true, false})
-        for (auto part = attempt.parts.rbegin(); part != attempt.parts.rend(); ++part)
-            for (auto& runs : (*part)->remote)
-                if (!of_taker || (!runs.empty() && runs.back().node == to)) give_from(runs, **part, block, blocks, gifts);
-    for (auto part = attempt.parts.rbegin(); part != attempt.parts.rend(); ++part) give_from((*part)->local, **part, block, blocks, gifts);
+        for (auto& runs : part->remote)
+            if (!of_taker || (!runs.empty() && runs.back().node == shed.to)) give_from(runs, *part, block, blocks, gifts);
+    give_from(part->local, *part, block, blocks, gifts);
     return gifts;
 }
 
@@ -202,7 +216,7 @@ void Node::Impl::on_shed(Flight& flight, const message::Shed& shed) {
     if (before != attempt.given.end()) return send(flight, 0, before->second);
     message::Given given{shed.attempt_id, shed.move, {}};
     if (!attempt.finishing)
-        for (auto& [where, work] : give(attempt, shed.to, shed.bytes)) {
+        for (auto& [where, work] : give(attempt, shed)) {
             Range& range = attempt.part(where.first)->ranges[where.second];
             range.end -= work.bytes;
             work.offset = range.end;
@@ -237,6 +251,7 @@ void Node::Impl::on_take(Flight& flight, message::Take take) {
                 }
         }
         attempt.idle_told = false;
+        attempt.idle_parts_told = attempt.idle_parts();
         trace_span("leader", "work taken", world.clock.now(), world.clock.now());
         attempt.work.notify_all();
     }

@@ -90,10 +90,8 @@ PartState* Attempt::part(std::uint32_t number) const {
     return nullptr;
 }
 
-std::uint64_t Attempt::unstarted_bytes() const {
-    std::uint64_t sum = 0;
-    for (const auto& part : parts) sum += part->unstarted_bytes();
-    return sum;
+std::size_t Attempt::idle_parts() const {
+    return static_cast<std::size_t>(std::count_if(parts.begin(), parts.end(), [](const auto& part) { return part->unstarted_bytes() == 0; }));
 }
 
 }  // namespace engine

@@ -59,7 +59,7 @@ struct WriterTimes {
 };
 struct NodeCounters {
     std::uint64_t captured_bytes = 0, sent_bytes = 0, received_bytes = 0, written_bytes = 0;
-    std::uint64_t taken_over_bytes = 0;  // written here instead of by another leader that was behind
+    std::uint64_t taken_over_bytes = 0;  // written here instead of by another leader, or in another part that was behind
     std::uint64_t versions_committed = 0, attempts_failed = 0;
     std::vector<WriterTimes> writers;  // of the last flush this node led
     double last_flush_s = 0;           // of the last flush this node led: from election until all that it wrote was durable

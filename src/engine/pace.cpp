@@ -79,8 +79,9 @@ Pace::Pass::~Pass() {
 
 Pace::Pace(Clock& clock, Nanos wait_max) : clock_(clock), wait_max_(wait_max), in_(clock), out_(clock), begun_(clock) {}
 
-// never: not before something under way is over.
+// never: not before something under way is over, or limits change.
 Nanos Pace::opens_at(Lane& lane, std::uint64_t bytes) {
+    if (limits_.closed) return never;
     if (limits_.under_way_bytes != 0 && lane.under_way != 0 && lane.under_way + bytes > limits_.under_way_bytes) return never;
     const Nanos now = clock_.now();
     return std::max({lane.bytes.opens_at(now), memory_.opens_at(now), cpu_.opens_at(now)});

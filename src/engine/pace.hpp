@@ -1,6 +1,6 @@
 // Pace: the background work of a node gives way to the application. Whoever moves data asks first (`admit`), chunk by chunk, and waits its turn
 // where a limit says so: bytes a second through the network card each way, bytes a second through memory, CPU seconds a second, bytes under
-// way at the same time. Limits come from outside and may change at any moment; they hold for what is asked from then on, and for whoever waits.
+// way at the same time; or nobody at all. Limits come from outside and may change at any moment; they hold for what is asked from then on, and for whoever waits.
 //
 // A bucket fills at its rate, and what is admitted may overdraw it: then the next one waits until the debt is paid. So a chunk of any size goes
 // through, in one piece, and the rate holds over time. Buckets hold a twentieth of a second's worth: what was not used earlier is not made up for.
@@ -24,6 +24,7 @@ struct PaceLimits {
     double memory_bytes_s = 0;               // read from and written to memory
     double cores = 0;                        // CPU seconds a second
     std::uint64_t under_way_bytes = 0;       // admitted and not over yet, each way; one admission always may be
+    bool closed = false;                     // nobody is admitted
     bool operator==(const PaceLimits&) const = default;
 };
 

@@ -205,6 +205,27 @@ TEST_F(PaceTest, WhoeverWaitsMayBeDestroyed) {
     EXPECT_EQ(admitted_, 2);  // the one behind took the dead one's turn
 }
 
+TEST_F(PaceTest, ClosedAdmitsNobodyUntilItOpensOrTheWaitEnds) {
+    PaceLimits closed;
+    closed.closed = true;
+    pace_.set_limits(closed);
+    start(Step::fetch, mib, 1);
+    start(Step::serve, mib, 1);
+    run(50 * second);
+    EXPECT_EQ(admitted_, 0);
+    EXPECT_TRUE(pace_.active());
+    EXPECT_TRUE(pace_.holds_back());
+    pace_.set_limits({});
+    run(millisecond);
+    EXPECT_EQ(admitted_, 2);
+    pace_.set_limits(closed);
+    start(Step::write_local, mib, 1);
+    run(99 * second);
+    EXPECT_EQ(admitted_, 2);
+    run(2 * second);
+    EXPECT_EQ(admitted_, 3);  // it delays, it fails nothing
+}
+
 TEST_F(PaceTest, PiecesShrinkWithTheLimits) {
     pace_.set_limits({0, 20e6, 0, 0, 0});
     EXPECT_EQ(pace_.piece_bytes(), 15u * (64 << 10));  // a twentieth of a second, in grains

@@ -249,10 +249,11 @@ class Scenario {
         limits.memory_bytes_s = bytes_s() * 3;
         limits.cores = chance(30) ? 0.5 : 0;
         limits.under_way_bytes = chance(40) ? cluster_.options.block_bytes * draw(20) : 0;
+        limits.closed = hard && chance(30);
         host.daemon->pace().set_limits(limits);
         host.daemon->pace().spent_cpu(static_cast<Nanos>(draw(2'000)) * millisecond);
         tell("limits of node ", node, ": in ", limits.in_bytes_s, ", out ", limits.out_bytes_s, ", memory ", limits.memory_bytes_s, ", under way ",
-             limits.under_way_bytes);
+             limits.under_way_bytes, limits.closed ? ", closed" : "");
     }
 
     void capture() {

@@ -27,7 +27,9 @@ struct BodyWriter {
     auto write(const message::Noted& m) { return fb::CreateNoted(builder, writer.numbers(m.missing)); }
     auto write(const message::Progress& m) {
         const fb::Id attempt_id = Writer::id(m.attempt_id);
-        return fb::CreateProgress(builder, &attempt_id, m.sequence, m.bytes, m.unstarted_bytes, m.begun_bytes, m.bytes_per_s, m.taken);
+        std::vector<fb::PartProgress> parts;
+        for (const message::PartProgress& part : m.parts) parts.emplace_back(part.part, part.unstarted_bytes, part.begun_bytes, part.bytes_per_s);
+        return fb::CreateProgress(builder, &attempt_id, m.sequence, m.bytes, builder.CreateVectorOfStructs(parts), m.taken);
     }
     auto write(const message::PartsDone& m) {
         const fb::Id attempt_id = Writer::id(m.attempt_id);
@@ -91,7 +93,7 @@ struct BodyWriter {
     }
     auto write(const message::Shed& m) {
         const fb::Id attempt_id = Writer::id(m.attempt_id);
-        return fb::CreateShed(builder, &attempt_id, m.move, m.to, m.bytes);
+        return fb::CreateShed(builder, &attempt_id, m.move, m.part, m.to, m.bytes);
     }
     auto write(const message::Given& m) {
         const auto given = work(m.work);
@@ -141,8 +143,11 @@ struct BodyReader {
     message::Body read(const fb::Sealed& m) { return message::Sealed{reader.images(m.images()), m.block_bytes()}; }
     message::Body read(const fb::Noted& m) { return message::Noted{reader.numbers(m.missing())}; }
     message::Body read(const fb::Progress& m) {
-        return message::Progress{Reader::id(*m.attempt_id()), m.sequence(),    m.bytes(), m.unstarted_bytes(),
-                                 m.begun_bytes(),             m.bytes_per_s(), m.taken()};
+        message::Progress progress{Reader::id(*m.attempt_id()), m.sequence(), m.bytes(), {}, m.taken()};
+        if (m.parts())
+            for (const fb::PartProgress* part : *m.parts())
+                progress.parts.push_back({part->part(), part->unstarted_bytes(), part->begun_bytes(), part->bytes_per_s()});
+        return progress;
     }
     message::Body read(const fb::PartsDone& m) {
         return message::PartsDone{
@@ -196,7 +201,7 @@ struct BodyReader {
         return lead;
     }
     message::Body read(const fb::Shed& m) {
-        return message::Shed{Reader::id(*m.attempt_id()), m.move(), m.to(), m.bytes()};
+        return message::Shed{Reader::id(*m.attempt_id()), m.move(), m.part(), m.to(), m.bytes()};
     }
     message::Body read(const fb::Given& m) {
         return message::Given{Reader::id(*m.attempt_id()), m.move(), work(m.work())};

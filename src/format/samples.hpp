@@ -138,7 +138,7 @@ inline std::vector<message::Message> messages() {
         message::Noted{{1, 5}},
         message::Lead{
             2, attempt_id, 1, 3, block_bytes, {plan}, {image(0), image(1), image(2)}, {{0, "a:1"}, {1, "b:2"}}},
-        message::Progress{attempt_id, 3, 123456, 4096, 8192, 1'000'000, 1},
+        message::Progress{attempt_id, 3, 123456, {{0, 4096, 8192, 1'000'000}, {2, 0, 4096, 0}}, 1},
         message::PartsDone{attempt_id, Code::unavailable, "node-b: silent for 10 s", true, 1, true, 0, manifest().parts},
         message::Acknowledged{attempt_id},
         message::Leave{attempt_id},
@@ -146,7 +146,7 @@ inline std::vector<message::Message> messages() {
         message::Chunk{99, Code::ok, "", {1, 2, 0xFFFFFFFFFFFFFFFF}},
         message::Ended{Code::superseded, "version 7 was taken again", true},
         message::Cancel{},
-        message::Shed{attempt_id, 1, 2, 8192},
+        message::Shed{attempt_id, 1, 3, 2, 8192},
         message::Given{attempt_id, 1, work},
         message::Take{attempt_id, 1, work, {{1, "b:2"}}},
         message::Taken{attempt_id, 1},
@@ -299,7 +299,7 @@ class Random {
                 m.body = lead();
                 break;
             case 3:
-                m.body = message::Progress{id(), number(), number(), number(), number(), number(), below32(9)};
+                m.body = message::Progress{id(), number(), number(), {{below32(9), number(), number(), number()}}, below32(9)};
                 break;
             case 4:
                 m.body = message::PartsDone{id(),   some_code(), some_text(),
@@ -322,7 +322,7 @@ class Random {
                 m.body = message::Ended{some_code(), some_text(), coin()};
                 break;
             case 10:
-                m.body = message::Shed{id(), below32(9), below32(9), number()};
+                m.body = message::Shed{id(), below32(9), below32(9), below32(9), number()};
                 break;
             case 11:
                 m.body = message::Given{id(), below32(9), work()};

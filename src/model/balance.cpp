@@ -1,12 +1,14 @@
 #include "model/balance.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace cairn {
 
 namespace {
 constexpr double worth_idle_s = 0.05, worth_busy_s = 0.5;  // that a leader must be behind before somebody helps
 constexpr double worth_of_elapsed = 0.05;                  // ... and somebody on another target, of the flush so far
+constexpr double worth_of_card = 0.25;                     // that a leader must have left beside what it writes, of the most it wrote
 
 double left_bytes(const LeaderLoad& load) { return static_cast<double>(load.unstarted_bytes) + static_cast<double>(load.begun_bytes); }
 
@@ -32,7 +34,8 @@ std::optional<Shift> shift_among(const std::vector<LeaderLoad>& loads, std::uint
     const LeaderLoad *from = nullptr, *to = nullptr;
     for (const LeaderLoad& load : loads) {
         if (load.moving) continue;
-        if (load.unstarted_bytes >= block_bytes && (!from || left_s(load) > left_s(*from))) from = &load;
+        const bool may_be_stuck = load.bytes_per_s > 0 || settled;  // else it may just have begun
+        if (may_be_stuck && !load.took && load.unstarted_bytes >= block_bytes && (!from || left_s(load) > left_s(*from))) from = &load;
         if (!load.full && rate_of(load) > 0 && (!to || ahead(load) > ahead(*to))) to = &load;
     }
     if (!from || !to || from == to) return std::nullopt;
@@ -44,10 +47,35 @@ std::optional<Shift> shift_among(const std::vector<LeaderLoad>& loads, std::uint
     std::uint64_t shifted = static_cast<std::uint64_t>(std::max(wanted, 0.0)) / block_bytes * block_bytes;
     shifted = std::min(shifted, from->unstarted_bytes / block_bytes * block_bytes);
     if (shifted < block_bytes) return std::nullopt;
-    return Shift{from->leader, to->leader, shifted};
+    return Shift{from->leader, to->leader, shifted, from->part, to->part};
 }
 
 }  // namespace
+
+std::vector<LeaderLoad> loads_of(std::vector<LeaderLoad> parts, double most_bytes_per_s, bool settled) {
+    std::vector<LeaderLoad> loads;
+    std::optional<LeaderLoad> done;
+    double now = 0;
+    bool all_measured = true;
+    for (LeaderLoad& part : parts) {
+        if (left_bytes(part) > 0) {
+            now += part.bytes_per_s;
+            all_measured &= part.bytes_per_s > 0;
+            loads.push_back(part);
+        } else if (!done || std::pair(!part.full, part.bytes_per_s) > std::pair(!done->full, done->bytes_per_s)) {
+            done = part;
+        }
+    }
+    if (!done || done->full) return loads;
+    if (!loads.empty()) {
+        const double left = most_bytes_per_s - now;
+        if (left <= worth_of_card * most_bytes_per_s || !(all_measured || settled)) return loads;
+        done->bytes_per_s = std::min(done->bytes_per_s, left);
+        if (done->bytes_per_s <= 0) return loads;
+    }
+    loads.push_back(*done);
+    return loads;
+}
 
 std::optional<Shift> next_shift(const std::vector<LeaderLoad>& loads, std::uint64_t block_bytes, double elapsed_s, bool settled) {
     std::map<std::uint32_t, std::vector<LeaderLoad>> targets;

@@ -10,21 +10,30 @@
 
 namespace cairn {
 
-// What the coordinator knows of one leader while a flush runs.
+// What the coordinator knows of one leader's work in one part while a flush runs.
 struct LeaderLoad {
     NodeIndex leader = 0;
     std::uint64_t unstarted_bytes = 0;  // nobody has begun to fetch or write them
     std::uint64_t begun_bytes = 0;      // it has begun with them: they stay its own
     double bytes_per_s = 0;             // it wrote lately; 0: not measured yet
-    bool moving = false;                // work is on its way from it or to it
-    bool full = false;                  // has no room for more
-    std::uint32_t target = 0;           // where its part lies; the same for all where that is not known
+    bool moving = false;                // work is on its way from this leader or to it
+    bool full = false;                  // the part has no room for more
+    std::uint32_t target = 0;           // where the part lies; the same for all where that is not known
+    std::uint32_t part = 0;
+    bool took = false;  // a moment ago: gives none, else work that nobody is seen to write could go round for ever
 };
 
-// Work that should change hands.
+// The parts of one leader. One that is done with a part could go on there as fast as its card allows beside what it still writes elsewhere, and
+// that once: its best part stands for all that are done, at the most it ever wrote (`most_bytes_per_s`, all parts together) less what it writes
+// now, but no faster than it wrote there, and only where it did. Until rates have settled a part that was not measured yet may be about to take
+// what is left of the card.
+std::vector<LeaderLoad> loads_of(std::vector<LeaderLoad> parts, double most_bytes_per_s, bool settled);
+
+// Work that should change hands: from a leader's part into another's, or into another part of its own that lies on a faster target.
 struct Shift {
     NodeIndex from = 0, to = 0;
     std::uint64_t bytes = 0;
+    std::uint32_t from_part = 0, to_part = 0;
     bool operator==(const Shift&) const = default;
 };
 

@@ -49,6 +49,55 @@ TEST(Shift, WhatIsBegunStays) {
     EXPECT_FALSE(next_shift(loads, mib, 10, true));
 }
 
+LeaderLoad of_part(std::uint32_t part, std::uint32_t target, std::uint64_t unstarted_mib, double mib_per_s) {
+    LeaderLoad each = load(0, unstarted_mib, mib_per_s);
+    each.part = part;
+    each.target = target;
+    return each;
+}
+
+// Of what is done one part counts, with what the card has left.
+TEST(Loads, APartThatIsDoneCountsForWhatTheCardHasLeft) {
+    const double most = 50.0 * mib;
+    EXPECT_EQ(loads_of({of_part(0, 0, 10, 25), of_part(1, 1, 20, 25)}, most, true).size(), 2u);
+    EXPECT_EQ(loads_of({of_part(0, 0, 0, 25), of_part(1, 1, 20, 50)}, most, true).size(), 1u);  // the other part has all of it
+    const auto slow = loads_of({of_part(0, 0, 0, 45), of_part(1, 1, 20, 5)}, most, true);
+    ASSERT_EQ(slow.size(), 2u);
+    EXPECT_EQ(slow[1].part, 0u);
+    EXPECT_EQ(slow[1].bytes_per_s, 45.0 * mib);
+    EXPECT_EQ(loads_of({of_part(0, 0, 0, 45), of_part(1, 1, 20, 0)}, most, false).size(), 1u);  // it has just begun
+    EXPECT_EQ(loads_of({of_part(0, 0, 0, 45), of_part(1, 1, 20, 0)}, most, true).size(), 2u);   // it is stuck
+    const auto done = loads_of({of_part(0, 0, 0, 10), of_part(1, 1, 0, 30), of_part(2, 2, 0, 20)}, most, true);
+    ASSERT_EQ(done.size(), 1u);
+    EXPECT_EQ(done[0].part, 1u);
+}
+
+TEST(Loads, APartWithoutRoomStandsForNoOther) {
+    LeaderLoad full = of_part(0, 0, 0, 40);
+    full.full = true;
+    const auto loads = loads_of({full, of_part(1, 1, 0, 10), of_part(2, 2, 10, 5)}, 50.0 * mib, true);
+    ASSERT_EQ(loads.size(), 2u);
+    EXPECT_EQ(loads[1].part, 1u);
+}
+
+// A leader whose one part lies on a slow target moves work to its other one.
+TEST(Shift, ALeaderHelpsItselfInAnotherPart) {
+    const auto shift = next_shift(loads_of({of_part(3, 0, 100, 5), of_part(7, 1, 0, 45)}, 50.0 * mib, true), mib, 10, true);
+    ASSERT_TRUE(shift);
+    EXPECT_EQ(shift->from, shift->to);
+    EXPECT_EQ(shift->from_part, 3u);
+    EXPECT_EQ(shift->to_part, 7u);
+    EXPECT_EQ(shift->bytes, 90 * mib);
+}
+
+TEST(Shift, WhoTookAMomentAgoGivesNone) {
+    std::vector<LeaderLoad> loads = {load(0, 0, 10), load(1, 100, 0)};
+    EXPECT_EQ(next_shift(loads, mib, 10, true)->from, 1u);
+    EXPECT_FALSE(next_shift(loads, mib, 10, false));  // it may just have begun
+    loads[1].took = true;
+    EXPECT_FALSE(next_shift(loads, mib, 10, true));
+}
+
 TEST(Shift, WhoeverIsMovingIsLeftAlone) {
     std::vector<LeaderLoad> loads = {load(0, 0, 10), load(1, 100, 10), load(2, 90, 10)};
     loads[1].moving = true;

@@ -47,24 +47,31 @@ struct Lead {
     bool operator==(const Lead&) const = default;
 };
 
-// leader -> coordinator: a heartbeat, and at once when nothing is left to begin.
-struct Progress {
-    Id128 attempt_id;
-    std::uint64_t sequence = 0;         // of this leader in this attempt, from 1: an older one that comes late is dropped
-    std::uint64_t bytes = 0;            // written
+// What a leader has to do in one part.
+struct PartProgress {
+    std::uint32_t part = 0;
     std::uint64_t unstarted_bytes = 0;  // neither written nor being fetched or written
     std::uint64_t begun_bytes = 0;      // being fetched or written
     std::uint64_t bytes_per_s = 0;      // written lately; 0: not measured yet
-    std::uint32_t taken = 0;            // moves it took so far: before that many, unstarted_bytes does not know of them
+    bool operator==(const PartProgress&) const = default;
+};
+// leader -> coordinator: a heartbeat, and at once when nothing is left to begin in a part.
+struct Progress {
+    Id128 attempt_id;
+    std::uint64_t sequence = 0;  // of this leader in this attempt, from 1: an older one that comes late is dropped
+    std::uint64_t bytes = 0;     // written
+    std::vector<PartProgress> parts;
+    std::uint32_t taken = 0;     // moves it took so far: before that many, unstarted_bytes does not know of them
     bool operator==(const Progress&) const = default;
 };
 
 // ---- work that changes hands while a flush runs; the coordinator decides (model/balance) ----
 
-// coordinator -> leader that is behind, until Given: give up to so many bytes that you have not begun, of the node `to` first.
+// coordinator -> leader that is behind, until Given: give up to so many bytes of this part that you have not begun, of the node `to` first.
 struct Shed {
     Id128 attempt_id;
     std::uint32_t move = 0;
+    std::uint32_t part = 0;
     NodeIndex to = 0;
     std::uint64_t bytes = 0;
     bool operator==(const Shed&) const = default;
