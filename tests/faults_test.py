@@ -88,7 +88,7 @@ FAULTS = {
 
 
 def every_case():
-    """n0 coordinates. In version 2 it leads part 0 with half of n2, which shares part 1 with n3: n1 follows (three leaders are tried after four)."""
+    """n0 coordinates. All lead: n0 and n1 part 0, n2 and n3 part 1; the first of each makes the file and writes its footer."""
     cases = []
     for fault in FAULTS:
         if fault.startswith("server"):

@@ -189,9 +189,7 @@ std::vector<PartPlan> Node::Impl::plan_flush(Job& job, const std::vector<NodeIma
     options.unfit.insert(options.unfit.end(), job.absent.begin(), job.absent.end());
     options.whole_parts = settings.placement != Placement::append;
     const std::vector<std::string> names = usable_targets(job);
-    // A leader of several parts ties their targets together: what one of them is late, all are. So no fewer than parts, where there are as many nodes.
-    const std::uint32_t most = leaders_max(nodes, options.unfit), least = std::min(options.files, most);
-    options.leaders = settings.leaders != 0 ? settings.leaders : job.leader_choice.next(least, most);
+    options.leaders = settings.leaders != 0 ? settings.leaders : job.leader_choice.next(options.files, leaders_max(nodes, options.unfit));
     std::uint64_t blocks = 0;
     for (const NodeImages& node : nodes) blocks += node_blocks(node, block_bytes);
     const std::vector<PartShare> shares = share_parts(blocks, options.files, static_cast<std::uint32_t>(names.size()), job.placement_turn++);

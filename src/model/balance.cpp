@@ -92,9 +92,9 @@ constexpr std::uint64_t again_after = 32;  // flushes until a worse number of le
 constexpr std::uint32_t doublings_max = 5;  // many each time
 }  // namespace
 
-std::uint32_t LeaderChoice::next(std::uint32_t least, std::uint32_t most) {
+std::uint32_t LeaderChoice::next(std::uint32_t files, std::uint32_t most) {
     most = std::max(most, 1u);
-    least = std::clamp(least, 1u, most);
+    const std::uint32_t least = std::clamp(files, 1u, most);
     double best = 0;
     for (const auto& [leaders, m] : measured_)
         if (leaders >= least && leaders <= most) best = std::max(best, m.bytes_per_s);
@@ -103,8 +103,8 @@ std::uint32_t LeaderChoice::next(std::uint32_t least, std::uint32_t most) {
     for (const auto& [leaders, m] : measured_)
         if (leaders >= least && leaders < chosen && m.bytes_per_s >= good_enough * best) chosen = leaders;
     // An eighth fewer: where every card counts, that costs a try an eighth of one flush, which half would double.
-    const std::uint32_t step = std::max(1u, chosen / 8), fewer = chosen - least > step ? chosen - step : least;
-    if (fewer < chosen && is_due(fewer)) return fewer;
+    const std::uint32_t fewer = (chosen - std::max(1u, chosen / 8)) / least * least;
+    if (fewer >= least && 4ull * fewer >= 3ull * chosen && is_due(fewer)) return fewer;
     if (chosen != most && is_due(most)) return most;  // now and then all are tried again, too
     return chosen;
 }

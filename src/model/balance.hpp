@@ -50,8 +50,9 @@ std::optional<Shift> next_shift(const std::vector<LeaderLoad>& loads, std::uint6
 // everybody else at the file system, and win nothing.
 class LeaderChoice {
   public:
-    // Of `most` nodes that may lead, `least` is the fewest that make sense. `most` first, then an eighth fewer as long as that loses nothing.
-    std::uint32_t next(std::uint32_t least, std::uint32_t most);
+    // Of `most` nodes that may lead, for so many parts. `most` first, then about an eighth fewer as long as that loses nothing: a multiple of the
+    // parts, since a leader of two ties their targets together, and never a quarter fewer at once, which is what a try may cost.
+    std::uint32_t next(std::uint32_t files, std::uint32_t most);
     void record(std::uint32_t leaders, std::uint64_t bytes, double seconds);
 
   private:

@@ -165,6 +165,23 @@ TEST(LeaderChoice, SettlesOnTheFewestThatLoseNothing) {
     EXPECT_EQ(choice.next(8, 8), 8u);  // as many files
 }
 
+TEST(LeaderChoice, EachPartHasAsManyLeadersAndNoTryCostsMuch) {
+    const auto second = [](std::uint32_t files, std::uint32_t most) {
+        LeaderChoice choice;
+        EXPECT_EQ(choice.next(files, most), most);
+        choice.record(most, 1000, 1);
+        return choice.next(files, most);
+    };
+    EXPECT_EQ(second(1, 8), 7u);
+    EXPECT_EQ(second(2, 8), 6u);
+    EXPECT_EQ(second(3, 8), 6u);
+    EXPECT_EQ(second(4, 8), 8u);  // four would be half
+    EXPECT_EQ(second(8, 8), 8u);
+    EXPECT_EQ(second(16, 8), 8u);
+    EXPECT_EQ(second(1, 1), 1u);
+    EXPECT_EQ(second(512, 4096), 3584u);
+}
+
 TEST(LeaderChoice, AllWriteWhereEveryCardCounts) {
     LeaderChoice choice;
     int fewer = 0;
