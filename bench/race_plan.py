@@ -147,7 +147,7 @@ def seconds_of(a, data, block, name):
 def expected_s(a, data, block):
     """Seconds, roughly."""
     if block["kind"] == "application":
-        return AROUND_S + a.pairs * len(race_report.MODES) * (a.period * a.periods + 5)
+        return AROUND_S + a.pairs * len(a.modes) * (a.period * a.periods + 5)
     flushes = sum(seconds_of(a, data, block, name) + 1 for name in present(data, contenders(a, block)))
     whole = block["size"] * block["ranks"] * block["nodes"] / limit(a, data, dict(block, slow=0))[0]
     return AROUND_S + a.rounds * flushes + restores(a, block) * (whole + 8)
@@ -165,6 +165,6 @@ def text(a, data, todo):
         geometry, sum_s = block["geometry"], sum_s + seconds
         rate, who = limit(a, data, block)
         runs = a.pairs if block["kind"] == "application" else a.rounds
-        who_runs = len(race_report.MODES) if block["kind"] == "application" else len(present(data, contenders(a, block)))
+        who_runs = len(a.modes) if block["kind"] == "application" else len(present(data, contenders(a, block)))
         rows.append([race_report.title(block), who_runs, runs, f"{rate / MIB:.0f}", who, f"{seconds / 60:.0f}", f"{sum_s / 60:.0f}"])
     return table(["settings to measure", ">contenders", ">rounds", ">limit, MiB/s", "by", ">minutes, about", ">sum"], rows)

@@ -201,7 +201,7 @@ def even_bars(data, block):
 def bars(data):
     out = [each for block in flush_blocks(data) if "cairn" in block["figures"]["contenders"] for each in flush_bars(data, block)]
     for block in data["blocks"]:
-        if block["kind"] == "application" and "figures" in block and "failed" not in block:
+        if block["kind"] == "application" and "cairn" in block.get("figures", {}).get("modes", ()) and "failed" not in block:
             out.append(bar(f"{title(block)}: slowed by", 0.01, block["figures"]["modes"]["cairn"]["slower_by_mean"], most=True))
     return out
 

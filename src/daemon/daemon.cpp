@@ -132,8 +132,7 @@ Task<bool> Daemon::adopted() {
 }
 
 // At the start, whenever a job opens, and now and then while there are none: servers come and go, and a file system that
-// hung may answer again. Until it is
-// known, files lie where the file system puts them. A look that hangs leaves what was found before.
+// hung may answer again. Until it is known, files lie where the file system puts them. A look that hangs leaves what was found before.
 Task<void> Daemon::find_targets() {
     if (finding_targets_) co_return;
     finding_targets_ = true;
