@@ -42,6 +42,19 @@ Status allocate_file(const std::string& path, std::uint64_t bytes) {
     return {};
 }
 
+// tmpfs clears a page when it is first touched, which takes longer than allocating it: done here, not while a capture waits. Where the kernel
+// can not (before 5.14) it is done then.
+void touch_file(const std::string& path, std::uint64_t bytes) {
+    const Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    if (file.get() < 0) return;
+    void* base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+    if (base == MAP_FAILED) return;
+#ifdef MADV_POPULATE_WRITE
+    ::madvise(base, bytes, MADV_POPULATE_WRITE);
+#endif
+    ::munmap(base, bytes);
+}
+
 Status invalidate_file(const std::string& path) {
     const Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
     if (file.get() < 0) return Status::from_errno(errno, "can not open " + path);
@@ -167,7 +180,11 @@ Task<Status> Slots::allocate(Place place, std::uint64_t bytes) {
     slot.bytes = bytes;
     bytes_ += bytes - before;
     const std::string path = place->first;
-    std::function<Status()> work = [path, bytes] { return allocate_file(path, bytes); };
+    std::function<Status()> work = [path, bytes, ahead = slot.ahead] {
+        Status allocated = allocate_file(path, bytes);
+        if (allocated.ok() && ahead) touch_file(path, bytes);
+        return allocated;
+    };
     Status made = co_await call_blocking(workers_, clock_, std::move(work), clock_.in(settings_.allocate_wait));
     slot.state = State::free;
     if (made.ok()) {
