@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <numeric>
 #include <thread>
 
 namespace bench {
@@ -99,7 +100,8 @@ ApplicationTimes run_application(const ApplicationPlan& plan, const Team& team, 
             fail("there are no checkpoints called " + plan.checkpoints);
         }
     };
-    double communicated = 0, blocked = 0;
+    double blocked = 0;
+    std::vector<double> exchanges;
     team.meet();
     team.meet();
     const double begin = now_s();
@@ -110,7 +112,7 @@ ApplicationTimes run_application(const ApplicationPlan& plan, const Team& team, 
             blocked += now_s() - before;
         }
         sleep_ms(plan.step_ms);
-        communicated += neighbours.exchange_s();
+        exchanges.push_back(neighbours.exchange_s());
     }
     const double end = now_s();
     times.run_s = team.span_s(begin, end);
@@ -118,8 +120,11 @@ ApplicationTimes run_application(const ApplicationPlan& plan, const Team& team, 
     background.wait();
     times.finish_s = team.most(now_s()) - team.most(end);
     times.blocked_s = team.most(blocked);
-    const std::vector<double> all = team.gather(communicated);
-    for (const double each : all) times.communicate_s += each / static_cast<double>(all.size());
+    for (const double each : exchanges) {
+        const std::vector<double> all = team.gather(each);
+        times.exchanges_s.push_back(std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size()));
+        times.communicate_s += times.exchanges_s.back();
+    }
     plain.remove_kept();
     return times;
 }

@@ -25,10 +25,11 @@ struct ApplicationPlan {
 };
 
 struct ApplicationTimes {
-    double run_s = 0;              // first begin to last end; what the background still does then is not in it
-    double communicate_s = 0;      // of all steps; the mean over ranks
-    double blocked_s = 0;          // in all checkpoints; the longest of all ranks
-    double finish_s = 0;           // until the last checkpoint is durable, after the end
+    double run_s = 0;                 // first begin to last end; what the background still does then is not in it
+    double communicate_s = 0;         // of all steps; the mean over ranks
+    std::vector<double> exchanges_s;  // the same, step by step
+    double blocked_s = 0;             // in all checkpoints; the longest of all ranks
+    double finish_s = 0;              // until the last checkpoint is durable, after the end
     int checkpoints = 0;
 };
 

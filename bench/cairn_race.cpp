@@ -115,6 +115,7 @@ class Race {
         plan.distance = std::max(1, team_.ranks() / team_.hosts());
         const ApplicationTimes times = run_application(plan, team_, image_, copy_, plain_, cairn_);
         return {{"seconds", times.run_s},         {"blocked_s", times.blocked_s}, {"communicate_s", times.communicate_s},
+                {"exchanges_s", times.exchanges_s},
                 {"finish_s", times.finish_s}, {"checkpoints", times.checkpoints}};
     }
 
