@@ -15,6 +15,11 @@ Slice word(std::uint64_t value) {
     std::memcpy(bytes.data(), &value, sizeof value);
     return Slice::of(std::move(bytes));
 }
+PlacementTargets targets_of(const sim::Model& model) {
+    PlacementTargets targets{"sim", {}, std::string(sim::target_mark)};
+    for (std::size_t target = 0; target < model.target_rates.size(); ++target) targets.names.push_back(std::to_string(target));
+    return targets;
+}
 }  // namespace
 
 Cluster::Cluster(ClusterOptions o) : sim(o.seed, o.model, o.faults), options(std::move(o)) {
@@ -56,6 +61,7 @@ void Cluster::start_daemon(NodeIndex node) {
     host.booted = false;
     host.daemon = std::make_unique<Node>(host.process->world(), layout, options.settings);
     if (is_io_node(node)) host.daemon->serve_as_io_node("n" + std::to_string(node));
+    if (options.placed) host.daemon->set_targets(targets_of(options.model));
     World world = host.process->world();
     host.gate = std::make_unique<Gate>(world.clock);
     host.gate->spawn(boot(node, world));
@@ -292,6 +298,17 @@ bool Cluster::run_until_committed(Version version, Nanos span) {
             return true;
         },
         sim.now() + span);
+}
+
+std::vector<std::uint64_t> Cluster::bytes_on_targets(Version version) {
+    std::vector<std::uint64_t> bytes(options.model.target_rates.size());
+    const std::string directory = layout.version(key(version));
+    const auto entries = sim.persistent().list(directory);
+    CAIRN_CHECK(entries.ok());
+    for (const DirectoryEntry& entry : *entries)
+        if (const auto inode = sim.persistent().find(directory + "/" + entry.name); inode.ok() && (*inode)->target)
+            bytes[*(*inode)->target] += (*inode)->content->stored_bytes();
+    return bytes;
 }
 
 Status Cluster::check_committed(VersionKey key, NodeIndex reader, Nanos limit) {

@@ -24,6 +24,7 @@ struct ClusterOptions {
     std::uint64_t block_bytes = 4096;
     std::function<std::uint64_t(Rank, Version)> image_bytes = [](Rank, Version) { return 100'000; };
     FlushSettings settings;
+    bool placed = false;  // the engine knows the model's storage targets
     sim::Model model;
     sim::Faults faults;
 };
@@ -70,6 +71,8 @@ class Cluster {
     VersionState state(NodeIndex node, Version version) const;
     VersionKey key(Version version) const { return {roster.name, version, roster.incarnation}; }
     bool run_until_committed(Version version, Nanos span);
+    // Of a version's parts, on each storage target.
+    std::vector<std::uint64_t> bytes_on_targets(Version version);
 
     // Reads every rank's image of a committed version, from a fresh process on `reader`, and compares it bit for bit. not_found when it
     // is not there, or given up.

@@ -1,6 +1,8 @@
 // Several leaders a part, and work that changes hands: a flush ends when all targets together could have ended it, every byte once.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "engine/cluster_sim.hpp"
 #include "format/part.hpp"
 
@@ -113,6 +115,39 @@ TEST_P(SlowTarget, CostsNoMoreThanItsShareOfAllRates) {
 }
 // With more parts than leaders, and with leaders that share parts, a leader writes on the slow target and on others.
 INSTANTIATE_TEST_SUITE_P(Files, SlowTarget, ::testing::Values(Shape{4, 0}, Shape{8, 0}, Shape{8, 7}, Shape{8, 5}, Shape{16, 0}, Shape{16, 3}));
+
+class Placed : public ::testing::TestWithParam<std::uint32_t> {};
+
+// Every target holds the same bytes, whatever K is, also where images differ and work changes hands: planned to the block, and within a few
+// percent when leaders of one target help those of another. With fewer parts than targets they are on those whose turn it is.
+TEST_P(Placed, EveryTargetHoldsTheSame) {
+    const std::uint32_t files = GetParam(), on = std::min(files, 4u);
+    ClusterOptions options = slow_storage(files, 0);
+    options.image_bytes = [](Rank rank, Version version) { return (108 + 5 * ((rank * 7 + version * 3) % 9)) * mib; };
+    options.placed = true;
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.open_job().ok());
+    std::vector<double> sums(4);
+    double all = 0;
+    for (Version version = 1; version <= 4; ++version) {
+        seconds_to_commit(cluster, version);
+        const Status whole = cluster.check_committed(cluster.key(version));
+        EXPECT_TRUE(whole.ok()) << whole.to_string();
+        double bytes = 0;
+        for (Rank rank = 0; rank < 16; ++rank) bytes += static_cast<double>(options.image_bytes(rank, version));
+        all += bytes;
+        const std::vector<std::uint64_t> held = cluster.bytes_on_targets(version);
+        EXPECT_EQ(4 - std::count(held.begin(), held.end(), 0u), on);
+        for (std::size_t target = 0; target < 4; ++target) {
+            sums[target] += static_cast<double>(held[target]);
+            if (held[target] > 0) {
+                EXPECT_NEAR(static_cast<double>(held[target]), bytes / on, 0.03 * bytes / on) << "version " << version << ", target " << target;
+            }
+        }
+    }
+    for (const double sum : sums) EXPECT_NEAR(sum, all / 4, 0.02 * all / 4);
+}
+INSTANTIATE_TEST_SUITE_P(Files, Placed, ::testing::Values(1, 2, 3, 4, 5, 7, 8, 16));
 
 TEST(Moves, AreFewWhenAllAreEquallyFast) {
     Cluster cluster(slow_storage(8, 128 * mib));

@@ -84,6 +84,7 @@ class Scenario {
         if (chance(40))  // storage targets of very different speed, so that work changes hands
             for (std::uint64_t n = 1 + draw(4); n > 0; --n) options.model.target_rates.push_back(1e5 * static_cast<double>(nodes * (1 + draw(chance(50) ? 3 : 100))));
         background_ = draw_faults();
+        options.placed = chance(50);
         return options;
     }
 

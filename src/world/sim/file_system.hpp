@@ -11,6 +11,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,7 @@ struct Inode {
     std::uint32_t links = 0;              // names seen
     std::shared_ptr<std::uint64_t> used;  // of the file system
     std::uint64_t accounted = 0;
+    std::optional<std::size_t> target;    // files: where it was placed
 
     ~Inode();
     void account();  // after a change of content or links

@@ -4,11 +4,16 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "world/clock.hpp"
 
 namespace cairn::sim {
+
+// A file made as NAME + target_mark + n lies on storage target n, as NAME; a part of a version made without lies on that of its number, modulo
+// how many there are.
+constexpr std::string_view target_mark = "@target:";
 
 // Rates are bytes per second, each served first come, first served; 0 is infinitely fast.
 struct Model {
@@ -19,7 +24,7 @@ struct Model {
     double persistent_rate = 200e9;        // of the whole file system
     double persistent_client_rate = 10e9;  // of a node
     std::map<std::uint32_t, double> persistent_client_rates;  // of single nodes, by number
-    std::vector<double> target_rates;      // of storage targets; part p of a version lies on target p modulo their number. None: no limit
+    std::vector<double> target_rates;      // of storage targets. None: no limit. See target_mark
     double nic_rate = 12.5e9;              // of a node, in and out each
     double checksum_rate = 20e9;           // of a process
 

@@ -65,12 +65,17 @@ Nanos SimStorage::metadata_ready(bool shared) {
     return sim_.now() + jitter(shared ? sim_.model().persistent_latency : sim_.model().scratch_latency);
 }
 
-// The storage target of a part of a version, by its number.
-std::optional<std::size_t> target_of_part(const std::string& path, std::size_t targets) {
-    constexpr std::string_view mark = "/part-";
-    const auto at = path.rfind(mark);
-    if (targets == 0 || at == std::string::npos) return std::nullopt;
-    return std::strtoul(path.c_str() + at + mark.size(), nullptr, 10) % targets;
+// By the mark, which is taken off the name; else, of a part, by its number.
+std::optional<std::size_t> place_on_target(std::string& path, std::size_t targets) {
+    if (targets == 0) return std::nullopt;
+    std::string_view mark = target_mark;
+    auto at = path.rfind(mark);
+    const bool placed = at != std::string::npos;
+    if (!placed) at = path.rfind(mark = "/part-");
+    if (at == std::string::npos) return std::nullopt;
+    const std::size_t number = std::strtoul(path.c_str() + at + mark.size(), nullptr, 10);
+    if (placed) path.resize(at);
+    return number % targets;
 }
 
 Nanos SimStorage::transfer_ready(const SimFile& file, std::uint64_t bytes) {
@@ -78,7 +83,7 @@ Nanos SimStorage::transfer_ready(const SimFile& file, std::uint64_t bytes) {
     const bool shared = file.shared;
     Nanos through = 0;
     if (shared) {
-        if (const auto target = target_of_part(file.path(), model.target_rates.size()))
+        if (const auto target = file.inode->target; target && *target < model.target_rates.size())
             through = sim_.target_pipe(*target).pass(sim_.now(), bytes, model.target_rates[*target]);
         const auto own = model.persistent_client_rates.find(process_.node().id());
         const double client_rate = own == model.persistent_client_rates.end() ? model.persistent_client_rate : own->second;
@@ -116,10 +121,13 @@ Task<Result<FilePtr>> SimStorage::open(std::string path, OpenOptions options, Na
     const NodeId node = process_.node().id();
     const OpenMode mode = options.mode;
     const char* what = mode == OpenMode::create ? "create" : "open";
+    std::optional<std::size_t> on;
+    if (shared && mode == OpenMode::create) on = place_on_target(path, sim_.model().target_rates.size());
     OperationPtr operation = on_path(what, path, mode == OpenMode::create, [=](FileSystem& fs, Operation& op) -> Status {
         Result<InodePtr> inode = mode == OpenMode::create ? fs.create(op.path, node) : fs.find(op.path);
         if (!inode.ok()) return inode.status();
         if ((*inode)->is_directory) return Status::from_errno(EISDIR, op.path);
+        if (mode == OpenMode::create) (*inode)->target = on;
         op.opened = std::make_shared<SimFile>(op.path, *inode, fs, shared, mode != OpenMode::read);
         return {};
     });
