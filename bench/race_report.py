@@ -301,6 +301,9 @@ def text(data):
     head = (f"{data['cairn']}, {s['compute']} nodes x {s['ranks']} ranks, {s['servers']} servers, {bytes_text(s['size'])} a rank (seed {s['seed']})\n"
             f"{m['cores']} cores ({m['processor']}), {bytes_text(m['memory_bytes'])}, Linux {m['kernel']}, {m['system']}, {m['mpi']}; "
             f"load before: {m['load_before']}; took {data.get('took_s', 0):.0f} s\n{data['command']}")
+    others = [block for block in data["blocks"] if "machine" in block]
+    if others:
+        head += f"\n{len(others)} of {len(data['blocks'])} settings on another machine, the last: {others[-1]['machine']['processor']}, Linux {others[-1]['machine']['kernel']}"
     parts = [head]
     if data["rates"]:
         parts.append(rates_table(data))

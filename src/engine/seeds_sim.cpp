@@ -61,8 +61,7 @@ class Scenario {
             for (std::uint64_t i = 1 + draw(3); i > 0; --i) options.ranks_per_node.push_back(0);
         options.files = static_cast<std::uint32_t>(1 + draw(ranks));
         options.block_bytes = 4096u << draw(3);
-        const std::uint64_t scale = 1 + draw(chance(20) && nodes <= 8 ? 3'000'000 : 200'000);
-        const std::uint64_t salt = draw_.next();
+        const std::uint64_t scale = 1 + draw(chance(20) && nodes <= 8 ? 3'000'000 : 200'000), salt = draw_.next();
         options.image_bytes = [scale, salt](Rank rank, Version version) -> std::uint64_t {
             std::uint64_t h = (rank * 31 + version) * 0x9E3779B97F4A7C15ull ^ salt;
             h ^= h >> 31;
