@@ -26,7 +26,6 @@ Status Status::from_errno(int error, std::string what) {
         case EINVAL: case ENAMETOOLONG: case EISDIR: code = Code::invalid_argument; break;
         case ETIMEDOUT: code = Code::deadline; break;
         case ECONNREFUSED: case ECONNRESET: case EHOSTUNREACH: case ENOTCONN: case EPIPE: code = Code::unavailable; break;
-        case ECANCELED: code = Code::cancelled; break;
         case ENOSYS: case EOPNOTSUPP: code = Code::unsupported; break;
         default: break;
     }

@@ -10,6 +10,7 @@
 #include "engine/internal.hpp"
 #include "format/manifest.hpp"
 #include "format/names.hpp"
+#include "model/coverage.hpp"
 
 namespace cairn {
 
@@ -92,8 +93,10 @@ Task<Status> Node::Impl::commit(FlightPtr flight) {
     Manifest manifest;
     manifest.attempt_id = flight->contest->attempt_id;
     manifest.parts.resize(flight->job->roster.files);
+    std::uint64_t covered = 0;
     for (const auto& [node, track] : flight->contest->leaders) {
         manifest.block_bytes = track.lead.block_bytes;
+        covered += track.done->coverage;
         std::size_t next = 0;  // it reports the parts that it is the first leader of, in the order of its Lead
         for (const PartPlan& part : track.lead.parts) {
             if (part.first_leader() != node) continue;
@@ -103,7 +106,12 @@ Task<Status> Node::Impl::commit(FlightPtr flight) {
         if (next != track.done->parts.size()) co_return Status(Code::internal, "a leader reported other parts than its own");
     }
     for (const auto& [node, sealed] : flight->sealed)
-        for (const ImageInfo& image : sealed.images) manifest.image_bytes += image.bytes;
+        for (const ImageInfo& image : sealed.images) {
+            manifest.image_bytes += image.bytes;
+            covered -= coverage(image.rank, 0, image.bytes, manifest.block_bytes);
+        }
+    // Work went from hand to hand between three nodes: nothing is published unless all parts together hold every block once.
+    if (covered != 0) co_return Status(Code::internal, version_text(flight->key) + ": its parts do not hold every block of every image once");
     manifest.wall_time_s = world.clock.wall_time_s();
     const Id128 attempt_id = manifest.attempt_id;
     Status published = co_await publish(flight, std::move(manifest));

@@ -46,24 +46,27 @@ Task<void> Node::Impl::coordinate(FlightPtr flight) {
         const bool knew = flight->cancel;  // a request that came meanwhile is seen to at once, one that failed like anything else
         // A new coordinator looks before it acts: what was decided before this daemon was started needs nobody's images.
         Status status = co_await look(flight);
+        bool given_up = false;  // by somebody's request, or for want of images: nothing that an operation returns can mean that
         if (status.code() == Code::not_found) {
             const bool gathered = co_await gather(flight);
             Result<char> turn = co_await job->turn.receive();
             if (!turn.ok()) co_return;
-            if (flight->cancel || !gathered) status = Status(Code::cancelled, version_text(flight->key) + ": cancelled");
-            else status = co_await attempt(flight);
+            if (!flight->cancel && gathered) status = co_await attempt(flight);
+            given_up = !status.ok() && (flight->cancel || !gathered);
             job->turn.try_send(0);
         }
-        if (status.code() == Code::cancelled) {
+        bool decided = status.ok() || status.code() == Code::superseded;
+        if (given_up) {
             Manifest tombstone;
             tombstone.abandoned = true;
             status = co_await publish(flight, tombstone);
+            decided = status.ok() || status.code() == Code::superseded;
             if (status.ok()) co_await clean_up(flight, {});
             if (status.ok())
                 status = flight->cancel ? Status(Code::cancelled, version_text(flight->key) + ": cancelled")
                                         : Status(Code::superseded, version_text(flight->key) + ": its images left scratch before it was committed");
         }
-        if (status.ok() || status.code() == Code::cancelled || status.code() == Code::superseded) {
+        if (decided) {
             tell_all(*flight, {status.code(), status.text(), true});
             flight->sealed.clear();  // region tables of all ranks
             if (any_failed) co_await sweep(flight);
@@ -278,7 +281,10 @@ void Node::Impl::learn_from_failures(Flight& flight) {
         if (!track.done || track.done->code == Code::ok) continue;
         const bool of_target = track.done->has_failed_part && avoid_target_of(flight, track.done->failed_part);
         if (track.done->has_lost) lose(flight, track.done->lost);
-        else if (track.done->code != Code::superseded && !of_target) flight.job->unfit[node] = world.clock.in(avoided_for);
+        else if (track.done->code != Code::superseded && !of_target) {
+            flight.job->unfit[node] = world.clock.in(avoided_for);
+            flight.lost_io_node |= !flight.job->has_ranks(node);
+        }
     }
 }
 
@@ -300,6 +306,9 @@ std::optional<Status> Node::Impl::contest_state(Flight& flight) {
     }
     if (silent) return unavailable(version_text(flight.key) + ": leader " + flight.job->node_name(*silent) + " fell silent");
     if (all) return Status();
+    if (flight.contest->unsendable)
+        return Status(Code::unsupported, version_text(flight.key) + ": what leader " + flight.job->node_name(*flight.contest->unsendable) +
+                                             " must know of its images is longer than a message can be: protect fewer regions, or ask for more files");
     if (flight.contest->restarted)
         return unavailable(version_text(flight.key) + ": the daemon of " + flight.job->node_name(*flight.contest->restarted) + " was started again");
     return std::nullopt;
@@ -317,6 +326,7 @@ void Node::Impl::on_progress(Flight& flight, NodeIndex from, const message::Prog
     if (track == flight.contest->leaders.end()) return;
     track->second.answered = true;
     track->second.heard = world.clock.now();
+    if (!flight.job->has_ranks(from)) send(flight, from, message::Noted{});  // others hear from here when they repeat what they sealed
     LeaderTrack& leader = track->second;
     if (progress.taken < leader.takes || progress.sequence <= leader.progress.sequence) return;  // it has not heard of all yet, or is old
     leader.progress = progress;
@@ -370,6 +380,7 @@ void Node::Impl::on_leave(Flight& flight, const message::Leave& leave) {
         flight.leading->fail({Code::superseded, "the coordinator left this attempt"});
         flight.leading->left = true;
     }
+    if (!flight.state.final) flight.attempts_seen.insert(leave.attempt_id);  // its Lead may come yet, and would end the attempt after it
     flight.news.notify_all();
 }
 
@@ -379,6 +390,14 @@ void Node::Impl::on_lead(FlightPtr flight, message::Lead lead) {
     // Once only: asked again while it runs, Progress is on its way; asked again later, it is a datagram that came late, and its part
     // names are taken.
     if (!flight->attempts_seen.insert(lead.attempt_id).second) return;
+    if (const Status can = check_lead(*flight->job, lead); !can.ok()) {
+        message::PartsDone refused;
+        refused.attempt_id = lead.attempt_id;
+        refused.code = can.code();
+        refused.text = can.text();
+        flight->attempts_seen.erase(lead.attempt_id);  // the answer may be lost
+        return send(*flight, 0, std::move(refused));
+    }
     if (flight->leading) {
         flight->leading->fail({Code::superseded, "a newer attempt began"});
         flight->leading->left = true;
@@ -461,6 +480,7 @@ Task<void> Node::Impl::report(std::shared_ptr<Attempt> attempt) {
     done.lost = attempt->lost.value_or(0);
     done.has_failed_part = attempt->failed_part.has_value();
     done.failed_part = attempt->failed_part.value_or(0);
+    done.coverage = attempt->coverage;
     if (attempt->failure.ok())
         for (const auto& part : attempt->parts)
             if (part->done) done.parts.push_back(*part->done);

@@ -78,6 +78,7 @@ struct Contest {
     bool finishing = false;               // no more moves
     bool may_be_published = false;        // from here on its manifest may stand, whatever we are told: its parts stay
     std::vector<Address> addresses;       // of all nodes when it began
+    std::optional<NodeIndex> unsendable;  // what this leader must be told is longer than a message can be
     std::optional<NodeIndex> restarted;   // its daemon was started again since: what it was asked for is forgotten
 };
 
@@ -237,6 +238,7 @@ struct Attempt {
     std::optional<std::uint32_t> failed_part;  // when storage failed, and not a node
     Pace* pace = nullptr;  // whose waits end with this attempt
     std::uint64_t written_bytes = 0;
+    std::uint64_t coverage = 0;  // first leader: of all extents in its parts
     std::uint64_t progress_sequence = 0;
     bool idle_told = false;         // that there is nothing to begin in any part
     std::size_t idle_parts_told = 0;
@@ -329,6 +331,9 @@ struct Node::Impl {
     void on_progress(engine::Flight& flight, NodeIndex from, const message::Progress& progress);
     void on_parts_done(engine::Flight& flight, NodeIndex from, message::PartsDone done);
     void on_lead(engine::FlightPtr flight, message::Lead lead);
+    Status check_lead(const engine::Job& job, const message::Lead& lead) const;
+    Status check_work(const engine::Job& job, const std::vector<message::Work>& work) const;
+    static Result<Slice> local_data(const engine::HeldImage& held, const Source& source);
     Task<void> lead(std::shared_ptr<engine::Attempt> attempt);
     Task<void> report(std::shared_ptr<engine::Attempt> attempt);
     void tell_progress(engine::Attempt& attempt);

@@ -93,6 +93,36 @@ TEST_F(IoNode, ThatDiesWhileItLeadsIsNotMissed) {
     EXPECT_EQ(cluster->hosts[0].daemon->counters().attempts_failed, 1u);
 }
 
+// Started with other settings than the job's: it says so instead of receiving what does not fit.
+TEST_F(IoNode, WithBuffersSmallerThanABlockLeadsNothing) {
+    cluster = std::make_unique<Cluster>(options_of({2, 2, 0}));
+    cluster->kill_daemon(2);
+    cluster->options.settings.buffer_bytes = cluster->options.block_bytes / 2;
+    cluster->start_daemon(2);
+    ASSERT_TRUE(cluster->open_job().ok());
+    commit(1);
+    EXPECT_EQ(written(2), 0u);
+    EXPECT_EQ(cluster->hosts[0].daemon->counters().attempts_failed, 1u);
+    commit(2);
+    EXPECT_EQ(cluster->hosts[0].daemon->counters().attempts_failed, 1u) << "it is not asked again at once";
+}
+
+// One with nothing more to begin hears nothing for longer than version_wait while another goes on writing: that is no silence.
+TEST_F(IoNode, IdleForLongIsNotAlone) {
+    ClusterOptions options = options_of({1, 1, 0, 0});
+    options.settings.placement = Placement::contiguous;  // no work changes hands
+    options.settings.version_wait = 5 * second;
+    options.model.persistent_client_rates[2] = 50'000;
+    options.image_bytes = [](Rank, Version) { return 1'200'000ull; };
+    cluster = std::make_unique<Cluster>(std::move(options));
+    ASSERT_TRUE(cluster->open_job().ok());
+    ASSERT_TRUE(cluster->capture_all(1).ok());
+    const Nanos begun = cluster->sim.now();
+    finish(1);
+    EXPECT_GT(cluster->sim.now() - begun, 10 * second);
+    EXPECT_EQ(cluster->hosts[0].daemon->counters().attempts_failed, 0u);
+}
+
 TEST_F(IoNode, AllThatDieAtOnceCostOneAttempt) {
     make({2, 2, 0, 0, 0}, 1e6);
     ASSERT_TRUE(cluster->capture_all(1).ok());

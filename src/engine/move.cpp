@@ -234,6 +234,7 @@ void Node::Impl::on_shed(Flight& flight, const message::Shed& shed) {
 void Node::Impl::on_take(Flight& flight, message::Take take) {
     if (!flight.leads(take.attempt_id) || flight.leading->over()) return;
     Attempt& attempt = *flight.leading;
+    if (const Status can = check_work(*flight.job, take.work); !can.ok()) return attempt.fail(can);
     if (attempt.taken.insert(take.move).second) {
         for (const message::NodeAddress& entry : take.addresses) attempt.addresses.emplace(entry.node, entry.address);
         for (const message::Work& work : take.work) {

@@ -353,7 +353,10 @@ void Node::Impl::send_to(Flight& flight, NodeIndex to, Address address, message:
         local.try_send(std::move(message));  // full: lost, like any datagram
         return;
     }
-    gate.spawn(transmit(std::move(address), encode(message)));
+    Bytes bytes = encode(message);
+    if (bytes.size() > Network::message_bytes_max && flight.contest && !flight.contest->unsendable)  // it never will be sent: asking again is no use
+        flight.contest->unsendable = to;
+    gate.spawn(transmit(std::move(address), std::move(bytes)));
 }
 
 Task<void> Node::Impl::transmit(Address address, Bytes bytes) {
@@ -395,6 +398,7 @@ void Node::Impl::end(Flight& flight, const message::Ended& ended) {
         flight.opened.clear();
         flight.attempts_seen.clear();
     }
+    pace.wake();  // nobody waits to serve it any more
     update(flight);
 }
 

@@ -18,6 +18,7 @@
 #include "format/limits.hpp"
 #include "format/names.hpp"
 #include "format/part.hpp"
+#include "model/coverage.hpp"
 
 namespace cairn {
 
@@ -211,7 +212,7 @@ Task<Status> Node::Impl::gather_shares(Attempt& attempt, PartState& part) {
 namespace {
 
 // Everything but the bytes: what the footer of this part says. An extent whose image nobody told of is a programming error, told as such.
-Result<Footer> make_footer(const Attempt& attempt, PartState& part) {
+Result<Footer> make_footer(Attempt& attempt, PartState& part) {
     const message::Lead& lead = attempt.lead;
     Footer footer;
     footer.key = attempt.flight->key;
@@ -226,6 +227,7 @@ Result<Footer> make_footer(const Attempt& attempt, PartState& part) {
     for (Extent& extent : part.extents) {
         ranks.insert(extent.rank);
         if (extent.length == 0) continue;  // a rank without bytes that has its place here
+        attempt.coverage += coverage(extent.rank, extent.image_offset, extent.length, lead.block_bytes);
         footer.data_bytes = std::max(footer.data_bytes, extent.part_offset + round_up(extent.length, lead.block_bytes));
         footer.extents.push_back(std::move(extent));
     }

@@ -194,10 +194,9 @@ Task<void> Node::Impl::serve(FlightPtr flight, NodeIndex from, Address address, 
         co_return;
     }
     HeldImage& held = found->second;
-    const std::uint64_t bytes = held.image.data.length;
-    if (want.source.image_offset > bytes || want.source.length > bytes - want.source.image_offset ||
-        want.source.image_offset % held.image.header.block_bytes != 0) {
-        refuse(Code::invalid_argument, "rank " + std::to_string(want.source.rank) + ": bytes outside its image were asked for");
+    Result<Slice> data = local_data(held, want.source);
+    if (!data.ok()) {
+        refuse(data.code(), data.status().text());
         co_return;
     }
     ++held.users;
@@ -208,8 +207,7 @@ Task<void> Node::Impl::serve(FlightPtr flight, NodeIndex from, Address address, 
         chunk.checksums = std::move(checksums).value();
         flight->served[want.tag] = chunk;
         send_to(*flight, from, address, chunk);
-        Slice data = held.image.data.part(want.source.image_offset, want.source.length);
-        const Status sent = co_await world.network.send_payload(address, want.tag, std::move(data), world.clock.in(settings.io_wait));
+        const Status sent = co_await world.network.send_payload(address, want.tag, std::move(data).value(), world.clock.in(settings.io_wait));
         if (sent.ok()) counters.sent_bytes += want.source.length;  // not ok: the leader asks again under another tag
     } else {
         refuse(checksums.code(), checksums.status().text());

@@ -227,10 +227,15 @@ Task<Status> Node::Impl::write_chunk(Attempt& attempt, PartState& part, std::uin
         if (found == flight->images.end()) co_return not_found("the image of rank " + std::to_string(chunk.source.rank) + " has left scratch");
         held = &found->second;
         ++held->users;
-        chunk.data = held->image.data.part(chunk.source.image_offset, length);
-        Result<std::vector<std::uint64_t>> checksums = co_await checksums_of(flight, chunk.source);
-        if (checksums.ok()) chunk.checksums = std::move(checksums).value();
-        else status = std::move(checksums).status();
+        Result<Slice> data = local_data(*held, chunk.source);
+        if (data.ok()) {
+            chunk.data = std::move(data).value();
+            Result<std::vector<std::uint64_t>> checksums = co_await checksums_of(flight, chunk.source);
+            if (checksums.ok()) chunk.checksums = std::move(checksums).value();
+            else status = std::move(checksums).status();
+        } else {
+            status = std::move(data).status();
+        }
     }
     const Result<std::uint64_t> offset = place(attempt, part, chunk, writer, settings);
     if (status.ok()) status = offset.status();

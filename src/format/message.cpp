@@ -36,7 +36,7 @@ struct BodyWriter {
         const auto why = text(m.text);
         const auto parts = writer.part_infos(m.parts);
         return fb::CreatePartsDone(builder, &attempt_id, code(m.code), why, m.has_lost, m.lost, parts,
-                                   m.has_failed_part, m.failed_part);
+                                   m.has_failed_part, m.failed_part, m.coverage);
     }
     auto write(const message::Acknowledged& m) {
         const fb::Id attempt_id = Writer::id(m.attempt_id);
@@ -152,7 +152,7 @@ struct BodyReader {
     message::Body read(const fb::PartsDone& m) {
         return message::PartsDone{
             Reader::id(*m.attempt_id()), static_cast<Code>(m.code()), reader.string(m.text()), m.has_lost(), m.lost(),
-            m.has_failed_part(), m.failed_part(), reader.part_infos(m.parts())};
+            m.has_failed_part(), m.failed_part(), reader.part_infos(m.parts()), m.coverage()};
     }
     message::Body read(const fb::Acknowledged& m) { return message::Acknowledged{Reader::id(*m.attempt_id())}; }
     message::Body read(const fb::Leave& m) { return message::Leave{Reader::id(*m.attempt_id())}; }

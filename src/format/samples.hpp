@@ -139,7 +139,7 @@ inline std::vector<message::Message> messages() {
         message::Lead{
             2, attempt_id, 1, 3, block_bytes, {plan}, {image(0), image(1), image(2)}, {{0, "a:1"}, {1, "b:2"}}},
         message::Progress{attempt_id, 3, 123456, {{0, 4096, 8192, 1'000'000}, {2, 0, 4096, 0}}, 1},
-        message::PartsDone{attempt_id, Code::unavailable, "node-b: silent for 10 s", true, 1, true, 0, manifest().parts},
+        message::PartsDone{attempt_id, Code::unavailable, "node-b: silent for 10 s", true, 1, true, 0, manifest().parts, 0x0123456789abcdef},
         message::Acknowledged{attempt_id},
         message::Leave{attempt_id},
         message::Want{99, source},
@@ -304,7 +304,7 @@ class Random {
             case 4:
                 m.body = message::PartsDone{id(),   some_code(), some_text(),
                                             coin(), below32(9),  coin(), below32(9),
-                                            {part_info(0, 9, id(), 4096)}};
+                                            {part_info(0, 9, id(), 4096)}, number()};
                 break;
             case 5:
                 m.body = message::Acknowledged{id()};

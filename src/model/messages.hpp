@@ -152,6 +152,7 @@ struct PartsDone {
     bool has_failed_part = false;  // storage failed, on this part
     std::uint32_t failed_part = 0;
     std::vector<PartInfo> parts;
+    std::uint64_t coverage = 0;  // of their extents (model/coverage.hpp)
     bool operator==(const PartsDone&) const = default;
 };
 
