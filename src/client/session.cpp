@@ -67,7 +67,9 @@ Status Session::capture_into_slot(const CapturePlan& plan) {
     acquire.rank = rank_;
     acquire.bytes = plan.slot_bytes;
     acquire.wait_ms = settings_.capture.wait_ms;
-    const Deadline deadline = Deadline::in_ms(acquire.wait_ms + answer_allowance_ms);
+    slots_.forget_gone();
+    // It may find room at the very end of the wait, and allocate then.
+    const Deadline deadline = Deadline::in_ms(acquire.wait_ms + settings_.deadlines.io_ms + answer_allowance_ms);
     const auto acquired = daemon_->ask_for<control::Slot>(acquire, deadline);
     // A slot that comes after we stopped waiting would be nobody's as long as this connection lives.
     if (acquired.code() == Code::deadline) daemon_->disconnect();

@@ -19,16 +19,21 @@ void SlotMaps::drop(std::size_t at) {
     maps_.erase(maps_.begin() + static_cast<std::ptrdiff_t>(at));
 }
 
-Result<SlotMaps::Map*> SlotMaps::map(const std::string& path, std::uint64_t bytes) {
+void SlotMaps::forget_gone() {
     struct stat about = {};
     for (std::size_t i = 0; i < maps_.size();) {
         const bool same = ::stat(maps_[i].path.c_str(), &about) == 0 && about.st_dev == maps_[i].device &&
                           about.st_ino == maps_[i].inode && static_cast<std::uint64_t>(about.st_size) == maps_[i].bytes;
         if (!same)
-            drop(i);  // holds memory of a file that is gone
+            drop(i);
         else
             ++i;
     }
+}
+
+Result<SlotMaps::Map*> SlotMaps::map(const std::string& path, std::uint64_t bytes) {
+    forget_gone();
+    struct stat about = {};
     const auto found = std::find_if(maps_.begin(), maps_.end(), [&](const Map& each) { return each.path == path; });
     if (found != maps_.end()) {
         if (found->bytes < bytes) return Status(Code::internal, path + ": the daemon gave a slot that is too small");

@@ -27,6 +27,8 @@ class SlotMaps {
     SlotMaps(const SlotMaps&) = delete;
     ~SlotMaps();
 
+    // A file that is gone keeps its memory as long as it is mapped: drops those. Before asking for a slot, which may need that memory.
+    void forget_gone();
     // The mapping of a slot of at least `bytes`; stays valid until the next call.
     Result<Map*> map(const std::string& path, std::uint64_t bytes);
 

@@ -167,7 +167,7 @@ Task<void> Daemon::keep_retention() {
         co_await node_.changed().wait();
         co_await world_.clock.sleep(settle_down);
         slots_.apply_retention();
-        gate_.spawn(slots_.prepare_next());
+        if (!stopping_) gate_.spawn(slots_.prepare_next());
         for (const VersionKey& key : node_.versions())
             if (jobs_.coordinates(key.incarnation) && node_.state(key).level == Level::committed)
                 persistent_retention_.committed(key);

@@ -37,23 +37,46 @@ bool kib_line(const std::string& text, std::string_view name, std::uint64_t& byt
     return false;
 }
 
-// The lowest limit from our group up to the root of the hierarchy.
-std::uint64_t lowest_limit(const std::string& mount, std::string group, const char* file) {
+// "name 123" in a group's memory.stat; 0 when it is not there.
+std::uint64_t stat_line(const std::string& text, std::string_view name) {
+    std::istringstream lines(text);
+    std::uint64_t value = 0;
+    for (std::string line; std::getline(lines, line);)
+        if (line.starts_with(name) && line.size() > name.size() && line[name.size()] == ' ' &&
+            number_of(std::string_view(line).substr(name.size()), value))
+            return value;
+    return 0;
+}
+
+// Where groups are mounted, and their files.
+struct GroupFiles {
+    const char *mount, *limit, *used, *cache;
+};
+constexpr GroupFiles version_2 = {"/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"};
+constexpr GroupFiles version_1 = {"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"};
+
+// The lowest from our group up to the root of the hierarchy, of limits, or of what they leave.
+std::uint64_t lowest(const std::string& root, const GroupFiles& files, std::string group, bool left) {
     std::uint64_t lowest = UINT64_MAX;
     for (;;) {
-        std::uint64_t limit = 0;
-        if (number_of(read_text(mount + group + "/" + file), limit)) lowest = std::min(lowest, limit);
+        const std::string directory = root + files.mount + group + "/";
+        std::uint64_t limit = 0, used = 0;
+        if (number_of(read_text(directory + files.limit), limit)) {
+            if (left && number_of(read_text(directory + files.used), used)) {
+                used -= std::min(used, stat_line(read_text(directory + "memory.stat"), files.cache));
+                limit -= std::min(limit, used);
+            }
+            lowest = std::min(lowest, limit);
+        }
         const std::size_t slash = group.rfind('/');
         if (slash == std::string::npos) return lowest;
         group.resize(slash);
     }
 }
 
-}  // namespace
-
-Result<std::uint64_t> node_memory_bytes(const std::string& root) {
+Result<std::uint64_t> memory_of(const std::string& root, std::string_view line_name, bool left) {
     std::uint64_t memory = 0;
-    if (!kib_line(read_text(root + "/proc/meminfo"), "MemTotal", memory) || memory == 0)
+    if (!kib_line(read_text(root + "/proc/meminfo"), line_name, memory) || memory == 0)
         return Status(Code::unsupported, root + "/proc/meminfo does not tell how much memory there is");
     std::istringstream groups(read_text(root + "/proc/self/cgroup"));
     for (std::string line; std::getline(groups, line);) {
@@ -62,13 +85,16 @@ Result<std::uint64_t> node_memory_bytes(const std::string& root) {
         const std::string controllers = line.substr(first + 1, second - first - 1);
         std::string group = line.substr(second + 1);
         if (group == "/") group.clear();
-        if (controllers.empty())
-            memory = std::min(memory, lowest_limit(root + "/sys/fs/cgroup", group, "memory.max"));
-        else if (("," + controllers + ",").find(",memory,") != std::string::npos)
-            memory = std::min(memory, lowest_limit(root + "/sys/fs/cgroup/memory", group, "memory.limit_in_bytes"));
+        if (controllers.empty()) memory = std::min(memory, lowest(root, version_2, group, left));
+        else if (("," + controllers + ",").find(",memory,") != std::string::npos) memory = std::min(memory, lowest(root, version_1, group, left));
     }
     return memory;
 }
+
+}  // namespace
+
+Result<std::uint64_t> node_memory_bytes(const std::string& root) { return memory_of(root, "MemTotal", false); }
+Result<std::uint64_t> available_memory_bytes(const std::string& root) { return memory_of(root, "MemAvailable", true); }
 
 Ring fit_ring(Ring wanted, std::uint64_t block_bytes, std::uint64_t memory_bytes, double share) {
     const auto allowed = static_cast<std::uint64_t>(static_cast<double>(memory_bytes) * share);

@@ -12,6 +12,8 @@ namespace cairn {
 // The smallest of the machine's memory and the limits of our control groups. `root` holds proc/ and sys/; tests make
 // their own.
 Result<std::uint64_t> node_memory_bytes(const std::string& root = "");
+// What of it could be taken now without taking it from a program: page cache counts as free.
+Result<std::uint64_t> available_memory_bytes(const std::string& root = "");
 
 // The largest ring of buffers within `share` of `memory_bytes`: first fewer buffers, down to 2, then smaller ones, down
 // to a block.

@@ -45,6 +45,22 @@ TEST_F(FakeMachine, FirstVersionOfControlGroups) {
     EXPECT_EQ(node_memory_bytes(root).value(), 4096u);
 }
 
+TEST_F(FakeMachine, WhatGroupsAndMachineLeave) {
+    put("/proc/meminfo", "MemTotal:   2048 kB\nMemAvailable:  1024 kB\n");
+    EXPECT_EQ(available_memory_bytes(root).value(), mib);
+    put("/proc/self/cgroup", "0::/a/b\n");
+    put("/sys/fs/cgroup/a/b/memory.max", "max\n");
+    put("/sys/fs/cgroup/a/memory.max", "1048576\n");
+    put("/sys/fs/cgroup/a/memory.current", "1000000\n");
+    EXPECT_EQ(available_memory_bytes(root).value(), mib - 1'000'000);
+    put("/sys/fs/cgroup/a/memory.stat", "anon 5\ninactive_file 900000\n");
+    EXPECT_EQ(available_memory_bytes(root).value(), mib - 100'000);
+    put("/sys/fs/cgroup/a/memory.current", "2000000\n");
+    put("/sys/fs/cgroup/a/memory.stat", "anon 5\n");
+    EXPECT_EQ(available_memory_bytes(root).value(), 0u);
+    EXPECT_EQ(node_memory_bytes(root).value(), mib);
+}
+
 TEST_F(FakeMachine, WithoutMeminfoItSaysSo) {
     std::filesystem::remove(root + "/proc/meminfo");
     EXPECT_EQ(node_memory_bytes(root).code(), Code::unsupported);

@@ -2,8 +2,6 @@
 // retention.cpp.
 #include "daemon/slots.hpp"
 
-#include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -15,7 +13,8 @@
 #include "base/log.hpp"
 #include "base/units.hpp"
 #include "daemon/blocking.hpp"
-#include "daemon/door.hpp"
+#include "daemon/memory.hpp"
+#include "daemon/slot_files.hpp"
 #include "format/image.hpp"
 
 namespace cairn {
@@ -29,40 +28,6 @@ constexpr Nanos look_again = 200 * millisecond;  // files unlinked elsewhere, an
 
 bool fits(std::uint64_t slot_bytes, std::uint64_t wanted_bytes, bool take_any) {
     return slot_bytes >= wanted_bytes && (take_any || slot_bytes <= 2 * wanted_bytes + slot_waste_bytes);
-}
-
-// posix_fallocate writes a byte a block where the file system can not allocate: then the space is there, too.
-Status allocate_file(const std::string& path, std::uint64_t bytes) {
-    const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (file.get() < 0) return Status::from_errno(errno, "can not make " + path);
-    int error = 0;
-    do error = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
-    while (error == EINTR);
-    if (error != 0) return Status::from_errno(error, "can not allocate " + format_bytes(bytes) + " for " + path);
-    return {};
-}
-
-// tmpfs clears a page when it is first touched, which takes longer than allocating it: done here, not while a capture waits. Where the kernel
-// can not (before 5.14) it is done then.
-void touch_file(const std::string& path, std::uint64_t bytes) {
-    const Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-    if (file.get() < 0) return;
-    void* base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
-    if (base == MAP_FAILED) return;
-#ifdef MADV_POPULATE_WRITE
-    ::madvise(base, bytes, MADV_POPULATE_WRITE);
-#endif
-    ::munmap(base, bytes);
-}
-
-Status invalidate_file(const std::string& path) {
-    const Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-    if (file.get() < 0) return Status::from_errno(errno, "can not open " + path);
-    void* page = ::mmap(nullptr, image_header_offset, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
-    if (page == MAP_FAILED) return Status::from_errno(errno, "can not map " + path);
-    image_set_invalid(static_cast<std::byte*>(page));
-    ::munmap(page, image_header_offset);
-    return {};
 }
 
 }  // namespace
@@ -147,6 +112,7 @@ control::Slot Slots::hand_out(Place place, Owner owner, Rank rank) {
     slot.owner = owner;
     slot.rank = rank;
     slot.passed_over = 0;
+    stop_clearing(slot);
     trim(owner);
     return {place->first, slot.bytes, std::exchange(slot.fresh, false)};
 }
@@ -180,11 +146,7 @@ Task<Status> Slots::allocate(Place place, std::uint64_t bytes) {
     slot.bytes = bytes;
     bytes_ += bytes - before;
     const std::string path = place->first;
-    std::function<Status()> work = [path, bytes, ahead = slot.ahead] {
-        Status allocated = allocate_file(path, bytes);
-        if (allocated.ok() && ahead) touch_file(path, bytes);
-        return allocated;
-    };
+    std::function<Status()> work = [path, bytes] { return allocate_slot_file(path, bytes); };
     Status made = co_await call_blocking(workers_, clock_, std::move(work), clock_.in(settings_.allocate_wait));
     slot.state = State::free;
     if (made.ok()) {
@@ -213,15 +175,15 @@ Task<Result<control::Slot>> Slots::acquire(Owner owner, control::Acquire request
     const Nanos deadline =
         clock_.in(static_cast<Nanos>(std::min<std::uint64_t>(request.wait_ms, 1u << 31)) * millisecond);
     while (live_.count(owner)) {
+        Place place = find_free(owner, request, false);
+        if (place != slots_.end()) co_return hand_out(place, owner, request.rank);
         if (is_being_made_for(owner) && clock_.now() < deadline) {
             co_await freed_.wait(std::min(deadline, clock_.in(look_again)));
             continue;
         }
-        Place place = find_free(owner, request, false);
-        if (place != slots_.end()) co_return hand_out(place, owner, request.rank);
         place = find_growable(owner, request);
         if (has_room(request.bytes - (place == slots_.end() ? 0 : place->second.bytes))) {
-            if (place == slots_.end()) place = add_slot();
+            if (place == slots_.end()) place = add_slot(owner, request.rank);
             Status made = co_await allocate(place, request.bytes);
             if (made.ok()) continue;  // it is free and fits, unless the owner has gone meanwhile
             if (made.code() != Code::out_of_space) co_return made;
@@ -239,10 +201,14 @@ Task<Result<control::Slot>> Slots::acquire(Owner owner, control::Acquire request
     co_return unavailable(what + ": the client has gone");
 }
 
-Slots::Place Slots::add_slot() {
+// The owner is counted as having it from the beginning: none is made ahead for it besides.
+Slots::Place Slots::add_slot(Owner owner, Rank rank) {
     for (;;) {  // a clock that was set back may give numbers that scratch still holds
         const auto [place, is_new] = slots_.emplace(directory_ + "/slot-" + std::to_string(next_number_++), Slot());
-        if (is_new) return place;
+        if (!is_new) continue;
+        place->second.owner = owner;
+        place->second.rank = rank;
+        return place;
     }
 }
 
@@ -253,7 +219,7 @@ Slots::Place Slots::find_single() {
     for (const auto& [path, slot] : slots_) ++count[slot.owner];
     for (Place place = slots_.begin(); place != slots_.end(); ++place) {
         const Slot& slot = place->second;
-        if (slot.state == State::image && live_.count(slot.owner) && count[slot.owner] == 1 &&
+        if (slot.state == State::image && live_.count(slot.owner) && count[slot.owner] == 1 && !not_ahead_.count(slot.owner) &&
             node_.state(slot.image.key).level >= Level::sealed && has_room_to_spare(slot.bytes))
             return place;
     }
@@ -269,7 +235,14 @@ bool Slots::is_being_made_for(Owner owner) const {
 // The program's own memory may come from the same place.
 bool Slots::has_room_to_spare(std::uint64_t bytes) const {
     struct statvfs about = {};
-    return has_room(bytes) && ::statvfs(directory_.c_str(), &about) == 0 && about.f_bavail * about.f_frsize >= 2 * bytes;
+    const Result<std::uint64_t> memory = available_memory_bytes();
+    return has_room(bytes) && ::statvfs(directory_.c_str(), &about) == 0 && about.f_bavail * about.f_frsize >= 2 * bytes &&
+           memory.ok() && *memory >= 2 * bytes;
+}
+
+void Slots::stop_clearing(Slot& slot) {
+    if (slot.stop_clearing) *slot.stop_clearing = true;
+    slot.stop_clearing.reset();
 }
 
 Task<void> Slots::prepare_next() {
@@ -277,19 +250,30 @@ Task<void> Slots::prepare_next() {
     prepares_ = true;
     for (Place single = find_single(); single != slots_.end(); single = find_single()) {
         const Owner owner = single->second.owner;
-        const auto rank = single->second.rank;
+        const Rank rank = single->second.image.rank;
         const std::uint64_t bytes = single->second.bytes;
-        const Place place = add_slot();
+        const Place place = add_slot(owner, rank);
         Slot& slot = place->second;
-        slot.owner = owner;
-        slot.rank = rank;
         slot.ahead = true;
         slot.freed = ++last_freed_;
         slot.freed_at = clock_.now();
+        const std::string path = place->first;
         const Status made = co_await allocate(place, bytes);
-        if (!made.ok()) break;  // and the slot is gone
+        if (!made.ok()) {  // and the slot is gone
+            log_warning("slot-not-made-ahead", {{"path", path}, {"error", made}});
+            if (live_.count(owner)) not_ahead_.insert(owner);
+            continue;
+        }
         slot.ahead = false;
         freed_.notify_all();
+        // From here on it may be handed out at any moment, which ends the clearing.
+        slot.stop_clearing = std::make_shared<std::atomic<bool>>(false);
+        std::function<Status()> clear = [path, bytes, stop = slot.stop_clearing] {
+            clear_ahead(path, bytes, *stop);
+            return Status();
+        };
+        const Status ignored = co_await call_blocking(workers_, clock_, std::move(clear), never);
+        (void)ignored;
     }
     prepares_ = false;
 }
@@ -333,6 +317,7 @@ bool Slots::holds(const VersionKey& key, Rank rank, const std::string& path) con
 
 std::vector<std::string> Slots::disconnected(Owner owner) {
     live_.erase(owner);
+    not_ahead_.erase(owner);
     unpin(owner);
     std::vector<std::string> held;
     for (auto& [path, slot] : slots_)
@@ -344,7 +329,7 @@ std::vector<std::string> Slots::disconnected(Owner owner) {
 }
 
 void Slots::make_free(Place place) {
-    const Status cleared = invalidate_file(place->first);
+    const Status cleared = invalidate_slot_file(place->first);
     if (!cleared.ok()) {
         log_warning("slot-lost", {{"path", place->first}, {"error", cleared}});
         return unlink(place);
@@ -360,6 +345,7 @@ void Slots::make_free(Place place) {
 void Slots::unlink(Place place) {
     workers_.disposer()([path = place->first] { ::unlink(path.c_str()); });
     bytes_ -= place->second.bytes;
+    stop_clearing(place->second);
     slots_.erase(place);
     freed_.notify_all();
 }
@@ -370,6 +356,7 @@ void Slots::unlink_unsealed() {
         if (here->second.state == State::image) continue;
         ::unlink(here->first.c_str());
         bytes_ -= here->second.bytes;
+        stop_clearing(here->second);
         slots_.erase(here);
     }
 }

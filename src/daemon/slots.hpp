@@ -6,8 +6,8 @@
 //  - the state word is invalid when a slot is handed out, and already when it becomes free;
 //  - a slot's file never shrinks, and its name is never used again in a daemon's life: clients keep files mapped by
 //  name;
-//  - whoever has sealed a first image gets a second slot made while that version is flushed: its next capture finds pages
-//    that are there, where making them takes several times the copy;
+//  - whoever has sealed a first image gets a second slot made while that version is flushed, and its pages cleared until
+//    somebody asks for it: making them takes several times the copy;
 //  - a slot whose writer got lost without sealing it is unlinked, never handed on: the writer may be alive, and still
 //  be writing;
 //  - the newest committed version of a series stays until a newer one is committed; so does one that some rank never
@@ -23,7 +23,9 @@
 // Single-threaded, on the loop; allocation and unlinking run in workers.
 #pragma once
 
+#include <atomic>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -106,6 +108,7 @@ class Slots {
         std::optional<Rank> rank;  // of the last image
         bool fresh = true;         // its next owner can not have it mapped
         bool ahead = false;        // being made before it is asked for
+        std::shared_ptr<std::atomic<bool>> stop_clearing;  // its pages are being cleared before it is asked for
         std::uint64_t freed = 0;   // by order of becoming free
         Nanos freed_at = 0;
         std::uint32_t passed_over = 0;  // captures of its last owner since that did without it
@@ -130,10 +133,11 @@ class Slots {
     Place find_free(Owner owner, const control::Acquire& request, bool take_any);
     Place find_growable(Owner owner, const control::Acquire& request);
     bool has_room(std::uint64_t more_bytes) const;
-    Place add_slot();
+    Place add_slot(Owner owner, Rank rank);
     Place find_single();  // the image of an owner that has no other slot
     bool is_being_made_for(Owner owner) const;
     bool has_room_to_spare(std::uint64_t bytes) const;
+    static void stop_clearing(Slot& slot);
     void trim(Owner owner);
     control::Slot hand_out(Place place, Owner owner, Rank rank);
     Task<Status> allocate(Place place, std::uint64_t bytes);
@@ -154,6 +158,7 @@ class Slots {
     SlotSettings settings_;
     std::map<std::string, Slot> slots_;  // by path
     std::set<Owner> live_;
+    std::set<Owner> not_ahead_;  // for whom a slot could not be made ahead
     bool prepares_ = false;
     std::uint64_t bytes_ = 0;
     std::uint64_t next_number_ = 0;

@@ -68,6 +68,22 @@ TEST_F(SlotsTest, NoSecondSlotWhereRoomIsShort) {
     EXPECT_EQ(slots_->count(), 2u);
 }
 
+TEST_F(SlotsTest, NoThirdOneForWhoIsMakingItsSecond) {
+    begin();
+    checkpoint(1);
+    Gate gate(world_->loop());
+    std::string path;
+    const auto ask = [](Slots& slots, control::Acquire request, std::string& path_out) -> Task<void> {
+        const auto slot = co_await slots.acquire(alice, std::move(request));
+        if (slot.ok()) path_out = slot->path;
+    };
+    gate.spawn(ask(*slots_, wanted(0, mib, 2, 60'000), path));  // allocates: nothing is free
+    world_->loop().run(slots_->prepare_next());
+    world_->loop().run(gate.close());
+    EXPECT_FALSE(path.empty());
+    EXPECT_EQ(slots_->count(), 4u);  // alice's is her own
+}
+
 TEST_F(SlotsTest, ACaptureWaitsForTheSlotThatIsBeingMadeForIt) {
     begin();
     checkpoint(1);

@@ -1,0 +1,53 @@
+#include "daemon/slot_files.hpp"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/units.hpp"
+#include "daemon/door.hpp"
+#include "format/image.hpp"
+
+namespace cairn {
+
+// posix_fallocate writes a byte a block where the file system can not allocate: then the space is there, too.
+Status allocate_slot_file(const std::string& path, std::uint64_t bytes) {
+    const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (file.get() < 0) return Status::from_errno(errno, "can not make " + path);
+    int error = 0;
+    do error = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
+    while (error == EINTR);
+    if (error != 0) return Status::from_errno(error, "can not allocate " + format_bytes(bytes) + " for " + path);
+    return {};
+}
+
+void clear_ahead(const std::string& path, std::uint64_t bytes, const std::atomic<bool>& stop) {
+    constexpr std::uint64_t piece_bytes = 16 << 20;  // a few milliseconds
+    const Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    struct statfs about = {};
+    if (file.get() < 0 || ::fstatfs(file.get(), &about) != 0 || about.f_type != TMPFS_MAGIC) return;
+    void* base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+    if (base == MAP_FAILED) return;
+#ifdef MADV_POPULATE_WRITE
+    for (std::uint64_t at = 0; at < bytes && !stop; at += piece_bytes)
+        if (::madvise(static_cast<std::byte*>(base) + at, std::min(piece_bytes, bytes - at), MADV_POPULATE_WRITE) != 0) break;
+#endif
+    ::munmap(base, bytes);
+}
+
+Status invalidate_slot_file(const std::string& path) {
+    const Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    if (file.get() < 0) return Status::from_errno(errno, "can not open " + path);
+    void* page = ::mmap(nullptr, image_header_offset, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+    if (page == MAP_FAILED) return Status::from_errno(errno, "can not map " + path);
+    image_set_invalid(static_cast<std::byte*>(page));
+    ::munmap(page, image_header_offset);
+    return {};
+}
+
+}  // namespace cairn

@@ -1,0 +1,22 @@
+// Files of slots: making them and clearing them. All of it blocks: in workers only, but for what is said otherwise.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "base/status.hpp"
+
+namespace cairn {
+
+// Made if need be, and with space for so many bytes: a page that is missing when it is mapped would be a SIGBUS.
+Status allocate_slot_file(const std::string& path, std::uint64_t bytes);
+
+// tmpfs clears a page when it is first touched, which takes longer than allocating it: touched here, nobody waits for it later. From front to
+// back until `stop`. Nothing where scratch is no tmpfs (there it would only write zeros to a disk), and where the kernel can not (before 5.14).
+void clear_ahead(const std::string& path, std::uint64_t bytes, const std::atomic<bool>& stop);
+
+// Takes no time: one page.
+Status invalidate_slot_file(const std::string& path);
+
+}  // namespace cairn
