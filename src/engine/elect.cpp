@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/trace.hpp"
+#include "engine/catalog.hpp"
 #include "engine/internal.hpp"
 #include "format/roster.hpp"
 
@@ -53,6 +54,7 @@ Task<void> Node::Impl::announce(FlightPtr flight) {
         }
         // Beside the asking: a file system that is slow must not make the coordinator look silent.
         if (silent > 2 * settings.heartbeat && ++asked % 4 == 1) gate.spawn(read_address(flight, 0));
+        if (silent > settings.peer_wait && asked % 4 == 1) gate.spawn(learn_alone(flight));
         // Once heard, the coordinator speaks up by itself; asking on is only for lost messages.
         pause = std::min(pause * 2, std::max(settings.heartbeat, settings.peer_wait / 4));
         const Nanos next = world.clock.in(pause);
@@ -67,6 +69,18 @@ Task<void> Node::Impl::read_address(FlightPtr flight, NodeIndex node) {
     if (!bytes.ok()) co_return;
     Result<NodeRecord> record = decode_node_record(*bytes);
     if (record.ok() && record->incarnation == flight->key.incarnation && record->node == node) flight->job->addresses[node] = record->address;
+}
+
+// What was decided stands in the file system, whether or not the coordinator that published it lives to say so: one that dies then is not
+// started again where no rank of its node needs it, or finds nothing left to do.
+Task<void> Node::Impl::learn_alone(FlightPtr flight) {
+    Result<Manifest> manifest = co_await read_manifest(world, layout, flight->key, world.clock.in(settings.io_wait));
+    if (!manifest.ok()) co_return;
+    // Whoever published may have died before the name was durable.
+    const Status synced = co_await world.storage.fsync_directory(layout.version(flight->key), world.clock.in(settings.io_wait));
+    if (!synced.ok()) co_return;
+    if (manifest->abandoned) end(*flight, {Code::superseded, version_text(flight->key) + ": was given up", true});
+    else end(*flight, {Code::ok, "", true});
 }
 
 // ---- coordinator ----

@@ -39,6 +39,19 @@ TEST(Ending, AManifestThatCanNotBeWrittenLeavesNoParts) {
     EXPECT_TRUE(cluster.check_committed(cluster.key(1)).ok());
 }
 
+// The coordinator dies between the publication and its word on it, and nobody starts it again.
+TEST(Ending, ACommitIsLearntWithoutTheCoordinator) {
+    Cluster cluster{ClusterOptions()};
+    ASSERT_TRUE(cluster.open_job().ok());
+    ASSERT_TRUE(cluster.capture_all(1).ok());
+    const std::string manifest = cluster.layout.manifest(cluster.key(1));
+    ASSERT_TRUE(cluster.sim.run_until([&] { return cluster.sim.persistent().find(manifest).ok(); }, cluster.sim.now() + 60 * second));
+    cluster.kill_daemon(0);
+    ASSERT_NE(cluster.state(1, 1).level, Level::committed);
+    EXPECT_TRUE(cluster.sim.run_until([&] { return cluster.state(1, 1).final; }, cluster.sim.now() + 120 * second));
+    EXPECT_EQ(cluster.state(1, 1).level, Level::committed) << cluster.state(1, 1).failure.to_string();
+}
+
 TEST(Ending, AVersionThatCanNotBeGivenUpYetIsTriedAgainNowAndThen) {
     ClusterOptions options;
     options.files = 2;

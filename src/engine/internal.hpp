@@ -310,6 +310,7 @@ struct Node::Impl {
     // elect.cpp: sealed images become a plan
     Task<void> announce(engine::FlightPtr flight);
     Task<void> read_address(engine::FlightPtr flight, NodeIndex node);
+    Task<void> learn_alone(engine::FlightPtr flight);
     void tell_missing(engine::Flight& flight);
     Task<bool> gather(engine::FlightPtr flight);
     void on_sealed(engine::FlightPtr flight, NodeIndex from, message::Sealed sealed);
