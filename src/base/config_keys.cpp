@@ -106,8 +106,8 @@ constexpr std::array table = {
     key<&S::flush, &S::Flush::files>("flush", "files", K::number, 0, 1 << 20,
         "Files a version becomes (K), at most the number of ranks. 0: as many as the job has nodes."),
     key<&S::flush, &S::Flush::leaders>("flush", "leaders", K::number, 0, 1 << 20,
-        "Nodes that write; several may write one file. 0: chosen from what the last flushes reached, the fewest that were as fast as any. "
-        "With another placement than append each file has one."),
+        "Nodes that write; several may write one file. 0: chosen from what the last flushes reached, the fewest that were as fast as any, as many for "
+        "each file (at first one on each node that holds images). With another placement than append each file has one."),
     key<&S::flush, &S::Flush::writers>("flush", "writers", K::number, 1, 256,
         "Concurrent writers on each leading node."),
     key<&S::flush, &S::Flush::buffer_bytes>("flush", "buffer_bytes", K::bytes, 64 * kib, 4 * gib,
@@ -180,12 +180,13 @@ constexpr std::array table = {
         "Bytes a second that a node may receive, and that it may send (to leaders and to storage), for the flush. 0: no cap."),
     key<&S::background, &S::Background::memory_bytes_per_s>("background", "memory_bytes_per_s", K::bytes, 0, 1024 * gib,
         "Bytes a second that the daemon may move through memory; a byte that is received and written counts five times, one that is "
-        "sent or written from here three times. 0: no cap."),
+        "sent or written from here three times. 0: no cap. No cap of this section holds where no rank has a session open (on I/O nodes, after "
+        "cairn_close) and while all ranks of the node wait for Cairn."),
     key<&S::background, &S::Background::network_share_busy>("background", "network_share_busy", K::fraction, 0.01, 1,
-        "Part of the network card that the flush may take while the application communicates without pauses; where there are pauses it "
-        "keeps to those. 1: it does not look."),
+        "Part of the network card, and of memory_bytes_per_s, that the flush may take while the application communicates without pauses; where "
+        "there are pauses it keeps to those. 1: it does not look."),
     key<&S::background, &S::Background::busy_bytes_per_s>("background", "busy_bytes_per_s", K::bytes, 1, 1024 * gib,
-        "The application communicates when its ranks on this node receive or send so much a second."),
+        "The application communicates when its ranks on this node receive or send so much a second, from one look to the next (25 to 250 ms)."),
     key<&S::background, &S::Background::quiet_ms>("background", "quiet_ms", K::duration_ms, 10, minute_ms,
         "It has ended communicating when it has been silent for so long."),
     may_be_empty(key<&S::background, &S::Background::link>("background", "link", K::path, 0, 0,

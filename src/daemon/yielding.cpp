@@ -89,6 +89,7 @@ PaceLimits YieldPolicy::next(const YieldSample& sample) {
     limits.closed = close;
     if (link_bytes_s_ <= 0) return limits;
     const Nanos since = busy_ ? sample.now - *busy_ : never;
+    if (since < settings_.quiet && !limits.closed) limits.memory_bytes_s *= settings_.share_busy;  // messages are copied, too. No cap stays none
     if (since < settings_.quiet && !limits.closed) {
         limits.in_bytes_s = lower(limits.in_bytes_s, settings_.share_busy * link_bytes_s_);
         limits.out_bytes_s = lower(limits.out_bytes_s, settings_.share_busy * link_bytes_s_);

@@ -2,7 +2,7 @@
 //
 //   every rank of this node waits for Cairn       no limits: nobody is in the way
 //   the application communicates, or is about to  nothing moves; asked again every 25 to 250 ms
-//   it communicates without pauses                the caps, and a share of the card
+//   it communicates without pauses                the caps, of memory's the same share as of the card
 //   else                                          the caps alone
 //
 // An application that computes and communicates in turns is what this is made for: the flush moves while it computes. What slows an exchange

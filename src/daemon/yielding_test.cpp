@@ -71,6 +71,19 @@ TEST(YieldPolicy, WithoutPausesAShareIsTaken) {
     EXPECT_TRUE(asked.next(1'000'000).closed);
 }
 
+TEST(YieldPolicy, MemoryTightensWithTheCardWhereThereIsACap) {
+    YieldSettings s = settings();
+    s.caps.memory_bytes_s = 1e9;
+    Asked capped(s), uncapped(settings());
+    capped.without_pauses();
+    uncapped.without_pauses();
+    EXPECT_EQ(capped.next(1'000'000).memory_bytes_s, 0.2e9);
+    EXPECT_EQ(uncapped.next(1'000'000).memory_bytes_s, 0);
+    EXPECT_EQ(capped.next(0, 0, true), PaceLimits{});
+    for (int i = 0; i < 10; ++i) capped.next(0);
+    EXPECT_EQ(capped.next(0).memory_bytes_s, 1e9);
+}
+
 // Exchanges of 0.3 s, a second from one to the next.
 TEST(YieldPolicy, ClosesShortlyBeforeTheNextExchangeOfARegularProgram) {
     Asked asked(settings());
