@@ -53,8 +53,10 @@ Task<void> Node::Impl::announce(FlightPtr flight) {
             update(*flight);
         }
         // Beside the asking: a file system that is slow must not make the coordinator look silent.
-        if (silent > 2 * settings.heartbeat && ++asked % 4 == 1) gate.spawn(read_address(flight, 0));
-        if (silent > settings.peer_wait && asked % 4 == 1) gate.spawn(learn_alone(flight));
+        if (silent > 2 * settings.heartbeat && ++asked % 4 == 1) {
+            gate.spawn(read_address(flight, 0));
+            gate.spawn(learn_alone(flight));
+        }
         // Once heard, the coordinator speaks up by itself; asking on is only for lost messages.
         pause = std::min(pause * 2, std::max(settings.heartbeat, settings.peer_wait / 4));
         const Nanos next = world.clock.in(pause);
