@@ -33,6 +33,7 @@ class Connection {
     Result<control::Welcome> hello(bool is_application, Deadline deadline);
 
     bool broken() const noexcept { return broken_; }
+    void forked() { socket_ = files::Descriptor(); }
 
   private:
     explicit Connection(files::Descriptor socket) : socket_(std::move(socket)) {}

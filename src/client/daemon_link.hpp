@@ -37,6 +37,10 @@ class DaemonLink {
     }
     const control::Welcome& welcome() const noexcept { return welcome_; }
     void disconnect() { connection_.reset(); }
+    // In a forked child, where a thread of the parent may have been in the middle of anything: closes the child's descriptor, no more.
+    void forked() {
+        if (connection_) connection_->forked();
+    }
 
   private:
     Status connect_once(Deadline deadline);

@@ -23,7 +23,11 @@ struct Registry {
 Registry& registry() {
     static Registry* const one = [] {
         ::pthread_atfork([] { registry().mutex.lock(); }, [] { registry().mutex.unlock(); },
-                         [] { registry().mutex.unlock(); });
+                         [] {
+                             for (const cairn_session* handle : registry().known)
+                                 if (handle->session) handle->session->forked();
+                             registry().mutex.unlock();
+                         });
         return new Registry;
     }();
     return *one;

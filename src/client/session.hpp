@@ -83,6 +83,10 @@ class Session {
     std::string last_error() const;
     Rank rank() const noexcept { return rank_; }
     bool in_this_process() const;
+    // In the child: the daemon must see the parent's end, also when the child lives on.
+    void forked() {
+        if (daemon_) daemon_->forked();
+    }
     // Forgets the other ranks without a word to them: for the copy of a session in a forked child.
     void let_go() { static_cast<void>(exchange_.release()); }
     std::uint64_t process() const noexcept { return pid_; }

@@ -450,6 +450,37 @@ TEST_F(Room, HandlesThatAreNoneAreErrors) {
     EXPECT_STREQ(cairn_status_name(-3), "unknown");
 }
 
+// As with Python's multiprocessing: a child that was forked, and not exec'ed, outlives the rank that died.
+TEST_F(Room, AForkedChildThatLivesOnDoesNotKeepItsDeadParentsSession) {
+    int pipe_of_child[2];
+    ASSERT_EQ(::pipe(pipe_of_child), 0);
+    const auto sessions = [&] {
+        auto connection = Connection::connect(scratch_of("n0"), Deadline::in_ms(1000));
+        if (!connection.ok() || !(*connection)->hello(false, Deadline::in_ms(5000)).ok()) return std::size_t{99};
+        const auto status = (*connection)->ask_for<control::NodeStatus>(control::GetStatus{}, Deadline::in_ms(5000));
+        return status.ok() ? std::size_t{status->sessions} : std::size_t{99};
+    };
+    std::size_t left = 0;
+    EXPECT_EQ(Child([&] {
+                  cairn_session* session = open();
+                  Field field(1000);
+                  if (!session || field.protect(session) != CAIRN_OK || cairn_checkpoint(session, 1) != CAIRN_OK) return 1;
+                  if (sessions() != 1) return 2;
+                  const pid_t child = ::fork();
+                  if (child == 0)
+                      for (;;) ::pause();
+                  return ::write(pipe_of_child[1], &child, sizeof child) == sizeof child ? 0 : 3;
+              }).wait(),
+              0);
+    pid_t child = 0;
+    ASSERT_EQ(::read(pipe_of_child[0], &child, sizeof child), static_cast<ssize_t>(sizeof child));
+    for (int i = 0; i < 1000 && (left = sessions()) != 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_EQ(left, 0u);
+    ::kill(child, SIGKILL);
+    ::close(pipe_of_child[0]);
+    ::close(pipe_of_child[1]);
+}
+
 TEST_F(Room, AForkedChildIsRefusedAndHarmsNothing) {
     cairn_session* session = open();
     ASSERT_NE(session, nullptr);
