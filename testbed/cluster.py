@@ -5,21 +5,23 @@ tmpfs), and one network card: a veth pair shaped in both directions, plugged int
 out. Compute nodes are n0, n1, ...; storage servers s0, s1, ...; `head` is the login node: the host's processes and files on the
 cluster's network, unshaped.
 
-Order kept: the lock of the cluster's name, the switch, nodes, cards, state file; nothing is told to anybody before it works. Everything hangs
-on one process, the keeper (whoever constructed Cluster): each node's first process dies with its keeper, even if that is killed, and with it go
-the node's processes, mounts and cards. What can then be left is one directory under /run, which the next cluster of that name takes away.
+Order kept: the lock of the cluster's name, the switch, the will, nodes, cards, state file; nothing is told to anybody before it works. Everything
+hangs on one process, the keeper (whoever constructed Cluster): each node's first process dies with its keeper, even if that is killed, and with it
+go the node's processes, mounts and cards. The rest is the will's affair (ending.py).
 
 Rates are MB/s of 10^6 bytes, as network cards are sold; 0 means not shaped.
 """
 import contextlib
-import fcntl
 import json
 import os
 import signal
 import subprocess
+import sys
 import time
 
-RUN = "/run/cairn-testbed"
+import ending
+from ending import RUN, born, zombie
+
 NET = "10.77.0"
 HEAD = "head"
 SWITCH = "switch"
@@ -48,6 +50,13 @@ def check_possible():
     missing = sorted({package for tool, package in needed.items() if not _on(path, tool)})
     if missing:
         raise Trouble("missing packages: " + " ".join(missing) + " (scripts/setup testbed installs them)")
+    # Root in a container is often root in name only.
+    attempt = "mount -t tmpfs tmpfs /mnt; ip link add v0 type veth peer name v1; tc qdisc add dev v0 root tbf rate 8mbit burst 131072 limit 262144"
+    try:
+        sh("unshare", "--net", "--uts", "--ipc", "--mount", "--pid", "--fork", "--propagation", "private", "sh", "-ec", attempt)
+    except Trouble as trouble:
+        raise Trouble("root may not make namespaces with network cards here; in a container it needs CAP_SYS_ADMIN and CAP_NET_ADMIN "
+                      f"(docker run --privileged): {trouble}") from None
 
 
 def _on(path, tool):
@@ -64,14 +73,6 @@ def wait_for(what, test, within_s):
         if time.monotonic() > end:
             raise Trouble(f"{what} did not happen within {within_s} s")
         time.sleep(0.02)
-
-
-def born(pid):
-    """When a process began, in ticks since the machine's start; 0 when there is none. With the number it names a process for good: numbers are used again."""
-    with contextlib.suppress(OSError):
-        with open(f"/proc/{pid}/stat") as f:
-            return int(f.read().rsplit(")", 1)[1].split()[19])
-    return 0
 
 
 # What a node's first process does before it falls asleep for good. Parameters: host name, MiB of /mnt/local, hosts file, receive and send window.
@@ -168,6 +169,12 @@ class View:
 
     # ---- cards ----
 
+    def rates(self):
+        """{node: MB/s of its card as it is shaped now}, by asking the switch's ends."""
+        shown = json.loads(sh("nsenter", "-t", self.node(SWITCH).pid, "-n", "tc", "-j", "qdisc", "show"))
+        shaped = {q["dev"]: q["options"]["rate"] / 1e6 for q in shown if q["kind"] == "tbf"}
+        return {node: shaped.get("p-" + node, 0) for node in self.nodes}
+
     def rate(self, node, rate_mb_s):
         """The card of a node, both directions, from now on."""
         if node == SWITCH:
@@ -196,8 +203,8 @@ class View:
         """The node loses power: every process, its memory and its /mnt/local are gone. It does not come back."""
         dying = self.node(node)
         os.kill(dying.pid, signal.SIGKILL)
-        _let_go({dying.pid})
-        wait_for(f"the end of {node}", lambda: not dying.alive() or _zombie(dying.pid), 10)
+        _let_go(dying)
+        wait_for(f"the end of {node}", lambda: not dying.alive() or zombie(dying.pid), 10)
 
     def crash(self, node):
         """The node loses power, and can be booted again: cable out, every process killed, its memory gone. /mnt/local is its disk and stays."""
@@ -208,7 +215,7 @@ class View:
             for pid in left:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-            _let_go({self.node(node).pid})
+            _let_go(self.node(node))
             return not left
 
         wait_for(f"the end of all processes of {node}", killed, 20)
@@ -223,6 +230,7 @@ class View:
 
     def resume(self, node):
         self._signal(node, signal.SIGCONT)
+        _let_go(self.node(node))
 
     def _signal(self, node, number):
         """To all its processes; again for those that were forked meanwhile."""
@@ -276,12 +284,13 @@ class Cluster(View):
             raise Trouble("1 to 80 compute nodes and 0 to 80 servers, please")
         self.name = name
         self.directory = os.path.join(RUN, name)
-        self.nodes, self.keeper, self._first = {}, os.getpid(), []
+        self.nodes, self.keeper, self._first, self._lock, self._will = {}, os.getpid(), [], None, None
         self.keeper_born = born(self.keeper)
-        self._take_name()
         try:
+            self._take_name()
             self._write_hosts(compute, servers)
             self._make_node(SWITCH, NET + ".1", 1, 0)
+            self._make_will()
             self._bridge()
             for i in range(compute):
                 self._make_node(f"n{i}", f"{NET}.{10 + i}", local_mib, compute_rate_mb_s)
@@ -304,15 +313,21 @@ class Cluster(View):
         self.down()
 
     def _take_name(self):
-        os.makedirs(self.directory, mode=0o700, exist_ok=True)
-        self._lock = open(os.path.join(self.directory, "lock"), "w")
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self._lock.close()
-            raise Trouble(f"a cluster \"{self.name}\" is up already (testbed/tb down, or choose another --cluster)") from None
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(os.path.join(self.directory, "cluster.json"))  # of one whose keeper was killed
+        ending.sweep()
+        self._lock = ending.take(self.directory, make=True)
+        if not self._lock:
+            raise Trouble(f"a cluster \"{self.name}\" is up already (testbed/tb down, or choose another --cluster)")
+        self._lock.truncate(0)
+        self._lock.write(f"{self.keeper} {self.keeper_born}")
+        self._lock.flush()
+
+    def _make_will(self):
+        program = [sys.executable, os.path.abspath(ending.__file__), self.directory]
+        with open(os.path.join(self.directory, "will.log"), "w") as log:
+            self._will = subprocess.Popen(["nsenter", "-t", str(self.nodes[SWITCH].pid), "-n", *program], stdin=subprocess.PIPE,
+                                          stdout=subprocess.PIPE, stderr=log, start_new_session=True, cwd="/", text=True)
+        if self._will.stdout.readline() != "ready\n":
+            raise Trouble(f"{program[1]} ended at once")
 
     def _write_hosts(self, compute, servers):
         with open(os.path.join(self.directory, "hosts"), "w") as f:
@@ -370,28 +385,34 @@ class Cluster(View):
         state = {"keeper": self.keeper, "keeper_born": self.keeper_born,
                  "nodes": {n.name: {"pid": n.pid, "born": n.born, "address": n.address, "rate_mb_s": n.rate_mb_s} for n in self.nodes.values()}}
         path = os.path.join(self.directory, "cluster.json")
+        self._will.stdin.write(json.dumps({n.pid: n.born for n in self.nodes.values()}) + "\n")
+        self._will.stdin.flush()
         with open(path + ".new", "w") as f:
             json.dump(state, f, indent=1)
         os.rename(path + ".new", path)
 
     def down(self):
-        """Ends every process of every node, then takes the directory away. Safe to call again."""
-        for first in self._first:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(first.pid, signal.SIGKILL)
-        _let_go({node.pid for node in self.nodes.values()})
-        for first in self._first:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                first.wait(10)
-        self._first = []
-        if self._lock.closed:
-            return
-        for entry in os.listdir(self.directory):
-            os.unlink(os.path.join(self.directory, entry))
-        os.rmdir(self.directory)
-        with contextlib.suppress(OSError):
-            os.rmdir(RUN)  # unless another cluster is up
-        self._lock.close()
+        """Ends every process of every node and of the login node, then takes the directory away. Safe to call again."""
+        with ending.uninterrupted():
+            ending.kill([first.pid for first in self._first if first.poll() is None])
+            for node in self.nodes.values():
+                _let_go(node)
+            for first in self._first:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    first.wait(10)
+            self._first = []
+            with contextlib.suppress(Trouble):  # a first process is gone when all processes of its node are
+                wait_for("the end of all nodes", lambda: all(zombie(node.pid) for node in self.nodes.values() if node.alive()), 10)
+            if self._will:
+                with contextlib.suppress(OSError):
+                    self._will.stdin.close()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._will.wait(20)
+                self._will.stdout.close()
+                self._will = None
+            if self._lock:
+                ending.remove(self.directory, self._lock)
+                self._lock = None
 
 
 def _shape(pid, device, rate_mb_s):
@@ -404,18 +425,8 @@ def _shape(pid, device, rate_mb_s):
        "burst", burst, "limit", limit)
 
 
-def _let_go(pids):
+def _let_go(node):
     """nsenter stops itself when what it started is stopped (pause), and would then keep a namespace whose processes were killed for ever."""
-    for entry in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError, ValueError):
-            with open(f"/proc/{entry}/cmdline", "rb") as f:
-                words = f.read().split(b"\0")
-            if words[:2] == [b"nsenter", b"-t"] and int(words[2]) in pids:
-                os.kill(int(entry), signal.SIGCONT)
-
-
-def _zombie(pid):
-    with contextlib.suppress(OSError, IndexError):
-        with open(f"/proc/{pid}/stat") as f:
-            return f.read().rsplit(")", 1)[1].split()[0] == "Z"
-    return True
+    for pid in ending.entered({node.pid: node.born}):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)

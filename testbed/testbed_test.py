@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """The testbed against its own promises, on a small cluster: rates, files placed on servers, MPI, every fault, and that nothing is left behind."""
+import contextlib
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +16,7 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, HERE)
 import testing  # noqa: E402
 import volume  # noqa: E402
-from cluster import LOCAL, RUN, Cluster, Trouble, View, wait_for  # noqa: E402
+from cluster import HEAD, LOCAL, RUN, Cluster, Trouble, View, born, wait_for, zombie  # noqa: E402
 
 TB = os.path.join(HERE, "tb")
 NAME = f"test-{os.getpid()}"
@@ -29,19 +31,42 @@ def tb(*words, check=True, **more):
     return done
 
 
-def left_behind():
-    """What still names our cluster: directories, processes that carry its hosts file, mounts."""
+def inhabitants(cluster):
+    """(process id, birth) of all that is in a network namespace of the cluster, on its login node, too."""
+    spaces = {os.readlink(f"/proc/{node.pid}/ns/net") for node in cluster.nodes.values() if node.alive()}
+    found = set()
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.readlink(f"/proc/{entry}/ns/net") in spaces:
+                found.add((int(entry), born(entry)))
+        except OSError:
+            pass
+    return found
+
+
+def left_behind(were=()):
+    """What still names our cluster: directories, processes that carry its hosts file or that were in it, mounts."""
     found = [os.path.join(RUN, NAME)] if os.path.exists(os.path.join(RUN, NAME)) else []
     done = subprocess.run(["pgrep", "-f", os.path.join(RUN, NAME)], capture_output=True, text=True)
     found += ["process " + pid for pid in done.stdout.split()]
+    found += [f"inhabitant {pid}" for pid, birth in were if born(pid) == birth and not zombie(pid)]
     with open("/proc/mounts") as f:
         found += [line for line in f if NAME in line or "glusterfs" in line]
     return found
 
 
-def seconds_to_write(cluster, node, path, mib):
+def comm(pid):
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+
+
+def stopped(pid):
+    return " T " in Path(f"/proc/{pid}/stat").read_text()
+
+
+def seconds(cluster, node, *command):
     begin = time.monotonic()
-    cluster.run(node, "dd", "if=/dev/zero", "of=" + path, "bs=1M", f"count={mib}", "conv=fsync")
+    cluster.run(node, *command)
     return time.monotonic() - begin
 
 
@@ -55,14 +80,33 @@ class OneCluster(unittest.TestCase):
         volume.create(cls.cluster, ping_timeout_s=5)
 
     def test_a_card_is_as_fast_as_it_was_set(self):
-        c = self.cluster
-        quick = seconds_to_write(c, "n0", f"{PFS}/rate", 60)
-        # Never faster than the card, whatever the machine does besides; slower by what the machine does besides.
-        self.assertGreater(quick, 0.9 * 60 * 1.048576 / RATE)
-        c.rate("n0", RATE / 4)
-        slow = seconds_to_write(c, "n0", f"{PFS}/rate", 60)
+        c, bytes_, slower = self.cluster, 60 << 20, 4
+
+        def shown():
+            return float(next(line for line in tb("ls").stdout.splitlines() if line.startswith("n0 ")).split()[2])
+
+        def send():
+            return seconds(c, "n0", "dd", "if=/dev/zero", f"of={PFS}/rate", "bs=1M", f"count={bytes_ >> 20}", "conv=fsync")
+
+        def receive():
+            volume.remount(c, "n0")  # or it would be read from memory
+            return seconds(c, "n0", "dd", f"if={PFS}/rate", "of=/dev/null", "bs=1M")
+
+        c.run("n0", "touch", f"{PFS}/" + volume.placed("rate", 1))
+        for transfer in (send, receive):
+            self.assertEqual(shown(), RATE)
+            quick = transfer()
+            # Never faster than the card, whatever the machine does besides; slower by what the machine does besides.
+            self.assertGreater(quick, 0.9 * bytes_ / (RATE * 1e6))
+            tb("rate", "n0", str(RATE / slower))
+            self.assertEqual(shown(), RATE / slower)
+            slow = transfer()
+            c.rate("n0", RATE)
+            self.assertGreater(slow, 0.9 * bytes_ / (RATE / slower * 1e6))
+            self.assertLess(slow, 2 * slower * quick)
+        c.rate("n0", 0)
+        self.assertEqual(shown(), 0)
         c.rate("n0", RATE)
-        self.assertGreater(slow, 0.9 * 60 * 1.048576 / (RATE / 4))
         c.run("n0", "rm", f"{PFS}/rate")
 
     def test_a_file_lies_where_it_was_placed(self):
@@ -177,7 +221,7 @@ class ComingAndGoing(unittest.TestCase):
             program = cluster.start("n0", "sleep", "1000")
             wait_for("the program", lambda: cluster.node("n0").processes(), 10)
             cluster.pause("n0")
-            wait_for("its nsenter to stop with it", lambda: " T " in Path(f"/proc/{program.pid}/stat").read_text(), 10)
+            wait_for("its nsenter to stop with it", lambda: stopped(program.pid), 10)
         self.assertIsNotNone(program.wait(10))
 
     def test_run_takes_it_down_and_hands_the_exit_code_on(self):
@@ -186,12 +230,50 @@ class ComingAndGoing(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout.strip()), (3, "n0"), done.stderr)
         self.assertEqual(left_behind(), [])
 
-    def test_a_killed_keeper_takes_all_with_it(self):
+    def populated(self):
+        """A cluster with a program on a node, one on a node that is paused, and one on the login node; and who is in it."""
         tb("up", "--compute", "2", "--servers", "1")
-        pids = [node.pid for node in View(NAME).nodes.values()]
-        os.kill(View(NAME).keeper, signal.SIGKILL)
-        wait_for("the end of all nodes", lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids), 20)
-        tb("up", "--compute", "1", "--servers", "0")  # takes the name over
+        view = View(NAME)
+        for node in ("n0", HEAD, "n1"):
+            program = view.start(node, "sleep", "1000", start_new_session=True)
+            self.addCleanup(program.wait, 10)
+            wait_for("the program", lambda: "sleep" in {comm(pid) for pid in [program.pid, *(view.node(node).processes() if node != HEAD else ())]}, 10)
+        view.pause("n1")
+        wait_for("its nsenter to stop with it", lambda: stopped(program.pid), 10)
+        return view, inhabitants(view)
+
+    def test_what_runs_on_the_login_node_goes_too(self):
+        _, were = self.populated()
+        tb("down")
+        self.assertEqual(left_behind(were), [])
+
+    def test_a_killed_keeper_takes_all_with_it(self):
+        view, were = self.populated()
+        os.kill(view.keeper, signal.SIGKILL)
+        wait_for("the end of all", lambda: not left_behind(were), 30)
+        tb("up", "--compute", "1", "--servers", "0")
+
+    def test_what_a_killed_keeper_left_is_swept(self):
+        for name in (NAME, NAME + "-sibling"):
+            place = os.path.join(RUN, name)
+            self.addCleanup(shutil.rmtree, place, ignore_errors=True)
+            os.makedirs(place)
+            Path(place, "lock").write_text("1 1")
+            Path(place, "n0.log").touch()
+        tb("down")  # without a cluster.json
+        self.assertFalse(os.path.exists(os.path.join(RUN, NAME)))
+        self.assertIn("no cluster", tb("down", check=False).stderr)
+        tb("up", "--compute", "1", "--servers", "0")
+        self.assertFalse(os.path.exists(os.path.join(RUN, NAME + "-sibling")))
+
+    def test_down_while_it_comes_up(self):
+        started = subprocess.Popen([TB, "--cluster", NAME, "up", "--servers", "4"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        lock = Path(RUN, NAME, "lock")
+        wait_for("a keeper", lambda: lock.exists() and lock.read_text(), 30)
+        tb("down")
+        _, said = started.communicate(timeout=30)
+        self.assertEqual(started.returncode, 1, said)
+        self.assertEqual(left_behind(), [])
 
     def test_a_number_that_another_process_has_by_now_is_left_alone(self):
         tb("up", "--compute", "2", "--servers", "0")
@@ -200,30 +282,49 @@ class ComingAndGoing(unittest.TestCase):
             whole = f.read()
         state = json.loads(whole)
         with subprocess.Popen(["sleep", "1000"]) as stranger:
-            state["nodes"]["n1"]["pid"] = state["keeper"] = stranger.pid
+            state["nodes"]["n1"]["pid"] = stranger.pid
+            lock = Path(RUN, NAME, "lock")
+            says = lock.read_text()
+            lock.write_text(f"{stranger.pid} {says.split()[1]}")
             with open(path, "w") as f:
                 json.dump(state, f)
             self.assertIn("n1 is dead", tb("pause", "n1", check=False).stderr)
-            self.assertIn("is up already", tb("down", check=False).stderr)  # the real keeper has the lock
+            self.assertIn("not by the process that it names", tb("down", check=False).stderr)
             self.assertIsNone(stranger.poll())
             stranger.kill()
+            lock.write_text(says)
         with open(path, "w") as f:
             f.write(whole)
 
     def test_interrupted_at_any_moment(self):
         moments = random.Random(7)
-        for _ in range(6):
-            started = subprocess.Popen([TB, "--cluster", NAME, "run", "--compute", "2", "--servers", "1", "--", "sleep", "5"],
-                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        size = ["--compute", "2", "--servers", "1"]
+        for words in [["run", *size, "--", "sleep", "5"], ["up", *size]] * 4:
+            started = subprocess.Popen([TB, "--cluster", NAME, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             time.sleep(moments.uniform(0.1, 5))
-            started.send_signal(moments.choice([signal.SIGINT, signal.SIGTERM]))
+            were = set()
+            with contextlib.suppress(Trouble):
+                were = inhabitants(View(NAME))
+            for _ in range(3):  # whoever is impatient does not interrupt the end
+                started.send_signal(moments.choice([signal.SIGINT, signal.SIGTERM, signal.SIGHUP]))
+                time.sleep(moments.choice([0, 0.02, 0.3]))
             started.wait(60)
-            self.assertEqual(left_behind(), [])
+            if words[0] == "up" and started.returncode == 0:  # it was quicker
+                tb("down")
+            self.assertEqual(left_behind(were), [], words)
 
     def test_only_root(self):
         done = subprocess.run(["setpriv", "--reuid", "65534", "--clear-groups", sys.executable, TB, "up"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 1)
         self.assertIn("run it as root", done.stderr)
+
+    def test_root_in_name_only(self):
+        powerless = ["setpriv", "--bounding-set", "-sys_admin,-net_admin", "--inh-caps", "-sys_admin,-net_admin", sys.executable]
+        done = subprocess.run([*powerless, TB, "--cluster", NAME, "up"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("CAP_SYS_ADMIN", done.stderr)
+        done = subprocess.run([*powerless, "-B", os.path.realpath(__file__)], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 77, done.stderr)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,10 @@ def placed(name, server):
 def check_possible():
     if not os.path.exists("/usr/sbin/glusterd"):
         raise Trouble("missing packages: glusterfs-server (scripts/setup testbed installs it)")
+    try:
+        os.close(os.open("/dev/fuse", os.O_RDWR))
+    except OSError as error:
+        raise Trouble(f"/dev/fuse can not be opened ({error.strerror}), and GlusterFS is mounted through it; in a container: docker run --privileged") from None
 
 
 def _start_server(cluster, server):
