@@ -12,13 +12,19 @@ told within a bound that it is committed, or why not, with the name of the node 
   in scratch; a job on the other nodes restores the newest committed version;
   a node left behind: it stands still, the job goes on without it from the newest committed version, and then it wakes up, believing that version 2 is
   its to lead or to commit: what the new job has committed stands.
-In the end: version 3 is taken and commits, every committed version is K parts and a manifest and nothing else, `cairn verify` finds no damage,
-`cairn stop` ends every daemon, and no process is left.
+In the end: version 3 is taken and commits, every committed version is K parts and a manifest and nothing else, on as many servers as there can be
+unless a fault took one away, `cairn verify` finds no damage, `cairn stop` ends every daemon, and no process is left.
+
+A fault must meet the flush, or the case shows nothing: a version that is whole before the fault is there, or whose attempt the fault should have broken and
+did not, is a case to repeat, on a new cluster; one that misses three times has failed.
 """
 import argparse
+import contextlib
 import itertools
+import math
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -31,8 +37,20 @@ from faults import COMMITTED, DEADLINE, FILES, IMAGE_BYTES, NEWEST, OK, PEER_S, 
 from cluster import Trouble, check_possible, wait_for
 import volume
 
-TOLD_S = 40         # until every living rank is told how it ended, from the fault
-COMMITTED_S = 60    # until version 2 is committed, from the fault's end
+IO_S, VERSION_S, RESTORE_S = (faults.SETTINGS[f"deadlines_{key}_ms"] / 1000 for key in ("io", "version", "restore"))
+FLUSH_S = RANKS * IMAGE_BYTES / 1e6 / faults.SERVER_MB_S  # when one server takes all
+ALLOWED_S = 10      # for a machine that does other things besides
+# From the fault until every living rank is told how it ended: a node that is not heard of, I/O that hangs, and images that do not come.
+TOLD_S = PEER_S + IO_S + VERSION_S + ALLOWED_S
+# From the fault's end until version 2 is committed: what hung ends, fails once more, and then it is written.
+COMMITTED_S = PEER_S + 2 * IO_S + VERSION_S + FLUSH_S + ALLOWED_S
+TRIES = 3
+# Whose end a version that is not written yet must wait for, because the node's data is needed; daemons that start again break an attempt, too, and
+# so do servers, but then all may go to the other one.
+AWAY = ("daemon away", "daemon paused", "node paused", "cable out")
+BREAKING = AWAY + ("daemon killed", "server killed", "server paused", "server full")
+# All servers are there all the time, and nobody can think that they are not.
+SERVERS_UNTOUCHED = ("node killed", "daemon killed", "daemon away", "daemon paused")
 STEPS = ("capture", "sealed", "part made", "writing", "written", "committed")
 
 
@@ -46,11 +64,15 @@ class Case:
         return f"{self.fault} {self.where} at {self.step}"
 
 
+class Missed(Failure):
+    """The fault did not meet the flush."""
+
+
 @dataclass(frozen=True)
 class Fault:
     begin: object           # (site, where)
     end: object = None      # None: it does not pass
-    lasts_s: float = 0
+    lasts_s: float = 0      # infinite: until version 2 is committed
 
 
 def start_again(site, node):
@@ -66,6 +88,11 @@ def signal_daemon(number):
     return send
 
 
+def end_away(site, node):
+    check(site.daemon(node) is None, f"somebody has started a daemon on {node}: it was not away")
+    start_again(site, node)
+
+
 def fill(site, server):
     site.cluster.fill(server, 0)
 
@@ -73,7 +100,7 @@ def fill(site, server):
 FAULTS = {
     "node killed": Fault(lambda site, where: site.cluster.crash(where)),
     "daemon killed": Fault(signal_daemon(signal.SIGKILL), start_again, 0.2),
-    "daemon away": Fault(signal_daemon(signal.SIGKILL), start_again, 2 * PEER_S),
+    "daemon away": Fault(signal_daemon(signal.SIGKILL), end_away, 2 * PEER_S),
     "daemon paused": Fault(signal_daemon(signal.SIGSTOP), signal_daemon(signal.SIGCONT), 3 * PEER_S),
     "node paused": Fault(lambda site, where: site.cluster.pause(where), lambda site, where: site.cluster.resume(where), 3 * PEER_S),
     "cable out": Fault(lambda site, where: site.cluster.link(where, False), lambda site, where: site.cluster.link(where, True), 3 * PEER_S),
@@ -83,7 +110,7 @@ FAULTS = {
     "server paused": Fault(lambda site, where: site.cluster.pause(where), lambda site, where: site.cluster.resume(where), 2 * PING_S),
     "server full": Fault(fill, lambda site, where: site.cluster.fill(where, None), 8),
     "server slow": Fault(lambda site, where: site.cluster.rate(where, faults.SERVER_MB_S / 5),
-                         lambda site, where: site.cluster.rate(where, faults.SERVER_MB_S), 12),
+                         lambda site, where: site.cluster.rate(where, faults.SERVER_MB_S), math.inf),
 }
 
 
@@ -128,6 +155,7 @@ class Run:
         place = [site.nodes[rank // RANKS_PER_NODE] for rank in range(RANKS)]
         job = Job(site, place)
         job.commit(1)
+        self.check_files(1)
         site.speed(slow=True)
         self.late = (self.where if self.where in site.nodes else site.nodes[-1]) if self.case.step == "capture" else None
         on_time = [node for node in site.nodes if node != self.late]
@@ -138,13 +166,30 @@ class Run:
             held = [server for name, (server, _) in site.stored(2).items() if name.startswith("part-")]
             self.where = held[0] if held else site.cluster.servers[-1]
         living = [node for node in site.nodes if not (self.lasting and node == self.where)]
+        self.seen = set(site.stored(2))
         self.fault.begin(site, self.where)
+        self.check_in_time()
         if self.case.fault == "node left":
             return self.left_behind(job, living)
         outcome = self.outcome(job, living, on_time)
         site.speed(slow=False) if not self.lasting else self.quicken(living)
         restored = self.afterwards(job, living)
         return f"{outcome}; version {restored} restored"
+
+    @property
+    def early(self):
+        """Not all data was in the file system when it happened."""
+        return self.case.step not in ("written", "committed")
+
+    def check_in_time(self):
+        """The fault is there, and the flush still needs what it takes away."""
+        site, server = self.site, self.where in self.site.cluster.servers
+        if self.early and site.committed(2):
+            raise Missed("version 2 was committed before the fault was there")
+        needed = RANKS * IMAGE_BYTES / FILES if server else RANKS * IMAGE_BYTES
+        there = sum(size for name, (on, size) in site.stored(2).items() if name.startswith("part-") and (not server or on == self.where))
+        if self.early and there >= needed:
+            raise Missed(f"all of version 2 was {'on ' + self.where if server else 'in the file system'} before the fault was there")
 
     def quicken(self, living):
         for node in living + self.site.cluster.servers:
@@ -169,14 +214,15 @@ class Run:
     def outcome(self, job, living, on_time):
         """Lets the fault last and end; what the ranks were told, in words."""
         site, begun = self.site, time.monotonic()
-        told = job.tell("wait", 2, COMMITTED, TOLD_S * 1000, nodes=[node for node in living if node in on_time])
+        # A rank that waits starts a daemon where there is none.
+        later = [self.late or self.where] if self.late or self.case.fault == "daemon away" else []
+        told = self.tell_to_wait(job, [node for node in living if node in on_time and node not in later])
         if not self.lasting:
-            time.sleep(self.fault.lasts_s)
-            self.fault.end(site, self.where)
+            self.last()
             if self.late:
                 late = job.all("checkpoint", 2, nodes=[self.late])
                 check(all(a["status"] == OK for a in late.values()), f"checkpoint 2: {late}")
-                told += job.tell("wait", 2, COMMITTED, TOLD_S * 1000, nodes=[self.late])
+            told += self.tell_to_wait(job, later)
         ended = time.monotonic()
         answers = job.answers(told)
         check(len(answers) == len(told), f"ranks that should live ended: {sorted({r.rank for r in told} - set(answers))}")
@@ -184,21 +230,62 @@ class Run:
         errors = [self.error_of(rank, answer) for rank, answer in answers.items() if answer["status"] != OK]
         check(not errors or self.case.fault != "server slow", f"slow is not failed, but the ranks were told so: {errors}")
         if self.lasting:
-            check(len(errors) in (0, len(told)) or site.committed(2), f"committed for some, not for all: {errors}")
-            self.committed = site.committed(2)
-            check(self.committed or errors, "the ranks were told that version 2 is committed, and there is no manifest")
-            if self.committed:
-                return "committed"
-            for node in living:
-                mine = [rank.rank for rank in job.ranks if rank.node == node]
-                check(site.in_scratch(node, 2) == mine, f"of {mine}, sealed on {node}, {site.in_scratch(node, 2)} are still in scratch")
-            return f"told \"{errors[0]}\""
+            return self.outcome_of_loss(job, living, told, errors)
         while errors_now := [a["text"] for a in job.all("wait", 2, COMMITTED, 1000).values() if a["status"] != OK]:
             check(time.monotonic() < ended + COMMITTED_S, f"not committed {COMMITTED_S} s after the fault was gone: {errors_now[0]}")
             time.sleep(0.2)
         self.committed = True
         check(site.committed(2), "the ranks were told that version 2 is committed, and there is no manifest")
+        self.check_met(errors)
         return f"told \"{errors[0]}\", then committed" if errors else "committed"
+
+    def tell_to_wait(self, job, nodes):
+        within_s = COMMITTED_S if self.case.fault == "server slow" else TOLD_S
+        return job.tell("wait", 2, COMMITTED, int(within_s * 1000), nodes=nodes)
+
+    def last(self):
+        """Through the fault, to its end."""
+        if self.fault.lasts_s == math.inf:
+            try:
+                wait_for("the commit of version 2", lambda: self.site.committed(2), COMMITTED_S)
+            except Trouble as trouble:
+                raise Failure(f"{trouble}, while \"{self.case.fault}\" lasted") from None
+        else:
+            time.sleep(self.fault.lasts_s)
+        if self.case.fault in AWAY and self.early and self.site.committed(2):
+            raise Missed(f"version 2 was committed without {self.where}, whose data was there before the fault")
+        self.fault.end(self.site, self.where)
+
+    def bytes_on(self, server):
+        return sum(size for on, size in self.site.stored(2).values() if on == server)
+
+    def check_met(self, errors):
+        """An attempt broke: the ranks were told so, or a part that was there then is none of the committed ones; their names have the attempt. A full
+        server can also lose its share to another within the attempt."""
+        if self.case.fault not in BREAKING or self.case.step not in ("part made", "writing") or errors:
+            return
+        parts = {name for name in self.seen if name.startswith("part-")}
+        # Parts of failed attempts go after the commit.
+        with contextlib.suppress(Trouble):
+            wait_for("the end of an attempt's parts", lambda: not parts <= set(self.site.stored(2)), ALLOWED_S)
+        lost_share = self.case.fault == "server full" and self.bytes_on(self.where) < 0.9 * RANKS * IMAGE_BYTES / FILES
+        if parts <= set(self.site.stored(2)) and not lost_share:
+            raise Missed("the attempt that the fault should have broken was committed, and nobody was told an error")
+
+    def outcome_of_loss(self, job, living, told, errors):
+        """A node is gone for good."""
+        site = self.site
+        check(len(errors) in (0, len(told)) or site.committed(2), f"committed for some, not for all: {errors}")
+        self.committed = site.committed(2)
+        check(self.committed or errors, "the ranks were told that version 2 is committed, and there is no manifest")
+        if self.committed:
+            if self.early:
+                raise Missed(f"version 2 was committed without {self.where}, whose data was there before the fault")
+            return "committed"
+        for node in living:
+            mine = [rank.rank for rank in job.ranks if rank.node == node]
+            check(site.in_scratch(node, 2) == mine, f"of {mine}, sealed on {node}, {site.in_scratch(node, 2)} are still in scratch")
+        return f"told \"{errors[0]}\""
 
     def left_behind(self, job, living):
         """The job's launcher gives it up; another job goes on elsewhere; then the node wakes up."""
@@ -215,7 +302,9 @@ class Run:
             site.cluster.resume(self.where)
             site.kill(living, "python")
             other = Job(site, place)
+        asked = time.monotonic()
         version, run = other.restored()
+        check(time.monotonic() - asked < RESTORE_S + ALLOWED_S, f"a restore without the node took longer than {RESTORE_S + ALLOWED_S} s")
         check(version in (1, 2) and run == job.run, f"version {version} of run {run} was restored")
         other.commit(version + 1)
         self.told_s = time.monotonic() - begun
@@ -288,8 +377,8 @@ class Run:
         site.check_empty(nodes)
 
     def check_files(self, version):
-        """K parts and a manifest. Parts of failed attempts go by the coordinator's hand, after the commit; those on a server that was away then,
-        a little later."""
+        """K parts and a manifest, spread over the servers. Parts of failed attempts go by the coordinator's hand, after the commit; those on a server that
+        was away then, a little later."""
         wanted = ["manifest", *(f"part-{part:04}-of-{FILES:04}" for part in range(FILES))]
 
         def there():
@@ -299,36 +388,67 @@ class Run:
             wait_for("exactly the files of a version", lambda: [name.split(".")[0] for name in there()] == wanted, 30)
         except Trouble:
             raise Failure(f"version {version} has these files: {' '.join(there())}") from None
+        if version == 1 or self.case.fault in SERVERS_UNTOUCHED:
+            servers = {server for name, (server, _) in self.site.stored(version).items() if name.startswith("part-")}
+            check(len(servers) == min(FILES, len(self.site.cluster.servers)), f"all parts of version {version} are on {' '.join(servers)}")
 
 
-def run_all(cases, folder):
-    """Prints the table; the cases that failed."""
-    failed, site, number = [], None, 0
+class Sites:
+    """One after the other: a cluster serves many cases, until one fails."""
+
+    def __init__(self, folder):
+        self.folder, self.number, self.site = folder, 0, None
+
+    def get(self):
+        if self.site is None:
+            self.number += 1
+            self.site = Site(f"faults-{os.getpid()}-{self.number}", self.folder)
+        return self.site
+
+    def down(self):
+        site, self.site = self.site, None
+        if site is not None:
+            site.down()
+
+
+def attempt(case, sites, folder):
+    """Runs it; the run, and how it ended. Failure or Trouble when it failed."""
+    run = Run(sites.get(), case)
+    try:
+        how = run.run()
+        run.keep_log(folder)
+        if case.fault == "node killed":
+            volume.boot(run.site.cluster, run.where)
+        run.site.clear()
+        return run, how
+    except (Failure, Trouble) as failure:
+        text = f"{failure} ({run.keep_log(folder)})"
+        sites.down()
+        raise type(failure)(text) from None
+
+
+def run_all(cases, folder, failed):
+    """Prints the table, and adds the cases that failed to `failed`."""
+    sites = Sites(folder)
     print(f"{'fault':15}{'where':7}{'step':11}{'told, s':>8}{'in all, s':>10}  how it ended")
     try:
         for case in cases:
-            begun = time.monotonic()
-            if site is None:
-                number += 1
-                site = Site(f"faults-{os.getpid()}-{number}", folder)
-            run = Run(site, case)
-            try:
-                how = run.run()
-                run.keep_log(folder)
-                if case.fault == "node killed":
-                    volume.boot(site.cluster, run.where)
-                site.clear()
-            except (Failure, Trouble) as failure:
-                failed.append(case)
-                how = f"FAILED: {failure} ({run.keep_log(folder)})"
-                site.down()
-                site = None
-            told = f"{run.told_s:.1f}" if hasattr(run, "told_s") else "-"
-            print(f"{case.fault:15}{run.where:7}{case.step:11}{told:>8}{time.monotonic() - begun:>10.1f}  {how}", flush=True)
+            for tries in range(1, TRIES + 1):
+                begun, told, where = time.monotonic(), "-", case.where
+                again = False
+                try:
+                    run, how = attempt(case, sites, folder)
+                    told, where = f"{run.told_s:.1f}", run.where
+                except (Failure, Trouble) as failure:
+                    again = isinstance(failure, Missed) and tries < TRIES
+                    how = f"{'to be repeated' if again else 'FAILED'}: {failure}"
+                    if not again:
+                        failed.append(case)
+                print(f"{case.fault:15}{where:7}{case.step:11}{told:>8}{time.monotonic() - begun:>10.1f}  {how}", flush=True)
+                if not again:
+                    break
     finally:
-        if site is not None:
-            site.down()
-    return failed
+        sites.down()
 
 
 def main():
@@ -349,9 +469,15 @@ def main():
         print(f"nothing was tested: {trouble}")
         return 77
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))
-    folder = a.keep or tempfile.mkdtemp(prefix="cairn-faults-")
+    folder, failed = a.keep or tempfile.mkdtemp(prefix="cairn-faults-"), []
     os.makedirs(folder, exist_ok=True)
-    failed = run_all(cases, folder)
+    try:
+        run_all(cases, folder, failed)
+    finally:
+        if failed:
+            print(f"what the daemons said is in {folder}")
+        elif not a.keep:
+            shutil.rmtree(folder, ignore_errors=True)
     print(f"{len(cases) - len(failed)} of {len(cases)} cases kept the promises")
     return 1 if failed or not cases else 0
 
