@@ -115,8 +115,8 @@ class Job:
 
     def all_ok(self, answers, what):
         check(len(answers) == len(self.ranks), f"{what}: ranks {sorted({r.rank for r in self.ranks} - set(answers))} ended")
-        for rank, answer in answers.items():
-            check(answer["status"] == OK, f"{what}: rank {rank}: {answer['text']}")
+        wrong = [f"rank {rank}: {answer['text']}" for rank, answer in answers.items() if answer["status"] != OK]
+        check(not wrong, f"{what}: {'; '.join(wrong)}")  # all: one that gave up early is why the others waited in vain
 
     def commit(self, version):
         self.all_ok(self.all("checkpoint", version), f"checkpoint {version}")

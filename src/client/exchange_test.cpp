@@ -136,6 +136,26 @@ TEST(FileExchange, WaitsForAFileSystemThatTakesNothingForAMoment) {
     EXPECT_EQ(one.wait(), 0);
 }
 
+TEST(FileExchange, WaitsForItAlsoWhileTheyMeet) {
+    TemporaryPlace temporary;
+    Child one([&] {
+        ::signal(SIGXFSZ, SIG_IGN);
+        rlimit room = {};
+        ::getrlimit(RLIMIT_FSIZE, &room);
+        const rlimit none = {0, room.rlim_max};
+        ::setrlimit(RLIMIT_FSIZE, &none);
+        std::thread later([&] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(300));
+            ::setrlimit(RLIMIT_FSIZE, &room);
+        });
+        const int told = meet_and_talk(temporary.path(), 1, 2, 1);
+        later.join();
+        return told;
+    });
+    EXPECT_EQ(meet_and_talk(temporary.path(), 0, 2, 1), 0);
+    EXPECT_EQ(one.wait(), 0);
+}
+
 TEST(FileExchange, TwoProcessesOfOneRankAreToldApart) {
     TemporaryPlace temporary;
     Child first([&] { return meet_and_talk(temporary.path(), 1, 3, 1, 5'000); });

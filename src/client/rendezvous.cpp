@@ -46,14 +46,20 @@ Result<Bytes> wait_for_file(const std::string& path, Deadline deadline) {
     }
 }
 
+// A directory that another rank has just made may be there on one server of a file system and not yet on the next: then it says that there is none.
+Status write_patiently(const std::string& path, const Bytes& bytes, Deadline deadline) {
+    Backoff backoff;
+    for (;;) {
+        const Status status = files::write_aside(path, bytes);
+        const bool passes = may_pass(status) || status.code() == Code::not_found;
+        if (status.ok() || !passes || !backoff.pause(deadline)) return status;
+    }
+}
+
 Status publish(const std::string& path, const Bytes& bytes, Deadline deadline) {
     Bytes marked{std::byte{1}};
     marked.insert(marked.end(), bytes.begin(), bytes.end());
-    Backoff backoff;
-    for (;;) {
-        const Status status = files::write_aside(path, marked);
-        if (status.ok() || !may_pass(status) || !backoff.pause(deadline)) return status;
-    }
+    return write_patiently(path, marked, deadline);
 }
 
 }  // namespace
@@ -70,7 +76,7 @@ Result<std::unique_ptr<FileExchange>> FileExchange::meet(const std::string& dire
 }
 
 Status FileExchange::join(Deadline deadline) {
-    TRY(files::write_aside(directory_ + "/join-" + std::to_string(rank()), to_bytes(nonce_)));
+    TRY(write_patiently(directory_ + "/join-" + std::to_string(rank()), to_bytes(nonce_), deadline));
     TRY(rank() == 0 ? gather_roster(deadline) : accept_roster(deadline));
     work_ = directory_ + "/x-" + digest(roster_);
     if (::mkdir(work_.c_str(), 0700) != 0 && errno != EEXIST) return Status::from_errno(errno, "can not make " + work_);
@@ -95,13 +101,13 @@ Status FileExchange::gather_roster(Deadline deadline) {
             seen += (joined.ok() ? *joined : "-") + "\n";
         }
         if (missing.empty()) {
-            if (seen != roster_) TRY(files::write_aside(directory_ + "/roster", to_bytes(seen)));
+            if (seen != roster_) TRY(write_patiently(directory_ + "/roster", to_bytes(seen), deadline));
             roster_ = seen;
             for (Rank r = 1; r < ranks(); ++r) {
                 const auto ack = read_text(directory_ + "/ack-" + std::to_string(r));
                 if (!ack.ok() || *ack != digest(roster_)) silent.push_back(r);
             }
-            if (silent.empty()) return files::write_aside(directory_ + "/final", to_bytes(digest(roster_)));
+            if (silent.empty()) return write_patiently(directory_ + "/final", to_bytes(digest(roster_)), deadline);
         }
         if (!backoff.pause(deadline)) {
             std::vector<Rank>& who = missing.empty() ? silent : missing;
@@ -129,7 +135,7 @@ Status FileExchange::accept_roster(Deadline deadline) {
         }
         if (roster.ok() && at != std::string::npos && roster->compare(at, nonce_.size() + 1, nonce_ + "\n") == 0) {
             if (*roster != roster_)
-                TRY(files::write_aside(directory_ + "/ack-" + std::to_string(rank()), to_bytes(digest(*roster))));
+                TRY(write_patiently(directory_ + "/ack-" + std::to_string(rank()), to_bytes(digest(*roster)), deadline));
             roster_ = *roster;
             const auto agreed = read_text(directory_ + "/final");
             if (agreed.ok() && *agreed == digest(roster_)) return {};
