@@ -147,7 +147,7 @@ def seconds_of(a, data, block, name):
 def expected_s(a, data, block):
     """Seconds, roughly."""
     if block["kind"] == "application":
-        return AROUND_S + a.pairs * len(a.modes) * (a.period * a.periods + 5)
+        return AROUND_S + (a.pairs * len(a.modes) + 1) * (a.period * a.periods + 5)
     flushes = sum(seconds_of(a, data, block, name) + 1 for name in present(data, contenders(a, block)))
     whole = block["size"] * block["ranks"] * block["nodes"] / limit(a, data, dict(block, slow=0))[0]
     return AROUND_S + a.rounds * flushes + restores(a, block) * (whole + 8)

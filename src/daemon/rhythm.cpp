@@ -6,6 +6,7 @@ namespace cairn {
 
 namespace {
 constexpr std::size_t intervals_max = 5, intervals_min = 2;
+constexpr std::size_t outlier_of = 4;
 constexpr int agreement = 5;                   // intervals differ by no more than this part of their median
 constexpr Nanos late_max = 200 * millisecond;  // that an exchange may be, but no more than that part of the interval
 }  // namespace
@@ -29,9 +30,13 @@ std::optional<Nanos> Rhythm::interval() const {
     if (intervals_.size() < intervals_min) return std::nullopt;
     std::deque<Nanos> sorted = intervals_;
     std::sort(sorted.begin(), sorted.end());
-    const Nanos median = sorted[sorted.size() / 2];
-    if (sorted.back() - sorted.front() > median / agreement) return std::nullopt;
-    return median;
+    // One of four may be another: the first exchange beside a flush is slow, and late with it whatever comes next.
+    const std::size_t needed = sorted.size() - sorted.size() / outlier_of;
+    for (std::size_t i = 0; i + needed <= sorted.size(); ++i) {
+        const Nanos median = sorted[i + needed / 2];
+        if (sorted[i + needed - 1] - sorted[i] <= median / agreement) return median;
+    }
+    return std::nullopt;
 }
 
 bool Rhythm::expects_one(Nanos now, Nanos lead) const {

@@ -1,7 +1,7 @@
 // Rhythm: when the application will communicate next. Iterative programs do so at regular intervals, step after step, and what a flush has on
 // the card when an exchange begins is what the exchange loses: so it is better gone by then.
 //
-// The times at which exchanges began give the interval, as long as the last few agree. The first exchange of a flush comes as long after the
+// The times at which exchanges began give the interval, as long as the last few agree, but for one of four. The first exchange of a flush comes as long after the
 // flush began as the one before did, since both follow a checkpoint. An exchange that does not come is not waited for.
 #pragma once
 

@@ -44,6 +44,21 @@ TEST(Rhythm, OneIntervalThatWasNotTheUsualIsForgotten) {
     EXPECT_EQ(rhythm.interval(), 1000 * ms);
 }
 
+TEST(Rhythm, OneOfFourMayBeAnother) {
+    Rhythm rhythm;
+    rhythm.flush_begins(0);
+    Nanos at = 1000 * ms;
+    rhythm.exchange_begins(at);
+    for (const Nanos pause : {1700 * ms, 1000 * ms, 1010 * ms}) {
+        rhythm.exchange_begins(at += pause);
+        EXPECT_FALSE(rhythm.interval());
+    }
+    rhythm.exchange_begins(at += 990 * ms);
+    EXPECT_EQ(rhythm.interval(), 1000 * ms);
+    rhythm.exchange_begins(at += 300 * ms);
+    EXPECT_FALSE(rhythm.interval()) << "two others of five";
+}
+
 TEST(Rhythm, TheFirstExchangeOfAFlushComesWhenTheLastFlushsDid) {
     Rhythm rhythm;
     rhythm.flush_begins(10'000 * ms);
