@@ -7,7 +7,8 @@ from race_report import MIB, table
 # Which of network and storage decides; MB/s of a node's and of a server's card.
 GEOMETRIES = {"servers": {"node": 50, "server": 50}, "nics": {"node": 25, "server": 100}}
 # A setting with everybody takes a quarter of an hour, and there are dozens. So the slowest, and the untuned, run with images of equal size on all
-# nodes and the most files alone; the control with images of equal size; who makes the same files whatever K is, with the most files.
+# nodes and the most files alone; the control with images of equal size; who makes the same files whatever K is, with the most files. With
+# imbalances between none and the largest, and uneven images on fewer nodes, Cairn alone.
 ONCE = ("shared_file", "collective", "collective_k", "adios2")
 EQUAL_IMAGES = ("plain",)
 MOST_FILES = race_report.WHATEVER_K
@@ -87,8 +88,9 @@ def contenders(a, block):
         return [name for name in a.contenders if not block["slow"] or name in AT_A_SLOW_SERVER]
     if block["slow"]:
         return list(AT_A_SLOW_SERVER if most else AT_A_SLOW_SERVER[:1])
+    between = block["imbalance"] not in (a.imbalance[0], a.imbalance[-1]) or not equal and block["nodes"] < a.compute
     return [name for name in race_report.CONTENDERS
-            if not (name in ONCE and not (equal and most and block["nodes"] == a.compute) or name in EQUAL_IMAGES and not equal
+            if not (between and name != "cairn" or name in ONCE and not (equal and most and block["nodes"] == a.compute) or name in EQUAL_IMAGES and not equal
                     or name in MOST_FILES and not most)]
 
 

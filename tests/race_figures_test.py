@@ -65,13 +65,14 @@ class Figures(unittest.TestCase):
         self.assertEqual(rivals(2, "nodes"), set(race_report.PEERS))  # more servers are of no use there
 
     def test_who_makes_the_same_files_whatever_k_is_runs_once(self):
-        a = argparse.Namespace(compute=8, files=[8, 4], contenders=None)
+        a = argparse.Namespace(compute=8, files=[8, 4], imbalance=[0, 10, 20], contenders=None)
 
         def run(**other):
             return set(race_plan.contenders(a, self.block(**dict({"nodes": 8, "files": 4}, **other))))
         self.assertEqual(run(files=8), set(race_report.CONTENDERS))
         self.assertEqual(run(), {"cairn", "plain", "adios2_tuned", "genericio"})
         self.assertEqual(run(files=8, imbalance=20), {"cairn", "file_per_rank", "adios2_tuned", "genericio"})
+        self.assertEqual(run(files=8, imbalance=10), {"cairn"})
         self.assertEqual(run(files=8, slow=10), {"cairn", "plain"})
         self.assertEqual(run(slow=10), {"cairn"})
         a.contenders = ["cairn", "shared_file"]
