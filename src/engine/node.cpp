@@ -123,7 +123,12 @@ Status Node::join(Roster roster, NodeIndex self) {
     }
     if (job->self != self || job->roster.members.size() != roster.members.size())
         return invalid_argument("another roster is known for this incarnation of " + roster.name);
-    for (NodeIndex node = 0; node < job->nodes(); ++node) job->addresses[node] = roster.members[node].address;
+    // Said again by a rank that lost its connection it is what was known at the open; what was heard since is newer.
+    for (NodeIndex node = 0; node < job->nodes(); ++node) {
+        Address& said_before = job->roster.members[node].address;
+        if (roster.members[node].address == said_before) continue;
+        job->addresses[node] = said_before = roster.members[node].address;
+    }
     job->roster.parent = roster.parent;
     return {};
 }
