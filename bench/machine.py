@@ -70,8 +70,10 @@ def version_of(command):
 
 
 def source_of(folder):
-    """The commit that the sources of this folder are at; of the build only where it was built from them as they are."""
-    return version_of(["git", "-C", folder, "describe", "--always", "--dirty"]) or "unknown"
+    """The commit that the sources are at, with "-dirty" where they are not what it says (results are no sources)."""
+    commit = version_of(["git", "-C", folder, "describe", "--always"])
+    changed = version_of(["git", "-C", folder, "status", "--porcelain", "--untracked-files=no", "--", ":/", ":(exclude)results"])
+    return commit + ("-dirty" if changed else "") if commit else "unknown"
 
 
 def first_line_of_system():
