@@ -28,11 +28,12 @@ def clusters(axis, groups, among=tuple(CONTENDERS)):
                 continue
             x = at + (nth - (len(names) - 1) / 2) * width
             below = f["blocked_s"] if name == "cairn" else 0
-            axis.bar(x, f["seconds"], bottom=below, width=0.94 * width, color=COLOURS[name], yerr=f["stdev_s"], ecolor="#444444", capsize=2,
+            axis.bar(x, f["seconds"], bottom=below, width=0.94 * width, color=COLOURS[name], ecolor="#444444", capsize=2,
+                     yerr=[[f["seconds"] - f["least_s"]], [f["most_s"] - f["seconds"]]],  # all runs: a deviation would reach beyond what was measured
                      label=once(CONTENDERS[name]))
             if below:
                 axis.bar(x, below, width=0.94 * width, color=NAVY, label=once("application waits for Cairn"))
-            numbers.append((x, below + f["seconds"] + f["stdev_s"], race_report.rate(f["bytes_per_s"])))
+            numbers.append((x, below + f["most_s"], race_report.rate(f["bytes_per_s"])))
         limit_s = block["bytes"] / block["limit_bytes_per_s"]
         axis.plot([at - 0.46, at + 0.46], [limit_s, limit_s], color=RED, lw=1.6, label=once("physical limit of K files"))
     axis.set_xticks(range(len(groups)), [label for label, _ in groups], fontsize=8)

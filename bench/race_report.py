@@ -78,7 +78,7 @@ def flush_figures(block):
         waits = waits[FRESH_SLOTS:] or waits
         contenders[name] = {
             "seconds": median(seconds), "bytes_per_s": block["bytes"] / median(seconds), "share": block["bytes"] / median(seconds) / limit,
-            "spread": (max(seconds) - min(seconds)) / median(seconds), "stdev_s": stdev(seconds) if len(seconds) > 1 else 0.0,
+            "spread": (max(seconds) - min(seconds)) / median(seconds), "least_s": min(seconds), "most_s": max(seconds),
             "blocked_s": median(waits),
             "cpu_s_per_gib": {who: median(run["cpu_s"][who] for run in runs) / (block["bytes"] / 2**30) for who in runs[0]["cpu_s"]},
         }
