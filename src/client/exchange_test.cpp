@@ -109,24 +109,33 @@ TEST(FileExchange, NamesARankThatLeavesInTheMiddle) {
     EXPECT_THAT(second.text(), HasSubstr("open again")) << "a broken exchange is not waited for again";
 }
 
-// A limit on the size of files stands for a file system that is full, or away, for a moment.
+// A limit on the size of files stands for a file system that is full, or away, for a moment. For a child's process.
+class FullForAMoment {
+  public:
+    FullForAMoment() {
+        ::signal(SIGXFSZ, SIG_IGN);
+        ::getrlimit(RLIMIT_FSIZE, &room_);
+        const rlimit none = {0, room_.rlim_max};
+        ::setrlimit(RLIMIT_FSIZE, &none);
+        later_ = std::thread([this] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(300));
+            ::setrlimit(RLIMIT_FSIZE, &room_);
+        });
+    }
+    ~FullForAMoment() { later_.join(); }
+
+  private:
+    rlimit room_ = {};
+    std::thread later_;
+};
+
 TEST(FileExchange, WaitsForAFileSystemThatTakesNothingForAMoment) {
     TemporaryPlace temporary;
     Child one([&] {
         auto exchange = FileExchange::meet(temporary.path(), 1, 2, Deadline::in_ms(20'000));
         if (!exchange.ok()) return 1;
-        ::signal(SIGXFSZ, SIG_IGN);
-        rlimit room = {};
-        ::getrlimit(RLIMIT_FSIZE, &room);
-        const rlimit none = {0, room.rlim_max};
-        ::setrlimit(RLIMIT_FSIZE, &none);
-        std::thread later([&] {
-            std::this_thread::sleep_for(std::chrono::milliseconds(300));
-            ::setrlimit(RLIMIT_FSIZE, &room);
-        });
-        const bool told = (*exchange)->allgather(bytes_of(1, 0), Deadline::in_ms(20'000)).ok();
-        later.join();
-        return told ? 0 : 2;
+        const FullForAMoment full;
+        return (*exchange)->allgather(bytes_of(1, 0), Deadline::in_ms(20'000)).ok() ? 0 : 2;
     });
     auto exchange = FileExchange::meet(temporary.path(), 0, 2, Deadline::in_ms(20'000));
     ASSERT_TRUE(exchange.ok()) << exchange.status().to_string();
@@ -139,18 +148,8 @@ TEST(FileExchange, WaitsForAFileSystemThatTakesNothingForAMoment) {
 TEST(FileExchange, WaitsForItAlsoWhileTheyMeet) {
     TemporaryPlace temporary;
     Child one([&] {
-        ::signal(SIGXFSZ, SIG_IGN);
-        rlimit room = {};
-        ::getrlimit(RLIMIT_FSIZE, &room);
-        const rlimit none = {0, room.rlim_max};
-        ::setrlimit(RLIMIT_FSIZE, &none);
-        std::thread later([&] {
-            std::this_thread::sleep_for(std::chrono::milliseconds(300));
-            ::setrlimit(RLIMIT_FSIZE, &room);
-        });
-        const int told = meet_and_talk(temporary.path(), 1, 2, 1);
-        later.join();
-        return told;
+        const FullForAMoment full;
+        return meet_and_talk(temporary.path(), 1, 2, 1);
     });
     EXPECT_EQ(meet_and_talk(temporary.path(), 0, 2, 1), 0);
     EXPECT_EQ(one.wait(), 0);
