@@ -70,12 +70,19 @@ def create(cluster, ping_timeout_s=42, options=None):
 
 
 def mount(cluster, node):
-    """On one node. Trouble when it is not there at the end: writes would go to the host's disk."""
+    """On one node, connected to every server. Trouble when it is not there at the end: writes would go to the host's disk."""
     cluster.run(node, "sh", "-ec", f"""
         mkdir -p {MOUNT} /mnt/local/log /run/gluster
         mountpoint -q /var/log/glusterfs || mount -t tmpfs tmpfs /var/log/glusterfs
         glusterfs --volfile-server=s0 --volfile-id={VOLUME} --log-file=/mnt/local/log/pfs.log {MOUNT} </dev/null >/dev/null 2>&1""")
     wait_for(f"{MOUNT} on {node}", lambda: is_mounted(cluster, node), MOUNT_WITHIN_S)
+    wait_for(f"connections to all servers on {node}", lambda: connected(cluster, node) == len(cluster.servers), MOUNT_WITHIN_S)
+
+
+def connected(cluster, node):
+    """To how many servers a node's mount is. The rest are away for it: it calls their files missing, broken or invalid."""
+    said = cluster.run(node, "sh", "-c", f"cat {MOUNT}/.meta/graphs/active/{VOLUME}-client-*/private 2>/dev/null || true")
+    return said.count("connected = 1")
 
 
 def boot(cluster, node):

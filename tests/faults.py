@@ -5,6 +5,7 @@ which files a version has there, and how many bytes of them; nothing of Cairn is
 """
 import contextlib
 import json
+import math
 import os
 import select
 import signal
@@ -12,6 +13,7 @@ import stat
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "testbed"))
@@ -30,7 +32,7 @@ PEER_S = 2.5        # until Cairn gives a silent daemon up
 SETTINGS = {
     "flush_files": FILES, "flush_block_bytes": 65536, "flush_buffer_bytes": 1 << 20,
     "network_heartbeat_ms": 250, "network_peer_timeout_ms": int(PEER_S * 1000),
-    "deadlines_io_ms": 12000, "deadlines_version_ms": 6000, "deadlines_open_ms": 40000, "deadlines_restore_ms": 20000,
+    "deadlines_io_ms": 12000, "deadlines_version_ms": 6000, "deadlines_open_ms": 90000, "deadlines_restore_ms": 20000,
     "daemon_idle_s": 600, "daemon_start_wait_ms": 20000,
 }
 ANSWER_S = 60       # any single order; beyond it a rank hangs
@@ -90,14 +92,19 @@ class Job:
 
     number = 0
 
-    def __init__(self, site, place):
+    def __init__(self, site, place, opened=True):
+        """opened: only when all are in. Else await_open says so later."""
         Job.number += 1
         self.run = Job.number
         self.ranks = [Rank(site, node, rank) for rank, node in enumerate(place)]
         about = {"name": SERIES, "ranks": len(place), "run": self.run, "job": f"job-{os.getpid()}-{self.run}", "bytes": IMAGE_BYTES}
         for rank in self.ranks:
             rank.ask("open", {**about, "rank": rank.rank})
-        self.all_ok(self.answers(), "open")
+        if opened:
+            self.await_open()
+
+    def await_open(self):
+        self.all_ok(self.answers(within_s=ANSWER_S + SETTINGS["deadlines_open_ms"] / 1000), "open")
 
     def tell(self, *order, nodes=None):
         told = [rank for rank in self.ranks if nodes is None or rank.node in nodes]
@@ -279,4 +286,51 @@ class Site:
             raise Failure(f"left running: {left()}") from None
 
 
-__all__ = ["ANSWER_S", "COMMITTED", "DEADLINE", "Failure", "Job", "NEWEST", "OK", "Site", "check"]
+@dataclass(frozen=True)
+class Fault:
+    begin: object           # (site, where)
+    end: object = None      # None: it does not pass
+    lasts_s: float = 0      # infinite: until version 2 is committed
+
+
+def start_again(site, node):
+    code, out, err = site.cairn(node, "start")
+    check(code == 0, f"cairn start on {node}: {out}{err}")
+
+
+def signal_daemon(number):
+    def send(site, node):
+        pid = site.daemon(node)
+        check(pid, f"no daemon on {node}")
+        os.kill(pid, number)
+    return send
+
+
+def end_away(site, node):
+    check(site.daemon(node) is None, f"somebody has started a daemon on {node}: it was not away")
+    start_again(site, node)
+
+
+def fill(site, server):
+    site.cluster.fill(server, 0)
+
+
+FAULTS = {
+    "node killed": Fault(lambda site, where: site.cluster.crash(where)),
+    "daemon killed": Fault(signal_daemon(signal.SIGKILL), start_again, 0.2),
+    "daemon away": Fault(signal_daemon(signal.SIGKILL), end_away, 2 * PEER_S),
+    "daemon paused": Fault(signal_daemon(signal.SIGSTOP), signal_daemon(signal.SIGCONT), 3 * PEER_S),
+    "node paused": Fault(lambda site, where: site.cluster.pause(where), lambda site, where: site.cluster.resume(where), 3 * PEER_S),
+    "cable out": Fault(lambda site, where: site.cluster.link(where, False), lambda site, where: site.cluster.link(where, True), 3 * PEER_S),
+    "packets lost": Fault(lambda site, where: site.cluster.drop(where, 5), lambda site, where: site.cluster.drop(where, 0), 3 * PEER_S),
+    "node left": Fault(lambda site, where: site.cluster.pause(where)),
+    "server killed": Fault(lambda site, where: site.cluster.crash(where), lambda site, where: volume.boot(site.cluster, where), 2 * PING_S),
+    "server paused": Fault(lambda site, where: site.cluster.pause(where), lambda site, where: site.cluster.resume(where), 2 * PING_S),
+    "server full": Fault(fill, lambda site, where: site.cluster.fill(where, None), 8),
+    "server missing": Fault(lambda site, where: site.cluster.crash(where), lambda site, where: volume.boot(site.cluster, where), 2 * PING_S),
+    "server slow": Fault(lambda site, where: site.cluster.rate(where, SERVER_MB_S / 5),
+                         lambda site, where: site.cluster.rate(where, SERVER_MB_S), math.inf),
+}
+
+
+__all__ = ["ANSWER_S", "COMMITTED", "DEADLINE", "FAULTS", "Failure", "Job", "NEWEST", "OK", "Site", "check"]

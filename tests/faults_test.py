@@ -11,7 +11,8 @@ told within a bound that it is committed, or why not, with the name of the node 
   a node killed with its scratch: version 2 is committed, or abandoned with that node and its ranks in the error; the other nodes' images are still
   in scratch; a job on the other nodes restores the newest committed version;
   a node left behind: it stands still, the job goes on without it from the newest committed version, and then it wakes up, believing that version 2 is
-  its to lead or to commit: what the new job has committed stands.
+  its to lead or to commit: what the new job has committed stands;
+  a server that is away when a job begins: the job waits for it in open, and goes on.
 In the end: version 3 is taken and commits, every committed version is K parts and a manifest and nothing else, on as many servers as there can be
 unless a fault took one away, `cairn verify` finds no damage, `cairn stop` ends every daemon, and no process is left.
 
@@ -33,7 +34,7 @@ import time
 from dataclasses import dataclass
 
 import faults
-from faults import COMMITTED, DEADLINE, FILES, IMAGE_BYTES, NEWEST, OK, PEER_S, PING_S, RANKS, RANKS_PER_NODE, Failure, Job, Site, check
+from faults import COMMITTED, DEADLINE, FAULTS, FILES, IMAGE_BYTES, NEWEST, OK, PEER_S, PING_S, RANKS, RANKS_PER_NODE, Failure, Job, Site, check
 from cluster import Trouble, check_possible, wait_for
 import volume
 
@@ -68,57 +69,13 @@ class Missed(Failure):
     """The fault did not meet the flush."""
 
 
-@dataclass(frozen=True)
-class Fault:
-    begin: object           # (site, where)
-    end: object = None      # None: it does not pass
-    lasts_s: float = 0      # infinite: until version 2 is committed
-
-
-def start_again(site, node):
-    code, out, err = site.cairn(node, "start")
-    check(code == 0, f"cairn start on {node}: {out}{err}")
-
-
-def signal_daemon(number):
-    def send(site, node):
-        pid = site.daemon(node)
-        check(pid, f"no daemon on {node}")
-        os.kill(pid, number)
-    return send
-
-
-def end_away(site, node):
-    check(site.daemon(node) is None, f"somebody has started a daemon on {node}: it was not away")
-    start_again(site, node)
-
-
-def fill(site, server):
-    site.cluster.fill(server, 0)
-
-
-FAULTS = {
-    "node killed": Fault(lambda site, where: site.cluster.crash(where)),
-    "daemon killed": Fault(signal_daemon(signal.SIGKILL), start_again, 0.2),
-    "daemon away": Fault(signal_daemon(signal.SIGKILL), end_away, 2 * PEER_S),
-    "daemon paused": Fault(signal_daemon(signal.SIGSTOP), signal_daemon(signal.SIGCONT), 3 * PEER_S),
-    "node paused": Fault(lambda site, where: site.cluster.pause(where), lambda site, where: site.cluster.resume(where), 3 * PEER_S),
-    "cable out": Fault(lambda site, where: site.cluster.link(where, False), lambda site, where: site.cluster.link(where, True), 3 * PEER_S),
-    "packets lost": Fault(lambda site, where: site.cluster.drop(where, 5), lambda site, where: site.cluster.drop(where, 0), 3 * PEER_S),
-    "node left": Fault(lambda site, where: site.cluster.pause(where)),
-    "server killed": Fault(lambda site, where: site.cluster.crash(where), lambda site, where: volume.boot(site.cluster, where), 2 * PING_S),
-    "server paused": Fault(lambda site, where: site.cluster.pause(where), lambda site, where: site.cluster.resume(where), 2 * PING_S),
-    "server full": Fault(fill, lambda site, where: site.cluster.fill(where, None), 8),
-    "server slow": Fault(lambda site, where: site.cluster.rate(where, faults.SERVER_MB_S / 5),
-                         lambda site, where: site.cluster.rate(where, faults.SERVER_MB_S), math.inf),
-}
-
-
 def every_case():
     """n0 coordinates. All lead: n0 and n1 part 0, n2 and n3 part 1; the first of each makes the file and writes its footer."""
     cases = []
     for fault in FAULTS:
-        if fault.startswith("server"):
+        if fault == "server missing":
+            cases += [Case(fault, server, "open") for server in ("s0", "s1")]
+        elif fault.startswith("server"):
             cases += [Case(fault, "-", step) for step in ("sealed", "part made", "writing", "written")]
         else:
             steps = STEPS if fault in ("node killed", "daemon killed") else ("sealed", "writing", "written")
@@ -153,6 +110,8 @@ class Run:
         site = self.site
         site.begin(re.sub(r"\W+", "-", str(self.case)))
         place = [site.nodes[rank // RANKS_PER_NODE] for rank in range(RANKS)]
+        if self.case.step == "open":
+            return self.begun_without(place)
         job = Job(site, place)
         job.commit(1)
         self.check_files(1)
@@ -175,6 +134,21 @@ class Run:
         site.speed(slow=False) if not self.lasting else self.quicken(living)
         restored = self.afterwards(job, living)
         return f"{outcome}; version {restored} restored"
+
+    def begun_without(self, place):
+        """A server is away when the job begins, and comes back; directories that were made in between take GlusterFS up to a minute."""
+        site, begun = self.site, time.monotonic()
+        self.fault.begin(site, self.where)
+        job = Job(site, place, opened=False)
+        time.sleep(self.fault.lasts_s)
+        self.fault.end(site, self.where)
+        job.await_open()
+        self.told_s = time.monotonic() - begun
+        check(self.told_s > self.fault.lasts_s, f"the job began without {self.where}")
+        for version in (1, 2):
+            job.commit(version)
+        self.committed = True
+        return f"waited for it; version {self.afterwards(job, site.nodes)} restored"
 
     @property
     def early(self):
@@ -388,7 +362,7 @@ class Run:
             wait_for("exactly the files of a version", lambda: [name.split(".")[0] for name in there()] == wanted, 30)
         except Trouble:
             raise Failure(f"version {version} has these files: {' '.join(there())}") from None
-        if version == 1 or self.case.fault in SERVERS_UNTOUCHED:
+        if self.case.fault in SERVERS_UNTOUCHED or version == 1 and self.case.step != "open":
             servers = {server for name, (server, _) in self.site.stored(version).items() if name.startswith("part-")}
             check(len(servers) == min(FILES, len(self.site.cluster.servers)), f"all parts of version {version} are on {' '.join(servers)}")
 

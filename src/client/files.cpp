@@ -72,7 +72,9 @@ Status write_aside(const std::string& path, ByteView bytes) {
     return status;
 }
 
-Status usable_directory(const std::string& path, const std::string& what) {
+namespace {
+
+Status usable_now(const std::string& path, const std::string& what) {
     const std::string advice = what + " (setting paths." + what + " is " + path + ")";
     struct stat about = {};
     if (::stat(path.c_str(), &about) != 0) {
@@ -90,6 +92,12 @@ Status usable_directory(const std::string& path, const std::string& what) {
     if (!file) return Status::from_errno(errno, advice + " is not writable");
     ::unlink(probe.c_str());
     return {};
+}
+
+}  // namespace
+
+Status usable_directory(const std::string& path, const std::string& what, Deadline deadline) {
+    return patiently(deadline, away, [&] { return usable_now(path, what); });
 }
 
 bool same_file_system(const std::string& a, const std::string& b) {

@@ -5,6 +5,7 @@
 
 #include "base/bytes.hpp"
 #include "base/status.hpp"
+#include "client/deadline.hpp"
 
 namespace cairn::files {
 
@@ -34,12 +35,25 @@ Result<Id128> random_id();
 Result<Bytes> read_whole(const std::string& path, std::uint64_t bytes_max);
 // Under another name, then renamed: readers see all of it or none. Mode 0600; not durable.
 Status write_aside(const std::string& path, ByteView bytes);
+// Repeats until that works, can not work, or the deadline has passed: a network file system that was just mounted, or
+// lost a server for the moment, refuses what works a second later. `passes` says which refusals may.
+template <class Attempt, class Passes>
+Status patiently(Deadline deadline, Passes passes, Attempt attempt) {
+    Backoff backoff;
+    for (;;) {
+        Status status = attempt();
+        if (status.ok() || !passes(status) || !backoff.pause(deadline)) return status;
+    }
+}
+// What a file system says that is away for the moment.
+inline bool away(const Status& status) { return status.code() == Code::io_error || status.code() == Code::unavailable; }
+
 // Writes all of it to a descriptor.
 Status write_all(int fd, ByteView bytes, const std::string& path);
 
 // Makes a directory that is missing in an existing one, and proves that it can be written to. `what` names it for the
-// reader: "scratch", "persistent".
-Status usable_directory(const std::string& path, const std::string& what);
+// reader: "scratch", "persistent". Waits until the deadline for a file system that is away.
+Status usable_directory(const std::string& path, const std::string& what, Deadline deadline);
 // Whether both lie on one file system; false when that can not be told.
 bool same_file_system(const std::string& a, const std::string& b);
 

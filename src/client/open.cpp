@@ -71,9 +71,12 @@ std::string node_name(const char* given) {
     return host.substr(0, host.find('.'));
 }
 
-Status make_private(const std::string& path) {
-    if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) return Status::from_errno(errno, "can not make " + path);
-    return {};
+Status make_private(const std::string& path, Deadline deadline) {
+    return files::patiently(deadline, files::away, [&]() -> Status {
+        if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST)
+            return Status::from_errno(errno, "can not make " + path);
+        return {};
+    });
 }
 
 }  // namespace
@@ -157,8 +160,10 @@ Status Session::read_settings(const cairn_options& options) {
 }
 
 Status Session::check_directories() {
-    TRY(files::usable_directory(settings_.paths.scratch, "scratch"));
-    TRY(files::usable_directory(settings_.paths.persistent, "persistent"));
+    // The other ranks wait in open meanwhile, and are to be told in time.
+    const Deadline deadline = Deadline::in_ms(settings_.deadlines.open_ms / 2);
+    TRY(files::usable_directory(settings_.paths.scratch, "scratch", deadline));
+    TRY(files::usable_directory(settings_.paths.persistent, "persistent", deadline));
     if (files::same_file_system(settings_.paths.scratch, settings_.paths.persistent))
         warnings_ +=
             "scratch " + settings_.paths.scratch + " and persistent " + settings_.paths.persistent +
@@ -174,7 +179,7 @@ Status Session::connect(Deadline deadline) {
 Status Session::meet(std::unique_ptr<Exchange> exchange, const Status& prepared, Deadline deadline) {
     if (!exchange && ranks_ == 1) exchange = std::make_unique<SelfExchange>();
     if (!exchange) {
-        for (const char* room : {"/.cairn", "/.cairn/rendezvous"}) TRY(make_private(layout_.persistent + room));
+        for (const char* room : {"/.cairn", "/.cairn/rendezvous"}) TRY(make_private(layout_.persistent + room, deadline));
         TRY_ASSIGN(exchange,
                    FileExchange::meet(layout_.persistent + "/.cairn/rendezvous/" + job_, rank_, ranks_, deadline));
     }
@@ -301,9 +306,14 @@ void Session::add_io_nodes(Roster& roster, RealWorld& real, World& world, Nanos 
 Status Session::begin_incarnation(const Parent& parent, Deadline deadline) {
     Packer packer;
     if (rank_ == 0) {
-        const auto drawn = draw_incarnation(members_, parent, deadline.early());
-        packer.status(drawn.status());
-        if (drawn.ok()) packer.run(encode_roster(*drawn));
+        Roster roster;
+        // A new one each time: what a try that failed has published counts as a job that ended at once.
+        const Status drawn = files::patiently(deadline.early(), files::away, [&]() -> Status {
+            TRY_ASSIGN(roster, draw_incarnation(members_, parent, deadline.early()));
+            return {};
+        });
+        packer.status(drawn);
+        if (drawn.ok()) packer.run(encode_roster(roster));
     }
     TRY_ASSIGN(const Bytes said, exchange_->broadcast(packer.take(), deadline));
     Unpacker unpacker(said);
@@ -323,7 +333,9 @@ Status Session::join(const Roster& roster, Deadline deadline) {
     for (std::size_t i = 0; i < roster.members.size(); ++i)
         if (roster.members[i].node == node_) join.self = static_cast<NodeIndex>(i);
     daemon_->say_first(join);
-    TRY(daemon_->ask_for<control::Done>(join, deadline).status());
+    // The daemon writes down where it is found, on persistent.
+    TRY(files::patiently(deadline.early(), files::away,
+                         [&] { return daemon_->ask_for<control::Done>(join, deadline).status(); }));
     const std::lock_guard lock(state_);
     roster_ = roster;
     took_any_ = false;

@@ -28,8 +28,12 @@ Result<std::string> read_text(const std::string& path) {
 
 // What a file system says that is away, or full, for the moment. The others wait until the deadline anyhow: a rank that
 // gave up earlier would leave them in the lurch.
-bool may_pass(const Status& status) {
-    return status.code() == Code::io_error || status.code() == Code::unavailable || status.code() == Code::out_of_space;
+bool may_pass(const Status& status) { return files::away(status) || status.code() == Code::out_of_space; }
+
+// A directory that another rank has just made may be there on one server of a file system and not yet on the next: then
+// it says that there is none. GlusterFS calls a name invalid whose server is away.
+bool may_pass_for_names(const Status& status) {
+    return may_pass(status) || status.code() == Code::not_found || status.code() == Code::invalid_argument;
 }
 
 // A file that another rank is about to write. A first byte says that it is whole and tells it from a network file
@@ -46,14 +50,16 @@ Result<Bytes> wait_for_file(const std::string& path, Deadline deadline) {
     }
 }
 
-// A directory that another rank has just made may be there on one server of a file system and not yet on the next: then it says that there is none.
 Status write_patiently(const std::string& path, const Bytes& bytes, Deadline deadline) {
-    Backoff backoff;
-    for (;;) {
-        const Status status = files::write_aside(path, bytes);
-        const bool passes = may_pass(status) || status.code() == Code::not_found;
-        if (status.ok() || !passes || !backoff.pause(deadline)) return status;
-    }
+    return files::patiently(deadline, may_pass_for_names, [&] { return files::write_aside(path, bytes); });
+}
+
+// Of the meeting; others make it, too.
+Status make_directory(const std::string& path, const std::string& what, Deadline deadline) {
+    return files::patiently(deadline, may_pass_for_names, [&]() -> Status {
+        if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return {};
+        return Status::from_errno(errno, "can not make " + what + path);
+    });
 }
 
 Status publish(const std::string& path, const Bytes& bytes, Deadline deadline) {
@@ -66,8 +72,7 @@ Status publish(const std::string& path, const Bytes& bytes, Deadline deadline) {
 
 Result<std::unique_ptr<FileExchange>> FileExchange::meet(const std::string& directory, Rank rank, std::uint32_t ranks,
                                                          Deadline deadline) {
-    if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST)
-        return Status::from_errno(errno, "can not make the meeting place of the ranks, " + directory);
+    TRY(make_directory(directory, "the meeting place of the ranks, ", deadline));
     std::unique_ptr<FileExchange> exchange(new FileExchange(directory, rank, ranks));
     TRY_ASSIGN(const Id128 nonce, files::random_id());
     exchange->nonce_ = nonce.hex();
@@ -79,7 +84,7 @@ Status FileExchange::join(Deadline deadline) {
     TRY(write_patiently(directory_ + "/join-" + std::to_string(rank()), to_bytes(nonce_), deadline));
     TRY(rank() == 0 ? gather_roster(deadline) : accept_roster(deadline));
     work_ = directory_ + "/x-" + digest(roster_);
-    if (::mkdir(work_.c_str(), 0700) != 0 && errno != EEXIST) return Status::from_errno(errno, "can not make " + work_);
+    TRY(make_directory(work_, "", deadline));
     met_ = true;
     return {};
 }
