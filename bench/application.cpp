@@ -57,6 +57,22 @@ class Neighbours {
     double norm_ = 1, norms_ = 0;
 };
 
+// What a solver's sweep is to processor and memory: reads and writes all of a field that no cache holds.
+class Field {
+  public:
+    explicit Field(std::uint64_t work_bytes) : work_bytes_(work_bytes), values_(work_bytes == 0 ? 0 : (16u << 20) / sizeof(double), 1.0) {}
+    double sweep_s() {
+        const double begin = now_s();
+        for (std::uint64_t done = 0; done < work_bytes_; done += 2 * values_.size() * sizeof(double))
+            for (double& value : values_) value = value * 0.999 + 0.5;
+        return now_s() - begin;
+    }
+
+  private:
+    std::uint64_t work_bytes_;
+    std::vector<double> values_;
+};
+
 // A file for each rank, written in the background from a copy.
 class BackgroundFile {
   public:
@@ -100,7 +116,8 @@ ApplicationTimes run_application(const ApplicationPlan& plan, const Team& team, 
             fail("there are no checkpoints called " + plan.checkpoints);
         }
     };
-    double blocked = 0;
+    Field field(plan.work_bytes);
+    double blocked = 0, computed = 0;
     std::vector<double> exchanges;
     team.meet();
     team.meet();
@@ -111,6 +128,7 @@ ApplicationTimes run_application(const ApplicationPlan& plan, const Team& team, 
             checkpoint();
             blocked += now_s() - before;
         }
+        computed += field.sweep_s();
         sleep_ms(plan.step_ms);
         exchanges.push_back(neighbours.exchange_s());
     }
@@ -120,11 +138,15 @@ ApplicationTimes run_application(const ApplicationPlan& plan, const Team& team, 
     background.wait();
     times.finish_s = team.most(now_s()) - team.most(end);
     times.blocked_s = team.most(blocked);
+    const auto mean = [&](double mine) {
+        const std::vector<double> all = team.gather(mine);
+        return std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(std::max<std::size_t>(1, all.size()));
+    };
     for (const double each : exchanges) {
-        const std::vector<double> all = team.gather(each);
-        times.exchanges_s.push_back(std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size()));
+        times.exchanges_s.push_back(mean(each));
         times.communicate_s += times.exchanges_s.back();
     }
+    times.compute_s = mean(computed);
     plain.remove_kept();
     return times;
 }

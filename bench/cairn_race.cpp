@@ -109,13 +109,14 @@ class Race {
         plan.steps = static_cast<int>(command.number("steps", 60));
         plan.step_ms = static_cast<int>(command.number("step_ms", 800));
         plan.message_bytes = command.number("message", 4u << 20);
+        plan.work_bytes = command.number("work", 0);
         plan.every = static_cast<int>(command.number("every", 60));
         plan.version = command.number("version", 1);
         plan.files = files;
         plan.distance = std::max(1, team_.ranks() / team_.hosts());
         const ApplicationTimes times = run_application(plan, team_, image_, copy_, plain_, cairn_);
         return {{"seconds", times.run_s},         {"blocked_s", times.blocked_s}, {"communicate_s", times.communicate_s},
-                {"exchanges_s", times.exchanges_s},
+                {"exchanges_s", times.exchanges_s}, {"compute_s", times.compute_s},
                 {"finish_s", times.finish_s}, {"checkpoints", times.checkpoints}};
     }
 

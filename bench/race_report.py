@@ -137,7 +137,7 @@ def application_figures(block):
         modes[mode] = {
             "seconds": median(run["seconds"] for run in runs), "slower_by_mean": mean(pairs), "slower_by_median": median(pairs),
             "slower_by_most": mean(pairs) + half, "slower_by_least": mean(pairs) - half, "blocked_s": median(run["blocked_s"] for run in runs),
-            "communicate_s": median(run["communicate_s"] for run in runs), "finish_s": median(run["finish_s"] for run in runs),
+            "communicate_s": median(run["communicate_s"] for run in runs), "compute_s": median(run.get("compute_s", 0) for run in runs), "finish_s": median(run["finish_s"] for run in runs),
             "cpu_s": {who: median(run["cpu_s"][who] for run in runs) for who in runs[0]["cpu_s"]},
         }
         if checkpointed and mode != "none":
@@ -284,10 +284,10 @@ def application_table(block):
         slower = "" if mode == "none" else f"{by} ({least} to {most})"
         cpu = [f"{f['cpu_s_per_gib']:.2f}", f"{f['daemon_cpu_s_per_gib']:.2f}"] if "cpu_s_per_gib" in f else ["", ""]
         rows.append([MODES[mode], seconds_text(f["seconds"]), slower, seconds_text(f["blocked_s"]), seconds_text(f["communicate_s"]),
-                     seconds_text(f["finish_s"])] + cpu)
+                     seconds_text(f["compute_s"]), seconds_text(f["finish_s"])] + cpu)
     head = (f"{title(block)}: {len(block['rounds'])} runs of {block['steps']} steps each, interleaved, a checkpoint every {block['every']} steps; "
             "slower than without, mean of pairs (95 %)")
-    return head + "\n" + table(["", ">runs, s", ">slower", ">blocked s", ">communicates s", ">then s", ">CPU s/GiB", ">cairnd's"], rows)
+    return head + "\n" + table(["", ">runs, s", ">slower", ">blocked s", ">communicates s", ">computes s", ">then s", ">CPU s/GiB", ">cairnd's"], rows)
 
 
 def bars_table(data):

@@ -214,6 +214,7 @@ struct PartState {
 
     std::optional<PartInfo> done;  // first leader: complete and durable
     bool durable = false;          // this leader's share is, and the first leader knows
+    bool blameless = false;        // what failed was a node or an image, and not this part's storage
     Gate gate;  // last: its coroutines refer to all of the above
 
     std::uint64_t unstarted_bytes() const;

@@ -80,7 +80,7 @@ bool Flight::leads(Id128 attempt_id) const { return leading && leading->lead.att
 
 void Attempt::fail_part(Status status, const PartState& part) {
     if (over()) return;
-    failed_part = part.plan.part;
+    if (!part.blameless) failed_part = part.plan.part;
     fail(std::move(status).within(part.path));
 }
 

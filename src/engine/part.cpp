@@ -45,7 +45,8 @@ Task<Status> Node::Impl::open_part(Attempt& attempt, PartState& part) {
     const Nanos give_up = world.clock.in(2 * settings.io_wait + settings.peer_wait);  // it creates and sizes
     while (!flight.opened.count({attempt.lead.attempt_id, part.plan.part})) {
         if (attempt.over()) co_return Status(Code::cancelled, "attempt over");
-        if (world.clock.now() >= give_up)
+        part.blameless = world.clock.now() >= give_up;
+        if (part.blameless)
             co_return unavailable("its first leader, " + flight.job->node_name(part.plan.first_leader()) + ", did not make it");
         co_await attempt.work.wait(give_up);
     }
@@ -164,7 +165,8 @@ Task<Status> Node::Impl::report_share(Attempt& attempt, PartState& part) {
         pause = std::min(pause * 2, settings.peer_wait);
     }
     if (attempt.over()) co_return Status(Code::cancelled, "attempt over");
-    if (part.kept.size() < pieces.size())
+    part.blameless = part.kept.size() < pieces.size();
+    if (part.blameless)
         co_return unavailable("its first leader, " + attempt.flight->job->node_name(first) + ", did not take this node's share");
     co_return Status();
 }
@@ -199,7 +201,8 @@ Task<Status> Node::Impl::gather_shares(Attempt& attempt, PartState& part) {
     const Nanos give_up = world.clock.in(settings.version_wait);
     while (!attempt.over() && missing() != part.plan.shares.end() && world.clock.now() < give_up) co_await attempt.work.wait(give_up);
     if (attempt.over()) co_return Status(Code::cancelled, "attempt over");
-    if (missing() != part.plan.shares.end())
+    part.blameless = missing() != part.plan.shares.end();
+    if (part.blameless)
         co_return unavailable("the share of " + attempt.flight->job->node_name(missing()->leader) + " did not come");
     for (auto& [leader, gathered] : part.gathered)
         for (auto& [piece, extents] : gathered.extents) {

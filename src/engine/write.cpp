@@ -224,7 +224,10 @@ Task<Status> Node::Impl::write_chunk(Attempt& attempt, PartState& part, std::uin
     Status status;
     if (!chunk.received) {
         const auto found = flight->images.find(chunk.source.rank);
-        if (found == flight->images.end()) co_return not_found("the image of rank " + std::to_string(chunk.source.rank) + " has left scratch");
+        if (found == flight->images.end()) {
+            part.blameless = true;
+            co_return not_found("the image of rank " + std::to_string(chunk.source.rank) + " has left scratch");
+        }
         held = &found->second;
         ++held->users;
         Result<Slice> data = local_data(*held, chunk.source);
@@ -237,6 +240,7 @@ Task<Status> Node::Impl::write_chunk(Attempt& attempt, PartState& part, std::uin
             status = std::move(data).status();
         }
     }
+    part.blameless |= !status.ok();
     const Result<std::uint64_t> offset = place(attempt, part, chunk, writer, settings);
     if (status.ok()) status = offset.status();
     const Nanos checksummed = world.clock.now();
