@@ -106,8 +106,8 @@ constexpr std::array table = {
     key<&S::flush, &S::Flush::files>("flush", "files", K::number, 0, 1 << 20,
         "Files a version becomes (K), at most the number of ranks. 0: as many as the job has nodes."),
     key<&S::flush, &S::Flush::leaders>("flush", "leaders", K::number, 0, 1 << 20,
-        "Nodes that write; several may write one file. 0: chosen from what the last flushes reached, the fewest that were as fast as any, as many for "
-        "each file (at first one on each node that holds images). With another placement than append each file has one."),
+        "Nodes that write; several may write one file. 0: chosen from what the last flushes reached: all that hold images at first, then fewer, as many for "
+        "each file, while that loses nothing (with more files than 3/8 of the nodes, all). With another placement than append each file has one."),
     key<&S::flush, &S::Flush::writers>("flush", "writers", K::number, 1, 256,
         "Concurrent writers on each leading node."),
     key<&S::flush, &S::Flush::buffer_bytes>("flush", "buffer_bytes", K::bytes, 64 * kib, 4 * gib,

@@ -39,6 +39,32 @@ TEST(Ending, AManifestThatCanNotBeWrittenLeavesNoParts) {
     EXPECT_TRUE(cluster.check_committed(cluster.key(1)).ok());
 }
 
+// A leader of two parts has one of them durable when another leader fails: nobody was told of it.
+TEST(Ending, APartThatWasCompleteInAFailedAttemptGoesToo) {
+    ClusterOptions options;
+    options.files = 4;
+    options.ranks_per_node = {2, 2};
+    options.image_bytes = [](Rank, Version) { return 500'000; };
+    options.settings.placement = Placement::interleaved;  // each part keeps its data
+    options.model.target_rates = {1e9, 1e6, 1e6, 1e6};
+    Cluster cluster(options);
+    bool full = true, synced = false;
+    cluster.sim.set_observer([&](sim::Process&, const char* what, const std::string& path) {
+        const auto of = [&](const char* operation, const char* part) { return what == std::string(operation) && path.find(part) != std::string::npos; };
+        if (of("create", "/part-0000")) synced = false;
+        cluster.sim.faults().out_of_space = full && synced && of("write", "/part-0002") ? 1 : 0;
+        if (of("fsync", "/part-0000")) synced = true;
+    });
+    ASSERT_TRUE(cluster.open_job().ok());
+    ASSERT_TRUE(cluster.capture_all(1).ok());
+    const auto tried = [&] { return cluster.hosts[0].daemon->counters().attempts_failed > 4; };
+    ASSERT_TRUE(cluster.sim.run_until(tried, cluster.sim.now() + 300 * second));
+    EXPECT_LE(files_of(cluster, 1), 4u);  // of the attempt under way
+    full = false;
+    ASSERT_TRUE(cluster.run_until_committed(1, 300 * second)) << cluster.state(0, 1).failure.to_string();
+    EXPECT_TRUE(cluster.check_committed(cluster.key(1)).ok());
+}
+
 // The coordinator dies between the publication and its word on it, and nobody starts it again.
 TEST(Ending, ACommitIsLearntWithoutTheCoordinator) {
     Cluster cluster{ClusterOptions()};

@@ -192,7 +192,7 @@ std::vector<PartPlan> Node::Impl::plan_flush(Job& job, const std::vector<NodeIma
     options.unfit.insert(options.unfit.end(), job.absent.begin(), job.absent.end());
     options.whole_parts = settings.placement != Placement::append;
     const std::vector<std::string> names = usable_targets(job);
-    options.leaders = settings.leaders != 0 ? settings.leaders : job.leader_choice.next(options.files, leaders_max(nodes, options.unfit));
+    options.leaders = settings.leaders != 0 ? settings.leaders : leader_choice(job).next(options.files, leaders_max(nodes, options.unfit));
     std::uint64_t blocks = 0;
     for (const NodeImages& node : nodes) blocks += node_blocks(node, block_bytes);
     const std::vector<PartShare> shares = share_parts(blocks, options.files, static_cast<std::uint32_t>(names.size()), job.placement_turn++);
@@ -226,6 +226,7 @@ Task<Status> Node::Impl::attempt(FlightPtr flight) {
     Status made = co_await make_directories(world.storage, layout.persistent, layout.version(flight->key), world.clock.in(settings.io_wait));
     if (!made.ok()) co_return std::move(made).within("making " + layout.version(flight->key));
     contest.begun = world.clock.now();
+    const Nanos waited = pace.counters().waited;
     for (auto& [node, track] : contest.leaders) track.heard = contest.begun;
     flight->contest = std::move(contest);
 
@@ -242,8 +243,9 @@ Task<Status> Node::Impl::attempt(FlightPtr flight) {
     if (state.ok()) {
         std::uint64_t bytes = 0;
         for (const NodeImages& node : *nodes) bytes += node_bytes(node);
-        const double seconds = static_cast<double>(world.clock.now() - flight->contest->begun) / second;
-        job.leader_choice.record(static_cast<std::uint32_t>(flight->contest->leaders.size()), bytes, seconds);
+        const Nanos took = world.clock.now() - flight->contest->begun;
+        if (pace.counters().waited - waited <= took / 20)  // one that gave way to the application says nothing about storage
+            leader_choice(job).record(static_cast<std::uint32_t>(flight->contest->leaders.size()), bytes, static_cast<double>(took) / second);
         state = co_await commit(flight);
     }
     if (!state.ok())
@@ -253,11 +255,15 @@ Task<Status> Node::Impl::attempt(FlightPtr flight) {
     co_return state;
 }
 
-// Every heartbeat: what was not answered is said once more.
+// Every heartbeat: what was not answered is said once more. A Lead can be long, so ever more seldom: each one is kept until it is sent.
 void Node::Impl::repeat(Flight& flight) {
-    const Contest& contest = *flight.contest;
-    for (const auto& [node, track] : contest.leaders)
-        if (!track.answered) send(flight, node, track.lead);
+    Contest& contest = *flight.contest;
+    for (auto& [node, track] : contest.leaders) {
+        if (track.answered || world.clock.now() < track.again) continue;
+        track.pause = std::min(std::max(2 * track.pause, settings.heartbeat), settings.peer_wait / 4);
+        track.again = world.clock.in(track.pause);
+        send(flight, node, track.lead);
+    }
     repeat_moves(flight);
     if (contest.finishing) finish(flight);
     else shift_work(flight);
@@ -427,17 +433,9 @@ Task<void> Node::Impl::lead(std::shared_ptr<Attempt> attempt) {
     co_await report(attempt);
     // Writes that outlived the attempt end by their deadlines; the attempt's state stays until then.
     for (const auto& part : attempt->parts) co_await part->gate.close();
+    if (!attempt->reported) co_await remove_parts(*attempt);
     if (flight.leading == attempt) flight.leading.reset();
     changed.notify_all();  // idle, perhaps
-}
-
-void Node::Impl::tell_progress(Attempt& attempt) {
-    message::Progress progress{attempt.lead.attempt_id, ++attempt.progress_sequence, attempt.written_bytes, {}, static_cast<std::uint32_t>(attempt.taken.size())};
-    for (const auto& part : attempt.parts) {
-        const double rate = part->rate.per_s(world.clock.now(), part->writing_bytes > 0);
-        progress.parts.push_back({part->plan.part, part->unstarted_bytes(), part->begun_bytes(), static_cast<std::uint64_t>(rate)});
-    }
-    send(*attempt.flight, 0, std::move(progress));
 }
 
 // Only the coordinator says that no more work will come. One that never comes back must not keep a leader waiting for that word for ever.
@@ -469,7 +467,7 @@ Task<void> Node::Impl::report(std::shared_ptr<Attempt> attempt) {
     }
     if (all_done()) {
         counters.writers = attempt->times;
-        counters.last_flush_s = static_cast<double>(attempt->data_durable - attempt->started) / second;
+        counters.last_flush_s = static_cast<double>(attempt->busy_span()) / second;
         counters.last_flush_bytes = attempt->written_bytes;
     }
     message::PartsDone done;
@@ -484,6 +482,7 @@ Task<void> Node::Impl::report(std::shared_ptr<Attempt> attempt) {
     if (attempt->failure.ok())
         for (const auto& part : attempt->parts)
             if (part->done) done.parts.push_back(*part->done);
+    attempt->reported = attempt->failure.ok() && !attempt->left;
     // Reports are kept until acknowledged, for as long as a restarted coordinator may take to come back.
     const Nanos give_up = world.clock.in(settings.version_wait);
     for (Nanos pause = settings.heartbeat; !attempt->acknowledged && !attempt->left && !flight.state.final && world.clock.now() < give_up;) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <tuple>
 
 #include "engine/node.hpp"
 #include "engine/ring.hpp"
@@ -23,7 +24,6 @@ struct Job {
     std::vector<Address> addresses;  // newest known, by node
     std::vector<Nanos> heard;        // when a node last said anything
     Channel<char> turn;              // one flush of a job at a time: whoever holds the token
-    LeaderChoice leader_choice;      // coordinator: what numbers of leaders reached
     std::uint64_t placement_turn;    // coordinator: of the targets, one a flush
     std::map<std::string, Nanos> avoided;  // coordinator: targets on which a part failed, and until when
     std::map<NodeIndex, Nanos> unfit;      // coordinator: leaders that failed by themselves, and until when
@@ -48,6 +48,7 @@ struct LeaderTrack {
     message::Lead lead;
     Nanos heard = 0;
     bool answered = false;
+    Nanos again = 0, pause = 0;  // when it is told once more, as long as it did not
     std::optional<message::PartsDone> done;
     message::Progress progress;       // the newest
     bool progress_known = false;      // it tells of all that was given to this leader
@@ -214,6 +215,7 @@ struct PartState {
 
     std::optional<PartInfo> done;  // first leader: complete and durable
     bool durable = false;          // this leader's share is, and the first leader knows
+    Nanos sync_begun = 0, sync_ended = 0;  // of making it so, but for what others had to do for it
     bool blameless = false;        // what failed was a node or an image, and not this part's storage
     Gate gate;  // last: its coroutines refer to all of the above
 
@@ -232,6 +234,7 @@ struct Attempt {
     std::map<Rank, ImageInfo> images;  // first leader: of all ranks in its parts
     Event work;  // something for a writer, or the end
     bool left = false;
+    bool reported = false;  // the coordinator may know its parts, and a manifest name them
     bool acknowledged = false;
     bool finishing = false;  // no more work will come
     Status failure;
@@ -247,7 +250,7 @@ struct Attempt {
     std::map<std::uint32_t, message::Given> given;  // by move
     std::set<std::uint32_t> taken;
     Nanos started = 0;
-    Nanos data_durable = 0;  // when this leader's own data last were: others' footers and slower leaders are not its time
+    Nanos last_write = 0;  // when this leader's own last write ended
     std::vector<WriterTimes> times;
     std::map<std::uint64_t, std::shared_ptr<Credit>> credits;
     std::vector<std::unique_ptr<PartState>> parts;
@@ -257,6 +260,7 @@ struct Attempt {
     void fail_part(Status status, const PartState& part);
     PartState* part(std::uint32_t number) const;
     std::size_t idle_parts() const;  // with nothing to begin
+    Nanos busy_span() const;  // from its start until its own data were written, and then until they were durable; not the wait for others in between
 };
 
 }  // namespace cairn::engine
@@ -275,6 +279,8 @@ struct Node::Impl {
     Event changed;
     NodeCounters counters;
     std::map<Id128, std::shared_ptr<engine::Job>> jobs;
+    // Coordinator: what numbers of leaders reached, by series, files and nodes; a job that opens again goes on with it.
+    std::map<std::tuple<std::string, std::uint32_t, std::uint32_t>, LeaderChoice> leader_choices;
     std::map<VersionKey, engine::FlightPtr> flights;
     std::vector<VersionKey> order;  // of first sight
     Channel<message::Message> local;  // from this node to itself
@@ -323,6 +329,9 @@ struct Node::Impl {
     Task<Status> attempt(engine::FlightPtr flight);
     Task<bool> wait_for_the_lost(engine::FlightPtr flight);
     Result<std::vector<NodeImages>> all_images(const engine::Flight& flight, std::uint64_t& block_bytes) const;
+    LeaderChoice& leader_choice(const engine::Job& job) {
+        return leader_choices[{job.roster.name, job.roster.files, job.nodes()}];
+    }
     std::vector<PartPlan> plan_flush(engine::Job& job, const std::vector<NodeImages>& nodes, std::uint64_t block_bytes);
     bool avoid_target_of(engine::Flight& flight, std::uint32_t part);
     void learn_from_failures(engine::Flight& flight);
@@ -379,6 +388,7 @@ struct Node::Impl {
     Task<Status> report_share(engine::Attempt& attempt, engine::PartState& part);
     Task<Status> gather_shares(engine::Attempt& attempt, engine::PartState& part);
     Task<Status> write_footer(engine::Attempt& attempt, engine::PartState& part);
+    Task<void> remove_parts(engine::Attempt& attempt);
     void on_opened(engine::Flight& flight, const message::Opened& opened);
     void on_share_done(engine::Flight& flight, NodeIndex from, message::ShareDone done);
     void on_share_kept(engine::Flight& flight, const message::ShareKept& kept);

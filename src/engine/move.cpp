@@ -40,6 +40,15 @@ message::PartProgress* of_part(message::Progress& progress, std::uint32_t part) 
 }
 }  // namespace
 
+void Node::Impl::tell_progress(Attempt& attempt) {
+    message::Progress progress{attempt.lead.attempt_id, ++attempt.progress_sequence, attempt.written_bytes, {}, static_cast<std::uint32_t>(attempt.taken.size())};
+    for (const auto& part : attempt.parts) {
+        const double rate = part->rate.per_s(world.clock.now(), part->writing_bytes > 0);
+        progress.parts.push_back({part->plan.part, part->unstarted_bytes(), part->begun_bytes(), static_cast<std::uint64_t>(rate)});
+    }
+    send(*attempt.flight, 0, std::move(progress));
+}
+
 // Looks whether work should move, or is all begun. Called when a leader has told its progress.
 void Node::Impl::shift_work(Flight& flight) {
     Contest& contest = *flight.contest;
@@ -47,18 +56,17 @@ void Node::Impl::shift_work(Flight& flight) {
     const Nanos elapsed = world.clock.now() - contest.begun;
     const bool settled = elapsed >= 2 * settings.heartbeat;
     std::vector<LeaderLoad> loads;
+    std::set<NodeIndex> moving;
+    for (const auto& [number, move] : contest.moves) moving.insert({move.from, move.to});
     bool any_left = false;
     for (const auto& [node, track] : contest.leaders) {
         any_left |= !track.progress_known || unstarted_bytes(track.progress) > 0;
         if (!track.progress_known) continue;
-        const bool moving = std::any_of(contest.moves.begin(), contest.moves.end(), [n = node](const auto& move) {
-            return move.second.from == n || move.second.to == n;
-        });
         std::vector<LeaderLoad> parts;
         for (const message::PartProgress& part : track.progress.parts) {
             if (part.part >= contest.plan.size()) continue;
             const auto took = contest.took.find({node, part.part});
-            parts.push_back({node, part.unstarted_bytes, part.begun_bytes, static_cast<double>(part.bytes_per_s), moving,
+            parts.push_back({node, part.unstarted_bytes, part.begun_bytes, static_cast<double>(part.bytes_per_s), moving.count(node) > 0,
                              contest.full.count(part.part) > 0, contest.targets[part.part], part.part,
                              took != contest.took.end() && world.clock.now() - took->second < settings.heartbeat});
         }

@@ -78,6 +78,13 @@ std::vector<NodeIndex> Flight::missing() const {
 
 bool Flight::leads(Id128 attempt_id) const { return leading && leading->lead.attempt_id == attempt_id; }
 
+Nanos Attempt::busy_span() const {
+    const Nanos wrote = std::max(last_write, started);
+    Nanos synced = 0;
+    for (const auto& part : parts) synced = std::max(synced, part->sync_ended - std::max(part->sync_begun, wrote));
+    return wrote - started + synced;
+}
+
 void Attempt::fail_part(Status status, const PartState& part) {
     if (over()) return;
     if (!part.blameless) failed_part = part.plan.part;

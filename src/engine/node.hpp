@@ -62,7 +62,7 @@ struct NodeCounters {
     std::uint64_t taken_over_bytes = 0;  // written here instead of by another leader, or in another part that was behind
     std::uint64_t versions_committed = 0, attempts_failed = 0;
     std::vector<WriterTimes> writers;  // of the last flush this node led
-    double last_flush_s = 0;           // of the last flush this node led: from election until all that it wrote was durable
+    double last_flush_s = 0;           // of the last flush this node led: what it took to write its bytes and make them durable, without waits for slower leaders in between
     std::uint64_t last_flush_bytes = 0;
 };
 

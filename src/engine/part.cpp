@@ -74,10 +74,12 @@ void Node::Impl::on_opened(Flight& flight, const message::Opened& opened) {
 
 // All of this leader's data of the part are written. ok: durable, and the first leader knows.
 Task<Status> Node::Impl::finish_share(Attempt& attempt, PartState& part) {
-    if (!part.first || part.plan.shares.size() > 1) {  // alone, one fsync does for data and footer
+    part.sync_begun = world.clock.now();
+    const bool alone = part.first && part.plan.shares.size() == 1;
+    if (!alone) {  // else one fsync does for data and footer
         const TraceSpan span(world.clock, "leader", "fsync of a share of part " + std::to_string(part.plan.part));
         CO_TRY(co_await world.storage.fsync(part.file, world.clock.in(settings.io_wait)));
-        attempt.data_durable = world.clock.now();
+        part.sync_ended = world.clock.now();
     }
     Status status;
     if (part.first) {
@@ -87,7 +89,7 @@ Task<Status> Node::Impl::finish_share(Attempt& attempt, PartState& part) {
         status = co_await report_share(attempt, part);
     }
     part.durable = status.ok();
-    if (part.plan.shares.size() == 1) attempt.data_durable = world.clock.now();
+    if (alone) part.sync_ended = world.clock.now();
     co_return status;
 }
 
@@ -276,6 +278,15 @@ Task<Status> Node::Impl::write_footer(Attempt& attempt, PartState& part) {
     CO_TRY(co_await world.storage.fsync_directory(layout.version(flight.key), world.clock.in(settings.io_wait)));
     part.done = std::move(info);
     co_return Status();
+}
+
+// Of an attempt that failed elsewhere: parts that were complete here, and never reported, are in no manifest and in nobody's books.
+Task<void> Node::Impl::remove_parts(Attempt& attempt) {
+    for (const auto& part : attempt.parts) {
+        if (!part->first || !part->done) continue;
+        const Status ignored = co_await world.storage.remove(part->path, world.clock.in(settings.io_wait));
+        (void)ignored;  // the sweep after the commit will find it
+    }
 }
 
 }  // namespace cairn

@@ -108,7 +108,10 @@ Task<Status> Node::Impl::fetch_once(Attempt& attempt, NodeIndex from, PendingChu
     const Pace::Pass pass = co_await pace.admit(Pace::Step::fetch, chunk.source.length, over);
     if (attempt.over()) co_return Status(Code::cancelled, "attempt over");
     const std::uint64_t tag = ++next_tag;
-    CO_TRY(world.network.post_payload(tag, chunk.data));
+    if (Status posted = world.network.post_payload(tag, chunk.data); !posted.ok()) {
+        attempt.fail(std::move(posted).within("posting a buffer"));  // this node's trouble: no other is lost
+        co_return Status(Code::cancelled, "attempt over");
+    }
     auto credit = std::make_shared<Credit>(world.clock);
     credit->node = from;
     credit->want = {tag, chunk.source};
@@ -125,6 +128,7 @@ Task<Status> Node::Impl::fetch_once(Attempt& attempt, NodeIndex from, PendingChu
     attempt.credits.erase(tag);
     if (!status.ok()) co_return status;
     if (!got.ok()) co_return std::move(got).status();
+    attempt.flight->job->heard[from] = world.clock.now();  // data is a sign of life; on some transports messages wait behind it
     if (*got != chunk.source.length) co_return corrupt("a payload of another length than asked for");
     std::vector<std::uint64_t> made = co_await world.cpu.checksums(chunk.data, attempt.lead.block_bytes);
     if (made != credit->answer->checksums)

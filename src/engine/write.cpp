@@ -211,6 +211,7 @@ Task<void> Node::Impl::write_loop(Attempt& attempt, PartState& part, std::uint32
         part.local_bytes -= of_local;
         part.written_bytes += length;
         part.rate.end(world.clock.now(), length);
+        attempt.last_write = world.clock.now();
         if (!status.ok()) attempt.fail_part(std::move(status), part);
         attempt.work.notify_all();
     }

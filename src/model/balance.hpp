@@ -51,7 +51,8 @@ std::optional<Shift> next_shift(const std::vector<LeaderLoad>& loads, std::uint6
 class LeaderChoice {
   public:
     // Of `most` nodes that may lead, for so many parts. `most` first, then about an eighth fewer as long as that loses nothing: a multiple of the
-    // parts, since a leader of two ties their targets together, and never a quarter fewer at once, which is what a try may cost.
+    // parts, since a leader of two ties their targets together, and never more than a quarter fewer at once, which may make a try a third longer. Where that
+    // leaves nothing to try (K above 3/8 of the nodes), all write.
     std::uint32_t next(std::uint32_t files, std::uint32_t most);
     void record(std::uint32_t leaders, std::uint64_t bytes, double seconds);
 
