@@ -271,7 +271,8 @@ int cairn_restore_regions(cairn_session* handle, uint64_t version, const char* c
 const char* cairn_last_error(const cairn_session* handle) {
     const Status status = guarded([&]() -> Status {
         const auto session = cairn::handles::find(handle);
-        error_handed_out = session ? session->last_error() : error_without_session;
+        const bool ours = session && session->in_this_process();  // in a forked child its lock may be held for ever
+        error_handed_out = ours ? session->last_error() : error_without_session;
         return {};
     });
     return status.ok() ? error_handed_out.c_str() : "not enough memory";
@@ -280,7 +281,7 @@ const char* cairn_last_error(const cairn_session* handle) {
 const char* cairn_warnings(const cairn_session* handle) {
     const Status status = guarded([&]() -> Status {
         const auto session = cairn::handles::find(handle);
-        warnings_handed_out = session ? session->warnings() : std::string();
+        warnings_handed_out = session && session->in_this_process() ? session->warnings() : std::string();
         return {};
     });
     return status.ok() ? warnings_handed_out.c_str() : "";

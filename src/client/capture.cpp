@@ -66,34 +66,22 @@ class ImageWriter {
     std::uint64_t at_ = 0;
 };
 
-// A routed file into the slot: in the kernel (shared blocks where both lie on a file system that can), else by reading.
+// A routed file into the slot, by reading into the mapping: blocks shared with the file (copy_file_range makes such, where both lie on a file
+// system that can) would have to be allocated when a later image is written over them, and a full disk is SIGBUS then.
 Status copy_file(const ProtectedRegion& region, std::uint64_t bytes, SlotMaps::Map& slot, std::uint64_t slot_offset) {
     const auto of = [&](const char* what) {
         return "region \"" + region.name + "\": can not " + what + " routed file " + region.path;
     };
     const files::Descriptor file(::open(region.path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!file) return Status::from_errno(errno, of("open"));
-    loff_t from = 0, to = static_cast<loff_t>(slot_offset);
-    const auto end = static_cast<loff_t>(bytes);
-    bool in_kernel = true;
-    while (from < end) {
-        ssize_t moved = in_kernel ? ::copy_file_range(file.get(), &from, slot.file.get(), &to,
-                                                      static_cast<std::size_t>(end - from), 0)
-                                  : 0;
-        if (moved <= 0 && in_kernel) {
-            in_kernel = false;  // other file systems, an old kernel, or nothing left: reading will tell
-            continue;
-        }
-        if (!in_kernel) {
-            moved = ::pread(file.get(), slot.base + to, static_cast<std::size_t>(end - from), from);
-            if (moved < 0 && errno == EINTR) continue;
-            if (moved < 0) return Status::from_errno(errno, of("read"));
-            from += moved;
-            to += moved;
-        }
-        if (moved == 0)
+    for (std::uint64_t done = 0; done < bytes;) {
+        const ssize_t got = ::pread(file.get(), slot.base + slot_offset + done, bytes - done, static_cast<off_t>(done));
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return Status::from_errno(errno, of("read"));
+        if (got == 0)
             return {Code::io_error,
                     of("read") + ": it became shorter while it was copied; checkpoint after it is complete"};
+        done += static_cast<std::uint64_t>(got);
     }
     struct stat about = {};
     if (::fstat(file.get(), &about) == 0 && static_cast<std::uint64_t>(about.st_size) != bytes)

@@ -26,12 +26,14 @@ class DaemonLink {
     template <class A>
     Result<A> ask_for(const control::Request& request, Deadline deadline) {
         Backoff backoff;
-        const Deadline tries = deadline.at_most_ms(start_wait_ms_);
+        std::optional<Deadline> tries;  // from the first refusal on: what came before was waiting for an answer
         for (;;) {
             TRY(ensure(deadline));
             auto answer = connection_->ask_for<A>(request, deadline);
             // unavailable from a daemon that lives: it is about to end, and the next one takes over.
-            if (answer.ok() || answer.code() != Code::unavailable || !backoff.pause(tries)) return answer;
+            if (answer.ok() || answer.code() != Code::unavailable) return answer;
+            if (!tries) tries = deadline.at_most_ms(start_wait_ms_);
+            if (!backoff.pause(*tries)) return answer;
             connection_.reset();
         }
     }

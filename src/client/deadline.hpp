@@ -13,8 +13,8 @@ class Deadline {
     using Clock = std::chrono::steady_clock;
     static constexpr std::uint64_t ms_max = 10ull * 365 * 24 * 3600 * 1000;  // longer waits are this long
 
-    static Deadline in_ms(std::uint64_t ms) {
-        return Deadline(Clock::now() + std::chrono::milliseconds(std::min(ms, ms_max)));
+    static Deadline in_ms(std::uint64_t ms, Clock::time_point begun = Clock::now()) {
+        return Deadline(begun + std::chrono::milliseconds(std::min(ms, ms_max)));
     }
     // The earlier of this one and a span from now.
     Deadline at_most_ms(std::uint64_t ms) const { return Deadline(std::min(at_, in_ms(ms).at_)); }

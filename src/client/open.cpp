@@ -84,9 +84,10 @@ Status make_private(const std::string& path, Deadline deadline) {
 Result<std::unique_ptr<Session>> Session::open(const cairn_options* options, std::unique_ptr<Exchange> exchange) {
     std::unique_ptr<Session> session(new Session);
     session->pid_ = static_cast<std::uint64_t>(::getpid());
+    const auto begun = Deadline::Clock::now();  // for all ranks about the same moment: what preparing takes is in it
     Status prepared = session->prepare(options, exchange.get());
     if (!prepared.ok() && !exchange) return prepared;
-    const Deadline deadline = Deadline::in_ms(session->settings_.deadlines.open_ms);
+    const Deadline deadline = Deadline::in_ms(session->settings_.deadlines.open_ms, begun);
     TRY(session->meet(std::move(exchange), prepared, deadline));
     TRY(session->begin_incarnation({}, deadline));
     return session;
@@ -307,9 +308,10 @@ Status Session::begin_incarnation(const Parent& parent, Deadline deadline) {
     Packer packer;
     if (rank_ == 0) {
         Roster roster;
+        const Deadline early = deadline.early();
         // A new one each time: what a try that failed has published counts as a job that ended at once.
-        const Status drawn = files::patiently(deadline.early(), files::away, [&]() -> Status {
-            TRY_ASSIGN(roster, draw_incarnation(members_, parent, deadline.early()));
+        const Status drawn = files::patiently(early, files::away, [&]() -> Status {
+            TRY_ASSIGN(roster, draw_incarnation(members_, parent, early));
             return {};
         });
         packer.status(drawn);
@@ -322,20 +324,36 @@ Status Session::begin_incarnation(const Parent& parent, Deadline deadline) {
     const ByteView encoded = unpacker.run();
     auto roster = decode_roster(encoded);
     Status joined = roster.status();
-    if (joined.ok()) joined = join(*roster, deadline);
-    return exchange_->agree(joined, deadline);
+    if (!joined.ok()) return exchange_->agree(joined, deadline);
+    joined = join(*roster, deadline);
+    return take_over(*roster, joined, deadline);
 }
 
-Status Session::join(const Roster& roster, Deadline deadline) {
+control::Join Session::join_of(const Roster& roster) const {
     control::Join join;
     join.roster = roster;
     join.rank = rank_;
     for (std::size_t i = 0; i < roster.members.size(); ++i)
         if (roster.members[i].node == node_) join.self = static_cast<NodeIndex>(i);
+    return join;
+}
+
+// Tells the daemon. The session goes on as it was until all ranks have done so: take_over.
+Status Session::join(const Roster& roster, Deadline deadline) {
+    const control::Join join = join_of(roster);
     daemon_->say_first(join);
     // The daemon writes down where it is found, on persistent.
-    TRY(files::patiently(deadline.early(), files::away,
-                         [&] { return daemon_->ask_for<control::Done>(join, deadline).status(); }));
+    return files::patiently(deadline.early(), files::away,
+                            [&] { return daemon_->ask_for<control::Done>(join, deadline).status(); });
+}
+
+// All ranks are in this incarnation from now on, or none is.
+Status Session::take_over(const Roster& roster, const Status& joined, Deadline deadline) {
+    const Status agreed = exchange_->agree(joined, deadline);
+    if (!agreed.ok()) {
+        if (roster_.incarnation) daemon_->say_first(join_of(roster_));
+        return agreed;
+    }
     const std::lock_guard lock(state_);
     roster_ = roster;
     took_any_ = false;

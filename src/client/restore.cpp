@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "client/files.hpp"
 #include "client/packer.hpp"
 #include "engine/restore.hpp"
 #include "engine/scratch.hpp"
@@ -55,7 +56,10 @@ Result<std::unique_ptr<ImageReader>> ImageReader::create(std::unique_ptr<RealWor
 
 Status ImageReader::open_local(const KeptVersion& kept) {
     World world = real_->world();
-    TRY_ASSIGN(std::optional<LocalImage> image, real_->loop().run(read_image(world, kept.local_path, until_)));
+    auto read = real_->loop().run(read_image(world, kept.local_path, until_));
+    // Somebody has tidied scratch up; not that the version is not there.
+    if (read.code() == Code::not_found) return corrupt(kept.local_path + ": is not there any more");
+    TRY_ASSIGN(std::optional<LocalImage> image, std::move(read));
     if (!image || image->header.key != kept.key || image->header.rank != rank_)
         return corrupt(kept.local_path + ": the image of version " + std::to_string(kept.key.version) +
                        " is not there any more");
@@ -319,20 +323,27 @@ Result<Version> Session::restore(Version version, const std::vector<std::string>
 // What is taken from here on has this version as its parent. The first restore of an open names the parent of its
 // incarnation; going back again, or after checkpoints, begins another.
 Status Session::continue_from(const KeptVersion& kept, Deadline deadline) {
+    enum Need : std::uint8_t { nothing, parent_named, new_incarnation };
     const Parent parent{kept.key.incarnation, kept.key.version};
-    if (roster_.parent == parent && !took_any_) return exchange_->agree({}, deadline);
-    const bool used = took_any_ || roster_.parent.incarnation;
+    Need need = new_incarnation;
+    if (!took_any_ && roster_.parent == parent) need = nothing;
+    else if (!took_any_ && !roster_.parent.incarnation) need = parent_named;
+    // A checkpoint may have been taken by some ranks and failed on others: what the one with most needs is done by all.
     Packer packer;
-    packer.number<std::uint8_t>(used);
+    packer.number<std::uint8_t>(need);
     TRY_ASSIGN(const std::vector<Bytes> all, exchange_->allgather(packer.take(), deadline));
-    for (const Bytes& each : all)
-        if (Unpacker(each).number<std::uint8_t>() != 0) return begin_incarnation(parent, deadline);
+    for (const Bytes& each : all) need = std::max(need, static_cast<Need>(Unpacker(each).number<std::uint8_t>()));
+    if (need == nothing) return {};
+    if (need == new_incarnation) return begin_incarnation(parent, deadline);
     Roster roster = roster_;
     roster.parent = parent;
     Status status;
-    if (rank_ == 0) status = name_parent(parent, deadline.early());
+    if (rank_ == 0) {
+        const Deadline early = deadline.early();
+        status = files::patiently(early, files::away, [&] { return name_parent(parent, early); });
+    }
     if (status.ok()) status = join(roster, deadline);
-    return exchange_->agree(status, deadline);
+    return take_over(roster, status, deadline);
 }
 
 // Rank 0 alone.

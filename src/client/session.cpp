@@ -3,9 +3,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "format/manifest.hpp"
+#include "world/real/world.hpp"
 
 namespace cairn {
 
@@ -117,11 +119,17 @@ Result<VersionKey> Session::key_of(Version version) const {
     return VersionKey{name_, version, found->second};
 }
 
-Result<bool> Session::committed_on_disk(const VersionKey& key) const {
-    const auto bytes = files::read_whole(layout_.manifest(key), 1ull << 31);
-    if (!bytes.ok()) return bytes.code() == Code::not_found ? Result<bool>(false) : Result<bool>(bytes.status());
-    TRY_ASSIGN(const Manifest manifest, decode_manifest(*bytes));
-    if (manifest.abandoned) return Status(Code::cancelled, "version " + std::to_string(key.version) + " was abandoned");
+// False also when that can not be told in time. Through a world of its own, whose calls have deadlines: a file system that hangs must not hold
+// the caller longer than it wants to wait.
+Result<bool> Session::committed_on_disk(const VersionKey& key, Deadline deadline) const {
+    TRY_ASSIGN(const std::unique_ptr<RealWorld> real, open_world());
+    World world = real->world();
+    const std::uint64_t wait_ms = std::clamp<std::uint64_t>(deadline.left_ms(), answer_allowance_ms / 10, answer_allowance_ms);
+    const Nanos until = real->loop().now() + static_cast<Nanos>(wait_ms) * millisecond;
+    const auto manifest = real->loop().run(read_manifest(world, layout_, key, until));
+    if (manifest.code() == Code::not_found || manifest.code() == Code::deadline) return false;
+    TRY(manifest.status());
+    if (manifest->abandoned) return Status(Code::cancelled, "version " + std::to_string(key.version) + " was abandoned");
     return true;
 }
 
@@ -156,18 +164,19 @@ Status Session::wait(Version version, int level, std::uint64_t timeout_ms) {
         request.wait_ms = std::min(deadline.left_ms(), wait_slice_ms);
         const Deadline slice = Deadline::in_ms(request.wait_ms + answer_allowance_ms);
         const auto state = ask_beside<control::State>(request, slice);
-        if (!state.ok() && state.code() != Code::not_found) return state.status();
+        // Not in time: this daemon, or the file system that it asks, has much to do. Whoever waits said for how long.
+        if (!state.ok() && state.code() != Code::not_found && state.code() != Code::deadline) return state.status();
         if (state.ok() && state->level >= level) return {};
         if (state.ok() && state->code != Code::ok) return {state->code, state->text};
         if (!state.ok() || state->level == 0) {  // the daemon has forgotten it; the file system has not
-            TRY_ASSIGN(const bool committed, committed_on_disk(key));
+            TRY_ASSIGN(const bool committed, committed_on_disk(key, deadline));
             if (committed) return {};
         }
         if (deadline.passed())
             return deadline_passed("version " + std::to_string(version) + " is not yet " +
                                    (level == CAIRN_COMMITTED ? "committed" : "sealed by all ranks"));
         if (!state.ok() || state->level == 0)
-            std::this_thread::sleep_for(std::chrono::milliseconds(std::min<std::uint64_t>(deadline.left_ms(), 50)));
+            std::this_thread::sleep_for(std::chrono::milliseconds(std::min<std::uint64_t>(deadline.left_ms(), 200)));
     }
 }
 

@@ -110,7 +110,9 @@ class Session {
     Result<Roster> draw_incarnation(const std::vector<Member>& members, const Parent& parent, Deadline deadline);
     void add_io_nodes(Roster& roster, RealWorld& real, World& world, Nanos until);
     Status begin_incarnation(const Parent& parent, Deadline deadline);  // collective
+    control::Join join_of(const Roster& roster) const;
     Status join(const Roster& roster, Deadline deadline);
+    Status take_over(const Roster& roster, const Status& joined, Deadline deadline);  // collective
 
     // session.cpp
     Status check_version(Version version) const;
@@ -119,7 +121,7 @@ class Session {
     template <class A>
     Result<A> ask_beside(const control::Request& request, Deadline deadline);
     Result<VersionKey> key_of(Version version) const;
-    Result<bool> committed_on_disk(const VersionKey& key) const;
+    Result<bool> committed_on_disk(const VersionKey& key, Deadline deadline) const;
 
     // survey.cpp
     Status survey(Deadline deadline);  // collective: fills kept_

@@ -114,6 +114,10 @@ Result<std::vector<control::ImageList::Entry>> Session::local_images(Deadline de
     std::erase_if(list.images, [&](const auto& each) {
         return each.rank != rank_ || each.ranks != ranks_ || each.key.name != name_;
     });
+    // One each: a rank counts once.
+    std::sort(list.images.begin(), list.images.end(), [](const auto& a, const auto& b) { return a.key < b.key; });
+    list.images.erase(std::unique(list.images.begin(), list.images.end(), [](const auto& a, const auto& b) { return a.key == b.key; }),
+                      list.images.end());
     return std::move(list.images);
 }
 

@@ -123,6 +123,7 @@ Task<void> Daemon::adopt() {
     if (!status.ok()) log_error("scratch-can-not-be-read", {{"why", status}});
     is_adopted_ = true;
     changed_.notify_all();
+    co_await jobs_.adopt_waiting([this] { return stopping_; });
 }
 
 Task<bool> Daemon::adopted() {
@@ -260,6 +261,8 @@ Task<std::vector<VersionKey>> Daemon::stop(Nanos wait, const char* why) {
             if (!withdrawn.ok()) log_warning("io-node-record-stays", {{"why", withdrawn}});
         }
         unfinished_ = co_await node_.stop(world_.clock.in(wait));
+        for (const VersionKey& key : slots_.unfinished())
+            if (std::find(unfinished_.begin(), unfinished_.end(), key) == unfinished_.end()) unfinished_.push_back(key);
         for (const VersionKey& key : unfinished_)
             log_warning("unfinished", {{"name", key.name},
                                        {"version", key.version},

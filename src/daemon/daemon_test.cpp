@@ -290,6 +290,58 @@ TEST(Version, LeftInScratchIsFinishedByTheNextDaemon) {
     EXPECT_TRUE(third.expect<control::Stopped>(control::Stop{60'000}).unfinished.empty());
 }
 
+// A mount that comes up later than the daemon.
+TEST(Version, LeftInScratchIsFinishedWhenPersistentComesBack) {
+    Home home;
+    ASSERT_EQ(home.start(), 0) << home.errors();
+    const VersionKey key{"heat", 1, {1, 2}};
+    Client client(home.layout);
+    client.hello(true);
+    client.expect<control::Done>(control::Join{home.roster(2), 0, 0});
+    for (Rank rank : {0u, 1u}) {
+        const auto slot = client.expect<control::Slot>(control::Acquire{key, rank, slot_bytes, 0});
+        if (rank == 1) home.kill_daemon();
+        write_image(slot, home.roster(2), 1, rank, image_bytes);
+    }
+    fs::rename(home.persistent, home.persistent + ".away");
+    fs::create_symlink(home.persistent, home.persistent);  // a loop of links: an error, and not that there is none
+    ASSERT_EQ(home.start(), 0) << home.errors();
+    EXPECT_TRUE(becomes_true([&] { return home.log().find("image-can-not-be-flushed") != std::string::npos; })) << home.log();
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    EXPECT_TRUE(fs::exists(home.layout.job({1, 2}))) << "the job of an image that waits is not over";
+    fs::remove(home.persistent);
+    fs::rename(home.persistent + ".away", home.persistent);
+    EXPECT_TRUE(becomes_true([&] { return home.committed(key); })) << home.log();
+}
+
+TEST(Version, SealedWhileTheDaemonEndsIsFinishedByTheNextOne) {
+    Home home;
+    ASSERT_EQ(home.start(), 0) << home.errors();
+    Client other(home.layout);
+    seal_half(home, other);  // the daemon waits for it when told to stop
+    const VersionKey key{"late", 1, {5, 6}};
+    Roster roster = home.roster(1, {5, 6});
+    roster.name = key.name;
+    Client client(home.layout);
+    client.hello(true);
+    client.expect<control::Done>(control::Join{roster, 0, 0});
+    const auto slot = client.expect<control::Slot>(control::Acquire{key, 0, slot_bytes, 0});
+    std::thread stops([&] {
+        Client stop(home.layout);
+        stop.hello();
+        const auto stopped = stop.expect<control::Stopped>(control::Stop{2000});
+        EXPECT_NE(std::find(stopped.unfinished.begin(), stopped.unfinished.end(), key), stopped.unfinished.end());
+    });
+    EXPECT_TRUE(becomes_true([&] { return home.log().find("stopping") != std::string::npos; })) << home.log();
+    write_image(slot, roster, 1, 0, image_bytes);
+    client.expect<control::Done>(control::Sealed{key, 0, slot.path});
+    stops.join();
+    ASSERT_TRUE(becomes_true([&] { return home.nobody_lives(); }));
+    EXPECT_FALSE(home.committed(key));
+    ASSERT_EQ(home.start(), 0) << home.errors();
+    EXPECT_TRUE(becomes_true([&] { return home.committed(key); })) << home.log();
+}
+
 TEST(Version, CancelledIsFinalAndItsSlotsComeBack) {
     Home home;
     ASSERT_EQ(home.start(), 0) << home.errors();

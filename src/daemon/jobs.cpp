@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "base/log.hpp"
 #include "daemon/blocking.hpp"
@@ -37,6 +38,12 @@ Status write_private_file(const std::string& path, const Bytes& bytes) {
     return {};
 }
 
+// Of what a file system says that is away, or has no room, for the moment.
+bool may_pass(const Status& status) {
+    const Code code = status.code();
+    return code == Code::io_error || code == Code::unavailable || code == Code::deadline || code == Code::out_of_space;
+}
+
 }  // namespace
 
 Jobs::Jobs(World world, WorkerPool& workers, Node& node, Slots& slots, Layout layout, ScratchLayout scratch,
@@ -65,6 +72,8 @@ Task<Status> Jobs::join(Roster roster, NodeIndex self) {
         Status remembered = co_await remember(roster, self);
         joining_.erase(incarnation);
         joined_.notify_all();
+        // unavailable would say that this daemon is about to end, and the client would look for another.
+        if (remembered.code() == Code::unavailable) remembered = Status(Code::io_error, remembered.text());
         if (!remembered.ok()) co_return std::move(remembered).within("job " + roster.name);
         known_[incarnation] = {roster, self};
     }
@@ -177,15 +186,35 @@ Task<void> Jobs::adopt(LocalImage image) {
     const bool committed = known->second == Code::ok;
     slots_.adopt(image, committed);
     if (committed) co_return;
-    Status status = co_await join_again(key.incarnation);
-    const std::string path = image.path;
+    co_await flush_on(std::move(image));
+}
+
+// An image whose slot is adopted goes to the node, as soon as its job can be joined.
+Task<void> Jobs::flush_on(LocalImage image) {
+    const VersionKey key = image.header.key;
     const Rank rank = image.header.rank;
-    if (status.ok()) status = node_.add_image(std::move(image));
+    const std::string path = image.path;
+    Status status = co_await join_again(key.incarnation);
+    if (!slots_.holds(key, rank, path)) co_return;  // dropped meanwhile
+    if (status.ok()) status = node_.add_image(image);
     if (status.ok())
         log_info("image-found", {{"name", key.name}, {"version", key.version}, {"rank", rank}, {"path", path}});
     else
         log_warning("image-can-not-be-flushed",
                     {{"name", key.name}, {"version", key.version}, {"rank", rank}, {"path", path}, {"why", status}});
+    if (!status.ok() && may_pass(status)) waiting_.push_back(std::move(image));
+}
+
+Task<void> Jobs::adopt_waiting(std::function<bool()> over) {
+    constexpr Nanos pause = 2 * second;
+    while (!waiting_.empty() && !over()) {
+        co_await world_.clock.sleep(pause);
+        for (LocalImage& image : std::exchange(waiting_, {})) {
+            LocalImage one = std::move(image);
+            co_await flush_on(std::move(one));
+        }
+    }
+    if (waiting_.empty()) found_.clear();
 }
 
 Task<Status> Jobs::adopt_scratch() {
@@ -204,11 +233,13 @@ Task<Status> Jobs::adopt_scratch() {
         co_await adopt(std::move(one));
     }
     slots_.apply_retention();
+    std::set<Id128> wanted;  // also of images whose job can not be joined yet
+    for (const VersionKey& key : slots_.unfinished()) wanted.insert(key.incarnation);
     std::vector<Id128> ended;
     for (const auto& [incarnation, roster] : found_)
-        if (!node_.knows(incarnation)) ended.push_back(incarnation);
+        if (!node_.knows(incarnation) && !wanted.count(incarnation)) ended.push_back(incarnation);
     for (const Id128 incarnation : ended) co_await forget(incarnation, world_.clock.in(io_wait_));
-    found_.clear();
+    if (waiting_.empty()) found_.clear();
     manifests_.clear();
     series_.clear();
     co_return Status();
@@ -223,6 +254,7 @@ Task<void> Jobs::look_into(std::string path) {
     const VersionKey key = found.header.key;
     const Rank rank = found.header.rank;
     const Status added = node_.add_image(std::move(found));
+    if (!added.ok() && added.code() != Code::unavailable) slots_.discard(path);  // unavailable: for the next daemon
     log_info("image-of-lost-client",
              {{"name", key.name}, {"version", key.version}, {"rank", rank}, {"outcome", added}});
 }
@@ -253,6 +285,7 @@ Task<void> Jobs::forget_ended(Nanos deadline) {
         const VersionState state = node_.state(key);
         if (!state.final && state.level != Level::none) unfinished.insert(key.incarnation);
     }
+    for (const VersionKey& key : slots_.unfinished()) unfinished.insert(key.incarnation);  // sealed after the end began, too
     for (const auto& [incarnation, known] : known_) {
         if (unfinished.count(incarnation)) continue;
         found_[incarnation] = known.roster;

@@ -6,11 +6,13 @@
 // started again.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "daemon/persistent_retention.hpp"
 #include "daemon/slots.hpp"
@@ -36,6 +38,8 @@ class Jobs {
     // What an earlier daemon left in scratch: committed images are kept, others are flushed on, what holds nothing
     // goes.
     Task<Status> adopt_scratch();
+    // Goes on with images whose job could not be joined then, because persistent was away; ends when there are none, or it is over.
+    Task<void> adopt_waiting(std::function<bool()> over);
     // An image that may have been sealed by somebody who could not say so any more.
     Task<void> look_into(std::string path);
     // Forgets the jobs that have nothing left to finish: at the end of the daemon.
@@ -53,6 +57,7 @@ class Jobs {
     Task<Result<Roster>> find_roster(Id128 incarnation);
     Task<Status> join_again(Id128 incarnation);
     Task<void> adopt(LocalImage image);
+    Task<void> flush_on(LocalImage image);
     Task<Code> look_at_manifest(VersionKey key);
     Task<void> forget(Id128 incarnation, Nanos deadline);
 
@@ -66,7 +71,8 @@ class Jobs {
     RetentionRule persistent_rule_;
     Nanos io_wait_;
     std::map<Id128, Known> known_;
-    std::map<Id128, Roster> found_;  // in scratch, at the start
+    std::map<Id128, Roster> found_;    // in scratch, at the start
+    std::vector<LocalImage> waiting_;  // adopted, of jobs that could not be joined yet
     // Looked at, at the start: ok committed (also when retention let it go since), cancelled given up, else not there.
     std::map<VersionKey, Code> manifests_;
     std::map<std::string, std::vector<CatalogEntry>> series_;  // read at the start, by name

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -48,13 +49,18 @@ constexpr std::size_t report_bytes_max = 64 << 10;
     starter_exits(static_cast<Exit>(said.front()), said.substr(1));
 }
 
+// close_range is younger than some kernels, and forbidden in some containers.
+void close_above(int last) {
+    if (::close_range(static_cast<unsigned>(last) + 1, ~0u, 0) == 0) return;
+    rlimit files{};
+    const bool known = ::getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY;
+    const int end = known ? static_cast<int>(std::min<rlim_t>(files.rlim_cur, 1 << 20)) : 1 << 16;
+    for (int fd = last + 1; fd < end; ++fd) ::close(fd);
+}
+
 void leave_terminal_and_descriptors(int report) {
-    if (report == report_descriptor) {
-        ::close_range(report_descriptor + 1, ~0u, 0);
-    } else {
-        ::dup2(report, report_descriptor);
-        ::close_range(report_descriptor + 1, ~0u, 0);
-    }
+    if (report != report_descriptor) ::dup2(report, report_descriptor);
+    close_above(report_descriptor);
     ::fcntl(report_descriptor, F_SETFD, FD_CLOEXEC);
     const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = 0; fd < 3 && null >= 0; ++fd) ::dup2(null, fd);

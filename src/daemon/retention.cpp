@@ -38,6 +38,13 @@ std::vector<Slots::Held> Slots::held_versions() {
     return versions;
 }
 
+std::vector<VersionKey> Slots::unfinished() {
+    std::vector<VersionKey> keys;
+    for (const Held& held : held_versions())
+        if (!held.committed && !held.final) keys.push_back(held.key);
+    return keys;
+}
+
 // True when at least one slot became free.
 bool Slots::drop(const Held& version) {
     bool gained = false;

@@ -131,8 +131,9 @@ void Slots::trim_idle(Nanos age) {
     for (Place place = slots_.begin(); place != slots_.end(); ++place)
         if (place->second.state == State::free) by_owner[place->second.owner].push_back(place);
     for (auto& [owner, places] : by_owner) {
+        const std::size_t kept = live_.count(owner) ? kept_warm : 0;
         std::sort(places.begin(), places.end(), [](Place a, Place b) { return a->second.freed > b->second.freed; });
-        for (std::size_t i = kept_warm; i < places.size(); ++i)
+        for (std::size_t i = kept; i < places.size(); ++i)
             if (clock_.now() - places[i]->second.freed_at >= age) unlink(places[i]);
     }
 }
@@ -395,12 +396,6 @@ control::ImageList Slots::pin_images(Owner owner, const std::string& name) {
 void Slots::unpin(Owner owner) {
     for (auto& [path, slot] : slots_) slot.pins.erase(owner);
     apply_retention();
-}
-
-bool Slots::holds_images_of(Id128 incarnation) const {
-    return std::any_of(slots_.begin(), slots_.end(), [&](const auto& entry) {
-        return entry.second.state == State::image && entry.second.image.key.incarnation == incarnation;
-    });
 }
 
 bool Slots::knows_committed(const VersionKey& key) const {

@@ -81,14 +81,15 @@ class Slots {
     bool knows_committed(const VersionKey& key) const;
     // Frees what retention does not keep. Called whenever a version may have changed.
     void apply_retention();
-    // Gives back what has been free for so long, but the two slots of each connection that were used last.
+    // Gives back what has been free for so long, but the two slots of each living connection that were used last.
     void trim_idle(Nanos age);
     // At the daemon's end, blocks: what is free or still being written gives its memory back.
     void unlink_unsealed();
 
     std::uint64_t bytes() const noexcept { return bytes_; }
     std::size_t count() const noexcept { return slots_.size(); }
-    bool holds_images_of(Id128 incarnation) const;
+    // Versions of which images are here, and that are neither committed nor given up.
+    std::vector<VersionKey> unfinished();
 
   private:
     struct Image {

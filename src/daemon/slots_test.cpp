@@ -142,6 +142,14 @@ TEST_F(SlotsTest, TwoStayWarmWhenNobodyCaptures) {
     EXPECT_EQ(acquire(alice, wanted(0, mib))->path, many.back().path);
 }
 
+TEST_F(SlotsTest, NothingStaysWarmForWhoHasGone) {
+    begin();
+    ASSERT_TRUE(slots_->release(alice, acquire(alice, wanted(0, mib))->path).ok());
+    slots_->disconnected(alice);
+    slots_->trim_idle(0);
+    EXPECT_EQ(slots_->count(), 0u);
+}
+
 TEST_F(SlotsTest, AHugeSlotIsNotSpentOnASmallImage) {
     begin();
     const auto huge = acquire(alice, wanted(0, 64 * mib));
