@@ -316,6 +316,13 @@ void FabricCore::cut(FabricPeer& peer, std::string_view why) {
     }
 }
 
+// tcp sends payloads that were asked for before any message: one that waits behind them says nothing about the peer.
+bool FabricCore::sends_data(const FabricPeer* peer, Nanos now) const {
+    return std::any_of(operations_.begin(), operations_.end(), [&](const Operation& operation) {
+        return operation.kind == Kind::payload_out && operation.peer.get() == peer && operation.give_up_at > now && operation.give_up_at != never;
+    });
+}
+
 void FabricCore::cut_overdue(Nanos now) {
     std::set<FabricPeerPtr> stuck;
     for (Operation& operation : operations_) {
@@ -323,7 +330,7 @@ void FabricCore::cut_overdue(Nanos now) {
         if (operation.kind == Kind::payload_in) {
             endpoint_->probe_senders();
             operation.give_up_at = now + settings_.probe_after;
-        } else if (operation.peer) {
+        } else if (operation.peer && !(operation.kind == Kind::message_out && sends_data(operation.peer.get(), now))) {
             stuck.insert(operation.peer);
         }
     }

@@ -110,6 +110,7 @@ class FabricCore {
     void arm_poll(bool soon);
     bool is_busy() const noexcept;
     void cut(FabricPeer& peer, std::string_view why);
+    bool sends_data(const FabricPeer* peer, Nanos now) const;
     void cut_overdue(Nanos now);
     void forget_idle_peers();
     void withdraw_all();

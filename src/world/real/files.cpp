@@ -141,10 +141,14 @@ Result<std::vector<DirectoryEntry>> list_directory(const std::string& path) {
         const std::string name = entry->d_name;
         if (name == "." || name == "..") continue;
         struct stat about = {};
-        // A dangling link is listed as what it is; what went away meanwhile is not listed.
+        // A dangling link is listed as what it is; what went away meanwhile is not listed. What can not be looked at, because its server is away, is
+        // there all the same: whoever opens it will hear why not.
         if (::fstatat(::dirfd(directory), name.c_str(), &about, 0) != 0 &&
-            ::fstatat(::dirfd(directory), name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0)
-            continue;
+            ::fstatat(::dirfd(directory), name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0) {
+            if (errno == ENOENT) continue;
+            about = {};
+            about.st_mode = entry->d_type == DT_UNKNOWN ? S_IFREG : DTTOIF(entry->d_type);
+        }
         // Whoever opened a FIFO that somebody put in a file's place would hang; devices and sockets are no files
         // either.
         if (!S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode) && !S_ISLNK(about.st_mode)) continue;

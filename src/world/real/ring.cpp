@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <mutex>
 #include <unordered_map>
 #include <vector>
 
@@ -179,7 +180,7 @@ void Ring::State::finish(Transfer* transfer, int result, bool tell) {
     if (held->abandoned) {
         --abandoned;
         allow_workers();
-    } else if (tell && (result == -EINTR || result == -EAGAIN)) {
+    } else if (tell && !is_fsync(held->kind) && (result == -EINTR || result == -EAGAIN)) {  // a second fsync would hide what the first one met
         waiting.push_back(held);
         return;
     }
@@ -216,7 +217,10 @@ Ring::~Ring() {
     }
     // Never destroyed, and reachable, so that leak checkers know it is meant.
     static auto* const quarantine = new std::vector<std::shared_ptr<State>>();
-    if (!state.under_way.empty()) quarantine->push_back(state_);
+    static std::mutex one_at_a_time;  // each thread may have a world of its own
+    if (state.under_way.empty()) return;
+    const std::lock_guard lock(one_at_a_time);
+    quarantine->push_back(state_);
 }
 
 void Ring::submit(std::shared_ptr<Transfer> transfer) {

@@ -51,7 +51,7 @@ void Transfer::run() {
             moved = ::read(route.descriptor, slice.data(), route.length);
         if (moved < 0 && errno == ESPIPE && kind == TransferKind::write)
             moved = ::write(route.descriptor, slice.data(), route.length);
-    } while (moved < 0 && errno == EINTR);
+    } while (moved < 0 && errno == EINTR && !is_fsync(kind));  // a second fsync would hide what the first one met
     result = moved < 0 ? -errno : moved;
 }
 
@@ -148,7 +148,7 @@ Task<Result<std::uint64_t>> RealStorage::transfer(TransferKind kind, FilePtr fil
         if (!operation->done()) co_return too_late(describe(kind, *file, offset, slice.length));
         count(*operation, began);
         if (operation->result >= 0) co_return static_cast<std::uint64_t>(operation->result);
-        const bool refused = operation->result == -EINVAL && operation->route.direct;
+        const bool refused = (operation->result == -EINVAL || operation->result == -EOPNOTSUPP) && operation->route.direct;
         if (!refused)
             co_return Status::from_errno(static_cast<int>(-operation->result),
                                          describe(kind, *file, offset, slice.length));
