@@ -162,7 +162,7 @@ def leader_panels(axes, leaders, first):
         sums.append(one)
     flushed = [(one["local_bytes"] + one["received_bytes"]) / leader["seconds"] for leader, one in zip(leaders, sums)]
     stacked(axes[0], [leader["node"] for leader in leaders], sums, flushed)
-    axes[0].plot(range(len(leaders)), [leader["seconds"] for leader in leaders], color=GREEN, marker="_", ms=26, mew=2, ls="", label="the whole flush")
+    axes[0].plot(range(len(leaders)), [leader["seconds"] for leader in leaders], color=GREEN, marker="_", ms=26, mew=2, ls="", label="its busiest writer")
     average = sum(leader["seconds"] for leader in leaders) / len(leaders)
     axes[0].axhline(average, color="#444444", ls=":", lw=1.4, label=f"mean of them, {average:.1f} s")
     axes[0].set_title(f"Figure {first}: leaders (numbers: MiB/s)")
@@ -170,7 +170,7 @@ def leader_panels(axes, leaders, first):
         parts = [w for w in leader["writers"] if w["received_bytes"] + w["local_bytes"] > 0]
         rates = [(w["local_bytes"] + w["received_bytes"]) / (w["local_s"] + w["received_s"]) for w in parts]
         stacked(axis, [str(n) for n in range(len(parts))], parts, rates)
-        axis.bar([len(parts)], [leader["seconds"]], color=GREEN, width=0.65, label="the whole flush")
+        axis.bar([len(parts)], [leader["seconds"]], color=GREEN, width=0.65, label="its busiest writer")
         axis.set_title(f"Figure {number}: writers of the {which}, {leader['node']}")
     for axis in axes:
         tidy(axis)

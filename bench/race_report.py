@@ -120,10 +120,11 @@ def uneven_of(placed, files):
 
 
 def leaders_of(daemons, before):
-    """The nodes that wrote in this flush: written_bytes counts from the daemon's start."""
+    """The nodes that wrote in this flush (written_bytes counts from the daemon's start), and how long the busiest of each one's writers wrote: as in
+    the paper's Figure 7. When its flush ended would say nothing, since all end together."""
     had = {each["node"]: each["written_bytes"] for each in before}
     wrote = [(each, each["written_bytes"] - had.get(each["node"], 0)) for each in daemons]
-    return [{"node": each["node"], "seconds": each["last_flush_s"], "bytes": bytes_, "writers": each["writers"]}
+    return [{"node": each["node"], "seconds": max(w["received_s"] + w["local_s"] for w in each["writers"]), "bytes": bytes_, "writers": each["writers"]}
             for each, bytes_ in wrote if bytes_ > 0]
 
 
@@ -176,7 +177,8 @@ def flush_bars(data, block):
     elif block["nodes"] == data["settings"]["compute"] and block["imbalance"] == 0:
         yield bar(f"{name}: of the limit", 0.95 if block["geometry"] == "nics" or block["files"] >= servers else 0.93, cairn["share"])
     if others:
-        yield bar(f"{name}: of the fastest peer", 1.0, cairn["bytes_per_s"] / max(others))
+        away = [CONTENDERS[peer] for peer in PEERS if peer not in with_elsewhere(block)]
+        yield bar(f"{name}: of the fastest peer" + (f" (not run: {', '.join(away)})" if away else ""), 1.0, cairn["bytes_per_s"] / max(others))
     if not block["slow"]:
         yield from even_bars(data, block)
 
@@ -195,14 +197,18 @@ def even_bars(data, block):
         yield bar(f"{name}: restore, of the limit", 0.90, figures["restore_share"])
     even = flush_blocks(data, geometry=block["geometry"], nodes=block["nodes"], files=block["files"], size=block["size"], imbalance=0, slow=0)
     if block["imbalance"] == 20 and even and "cairn" in even[0]["figures"]["contenders"]:
-        yield bar(f"{name}: imbalance costs, of each one's limit", 0.03, 1 - cairn["share"] / even[0]["figures"]["contenders"]["cairn"]["share"], most=True)
+        level = even[0]["figures"]["contenders"]["cairn"]
+        yield bar(f"{name}: imbalance costs, of each one's limit (flush {cairn['seconds'] / level['seconds'] - 1:+.1%})", 0.03,
+                  1 - cairn["share"] / level["share"], most=True)
 
 
 def bars(data):
     out = [each for block in flush_blocks(data) if "cairn" in block["figures"]["contenders"] for each in flush_bars(data, block)]
     for block in data["blocks"]:
         if block["kind"] == "application" and "cairn" in block.get("figures", {}).get("modes", ()) and "failed" not in block:
-            out.append(bar(f"{title(block)}: slowed by", 0.01, block["figures"]["modes"]["cairn"]["slower_by_mean"], most=True))
+            cairn = block["figures"]["modes"]["cairn"]
+            bounds = f"{len(block['rounds'])} pairs, 95 %: {percent(cairn['slower_by_least'], 2)} to {percent(cairn['slower_by_most'], 2)}"
+            out.append(bar(f"{title(block)}: slowed by ({bounds})", 0.01, cairn["slower_by_mean"], most=True))
     return out
 
 
@@ -218,12 +224,27 @@ def rates_table(data):
     return table(["MiB/s of one card", "", ">set", ">median into files", ">least", ">most"], rows)
 
 
+SHORT = {"cairn": ">Cairn", "plain": ">plain", "file_per_rank": ">per rank", "shared_file": ">one file", "collective": ">MPI-IO",
+         "collective_k": ">MPI-IO K", "adios2": ">ADIOS2", "adios2_tuned": ">tuned", "genericio": ">GenericIO"}
+
+
+def range_table(data):
+    """Of everybody who ran in a setting, the slowest and the fastest round. Files whose place the file system chooses, by their names, which change
+    from round to round, lie well together at times and badly at others."""
+    blocks = flush_blocks(data)
+    names = [name for name in CONTENDERS if any(name in block["figures"]["contenders"] for block in blocks)]
+    rows = []
+    for block in blocks:
+        found = block["figures"]["contenders"]
+        rows.append([title(block)] + [f"{rate(block['bytes'] / found[n]['most_s'])} - {rate(block['bytes'] / found[n]['least_s'])}" if n in found else "-"
+                                      for n in names])
+    return table(["MiB/s, slowest - fastest"] + [SHORT[name] for name in names], rows)
+
+
 def flush_table(data):
     """A row for each setting: MiB/s of everybody; in brackets where it was measured with another K, which makes no difference to it."""
     blocks = flush_blocks(data)
     names = [name for name in CONTENDERS if any(name in block["figures"]["contenders"] for block in blocks)]
-    short = {"cairn": ">Cairn", "plain": ">plain", "file_per_rank": ">per rank", "shared_file": ">one file", "collective": ">MPI-IO",
-             "collective_k": ">MPI-IO K", "adios2": ">ADIOS2", "adios2_tuned": ">tuned", "genericio": ">GenericIO"}
     rows = []
     for block in blocks:
         figures = with_elsewhere(block)
@@ -233,7 +254,7 @@ def flush_table(data):
                      f"1/{block['slow']:g}" if block["slow"] else "", rate(block["limit_bytes_per_s"]), block["limited_by"]]
                     + [shown.get(name, "-") for name in names]
                     + ([percent(cairn["share"]), percent(cairn["spread"])] if cairn else ["-", "-"]))
-    return table(["MiB/s, medians", ">C", ">K", ">a rank", ">+-", ">slow", ">limit", "by"] + [short[name] for name in names] + [">Cairn of limit", ">spread"], rows)
+    return table(["MiB/s, medians", ">C", ">K", ">a rank", ">+-", ">slow", ">limit", "by"] + [SHORT[name] for name in names] + [">Cairn of limit", ">spread"], rows)
 
 
 def blocked_table(data):
@@ -254,6 +275,13 @@ def blocked_table(data):
                   ">restore, s", ">of limit"], rows)
 
 
+def source_table(data):
+    """What measured each setting, and how busy the machine was before."""
+    rows = [[title(block), block.get("source", "-"), f"{block['load_before']:.1f}" if "load_before" in block else "-", len(block["rounds"])]
+            for block in data["blocks"] if "failed" not in block]
+    return table(["measured with", "source", ">load before", ">rounds"], rows)
+
+
 def leaders_table(block):
     """The paper's Figures 7 to 9 in numbers: leaders of the last round, with writers those of the fastest and of the slowest."""
     rows = []
@@ -267,7 +295,7 @@ def leaders_table(block):
                 continue
             rows.append([leader["node"] if number == 0 else "", seconds_text(leader["seconds"]) if number == 0 else "", number,
                          seconds_text(w["received_s"]), bytes_text(w["received_bytes"]), seconds_text(w["local_s"]), bytes_text(w["local_bytes"])])
-    return table(["leader", ">flush s", ">writer", ">received s", ">received", ">local s", ">local"], rows)
+    return table(["leader", ">writes s", ">writer", ">received s", ">received", ">local s", ">local"], rows)
 
 
 def most_uneven(data, geometry):
@@ -308,13 +336,14 @@ def text(data):
     if data["rates"]:
         parts.append(rates_table(data))
     if flush_blocks(data):
-        parts += [flush_table(data), blocked_table(data)]
+        parts += [flush_table(data), range_table(data), blocked_table(data)]
     for geometry in GEOMETRY:
         block = most_uneven(data, geometry)
         if block:
             parts.append(f"Leaders and their writers, last flush of {title(block)}\n" + leaders_table(block))
     parts += [application_table(b) for b in data["blocks"] if b["kind"] == "application" and "figures" in b]
     parts += [f"FAILED: {title(b)}: {b['failed']}" for b in data["blocks"] if "failed" in b]
+    parts.append(source_table(data))
     if data["bars"]:
         parts.append(bars_table(data))
     return "\n\n".join(parts)
