@@ -46,6 +46,7 @@ TOLD_S = PEER_S + IO_S + VERSION_S + ALLOWED_S
 # From the fault's end until version 2 is committed: what hung ends, fails once more, and then it is written.
 COMMITTED_S = PEER_S + 2 * IO_S + VERSION_S + FLUSH_S + ALLOWED_S
 TRIES = 3
+CREEP_MB_S = 0.3  # of a node
 # Whose end a version that is not written yet must wait for, because the node's data is needed; daemons that start again break an attempt, too, and
 # so do servers, but then all may go to the other one.
 AWAY = ("daemon away", "daemon paused", "node paused", "cable out")
@@ -128,6 +129,8 @@ class Run:
         self.seen = set(site.stored(2))
         self.fault.begin(site, self.where)
         self.check_in_time()
+        if self.case.step == "written":
+            self.at_rate(faults.NODE_MB_S)
         if self.case.fault == "node left":
             return self.left_behind(job, living)
         outcome = self.outcome(job, living, on_time)
@@ -158,12 +161,16 @@ class Run:
     def check_in_time(self):
         """The fault is there, and the flush still needs what it takes away."""
         site, server = self.site, self.where in self.site.cluster.servers
-        if self.early and site.committed(2):
+        if self.case.step != "committed" and site.committed(2):
             raise Missed("version 2 was committed before the fault was there")
         needed = RANKS * IMAGE_BYTES / FILES if server else RANKS * IMAGE_BYTES
         there = sum(size for name, (on, size) in site.stored(2).items() if name.startswith("part-") and (not server or on == self.where))
         if self.early and there >= needed:
             raise Missed(f"all of version 2 was {'on ' + self.where if server else 'in the file system'} before the fault was there")
+
+    def at_rate(self, mb_s):
+        for node in self.site.nodes:
+            self.site.cluster.rate(node, mb_s)
 
     def quicken(self, living):
         for node in living + self.site.cluster.servers:
@@ -180,8 +187,11 @@ class Run:
             "written": lambda: site.stored_bytes(2) >= RANKS * IMAGE_BYTES or site.committed(2),
             "committed": lambda: site.committed(2),
         }[step]
-        end = time.monotonic() + TOLD_S
+        end, creeps = time.monotonic() + TOLD_S, False
         while not reached():
+            if step == "written" and not creeps and site.stored_bytes(2) > 0.95 * RANKS * IMAGE_BYTES:
+                self.at_rate(CREEP_MB_S)  # or it is committed before the fault is there
+                creeps = True
             check(time.monotonic() < end, f"version 2 did not come as far as \"{step}\" within {TOLD_S} s")
             time.sleep(0.003)
 
