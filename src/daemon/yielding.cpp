@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.hpp"
 #include "base/units.hpp"
@@ -193,6 +194,8 @@ Task<void> Yielding::run(std::function<Ranks()> ranks) {
         const Ranks now = ranks();
         const YieldSample sample = look(now);
         pace_.set_limits(policy_.next(sample));
+        if (looks_at_traffic && !policy_.our_card() && !std::exchange(told_elsewhere_, true))
+            log_info("application-traffic-not-seen", {{"why", "what the flush moves does not go over the card that is looked at"}, {"set", "background.link"}});
         const Nanos cost = cpu_now(CLOCK_THREAD_CPUTIME_ID) - before;
         co_await clock_.sleep(std::clamp(cost * cost_share, period, period_max));
         if (!pace_.active()) tell();

@@ -44,6 +44,7 @@ class YieldPolicy {
     PaceLimits next(const YieldSample& sample);
 
     double link_bytes_s() const { return link_bytes_s_; }  // of the card: the most that was seen. What drivers say is worth little
+    bool our_card() const { return our_card_; }
     Nanos communicated() const { return communicated_; }   // sums since the start
     Nanos all_waited() const { return all_waited_; }
 
@@ -89,6 +90,7 @@ class Yielding {
     Pace& pace_;
     YieldSettings settings_;
     YieldPolicy policy_;
+    bool told_elsewhere_ = false;
     std::optional<ApplicationTraffic> application_;
     std::optional<LinkCounters> link_;
     Traffic link_before_;

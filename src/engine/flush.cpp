@@ -216,6 +216,7 @@ Task<Status> Node::Impl::attempt(FlightPtr flight) {
     const Result<std::vector<NodeImages>> nodes = all_images(*flight, contest.block_bytes);
     if (!nodes.ok()) co_return nodes.status();
     contest.plan = plan_flush(job, *nodes, contest.block_bytes);
+    if (Status fits = check_sizes(contest.plan, *nodes, contest.block_bytes); !fits.ok()) co_return fits;
     contest.addresses = job.addresses;
     std::map<std::string, std::uint32_t> targets_seen;
     for (const PartPlan& part : contest.plan) {

@@ -85,6 +85,9 @@ struct Contest {
 
 struct Attempt;
 
+// Whether the footer of each part can tell what the plan puts there: else it would be found out when all is written.
+Status check_sizes(const std::vector<PartPlan>& plan, const std::vector<NodeImages>& nodes, std::uint64_t block_bytes);
+
 // One version, seen from this node.
 struct Flight {
     Flight(World& world, VersionKey k, std::shared_ptr<Job> j);

@@ -280,6 +280,27 @@ Task<Status> Node::Impl::write_footer(Attempt& attempt, PartState& part) {
     co_return Status();
 }
 
+Status engine::check_sizes(const std::vector<PartPlan>& plan, const std::vector<NodeImages>& nodes, std::uint64_t block_bytes) {
+    std::map<Rank, const ImageInfo*> images;
+    for (const NodeImages& node : nodes)
+        for (const ImageInfo& image : node.images) images[image.rank] = &image;
+    for (const PartPlan& part : plan) {
+        std::uint64_t blocks = 0, extents = 0;
+        std::map<Rank, ImageInfo> held;
+        for (const Share& share : part.shares)
+            for (const NodeSources& node : share.nodes)
+                for (const Source& source : node.sources) {
+                    blocks += round_up(source.length, block_bytes) / block_bytes;
+                    ++extents;
+                    held.emplace(source.rank, *images.at(source.rank));
+                }
+        std::vector<ImageInfo> infos;
+        for (auto& [rank, image] : held) infos.push_back(std::move(image));
+        TRY(check_part_size(blocks, extents, infos).within("part " + std::to_string(part.part)));
+    }
+    return {};
+}
+
 // Of an attempt that failed elsewhere: parts that were complete here, and never reported, are in no manifest and in nobody's books.
 Task<void> Node::Impl::remove_parts(Attempt& attempt) {
     for (const auto& part : attempt.parts) {

@@ -199,6 +199,14 @@ Task<Result<Footer>> read_footer(World& world, std::string path, const PartInfo*
     co_return footer;
 }
 
+namespace {
+bool belongs(const Footer& footer, const Manifest& manifest, std::uint32_t part) {
+    return footer.key == manifest.key && footer.attempt_id == manifest.attempt_id && footer.part == part && footer.parts == manifest.parts.size() &&
+           footer.ranks == manifest.ranks;
+}
+Status of_another(const std::string& path) { return corrupt(path + ": belongs to another version, attempt or place than its manifest says"); }
+}  // namespace
+
 Task<Result<OpenVersion>> open_version(World& world, Layout layout, Manifest manifest, Rank rank, RestoreSettings settings) {
     OpenVersion version;
     if (manifest.abandoned) co_return not_found(manifest.key.name + " version " + std::to_string(manifest.key.version) + " was given up");
@@ -208,9 +216,7 @@ Task<Result<OpenVersion>> open_version(World& world, Layout layout, Manifest man
         const std::string path = layout.version(manifest.key) + "/" + part.file;
         Result<Footer> footer = co_await read_footer(world, path, &part, settings);
         if (!footer.ok()) co_return std::move(footer).status();
-        const bool same = footer->key == manifest.key && footer->attempt_id == manifest.attempt_id && footer->part == i &&
-                          footer->parts == manifest.parts.size() && footer->ranks == manifest.ranks;
-        if (!same) co_return corrupt(path + ": belongs to another version, attempt or place than its manifest says");
+        if (!belongs(*footer, manifest, i)) co_return of_another(path);
         version.footers.push_back(std::move(footer).value());
         version.parts.push_back(i);
     }
@@ -305,7 +311,9 @@ Task<Result<std::vector<Damage>>> verify_version(World& world, Layout layout, Ma
     whole.manifest = manifest;
     const std::string directory = layout.version(manifest.key);
     for (std::uint32_t i = 0; i < manifest.parts.size(); ++i) {
-        Result<Footer> footer = co_await read_footer(world, directory + "/" + manifest.parts[i].file, &manifest.parts[i], settings);
+        const std::string path = directory + "/" + manifest.parts[i].file;
+        Result<Footer> footer = co_await read_footer(world, path, &manifest.parts[i], settings);
+        if (footer.ok() && !belongs(*footer, manifest, i)) footer = of_another(path);
         if (!footer.ok()) {
             damages.push_back(damage_of(manifest.parts[i].file, std::move(footer).status()));
             continue;

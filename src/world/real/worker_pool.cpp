@@ -75,6 +75,11 @@ struct WorkerPoolState : std::enable_shared_from_this<WorkerPoolState> {
 
     void run_one(std::unique_lock<std::mutex>& lock, std::shared_ptr<Job> job) {
         job->stage_ = Job::Stage::running;
+        if (job->nobody_waits()) {
+            job->abandoned_ = true;
+            ++stuck;
+            add_threads();
+        }
         lock.unlock();
         job->run();
         lock.lock();
@@ -106,6 +111,7 @@ class Disposal final : public Job {
     explicit Disposal(std::function<void()> action) : action_(std::move(action)) {}
     void run() override { action_(); }
     void finished() override {}
+    bool nobody_waits() const override { return true; }
 
   private:
     std::function<void()> action_;

@@ -28,6 +28,8 @@ class Job {
     virtual ~Job() = default;
     virtual void run() = 0;
     virtual void finished() = 0;
+    // Written off as soon as it runs: one that hangs takes no thread from others.
+    virtual bool nobody_waits() const { return false; }
 
   private:
     friend class WorkerPool;
