@@ -17,7 +17,7 @@ In the end: version 3 is taken and commits, every committed version is K parts a
 unless a fault took one away, `cairn verify` finds no damage, `cairn stop` ends every daemon, and no process is left.
 
 A fault must meet the flush, or the case shows nothing: a version that is whole before the fault is there, or whose attempt the fault should have broken and
-did not, is a case to repeat, on a new cluster; one that misses three times has failed.
+did not, is a case to repeat, on a new cluster; one that misses five times has failed.
 """
 import argparse
 import contextlib
@@ -45,8 +45,8 @@ ALLOWED_S = 10      # for a machine that does other things besides
 TOLD_S = PEER_S + IO_S + VERSION_S + ALLOWED_S
 # From the fault's end until version 2 is committed: what hung ends, fails once more, and then it is written.
 COMMITTED_S = PEER_S + 2 * IO_S + VERSION_S + FLUSH_S + ALLOWED_S
-TRIES = 3
-CREEP_MB_S = 0.3  # of a node
+TRIES = 5
+CREEP_MB_S = 0.1  # of a node
 # Whose end a version that is not written yet must wait for, because the node's data is needed; daemons that start again break an attempt, too, and
 # so do servers, but then all may go to the other one.
 AWAY = ("daemon away", "daemon paused", "node paused", "cable out")
