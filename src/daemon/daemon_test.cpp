@@ -260,21 +260,26 @@ TEST(Version, SealedByTheDeadIsCommitted) {
     }));  // the torn one is gone
 }
 
-// kill -9 of the daemon before it heard of anything; the next one finishes without any client.
-TEST(Version, LeftInScratchIsFinishedByTheNextDaemon) {
-    Home home;
+// Both ranks of version 1 are sealed, and the daemon was killed before it heard of the second.
+void leave_in_scratch(Home& home, const VersionKey& key) {
     ASSERT_EQ(home.start(), 0) << home.errors();
-    const VersionKey key{"heat", 1, {1, 2}};
     Client client(home.layout);
     client.hello(true);
     client.expect<control::Done>(control::Join{home.roster(2), 0, 0});
     for (Rank rank : {0u, 1u}) {
         const auto slot = client.expect<control::Slot>(control::Acquire{key, rank, slot_bytes, 0});
         if (rank == 1) home.kill_daemon();
-        write_image(slot, home.roster(2), 1, rank, image_bytes);
+        write_image(slot, home.roster(2), key.version, rank, image_bytes);
         if (rank == 0) client.expect<control::Done>(control::Sealed{key, rank, slot.path});
     }
     EXPECT_FALSE(home.committed(key));
+}
+
+// kill -9 of the daemon before it heard of anything; the next one finishes without any client.
+TEST(Version, LeftInScratchIsFinishedByTheNextDaemon) {
+    Home home;
+    const VersionKey key{"heat", 1, {1, 2}};
+    ASSERT_NO_FATAL_FAILURE(leave_in_scratch(home, key));
     ASSERT_EQ(home.start(), 0) << home.errors();
     EXPECT_TRUE(becomes_true([&] { return home.committed(key); })) << home.log();
     Client again(home.layout);
@@ -293,16 +298,8 @@ TEST(Version, LeftInScratchIsFinishedByTheNextDaemon) {
 // A mount that comes up later than the daemon.
 TEST(Version, LeftInScratchIsFinishedWhenPersistentComesBack) {
     Home home;
-    ASSERT_EQ(home.start(), 0) << home.errors();
     const VersionKey key{"heat", 1, {1, 2}};
-    Client client(home.layout);
-    client.hello(true);
-    client.expect<control::Done>(control::Join{home.roster(2), 0, 0});
-    for (Rank rank : {0u, 1u}) {
-        const auto slot = client.expect<control::Slot>(control::Acquire{key, rank, slot_bytes, 0});
-        if (rank == 1) home.kill_daemon();
-        write_image(slot, home.roster(2), 1, rank, image_bytes);
-    }
+    ASSERT_NO_FATAL_FAILURE(leave_in_scratch(home, key));
     fs::rename(home.persistent, home.persistent + ".away");
     fs::create_symlink(home.persistent, home.persistent);  // a loop of links: an error, and not that there is none
     ASSERT_EQ(home.start(), 0) << home.errors();
