@@ -65,6 +65,12 @@ inline Status corrupt(std::string text) { return {Code::corrupt, std::move(text)
 inline Status unavailable(std::string text) { return {Code::unavailable, std::move(text)}; }
 inline Status deadline_passed(std::string text) { return {Code::deadline, std::move(text)}; }
 
+// What a file system says that is away for the moment; and one that is away or full.
+inline bool is_away(const Status& status) noexcept {
+    return status.code() == Code::io_error || status.code() == Code::unavailable || status.code() == Code::deadline;
+}
+inline bool may_pass(const Status& status) noexcept { return is_away(status) || status.code() == Code::out_of_space; }
+
 // A programmer's error, never a peer's, a disk's or a user's: stays on in release builds.
 [[noreturn]] void check_failed(const char* expression, const char* file, int line) noexcept;
 #define CAIRN_CHECK(expression) ((expression) ? void() : ::cairn::check_failed(#expression, __FILE__, __LINE__))

@@ -158,11 +158,11 @@ TEST(FileExchange, WaitsForItAlsoWhileTheyMeet) {
 TEST(Files, PatienceIsForWhatMayPass) {
     const Status away = Status::from_errno(ENOTCONN, "away"), forbidden = Status::from_errno(EACCES, "forbidden");
     int tries = 0;
-    EXPECT_TRUE(files::patiently(Deadline::in_ms(10000), files::away, [&] { return ++tries < 4 ? away : Status(); }).ok());
+    EXPECT_TRUE(files::patiently(Deadline::in_ms(10000), is_away, [&] { return ++tries < 4 ? away : Status(); }).ok());
     EXPECT_EQ(tries, 4);
-    EXPECT_EQ(files::patiently(Deadline::in_ms(10000), files::away, [&] { return ++tries < 6 ? away : forbidden; }).code(), Code::permission);
+    EXPECT_EQ(files::patiently(Deadline::in_ms(10000), is_away, [&] { return ++tries < 6 ? away : forbidden; }).code(), Code::permission);
     EXPECT_EQ(tries, 6);
-    EXPECT_EQ(files::patiently(Deadline::in_ms(30), files::away, [&] { return away; }).code(), Code::unavailable) << "not that time is over";
+    EXPECT_EQ(files::patiently(Deadline::in_ms(30), is_away, [&] { return away; }).code(), Code::unavailable) << "not that time is over";
 }
 
 TEST(FileExchange, TwoProcessesOfOneRankAreToldApart) {

@@ -97,7 +97,7 @@ Status usable_now(const std::string& path, const std::string& what) {
 }  // namespace
 
 Status usable_directory(const std::string& path, const std::string& what, Deadline deadline) {
-    return patiently(deadline, away, [&] { return usable_now(path, what); });
+    return patiently(deadline, is_away, [&] { return usable_now(path, what); });
 }
 
 bool same_file_system(const std::string& a, const std::string& b) {

@@ -45,8 +45,6 @@ Status patiently(Deadline deadline, Passes passes, Attempt attempt) {
         if (status.ok() || !passes(status) || !backoff.pause(deadline)) return status;
     }
 }
-// What a file system says that is away for the moment.
-inline bool away(const Status& status) { return status.code() == Code::io_error || status.code() == Code::unavailable; }
 
 // Writes all of it to a descriptor.
 Status write_all(int fd, ByteView bytes, const std::string& path);

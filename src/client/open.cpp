@@ -72,7 +72,7 @@ std::string node_name(const char* given) {
 }
 
 Status make_private(const std::string& path, Deadline deadline) {
-    return files::patiently(deadline, files::away, [&]() -> Status {
+    return files::patiently(deadline, is_away, [&]() -> Status {
         if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST)
             return Status::from_errno(errno, "can not make " + path);
         return {};
@@ -310,7 +310,7 @@ Status Session::begin_incarnation(const Parent& parent, Deadline deadline) {
         Roster roster;
         const Deadline early = deadline.early();
         // A new one each time: what a try that failed has published counts as a job that ended at once.
-        const Status drawn = files::patiently(early, files::away, [&]() -> Status {
+        const Status drawn = files::patiently(early, is_away, [&]() -> Status {
             TRY_ASSIGN(roster, draw_incarnation(members_, parent, early));
             return {};
         });
@@ -343,7 +343,7 @@ Status Session::join(const Roster& roster, Deadline deadline) {
     const control::Join join = join_of(roster);
     daemon_->say_first(join);
     // The daemon writes down where it is found, on persistent.
-    return files::patiently(deadline.early(), files::away,
+    return files::patiently(deadline.early(), is_away,
                             [&] { return daemon_->ask_for<control::Done>(join, deadline).status(); });
 }
 

@@ -340,7 +340,7 @@ Status Session::continue_from(const KeptVersion& kept, Deadline deadline) {
     Status status;
     if (rank_ == 0) {
         const Deadline early = deadline.early();
-        status = files::patiently(early, files::away, [&] { return name_parent(parent, early); });
+        status = files::patiently(early, is_away, [&] { return name_parent(parent, early); });
     }
     if (status.ok()) status = join(roster, deadline);
     return take_over(roster, status, deadline);

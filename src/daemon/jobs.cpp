@@ -38,12 +38,6 @@ Status write_private_file(const std::string& path, const Bytes& bytes) {
     return {};
 }
 
-// Of what a file system says that is away, or has no room, for the moment.
-bool may_pass(const Status& status) {
-    const Code code = status.code();
-    return code == Code::io_error || code == Code::unavailable || code == Code::deadline || code == Code::out_of_space;
-}
-
 }  // namespace
 
 Jobs::Jobs(World world, WorkerPool& workers, Node& node, Slots& slots, Layout layout, ScratchLayout scratch,

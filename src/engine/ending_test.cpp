@@ -65,6 +65,29 @@ TEST(Ending, APartThatWasCompleteInAFailedAttemptGoesToo) {
     EXPECT_TRUE(cluster.check_committed(cluster.key(1)).ok());
 }
 
+// A file system in trouble gives a leader another file of the same name: its data are durable, and not in the part that will be read. Of large
+// images its leader sends a sample, of small ones a block is compared. What is committed in the end was written by one leader.
+TEST(Ending, APartWhoseLeadersWroteTwoFilesIsNotCommitted) {
+    for (std::uint32_t ranks : {2u, 100u}) {
+        ClusterOptions options;
+        options.ranks_per_node = {ranks, ranks};
+        options.image_bytes = [ranks](Rank, Version) { return 200'000 / ranks; };
+        options.settings.leaders = 2;
+        options.settings.attempts_max = 1;  // each failure is told
+        options.faults.twin_open = 1;
+        Cluster cluster(options);
+        ASSERT_TRUE(cluster.open_job().ok());
+        ASSERT_TRUE(cluster.capture_all(1).ok());
+        const auto told = [&] { return !cluster.state(0, 1).failure.ok(); };
+        ASSERT_TRUE(cluster.sim.run_until(told, cluster.sim.now() + 300 * second)) << ranks << " ranks a node";
+        const std::string failure = cluster.state(0, 1).failure.to_string();
+        EXPECT_NE(failure.find("two files of one name"), std::string::npos) << failure;
+        ASSERT_TRUE(cluster.run_until_committed(1, 300 * second));
+        const Status whole = cluster.check_committed(cluster.key(1));
+        EXPECT_TRUE(whole.ok()) << whole.to_string();
+    }
+}
+
 // The coordinator dies between the publication and its word on it, and nobody starts it again.
 TEST(Ending, ACommitIsLearntWithoutTheCoordinator) {
     Cluster cluster{ClusterOptions()};

@@ -212,9 +212,11 @@ struct PartState {
     struct Gathered {
         std::uint32_t pieces = 0;  // 0: nothing came yet
         std::map<std::uint32_t, std::vector<Extent>> extents;
+        message::Sample sample;
     };
     std::map<NodeIndex, Gathered> gathered;
     std::set<std::uint32_t> kept;
+    message::Sample sample;  // another leader: of what it wrote
 
     std::optional<PartInfo> done;  // first leader: complete and durable
     bool durable = false;          // this leader's share is, and the first leader knows
@@ -388,8 +390,10 @@ struct Node::Impl {
     Task<Status> open_part(engine::Attempt& attempt, engine::PartState& part);
     void tell_opened(engine::Attempt& attempt, engine::PartState& part);
     Task<Status> finish_share(engine::Attempt& attempt, engine::PartState& part);
+    Task<void> keep_sample(engine::PartState& part, Slice data, std::uint64_t offset);
     Task<Status> report_share(engine::Attempt& attempt, engine::PartState& part);
     Task<Status> gather_shares(engine::Attempt& attempt, engine::PartState& part);
+    Task<Status> check_shares(engine::Attempt& attempt, engine::PartState& part);
     Task<Status> write_footer(engine::Attempt& attempt, engine::PartState& part);
     Task<void> remove_parts(engine::Attempt& attempt);
     void on_opened(engine::Flight& flight, const message::Opened& opened);

@@ -6,13 +6,14 @@
 //   writes its own range
 //   fsync                                fsync, each its own descriptor
 //                            <---------  ShareDone, piece by piece until ShareKept: the extents
-//   all shares in: looks at the size, footer, the size cut to what it is, fsync, fsync of the directory
+//   all shares in: reads a little of each, looks at the size, footer, the size cut to what it is, fsync, fsync of the directory
 //
 // The file has its size before a second leader opens it: a GlusterFS volume with features.shard loses bytes of a file that several nodes make grow, and
 // everywhere else it saves the locks that growing costs. The footer comes after every leader's fsync was reported, its own
 // fsync last. Nobody but the first leader creates, so a leader that wakes up after its attempt meets no file, or one that nobody names.
 #include <algorithm>
 
+#include "base/checksum.hpp"
 #include "base/trace.hpp"
 #include "engine/internal.hpp"
 #include "format/limits.hpp"
@@ -23,6 +24,8 @@
 namespace cairn {
 
 using namespace engine;
+
+constexpr std::uint64_t sample_bytes = 4096;  // the smallest block_bytes
 
 Task<Status> Node::Impl::open_part(Attempt& attempt, PartState& part) {
     Flight& flight = *attempt.flight;
@@ -151,6 +154,14 @@ std::vector<std::vector<Extent>> cut_into_pieces(std::vector<Extent> extents, st
 
 }  // namespace
 
+// The beginning of what is about to be written, unless it is all zeros.
+Task<void> Node::Impl::keep_sample(PartState& part, Slice data, std::uint64_t offset) {
+    static const std::uint64_t zeros = checksum(Bytes(sample_bytes));
+    if (data.length < sample_bytes) co_return;
+    const std::vector<std::uint64_t> made = co_await world.cpu.checksums(data.part(0, sample_bytes), sample_bytes);
+    if (made.front() != zeros) part.sample = {offset, sample_bytes, made.front()};
+}
+
 Task<Status> Node::Impl::report_share(Attempt& attempt, PartState& part) {
     join_extents(part.extents, attempt.lead.block_bytes);
     const std::vector<std::vector<Extent>> pieces = cut_into_pieces(std::move(part.extents), attempt.lead.block_bytes);
@@ -161,7 +172,7 @@ Task<Status> Node::Impl::report_share(Attempt& attempt, PartState& part) {
         for (std::uint32_t i = 0; i < pieces.size(); ++i)
             if (!part.kept.count(i))
                 send_to(*attempt.flight, first, attempt.addresses[first],
-                        message::ShareDone{attempt.lead.attempt_id, part.plan.part, i, static_cast<std::uint32_t>(pieces.size()), pieces[i]});
+                        message::ShareDone{attempt.lead.attempt_id, part.plan.part, i, static_cast<std::uint32_t>(pieces.size()), pieces[i], part.sample});
         const Nanos next = world.clock.in(pause);
         while (!attempt.over() && part.kept.size() < pieces.size() && world.clock.now() < next) co_await attempt.work.wait(next);
         pause = std::min(pause * 2, settings.peer_wait);
@@ -182,6 +193,7 @@ void Node::Impl::on_share_done(Flight& flight, NodeIndex from, message::ShareDon
     if (gathered.pieces == 0) gathered.pieces = done.pieces;
     if (done.piece >= gathered.pieces) return;
     gathered.extents.emplace(done.piece, std::move(done.extents));
+    gathered.sample = done.sample;
     send(flight, from, message::ShareKept{done.attempt_id, done.part, done.piece});
     attempt.work.notify_all();
 }
@@ -206,12 +218,86 @@ Task<Status> Node::Impl::gather_shares(Attempt& attempt, PartState& part) {
     part.blameless = missing() != part.plan.shares.end();
     if (part.blameless)
         co_return unavailable("the share of " + attempt.flight->job->node_name(missing()->leader) + " did not come");
+    CO_TRY(co_await check_shares(attempt, part));
     for (auto& [leader, gathered] : part.gathered)
         for (auto& [piece, extents] : gathered.extents) {
             part.extents.insert(part.extents.end(), std::make_move_iterator(extents.begin()), std::make_move_iterator(extents.end()));
             extents.clear();
         }
     co_return Status();
+}
+
+namespace {
+
+// Where something of another leader's share should be.
+struct Look {
+    NodeIndex leader = 0;
+    message::Sample sample;
+};
+
+// The sample it sent; else a block that is not all zeros, as a hole would be; nothing of a share that a hole would do for.
+message::Sample sample_of(const PartState::Gathered& gathered, std::uint64_t block) {
+    if (gathered.sample.length > 0 && gathered.sample.length <= block) return gathered.sample;
+    const std::uint64_t zeros = checksum(Bytes(block));
+    for (const auto& [piece, extents] : gathered.extents)
+        for (const Extent& extent : extents)
+            for (std::uint64_t at = 0, i = 0; at < extent.length && i < extent.checksums.size(); at += block, ++i) {
+                const std::uint64_t length = std::min(block, extent.length - at);
+                if (extent.checksums[i] != (length == block ? zeros : checksum(Bytes(length))))
+                    return {extent.part_offset + at, length, extent.checksums[i]};
+            }
+    return {};
+}
+
+// What the readers of one check share.
+struct Looks {
+    World& world;
+    const Attempt& attempt;
+    FilePtr file;
+    Nanos io_wait;
+    std::vector<Look> looks;
+    std::size_t next = 0;
+    Status failure;
+    std::optional<NodeIndex> torn;  // whose data are not there
+};
+
+Task<Status> look_at(Looks& looks, const Look& look, Slice into) {
+    CO_TRY(co_await read_all(looks.world.storage, looks.file, look.sample.part_offset, into, looks.world.clock.in(looks.io_wait)));
+    const std::vector<std::uint64_t> made = co_await looks.world.cpu.checksums(into, look.sample.length);
+    if (made.front() != look.sample.checksum) looks.torn = look.leader;
+    co_return Status();
+}
+
+Task<void> look_around(Looks& looks, Slice room) {
+    while (!looks.attempt.over() && looks.failure.ok() && !looks.torn && looks.next < looks.looks.size()) {
+        const Look& look = looks.looks[looks.next++];
+        Status status = co_await look_at(looks, look, room.part(0, look.sample.length));
+        if (!status.ok()) looks.failure = std::move(status);
+    }
+}
+
+}  // namespace
+
+// Reads through this leader's own descriptor, several at a time in one buffer.
+Task<Status> Node::Impl::check_shares(Attempt& attempt, PartState& part) {
+    const std::uint64_t block = attempt.lead.block_bytes;
+    Looks looks{world, attempt, part.file, settings.io_wait, {}, 0, {}, {}};
+    for (const auto& [leader, gathered] : part.gathered)
+        if (const message::Sample sample = sample_of(gathered, block); sample.length > 0) looks.looks.push_back({leader, sample});
+    if (looks.looks.empty()) co_return Status();
+    const TraceSpan span(world.clock, "leader", "a look at every share of part " + std::to_string(part.plan.part));
+    Result<BufferPtr> buffer = co_await ring.take(world.clock.in(settings.version_wait));
+    if (!buffer.ok()) co_return std::move(buffer).status();
+    Gate reading(world.clock);
+    constexpr std::uint64_t readers_max = 16;
+    const std::uint64_t readers = std::min<std::uint64_t>({readers_max, ring.buffer_bytes() / block, looks.looks.size()});
+    for (std::uint64_t i = 0; i < readers; ++i) reading.spawn(look_around(looks, {*buffer, i * block, block}));
+    co_await reading.close();
+    CO_TRY(std::move(looks.failure).within("reading what other nodes wrote"));
+    if (!looks.torn) co_return Status();
+    co_return Status(Code::io_error, "what " + attempt.flight->job->node_name(*looks.torn) + " wrote and made durable is not in the file that " +
+                                         attempt.flight->job->node_name(attempt.flight->job->self) +
+                                         " made: the file system gave them two files of one name");
 }
 
 namespace {

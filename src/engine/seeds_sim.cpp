@@ -107,7 +107,8 @@ class Scenario {
         f.payload_delay = rate(30, 0.2);
         f.send_error = rate(30, 0.1);
         f.peer_loss_told = 0.5;
-        f.publish_renames = chance(50) ? 1.0 : 0.0;
+        f.publish_renames = chance(50);
+        f.twin_open = rate(20, 0.3);
         return f;
     }
 
@@ -140,14 +141,11 @@ class Scenario {
         cluster_.sim.heal();
         const sim::Faults kept = std::exchange(cluster_.sim.faults(), {});
         const auto newest = cluster_.newest_committed();
-        if (!newest.ok()) {
-            result_ = {false, "a restarting job can not read the catalog: " + newest.status().to_string(), {}, 0, 0, 0};
-            return;
-        }
+        if (!newest.ok()) return fail("a restarting job can not read the catalog: " + newest.status().to_string());
         std::optional<Manifest> from = *newest;
         note_states();
         if (from) check_newest(*from);
-        if (!open(true)) { result_.ok = false; result_.failure = "reopen failed with no faults"; return; }
+        if (!open(true)) return fail("reopen failed with no faults");
         cluster_.sim.faults() = {};
         if (from && chance(25)) {  // go back to an older one that is still in the lineage
             std::vector<VersionKey> older;
@@ -469,7 +467,7 @@ class Scenario {
 
     SeedResult finish(std::string failure) {
         if (!failure.empty()) fail(std::move(failure));
-        result_.story = story_;
+        result_.story = std::move(story_);
         result_.fingerprint = cluster_.sim.fingerprint();
         for (const Host& host : cluster_.hosts)
             if (host.daemon) result_.taken_over_bytes += host.daemon->counters().taken_over_bytes;

@@ -247,6 +247,7 @@ Task<Status> Node::Impl::write_chunk(Attempt& attempt, PartState& part, std::uin
     const Nanos checksummed = world.clock.now();
     if (status.ok() && !attempt.over()) {
         Slice data = chunk.data;
+        if (!part.first && part.sample.length == 0) co_await keep_sample(part, data, *offset);
         status = co_await write_paced(attempt, part.file, *offset, std::move(data), chunk.received);
     }
     if (held) --held->users;

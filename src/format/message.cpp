@@ -122,7 +122,8 @@ struct BodyWriter {
     auto write(const message::ShareDone& m) {
         const auto extents = writer.extents(m.extents);
         const fb::Id attempt_id = Writer::id(m.attempt_id);
-        return fb::CreateShareDone(builder, &attempt_id, m.part, m.piece, m.pieces, extents);
+        return fb::CreateShareDone(builder, &attempt_id, m.part, m.piece, m.pieces, extents, m.sample.part_offset, m.sample.length,
+                                   m.sample.checksum);
     }
     auto write(const message::ShareKept& m) {
         const fb::Id attempt_id = Writer::id(m.attempt_id);
@@ -215,8 +216,8 @@ struct BodyReader {
     }
     message::Body read(const fb::Opened& m) { return message::Opened{Reader::id(*m.attempt_id()), m.part()}; }
     message::Body read(const fb::ShareDone& m) {
-        return message::ShareDone{Reader::id(*m.attempt_id()), m.part(), m.piece(), m.pieces(),
-                                  reader.extents(m.extents())};
+        return message::ShareDone{Reader::id(*m.attempt_id()), m.part(), m.piece(), m.pieces(), reader.extents(m.extents()),
+                                  {m.sample_offset(), m.sample_bytes(), m.sample_checksum()}};
     }
     message::Body read(const fb::ShareKept& m) {
         return message::ShareKept{Reader::id(*m.attempt_id()), m.part(), m.piece()};
@@ -407,7 +408,7 @@ struct BodyCheck {
             TRY(check_source({extent.rank, extent.image_offset, extent.length}));
             TRY(check_range(extent.part_offset, extent.length));
         }
-        return {};
+        return check_range(m.sample.part_offset, m.sample.length);
     }
     Status operator()(const message::ShareKept& m) const { return check_attempt(m.attempt_id); }
     Status operator()(const message::Noted&) const { return {}; }

@@ -152,7 +152,7 @@ inline std::vector<message::Message> messages() {
         message::Taken{attempt_id, 1},
         message::Complete{attempt_id, {image(0)}},
         message::Opened{attempt_id, 0},
-        message::ShareDone{attempt_id, 0, 1, 2, {{1, 0, 40, 4 * block_bytes, {7}}}},
+        message::ShareDone{attempt_id, 0, 1, 2, {{1, 0, 40, 4 * block_bytes, {7}}}, {4 * block_bytes, 40, 8}},
         message::ShareKept{attempt_id, 0, 1}};
     std::vector<message::Message> all;
     for (const message::Body& body : bodies) all.push_back({{0x5EC2E7, 0x5EC2E8}, key, 1, "a:1", body});
@@ -340,7 +340,8 @@ class Random {
                 m.body = message::Opened{id(), below32(9)};
                 break;
             case 16:
-                m.body = message::ShareDone{id(), below32(9), below32(3), 3, {{below32(9), below(99), below(99), below(99), {number()}}}};
+                m.body = message::ShareDone{id(), below32(9), below32(3), 3, {{below32(9), below(99), below(99), below(99), {number()}}},
+                                            {below(99), below(99), number()}};
                 break;
             case 17:
                 m.body = message::ShareKept{id(), below32(9), below32(9)};

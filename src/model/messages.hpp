@@ -126,12 +126,19 @@ struct Opened {
     bool operator==(const Opened&) const = default;
 };
 
+// Something a leader wrote that is not all zeros, by which the first leader sees that both have the same file. No length: nothing such was met.
+struct Sample {
+    std::uint64_t part_offset = 0, length = 0, checksum = 0;
+    bool operator==(const Sample&) const = default;
+};
+
 // leader -> first leader of the part, each piece until ShareKept: what it wrote, all of it durable.
 struct ShareDone {
     Id128 attempt_id;
     std::uint32_t part = 0;
     std::uint32_t piece = 0, pieces = 1;
     std::vector<Extent> extents;
+    Sample sample;
     bool operator==(const ShareDone&) const = default;
 };
 struct ShareKept {

@@ -96,6 +96,13 @@ Result<InodePtr> FileSystem::create(const std::string& path, NodeId node) {
     return inode;
 }
 
+InodePtr FileSystem::twin(const Inode& inode) {
+    InodePtr other = make_inode(inode.is_directory);
+    if (!inode.is_directory) other->content->resize(inode.content->size());
+    other->target = inode.target;
+    return other;
+}
+
 Status FileSystem::make_directory(const std::string& path, NodeId node) {
     Result<Place> at = place(path);
     if (!at.ok()) return at.status();

@@ -72,6 +72,7 @@ class FileSystem {
 
     Result<InodePtr> find(const std::string& path) const;
     Result<InodePtr> create(const std::string& path, NodeId node);
+    InodePtr twin(const Inode& inode);  // a file without a name, as large, all zeros
     Status make_directory(const std::string& path, NodeId node);
     Status publish(const std::string& from, const std::string& to, bool rename, NodeId node);
     Status replace(const std::string& from, const std::string& to, NodeId node);

@@ -63,6 +63,8 @@ struct Faults {
     double send_error = 0;       // a send reports unavailable; the message may have left
     double peer_loss_told = 0;   // how often a payload to a dead or cut-off peer fails at once instead of at its deadline
 
+    double twin_open = 0;        // an open for writing of a file that is there gets another one, as large, that nobody else sees; shared only
+
     double publish_renames = 0;  // publish() takes the first name away, as RENAME_NOREPLACE does
 };
 

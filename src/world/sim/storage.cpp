@@ -123,11 +123,13 @@ Task<Result<FilePtr>> SimStorage::open(std::string path, OpenOptions options, Na
     const char* what = mode == OpenMode::create ? "create" : "open";
     std::optional<std::size_t> on;
     if (shared && mode == OpenMode::create) on = place_on_target(path, sim_.model().target_rates.size());
+    const bool twin = shared && mode == OpenMode::write && sim_.fault_prng().chance(sim_.faults().twin_open);
     OperationPtr operation = on_path(what, path, mode == OpenMode::create, [=](FileSystem& fs, Operation& op) -> Status {
         Result<InodePtr> inode = mode == OpenMode::create ? fs.create(op.path, node) : fs.find(op.path);
         if (!inode.ok()) return inode.status();
         if ((*inode)->is_directory) return Status::from_errno(EISDIR, op.path);
         if (mode == OpenMode::create) (*inode)->target = on;
+        if (twin) inode = fs.twin(**inode);
         op.opened = std::make_shared<SimFile>(op.path, *inode, fs, shared, mode != OpenMode::read);
         return {};
     });
