@@ -154,7 +154,7 @@ class Site:
     def __init__(self, name, folder):
         self.folder = folder
         self.said = open(os.path.join(folder, "said"), "w+")
-        self.case = "none"
+        self.case, self.settings = "none", {}
         self.cluster = Cluster(NODES, NODE_MB_S, SERVERS, SERVER_MB_S, 512, name)
         try:
             volume.create(self.cluster, PING_S)
@@ -178,7 +178,7 @@ class Site:
     def environment(self):
         return {"CAIRN_BUILD": BUILD, "CAIRN_CONFIG": "", "CAIRN_PATHS_SCRATCH": SCRATCH, "CAIRN_PATHS_PERSISTENT": self.persistent,
                 "CAIRN_DAEMON_PROGRAM": find("cairnd"), "PYTHONDONTWRITEBYTECODE": "1",
-                **{"CAIRN_" + key.upper(): str(value) for key, value in SETTINGS.items()}}
+                **{"CAIRN_" + key.upper(): str(value) for key, value in {**SETTINGS, **self.settings}.items()}}
 
     def speed(self, slow):
         for node in self.cluster.compute + self.cluster.servers:
@@ -244,6 +244,18 @@ class Site:
         [series] = json.loads(out)["checkpoints"]
         return sorted({rank for row in series["versions"] if row["version"] == version for rank in row["scratch_ranks"]})
 
+    def received_bytes(self):
+        """By all daemons, from others."""
+        found = 0
+        for node in self.nodes:
+            code, out, _ = self.cairn(node, "status", "--json")
+            found += sum(each["received_bytes"] for each in json.loads(out)["nodes"]) if code == 0 else 0
+        return found
+
+    def start_io_node(self, node):
+        code, out, err = self.cairn(node, "start", "--io-node")
+        check(code == 0, f"cairn start --io-node on {node}: {out}{err}")
+
     def logs(self):
         """The daemons' logs, as far as nodes have them: for whoever reads a failure."""
         text = ""
@@ -259,8 +271,9 @@ class Site:
 
     # ---- a case ----
 
-    def begin(self, case):
-        self.case = case
+    def begin(self, case, settings):
+        """settings: of this case alone."""
+        self.case, self.settings = case, settings
         self.cluster.run("n0", "mkdir", self.persistent)
 
     def stop(self, nodes, unfinished):
@@ -294,6 +307,8 @@ class Fault:
 
 
 def start_again(site, node):
+    if site.settings.get("flush_io_nodes") == node:
+        return site.start_io_node(node)
     code, out, err = site.cairn(node, "start")
     check(code == 0, f"cairn start on {node}: {out}{err}")
 
@@ -330,7 +345,9 @@ FAULTS = {
     "server missing": Fault(lambda site, where: site.cluster.crash(where), lambda site, where: volume.boot(site.cluster, where), 2 * PING_S),
     "server slow": Fault(lambda site, where: site.cluster.rate(where, SERVER_MB_S / 5),
                          lambda site, where: site.cluster.rate(where, SERVER_MB_S), math.inf),
+    "card slow": Fault(lambda site, where: site.cluster.rate(where, NODE_MB_S / 5),
+                       lambda site, where: site.cluster.rate(where, NODE_MB_S), math.inf),
 }
 
 
-__all__ = ["ANSWER_S", "COMMITTED", "DEADLINE", "FAULTS", "Failure", "Job", "NEWEST", "OK", "Site", "check"]
+__all__ = ["COMMITTED", "DEADLINE", "FAULTS", "Failure", "Job", "NEWEST", "OK", "Site", "check"]

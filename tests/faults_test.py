@@ -12,7 +12,8 @@ told within a bound that it is committed, or why not, with the name of the node 
   in scratch; a job on the other nodes restores the newest committed version;
   a node left behind: it stands still, the job goes on without it from the newest committed version, and then it wakes up, believing that version 2 is
   its to lead or to commit: what the new job has committed stands;
-  a server that is away when a job begins: the job waits for it in open, and goes on.
+  a server that is away when a job begins: the job waits for it in open, and goes on;
+  a dedicated I/O node that is lost: it holds nothing of its own, version 2 is written by the others.
 In the end: version 3 is taken and commits, every committed version is K parts and a manifest and nothing else, on as many servers as there can be
 unless a fault took one away, `cairn verify` finds no damage, `cairn stop` ends every daemon, and no process is left.
 
@@ -31,10 +32,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
 
 import faults
-from faults import COMMITTED, DEADLINE, FAULTS, FILES, IMAGE_BYTES, NEWEST, OK, PEER_S, PING_S, RANKS, RANKS_PER_NODE, Failure, Job, Site, check
+from faults import COMMITTED, DEADLINE, FAULTS, FILES, IMAGE_BYTES, NEWEST, OK, PEER_S, RANKS, Failure, Job, Site, check
+from faults_cases import FEW, SHAPES, every_case
 from cluster import Trouble, check_possible, wait_for
 import volume
 
@@ -53,41 +54,11 @@ AWAY = ("daemon away", "daemon paused", "node paused", "cable out")
 BREAKING = AWAY + ("daemon killed", "server killed", "server paused", "server full")
 # All servers are there all the time, and nobody can think that they are not.
 SERVERS_UNTOUCHED = ("node killed", "daemon killed", "daemon away", "daemon paused")
-STEPS = ("capture", "sealed", "part made", "writing", "written", "committed")
-
-
-@dataclass(frozen=True)
-class Case:
-    fault: str
-    where: str  # a node; for a server "-": one that holds a part
-    step: str
-
-    def __str__(self):
-        return f"{self.fault} {self.where} at {self.step}"
+SLOW = ("server slow", "card slow")
 
 
 class Missed(Failure):
     """The fault did not meet the flush."""
-
-
-def every_case():
-    """n0 coordinates. All lead: n0 and n1 part 0, n2 and n3 part 1; the first of each makes the file and writes its footer."""
-    cases = []
-    for fault in FAULTS:
-        if fault == "server missing":
-            cases += [Case(fault, server, "open") for server in ("s0", "s1")]
-        elif fault.startswith("server"):
-            cases += [Case(fault, "-", step) for step in ("sealed", "part made", "writing", "written")]
-        else:
-            steps = STEPS if fault in ("node killed", "daemon killed") else ("sealed", "writing", "written")
-            nodes = ("n0", "n1", "n2") if not fault.startswith(("node paused", "node left", "packets", "daemon away")) else ("n0", "n2")
-            cases += [Case(fault, node, step) for node in nodes for step in steps]
-    return cases
-
-
-FEW = [Case("node killed", "n2", "writing"), Case("node killed", "n1", "capture"), Case("daemon killed", "n2", "writing"),
-       Case("node killed", "n0", "written"), Case("daemon paused", "n2", "written"), Case("cable out", "n0", "writing"),
-       Case("server killed", "-", "writing"), Case("server paused", "-", "part made"), Case("server full", "-", "part made")]
 
 
 class Run:
@@ -98,6 +69,7 @@ class Run:
         self.fault = FAULTS[case.fault]
         self.where = case.where
         self.lasting = self.fault.end is None
+        self.io_node = case.io_node()
 
     def keep_log(self, folder):
         """Where it is."""
@@ -109,16 +81,19 @@ class Run:
     def run(self):
         """How it ended."""
         site = self.site
-        site.begin(re.sub(r"\W+", "-", str(self.case)))
-        place = [site.nodes[rank // RANKS_PER_NODE] for rank in range(RANKS)]
+        site.begin(re.sub(r"\W+", "-", str(self.case)), SHAPES[self.case.shape])
+        self.place = self.placed_on(site.nodes)
         if self.case.step == "open":
-            return self.begun_without(place)
-        job = Job(site, place)
+            return self.begun_without(self.place)
+        if self.io_node:
+            site.start_io_node(self.io_node)
+        job = Job(site, self.place)
         job.commit(1)
         self.check_files(1)
+        check(self.case.shape == "all lead" or site.received_bytes() > 0, f"nothing travels between nodes with {SHAPES[self.case.shape]}")
         site.speed(slow=True)
         self.late = (self.where if self.where in site.nodes else site.nodes[-1]) if self.case.step == "capture" else None
-        on_time = [node for node in site.nodes if node != self.late]
+        on_time = [node for node in self.hosts(site.nodes) if node != self.late]
         checkpointed = job.all("checkpoint", 2, nodes=on_time)
         check(all(a["status"] == OK for a in checkpointed.values()), f"checkpoint 2: {checkpointed}")
         self.await_step()
@@ -137,6 +112,15 @@ class Run:
         site.speed(slow=False) if not self.lasting else self.quicken(living)
         restored = self.afterwards(job, living)
         return f"{outcome}; version {restored} restored"
+
+    def hosts(self, nodes):
+        """Of these, the nodes that run ranks."""
+        return [node for node in nodes if node != self.io_node]
+
+    def placed_on(self, nodes, turn=0):
+        """Where each rank runs: the same number on each node, as far as that goes, the first ones on the node whose turn it is."""
+        hosts = self.hosts(nodes)
+        return [hosts[(rank * len(hosts) // RANKS + turn) % len(hosts)] for rank in range(RANKS)]
 
     def begun_without(self, place):
         """A server is away when the job begins, and comes back; directories that were made in between take GlusterFS up to a minute."""
@@ -200,7 +184,7 @@ class Run:
         site, begun = self.site, time.monotonic()
         # A rank that waits starts a daemon where there is none.
         later = [self.late or self.where] if self.late or self.case.fault == "daemon away" else []
-        told = self.tell_to_wait(job, [node for node in living if node in on_time and node not in later])
+        told = self.tell_to_wait(job, [node for node in self.hosts(living) if node in on_time and node not in later])
         if not self.lasting:
             self.last()
             if self.late:
@@ -212,7 +196,7 @@ class Run:
         check(len(answers) == len(told), f"ranks that should live ended: {sorted({r.rank for r in told} - set(answers))}")
         self.told_s = time.monotonic() - begun
         errors = [self.error_of(rank, answer) for rank, answer in answers.items() if answer["status"] != OK]
-        check(not errors or self.case.fault != "server slow", f"slow is not failed, but the ranks were told so: {errors}")
+        check(not errors or self.case.fault not in SLOW, f"slow is not failed, but the ranks were told so: {errors}")
         if self.lasting:
             return self.outcome_of_loss(job, living, told, errors)
         while errors_now := [a["text"] for a in job.all("wait", 2, COMMITTED, 1000).values() if a["status"] != OK]:
@@ -224,7 +208,7 @@ class Run:
         return f"told \"{errors[0]}\", then committed" if errors else "committed"
 
     def tell_to_wait(self, job, nodes):
-        within_s = COMMITTED_S if self.case.fault == "server slow" else TOLD_S
+        within_s = COMMITTED_S if self.case.fault in SLOW else TOLD_S
         return job.tell("wait", 2, COMMITTED, int(within_s * 1000), nodes=nodes)
 
     def last(self):
@@ -236,7 +220,7 @@ class Run:
                 raise Failure(f"{trouble}, while \"{self.case.fault}\" lasted") from None
         else:
             time.sleep(self.fault.lasts_s)
-        if self.case.fault in AWAY and self.early and self.site.committed(2):
+        if self.case.fault in AWAY and self.early and self.site.committed(2) and self.where != self.io_node:
             raise Missed(f"version 2 was committed without {self.where}, whose data was there before the fault")
         self.fault.end(self.site, self.where)
 
@@ -248,6 +232,8 @@ class Run:
         server can also lose its share to another within the attempt."""
         if self.case.fault not in BREAKING or self.case.step not in ("part made", "writing") or errors:
             return
+        if self.case.shape != "all lead" and self.where == "n3":
+            return  # a follower that is back in time is only asked again; without an I/O node others write, and nobody is told
         parts = {name for name in self.seen if name.startswith("part-")}
         # Parts of failed attempts go after the commit.
         with contextlib.suppress(Trouble):
@@ -262,11 +248,13 @@ class Run:
         check(len(errors) in (0, len(told)) or site.committed(2), f"committed for some, not for all: {errors}")
         self.committed = site.committed(2)
         check(self.committed or errors, "the ranks were told that version 2 is committed, and there is no manifest")
+        if self.where == self.io_node:
+            check(self.committed, f"an I/O node holds nothing of its own, and yet: {errors}")
         if self.committed:
-            if self.early:
+            if self.early and self.where != self.io_node:
                 raise Missed(f"version 2 was committed without {self.where}, whose data was there before the fault")
             return "committed"
-        for node in living:
+        for node in self.hosts(living):
             mine = [rank.rank for rank in job.ranks if rank.node == node]
             check(site.in_scratch(node, 2) == mine, f"of {mine}, sealed on {node}, {site.in_scratch(node, 2)} are still in scratch")
         return f"told \"{errors[0]}\""
@@ -276,7 +264,7 @@ class Run:
         site, begun = self.site, time.monotonic()
         site.speed(slow=False)
         site.kill(living, "python")
-        place = [living[rank % len(living)] for rank in range(RANKS)]
+        place = self.placed_on(living)
         other, told = Job(site, place), ""
         texts = {answer["text"] for answer in other.all("restore", NEWEST).values()}
         if any(texts):
@@ -297,7 +285,7 @@ class Run:
         site.kill(site.nodes, "python")
         for each in job.ranks + other.ranks:
             each.end()
-        third = Job(site, [site.nodes[rank // RANKS_PER_NODE] for rank in range(RANKS)])
+        third = Job(site, self.place)
         check(third.restored() == (version + 1, other.run), "what the second job committed was not restored")
         third.commit(version + 2)
         self.check_files(version + 2)
@@ -310,7 +298,7 @@ class Run:
         text = answer["text"]
         check(answer["status"] != DEADLINE or "abandoned" in text, f"rank {rank} was told nothing within {TOLD_S} s: {text}")
         if self.lasting:
-            ranks = " ".join(str(r) for r in range(RANKS) if self.site.nodes[r // RANKS_PER_NODE] == self.where)
+            ranks = " ".join(str(rank) for rank, node in enumerate(self.place) if node == self.where)
             named = re.search(rf"\({self.where}, ranks {ranks}\)", text)
         else:
             named = re.search(rf"\(n\d, ranks [\d ]+\)|{volume.MOUNT}/|{faults.SCRATCH}/", text)
@@ -324,7 +312,7 @@ class Run:
         if self.case.fault.startswith("server"):
             self.await_server(living)
         expected = 2 if self.committed else 1
-        again = Job(site, [living[(rank // RANKS_PER_NODE + 1) % len(living)] for rank in range(RANKS)])
+        again = Job(site, self.placed_on(living, turn=1))
         restored, _ = again.restored()
         check(restored == expected, f"version {restored} was restored, not {expected}")
         again.commit(3)
@@ -414,7 +402,7 @@ def attempt(case, sites, folder):
 def run_all(cases, folder, failed):
     """Prints the table, and adds the cases that failed to `failed`."""
     sites = Sites(folder)
-    print(f"{'fault':15}{'where':7}{'step':11}{'told, s':>8}{'in all, s':>10}  how it ended")
+    print(f"{'fault':15}{'where':7}{'step':11}{'leaders':11}{'told, s':>8}{'in all, s':>10}  how it ended")
     try:
         for case in cases:
             for tries in range(1, TRIES + 1):
@@ -428,7 +416,7 @@ def run_all(cases, folder, failed):
                     how = f"{'to be repeated' if again else 'FAILED'}: {failure}"
                     if not again:
                         failed.append(case)
-                print(f"{case.fault:15}{where:7}{case.step:11}{told:>8}{time.monotonic() - begun:>10.1f}  {how}", flush=True)
+                print(f"{case.fault:15}{where:7}{case.step:11}{case.shape:11}{told:>8}{time.monotonic() - begun:>10.1f}  {how}", flush=True)
                 if not again:
                     break
     finally:
