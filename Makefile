@@ -39,6 +39,7 @@ test-long: build
 	@ctest --preset release-long
 
 test-faults: build
+	@test "$$(id -u)" = 0 || { echo "make test-faults needs root: it makes network namespaces and mounts"; exit 1; }
 	@scripts/setup testbed
 	@CAIRN_BUILD=$(BUILD) tests/faults_test.py --all $(ARGS)
 
@@ -46,6 +47,7 @@ bench: build
 	@bench/run $(BUILD) $(ARGS)
 
 race: build
+	@test "$$(id -u)" = 0 || { echo "make race needs root: it makes network namespaces and mounts"; exit 1; }
 	@scripts/setup testbed
 	@bench/race $(BUILD) $(ARGS)
 
