@@ -343,7 +343,8 @@ class Run:
 
     def verify_and_stop(self, nodes, unfinished):
         site = self.site
-        code, out, err = site.cairn(nodes[-1], "verify", faults.SERIES)
+        reader = next(node for node in reversed(nodes) if node != self.where)  # whose file system was there all the time
+        code, out, err = site.cairn(reader, "verify", faults.SERIES)
         check(code == 0, f"cairn verify ended with {code}: {out}{err}")
         site.stop(nodes, unfinished)
         site.check_empty(nodes)
