@@ -65,6 +65,28 @@ TEST(Ending, APartThatWasCompleteInAFailedAttemptGoesToo) {
     EXPECT_TRUE(cluster.check_committed(cluster.key(1)).ok());
 }
 
+// GlusterFS takes the name of a target that it does not know as part of the file's own: nothing may be committed that is not there by its name.
+TEST(Ending, APartOfATargetThatWasTakenAwayGoesElsewhere) {
+    for (std::uint32_t leaders : {1u, 2u}) {
+        ClusterOptions options;
+        options.files = 1;
+        options.settings.leaders = leaders;
+        options.placed = true;
+        options.model.target_rates = {1e9, 1e9, 1e9};
+        options.model.targets_gone = {1};
+        Cluster cluster(options);
+        ASSERT_TRUE(cluster.open_job().ok());
+        for (Version version = 1; version <= 4; ++version) {  // the targets take turns
+            ASSERT_TRUE(cluster.capture_all(version).ok());
+            ASSERT_TRUE(cluster.run_until_committed(version, 60 * second)) << cluster.state(0, version).failure.to_string();
+            const Status whole = cluster.check_committed(cluster.key(version));
+            EXPECT_TRUE(whole.ok()) << whole.to_string();
+            EXPECT_EQ(files_of(cluster, version), 2u);  // and nothing under a name that nobody knows
+        }
+        EXPECT_EQ(cluster.hosts[0].daemon->counters().attempts_failed, 1u);
+    }
+}
+
 // A file system in trouble gives a leader another file of the same name: its data are durable, and not in the part that will be read. Of large
 // images its leader sends a sample, of small ones a block is compared. What is committed in the end was written by one leader.
 TEST(Ending, APartWhoseLeadersWroteTwoFilesIsNotCommitted) {

@@ -33,10 +33,11 @@ Task<Status> Node::Impl::open_part(Attempt& attempt, PartState& part) {
     options.direct = settings.direct;
     if (part.first) {
         options.mode = OpenMode::create;
-        std::string path = targets.create_path(part.path, part.plan.target);
-        Result<FilePtr> file = co_await world.storage.open(std::move(path), options, world.clock.in(settings.io_wait));
+        const std::string path = targets.create_path(part.path, part.plan.target);
+        Result<FilePtr> file = co_await world.storage.open(path, options, world.clock.in(settings.io_wait));
         if (!file.ok()) co_return std::move(file).status().within("creating a part");
         part.file = std::move(file).value();
+        if (path != part.path) CO_TRY(co_await check_name(part, path));
         if (part.plan.sized_bytes == 0) co_return Status();
         Status sized = co_await world.storage.resize(part.file, part.plan.sized_bytes, world.clock.in(settings.io_wait));
         if (!sized.ok()) co_return std::move(sized).within("sizing a part");
@@ -57,6 +58,19 @@ Task<Status> Node::Impl::open_part(Attempt& attempt, PartState& part) {
     if (!file.ok()) co_return std::move(file).status().within("opening a part that several nodes write");
     part.file = std::move(file).value();
     co_return Status();
+}
+
+// Of a target that was taken away since this daemon asked for them the file system may know nothing any more, and take the name as it is said: then the
+// data would lie, durable and whole, under a name that no manifest says. The target is left out for a while, and the next attempt goes elsewhere.
+Task<Status> Node::Impl::check_name(PartState& part, std::string made_as) {
+    const OpenOptions reading;
+    Result<FilePtr> file = co_await world.storage.open(part.path, reading, world.clock.in(settings.io_wait));
+    if (file.ok()) co_return Status();
+    if (file.code() != Code::not_found) co_return std::move(file).status().within("looking for a part that was just made");
+    const Status ignored = co_await world.storage.remove(made_as, world.clock.in(settings.io_wait));
+    (void)ignored;  // nothing that is ours by name; a user sees what it is
+    co_return Status(Code::io_error, "is not there after it was made as " + made_as + ": the file system does not know the storage target " +
+                                         part.plan.target + " any more. It is left out for a while; which there are is asked again when a job opens");
 }
 
 // To the leaders whose share is still to come; also a sign of life.

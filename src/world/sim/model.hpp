@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,7 @@ struct Model {
     double persistent_client_rate = 10e9;  // of a node
     std::map<std::uint32_t, double> persistent_client_rates;  // of single nodes, by number
     std::vector<double> target_rates;      // of storage targets. None: no limit. See target_mark
+    std::set<std::size_t> targets_gone;    // of these the mark means nothing any more: a file made with it keeps it in its name
     double nic_rate = 12.5e9;              // of a node, in and out each
     double checksum_rate = 20e9;           // of a process
 

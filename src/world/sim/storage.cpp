@@ -66,7 +66,8 @@ Nanos SimStorage::metadata_ready(bool shared) {
 }
 
 // By the mark, which is taken off the name; else, of a part, by its number.
-std::optional<std::size_t> place_on_target(std::string& path, std::size_t targets) {
+std::optional<std::size_t> place_on_target(std::string& path, const Model& model) {
+    const std::size_t targets = model.target_rates.size();
     if (targets == 0) return std::nullopt;
     std::string_view mark = target_mark;
     auto at = path.rfind(mark);
@@ -74,6 +75,7 @@ std::optional<std::size_t> place_on_target(std::string& path, std::size_t target
     if (!placed) at = path.rfind(mark = "/part-");
     if (at == std::string::npos) return std::nullopt;
     const std::size_t number = std::strtoul(path.c_str() + at + mark.size(), nullptr, 10);
+    if (placed && model.targets_gone.count(number)) return std::nullopt;
     if (placed) path.resize(at);
     return number % targets;
 }
@@ -122,7 +124,7 @@ Task<Result<FilePtr>> SimStorage::open(std::string path, OpenOptions options, Na
     const OpenMode mode = options.mode;
     const char* what = mode == OpenMode::create ? "create" : "open";
     std::optional<std::size_t> on;
-    if (shared && mode == OpenMode::create) on = place_on_target(path, sim_.model().target_rates.size());
+    if (shared && mode == OpenMode::create) on = place_on_target(path, sim_.model());
     const bool twin = shared && mode == OpenMode::write && sim_.fault_prng().chance(sim_.faults().twin_open);
     OperationPtr operation = on_path(what, path, mode == OpenMode::create, [=](FileSystem& fs, Operation& op) -> Status {
         Result<InodePtr> inode = mode == OpenMode::create ? fs.create(op.path, node) : fs.find(op.path);
