@@ -43,6 +43,14 @@ struct HeldImage {
     std::uint32_t users = 0;  // reads and writes under way that refer to the mapping
 };
 
+// Blocks of an image that are being read for the first time.
+struct LocalRead {
+    const HeldImage* of = nullptr;
+    std::size_t first = 0, end = 0;
+    Nanos waited = 0;  // since it was at the front
+    bool covers(const HeldImage& held, std::size_t block) const { return of == &held && block >= first && block < end; }
+};
+
 // What the coordinator remembers of an attempt.
 struct LeaderTrack {
     message::Lead lead;
@@ -290,6 +298,9 @@ struct Node::Impl {
     std::vector<VersionKey> order;  // of first sight
     Channel<message::Message> local;  // from this node to itself
     std::uint64_t next_tag;
+    std::map<std::uint64_t, engine::LocalRead> local_reads;  // under way, in the order in which they began
+    std::uint64_t local_reads_begun = 0;
+    Event local_read;  // one has ended
     std::string io_node;                  // the name under which this is an I/O node; empty: it is none
     std::map<Id128, Nanos> looked_for;    // jobs that were not known here when something of them came, and when their roster was looked for
     std::uint32_t looking = 0;
@@ -377,7 +388,12 @@ struct Node::Impl {
     void on_chunk(engine::Flight& flight, message::Chunk chunk);
     void on_want(engine::FlightPtr flight, NodeIndex from, Address address, message::Want want);
     Task<void> serve(engine::FlightPtr flight, NodeIndex from, Address address, message::Want want);
-    Task<Result<std::vector<std::uint64_t>>> checksums_of(engine::FlightPtr flight, Source source);
+
+    // local.cpp: images of this node, read
+    Task<Result<std::vector<std::uint64_t>>> checksums_of(engine::FlightPtr flight, Source source, std::function<bool()> over);
+    Task<void> make_checksums(engine::FlightPtr flight, Rank rank, engine::LocalRead read);
+    Task<void> watch_local_reads();
+    Status check_local_reads(const engine::HeldImage& held, std::size_t first, std::size_t end) const;
     Task<void> keep_checksums(engine::FlightPtr flight, Rank rank);
 
     // write.cpp: chunks become extents of a part

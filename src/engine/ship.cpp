@@ -5,12 +5,11 @@
 // keeps no state: whatever was lost is asked for again, the leader decides the order (round robin over followers; by regions when
 // placement is contiguous), and a chunk can change leaders without a word to the follower (move.cpp).
 //
-// Checksums are made when an image is first read, before a byte leaves the node; they travel with the chunk and are verified here.
+// Checksums are made when an image is first read (local.cpp), before a byte leaves the node; they travel with the chunk and are verified here.
 #include <algorithm>
 
 #include "base/trace.hpp"
 #include "engine/internal.hpp"
-#include "format/image.hpp"
 
 namespace cairn {
 
@@ -206,7 +205,7 @@ Task<void> Node::Impl::serve(FlightPtr flight, NodeIndex from, Address address, 
     ++held.users;
     const std::function<bool()> over = [flight] { return flight->state.final; };
     const Pace::Pass pass = co_await pace.admit(Pace::Step::serve, want.source.length, over);
-    Result<std::vector<std::uint64_t>> checksums = co_await checksums_of(flight, want.source);
+    Result<std::vector<std::uint64_t>> checksums = co_await checksums_of(flight, want.source, over);
     if (checksums.ok()) {
         chunk.checksums = std::move(checksums).value();
         flight->served[want.tag] = chunk;
@@ -215,56 +214,6 @@ Task<void> Node::Impl::serve(FlightPtr flight, NodeIndex from, Address address, 
         if (sent.ok()) counters.sent_bytes += want.source.length;  // not ok: the leader asks again under another tag
     } else {
         refuse(checksums.code(), checksums.status().text());
-    }
-    --held.users;
-}
-
-// Checksums of a run of blocks of a local image, made at most once.
-Task<Result<std::vector<std::uint64_t>>> Node::Impl::checksums_of(FlightPtr flight, Source source) {
-    const auto found = flight->images.find(source.rank);
-    if (found == flight->images.end()) co_return not_found("the image of rank " + std::to_string(source.rank) + " has left scratch");
-    HeldImage& held = found->second;
-    const std::uint64_t block = held.image.header.block_bytes;
-    const std::size_t first = source.image_offset / block, count = div_up(source.length, block);
-    const auto all_known = [&] { return std::all_of(held.known.begin() + first, held.known.begin() + first + count, [](bool k) { return k; }); };
-    if (!all_known()) {
-        ++held.users;
-        Slice data = held.image.data.part(source.image_offset, source.length);
-        std::vector<std::uint64_t> made = co_await world.cpu.checksums(std::move(data), block);
-        --held.users;
-        for (std::size_t i = 0; i < count; ++i) {
-            if (held.known[first + i]) continue;
-            held.checksums[first + i] = made[i];
-            held.known[first + i] = true;
-            if (--held.unknown == 0) gate.spawn(keep_checksums(flight, source.rank));
-        }
-    }
-    std::vector<std::uint64_t> result(held.checksums.begin() + first, held.checksums.begin() + first + count);
-    co_return result;
-}
-
-// Once all are made they are kept beside the image in scratch, so that a restart from scratch is verified too.
-Task<void> Node::Impl::keep_checksums(FlightPtr flight, Rank rank) {
-    HeldImage& held = flight->images.at(rank);
-    ++held.users;
-    const Nanos deadline = world.clock.in(settings.io_wait);
-    OpenOptions options;
-    options.mode = OpenMode::write;
-    Result<FilePtr> file = co_await world.storage.open(held.image.path, options, deadline);
-    if (file.ok()) {
-        Bytes table(held.checksums.size() * sizeof(std::uint64_t));
-        std::memcpy(table.data(), held.checksums.data(), table.size());
-        Slice data = Slice::of(std::move(table));
-        Status status = co_await write_all(world.storage, *file, held.image.header.checksums_offset, std::move(data), deadline);
-        if (status.ok()) {
-            const std::uint64_t word = image_checksummed_word;
-            Bytes flag(sizeof word);
-            std::memcpy(flag.data(), &word, sizeof word);
-            Slice mark = Slice::of(std::move(flag));
-            status = co_await write_all(world.storage, *file, image_checksummed_offset, std::move(mark), deadline);
-        }
-        // It may still be written, whenever scratch answers: the slot stays in use, so that this can not hit a later image.
-        if (status.code() == Code::deadline) co_return;
     }
     --held.users;
 }

@@ -234,7 +234,8 @@ Task<Status> Node::Impl::write_chunk(Attempt& attempt, PartState& part, std::uin
         Result<Slice> data = local_data(*held, chunk.source);
         if (data.ok()) {
             chunk.data = std::move(data).value();
-            Result<std::vector<std::uint64_t>> checksums = co_await checksums_of(flight, chunk.source);
+            const std::function<bool()> over = [&attempt] { return attempt.over(); };
+            Result<std::vector<std::uint64_t>> checksums = co_await checksums_of(flight, chunk.source, over);
             if (checksums.ok()) chunk.checksums = std::move(checksums).value();
             else status = std::move(checksums).status();
         } else {

@@ -56,6 +56,8 @@ struct Faults {
     double hang_io = 0;          // does not return: half of them come back within hang_io_max, half never do
     Nanos hang_io_max = 60 * second;
 
+    double hang_checksums = 0;   // the memory they are made of does not come back, ever
+
     double message_loss = 0;
     double message_repeat = 0;
     double message_delay = 0;    // up to message_delay_max later, which also reorders

@@ -46,10 +46,15 @@ class SimRandomness final : public Randomness {
 
 class SimCpu final : public Cpu {
   public:
-    SimCpu(Process& process, Clock& clock) : sim_(process.simulation()), clock_(clock) {}
+    SimCpu(Process& process, Clock& clock) : process_(process), sim_(process.simulation()), clock_(clock) {}
 
     Task<std::vector<std::uint64_t>> checksums(Slice data, std::uint64_t block_bytes) override {
         CAIRN_CHECK(block_bytes > 0);
+        sim_.note(process_, "checksums", std::to_string(data.length));
+        if (sim_.fault_prng().chance(sim_.faults().hang_checksums)) {
+            Event nothing(clock_);
+            co_await nothing.wait();
+        }
         co_await clock_.sleep(pipe_.pass(sim_.now(), data.length, sim_.model().checksum_rate) - sim_.now());
         std::vector<std::uint64_t> sums;
         for (std::uint64_t at = 0; at < data.length; at += block_bytes)
@@ -58,6 +63,7 @@ class SimCpu final : public Cpu {
     }
 
   private:
+    Process& process_;
     Simulation& sim_;
     Clock& clock_;
     Pipe pipe_;

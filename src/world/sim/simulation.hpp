@@ -93,7 +93,7 @@ class Simulation {
     // Called when a process begins an operation, before it has any effect: "publish", "/persistent/a/1/manifest". It may change
     // faults() for this very operation. It must not kill or destroy anything at once; at(now(), ...) does.
     // Operations: create open read write resize stat fsync mkdir fsync_directory publish remove rmdir list map (a path), send
-    // payload (an address).
+    // payload (an address), checksums (how many bytes).
     using Observer = std::function<void(Process&, const char* what, const std::string& detail)>;
     void set_observer(Observer observer) { observer_ = std::move(observer); }
 

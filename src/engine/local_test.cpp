@@ -1,0 +1,109 @@
+// Local images: each block is read once, whoever asks and however often; what scratch does not give back costs its own version only.
+#include <gtest/gtest.h>
+
+#include "engine/cluster_sim.hpp"
+
+namespace cairn {
+namespace {
+
+using testing::Cluster;
+using testing::ClusterOptions;
+
+ClusterOptions quick_to_give_up() {
+    ClusterOptions options;
+    options.ranks_per_node = {1, 1};
+    options.settings.leaders = 1;
+    options.settings.io_wait = 4 * second;
+    options.settings.retry_wait = second;
+    // node 0 leads, unless it is told off
+    options.image_bytes = [](Rank rank, Version) { return rank == 0 ? 2'000'000 : 100'000; };
+    return options;
+}
+
+// How often a node reads of its own images, and that what it reads does not come back.
+struct Watched {
+    Cluster& cluster;
+    std::string process;
+    bool hang = true;
+    std::size_t reads = 0;
+
+    Watched(Cluster& c, NodeIndex node) : cluster(c) {
+        cluster.sim.set_observer([this, node](sim::Process& p, const char* what, const std::string&) {
+            const bool reads_here = what == std::string("checksums") && &p == cluster.hosts[node].process;
+            reads += reads_here;
+            cluster.sim.faults().hang_checksums = hang && reads_here ? 1 : 0;
+        });
+    }
+};
+
+TEST(Local, AnImageThatScratchDoesNotGiveBackHoldsUpNoOtherVersion) {
+    for (NodeIndex node : {0u, 1u}) {  // the leader's own; a follower's
+        Cluster cluster(quick_to_give_up());
+        ASSERT_TRUE(cluster.open_job().ok());
+        Watched watched(cluster, node);
+        ASSERT_TRUE(cluster.capture_all(1).ok());
+        cluster.sim.run_until(cluster.sim.now() + second);
+        watched.hang = false;
+        ASSERT_TRUE(cluster.capture_all(2).ok());
+        ASSERT_TRUE(cluster.run_until_committed(2, 120 * second)) << cluster.state(0, 2).failure.to_string();
+        EXPECT_TRUE(cluster.check_committed(cluster.key(2)).ok());
+        const auto told = [&] { return !cluster.state(0, 1).failure.ok() && !cluster.state(1, 1).failure.ok(); };
+        ASSERT_TRUE(cluster.sim.run_until(told, cluster.sim.now() + 300 * second));
+        const std::string why = cluster.state(1, 1).failure.to_string();
+        EXPECT_NE(why.find("the image of rank " + std::to_string(node) + ", /scratch/"), std::string::npos) << why;
+        ASSERT_TRUE(cluster.capture_all(3).ok());
+        ASSERT_TRUE(cluster.run_until_committed(3, 120 * second)) << cluster.state(0, 3).failure.to_string();
+        EXPECT_NE(cluster.state(0, 1).level, Level::committed);
+    }
+}
+
+// Whatever holds the flush back, nobody takes it for trouble with scratch.
+TEST(Local, APausedDaemonOrOneThatGivesWayIsNotLate) {
+    ClusterOptions options = quick_to_give_up();
+    options.settings.peer_wait = 60 * second;
+    options.model.checksum_rate = 1e6;  // two seconds of reading
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.open_job().ok());
+    ASSERT_TRUE(cluster.capture_all(1).ok());
+    cluster.sim.run_until(cluster.sim.now() + second / 2);
+    cluster.hosts[0].process->pause();
+    cluster.sim.run_until(cluster.sim.now() + 30 * second);
+    cluster.hosts[0].process->resume();
+    PaceLimits closed;
+    closed.closed = true;
+    cluster.hosts[0].daemon->pace().set_limits(closed);
+    cluster.sim.run_until(cluster.sim.now() + 20 * second);
+    cluster.hosts[0].daemon->pace().set_limits({});
+    ASSERT_TRUE(cluster.run_until_committed(1, 60 * second)) << cluster.state(0, 1).failure.to_string();
+    EXPECT_EQ(cluster.hosts[0].daemon->counters().attempts_failed, 0u);
+}
+
+// The leader repeats its credit, gives it up, asks under another tag, begins another attempt: one read is enough.
+TEST(Local, WhatIsBeingReadIsNotReadBesideItself) {
+    Cluster cluster(quick_to_give_up());
+    ASSERT_TRUE(cluster.open_job().ok());
+    Watched watched(cluster, 1);
+    ASSERT_TRUE(cluster.capture_all(1).ok());
+    const auto told = [&] { return !cluster.state(0, 1).failure.ok(); };
+    ASSERT_TRUE(cluster.sim.run_until(told, cluster.sim.now() + 300 * second));
+    EXPECT_GT(cluster.hosts[0].daemon->counters().attempts_failed, 1u);
+    const std::size_t blocks = 100'000 / cluster.options.block_bytes + 1;
+    EXPECT_LE(watched.reads, blocks);
+    EXPECT_GT(watched.reads, 0u);
+}
+
+// An answer that was lost is given again, and costs no second read either.
+TEST(Local, ALostAnswerIsGivenAgainWithoutReadingAgain) {
+    Cluster cluster(quick_to_give_up());
+    ASSERT_TRUE(cluster.open_job().ok());
+    Watched watched(cluster, 1);
+    watched.hang = false;
+    ASSERT_TRUE(cluster.capture_all(1).ok());
+    cluster.sim.faults().message_loss = 0.5;
+    ASSERT_TRUE(cluster.run_until_committed(1, 300 * second)) << cluster.state(0, 1).failure.to_string();
+    EXPECT_TRUE(cluster.check_committed(cluster.key(1)).ok());
+    EXPECT_LE(watched.reads, 100'000 / cluster.options.block_bytes + 1);
+}
+
+}  // namespace
+}  // namespace cairn
