@@ -4,7 +4,8 @@
 //
 // Nobody waits for ever: a version that some rank does not seal within version_wait is abandoned by name; its images stay in scratch, and
 // when the missing ones turn up after all (a daemon that was started again), the flush begins anew. Once a newer version is committed
-// scratch lets them go; the coordinator then gives the version up for all nodes.
+// scratch lets them go; the coordinator then gives the version up for all nodes. So it does with one that ranks went past: a newer one is
+// committed, and they never said that they sealed this one; and with one that nobody has said for version_wait that he holds.
 #include <algorithm>
 
 #include "base/trace.hpp"
@@ -92,6 +93,8 @@ void Node::Impl::on_sealed(FlightPtr flight, NodeIndex from, message::Sealed sea
     if (flight->ended && flight->ended->final) { send(*flight, from, *flight->ended); return; }
     bool news = !flight->sealed.count(from);
     flight->sealed[from] = std::move(sealed);
+    flight->once_sealed.insert(from);
+    flight->sealed_heard = world.clock.now();
     if (flight->contest && !flight->contest->restarted && flight->job->addresses[from] != flight->contest->addresses[from]) {
         flight->contest->restarted = from;
         news = true;
@@ -135,14 +138,29 @@ void Node::Impl::tell_missing(Flight& flight) {
     for (NodeIndex node : here.missing) send(flight, node, here);
 }
 
-// True when every node has said that it sealed the version; false when it was cancelled meanwhile, or this node's images have left
-// scratch: then it can not be committed any more.
+// Why a version will not become complete; nothing while it may.
+std::optional<std::string> Node::Impl::why_never(const Flight& flight) const {
+    if (flight.state.final) return "its images left scratch before it was committed";
+    const std::vector<NodeIndex> missing = flight.missing();
+    if (missing.empty()) return std::nullopt;
+    const Job& job = *flight.job;
+    const Nanos now = world.clock.now();
+    const bool passed_over = std::none_of(missing.begin(), missing.end(), [&](NodeIndex node) { return flight.once_sealed.count(node) != 0; });
+    const bool overtaken = job.committed > flight.key.version && now - std::max(job.committed_at, flight.since) > settings.peer_wait;
+    if (passed_over && overtaken)
+        return "given up: not sealed by " + missing_text(flight) + ", and version " + std::to_string(job.committed) + " was committed meanwhile";
+    const Nanos forgotten = std::max(settings.version_wait, settings.peer_wait);
+    if (now - flight.sealed_heard > forgotten) return "given up: not sealed by " + missing_text(flight) + ", and nobody else holds it any more";
+    return std::nullopt;
+}
+
+// True when every node has said that it sealed the version; false when it was cancelled meanwhile, or can not be committed any more.
 Task<bool> Node::Impl::gather(FlightPtr flight) {
     const TraceSpan span(world.clock, "coordinator", "gather");
     const Nanos begun = world.clock.now(), give_up = world.clock.in(settings.version_wait);
     call_io_nodes(flight);
     while (!flight->complete()) {
-        if (flight->cancel || flight->state.final) co_return false;
+        if (flight->cancel || why_never(*flight)) co_return false;
         if (world.clock.now() >= give_up && !flight->ended) {
             message::Ended ended{Code::deadline,
                                  version_text(flight->key) + ": abandoned: not sealed in time, or lost, on " + missing_text(*flight), false};

@@ -46,13 +46,13 @@ Task<void> Node::Impl::coordinate(FlightPtr flight) {
         const bool knew = flight->cancel;  // a request that came meanwhile is seen to at once, one that failed like anything else
         // A new coordinator looks before it acts: what was decided before this daemon was started needs nobody's images.
         Status status = co_await look(flight);
-        bool given_up = false;  // by somebody's request, or for want of images: nothing that an operation returns can mean that
+        std::optional<std::string> given_up;  // by somebody's request, or for want of images: nothing that an operation returns can mean that
         if (status.code() == Code::not_found) {
             const bool gathered = co_await gather(flight);
             Result<char> turn = co_await job->turn.receive();
             if (!turn.ok()) co_return;
             if (!flight->cancel && gathered) status = co_await attempt(flight);
-            given_up = !status.ok() && (flight->cancel || !gathered);
+            if (!status.ok() && (flight->cancel || !gathered)) given_up = why_never(*flight).value_or("its images left scratch before it was committed");
             job->turn.try_send(0);
         }
         bool decided = status.ok() || status.code() == Code::superseded;
@@ -64,7 +64,7 @@ Task<void> Node::Impl::coordinate(FlightPtr flight) {
             if (status.ok()) co_await clean_up(flight, {});
             if (status.ok())
                 status = flight->cancel ? Status(Code::cancelled, version_text(flight->key) + ": cancelled")
-                                        : Status(Code::superseded, version_text(flight->key) + ": its images left scratch before it was committed");
+                                        : Status(Code::superseded, version_text(flight->key) + ": " + *given_up);
         }
         if (decided) {
             tell_all(*flight, {status.code(), status.text(), true});

@@ -24,6 +24,8 @@ struct Job {
     std::vector<Address> addresses;  // newest known, by node
     std::vector<Nanos> heard;        // when a node last said anything
     Channel<char> turn;              // one flush of a job at a time: whoever holds the token
+    Version committed = 0;           // the highest, and since when
+    Nanos committed_at = 0;
     std::uint64_t placement_turn;    // coordinator: of the targets, one a flush
     std::map<std::string, Nanos> avoided;  // coordinator: targets on which a part failed, and until when
     std::map<NodeIndex, Nanos> unfit;      // coordinator: leaders that failed by themselves, and until when
@@ -113,6 +115,8 @@ struct Flight {
     bool coordinating = false;
     bool cancel = false;
     std::map<NodeIndex, message::Sealed> sealed;
+    std::set<NodeIndex> once_sealed;  // it was there, though it may be lost now
+    Nanos sealed_heard = 0;           // when anybody last said that he holds it
     std::optional<message::Ended> ended;
     bool lost_io_node = false;  // the last attempt did, and might have succeeded without it
     std::optional<Contest> contest;
@@ -335,6 +339,7 @@ struct Node::Impl {
     Task<void> read_address(engine::FlightPtr flight, NodeIndex node);
     Task<void> learn_alone(engine::FlightPtr flight);
     void tell_missing(engine::Flight& flight);
+    std::optional<std::string> why_never(const engine::Flight& flight) const;
     Task<bool> gather(engine::FlightPtr flight);
     void on_sealed(engine::FlightPtr flight, NodeIndex from, message::Sealed sealed);
     void on_noted(engine::FlightPtr flight, NodeIndex from, const message::Noted& noted);

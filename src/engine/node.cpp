@@ -38,6 +38,7 @@ std::string Job::node_name(NodeIndex node) const {
 Flight::Flight(World& world, VersionKey k, std::shared_ptr<Job> j)
     : key(std::move(k)), job(std::move(j)), news(world.clock), since(world.clock.now()) {
     coordinator_heard = since;
+    sealed_heard = since;
 }
 
 namespace {
@@ -386,6 +387,10 @@ void Node::Impl::end(Flight& flight, const message::Ended& ended) {
         flight.state.level = Level::committed;
         flight.state.failure = Status();
         ++counters.versions_committed;
+        if (key.version > flight.job->committed) {
+            flight.job->committed = key.version;
+            flight.job->committed_at = world.clock.now();
+        }
         log_info("version-committed", {{"name", key.name},
                                        {"version", key.version},
                                        {"incarnation", key.incarnation},

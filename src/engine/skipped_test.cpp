@@ -1,0 +1,116 @@
+// Versions that some ranks never seal: they end by name when a later one is committed, and leave nothing behind.
+#include <gtest/gtest.h>
+
+#include "engine/cluster_sim.hpp"
+
+namespace cairn {
+namespace {
+
+using testing::Cluster;
+using testing::ClusterOptions;
+
+// Every rank but one.
+void capture_without(Cluster& cluster, Rank skipping, Version version) {
+    for (Rank rank = 0; rank < cluster.ranks(); ++rank) {
+        if (rank == skipping) continue;
+        sim::Process& client = cluster.hosts[cluster.node_of(rank)].node->start_process("rank" + std::to_string(rank));
+        Status captured = deadline_passed("capturing");
+        const auto capture = [](Cluster& c, sim::Process& p, Rank r, Version v, Status& out) -> Task<void> {
+            Status status = co_await c.capture(p, r, v);
+            out = std::move(status);
+        };
+        EXPECT_TRUE(cluster.sim.run(capture(cluster, client, rank, version, captured), cluster.sim.now() + 60 * second));
+        EXPECT_TRUE(captured.ok()) << captured.to_string();
+        client.kill();
+    }
+}
+
+bool ended_everywhere(const Cluster& cluster, Version version) {
+    for (NodeIndex node = 0; node < cluster.hosts.size(); ++node)
+        if (!cluster.state(node, version).final) return false;
+    return true;
+}
+
+TEST(Skipped, AVersionThatANodeWentPastIsGivenUpByName) {
+    for (Rank skipping : {0u, 1u}) {  // the coordinator's; another's
+        ClusterOptions options;
+        options.ranks_per_node = {1, 1, 1};
+        Cluster cluster(options);
+        ASSERT_TRUE(cluster.open_job().ok());
+        capture_without(cluster, skipping, 1);
+        cluster.sim.run_until(cluster.sim.now() + 60 * second);
+        EXPECT_FALSE(ended_everywhere(cluster, 1));  // it may come yet
+        ASSERT_TRUE(cluster.capture_all(2).ok());
+        ASSERT_TRUE(cluster.run_until_committed(2, 60 * second)) << cluster.state(0, 2).failure.to_string();
+        ASSERT_TRUE(cluster.sim.run_until([&] { return ended_everywhere(cluster, 1); }, cluster.sim.now() + 60 * second));
+        const VersionState state = cluster.state(2, 1);
+        EXPECT_EQ(state.failure.code(), Code::superseded);
+        const std::string why = state.failure.to_string(), missing = "not sealed by node " + std::to_string(skipping);
+        EXPECT_NE(why.find(missing), std::string::npos) << why;
+        EXPECT_TRUE(cluster.hosts[2].daemon->drop_image(cluster.key(1), 2).ok());
+        EXPECT_EQ(cluster.check_committed(cluster.key(1)).code(), Code::not_found);
+        ASSERT_TRUE(cluster.capture_all(3).ok());
+        ASSERT_TRUE(cluster.run_until_committed(3, 60 * second)) << cluster.state(0, 3).failure.to_string();
+    }
+}
+
+// A node whose daemon is away had sealed it: its ranks did not go past it, and it commits when the daemon is back.
+TEST(Skipped, AVersionOfANodeThatIsAwayIsNotGivenUp) {
+    ClusterOptions options;
+    options.ranks_per_node = {1, 1, 1};
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.open_job().ok());
+    bool fails = true;
+    cluster.sim.set_observer([&](sim::Process&, const char* what, const std::string& path) {
+        const bool of_first = path.find(cluster.layout.version(cluster.key(1)) + "/part-") != std::string::npos;
+        cluster.sim.faults().write_error = fails && of_first && what == std::string("write") ? 1 : 0;
+    });
+    ASSERT_TRUE(cluster.capture_all(1).ok());
+    ASSERT_TRUE(cluster.capture_all(2).ok());
+    ASSERT_TRUE(cluster.run_until_committed(2, 120 * second)) << cluster.state(0, 2).failure.to_string();
+    cluster.kill_daemon(2);
+    cluster.sim.run_until(cluster.sim.now() + 120 * second);
+    EXPECT_FALSE(cluster.state(0, 1).final);
+    fails = false;
+    cluster.start_daemon(2);
+    ASSERT_TRUE(cluster.run_until_committed(1, 200 * second)) << cluster.state(0, 1).failure.to_string();
+}
+
+// The last version of a job, of which nobody holds anything any more.
+TEST(Skipped, AVersionThatNobodyHoldsAnyMoreIsForgotten) {
+    ClusterOptions options;
+    options.ranks_per_node = {1, 1};
+    options.settings.version_wait = 60 * second;
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.open_job().ok());
+    capture_without(cluster, 0, 1);
+    const auto told = [&] { return !cluster.state(1, 1).failure.ok(); };
+    ASSERT_TRUE(cluster.sim.run_until(told, cluster.sim.now() + 120 * second));
+    cluster.crash_node(1);
+    EXPECT_FALSE(cluster.state(0, 1).final);
+    ASSERT_TRUE(cluster.sim.run_until([&] { return cluster.state(0, 1).final; }, cluster.sim.now() + 120 * second));
+    const std::string why = cluster.state(0, 1).failure.to_string();
+    EXPECT_NE(why.find("not sealed by node 0"), std::string::npos) << why;
+}
+
+// Weeks of versions of which every second one lacks node 0.
+TEST(Skipped, TheirNumberDoesNotFillTheMemory) {
+    ClusterOptions options;
+    options.ranks_per_node = {1, 1};
+    options.image_bytes = [](Rank, Version) { return 10'000; };
+    options.settings.peer_wait = 2 * second;
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.open_job().ok());
+    for (Version version = 1; version < 200; version += 2) {
+        capture_without(cluster, 0, version);
+        ASSERT_TRUE(cluster.capture_all(version + 1).ok());
+        ASSERT_TRUE(cluster.run_until_committed(version + 1, 60 * second));
+        ASSERT_TRUE(cluster.sim.run_until([&] { return ended_everywhere(cluster, version); }, cluster.sim.now() + 60 * second));
+        for (NodeIndex node : {0u, 1u})
+            for (Version done : {version, version + 1}) EXPECT_TRUE(cluster.hosts[node].daemon->drop_image(cluster.key(done), node).ok());
+    }
+    for (const testing::Host& host : cluster.hosts) EXPECT_LE(host.daemon->versions().size(), 70u);
+}
+
+}  // namespace
+}  // namespace cairn
