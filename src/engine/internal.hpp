@@ -392,6 +392,7 @@ struct Node::Impl {
     void watch_coordinator(engine::Attempt& attempt);
     void on_chunk(engine::Flight& flight, message::Chunk chunk);
     void on_want(engine::FlightPtr flight, NodeIndex from, Address address, message::Want want);
+    void answer_want(engine::Flight& flight, NodeIndex from, Address address, message::Chunk chunk);
     Task<void> serve(engine::FlightPtr flight, NodeIndex from, Address address, message::Want want);
 
     // local.cpp: images of this node, read

@@ -172,14 +172,24 @@ void Node::Impl::on_want(FlightPtr flight, NodeIndex from, Address address, mess
         else send_to(*flight, from, std::move(address), message::Chunk{});  // tag 0: a sign of life while checksums are made
         return;
     }
-    flight->served[want.tag] = message::Chunk{};  // tag 0: being worked on
-    flight->served_order.push_back(want.tag);
-    constexpr std::size_t remembered = 4096;
-    if (flight->served_order.size() > remembered) {
-        flight->served.erase(flight->served_order.front());
-        flight->served_order.pop_front();
-    }
+    flight->served[want.tag] = message::Chunk{};  // tag 0: being worked on, and not forgotten before it was answered
     gate.spawn(serve(flight, from, std::move(address), std::move(want)));
+}
+
+// Remembered for a while, as long as somebody may ask again.
+void Node::Impl::answer_want(Flight& flight, NodeIndex from, Address address, message::Chunk chunk) {
+    constexpr std::size_t remembered = 4096;
+    if (flight.state.final) {
+        flight.served.erase(chunk.tag);
+    } else {
+        flight.served[chunk.tag] = chunk;
+        flight.served_order.push_back(chunk.tag);
+    }
+    if (flight.served_order.size() > remembered) {
+        flight.served.erase(flight.served_order.front());
+        flight.served_order.pop_front();
+    }
+    send_to(flight, from, std::move(address), std::move(chunk));
 }
 
 Task<void> Node::Impl::serve(FlightPtr flight, NodeIndex from, Address address, message::Want want) {
@@ -189,8 +199,7 @@ Task<void> Node::Impl::serve(FlightPtr flight, NodeIndex from, Address address, 
     const auto refuse = [&](Code code, std::string text) {
         chunk.code = code;
         chunk.text = std::move(text);
-        flight->served[want.tag] = chunk;
-        send_to(*flight, from, address, chunk);
+        answer_want(*flight, from, address, std::move(chunk));
     };
     if (found == flight->images.end()) {
         refuse(Code::not_found, "the image of rank " + std::to_string(want.source.rank) + " is not in this node's scratch any more");
@@ -208,8 +217,7 @@ Task<void> Node::Impl::serve(FlightPtr flight, NodeIndex from, Address address, 
     Result<std::vector<std::uint64_t>> checksums = co_await checksums_of(flight, want.source, over);
     if (checksums.ok()) {
         chunk.checksums = std::move(checksums).value();
-        flight->served[want.tag] = chunk;
-        send_to(*flight, from, address, chunk);
+        answer_want(*flight, from, address, std::move(chunk));
         const Status sent = co_await world.network.send_payload(address, want.tag, std::move(data).value(), world.clock.in(settings.io_wait));
         if (sent.ok()) counters.sent_bytes += want.source.length;  // not ok: the leader asks again under another tag
     } else {
