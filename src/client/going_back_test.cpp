@@ -69,5 +69,40 @@ TEST_F(Room, AnImageThatWasTakenAwayFromScratchIsReadFromTheFiles) {
     EXPECT_EQ(cairn_close(session), CAIRN_OK);
 }
 
+// Whoever removes a series begins anew; what scratch has of the one before must not look newer than what is taken now.
+TEST_F(Room, ASeriesThatWasRemovedDoesNotComeBackFromScratch) {
+    Field field(10'000);
+    std::uint64_t version = 0;
+    const auto take = [&](cairn_session* session, std::uint64_t seed, std::initializer_list<std::uint64_t> versions) {
+        for (const std::uint64_t each : versions) {
+            field.fill(seed, each);
+            EXPECT_EQ(cairn_checkpoint(session, each), CAIRN_OK) << cairn_last_error(session);
+            EXPECT_EQ(cairn_wait(session, each, CAIRN_COMMITTED, 30'000), CAIRN_OK) << cairn_last_error(session);
+        }
+    };
+    // Several opens of the first run, all within a second or so: its epochs are ahead of the clock.
+    for (std::uint64_t each : {1, 2, 3, 8}) {
+        cairn_session* session = open();
+        ASSERT_NE(session, nullptr);
+        ASSERT_EQ(field.protect(session), CAIRN_OK);
+        if (each > 1) ASSERT_EQ(cairn_restore(session, CAIRN_NEWEST, &version), CAIRN_OK) << cairn_last_error(session);
+        take(session, 1, {each});
+        ASSERT_EQ(cairn_close(session), CAIRN_OK);
+    }
+    std::filesystem::remove_all(persistent_ + "/" + name_);
+    cairn_session* session = open();
+    ASSERT_NE(session, nullptr);
+    ASSERT_EQ(field.protect(session), CAIRN_OK);
+    take(session, 2, {3, 4});
+    ASSERT_EQ(cairn_close(session), CAIRN_OK);
+    session = open();
+    ASSERT_NE(session, nullptr);
+    ASSERT_EQ(field.protect(session), CAIRN_OK);
+    ASSERT_EQ(cairn_restore(session, CAIRN_NEWEST, &version), CAIRN_OK) << cairn_last_error(session);
+    EXPECT_EQ(version, 4u);
+    EXPECT_TRUE(field.holds(2, 4));
+    EXPECT_EQ(cairn_close(session), CAIRN_OK);
+}
+
 }  // namespace
 }  // namespace cairn

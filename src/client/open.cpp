@@ -27,6 +27,7 @@ struct Session::Hand {
     std::string library = CAIRN_VERSION, name, persistent, node, address;
     std::uint32_t files = 0;
     std::uint64_t block_bytes = 0;
+    std::uint64_t epoch = 0;  // the highest that its node's scratch knows of
 
     Bytes pack() const {
         Packer packer;
@@ -37,7 +38,8 @@ struct Session::Hand {
             .text(node)
             .text(address)
             .number(files)
-            .number(block_bytes);
+            .number(block_bytes)
+            .number(epoch);
         return packer.take();
     }
     static Result<Hand> unpack(const Bytes& bytes) {
@@ -48,6 +50,7 @@ struct Session::Hand {
             *each = unpacker.text();
         hand.files = unpacker.number<std::uint32_t>();
         hand.block_bytes = unpacker.number<std::uint64_t>();
+        hand.epoch = unpacker.number<std::uint64_t>();
         if (!unpacker.ok())
             return Status(Code::unsupported, "it sent what can not be read: all ranks need the same release of Cairn");
         return hand;
@@ -194,9 +197,20 @@ Status Session::meet(std::unique_ptr<Exchange> exchange, const Status& prepared,
     if (hand.prepared.ok()) hand.address = daemon_->welcome().address;
     hand.files = settings_.flush.files;
     hand.block_bytes = settings_.flush.block_bytes;
+    if (hand.prepared.ok()) hand.epoch = scratch_epoch(deadline);
     TRY_ASSIGN(const std::vector<Bytes> hands, exchange_->allgather(hand.pack(), deadline));
     TRY_ASSIGN(members_, compare_hands(hands));
     return adopt_rank_0(hands.front());
+}
+
+// A series can be removed while scratch still has images of it. 0: none, or it can not be told now, and then the clock has to do.
+std::uint64_t Session::scratch_epoch(Deadline deadline) {
+    const auto list = daemon_->ask_for<control::ImageList>(control::Images{name_}, deadline.early());
+    static_cast<void>(daemon_->ask_for<control::Done>(control::Unpin{}, deadline.early()));
+    std::uint64_t highest = 0;
+    if (list.ok())
+        for (const auto& image : list->images) highest = std::max(highest, image.epoch);
+    return highest;
 }
 
 // The same hands in the same order give the same result on every rank.
@@ -228,6 +242,7 @@ Result<std::vector<Member>> Session::compare_hands(const std::vector<Bytes>& han
                                     " but have different daemons (another paths.scratch, or another host): give each "
                                     "its own node name (CAIRN_NODE)");
         member.ranks.push_back(rank);
+        known_epoch_ = std::max(known_epoch_, hand.epoch);
     }
     return members;
 }
@@ -268,7 +283,7 @@ Result<Roster> Session::draw_incarnation(const std::vector<Member>& members, con
     TRY_ASSIGN(const std::unique_ptr<RealWorld> real, open_world());
     World world = real->world();
     const Nanos until = real->loop().now() + static_cast<Nanos>(deadline.left_ms()) * millisecond;
-    TRY_ASSIGN(roster.epoch, real->loop().run(claim_epoch(world, layout_, name_, record, until)));
+    TRY_ASSIGN(roster.epoch, real->loop().run(claim_epoch(world, layout_, name_, record, std::max(known_epoch_, roster_.epoch), until)));
     if (parent.incarnation) {
         const FromRecord from{roster.incarnation, parent};
         TRY(real->loop().run(record_parent(world, layout_, name_, roster.epoch, from, until)));

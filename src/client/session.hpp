@@ -107,6 +107,7 @@ class Session {
     Result<std::unique_ptr<RealWorld>> open_world() const;
     Result<std::vector<Member>> compare_hands(const std::vector<Bytes>& hands);
     Status adopt_rank_0(const Bytes& hand);
+    std::uint64_t scratch_epoch(Deadline deadline);
     Result<Roster> draw_incarnation(const std::vector<Member>& members, const Parent& parent, Deadline deadline);
     void add_io_nodes(Roster& roster, RealWorld& real, World& world, Nanos until);
     Status begin_incarnation(const Parent& parent, Deadline deadline);  // collective
@@ -146,6 +147,7 @@ class Session {
     std::vector<Member> members_;
     std::uint32_t files_ = 0;        // rank 0's
     std::uint64_t block_bytes_ = 0;  // rank 0's
+    std::uint64_t known_epoch_ = 0;  // the highest that any node's scratch had at the open
 
     RegionTable regions_;
     SlotMaps slots_;

@@ -40,7 +40,7 @@ Task<Status> Epochs::check(VersionKey key, std::uint64_t epoch, Nanos wait) {
     co_return last.found;
 }
 
-// Epochs are taken without gaps: one name to look for, mostly.
+// But for the first, epochs are taken without gaps: one name to look for, mostly.
 Task<void> Epochs::look(VersionKey key, std::uint64_t epoch) {
     const Nanos deadline = world_.clock.in(io_wait_);
     std::string who;

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "format/limits.hpp"
 #include "format/manifest.hpp"
 #include "format/names.hpp"
 
@@ -138,16 +139,18 @@ Task<Status> publish_record(World& world, std::string directory, std::string pat
 
 }  // namespace
 
-Task<Result<std::uint64_t>> claim_epoch(World& world, Layout layout, std::string name, OpenRecord record, Nanos deadline) {
+Task<Result<std::uint64_t>> claim_epoch(World& world, Layout layout, std::string name, OpenRecord record, std::uint64_t known, Nanos deadline) {
     const std::string directory = layout.lineage(name);
     Status made = co_await make_directories(world.storage, layout.persistent, directory, deadline);
     if (!made.ok()) co_return made;
     for (;;) {
         Result<std::vector<DirectoryEntry>> entries = co_await world.storage.list(directory, deadline);
         if (!entries.ok()) co_return std::move(entries).status();
-        std::uint64_t epoch = 1;
+        std::uint64_t highest = 0;
         for (const DirectoryEntry& entry : *entries)
-            if (const auto taken = parse_lineage_open_name(entry.name)) epoch = std::max(epoch, *taken + 1);
+            if (const auto taken = parse_lineage_open_name(entry.name)) highest = std::max(highest, *taken);
+        std::uint64_t epoch = std::max(highest, known) + 1;
+        if (highest == 0) epoch = std::max(epoch, std::min(world.clock.wall_time_s(), epoch_max / 2));  // a clock that is mad leaves room
         record.epoch = epoch;
         Bytes bytes = encode_open_record(record);
         const std::string path = layout.lineage_open(name, epoch);

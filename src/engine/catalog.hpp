@@ -35,8 +35,10 @@ struct LineageEntry {
 };
 Task<Result<std::vector<LineageEntry>>> read_lineage(World& world, Layout layout, std::string name, Nanos deadline);
 
-// Raises the epoch: publishes <epoch>.open under the lowest free number above all there are, durably; returns the epoch.
-Task<Result<std::uint64_t>> claim_epoch(World& world, Layout layout, std::string name, OpenRecord record, Nanos deadline);
+// Raises the epoch: publishes <epoch>.open under the lowest free number above all there are and above `known`, the highest that the caller knows of
+// (0: none), durably; returns the epoch. The first one of a series counts from the seconds since 1970: it may have been removed while scratch, of
+// nodes that nobody asked, too, still has images of an earlier one, and those must not look newer.
+Task<Result<std::uint64_t>> claim_epoch(World& world, Layout layout, std::string name, OpenRecord record, std::uint64_t known, Nanos deadline);
 // Names the parent of an epoch, durably; once. already_exists with another parent is an error.
 Task<Status> record_parent(World& world, Layout layout, std::string name, std::uint64_t epoch, FromRecord record, Nanos deadline);
 

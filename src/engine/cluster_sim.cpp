@@ -172,7 +172,7 @@ Status Cluster::open_job(Nanos limit) {
     next.files = options.files;
     Result<std::uint64_t> epoch(Status(Code::deadline, "claim"));
     const auto claim = [](World w, Layout l, std::string name, OpenRecord r, Result<std::uint64_t>& out) -> Task<void> {
-        Result<std::uint64_t> claimed = co_await claim_epoch(w, l, name, r, w.clock.in(io_span));
+        Result<std::uint64_t> claimed = co_await claim_epoch(w, l, name, r, 0, w.clock.in(io_span));
         out = std::move(claimed);
     };
     OpenRecord record;

@@ -22,7 +22,7 @@ class Clock {
     virtual ~Clock() = default;
 
     virtual Nanos now() const = 0;
-    // Seconds since 1970, for people who read a manifest; nothing depends on it. 0 where there is no such time.
+    // Seconds since 1970, for people who read a manifest, and for the first epoch of a series (claim_epoch). 0 where there is no such time.
     virtual std::uint64_t wall_time_s() const { return 0; }
     // Resumes `handle` from the loop, soon, never from within this call.
     virtual void post(std::coroutine_handle<> handle) = 0;
