@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::uint64_t inline_bytes_max = 64 << 10;  // cheaper than waking a thread
 constexpr std::uint64_t portion_bytes = 1 << 20;      // what a thread takes at a time: some tens of microseconds
+constexpr unsigned stuck_slices_max = 16;             // whose threads are replaced
 
 // One slice, shared by the threads that work on it; each takes the next portion until none is left.
 struct Work {
@@ -28,6 +29,7 @@ struct Work {
     std::vector<std::uint64_t> sums;
     std::atomic<std::uint64_t> next_block{0};
     unsigned helpers = 0;  // still at it; loop only
+    std::atomic<bool> stuck{false};  // whoever has not begun leaves it to those that have, should they come back
     Event ended;
 
     void compute() {
@@ -46,7 +48,11 @@ struct Work {
 class Helper final : public Job {
   public:
     explicit Helper(std::shared_ptr<Work> work) : work_(std::move(work)) {}
-    void run() override { work_->compute(); }
+    void run() override {
+        runs_ = true;
+        if (!work_->stuck) work_->compute();
+    }
+    bool runs() const { return runs_; }
     void finished() override {
         --work_->helpers;
         work_->ended.notify_all();
@@ -54,30 +60,44 @@ class Helper final : public Job {
 
   private:
     std::shared_ptr<Work> work_;
+    std::atomic<bool> runs_{false};  // or has run
 };
 
 unsigned default_threads() { return std::max(1u, std::thread::hardware_concurrency() / 2); }
 
 }  // namespace
 
-RealCpu::RealCpu(Loop& loop, unsigned threads, ThreadClass thread_class)
+RealCpu::RealCpu(Loop& loop, unsigned threads, ThreadClass thread_class, Nanos stuck_wait)
     : loop_(loop),
       threads_(threads != 0 ? threads : default_threads()),
-      pool_(loop.remote(), {.name = "cairn-cpu", .threads_max = threads_, .stuck_max = 0, .thread_class = thread_class}) {}
+      stuck_wait_(stuck_wait),
+      pool_(loop.remote(), {.name = "cairn-cpu", .threads_max = threads_, .stuck_max = stuck_slices_max * threads_, .thread_class = thread_class}) {}
 
 Task<std::vector<std::uint64_t>> RealCpu::checksums(Slice data, std::uint64_t block_bytes) {
     CAIRN_CHECK(block_bytes != 0);
     auto work = std::make_shared<Work>(loop_, std::move(data), block_bytes);
+    std::vector<std::shared_ptr<Helper>> helpers;
     if (work->data.length >= inline_bytes_max) {
         const std::uint64_t portions = div_up(work->sums.size(), work->blocks_a_portion);
-        while (work->helpers < std::min<std::uint64_t>(threads_, portions)) {
+        while (helpers.size() < std::min<std::uint64_t>(threads_, portions)) {
             auto helper = std::make_shared<Helper>(work);
             if (!pool_.submit(helper).ok()) break;
             ++work->helpers;
+            helpers.push_back(std::move(helper));
         }
     }
     if (work->helpers == 0) work->compute();  // small, or not one thread to be had
-    while (work->helpers != 0) co_await work->ended.wait();
+    while (work->helpers != 0) {
+        const std::uint64_t begun = work->next_block;
+        const bool ended = co_await work->ended.wait(loop_.in(stuck_wait_));
+        if (ended || work->next_block != begun) continue;
+        // Mapped memory of which a page does not come back: other slices get threads of their own.
+        for (const auto& helper : helpers) {
+            if (!helper->runs()) continue;
+            work->stuck = true;
+            (void)pool_.abandon(helper);
+        }
+    }
     co_return std::move(work->sums);
 }
 

@@ -1,6 +1,7 @@
 // RealCpu and SystemRandom.
 #include "world/real/cpu.hpp"
 
+#include <mutex>
 #include <set>
 
 #include "base/checksum.hpp"
@@ -83,6 +84,37 @@ TEST(RealCpu, WaiterMayBeDestroyedMeanwhile) {
     }
     const Bytes data = pattern(1 << 20);
     EXPECT_EQ(loop->run(cpu.checksums(Slice::of(data), 65536)), expected(data, 65536));
+}
+
+// Memory that does not come back for as long as `gone` is locked.
+class GoneBuffer final : public Buffer {
+  public:
+    GoneBuffer(Bytes bytes, std::mutex& gone) : bytes_(std::move(bytes)), gone_(gone) {}
+    std::byte* data() noexcept override {
+        const std::lock_guard lock(gone_);
+        return bytes_.data();
+    }
+    std::uint64_t size() const noexcept override { return bytes_.size(); }
+
+  private:
+    Bytes bytes_;
+    std::mutex& gone_;
+};
+
+TEST(RealCpu, MemoryThatDoesNotComeBackKeepsNoThreadFromOthers) {
+    std::mutex gone;
+    const auto loop = test::make_loop();
+    RealCpu cpu(*loop, 2, {}, 50 * millisecond);
+    const Bytes data = pattern(8 << 20);
+    std::vector<std::vector<std::uint64_t>> stuck(3);
+    Gate gate(*loop);
+    std::unique_lock lock(gone);
+    for (auto& out : stuck) gate.spawn(sum_into(cpu, Slice::whole(std::make_shared<GoneBuffer>(data, gone)), out));
+    EXPECT_EQ(loop->run(cpu.checksums(Slice::of(data), 65536)), expected(data, 65536));
+    for (const auto& out : stuck) EXPECT_TRUE(out.empty());
+    lock.unlock();
+    EXPECT_TRUE(loop->run(gate.close(loop->in(test::patience))));
+    for (const auto& out : stuck) EXPECT_EQ(out, expected(data, 65536));
 }
 
 TEST(SystemRandom, DoesNotRepeat) {
