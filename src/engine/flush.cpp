@@ -3,7 +3,7 @@
 //   coordinator (node 0)                         leader of shares of some parts                follower
 //   gather: all nodes sealed        (elect.cpp)
 //   look: is it committed already?  (commit.cpp)
-//   plan, Lead to every leader  ---------------> lead: per part, at the same time
+//   plan, Lead to every leader (plan_flush.cpp) > lead: per part, at the same time
 //                                                  open, sized by its first leader          (part.cpp)
 //                                                  receive: Want for each free buffer  ----> serve: Chunk + payload  (ship.cpp)
 //                                                  W x write_loop: received first, then local data            (write.cpp)
@@ -18,7 +18,6 @@
 
 #include "base/trace.hpp"
 #include "engine/internal.hpp"
-#include "placement/placement.hpp"
 
 namespace cairn {
 
@@ -26,8 +25,6 @@ using namespace engine;
 
 namespace {
 std::string version_text(const VersionKey& key) { return key.name + " version " + std::to_string(key.version); }
-
-constexpr Nanos avoided_for = 300 * second;  // a leader, or a target, that made an attempt fail
 }  // namespace
 
 void Node::Impl::tell_all(Flight& flight, const message::Ended& ended) {
@@ -98,113 +95,6 @@ Task<bool> Node::Impl::wait_for_the_lost(FlightPtr flight) {
     co_return flight->complete();
 }
 
-namespace {
-
-template <class Values, class Same>
-bool contains(const Values& values, Same same) { return std::any_of(values.begin(), values.end(), same); }
-
-// What the leader of a share must know of its sources: where they are.
-void add_addresses(message::Lead& lead, const std::vector<NodeSources>& nodes, const std::vector<Address>& addresses) {
-    for (const NodeSources& node : nodes)
-        if (!contains(lead.addresses, [&](const auto& a) { return a.node == node.node; })) lead.addresses.push_back({node.node, addresses[node.node]});
-}
-
-// One Lead to every leader: its own shares with their sources; of the others' what it needs to work with them.
-void make_leads(Contest& contest, const Job& job, const std::vector<NodeImages>& nodes) {
-    std::map<NodeIndex, std::set<Rank>> known;  // whose images first leaders must know
-    for (const PartPlan& part : contest.plan) {
-        const NodeIndex first = part.first_leader();
-        PartPlan all = part;
-        for (Share& share : all.shares) {
-            message::Lead& lead = contest.leaders[share.leader].lead;
-            add_addresses(lead, share.nodes, job.addresses);
-            for (const NodeSources& node : share.nodes)
-                for (const Source& source : node.sources) known[first].insert(source.rank);
-            if (share.leader == first) continue;
-            lead.parts.push_back({part.part, part.target, part.sized_bytes, {part.shares.front(), share}});
-            lead.parts.back().shares.front().nodes.clear();
-            share.nodes.clear();
-            add_addresses(lead, {{first, {}}}, job.addresses);
-            add_addresses(contest.leaders[first].lead, {{share.leader, {}}}, job.addresses);
-        }
-        contest.leaders[first].lead.parts.push_back(std::move(all));
-    }
-    std::map<Rank, const ImageInfo*> images;
-    for (const NodeImages& node : nodes)
-        for (const ImageInfo& image : node.images) images[image.rank] = &image;
-    for (const auto& [node, ranks] : known)
-        for (Rank rank : ranks) contest.leaders[node].lead.images.push_back(*images.at(rank));
-    for (auto& [node, track] : contest.leaders) {
-        track.lead.attempt = contest.attempt;
-        track.lead.attempt_id = contest.attempt_id;
-        track.lead.parts_total = job.roster.files;
-        track.lead.ranks_total = job.roster.ranks;
-        track.lead.block_bytes = contest.block_bytes;
-    }
-}
-
-}  // namespace
-
-// The images of all nodes, none of an I/O node; their block size in `block_bytes`.
-Result<std::vector<NodeImages>> Node::Impl::all_images(const Flight& flight, std::uint64_t& block_bytes) const {
-    std::vector<NodeImages> nodes;
-    for (NodeIndex node = 0; node < flight.job->nodes(); ++node) {
-        nodes.push_back({node, {}});
-        const auto found = flight.sealed.find(node);
-        if (found == flight.sealed.end()) continue;  // an I/O node
-        const message::Sealed& sealed = found->second;
-        nodes.back().images = sealed.images;
-        if (block_bytes == 0) block_bytes = sealed.block_bytes;
-        if (sealed.block_bytes != block_bytes)
-            return invalid_argument(version_text(flight.key) + ": " + flight.job->node_name(node) + " captured with flush.block_bytes = " +
-                                    std::to_string(sealed.block_bytes) + ", node 0 with " + std::to_string(block_bytes) +
-                                    "; give all nodes the same");
-    }
-    return nodes;
-}
-
-// A target on which a part failed gets none for a while: the next attempt would fail there, too.
-// False when it lies where the file system put it.
-bool Node::Impl::avoid_target_of(Flight& flight, std::uint32_t part) {
-    if (part >= flight.contest->plan.size()) return false;
-    const std::string& target = flight.contest->plan[part].target;
-    if (!target.empty()) flight.job->avoided[target] = world.clock.in(avoided_for);
-    return !target.empty();
-}
-
-// The targets that parts may go to.
-std::vector<std::string> Node::Impl::usable_targets(const Job& job) const {
-    std::vector<std::string> names;
-    for (const std::string& name : targets.names) {
-        const auto avoided = job.avoided.find(name);
-        if (avoided == job.avoided.end() || world.clock.now() >= avoided->second) names.push_back(name);
-    }
-    return names;
-}
-
-// Groups, election and division (model/plan); as many leaders as were best lately, and the same bytes on every target.
-std::vector<PartPlan> Node::Impl::plan_flush(Job& job, const std::vector<NodeImages>& nodes, std::uint64_t block_bytes) {
-    PlanOptions options;
-    options.files = job.roster.files;
-    options.block_bytes = block_bytes;
-    for (const auto& [node, until] : job.unfit)
-        if (world.clock.now() < until) options.unfit.push_back(node);
-    options.unfit.insert(options.unfit.end(), job.absent.begin(), job.absent.end());
-    options.whole_parts = settings.placement != Placement::append;
-    const std::vector<std::string> names = usable_targets(job);
-    options.leaders = settings.leaders != 0 ? settings.leaders : leader_choice(job).next(options.files, leaders_max(nodes, options.unfit));
-    std::uint64_t blocks = 0;
-    for (const NodeImages& node : nodes) blocks += node_blocks(node, block_bytes);
-    const std::vector<PartShare> shares = share_parts(blocks, options.files, static_cast<std::uint32_t>(names.size()), job.placement_turn++);
-    for (const PartShare& share : shares) options.part_blocks.push_back(share.blocks);
-    std::vector<PartPlan> plan = make_plan(nodes, options);
-    for (PartPlan& part : plan)
-        if (shares[part.part].target) part.target = names[*shares[part.part].target];
-    for (PartPlan& part : plan)
-        if (part.shares.size() > 1) part.sized_bytes = 2 * part.range_bytes();  // sparse, with room for work of other parts; cut at the end
-    return plan;
-}
-
 // One attempt: ok when committed; otherwise why not. A node that was lost is taken off `sealed`, so that gather waits for it.
 Task<Status> Node::Impl::attempt(FlightPtr flight) {
     Job& job = *flight->job;
@@ -215,7 +105,8 @@ Task<Status> Node::Impl::attempt(FlightPtr flight) {
     contest.attempt_id = {flight->key.incarnation.high, world.random.next()};
     const Result<std::vector<NodeImages>> nodes = all_images(*flight, contest.block_bytes);
     if (!nodes.ok()) co_return nodes.status();
-    contest.plan = plan_flush(job, *nodes, contest.block_bytes);
+    contest.keep_own = settings.placement == Placement::append && leader_choice(job).keep_own();
+    contest.plan = plan_flush(job, *nodes, contest);
     if (Status fits = check_sizes(contest.plan, *nodes, contest.block_bytes); !fits.ok()) co_return fits;
     contest.addresses = job.addresses;
     std::map<std::string, std::uint32_t> targets_seen;
@@ -247,6 +138,7 @@ Task<Status> Node::Impl::attempt(FlightPtr flight) {
         const Nanos took = world.clock.now() - flight->contest->begun;
         if (pace.counters().waited - waited <= took / 20)  // one that gave way to the application says nothing about storage
             leader_choice(job).record(static_cast<std::uint32_t>(flight->contest->leaders.size()), bytes, static_cast<double>(took) / second);
+        learn_from_cards(*flight);
         state = co_await commit(flight);
     }
     if (!state.ok())
@@ -268,31 +160,6 @@ void Node::Impl::repeat(Flight& flight) {
     repeat_moves(flight);
     if (contest.finishing) finish(flight);
     else shift_work(flight);
-}
-
-// Its images are not to be had until it speaks up again. Without an I/O node all can go on.
-void Node::Impl::lose(Flight& flight, NodeIndex node) {
-    Job& job = *flight.job;
-    if (node >= job.nodes()) return;
-    flight.sealed.erase(node);
-    if (job.has_ranks(node)) return;
-    job.unfit[node] = world.clock.in(avoided_for);
-    job.absent.insert(node);
-    flight.lost_io_node = true;
-}
-
-// What the next attempt does without, of all that failed so far: nodes that were lost, targets on which a part failed, leaders that failed by
-// themselves. A leader is not to blame for its target.
-void Node::Impl::learn_from_failures(Flight& flight) {
-    for (const auto& [node, track] : flight.contest->leaders) {
-        if (!track.done || track.done->code == Code::ok) continue;
-        const bool of_target = track.done->has_failed_part && avoid_target_of(flight, track.done->failed_part);
-        if (track.done->has_lost) lose(flight, track.done->lost);
-        else if (track.done->code != Code::superseded && !of_target) {
-            flight.job->unfit[node] = world.clock.in(avoided_for);
-            flight.lost_io_node |= !flight.job->has_ranks(node);
-        }
-    }
 }
 
 // ok: all parts are durable; nothing: still going on; anything else ends the attempt.
@@ -339,13 +206,14 @@ void Node::Impl::on_progress(Flight& flight, NodeIndex from, const message::Prog
     leader.progress = progress;
     leader.progress_known = true;
     double bytes_per_s = 0;
-    bool any_idle = false;
+    bool any_idle = std::exchange(leader.declined, false);
     for (const message::PartProgress& part : progress.parts) {
         const bool idle = part.unstarted_bytes == 0;
         any_idle |= idle;
         if (!idle || part.begun_bytes > 0) bytes_per_s += static_cast<double>(part.bytes_per_s);
     }
-    leader.most_bytes_per_s = std::max(leader.most_bytes_per_s, bytes_per_s);
+    // What comes first fills buffers, and is no speed of a card.
+    if (world.clock.now() - flight.contest->begun >= 3 * settings.heartbeat) leader.most_bytes_per_s = std::max(leader.most_bytes_per_s, bytes_per_s);
     if (any_idle) shift_work(flight);
 }
 
@@ -480,6 +348,7 @@ Task<void> Node::Impl::report(std::shared_ptr<Attempt> attempt) {
     done.has_failed_part = attempt->failed_part.has_value();
     done.failed_part = attempt->failed_part.value_or(0);
     done.coverage = attempt->coverage;
+    done.card = attempt->card.seen();
     if (attempt->failure.ok())
         for (const auto& part : attempt->parts)
             if (part->done) done.parts.push_back(*part->done);

@@ -14,6 +14,7 @@
 #include "engine/node.hpp"
 #include "engine/ring.hpp"
 #include "model/balance.hpp"
+#include "model/card.hpp"
 
 namespace cairn::engine {
 
@@ -58,6 +59,7 @@ struct LeaderTrack {
     message::Lead lead;
     Nanos heard = 0;
     bool answered = false;
+    bool declined = false;       // gave nothing when it was asked, and has not told of its progress since
     Nanos again = 0, pause = 0;  // when it is told once more, as long as it did not
     std::optional<message::PartsDone> done;
     message::Progress progress;       // the newest
@@ -78,6 +80,7 @@ struct Contest {
     std::uint32_t attempt = 0;
     Nanos begun = 0;
     std::uint64_t block_bytes = 0;
+    bool keep_own = false;                // cards decide: each leader writes what it holds
     std::vector<PartPlan> plan;
     std::vector<std::uint32_t> targets;   // of each part, as a number: without targets all are alike
     std::map<NodeIndex, LeaderTrack> leaders;
@@ -94,6 +97,9 @@ struct Contest {
 };
 
 struct Attempt;
+
+// One Lead to every leader: its own shares with their sources; of the others' what it needs to work with them.
+void make_leads(Contest& contest, const Job& job, const std::vector<NodeImages>& nodes);
 
 // Whether the footer of each part can tell what the plan puts there: else it would be found out when all is written.
 Status check_sizes(const std::vector<PartPlan>& plan, const std::vector<NodeImages>& nodes, std::uint64_t block_bytes);
@@ -265,6 +271,8 @@ struct Attempt {
     std::size_t idle_parts_told = 0;
     Nanos busy = 0;  // when it last had work to begin, or had heard that none will come
     std::map<std::uint32_t, message::Given> given;  // by move
+    Portions portions;  // of its own data
+    CardUse card;
     std::set<std::uint32_t> taken;
     Nanos started = 0;
     Nanos last_write = 0;  // when this leader's own last write ended
@@ -273,6 +281,9 @@ struct Attempt {
     std::vector<std::unique_ptr<PartState>> parts;
 
     bool over() const { return left || !failure.ok(); }
+    // What this node sends while it writes; true: all of the last portion has gone.
+    void begin_send(Nanos now);
+    bool end_send(Nanos now, std::uint64_t bytes);
     void fail(Status status, std::optional<NodeIndex> node = std::nullopt);
     void fail_part(Status status, const PartState& part);
     PartState* part(std::uint32_t number) const;
@@ -350,10 +361,11 @@ struct Node::Impl {
     Task<Status> attempt(engine::FlightPtr flight);
     Task<bool> wait_for_the_lost(engine::FlightPtr flight);
     Result<std::vector<NodeImages>> all_images(const engine::Flight& flight, std::uint64_t& block_bytes) const;
+    void learn_from_cards(const engine::Flight& flight);
     LeaderChoice& leader_choice(const engine::Job& job) {
         return leader_choices[{job.roster.name, job.roster.files, job.nodes()}];
     }
-    std::vector<PartPlan> plan_flush(engine::Job& job, const std::vector<NodeImages>& nodes, std::uint64_t block_bytes);
+    std::vector<PartPlan> plan_flush(engine::Job& job, const std::vector<NodeImages>& nodes, const engine::Contest& contest);
     bool avoid_target_of(engine::Flight& flight, std::uint32_t part);
     void learn_from_failures(engine::Flight& flight);
     std::vector<std::string> usable_targets(const engine::Job& job) const;

@@ -68,7 +68,7 @@ void Node::Impl::shift_work(Flight& flight) {
             const auto took = contest.took.find({node, part.part});
             parts.push_back({node, part.unstarted_bytes, part.begun_bytes, static_cast<double>(part.bytes_per_s), moving.count(node) > 0,
                              contest.full.count(part.part) > 0, contest.targets[part.part], part.part,
-                             took != contest.took.end() && world.clock.now() - took->second < settings.heartbeat});
+                             track.declined || (took != contest.took.end() && world.clock.now() - took->second < settings.heartbeat)});
         }
         for (LeaderLoad& load : loads_of(std::move(parts), track.most_bytes_per_s, settled)) loads.push_back(load);
     }
@@ -115,7 +115,7 @@ void Node::Impl::on_given(Flight& flight, NodeIndex from, message::Given given) 
     LeaderTrack& giver = contest.leaders.at(from);
     message::PartProgress* const told = of_part(giver.progress, move.from_part);
     if (given.work.empty()) {
-        if (told) told->unstarted_bytes = 0;  // it had nothing; its next word says more
+        giver.declined = true;  // until its next word
         contest.moves.erase(found);
         return shift_work(flight);
     }
@@ -201,8 +201,9 @@ void give_from(std::deque<Run>& runs, PartState& part, std::uint64_t block, std:
     while (blocks > 0 && !runs.empty() && give_end(part, runs.back(), block, blocks, gifts)) runs.pop_back();
 }
 
-// What costs least to move: first what lies on the taker's own node, then what had to travel anyway, then local data.
-Gifts give(Attempt& attempt, const message::Shed& shed) {
+// What costs least to move: first what lies on the taker's own node, then what had to travel anyway, then local data: where cards
+// decide, another leader gets no more than a portion of those.
+Gifts give(Attempt& attempt, const message::Shed& shed, NodeIndex self, Nanos now) {
     const std::uint64_t block = attempt.lead.block_bytes;
     std::uint64_t blocks = shed.bytes / block;
     Gifts gifts;
@@ -211,7 +212,16 @@ Gifts give(Attempt& attempt, const message::Shed& shed) {
     for (const bool of_taker : {true, false})
         for (auto& runs : part->remote)
             if (!of_taker || (!runs.empty() && runs.back().node == shed.to)) give_from(runs, *part, block, blocks, gifts);
-    give_from(part->local, *part, block, blocks, gifts);
+    if (shed.to == self || !attempt.lead.keep_own) {
+        give_from(part->local, *part, block, blocks, gifts);
+        return gifts;
+    }
+    double bytes_per_s = 0;
+    for (const auto& each : attempt.parts) bytes_per_s += each->rate.per_s(now, each->writing_bytes > 0);
+    const std::uint64_t allowed = attempt.portions.allowed(bytes_per_s), most = std::min(blocks, allowed / block);
+    std::uint64_t left = most;
+    give_from(part->local, *part, block, left, gifts);
+    attempt.portions.given((most - left) * block, allowed);
     return gifts;
 }
 
@@ -224,7 +234,7 @@ void Node::Impl::on_shed(Flight& flight, const message::Shed& shed) {
     if (before != attempt.given.end()) return send(flight, 0, before->second);
     message::Given given{shed.attempt_id, shed.move, {}};
     if (!attempt.finishing)
-        for (auto& [where, work] : give(attempt, shed)) {
+        for (auto& [where, work] : give(attempt, shed, flight.job->self, world.clock.now())) {
             Range& range = attempt.part(where.first)->ranges[where.second];
             range.end -= work.bytes;
             work.offset = range.end;

@@ -61,6 +61,17 @@ Attempt::Attempt(World& world, FlightPtr f, message::Lead l) : flight(std::move(
     for (const PartPlan& plan : lead.parts) parts.push_back(std::make_unique<PartState>(world, plan, flight->job->self));
 }
 
+void Attempt::begin_send(Nanos now) {
+    card.sending(static_cast<double>(now) / second, +1);
+    portions.sending(written_bytes);
+}
+
+bool Attempt::end_send(Nanos now, std::uint64_t bytes) {
+    card.sending(static_cast<double>(now) / second, -1);
+    card.sent(bytes);
+    return portions.sent(bytes, written_bytes) && !over();
+}
+
 void Attempt::fail(Status status, std::optional<NodeIndex> node) {
     if (over()) return;
     failure = std::move(status);

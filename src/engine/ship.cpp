@@ -218,8 +218,11 @@ Task<void> Node::Impl::serve(FlightPtr flight, NodeIndex from, Address address, 
     if (checksums.ok()) {
         chunk.checksums = std::move(checksums).value();
         answer_want(*flight, from, address, std::move(chunk));
+        const std::shared_ptr<Attempt> leading = flight->leading;
+        if (leading) leading->begin_send(world.clock.now());
         const Status sent = co_await world.network.send_payload(address, want.tag, std::move(data).value(), world.clock.in(settings.io_wait));
         if (sent.ok()) counters.sent_bytes += want.source.length;  // not ok: the leader asks again under another tag
+        if (leading && leading->end_send(world.clock.now(), sent.ok() ? want.source.length : 0)) tell_progress(*leading);
     } else {
         refuse(checksums.code(), checksums.status().text());
     }

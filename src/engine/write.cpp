@@ -212,6 +212,7 @@ Task<void> Node::Impl::write_loop(Attempt& attempt, PartState& part, std::uint32
         part.written_bytes += length;
         part.rate.end(world.clock.now(), length);
         attempt.last_write = world.clock.now();
+        attempt.card.wrote(static_cast<double>(attempt.last_write) / second, length);
         if (!status.ok()) attempt.fail_part(std::move(status), part);
         attempt.work.notify_all();
     }

@@ -36,7 +36,7 @@ struct BodyWriter {
         const auto why = text(m.text);
         const auto parts = writer.part_infos(m.parts);
         return fb::CreatePartsDone(builder, &attempt_id, code(m.code), why, m.has_lost, m.lost, parts,
-                                   m.has_failed_part, m.failed_part, m.coverage);
+                                   m.has_failed_part, m.failed_part, m.coverage, static_cast<std::uint8_t>(m.card));
     }
     auto write(const message::Acknowledged& m) {
         const fb::Id attempt_id = Writer::id(m.attempt_id);
@@ -89,7 +89,7 @@ struct BodyWriter {
         const auto where = addresses(m.addresses);
         const fb::Id attempt_id = Writer::id(m.attempt_id);
         return fb::CreateLead(builder, m.attempt, &attempt_id, m.parts_total, m.ranks_total, m.block_bytes, parts,
-                              images, where);
+                              images, where, m.keep_own);
     }
     auto write(const message::Shed& m) {
         const fb::Id attempt_id = Writer::id(m.attempt_id);
@@ -153,7 +153,7 @@ struct BodyReader {
     message::Body read(const fb::PartsDone& m) {
         return message::PartsDone{
             Reader::id(*m.attempt_id()), static_cast<Code>(m.code()), reader.string(m.text()), m.has_lost(), m.lost(),
-            m.has_failed_part(), m.failed_part(), reader.part_infos(m.parts()), m.coverage()};
+            m.has_failed_part(), m.failed_part(), reader.part_infos(m.parts()), m.coverage(), static_cast<Card>(m.card())};
     }
     message::Body read(const fb::Acknowledged& m) { return message::Acknowledged{Reader::id(*m.attempt_id())}; }
     message::Body read(const fb::Leave& m) { return message::Leave{Reader::id(*m.attempt_id())}; }
@@ -196,6 +196,7 @@ struct BodyReader {
         lead.parts_total = m.parts_total();
         lead.ranks_total = m.ranks_total();
         lead.block_bytes = m.block_bytes();
+        lead.keep_own = m.keep_own();
         lead.parts = reader.tables(m.parts(), [&](const fb::PartPlan& p) { return plan(p); });
         lead.images = reader.images(m.images());
         lead.addresses = addresses(m.addresses());
@@ -377,6 +378,7 @@ struct BodyCheck {
     Status operator()(const message::PartsDone& m) const {
         TRY(check_attempt(m.attempt_id));
         for (const PartInfo& part : m.parts) TRY(check::part_info(part));
+        if (m.card > Card::has_room) return refuse("an unknown word on the card");
         return check_code(m.code, m.text);
     }
     Status operator()(const message::Progress& m) const { return check_attempt(m.attempt_id); }

@@ -137,9 +137,9 @@ inline std::vector<message::Message> messages() {
         message::Sealed{{image(0), image(2)}, block_bytes},
         message::Noted{{1, 5}},
         message::Lead{
-            2, attempt_id, 1, 3, block_bytes, {plan}, {image(0), image(1), image(2)}, {{0, "a:1"}, {1, "b:2"}}},
+            2, attempt_id, 1, 3, block_bytes, {plan}, {image(0), image(1), image(2)}, {{0, "a:1"}, {1, "b:2"}}, true},
         message::Progress{attempt_id, 3, 123456, {{0, 4096, 8192, 1'000'000}, {2, 0, 4096, 0}}, 1},
-        message::PartsDone{attempt_id, Code::unavailable, "node-b: silent for 10 s", true, 1, true, 0, manifest().parts, 0x0123456789abcdef},
+        message::PartsDone{attempt_id, Code::unavailable, "node-b: silent for 10 s", true, 1, true, 0, manifest().parts, 0x0123456789abcdef, Card::has_room},
         message::Acknowledged{attempt_id},
         message::Leave{attempt_id},
         message::Want{99, source},
@@ -366,6 +366,7 @@ class Random {
         lead.ranks_total = 1 + below32(20);
         lead.parts_total = 1 + below32(lead.ranks_total);
         lead.block_bytes = block();
+        lead.keep_own = below32(2) == 1;
         lead.images = images(lead.ranks_total);
         for (std::uint32_t part = 0; part < lead.parts_total; ++part) {
             PartPlan plan{part, text("target-1", 20), number() / 4 % bytes_max, {}};

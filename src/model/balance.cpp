@@ -125,4 +125,10 @@ void LeaderChoice::record(std::uint32_t leaders, std::uint64_t bytes, double sec
     ++m.times;
 }
 
+void LeaderChoice::record_cards(std::uint32_t full, std::uint32_t with_room) {
+    if (full == with_room || keep_own_ == (full > with_room)) return;
+    keep_own_ = !keep_own_;
+    measured_.clear();  // said nothing of how it goes from now on
+}
+
 }  // namespace cairn

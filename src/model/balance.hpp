@@ -55,8 +55,12 @@ class LeaderChoice {
     // leaves nothing to try (K above 3/8 of the nodes), all write.
     std::uint32_t next(std::uint32_t files, std::uint32_t most);
     void record(std::uint32_t leaders, std::uint64_t bytes, double seconds);
+    // Whether each should write what it holds where all lead: the cards decided lately, as more leaders saw than saw the contrary.
+    bool keep_own() const { return keep_own_; }
+    void record_cards(std::uint32_t full, std::uint32_t with_room);
 
   private:
+    bool keep_own_ = false;
     bool is_due(std::uint32_t leaders) const;  // to be tried, or tried again
     struct Measured {
         double bytes_per_s = 0;  // the better of the last two: noise only ever slows down

@@ -198,5 +198,22 @@ TEST(LeaderChoice, AllWriteWhereEveryCardCounts) {
     EXPECT_EQ(LeaderChoice().next(1, 4096), 4096u);
 }
 
+TEST(LeaderChoice, KeepsWhatEachHoldsWhereCardsDecide) {
+    LeaderChoice choice;
+    EXPECT_FALSE(choice.keep_own());
+    choice.record_cards(1, 0);
+    EXPECT_TRUE(choice.keep_own());
+    choice.record_cards(0, 0);
+    choice.record_cards(1, 1);
+    EXPECT_TRUE(choice.keep_own());
+    choice.record_cards(1, 2);
+    EXPECT_FALSE(choice.keep_own());
+    choice.record(8, 1000, 1);  // the first flush says nothing
+    choice.record(8, 1000, 1);
+    EXPECT_LT(choice.next(1, 8), 8u);
+    choice.record_cards(3, 0);
+    EXPECT_EQ(choice.next(1, 8), 8u);  // another plan: measured anew
+}
+
 }  // namespace
 }  // namespace cairn

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.hpp"
+#include "model/card.hpp"
 #include "model/plan.hpp"
 #include "model/types.hpp"
 
@@ -44,6 +45,7 @@ struct Lead {
     std::vector<PartPlan> parts;
     std::vector<ImageInfo> images;
     std::vector<NodeAddress> addresses;
+    bool keep_own = false;  // what leaders hold themselves changes hands by portions (model/card.hpp)
     bool operator==(const Lead&) const = default;
 };
 
@@ -160,6 +162,7 @@ struct PartsDone {
     std::uint32_t failed_part = 0;
     std::vector<PartInfo> parts;
     std::uint64_t coverage = 0;  // of their extents (model/coverage.hpp)
+    Card card = Card::unknown;
     bool operator==(const PartsDone&) const = default;
 };
 

@@ -105,12 +105,26 @@ std::vector<std::uint64_t> part_ends(const PlanOptions& options, std::uint64_t b
     return ends;
 }
 
+// What each leader's range ends at when all nodes with data lead and keep their own; else empty.
+std::vector<std::uint64_t> own_ends(const std::vector<NodeImages>& nodes, const std::vector<NodeIndex>& leaders, const PlanOptions& options) {
+    std::vector<std::uint64_t> ends;
+    std::uint64_t end = 0;
+    if (!options.keep_own) return ends;
+    for (const NodeImages& node : nodes) {
+        if (node.images.empty()) continue;
+        if (ends.size() == leaders.size() || leaders[ends.size()] != node.node) return {};
+        ends.push_back(end += node_blocks(node, options.block_bytes));
+    }
+    return ends;
+}
+
 // Where each leader's range ends. One that would end a hair beside a part's end ends there: a sliver is not worth a second leader.
-std::vector<std::uint64_t> leader_ends(const PlanOptions& options, const std::vector<std::uint64_t>& parts, std::size_t leaders) {
+std::vector<std::uint64_t> leader_ends(const PlanOptions& options, const std::vector<std::uint64_t>& parts, const std::vector<std::uint64_t>& own,
+                                       std::size_t leaders) {
     const std::uint64_t blocks = parts.back(), hair = std::max<std::uint64_t>(2, blocks / leaders / 64);
     std::vector<std::uint64_t> ends;
     for (std::size_t leader = 0; leader < leaders; ++leader) {
-        std::uint64_t end = blocks * (leader + 1) / leaders;
+        std::uint64_t end = own.empty() ? blocks * (leader + 1) / leaders : own[leader];
         if (options.whole_parts) {
             end = parts[div_up(std::uint64_t{leader + 1} * options.files, leaders) - 1];
         } else {
@@ -130,8 +144,10 @@ struct Room {
 };
 
 // Parts with their shares, still empty, along the line.
-std::vector<Room> divide(std::vector<PartPlan>& plan, const std::vector<NodeIndex>& leaders, const PlanOptions& options, std::uint64_t blocks) {
-    const std::vector<std::uint64_t> parts = part_ends(options, blocks), ends = leader_ends(options, parts, leaders.size());
+std::vector<Room> divide(std::vector<PartPlan>& plan, const std::vector<NodeImages>& nodes, const std::vector<NodeIndex>& leaders,
+                         const PlanOptions& options, std::uint64_t blocks) {
+    const std::vector<std::uint64_t> parts = part_ends(options, blocks);
+    const std::vector<std::uint64_t> ends = leader_ends(options, parts, own_ends(nodes, leaders, options), leaders.size());
     std::vector<Room> rooms;
     std::size_t leader = 0;
     std::uint64_t at = 0;
@@ -164,7 +180,7 @@ std::vector<PartPlan> make_plan(const std::vector<NodeImages>& nodes, const Plan
     }
     std::vector<PartPlan> plan(options.files);
     const std::vector<NodeIndex> leaders = elect_leaders(nodes, options.whole_parts ? std::min(options.leaders, options.files) : options.leaders, options.unfit);
-    std::vector<Room> rooms = divide(plan, leaders, options, blocks);
+    std::vector<Room> rooms = divide(plan, nodes, leaders, options, blocks);
     const auto fill = [&](Room& room, Supply& supply) { room.blocks -= supply.give(plan[room.part].shares[room.share], room.blocks); };
     // Leaders keep what is theirs: it needs no network.
     for (Room& room : rooms) fill(room, supplies[leaders[room.leader]]);

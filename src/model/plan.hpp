@@ -3,7 +3,9 @@
 // Writers are not files: K parts are what the user asked for, how many nodes write them is Cairn's choice. A part has one or more leaders,
 // each with its own block-aligned range (its share), so that no two ever touch the same block. Parts and leaders both divide the same line of
 // blocks evenly; a share is where the range of a leader and the range of a part meet, so every leader writes the same and every part holds the
-// same, whatever the nodes hold. What a node has beyond its share goes to leaders with room, the one of its own group first.
+// same, whatever the nodes hold. What a node has beyond its share goes to leaders with room, the one of its own group first. Where all nodes lead,
+// each may as well write its own (keep_own): sending what is uneven uses the same card as writing it, so it is worth it only where cards have room,
+// and that shows when some are done and others are not (balance.hpp).
 #pragma once
 
 #include <cstdint>
@@ -58,6 +60,7 @@ struct PlanOptions {
     std::uint32_t files = 1;    // K: 1 <= files <= number of ranks
     std::uint32_t leaders = 1;  // nodes that write; more than may lead: all that may
     bool whole_parts = false;   // one leader a part, however that divides the bytes among leaders
+    bool keep_own = false;      // where all nodes lead, each writes what it holds, however uneven that is; else all write the same
     std::uint64_t block_bytes = 0;
     // Blocks of each of the K parts, together all there are; empty: the same for all, give or take one.
     std::vector<std::uint64_t> part_blocks;

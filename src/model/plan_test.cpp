@@ -72,7 +72,7 @@ TEST(Elect, MostLocalBytesLeadAndTiesGoToTheLowest) {
     EXPECT_EQ(elect(nodes, {0}), 0u);
 }
 
-PlanOptions options_of(std::uint32_t files, std::uint32_t leaders) { return {files, leaders, false, block, {}, {}}; }
+PlanOptions options_of(std::uint32_t files, std::uint32_t leaders) { return {files, leaders, false, false, block, {}, {}}; }
 
 std::uint64_t blocks_of(const Share& share) {
     std::uint64_t sum = 0;
@@ -124,6 +124,7 @@ TEST(Plan, HoldsEveryByteOnceInWholeBlocks) {
         for (auto extra = random() % 4; extra > 2; --extra) nodes.push_back({static_cast<NodeIndex>(nodes.size()), {}});
         PlanOptions options = options_of(static_cast<std::uint32_t>(1 + random() % ranks), static_cast<std::uint32_t>(1 + random() % (nodes.size() + 2)));
         options.whole_parts = random() % 4 == 0;
+        options.keep_own = random() % 3 == 0;
         if (random() % 3 == 0) {  // parts of any sizes
             options.part_blocks.assign(options.files, 0);
             for (std::uint64_t i = 0; i < blocks; ++i) ++options.part_blocks[random() % options.files];
@@ -186,6 +187,29 @@ TEST(Plan, WhenEveryNodeLeadsNothingTravelsButTheUnevenness) {
     const std::vector<PartPlan> plan = make_plan(uneven, options_of(2, 2));
     EXPECT_EQ(plan[0].shares[0].nodes, (std::vector<NodeSources>{{0, {{0, 0, 8 * block}}}}));
     EXPECT_EQ(plan[1].shares[0].nodes, (std::vector<NodeSources>{{0, {{0, 8 * block, 4 * block}}}, {1, {{1, 0, 4 * block}}}}));
+}
+
+TEST(Plan, WhoKeepsItsOwnSendsNothingWhenEveryNodeLeads) {
+    const std::vector<NodeImages> nodes = {node_of(0, 0, {120 * block}), node_of(1, 1, {40 * block, 7}), {2, {}}, node_of(3, 3, {90 * block})};
+    for (std::uint32_t files : {1u, 2u, 3u, 4u}) {
+        PlanOptions options = options_of(files, 3);
+        options.keep_own = true;
+        options.unfit = {2};
+        const std::vector<PartPlan> plan = make_plan(nodes, options);
+        expect_whole(plan, nodes);
+        std::map<NodeIndex, std::uint64_t> written;
+        for (const PartPlan& part : plan) {
+            EXPECT_NEAR(static_cast<double>(part.range_bytes() / block), 251.0 / files, 1.0);  // parts hold the same all the same
+            for (const Share& share : part.shares) {
+                ASSERT_EQ(share.nodes.size(), 1u);
+                EXPECT_EQ(share.nodes[0].node, share.leader);
+                written[share.leader] += share.bytes / block;
+            }
+        }
+        EXPECT_EQ(written, (std::map<NodeIndex, std::uint64_t>{{0, 120}, {1, 41}, {3, 90}}));
+        options.leaders = 2;  // some must send: then all write the same
+        EXPECT_NEAR(static_cast<double>(make_plan(nodes, options)[0].shares[0].bytes / block), files == 1 ? 125.5 : 251.0 / std::max(files, 2u), 3.0);
+    }
 }
 
 TEST(Plan, UnfitNodesLeadOnlyWhenNobodyElseCan) {
