@@ -136,7 +136,8 @@ typedef struct cairn_options {
 CAIRN_API int cairn_open(const cairn_options* options, cairn_session** session);
 
 /* How ranks talk to each other at collective calls when they have their own means; cairn_open_mpi is made with this.
- * Both functions are collective, return 0 or else fail the call, and should give up after timeout_ms. */
+ * Both functions are collective, return 0 or else fail the call (so does a C++ exception), and should give up after
+ * timeout_ms. */
 typedef struct cairn_exchange {
     size_t struct_bytes; /* sizeof(cairn_exchange) */
     void* context;
@@ -171,8 +172,9 @@ CAIRN_API int cairn_close(cairn_session* session);
 CAIRN_API int cairn_protect(cairn_session* session, const char* region, void* data, int type, uint32_t ndim,
                             const uint64_t* shape);
 
-/* Each returns 0, or anything else to refuse: the call under way then returns CAIRN_CANCELLED. They must not call
- * Cairn: with this session that is CAIRN_INVALID_ARGUMENT. */
+/* Each returns 0, or anything else to refuse: the call under way then returns CAIRN_CANCELLED. A C++ exception refuses,
+ * too, and cairn_last_error has its text. They must not call Cairn: with this session that is
+ * CAIRN_INVALID_ARGUMENT. */
 typedef int (*cairn_size_function)(void* context, uint64_t* bytes); /* how many bytes serialise will write */
 typedef int (*cairn_serialise_function)(void* context, void* into, uint64_t bytes); /* writes all of them */
 typedef int (*cairn_deserialise_function)(void* context, const void* from,

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 
+#include "client/guarded.hpp"
 #include "client/handles.hpp"
 #include "format/limits.hpp"
 
@@ -21,6 +21,7 @@ static_assert(CAIRN_REGION_BYTES_MAX == cairn::region_name_bytes_max &&
 
 namespace {
 
+using cairn::guarded;
 using cairn::invalid_argument;
 using cairn::Result;
 using cairn::Session;
@@ -55,19 +56,6 @@ Status no_session() {
 Status not_open() { return invalid_argument("this session was closed already, or was never opened"); }
 Status in_callback() {
     return invalid_argument("a callback called Cairn with the session that is calling it: let it return first");
-}
-
-template <class F>
-Status guarded(F&& call) {
-    try {
-        return call();
-    } catch (const std::bad_alloc&) {
-        return {cairn::Code::out_of_space, "not enough memory"};
-    } catch (const std::exception& error) {
-        return {cairn::Code::internal, std::string("unexpected exception: ") + error.what()};
-    } catch (...) {
-        return {cairn::Code::internal, "unexpected exception"};
-    }
 }
 
 // One call on a session: one after the other, or beside any other.

@@ -9,6 +9,8 @@
 #include <cstring>
 
 #include "base/checksum.hpp"
+#include "client/files.hpp"
+#include "client/guarded.hpp"
 
 namespace cairn {
 
@@ -99,9 +101,8 @@ Status fill(const CapturePlan& plan, const RegionTable& regions, SlotMaps::Map& 
                 writer.copy(region.data, laid.length);
                 break;
             case RegionKind::callback:
-                if (const int code = region.serialise(region.context, writer.place(), laid.length); code != 0)
-                    return {Code::cancelled, "region \"" + region.name + "\": its serialise callback refused with " +
-                                                 std::to_string(code)};
+                TRY(call_application("region \"" + region.name + "\": its serialise callback",
+                                     [&] { return region.serialise(region.context, writer.place(), laid.length); }));
                 writer.wrote(laid.length);
                 break;
             case RegionKind::file:

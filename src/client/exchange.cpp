@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "client/guarded.hpp"
 #include "client/packer.hpp"
 
 namespace cairn {
@@ -45,13 +46,27 @@ Result<std::vector<Bytes>> SelfExchange::do_allgather(const Bytes& mine, Deadlin
 Result<Bytes> SelfExchange::do_broadcast(const Bytes& of_rank_0, Deadline) { return of_rank_0; }
 
 CallerExchange::~CallerExchange() {
-    if (calls_.release) calls_.release(calls_.context);
+    if (!calls_.release) return;
+    static_cast<void>(call_application("release", [&] {  // whom could it tell?
+        calls_.release(calls_.context);
+        return 0;
+    }));
 }
 
 namespace {
-Status refused(const char* what, int code) {
-    return unavailable(std::string("the ranks could not exchange data (") + what + " gave " + std::to_string(code) +
-                       "): a rank never called, ended, or its communication failed");
+// The application's own collective, by the word for it.
+template <class Call>
+Status exchanged(const char* what, Call&& call) {
+    const auto failed = [&](const std::string& how) {
+        return unavailable(std::string("the ranks could not exchange data (") + what + how +
+                           "): a rank never called, ended, or its communication failed");
+    };
+    return guarded(
+        [&] {
+            const int code = call();
+            return code == 0 ? Status() : failed(" gave " + std::to_string(code));
+        },
+        [&](const char* text, Code) { return failed(std::string(" threw: ") + text); });
 }
 constexpr std::uint64_t contribution_bytes_max = 1ull << 30;
 }  // namespace
@@ -60,9 +75,9 @@ constexpr std::uint64_t contribution_bytes_max = 1ull << 30;
 Result<std::vector<Bytes>> CallerExchange::do_allgather(const Bytes& mine, Deadline deadline) {
     const std::uint64_t size = mine.size();
     std::vector<std::uint64_t> sizes(ranks());
-    if (const int code = calls_.allgather(calls_.context, &size, sizes.data(), sizeof size, deadline.left_ms());
-        code != 0)
-        return refused("allgather", code);
+    TRY(exchanged("allgather", [&] {
+        return calls_.allgather(calls_.context, &size, sizes.data(), sizeof size, deadline.left_ms());
+    }));
     const std::uint64_t largest = *std::max_element(sizes.begin(), sizes.end());
     if (largest > contribution_bytes_max) return Status(Code::internal, "allgather returned sizes that no rank sent");
     std::vector<Bytes> all(ranks());
@@ -70,9 +85,9 @@ Result<std::vector<Bytes>> CallerExchange::do_allgather(const Bytes& mine, Deadl
     Bytes padded(mine);
     padded.resize(largest);
     Bytes gathered(largest * ranks());
-    if (const int code = calls_.allgather(calls_.context, padded.data(), gathered.data(), largest, deadline.left_ms());
-        code != 0)
-        return refused("allgather", code);
+    TRY(exchanged("allgather", [&] {
+        return calls_.allgather(calls_.context, padded.data(), gathered.data(), largest, deadline.left_ms());
+    }));
     for (Rank rank = 0; rank < ranks(); ++rank) {
         const std::byte* from = gathered.data() + rank * largest;
         all[rank].assign(from, from + sizes[rank]);
@@ -82,15 +97,15 @@ Result<std::vector<Bytes>> CallerExchange::do_allgather(const Bytes& mine, Deadl
 
 Result<Bytes> CallerExchange::do_broadcast(const Bytes& of_rank_0, Deadline deadline) {
     std::uint64_t size = of_rank_0.size();
-    if (const int code = calls_.broadcast(calls_.context, &size, sizeof size, deadline.left_ms()); code != 0)
-        return refused("broadcast", code);
+    TRY(exchanged("broadcast",
+                  [&] { return calls_.broadcast(calls_.context, &size, sizeof size, deadline.left_ms()); }));
     if (size > contribution_bytes_max)
         return Status(Code::internal, "broadcast returned a size that rank 0 did not send");
     Bytes bytes(rank() == 0 ? of_rank_0 : Bytes());
     bytes.resize(size);
     if (size == 0) return bytes;
-    if (const int code = calls_.broadcast(calls_.context, bytes.data(), size, deadline.left_ms()); code != 0)
-        return refused("broadcast", code);
+    TRY(exchanged("broadcast",
+                  [&] { return calls_.broadcast(calls_.context, bytes.data(), size, deadline.left_ms()); }));
     return bytes;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "client/guarded.hpp"
 #include "format/limits.hpp"
 #include "format/names.hpp"
 
@@ -33,9 +34,7 @@ Result<std::uint64_t> size_now(const ProtectedRegion& region) {
     if (region.kind == RegionKind::memory) return region.bytes;
     if (region.kind == RegionKind::callback) {
         std::uint64_t bytes = 0;
-        if (const int code = region.size(region.context, &bytes); code != 0)
-            return Status(Code::cancelled,
-                          quoted(region.name) + ": its size callback refused with " + std::to_string(code));
+        TRY(call_application(quoted(region.name) + ": its size callback", [&] { return region.size(region.context, &bytes); }));
         return bytes;
     }
     struct stat about = {};

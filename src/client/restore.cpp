@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "client/files.hpp"
+#include "client/guarded.hpp"
 #include "client/packer.hpp"
 #include "engine/restore.hpp"
 #include "engine/scratch.hpp"
@@ -149,9 +150,8 @@ Status RestoreTarget::take(std::uint64_t image_offset, ByteView data) {
 
 Status RestoreTarget::finish() {
     if (region_->kind == RegionKind::callback) {
-        if (const int code = region_->deserialise(region_->context, bytes_.data(), bytes_.size()); code != 0)
-            return {Code::cancelled,
-                    "region \"" + region_->name + "\": its deserialise callback refused with " + std::to_string(code)};
+        TRY(call_application("region \"" + region_->name + "\": its deserialise callback",
+                             [&] { return region_->deserialise(region_->context, bytes_.data(), bytes_.size()); }));
     } else if (region_->kind == RegionKind::file) {
         if (::rename(aside_.c_str(), region_->path.c_str()) != 0)
             return Status::from_errno(errno,
@@ -244,7 +244,8 @@ Status RestoreRun::fetch(const KeptVersion& kept, bool& refused) {
 
 // Collective. refused is the same on all ranks.
 Status RestoreRun::restore(const KeptVersion& kept, bool& refused) {
-    const Status mine = fetch(kept, refused);
+    // Whatever happens here, the others are to hear of it: they wait in the exchange below.
+    const Status mine = guarded([&] { return fetch(kept, refused); });
     Packer packer;
     packer.number<std::uint8_t>(refused).status(mine);
     TRY_ASSIGN(const std::vector<Bytes> all, session_.exchange_->allgather(packer.take(), deadline_));

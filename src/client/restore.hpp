@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "client/files.hpp"
 #include "client/session.hpp"
 #include "engine/restore.hpp"
 #include "engine/scratch.hpp"
