@@ -8,14 +8,19 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "client/files.hpp"
+
 namespace cairn {
+
+SlotMaps::SlotMaps() : process_(::getpid()) {}
 
 SlotMaps::~SlotMaps() {
     while (!maps_.empty()) drop(maps_.size() - 1);
 }
 
 void SlotMaps::drop(std::size_t at) {
-    ::munmap(maps_[at].base, maps_[at].bytes);
+    // In a forked child nothing of ours is there, but perhaps something of its own.
+    if (::getpid() == process_) ::munmap(maps_[at].base, maps_[at].bytes);
     maps_.erase(maps_.begin() + static_cast<std::ptrdiff_t>(at));
 }
 
@@ -42,16 +47,17 @@ Result<SlotMaps::Map*> SlotMaps::map(const std::string& path, std::uint64_t byte
     }
     Map fresh;
     fresh.path = path;
-    fresh.file = files::Descriptor(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-    if (!fresh.file || ::fstat(fresh.file.get(), &about) != 0)
+    const files::Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    if (!file || ::fstat(file.get(), &about) != 0)
         return Status::from_errno(errno, "can not open the slot " + path);
     fresh.bytes = static_cast<std::uint64_t>(about.st_size);
     fresh.device = about.st_dev;
     fresh.inode = about.st_ino;
     if (fresh.bytes < bytes) return Status(Code::internal, path + ": the daemon gave a slot that is too small");
     // MAP_POPULATE: all pages in one go, before the clock of the copy runs.
-    void* base = ::mmap(nullptr, fresh.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fresh.file.get(), 0);
+    void* base = ::mmap(nullptr, fresh.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file.get(), 0);
     if (base == MAP_FAILED) return Status::from_errno(errno, "can not map the slot " + path);
+    static_cast<void>(::madvise(base, fresh.bytes, MADV_DONTFORK));  // from here on the mapping is all that holds the file
     fresh.base = static_cast<std::byte*>(base);
     fresh.used = ++clock_;
     if (maps_.size() >= maps_max)

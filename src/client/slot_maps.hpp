@@ -1,6 +1,9 @@
 // SlotMaps: slot files stay mapped from one version to the next, so that in steady state a capture faults no page and
 // zeroes none. A slot's file never shrinks while its name stands; one that was replaced by another of the same name is
 // told by its inode.
+//
+// The mappings are this process's alone: a child that it forks does not get them, else it would keep the memory of slots that were given
+// up since, for as long as it lives.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +11,6 @@
 #include <vector>
 
 #include "base/status.hpp"
-#include "client/files.hpp"
 
 namespace cairn {
 
@@ -19,11 +21,10 @@ class SlotMaps {
         std::byte* base = nullptr;
         std::uint64_t bytes = 0;
         std::uint64_t device = 0, inode = 0;
-        files::Descriptor file;
         std::uint64_t used = 0;  // by age: the oldest goes first
     };
 
-    SlotMaps() = default;
+    SlotMaps();
     SlotMaps(const SlotMaps&) = delete;
     ~SlotMaps();
 
@@ -35,6 +36,7 @@ class SlotMaps {
   private:
     static constexpr std::size_t maps_max = 16;
     void drop(std::size_t at);
+    const int process_;
     std::vector<Map> maps_;
     std::uint64_t clock_ = 0;
 };
