@@ -16,7 +16,8 @@ class DaemonLink {
   public:
     DaemonLink(DaemonHome place, bool is_application, std::uint64_t start_wait_ms);
 
-    // Connects, starting a daemon where none runs. Nothing to do when connected.
+    // Connects, starting a daemon where none runs. Nothing to do when connected. One that is stopping is waited for, until the deadline: what
+    // it finishes may take longer than a start.
     Status ensure(Deadline deadline);
     // Said once on every new connection, after Hello: the Join of a session.
     void say_first(control::Request request) { first_ = std::move(request); }
@@ -45,7 +46,8 @@ class DaemonLink {
     }
 
   private:
-    Status connect_once(Deadline deadline);
+    enum class Met : std::uint8_t { nobody, one_that_ends, one };
+    Result<Met> connect_once(Deadline deadline);
 
     DaemonHome place_;
     ScratchLayout scratch_;
@@ -54,6 +56,7 @@ class DaemonLink {
     std::unique_ptr<Connection> connection_;
     control::Welcome welcome_;
     std::optional<control::Request> first_;
+    Status last_;  // why the last try met nobody, or one that ends
 };
 
 }  // namespace cairn

@@ -49,6 +49,41 @@ class Daemons : public Room {
     }
 };
 
+// A version that can not be finished keeps a daemon that was told to stop busy.
+TEST_F(Daemons, OneThatIsStoppingIsNotTakenForTheNodes) {
+    ::setenv("CAIRN_DAEMON_STOP_WAIT_MS", "1500", 1);
+    cairn_session *first = nullptr, *second = nullptr;
+    std::thread opens([&] { second = open("n0", 1, 2); });
+    first = open("n0", 0, 2);
+    opens.join();
+    ::unsetenv("CAIRN_DAEMON_STOP_WAIT_MS");
+    ASSERT_TRUE(first && second);
+    Field field(1000);
+    ASSERT_EQ(field.protect(first), CAIRN_OK);
+    ASSERT_EQ(cairn_checkpoint(first, 1), CAIRN_OK) << cairn_last_error(first);  // the other rank never does
+    const auto pid = daemon_pid("n0");
+    ASSERT_NE(pid, 0u);
+    ::kill(static_cast<pid_t>(pid), SIGTERM);
+    const auto refuses = [&] {
+        auto connection = Connection::connect(scratch_of("n0"), Deadline::in_ms(1000));
+        return !connection.ok() || (*connection)->hello(true, Deadline::in_ms(5000)).code() == Code::unavailable;
+    };
+    for (int i = 0; i < 1000 && !refuses(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_EQ(daemon_pid("n0"), pid) << "a command may still ask it";
+    name_ = "another";
+    cairn_session* third = open("n0", 0, 1, {"daemon.start_wait_ms=1000"});  // shorter than the end takes
+    ASSERT_NE(third, nullptr) << cairn_last_error(nullptr);
+    EXPECT_NE(daemon_pid("n0"), pid);
+    Field other(1000);
+    ASSERT_EQ(other.protect(third), CAIRN_OK);
+    EXPECT_EQ(cairn_checkpoint(third, 1), CAIRN_OK) << cairn_last_error(third);
+    EXPECT_EQ(cairn_wait(third, 1, CAIRN_COMMITTED, 30'000), CAIRN_OK) << cairn_last_error(third);
+    EXPECT_EQ(cairn_close(third), CAIRN_OK);
+    std::thread closes([&] { static_cast<void>(cairn_close(second)); });
+    static_cast<void>(cairn_close(first));
+    closes.join();
+}
+
 TEST_F(Daemons, AForkedChildHasNoSlots) {
     cairn_session* session = open();
     ASSERT_NE(session, nullptr);

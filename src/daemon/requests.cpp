@@ -71,6 +71,8 @@ Task<control::Answer> Daemon::handle(ConnectionId from, control::Hello request) 
                                                     request.program_version + " and speaks protocol " +
                                                     std::to_string(request.protocol) + "; stop the daemon (process " +
                                                     std::to_string(::getpid()) + ") or use one release for both"});
+    // A rank would take the address of a daemon that ends for its node's. Commands may ask: how far it is, to end sooner.
+    if (stopping_ && request.is_application) co_return answer_of(is_stopping());
     Client client;
     client.is_application = request.is_application;
     client.pid = server_.process_of(from);
