@@ -173,7 +173,8 @@ CAIRN_API int cairn_protect(cairn_session* session, const char* region, void* da
                             const uint64_t* shape);
 
 /* Each returns 0, or anything else to refuse: the call under way then returns CAIRN_CANCELLED. A C++ exception refuses,
- * too, and cairn_last_error has its text. They must not call Cairn: with this session that is
+ * too, and cairn_last_error has its text. At a checkpoint they may be called a second time: the image is captured again
+ * when this node's daemon was started again meanwhile. They must not call Cairn: with this session that is
  * CAIRN_INVALID_ARGUMENT. */
 typedef int (*cairn_size_function)(void* context, uint64_t* bytes); /* how many bytes serialise will write */
 typedef int (*cairn_serialise_function)(void* context, void* into, uint64_t bytes); /* writes all of them */

@@ -49,6 +49,27 @@ class Daemons : public Room {
     }
 };
 
+TEST_F(Daemons, StartedAgainDuringACaptureTheImageIsCapturedOnceMore) {
+    cairn_session* session = open();
+    ASSERT_NE(session, nullptr);
+    Field field(20'000);
+    Meddler meddler;
+    ASSERT_EQ(field.protect(session), CAIRN_OK);
+    ASSERT_EQ(meddler.protect(session), CAIRN_OK);
+    meddler.meddle = [&] {
+        stop("n0");
+        EXPECT_TRUE(start("n0"));
+    };
+    field.fill(0, 1);
+    ASSERT_EQ(cairn_checkpoint(session, 1), CAIRN_OK) << cairn_last_error(session);
+    EXPECT_EQ(meddler.calls, 2);
+    EXPECT_EQ(cairn_wait(session, 1, CAIRN_COMMITTED, 30'000), CAIRN_OK) << cairn_last_error(session);
+    field.fill(0, 0);
+    ASSERT_EQ(cairn_restore(session, 1, nullptr), CAIRN_OK) << cairn_last_error(session);
+    EXPECT_TRUE(field.holds(0, 1));
+    EXPECT_EQ(cairn_close(session), CAIRN_OK);
+}
+
 // A version that can not be finished keeps a daemon that was told to stop busy.
 TEST_F(Daemons, OneThatIsStoppingIsNotTakenForTheNodes) {
     ::setenv("CAIRN_DAEMON_STOP_WAIT_MS", "1500", 1);

@@ -55,7 +55,7 @@ Status Session::checkpoint(Version version) {
     header.ranks = ranks_;
     header.block_bytes = block_bytes_;
     TRY_ASSIGN(const CapturePlan plan, plan_capture(std::move(header), regions_, map));
-    TRY(capture_into_slot(plan).within("version " + std::to_string(version) + " of \"" + name_ + "\""));
+    TRY(capture_with_patience(plan).within("version " + std::to_string(version) + " of \"" + name_ + "\""));
     const std::lock_guard lock(state_);
     last_version_ = version;
     taken_[version] = roster_.incarnation;
@@ -63,7 +63,17 @@ Status Session::checkpoint(Version version) {
     return {};
 }
 
-Status Session::capture_into_slot(const CapturePlan& plan) {
+// A daemon that is started again finds a slot that is being filled, holding nothing sealed, and gives it up. What is to be captured is still
+// there, and nobody else has it: once more, into another slot. Not when nobody knows whether the image was taken.
+Status Session::capture_with_patience(const CapturePlan& plan) {
+    bool slot_lost = false;
+    Status status = capture_into_slot(plan, slot_lost);
+    if (!slot_lost) return status;
+    slot_lost = false;
+    return capture_into_slot(plan, slot_lost).within("captured once more after its slot was lost (" + status.text() + ")");
+}
+
+Status Session::capture_into_slot(const CapturePlan& plan, bool& slot_lost) {
     control::Acquire acquire;
     acquire.key = plan.header.key;
     acquire.rank = rank_;
@@ -84,6 +94,7 @@ Status Session::capture_into_slot(const CapturePlan& plan) {
         status = capture(plan, regions_, **mapped, settings_.capture.checksums == Settings::Checksums::capture);
     else
         status = mapped.status();
+    slot_lost = mapped.code() == Code::not_found;  // between the daemon's answer and our opening it
     if (!status.ok()) {
         // A daemon that can not be told finds the slot unsealed when our connection ends.
         static_cast<void>(
@@ -92,6 +103,7 @@ Status Session::capture_into_slot(const CapturePlan& plan) {
     }
     // Sealed: this image outlives us from here on. A daemon that dies now finds it in scratch when it is started again.
     status = say_sealed({plan.header.key, rank_, slot.path});
+    slot_lost = status.code() == Code::not_found;
     if (!status.ok()) {
         image_set_invalid((*mapped)->base);
         daemon_->disconnect();  // its slots are looked into then: this one holds nothing
@@ -100,14 +112,14 @@ Status Session::capture_into_slot(const CapturePlan& plan) {
 }
 
 // After a broken connection the daemon finds the image by itself, a little later than we ask: not_found is no answer at
-// first.
+// first, unless the slot's file is gone.
 Status Session::say_sealed(const control::Sealed& sealed) {
     const Deadline deadline = Deadline::in_ms(settings_.daemon.start_wait_ms + answer_allowance_ms);
     const Deadline adopted = Deadline::in_ms(adopt_wait_ms);
     Backoff backoff;
     for (;;) {
         Status status = daemon_->ask_for<control::Done>(sealed, deadline).status();
-        if (status.code() != Code::not_found || !backoff.pause(adopted)) return status;
+        if (status.code() != Code::not_found || !slots_.still_there(sealed.path) || !backoff.pause(adopted)) return status;
     }
 }
 

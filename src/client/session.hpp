@@ -117,7 +117,8 @@ class Session {
 
     // session.cpp
     Status check_version(Version version) const;
-    Status capture_into_slot(const CapturePlan& plan);
+    Status capture_with_patience(const CapturePlan& plan);
+    Status capture_into_slot(const CapturePlan& plan, bool& slot_lost);
     Status say_sealed(const control::Sealed& sealed);
     template <class A>
     Result<A> ask_beside(const control::Request& request, Deadline deadline);

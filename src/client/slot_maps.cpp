@@ -24,16 +24,23 @@ void SlotMaps::drop(std::size_t at) {
     maps_.erase(maps_.begin() + static_cast<std::ptrdiff_t>(at));
 }
 
-void SlotMaps::forget_gone() {
+bool SlotMaps::is_gone(const Map& map) {
     struct stat about = {};
+    return ::stat(map.path.c_str(), &about) != 0 || about.st_dev != map.device || about.st_ino != map.inode ||
+           static_cast<std::uint64_t>(about.st_size) != map.bytes;
+}
+
+void SlotMaps::forget_gone() {
     for (std::size_t i = 0; i < maps_.size();) {
-        const bool same = ::stat(maps_[i].path.c_str(), &about) == 0 && about.st_dev == maps_[i].device &&
-                          about.st_ino == maps_[i].inode && static_cast<std::uint64_t>(about.st_size) == maps_[i].bytes;
-        if (!same)
+        if (is_gone(maps_[i]))
             drop(i);
         else
             ++i;
     }
+}
+
+bool SlotMaps::still_there(const std::string& path) const {
+    return std::any_of(maps_.begin(), maps_.end(), [&](const Map& each) { return each.path == path && !is_gone(each); });
 }
 
 Result<SlotMaps::Map*> SlotMaps::map(const std::string& path, std::uint64_t bytes) {

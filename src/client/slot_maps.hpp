@@ -30,12 +30,15 @@ class SlotMaps {
 
     // A file that is gone keeps its memory as long as it is mapped: drops those. Before asking for a slot, which may need that memory.
     void forget_gone();
+    // Whether the name still stands for the file that is mapped.
+    bool still_there(const std::string& path) const;
     // The mapping of a slot of at least `bytes`; stays valid until the next call.
     Result<Map*> map(const std::string& path, std::uint64_t bytes);
 
   private:
     static constexpr std::size_t maps_max = 16;
     void drop(std::size_t at);
+    static bool is_gone(const Map& map);
     const int process_;
     std::vector<Map> maps_;
     std::uint64_t clock_ = 0;
