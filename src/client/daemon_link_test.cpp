@@ -127,5 +127,33 @@ TEST_F(Daemons, AForkedChildHasNoSlots) {
     EXPECT_EQ(cairn_close(session), CAIRN_OK);
 }
 
+// A directory that is gone stands for a file system that is not mounted.
+TEST_F(Daemons, APersistentDirectoryThatIsMissingIsAwayAndNotEmpty) {
+    cairn_session* session = open("n0", 0, 1, {"flush.attempts_max=1"});
+    ASSERT_NE(session, nullptr);
+    Field field(1000);
+    ASSERT_EQ(field.protect(session), CAIRN_OK);
+    field.fill(0, 1);
+    ASSERT_EQ(cairn_checkpoint(session, 1), CAIRN_OK);
+    ASSERT_EQ(cairn_wait(session, 1, CAIRN_COMMITTED, 30'000), CAIRN_OK) << cairn_last_error(session);
+    fs::rename(persistent_, persistent_ + ".away");
+    EXPECT_EQ(cairn_restore(session, CAIRN_NEWEST, nullptr), CAIRN_UNAVAILABLE);
+    EXPECT_THAT(cairn_last_error(session), HasSubstr("mounted"));
+    field.fill(0, 2);
+    EXPECT_EQ(cairn_checkpoint(session, 2), CAIRN_OK) << cairn_last_error(session);
+    cairn_session* next = nullptr;
+    EXPECT_EQ(try_open(&next, "n0", 0, 1, {"deadlines.open_ms=500"}), CAIRN_UNAVAILABLE);
+    EXPECT_THAT(cairn_last_error(nullptr), HasSubstr("mounted"));
+    EXPECT_FALSE(fs::exists(persistent_)) << "made up";
+    fs::rename(persistent_ + ".away", persistent_);
+    int waited = cairn_wait(session, 2, CAIRN_COMMITTED, 1000);
+    for (int i = 0; i < 100 && waited != CAIRN_OK; ++i) {  // told that an attempt failed; the next one does not
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        waited = cairn_wait(session, 2, CAIRN_COMMITTED, 1000);
+    }
+    EXPECT_EQ(waited, CAIRN_OK) << cairn_last_error(session);
+    EXPECT_EQ(cairn_close(session), CAIRN_OK);
+}
+
 }  // namespace
 }  // namespace cairn

@@ -74,11 +74,14 @@ Status write_aside(const std::string& path, ByteView bytes) {
 
 namespace {
 
-Status usable_now(const std::string& path, const std::string& what) {
+Status usable_now(const std::string& path, const std::string& what, const std::string& used_before) {
     const std::string advice = what + " (setting paths." + what + " is " + path + ")";
     struct stat about = {};
     if (::stat(path.c_str(), &about) != 0) {
         if (errno != ENOENT) return Status::from_errno(errno, advice + " can not be reached");
+        if (!used_before.empty())
+            return unavailable(advice + " is missing, but was there before (" + used_before +
+                               "): is its file system mounted? To begin anew without what it held, make the directory");
         // Only itself: where its parent is missing too, something is not mounted or mistyped, and must not be made up.
         if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST)
             return Status::from_errno(errno, advice + " does not exist and can not be made");
@@ -96,8 +99,8 @@ Status usable_now(const std::string& path, const std::string& what) {
 
 }  // namespace
 
-Status usable_directory(const std::string& path, const std::string& what, Deadline deadline) {
-    return patiently(deadline, is_away, [&] { return usable_now(path, what); });
+Status usable_directory(const std::string& path, const std::string& what, const std::string& used_before, Deadline deadline) {
+    return patiently(deadline, is_away, [&] { return usable_now(path, what, used_before); });
 }
 
 bool same_file_system(const std::string& a, const std::string& b) {

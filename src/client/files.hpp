@@ -50,8 +50,9 @@ Status patiently(Deadline deadline, Passes passes, Attempt attempt) {
 Status write_all(int fd, ByteView bytes, const std::string& path);
 
 // Makes a directory that is missing in an existing one, and proves that it can be written to. `what` names it for the
-// reader: "scratch", "persistent". Waits until the deadline for a file system that is away.
-Status usable_directory(const std::string& path, const std::string& what, Deadline deadline);
+// reader: "scratch", "persistent". Waits until the deadline for a file system that is away. `used_before`: by what it is known that the
+// directory was there already, for the reader; then one that is missing is not made, but away. Empty: nothing is known.
+Status usable_directory(const std::string& path, const std::string& what, const std::string& used_before, Deadline deadline);
 // Whether both lie on one file system; false when that can not be told.
 bool same_file_system(const std::string& a, const std::string& b);
 

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
 
 #include "client/packer.hpp"
 #include "client/rendezvous.hpp"
@@ -72,6 +73,18 @@ std::string node_name(const char* given) {
     if (variable && *variable) return variable;
     const std::string host = host_name();
     return host.substr(0, host.find('.'));
+}
+
+// What of this persistent directory's checkpoints this node's scratch holds, by the path of one: then there was such a directory, and making
+// it anew would hide what it held. Empty: nothing.
+std::string left_in_scratch(const DaemonHome& place) {
+    const ScratchLayout scratch = ScratchLayout::of(place.scratch, ::geteuid(), place.node, place.persistent);
+    for (const std::string& room : {scratch.jobs(), scratch.images()}) {
+        std::error_code error;
+        const std::filesystem::directory_iterator entry(room, error);
+        if (!error && entry != std::filesystem::directory_iterator()) return entry->path().string();
+    }
+    return {};
 }
 
 Status make_private(const std::string& path, Deadline deadline) {
@@ -166,8 +179,8 @@ Status Session::read_settings(const cairn_options& options) {
 Status Session::check_directories() {
     // The other ranks wait in open meanwhile, and are to be told in time.
     const Deadline deadline = Deadline::in_ms(settings_.deadlines.open_ms / 2);
-    TRY(files::usable_directory(settings_.paths.scratch, "scratch", deadline));
-    TRY(files::usable_directory(settings_.paths.persistent, "persistent", deadline));
+    TRY(files::usable_directory(settings_.paths.scratch, "scratch", {}, deadline));
+    TRY(files::usable_directory(settings_.paths.persistent, "persistent", left_in_scratch(place_), deadline));
     if (files::same_file_system(settings_.paths.scratch, settings_.paths.persistent))
         warnings_ +=
             "scratch " + settings_.paths.scratch + " and persistent " + settings_.paths.persistent +

@@ -134,7 +134,10 @@ Task<Result<Roster>> Jobs::find_roster(Id128 incarnation) {
     if (found != found_.end()) co_return found->second;
     Result<Bytes> bytes = co_await read_file(world_.storage, layout_.job_roster(incarnation), roster_bytes_max,
                                              world_.clock.in(io_wait_));
-    if (!bytes.ok()) co_return std::move(bytes).status();
+    if (!bytes.ok()) {
+        Status status = co_await unless_root_missing(world_.storage, layout_.persistent, std::move(bytes).status(), world_.clock.in(io_wait_));
+        co_return status;
+    }
     Result<Roster> roster = decode_roster(*bytes);
     if (roster.ok() && roster->incarnation != incarnation)
         co_return corrupt(layout_.job_roster(incarnation) + ": of another job");

@@ -74,8 +74,9 @@ Task<Result<std::vector<CatalogEntry>>> list_versions(World& world, Layout layou
     std::vector<CatalogEntry> versions;
     Result<std::vector<DirectoryEntry>> entries = co_await world.storage.list(layout.series(name), deadline);
     if (!entries.ok()) {
-        if (entries.code() == Code::not_found) co_return versions;
-        co_return std::move(entries).status();
+        Status status = co_await unless_root_missing(world.storage, layout.persistent, std::move(entries).status(), deadline);
+        if (status.code() == Code::not_found) co_return versions;
+        co_return status;
     }
     for (const DirectoryEntry& entry : *entries) {
         const std::optional<Version> version = parse_version_directory_name(entry.name);
@@ -94,8 +95,9 @@ Task<Result<std::vector<LineageEntry>>> read_lineage(World& world, Layout layout
     std::vector<LineageEntry> lineage;
     Result<std::vector<DirectoryEntry>> entries = co_await world.storage.list(layout.lineage(name), deadline);
     if (!entries.ok()) {
-        if (entries.code() == Code::not_found) co_return lineage;
-        co_return std::move(entries).status();
+        Status status = co_await unless_root_missing(world.storage, layout.persistent, std::move(entries).status(), deadline);
+        if (status.code() == Code::not_found) co_return lineage;
+        co_return status;
     }
     std::set<std::string> names;
     for (const DirectoryEntry& entry : *entries) names.insert(entry.name);

@@ -23,12 +23,12 @@ struct CatalogEntry {
 
 // Names of all series, in order.
 Task<Result<std::vector<std::string>>> list_series(World& world, Layout layout, Nanos deadline);
-// All versions of a series by (version, epoch). A missing series is an empty list.
+// All versions of a series by (version, epoch). A missing series is an empty list; a missing persistent directory is unavailable.
 Task<Result<std::vector<CatalogEntry>>> list_versions(World& world, Layout layout, std::string name, Nanos deadline);
 // One manifest. not_found when it is not there; a tombstone is returned like any other.
 Task<Result<Manifest>> read_manifest(World& world, Layout layout, VersionKey key, Nanos deadline);
 
-// What is known of the opens of a series (rule 1): newest last.
+// What is known of the opens of a series (rule 1): newest last. Missing: as above.
 struct LineageEntry {
     OpenRecord open;
     std::optional<FromRecord> from;

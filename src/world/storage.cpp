@@ -67,6 +67,7 @@ Task<Status> make_directories(Storage& storage, std::string root, std::string pa
         const std::size_t end = std::min(path.find('/', start), path.size());
         const std::string here = path.substr(0, end);
         Status made = co_await storage.make_directory(here, 0755, deadline);
+        if (parent == root) made = co_await unless_root_missing(storage, root, std::move(made), deadline);
         if (!made.ok() && made.code() != Code::already_exists) co_return made;
         // Also when somebody else made it: their fsync of the parent may not have happened, and we depend on it.
         Status synced = co_await storage.fsync_directory(parent, deadline);
@@ -75,6 +76,14 @@ Task<Status> make_directories(Storage& storage, std::string root, std::string pa
         at = end;
     }
     co_return Status();
+}
+
+// By asking for what is always allowed there, and reads no entries, of which there may be many.
+Task<Status> unless_root_missing(Storage& storage, std::string root, Status status, Nanos deadline) {
+    if (status.code() != Code::not_found) co_return status;
+    const Status there = co_await storage.fsync_directory(root, deadline);
+    if (there.code() != Code::not_found) co_return status;
+    co_return unavailable(root + " itself is missing: is its file system mounted? (" + status.text() + ")");
 }
 
 }  // namespace cairn

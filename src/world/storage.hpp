@@ -82,7 +82,10 @@ Task<Status> read_all(Storage& storage, FilePtr file, std::uint64_t offset, Slic
 Task<Result<Bytes>> read_file(Storage& storage, std::string path, std::uint64_t bytes_max, Nanos deadline);
 // Creates, writes and fsyncs `path`; the name is not durable before fsync_directory.
 Task<Status> write_file(Storage& storage, std::string path, Bytes bytes, std::uint32_t permissions, Nanos deadline);
-// Creates what is missing of `path` below `root` (which must exist) and fsyncs every directory that got a new entry.
+// Creates what is missing of `path` below `root` and fsyncs every directory that got a new entry. unavailable when there is no root.
 Task<Status> make_directories(Storage& storage, std::string root, std::string path, Nanos deadline);
+// For whoever was told not_found of something below `root`, and would conclude from it: unavailable when the root itself is missing, which says
+// nothing of what lies below it; its file system is not mounted. Else `status`.
+Task<Status> unless_root_missing(Storage& storage, std::string root, Status status, Nanos deadline);
 
 }  // namespace cairn
