@@ -114,6 +114,10 @@ Status fill(const CapturePlan& plan, const RegionTable& regions, SlotMaps::Map& 
     return {};
 }
 
+std::uint64_t proof_of(const ImageHeader& header, const std::byte* table) {
+    return image_proof(header, {table, 8 * div_up(header.image.bytes, header.block_bytes)});
+}
+
 }  // namespace
 
 Result<CapturePlan> plan_capture(ImageHeader header, const RegionTable& regions, const MemoryMap& map) {
@@ -140,7 +144,7 @@ Status capture(const CapturePlan& plan, const RegionTable& regions, SlotMaps::Ma
     const std::uint64_t end = plan.header.data_offset + plan.header.image.bytes;
     std::memset(slot.base + end, 0, plan.slot_bytes - end);
     std::memcpy(slot.base + image_header_offset, plan.encoded.data(), plan.encoded.size());
-    if (make_checksums) image_set_checksummed(slot.base);
+    if (make_checksums) image_set_checksummed(slot.base, proof_of(plan.header, table));
     image_seal(slot.base);
     return {};
 }

@@ -1,15 +1,14 @@
 #include "daemon/jobs.hpp"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include "base/log.hpp"
 #include "daemon/blocking.hpp"
-#include "daemon/door.hpp"
+#include "daemon/boot.hpp"
+#include "daemon/slot_files.hpp"
 #include "engine/catalog.hpp"
 #include "format/roster.hpp"
 
@@ -18,25 +17,6 @@ namespace cairn {
 namespace {
 
 constexpr std::uint64_t roster_bytes_max = 1ull << 30;
-
-// Whole or not at all, for whoever reads after this process was killed. Mode 0600: it holds the job's secret.
-Status write_private_file(const std::string& path, const Bytes& bytes) {
-    const std::string temporary = path + ".new";
-    ::unlink(temporary.c_str());
-    {
-        const Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-        if (file.get() < 0) return Status::from_errno(errno, "can not make " + temporary);
-        std::size_t done = 0;
-        while (done < bytes.size()) {
-            const ssize_t wrote = ::write(file.get(), bytes.data() + done, bytes.size() - done);
-            if (wrote < 0 && errno == EINTR) continue;
-            if (wrote <= 0) return Status::from_errno(errno, "can not write " + temporary);
-            done += static_cast<std::size_t>(wrote);
-        }
-    }
-    if (::rename(temporary.c_str(), path.c_str()) != 0) return Status::from_errno(errno, "can not rename " + temporary);
-    return {};
-}
 
 }  // namespace
 
@@ -214,6 +194,41 @@ Task<void> Jobs::adopt_waiting(std::function<bool()> over) {
     if (waiting_.empty()) found_.clear();
 }
 
+// What a restart of the machine may have torn is believed only where its checksums prove it whole. The note that says so is written when the
+// others are gone: a daemon that dies in between leaves the question to the next one.
+Task<void> Jobs::drop_torn(std::vector<LocalImage>& images) {
+    const auto boot = std::make_shared<Boot>();
+    std::function<Status()> look = [boot, layout = scratch_] {
+        *boot = Boot::look(layout);
+        return Status();
+    };
+    const Status looked = co_await call_blocking(workers_, world_.clock, std::move(look), world_.clock.in(io_wait_));
+    if (!looked.ok()) *boot = Boot();
+    if (boot->is_same && boot->noted) co_return;
+    bool all_gone = true;
+    std::vector<LocalImage> whole;
+    for (LocalImage& image : images) {
+        Status status;
+        if (!boot->is_same) status = co_await check_after_power_loss(world_, image, io_wait_);
+        if (status.ok()) {
+            whole.push_back(std::move(image));
+            continue;
+        }
+        const ImageHeader& header = image.header;
+        log_warning("image-not-believed", {{"name", header.key.name}, {"version", header.key.version}, {"rank", header.rank},
+                                           {"path", image.path}, {"because", boot->why}, {"why", status}});
+        std::function<Status()> work = [path = image.path] { return remove_slot_file(path); };
+        const Status removed = co_await call_blocking(workers_, world_.clock, std::move(work), world_.clock.in(io_wait_));
+        if (!removed.ok()) log_warning("image-stays", {{"path", image.path}, {"why", removed}});
+        all_gone = all_gone && removed.ok();
+    }
+    images = std::move(whole);
+    if (!all_gone || boot->id.empty()) co_return;
+    std::function<Status()> work = [boot, layout = scratch_] { return boot->note(layout); };
+    const Status noted = co_await call_blocking(workers_, world_.clock, std::move(work), world_.clock.in(io_wait_));
+    if (!noted.ok()) log_warning("boot-not-noted", {{"why", noted}});
+}
+
 Task<Status> Jobs::adopt_scratch() {
     Result<std::vector<Roster>> rosters = co_await scan_jobs(world_, scratch_, world_.clock.in(io_wait_));
     if (!rosters.ok()) co_return std::move(rosters).status();
@@ -225,6 +240,7 @@ Task<Status> Jobs::adopt_scratch() {
     if (!scan.ok()) co_return std::move(scan).status();
     for (const Status& problem : scan->problems) log_warning("image-damaged", {{"why", problem}});
     for (const std::string& path : scan->free_slots) slots_.discard(path);
+    co_await drop_torn(scan->images);
     for (LocalImage& image : scan->images) {
         LocalImage one = std::move(image);
         co_await adopt(std::move(one));

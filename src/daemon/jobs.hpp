@@ -57,6 +57,7 @@ class Jobs {
     Task<Result<Roster>> find_roster(Id128 incarnation);
     Task<Status> join_again(Id128 incarnation);
     Task<void> adopt(LocalImage image);
+    Task<void> drop_torn(std::vector<LocalImage>& images);
     Task<void> flush_on(LocalImage image);
     Task<Code> look_at_manifest(VersionKey key);
     Task<void> forget(Id128 incarnation, Nanos deadline);

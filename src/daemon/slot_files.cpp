@@ -40,6 +40,34 @@ void clear_ahead(const std::string& path, std::uint64_t bytes, const std::atomic
     ::munmap(base, bytes);
 }
 
+bool is_in_memory(const std::string& directory) {
+    struct statfs about = {};
+    return ::statfs(directory.c_str(), &about) == 0 && (about.f_type == TMPFS_MAGIC || about.f_type == RAMFS_MAGIC);
+}
+
+Status remove_slot_file(const std::string& path) {
+    if (::unlink(path.c_str()) == 0 || errno == ENOENT) return {};
+    return Status::from_errno(errno, "can not remove " + path);
+}
+
+Status write_private_file(const std::string& path, const Bytes& bytes) {
+    const std::string temporary = path + ".new";
+    ::unlink(temporary.c_str());
+    {
+        const Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+        if (file.get() < 0) return Status::from_errno(errno, "can not make " + temporary);
+        std::size_t done = 0;
+        while (done < bytes.size()) {
+            const ssize_t wrote = ::write(file.get(), bytes.data() + done, bytes.size() - done);
+            if (wrote < 0 && errno == EINTR) continue;
+            if (wrote <= 0) return Status::from_errno(errno, "can not write " + temporary);
+            done += static_cast<std::size_t>(wrote);
+        }
+    }
+    if (::rename(temporary.c_str(), path.c_str()) != 0) return Status::from_errno(errno, "can not rename " + temporary);
+    return {};
+}
+
 Status invalidate_slot_file(const std::string& path) {
     const Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
     if (file.get() < 0) return Status::from_errno(errno, "can not open " + path);

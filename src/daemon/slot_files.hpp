@@ -1,10 +1,11 @@
-// Files of slots: making them and clearing them. All of it blocks: in workers only, but for what is said otherwise.
+// Files of scratch: slots, how they are made, cleared and removed, and small ones beside them. All of it blocks: in workers only, but for what is said otherwise.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <string>
 
+#include "base/bytes.hpp"
 #include "base/status.hpp"
 
 namespace cairn {
@@ -15,6 +16,15 @@ Status allocate_slot_file(const std::string& path, std::uint64_t bytes);
 // tmpfs clears a page when it is first touched, which takes longer than allocating it: touched here, nobody waits for it later. From front to
 // back until `stop`. Nothing where scratch is no tmpfs (there it would only write zeros to a disk), and where the kernel can not (before 5.14).
 void clear_ahead(const std::string& path, std::uint64_t bytes, const std::atomic<bool>& stop);
+
+// Whether its files are memory only, and gone when the machine starts again. False when that can not be told.
+bool is_in_memory(const std::string& directory);
+
+// No error when it is not there.
+Status remove_slot_file(const std::string& path);
+
+// Whole or not at all, for whoever reads after this process was killed. Mode 0600: jobs/ holds secrets.
+Status write_private_file(const std::string& path, const Bytes& bytes);
 
 // Takes no time: one page.
 Status invalidate_slot_file(const std::string& path);

@@ -32,13 +32,14 @@ struct Layout {
     std::string io_node(const std::string& node) const { return io_nodes() + "/" + node; }
 };
 
-// <scratch>/cairn-<uid>-<node>-<hash of persistent>/lock, sock, jobs/<incarnation>, images/slot-<n>
+// <scratch>/cairn-<uid>-<node>-<hash of persistent>/lock, sock, boot, jobs/<incarnation>, images/slot-<n>
 struct ScratchLayout {
     std::string root;  // of one daemon: uid, node, scratch, persistent (rule 7)
 
     static ScratchLayout of(const std::string& scratch, std::uint32_t uid, const std::string& node, const std::string& persistent);
     std::string lock() const { return root + "/lock"; }
     std::string socket() const { return root + "/sock"; }
+    std::string boot() const { return root + "/boot"; }
     std::string jobs() const { return root + "/jobs"; }
     std::string job(Id128 incarnation) const { return jobs() + "/" + incarnation.hex(); }
     std::string images() const { return root + "/images"; }

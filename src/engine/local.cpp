@@ -101,12 +101,13 @@ Task<void> Node::Impl::keep_checksums(FlightPtr flight, Rank rank) {
     if (file.ok()) {
         Bytes table(held.checksums.size() * sizeof(std::uint64_t));
         std::memcpy(table.data(), held.checksums.data(), table.size());
+        const std::uint64_t words[] = {image_checksummed_word, image_proof(held.image.header, table)};
+        static_assert(image_proof_offset == image_checksummed_offset + sizeof words[0]);
         Slice data = Slice::of(std::move(table));
         Status status = co_await write_all(world.storage, *file, held.image.header.checksums_offset, std::move(data), deadline);
         if (status.ok()) {
-            const std::uint64_t word = image_checksummed_word;
-            Bytes flag(sizeof word);
-            std::memcpy(flag.data(), &word, sizeof word);
+            Bytes flag(sizeof words);
+            std::memcpy(flag.data(), words, sizeof words);
             Slice mark = Slice::of(std::move(flag));
             status = co_await write_all(world.storage, *file, image_checksummed_offset, std::move(mark), deadline);
         }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/restore.hpp"
 #include "format/image.hpp"
 #include "format/roster.hpp"
 
@@ -37,7 +38,7 @@ Task<Result<std::optional<LocalImage>>> read_image(World& world, std::string pat
     Result<std::uint64_t> size = co_await world.storage.file_bytes(*file, deadline);
     if (!size.ok()) co_return std::move(size).status();
     if (*size <= image_header_offset) co_return none;
-    Result<Bytes> words = co_await read_run(world, *file, 0, 16, deadline);
+    Result<Bytes> words = co_await read_run(world, *file, 0, image_proof_offset + sizeof(std::uint64_t), deadline);
     if (!words.ok()) co_return std::move(words).status();
     if (word_at(*words, image_state_offset) != image_sealed_word) co_return none;
     // The header says its own length; most fit the first read.
@@ -57,6 +58,7 @@ Task<Result<std::optional<LocalImage>>> read_image(World& world, std::string pat
     image.path = path;
     image.header = std::move(header).value();
     image.header.checksummed = word_at(*words, image_checksummed_offset) == image_checksummed_word;
+    image.proof = word_at(*words, image_proof_offset);
     const std::uint64_t blocks = div_up(image.header.image.bytes, image.header.block_bytes);
     if (image.header.checksummed && blocks > 0) {
         Result<Bytes> table = co_await read_run(world, *file, image.header.checksums_offset, blocks * sizeof(std::uint64_t), deadline);
@@ -73,6 +75,21 @@ Task<Result<std::optional<LocalImage>>> read_image(World& world, std::string pat
     image.data = {std::move(mapped), image.header.data_offset, image.header.image.bytes};
     std::optional<LocalImage> found(std::move(image));
     co_return found;
+}
+
+Task<Status> check_after_power_loss(World& world, const LocalImage& image, Nanos io_wait) {
+    if (image.header.image.bytes == 0) co_return Status();  // the header has a checksum of its own
+    if (image.checksums.empty())
+        co_return corrupt(image.path + ": no checksums were stored with it, to tell whether all of it reached the disk");
+    const ByteView table = std::as_bytes(std::span(image.checksums));
+    if (image.proof != image_proof(image.header, table))
+        co_return corrupt(image.path + ": the checksums stored with it are not, or not all, of this image");
+    RestoreSettings settings;
+    settings.io_wait = io_wait;
+    ImageSink ignore = [](std::uint64_t, Slice) { return Status(); };
+    std::vector<ImageRange> all;
+    Status whole = co_await restore_local(world, image, std::move(all), std::move(ignore), settings);
+    co_return whole;
 }
 
 Task<Result<ScratchScan>> scan_scratch(World& world, ScratchLayout layout, Nanos deadline) {

@@ -16,7 +16,12 @@ struct LocalImage {
     std::string path;
     Slice data;
     std::vector<std::uint64_t> checksums;  // one a block; empty while not made (image with bytes) or when there are no bytes
+    std::uint64_t proof = 0;               // as it stands in the slot
 };
+
+// Whether the image is what its writer wrote although the machine may have lost any page of its slot: its checksums are its own, and its bytes
+// are what they say. corrupt says what is missing. Reads all of it.
+Task<Status> check_after_power_loss(World& world, const LocalImage& image, Nanos io_wait);
 
 // What one slot file holds: nullopt when it is not sealed (being written, recycled, torn). An unreadable or damaged header is corrupt.
 // `mapped`: an earlier mapping of this very file, or null. It is used again while the file has kept its size: its pages are in place, where

@@ -1,6 +1,7 @@
 // Headers of image slots.
 #include "format/image.hpp"
 
+#include "base/checksum.hpp"
 #include "format/check.hpp"
 #include "format/fields.hpp"
 #include "format/frame.hpp"
@@ -51,6 +52,15 @@ Bytes encode_image_header(const ImageHeader& header) {
     fb::FinishImageHeaderBuffer(builder, fb::CreateImageHeader(builder, key, header.epoch, &parent, header.ranks,
                                                                header.block_bytes, &place, image));
     return frame(FrameKind::image, writer.bytes());
+}
+
+std::uint64_t image_proof(const ImageHeader& header, ByteView table) {
+    const std::uint64_t words[] = {header.key.incarnation.high, header.key.incarnation.low, header.key.version,
+                                   header.rank,                 header.image.bytes,         header.block_bytes};
+    const ByteView whose = std::as_bytes(std::span(words));
+    Bytes bytes(whose.begin(), whose.end());
+    bytes.insert(bytes.end(), table.begin(), table.end());
+    return checksum(bytes);
 }
 
 Result<ImageHeader> decode_image_header(ByteView bytes) {

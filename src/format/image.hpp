@@ -1,7 +1,7 @@
 // An image slot in scratch: a page of state words, the header, the checksum table, the image's bytes.
 //
 // Order (rule 4): the client invalidates a slot before it changes anything in it and seals it after everything else;
-// the daemon sets `checksummed` after it filled the table. Both words are written with release and read with acquire.
+// the daemon sets `checksummed` and the proof after it filled the table. The words are written with release and read with acquire.
 #pragma once
 
 #include <atomic>
@@ -15,6 +15,7 @@ namespace cairn {
 
 inline constexpr std::uint64_t image_state_offset = 0;                       // u64: 0, or image_sealed_word
 inline constexpr std::uint64_t image_checksummed_offset = 8;                 // u64: 0, or image_checksummed_word
+inline constexpr std::uint64_t image_proof_offset = 16;                      // u64: image_proof(), or 0 in images of older releases
 inline constexpr std::uint64_t image_header_offset = 4096;                   // the encoded header
 inline constexpr std::uint64_t image_sealed_word = 0x444C4145534E5243;       // "CRNSEALD" in memory order
 inline constexpr std::uint64_t image_checksummed_word = 0x444D5553434E5243;  // "CRNCSUMD"
@@ -35,6 +36,10 @@ Bytes encode_image_header(const ImageHeader& header);
 Result<ImageHeader> decode_image_header(ByteView bytes);
 // Whether table and data lie within a slot file of so many bytes; ask before touching either.
 Status check_image_fits(const ImageHeader& header, std::uint64_t file_bytes);
+
+// Binds a checksum table to its image: a machine that lost power may have written any of a slot's pages and not the others, and what an
+// earlier image left in them is whole, too, table and data alike. `table`: one u64 a block.
+std::uint64_t image_proof(const ImageHeader& header, ByteView table);
 
 namespace detail {
 static_assert(std::endian::native == std::endian::little, "state words are little-endian and atomic");
@@ -60,7 +65,8 @@ inline void image_seal(std::byte* base) noexcept { detail::store_word(base, imag
 inline bool image_is_sealed(const std::byte* base) noexcept {
     return detail::load_word(base, image_state_offset) == image_sealed_word;
 }
-inline void image_set_checksummed(std::byte* base) noexcept {
+inline void image_set_checksummed(std::byte* base, std::uint64_t proof) noexcept {
+    detail::store_word(base, image_proof_offset, proof);
     detail::store_word(base, image_checksummed_offset, image_checksummed_word);
 }
 inline bool image_is_checksummed(const std::byte* base) noexcept {

@@ -45,8 +45,9 @@ TEST(Image, StateWords) {
     EXPECT_TRUE(image_is_sealed(slot));
     EXPECT_FALSE(image_is_checksummed(slot));
     EXPECT_EQ(as_text(ByteView(slot).first(8)), "CRNSEALD");
-    image_set_checksummed(slot);
+    image_set_checksummed(slot, 7);
     EXPECT_TRUE(image_is_checksummed(slot));
+    EXPECT_EQ(slot[image_proof_offset], std::byte(7));
     EXPECT_EQ(as_text(ByteView(slot).subspan(8, 8)), "CRNCSUMD");
     image_set_invalid(slot);
     EXPECT_FALSE(image_is_sealed(slot));
@@ -58,6 +59,24 @@ TEST(Image, StateWords) {
         EXPECT_FALSE(image_is_sealed(slot));
         slot[bit / 8] ^= std::byte(1 << bit % 8);
     }
+}
+
+// The same table in another image's slot proves nothing there.
+TEST(Image, AProofIsOfOneImage) {
+    const ImageHeader header = samples::image_header();
+    const Bytes table(16, std::byte(3));
+    const std::uint64_t proof = image_proof(header, table);
+    EXPECT_EQ(proof, image_proof(header, table));
+    const auto differs = [&](const std::function<void(ImageHeader&)>& change) {
+        ImageHeader other = header;
+        change(other);
+        return image_proof(other, table) != proof;
+    };
+    EXPECT_TRUE(differs([](ImageHeader& h) { ++h.key.version; }));
+    EXPECT_TRUE(differs([](ImageHeader& h) { ++h.key.incarnation.low; }));
+    EXPECT_TRUE(differs([](ImageHeader& h) { ++h.rank; }));
+    EXPECT_NE(image_proof(header, Bytes(16, std::byte(4))), proof);
+    EXPECT_NE(image_proof(header, ByteView(table).first(8)), proof);
 }
 
 // Who sees the seal sees everything written before it.

@@ -1,0 +1,24 @@
+// Boot: whether this machine has started anew since scratch was last used. On a disk, pages that were written before a power loss are there
+// or are not, each for itself: an image's state word may say sealed of data that never reached the disk. In memory (tmpfs) nothing is left.
+#pragma once
+
+#include <string>
+
+#include "base/status.hpp"
+#include "engine/layout.hpp"
+
+namespace cairn {
+
+struct Boot {
+    std::string id;        // of the running kernel; empty: it does not say
+    bool is_same = false;  // what scratch holds was written since
+    bool noted = false;    // the note says so; else it is to be written
+    std::string why;       // when it is not the same: for people
+
+    // Blocks. `id_path`: another file for tests.
+    static Boot look(const ScratchLayout& layout, const std::string& id_path = "/proc/sys/kernel/random/boot_id");
+    // Writes `id` down in scratch: from here on all that is there counts as written since.
+    Status note(const ScratchLayout& layout) const;
+};
+
+}  // namespace cairn
