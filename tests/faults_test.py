@@ -81,7 +81,7 @@ class Run:
     def run(self):
         """How it ended."""
         site = self.site
-        site.begin(re.sub(r"\W+", "-", str(self.case)), SHAPES[self.case.shape])
+        site.begin(re.sub(r"\W+", "-", str(self.case)), {**SHAPES[self.case.shape], **self.fault.settings})
         self.place = self.placed_on(site.nodes)
         if self.case.step == "open":
             return self.begun_without(self.place)

@@ -33,7 +33,8 @@ for order in iter(hear, ""):
 
 class IoNode(unittest.TestCase):
     def setUp(self):
-        self.nodes = Nodes(flush_files=2, flush_io_nodes="all", daemon_idle_s=60, network_heartbeat_ms=200, network_peer_timeout_ms=2000)
+        self.nodes = Nodes(flush_files=2, flush_io_nodes="all", daemon_idle_s=60, network_heartbeat_ms=200, network_peer_timeout_ms=2000,
+                           daemon_restart="false")
         self.addCleanup(self.nodes.__exit__)
         self.jobs = 0
 

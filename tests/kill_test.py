@@ -131,7 +131,7 @@ class Daemons(Kill):
 
     def test_killed_under_running_ranks(self):
         """Daemons die again and again while the ranks go on: each checkpoint works, and the newest commits in the end. (A daemon that is
-        killed is started again by the next call of a rank of its node, here the wait.)"""
+        killed is started again by its keeper or by a call of a rank of its node, whichever is first.)"""
         ranks = self.start("time.sleep(0.05) if version < 40 else (tell(['waited', s.wait(40, wait_ms=60000), s.text()]), hear())")
         self.assertEqual(self.restored(ranks), 0)
         rng = random.Random(7)
@@ -168,7 +168,7 @@ class Everything(Kill):
                     self.nodes.kill_all([p.pid for p in ranks])
                     time.sleep(rng.random() * 0.3)
                 elif way == 1:
-                    self.nodes.kill_all(self.nodes.daemons())
+                    self.nodes.kill_daemons()
                 self.kill(ranks)
                 if rng.random() < 0.3:
                     shutil.rmtree(self.nodes.scratch(rng.randrange(NODES)))

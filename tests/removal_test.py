@@ -65,7 +65,7 @@ class Removal(unittest.TestCase):
 
     def daemons_anew(self, nodes):
         """kill -9 of all, and others that know what is in scratch and on persistent."""
-        self.nodes.kill_all(self.nodes.daemons())
+        self.nodes.kill_daemons()
         for node in range(nodes):
             self.cairn("start", node=node)
 
@@ -95,7 +95,7 @@ class Removal(unittest.TestCase):
     def test_rm_killed_at_any_moment(self):
         """kill -9 of `cairn rm`: the version is whole or removed, and gc or another rm finishes what it began."""
         self.end(self.start(1, [1, 2]))
-        self.nodes.kill_all(self.nodes.daemons())
+        self.nodes.kill_daemons()
         pristine = os.path.join(self.nodes.shared, "pristine")
         shutil.copytree(self.nodes.persistent, pristine)
         version = os.path.join(self.nodes.persistent, "series", "1")
@@ -125,7 +125,7 @@ class Removal(unittest.TestCase):
         """Every daemon is dead, and nobody can tell whether for good: the roster stands, so the attempt at version 2 may be in flight."""
         processes = self.start(2, [1])
         self.end(processes)
-        self.nodes.kill_all(self.nodes.daemons())
+        self.nodes.kill_daemons()
         out, _ = self.cairn("ls", "series", "--json")
         half = json.loads(out)["checkpoints"][0]["versions"][0]["incarnation"][:16]
         os.mkdir(os.path.join(self.nodes.persistent, "series", "2"))
@@ -148,7 +148,7 @@ class Removal(unittest.TestCase):
     def test_what_is_only_in_scratch(self):
         """A shared directory that takes nothing: versions stay in scratch, and can be checked and taken out all the same."""
         processes = self.start(1, [1])
-        self.nodes.kill_all(self.nodes.daemons())
+        self.nodes.kill_daemons()
         self.end(processes)
         series = os.path.join(self.nodes.persistent, "series")
         os.rename(os.path.join(series, "1"), os.path.join(self.nodes.shared, "away"))

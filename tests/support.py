@@ -116,16 +116,25 @@ class Nodes:
                     pass  # ended meanwhile, or somebody else's
         return found
 
-    def daemons(self):
+    def named(self, *names):
         found = []
         for pid in self.ours():
             try:
                 with open(f"/proc/{pid}/comm") as f:
-                    if f.read().startswith("cairnd"):
+                    if f.read().strip() in names:
                         found.append(pid)
             except OSError:
                 pass
         return found
+
+    def daemons(self):
+        """Without their keepers, which start them again."""
+        return self.named("cairnd")
+
+    def kill_daemons(self):
+        """For good: with their keepers."""
+        while left := self.named("cairnd", "cairnd-keeper"):
+            self.kill_all(left)
 
     def kill_all(self, pids=None):
         for _ in range(200):

@@ -90,6 +90,7 @@ struct Settings {
         std::uint64_t idle_s = 60;
         std::uint64_t start_wait_ms = 10'000;
         std::uint64_t stop_wait_ms = 30'000;
+        bool restart = true;
         std::uint32_t cpu_threads = 0;  // 0: chosen from the machine
         std::string program;            // empty: beside the running program, then $PATH
         LogLevel log_level = LogLevel::info;

@@ -200,6 +200,9 @@ constexpr std::array table = {
         "Longest wait of a client for its daemon to answer."),
     key<&S::daemon, &S::Daemon::stop_wait_ms>("daemon", "stop_wait_ms", K::duration_ms, 0, day_ms,
         "On SIGTERM the daemon finishes what it can within this time and says what it did not."),
+    key<&S::daemon, &S::Daemon::restart>("daemon", "restart", K::flag, 0, 0,
+        "A daemon in the background that is killed or crashes is started again by its keeper, a small process beside it: at once, then "
+        "after 1, 2, 4 ... 60 s. false: by the next call of a client on its node. With --foreground that is for whoever started it."),
     key<&S::daemon, &S::Daemon::cpu_threads>("daemon", "cpu_threads", K::number, 0, 1024,
         "Threads for checksums. 0: chosen from the machine."),
     may_be_empty(key<&S::daemon, &S::Daemon::program>("daemon", "program", K::path, 0, 0,

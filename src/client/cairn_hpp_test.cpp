@@ -40,7 +40,7 @@ class Interface : public testing::Test {
             {.name = "plain",
              .node = "n0",
              .overrides = {"paths.scratch=" + place_.file("scratch"), "paths.persistent=" + place_.file("persistent"),
-                           "flush.block_bytes=65536", "daemon.program=" CAIRND_PROGRAM, "daemon.idle_s=30"}});
+                           "flush.block_bytes=65536", "daemon.program=" CAIRND_PROGRAM, "daemon.idle_s=30", "daemon.restart=false"}});
     }
     cairn::TemporaryPlace place_;
 };

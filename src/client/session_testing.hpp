@@ -28,6 +28,7 @@ class Room : public testing::Test {
         std::filesystem::create_directory(persistent_);
         ::setenv("CAIRN_DAEMON_PROGRAM", CAIRND_PROGRAM, 1);
         ::setenv("CAIRN_DAEMON_IDLE_S", "30", 1);
+        ::setenv("CAIRN_DAEMON_RESTART", "false", 1);  // what is killed here stays dead
     }
     void TearDown() override {
         for (const std::string node : {"n0", "n1", "n2", "n3"}) stop(node);

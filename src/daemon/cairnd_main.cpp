@@ -1,4 +1,4 @@
-// cairnd: the node daemon. Arguments, settings, the way into the background; then Daemon.
+// cairnd: the node daemon. Arguments, settings, the way into the background, the keeper; then Daemon.
 #include <malloc.h>
 #include <unistd.h>
 
@@ -8,6 +8,7 @@
 #include "base/log.hpp"
 #include "base/trace.hpp"
 #include "daemon/daemon.hpp"
+#include "daemon/keeper.hpp"
 #include "daemon/manual.hpp"
 
 namespace {
@@ -106,6 +107,14 @@ int main(int argc, char** argv) {
     }
     options->own_session = !arguments.foreground;
     settle();
+    if (!arguments.foreground && config->settings.daemon.restart) {
+        const Result<Life*> life = keep(report, options->log_file, options->log_level);
+        if (!life.ok()) {
+            report.failed(Exit::cannot_start, life.status().to_string());
+            leave(Exit::cannot_start);
+        }
+        options->life = *life;
+    }
     ::mallopt(M_ARENA_MAX, 2);  // many threads, little of it theirs
     const Exit code = live(std::move(options).value(), config->settings, arguments.foreground, std::move(report));
     leave(code);

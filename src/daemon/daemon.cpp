@@ -11,6 +11,7 @@
 #include "base/log.hpp"
 #include "base/trace.hpp"
 #include "daemon/blocking.hpp"
+#include "daemon/keeper.hpp"
 #include "daemon/memory.hpp"
 #include "engine/io_nodes.hpp"
 #include "placement/driver.hpp"
@@ -42,7 +43,9 @@ WorkerPoolOptions worker_options() {
 }  // namespace
 
 struct Daemon::Signals {
-    explicit Signals(Loop& loop) : set(loop.context(), SIGTERM, SIGINT) {}
+    Signals(Loop& loop, bool kept) : set(loop.context(), SIGTERM, SIGINT) {
+        if (kept) set.add(keeper_says_stop());
+    }
     asio::signal_set set;
 };
 
@@ -73,7 +76,7 @@ Daemon::Daemon(DaemonOptions options, Door door, std::unique_ptr<RealWorld> worl
       persistent_retention_(world_, node_, options_.persistent, options_.persistent_rule, options_.flush.io_wait),
       server_(real_->loop(), *this),
       yielding_(world_.clock, node_.pace(), options_.yielding, network_->self()),
-      signals_(std::make_unique<Signals>(real_->loop())),
+      signals_(std::make_unique<Signals>(real_->loop(), options_.life != nullptr)),
       started_(world_.clock.now()),
       last_busy_(started_),
       changed_(world_.clock),
@@ -93,6 +96,7 @@ Status Daemon::offer_as_io_node() {
 Status Daemon::listen() {
     TRY_ASSIGN(Descriptor socket, door_.listen());
     TRY(server_.accept_on(std::move(socket)));
+    if (options_.life) options_.life->began = true;
     log_info("started", {{"version", CAIRN_VERSION},
                          {"pid", ::getpid()},
                          {"node", options_.node},
@@ -241,6 +245,10 @@ void Daemon::wait_for_signals() {
 }
 
 void Daemon::on_signal(int number) {
+    if (number == keeper_says_stop()) {
+        if (!stopping_) gate_.spawn(stop_and_end(options_.stop_wait, "its keeper was told to end"));
+        return;
+    }
     const char* name = number == SIGTERM ? "SIGTERM" : "SIGINT";
     if (stopping_) {
         log_warning("ended-at-once", {{"signal", name}});
@@ -254,6 +262,7 @@ void Daemon::on_signal(int number) {
 Task<std::vector<VersionKey>> Daemon::stop(Nanos wait, const char* why) {
     if (!stopping_) {
         stopping_ = true;
+        if (options_.life) options_.life->stopping = true;
         log_info("stopping", {{"why", why}, {"wait_s", wait / second}});
         if (options_.io_node) {
             const IoNodeRecord record{options_.node, network_->self()};

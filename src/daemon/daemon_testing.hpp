@@ -148,10 +148,11 @@ class Home {
         set("CAIRN_FLUSH_BUFFERS", "2");
         set("CAIRN_NETWORK_INTERFACE", "lo");
         set("CAIRN_DAEMON_START_WAIT_MS", "120000");
+        set("CAIRN_DAEMON_RESTART", "false");  // what is killed here stays dead
     }
     Home(const Home&) = delete;
     ~Home() {
-        kill_daemon();
+        kill_all();
         std::error_code ignored;
         fs::remove_all(scratch, ignored);
         fs::remove_all(persistent, ignored);
@@ -211,6 +212,25 @@ class Home {
         ::kill(pid, SIGKILL);
         ::waitpid(pid, nullptr, 0);  // where it is ours
         EXPECT_TRUE(becomes_true([&] { return nobody_lives(); }));
+    }
+    // Daemons, keepers and starters of this home, by their arguments; not the dead that nobody has asked for yet.
+    std::vector<pid_t> processes() const {
+        std::vector<pid_t> found;
+        for (const auto& entry : fs::directory_iterator("/proc")) {
+            const std::string name = entry.path().filename().string();
+            if (name.find_first_not_of("0123456789") == std::string::npos &&
+                read_text(entry.path().string() + "/cmdline").find(scratch + '\0') != std::string::npos)
+                found.push_back(static_cast<pid_t>(std::stol(name)));
+        }
+        return found;
+    }
+    void kill_all() const {
+        EXPECT_TRUE(becomes_true([&] {
+            const std::vector<pid_t> left = processes();
+            for (const pid_t pid : left) ::kill(pid, SIGKILL);
+            for (const pid_t pid : left) ::waitpid(pid, nullptr, 0);  // where it is ours
+            return left.empty();
+        }));
     }
     std::string log() const { return read_text(layout.root + "/log"); }
     std::string errors_path() const { return persistent + ".errors"; }

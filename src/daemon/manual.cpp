@@ -13,7 +13,7 @@ struct Option {
     std::string_view name, value, doc;
 };
 constexpr Option options[] = {
-    {"--foreground", "", "stay in the terminal, log to standard error"},
+    {"--foreground", "", "stay in the terminal, log to standard error; without a keeper"},
     {"--io-node", "", "write for jobs that run no ranks here (setting flush.io_nodes); does not end when idle"},
     {"--node", "NAME", "this node's name (default: $CAIRN_NODE, else the host's name up to its first dot)"},
     {"--scratch", "DIRECTORY", "node-local directory for images (default: setting paths.scratch)"},
@@ -55,11 +55,13 @@ constexpr std::string_view description =
     "Killed, or stopped with work left, it loses nothing that is in scratch: the next one finds sealed images there "
     "and "
     "finishes them. Images of\n"
-    "versions that were given up or removed (`cairn rm`) are discarded, not committed again.";
+    "versions that were given up or removed (`cairn rm`) are discarded, not committed again. In the background a keeper, a "
+    "small process cairnd-keeper\n"
+    "beside it, starts a daemon that was killed or crashed again (setting daemon.restart), and says so in the log.";
 
 constexpr std::string_view signals =
     "SIGTERM and SIGINT: finishes what it can within daemon.stop_wait_ms, logs what it did not, and ends. A second one "
-    "ends it at once.";
+    "ends it at once. Its keeper passes them on.";
 
 constexpr std::string_view settings =
     "The same settings as for clients: cairn.toml, and CAIRN_SECTION_KEY in the environment; `cairn config` lists them "

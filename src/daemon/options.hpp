@@ -14,6 +14,8 @@
 
 namespace cairn {
 
+struct Life;
+
 struct DaemonOptions {
     std::string node;
     std::string scratch_directory;  // where the daemon's own directory lies
@@ -27,7 +29,8 @@ struct DaemonOptions {
     FabricSettings fabric;
     RealWorldOptions world;
     YieldSettings yielding;
-    bool own_session = false;  // the daemon is alone in its session
+    bool own_session = false;  // the daemon and its keeper are alone in their session
+    Life* life = nullptr;      // what its keeper sees, where it has one
     bool io_node = false;  // dedicated: offers itself to jobs without ranks here, and does not end for want of work
     Nanos idle = 60 * second;
     Nanos stop_wait = 30 * second;

@@ -66,23 +66,30 @@ TEST(Start, LeavesNothingOfItsStarterBehind) {
     int leak[2];
     ASSERT_EQ(::pipe(leak), 0);  // inherited by cairnd, as mpirun's pipes are
     Home home;
+    home.set("CAIRN_DAEMON_RESTART", "true");
     ASSERT_EQ(home.start(), 0) << home.errors();
-    const pid_t pid = home.daemon_pid();
     struct stat inherited = {};
     ASSERT_EQ(::fstat(leak[0], &inherited), 0);
     const std::string pipe_name = "pipe:[" + std::to_string(inherited.st_ino) + "]";
-    std::set<std::string> standard;
-    for (const auto& entry : fs::directory_iterator("/proc/" + std::to_string(pid) + "/fd")) {
-        std::error_code gone;
-        const std::string target = fs::read_symlink(entry, gone).string();
-        EXPECT_NE(target, pipe_name);
-        if (entry.path().filename().string().size() == 1 && entry.path().filename().string() < "3")
-            standard.insert(target);
+    const std::vector<pid_t> both = home.processes();
+    ASSERT_EQ(both.size(), 2u);  // the daemon and its keeper
+    for (const pid_t pid : both) {
+        std::set<std::string> standard;
+        for (const auto& entry : fs::directory_iterator("/proc/" + std::to_string(pid) + "/fd")) {
+            std::error_code gone;
+            const std::string target = fs::read_symlink(entry, gone).string();
+            EXPECT_NE(target, pipe_name);
+            const std::string number = entry.path().filename().string();
+            if (number.size() == 1 && number < "3")
+                standard.insert(target);
+            else
+                EXPECT_EQ(pid, home.daemon_pid()) << "the keeper has " << target;
+        }
+        EXPECT_EQ(standard, std::set<std::string>{"/dev/null"});
+        EXPECT_NE(::getsid(pid), ::getsid(0));
+        EXPECT_NE(::getsid(pid), pid);  // not a leader either: no terminal can become its own
+        EXPECT_EQ(fs::read_symlink("/proc/" + std::to_string(pid) + "/cwd"), "/");
     }
-    EXPECT_EQ(standard, std::set<std::string>{"/dev/null"});
-    EXPECT_NE(::getsid(pid), ::getsid(0));
-    EXPECT_NE(::getsid(pid), pid);  // not a leader either: no terminal can become its own
-    EXPECT_EQ(fs::read_symlink("/proc/" + std::to_string(pid) + "/cwd"), "/");
     ::close(leak[0]);
     ::close(leak[1]);
 }

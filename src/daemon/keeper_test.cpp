@@ -1,0 +1,196 @@
+// The keeper: daemons that are killed for real and come back, and those that must not.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "daemon/daemon_testing.hpp"
+
+namespace cairn {
+namespace {
+
+using namespace cairn::test;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr std::uint64_t slot_bytes = 1 << 20;
+
+std::string about(pid_t pid, const std::string& file) { return read_text("/proc/" + std::to_string(pid) + "/" + file); }
+
+// The number in the line that begins with `word`, of /proc/<pid>/<file>; 0 where there is none.
+std::uint64_t number_of(pid_t pid, const std::string& file, const std::string& word) {
+    std::istringstream lines(about(pid, file));
+    for (std::string line; std::getline(lines, line);)
+        if (line.starts_with(word)) return std::stoull(line.substr(word.size()));
+    return 0;
+}
+
+// A home whose daemon has a keeper.
+class Keeper : public testing::Test {
+  protected:
+    Keeper() { home.set("CAIRN_DAEMON_RESTART", "true"); }
+
+    void start() {
+        ASSERT_EQ(home.start(), 0) << home.errors();
+        daemon = home.daemon_pid();
+        keeper = static_cast<pid_t>(number_of(daemon, "status", "PPid:"));
+        ASSERT_EQ(about(keeper, "comm"), "cairnd-keeper\n");
+    }
+    // kill -9, and until another one answers.
+    void kill_and_await_next() {
+        const pid_t dead = daemon;
+        ASSERT_EQ(::kill(dead, SIGKILL), 0);
+        ASSERT_TRUE(becomes_true([&] { return home.daemon_pid() != dead && Client(home.layout).connected(); })) << home.log();
+        Client client(home.layout);
+        daemon = static_cast<pid_t>(client.hello().pid);
+        EXPECT_NE(daemon, dead);
+        EXPECT_EQ(daemon, home.daemon_pid());
+    }
+    // Neither daemon nor keeper is left, and no daemon has come between.
+    void await_end() {
+        ASSERT_TRUE(becomes_true([&] { return home.processes().empty(); })) << home.log();
+        EXPECT_TRUE(home.nobody_lives());
+    }
+    // So that a stop takes as long as it may: rank 1 of 2 never seals.
+    void seal_half(Client& client) {
+        client.hello(true);
+        client.expect<control::Done>(control::Join{home.roster(2), 0, 0});
+        const auto slot = client.expect<control::Slot>(control::Acquire{{"heat", 1, {1, 2}}, 0, slot_bytes, 1000});
+        write_image(slot, home.roster(2), 1, 0, 1000);
+        client.expect<control::Done>(control::Sealed{{"heat", 1, {1, 2}}, 0, slot.path});
+    }
+
+    Home home;
+    pid_t daemon = 0, keeper = 0;
+};
+
+TEST_F(Keeper, BringsAKilledDaemonBack) {
+    start();
+    kill_and_await_next();
+    EXPECT_EQ(static_cast<pid_t>(number_of(daemon, "status", "PPid:")), keeper);
+    EXPECT_EQ(about(daemon, "comm"), "cairnd\n");
+    EXPECT_EQ(home.processes().size(), 2u);
+    EXPECT_THAT(home.log(), HasSubstr("by=SIGKILL"));
+    EXPECT_THAT(home.log(), HasSubstr(" started version="));
+}
+
+// The new one finds what was sealed, and commits it, without any client.
+TEST_F(Keeper, NothingSealedIsLost) {
+    start();
+    {
+        Client client(home.layout);
+        seal_half(client);
+        const auto slot = client.expect<control::Slot>(control::Acquire{{"heat", 1, {1, 2}}, 1, slot_bytes, 1000});
+        write_image(slot, home.roster(2), 1, 1, 1000);  // the daemon is not told
+        kill_and_await_next();
+    }
+    EXPECT_TRUE(becomes_true([&] { return home.committed({"heat", 1, {1, 2}}); })) << home.log();
+}
+
+TEST_F(Keeper, AStoppedDaemonStaysAway) {
+    start();
+    {
+        Client client(home.layout);
+        client.hello();
+        client.expect<control::Stopped>(control::Stop{1000});
+    }
+    await_end();
+    start();
+    ASSERT_EQ(::kill(daemon, SIGTERM), 0);
+    await_end();
+    home.set("CAIRN_DAEMON_IDLE_S", "1");
+    start();
+    await_end();
+    EXPECT_THAT(home.log(), HasSubstr("why=idle"));
+    EXPECT_THAT(home.log(), Not(HasSubstr("daemon-died")));
+}
+
+// As batch systems do: SIGTERM, and some time later SIGKILL.
+TEST_F(Keeper, ADaemonKilledWhileItStopsStaysAway) {
+    home.set("CAIRN_DAEMON_STOP_WAIT_MS", "3600000");
+    start();
+    Client client(home.layout);
+    seal_half(client);
+    ASSERT_EQ(::kill(daemon, SIGTERM), 0);
+    ASSERT_TRUE(becomes_true([&] { return home.log().find("stopping") != std::string::npos; }));
+    ASSERT_EQ(::kill(daemon, SIGKILL), 0);
+    await_end();
+    EXPECT_EQ(count_of(home.log(), " started "), 1u) << home.log();
+}
+
+TEST_F(Keeper, TakesItsDaemonAlong) {
+    start();
+    ASSERT_EQ(::kill(keeper, SIGTERM), 0);
+    await_end();
+    EXPECT_THAT(home.log(), HasSubstr("why=\"its keeper was told to end\""));
+    EXPECT_THAT(home.log(), HasSubstr(" ended "));
+    EXPECT_FALSE(fs::exists(home.layout.socket()));
+}
+
+// SIGTERM to every process of a job: for the daemon that is one SIGTERM, not the second one that ends it at once.
+TEST_F(Keeper, ToldTogetherWithItsDaemonItDoesNotHurryIt) {
+    home.set("CAIRN_DAEMON_STOP_WAIT_MS", "3600000");
+    start();
+    Client client(home.layout);
+    seal_half(client);
+    for (const pid_t pid : {daemon, keeper}) ASSERT_EQ(::kill(pid, SIGTERM), 0);
+    ASSERT_TRUE(becomes_true([&] { return home.log().find("stopping") != std::string::npos; }));
+    client.expect<control::NodeStatus>(control::GetStatus{});  // it is still at it
+    ASSERT_EQ(::kill(keeper, SIGTERM), 0);                     // a second one for the keeper is one for the daemon
+    await_end();
+    EXPECT_EQ(count_of(home.log(), " stopping "), 1u) << home.log();
+    EXPECT_THAT(home.log(), HasSubstr("ended-at-once"));
+}
+
+TEST_F(Keeper, WaitsLongerFromDeathToDeath) {
+    start();
+    for (int death = 0; death < 3; ++death) kill_and_await_next();
+    std::vector<std::string> pauses;
+    const std::string log = home.log(), then = "then=\"started again in ";
+    for (std::size_t at = log.find(then); at != std::string::npos; at = log.find(then, at + 1))
+        pauses.push_back(log.substr(at + then.size(), log.find('"', at + then.size()) - at - then.size()));
+    EXPECT_EQ(pauses, (std::vector<std::string>{"0 s", "1 s", "2 s"})) << log;
+    // Told to end in the pause before the next one, 4 s: none comes.
+    ASSERT_EQ(::kill(daemon, SIGKILL), 0);
+    ASSERT_TRUE(becomes_true([&] { return home.log().find("again in 4 s") != std::string::npos; })) << home.log();
+    ASSERT_EQ(::kill(keeper, SIGINT), 0);
+    await_end();
+    EXPECT_EQ(count_of(home.log(), " started version="), 4u) << home.log();
+}
+
+TEST_F(Keeper, AnotherDaemonTakesOverInThePause) {
+    start();
+    kill_and_await_next();
+    ASSERT_EQ(::kill(daemon, SIGKILL), 0);  // a pause of 1 s
+    ASSERT_TRUE(becomes_true([&] { return home.nobody_lives(); }));
+    start();  // or the keeper's own, where this machine is slow: then that one stays
+    EXPECT_TRUE(becomes_true([&] { return home.processes().size() == 2; })) << home.log();
+    EXPECT_THAT(home.processes(), testing::UnorderedElementsAre(keeper, home.daemon_pid()));
+    Client client(home.layout);
+    EXPECT_EQ(static_cast<pid_t>(client.hello().pid), home.daemon_pid());
+}
+
+TEST_F(Keeper, WhoDoesNotStartHasNone) {
+    EXPECT_EQ(home.start({"--scratch", home.scratch + "/missing"}), 3);
+    await_end();
+    start();
+    ASSERT_EQ(home.start(), 0) << home.errors();  // there is one already
+    EXPECT_TRUE(becomes_true([&] { return home.processes().size() == 2; }));
+    EXPECT_EQ(home.daemon_pid(), daemon);
+}
+
+TEST_F(Keeper, InTheForegroundThereIsNone) {
+    const pid_t pid = home.start_here();
+    EXPECT_EQ(home.processes(), std::vector<pid_t>{pid});
+}
+
+// What it takes from the application's node: its own memory, not that of the program's file, which others map, too.
+TEST_F(Keeper, IsSmall) {
+    start();
+    EXPECT_EQ(number_of(keeper, "status", "Threads:"), 1u);
+#ifndef __SANITIZE_ADDRESS__
+    EXPECT_LT(number_of(keeper, "smaps_rollup", "Private_Dirty:"), 1024u) << about(keeper, "smaps_rollup");
+#endif
+}
+
+}  // namespace
+}  // namespace cairn
