@@ -70,7 +70,8 @@ void Node::Impl::shift_work(Flight& flight) {
                              contest.full.count(part.part) > 0, contest.targets[part.part], part.part,
                              track.declined || (took != contest.took.end() && world.clock.now() - took->second < settings.heartbeat)});
         }
-        for (LeaderLoad& load : loads_of(std::move(parts), track.most_bytes_per_s, settled)) loads.push_back(load);
+        for (LeaderLoad& load : contest.keep_own ? loads_of_card(std::move(parts)) : loads_of(std::move(parts), track.most_bytes_per_s, settled))
+            loads.push_back(load);
     }
     if (!any_left && contest.moves.empty()) return finish(flight);
     if (settings.placement != Placement::append) return;  // every offset is fixed

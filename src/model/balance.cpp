@@ -8,7 +8,7 @@ namespace cairn {
 namespace {
 constexpr double worth_idle_s = 0.05, worth_busy_s = 0.5;  // that a leader must be behind before somebody helps
 constexpr double worth_of_elapsed = 0.05;                  // ... and somebody on another target, of the flush so far
-constexpr double worth_of_card = 0.25;                     // that a leader must have left beside what it writes, of the most it wrote
+constexpr double worth_of_card = 0.5;                      // that a leader must have left beside what it writes, of the most it wrote: rates waver by a third
 
 double left_bytes(const LeaderLoad& load) { return static_cast<double>(load.unstarted_bytes) + static_cast<double>(load.begun_bytes); }
 
@@ -75,6 +75,18 @@ std::vector<LeaderLoad> loads_of(std::vector<LeaderLoad> parts, double most_byte
     }
     loads.push_back(*done);
     return loads;
+}
+
+std::vector<LeaderLoad> loads_of_card(std::vector<LeaderLoad> parts) {
+    double left = 0, rate = 0;
+    for (const LeaderLoad& part : parts) {
+        left += left_bytes(part);
+        if (left_bytes(part) > 0) rate += part.bytes_per_s;
+    }
+    if (left == 0) return loads_of(std::move(parts), 0, true);
+    std::erase_if(parts, [](const LeaderLoad& part) { return left_bytes(part) == 0; });
+    for (LeaderLoad& part : parts) part.bytes_per_s = rate * left_bytes(part) / left;
+    return parts;
 }
 
 std::optional<Shift> next_shift(const std::vector<LeaderLoad>& loads, std::uint64_t block_bytes, double elapsed_s, bool settled) {

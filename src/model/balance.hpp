@@ -29,6 +29,10 @@ struct LeaderLoad {
 // what is left of the card.
 std::vector<LeaderLoad> loads_of(std::vector<LeaderLoad> parts, double most_bytes_per_s, bool settled);
 
+// The same where the leader's card decides (model/card.hpp): its parts share that card, and when one of them is done the others get what it had. So
+// they end together, and as long as any is left no other begins anything.
+std::vector<LeaderLoad> loads_of_card(std::vector<LeaderLoad> parts);
+
 // Work that should change hands: from a leader's part into another's, or into another part of its own that lies on a faster target.
 struct Shift {
     NodeIndex from = 0, to = 0;

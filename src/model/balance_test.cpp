@@ -198,6 +198,16 @@ TEST(LeaderChoice, AllWriteWhereEveryCardCounts) {
     EXPECT_EQ(LeaderChoice().next(1, 4096), 4096u);
 }
 
+TEST(Loads, OfOneCardEndTogether) {
+    const LeaderLoad large{0, 80, 10, 12, false, false, 1, 1, false}, small{0, 0, 10, 12, false, false, 0, 0, false}, done{0, 0, 0, 15, false, false, 2, 2, false};
+    const std::vector<LeaderLoad> loads = loads_of_card({large, small, done});
+    ASSERT_EQ(loads.size(), 2u);  // no room for the one that is done
+    EXPECT_DOUBLE_EQ(loads[0].bytes_per_s, 24 * 0.9);
+    EXPECT_DOUBLE_EQ(loads[1].bytes_per_s, 24 * 0.1);
+    ASSERT_EQ(loads_of_card({done}).size(), 1u);
+    EXPECT_EQ(loads_of_card({done})[0].bytes_per_s, 15);
+}
+
 TEST(LeaderChoice, KeepsWhatEachHoldsWhereCardsDecide) {
     LeaderChoice choice;
     EXPECT_FALSE(choice.keep_own());
