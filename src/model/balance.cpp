@@ -106,6 +106,7 @@ constexpr std::uint32_t doublings_max = 4;  // many each time
 
 std::uint32_t LeaderChoice::next(std::uint32_t files, std::uint32_t most) {
     most = std::max(most, 1u);
+    if (keep_own_) return most;  // where the cards decide, every card fewer costs its share
     const std::uint32_t least = std::clamp(files, 1u, most);
     double best = 0;
     for (const auto& [leaders, m] : measured_)

@@ -222,6 +222,11 @@ TEST(LeaderChoice, KeepsWhatEachHoldsWhereCardsDecide) {
     choice.record(8, 1000, 1);
     EXPECT_LT(choice.next(1, 8), 8u);
     choice.record_cards(3, 0);
+    for (int flush = 0; flush < 9; ++flush) {
+        EXPECT_EQ(choice.next(1, 8), 8u);  // fewer cards would be slower
+        choice.record(8, 1000, 1);
+    }
+    choice.record_cards(0, 1);
     EXPECT_EQ(choice.next(1, 8), 8u);  // another plan: measured anew
 }
 
