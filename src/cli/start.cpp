@@ -1,6 +1,11 @@
 // `cairn start` and `cairn stop`: a node's daemon by hand or from a job script.
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <ostream>
 #include <thread>
 
@@ -74,6 +79,24 @@ void wait_until_gone(const ScratchLayout& place, std::uint64_t pid) {
     }
 }
 
+// Where a daemon has died and its keeper waits to start another (src/daemon/keeper.hpp): the keeper's process, told to end.
+// It locks its mark for as long as it waits, and the kernel tells whose a lock is.
+std::optional<pid_t> stop_keeper(const ScratchLayout& place) {
+    const int mark = ::open(place.keeper().c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (mark < 0) return std::nullopt;
+    std::optional<pid_t> keeper;
+    for (int tries = 0; tries < 250; ++tries) {
+        struct flock held = {};
+        held.l_type = F_WRLCK;
+        held.l_whence = SEEK_SET;
+        if (::fcntl(mark, F_GETLK, &held) != 0 || held.l_type == F_UNLCK) break;
+        if (!keeper && held.l_pid > 1 && ::kill(held.l_pid, SIGTERM) == 0) keeper = held.l_pid;
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    ::close(mark);
+    return keeper;
+}
+
 Status run_stop(Console& console, const Arguments& arguments) {
     TRY_ASSIGN(const Config config, load_settings(arguments));
     std::uint64_t wait_ms = config.settings.daemon.stop_wait_ms;
@@ -84,10 +107,14 @@ Status run_stop(Console& console, const Arguments& arguments) {
     }
     TRY_ASSIGN(const std::vector<ScratchLayout> places, chosen_daemons(config.settings, arguments));
     std::vector<StopOutcome> outcomes;
+    std::vector<pid_t> keepers;
     std::size_t unfinished = 0;
     for (const ScratchLayout& place : places) {
         TRY_ASSIGN(std::optional<Reached> reached, reach(place, config.settings.daemon.start_wait_ms));
-        if (!reached) continue;
+        if (!reached) {
+            if (const std::optional<pid_t> keeper = stop_keeper(place)) keepers.push_back(*keeper);
+            continue;
+        }
         // It answers when it has finished what it can, so a while after wait_ms at most.
         const Deadline deadline = Deadline::in_ms(wait_ms + config.settings.deadlines.io_ms);
         TRY_ASSIGN(control::Stopped stopped,
@@ -98,7 +125,7 @@ Status run_stop(Console& console, const Arguments& arguments) {
         outcomes.push_back({reached->welcome.node, reached->welcome.pid, std::move(stopped.unfinished)});
     }
     if (console.json) {
-        Json document = {{"stopped", Json::array()}};
+        Json document = {{"stopped", Json::array()}, {"keepers", keepers}};
         for (const StopOutcome& outcome : outcomes) {
             Json left = Json::array();
             for (const VersionKey& key : outcome.unfinished)
@@ -114,7 +141,10 @@ Status run_stop(Console& console, const Arguments& arguments) {
             for (const VersionKey& key : outcome.unfinished)
                 console.out << "  left in scratch: " << for_terminal(key.name) << " version " << key.version << "\n";
         }
-        if (outcomes.empty()) console.out << "no daemon runs here\n";
+        for (const pid_t keeper : keepers)
+            console.out << "no daemon runs here; the keeper of one that died, about to start another, was stopped (process " << keeper << "): "
+                        << "what was sealed stays in scratch\n";
+        if (outcomes.empty() && keepers.empty()) console.out << "no daemon runs here\n";
     }
     if (unfinished == 0) return {};
     return deadline_passed(plural(unfinished, "version") + " not committed in time; " +

@@ -1,8 +1,11 @@
 // `cairn start`, `status` and `stop` with real daemons; the status table made from answers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
+#include <chrono>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "cli/daemons.hpp"
 #include "cli/version_testing.hpp"
@@ -31,6 +34,34 @@ TEST_F(StatusOf, without_a_daemon) {
     EXPECT_EQ(cairn("status --interval soon").exit, 1);
     EXPECT_EQ(cairn("stop --wait soon").exit, 1);
     EXPECT_EQ(cairn("start --node ../x").exit, 1);
+}
+
+// Killed again and again: in the pause before the keeper starts another there is no daemon, and a stop is a stop.
+TEST_F(StatusOf, a_keeper_that_is_about_to_start_another_is_stopped) {
+    folder.environment = "CAIRN_DAEMON_RESTART=true";
+    ASSERT_EQ(cairn("start --node n0").exit, 0);
+    const auto process = [&]() -> pid_t {
+        const Ran status = cairn("status --json");
+        return status.exit == 0 ? Json::parse(status.out)["nodes"][0]["pid"].get<pid_t>() : 0;
+    };
+    pid_t daemon = process();
+    for (int death = 0; death < 3; ++death) {  // pauses of 0, 1 and 2 s
+        const pid_t dead = daemon;
+        ASSERT_EQ(::kill(dead, SIGKILL), 0);
+        for (int tries = 0; tries < 400 && (daemon == dead || daemon == 0); ++tries) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(50));
+            daemon = process();
+        }
+        ASSERT_NE(daemon, dead);
+    }
+    ASSERT_EQ(::kill(daemon, SIGKILL), 0);  // 4 s
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    const Ran stop = cairn("stop");
+    EXPECT_EQ(stop.exit, 0) << stop.err;
+    EXPECT_THAT(stop.out, ContainsRegex("keeper of one that died, .* was stopped \\(process [0-9]+\\)"));
+    EXPECT_EQ(cairn("stop").out, "no daemon runs here\n");
+    std::this_thread::sleep_for(std::chrono::seconds(5));
+    EXPECT_EQ(cairn("status").exit, exit_of(Code::unavailable));
 }
 
 TEST_F(StatusOf, virtual_nodes_start_tell_and_stop) {

@@ -61,6 +61,8 @@ std::size_t images_after_start(Home& home) {
     {
         Client client(home.layout);
         client.hello();
+        // Data are read behind everybody's back; the note is written when all were.
+        EXPECT_TRUE(becomes_true([&] { return read_text(home.layout.boot()) == read_text("/proc/sys/kernel/random/boot_id"); })) << home.log();
         count = client.expect<control::ImageList>(control::Images{"heat"}).images.size();
     }
     home.kill_daemon();

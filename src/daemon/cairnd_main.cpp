@@ -108,7 +108,7 @@ int main(int argc, char** argv) {
     options->own_session = !arguments.foreground;
     settle();
     if (!arguments.foreground && config->settings.daemon.restart) {
-        const Result<Life*> life = keep(report, options->log_file, options->log_level);
+        const Result<Life*> life = keep(report, options->log_file, options->log_level, options->scratch.keeper());
         if (!life.ok()) {
             report.failed(Exit::cannot_start, life.status().to_string());
             leave(Exit::cannot_start);

@@ -123,7 +123,7 @@ Exit Daemon::run() {
 }
 
 Task<void> Daemon::adopt() {
-    const Status status = co_await jobs_.adopt_scratch();
+    const Status status = co_await jobs_.adopt_scratch([this] { return stopping_; });
     if (!status.ok()) log_error("scratch-can-not-be-read", {{"why", status}});
     is_adopted_ = true;
     changed_.notify_all();
@@ -213,7 +213,7 @@ std::uint32_t Daemon::sessions() const {
         std::count_if(clients_.begin(), clients_.end(), [](const auto& c) { return c.second.is_application; }));
 }
 
-bool Daemon::idle() const { return is_adopted_ && sessions() == 0 && node_.idle(); }
+bool Daemon::idle() const { return is_adopted_ && !jobs_.verifying() && sessions() == 0 && node_.idle(); }
 
 Task<void> Daemon::watch() {
     for (;;) {
@@ -244,18 +244,18 @@ void Daemon::wait_for_signals() {
     });
 }
 
+// Who ends a job sends a signal to every process, the keeper among them, in any order: what the keeper is told and what the daemon
+// is told are counted each by itself.
 void Daemon::on_signal(int number) {
-    if (number == keeper_says_stop()) {
-        if (!stopping_) gate_.spawn(stop_and_end(options_.stop_wait, "its keeper was told to end"));
-        return;
-    }
-    const char* name = number == SIGTERM ? "SIGTERM" : "SIGINT";
-    if (stopping_) {
+    const bool by_keeper = number == keeper_says_stop();
+    const char* name = by_keeper ? "its keeper was told to end" : number == SIGTERM ? "SIGTERM" : "SIGINT";
+    const int times = by_keeper ? ++keeper_told_ : ++told_;
+    if (times > 1 || (stopping_ && !by_keeper && keeper_told_ == 0)) {
         log_warning("ended-at-once", {{"signal", name}});
         door_.remove_socket();
         ::_exit(static_cast<int>(Exit::at_once));
     }
-    gate_.spawn(stop_and_end(options_.stop_wait, name));
+    if (!stopping_) gate_.spawn(stop_and_end(options_.stop_wait, name));
 }
 
 // Finishes what it can; the first call decides how long that takes, later ones wait for it.

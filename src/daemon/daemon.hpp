@@ -104,6 +104,7 @@ class Daemon final : public Server::Handler {
     Nanos targets_looked_for_ = 0;
     std::string targets_said_;  // in the log, last
     bool stopping_ = false;
+    int told_ = 0, keeper_told_ = 0;  // signals to end
     bool stopped_ = false;
     std::vector<VersionKey> unfinished_;
     Event changed_;  // is_adopted_, stopped_

@@ -7,7 +7,6 @@
 
 #include "base/log.hpp"
 #include "daemon/blocking.hpp"
-#include "daemon/boot.hpp"
 #include "daemon/slot_files.hpp"
 #include "engine/catalog.hpp"
 #include "format/roster.hpp"
@@ -17,6 +16,7 @@ namespace cairn {
 namespace {
 
 constexpr std::uint64_t roster_bytes_max = 1ull << 30;
+constexpr Nanos try_again = 2 * second;
 
 }  // namespace
 
@@ -162,6 +162,10 @@ Task<void> Jobs::adopt(LocalImage image) {
     if (known->second == Code::cancelled) co_return slots_.discard(image.path);
     const bool committed = known->second == Code::ok;
     slots_.adopt(image, committed);
+    if (boot_ && !boot_->is_same) {
+        unverified_.push_back({std::move(image), committed});
+        co_return;
+    }
     if (committed) co_return;
     co_await flush_on(std::move(image));
 }
@@ -183,9 +187,15 @@ Task<void> Jobs::flush_on(LocalImage image) {
 }
 
 Task<void> Jobs::adopt_waiting(std::function<bool()> over) {
-    constexpr Nanos pause = 2 * second;
-    while (!waiting_.empty() && !over()) {
-        co_await world_.clock.sleep(pause);
+    while (!over() && (verifying() || !waiting_.empty())) {
+        for (Unverified& each : std::exchange(unverified_, {})) {
+            if (over()) co_return;
+            Unverified one = std::move(each);
+            co_await verify(std::move(one));
+        }
+        if (verifying() && unverified_.empty()) co_await note_boot();
+        if (!verifying() && waiting_.empty()) break;
+        co_await world_.clock.sleep(try_again);
         for (LocalImage& image : std::exchange(waiting_, {})) {
             LocalImage one = std::move(image);
             co_await flush_on(std::move(one));
@@ -194,42 +204,82 @@ Task<void> Jobs::adopt_waiting(std::function<bool()> over) {
     if (waiting_.empty()) found_.clear();
 }
 
-// What a restart of the machine may have torn is believed only where its checksums prove it whole. The note that says so is written when the
-// others are gone: a daemon that dies in between leaves the question to the next one.
-Task<void> Jobs::drop_torn(std::vector<LocalImage>& images) {
-    const auto boot = std::make_shared<Boot>();
-    std::function<Status()> look = [boot, layout = scratch_] {
-        *boot = Boot::look(layout);
-        return Status();
-    };
-    const Status looked = co_await call_blocking(workers_, world_.clock, std::move(look), world_.clock.in(io_wait_));
-    if (!looked.ok()) *boot = Boot();
-    if (boot->is_same && boot->noted) co_return;
-    bool all_gone = true;
-    std::vector<LocalImage> whole;
-    for (LocalImage& image : images) {
-        Status status;
-        if (!boot->is_same) status = co_await check_after_power_loss(world_, image, io_wait_);
+// Each look into an object of its own: one that is given up may still write into it.
+Task<std::shared_ptr<Boot>> Jobs::look_at_boot(std::function<bool()> over) {
+    while (!over()) {
+        const auto boot = std::make_shared<Boot>();
+        std::function<Status()> look = [boot, layout = scratch_] {
+            *boot = Boot::look(layout);
+            return Status();
+        };
+        const Status looked = co_await call_blocking(workers_, world_.clock, std::move(look), world_.clock.in(io_wait_));
+        if (looked.ok()) co_return boot;
+        log_warning("boot-not-known", {{"why", looked}});  // whatever the reason, it says nothing of the images
+        co_await world_.clock.sleep(try_again);
+    }
+    co_return nullptr;
+}
+
+Task<bool> Jobs::drop_torn(LocalImage image, Status why) {
+    const ImageHeader& header = image.header;
+    log_warning("image-not-believed", {{"name", header.key.name}, {"version", header.key.version}, {"rank", header.rank},
+                                       {"path", image.path}, {"because", boot_->why}, {"why", why}});
+    std::function<Status()> work = [path = image.path] { return remove_slot_file(path); };
+    const Status removed = co_await call_blocking(workers_, world_.clock, std::move(work), world_.clock.in(io_wait_));
+    if (!removed.ok()) log_warning("image-stays", {{"path", image.path}, {"why", removed}});
+    slots_.discard(image.path);
+    co_return removed.ok();
+}
+
+// What a restart of the machine may have torn is believed only where its checksums prove it whole. At the start only the proof itself is looked
+// at; data are read when others are answered already (verify). Until then nothing is flushed, and who restores compares with the checksums.
+Task<Status> Jobs::drop_unproved(std::vector<LocalImage>& images, std::function<bool()> over) {
+    boot_ = co_await look_at_boot(std::move(over));
+    if (!boot_) co_return Status(Code::cancelled, "the daemon ends");
+    if (boot_->is_same && boot_->noted) boot_.reset();
+    if (!boot_ || boot_->is_same) co_return Status();
+    std::vector<LocalImage> proved;
+    for (LocalImage& image : std::exchange(images, {})) {
+        const Status status = check_proof(image);
         if (status.ok()) {
-            whole.push_back(std::move(image));
+            proved.push_back(std::move(image));
             continue;
         }
-        const ImageHeader& header = image.header;
-        log_warning("image-not-believed", {{"name", header.key.name}, {"version", header.key.version}, {"rank", header.rank},
-                                           {"path", image.path}, {"because", boot->why}, {"why", status}});
-        std::function<Status()> work = [path = image.path] { return remove_slot_file(path); };
-        const Status removed = co_await call_blocking(workers_, world_.clock, std::move(work), world_.clock.in(io_wait_));
-        if (!removed.ok()) log_warning("image-stays", {{"path", image.path}, {"why", removed}});
-        all_gone = all_gone && removed.ok();
+        LocalImage torn = std::move(image);
+        const bool gone = co_await drop_torn(std::move(torn), status);
+        all_torn_gone_ = all_torn_gone_ && gone;
     }
-    images = std::move(whole);
-    if (!all_gone || boot->id.empty()) co_return;
+    images = std::move(proved);
+    co_return Status();
+}
+
+Task<void> Jobs::verify(Unverified one) {
+    const ImageHeader& header = one.image.header;
+    const Status status = co_await check_data(world_, one.image, io_wait_);
+    if (!slots_.holds(header.key, header.rank, one.image.path)) co_return;  // dropped meanwhile
+    if (status.ok()) {
+        if (!one.committed) co_await flush_on(std::move(one.image));
+        co_return;
+    }
+    if (may_pass(status)) {
+        log_warning("image-can-not-be-checked", {{"path", one.image.path}, {"why", status}});
+        unverified_.push_back(std::move(one));
+        co_return;
+    }
+    const bool gone = co_await drop_torn(std::move(one.image), status);
+    all_torn_gone_ = all_torn_gone_ && gone;
+}
+
+// When nothing is here that was not looked at: a daemon that dies before leaves the question to the next one.
+Task<void> Jobs::note_boot() {
+    const auto boot = std::exchange(boot_, nullptr);
+    if (!all_torn_gone_ || boot->id.empty()) co_return;
     std::function<Status()> work = [boot, layout = scratch_] { return boot->note(layout); };
     const Status noted = co_await call_blocking(workers_, world_.clock, std::move(work), world_.clock.in(io_wait_));
     if (!noted.ok()) log_warning("boot-not-noted", {{"why", noted}});
 }
 
-Task<Status> Jobs::adopt_scratch() {
+Task<Status> Jobs::adopt_scratch(std::function<bool()> over) {
     Result<std::vector<Roster>> rosters = co_await scan_jobs(world_, scratch_, world_.clock.in(io_wait_));
     if (!rosters.ok()) co_return std::move(rosters).status();
     for (Roster& roster : *rosters) {
@@ -240,7 +290,8 @@ Task<Status> Jobs::adopt_scratch() {
     if (!scan.ok()) co_return std::move(scan).status();
     for (const Status& problem : scan->problems) log_warning("image-damaged", {{"why", problem}});
     for (const std::string& path : scan->free_slots) slots_.discard(path);
-    co_await drop_torn(scan->images);
+    Status dropped = co_await drop_unproved(scan->images, std::move(over));
+    if (!dropped.ok()) co_return dropped;
     for (LocalImage& image : scan->images) {
         LocalImage one = std::move(image);
         co_await adopt(std::move(one));
@@ -252,7 +303,7 @@ Task<Status> Jobs::adopt_scratch() {
     for (const auto& [incarnation, roster] : found_)
         if (!node_.knows(incarnation) && !wanted.count(incarnation)) ended.push_back(incarnation);
     for (const Id128 incarnation : ended) co_await forget(incarnation, world_.clock.in(io_wait_));
-    if (waiting_.empty()) found_.clear();
+    if (waiting_.empty() && !verifying()) found_.clear();
     manifests_.clear();
     series_.clear();
     co_return Status();

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/boot.hpp"
 #include "daemon/persistent_retention.hpp"
 #include "daemon/slots.hpp"
 #include "engine/scratch.hpp"
@@ -37,9 +38,11 @@ class Jobs {
 
     // What an earlier daemon left in scratch: committed images are kept, others are flushed on, what holds nothing
     // goes.
-    Task<Status> adopt_scratch();
-    // Goes on with images whose job could not be joined then, because persistent was away; ends when there are none, or it is over.
+    Task<Status> adopt_scratch(std::function<bool()> over);
+    // Looks at images that a restart of the machine may have torn, and goes on with those whose job could not be joined, because persistent was
+    // away; ends when there are none, or it is over.
     Task<void> adopt_waiting(std::function<bool()> over);
+    bool verifying() const { return boot_ != nullptr; }
     // An image that may have been sealed by somebody who could not say so any more.
     Task<void> look_into(std::string path);
     // Forgets the jobs that have nothing left to finish: at the end of the daemon.
@@ -50,6 +53,10 @@ class Jobs {
         Roster roster;  // as last joined
         NodeIndex self = 0;
     };
+    struct Unverified {
+        LocalImage image;
+        bool committed = false;
+    };
 
     Task<Status> remember(const Roster& roster, NodeIndex self);
     Task<Status> publish_once(std::string path, Bytes bytes);
@@ -57,7 +64,11 @@ class Jobs {
     Task<Result<Roster>> find_roster(Id128 incarnation);
     Task<Status> join_again(Id128 incarnation);
     Task<void> adopt(LocalImage image);
-    Task<void> drop_torn(std::vector<LocalImage>& images);
+    Task<std::shared_ptr<Boot>> look_at_boot(std::function<bool()> over);
+    Task<Status> drop_unproved(std::vector<LocalImage>& images, std::function<bool()> over);
+    Task<bool> drop_torn(LocalImage image, Status why);  // true: it is gone
+    Task<void> verify(Unverified one);
+    Task<void> note_boot();
     Task<void> flush_on(LocalImage image);
     Task<Code> look_at_manifest(VersionKey key);
     Task<void> forget(Id128 incarnation, Nanos deadline);
@@ -74,6 +85,9 @@ class Jobs {
     std::map<Id128, Known> known_;
     std::map<Id128, Roster> found_;    // in scratch, at the start
     std::vector<LocalImage> waiting_;  // adopted, of jobs that could not be joined yet
+    std::shared_ptr<Boot> boot_;       // while it is to be noted
+    std::vector<Unverified> unverified_;  // adopted, of another boot
+    bool all_torn_gone_ = true;
     // Looked at, at the start: ok committed (also when retention let it go since), cancelled given up, else not there.
     std::map<VersionKey, Code> manifests_;
     std::map<std::string, std::vector<CatalogEntry>> series_;  // read at the start, by name

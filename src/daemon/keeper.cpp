@@ -1,6 +1,7 @@
 // Fork, wait, and what to make of an end.
 #include "daemon/keeper.hpp"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -54,8 +55,8 @@ std::string signal_name(int number) {
 
 class Keeper {
   public:
-    Keeper(Life& life, const std::string& log_file, LogLevel log_level)
-        : life_(life), log_file_(log_file), log_level_(log_level) {
+    Keeper(Life& life, const std::string& log_file, LogLevel log_level, const std::string& mark)
+        : life_(life), log_file_(log_file), log_level_(log_level), mark_(mark) {
         ::sigemptyset(&awaited_);
         for (const int number : {SIGTERM, SIGINT, SIGCHLD}) ::sigaddset(&awaited_, number);
         ::prctl(PR_GET_NAME, daemon_name_.data());
@@ -78,12 +79,14 @@ class Keeper {
     bool may_stay_dead(int ended) const;
     void tell(const std::string& how, std::optional<seconds> pause) const;
     int next_signal(Clock::time_point until) const;
-    void pause(Clock::duration wait);
+    bool pause(Clock::duration wait);
+    Descriptor set_mark() const;
     void bring_session_forward();
 
     Life& life_;
     const std::string& log_file_;
     LogLevel log_level_;
+    const std::string& mark_;
     std::array<char, 16> daemon_name_{};
     sigset_t awaited_, daemon_mask_;
     pid_t daemon_ = 0;
@@ -117,15 +120,14 @@ int Keeper::next_signal(Clock::time_point until) const {
     }
 }
 
-// How it ended, as waitpid has it. Passes on what the keeper is told meanwhile; what a person tells it twice is SIGTERM to
-// the daemon, too, and ends that at once.
+// How it ended, as waitpid has it. Passes on what the keeper is told meanwhile; told twice, the daemon ends at once.
 int Keeper::wait_for_daemon() {
     for (;;) {
         int ended = 0;
         if (::waitpid(daemon_, &ended, WNOHANG) == daemon_) return ended;
         const int number = next_signal(Clock::now() + std::chrono::hours(1));
         if (number != SIGTERM && number != SIGINT) continue;
-        ::kill(daemon_, told_to_end_ ? number : keeper_says_stop());
+        ::kill(daemon_, keeper_says_stop());
         told_to_end_ = true;
     }
 }
@@ -133,7 +135,8 @@ int Keeper::wait_for_daemon() {
 // It ended for want of work, was stopped or refused to start; or it never began, and its starter was told so.
 bool Keeper::may_stay_dead(int ended) const {
     if (told_to_end_ || life_.stopping || !ever_began_) return true;
-    if (WIFEXITED(ended)) return WEXITSTATUS(ended) <= static_cast<int>(Exit::at_once);
+    // One that is started again and can not begin (persistent is away, its memory is not free yet) may be able to in a while.
+    if (WIFEXITED(ended)) return WEXITSTATUS(ended) <= static_cast<int>(Exit::at_once) && WEXITSTATUS(ended) != static_cast<int>(Exit::cannot_start);
     const int number = WTERMSIG(ended);  // of a stop: it came before the daemon had its handlers
     return number == SIGTERM || number == SIGINT || number == keeper_says_stop();
 }
@@ -163,16 +166,31 @@ void Keeper::watch() {
     }
     const seconds wait = pause_after(deaths_);
     tell(how, wait);
-    pause(wait);
+    if (wait > seconds(0)) {
+        const Descriptor mark = set_mark();
+        const bool go_on = pause(wait);
+        if (mark.get() >= 0) ::unlink(mark_.c_str());
+        if (!go_on) end(Exit::fine);
+    }
     bring_session_forward();
 }
 
-// Told to end meanwhile, it ends: there is no daemon to tell.
-void Keeper::pause(Clock::duration wait) {
+// Where it can not be set, the keeper waits without: `cairn stop` then finds neither it nor a daemon.
+Descriptor Keeper::set_mark() const {
+    Descriptor mark(::open(mark_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    struct flock lock = {};  // of this process: the kernel tells which that is, and no child has it
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    if (mark.get() < 0 || ::fcntl(mark.get(), F_SETLK, &lock) != 0) return Descriptor();
+    return mark;
+}
+
+// False: told to end meanwhile, when there is no daemon to pass it on to.
+bool Keeper::pause(Clock::duration wait) {
     for (const auto until = Clock::now() + wait;;) {
         const int number = next_signal(until);
-        if (number == 0) return;
-        if (number != SIGCHLD) end(Exit::fine);
+        if (number == 0) return true;
+        if (number != SIGCHLD) return false;
     }
 }
 
@@ -182,7 +200,7 @@ void Keeper::pause(Clock::duration wait) {
 void Keeper::bring_session_forward() {
     for (int tries = 0; tries < session_tries; ++tries) {
         if (set_session_nice(0).code() != Code::unavailable) return;
-        pause(session_pause);
+        if (!pause(session_pause)) end(Exit::fine);
     }
 }
 
@@ -190,11 +208,11 @@ void Keeper::bring_session_forward() {
 
 int keeper_says_stop() { return SIGRTMIN + 1; }
 
-Result<Life*> keep(Report& report, const std::string& log_file, LogLevel log_level) {
+Result<Life*> keep(Report& report, const std::string& log_file, LogLevel log_level, const std::string& mark) {
     void* shared = ::mmap(nullptr, sizeof(Life), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED) return Status::from_errno(errno, "can not share memory with the daemon's keeper");
     Life* life = new (shared) Life;
-    Keeper keeper(*life, log_file, log_level);
+    Keeper keeper(*life, log_file, log_level, mark);
     bool is_daemon = keeper.start();
     if (!is_daemon && keeper.daemon() < 0) return Status::from_errno(errno, "can not start a process");
     if (!is_daemon) report = Report();  // or the starter would wait for two

@@ -1,7 +1,7 @@
 // Keeper: the parent of a daemon in the background. It starts the daemon again when that dies without having been told to
 // (killed, out of memory, a crash): an application that computes for an hour makes no call that would.
 //
-// It forks and waits, and does nothing else: no thread, no descriptor but /dev/null. The next daemon is forked from the
+// It forks and waits, and does nothing else: no thread, and while its daemon lives no descriptor but /dev/null. The next daemon is forked from the
 // memory that the first one came from, so it has the same arguments and settings, whatever became of the files they were read
 // from. There is one daemon because of the lock, not because of the keeper: a daemon that finds the lock taken ends well, and
 // its keeper with it.
@@ -29,6 +29,7 @@ int keeper_says_stop();
 
 // Only before the first thread, and after settle(). Returns in a daemon's process, first or later; the keeper itself ends
 // with its daemon. `report` is the first daemon's; a later one has nobody who waits. In `log_file` the keeper tells of deaths.
-Result<Life*> keep(Report& report, const std::string& log_file, LogLevel log_level);
+// While it waits before it starts another it holds a lock on `mark`, by which `cairn stop` finds it.
+Result<Life*> keep(Report& report, const std::string& log_file, LogLevel log_level, const std::string& mark);
 
 }  // namespace cairn

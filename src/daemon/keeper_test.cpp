@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "daemon/daemon_testing.hpp"
 
@@ -51,12 +52,12 @@ class Keeper : public testing::Test {
         EXPECT_TRUE(home.nobody_lives());
     }
     // So that a stop takes as long as it may: rank 1 of 2 never seals.
-    void seal_half(Client& client) {
+    void seal_half(Client& client, Version version = 1) {
         client.hello(true);
         client.expect<control::Done>(control::Join{home.roster(2), 0, 0});
-        const auto slot = client.expect<control::Slot>(control::Acquire{{"heat", 1, {1, 2}}, 0, slot_bytes, 1000});
-        write_image(slot, home.roster(2), 1, 0, 1000);
-        client.expect<control::Done>(control::Sealed{{"heat", 1, {1, 2}}, 0, slot.path});
+        const auto slot = client.expect<control::Slot>(control::Acquire{{"heat", version, {1, 2}}, 0, slot_bytes, 1000});
+        write_image(slot, home.roster(2), version, 0, 1000);
+        client.expect<control::Done>(control::Sealed{{"heat", version, {1, 2}}, 0, slot.path});
     }
 
     Home home;
@@ -126,19 +127,37 @@ TEST_F(Keeper, TakesItsDaemonAlong) {
     EXPECT_FALSE(fs::exists(home.layout.socket()));
 }
 
-// SIGTERM to every process of a job: for the daemon that is one SIGTERM, not the second one that ends it at once.
+// SIGTERM to every process of a job, in either order: for the daemon that is one SIGTERM, not the second one that ends it at once.
 TEST_F(Keeper, ToldTogetherWithItsDaemonItDoesNotHurryIt) {
     home.set("CAIRN_DAEMON_STOP_WAIT_MS", "3600000");
+    for (const bool keeper_first : {false, true}) {
+        start();
+        Client client(home.layout);
+        seal_half(client, keeper_first ? 2 : 1);
+        ASSERT_EQ(::kill(keeper_first ? keeper : daemon, SIGTERM), 0);
+        const std::size_t stops = keeper_first ? 2 : 1;
+        ASSERT_TRUE(becomes_true([&] { return count_of(home.log(), " stopping ") == stops; }));
+        ASSERT_EQ(::kill(keeper_first ? daemon : keeper, SIGTERM), 0);
+        client.expect<control::NodeStatus>(control::GetStatus{});  // it is still at it
+        ASSERT_EQ(::kill(keeper, SIGTERM), 0);                     // a second one for the keeper is one for the daemon
+        await_end();
+        EXPECT_EQ(count_of(home.log(), " stopping "), stops) << home.log();
+        EXPECT_EQ(count_of(home.log(), "ended-at-once"), stops) << home.log();
+    }
+}
+
+// What keeps it from starting may pass: here something else lies where its images were.
+TEST_F(Keeper, TriesAgainWhenTheNextOneCanNotStart) {
     start();
-    Client client(home.layout);
-    seal_half(client);
-    for (const pid_t pid : {daemon, keeper}) ASSERT_EQ(::kill(pid, SIGTERM), 0);
-    ASSERT_TRUE(becomes_true([&] { return home.log().find("stopping") != std::string::npos; }));
-    client.expect<control::NodeStatus>(control::GetStatus{});  // it is still at it
-    ASSERT_EQ(::kill(keeper, SIGTERM), 0);                     // a second one for the keeper is one for the daemon
-    await_end();
-    EXPECT_EQ(count_of(home.log(), " stopping "), 1u) << home.log();
-    EXPECT_THAT(home.log(), HasSubstr("ended-at-once"));
+    const pid_t dead = daemon;
+    const std::string images = home.layout.images(), aside = home.layout.root + "/aside";
+    fs::rename(images, aside);
+    std::ofstream(images) << "in the way\n";
+    ASSERT_EQ(::kill(daemon, SIGKILL), 0);
+    ASSERT_TRUE(becomes_true([&] { return home.log().find("by=\"exit code 3\"") != std::string::npos; })) << home.log();
+    fs::remove(images);
+    fs::rename(aside, images);
+    EXPECT_TRUE(becomes_true([&] { return home.daemon_pid() != dead && Client(home.layout).connected(); })) << home.log();
 }
 
 TEST_F(Keeper, WaitsLongerFromDeathToDeath) {

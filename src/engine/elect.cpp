@@ -169,6 +169,9 @@ Task<bool> Node::Impl::gather(FlightPtr flight) {
         if (!flight->ended) tell_missing(*flight);
         const Nanos next = world.clock.in(settings.peer_wait / 2);
         while (!flight->complete() && !flight->cancel && !flight->state.final && world.clock.now() < next) co_await flight->news.wait(next);
+        // A job that is suspended as a whole (SIGSTOP, a batch system) says nothing either, and holds all that it held.
+        const Nanos stood_still = world.clock.now() - next;
+        if (stood_still > settings.heartbeat) flight->sealed_heard += stood_still;
     }
     co_await hear_io_nodes(flight, begun);
     flight->ended.reset();

@@ -315,6 +315,7 @@ struct Node::Impl {
     std::uint64_t next_tag;
     std::map<std::uint64_t, engine::LocalRead> local_reads;  // under way, in the order in which they began
     std::uint64_t local_reads_begun = 0;
+    bool local_reads_watched = false;  // by one task: each adds to their waits
     Event local_read;  // one has ended
     std::string io_node;                  // the name under which this is an I/O node; empty: it is none
     std::map<Id128, Nanos> looked_for;    // jobs that were not known here when something of them came, and when their roster was looked for

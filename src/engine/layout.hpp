@@ -39,6 +39,7 @@ struct ScratchLayout {
     static ScratchLayout of(const std::string& scratch, std::uint32_t uid, const std::string& node, const std::string& persistent);
     std::string lock() const { return root + "/lock"; }
     std::string socket() const { return root + "/sock"; }
+    std::string keeper() const { return root + "/keeper"; }  // locked by a keeper that waits before it starts a daemon again
     std::string boot() const { return root + "/boot"; }
     std::string jobs() const { return root + "/jobs"; }
     std::string job(Id128 incarnation) const { return jobs() + "/" + incarnation.hex(); }

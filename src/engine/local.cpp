@@ -8,6 +8,7 @@
 // The bound is on progress: reads are done in the order in which they began, so one is only late from when all before it were done. And
 // it is counted in heartbeats of this loop: while the daemon stood still (SIGSTOP, a suspended machine) no read could end either.
 #include <algorithm>
+#include <utility>
 
 #include "engine/internal.hpp"
 #include "format/image.hpp"
@@ -54,8 +55,8 @@ Task<Result<std::vector<std::uint64_t>>> Node::Impl::checksums_of(FlightPtr flig
 Task<void> Node::Impl::make_checksums(FlightPtr flight, Rank rank, LocalRead read) {
     HeldImage& held = flight->images.at(rank);
     const std::uint64_t number = ++local_reads_begun, block = held.image.header.block_bytes, offset = read.first * block;
-    if (local_reads.empty()) gate.spawn(watch_local_reads());
     local_reads.emplace(number, read);
+    if (!std::exchange(local_reads_watched, true)) gate.spawn(watch_local_reads());
     ++held.users;
     Slice data = held.image.data.part(offset, std::min(read.end * block, held.image.data.length) - offset);
     const std::vector<std::uint64_t> made = co_await world.cpu.checksums(std::move(data), block);
@@ -76,6 +77,7 @@ Task<void> Node::Impl::watch_local_reads() {
         const Nanos passed = std::min(world.clock.now() - before, 2 * settings.heartbeat);
         for (auto& [number, read] : local_reads) read.waited += passed;
     } while (!local_reads.empty());
+    local_reads_watched = false;
 }
 
 Status Node::Impl::check_local_reads(const HeldImage& held, std::size_t first, std::size_t end) const {

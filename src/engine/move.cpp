@@ -219,7 +219,7 @@ Gifts give(Attempt& attempt, const message::Shed& shed, NodeIndex self, Nanos no
     }
     double bytes_per_s = 0;
     for (const auto& each : attempt.parts) bytes_per_s += each->rate.per_s(now, each->writing_bytes > 0);
-    const std::uint64_t allowed = attempt.portions.allowed(bytes_per_s), most = std::min(blocks, allowed / block);
+    const std::uint64_t allowed = attempt.portions.allowed(bytes_per_s, block), most = std::min(blocks, allowed / block);
     std::uint64_t left = most;
     give_from(part->local, *part, block, left, gifts);
     attempt.portions.given((most - left) * block, allowed);

@@ -4,13 +4,14 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/restore.hpp"
 #include "format/image.hpp"
 #include "format/roster.hpp"
 
 namespace cairn {
 
 namespace {
+
+constexpr std::uint64_t check_bytes_at_once = 8 << 20;
 
 Task<Result<Bytes>> read_run(World& world, FilePtr file, std::uint64_t offset, std::uint64_t length, Nanos deadline) {
     auto buffer = std::make_shared<BytesBuffer>(Bytes(length));
@@ -77,19 +78,30 @@ Task<Result<std::optional<LocalImage>>> read_image(World& world, std::string pat
     co_return found;
 }
 
-Task<Status> check_after_power_loss(World& world, const LocalImage& image, Nanos io_wait) {
-    if (image.header.image.bytes == 0) co_return Status();  // the header has a checksum of its own
-    if (image.checksums.empty())
-        co_return corrupt(image.path + ": no checksums were stored with it, to tell whether all of it reached the disk");
-    const ByteView table = std::as_bytes(std::span(image.checksums));
-    if (image.proof != image_proof(image.header, table))
-        co_return corrupt(image.path + ": the checksums stored with it are not, or not all, of this image");
-    RestoreSettings settings;
-    settings.io_wait = io_wait;
-    ImageSink ignore = [](std::uint64_t, Slice) { return Status(); };
-    std::vector<ImageRange> all;
-    Status whole = co_await restore_local(world, image, std::move(all), std::move(ignore), settings);
-    co_return whole;
+Status check_proof(const LocalImage& image) {
+    if (image.header.image.bytes == 0) return {};  // the header has a checksum of its own
+    if (image.checksums.empty()) return corrupt(image.path + ": no checksums were stored with it, to tell whether all of it reached the disk");
+    if (image.proof != image_proof(image.header, std::as_bytes(std::span(image.checksums))))
+        return corrupt(image.path + ": the checksums stored with it are not, or not all, of this image");
+    return {};
+}
+
+Task<Status> check_data(World& world, const LocalImage& image, Nanos io_wait) {
+    OpenOptions options;
+    Result<FilePtr> file = co_await world.storage.open(image.path, options, world.clock.in(io_wait));
+    if (!file.ok()) co_return std::move(file).status();
+    const std::uint64_t block = image.header.block_bytes, bytes = image.header.image.bytes;
+    const std::uint64_t step = std::max(block, check_bytes_at_once / block * block);
+    for (std::uint64_t offset = 0; offset < bytes; offset += step) {
+        const std::uint64_t length = std::min(step, bytes - offset);
+        Result<Bytes> data = co_await read_run(world, *file, image.header.data_offset + offset, length, world.clock.in(io_wait));
+        if (!data.ok()) co_return std::move(data).status().within(image.path);
+        Slice slice = Slice::of(std::move(data).value());
+        const std::vector<std::uint64_t> sums = co_await world.cpu.checksums(std::move(slice), block);
+        if (!std::equal(sums.begin(), sums.end(), image.checksums.begin() + static_cast<std::ptrdiff_t>(offset / block)))
+            co_return corrupt(image.path + ": bytes " + std::to_string(offset) + "+" + std::to_string(length) + " are not what was written there");
+    }
+    co_return Status();
 }
 
 Task<Result<ScratchScan>> scan_scratch(World& world, ScratchLayout layout, Nanos deadline) {

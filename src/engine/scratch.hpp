@@ -19,9 +19,11 @@ struct LocalImage {
     std::uint64_t proof = 0;               // as it stands in the slot
 };
 
-// Whether the image is what its writer wrote although the machine may have lost any page of its slot: its checksums are its own, and its bytes
-// are what they say. corrupt says what is missing. Reads all of it.
-Task<Status> check_after_power_loss(World& world, const LocalImage& image, Nanos io_wait);
+// Whether the image is what its writer wrote although the machine may have lost any page of its slot: its checksums are its own (check_proof),
+// and its bytes are what they say (check_data). corrupt says what is missing. check_data reads all of it, from the file, not from the mapping:
+// each read has a bound of its own, and a page that the disk has lost is an error, not a SIGBUS.
+Status check_proof(const LocalImage& image);
+Task<Status> check_data(World& world, const LocalImage& image, Nanos io_wait);
 
 // What one slot file holds: nullopt when it is not sealed (being written, recycled, torn). An unreadable or damaged header is corrupt.
 // `mapped`: an earlier mapping of this very file, or null. It is used again while the file has kept its size: its pages are in place, where

@@ -36,13 +36,15 @@ Card CardUse::seen() const {
 
 namespace {
 constexpr double portion_s = 0.5, growth = 4;
+constexpr std::uint64_t first_blocks_min = 8;  // of a leader whose writes stand still, too: with less nothing can be seen
 constexpr double room_for_both = 1.5;  // sent while so much less was written: the two do not take from each other
 }  // namespace
 
-std::uint64_t Portions::allowed(double bytes_per_s) const {
+std::uint64_t Portions::allowed(double bytes_per_s, std::uint64_t block_bytes) const {
     if (left_ > 0) return 0;
     if (next_) return *next_;
-    return bytes_per_s > 0 ? static_cast<std::uint64_t>(portion_s * bytes_per_s) : UINT64_MAX;
+    if (bytes_per_s <= 0) return UINT64_MAX;
+    return std::max(static_cast<std::uint64_t>(portion_s * bytes_per_s), first_blocks_min * block_bytes);
 }
 
 void Portions::given(std::uint64_t bytes, std::uint64_t allowed) {

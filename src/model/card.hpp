@@ -35,8 +35,8 @@ class CardUse {
 // the next one when that has been sent: four times as much when the card had room for both, else half as much, and soon no more.
 class Portions {
   public:
-    // Bytes that may be given now. `bytes_per_s`: what it writes lately; 0: nothing is written, the card has room.
-    std::uint64_t allowed(double bytes_per_s) const;
+    // Bytes that may be given now, in whole blocks. `bytes_per_s`: what it writes lately; 0: nothing was written yet, the card has room.
+    std::uint64_t allowed(double bytes_per_s, std::uint64_t block_bytes) const;
     void given(std::uint64_t bytes, std::uint64_t allowed);
     // `written_bytes`: by this leader, since the attempt began.
     void sending(std::uint64_t written_bytes);

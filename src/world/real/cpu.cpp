@@ -90,7 +90,8 @@ Task<std::vector<std::uint64_t>> RealCpu::checksums(Slice data, std::uint64_t bl
     while (work->helpers != 0) {
         const std::uint64_t begun = work->next_block;
         const bool ended = co_await work->ended.wait(loop_.in(stuck_wait_));
-        if (ended || work->next_block != begun) continue;
+        // Before anybody has begun nobody is stuck: threads that wait for their turn come to it, and whoever has begun goes on to the end.
+        if (ended || begun == 0 || work->next_block != begun) continue;
         // Mapped memory of which a page does not come back: other slices get threads of their own.
         for (const auto& helper : helpers) {
             if (!helper->runs()) continue;
@@ -98,6 +99,7 @@ Task<std::vector<std::uint64_t>> RealCpu::checksums(Slice data, std::uint64_t bl
             (void)pool_.abandon(helper);
         }
     }
+    CAIRN_CHECK(work->next_block >= work->sums.size());
     co_return std::move(work->sums);
 }
 
