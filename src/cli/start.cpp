@@ -111,10 +111,8 @@ Status run_stop(Console& console, const Arguments& arguments) {
     std::size_t unfinished = 0;
     for (const ScratchLayout& place : places) {
         TRY_ASSIGN(std::optional<Reached> reached, reach(place, config.settings.daemon.start_wait_ms));
-        if (!reached) {
-            if (const std::optional<pid_t> keeper = stop_keeper(place)) keepers.push_back(*keeper);
-            continue;
-        }
+        if (const std::optional<pid_t> keeper = stop_keeper(place)) keepers.push_back(*keeper);  // also one that a client did not wait for
+        if (!reached) continue;
         // It answers when it has finished what it can, so a while after wait_ms at most.
         const Deadline deadline = Deadline::in_ms(wait_ms + config.settings.deadlines.io_ms);
         TRY_ASSIGN(control::Stopped stopped,
@@ -141,10 +139,10 @@ Status run_stop(Console& console, const Arguments& arguments) {
             for (const VersionKey& key : outcome.unfinished)
                 console.out << "  left in scratch: " << for_terminal(key.name) << " version " << key.version << "\n";
         }
+        if (outcomes.empty()) console.out << "no daemon runs here\n";
         for (const pid_t keeper : keepers)
-            console.out << "no daemon runs here; the keeper of one that died, about to start another, was stopped (process " << keeper << "): "
-                        << "what was sealed stays in scratch\n";
-        if (outcomes.empty() && keepers.empty()) console.out << "no daemon runs here\n";
+            console.out << "stopped the keeper of one that had died, which was about to start another (process " << keeper
+                        << "); what was sealed stays in scratch\n";
     }
     if (unfinished == 0) return {};
     return deadline_passed(plural(unfinished, "version") + " not committed in time; " +

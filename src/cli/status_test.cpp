@@ -45,6 +45,7 @@ TEST_F(StatusOf, a_keeper_that_is_about_to_start_another_is_stopped) {
         return status.exit == 0 ? Json::parse(status.out)["nodes"][0]["pid"].get<pid_t>() : 0;
     };
     pid_t daemon = process();
+    ASSERT_GT(daemon, 0);
     for (int death = 0; death < 3; ++death) {  // pauses of 0, 1 and 2 s
         const pid_t dead = daemon;
         ASSERT_EQ(::kill(dead, SIGKILL), 0);
@@ -52,13 +53,14 @@ TEST_F(StatusOf, a_keeper_that_is_about_to_start_another_is_stopped) {
             std::this_thread::sleep_for(std::chrono::milliseconds(50));
             daemon = process();
         }
+        ASSERT_GT(daemon, 0);
         ASSERT_NE(daemon, dead);
     }
     ASSERT_EQ(::kill(daemon, SIGKILL), 0);  // 4 s
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
     const Ran stop = cairn("stop");
     EXPECT_EQ(stop.exit, 0) << stop.err;
-    EXPECT_THAT(stop.out, ContainsRegex("keeper of one that died, .* was stopped \\(process [0-9]+\\)"));
+    EXPECT_THAT(stop.out, ContainsRegex("stopped the keeper of one that had died, .* \\(process [0-9]+\\)"));
     EXPECT_EQ(cairn("stop").out, "no daemon runs here\n");
     std::this_thread::sleep_for(std::chrono::seconds(5));
     EXPECT_EQ(cairn("status").exit, exit_of(Code::unavailable));

@@ -2,10 +2,12 @@
 // or are not, each for itself: an image's state word may say sealed of data that never reached the disk. In memory (tmpfs) nothing is left.
 #pragma once
 
+#include <set>
 #include <string>
 
 #include "base/status.hpp"
 #include "engine/layout.hpp"
+#include "engine/scratch.hpp"
 
 namespace cairn {
 
@@ -14,11 +16,15 @@ struct Boot {
     bool is_same = false;  // what scratch holds was written since
     bool noted = false;    // the note says so; else it is to be written
     std::string why;       // when it is not the same: for people
+    std::set<std::string> doubtful;  // images of an earlier boot whose data were not looked at yet, as doubt_of has them
 
     // Blocks. `id_path`: another file for tests.
     static Boot look(const ScratchLayout& layout, const std::string& id_path = "/proc/sys/kernel/random/boot_id");
-    // Writes `id` down in scratch: from here on all that is there counts as written since.
+    // Writes `id` down in scratch: from here on all that is there counts as written since, but what is doubtful.
     Status note(const ScratchLayout& layout) const;
 };
+
+// Names the image, not only its slot: what is captured into that slot later is not in doubt.
+std::string doubt_of(const LocalImage& image);
 
 }  // namespace cairn

@@ -97,6 +97,33 @@ TEST(Boot, ImagesThatProveThemselvesStay) {
     EXPECT_EQ(read_text(home.layout.boot()), noted);
 }
 
+// A daemon that was killed while it looked at an older boot's images leaves the rest to the next one. What was sealed since has no proof, and needs none.
+TEST(Boot, OnlyWhatTheNoteDoubtsIsLookedAtAgain) {
+    Home home;
+    const std::string slot = commit_one(home);
+    ASSERT_EQ(home.start(), 0) << home.errors();
+    std::string fresh;
+    {
+        Client client(home.layout);
+        client.hello(true);
+        client.expect<control::Done>(control::Join{home.roster(2), 0, 0});
+        const auto second = client.expect<control::Slot>(control::Acquire{{"heat", 2, {1, 2}}, 0, slot_bytes, 60'000});
+        write_image(second, home.roster(2), 2, 0, image_bytes);
+        client.expect<control::Done>(control::Sealed{{"heat", 2, {1, 2}}, 0, second.path});  // rank 1 never: it is not flushed
+        fresh = second.path;
+    }
+    home.kill_daemon();
+    const std::string noted = read_text(home.layout.boot());
+    const std::string doubt = Id128{1, 2}.hex() + " 1 0 " + slot.substr(slot.rfind('/') + 1) + "\n";
+    write_text(home.layout.boot(), noted + doubt);
+    EXPECT_EQ(images_after_start(home), 2u) << home.log();  // the doubt is gone
+    flip(slot, fs::file_size(slot) / 8);
+    write_text(home.layout.boot(), noted + doubt);
+    EXPECT_EQ(images_after_start(home), 1u) << home.log();
+    EXPECT_FALSE(fs::exists(slot));
+    EXPECT_TRUE(fs::exists(fresh));
+}
+
 // Table and data of an older image, under the header of this one.
 TEST(Boot, ATableOfAnotherImageProvesNothing) {
     Home home;

@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::uint64_t roster_bytes_max = 1ull << 30;
 constexpr Nanos try_again = 2 * second;
+constexpr int io_errors_max = 5;  // of one image
 
 }  // namespace
 
@@ -162,7 +163,7 @@ Task<void> Jobs::adopt(LocalImage image) {
     if (known->second == Code::cancelled) co_return slots_.discard(image.path);
     const bool committed = known->second == Code::ok;
     slots_.adopt(image, committed);
-    if (boot_ && !boot_->is_same) {
+    if (boot_.doubtful.count(doubt_of(image))) {
         unverified_.push_back({std::move(image), committed});
         co_return;
     }
@@ -187,14 +188,17 @@ Task<void> Jobs::flush_on(LocalImage image) {
 }
 
 Task<void> Jobs::adopt_waiting(std::function<bool()> over) {
-    while (!over() && (verifying() || !waiting_.empty())) {
+    while (!over() && (verifying_ || !waiting_.empty())) {
         for (Unverified& each : std::exchange(unverified_, {})) {
             if (over()) co_return;
             Unverified one = std::move(each);
             co_await verify(std::move(one));
         }
-        if (verifying() && unverified_.empty()) co_await note_boot();
-        if (!verifying() && waiting_.empty()) break;
+        if (verifying_ && unverified_.empty()) {
+            co_await note_boot();
+            verifying_ = false;
+        }
+        if (!verifying_ && waiting_.empty()) break;
         co_await world_.clock.sleep(try_again);
         for (LocalImage& image : std::exchange(waiting_, {})) {
             LocalImage one = std::move(image);
@@ -220,61 +224,71 @@ Task<std::shared_ptr<Boot>> Jobs::look_at_boot(std::function<bool()> over) {
     co_return nullptr;
 }
 
+// True: it is gone.
 Task<bool> Jobs::drop_torn(LocalImage image, Status why) {
     const ImageHeader& header = image.header;
     log_warning("image-not-believed", {{"name", header.key.name}, {"version", header.key.version}, {"rank", header.rank},
-                                       {"path", image.path}, {"because", boot_->why}, {"why", why}});
+                                       {"path", image.path}, {"because", boot_.why}, {"why", why}});
+    slots_.discard(image.path);  // before anything is waited for: the slot is handed out to nobody
     std::function<Status()> work = [path = image.path] { return remove_slot_file(path); };
     const Status removed = co_await call_blocking(workers_, world_.clock, std::move(work), world_.clock.in(io_wait_));
     if (!removed.ok()) log_warning("image-stays", {{"path", image.path}, {"why", removed}});
-    slots_.discard(image.path);
     co_return removed.ok();
 }
 
 // What a restart of the machine may have torn is believed only where its checksums prove it whole. At the start only the proof itself is looked
 // at; data are read when others are answered already (verify). Until then nothing is flushed, and who restores compares with the checksums.
+// What is still in doubt is noted before anybody is answered: an image that is sealed from now on has no proof yet, and needs none.
 Task<Status> Jobs::drop_unproved(std::vector<LocalImage>& images, std::function<bool()> over) {
-    boot_ = co_await look_at_boot(std::move(over));
-    if (!boot_) co_return Status(Code::cancelled, "the daemon ends");
-    if (boot_->is_same && boot_->noted) boot_.reset();
-    if (!boot_ || boot_->is_same) co_return Status();
+    const std::shared_ptr<Boot> looked = co_await look_at_boot(std::move(over));
+    if (!looked) co_return Status(Code::cancelled, "the daemon ends");
+    boot_ = *looked;
+    const std::set<std::string> doubtful = std::exchange(boot_.doubtful, {});
     std::vector<LocalImage> proved;
     for (LocalImage& image : std::exchange(images, {})) {
-        const Status status = check_proof(image);
-        if (status.ok()) {
-            proved.push_back(std::move(image));
+        const std::string doubt = doubt_of(image);
+        LocalImage one = std::move(image);
+        if (boot_.is_same && !doubtful.count(doubt)) {
+            proved.push_back(std::move(one));
             continue;
         }
-        LocalImage torn = std::move(image);
-        const bool gone = co_await drop_torn(std::move(torn), status);
-        all_torn_gone_ = all_torn_gone_ && gone;
+        boot_.doubtful.insert(doubt);
+        const Status status = check_proof(one);
+        if (status.ok()) {
+            verifying_ = true;
+            proved.push_back(std::move(one));
+            continue;
+        }
+        const bool gone = co_await drop_torn(std::move(one), status);
+        if (gone) boot_.doubtful.erase(doubt);
     }
     images = std::move(proved);
+    if (!boot_.noted || boot_.doubtful != doubtful) co_await note_boot();
     co_return Status();
 }
 
 Task<void> Jobs::verify(Unverified one) {
-    const ImageHeader& header = one.image.header;
+    const std::string doubt = doubt_of(one.image);
     const Status status = co_await check_data(world_, one.image, io_wait_);
-    if (!slots_.holds(header.key, header.rank, one.image.path)) co_return;  // dropped meanwhile
-    if (status.ok()) {
-        if (!one.committed) co_await flush_on(std::move(one.image));
+    const ImageHeader& header = one.image.header;
+    if (!slots_.holds(header.key, header.rank, one.image.path) || status.ok()) {  // dropped meanwhile, or whole
+        boot_.doubtful.erase(doubt);
+        if (status.ok() && !one.committed) co_await flush_on(std::move(one.image));
         co_return;
     }
-    if (may_pass(status)) {
+    const bool lost = status.code() == Code::io_error && ++one.io_errors >= io_errors_max;  // a sector that the disk has lost
+    if (may_pass(status) && !lost) {
         log_warning("image-can-not-be-checked", {{"path", one.image.path}, {"why", status}});
         unverified_.push_back(std::move(one));
         co_return;
     }
     const bool gone = co_await drop_torn(std::move(one.image), status);
-    all_torn_gone_ = all_torn_gone_ && gone;
+    if (gone) boot_.doubtful.erase(doubt);
 }
 
-// When nothing is here that was not looked at: a daemon that dies before leaves the question to the next one.
 Task<void> Jobs::note_boot() {
-    const auto boot = std::exchange(boot_, nullptr);
-    if (!all_torn_gone_ || boot->id.empty()) co_return;
-    std::function<Status()> work = [boot, layout = scratch_] { return boot->note(layout); };
+    if (boot_.id.empty()) co_return;
+    std::function<Status()> work = [boot = boot_, layout = scratch_] { return boot.note(layout); };
     const Status noted = co_await call_blocking(workers_, world_.clock, std::move(work), world_.clock.in(io_wait_));
     if (!noted.ok()) log_warning("boot-not-noted", {{"why", noted}});
 }
@@ -303,7 +317,7 @@ Task<Status> Jobs::adopt_scratch(std::function<bool()> over) {
     for (const auto& [incarnation, roster] : found_)
         if (!node_.knows(incarnation) && !wanted.count(incarnation)) ended.push_back(incarnation);
     for (const Id128 incarnation : ended) co_await forget(incarnation, world_.clock.in(io_wait_));
-    if (waiting_.empty() && !verifying()) found_.clear();
+    if (waiting_.empty() && !verifying_) found_.clear();
     manifests_.clear();
     series_.clear();
     co_return Status();

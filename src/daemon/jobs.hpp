@@ -42,7 +42,7 @@ class Jobs {
     // Looks at images that a restart of the machine may have torn, and goes on with those whose job could not be joined, because persistent was
     // away; ends when there are none, or it is over.
     Task<void> adopt_waiting(std::function<bool()> over);
-    bool verifying() const { return boot_ != nullptr; }
+    bool verifying() const { return verifying_; }
     // An image that may have been sealed by somebody who could not say so any more.
     Task<void> look_into(std::string path);
     // Forgets the jobs that have nothing left to finish: at the end of the daemon.
@@ -56,6 +56,7 @@ class Jobs {
     struct Unverified {
         LocalImage image;
         bool committed = false;
+        int io_errors = 0;
     };
 
     Task<Status> remember(const Roster& roster, NodeIndex self);
@@ -66,7 +67,7 @@ class Jobs {
     Task<void> adopt(LocalImage image);
     Task<std::shared_ptr<Boot>> look_at_boot(std::function<bool()> over);
     Task<Status> drop_unproved(std::vector<LocalImage>& images, std::function<bool()> over);
-    Task<bool> drop_torn(LocalImage image, Status why);  // true: it is gone
+    Task<bool> drop_torn(LocalImage image, Status why);
     Task<void> verify(Unverified one);
     Task<void> note_boot();
     Task<void> flush_on(LocalImage image);
@@ -85,9 +86,9 @@ class Jobs {
     std::map<Id128, Known> known_;
     std::map<Id128, Roster> found_;    // in scratch, at the start
     std::vector<LocalImage> waiting_;  // adopted, of jobs that could not be joined yet
-    std::shared_ptr<Boot> boot_;       // while it is to be noted
-    std::vector<Unverified> unverified_;  // adopted, of another boot
-    bool all_torn_gone_ = true;
+    Boot boot_;
+    std::vector<Unverified> unverified_;  // adopted, and doubtful
+    bool verifying_ = false;              // until none is
     // Looked at, at the start: ok committed (also when retention let it go since), cancelled given up, else not there.
     std::map<VersionKey, Code> manifests_;
     std::map<std::string, std::vector<CatalogEntry>> series_;  // read at the start, by name

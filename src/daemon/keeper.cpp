@@ -81,7 +81,7 @@ class Keeper {
     int next_signal(Clock::time_point until) const;
     bool pause(Clock::duration wait);
     Descriptor set_mark() const;
-    void bring_session_forward();
+    bool bring_session_forward();
 
     Life& life_;
     const std::string& log_file_;
@@ -157,7 +157,7 @@ void Keeper::watch() {
         ever_began_ = ever_began_ || life_.began;
         if (may_stay_dead(ended)) end(WIFEXITED(ended) ? static_cast<Exit>(WEXITSTATUS(ended)) : Exit::at_once);
         how = WIFEXITED(ended) ? "exit code " + std::to_string(WEXITSTATUS(ended)) : signal_name(WTERMSIG(ended));
-        if (Clock::now() - started_ >= good_life) deaths_ = 0;
+        if (life_.began && Clock::now() - started_ >= good_life) deaths_ = 0;
     }
     ++deaths_;
     if (deaths_ > deaths_max) {
@@ -166,13 +166,10 @@ void Keeper::watch() {
     }
     const seconds wait = pause_after(deaths_);
     tell(how, wait);
-    if (wait > seconds(0)) {
-        const Descriptor mark = set_mark();
-        const bool go_on = pause(wait);
-        if (mark.get() >= 0) ::unlink(mark_.c_str());
-        if (!go_on) end(Exit::fine);
-    }
-    bring_session_forward();
+    const Descriptor mark = set_mark();
+    const bool go_on = pause(wait) && bring_session_forward();
+    if (mark.get() >= 0) ::unlink(mark_.c_str());
+    if (!go_on) end(Exit::fine);
 }
 
 // Where it can not be set, the keeper waits without: `cairn stop` then finds neither it nor a daemon.
@@ -197,11 +194,13 @@ bool Keeper::pause(Clock::duration wait) {
 // A daemon that gives way to the application makes its session the last one to run (Daemon::enter_background), which the
 // session stays when the daemon is dead. The next one would take ten seconds to begin beside busy ranks, not half of one,
 // and others wait for it. It gives way again once it has begun. Nice 0 needs no privilege: it is what a session begins with.
-void Keeper::bring_session_forward() {
+// False: told to end meanwhile.
+bool Keeper::bring_session_forward() {
     for (int tries = 0; tries < session_tries; ++tries) {
-        if (set_session_nice(0).code() != Code::unavailable) return;
-        if (!pause(session_pause)) end(Exit::fine);
+        if (set_session_nice(0).code() != Code::unavailable) return true;
+        if (!pause(session_pause)) return false;
     }
+    return true;
 }
 
 }  // namespace

@@ -17,13 +17,14 @@ constexpr std::uint64_t slot_bytes = 1 << 20;
 
 std::string about(pid_t pid, const std::string& file) { return read_text("/proc/" + std::to_string(pid) + "/" + file); }
 
-// The number in the line that begins with `word`, of /proc/<pid>/<file>; 0 where there is none.
-std::uint64_t number_of(pid_t pid, const std::string& file, const std::string& word) {
+// What follows `word` in the line that begins with it, of /proc/<pid>/<file>; "0" where there is none.
+std::string text_of(pid_t pid, const std::string& file, const std::string& word) {
     std::istringstream lines(about(pid, file));
     for (std::string line; std::getline(lines, line);)
-        if (line.starts_with(word)) return std::stoull(line.substr(word.size()));
-    return 0;
+        if (line.starts_with(word)) return line.substr(word.size());
+    return "0";
 }
+std::uint64_t number_of(pid_t pid, const std::string& file, const std::string& word) { return std::stoull(text_of(pid, file, word)); }
 
 // A home whose daemon has a keeper.
 class Keeper : public testing::Test {
@@ -139,6 +140,8 @@ TEST_F(Keeper, ToldTogetherWithItsDaemonItDoesNotHurryIt) {
         ASSERT_TRUE(becomes_true([&] { return count_of(home.log(), " stopping ") == stops; }));
         ASSERT_EQ(::kill(keeper_first ? daemon : keeper, SIGTERM), 0);
         client.expect<control::NodeStatus>(control::GetStatus{});  // it is still at it
+        const auto waits_for_it = [&] { return (std::stoull(text_of(keeper, "status", "ShdPnd:"), nullptr, 16) >> (SIGTERM - 1) & 1) != 0; };
+        ASSERT_TRUE(becomes_true([&] { return !waits_for_it(); }));  // or the two become one
         ASSERT_EQ(::kill(keeper, SIGTERM), 0);                     // a second one for the keeper is one for the daemon
         await_end();
         EXPECT_EQ(count_of(home.log(), " stopping "), stops) << home.log();

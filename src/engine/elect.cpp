@@ -171,7 +171,7 @@ Task<bool> Node::Impl::gather(FlightPtr flight) {
         while (!flight->complete() && !flight->cancel && !flight->state.final && world.clock.now() < next) co_await flight->news.wait(next);
         // A job that is suspended as a whole (SIGSTOP, a batch system) says nothing either, and holds all that it held.
         const Nanos stood_still = world.clock.now() - next;
-        if (stood_still > settings.heartbeat) flight->sealed_heard += stood_still;
+        if (stood_still > settings.heartbeat) flight->sealed_heard = std::min(flight->sealed_heard + stood_still, world.clock.now());
     }
     co_await hear_io_nodes(flight, begun);
     flight->ended.reset();

@@ -48,7 +48,10 @@ Task<void> Node::Impl::coordinate(FlightPtr flight) {
             const bool gathered = co_await gather(flight);
             Result<char> turn = co_await job->turn.receive();
             if (!turn.ok()) co_return;
-            if (!flight->cancel && gathered) status = co_await attempt(flight);
+            if (!flight->cancel && gathered) {
+                status = co_await attempt(flight);
+                flight->sealed_heard = world.clock.now();  // meanwhile nobody had reason to say so
+            }
             if (!status.ok() && (flight->cancel || !gathered)) given_up = why_never(*flight).value_or("its images left scratch before it was committed");
             job->turn.try_send(0);
         }
@@ -353,6 +356,7 @@ Task<void> Node::Impl::report(std::shared_ptr<Attempt> attempt) {
         for (const auto& part : attempt->parts)
             if (part->done) done.parts.push_back(*part->done);
     attempt->reported = attempt->failure.ok() && !attempt->left;
+    if (attempt->reported) flight.reported = done.attempt_id;
     // Reports are kept until acknowledged, for as long as a restarted coordinator may take to come back.
     const Nanos give_up = world.clock.in(settings.version_wait);
     for (Nanos pause = settings.heartbeat; !attempt->acknowledged && !attempt->left && !flight.state.final && world.clock.now() < give_up;) {

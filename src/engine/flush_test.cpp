@@ -110,6 +110,24 @@ TEST(Flush, AFollowerThatIsAskedLateIsNotTakenForSilent) {
     for (const testing::Host& host : cluster.hosts) EXPECT_EQ(host.daemon->counters().attempts_failed, 0u);
 }
 
+// The first leader of a part may be done with all that it had to do when the answer to another one's share is found to be lost.
+TEST(Flush, AShareWhoseAnswerWasLostIsAnsweredAgain) {
+    ClusterOptions options;
+    options.ranks_per_node = {1, 1, 1, 1};
+    options.files = 1;
+    options.settings.leaders = 4;
+    options.image_bytes = [](Rank, Version) { return 1'000'000; };
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.open_job().ok());
+    cluster.sim.faults().message_loss = 0.3;
+    for (Version version = 1; version <= 8; ++version) {
+        ASSERT_TRUE(cluster.capture_all(version).ok());
+        ASSERT_TRUE(cluster.run_until_committed(version, options.settings.version_wait / 2)) << cluster.state(0, version).failure.to_string();
+        EXPECT_TRUE(cluster.check_committed(cluster.key(version)).ok());
+    }
+    EXPECT_EQ(cluster.hosts[0].daemon->counters().attempts_failed, 0u);
+}
+
 TEST(Flush, ALeaderDoesNotWaitForEverForACoordinatorThatIsGone) {
     ClusterOptions options;
     options.ranks_per_node = {1, 1};

@@ -131,6 +131,7 @@ struct Flight {
     // leader
     std::shared_ptr<Attempt> leading;
     std::set<Id128> attempts_seen;
+    std::optional<Id128> reported;  // the attempt of which this leader said last that its parts are done
     std::set<std::pair<Id128, std::uint32_t>> opened;  // parts whose first leader said so, perhaps before our Lead arrived
 
     // follower: credits answered lately, so that a repeated Want does not send its payload twice
@@ -235,6 +236,7 @@ struct PartState {
     std::map<NodeIndex, Gathered> gathered;
     std::set<std::uint32_t> kept;
     message::Sample sample;  // another leader: of what it wrote
+    bool sampling = false;   // local data are being looked at for it
 
     std::optional<PartInfo> done;  // first leader: complete and durable
     bool durable = false;          // this leader's share is, and the first leader knows
@@ -427,6 +429,8 @@ struct Node::Impl {
     void tell_opened(engine::Attempt& attempt, engine::PartState& part);
     Task<Status> finish_share(engine::Attempt& attempt, engine::PartState& part);
     Task<void> keep_sample(engine::PartState& part, Slice data, std::uint64_t offset);
+    Task<void> keep_local_sample(std::shared_ptr<engine::Attempt> attempt, engine::PartState& part, engine::HeldImage& held, Slice data,
+                                 std::uint64_t offset);
     Task<Status> report_share(engine::Attempt& attempt, engine::PartState& part);
     Task<Status> gather_shares(engine::Attempt& attempt, engine::PartState& part);
     Task<Status> check_shares(engine::Attempt& attempt, engine::PartState& part);

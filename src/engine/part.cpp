@@ -176,6 +176,15 @@ Task<void> Node::Impl::keep_sample(PartState& part, Slice data, std::uint64_t of
     if (made.front() != zeros) part.sample = {offset, sample_bytes, made.front()};
 }
 
+// Of mapped memory, which may never come back: nobody waits for it, and where it is late there is no sample (sample_of).
+Task<void> Node::Impl::keep_local_sample(std::shared_ptr<Attempt> attempt, PartState& part, HeldImage& held, Slice data, std::uint64_t offset) {
+    ++held.users;
+    co_await keep_sample(part, std::move(data), offset);
+    --held.users;
+    part.sampling = false;
+    attempt->work.notify_all();
+}
+
 Task<Status> Node::Impl::report_share(Attempt& attempt, PartState& part) {
     join_extents(part.extents, attempt.lead.block_bytes);
     const std::vector<std::vector<Extent>> pieces = cut_into_pieces(std::move(part.extents), attempt.lead.block_bytes);
@@ -199,7 +208,12 @@ Task<Status> Node::Impl::report_share(Attempt& attempt, PartState& part) {
 }
 
 void Node::Impl::on_share_done(Flight& flight, NodeIndex from, message::ShareDone done) {
-    if (!flight.leads(done.attempt_id)) return;
+    const message::ShareKept kept{done.attempt_id, done.part, done.piece};
+    if (!flight.leads(done.attempt_id)) {
+        // That this leader is done with its parts says that it had all pieces; only its answer got lost.
+        if (flight.reported == done.attempt_id) send(flight, from, kept);
+        return;
+    }
     Attempt& attempt = *flight.leading;
     PartState* part = attempt.part(done.part);
     if (!part || !part->first) return;
@@ -208,7 +222,7 @@ void Node::Impl::on_share_done(Flight& flight, NodeIndex from, message::ShareDon
     if (done.piece >= gathered.pieces) return;
     gathered.extents.emplace(done.piece, std::move(done.extents));
     gathered.sample = done.sample;
-    send(flight, from, message::ShareKept{done.attempt_id, done.part, done.piece});
+    send(flight, from, kept);
     attempt.work.notify_all();
 }
 

@@ -13,6 +13,8 @@ namespace cairn {
 
 namespace {
 
+constexpr std::size_t buffers_lost_max = 16;  // of one restore or verification
+
 // One read: whole blocks of one extent.
 struct ReadRun {
     std::size_t footer = 0;
@@ -91,6 +93,7 @@ struct Reading {
     Status failure;
     std::function<Status(const ReadRun&, Slice)> deliver;                    // a verified run
     std::function<Status(const ReadRun&, std::uint64_t block, Status)> bad;  // a block that is not what it should be; ok: go on
+    std::size_t buffers_lost = 0;  // to reads that did not come back
 };
 
 // ok, or what `bad` made of a damaged block (block counted in the extent) or of a failed read.
@@ -124,7 +127,11 @@ Task<void> reader(Reading& r) {
         const ReadRun& run = r.runs[r.next++];
         Status status = co_await read_run(r, run, *buffer);
         if (!status.ok() && r.failure.ok()) r.failure = std::move(status);
-        if (buffer->use_count() > 1) co_return;  // a read outlived its deadline and holds the buffer
+        if (buffer->use_count() == 1) continue;
+        // A read outlived its deadline and holds the buffer. Whoever collects damage goes on, with so much more memory and no more.
+        if (++r.buffers_lost > buffers_lost_max) co_return;
+        buffer = r.world.storage.allocate(round_up(buffer_bytes, 4096));
+        if (!buffer.ok()) co_return;
     }
 }
 
@@ -147,6 +154,8 @@ Task<Status> read_runs(Reading& r, Layout layout) {
     const std::size_t readers = std::min<std::size_t>(r.settings.readers, r.runs.size());
     for (std::size_t i = 0; i < readers; ++i) gate.spawn(reader(r));
     co_await gate.close();
+    if (r.failure.ok() && r.next < r.runs.size())
+        co_return deadline_passed("reads of its parts did not come back, and the rest was not looked at: try again when the file system answers");
     co_return r.failure;
 }
 
@@ -346,7 +355,8 @@ Task<Result<std::vector<Damage>>> verify_version(World& world, Layout layout, Ma
         return Status();
     };
     Status read = co_await read_runs(r, layout);
-    if (!read.ok()) co_return read;
+    if (!read.ok() && (read.code() != Code::deadline || damages.empty())) co_return read;
+    if (!read.ok()) damages.push_back(damage_of("", std::move(read)));
     co_return damages;
 }
 

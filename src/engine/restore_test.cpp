@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "engine/cluster_sim.hpp"
 #include "engine/removal.hpp"
 
@@ -61,6 +63,39 @@ TEST_F(Damaged, AFlippedBitIsNamedByPartBlockRankAndRegion) {
     EXPECT_EQ(damage[0].block, 3u);
     EXPECT_EQ(damage[0].rank, 2u);
     EXPECT_EQ(damage[0].region, "state");
+}
+
+// Reads that do not come back are damage, too; they must not end the look at all that lies behind them.
+TEST(Verify, ReadsThatHangHideNoDamage) {
+    for (const double hang_io : {0.04, 0.9}) {
+        ClusterOptions options;
+        options.image_bytes = [](Rank, Version) { return 400'000; };
+        Cluster cluster(options);
+        ASSERT_TRUE(cluster.open_job().ok());
+        ASSERT_TRUE(cluster.capture_all(1).ok());
+        ASSERT_TRUE(cluster.run_until_committed(1, 60 * second));
+        const Manifest manifest = **cluster.newest_committed();
+        const std::string last = cluster.layout.version(manifest.key) + "/" + manifest.parts.back().file;
+        ASSERT_TRUE(cluster.sim.persistent().flip_bit(last, manifest.parts.back().footer_offset - 8192, 1).ok());
+        Result<std::vector<Damage>> found(Status(Code::internal, ""));
+        const auto task = [](World w, const Cluster& c, Manifest m, std::function<void(std::uint64_t)> begun,
+                             Result<std::vector<Damage>>& out) -> Task<void> {
+            RestoreSettings settings;
+            settings.buffer_bytes = 4096;
+            Result<std::vector<Damage>> damage = co_await verify_version(w, c.layout, m, settings, begun);
+            out = std::move(damage);
+        };
+        const auto begun = [&](std::uint64_t) { cluster.sim.faults().hang_io = hang_io; };
+        sim::Process& process = cluster.hosts[0].node->start_process("verify");
+        EXPECT_TRUE(cluster.sim.run(task(process.world(), cluster, manifest, begun, found), cluster.sim.now() + 3600 * second));
+        process.kill();
+        ASSERT_TRUE(found.ok()) << found.status().to_string();
+        const auto has = [&](const std::function<bool(const Damage&)>& what) { return std::any_of(found->begin(), found->end(), what); };
+        EXPECT_TRUE(has([](const Damage& each) { return each.status.code() == Code::deadline; }));
+        const bool is_all = !has([](const Damage& each) { return each.status.text().find("not looked at") != std::string::npos; });
+        EXPECT_EQ(is_all, hang_io < 0.5);
+        EXPECT_EQ(has([](const Damage& each) { return each.status.code() == Code::corrupt; }), is_all);
+    }
 }
 
 TEST_F(Damaged, AFlippedBitInAFooterIsNamed) {

@@ -14,6 +14,7 @@
 //   contiguous   received: each writer a region of recv_total / t_count, equation 1; it waits for data of that region
 // In the latter two local data lies first, end to end, and `base` is where it ends; they are for one leader a part, and no work moves.
 #include <algorithm>
+#include <utility>
 
 #include "base/trace.hpp"
 #include "engine/internal.hpp"
@@ -249,7 +250,10 @@ Task<Status> Node::Impl::write_chunk(Attempt& attempt, PartState& part, std::uin
     const Nanos checksummed = world.clock.now();
     if (status.ok() && !attempt.over()) {
         Slice data = chunk.data;
-        if (!part.first && part.sample.length == 0) co_await keep_sample(part, data, *offset);
+        if (!part.first && part.sample.length == 0) {
+            if (chunk.received) co_await keep_sample(part, data, *offset);
+            else if (!std::exchange(part.sampling, true)) gate.spawn(keep_local_sample(flight->leading, part, *held, data, *offset));
+        }
         status = co_await write_paced(attempt, part.file, *offset, std::move(data), chunk.received);
     }
     if (held) --held->users;

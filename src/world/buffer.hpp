@@ -22,6 +22,7 @@ class Buffer {
     virtual ~Buffer() = default;
     virtual std::byte* data() noexcept = 0;  // null: content is described, not stored
     virtual std::uint64_t size() const noexcept = 0;
+    virtual bool is_mapped() const noexcept { return false; }  // a file: whoever touches it may wait for a disk
 };
 using BufferPtr = std::shared_ptr<Buffer>;
 

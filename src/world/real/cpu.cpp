@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::uint64_t inline_bytes_max = 64 << 10;  // cheaper than waking a thread
 constexpr std::uint64_t portion_bytes = 1 << 20;      // what a thread takes at a time: some tens of microseconds
+constexpr Nanos no_thread_wait = 200 * millisecond;  // where mapped memory should not be touched on the loop
+constexpr int no_thread_tries = 50;                  // a process that has no thread at all must get on
 constexpr unsigned stuck_slices_max = 16;             // whose threads are replaced
 
 // One slice, shared by the threads that work on it; each takes the next portion until none is left.
@@ -77,14 +79,17 @@ Task<std::vector<std::uint64_t>> RealCpu::checksums(Slice data, std::uint64_t bl
     CAIRN_CHECK(block_bytes != 0);
     auto work = std::make_shared<Work>(loop_, std::move(data), block_bytes);
     std::vector<std::shared_ptr<Helper>> helpers;
-    if (work->data.length >= inline_bytes_max) {
-        const std::uint64_t portions = div_up(work->sums.size(), work->blocks_a_portion);
+    const bool mapped = work->data.length > 0 && work->data.buffer->is_mapped();  // the loop does not touch it: it may never come back
+    const std::uint64_t portions = mapped || work->data.length >= inline_bytes_max ? div_up(work->sums.size(), work->blocks_a_portion) : 0;
+    for (int tries = 0; tries < no_thread_tries; ++tries) {
         while (helpers.size() < std::min<std::uint64_t>(threads_, portions)) {
             auto helper = std::make_shared<Helper>(work);
             if (!pool_.submit(helper).ok()) break;
             ++work->helpers;
             helpers.push_back(std::move(helper));
         }
+        if (!mapped || !helpers.empty()) break;
+        co_await loop_.sleep(no_thread_wait);
     }
     if (work->helpers == 0) work->compute();  // small, or not one thread to be had
     while (work->helpers != 0) {

@@ -95,6 +95,7 @@ class GoneBuffer final : public Buffer {
         return bytes_.data();
     }
     std::uint64_t size() const noexcept override { return bytes_.size(); }
+    bool is_mapped() const noexcept override { return true; }
 
   private:
     Bytes bytes_;
@@ -115,6 +116,22 @@ TEST(RealCpu, MemoryThatDoesNotComeBackKeepsNoThreadFromOthers) {
     lock.unlock();
     EXPECT_TRUE(loop->run(gate.close(loop->in(test::patience))));
     for (const auto& out : stuck) EXPECT_EQ(out, expected(data, 65536));
+}
+
+// However little it is: it is not the loop that waits for it.
+TEST(RealCpu, NoMappedMemoryIsTouchedOnTheLoop) {
+    std::mutex gone;
+    const auto loop = test::make_loop();
+    RealCpu cpu(*loop, 1, {}, 50 * millisecond);
+    const Bytes data = pattern(4096);
+    std::vector<std::uint64_t> stuck;
+    Gate gate(*loop);
+    std::unique_lock lock(gone);
+    gate.spawn(sum_into(cpu, Slice::whole(std::make_shared<GoneBuffer>(data, gone)), stuck));
+    EXPECT_FALSE(loop->run(gate.close(loop->in(200 * millisecond))));
+    lock.unlock();
+    EXPECT_TRUE(loop->run(gate.close(loop->in(test::patience))));
+    EXPECT_EQ(stuck, expected(data, 65536));
 }
 
 TEST(SystemRandom, DoesNotRepeat) {

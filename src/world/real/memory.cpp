@@ -54,6 +54,7 @@ class MappedBuffer final : public Buffer {
     }
     std::byte* data() noexcept override { return size_ != 0 ? static_cast<std::byte*>(data_) : &nothing_; }
     std::uint64_t size() const noexcept override { return size_; }
+    bool is_mapped() const noexcept override { return true; }
 
   private:
     void* data_;
