@@ -29,7 +29,7 @@ class Place {
     const RestoreSettings& restore() const noexcept { return restore_; }
     World& world() noexcept { return *world_; }
     Nanos io_wait() const noexcept { return restore_.io_wait; }
-    Nanos deadline() const { return world_->clock.in(restore_.io_wait); }
+    Nanos deadline() const { return world_->clock.in(io_wait()); }
 
     template <class T>
     T run(Task<T> task) {

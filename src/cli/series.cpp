@@ -66,7 +66,7 @@ std::string known_versions(const Series& series) {
 ScratchView read_scratch(Place& place) {
     ScratchView view;
     for (const ScratchLayout& root : scratch_roots(place.settings())) {
-        Result<ScratchScan> scan = place.run(scan_scratch(place.world(), root, place.deadline()));
+        Result<ScratchScan> scan = place.run(scan_scratch(place.world(), root, place.io_wait()));
         if (!scan.ok()) {
             view.problems.push_back(std::move(scan).status());
             continue;
@@ -74,7 +74,7 @@ ScratchView read_scratch(Place& place) {
         for (const LocalImage& image : scan->images)
             view.images.push_back({image.header.key, image.header.epoch, image.header.parent, image.header.rank,
                                    image.header.ranks, image.header.image.bytes, image.path});
-        view.problems.insert(view.problems.end(), scan->problems.begin(), scan->problems.end());
+        for (Unread& each : scan->unread) view.problems.push_back(std::move(each.why));
     }
     return view;
 }

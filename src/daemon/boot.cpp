@@ -1,5 +1,6 @@
 #include "daemon/boot.hpp"
 
+#include <algorithm>
 #include <fstream>
 #include <vector>
 
@@ -16,6 +17,8 @@ std::vector<std::string> lines_of(const std::string& path) {
     for (std::string line; std::getline(file, line);) lines.push_back(line);
     return lines;
 }
+
+std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 std::string first_of(const std::vector<std::string>& lines) { return lines.empty() ? std::string() : lines.front(); }
 
@@ -47,7 +50,18 @@ Status Boot::note(const ScratchLayout& layout) const {
 std::string doubt_of(const LocalImage& image) {
     const ImageHeader& header = image.header;
     return header.key.incarnation.hex() + " " + std::to_string(header.key.version) + " " + std::to_string(header.rank) + " " +
-           image.path.substr(image.path.rfind('/') + 1);
+           name_of(image.path);
+}
+
+std::string doubt_of_file(const std::string& path) { return "unread " + name_of(path); }
+
+bool Boot::doubts(const LocalImage& image) const {
+    return !is_same || doubtful.count(doubt_of(image)) || doubtful.count(doubt_of_file(image.path));
+}
+
+bool Boot::doubts_file(const std::string& path) const {
+    const std::string ending = " " + name_of(path);
+    return !is_same || std::any_of(doubtful.begin(), doubtful.end(), [&](const std::string& doubt) { return doubt.ends_with(ending); });
 }
 
 }  // namespace cairn

@@ -20,11 +20,16 @@ struct Boot {
 
     // Blocks. `id_path`: another file for tests.
     static Boot look(const ScratchLayout& layout, const std::string& id_path = "/proc/sys/kernel/random/boot_id");
+    // Whether it must prove itself. A file that could not be read: whether what it holds must, once it can be.
+    bool doubts(const LocalImage& image) const;
+    bool doubts_file(const std::string& path) const;
     // Writes `id` down in scratch: from here on all that is there counts as written since, but what is doubtful.
     Status note(const ScratchLayout& layout) const;
 };
 
 // Names the image, not only its slot: what is captured into that slot later is not in doubt.
 std::string doubt_of(const LocalImage& image);
+// The same of a file of which nobody knows what it holds: it could not be read.
+std::string doubt_of_file(const std::string& path);
 
 }  // namespace cairn

@@ -1,6 +1,8 @@
 // What a machine that was started again leaves on a scratch disk. No machine is: a note in scratch says of another boot.
 #include "daemon/boot.hpp"
 
+#include <sys/stat.h>
+
 #include "daemon/daemon_testing.hpp"
 #include "daemon/slot_files.hpp"
 
@@ -122,6 +124,63 @@ TEST(Boot, OnlyWhatTheNoteDoubtsIsLookedAtAgain) {
     EXPECT_EQ(images_after_start(home), 1u) << home.log();
     EXPECT_FALSE(fs::exists(slot));
     EXPECT_TRUE(fs::exists(fresh));
+}
+
+// Sealed images that the daemon knows of; none while it still looks at scratch.
+std::optional<std::size_t> images_known(Client& client) {
+    const auto answer = client.ask(control::Images{"heat"});
+    if (!answer.ok() || !std::holds_alternative<control::ImageList>(*answer)) return std::nullopt;
+    return std::get<control::ImageList>(*answer).images.size();
+}
+
+// To open it is an error of I/O, as on a disk that fails.
+void make_unreadable(const std::string& path) { fs::create_symlink(path, path); }
+
+// Nobody knows what is in it: it stays, and so do the doubt about it and the jobs, one of which may be its own.
+TEST(Boot, WhatCanNotBeReadKeepsItsDoubt) {
+    Home home;
+    const std::string slot = commit_one(home), aside = home.scratch + "/aside";
+    const std::string noted = read_text(home.layout.boot());
+    const std::string left = home.layout.jobs() + "/" + Id128{7, 7}.hex() + ".new-1-1";
+    write_text(left, "half");
+    fs::rename(slot, aside);
+    make_unreadable(slot);
+    write_text(home.layout.boot(), "another boot\n");
+    ASSERT_EQ(home.start(), 0) << home.errors();
+    {
+        Client client(home.layout);
+        client.hello(true);
+        EXPECT_TRUE(becomes_true([&] { return images_known(client) == 0u; })) << home.log();
+        client.expect<control::Done>(control::Join{home.roster(1), 0, 0});  // and it ends with nothing of it unfinished
+        client.expect<control::Stopped>(control::Stop{60'000});
+    }
+    EXPECT_TRUE(becomes_true([&] { return home.nobody_lives(); }));
+    EXPECT_EQ(read_text(home.layout.boot()), noted + "unread " + slot.substr(slot.rfind('/') + 1) + "\n");
+    EXPECT_TRUE(fs::exists(home.layout.job({1, 2})));
+    EXPECT_FALSE(fs::exists(left)) << "what a daemon was writing when it died";
+    EXPECT_NE(home.log().find("image-can-not-be-read path=" + slot), std::string::npos) << home.log();
+    flip(aside, fs::file_size(aside) / 8);
+    fs::rename(aside, slot);
+    EXPECT_EQ(images_after_start(home), 0u) << home.log();
+    EXPECT_NE(home.log().find("image-not-believed name=heat version=1 rank=0"), std::string::npos) << home.log();
+}
+
+TEST(Boot, WhatCanNotBeReadAtFirstIsReadLater) {
+    Home home;
+    const std::string slot = commit_one(home), aside = home.scratch + "/aside";
+    for (const std::string& path : {home.layout.job({1, 2}), slot}) {
+        fs::rename(path, aside);
+        make_unreadable(path);
+        ASSERT_EQ(home.start(), 0) << home.errors();
+        {
+            Client client(home.layout);
+            client.hello();
+            EXPECT_TRUE(becomes_true([&] { return home.log().find("opening " + path) != std::string::npos; })) << home.log();
+            fs::rename(aside, path);
+            EXPECT_TRUE(becomes_true([&] { return images_known(client) == 1u; })) << home.log();
+        }
+        home.kill_daemon();
+    }
 }
 
 // Table and data of an older image, under the header of this one.

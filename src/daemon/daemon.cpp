@@ -124,25 +124,28 @@ Exit Daemon::run() {
 
 Task<void> Daemon::adopt() {
     const Status status = co_await jobs_.adopt_scratch([this] { return stopping_; });
-    if (!status.ok()) log_error("scratch-can-not-be-read", {{"why", status}});
+    if (!status.ok()) log_info("scratch-not-adopted", {{"why", status}});
     is_adopted_ = true;
     changed_.notify_all();
     co_await jobs_.adopt_waiting([this] { return stopping_; });
 }
 
-Task<bool> Daemon::adopted() {
+Task<Status> Daemon::adopted() {
     const Nanos deadline = world_.clock.in(options_.flush.io_wait);
     while (!is_adopted_ && world_.clock.now() < deadline) co_await changed_.wait(deadline);
-    co_return is_adopted_;
+    if (is_adopted_) co_return Status();
+    Status looking = deadline_passed("this daemon is still looking at what scratch holds");
+    if (!jobs_.scratch_problem().ok()) looking = std::move(looking).within(jobs_.scratch_problem().text());
+    co_return looking;
 }
 
 // At the start, whenever a job opens, and now and then while there are none: servers come and go, and a file system that
 // hung may answer again. Until it is known, files lie where the file system puts them. A look that hangs leaves what was found before.
 Task<void> Daemon::find_targets() {
-    if (finding_targets_) co_return;
-    finding_targets_ = true;
+    if (!targets_look_.expired()) co_return;  // one under way, or one that hangs: a second would only take another thread
     targets_looked_for_ = world_.clock.now();
     const auto found = std::make_shared<PlacementTargets>();
+    targets_look_ = found;
     std::function<Status()> work = [found, driver = options_.targets_driver, only = options_.targets,
                                     directory = options_.persistent.persistent] {
         TRY_ASSIGN(*found, cairn::find_targets(driver, only, directory));
@@ -150,7 +153,6 @@ Task<void> Daemon::find_targets() {
     };
     const Nanos deadline = world_.clock.in(options_.flush.io_wait);
     Status status = co_await call_blocking(workers_, world_.clock, std::move(work), deadline);
-    finding_targets_ = false;
     if (!status.ok()) status = std::move(status).within("looking for the storage targets of " + options_.persistent.persistent);
     if (status.ok())
         node_.set_targets(*found);
@@ -213,7 +215,11 @@ std::uint32_t Daemon::sessions() const {
         std::count_if(clients_.begin(), clients_.end(), [](const auto& c) { return c.second.is_application; }));
 }
 
-bool Daemon::idle() const { return is_adopted_ && !jobs_.verifying() && sessions() == 0 && node_.idle(); }
+// Nor does it stay for a scratch that can not be read: the next one looks, too.
+bool Daemon::idle() const {
+    const bool has_looked = is_adopted_ || !jobs_.scratch_problem().ok();
+    return has_looked && !jobs_.verifying() && sessions() == 0 && node_.idle();
+}
 
 Task<void> Daemon::watch() {
     for (;;) {

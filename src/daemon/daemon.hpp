@@ -60,7 +60,7 @@ class Daemon final : public Server::Handler {
     Task<Status> take_image(ConnectionId from, const control::Sealed& request);
     Task<control::State> state_of(VersionKey key, bool ask_persistent);
     control::NodeStatus status() const;
-    Task<bool> adopted();  // scratch has been gone through; false: not in time
+    Task<Status> adopted();  // scratch has been gone through; deadline: not in time
 
     // daemon.cpp: what goes on beside requests
     Task<void> adopt();
@@ -100,7 +100,7 @@ class Daemon final : public Server::Handler {
     Nanos started_ = 0;
     Nanos last_busy_ = 0;  // a request came, or there was work
     bool is_adopted_ = false;
-    bool finding_targets_ = false;
+    std::weak_ptr<PlacementTargets> targets_look_;  // of the last look, while it is under way
     Nanos targets_looked_for_ = 0;
     std::string targets_said_;  // in the log, last
     bool stopping_ = false;

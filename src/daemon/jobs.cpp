@@ -18,6 +18,15 @@ namespace {
 constexpr std::uint64_t roster_bytes_max = 1ull << 30;
 constexpr Nanos try_again = 2 * second;
 constexpr int io_errors_max = 5;  // of one image
+constexpr int looks_max = 3;      // at a file that can not be read for a reason that may pass
+
+Status daemon_ends() { return {Code::cancelled, "the daemon ends"}; }
+
+// What the next look may find otherwise; nullptr when there is none.
+const Unread* first_passing(const std::vector<Unread>& unread) {
+    const auto found = std::find_if(unread.begin(), unread.end(), [](const Unread& each) { return may_pass(each.why); });
+    return found == unread.end() ? nullptr : &*found;
+}
 
 }  // namespace
 
@@ -213,6 +222,7 @@ Task<std::shared_ptr<Boot>> Jobs::look_at_boot(std::function<bool()> over) {
     while (!over()) {
         const auto boot = std::make_shared<Boot>();
         std::function<Status()> look = [boot, layout = scratch_] {
+            for (const std::string& directory : {layout.root, layout.jobs()}) remove_temporaries(directory);
             *boot = Boot::look(layout);
             return Status();
         };
@@ -239,16 +249,18 @@ Task<bool> Jobs::drop_torn(LocalImage image, Status why) {
 // What a restart of the machine may have torn is believed only where its checksums prove it whole. At the start only the proof itself is looked
 // at; data are read when others are answered already (verify). Until then nothing is flushed, and who restores compares with the checksums.
 // What is still in doubt is noted before anybody is answered: an image that is sealed from now on has no proof yet, and needs none.
-Task<Status> Jobs::drop_unproved(std::vector<LocalImage>& images, std::function<bool()> over) {
+Task<Status> Jobs::drop_unproved(ScratchScan& scan, std::function<bool()> over) {
     const std::shared_ptr<Boot> looked = co_await look_at_boot(std::move(over));
-    if (!looked) co_return Status(Code::cancelled, "the daemon ends");
+    if (!looked) co_return daemon_ends();
     boot_ = *looked;
-    const std::set<std::string> doubtful = std::exchange(boot_.doubtful, {});
+    boot_.doubtful.clear();
+    for (const Unread& each : scan.unread)
+        if (looked->doubts_file(each.path)) boot_.doubtful.insert(doubt_of_file(each.path));
     std::vector<LocalImage> proved;
-    for (LocalImage& image : std::exchange(images, {})) {
+    for (LocalImage& image : std::exchange(scan.images, {})) {
         const std::string doubt = doubt_of(image);
         LocalImage one = std::move(image);
-        if (boot_.is_same && !doubtful.count(doubt)) {
+        if (!looked->doubts(one)) {
             proved.push_back(std::move(one));
             continue;
         }
@@ -262,8 +274,8 @@ Task<Status> Jobs::drop_unproved(std::vector<LocalImage>& images, std::function<
         const bool gone = co_await drop_torn(std::move(one), status);
         if (gone) boot_.doubtful.erase(doubt);
     }
-    images = std::move(proved);
-    if (!boot_.noted || boot_.doubtful != doubtful) co_await note_boot();
+    scan.images = std::move(proved);
+    if (!boot_.noted || boot_.doubtful != looked->doubtful) co_await note_boot();
     co_return Status();
 }
 
@@ -293,18 +305,61 @@ Task<void> Jobs::note_boot() {
     if (!noted.ok()) log_warning("boot-not-noted", {{"why", noted}});
 }
 
-Task<Status> Jobs::adopt_scratch(std::function<bool()> over) {
-    Result<std::vector<Roster>> rosters = co_await scan_jobs(world_, scratch_, world_.clock.in(io_wait_));
-    if (!rosters.ok()) co_return std::move(rosters).status();
-    for (Roster& roster : *rosters) {
-        const Id128 incarnation = roster.incarnation;
-        found_.emplace(incarnation, std::move(roster));
+Task<void> Jobs::wait_for_scratch(Status why) {
+    if (why.text() != scratch_problem_.text()) log_warning("scratch-can-not-be-read", {{"why", why}});
+    scratch_problem_ = std::move(why);
+    co_await world_.clock.sleep(try_again);
+}
+
+// One that stays unread may still stand under persistent (find_roster).
+Task<Status> Jobs::find_rosters(std::function<bool()> over) {
+    for (int looks = 0; !over();) {
+        Result<JobScan> scan = co_await scan_jobs(world_, scratch_, io_wait_);
+        const Unread* const passing = scan.ok() && ++looks < looks_max ? first_passing(scan->unread) : nullptr;
+        if (!scan.ok() || passing) {
+            Status why = scan.ok() ? passing->why : scan.status();
+            co_await wait_for_scratch(std::move(why));
+            continue;
+        }
+        for (const Unread& each : scan->unread) log_error("job-can-not-be-read", {{"path", each.path}, {"why", each.why}});
+        for (Roster& roster : scan->rosters) {
+            const Id128 incarnation = roster.incarnation;
+            found_.emplace(incarnation, std::move(roster));
+        }
+        co_return Status();
     }
-    Result<ScratchScan> scan = co_await scan_scratch(world_, scratch_, world_.clock.in(io_wait_));
+    co_return daemon_ends();
+}
+
+Task<Result<ScratchScan>> Jobs::find_images(std::function<bool()> over) {
+    Result<ScratchScan> scan = co_await scan_scratch(world_, scratch_, io_wait_);
+    while (!scan.ok() && !over()) {
+        Status why = scan.status();
+        co_await wait_for_scratch(std::move(why));
+        scan = co_await scan_scratch(world_, scratch_, io_wait_);
+    }
+    for (int looks = 1; scan.ok() && first_passing(scan->unread) && looks < looks_max && !over(); ++looks) {
+        Status why = first_passing(scan->unread)->why;
+        co_await wait_for_scratch(std::move(why));
+        co_await scan_again(world_, *scan, io_wait_);
+    }
+    if (over()) co_return daemon_ends();
+    has_unread_ = first_passing(scan->unread) != nullptr;
+    for (const Unread& each : scan->unread) {
+        slots_.spare(each.path);
+        log_event(may_pass(each.why) ? LogLevel::error : LogLevel::warning, may_pass(each.why) ? "image-can-not-be-read" : "image-damaged",
+                  {{"path", each.path}, {"why", each.why}});
+    }
+    co_return scan;
+}
+
+Task<Status> Jobs::adopt_scratch(std::function<bool()> over) {
+    Status rosters = co_await find_rosters(over);
+    if (!rosters.ok()) co_return rosters;
+    Result<ScratchScan> scan = co_await find_images(over);
     if (!scan.ok()) co_return std::move(scan).status();
-    for (const Status& problem : scan->problems) log_warning("image-damaged", {{"why", problem}});
     for (const std::string& path : scan->free_slots) slots_.discard(path);
-    Status dropped = co_await drop_unproved(scan->images, std::move(over));
+    Status dropped = co_await drop_unproved(*scan, std::move(over));
     if (!dropped.ok()) co_return dropped;
     for (LocalImage& image : scan->images) {
         LocalImage one = std::move(image);
@@ -315,7 +370,7 @@ Task<Status> Jobs::adopt_scratch(std::function<bool()> over) {
     for (const VersionKey& key : slots_.unfinished()) wanted.insert(key.incarnation);
     std::vector<Id128> ended;
     for (const auto& [incarnation, roster] : found_)
-        if (!node_.knows(incarnation) && !wanted.count(incarnation)) ended.push_back(incarnation);
+        if (!has_unread_ && !node_.knows(incarnation) && !wanted.count(incarnation)) ended.push_back(incarnation);
     for (const Id128 incarnation : ended) co_await forget(incarnation, world_.clock.in(io_wait_));
     if (waiting_.empty() && !verifying_) found_.clear();
     manifests_.clear();
@@ -323,12 +378,17 @@ Task<Status> Jobs::adopt_scratch(std::function<bool()> over) {
     co_return Status();
 }
 
-Task<void> Jobs::look_into(std::string path) {
+Task<void> Jobs::look_into(Slots::Left left) {
+    const std::string path = left.path;
     Result<std::optional<LocalImage>> image = co_await read_image(world_, path, world_.clock.in(io_wait_), slots_.mapping(path));
+    for (int looks = 1; !image.ok() && may_pass(image.status()) && looks < looks_max; ++looks) {
+        co_await world_.clock.sleep(try_again);
+        image = co_await read_image(world_, path, world_.clock.in(io_wait_), slots_.mapping(path));
+    }
     if (!image.ok() || !image->has_value() || !node_.knows((*image)->header.key.incarnation))
-        co_return slots_.discard(path);
+        co_return slots_.discard_unsealed(path, left.lease);
     LocalImage found = std::move(**image);
-    if (!slots_.sealed(found)) co_return;  // it was said after all
+    if (!slots_.sealed(found, left.lease)) co_return;  // it was said after all
     const VersionKey key = found.header.key;
     const Rank rank = found.header.rank;
     const Status added = node_.add_image(std::move(found));
@@ -358,6 +418,7 @@ Task<void> Jobs::forget(Id128 incarnation, Nanos deadline) {
 }
 
 Task<void> Jobs::forget_ended(Nanos deadline) {
+    if (has_unread_) co_return;
     std::set<Id128> unfinished;
     for (const VersionKey& key : node_.versions()) {
         const VersionState state = node_.state(key);

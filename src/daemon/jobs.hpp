@@ -37,14 +37,17 @@ class Jobs {
     std::optional<std::uint64_t> epoch_of(Id128 incarnation) const;
 
     // What an earlier daemon left in scratch: committed images are kept, others are flushed on, what holds nothing
-    // goes.
+    // goes. Fails only when it is over. Directories are asked until they answer; a file that can not be read, a few times. It stays where it
+    // is then, and so do the jobs: it may be of one of them.
     Task<Status> adopt_scratch(std::function<bool()> over);
     // Looks at images that a restart of the machine may have torn, and goes on with those whose job could not be joined, because persistent was
     // away; ends when there are none, or it is over.
     Task<void> adopt_waiting(std::function<bool()> over);
     bool verifying() const { return verifying_; }
+    // Why scratch is not adopted yet: what could not be read when it was looked at last.
+    const Status& scratch_problem() const { return scratch_problem_; }
     // An image that may have been sealed by somebody who could not say so any more.
-    Task<void> look_into(std::string path);
+    Task<void> look_into(Slots::Left left);
     // Forgets the jobs that have nothing left to finish: at the end of the daemon.
     Task<void> forget_ended(Nanos deadline);
 
@@ -66,7 +69,10 @@ class Jobs {
     Task<Status> join_again(Id128 incarnation);
     Task<void> adopt(LocalImage image);
     Task<std::shared_ptr<Boot>> look_at_boot(std::function<bool()> over);
-    Task<Status> drop_unproved(std::vector<LocalImage>& images, std::function<bool()> over);
+    Task<Status> find_rosters(std::function<bool()> over);
+    Task<Result<ScratchScan>> find_images(std::function<bool()> over);
+    Task<void> wait_for_scratch(Status why);
+    Task<Status> drop_unproved(ScratchScan& scan, std::function<bool()> over);
     Task<bool> drop_torn(LocalImage image, Status why);
     Task<void> verify(Unverified one);
     Task<void> note_boot();
@@ -86,6 +92,8 @@ class Jobs {
     std::map<Id128, Known> known_;
     std::map<Id128, Roster> found_;    // in scratch, at the start
     std::vector<LocalImage> waiting_;  // adopted, of jobs that could not be joined yet
+    Status scratch_problem_;
+    bool has_unread_ = false;  // files of scratch, for a reason that may pass: any job may be theirs
     Boot boot_;
     std::vector<Unverified> unverified_;  // adopted, and doubtful
     bool verifying_ = false;              // until none is

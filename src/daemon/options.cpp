@@ -93,6 +93,7 @@ Result<DaemonOptions> daemon_options(const Settings& settings, const DaemonPlace
     options.slots.allocate_wait = options.flush.io_wait;
     options.fabric.provider = settings.network.provider;
     options.fabric.interface = settings.network.interface;
+    options.world.storage.local = options.scratch.root;
     options.world.storage.backend = static_cast<IoBackend>(settings.flush.io);
     options.world.cpu_threads = settings.daemon.cpu_threads;
     options.world.cpu_class.cpu = static_cast<CpuClass>(settings.background.cpu);

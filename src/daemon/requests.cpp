@@ -24,7 +24,6 @@ control::Answer answer_of(const Status& status) {
 Nanos from_ms(std::uint64_t ms) { return static_cast<Nanos>(std::min<std::uint64_t>(ms, 1ull << 40)) * millisecond; }
 
 Status is_stopping() { return unavailable("this daemon is stopping; the next one takes over"); }
-Status not_adopted() { return deadline_passed("this daemon is still looking at what scratch holds"); }
 
 }  // namespace
 
@@ -52,7 +51,7 @@ void Daemon::on_request(ConnectionId from, std::uint64_t number, control::Reques
 void Daemon::on_disconnect(ConnectionId from) {
     clients_.erase(from);
     last_busy_ = world_.clock.now();
-    for (const std::string& path : slots_.disconnected(from)) gate_.spawn(jobs_.look_into(path));
+    for (Slots::Left& left : slots_.disconnected(from)) gate_.spawn(jobs_.look_into(std::move(left)));
 }
 
 Task<void> Daemon::serve(ConnectionId from, std::uint64_t number, control::Request request) {
@@ -88,8 +87,8 @@ Task<control::Answer> Daemon::handle(ConnectionId from, control::Hello request) 
 
 Task<control::Answer> Daemon::handle(ConnectionId, control::Join request) {
     if (stopping_) co_return answer_of(is_stopping());
-    const bool ready = co_await adopted();
-    if (!ready) co_return answer_of(not_adopted());
+    const Status ready = co_await adopted();
+    if (!ready.ok()) co_return answer_of(ready);
     const bool is_new = !node_.knows(request.roster.incarnation);
     const Status joined = co_await jobs_.join(std::move(request.roster), request.self);
     if (joined.ok() && is_new) gate_.spawn(find_targets());
@@ -98,8 +97,8 @@ Task<control::Answer> Daemon::handle(ConnectionId, control::Join request) {
 
 Task<control::Answer> Daemon::handle(ConnectionId from, control::Acquire request) {
     if (stopping_) co_return answer_of(is_stopping());
-    const bool ready = co_await adopted();
-    if (!ready) co_return answer_of(not_adopted());
+    const Status ready = co_await adopted();
+    if (!ready.ok()) co_return answer_of(ready);
     const Status current = co_await check_epoch(request.key, 0);
     if (!current.ok()) co_return answer_of(current);
     if (!clients_.count(from)) co_return answer_of(unavailable("the client has gone"));
@@ -114,11 +113,12 @@ Task<control::Answer> Daemon::handle(ConnectionId from, control::Acquire request
 }
 
 Task<control::Answer> Daemon::handle(ConnectionId from, control::Sealed request) {
-    const bool ready = co_await adopted();
-    if (!ready) co_return answer_of(not_adopted());
+    const Status ready = co_await adopted();
+    if (!ready.ok()) co_return answer_of(ready);
+    const Slots::Lease lease = slots_.lease_of(from, request.path);
     const Status current = co_await check_epoch(request.key, epoch_wait);
     if (!current.ok()) {
-        if (slots_.owns(from, request.path)) slots_.discard(request.path);
+        if (lease != 0 && slots_.lease_of(from, request.path) == lease) slots_.discard(request.path);
         co_return answer_of(current);
     }
     const Status taken = co_await take_image(from, request);
@@ -136,7 +136,8 @@ Task<Status> Daemon::take_image(ConnectionId from, const control::Sealed& reques
     const TraceSpan span(world_.clock, "image of rank " + std::to_string(request.rank), "take");
     if (slots_.holds(request.key, request.rank, request.path))
         co_return Status();  // found before its client could say so
-    if (!slots_.owns(from, request.path))
+    const Slots::Lease lease = slots_.lease_of(from, request.path);
+    if (lease == 0)
         co_return not_found(request.path +
                             " is not a slot of this connection (any more): acquire another one and capture again");
     if (!node_.knows(request.key.incarnation)) co_return not_found("join the job first");
@@ -150,8 +151,8 @@ Task<Status> Daemon::take_image(ConnectionId from, const control::Sealed& reques
                                    std::to_string(image.header.key.version) + " rank " +
                                    std::to_string(image.header.rank) + ", not what was said");
     if (slots_.holds(request.key, request.rank, request.path)) co_return Status();
-    if (!slots_.sealed(image))
-        co_return not_found(request.path + " went while it was looked into");
+    if (!slots_.sealed(image, lease))
+        co_return not_found(request.path + " was given back or given up while it was looked into");
     const Status added = node_.add_image(std::move(image));
     if (added.ok() || added.code() == Code::unavailable)
         co_return Status();  // stopping: it is sealed, the next daemon finds it
@@ -187,8 +188,8 @@ Task<control::State> Daemon::state_of(VersionKey key, bool ask_persistent) {
 
 Task<control::Answer> Daemon::handle(ConnectionId from, control::Wait request) {
     const Nanos deadline = world_.clock.in(from_ms(request.wait_ms));
-    const bool ready = co_await adopted();
-    if (!ready) co_return answer_of(not_adopted());
+    const Status ready = co_await adopted();
+    if (!ready.ok()) co_return answer_of(ready);
     const auto level = static_cast<Level>(request.level);
     std::optional<Waits> waits;
     if (request.wait_ms > 0) waits.emplace(*this, from);  // else it only asks
@@ -208,8 +209,8 @@ Task<control::Answer> Daemon::handle(ConnectionId, control::Cancel request) {
 }
 
 Task<control::Answer> Daemon::handle(ConnectionId from, control::Images request) {
-    const bool ready = co_await adopted();
-    if (!ready) co_return answer_of(not_adopted());
+    const Status ready = co_await adopted();
+    if (!ready.ok()) co_return answer_of(ready);
     if (!clients_.count(from)) co_return answer_of(unavailable("the client has gone"));
     co_return slots_.pin_images(from, request.name);
 }

@@ -8,12 +8,28 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
+#include <random>
 
 #include "base/units.hpp"
 #include "daemon/door.hpp"
 #include "format/image.hpp"
 
 namespace cairn {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* temporary_mark = ".new-";
+
+// Not the process number: in a container each daemon may have the same.
+const std::string& own_mark() {
+    static const std::string mark = temporary_mark + std::to_string(std::random_device()()) + "-";
+    return mark;
+}
+
+}  // namespace
 
 // posix_fallocate writes a byte a block where the file system can not allocate: then the space is there, too.
 Status allocate_slot_file(const std::string& path, std::uint64_t bytes) {
@@ -50,9 +66,10 @@ Status remove_slot_file(const std::string& path) {
     return Status::from_errno(errno, "can not remove " + path);
 }
 
+// A name of its own for each try: one that hung and was given up may go on at any time, and would rename what another has half written.
 Status write_private_file(const std::string& path, const Bytes& bytes) {
-    const std::string temporary = path + ".new";
-    ::unlink(temporary.c_str());
+    static std::atomic<unsigned> tries = 0;
+    const std::string temporary = path + own_mark() + std::to_string(++tries);
     {
         const Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
         if (file.get() < 0) return Status::from_errno(errno, "can not make " + temporary);
@@ -66,6 +83,15 @@ Status write_private_file(const std::string& path, const Bytes& bytes) {
     }
     if (::rename(temporary.c_str(), path.c_str()) != 0) return Status::from_errno(errno, "can not rename " + temporary);
     return {};
+}
+
+void remove_temporaries(const std::string& directory) {
+    std::error_code ignored;
+    for (fs::directory_iterator each(directory, ignored), end; !ignored && each != end; each.increment(ignored)) {
+        const std::string name = each->path().filename();
+        const bool is_own = name.find(own_mark()) != std::string::npos;
+        if (!is_own && (name.find(temporary_mark) != std::string::npos || name.ends_with(".new"))) ::unlink(each->path().c_str());
+    }
 }
 
 Status invalidate_slot_file(const std::string& path) {

@@ -25,6 +25,8 @@ Status remove_slot_file(const std::string& path);
 
 // Whole or not at all, for whoever reads after this process was killed. Mode 0600: jobs/ holds secrets.
 Status write_private_file(const std::string& path, const Bytes& bytes);
+// What tries of that left when their daemon died. Only for who has the scratch to itself.
+void remove_temporaries(const std::string& directory);
 
 // Takes no time: one page.
 Status invalidate_slot_file(const std::string& path);

@@ -2,7 +2,6 @@
 // retention.cpp.
 #include "daemon/slots.hpp"
 
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -47,10 +46,8 @@ Slots::Slots(Clock& clock, WorkerPool& workers, Node& node, std::string director
 
 void Slots::adopt(const LocalImage& image, bool committed) {
     const ImageHeader& header = image.header;
-    struct stat about = {};
-    if (::stat(image.path.c_str(), &about) != 0) return;
     Slot slot;
-    slot.bytes = static_cast<std::uint64_t>(about.st_size);
+    slot.bytes = image.data.buffer->size();  // all of the file is mapped
     slot.state = State::image;
     slot.rank = header.rank;
     slot.image = {header.key, header.epoch, header.parent, header.rank, header.ranks, header.image.bytes, committed};
@@ -110,6 +107,7 @@ control::Slot Slots::hand_out(Place place, Owner owner, Rank rank) {
     Slot& slot = place->second;
     slot.state = State::owned;
     slot.owner = owner;
+    slot.lease = ++last_lease_;
     slot.rank = rank;
     slot.passed_over = 0;
     stop_clearing(slot);
@@ -205,7 +203,9 @@ Task<Result<control::Slot>> Slots::acquire(Owner owner, control::Acquire request
 // The owner is counted as having it from the beginning: none is made ahead for it besides.
 Slots::Place Slots::add_slot(Owner owner, Rank rank) {
     for (;;) {  // a clock that was set back may give numbers that scratch still holds
-        const auto [place, is_new] = slots_.emplace(directory_ + "/slot-" + std::to_string(next_number_++), Slot());
+        const std::string path = directory_ + "/slot-" + std::to_string(next_number_++);
+        if (spared_.count(path)) continue;
+        const auto [place, is_new] = slots_.emplace(path, Slot());
         if (!is_new) continue;
         place->second.owner = owner;
         place->second.rank = rank;
@@ -282,22 +282,23 @@ Task<void> Slots::prepare_next() {
 // ---- coming back ----
 
 Status Slots::release(Owner owner, const std::string& path) {
-    if (!owns(owner, path)) return not_found(path + " is not a slot that was acquired here");
+    if (lease_of(owner, path) == 0) return not_found(path + " is not a slot that was acquired here");
     make_free(slots_.find(path));
     return {};
 }
 
-bool Slots::owns(Owner owner, const std::string& path) const {
+Slots::Lease Slots::lease_of(Owner owner, const std::string& path) const {
     const auto place = slots_.find(path);
-    return place != slots_.end() && place->second.state == State::owned && place->second.owner == owner;
+    const bool has = place != slots_.end() && place->second.state == State::owned && place->second.owner == owner;
+    return has ? place->second.lease : 0;
 }
 
-bool Slots::sealed(const LocalImage& image) {
+bool Slots::sealed(const LocalImage& image, Lease lease) {
     const ImageHeader& header = image.header;
     const Place place = slots_.find(image.path);
     if (place == slots_.end()) return false;
     Slot& slot = place->second;
-    if (slot.state != State::owned && slot.state != State::busy) return false;
+    if (lease == 0 || slot.lease != lease || (slot.state != State::owned && slot.state != State::busy)) return false;
     slot.state = State::image;
     slot.rank = header.rank;
     slot.image = {header.key, header.epoch, header.parent, header.rank, header.ranks, header.image.bytes, false};
@@ -316,17 +317,22 @@ bool Slots::holds(const VersionKey& key, Rank rank, const std::string& path) con
            place->second.image.rank == rank;
 }
 
-std::vector<std::string> Slots::disconnected(Owner owner) {
+void Slots::discard_unsealed(const std::string& path, Lease lease) {
+    const Place place = slots_.find(path);
+    if (place != slots_.end() && place->second.lease == lease && place->second.state == State::busy) unlink(place);
+}
+
+std::vector<Slots::Left> Slots::disconnected(Owner owner) {
     live_.erase(owner);
     not_ahead_.erase(owner);
     unpin(owner);
-    std::vector<std::string> held;
+    std::vector<Left> left;
     for (auto& [path, slot] : slots_)
         if (slot.state == State::owned && slot.owner == owner) {
             slot.state = State::busy;
-            held.push_back(path);
+            left.push_back({path, slot.lease});
         }
-    return held;
+    return left;
 }
 
 void Slots::make_free(Place place) {
@@ -336,6 +342,7 @@ void Slots::make_free(Place place) {
         return unlink(place);
     }
     place->second.state = State::free;
+    place->second.lease = 0;
     place->second.image = {};
     place->second.freed = ++last_freed_;
     place->second.freed_at = clock_.now();

@@ -49,11 +49,14 @@ struct SlotSettings {
 class Slots {
   public:
     using Owner = std::uint64_t;  // a connection; never used again
+    using Lease = std::uint64_t;  // a hand-out of a slot; never used again
 
     Slots(Clock& clock, WorkerPool& workers, Node& node, std::string directory, SlotSettings settings);
 
     // What scratch held at the start. Images that were committed long ago are not the node's business any more.
     void adopt(const LocalImage& image, bool committed);
+    // A file that is here to stay, whatever it holds: no slot gets its name.
+    void spare(const std::string& path) { spared_.insert(path); }
     // A file that holds nothing sealed: gone, for the same reason as a lost writer's.
     void discard(const std::string& path);
 
@@ -64,15 +67,22 @@ class Slots {
     Task<void> prepare_next();
     // not_found unless the owner holds it.
     Status release(Owner owner, const std::string& path);
-    bool owns(Owner owner, const std::string& path) const;
-    // The slot holds this image from now on. False when nobody owns it, or it is gone.
-    bool sealed(const LocalImage& image);
+    // Tells this hand-out of the slot from every other, also to the same owner; 0 unless the owner has it now.
+    Lease lease_of(Owner owner, const std::string& path) const;
+    // The slot holds this image from now on. False when it was given back, given up or sealed since that hand-out.
+    bool sealed(const LocalImage& image, Lease lease);
+    // Gives up a slot whose writer has gone. Nothing when it was sealed after all.
+    void discard_unsealed(const std::string& path, Lease lease);
     // The daemon's mapping of the slot, from an earlier image in it; null when there is none.
     BufferPtr mapping(const std::string& path) const;
     bool holds(const VersionKey& key, Rank rank, const std::string& path) const;
     // Drops all pins of the owner and returns the slots it held: look into each whether it was sealed, then adopt or
     // discard it.
-    std::vector<std::string> disconnected(Owner owner);
+    struct Left {
+        std::string path;
+        Lease lease = 0;
+    };
+    std::vector<Left> disconnected(Owner owner);
 
     // Sealed images of a series; each stays until the owner unpins or disconnects.
     control::ImageList pin_images(Owner owner, const std::string& name);
@@ -106,6 +116,7 @@ class Slots {
         std::uint64_t bytes = 0;
         State state = State::free;
         Owner owner = 0;           // now, or last
+        Lease lease = 0;           // of the last hand-out
         std::optional<Rank> rank;  // of the last image
         bool fresh = true;         // its next owner can not have it mapped
         bool ahead = false;        // being made before it is asked for
@@ -158,12 +169,14 @@ class Slots {
     std::string directory_;
     SlotSettings settings_;
     std::map<std::string, Slot> slots_;  // by path
+    std::set<std::string> spared_;
     std::set<Owner> live_;
     std::set<Owner> not_ahead_;  // for whom a slot could not be made ahead
     bool prepares_ = false;
     std::uint64_t bytes_ = 0;
     std::uint64_t next_number_ = 0;
     std::uint64_t last_freed_ = 0;
+    Lease last_lease_ = 0;
     Event freed_;
 };
 

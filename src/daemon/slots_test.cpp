@@ -163,15 +163,60 @@ TEST_F(SlotsTest, OnlyItsOwnerMayReleaseASlot) {
     const auto slot = acquire(alice, wanted(0, mib));
     EXPECT_EQ(slots_->release(bob, slot->path).code(), Code::not_found);
     EXPECT_EQ(slots_->release(alice, "/etc/passwd").code(), Code::not_found);
-    EXPECT_TRUE(slots_->owns(alice, slot->path));
+    EXPECT_NE(slots_->lease_of(alice, slot->path), 0u);
+    EXPECT_EQ(slots_->lease_of(bob, slot->path), 0u);
+}
+
+// Who says "sealed", gives the slot back and asks for one again, all before the first was looked into, gets the same slot: it is not that image's.
+TEST_F(SlotsTest, AnImageBelongsToOneHandOut) {
+    begin();
+    const auto slot = acquire(alice, wanted(0, mib));
+    const Slots::Lease first = slots_->lease_of(alice, slot->path);
+    ASSERT_TRUE(slots_->release(alice, slot->path).ok());
+    ASSERT_EQ(acquire(alice, wanted(0, mib))->path, slot->path);
+    LocalImage image;
+    image.path = slot->path;
+    image.header.key = {"heat", 1, roster_.incarnation};
+    EXPECT_FALSE(slots_->sealed(image, first));
+    const Slots::Lease second = slots_->lease_of(alice, slot->path);
+    ASSERT_TRUE(slots_->release(alice, slot->path).ok());
+    Gate gate(world_->loop());
+    const auto grow = [](Slots& slots, control::Acquire request) -> Task<void> {
+        const auto grown = co_await slots.acquire(alice, std::move(request));
+        EXPECT_TRUE(grown.ok());
+    };
+    gate.spawn(grow(*slots_, wanted(0, 2 * mib, 1, 60'000)));  // in the hands of nobody while it grows
+    EXPECT_FALSE(slots_->sealed(image, second));
+    EXPECT_FALSE(slots_->sealed(image, 0));
+    world_->loop().run(gate.close());
+    EXPECT_TRUE(slots_->sealed(image, slots_->lease_of(alice, slot->path)));
+    EXPECT_FALSE(slots_->sealed(image, first));
+}
+
+// The answer to a client that has gone meanwhile may be quicker than the look into what it left.
+TEST_F(SlotsTest, WhatBecameAnImageIsNotDiscardedAsALostWritersSlot) {
+    begin();
+    const auto slot = acquire(alice, wanted(0, mib));
+    const auto other = acquire(alice, wanted(0, mib));
+    const auto left = slots_->disconnected(alice);
+    ASSERT_EQ(left.size(), 2u);
+    LocalImage image;
+    image.path = left[0].path;
+    image.header.key = {"heat", 1, roster_.incarnation};
+    ASSERT_TRUE(slots_->sealed(image, left[0].lease));
+    for (const auto& each : left) slots_->discard_unsealed(each.path, each.lease);
+    EXPECT_TRUE(slots_->holds(image.header.key, 0, left[0].path));
+    EXPECT_EQ(slots_->count(), 1u);
 }
 
 TEST_F(SlotsTest, ALostWritersSlotIsNeverHandedOn) {
     begin();
     const auto slot = acquire(alice, wanted(0, mib));
-    ASSERT_EQ(slots_->disconnected(alice), std::vector<std::string>{slot->path});
+    const auto left = slots_->disconnected(alice);
+    ASSERT_EQ(left.size(), 1u);
+    EXPECT_EQ(left[0].path, slot->path);
     EXPECT_NE(acquire(bob, wanted(0, mib))->path, slot->path);
-    slots_->discard(slot->path);
+    slots_->discard_unsealed(slot->path, left[0].lease);
     EXPECT_EQ(slots_->count(), 1u);
     EXPECT_NE(acquire(carol, wanted(0, mib))->path, slot->path);
 }

@@ -91,7 +91,9 @@ class SlotsTest : public testing::Test {
         ::munmap(base, slot.bytes);
         auto image = read(slot.path);
         ASSERT_TRUE(image.ok() && image->has_value());
-        ASSERT_TRUE(slots_->sealed(**image));
+        Slots::Lease lease = 0;
+        for (const Slots::Owner owner : {alice, bob, carol}) lease = std::max(lease, slots_->lease_of(owner, slot.path));
+        ASSERT_TRUE(slots_->sealed(**image, lease));
         ASSERT_TRUE(node_->add_image(std::move(**image)).ok());
     }
     // Both ranks' images of a version; waits for its end.

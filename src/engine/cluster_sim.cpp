@@ -86,7 +86,6 @@ void Cluster::restart_node(NodeIndex node) { hosts[node].node->restart(); }
 Task<void> Cluster::boot(NodeIndex node, World world) {
     Host& host = hosts[node];
     const ScratchLayout place = scratch(node);
-    const Nanos deadline = world.clock.in(io_span);
     for (const std::string& directory : {place.root, place.jobs(), place.images()}) {
         for (;;) {  // a real daemon would end with an error here, and be started again
             const Status made = co_await world.storage.make_directory(directory, 0700, world.clock.in(io_span));
@@ -104,13 +103,13 @@ Task<void> Cluster::boot(NodeIndex node, World world) {
         host.booted = true;
         co_return;
     }
-    Result<std::vector<Roster>> jobs = co_await scan_jobs(world, place, deadline);
-    while (!jobs.ok()) {
+    Result<JobScan> jobs = co_await scan_jobs(world, place, io_span);
+    while (!jobs.ok() || !jobs->unread.empty()) {
         co_await world.clock.sleep(200 * millisecond);
-        jobs = co_await scan_jobs(world, place, world.clock.in(io_span));
+        jobs = co_await scan_jobs(world, place, io_span);
     }
     if (jobs.ok()) {
-        for (const Roster& job : *jobs) {
+        for (const Roster& job : jobs->rosters) {
             const Status joined = host.daemon->join(job, node);
             (void)joined;
             const std::string path = layout.job_node(job.incarnation, node);
@@ -130,7 +129,7 @@ Task<void> Cluster::boot(NodeIndex node, World world) {
     // What can not be read now may be readable later; only what is corrupt never will be.
     for (bool again = true; again;) {
         again = false;
-        Result<ScratchScan> scan = co_await scan_scratch(world, place, world.clock.in(io_span));
+        Result<ScratchScan> scan = co_await scan_scratch(world, place, io_span);
         if (!scan.ok()) {
             again = true;
         } else {
@@ -138,7 +137,7 @@ Task<void> Cluster::boot(NodeIndex node, World world) {
                 const Status added = host.daemon->add_image(std::move(image));
                 (void)added;
             }
-            for (const Status& problem : scan->problems) again |= problem.code() != Code::corrupt;
+            for (const Unread& each : scan->unread) again |= each.why.code() != Code::corrupt;
         }
         if (again) co_await world.clock.sleep(200 * millisecond);
     }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "format/image.hpp"
 #include "format/roster.hpp"
@@ -12,6 +13,7 @@ namespace cairn {
 namespace {
 
 constexpr std::uint64_t check_bytes_at_once = 8 << 20;
+constexpr std::uint64_t roster_bytes_max = 1ull << 30;
 
 Task<Result<Bytes>> read_run(World& world, FilePtr file, std::uint64_t offset, std::uint64_t length, Nanos deadline) {
     auto buffer = std::make_shared<BytesBuffer>(Bytes(length));
@@ -104,44 +106,70 @@ Task<Status> check_data(World& world, const LocalImage& image, Nanos io_wait) {
     co_return Status();
 }
 
-Task<Result<ScratchScan>> scan_scratch(World& world, ScratchLayout layout, Nanos deadline) {
-    ScratchScan scan;
-    Result<std::vector<DirectoryEntry>> entries = co_await world.storage.list(layout.images(), deadline);
-    if (!entries.ok()) {
-        if (entries.code() == Code::not_found) co_return scan;
-        co_return std::move(entries).status();
+namespace {
+
+Task<void> scan_slot(World& world, std::string path, Nanos io_wait, ScratchScan& scan) {
+    Result<std::optional<LocalImage>> image = co_await read_image(world, path, world.clock.in(io_wait));
+    if (!image.ok()) {
+        if (image.code() != Code::not_found) scan.unread.push_back({std::move(path), std::move(image).status()});
+    } else if (image->has_value()) {
+        scan.images.push_back(std::move(**image));
+    } else {
+        scan.free_slots.push_back(std::move(path));
     }
-    for (const DirectoryEntry& entry : *entries) {
-        if (entry.is_directory) continue;
-        const std::string path = layout.images() + "/" + entry.name;
-        Result<std::optional<LocalImage>> image = co_await read_image(world, path, deadline);
-        if (!image.ok()) {
-            scan.problems.push_back(std::move(image).status());
-            continue;
-        }
-        if (image->has_value()) scan.images.push_back(std::move(**image));
-        else scan.free_slots.push_back(path);
+}
+
+// None where the directory is not there.
+Task<Result<std::vector<std::string>>> files_in(World& world, std::string directory, Nanos io_wait) {
+    std::vector<std::string> names;
+    Result<std::vector<DirectoryEntry>> entries = co_await world.storage.list(directory, world.clock.in(io_wait));
+    if (!entries.ok() && entries.code() != Code::not_found) co_return std::move(entries).status();
+    if (!entries.ok()) co_return names;
+    for (DirectoryEntry& entry : *entries)
+        if (!entry.is_directory) names.push_back(std::move(entry.name));
+    co_return names;
+}
+
+}  // namespace
+
+Task<Result<ScratchScan>> scan_scratch(World& world, ScratchLayout layout, Nanos io_wait) {
+    ScratchScan scan;
+    Result<std::vector<std::string>> names = co_await files_in(world, layout.images(), io_wait);
+    if (!names.ok()) co_return std::move(names).status();
+    for (const std::string& name : *names) {
+        std::string path = layout.images() + "/" + name;
+        co_await scan_slot(world, std::move(path), io_wait, scan);
     }
     co_return scan;
 }
 
-Task<Result<std::vector<Roster>>> scan_jobs(World& world, ScratchLayout layout, Nanos deadline) {
-    std::vector<Roster> rosters;
-    Result<std::vector<DirectoryEntry>> entries = co_await world.storage.list(layout.jobs(), deadline);
-    if (!entries.ok()) {
-        if (entries.code() == Code::not_found) co_return rosters;
-        co_return std::move(entries).status();
+Task<void> scan_again(World& world, ScratchScan& scan, Nanos io_wait) {
+    for (Unread& each : std::exchange(scan.unread, {})) {
+        Unread one = std::move(each);
+        if (may_pass(one.why))
+            co_await scan_slot(world, std::move(one.path), io_wait, scan);
+        else
+            scan.unread.push_back(std::move(one));
     }
-    for (const DirectoryEntry& entry : *entries) {
+}
+
+Task<Result<JobScan>> scan_jobs(World& world, ScratchLayout layout, Nanos io_wait) {
+    JobScan scan;
+    Result<std::vector<std::string>> names = co_await files_in(world, layout.jobs(), io_wait);
+    if (!names.ok()) co_return std::move(names).status();
+    for (const std::string& name : *names) {
         Id128 incarnation;
-        if (entry.is_directory || !Id128::parse(entry.name, incarnation)) continue;
-        Result<Bytes> bytes = co_await read_file(world.storage, layout.jobs() + "/" + entry.name, 1ull << 30, deadline);
-        if (!bytes.ok() && bytes.code() != Code::not_found) co_return std::move(bytes).status();  // it may be readable in a moment
-        if (!bytes.ok()) continue;
+        if (!Id128::parse(name, incarnation)) continue;
+        const std::string path = layout.jobs() + "/" + name;
+        Result<Bytes> bytes = co_await read_file(world.storage, path, roster_bytes_max, world.clock.in(io_wait));
+        if (!bytes.ok()) {
+            if (bytes.code() != Code::not_found) scan.unread.push_back({path, std::move(bytes).status()});
+            continue;
+        }
         Result<Roster> roster = decode_roster(*bytes);  // a torn one is of a job that never opened
-        if (roster.ok() && roster->incarnation == incarnation) rosters.push_back(std::move(roster).value());
+        if (roster.ok() && roster->incarnation == incarnation) scan.rosters.push_back(std::move(roster).value());
     }
-    co_return rosters;
+    co_return scan;
 }
 
 }  // namespace cairn

@@ -30,15 +30,28 @@ Task<Status> check_data(World& world, const LocalImage& image, Nanos io_wait);
 // a new mapping takes a fault for every few of them.
 Task<Result<std::optional<LocalImage>>> read_image(World& world, std::string path, Nanos deadline, BufferPtr mapped = nullptr);
 
-// Every sealed image under images/; what can not be read is left out and told through `problems`.
+// What could not be read. Where may_pass(why) it says nothing of what the file holds.
+struct Unread {
+    std::string path;
+    Status why;
+};
+
+// Every sealed image under images/; what can not be read is left out and told through `unread`. io_wait bounds the listing and each file: one
+// that hangs takes nothing from the others. The result fails when the directory itself can not be listed.
 struct ScratchScan {
     std::vector<LocalImage> images;
     std::vector<std::string> free_slots;  // paths that hold nothing sealed
-    std::vector<Status> problems;
+    std::vector<Unread> unread;
 };
-Task<Result<ScratchScan>> scan_scratch(World& world, ScratchLayout layout, Nanos deadline);
+Task<Result<ScratchScan>> scan_scratch(World& world, ScratchLayout layout, Nanos io_wait);
+// Once more those that could not be read because of something that may pass.
+Task<void> scan_again(World& world, ScratchScan& scan, Nanos io_wait);
 
 // The job rosters kept in scratch; damaged ones are of jobs that never opened and are left out.
-Task<Result<std::vector<Roster>>> scan_jobs(World& world, ScratchLayout layout, Nanos deadline);
+struct JobScan {
+    std::vector<Roster> rosters;
+    std::vector<Unread> unread;
+};
+Task<Result<JobScan>> scan_jobs(World& world, ScratchLayout layout, Nanos io_wait);
 
 }  // namespace cairn

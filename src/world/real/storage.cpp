@@ -57,11 +57,12 @@ void Transfer::run() {
 
 struct RealStorage::Waiting {
     RealStorage& storage;
+    WorkerPool& pool;
     std::shared_ptr<Operation> operation;
-    Waiting(RealStorage& s, std::shared_ptr<Operation> o) : storage(s), operation(std::move(o)) {}
+    Waiting(RealStorage& s, WorkerPool& p, std::shared_ptr<Operation> o) : storage(s), pool(p), operation(std::move(o)) {}
     Waiting(const Waiting&) = delete;
     ~Waiting() {
-        if (!operation->done()) storage.give_up(operation);
+        if (!operation->done()) storage.give_up(pool, operation);
     }
 };
 
@@ -81,37 +82,45 @@ Result<std::unique_ptr<RealStorage>> RealStorage::create(Loop& loop, StorageOpti
 
 RealStorage::RealStorage(Loop& loop, StorageOptions options)
     : loop_(loop),
-      pool_(loop.remote(), {.name = "cairn-io", .threads_max = options.workers, .stuck_max = options.stuck_max, .thread_class = options.thread_class}) {}
+      local_(options.local),
+      pool_(loop.remote(), {.name = "cairn-io", .threads_max = options.workers, .stuck_max = options.stuck_max, .thread_class = options.thread_class}),
+      local_pool_(loop.remote(),
+                  {.name = "cairn-local", .threads_max = options.workers, .stuck_max = options.stuck_max, .thread_class = options.thread_class}) {}
 
 RealStorage::~RealStorage() = default;
 
 std::string_view RealStorage::backend_name() const noexcept { return ring_ ? "io_uring" : "threads"; }
 
+WorkerPool& RealStorage::pool_of(const std::string& path) {
+    const bool is_local = !local_.empty() && path.starts_with(local_) && (path.size() == local_.size() || path[local_.size()] == '/');
+    return is_local ? local_pool_ : pool_;
+}
+
 Result<BufferPtr> RealStorage::allocate(std::uint64_t bytes) { return allocate_memory(bytes); }
 
 // Called for an operation that is not over: at its deadline, or when the coroutine that waited is destroyed.
-void RealStorage::give_up(const std::shared_ptr<Operation>& operation) {
+void RealStorage::give_up(WorkerPool& pool, const std::shared_ptr<Operation>& operation) {
     ++statistics_->given_up;
     ++statistics_->quarantined;
     operation->when_late([statistics = statistics_] { --statistics->quarantined; });
-    const auto transfer = ring_ ? std::dynamic_pointer_cast<Transfer>(operation) : nullptr;
-    const bool gone = transfer ? ring_->abandon(transfer) : pool_.abandon(operation);
+    const auto transfer = by_ring(pool) ? std::dynamic_pointer_cast<Transfer>(operation) : nullptr;
+    const bool gone = transfer ? ring_->abandon(transfer) : pool.abandon(operation);
     if (gone) --statistics_->quarantined;
 }
 
 template <class R>
-Task<R> RealStorage::perform(std::function<R()> work, std::string what, Nanos deadline) {
+Task<R> RealStorage::perform(WorkerPool& pool, std::function<R()> work, std::string what, Nanos deadline) {
     if (loop_.now() >= deadline) co_return too_late(what);
     auto call = std::make_shared<Call<R>>(loop_, std::move(work));
-    CO_TRY(pool_.submit(call).within(what));
-    const Waiting waiting(*this, call);
+    CO_TRY(pool.submit(call).within(what));
+    const Waiting waiting(*this, pool, call);
     while (!call->done() && loop_.now() < deadline) co_await call->ended().wait(deadline);
     if (!call->done()) co_return too_late(what);
     co_return call->take();
 }
 
-Status RealStorage::begin(const std::shared_ptr<Transfer>& transfer) {
-    if (!ring_) return pool_.submit(transfer);
+Status RealStorage::begin(WorkerPool& pool, const std::shared_ptr<Transfer>& transfer) {
+    if (!by_ring(pool)) return pool.submit(transfer);
     ring_->submit(transfer);
     return {};
 }
@@ -137,13 +146,14 @@ void RealStorage::count(const Transfer& transfer, Nanos began) {
 Task<Result<std::uint64_t>> RealStorage::transfer(TransferKind kind, FilePtr file, std::uint64_t offset, Slice slice,
                                                   Nanos deadline) {
     const std::shared_ptr<RealFile> real = as_real(file);
+    WorkerPool& pool = pool_of(real->path());
     if (!is_fsync(kind) && slice.length == 0) co_return std::uint64_t{0};
     for (;;) {
         const Nanos began = loop_.now();
         if (began >= deadline) co_return too_late(describe(kind, *file, offset, slice.length));
         auto operation = std::make_shared<Transfer>(loop_, kind, real, slice, offset);
-        CO_TRY(begin(operation).within(describe(kind, *file, offset, slice.length)));
-        const Waiting waiting(*this, operation);
+        CO_TRY(begin(pool, operation).within(describe(kind, *file, offset, slice.length)));
+        const Waiting waiting(*this, pool, operation);
         while (!operation->done() && loop_.now() < deadline) co_await operation->ended().wait(deadline);
         if (!operation->done()) co_return too_late(describe(kind, *file, offset, slice.length));
         count(*operation, began);
@@ -175,73 +185,75 @@ Task<Status> RealStorage::fsync(FilePtr file, Nanos deadline) {
 }
 
 Task<Result<FilePtr>> RealStorage::open(std::string path, OpenOptions options, Nanos deadline) {
+    WorkerPool& pool = pool_of(path);
     std::string what = "opening " + path;
-    std::function<Result<FilePtr>()> work = [path, options, dispose = pool_.disposer()] {
+    std::function<Result<FilePtr>()> work = [path, options, dispose = pool.disposer()] {
         return RealFile::open(path, options, dispose);
     };
-    return perform(std::move(work), std::move(what), deadline);
+    return perform(pool, std::move(work), std::move(what), deadline);
 }
 
 Task<Result<std::uint64_t>> RealStorage::file_bytes(FilePtr file, Nanos deadline) {
     std::string what = "asking the size of " + file->path();
     std::function<Result<std::uint64_t>()> work = [real = as_real(file)] { return size_of(*real); };
-    return perform(std::move(work), std::move(what), deadline);
+    return perform(pool_of(file->path()), std::move(work), std::move(what), deadline);
 }
 
 Task<Status> RealStorage::resize(FilePtr file, std::uint64_t bytes, Nanos deadline) {
     std::string what = "resizing " + file->path();
     std::function<Status()> work = [real = as_real(file), bytes] { return resize_file(*real, bytes); };
-    return perform(std::move(work), std::move(what), deadline);
+    return perform(pool_of(file->path()), std::move(work), std::move(what), deadline);
 }
 
 Task<Status> RealStorage::make_directory(std::string path, std::uint32_t permissions, Nanos deadline) {
     std::string what = "making the directory " + path;
     std::function<Status()> work = [path, permissions] { return cairn::make_directory(path, permissions); };
-    return perform(std::move(work), std::move(what), deadline);
+    return perform(pool_of(path), std::move(work), std::move(what), deadline);
 }
 
 Task<Status> RealStorage::fsync_directory(std::string path, Nanos deadline) {
     std::string what = "fsync of the directory " + path;
     std::function<Status()> work = [path] { return cairn::fsync_directory(path); };
-    return perform(std::move(work), std::move(what), deadline);
+    return perform(pool_of(path), std::move(work), std::move(what), deadline);
 }
 
 Task<Status> RealStorage::publish(std::string from, std::string to, Nanos deadline) {
     std::string what = "publishing " + from + " as " + to;
     std::function<Status()> work = [from, to] { return publish_file(from, to); };
-    return perform(std::move(work), std::move(what), deadline);
+    return perform(pool_of(to), std::move(work), std::move(what), deadline);
 }
 
 Task<Status> RealStorage::replace(std::string from, std::string to, Nanos deadline) {
     std::string what = "putting " + from + " in the place of " + to;
     std::function<Status()> work = [from, to] { return replace_file(from, to); };
-    return perform(std::move(work), std::move(what), deadline);
+    return perform(pool_of(to), std::move(work), std::move(what), deadline);
 }
 
 Task<Status> RealStorage::remove(std::string path, Nanos deadline) {
     std::string what = "removing " + path;
     std::function<Status()> work = [path] { return remove_file(path); };
-    return perform(std::move(work), std::move(what), deadline);
+    return perform(pool_of(path), std::move(work), std::move(what), deadline);
 }
 
 Task<Status> RealStorage::remove_directory(std::string path, Nanos deadline) {
     std::string what = "removing the directory " + path;
     std::function<Status()> work = [path] { return cairn::remove_directory(path); };
-    return perform(std::move(work), std::move(what), deadline);
+    return perform(pool_of(path), std::move(work), std::move(what), deadline);
 }
 
 Task<Result<std::vector<DirectoryEntry>>> RealStorage::list(std::string path, Nanos deadline) {
     std::string what = "listing " + path;
     std::function<Result<std::vector<DirectoryEntry>>()> work = [path] { return list_directory(path); };
-    return perform(std::move(work), std::move(what), deadline);
+    return perform(pool_of(path), std::move(work), std::move(what), deadline);
 }
 
 Task<Result<BufferPtr>> RealStorage::map(std::string path, bool writable, Nanos deadline) {
+    WorkerPool& pool = pool_of(path);
     std::string what = "mapping " + path;
-    std::function<Result<BufferPtr>()> work = [path, writable, dispose = pool_.disposer()] {
+    std::function<Result<BufferPtr>()> work = [path, writable, dispose = pool.disposer()] {
         return map_file(path, writable, dispose);
     };
-    return perform(std::move(work), std::move(what), deadline);
+    return perform(pool, std::move(work), std::move(what), deadline);
 }
 
 }  // namespace cairn

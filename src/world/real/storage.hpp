@@ -35,6 +35,7 @@ struct StorageOptions {
     unsigned workers = 16;    // operations of each kind (transfers, names) that run at the same time
     unsigned stuck_max = 64;  // threads that may be replaced because they do not come back
     ThreadClass thread_class;  // of the threads that read and write, the kernel's among them
+    std::string local;  // a directory whose files have threads of their own, also for transfers: none is missing there when another file system hangs
 };
 
 // Times are summed over operations, which overlap: they can be more than the time on the wall.
@@ -80,12 +81,14 @@ class RealStorage final : public Storage {
 
   private:
     RealStorage(Loop& loop, StorageOptions options);
+    WorkerPool& pool_of(const std::string& path);
+    bool by_ring(const WorkerPool& pool) const noexcept { return ring_ && &pool == &pool_; }  // its transfers
     template <class R>
-    Task<R> perform(std::function<R()> work, std::string what, Nanos deadline);
+    Task<R> perform(WorkerPool& pool, std::function<R()> work, std::string what, Nanos deadline);
     Task<Result<std::uint64_t>> transfer(TransferKind kind, FilePtr file, std::uint64_t offset, Slice slice,
                                          Nanos deadline);
-    Status begin(const std::shared_ptr<Transfer>& transfer);
-    void give_up(const std::shared_ptr<Operation>& operation);
+    Status begin(WorkerPool& pool, const std::shared_ptr<Transfer>& transfer);
+    void give_up(WorkerPool& pool, const std::shared_ptr<Operation>& operation);
     void count(const Transfer& transfer, Nanos began);
 
     // In a frame while it waits: gives the operation up when the frame ends before it.
@@ -94,7 +97,8 @@ class RealStorage final : public Storage {
     Loop& loop_;
     std::shared_ptr<StorageStatistics> statistics_ = std::make_shared<StorageStatistics>();
     std::string reason_;
-    WorkerPool pool_;
+    std::string local_;
+    WorkerPool pool_, local_pool_;
     std::unique_ptr<Ring> ring_;
 };
 

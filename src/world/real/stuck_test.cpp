@@ -29,6 +29,8 @@ std::string backend_name(const testing::TestParamInfo<IoBackend>& info) {
 Task<void> short_sleep(Clock& clock) { co_await clock.sleep(millisecond); }
 
 class StuckTest : public testing::TestWithParam<IoBackend> {
+    std::map<std::string, int> files_;
+
   protected:
     std::unique_ptr<Loop> loop = test::make_loop();
     std::unique_ptr<RealStorage> storage =
@@ -70,9 +72,9 @@ class StuckTest : public testing::TestWithParam<IoBackend> {
         Result<FilePtr> file = loop->run(storage->open(fifo, {.mode = OpenMode::read}, loop->in(10 * millisecond)));
         EXPECT_EQ(file.code(), Code::deadline) << file.status().to_string();
     }
-    void other_work_goes_on() {
-        static int count = 0;
-        const std::string path = directory / std::to_string(++count);
+    void other_work_goes_on() { work_goes_on_in(directory); }
+    void work_goes_on_in(const test::TemporaryDirectory& where) {
+        const std::string path = where / std::to_string(++files_[where.path()]);
         const Status written = loop->run(write_file(*storage, path, to_bytes("alive"), 0600, loop->in(patience)));
         EXPECT_TRUE(written.ok()) << written.to_string();
         Result<Bytes> back = loop->run(read_file(*storage, path, 100, loop->in(patience)));
@@ -118,10 +120,14 @@ TEST_P(StuckTest, OpenThatHangsDoesNotStopOthers) {
 }
 
 TEST_P(StuckTest, MoreStuckThanAllowedMeansDeadlinesNotHanging) {
+    const test::TemporaryDirectory local;
+    storage = test::make_storage(*loop, {.backend = GetParam(), .workers = 2, .stuck_max = 4, .local = local.path()});
     until_quarantined(6, [&] { open_hangs(); });  // two workers and four replacements
     EXPECT_EQ(loop->run(storage->make_directory(directory / "d", 0700, loop->in(20 * millisecond))).code(),
               Code::deadline);
     EXPECT_FALSE(std::filesystem::exists(directory / "d"));
+    work_goes_on_in(local);
+    EXPECT_TRUE(loop->run(storage->map(local / "1", false, loop->in(patience))).ok());
     const int writer = ::open(fifo.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
     EXPECT_TRUE(eventually([&] { return storage->statistics().quarantined == 0; }));
     ::close(writer);
