@@ -41,18 +41,16 @@ Task<Result<std::optional<LocalImage>>> read_image(World& world, std::string pat
     Result<std::uint64_t> size = co_await world.storage.file_bytes(*file, deadline);
     if (!size.ok()) co_return std::move(size).status();
     if (*size <= image_header_offset) co_return none;
-    Result<Bytes> words = co_await read_run(world, *file, 0, image_proof_offset + sizeof(std::uint64_t), deadline);
-    if (!words.ok()) co_return std::move(words).status();
-    if (word_at(*words, image_state_offset) != image_sealed_word) co_return none;
-    // The header says its own length; most fit the first read.
-    Result<Bytes> bytes = co_await read_run(world, *file, image_header_offset, std::min(*size - image_header_offset, header_guess_bytes), deadline);
-    if (!bytes.ok()) co_return std::move(bytes).status();
-    Result<ImageHeader> header = decode_image_header(*bytes);
-    if (!header.ok() && *size - image_header_offset > header_guess_bytes) {
+    // One read, front to back: a rank waits for the answer. The header says its own length; most fit.
+    const Result<Bytes> front = co_await read_run(world, *file, 0, std::min(*size, image_header_offset + header_guess_bytes), deadline);
+    if (!front.ok()) co_return front.status();
+    if (word_at(*front, image_state_offset) != image_sealed_word) co_return none;
+    Result<ImageHeader> header = decode_image_header(ByteView(*front).subspan(image_header_offset));
+    if (!header.ok() && *size > front->size()) {
         const std::uint64_t more = std::min<std::uint64_t>(*size - image_header_offset, 64u << 20);
-        bytes = co_await read_run(world, *file, image_header_offset, more, deadline);
-        if (!bytes.ok()) co_return std::move(bytes).status();
-        header = decode_image_header(*bytes);
+        const Result<Bytes> all = co_await read_run(world, *file, image_header_offset, more, deadline);
+        if (!all.ok()) co_return all.status();
+        header = decode_image_header(*all);
     }
     if (!header.ok()) co_return std::move(header).status().within(path);
     Status fits = check_image_fits(*header, *size);
@@ -60,8 +58,8 @@ Task<Result<std::optional<LocalImage>>> read_image(World& world, std::string pat
     LocalImage image;
     image.path = path;
     image.header = std::move(header).value();
-    image.header.checksummed = word_at(*words, image_checksummed_offset) == image_checksummed_word;
-    image.proof = word_at(*words, image_proof_offset);
+    image.header.checksummed = word_at(*front, image_checksummed_offset) == image_checksummed_word;
+    image.proof = word_at(*front, image_proof_offset);
     const std::uint64_t blocks = div_up(image.header.image.bytes, image.header.block_bytes);
     if (image.header.checksummed && blocks > 0) {
         Result<Bytes> table = co_await read_run(world, *file, image.header.checksums_offset, blocks * sizeof(std::uint64_t), deadline);

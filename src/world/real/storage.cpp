@@ -20,6 +20,9 @@ std::string describe(TransferKind kind, const File& file, std::uint64_t offset, 
     return doing + std::to_string(length) + " bytes at " + std::to_string(offset) + " of " + file.path();
 }
 
+// What runs only where a processor would idle would keep the ranks waiting that ask for it, since they copy on all processors.
+ThreadClass answering(ThreadClass wanted) { return {std::max(wanted.cpu, CpuClass::low), IoClass::normal}; }
+
 Status too_late(const std::string& what) { return deadline_passed(what + ": not done in the time allowed"); }
 
 std::shared_ptr<RealFile> as_real(const FilePtr& file) {
@@ -85,7 +88,7 @@ RealStorage::RealStorage(Loop& loop, StorageOptions options)
       local_(options.local),
       pool_(loop.remote(), {.name = "cairn-io", .threads_max = options.workers, .stuck_max = options.stuck_max, .thread_class = options.thread_class}),
       local_pool_(loop.remote(),
-                  {.name = "cairn-local", .threads_max = options.workers, .stuck_max = options.stuck_max, .thread_class = options.thread_class}) {}
+                  {.name = "cairn-local", .threads_max = options.workers, .stuck_max = options.stuck_max, .thread_class = answering(options.thread_class)}) {}
 
 RealStorage::~RealStorage() = default;
 

@@ -35,7 +35,7 @@ struct StorageOptions {
     unsigned workers = 16;    // operations of each kind (transfers, names) that run at the same time
     unsigned stuck_max = 64;  // threads that may be replaced because they do not come back
     ThreadClass thread_class;  // of the threads that read and write, the kernel's among them
-    std::string local;  // a directory whose files have threads of their own, also for transfers: none is missing there when another file system hangs
+    std::string local;  // scratch, where ranks wait for what is done (never less than nice 19): a directory whose files have threads of their own, also for transfers: none is missing there when another file system hangs
 };
 
 // Times are summed over operations, which overlap: they can be more than the time on the wall.
