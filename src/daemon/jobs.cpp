@@ -61,7 +61,7 @@ Task<Status> Jobs::join(Roster roster, NodeIndex self) {
         if (!remembered.ok()) co_return std::move(remembered).within("job " + roster.name);
         known_[incarnation] = {roster, self};
     }
-    co_return node_.join(std::move(roster), self);
+    co_return node_.join(std::make_shared<const Roster>(std::move(roster)), self);
 }
 
 bool Jobs::coordinates(Id128 incarnation) const {

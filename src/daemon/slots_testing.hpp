@@ -55,7 +55,7 @@ class SlotsTest : public testing::Test {
         workers_ = std::make_unique<WorkerPool>(world_->loop().remote(), WorkerPoolOptions());
         const Layout layout{persistent_directory.empty() ? persistent / "files" : persistent_directory};
         node_ = std::make_unique<Node>(world_->world(), layout, flush);
-        ASSERT_TRUE(node_->join(roster_, 0).ok());
+        ASSERT_TRUE(node_->join(std::make_shared<const Roster>(roster_), 0).ok());
         slots_ = std::make_unique<Slots>(world_->loop(), *workers_, *node_, directory_, settings);
     }
     control::Acquire wanted(Rank rank, std::uint64_t bytes, Version version = 1, std::uint64_t wait_ms = 0) {

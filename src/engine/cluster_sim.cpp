@@ -110,7 +110,7 @@ Task<void> Cluster::boot(NodeIndex node, World world) {
     }
     if (jobs.ok()) {
         for (const Roster& job : jobs->rosters) {
-            const Status joined = host.daemon->join(job, node);
+            const Status joined = host.daemon->join(std::make_shared<const Roster>(job), node);
             (void)joined;
             const std::string path = layout.job_node(job.incarnation, node);
             for (int tries = 0; tries < 20; ++tries) {
@@ -199,7 +199,7 @@ Status Cluster::open_job(Nanos limit) {
             bool done = false;
             if (!sim.run(write_roster(hosts[node].process->world(), path, done), until) || !done) return unavailable("roster not written");
         }
-        TRY(hosts[node].daemon->join(roster, node));
+        TRY(hosts[node].daemon->join(std::make_shared<const Roster>(roster), node));
     }
     return {};
 }

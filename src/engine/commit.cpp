@@ -43,10 +43,10 @@ Task<Status> Node::Impl::look(FlightPtr flight) {
 Task<Status> Node::Impl::publish(FlightPtr flight, Manifest manifest) {
     const Job& job = *flight->job;
     manifest.key = flight->key;
-    manifest.epoch = job.roster.epoch;
-    manifest.parent = job.roster.parent;
-    manifest.ranks = job.roster.ranks;
-    manifest.nodes = job.nodes() - static_cast<std::uint32_t>(job.io_nodes().size());
+    manifest.epoch = job.roster->epoch;
+    manifest.parent = job.roster->parent;
+    manifest.ranks = job.roster->ranks;
+    manifest.nodes = job.nodes_with_ranks();
     if (manifest.abandoned) {
         manifest.attempt_id = {flight->key.incarnation.high, world.random.next()};
         Status made = co_await make_directories(world.storage, layout.persistent, layout.version(flight->key), world.clock.in(settings.io_wait));
@@ -92,7 +92,7 @@ Task<Status> Node::Impl::commit(FlightPtr flight) {
     if (!superseded.ok()) co_return superseded;
     Manifest manifest;
     manifest.attempt_id = flight->contest->attempt_id;
-    manifest.parts.resize(flight->job->roster.files);
+    manifest.parts.resize(flight->job->roster->files);
     std::uint64_t covered = 0;
     for (const auto& [node, track] : flight->contest->leaders) {
         manifest.block_bytes = track.lead.block_bytes;
@@ -129,7 +129,7 @@ Task<Status> Node::Impl::check_superseded(FlightPtr flight) {
     Result<std::vector<LineageEntry>> lineage = co_await read_lineage(world, layout, flight->key.name, world.clock.in(settings.io_wait));
     if (!lineage.ok()) co_return std::move(lineage).status();
     for (const LineageEntry& entry : *lineage)
-        if (entry.from && entry.open.epoch > flight->job->roster.epoch && entry.from->parent.incarnation == flight->key.incarnation &&
+        if (entry.from && entry.open.epoch > flight->job->roster->epoch && entry.from->parent.incarnation == flight->key.incarnation &&
             entry.from->parent.version < flight->key.version)
             co_return Status(Code::superseded, version_text(flight->key) + ": the job went back to version " +
                                                    std::to_string(entry.from->parent.version) + " and on from there (epoch " +

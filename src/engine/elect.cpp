@@ -28,7 +28,7 @@ Task<void> Node::Impl::announce(FlightPtr flight) {
     while (!flight->all_local_sealed() && !flight->state.final) {
         if (world.clock.now() >= give_up && flight->state.failure.ok()) {
             std::string missing;
-            for (Rank rank : job.roster.members[job.self].ranks)
+            for (Rank rank : job.roster->members[job.self].ranks)
                 if (!flight->images.count(rank)) missing += (missing.empty() ? "" : " ") + std::to_string(rank);
             flight->state.failure = Status(Code::deadline, version_text(flight->key) + ": abandoned: of " + job.node_name(job.self) +
                                                                " these ranks did not seal it in time: " + missing);
@@ -71,7 +71,7 @@ Task<void> Node::Impl::read_address(FlightPtr flight, NodeIndex node) {
     Result<Bytes> bytes = co_await read_file(world.storage, path, 4096, world.clock.in(settings.peer_wait));
     if (!bytes.ok()) co_return;
     Result<NodeRecord> record = decode_node_record(*bytes);
-    if (record.ok() && record->incarnation == flight->key.incarnation && record->node == node) flight->job->addresses[node] = record->address;
+    if (record.ok() && record->incarnation == flight->key.incarnation && record->node == node) flight->job->addresses.set(node, record->address);
 }
 
 // What was decided stands in the file system, whether or not the coordinator that published it lives to say so: one that dies then is not
@@ -95,7 +95,7 @@ void Node::Impl::on_sealed(FlightPtr flight, NodeIndex from, message::Sealed sea
     flight->sealed[from] = std::move(sealed);
     flight->once_sealed.insert(from);
     flight->sealed_heard = world.clock.now();
-    if (flight->contest && !flight->contest->restarted && flight->job->addresses[from] != flight->contest->addresses[from]) {
+    if (flight->contest && !flight->contest->restarted && flight->job->addresses.of(from) != flight->contest->addresses.of(from)) {
         flight->contest->restarted = from;
         news = true;
     }
@@ -105,7 +105,7 @@ void Node::Impl::on_sealed(FlightPtr flight, NodeIndex from, message::Sealed sea
     }
     if (news) flight->news.notify_all();
     if (flight->ended) { send(*flight, from, *flight->ended); return; }
-    message::Noted noted{flight->missing()};
+    message::Noted noted{flight->first_missing()};
     send(*flight, from, std::move(noted));
 }
 
@@ -134,8 +134,8 @@ std::string Node::Impl::missing_text(const Flight& flight) const {
 
 // Nodes that were not heard of may not know where this coordinator is now: every message carries its address.
 void Node::Impl::tell_missing(Flight& flight) {
-    const message::Noted here{flight.missing()};
-    for (NodeIndex node : here.missing) send(flight, node, here);
+    const message::Noted here{flight.first_missing()};
+    for (const NodeIndex node : flight.missing()) send(flight, node, here);
 }
 
 // Why a version will not become complete; nothing while it may.

@@ -69,6 +69,7 @@ Task<void> Node::Impl::coordinate(FlightPtr flight) {
         if (decided) {
             tell_all(*flight, {status.code(), status.text(), true});
             flight->sealed.clear();  // region tables of all ranks
+            flight->none_missing_below = 0;
             if (any_failed) co_await sweep(flight);
             co_return;
         }

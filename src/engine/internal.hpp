@@ -18,12 +18,21 @@
 
 namespace cairn::engine {
 
+// Where the nodes of a job are: as its roster says, but for those that were heard of from elsewhere since.
+struct AddressBook {
+    std::shared_ptr<const Roster> roster;
+    std::map<NodeIndex, Address> moved;
+    const Address& of(NodeIndex node) const;
+    void set(NodeIndex node, Address address);
+};
+
 struct Job {
-    Job(World& world, Roster r, NodeIndex s);
-    Roster roster;
+    Job(World& world, std::shared_ptr<const Roster> r, NodeIndex s);
+    std::shared_ptr<const Roster> roster;  // never changed in place: in one process many nodes may hold it
     NodeIndex self;
-    std::vector<Address> addresses;  // newest known, by node
-    std::vector<Nanos> heard;        // when a node last said anything
+    AddressBook addresses;             // newest known
+    std::map<NodeIndex, Nanos> heard;  // when a node last said anything; none: not since `began`
+    Nanos began;
     Channel<char> turn;              // one flush of a job at a time: whoever holds the token
     Version committed = 0;           // the highest, and since when
     Nanos committed_at = 0;
@@ -31,10 +40,16 @@ struct Job {
     std::map<std::string, Nanos> avoided;  // coordinator: targets on which a part failed, and until when
     std::map<NodeIndex, Nanos> unfit;      // coordinator: leaders that failed by themselves, and until when
     std::set<NodeIndex> absent;            // coordinator: I/O nodes that did not answer
-    std::uint32_t nodes() const { return static_cast<std::uint32_t>(roster.members.size()); }
-    bool has_ranks(NodeIndex node) const { return !roster.members[node].ranks.empty(); }  // else it is an I/O node of this job
-    std::vector<NodeIndex> io_nodes() const;
+    std::uint32_t nodes() const { return static_cast<std::uint32_t>(roster->members.size()); }
+    bool has_ranks(NodeIndex node) const { return !roster->members[node].ranks.empty(); }  // else it is an I/O node of this job
+    const std::vector<NodeIndex>& io_nodes() const;  // looked for once
+    std::uint32_t nodes_with_ranks() const { return nodes() - static_cast<std::uint32_t>(io_nodes().size()); }
+    Nanos last_heard(NodeIndex node) const;
+    Nanos last_heard_of_any() const;
     std::string node_name(NodeIndex node) const;  // "node 3 (n3, ranks 6-7)"
+
+  private:
+    mutable std::optional<std::vector<NodeIndex>> io_nodes_;
 };
 
 // An image of this node with what is known of its checksums. They are made once, when its bytes are first read.
@@ -91,7 +106,7 @@ struct Contest {
     std::map<std::pair<NodeIndex, std::uint32_t>, Nanos> took;  // when a leader last took work into a part
     bool finishing = false;               // no more moves
     bool may_be_published = false;        // from here on its manifest may stand, whatever we are told: its parts stay
-    std::vector<Address> addresses;       // of all nodes when it began
+    AddressBook addresses;                // the job's when it began
     std::optional<NodeIndex> unsendable;  // what this leader must be told is longer than a message can be
     std::optional<NodeIndex> restarted;   // its daemon was started again since: what it was asked for is forgotten
 };
@@ -120,7 +135,8 @@ struct Flight {
     // coordinator (node 0)
     bool coordinating = false;
     bool cancel = false;
-    std::map<NodeIndex, message::Sealed> sealed;
+    std::map<NodeIndex, message::Sealed> sealed;  // of nodes with ranks
+    NodeIndex none_missing_below = 0;
     std::set<NodeIndex> once_sealed;  // it was there, though it may be lost now
     Nanos sealed_heard = 0;           // when anybody last said that he holds it
     std::optional<message::Ended> ended;
@@ -140,8 +156,10 @@ struct Flight {
 
     bool leads(Id128 attempt_id) const;  // this node, in that attempt
     std::vector<NodeIndex> missing() const;  // coordinator: nodes with ranks that did not say that they sealed it
-    bool complete() const { return missing().empty(); }
-    bool all_local_sealed() const { return images.size() == job->roster.members[job->self].ranks.size(); }
+    std::vector<NodeIndex> first_missing();  // one of them, if any, for those who only need to know whether: all of them for each of all would be the square
+    bool complete() const { return sealed.size() == job->nodes_with_ranks(); }
+    void lose(NodeIndex node);
+    bool all_local_sealed() const { return images.size() == job->roster->members[job->self].ranks.size(); }
 };
 using FlightPtr = std::shared_ptr<Flight>;
 
@@ -366,7 +384,7 @@ struct Node::Impl {
     Result<std::vector<NodeImages>> all_images(const engine::Flight& flight, std::uint64_t& block_bytes) const;
     void learn_from_cards(const engine::Flight& flight);
     LeaderChoice& leader_choice(const engine::Job& job) {
-        return leader_choices[{job.roster.name, job.roster.files, job.nodes()}];
+        return leader_choices[{job.roster->name, job.roster->files, job.nodes()}];
     }
     std::vector<PartPlan> plan_flush(engine::Job& job, const std::vector<NodeImages>& nodes, const engine::Contest& contest);
     bool avoid_target_of(engine::Flight& flight, std::uint32_t part);

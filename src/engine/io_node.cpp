@@ -30,7 +30,7 @@ constexpr Nanos forget_pause = 30 * second;
 // ---- coordinator's side ----
 
 void Node::Impl::call_io_nodes(FlightPtr flight) {
-    const message::Noted call{flight->missing()};
+    const message::Noted call{flight->first_missing()};
     for (const NodeIndex node : flight->job->io_nodes()) {
         send(*flight, node, call);
         if (flight->job->absent.count(node)) gate.spawn(read_io_address(flight, node));  // it may be elsewhere now
@@ -38,11 +38,11 @@ void Node::Impl::call_io_nodes(FlightPtr flight) {
 }
 
 Task<void> Node::Impl::read_io_address(FlightPtr flight, NodeIndex node) {
-    const std::string name = flight->job->roster.members[node].node;
+    const std::string name = flight->job->roster->members[node].node;
     Result<IoNodeRecord> record = co_await read_io_node(world, layout, name, world.clock.in(settings.peer_wait));
-    if (!record.ok() || record->address == flight->job->addresses[node]) co_return;
-    flight->job->addresses[node] = record->address;
-    send(*flight, node, message::Noted{flight->missing()});
+    if (!record.ok() || record->address == flight->job->addresses.of(node)) co_return;
+    flight->job->addresses.set(node, record->address);
+    send(*flight, node, message::Noted{flight->first_missing()});
 }
 
 // Who did not answer since then, and is not known to be absent, has one heartbeat more.
@@ -51,20 +51,20 @@ Task<void> Node::Impl::hear_io_nodes(FlightPtr flight, Nanos since) {
     const auto silent = [&] {
         std::vector<NodeIndex> found;
         for (const NodeIndex node : job.io_nodes())
-            if (job.heard[node] < since && !job.absent.count(node)) found.push_back(node);
+            if (job.last_heard(node) < since && !job.absent.count(node)) found.push_back(node);
         return found;
     };
     const Nanos give_up = world.clock.in(settings.heartbeat);
     while (world.clock.now() < give_up && !flight->cancel && !flight->state.final) {
         const std::vector<NodeIndex> called = silent();
         if (called.empty()) co_return;
-        for (const NodeIndex node : called) send(*flight, node, message::Noted{flight->missing()});
+        for (const NodeIndex node : called) send(*flight, node, message::Noted{flight->first_missing()});
         const Nanos next = std::min(give_up, world.clock.in(settings.heartbeat / 4));
         while (world.clock.now() < next && !silent().empty()) co_await flight->news.wait(next);
     }
     for (const NodeIndex node : silent()) {
         job.absent.insert(node);
-        log_warning("io-node-absent", {{"name", job.roster.name}, {"node", job.roster.members[node].node}});
+        log_warning("io-node-absent", {{"name", job.roster->name}, {"node", job.roster->members[node].node}});
     }
 }
 
@@ -100,12 +100,12 @@ Task<void> Node::Impl::learn(message::Message message) {
     if (self == roster->members.end()) co_return;
     std::map<Nanos, Id128> guests;  // by when they last spoke
     for (const auto& [known, job] : jobs)
-        if (!job->has_ranks(job->self)) guests.emplace(*std::max_element(job->heard.begin(), job->heard.end()), known);
+        if (!job->has_ranks(job->self)) guests.emplace(job->last_heard_of_any(), known);
     if (guests.size() >= guests_max && !forget(guests.begin()->second)) co_return;
     log_info("io-node-joined", {{"name", roster->name}, {"incarnation", incarnation}, {"ranks", roster->ranks}});
     self->address = world.network.self();
     const auto index = static_cast<NodeIndex>(self - roster->members.begin());
-    jobs[incarnation] = std::make_shared<Job>(world, std::move(roster).value(), index);
+    jobs[incarnation] = std::make_shared<Job>(world, std::make_shared<const Roster>(std::move(roster).value()), index);
     handle(std::move(message));
 }
 

@@ -144,7 +144,7 @@ void Node::Impl::on_given(Flight& flight, NodeIndex from, message::Given given) 
     }
     for (std::size_t i = 0; i < take.work.size(); ++i)
         for (const NodeSources& node : take.work[i].nodes) {
-            take.addresses.push_back({node.node, flight.job->addresses[node.node]});
+            take.addresses.push_back({node.node, flight.job->addresses.of(node.node)});
             if (take.work[i].part == given.work[i].part) continue;  // its first leader knows these images
             LeaderTrack& first = contest.leaders.at(contest.plan[take.work[i].part].first_leader());
             for (const Source& source : node.sources)

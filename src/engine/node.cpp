@@ -12,21 +12,42 @@ namespace cairn {
 
 namespace engine {
 
-Job::Job(World& world, Roster r, NodeIndex s) : roster(std::move(r)), self(s), turn(world.clock, 1), placement_turn(roster.incarnation.low) {
-    for (const Member& member : roster.members) addresses.push_back(member.address);
-    heard.assign(roster.members.size(), world.clock.now());
+const Address& AddressBook::of(NodeIndex node) const {
+    const auto found = moved.find(node);
+    return found == moved.end() ? roster->members[node].address : found->second;
+}
+
+void AddressBook::set(NodeIndex node, Address address) {
+    if (address == roster->members[node].address) moved.erase(node);
+    else moved[node] = std::move(address);
+}
+
+Job::Job(World& world, std::shared_ptr<const Roster> r, NodeIndex s)
+    : roster(std::move(r)), self(s), addresses{roster, {}}, began(world.clock.now()), turn(world.clock, 1), placement_turn(roster->incarnation.low) {
     turn.try_send(0);
 }
 
-std::vector<NodeIndex> Job::io_nodes() const {
-    std::vector<NodeIndex> found;
+const std::vector<NodeIndex>& Job::io_nodes() const {
+    if (io_nodes_) return *io_nodes_;
+    io_nodes_.emplace();
     for (NodeIndex node = 0; node < nodes(); ++node)
-        if (!has_ranks(node)) found.push_back(node);
-    return found;
+        if (!has_ranks(node)) io_nodes_->push_back(node);
+    return *io_nodes_;
+}
+
+Nanos Job::last_heard_of_any() const {
+    Nanos last = began;
+    for (const auto& [node, when] : heard) last = std::max(last, when);
+    return last;
+}
+
+Nanos Job::last_heard(NodeIndex node) const {
+    const auto found = heard.find(node);
+    return found == heard.end() ? began : found->second;
 }
 
 std::string Job::node_name(NodeIndex node) const {
-    const Member& member = roster.members[node];
+    const Member& member = roster->members[node];
     std::string text = "node " + std::to_string(node) + " (" + member.node + (member.ranks.empty() ? ", an I/O node" : "");
     if (!member.ranks.empty()) {
         text += member.ranks.size() == 1 ? ", rank " : ", ranks ";
@@ -88,6 +109,18 @@ std::vector<NodeIndex> Flight::missing() const {
     return found;
 }
 
+std::vector<NodeIndex> Flight::first_missing() {
+    NodeIndex& node = none_missing_below;
+    while (node < job->nodes() && (!job->has_ranks(node) || sealed.count(node))) ++node;
+    if (node == job->nodes()) return {};
+    return {node};
+}
+
+void Flight::lose(NodeIndex node) {
+    sealed.erase(node);
+    none_missing_below = std::min(none_missing_below, node);
+}
+
 bool Flight::leads(Id128 attempt_id) const { return leading && leading->lead.attempt_id == attempt_id; }
 
 Nanos Attempt::busy_span() const {
@@ -131,24 +164,28 @@ Node::~Node() {
     for (const auto& [key, flight] : impl_->flights) flight->leading.reset();
 }
 
-Status Node::join(Roster roster, NodeIndex self) {
-    if (self >= roster.members.size())
-        return invalid_argument("node " + std::to_string(self) + " is not in the roster of " + roster.name + " (" +
-                                std::to_string(roster.members.size()) + " nodes)");
-    auto& job = impl_->jobs[roster.incarnation];
+Status Node::join(std::shared_ptr<const Roster> roster, NodeIndex self) {
+    if (self >= roster->members.size())
+        return invalid_argument("node " + std::to_string(self) + " is not in the roster of " + roster->name + " (" +
+                                std::to_string(roster->members.size()) + " nodes)");
+    auto& job = impl_->jobs[roster->incarnation];
     if (!job) {
         job = std::make_shared<Job>(impl_->world, std::move(roster), self);
         return {};
     }
-    if (job->self != self || job->roster.members.size() != roster.members.size())
-        return invalid_argument("another roster is known for this incarnation of " + roster.name);
+    if (job->self != self || job->roster->members.size() != roster->members.size())
+        return invalid_argument("another roster is known for this incarnation of " + roster->name);
+    if (*roster == *job->roster) return {};
     // Said again by a rank that lost its connection it is what was known at the open; what was heard since is newer.
+    Roster renewed = *job->roster;
     for (NodeIndex node = 0; node < job->nodes(); ++node) {
-        Address& said_before = job->roster.members[node].address;
-        if (roster.members[node].address == said_before) continue;
-        job->addresses[node] = said_before = roster.members[node].address;
+        Address& said_before = renewed.members[node].address;
+        if (roster->members[node].address == said_before) continue;
+        said_before = roster->members[node].address;
+        job->addresses.moved.erase(node);
     }
-    job->roster.parent = roster.parent;
+    renewed.parent = roster->parent;
+    job->roster = job->addresses.roster = std::make_shared<const Roster>(std::move(renewed));
     return {};
 }
 
@@ -159,7 +196,7 @@ bool Node::knows(Id128 incarnation) const { return impl_->jobs.count(incarnation
 
 FlightPtr Node::Impl::flight_of(const VersionKey& key) {
     const auto job = jobs.find(key.incarnation);
-    if (job == jobs.end() || job->second->roster.name != key.name) return nullptr;
+    if (job == jobs.end() || job->second->roster->name != key.name) return nullptr;
     FlightPtr& flight = flights[key];
     if (!flight) {
         flight = std::make_shared<Flight>(world, key, job->second);
@@ -192,7 +229,7 @@ Status Node::add_image(LocalImage image) {
     const std::string what = header.key.name + " version " + std::to_string(header.key.version) + " rank " + std::to_string(header.rank);
     if (!flight) return not_found(what + ": its job is not known on this node");
     if (impl_->stopping) return unavailable(what + ": this daemon is stopping; the next one takes the image from scratch");
-    const auto& ranks = flight->job->roster.members[flight->job->self].ranks;
+    const auto& ranks = flight->job->roster->members[flight->job->self].ranks;
     if (std::find(ranks.begin(), ranks.end(), header.rank) == ranks.end())
         return invalid_argument(what + ": this rank is not one of " + flight->job->node_name(flight->job->self));
     if (header.block_bytes > impl_->ring.buffer_bytes())
@@ -332,9 +369,9 @@ void Node::Impl::handle(message::Message message) {
     const auto found = jobs.find(message.key.incarnation);
     if (found == jobs.end()) return on_stranger(std::move(message));
     Job& job = *found->second;
-    if (message.secret != job.roster.secret || message.from >= job.nodes() || message.key.name != job.roster.name) return;
+    if (message.secret != job.roster->secret || message.from >= job.nodes() || message.key.name != job.roster->name) return;
     job.heard[message.from] = world.clock.now();
-    job.addresses[message.from] = message.address;
+    job.addresses.set(message.from, message.address);
     const FlightPtr flight = flight_of(message.key);
     const NodeIndex from = message.from;
     if (from == 0) flight->coordinator_heard = world.clock.now();
@@ -368,11 +405,11 @@ void Node::Impl::hear_body(const FlightPtr& flight, NodeIndex from, const Addres
 }
 
 void Node::Impl::send(Flight& flight, NodeIndex to, message::Body body) {
-    send_to(flight, to, flight.job->addresses[to], std::move(body));
+    send_to(flight, to, flight.job->addresses.of(to), std::move(body));
 }
 
 void Node::Impl::send_to(Flight& flight, NodeIndex to, Address address, message::Body body) {
-    message::Message message{flight.job->roster.secret, flight.key, flight.job->self, world.network.self(), std::move(body)};
+    message::Message message{flight.job->roster->secret, flight.key, flight.job->self, world.network.self(), std::move(body)};
     if (to == flight.job->self) {
         local.try_send(std::move(message));  // full: lost, like any datagram
         return;

@@ -74,7 +74,7 @@ class Node {
 
     // A job opened here, or was found in scratch. Again with the same incarnation: members' addresses are renewed.
     // invalid_argument when `self` is not in the roster.
-    Status join(Roster roster, NodeIndex self);
+    Status join(std::shared_ptr<const Roster> roster, NodeIndex self);
     bool knows(Id128 incarnation) const;
     // From now on this is a dedicated I/O node of that name: it learns of jobs that have it as a member without ranks when they first speak to
     // it, from the roster under persistent, leads for them, and forgets them when they are over. Once.

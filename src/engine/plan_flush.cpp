@@ -22,9 +22,9 @@ template <class Values, class Same>
 bool contains(const Values& values, Same same) { return std::any_of(values.begin(), values.end(), same); }
 
 // What the leader of a share must know of its sources: where they are.
-void add_addresses(message::Lead& lead, const std::vector<NodeSources>& nodes, const std::vector<Address>& addresses) {
+void add_addresses(message::Lead& lead, const std::vector<NodeSources>& nodes, const AddressBook& addresses) {
     for (const NodeSources& node : nodes)
-        if (!contains(lead.addresses, [&](const auto& a) { return a.node == node.node; })) lead.addresses.push_back({node.node, addresses[node.node]});
+        if (!contains(lead.addresses, [&](const auto& a) { return a.node == node.node; })) lead.addresses.push_back({node.node, addresses.of(node.node)});
 }
 
 }  // namespace
@@ -56,8 +56,8 @@ void engine::make_leads(Contest& contest, const Job& job, const std::vector<Node
     for (auto& [node, track] : contest.leaders) {
         track.lead.attempt = contest.attempt;
         track.lead.attempt_id = contest.attempt_id;
-        track.lead.parts_total = job.roster.files;
-        track.lead.ranks_total = job.roster.ranks;
+        track.lead.parts_total = job.roster->files;
+        track.lead.ranks_total = job.roster->ranks;
         track.lead.block_bytes = contest.block_bytes;
         track.lead.keep_own = contest.keep_own;
     }
@@ -103,7 +103,7 @@ std::vector<std::string> Node::Impl::usable_targets(const Job& job) const {
 // Groups, election and division (model/plan); as many leaders as were best lately, and the same bytes on every target.
 std::vector<PartPlan> Node::Impl::plan_flush(Job& job, const std::vector<NodeImages>& nodes, const Contest& contest) {
     PlanOptions options;
-    options.files = job.roster.files;
+    options.files = job.roster->files;
     options.block_bytes = contest.block_bytes;
     options.keep_own = contest.keep_own;
     for (const auto& [node, until] : job.unfit)
@@ -128,7 +128,7 @@ std::vector<PartPlan> Node::Impl::plan_flush(Job& job, const std::vector<NodeIma
 void Node::Impl::lose(Flight& flight, NodeIndex node) {
     Job& job = *flight.job;
     if (node >= job.nodes()) return;
-    flight.sealed.erase(node);
+    flight.lose(node);
     if (job.has_ranks(node)) return;
     job.unfit[node] = world.clock.in(avoided_for);
     job.absent.insert(node);

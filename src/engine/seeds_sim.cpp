@@ -158,7 +158,7 @@ class Scenario {
             chains_[cluster_.roster.incarnation] = cluster_.roster.parent;
             has_parent_ = record(cluster_.roster.parent);
             for (NodeIndex node = 0; node < cluster_.hosts.size(); ++node)
-                if (!cluster_.is_io_node(node)) (void)cluster_.hosts[node].daemon->join(cluster_.roster, node).ok();
+                if (!cluster_.is_io_node(node)) (void)cluster_.hosts[node].daemon->join(std::make_shared<const Roster>(cluster_.roster), node).ok();
             next_version_ = from->key.version + 1;
             tell("goes on from version ", from->key.version);
         }

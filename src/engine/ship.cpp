@@ -152,13 +152,13 @@ void Node::Impl::watch_followers(Attempt& attempt) {
     Job& job = *attempt.flight->job;
     for (const auto& [tag, credit] : attempt.credits) {
         if (!asked.insert(credit->node).second) continue;
-        const Nanos heard = std::max(job.heard[credit->node], credit->since);  // credits by tag: its oldest
+        const Nanos heard = std::max(job.last_heard(credit->node), credit->since);  // credits by tag: its oldest
         if (world.clock.now() - heard > settings.peer_wait) {
             attempt.fail(unavailable(job.node_name(credit->node) + " fell silent while it sent its data"), credit->node);
             return;
         }
         // Heard since: it is where it spoke from. Else the coordinator, who told us at the start, knows better than we do.
-        if (job.heard[credit->node] > attempt.started) attempt.addresses[credit->node] = job.addresses[credit->node];
+        if (job.last_heard(credit->node) > attempt.started) attempt.addresses[credit->node] = job.addresses.of(credit->node);
         send_to(*attempt.flight, credit->node, attempt.addresses[credit->node], credit->want);
     }
 }
