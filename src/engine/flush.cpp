@@ -123,6 +123,7 @@ Task<Status> Node::Impl::attempt(FlightPtr flight) {
     if (!made.ok()) co_return std::move(made).within("making " + layout.version(flight->key));
     contest.begun = world.clock.now();
     const Nanos waited = pace.counters().waited;
+    contest.open = contest.leaders.size();
     for (auto& [node, track] : contest.leaders) track.heard = contest.begun;
     flight->contest = std::move(contest);
 
@@ -163,33 +164,41 @@ void Node::Impl::repeat(Flight& flight) {
     }
     repeat_moves(flight);
     if (contest.finishing) finish(flight);
-    else shift_work(flight);
+    else shift_soon(flight);
 }
 
-// ok: all parts are durable; nothing: still going on; anything else ends the attempt.
+// ok: all parts are durable; nothing: still going on; anything else ends the attempt. Asked at every word of every leader, so it looks at all of
+// them only once a heartbeat.
 std::optional<Status> Node::Impl::contest_state(Flight& flight) {
-    bool all = true;
+    Contest& contest = *flight.contest;
+    if (contest.failed) {
+        const message::PartsDone done = *contest.leaders.at(*contest.failed).done;
+        learn_from_failures(flight);
+        return Status(done.code == Code::superseded ? Code::unavailable : done.code,
+                      version_text(flight.key) + ": leader " + flight.job->node_name(*contest.failed) + ": " + done.text);
+    }
+    if (contest.open == 0) return Status();
+    if (world.clock.now() - contest.looked >= settings.heartbeat / 2) {
+        contest.looked = world.clock.now();
+        if (std::optional<Status> silent = silent_leader(flight)) return silent;
+    }
+    if (contest.unsendable)
+        return Status(Code::unsupported, version_text(flight.key) + ": what leader " + flight.job->node_name(*contest.unsendable) +
+                                             " must know of its images is longer than a message can be: protect fewer regions, or ask for more files");
+    if (contest.restarted)
+        return unavailable(version_text(flight.key) + ": the daemon of " + flight.job->node_name(*contest.restarted) + " was started again");
+    return std::nullopt;
+}
+
+std::optional<Status> Node::Impl::silent_leader(Flight& flight) {
     std::optional<NodeIndex> silent;
-    for (auto& [node, track] : flight.contest->leaders) {
-        if (track.done && track.done->code != Code::ok) {
-            learn_from_failures(flight);
-            return Status(track.done->code == Code::superseded ? Code::unavailable : track.done->code,
-                          version_text(flight.key) + ": leader " + flight.job->node_name(node) + ": " + track.done->text);
-        }
-        if (track.done) continue;
-        all = false;
-        if (world.clock.now() - track.heard <= settings.peer_wait) continue;
+    for (const auto& [node, track] : flight.contest->leaders) {
+        if (track.done || world.clock.now() - track.heard <= settings.peer_wait) continue;
         lose(flight, node);
         silent = node;
     }
-    if (silent) return unavailable(version_text(flight.key) + ": leader " + flight.job->node_name(*silent) + " fell silent");
-    if (all) return Status();
-    if (flight.contest->unsendable)
-        return Status(Code::unsupported, version_text(flight.key) + ": what leader " + flight.job->node_name(*flight.contest->unsendable) +
-                                             " must know of its images is longer than a message can be: protect fewer regions, or ask for more files");
-    if (flight.contest->restarted)
-        return unavailable(version_text(flight.key) + ": the daemon of " + flight.job->node_name(*flight.contest->restarted) + " was started again");
-    return std::nullopt;
+    if (!silent) return std::nullopt;
+    return unavailable(version_text(flight.key) + ": leader " + flight.job->node_name(*silent) + " fell silent");
 }
 
 void Node::Impl::on_progress(Flight& flight, NodeIndex from, const message::Progress& progress) {
@@ -218,7 +227,7 @@ void Node::Impl::on_progress(Flight& flight, NodeIndex from, const message::Prog
     }
     // What comes first fills buffers, and is no speed of a card.
     if (world.clock.now() - flight.contest->begun >= 3 * settings.heartbeat) leader.most_bytes_per_s = std::max(leader.most_bytes_per_s, bytes_per_s);
-    if (any_idle) shift_work(flight);
+    if (any_idle) shift_soon(flight);
 }
 
 void Node::Impl::on_parts_done(Flight& flight, NodeIndex from, message::PartsDone done) {
@@ -232,7 +241,11 @@ void Node::Impl::on_parts_done(Flight& flight, NodeIndex from, message::PartsDon
     track->second.answered = true;
     track->second.heard = world.clock.now();
     const message::Acknowledged acknowledged{done.attempt_id};
-    if (!track->second.done) track->second.done = std::move(done);
+    if (!track->second.done) {
+        --flight.contest->open;
+        if (done.code != Code::ok) flight.contest->failed = from;
+        track->second.done = std::move(done);
+    }
     send(flight, from, acknowledged);
     flight.news.notify_all();
 }

@@ -99,6 +99,11 @@ struct Contest {
     std::vector<PartPlan> plan;
     std::vector<std::uint32_t> targets;   // of each part, as a number: without targets all are alike
     std::map<NodeIndex, LeaderTrack> leaders;
+    std::size_t open = 0;                 // leaders that have not reported
+    std::optional<NodeIndex> failed;      // one that reported why it can not
+    Nanos looked = 0;                     // when it was last seen to that no leader is silent
+    Nanos shifted = 0;                    // when work was last compared
+    bool shift_due = false;               // somebody waits to do so
     std::map<std::uint32_t, Move> moves;  // under way, by number
     std::uint32_t moves_begun = 0;
     std::vector<std::uint64_t> part_ends; // of each part: where work from other parts goes next
@@ -393,6 +398,7 @@ struct Node::Impl {
     void repeat(engine::Flight& flight);
     void lose(engine::Flight& flight, NodeIndex node);
     std::optional<Status> contest_state(engine::Flight& flight);
+    std::optional<Status> silent_leader(engine::Flight& flight);
     void on_progress(engine::Flight& flight, NodeIndex from, const message::Progress& progress);
     void on_parts_done(engine::Flight& flight, NodeIndex from, message::PartsDone done);
     void on_lead(engine::FlightPtr flight, message::Lead lead);
@@ -408,6 +414,8 @@ struct Node::Impl {
     void tell_all(engine::Flight& flight, const message::Ended& ended);
 
     // move.cpp: work changes hands; coordinator's side, then leader's
+    void shift_soon(engine::Flight& flight);
+    Task<void> shift_later(engine::FlightPtr flight, Id128 attempt_id, Nanos when);
     void shift_work(engine::Flight& flight);
     void repeat_moves(engine::Flight& flight);
     void on_given(engine::Flight& flight, NodeIndex from, message::Given given);

@@ -16,6 +16,7 @@
 // answers, a taker begins after it was told, and each answer is remembered for whoever asks again. When a node dies in between, the
 // attempt ends and all begins anew from the images.
 #include <algorithm>
+#include <utility>
 
 #include "base/trace.hpp"
 #include "engine/internal.hpp"
@@ -50,9 +51,26 @@ void Node::Impl::tell_progress(Attempt& attempt) {
 }
 
 // Looks whether work should move, or is all begun. Called when a leader has told its progress.
+// At a flush's end every leader says at nearly the same time that it is idle. To compare all of them costs the coordinator up to a microsecond
+// each, so it is done at most every five for each of them.
+void Node::Impl::shift_soon(Flight& flight) {
+    Contest& contest = *flight.contest;
+    const Nanos next = contest.shifted + static_cast<Nanos>(contest.leaders.size()) * 5 * microsecond;
+    if (world.clock.now() >= next) shift_work(flight);
+    else if (!std::exchange(contest.shift_due, true)) gate.spawn(shift_later(flights.at(flight.key), contest.attempt_id, next));
+}
+
+Task<void> Node::Impl::shift_later(FlightPtr flight, Id128 attempt_id, Nanos when) {
+    co_await world.clock.sleep_until(when);
+    if (!flight->contest || flight->contest->attempt_id != attempt_id) co_return;
+    flight->contest->shift_due = false;
+    shift_work(*flight);
+}
+
 void Node::Impl::shift_work(Flight& flight) {
     Contest& contest = *flight.contest;
     if (contest.finishing) return;
+    contest.shifted = world.clock.now();
     const Nanos elapsed = world.clock.now() - contest.begun;
     const bool settled = elapsed >= 2 * settings.heartbeat;
     std::vector<LeaderLoad> loads;
@@ -118,7 +136,7 @@ void Node::Impl::on_given(Flight& flight, NodeIndex from, message::Given given) 
     if (given.work.empty()) {
         giver.declined = true;  // until its next word
         contest.moves.erase(found);
-        return shift_work(flight);
+        return shift_soon(flight);
     }
     std::uint64_t bytes = 0;
     for (const message::Work& work : given.work) {
@@ -163,7 +181,7 @@ void Node::Impl::on_given(Flight& flight, NodeIndex from, message::Given given) 
 void Node::Impl::on_taken(Flight& flight, const message::Taken& taken) {
     if (!flight.contest || flight.contest->attempt_id != taken.attempt_id) return;
     flight.contest->moves.erase(taken.move);
-    shift_work(flight);
+    shift_soon(flight);
 }
 
 void Node::Impl::finish(Flight& flight) {
