@@ -1,6 +1,8 @@
 // Messages and payloads between simulated processes.
 #include "world/sim/network.hpp"
 
+#include "world/sim/machine.hpp"
+
 namespace cairn::sim {
 
 namespace {
@@ -14,14 +16,18 @@ SimNetwork::SimNetwork(Process& process, Clock& clock)
 
 // `left`: when the last byte has left the sender.
 Nanos SimNetwork::arrival(Process& to, std::uint64_t bytes, Nanos& left) {
+    const Nanos later = latency();
+    left = sim_.now();
+    // Of a machine's network messages are too small a part to wait for each other.
+    if (&to.node() == &process_.node() || sim_.machine()) return left + later;
     const Model& model = sim_.model();
-    const Nanos latency = model.network_latency + up_to(sim_.fault_prng(), model.network_latency);
-    if (&to.node() == &process_.node()) {
-        left = sim_.now();
-        return sim_.now() + latency;
-    }
     left = process_.node().nic_out.pass(sim_.now(), bytes, model.nic_rate);
-    return std::max(left + latency, to.node().nic_in.pass(sim_.now() + latency, bytes, model.nic_rate));
+    return std::max(left + later, to.node().nic_in.pass(sim_.now() + later, bytes, model.nic_rate));
+}
+
+Nanos SimNetwork::latency() {
+    const Nanos span = sim_.model().network_latency;
+    return span + up_to(sim_.fault_prng(), span);
 }
 
 bool SimNetwork::cut_off(const Process* to) {
@@ -151,10 +157,19 @@ void SimNetwork::begin_transfer(const std::shared_ptr<Transfer>& transfer, const
         it->second->transfers++;
         transfer->matched = true;
     }
+    const Nanos delay = prng.chance(faults.payload_delay) ? up_to(prng, faults.message_delay_max) : 0;
+    const auto arrive_at = [this, transfer, peer, tag](Nanos when) {
+        sim_.schedule(sim_.machines(), when, "payload", [this, transfer, peer, tag] { arrive(transfer, *peer, tag); });
+    };
+    if (sim_.machine() && &peer->node() != &process_.node()) {
+        const Nanos later = latency() + delay;
+        sim_.machine()->send(process_.node().id(), peer->node().id(), transfer->data.length,
+                             [this, arrive_at, later] { arrive_at(sim_.now() + later); });
+        return;
+    }
     Nanos left = 0;
-    Nanos arrives = arrival(*peer, transfer->data.length, left);
-    if (prng.chance(faults.payload_delay)) arrives += up_to(prng, faults.message_delay_max);
-    sim_.schedule(sim_.machines(), arrives, "payload", [this, transfer, peer, tag] { arrive(transfer, *peer, tag); });
+    const Nanos arrives = arrival(*peer, transfer->data.length, left);
+    arrive_at(arrives + delay);
 }
 
 Task<Status> SimNetwork::send_payload(Address to, std::uint64_t tag, Slice data, Nanos deadline) {

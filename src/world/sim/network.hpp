@@ -40,6 +40,7 @@ class SimNetwork final : public Network {
         Event changed;
         explicit Transfer(Clock& clock) : changed(clock) {}
     };
+    Nanos latency();
     Nanos arrival(Process& to, std::uint64_t bytes, Nanos& left);
     bool cut_off(const Process* to);
     void deliver_later(Process& to, Bytes message, Nanos when);

@@ -51,6 +51,23 @@ void begin(std::shared_ptr<Operation> operation, Nanos ready) {
     operation->event = sim.schedule(sim.machines(), ready, operation->what, [operation] { complete(operation); });
 }
 
+void begin(std::shared_ptr<Operation> operation, Nanos after, const std::function<void(std::function<void()>)>& carry) {
+    Simulation& sim = operation->process.simulation();
+    SimNode& node = operation->process.node();
+    sim.note(operation->process, operation->what, operation->path);
+    draw_faults(*operation, sim.faults(), sim.fault_prng());
+    operation->id = node.next_operation++;
+    node.in_flight.emplace(operation->id, operation);
+    Nanos late = sim.now();
+    if (draw_delays(sim.faults(), sim.fault_prng(), sim.now(), late)) return;
+    after += late - sim.now();
+    carry([operation, after] {
+        Simulation& then = operation->process.simulation();
+        if (!operation->process.node().in_flight.count(operation->id)) return;  // its process was killed, or its node crashed
+        operation->event = then.schedule(then.machines(), then.now() + after, operation->what, [operation] { complete(operation); });
+    });
+}
+
 void complete(const std::shared_ptr<Operation>& operation) {
     operation->process.node().in_flight.erase(operation->id);
     if (operation->full) operation->status = Status::from_errno(ENOSPC, operation->path);

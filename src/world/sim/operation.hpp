@@ -59,6 +59,8 @@ struct Operation {
 
 // The machine's side: takes an operation in, and ends it.
 void begin(std::shared_ptr<Operation> operation, Nanos ready);
+// The same, ready some time after `carry` has called what it is given: when the bytes are through a machine.
+void begin(std::shared_ptr<Operation> operation, Nanos after, const std::function<void(std::function<void()>)>& carry);
 void complete(const std::shared_ptr<Operation>& operation);
 // What becomes of the operations under way of a process that was killed; at a crash none is left for later.
 void settle_operations(Process& process, bool crash);

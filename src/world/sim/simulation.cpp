@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "base/checksum.hpp"
+#include "world/sim/machine.hpp"
 
 namespace cairn::sim {
 
@@ -35,6 +36,8 @@ Simulation::~Simulation() {
     for (auto& process : processes_) process->kill();
     drop_all(machines_);
 }
+
+void Simulation::set_machine(std::unique_ptr<Machine> machine) { machine_ = std::move(machine); }
 
 SimNode& Simulation::add_node() {
     nodes_.push_back(std::make_unique<SimNode>(*this, static_cast<NodeId>(nodes_.size())));

@@ -29,6 +29,7 @@
 
 namespace cairn::sim {
 
+class Machine;
 class Process;
 class SimNode;
 class Simulation;
@@ -105,6 +106,10 @@ class Simulation {
 
     FileSystem& persistent() { return persistent_; }
 
+    // From now on transfers share a machine's bandwidth (machine.hpp). Before anything runs. Null: as Model says, in turn.
+    void set_machine(std::unique_ptr<Machine> machine);
+    Machine* machine() { return machine_.get(); }
+
     // For the facades.
     std::uint64_t schedule(Actor& actor, Nanos when, const char* label, std::function<void()> action);
     std::uint64_t schedule(Actor& actor, std::coroutine_handle<> handle);
@@ -158,6 +163,7 @@ class Simulation {
     Pipe persistent_pipe_;
     std::map<std::size_t, Pipe> target_pipes_;
     FileSystem persistent_;
+    std::unique_ptr<Machine> machine_;
     std::vector<std::unique_ptr<SimNode>> nodes_;
     std::vector<std::unique_ptr<Process>> processes_;
     std::map<Address, Process*> endpoints_;

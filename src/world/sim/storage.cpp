@@ -1,6 +1,7 @@
 // Storage of a simulated process: when an operation takes effect, and what the effect is.
 #include <cerrno>
 
+#include "world/sim/machine.hpp"
 #include "world/sim/operation.hpp"
 
 namespace cairn::sim {
@@ -39,6 +40,7 @@ class SimStorage final : public Storage {
     Nanos jitter(Nanos span) { return span + static_cast<Nanos>(sim_.fault_prng().below(static_cast<std::uint64_t>(span) + 1)); }
     Nanos metadata_ready(bool shared);
     Nanos transfer_ready(const SimFile& file, std::uint64_t bytes);
+    void begin_transfer(const OperationPtr& operation, const SimFile& file, bool writes);
     OperationPtr make(Kind kind, const char* what, const std::string& path) {
         return std::make_shared<Operation>(process_, clock_, kind, what, path);
     }
@@ -62,7 +64,8 @@ SimStorage::Target SimStorage::target_of(const std::string& path) {
 }
 
 Nanos SimStorage::metadata_ready(bool shared) {
-    return sim_.now() + jitter(shared ? sim_.model().persistent_latency : sim_.model().scratch_latency);
+    const Nanos from = shared && sim_.machine() ? sim_.machine()->metadata() : sim_.now();
+    return from + jitter(shared ? sim_.model().persistent_latency : sim_.model().scratch_latency);
 }
 
 // By the mark, which is taken off the name; else, of a part, by its number.
@@ -97,6 +100,20 @@ Nanos SimStorage::transfer_ready(const SimFile& file, std::uint64_t bytes) {
     return through + jitter(shared ? model.persistent_latency : model.scratch_latency);
 }
 
+void SimStorage::begin_transfer(const OperationPtr& operation, const SimFile& file, bool writes) {
+    Machine* machine = sim_.machine();
+    const std::uint64_t bytes = operation->data.length;
+    if (!machine) return begin(operation, transfer_ready(file, bytes));
+    const Model& model = sim_.model();
+    begin(operation, jitter(file.shared ? model.persistent_latency : model.scratch_latency), [&](std::function<void()> through) {
+        const NodeId node = process_.node().id();
+        if (!file.shared) return machine->scratch(node, bytes, std::move(through));
+        const std::size_t target = file.inode->target.value_or(0);
+        if (writes) machine->write(node, file.inode->id, target, operation->offset, bytes, std::move(through));
+        else machine->read(node, file.inode->id, target, operation->offset, bytes, std::move(through));
+    });
+}
+
 Task<Status> SimStorage::finish(OperationPtr operation, Nanos deadline) {
     while (!operation->done) {
         if (clock_.now() >= deadline)
@@ -125,6 +142,7 @@ Task<Result<FilePtr>> SimStorage::open(std::string path, OpenOptions options, Na
     const char* what = mode == OpenMode::create ? "create" : "open";
     std::optional<std::size_t> on;
     if (shared && mode == OpenMode::create) on = place_on_target(path, sim_.model());
+    if (shared && mode == OpenMode::create && !on && sim_.machine()) on = sim_.machine()->next_target();
     const bool twin = shared && mode == OpenMode::write && sim_.fault_prng().chance(sim_.faults().twin_open);
     OperationPtr operation = on_path(what, path, mode == OpenMode::create, [=](FileSystem& fs, Operation& op) -> Status {
         Result<InodePtr> inode = mode == OpenMode::create ? fs.create(op.path, node) : fs.find(op.path);
@@ -161,7 +179,7 @@ Task<Result<std::uint64_t>> SimStorage::write_some(FilePtr file, std::uint64_t o
         const Runs runs = op.captured ? *op.captured : runs_of(op.data);
         to.fs.write(*to.inode, op.offset, part_of(runs, 0, op.value), node);
     };
-    begin(operation, transfer_ready(target, data.length));
+    begin_transfer(operation, target, true);
     Status status = co_await finish(operation, deadline);
     if (!status.ok()) co_return status;
     co_return operation->value;
@@ -179,7 +197,7 @@ Task<Result<std::uint64_t>> SimStorage::read_some(FilePtr file, std::uint64_t of
         op.value = op.offset >= content.size() ? 0 : std::min(op.value, content.size() - op.offset);
         put(op.data, content.read(op.offset, op.value));
     };
-    begin(operation, transfer_ready(sim_file(file), into.length));
+    begin_transfer(operation, sim_file(file), false);
     Status status = co_await finish(operation, deadline);
     if (!status.ok()) co_return status;
     co_return operation->value;

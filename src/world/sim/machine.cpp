@@ -1,0 +1,61 @@
+// What passes what.
+#include "world/sim/machine.hpp"
+
+#include <algorithm>
+
+namespace cairn::sim {
+
+Machine::Machine(Simulation& sim, MachineModel model) : sim_(sim), model_(std::move(model)), bandwidth_(sim, model_.sharing) {
+    CAIRN_CHECK(model_.servers > 0 && !model_.target_rates.empty() && model_.stripes > 0 && model_.stripe_bytes > 0);
+    CAIRN_CHECK(model_.nic_out_rates.size() == model_.nic_in_rates.size());
+    for (std::size_t node = 0; node < model_.nic_out_rates.size(); ++node) {
+        out_.push_back(bandwidth_.add({model_.nic_out_rates[node]}));
+        in_.push_back(bandwidth_.add({model_.nic_in_rates[node]}));
+        scratch_.push_back(bandwidth_.add({model_.scratch_rate}));
+        client_.push_back(bandwidth_.add({model_.client_rate}));
+    }
+    for (std::uint32_t server = 0; server < model_.servers; ++server) servers_.push_back(bandwidth_.add({model_.server_rate}));
+    for (const double rate : model_.target_rates) targets_.push_back(bandwidth_.add({rate, model_.crowd, model_.crowd_from}));
+}
+
+void Machine::send(NodeId from, NodeId to, std::uint64_t bytes, std::function<void()> done) {
+    bandwidth_.begin({{out_[from], bytes}, {in_[to], bytes}}, 0, std::move(done));
+}
+
+void Machine::scratch(NodeId node, std::uint64_t bytes, std::function<void()> done) { bandwidth_.begin({{scratch_[node], bytes}}, 0, std::move(done)); }
+
+void Machine::write(NodeId from, std::uint64_t file, std::size_t target, std::uint64_t offset, std::uint64_t bytes, std::function<void()> done) {
+    storage(from, out_[from], file, target, offset, bytes, std::move(done));
+}
+
+void Machine::read(NodeId to, std::uint64_t file, std::size_t target, std::uint64_t offset, std::uint64_t bytes, std::function<void()> done) {
+    storage(to, in_[to], file, target, offset, bytes, std::move(done));
+}
+
+// Over as many targets as its stripes lie on, in one request each.
+void Machine::storage(NodeId node, Bandwidth::Resource card, std::uint64_t file, std::size_t target, std::uint64_t offset, std::uint64_t bytes,
+                      std::function<void()> done) {
+    const std::size_t targets = targets_.size();
+    const std::uint64_t first = offset / model_.stripe_bytes, last = (offset + std::max<std::uint64_t>(bytes, 1) - 1) / model_.stripe_bytes;
+    const std::uint64_t pieces = std::min<std::uint64_t>(last - first + 1, std::min<std::uint64_t>(model_.stripes, targets));
+    const std::uint64_t stream = (std::uint64_t{node} << 40) ^ (file + 1);  // what one node writes into one file
+    auto left = std::make_shared<std::uint64_t>(pieces);
+    for (std::uint64_t piece = 0; piece < pieces; ++piece) {
+        const std::size_t at = (target + (first + piece) % model_.stripes) % targets;
+        const std::uint64_t part = bytes / pieces + (piece < bytes % pieces ? 1 : 0);
+        const auto request = static_cast<std::uint64_t>(static_cast<double>(model_.request_time) / 1e9 * model_.target_rates[at]);
+        std::function<void()> one = pieces == 1 ? std::move(done) : [left, done] { if (--*left == 0) done(); };
+        bandwidth_.begin({{card, part}, {client_[node], part}, {servers_[at % servers_.size()], part}, {targets_[at], part + request}}, stream, std::move(one));
+    }
+}
+
+Nanos Machine::metadata() { return metadata_.pass(sim_.now(), 1, model_.metadata_ops_per_s); }
+
+void Machine::set_target_rate(std::size_t target, double rate) { bandwidth_.set(targets_[target], {rate, model_.crowd, model_.crowd_from}); }
+
+void Machine::set_card_share(NodeId node, double share) {
+    bandwidth_.set(out_[node], {model_.nic_out_rates[node] * share});
+    bandwidth_.set(in_[node], {model_.nic_in_rates[node] * share});
+}
+
+}  // namespace cairn::sim

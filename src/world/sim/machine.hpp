@@ -1,0 +1,62 @@
+// Machine: cards, servers and targets that share their bandwidth among all that is under way (bandwidth.hpp), where Model serves everything
+// first come, first served. For asking how fast a cluster is; the faults of Faults happen on both.
+//
+// A write passes the node's card out, the server of the target, and the target; a read the card in instead. A payload passes one card out and
+// one in. Small messages take their latency only. Every operation on names takes its turn at the metadata server.
+#pragma once
+
+#include "world/sim/bandwidth.hpp"
+#include "world/sim/simulation.hpp"
+
+namespace cairn::sim {
+
+struct MachineModel {
+    Bandwidth::Sharing sharing = Bandwidth::Sharing::exact;
+    std::vector<double> nic_out_rates, nic_in_rates;  // of each node, bytes per second; 0: no limit
+    double scratch_rate = 0;                          // of a node
+    double client_rate = 0;                           // what one node's client of the file system can write or read, beside its card
+    std::uint32_t servers = 1;
+    double server_rate = 0;
+    std::vector<double> target_rates;  // target t belongs to server t modulo servers
+    double crowd = 0;                  // of a target: Capacity
+    std::uint32_t crowd_from = 1;
+    Nanos request_time = 0;            // that a request costs its target, beside the bytes
+    std::uint32_t stripes = 1;         // of a file, over as many targets
+    std::uint64_t stripe_bytes = 1 << 20;
+    double metadata_ops_per_s = 0;     // 0: no limit
+};
+
+class Machine {
+  public:
+    Machine(Simulation& sim, MachineModel model);
+
+    const MachineModel& model() const { return model_; }
+    // Calls done() when it is through.
+    void send(NodeId from, NodeId to, std::uint64_t bytes, std::function<void()> done);
+    void write(NodeId from, std::uint64_t file, std::size_t target, std::uint64_t offset, std::uint64_t bytes, std::function<void()> done);
+    void read(NodeId to, std::uint64_t file, std::size_t target, std::uint64_t offset, std::uint64_t bytes, std::function<void()> done);
+    void scratch(NodeId node, std::uint64_t bytes, std::function<void()> done);
+    // When one operation on a name is over that begins now.
+    Nanos metadata();
+    // Where a new file lies that did not ask for a target: each in turn.
+    std::size_t next_target() { return next_target_++ % model_.target_rates.size(); }
+    // From now on a target gives less: somebody else uses it.
+    void set_target_rate(std::size_t target, double rate);
+    void set_card_share(NodeId node, double share);  // of its card; the rest is the application's
+
+    double target_busy_s(std::size_t target) const { return bandwidth_.busy_s(targets_[target]); }
+    std::uint64_t target_bytes(std::size_t target) const { return bandwidth_.carried_bytes(targets_[target]); }
+
+  private:
+    void storage(NodeId node, Bandwidth::Resource card, std::uint64_t file, std::size_t target, std::uint64_t offset, std::uint64_t bytes,
+                 std::function<void()> done);
+
+    Simulation& sim_;
+    MachineModel model_;
+    Bandwidth bandwidth_;
+    std::vector<Bandwidth::Resource> out_, in_, scratch_, client_, servers_, targets_;
+    Pipe metadata_;
+    std::size_t next_target_ = 0;
+};
+
+}  // namespace cairn::sim
