@@ -11,6 +11,8 @@
 #include <cstdio>
 #include <map>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 namespace cairn {
 
@@ -25,7 +27,10 @@ struct Sink {
     std::string path;
     std::string buffer;
     Status failed;
-    std::map<std::string, int, std::less<>> tracks;
+    std::map<std::pair<std::string, std::uint32_t>, int> tracks;
+    std::uint32_t process = 0, processes_max = UINT32_MAX;  // of a simulation, else this one
+    std::vector<bool> named;
+    bool left_out() const { return process >= processes_max; }
 };
 
 Sink& sink() {
@@ -77,12 +82,13 @@ void append(Sink& s, const std::string& event) {
 }
 
 int track_number(Sink& s, std::string_view track) {
-    const auto found = s.tracks.find(track);
+    const std::pair key(std::string(track), s.process);
+    const auto found = s.tracks.find(key);
     if (found != s.tracks.end()) return found->second;
     const int number = static_cast<int>(s.tracks.size()) + 1;
-    append(s, "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":" + std::to_string(::getpid()) +
+    append(s, "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":" + std::to_string(s.process) +
                   ",\"tid\":" + std::to_string(number) + ",\"args\":{\"name\":" + quoted(track) + "}}");
-    s.tracks.emplace(track, number);
+    s.tracks.emplace(key, number);
     return number;
 }
 
@@ -94,6 +100,26 @@ std::string with_process(const std::string& path, std::string_view process) {
     return path.substr(0, dot) + tail + path.substr(dot);
 }
 
+std::string process_name(std::uint32_t process, std::string_view name) {
+    return "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":" + std::to_string(process) + ",\"args\":{\"name\":" + quoted(name) + "}}";
+}
+
+// Under the sink's lock.
+Status open_at(Sink& s, std::string path, std::uint32_t process, std::string_view name) {
+    if (s.open) return Status(Code::already_exists, "a trace is open already: " + s.path);
+    s.path = std::move(path);
+    s.descriptor = ::open(s.path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (s.descriptor < 0) return Status::from_errno(errno, "cannot write the trace " + s.path);
+    s.failed = {};
+    s.tracks.clear();
+    s.named.clear();
+    s.process = process;
+    s.processes_max = UINT32_MAX;
+    s.buffer = "[" + process_name(process, name);
+    s.open = true;
+    return {};
+}
+
 }  // namespace
 
 bool trace_is_open() noexcept { return sink().open.load(std::memory_order_relaxed); }
@@ -101,17 +127,29 @@ bool trace_is_open() noexcept { return sink().open.load(std::memory_order_relaxe
 Status trace_open(const std::string& path, std::string_view process) {
     Sink& s = sink();
     const std::lock_guard lock(s.mutex);
-    if (s.open) return Status(Code::already_exists, "a trace is open already: " + s.path);
-    s.path = with_process(path, process);
-    s.descriptor = ::open(s.path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (s.descriptor < 0)
-        return Status::from_errno(errno, "cannot write the trace " + s.path + " (setting trace.file)");
-    s.failed = {};
-    s.tracks.clear();
-    s.buffer = "[{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":" + std::to_string(::getpid()) +
-               ",\"args\":{\"name\":" + quoted(process) + "}}";
-    s.open = true;
+    Status opened = open_at(s, with_process(path, process), static_cast<std::uint32_t>(::getpid()), process);
+    if (opened.ok() || opened.code() == Code::already_exists) return opened;
+    return {opened.code(), opened.text() + " (setting trace.file)"};
+}
+
+Status trace_open_simulated(const std::string& path, std::uint32_t processes_max) {
+    Sink& s = sink();
+    const std::lock_guard lock(s.mutex);
+    TRY(open_at(s, path, 0, "cluster"));
+    s.processes_max = processes_max;
+    s.named.assign(processes_max, false);
+    s.named[0] = true;
     return {};
+}
+
+void trace_as(std::uint32_t process, std::string (*name)(std::uint32_t)) {
+    if (!trace_is_open()) return;
+    Sink& s = sink();
+    const std::lock_guard lock(s.mutex);
+    s.process = process;
+    if (!s.open || process >= s.named.size() || s.named[process]) return;
+    s.named[process] = true;
+    append(s, process_name(process, name(process)));
 }
 
 Status trace_close() {
@@ -132,9 +170,9 @@ void trace_span(std::string_view track, std::string_view name, std::int64_t begi
     if (!trace_is_open()) return;
     Sink& s = sink();
     const std::lock_guard lock(s.mutex);
-    if (!s.open || !s.failed.ok()) return;
+    if (!s.open || !s.failed.ok() || s.left_out()) return;
     const int number = track_number(s, track);
-    std::string event = "{\"ph\":\"X\",\"name\":" + quoted(name) + ",\"pid\":" + std::to_string(::getpid()) +
+    std::string event = "{\"ph\":\"X\",\"name\":" + quoted(name) + ",\"pid\":" + std::to_string(s.process) +
                         ",\"tid\":" + std::to_string(number) + ",\"ts\":" + micros(begin_ns) +
                         ",\"dur\":" + micros(end_ns > begin_ns ? end_ns - begin_ns : 0);
     std::string args;
@@ -149,8 +187,8 @@ void trace_counter(std::string_view name, std::int64_t now, double value) {
     if (!trace_is_open() || !std::isfinite(value)) return;
     Sink& s = sink();
     const std::lock_guard lock(s.mutex);
-    if (!s.open || !s.failed.ok()) return;
-    append(s, "{\"ph\":\"C\",\"name\":" + quoted(name) + ",\"pid\":" + std::to_string(::getpid()) +
+    if (!s.open || !s.failed.ok() || s.left_out()) return;
+    append(s, "{\"ph\":\"C\",\"name\":" + quoted(name) + ",\"pid\":" + std::to_string(s.process) +
                   ",\"ts\":" + micros(now) + ",\"args\":{\"value\":" + Field("value", value).value + "}}");
 }
 

@@ -17,6 +17,11 @@ namespace cairn {
 // `process` and the process number go before the extension: trace.json -> trace-cairnd-1234.json. Fails where the file
 // can not be made, or when a trace is open already.
 Status trace_open(const std::string& path, std::string_view process);
+// The same at `path` itself, for a simulation: of its processes only those numbered below `processes_max`.
+Status trace_open_simulated(const std::string& path, std::uint32_t processes_max);
+// What is traced from now on is of this process of a simulation; its name is asked for once. UINT32_MAX: of none, and left out.
+void trace_as(std::uint32_t process, std::string (*name)(std::uint32_t));
+
 // Writes what is buffered and the closing bracket; the error of any earlier write comes out here.
 Status trace_close();
 bool trace_is_open() noexcept;

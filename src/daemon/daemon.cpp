@@ -155,9 +155,9 @@ Task<void> Daemon::find_targets() {
     Status status = co_await call_blocking(workers_, world_.clock, std::move(work), deadline);
     if (!status.ok()) status = std::move(status).within("looking for the storage targets of " + options_.persistent.persistent);
     if (status.ok())
-        node_.set_targets(*found);
+        node_.set_targets(std::make_shared<const PlacementTargets>(*found));
     else if (status.code() != Code::deadline)
-        node_.set_targets({});
+        node_.set_targets(std::make_shared<const PlacementTargets>());
     const std::string text = status.ok() ? names_text(found->names) : status.to_string();
     if (text == targets_said_) co_return;  // none at the start: nothing to say of a file system without targets
     targets_said_ = text;

@@ -61,7 +61,7 @@ void Cluster::start_daemon(NodeIndex node) {
     host.booted = false;
     host.daemon = std::make_unique<Node>(host.process->world(), layout, options.settings);
     if (is_io_node(node)) host.daemon->serve_as_io_node("n" + std::to_string(node));
-    if (options.placed) host.daemon->set_targets(targets_of(options.model));
+    if (options.placed) host.daemon->set_targets(std::make_shared<const PlacementTargets>(targets_of(options.model)));
     World world = host.process->world();
     host.gate = std::make_unique<Gate>(world.clock);
     host.gate->spawn(boot(node, world));

@@ -326,7 +326,7 @@ struct Node::Impl {
     World world;
     Layout layout;
     FlushSettings settings;
-    PlacementTargets targets;
+    std::shared_ptr<const PlacementTargets> targets = std::make_shared<PlacementTargets>();
     BufferRing ring;
     Pace pace;  // before jobs and flights: their coroutines hold passes
     Event changed;

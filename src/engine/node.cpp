@@ -189,8 +189,8 @@ Status Node::join(std::shared_ptr<const Roster> roster, NodeIndex self) {
     return {};
 }
 
-void Node::set_targets(PlacementTargets targets) { impl_->targets = std::move(targets); }
-const PlacementTargets& Node::targets() const { return impl_->targets; }
+void Node::set_targets(std::shared_ptr<const PlacementTargets> targets) { impl_->targets = std::move(targets); }
+const PlacementTargets& Node::targets() const { return *impl_->targets; }
 
 bool Node::knows(Id128 incarnation) const { return impl_->jobs.count(incarnation) != 0; }
 

@@ -80,8 +80,8 @@ class Node {
     // it, from the roster under persistent, leads for them, and forgets them when they are over. Once.
     void serve_as_io_node(std::string name);
 
-    // The storage targets of the persistent directory, as soon as they are known; replaces earlier ones. None at first.
-    void set_targets(PlacementTargets targets);
+    // The storage targets of the persistent directory, as soon as they are known; replaces earlier ones. None at first. Never null.
+    void set_targets(std::shared_ptr<const PlacementTargets> targets);
     const PlacementTargets& targets() const;
 
     // A sealed image of a job that joined. Sealing of all its ranks on this node starts the flush. Twice the same is fine; another image of

@@ -33,7 +33,7 @@ Task<Status> Node::Impl::open_part(Attempt& attempt, PartState& part) {
     options.direct = settings.direct;
     if (part.first) {
         options.mode = OpenMode::create;
-        const std::string path = targets.create_path(part.path, part.plan.target);
+        const std::string path = targets->create_path(part.path, part.plan.target);
         Result<FilePtr> file = co_await world.storage.open(path, options, world.clock.in(settings.io_wait));
         if (!file.ok()) co_return std::move(file).status().within("creating a part");
         part.file = std::move(file).value();

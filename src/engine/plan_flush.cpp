@@ -93,7 +93,7 @@ bool Node::Impl::avoid_target_of(Flight& flight, std::uint32_t part) {
 // The targets that parts may go to.
 std::vector<std::string> Node::Impl::usable_targets(const Job& job) const {
     std::vector<std::string> names;
-    for (const std::string& name : targets.names) {
+    for (const std::string& name : targets->names) {
         const auto avoided = job.avoided.find(name);
         if (avoided == job.avoided.end() || world.clock.now() >= avoided->second) names.push_back(name);
     }

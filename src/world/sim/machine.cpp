@@ -24,17 +24,18 @@ void Machine::send(NodeId from, NodeId to, std::uint64_t bytes, std::function<vo
 
 void Machine::scratch(NodeId node, std::uint64_t bytes, std::function<void()> done) { bandwidth_.begin({{scratch_[node], bytes}}, 0, std::move(done)); }
 
-void Machine::write(NodeId from, std::uint64_t file, std::size_t target, std::uint64_t offset, std::uint64_t bytes, std::function<void()> done) {
-    storage(from, out_[from], file, target, offset, bytes, std::move(done));
+void Machine::write(NodeId from, std::uint64_t file, std::size_t target, std::uint64_t offset, std::uint64_t bytes, double efficiency,
+                    std::function<void()> done) {
+    storage(from, out_[from], file, target, offset, bytes, efficiency, std::move(done));
 }
 
 void Machine::read(NodeId to, std::uint64_t file, std::size_t target, std::uint64_t offset, std::uint64_t bytes, std::function<void()> done) {
-    storage(to, in_[to], file, target, offset, bytes, std::move(done));
+    storage(to, in_[to], file, target, offset, bytes, 1, std::move(done));
 }
 
 // Over as many targets as its stripes lie on, in one request each.
 void Machine::storage(NodeId node, Bandwidth::Resource card, std::uint64_t file, std::size_t target, std::uint64_t offset, std::uint64_t bytes,
-                      std::function<void()> done) {
+                      double efficiency, std::function<void()> done) {
     const std::size_t targets = targets_.size();
     const std::uint64_t first = offset / model_.stripe_bytes, last = (offset + std::max<std::uint64_t>(bytes, 1) - 1) / model_.stripe_bytes;
     const std::uint64_t pieces = std::min<std::uint64_t>(last - first + 1, std::min<std::uint64_t>(model_.stripes, targets));
@@ -45,7 +46,8 @@ void Machine::storage(NodeId node, Bandwidth::Resource card, std::uint64_t file,
         const std::uint64_t part = bytes / pieces + (piece < bytes % pieces ? 1 : 0);
         const auto request = static_cast<std::uint64_t>(static_cast<double>(model_.request_time) / 1e9 * model_.target_rates[at]);
         std::function<void()> one = pieces == 1 ? std::move(done) : [left, done] { if (--*left == 0) done(); };
-        bandwidth_.begin({{card, part}, {client_[node], part}, {servers_[at % servers_.size()], part}, {targets_[at], part + request}}, stream, std::move(one));
+        const auto of_card = static_cast<std::uint64_t>(static_cast<double>(part) / efficiency);
+        bandwidth_.begin({{card, of_card}, {client_[node], part}, {servers_[at % servers_.size()], part}, {targets_[at], part + request}}, stream, std::move(one));
     }
 }
 

@@ -31,9 +31,10 @@ class Machine {
     Machine(Simulation& sim, MachineModel model);
 
     const MachineModel& model() const { return model_; }
-    // Calls done() when it is through.
+    // Each calls done() when it is through. `efficiency`: the part of its card's rate that the writer can use.
     void send(NodeId from, NodeId to, std::uint64_t bytes, std::function<void()> done);
-    void write(NodeId from, std::uint64_t file, std::size_t target, std::uint64_t offset, std::uint64_t bytes, std::function<void()> done);
+    void write(NodeId from, std::uint64_t file, std::size_t target, std::uint64_t offset, std::uint64_t bytes, double efficiency,
+               std::function<void()> done);
     void read(NodeId to, std::uint64_t file, std::size_t target, std::uint64_t offset, std::uint64_t bytes, std::function<void()> done);
     void scratch(NodeId node, std::uint64_t bytes, std::function<void()> done);
     // When one operation on a name is over that begins now.
@@ -49,7 +50,7 @@ class Machine {
 
   private:
     void storage(NodeId node, Bandwidth::Resource card, std::uint64_t file, std::size_t target, std::uint64_t offset, std::uint64_t bytes,
-                 std::function<void()> done);
+                 double efficiency, std::function<void()> done);
 
     Simulation& sim_;
     MachineModel model_;

@@ -109,6 +109,7 @@ void SimNode::restart() {
 Process::Process(Simulation& sim, SimNode& node, std::uint32_t id, std::string name, std::uint64_t seed)
     : sim_(sim), node_(node), name_(std::move(name)), address_("sim://" + std::to_string(node.id()) + "/" + std::to_string(id)) {
     actor_.id = id;
+    actor_.trace_process = node.id() + 1;
     clock_ = make_clock(*this, static_cast<Nanos>(Prng(~seed).below(static_cast<std::uint64_t>(sim.model().clock_apart_max) + 1)));
     storage_ = make_storage(*this, *clock_);
     network_ = std::make_unique<SimNetwork>(*this, *clock_);

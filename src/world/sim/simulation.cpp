@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "base/checksum.hpp"
+#include "base/trace.hpp"
 #include "world/sim/machine.hpp"
 
 namespace cairn::sim {
@@ -134,6 +135,7 @@ bool Simulation::step() {
     now_ = next.when;
     ++events_run_;
     record(now_, next.actor->id, due.label);
+    if (trace_is_open()) trace_as(next.actor->trace_process, [](std::uint32_t process) { return "node " + std::to_string(process - 1); });
     if (due.handle) {
         next.actor->posted.erase(due.handle.address());
         due.handle.resume();

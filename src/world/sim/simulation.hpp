@@ -48,6 +48,7 @@ class Pipe {
 // Whose events they are: a process, or (id 0) the machines themselves.
 struct Actor {
     std::uint32_t id = 0;
+    std::uint32_t trace_process = 0;  // its node's number and one; 0: of no node
     bool paused = false;
     bool dead = false;
     struct Due {

@@ -1,0 +1,153 @@
+// `cairn simulate`: how a flush would go on a cluster that is described in a file, by Cairn's own engine and by models of other strategies.
+#include <chrono>
+#include <cmath>
+#include <ostream>
+
+#include "base/text_table.hpp"
+#include "base/trace.hpp"
+#include "base/units.hpp"
+#include "cli/command.hpp"
+#include "cli/output_file.hpp"
+#include "simulate/report.hpp"
+
+namespace cairn::cli {
+
+namespace {
+
+using simulate::Answer;
+using simulate::Cluster;
+using simulate::Question;
+using simulate::Strategy;
+
+std::string strategy_names() {
+    std::string text;
+    for (const Strategy strategy : simulate::strategies) text += (text.empty() ? "" : ", ") + std::string(name_of(strategy));
+    return text;
+}
+
+Result<std::vector<Strategy>> strategies_of(const Arguments& arguments) {
+    std::vector<Strategy> chosen;
+    for (const std::string& name : arguments.texts("strategy")) {
+        if (name == "all") {
+            chosen.assign(std::begin(simulate::strategies), std::end(simulate::strategies));
+            continue;
+        }
+        const auto strategy = simulate::strategy_of(name);
+        if (!strategy) return invalid_argument("--strategy " + name + ": there is none of that name; allowed: all, " + strategy_names());
+        chosen.push_back(*strategy);
+    }
+    if (chosen.empty()) chosen.push_back(Strategy::cairn);
+    return chosen;
+}
+
+Result<std::vector<std::uint32_t>> files_of(const Arguments& arguments, const Cluster& cluster) {
+    std::vector<std::uint32_t> all;
+    for (const std::string& text : arguments.texts("files")) {
+        char* end = nullptr;
+        const unsigned long number = std::strtoul(text.c_str(), &end, 10);
+        if (text.empty() || *end != 0 || number == 0 || number > cluster.ranks())
+            return invalid_argument("--files " + text + ": a whole number from 1 to the number of ranks, " + std::to_string(cluster.ranks()));
+        all.push_back(static_cast<std::uint32_t>(number));
+    }
+    if (all.empty()) all.push_back(cluster.files);
+    return all;
+}
+
+Result<Cluster> cluster_of(const Arguments& arguments) {
+    TRY_ASSIGN(Cluster cluster, simulate::read_cluster(arguments.text("CLUSTER")));
+    for (const std::string& assignment : arguments.texts("set")) TRY(set_key(cluster, assignment));
+    TRY(check_cluster(cluster));
+    return cluster;
+}
+
+Result<Question> question_of(const Arguments& arguments) {
+    Question question;
+    question.seed = arguments.number("seed", 1);
+    const std::string& sharing = arguments.text("sharing");
+    if (sharing == "exact") question.sharing = sim::Bandwidth::Sharing::exact;
+    else if (sharing == "queued") question.sharing = sim::Bandwidth::Sharing::queued;
+    else if (!sharing.empty()) return invalid_argument("--sharing " + sharing + ": allowed are exact and queued");
+    if (arguments.given("limit-s")) question.limit_s = static_cast<double>(arguments.number("limit-s"));
+    return question;
+}
+
+Result<Answer> ask(Console& console, const Cluster& cluster, Question question) {
+    using Time = std::chrono::steady_clock;
+    const Time::time_point begun = Time::now();
+    Answer answer;
+    answer.cluster = cluster;
+    std::uint64_t total = 0;
+    for (std::uint32_t version = 1; version <= cluster.versions; ++version)
+        for (std::uint32_t rank = 0; rank < cluster.ranks(); ++rank) total += image_bytes_of(cluster, question.seed, rank, version);
+    Progress progress(console, "simulate " + std::string(name_of(question.strategy)) + ", " + plural(cluster.files, "file"), total);
+    question.progress = [&](double, std::uint64_t bytes, std::uint64_t) {
+        progress.set(bytes);
+        return true;
+    };
+    TRY_ASSIGN(answer.outcome, simulate::simulate(cluster, question));
+    answer.real_s = std::chrono::duration<double>(Time::now() - begun).count();
+    return answer;
+}
+
+Status run_simulate(Console& console, const Arguments& arguments) {
+    if (arguments.given("keys")) {
+        console.out << simulate::cluster_markdown();
+        return {};
+    }
+    if (!arguments.given("CLUSTER")) return invalid_argument("name a cluster file, such as examples/clusters/frontier.toml; --keys lists what it may say");
+    TRY_ASSIGN(const Cluster cluster, cluster_of(arguments));
+    TRY_ASSIGN(const std::vector<Strategy> strategies, strategies_of(arguments));
+    TRY_ASSIGN(const std::vector<std::uint32_t> files, files_of(arguments, cluster));
+    TRY_ASSIGN(Question question, question_of(arguments));
+    const std::string& trace = arguments.text("trace");
+    if (!trace.empty()) TRY(trace_open_simulated(trace, static_cast<std::uint32_t>(arguments.number("trace-nodes", 16)) + 1));
+    std::vector<Answer> answers;
+    Status failed;
+    for (const std::uint32_t count : files)
+        for (const Strategy strategy : strategies) {
+            if (!failed.ok()) break;
+            Cluster one = cluster;
+            one.files = count;
+            question.strategy = strategy;
+            Result<Answer> answer = ask(console, one, question);
+            if (answer.ok()) answers.push_back(std::move(answer).value());
+            else failed = std::move(answer).status();
+        }
+    if (!trace.empty()) {
+        const Status closed = trace_close();
+        if (failed.ok()) failed = closed;
+    }
+    TRY(failed);
+    if (console.json) console.document(simulate::json_text(answers));
+    else console.out << simulate::tables(answers, arguments.given("verbose"));
+    return {};
+}
+
+}  // namespace
+
+const Command simulate_command = {
+    "simulate",
+    "how a flush would go on a cluster described in a file",
+    "Runs the production engine, a daemon for each node and a capture for each rank, in virtual time on modelled cards, servers and targets: "
+    "from a few nodes to 65,536. Beside it models of\n"
+    "how others write: two_phase (collective MPI-IO), at_offset (GenericIO, independent MPI-IO), every_node (ADIOS2) and file_per_rank.\n\n"
+    "The same cluster and seed give the same result to the byte. Up to 128 nodes bandwidth is shared exactly (max-min fair), beyond by fair queues, "
+    "whose cost does not grow with the\n"
+    "square of the nodes. Nothing of this host but memory and one core is used.",
+    {{"CLUSTER", OptionKind::text, "", "The cluster file (TOML); examples/clusters has some. --keys lists what it may say."},
+     {"--strategy", OptionKind::text, "NAME", "cairn (the default), two_phase, at_offset, every_node, file_per_rank, or all; several may be given.", false, true},
+     {"--files", OptionKind::text, "K", "Instead of job.files; several may be given.", false, true},
+     {"--set", OptionKind::text, "KEY=VALUE", "Another value for a key of the file: job.nodes=128. Several may be given.", false, true},
+     {"--seed", OptionKind::number, "N", "Sizes of images and differences between nodes are drawn from it; 1 unless given."},
+     {"--sharing", OptionKind::text, "HOW", "exact or queued, whatever the number of nodes."},
+     {"--limit-s", OptionKind::number, "SECONDS", "Of simulated time; an error when it is not over by then. 100000 unless given."},
+     {"--trace", OptionKind::text, "FILE", "A Chrome trace of the flush, which opens in Perfetto."},
+     {"--trace-nodes", OptionKind::number, "N", "Only the first N nodes are traced; 16 unless given."},
+     {"--verbose", OptionKind::flag, "", "Leaders, bounds and targets of each answer, also where several are compared."},
+     {"--keys", OptionKind::flag, "", "Lists the keys of a cluster file as a table in Markdown, and does nothing else."}},
+    {{Code::deadline, "the flush was not over within --limit-s"}},
+    false,
+    &run_simulate,
+};
+
+}  // namespace cairn::cli

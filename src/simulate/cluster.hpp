@@ -1,0 +1,67 @@
+// Cluster: what `cairn simulate` is told of a machine and a job, from a TOML file. docs/simulate.md is made from the same table of keys.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/status.hpp"
+#include "engine/node.hpp"
+
+namespace cairn::simulate {
+
+struct Span {  // of a rate that differs from node to node: each draws its own
+    double low = 0, high = 0;
+};
+
+struct Cluster {
+    std::string name, file;
+
+    // [job]
+    std::uint32_t nodes = 0, io_nodes = 0, ranks_per_node = 1, files = 0, versions = 1;
+    std::uint64_t image_bytes = 0;
+    double imbalance = 0;       // images are image_bytes x (1 - imbalance ... 1 + imbalance)
+    double compute_s = 0;       // between two checkpoints
+    double network_share = 0;   // of every card, that the application takes while it computes
+
+    // [node], bytes per second
+    Span nic_out_bytes_per_s, nic_in_bytes_per_s;
+    double memory_bytes_per_s = 0;    // one process copies into scratch
+    double scratch_bytes_per_s = 0;   // all processes of a node together
+    double checksum_bytes_per_s = 0;  // of a daemon
+    double client_bytes_per_s = 0;    // what the file system's client on one node can do; 0: no limit
+    double network_latency_us = 5;
+
+    // [storage]
+    std::uint32_t servers = 1, targets = 1, stripes = 1;
+    double server_bytes_per_s = 0, target_bytes_per_s = 0;
+    std::uint64_t stripe_bytes = 1 << 20;
+    double request_us = 0, crowd = 0;
+    std::uint32_t crowd_from = 1;
+    double latency_us = 200, fsync_ms = 2;
+    double metadata_ops_per_s = 0;
+    double background = 0;       // share of every target that others take
+    double background_spread = 0;  // targets differ: their share is background x (1 - spread ... 1 + spread)
+
+    // [flush], as in cairn.toml
+    FlushSettings flush;
+    std::uint64_t block_bytes = 1 << 20;
+
+    // [rivals]: of each strategy, the part of the cards' rate that it reaches where nothing else binds
+    std::map<std::string, double> efficiency;
+
+    std::uint64_t ranks() const { return std::uint64_t{nodes} * ranks_per_node; }
+};
+
+// All that is wrong in one error, a line each with file, line, key and what is allowed.
+Result<Cluster> read_cluster(const std::string& path);
+Result<Cluster> parse_cluster(const std::string& text, const std::string& path);
+// What concerns several values together; also after options of the command line changed some.
+Status check_cluster(const Cluster& cluster);
+// "job.nodes=128": one key, as if it stood in the file.
+Status set_key(Cluster& cluster, const std::string& assignment);
+
+std::string cluster_markdown();  // the table of keys
+
+}  // namespace cairn::simulate

@@ -1,0 +1,150 @@
+// From the cluster file to rates of cards, servers and targets.
+#include "simulate/machine.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/units.hpp"
+#include "world/sim/prng.hpp"
+
+namespace cairn::simulate {
+
+namespace {
+
+struct Row {
+    Strategy strategy;
+    std::string_view name;
+};
+constexpr Row rows[] = {{Strategy::cairn, "cairn"},
+                        {Strategy::two_phase, "two_phase"},
+                        {Strategy::at_offset, "at_offset"},
+                        {Strategy::every_node, "every_node"},
+                        {Strategy::file_per_rank, "file_per_rank"}};
+
+double share_of(sim::Prng& prng) { return static_cast<double>(prng.next() >> 11) * 0x1p-53; }  // in [0, 1)
+
+constexpr std::uint32_t exact_nodes_max = 128;
+
+}  // namespace
+
+std::string_view name_of(Strategy strategy) {
+    return std::find_if(std::begin(rows), std::end(rows), [&](const Row& row) { return row.strategy == strategy; })->name;
+}
+
+std::optional<Strategy> strategy_of(std::string_view name) {
+    for (const Row& row : rows)
+        if (row.name == name) return row.strategy;
+    return std::nullopt;
+}
+
+std::uint64_t image_bytes_of(const Cluster& cluster, std::uint64_t seed, std::uint32_t rank, std::uint32_t version) {
+    sim::Prng prng(sim::mix(seed ^ 0x696d) ^ sim::mix((std::uint64_t{version} << 32) | rank));
+    const double share = 1 + cluster.imbalance * (2 * share_of(prng) - 1);
+    return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(static_cast<double>(cluster.image_bytes) * share));
+}
+
+sim::Bandwidth::Sharing sharing_of(const Cluster& cluster, const Question& question) {
+    if (question.sharing) return *question.sharing;
+    return cluster.nodes + cluster.io_nodes <= exact_nodes_max ? sim::Bandwidth::Sharing::exact : sim::Bandwidth::Sharing::queued;
+}
+
+sim::Model model_of(const Cluster& cluster) {
+    sim::Model model;
+    model.checksum_rate = cluster.checksum_bytes_per_s;
+    model.scratch_latency = microsecond;
+    model.persistent_latency = static_cast<Nanos>(cluster.latency_us * microsecond);
+    model.fsync_latency = static_cast<Nanos>(cluster.fsync_ms * millisecond);
+    model.network_latency = static_cast<Nanos>(cluster.network_latency_us * microsecond);
+    model.target_rates.assign(cluster.targets, cluster.target_bytes_per_s);
+    model.map_bytes_max = 0;
+    return model;
+}
+
+std::unique_ptr<sim::Machine> make_machine(sim::Simulation& sim, const Cluster& cluster, const Question& question) {
+    sim::Prng prng(sim::mix(question.seed ^ 0x6d61));
+    const auto drawn = [&](const Span& span) { return span.low + (span.high - span.low) * share_of(prng); };
+    sim::MachineModel model;
+    model.sharing = sharing_of(cluster, question);
+    for (std::uint32_t node = 0; node < cluster.nodes + cluster.io_nodes; ++node) {
+        model.nic_out_rates.push_back(drawn(cluster.nic_out_bytes_per_s) * (1 - cluster.network_share));
+        model.nic_in_rates.push_back(drawn(cluster.nic_in_bytes_per_s) * (1 - cluster.network_share));
+    }
+    model.scratch_rate = cluster.scratch_bytes_per_s;
+    model.client_rate = cluster.client_bytes_per_s;
+    model.servers = cluster.servers;
+    model.server_rate = cluster.server_bytes_per_s;
+    for (std::uint32_t target = 0; target < cluster.targets; ++target) {
+        const double others = cluster.background * (1 + cluster.background_spread * (2 * share_of(prng) - 1));
+        model.target_rates.push_back(cluster.target_bytes_per_s * (1 - others));
+    }
+    model.crowd = cluster.crowd;
+    model.crowd_from = cluster.crowd_from;
+    model.request_time = static_cast<Nanos>(cluster.request_us * microsecond);
+    model.stripes = cluster.stripes;
+    model.stripe_bytes = cluster.stripe_bytes;
+    model.metadata_ops_per_s = cluster.metadata_ops_per_s;
+    return std::make_unique<sim::Machine>(sim, std::move(model));
+}
+
+Status run_until(sim::Simulation& sim, const Question& question, std::uint64_t bytes_total, const std::string& what, const std::function<bool()>& done) {
+    using Time = std::chrono::steady_clock;
+    const Nanos limit = static_cast<Nanos>(question.limit_s * second);
+    Time::time_point told = Time::now();
+    bool cancelled = false;
+    std::uint64_t events = 0;
+    const auto look = [&] {
+        if (done()) return true;
+        if (++events % 4096 != 0 || !question.progress || Time::now() - told < std::chrono::milliseconds(200)) return false;
+        told = Time::now();
+        std::uint64_t bytes = 0;
+        for (std::size_t target = 0; target < sim.machine()->model().target_rates.size(); ++target) bytes += sim.machine()->target_bytes(target);
+        cancelled = !question.progress(static_cast<double>(sim.now()) / second, bytes, bytes_total);
+        return cancelled;
+    };
+    const bool held = sim.run_until(look, limit);
+    if (cancelled) return Status(Code::cancelled, "stopped while " + what);
+    if (held) return {};
+    const std::string when = format_duration(static_cast<double>(sim.now()) / second);
+    if (sim.now() < limit) return Status(Code::internal, what + ": nothing more happens after " + when + " of simulated time");
+    return deadline_passed(what + " was not over after " + when + " of simulated time (--limit-s)");
+}
+
+Result<Outcome> simulate(const Cluster& cluster, const Question& question) {
+    TRY(check_cluster(cluster));
+    sim::Simulation sim(question.seed, model_of(cluster));
+    sim.set_machine(make_machine(sim, cluster, question));
+    Outcome outcome;
+    outcome.strategy = question.strategy;
+    outcome.nodes = cluster.nodes;
+    outcome.ranks = static_cast<std::uint32_t>(cluster.ranks());
+    outcome.files = question.strategy == Strategy::file_per_rank ? outcome.ranks : cluster.files;
+    outcome.sharing = sharing_of(cluster, question);
+    TRY(question.strategy == Strategy::cairn ? run_cairn(cluster, question, sim, outcome) : run_rival(cluster, question, sim, outcome));
+    for (std::uint32_t target = 0; target < cluster.targets; ++target) {
+        outcome.target_bytes.push_back(sim.machine()->target_bytes(target));
+        outcome.target_busy_s.push_back(sim.machine()->target_busy_s(target));
+    }
+    outcome.seconds = static_cast<double>(sim.now()) / second;
+    outcome.events = sim.events_run();
+    outcome.fingerprint = sim.fingerprint();
+    return outcome;
+}
+
+std::vector<Bound> bounds_of(const Cluster& cluster, std::uint32_t writing_nodes) {
+    const double left = 1 - cluster.network_share, storage = 1 - cluster.background;
+    const double mean_out = (cluster.nic_out_bytes_per_s.low + cluster.nic_out_bytes_per_s.high) / 2;
+    std::vector<Bound> bounds = {
+        {"cards out of " + format_count(writing_nodes) + " writing nodes", mean_out * left * writing_nodes},
+        {format_count(cluster.servers) + " servers", cluster.server_bytes_per_s * cluster.servers},
+        {format_count(cluster.targets) + " targets", cluster.target_bytes_per_s * storage * cluster.targets},
+    };
+    if (cluster.client_bytes_per_s > 0)
+        bounds.push_back({"file system clients of " + format_count(writing_nodes) + " writing nodes", cluster.client_bytes_per_s * writing_nodes});
+    if (cluster.files * cluster.stripes < cluster.targets)
+        bounds.push_back({format_count(cluster.files * cluster.stripes) + " targets that " + format_count(cluster.files) + " files lie on",
+                          cluster.target_bytes_per_s * storage * cluster.files * cluster.stripes});
+    std::sort(bounds.begin(), bounds.end(), [](const Bound& a, const Bound& b) { return a.bytes_per_s < b.bytes_per_s; });
+    return bounds;
+}
+
+}  // namespace cairn::simulate

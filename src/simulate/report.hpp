@@ -1,0 +1,20 @@
+// What people and programs read of an outcome.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "simulate/outcome.hpp"
+
+namespace cairn::simulate {
+
+struct Answer {  // one strategy or number of files among those compared
+    Cluster cluster;
+    Outcome outcome;
+    double real_s = 0;  // that the simulation took
+};
+
+std::string tables(const std::vector<Answer>& answers, bool verbose);
+std::string json_text(const std::vector<Answer>& answers);
+
+}  // namespace cairn::simulate
