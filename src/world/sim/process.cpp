@@ -13,17 +13,8 @@ class SimClock final : public Clock {
     SimClock(Process& process, Nanos ahead) : sim_(process.simulation()), actor_(process.actor()), ahead_(ahead) {}
 
     Nanos now() const override { return sim_.now() + ahead_; }
-    void post(std::coroutine_handle<> handle) override {
-        const std::uint64_t event = sim_.schedule(actor_, handle);
-        if (event != 0) actor_.posted[handle.address()] = event;
-    }
-    void unpost(std::coroutine_handle<> handle) override {
-        const auto it = actor_.posted.find(handle.address());
-        if (it == actor_.posted.end()) return;
-        const std::uint64_t event = it->second;
-        actor_.posted.erase(it);
-        sim_.cancel(actor_, event);
-    }
+    void post(std::coroutine_handle<> handle) override { sim_.schedule(actor_, handle); }
+    void unpost(std::coroutine_handle<> handle) override { sim_.cancel(actor_, handle); }
     TimerId at(Nanos when, std::function<void()> action) override {
         return sim_.schedule(actor_, when == never ? never : when - ahead_, "timer", std::move(action));
     }

@@ -57,50 +57,94 @@ Process* Simulation::find(const Address& address) {
     return it == endpoints_.end() ? nullptr : it->second;
 }
 
-void Simulation::push(Actor& actor, std::uint64_t event, Nanos when) {
-    queue_.push_back({std::max(when, now_), tie_prng_.next(), event, &actor});
+// ---- events ----
+
+Simulation::Due* Simulation::find_due(std::uint64_t event) {
+    const auto place = static_cast<std::uint32_t>(event);
+    if (event == 0 || place >= due_.size()) return nullptr;
+    Due& due = due_[place];
+    return due.actor != nullptr && due.generation == event >> 32 ? &due : nullptr;
+}
+
+std::uint64_t Simulation::add_due(Actor& actor, Due due) {
+    if (free_places_.empty()) {
+        free_places_.push_back(static_cast<std::uint32_t>(due_.size()));
+        due_.emplace_back();
+    }
+    const std::uint32_t place = free_places_.back();
+    free_places_.pop_back();
+    due.generation = due_[place].generation + 1;  // never 0: no event is 0
+    due.actor = &actor;
+    due.after = actor.first;
+    if (due.after != UINT32_MAX) due_[due.after].before = place;
+    actor.first = place;
+    const std::uint64_t event = std::uint64_t{due.generation} << 32 | place;
+    due_[place] = std::move(due);
+    ++live_;
+    return event;
+}
+
+Simulation::Due Simulation::take_due(std::uint32_t place) {
+    Due due = std::move(due_[place]);
+    if (due.before != UINT32_MAX) due_[due.before].after = due.after;
+    else due.actor->first = due.after;
+    if (due.after != UINT32_MAX) due_[due.after].before = due.before;
+    due_[place].actor = nullptr;
+    due_[place].action = nullptr;
+    due_[place].before = due_[place].after = UINT32_MAX;
+    free_places_.push_back(place);
+    --live_;
+    return due;
+}
+
+void Simulation::push(std::uint64_t event, Nanos when) {
+    queue_.push_back({std::max(when, now_), tie_prng_.next(), ++pushed_, event});
     std::push_heap(queue_.begin(), queue_.end(), std::greater<>());
     if (queue_.size() > 4096 && queue_.size() > 4 * live_) compact();
 }
 
 void Simulation::compact() {
-    queue_.erase(std::remove_if(queue_.begin(), queue_.end(),
-                                [](const Entry& entry) { return entry.actor->due.count(entry.event) == 0; }),
-                 queue_.end());
+    queue_.erase(std::remove_if(queue_.begin(), queue_.end(), [this](const Entry& entry) { return find_due(entry.event) == nullptr; }), queue_.end());
     std::make_heap(queue_.begin(), queue_.end(), std::greater<>());
 }
 
 std::uint64_t Simulation::schedule(Actor& actor, Nanos when, const char* label, std::function<void()> action) {
     if (actor.dead || when == never) return 0;
-    const std::uint64_t event = next_event_++;
-    actor.due.emplace(event, Actor::Due{label, std::move(action), {}});
-    ++live_;
-    push(actor, event, when);
+    Due due;
+    due.label = label;
+    due.action = std::move(action);
+    const std::uint64_t event = add_due(actor, std::move(due));
+    push(event, when);
     return event;
 }
 
 std::uint64_t Simulation::schedule(Actor& actor, std::coroutine_handle<> handle) {
     if (actor.dead) return 0;
-    const std::uint64_t event = next_event_++;
-    actor.due.emplace(event, Actor::Due{"resume", nullptr, handle});
-    ++live_;
-    push(actor, event, now_);
+    Due due;
+    due.label = "resume";
+    due.handle = handle;
+    const std::uint64_t event = add_due(actor, std::move(due));
+    push(event, now_);
     return event;
 }
 
-void Simulation::cancel(Actor& actor, std::uint64_t event) {
-    const auto it = actor.due.find(event);
-    if (it == actor.due.end()) return;
-    const Actor::Due dropped = std::move(it->second);  // destroyed last: its destructors may cancel others
-    actor.due.erase(it);
-    --live_;
+void Simulation::cancel(Actor&, std::uint64_t event) {
+    if (find_due(event) == nullptr) return;
+    const Due dropped = take_due(static_cast<std::uint32_t>(event));  // destroyed last: its destructors may cancel others
+}
+
+// An actor has few events at a time, and this is rare.
+void Simulation::cancel(Actor& actor, std::coroutine_handle<> handle) {
+    for (std::uint32_t place = actor.first; place != UINT32_MAX; place = due_[place].after)
+        if (due_[place].handle == handle) {
+            take_due(place);
+            return;
+        }
 }
 
 void Simulation::drop_all(Actor& actor) {
-    live_ -= actor.due.size();
-    const auto dropped = std::move(actor.due);
-    actor.due.clear();
-    actor.posted.clear();
+    std::vector<Due> dropped;  // destroyed last
+    while (actor.first != UINT32_MAX) dropped.push_back(take_due(actor.first));
     actor.late.clear();
 }
 
@@ -108,15 +152,15 @@ void Simulation::wake_late(Actor& actor) {
     const std::vector<std::uint64_t> late = std::move(actor.late);
     actor.late.clear();
     for (std::uint64_t event : late)
-        if (actor.due.count(event)) push(actor, event, now_);
+        if (find_due(event) != nullptr) push(event, now_);
 }
 
 bool Simulation::settle_next() {
     while (!queue_.empty()) {
         const Entry& next = queue_.front();
-        const bool live = next.actor->due.count(next.event) != 0;
-        if (live && !next.actor->paused) return true;
-        if (live) next.actor->late.push_back(next.event);
+        const Due* due = find_due(next.event);
+        if (due != nullptr && !due->actor->paused) return true;
+        if (due != nullptr) due->actor->late.push_back(next.event);
         std::pop_heap(queue_.begin(), queue_.end(), std::greater<>());
         queue_.pop_back();
     }
@@ -128,20 +172,13 @@ bool Simulation::step() {
     const Entry next = queue_.front();
     std::pop_heap(queue_.begin(), queue_.end(), std::greater<>());
     queue_.pop_back();
-    const auto it = next.actor->due.find(next.event);
-    const Actor::Due due = std::move(it->second);
-    next.actor->due.erase(it);
-    --live_;
+    const Due due = take_due(static_cast<std::uint32_t>(next.event));
     now_ = next.when;
     ++events_run_;
-    record(now_, next.actor->id, due.label);
-    if (trace_is_open()) trace_as(next.actor->trace_process, [](std::uint32_t process) { return "node " + std::to_string(process - 1); });
-    if (due.handle) {
-        next.actor->posted.erase(due.handle.address());
-        due.handle.resume();
-    } else {
-        due.action();
-    }
+    record(now_, due.actor->id, due.label);
+    if (trace_is_open()) trace_as(due.actor->trace_process, [](std::uint32_t process) { return "node " + std::to_string(process - 1); });
+    if (due.handle) due.handle.resume();
+    else due.action();
     return true;
 }
 

@@ -19,7 +19,6 @@
 #include <iosfwd>
 #include <set>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "world/sim/file_system.hpp"
@@ -51,14 +50,8 @@ struct Actor {
     std::uint32_t trace_process = 0;  // its node's number and one; 0: of no node
     bool paused = false;
     bool dead = false;
-    struct Due {
-        const char* label = "";
-        std::function<void()> action;
-        std::coroutine_handle<> handle;  // instead of an action
-    };
-    std::unordered_map<std::uint64_t, Due> due;      // by event; never iterated over in an order that matters
-    std::unordered_map<void*, std::uint64_t> posted;  // by coroutine
-    std::vector<std::uint64_t> late;                 // came due while paused
+    std::uint32_t first = UINT32_MAX;  // of its events, by their places
+    std::vector<std::uint64_t> late;   // came due while paused
 };
 
 class Simulation {
@@ -115,6 +108,7 @@ class Simulation {
     std::uint64_t schedule(Actor& actor, Nanos when, const char* label, std::function<void()> action);
     std::uint64_t schedule(Actor& actor, std::coroutine_handle<> handle);
     void cancel(Actor& actor, std::uint64_t event);
+    void cancel(Actor& actor, std::coroutine_handle<> handle);  // posted and not resumed yet
     void drop_all(Actor& actor);
     void wake_late(Actor& actor);
     Actor& machines() { return machines_; }
@@ -127,21 +121,33 @@ class Simulation {
     void note(Process& process, const char* what, const std::string& detail);
 
   private:
+    // What will happen. An event's number says its place among these and how many were in that place before it.
+    struct Due {
+        const char* label = "";
+        std::function<void()> action;
+        std::coroutine_handle<> handle;  // instead of an action
+        Actor* actor = nullptr;          // null: the place is free
+        std::uint32_t generation = 0;
+        std::uint32_t before = UINT32_MAX, after = UINT32_MAX;  // of the same actor
+    };
     struct Entry {
         Nanos when;
         std::uint64_t tie;
+        std::uint64_t sequence;
         std::uint64_t event;
-        Actor* actor;
         bool operator>(const Entry& other) const {
-            return when != other.when ? when > other.when : tie != other.tie ? tie > other.tie : event > other.event;
+            return when != other.when ? when > other.when : tie != other.tie ? tie > other.tie : sequence > other.sequence;
         }
     };
+    Due* find_due(std::uint64_t event);
+    std::uint64_t add_due(Actor& actor, Due due);
+    Due take_due(std::uint32_t place);
     struct Record {
         Nanos when;
         std::uint32_t actor;
         const char* label;
     };
-    void push(Actor& actor, std::uint64_t event, Nanos when);
+    void push(std::uint64_t event, Nanos when);
     bool settle_next();  // drops what was cancelled and sets aside what is paused until the next one can run
     void compact();
     void record(Nanos when, std::uint32_t actor, const char* label);
@@ -151,10 +157,12 @@ class Simulation {
     Prng tie_prng_, fault_prng_, test_prng_;
     std::uint64_t seed_;
     Nanos now_ = 0;
-    std::uint64_t next_event_ = 1;
+    std::uint64_t pushed_ = 0;
     std::uint64_t events_run_ = 0;
     std::size_t live_ = 0;
     std::vector<Entry> queue_;  // a heap
+    std::vector<Due> due_;      // by place
+    std::vector<std::uint32_t> free_places_;
     Actor machines_;
     std::deque<Record> recent_;
     std::uint64_t fingerprint_ = 0;
