@@ -130,12 +130,12 @@ const Command simulate_command = {
     "how a flush would go on a cluster described in a file",
     "Runs the production engine, a daemon for each node and a capture for each rank, in virtual time on modelled cards, servers and targets: "
     "from a few nodes to 65,536. Beside it models of\n"
-    "how others write: two_phase (collective MPI-IO), at_offset (GenericIO, independent MPI-IO), every_node (ADIOS2) and file_per_rank.\n\n"
+    "how others write: two_phase (collective MPI-IO), at_offset (GenericIO, independent MPI-IO), every_node (ADIOS2), file_per_rank, vertical and\norchestrated (ORCHECK).\n\n"
     "The same cluster and seed give the same result to the byte. Up to 128 nodes bandwidth is shared exactly (max-min fair), beyond by fair queues, "
     "whose cost does not grow with the\n"
     "square of the nodes. Nothing of this host but memory and one core is used.",
     {{"CLUSTER", OptionKind::text, "", "The cluster file (TOML); examples/clusters has some. --keys lists what it may say."},
-     {"--strategy", OptionKind::text, "NAME", "cairn (the default), two_phase, at_offset, every_node, file_per_rank, or all; several may be given.", false, true},
+     {"--strategy", OptionKind::text, "NAME", "cairn (the default), two_phase, at_offset, every_node, file_per_rank, vertical, orchestrated, or all; several may be given.", false, true},
      {"--files", OptionKind::text, "K", "Instead of job.files; several may be given.", false, true},
      {"--set", OptionKind::text, "KEY=VALUE", "Another value for a key of the file: job.nodes=128. Several may be given.", false, true},
      {"--seed", OptionKind::number, "N", "Sizes of images and differences between nodes are drawn from it; 1 unless given."},

@@ -23,7 +23,8 @@ namespace cairn::simulate {
 
 namespace {
 
-enum class Kind : std::uint8_t { count, bytes, rate, rates, number };
+enum class Kind : std::uint8_t { count, bytes, rate, rates, number, placement };
+constexpr std::string_view placements[] = {"append", "interleaved", "contiguous"};
 
 struct Key {
     std::string_view section, name;
@@ -68,6 +69,9 @@ const std::vector<Key>& keys() {
         {"node", "checksum_bytes_per_s", Kind::rate, true, 1, rate_max, to(&Cluster::checksum_bytes_per_s), "at which a daemon makes checksums"},
         {"node", "client_bytes_per_s", Kind::rate, false, 0, rate_max, to(&Cluster::client_bytes_per_s),
          "what one node's client of the file system can do; 0: as its card"},
+        {"node", "client_crowd", Kind::number, false, 0, 1e3, to(&Cluster::client_crowd), "what each further request under way costs all of a node's, as storage.crowd"},
+        {"node", "client_crowd_from", Kind::count, false, 1, 1 << 16, to(&Cluster::client_crowd_from), "requests that a node's client serves at its full rate"},
+        {"node", "writer_bytes_per_s", Kind::rate, false, 0, rate_max, to(&Cluster::writer_bytes_per_s), "what one writer reaches by itself; 0: no limit"},
         {"node", "network_latency_us", Kind::number, false, 0, 1e6, to(&Cluster::network_latency_us), "of a message"},
         {"storage", "servers", Kind::count, true, 1, 1 << 16, to(&Cluster::servers), "storage servers"},
         {"storage", "server_bytes_per_s", Kind::rate, true, 1, rate_max, to(&Cluster::server_bytes_per_s), "of each"},
@@ -91,6 +95,7 @@ const std::vector<Key>& keys() {
         {"flush", "buffer_bytes", Kind::bytes, false, 65536, 4294967296.0, to(&FlushSettings::buffer_bytes), "as in cairn.toml"},
         {"flush", "block_bytes", Kind::bytes, false, 4096, 67108864, to(&Cluster::block_bytes), "as in cairn.toml"},
         {"flush", "leaders", Kind::count, false, 0, 1 << 20, to(&FlushSettings::leaders), "as in cairn.toml; 0: all nodes"},
+        {"flush", "placement", Kind::placement, false, 0, 2, to(&FlushSettings::placement), "as in cairn.toml; with interleaved or contiguous no work changes hands, and leaders are as many as files"},
         {"rivals", "two_phase", Kind::number, false, 0.001, 1, [](Cluster& c, double v, double) { c.efficiency["two_phase"] = v; },
          "part of the cards' rate that synchronous two-phase aggregation (MPI-IO) reaches"},
         {"rivals", "at_offset", Kind::number, false, 0.001, 1, [](Cluster& c, double v, double) { c.efficiency["at_offset"] = v; },
@@ -116,6 +121,7 @@ std::string allowed(const Key& key) {
         case Kind::number: return "a number from " + between;
         case Kind::bytes: return "a size from " + format_bytes_exact(static_cast<std::uint64_t>(key.low)) + " to " + format_bytes(static_cast<std::uint64_t>(key.high));
         case Kind::rate: return "bytes per second, as a number or a size, from " + number_text(key.low);
+        case Kind::placement: return "\"append\", \"interleaved\" or \"contiguous\"";
         case Kind::rates: return "bytes per second, as a number or a size, or [least, most]";
     }
     return {};
@@ -127,6 +133,11 @@ std::optional<double> number_of(const Key& key, const toml::node& node) {
         const Result<std::uint64_t> bytes = parse_bytes(text->get());
         if (bytes.ok()) return static_cast<double>(*bytes);
         return std::nullopt;
+    }
+    if (key.kind == Kind::placement) {
+        const auto* text = node.as_string();
+        const auto found = text ? std::find(std::begin(placements), std::end(placements), text->get()) : std::end(placements);
+        return found == std::end(placements) ? std::nullopt : std::optional(static_cast<double>(found - std::begin(placements)));
     }
     double value = 0;
     if (const auto* whole = node.as_integer()) value = static_cast<double>(whole->get());

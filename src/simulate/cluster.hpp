@@ -31,6 +31,9 @@ struct Cluster {
     double scratch_bytes_per_s = 0;   // all processes of a node together
     double checksum_bytes_per_s = 0;  // of a daemon
     double client_bytes_per_s = 0;    // what the file system's client on one node can do; 0: no limit
+    double client_crowd = 0;          // as crowd, of its requests under way
+    std::uint32_t client_crowd_from = 1;
+    double writer_bytes_per_s = 0;    // what one request reaches by itself; 0: no limit
     double network_latency_us = 5;
 
     // [storage]

@@ -19,7 +19,9 @@ constexpr Row rows[] = {{Strategy::cairn, "cairn"},
                         {Strategy::two_phase, "two_phase"},
                         {Strategy::at_offset, "at_offset"},
                         {Strategy::every_node, "every_node"},
-                        {Strategy::file_per_rank, "file_per_rank"}};
+                        {Strategy::file_per_rank, "file_per_rank"},
+                        {Strategy::vertical, "vertical"},
+                        {Strategy::orchestrated, "orchestrated"}};
 
 double share_of(sim::Prng& prng) { return static_cast<double>(prng.next() >> 11) * 0x1p-53; }  // in [0, 1)
 
@@ -71,6 +73,9 @@ std::unique_ptr<sim::Machine> make_machine(sim::Simulation& sim, const Cluster& 
     }
     model.scratch_rate = cluster.scratch_bytes_per_s;
     model.client_rate = cluster.client_bytes_per_s;
+    model.client_crowd = cluster.client_crowd;
+    model.client_crowd_from = cluster.client_crowd_from;
+    model.writer_rate = cluster.writer_bytes_per_s;
     model.servers = cluster.servers;
     model.server_rate = cluster.server_bytes_per_s;
     for (std::uint32_t target = 0; target < cluster.targets; ++target) {
@@ -117,7 +122,7 @@ Result<Outcome> simulate(const Cluster& cluster, const Question& question) {
     outcome.strategy = question.strategy;
     outcome.nodes = cluster.nodes;
     outcome.ranks = static_cast<std::uint32_t>(cluster.ranks());
-    outcome.files = question.strategy == Strategy::file_per_rank ? outcome.ranks : cluster.files;
+    outcome.files = question.strategy == Strategy::cairn || question.strategy < Strategy::file_per_rank ? cluster.files : outcome.ranks;
     outcome.sharing = sharing_of(cluster, question);
     TRY(question.strategy == Strategy::cairn ? run_cairn(cluster, question, sim, outcome) : run_rival(cluster, question, sim, outcome));
     for (std::uint32_t target = 0; target < cluster.targets; ++target) {

@@ -19,8 +19,10 @@ enum class Strategy : std::uint8_t {
     at_offset,      // each rank writes its own bytes at its offset of one of K files: GenericIO without collectives, independent MPI-IO
     every_node,     // every node gathers its ranks' bytes and writes them into one of K files: ADIOS2, two levels
     file_per_rank,  // a file for each rank
+    vertical,       // the same, all files of a node on one target (orcheck)
+    orchestrated,   // the same, and on each node one rank after the other (orcheck, vertical placement and marshaling)
 };
-inline constexpr Strategy strategies[] = {Strategy::cairn, Strategy::two_phase, Strategy::at_offset, Strategy::every_node, Strategy::file_per_rank};
+inline constexpr Strategy strategies[] = {Strategy::cairn, Strategy::two_phase, Strategy::at_offset, Strategy::every_node, Strategy::file_per_rank, Strategy::vertical, Strategy::orchestrated};
 std::string_view name_of(Strategy strategy);
 std::optional<Strategy> strategy_of(std::string_view name);
 

@@ -2,6 +2,8 @@
 // locks, copies) is one constant for each, the part of the cards' rate that it reaches where nothing else binds ([rivals] of the cluster file).
 //
 //   file_per_rank  every rank makes a file of its own and writes it front to back, a buffer at a time
+//   vertical       the same with all files of a node on one target, unstriped (orcheck, Section III-B)
+//   orchestrated   the same, and a node's ranks write one after the other (orcheck, staged marshaling)
 //   at_offset      ranks share K files, N / K of them each; every rank writes its own bytes at its offset, a buffer at a time (GenericIO without
 //                  collectives, independent MPI-IO). Synchronous: ranks wait for all of it
 //   every_node     nodes share K files; on each node one writer gathers the ranks' bytes in memory, a buffer at a time, and writes them (ADIOS2's
@@ -69,7 +71,9 @@ void Rival::lay_out(std::uint32_t version) {
         const std::uint64_t bytes = image_bytes_of(cluster_, question_.seed, rank, version);
         const std::uint32_t node = rank / cluster_.ranks_per_node;
         switch (question_.strategy) {
-            case Strategy::file_per_rank: streams_.push_back({node, rank, 0, bytes, true, {}, 0, 0, bytes}); break;
+            case Strategy::file_per_rank:
+            case Strategy::vertical:
+            case Strategy::orchestrated: streams_.push_back({node, rank, 0, bytes, true, {}, 0, 0, bytes}); break;
             case Strategy::at_offset: streams_.push_back({node, file_of_rank(rank), 0, bytes, false, {}, 0, 0, bytes}); break;
             case Strategy::every_node:
                 streams_[node].left += bytes;
@@ -133,7 +137,8 @@ void Rival::write(std::size_t at, std::uint64_t bytes) {
     const std::uint64_t offset = stream.offset;
     stream.left -= bytes;
     stream.offset += bytes;
-    const std::size_t target = stream.file * cluster_.stripes % cluster_.targets;
+    const bool by_node = question_.strategy == Strategy::vertical || question_.strategy == Strategy::orchestrated;
+    const std::size_t target = (by_node ? stream.node : stream.file * cluster_.stripes) % cluster_.targets;
     machine_.write(stream.node, stream.file + 1, target, offset, bytes, efficiency_, [this, at] {
         sim_.at(sim_.now() + static_cast<Nanos>(cluster_.latency_us * microsecond), [this, at] { next(at); });
     });
@@ -164,6 +169,8 @@ void Rival::done(std::size_t at) {
     sim_.at(sim_.now() + static_cast<Nanos>(cluster_.fsync_ms * millisecond), [this, at] {
         streams_[at].ended = sim_.now();
         --open_;
+        const bool more = question_.strategy == Strategy::orchestrated && at + 1 < streams_.size() && streams_[at + 1].node == streams_[at].node;
+        if (more) open(at + 1);  // its turn
     });
 }
 
@@ -174,7 +181,8 @@ Result<VersionOutcome> Rival::version(std::uint32_t version) {
     if (!synchronous()) TRY(capture(version, outcome));
     const Nanos begun = sim_.now();
     open_ = streams_.size();
-    for (std::size_t at = 0; at < streams_.size(); ++at) open(at);
+    const std::size_t step = question_.strategy == Strategy::orchestrated ? cluster_.ranks_per_node : 1;
+    for (std::size_t at = 0; at < streams_.size(); at += step) open(at);
     TRY(run_until(sim_, question_, outcome.bytes * version, "writing version " + std::to_string(version), [&] { return open_ == 0; }));
     outcome.write_s = static_cast<double>(sim_.now() - begun) / second;
     if (synchronous()) outcome.capture_s = outcome.capture_mean_s = outcome.write_s;

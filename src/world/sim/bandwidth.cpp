@@ -16,7 +16,7 @@ Nanos up(double nanos) { return nanos >= 9e18 ? never : static_cast<Nanos>(std::
 }  // namespace
 
 double Bandwidth::Link::rate() const {
-    const std::size_t n = streams.size();
+    const std::size_t n = capacity.each_counts ? users : streams.size();
     if (capacity.crowd <= 0 || n <= capacity.crowd_from) return capacity.bytes_per_s;
     return capacity.bytes_per_s / (1 + capacity.crowd * static_cast<double>(n - capacity.crowd_from));
 }
@@ -55,7 +55,7 @@ Bandwidth::Slot Bandwidth::take_slot() {
 
 void Bandwidth::enter(Link& link, std::uint64_t stream) {
     if (link.users++ == 0) link.busy_since = sim_.now();
-    if (link.capacity.crowd > 0) ++link.streams[stream];
+    if (link.capacity.crowd > 0 && !link.capacity.each_counts) ++link.streams[stream];
 }
 
 void Bandwidth::leave(Link& link, std::uint64_t stream) {

@@ -29,6 +29,7 @@ struct Capacity {
     double bytes_per_s = 0;        // 0: infinitely fast
     double crowd = 0;              // with n streams at it, n > crowd_from, it gives bytes_per_s / (1 + crowd x (n - crowd_from)): heads that go to and fro
     std::uint32_t crowd_from = 1;
+    bool each_counts = false;      // every transfer counts for `crowd`, whatever its stream
 };
 
 class Bandwidth {
@@ -81,7 +82,7 @@ class Bandwidth {
     struct Link {
         Capacity capacity;
         std::map<std::uint64_t, std::uint32_t> streams;  // only where they crowd
-        std::uint32_t users = 0;
+        std::uint32_t users = 0;  // uses under way
         std::uint64_t carried_bytes = 0;
         double busy_s = 0;
         Nanos busy_since = 0;

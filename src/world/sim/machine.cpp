@@ -12,7 +12,7 @@ Machine::Machine(Simulation& sim, MachineModel model) : sim_(sim), model_(std::m
         out_.push_back(bandwidth_.add({model_.nic_out_rates[node]}));
         in_.push_back(bandwidth_.add({model_.nic_in_rates[node]}));
         scratch_.push_back(bandwidth_.add({model_.scratch_rate}));
-        client_.push_back(bandwidth_.add({model_.client_rate}));
+        client_.push_back(bandwidth_.add({model_.client_rate, model_.client_crowd, model_.client_crowd_from, true}));
     }
     for (std::uint32_t server = 0; server < model_.servers; ++server) servers_.push_back(bandwidth_.add({model_.server_rate}));
     for (const double rate : model_.target_rates) targets_.push_back(bandwidth_.add({rate, model_.crowd, model_.crowd_from}));
@@ -40,6 +40,10 @@ void Machine::storage(NodeId node, Bandwidth::Resource card, std::uint64_t file,
     const std::uint64_t first = offset / model_.stripe_bytes, last = (offset + std::max<std::uint64_t>(bytes, 1) - 1) / model_.stripe_bytes;
     const std::uint64_t pieces = std::min<std::uint64_t>(last - first + 1, std::min<std::uint64_t>(model_.stripes, targets));
     const std::uint64_t stream = (std::uint64_t{node} << 40) ^ (file + 1);  // what one node writes into one file
+    if (model_.writer_rate > 0) {  // not before one writer could have done it
+        const Nanos earliest = sim_.now() + static_cast<Nanos>(static_cast<double>(bytes) / model_.writer_rate * 1e9);
+        done = [this, earliest, through = std::move(done)] { sim_.schedule(sim_.machines(), earliest, "writer", through); };
+    }
     auto left = std::make_shared<std::uint64_t>(pieces);
     for (std::uint64_t piece = 0; piece < pieces; ++piece) {
         const std::size_t at = (target + (first + piece) % model_.stripes) % targets;

@@ -15,6 +15,9 @@ struct MachineModel {
     std::vector<double> nic_out_rates, nic_in_rates;  // of each node, bytes per second; 0: no limit
     double scratch_rate = 0;                          // of a node
     double client_rate = 0;                           // what one node's client of the file system can write or read, beside its card
+    double client_crowd = 0;                          // of it: Capacity, of requests under way
+    std::uint32_t client_crowd_from = 1;
+    double writer_rate = 0;                           // that one request reaches by itself
     std::uint32_t servers = 1;
     double server_rate = 0;
     std::vector<double> target_rates;  // target t belongs to server t modulo servers
