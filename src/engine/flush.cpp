@@ -355,6 +355,7 @@ Task<void> Node::Impl::report(std::shared_ptr<Attempt> attempt) {
         counters.writers = attempt->times;
         counters.last_flush_s = static_cast<double>(attempt->busy_span()) / second;
         counters.last_flush_bytes = attempt->written_bytes;
+        counters.last_write_s = static_cast<double>(std::max(attempt->last_write, attempt->started) - attempt->started) / second;
     }
     message::PartsDone done;
     done.attempt_id = attempt->lead.attempt_id;

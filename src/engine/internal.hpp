@@ -175,11 +175,13 @@ struct Range {
 };
 
 // Sources that nobody has begun with: of this node (local data) or of a follower.
+inline constexpr std::uint32_t any_writer = UINT32_MAX;
 struct Run {
     NodeIndex node = 0;
     Source source;
     std::uint32_t range = 0;     // where it goes
     std::uint64_t position = 0;  // in the received (or local) data laid end to end in blocks, where placement is not append
+    std::uint32_t writer = any_writer;  // local data: whose it is
 };
 
 // A chunk on its way into a part.
