@@ -59,6 +59,7 @@ void Cluster::start_daemon(NodeIndex node) {
     CAIRN_CHECK(!host.process || !host.process->alive());
     host.process = &host.node->start_process("cairnd");
     host.booted = false;
+    host.started = sim.now();
     host.daemon = std::make_unique<Node>(host.process->world(), layout, options.settings);
     if (is_io_node(node)) host.daemon->serve_as_io_node("n" + std::to_string(node));
     if (options.placed) host.daemon->set_targets(targets_of(options.model));
