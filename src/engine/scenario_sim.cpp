@@ -149,7 +149,7 @@ class Draw {
         return often[below(often.size())];
     }
 
-    // A network that loses much and delays a little, over sound nodes and storage: nothing that is not asked for again goes unnoticed here.
+    // A network that loses, repeats and delays a little, over sound nodes and storage: what is lost and not said again does not go unnoticed here.
     void only_messages() {
         Scenario& s = scenario_;
         const Scenario fast;
@@ -160,8 +160,8 @@ class Draw {
         s.attempts = 1;
         s.delay_ms = 100;
         for (const FaultClass& each : fault_classes()) {
-            const bool lost = each.rate == &sim::Faults::message_loss;
-            s.faults.push_back(lost || each.rate == &sim::Faults::message_repeat || each.rate == &sim::Faults::message_delay ? below(300'000) : 0);
+            const bool late = each.rate == &sim::Faults::message_repeat || each.rate == &sim::Faults::message_delay;
+            s.faults.push_back(late ? below(300'000) : each.rate == &sim::Faults::message_loss ? below(60'000) : 0);
         }
         for (std::uint64_t i = 2 + below(5); i > 0; --i) s.steps.push_back({Happening::capture, below(100'000)});
     }

@@ -12,6 +12,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/log.hpp"
+
 namespace cairn::testing {
 
 namespace {
@@ -44,6 +46,7 @@ bool decode(const std::string& text, SeedResult& result) {
         const int nowhere = ::open("/dev/null", O_WRONLY);
         if (nowhere >= 0) ::dup2(nowhere, STDERR_FILENO);
     }
+    if (options.trace) log_to_descriptor(STDERR_FILENO, LogLevel::debug);
     const std::string text = encode(run_scenario(scenario, options.trace));
     for (std::size_t done = 0; done < text.size();) {
         const ssize_t wrote = ::write(out, text.data() + done, text.size() - done);
