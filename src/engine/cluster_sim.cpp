@@ -255,6 +255,10 @@ Task<Status> Cluster::capture(sim::Process& client, Rank rank, Version version) 
     if (!status.ok()) co_return status;
     // From here on the image is sealed, whatever becomes of this process.
     if (!host.daemon) co_return Status();
+    while (host.daemon && !host.booted) {  // a daemon that starts answers nobody before it knows what scratch holds
+        if (world.clock.now() >= deadline) co_return deadline_passed("the daemon did not boot");
+        co_await world.clock.sleep(millisecond);
+    }
     Result<std::optional<LocalImage>> image = co_await read_image(world, path, deadline);
     if (!image.ok()) co_return std::move(image).status();
     if (!image->has_value() || !host.daemon) co_return Status();
