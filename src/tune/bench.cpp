@@ -222,7 +222,8 @@ Task<Result<Measured>> Bench::flush(Cluster& cluster) {
     const auto each = static_cast<std::uint32_t>(locals_.size());
     const std::uint32_t ranks = cluster.roster.ranks;
     Measured measured;
-    for (NodeIndex node = 0; node < cluster.nodes.size(); ++node) CO_TRY(cluster.nodes[node]->join(cluster.roster, node));
+    const auto roster = std::make_shared<const Roster>(cluster.roster);
+    for (NodeIndex node = 0; node < cluster.nodes.size(); ++node) CO_TRY(cluster.nodes[node]->join(roster, node));
     for (NodeIndex node = static_cast<NodeIndex>(cluster.nodes.size()); node-- > 0;)  // the leader last: then it waits for nobody
         for (std::uint32_t i = 0; i < each; ++i) {
             const Local& local = locals_[i];
