@@ -11,11 +11,7 @@ std::span<const Command* const> commands() {
     static constexpr std::array table = {
         &ls_command, &show_command,  &verify_command, &extract_command, &rm_command,
         &gc_command, &start_command, &stop_command,   &status_command,  &config_command,
-<<<<<<< HEAD
-        &watch_command, &simulate_command,
-=======
-        &watch_command, &tune_command,
->>>>>>> 7404ebefa4a3af7bc2cb42c5dc4eed4326afa7fc
+        &watch_command, &tune_command, &simulate_command,
     };
     return table;
 }
