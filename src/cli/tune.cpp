@@ -161,13 +161,6 @@ class TuneProgress {
 
 // ---- what remains ----
 
-Status put_file(const std::string& path, const std::string& text) {
-    TRY_ASSIGN(OutputFile file, OutputFile::create(path, true));
-    const ByteView bytes(reinterpret_cast<const std::byte*>(text.data()), text.size());
-    TRY(file.write_at(0, bytes));
-    return file.commit(text.size());
-}
-
 // Whether the settings, read as every part of Cairn reads them, are these.
 Status check_settings(const std::string& text, const std::string& path, const std::vector<ConfigChange>& changes) {
     const int memory = ::memfd_create("cairn.toml", MFD_CLOEXEC);
