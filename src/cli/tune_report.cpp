@@ -14,6 +14,8 @@ using namespace tune;
 
 namespace {
 
+constexpr double wide_spread = 0.2;
+
 std::string ratio_text(double ratio) {
     char text[32];
     std::snprintf(text, sizeof text, "%.2f", ratio);
@@ -114,6 +116,9 @@ std::string tune_text(const TuneReport& report, const TuneOptions& options) {
     if (report.campaign->verdict().kind == Verdict::Kind::better)
         for (const std::string& reason : reasons(report)) text += "  " + reason + "\n";
     for (const std::string& advice : files_advice(report)) text += "  " + advice + "\n";
+    if (const std::vector<Row> rows = report.campaign->rows(); !rows.empty() && relative_spread(rows.front().all_per_s) > wide_spread)
+        text += "  the same settings differ by " + percent_text(relative_spread(rows.front().all_per_s)) +
+                " from run to run: somebody else uses this file system or this machine; try again when it is quiet, or with a longer --budget\n";
     text += plural(report.campaign->runs().size(), "run") + " in " + format_duration(report.took_s) + "; nothing of them is left\n";
     return text;
 }
@@ -245,8 +250,8 @@ std::string tune_figures(const TuneReport& report, const TuneOptions& options) {
     picture.note = options.target + ", " + plural(report.cores, "core") + "; " + plural(options.files_local, "local file") + " of " + format_bytes(report.file_bytes) +
                    " plus or minus 20 %, as much again from each follower; blocks of " + format_bytes_exact(present.block_bytes) + ", " +
                    (present.direct ? "direct I/O, " : "through the page cache, ") + level_text(Factor::uring, present.uring ? 1 : 0) +
-                   ".\nTime until the last writer ended, not until all was durable. Median of " + (least == 0 ? "some" : "at least " + std::to_string(least)) +
-                   " runs in random order; bars: lowest and highest.\nLocal files whole per writer, with append chunk by chunk. A file has a writer at least.";
+                   ".\nTime until the last writer ended, not until all was durable. Median of " + (least == 0 ? "the" : plural(least, "round") + " of") +
+                   " runs in random order; bars: lowest and highest." + (least == 0 ? " The time was over before all points were measured." : "") + "\nLocal files whole per writer, with append chunk by chunk. A file has a writer at least.";
     return plot_svg(picture);
 }
 

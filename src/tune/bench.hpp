@@ -40,8 +40,8 @@ class Bench {
     const std::string& uring_reason() const noexcept { return uring_reason_; }  // why it has not
     Loop& loop() noexcept { return *loop_; }
 
-    // Files of this mean size, for the runs to come. Blocks.
-    Status prepare(std::uint64_t file_bytes);
+    // Files of this mean size, for the runs to come. Blocks. deadline: they were not made by `until`.
+    Status prepare(std::uint64_t file_bytes, Nanos until = never);
     std::uint64_t file_bytes() const noexcept { return file_bytes_; }
     // What prepare() takes in scratch and in memory, and what a run writes: the sizes are known beforehand.
     std::uint64_t local_bytes(std::uint64_t file_bytes) const;
@@ -59,7 +59,7 @@ class Bench {
 
     explicit Bench(BenchOptions options) : options_(std::move(options)) {}
     std::vector<std::uint64_t> sizes(std::uint64_t file_bytes) const;
-    Status make_local(std::size_t number, std::uint64_t bytes);
+    Status make_local(std::size_t number, std::uint64_t bytes, Nanos until);
     Task<Status> map_locals();
     void remove_locals();
     const std::vector<std::uint64_t>& received_checksums(std::uint64_t bytes, std::uint64_t block_bytes);

@@ -7,11 +7,11 @@ namespace cairn::tune {
 
 namespace {
 
-constexpr double figures_share = 0.5;              // of the budget, where figures are wanted
 constexpr double screening_share = 0.4, contenders_share = 0.7;  // of the rest: where these stages end
 constexpr std::uint32_t pairs_max = 24;
 constexpr std::size_t singles_max = 3;             // contenders that change one thing
 constexpr double worth = 1.02;                     // less is no reason to change a setting, nor to change one more
+constexpr double hopeless = 0.7;                   // of the present settings: screened once
 constexpr std::size_t present_every = 8;
 
 }  // namespace
@@ -104,7 +104,10 @@ Status Campaign::screen(Nanos until) {
     variants.insert(variants.end(), present_times, options_.present);
     TRY(measure(Stage::screening, options_.present, options_.followers.front()));  // cold: of a round of its own, so it counts nowhere
     bool whole = variants.size() > present_times;
-    for (bool first = true; whole; first = false) TRY(round(Stage::screening, variants, first ? options_.ends : until, whole));
+    for (bool first = true; whole; first = false) {
+        TRY(round(Stage::screening, variants, first ? options_.ends : until, whole));
+        if (whole) std::erase_if(variants, [&](const Variant& variant) { return median(ratios(variant, Stage::screening)) < hopeless; });
+    }
     return {};
 }
 

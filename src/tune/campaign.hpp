@@ -21,6 +21,8 @@
 
 namespace cairn::tune {
 
+inline constexpr double figures_share = 0.5;  // of the budget, where figures are wanted
+
 class Runner {
   public:
     virtual ~Runner() = default;
