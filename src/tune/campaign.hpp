@@ -101,8 +101,8 @@ class Campaign {
     Status measure(Stage stage, const Variant& variant, std::uint32_t followers);
     double rate(const Measured& measured) const { return measured.all_per_s(options_.durable); }
     std::vector<double> ratios(const Variant& variant, Stage stage) const;
-    void keep_better_half(std::vector<Variant>& alive) const;
-    Variant best_of(const std::vector<Variant>& alive) const;
+    double merit(const Variant& variant) const;
+    void sort_by_merit(std::vector<Variant>& alive) const;
 
     CampaignOptions options_;
     Runner& runner_;
