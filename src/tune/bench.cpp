@@ -135,7 +135,9 @@ Status Bench::make_local(std::size_t number, std::uint64_t bytes, Nanos until) {
     Bytes piece(std::min(piece_bytes, bytes));
     for (std::uint64_t at = 0; at < bytes; at += piece.size()) {
         if (options_.stop()) return Status(Code::cancelled, "stopped while local files were made");
-        if (loop_->now() >= until) return deadline_passed("the time was over before the local files were made in scratch: ask for less (--size, --local-files), or for more time (--budget)");
+        if (loop_->now() >= until)
+            return deadline_passed("the time was over before the local files were made in scratch: ask for less (--size, --local-files), or for more "
+                                   "time (--budget)");
         fill(piece.data(), piece.size(), options_.seed + (number + 1) * 1'000'003 + at);
         TRY(write_whole(file.fd, path, layout.data_offset + at, ByteView(piece).first(std::min<std::uint64_t>(piece.size(), bytes - at))));
     }
@@ -210,6 +212,7 @@ Result<Measured> Bench::run(const Variant& variant, std::uint32_t followers) {
         }
         for (const auto& network : cluster.networks)
             cluster.nodes.push_back(std::make_unique<Node>(World{*loop_, cluster.storage, *network, random_, *cpu_}, cluster.layout, settings));
+        cluster.nodes.front()->set_targets(targets_);
         for (const Local& local : locals_) received_checksums(local.bytes, variant.block_bytes);  // now: they cost nothing later
         measured = loop_->run(flush(cluster));
     }

@@ -39,6 +39,7 @@ class Bench {
     bool has_uring() const noexcept { return uring_ != nullptr; }
     const std::string& uring_reason() const noexcept { return uring_reason_; }  // why it has not
     Loop& loop() noexcept { return *loop_; }
+    void set_targets(PlacementTargets targets) { targets_ = std::move(targets); }
 
     // Files of this mean size, for the runs to come. Blocks. deadline: they were not made by `until`.
     Status prepare(std::uint64_t file_bytes, Nanos until = never);
@@ -75,6 +76,7 @@ class Bench {
     SystemRandom random_;
     std::unique_ptr<MemorySwitch> switch_;
     std::shared_ptr<BufferStock> stock_;
+    PlacementTargets targets_;
     std::uint64_t file_bytes_ = 0;
     std::uint64_t runs_ = 0;
     std::vector<Local> locals_;

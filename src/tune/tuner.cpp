@@ -8,6 +8,7 @@
 #include "base/units.hpp"
 #include "daemon/memory.hpp"
 #include "daemon/options.hpp"
+#include "placement/driver.hpp"
 
 namespace cairn::tune {
 
@@ -51,6 +52,7 @@ class Tuning {
     Status fit_levels();
     Status choose_direct();
     Status choose_io();
+    void find_storage_targets();
     std::uint64_t buffers_bytes() const;
     Status check_rooms(std::uint64_t file_bytes, bool& scarce) const;
     double wanted_run_s() const;
@@ -157,8 +159,19 @@ Status Tuning::choose_direct() {
     return {};
 }
 
+// As the daemon: parts go round the storage targets where these can be chosen, and where the file system puts them elsewhere.
+void Tuning::find_storage_targets() {
+    const Result<PlacementTargets> found = find_targets(daemon_.targets_driver, daemon_.targets, target_->path());
+    if (found.ok() && found->names.empty()) return;
+    const bool is_usual = found.code() == Code::unavailable && options_.settings.placement.driver == Settings::TargetsDriver::automatic;
+    if (found.ok()) report_.notes.push_back("storage targets: " + names_text(found->names));
+    else if (!is_usual) report_.notes.push_back("no storage targets: " + found.status().text());
+    if (found.ok()) bench_->set_targets(*found);
+}
+
 // What depends on this machine and on this file system.
 Status Tuning::fit_levels() {
+    find_storage_targets();
     TRY(choose_io());
     TRY(choose_direct());
     report_.present = normal(report_.present);
