@@ -21,6 +21,7 @@ namespace cairn {
 
 struct Settings {
     enum class Placement : std::uint8_t { append, interleaved, contiguous };
+    enum class LocalSplit : std::uint8_t { chunks, files };
     enum class Io : std::uint8_t { automatic, uring, threads };
     enum class Checksums : std::uint8_t { daemon, capture };
     enum class WhenFull : std::uint8_t { wait, replace_oldest };
@@ -41,6 +42,7 @@ struct Settings {
         std::uint32_t buffers = 8;
         std::uint64_t block_bytes = 1ull << 20;
         Placement placement = Placement::append;
+        LocalSplit local_split = LocalSplit::chunks;
         bool direct = true;
         Io io = Io::automatic;
         double memory_share = 0.25;

@@ -59,6 +59,7 @@ constexpr double minute_ms = 60e3, day_ms = 86400e3, week_ms = 7 * day_ms;
 
 // Each list in the order of its enum.
 constexpr std::array<std::string_view, 3> placements = {"append", "interleaved", "contiguous"};
+constexpr std::array<std::string_view, 2> local_splits = {"chunks", "files"};
 constexpr std::array<std::string_view, 3> io_ways = {"automatic", "uring", "threads"};
 constexpr std::array<std::string_view, 3> targets_drivers = {"automatic", "none", "glusterfs"};
 constexpr std::array<std::string_view, 2> checksum_makers = {"daemon", "capture"};
@@ -119,6 +120,9 @@ constexpr std::array table = {
     one_of(key<&S::flush, &S::Flush::placement>("flush", "placement", K::choice, 0, 2,
         "Where concurrent writers put their chunks: at the end in order of arrival, in turns, or each in a "
         "run of its own."), placements),
+    one_of(key<&S::flush, &S::Flush::local_split>("flush", "local_split", K::choice, 0, 1,
+        "How the writers of a node share its own images: chunk by chunk, whoever is free; or whole images, dealt out to writers beforehand. "
+        "`cairn tune` tells which is faster where."), local_splits),
     key<&S::flush, &S::Flush::direct>("flush", "direct", K::flag, 0, 0,
         "Write and read parts past the page cache where the file system can: half the CPU time, and the node's memory is left to the application."),
     one_of(key<&S::flush, &S::Flush::io>("flush", "io", K::choice, 0, 2,

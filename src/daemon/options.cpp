@@ -27,6 +27,7 @@ FlushSettings flush_settings(const Settings& settings) {
     flush.buffers = settings.flush.buffers;
     flush.leaders = settings.flush.leaders;
     flush.placement = static_cast<Placement>(settings.flush.placement);  // the same names in the same order
+    flush.local_split = static_cast<LocalSplit>(settings.flush.local_split);
     flush.direct = settings.flush.direct;
     flush.attempts_max = settings.flush.attempts_max;
     flush.io_wait = from_ms(settings.deadlines.io_ms);
@@ -37,7 +38,9 @@ FlushSettings flush_settings(const Settings& settings) {
 }
 static_assert(static_cast<int>(Placement::append) == static_cast<int>(Settings::Placement::append) &&
               static_cast<int>(Placement::interleaved) == static_cast<int>(Settings::Placement::interleaved) &&
-              static_cast<int>(Placement::contiguous) == static_cast<int>(Settings::Placement::contiguous));
+              static_cast<int>(Placement::contiguous) == static_cast<int>(Settings::Placement::contiguous) &&
+              static_cast<int>(LocalSplit::chunks) == static_cast<int>(Settings::LocalSplit::chunks) &&
+              static_cast<int>(LocalSplit::files) == static_cast<int>(Settings::LocalSplit::files));
 
 YieldSettings yield_settings(const Settings& settings) {
     YieldSettings yielding;

@@ -59,6 +59,7 @@ void Cluster::start_daemon(NodeIndex node) {
     CAIRN_CHECK(!host.process || !host.process->alive());
     host.process = &host.node->start_process("cairnd");
     host.booted = false;
+    host.started = sim.now();
     host.daemon = std::make_unique<Node>(host.process->world(), layout, options.settings);
     if (is_io_node(node)) host.daemon->serve_as_io_node("n" + std::to_string(node));
     if (options.placed) host.daemon->set_targets(std::make_shared<const PlacementTargets>(targets_of(options.model)));
@@ -254,6 +255,10 @@ Task<Status> Cluster::capture(sim::Process& client, Rank rank, Version version) 
     if (!status.ok()) co_return status;
     // From here on the image is sealed, whatever becomes of this process.
     if (!host.daemon) co_return Status();
+    while (host.daemon && !host.booted) {  // a daemon that starts answers nobody before it knows what scratch holds
+        if (world.clock.now() >= deadline) co_return deadline_passed("the daemon did not boot");
+        co_await world.clock.sleep(millisecond);
+    }
     Result<std::optional<LocalImage>> image = co_await read_image(world, path, deadline);
     if (!image.ok()) co_return std::move(image).status();
     if (!image->has_value() || !host.daemon) co_return Status();

@@ -36,6 +36,7 @@ struct Host {
     std::unique_ptr<Node> daemon;
     std::unique_ptr<Gate> gate;  // the daemon's own start-up
     bool booted = false;
+    Nanos started = 0;  // the daemon
     std::uint32_t next_slot = 0;
 };
 

@@ -355,6 +355,7 @@ Task<void> Node::Impl::report(std::shared_ptr<Attempt> attempt) {
         counters.writers = attempt->times;
         counters.last_flush_s = static_cast<double>(attempt->busy_span()) / second;
         counters.last_flush_bytes = attempt->written_bytes;
+        counters.last_write_s = static_cast<double>(std::max(attempt->last_write, attempt->started) - attempt->started) / second;
     }
     message::PartsDone done;
     done.attempt_id = attempt->lead.attempt_id;
@@ -375,7 +376,8 @@ Task<void> Node::Impl::report(std::shared_ptr<Attempt> attempt) {
     const Nanos give_up = world.clock.in(settings.version_wait);
     for (Nanos pause = settings.heartbeat; !attempt->acknowledged && !attempt->left && !flight.state.final && world.clock.now() < give_up;) {
         send(flight, 0, done);
-        pause = std::min(pause * 2, settings.peer_wait);
+        // Often enough that the coordinator, which hears nothing else from here now, does not take a few lost ones for silence.
+        pause = std::min(pause * 2, std::max(settings.heartbeat, settings.peer_wait / 4));
         const Nanos next = world.clock.in(pause);
         while (!attempt->acknowledged && !attempt->left && !flight.state.final && world.clock.now() < next)
             co_await flight.news.wait(next);

@@ -47,6 +47,54 @@ INSTANTIATE_TEST_SUITE_P(All, FlushShapes,
                          ::testing::Combine(::testing::Range(0, static_cast<int>(std::size(shapes))),
                                             ::testing::Values(Placement::append, Placement::interleaved, Placement::contiguous)));
 
+// ispdc23's split: however images and writers divide, with work that moves and without, every byte arrives.
+class LocalSplits : public ::testing::TestWithParam<std::tuple<int, Placement>> {};
+
+TEST_P(LocalSplits, WholeImagesPerWriterGiveEveryByteBack) {
+    for (std::uint32_t writers : {1u, 3u, 16u}) {
+        const Shape& shape = shapes[std::get<0>(GetParam())];
+        ClusterOptions options;
+        options.ranks_per_node = shape.ranks_per_node;
+        options.files = shape.files;
+        options.settings.placement = std::get<1>(GetParam());
+        options.settings.local_split = LocalSplit::files;
+        options.settings.writers = writers;
+        options.settings.buffer_bytes = 64 << 10;
+        options.settings.buffers = 3;
+        options.image_bytes = [](Rank rank, Version) { return rank == 1 ? 0 : 150'000ull * (rank + 1); };
+        Cluster cluster(options);
+        ASSERT_TRUE(cluster.open_job().ok());
+        ASSERT_TRUE(cluster.capture_all(1).ok());
+        ASSERT_TRUE(cluster.run_until_committed(1, 60 * second)) << cluster.state(0, 1).failure.to_string();
+        const Status whole = cluster.check_committed(cluster.key(1));
+        EXPECT_TRUE(whole.ok()) << whole.to_string();
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LocalSplits,
+                         ::testing::Combine(::testing::Range(0, static_cast<int>(std::size(shapes))),
+                                            ::testing::Values(Placement::append, Placement::interleaved, Placement::contiguous)));
+
+// What each writer wrote tells whose the images were; and the two times of a flush are in order.
+TEST(Flush, WholeImagesAreDealtOutLargestFirst) {
+    ClusterOptions options;
+    options.ranks_per_node = {4};
+    options.settings.local_split = LocalSplit::files;
+    options.settings.writers = 3;
+    options.image_bytes = [](Rank rank, Version) { return 1'000'000ull * (rank + 1); };
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.open_job().ok());
+    ASSERT_TRUE(cluster.capture_all(1).ok());
+    ASSERT_TRUE(cluster.run_until_committed(1, 60 * second)) << cluster.state(0, 1).failure.to_string();
+    const NodeCounters& counters = cluster.hosts[0].daemon->counters();
+    ASSERT_EQ(counters.writers.size(), 3u);
+    EXPECT_EQ(counters.writers[0].local_bytes, 5'000'000u);
+    EXPECT_EQ(counters.writers[1].local_bytes, 3'000'000u);
+    EXPECT_EQ(counters.writers[2].local_bytes, 2'000'000u);
+    EXPECT_GT(counters.last_write_s, 0);
+    EXPECT_LE(counters.last_write_s, counters.last_flush_s);
+}
+
 // Leader, follower or neither: who waits does not hear of a daemon that is back at once.
 TEST(Flush, NobodyIsToldOfADaemonThatIsBackAtOnce) {
     for (NodeIndex victim : {1u, 2u}) {

@@ -66,6 +66,7 @@ struct LocalRead {
     const HeldImage* of = nullptr;
     std::size_t first = 0, end = 0;
     Nanos waited = 0;  // since it was at the front
+    std::shared_ptr<Event> ended = nullptr;
     bool covers(const HeldImage& held, std::size_t block) const { return of == &held && block >= first && block < end; }
 };
 
@@ -174,11 +175,13 @@ struct Range {
 };
 
 // Sources that nobody has begun with: of this node (local data) or of a follower.
+inline constexpr std::uint32_t any_writer = UINT32_MAX;
 struct Run {
     NodeIndex node = 0;
     Source source;
     std::uint32_t range = 0;     // where it goes
     std::uint64_t position = 0;  // in the received (or local) data laid end to end in blocks, where placement is not append
+    std::uint32_t writer = any_writer;  // local data: whose it is
 };
 
 // A chunk on its way into a part.
@@ -341,7 +344,6 @@ struct Node::Impl {
     std::map<std::uint64_t, engine::LocalRead> local_reads;  // under way, in the order in which they began
     std::uint64_t local_reads_begun = 0;
     bool local_reads_watched = false;  // by one task: each adds to their waits
-    Event local_read;  // one has ended
     std::string io_node;                  // the name under which this is an I/O node; empty: it is none
     std::map<Id128, Nanos> looked_for;    // jobs that were not known here when something of them came, and when their roster was looked for
     std::uint32_t looking = 0;

@@ -43,7 +43,12 @@ Task<Result<std::vector<std::uint64_t>>> Node::Impl::checksums_of(FlightPtr flig
             gate.spawn(make_checksums(flight, source.rank, read));
         status = check_local_reads(held, first, end);
         if (status.ok() && over()) status = Status(Code::cancelled, "nobody waits for it");
-        if (status.ok() && !all_known()) co_await local_read.wait(world.clock.in(settings.heartbeat));
+        if (!status.ok() || all_known()) continue;
+        const auto theirs = std::find_if(local_reads.begin(), local_reads.end(), [&](const auto& entry) {
+            return entry.second.of == &held && entry.second.first < end && first < entry.second.end;
+        });
+        const std::shared_ptr<Event> ended = theirs->second.ended;  // somebody reads what is not known
+        co_await ended->wait(world.clock.in(settings.heartbeat));
     }
     --held.users;
     if (!status.ok()) co_return status;
@@ -55,6 +60,7 @@ Task<Result<std::vector<std::uint64_t>>> Node::Impl::checksums_of(FlightPtr flig
 Task<void> Node::Impl::make_checksums(FlightPtr flight, Rank rank, LocalRead read) {
     HeldImage& held = flight->images.at(rank);
     const std::uint64_t number = ++local_reads_begun, block = held.image.header.block_bytes, offset = read.first * block;
+    read.ended = std::make_shared<Event>(world.clock);
     local_reads.emplace(number, read);
     if (!std::exchange(local_reads_watched, true)) gate.spawn(watch_local_reads());
     ++held.users;
@@ -67,7 +73,7 @@ Task<void> Node::Impl::make_checksums(FlightPtr flight, Rank rank, LocalRead rea
     std::fill(held.known.begin() + read.first, held.known.begin() + read.end, true);
     held.unknown -= read.end - read.first;
     if (held.unknown == 0) gate.spawn(keep_checksums(flight, rank));
-    local_read.notify_all();
+    read.ended->notify_all();
 }
 
 Task<void> Node::Impl::watch_local_reads() {

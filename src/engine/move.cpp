@@ -3,7 +3,7 @@
 //
 //   coordinator                       leader behind                      leader ahead
 //   Progress of every leader  <------------------------------------------------
-//   next_shift (model/balance)
+//   next_shifts (model/balance)
 //   Shed, until Given  ------------>  gives what it has not begun
 //                      <------------  Given: sources, and their ranges
 //   Take, until Taken  ------------------------------------------------>  its own from now on: fetches, writes
@@ -93,11 +93,10 @@ void Node::Impl::shift_work(Flight& flight) {
     }
     if (!any_left && contest.moves.empty()) return finish(flight);
     if (settings.placement != Placement::append) return;  // every offset is fixed
-    while (const std::optional<Shift> shift = next_shift(loads, contest.block_bytes, static_cast<double>(elapsed) / second, settled)) {
+    for (const Shift& shift : next_shifts(std::move(loads), contest.block_bytes, static_cast<double>(elapsed) / second, settled)) {
         const std::uint32_t number = ++contest.moves_begun;
-        contest.moves[number] = {shift->from, shift->to, shift->from_part, shift->to_part, shift->bytes, {}};
-        send(flight, shift->from, message::Shed{contest.attempt_id, number, shift->from_part, shift->to, shift->bytes});
-        for (LeaderLoad& load : loads) load.moving |= load.leader == shift->from || load.leader == shift->to;
+        contest.moves[number] = {shift.from, shift.to, shift.from_part, shift.to_part, shift.bytes, {}};
+        send(flight, shift.from, message::Shed{contest.attempt_id, number, shift.from_part, shift.to, shift.bytes});
     }
 }
 

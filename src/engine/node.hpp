@@ -20,12 +20,16 @@
 namespace cairn {
 
 enum class Placement : std::uint8_t { append, interleaved, contiguous };  // ispdc23, Section III-B
+// How a leader's writers share its local data: chunk by chunk, whoever is free (fgcs24, Algorithm 4), or whole images, dealt out to writers
+// beforehand (ispdc23, Section III-A).
+enum class LocalSplit : std::uint8_t { chunks, files };
 
 struct FlushSettings {
     std::uint32_t writers = 8;
     std::uint64_t buffer_bytes = 64ull << 20;
     std::uint32_t buffers = 8;                   // the ring of one leader; shared by its parts
     Placement placement = Placement::append;
+    LocalSplit local_split = LocalSplit::chunks;
     std::uint32_t leaders = 0;                   // nodes that write; 0: as many as were best lately
     bool direct = false;
     std::uint32_t attempts_max = 3;              // in a row, before the version's waiters are told; then again after retry_wait
@@ -64,6 +68,7 @@ struct NodeCounters {
     std::vector<WriterTimes> writers;  // of the last flush this node led
     double last_flush_s = 0;           // of the last flush this node led: what it took to write its bytes and make them durable, without waits for slower leaders in between
     std::uint64_t last_flush_bytes = 0;
+    double last_write_s = 0;           // of that flush, from its start until the last of its writers ended (the time of ispdc23's metric)
 };
 
 class Node {

@@ -1,38 +1,207 @@
-// cairn_seeds: runs seeded clusters with faults and holds the promise against each.
-//   cairn_seeds [--from N] [--count N] [--seed N] [--trace]
-// A seed that fails is told with the one command that runs it again. Exit status 1 when any failed.
+// cairn_seeds: runs seeded clusters with faults and holds the promise against each; `cairn_seeds --help` says how. A seed that fails is shrunk to the
+// smallest scenario that fails in the same way, and told with the one command that runs it again. Exit status 1 when any failed, 2 when the command
+// line is wrong.
+#include <unistd.h>
+
+#include <charconv>
+#include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <thread>
 
-#include "engine/seeds_sim.hpp"
+#include "engine/seed_children_sim.hpp"
+#include "engine/shrink_sim.hpp"
 
-int main(int argc, char** argv) {
-    std::uint64_t from = 1, count = 100;
-    bool trace = false, single = false;
+using namespace cairn;
+using namespace cairn::testing;
+
+namespace {
+
+constexpr const char* usage =
+    "usage: cairn_seeds [--from N] [--count N] | --seed N | --scenario 'KEY=VALUE ...'\n"
+    "  --from N        the first seed (1)\n"
+    "  --count N       so many seeds (20000)\n"
+    "  --seed N        this one alone, told step by step\n"
+    "  --scenario TEXT the same for a scenario as a failed seed prints it\n"
+    "  --jobs N        so many at the same time (one for each core)\n"
+    "  --limit-s N     real time for one seed; then it counts as hanging (60)\n"
+    "  --failures N    stop after so many failed (20)\n"
+    "  --shrink N      shrink so many of those that failed, the first ones (1)\n"
+    "  --shrink-s N    real time for shrinking one (60)\n"
+    "  --trace         every event on standard error; with --seed or --scenario\n";
+
+struct Options {
+    std::uint64_t from = 1, count = 20'000, failures_max = 20, shrink = 1, shrink_s = 60;
+    std::optional<Scenario> single;
+    ChildOptions children;
+};
+
+double seconds_since(std::chrono::steady_clock::time_point then) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - then).count();
+}
+
+Result<std::uint64_t> number_of(const std::string& option, const char* text, std::uint64_t least, std::uint64_t most) {
+    std::uint64_t value = 0;
+    const char* end = text + std::strlen(text);
+    const auto [stop, error] = std::from_chars(text, end, value);
+    if (error != std::errc() || stop != end || value < least || value > most)
+        return invalid_argument(option + ": '" + text + "' is not a number from " + std::to_string(least) + " to " + std::to_string(most));
+    return value;
+}
+
+Result<Options> parse(int argc, char** argv) {
+    Options options;
+    options.children.jobs = std::max(1u, std::thread::hardware_concurrency());
+    bool trace = false;
     for (int i = 1; i < argc; ++i) {
-        const bool has_value = i + 1 < argc;
-        if (!std::strcmp(argv[i], "--trace")) trace = true;
-        else if (!std::strcmp(argv[i], "--from") && has_value) from = std::strtoull(argv[++i], nullptr, 10);
-        else if (!std::strcmp(argv[i], "--count") && has_value) count = std::strtoull(argv[++i], nullptr, 10);
-        else if (!std::strcmp(argv[i], "--seed") && has_value) { from = std::strtoull(argv[++i], nullptr, 10); count = 1; single = true; }
-        else { std::fprintf(stderr, "usage: %s [--from N] [--count N] [--seed N] [--trace]\n", argv[0]); return 2; }
+        const std::string option = argv[i];
+        if (option == "--trace") { trace = true; continue; }
+        if (i + 1 == argc) return invalid_argument("'" + option + "' is no option, or lacks its value (--help)");
+        const char* text = argv[++i];
+        const auto number = [&](auto& into, std::uint64_t least, std::uint64_t most) -> Status {
+            TRY_ASSIGN(const std::uint64_t value, number_of(option, text, least, most));
+            into = static_cast<std::remove_reference_t<decltype(into)>>(value);
+            return {};
+        };
+        std::uint64_t seed = 0;
+        if (option == "--from") TRY(number(options.from, 0, UINT64_MAX / 2));
+        else if (option == "--count") TRY(number(options.count, 1, UINT64_MAX / 2));
+        else if (option == "--jobs") TRY(number(options.children.jobs, 1, 1024));
+        else if (option == "--limit-s") TRY(number(options.children.limit_s, 1, 86'400));
+        else if (option == "--failures") TRY(number(options.failures_max, 1, UINT64_MAX));
+        else if (option == "--shrink") TRY(number(options.shrink, 0, UINT64_MAX));
+        else if (option == "--shrink-s") TRY(number(options.shrink_s, 1, 86'400));
+        else if (option == "--seed") {
+            TRY(number(seed, 0, UINT64_MAX));
+            options.single = draw_scenario(seed);
+        } else if (option == "--scenario") {
+            Result<Scenario> scenario = parse_scenario(text);
+            if (!scenario.ok()) return std::move(scenario).status().within("--scenario");
+            options.single = std::move(scenario).value();
+        } else {
+            return invalid_argument("'" + option + "' is no option (--help)");
+        }
     }
-    std::uint64_t failed = 0, committed = 0, faults = 0, moved = 0;
-    for (std::uint64_t seed = from; seed < from + count; ++seed) {
-        const cairn::testing::SeedResult result = cairn::testing::run_seed(seed, trace);
-        committed += result.committed;
-        faults += result.faults;
-        moved += result.taken_over_bytes > 0;
-        if (single) std::printf("%s", result.story.c_str());
-        if (result.ok) continue;
-        ++failed;
-        std::printf("seed %llu: %s\n  again: %s --seed %llu\n", static_cast<unsigned long long>(seed), result.failure.c_str(), argv[0],
-                    static_cast<unsigned long long>(seed));
+    if (trace && !options.single) return invalid_argument("--trace is for one seed: give --seed or --scenario, too");
+    options.children.trace = trace;
+    return options;
+}
+
+std::string again(const char* program, const Scenario& scenario) { return std::string(program) + " --scenario '" + to_text(scenario) + "'"; }
+
+void tell_smallest(const Options& options, const char* program, Scenario scenario, const std::string& failure) {
+    const auto begun = std::chrono::steady_clock::now();
+    ChildOptions silent = options.children;
+    silent.silent = true;
+    silent.limit_s = std::min(silent.limit_s, 10u);
+    const auto failure_of = [&](const Scenario& less) -> std::optional<std::string> {
+        SeedResult result = run_in_child(less, silent);
+        if (result.ok) return std::nullopt;
+        return std::move(result.failure);
+    };
+    const Shrunk smallest = shrink(std::move(scenario), failure, failure_of, [&] { return seconds_since(begun) < static_cast<double>(options.shrink_s); });
+    const Scenario& s = smallest.scenario;
+    std::string faults;
+    for (std::size_t i = 0; i < s.faults.size(); ++i)
+        if (s.faults[i] > 0) faults += (faults.empty() ? "" : ", ") + std::string(fault_classes()[i].name);
+    std::printf("  smallest that fails so (%zu tries in %.0f s%s): %zu nodes, %llu ranks, %llu files; faults: %s; %zu steps\n  its failure: %s\n  again: %s\n",
+                smallest.tries, seconds_since(begun), smallest.done ? "" : ", stopped by --shrink-s", s.ranks_per_node.size(),
+                static_cast<unsigned long long>(s.ranks()), static_cast<unsigned long long>(s.files), faults.empty() ? "none" : faults.c_str(),
+                s.steps.size(), smallest.failure.c_str(), again(program, s).c_str());
+}
+
+// Results in the order of their seeds, whenever they come.
+class Report {
+  public:
+    Report(const Options& options, const char* program) : options_(options), program_(program), next_(options.from) {}
+
+    bool enough() const { return failed_ >= options_.failures_max; }
+    void add(std::uint64_t seed, SeedResult result) {
+        waiting_[seed] = std::move(result);
+        for (auto first = waiting_.find(next_); first != waiting_.end() && !enough(); first = waiting_.find(++next_)) {
+            tell(first->first, first->second);
+            waiting_.erase(first);
+        }
+    }
+    void tell_progress(bool last) {
+        if (!::isatty(STDERR_FILENO)) return;
+        const double rate = static_cast<double>(done_) / std::max(0.001, seconds_since(begun_));
+        if (last) std::fprintf(stderr, "\r%78s\r", "");
+        else std::fprintf(stderr, "\r%llu of %llu seeds, %llu failed, %.0f seeds/s, %.0f s left ", number(done_), number(options_.count), number(failed_), rate,
+                          static_cast<double>(options_.count - done_) / std::max(rate, 0.001));
+    }
+    int end() {
+        tell_progress(true);
+        const double took = seconds_since(begun_);
+        if (done_ > 0)
+            for (std::size_t i = 0; i < saw_texts.size(); ++i)
+                std::printf("%-44s %5.1f %% of seeds\n", saw_texts[i], 100.0 * static_cast<double>(saw_[i]) / static_cast<double>(done_));
+        std::printf("%llu seeds in %.1f s (%.0f seeds/s), %llu failed; %llu versions committed, %llu faults at steps\n", number(done_), took,
+                    static_cast<double>(done_) / std::max(0.001, took), number(failed_), number(committed_), number(faults_));
+        return failed_ > 0 ? 1 : 0;
+    }
+
+  private:
+    static unsigned long long number(std::uint64_t value) { return value; }
+
+    void tell(std::uint64_t seed, const SeedResult& result) {
+        ++done_;
+        committed_ += result.committed;
+        faults_ += result.faults;
+        for (std::size_t i = 0; i < saw_.size(); ++i) saw_[i] += result.saw >> i & 1;
+        if (result.ok) return;
+        tell_progress(true);
+        std::printf("seed %llu: %s\n  again: %s --seed %llu\n", number(seed), result.failure.c_str(), program_, number(seed));
+        if (failed_++ < options_.shrink) tell_smallest(options_, program_, draw_scenario(seed), result.failure);
         std::fflush(stdout);
     }
-    std::printf("%llu seeds, %llu failed; %llu versions committed, %llu faults, work changed hands in %llu\n", static_cast<unsigned long long>(count),
-                static_cast<unsigned long long>(failed), static_cast<unsigned long long>(committed), static_cast<unsigned long long>(faults),
-                static_cast<unsigned long long>(moved));
-    return failed ? 1 : 0;
+
+    const Options& options_;
+    const char* program_;
+    const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+    std::map<std::uint64_t, SeedResult> waiting_;
+    std::uint64_t next_, done_ = 0, failed_ = 0, committed_ = 0, faults_ = 0;
+    std::array<std::uint64_t, saw_texts.size()> saw_{};
+};
+
+int run_single(const Options& options, const char* program) {
+    const SeedResult result = run_in_child(*options.single, options.children);
+    std::printf("%s\n%s", to_text(*options.single).c_str(), result.story.c_str());
+    if (!result.ok) std::printf("failed: %s\n", result.failure.c_str());
+    if (!result.ok && options.shrink > 0 && !options.children.trace) tell_smallest(options, program, *options.single, result.failure);
+    return result.ok ? 0 : 1;
+}
+
+int run_many(const Options& options, const char* program) {
+    Report report(options, program);
+    Children children(options.children);
+    std::uint64_t begun = 0;
+    constexpr int look_ms = 500;
+    while (!report.enough() && (begun < options.count || !children.none())) {
+        while (!children.full() && begun < options.count) {
+            const std::uint64_t seed = options.from + begun++;
+            children.start(seed, draw_scenario(seed));
+        }
+        std::uint64_t seed = 0;
+        SeedResult result;
+        if (children.next(look_ms, seed, result)) report.add(seed, std::move(result));
+        report.tell_progress(false);
+    }
+    return report.end();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    for (int i = 1; i < argc; ++i)
+        if (!std::strcmp(argv[i], "--help")) return std::fputs(usage, stdout), 0;
+    const Result<Options> options = parse(argc, argv);
+    if (!options.ok()) {
+        std::fprintf(stderr, "cairn_seeds: %s\n", options.status().text().c_str());
+        return 2;
+    }
+    return options->single ? run_single(*options, argv[0]) : run_many(*options, argv[0]);
 }

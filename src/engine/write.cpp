@@ -13,6 +13,8 @@
 //   interleaved  received: base + S (t_id + n_passes t_count), equation 2 as its prose means it; S is the buffer size
 //   contiguous   received: each writer a region of recv_total / t_count, equation 1; it waits for data of that region
 // In the latter two local data lies first, end to end, and `base` is where it ends; they are for one leader a part, and no work moves.
+//
+// Local data is anybody's, chunk by chunk; or, with the paper's split (ispdc23, Section III-A), each image belongs to one writer.
 #include <algorithm>
 #include <utility>
 
@@ -69,6 +71,18 @@ std::uint64_t PartState::next_chunk_bytes(std::uint64_t block_bytes, Nanos now) 
 
 namespace {
 
+// ispdc23, Section III-A: the images of this node are dealt out to the writers, the largest first, so that each gets about as much.
+void deal_out(PartState& part) {
+    std::map<Rank, std::uint64_t> bytes;
+    for (const Run& run : part.local) bytes[run.source.rank] += run.source.length;
+    std::vector<Rank> ranks;
+    for (const auto& [rank, length] : bytes) ranks.push_back(rank);
+    std::stable_sort(ranks.begin(), ranks.end(), [&](Rank a, Rank b) { return bytes[a] > bytes[b]; });
+    std::map<Rank, std::uint32_t> writers;
+    for (std::uint32_t i = 0; i < ranks.size(); ++i) writers[ranks[i]] = i % part.writers;
+    for (Run& run : part.local) run.writer = writers[run.source.rank];
+}
+
 // The share's sources as runs: local ones, and a queue for each follower (by writer's region when contiguous).
 void lay_out(Attempt& attempt, PartState& part, NodeIndex self, const FlushSettings& settings, std::uint64_t buffer_bytes) {
     const std::uint64_t block = attempt.lead.block_bytes;
@@ -90,6 +104,7 @@ void lay_out(Attempt& attempt, PartState& part, NodeIndex self, const FlushSetti
         if (node.node == self) part.local.insert(part.local.end(), runs.begin(), runs.end());
         else part.remote.push_back(std::move(runs));
     }
+    if (settings.local_split == LocalSplit::files) deal_out(part);
     const bool contiguous = settings.placement == Placement::contiguous;
     part.write_queue.resize(contiguous ? part.writers : 1);
     part.passes.assign(part.writers, 0);
@@ -100,11 +115,12 @@ void lay_out(Attempt& attempt, PartState& part, NodeIndex self, const FlushSetti
     part.remote = std::move(regions);
 }
 
-// Algorithm 4: the next chunk of local data, first in first out; nothing while enough is being written.
-std::optional<PendingChunk> shared_read(Attempt& attempt, PartState& part, Nanos now) {
+// Algorithm 4: the next chunk of local data that this writer may take, first in first out; nothing while enough is being written.
+std::optional<PendingChunk> shared_read(Attempt& attempt, PartState& part, std::uint32_t writer, Nanos now) {
     const std::uint64_t block = attempt.lead.block_bytes;
-    if (part.local.empty() || (part.writing_bytes > 0 && part.writing_bytes >= part.window_bytes(block, now))) return std::nullopt;
-    Run& run = part.local.front();
+    const auto next = std::find_if(part.local.begin(), part.local.end(), [&](const Run& run) { return run.writer == any_writer || run.writer == writer; });
+    if (next == part.local.end() || (part.writing_bytes > 0 && part.writing_bytes >= part.window_bytes(block, now))) return std::nullopt;
+    Run& run = *next;
     PendingChunk chunk;
     chunk.source = {run.source.rank, run.source.image_offset, std::min(part.next_chunk_bytes(block, now), run.source.length)};
     chunk.range = run.range;
@@ -112,7 +128,7 @@ std::optional<PendingChunk> shared_read(Attempt& attempt, PartState& part, Nanos
     run.source.image_offset += chunk.source.length;
     run.source.length -= chunk.source.length;
     run.position += round_up(chunk.source.length, block);
-    if (run.source.length == 0) part.local.pop_front();
+    if (run.source.length == 0) part.local.erase(next);
     return chunk;
 }
 
@@ -195,7 +211,7 @@ Task<void> Node::Impl::write_loop(Attempt& attempt, PartState& part, std::uint32
             chunk = std::move(queue.front());
             queue.pop_front();
         } else {
-            chunk = shared_read(attempt, part, world.clock.now());
+            chunk = shared_read(attempt, part, writer, world.clock.now());
         }
         if (!chunk) {
             if (part.receiver_done && part.local.empty()) co_return;

@@ -12,27 +12,30 @@ constexpr double worth_of_card = 0.5;                      // that a leader must
 
 double left_bytes(const LeaderLoad& load) { return static_cast<double>(load.unstarted_bytes) + static_cast<double>(load.begun_bytes); }
 
+using Loads = std::vector<LeaderLoad*>;
+
 // `worth_s`: that a leader must be behind before an idle one helps.
-std::optional<Shift> shift_among(const std::vector<LeaderLoad>& loads, std::uint64_t block_bytes, double worth_s, bool settled) {
+std::optional<Shift> shift_among(const Loads& loads, std::uint64_t block_bytes, double worth_s, bool settled) {
     double bytes = 0, rates = 0;
     std::size_t measured = 0;
-    for (const LeaderLoad& load : loads) {
-        bytes += left_bytes(load);
-        rates += load.bytes_per_s;
-        measured += load.bytes_per_s > 0;
+    for (const LeaderLoad* load : loads) {
+        bytes += left_bytes(*load);
+        rates += load->bytes_per_s;
+        measured += load->bytes_per_s > 0;
     }
     if (bytes == 0 || measured == 0) return std::nullopt;
     // One that had nothing to write so far is taken for an average one.
     const double usual = rates / static_cast<double>(measured);
     const auto rate_of = [&](const LeaderLoad& load) { return load.bytes_per_s == 0 && load.unstarted_bytes == 0 ? usual : load.bytes_per_s; };
     rates = 0;
-    for (const LeaderLoad& load : loads) rates += rate_of(load);
+    for (const LeaderLoad* load : loads) rates += rate_of(*load);
     const double end_s = bytes / rates;
     // What each is ahead of that end (negative: behind), in bytes that it could write by then.
     const auto ahead = [&](const LeaderLoad& load) { return end_s * rate_of(load) - left_bytes(load); };
     const auto left_s = [](const LeaderLoad& load) { return load.bytes_per_s > 0 ? left_bytes(load) / load.bytes_per_s : 1e9; };
     const LeaderLoad *from = nullptr, *to = nullptr;
-    for (const LeaderLoad& load : loads) {
+    for (const LeaderLoad* each : loads) {
+        const LeaderLoad& load = *each;
         if (load.moving) continue;
         const bool may_be_stuck = load.bytes_per_s > 0 || settled;  // else it may just have begun
         if (may_be_stuck && !load.took && load.unstarted_bytes >= block_bytes && (!from || left_s(load) > left_s(*from))) from = &load;
@@ -89,13 +92,26 @@ std::vector<LeaderLoad> loads_of_card(std::vector<LeaderLoad> parts) {
     return parts;
 }
 
-std::optional<Shift> next_shift(const std::vector<LeaderLoad>& loads, std::uint64_t block_bytes, double elapsed_s, bool settled) {
-    std::map<std::uint32_t, std::vector<LeaderLoad>> targets;
-    for (const LeaderLoad& load : loads) targets[load.target].push_back(load);
-    for (const auto& [target, group] : targets)
-        if (const auto shift = shift_among(group, block_bytes, worth_idle_s, settled)) return shift;
-    if (targets.size() < 2) return std::nullopt;
-    return shift_among(loads, block_bytes, std::max(worth_idle_s, worth_of_elapsed * elapsed_s), settled);
+std::vector<Shift> next_shifts(std::vector<LeaderLoad> loads, std::uint64_t block_bytes, double elapsed_s, bool settled) {
+    std::map<std::uint32_t, Loads> targets;
+    std::map<NodeIndex, Loads> leaders;
+    Loads all;
+    for (LeaderLoad& load : loads) {
+        targets[load.target].push_back(&load);
+        leaders[load.leader].push_back(&load);
+        all.push_back(&load);
+    }
+    std::vector<Shift> shifts;
+    const auto shift_all = [&](const Loads& among, double worth_s) {
+        while (const std::optional<Shift> shift = shift_among(among, block_bytes, worth_s, settled)) {
+            shifts.push_back(*shift);
+            for (const NodeIndex leader : {shift->from, shift->to})
+                for (LeaderLoad* load : leaders[leader]) load->moving = true;
+        }
+    };
+    for (const auto& [target, group] : targets) shift_all(group, worth_idle_s);
+    if (targets.size() > 1) shift_all(all, std::max(worth_idle_s, worth_of_elapsed * elapsed_s));
+    return shifts;
 }
 
 namespace {

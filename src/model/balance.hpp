@@ -41,14 +41,14 @@ struct Shift {
     bool operator==(const Shift&) const = default;
 };
 
-// The next shift that would let all leaders end at the same time, or nothing: water filling. All bytes not written over all rates is when
+// The shifts that would let all leaders end at the same time, one after the other, each leader in at most one: water filling. All bytes not written over all rates is when
 // everybody would end; the leader that is farthest behind that gives, the one farthest ahead takes, as much as brings the nearer of the
 // two there. A leader with nothing left to begin takes at once. One that is still busy takes only when rates have settled (`settled`)
 // and the difference is worth the trouble, since estimates waver: work that is moved twice travels twice.
 //
 // Leaders of one target help each other first, and gladly: it holds the same bytes afterwards. What goes to another target makes targets
 // unequal, so there the difference must be more than leaders differ by chance (of `elapsed_s`, the flush so far).
-std::optional<Shift> next_shift(const std::vector<LeaderLoad>& loads, std::uint64_t block_bytes, double elapsed_s, bool settled);
+std::vector<Shift> next_shifts(std::vector<LeaderLoad> loads, std::uint64_t block_bytes, double elapsed_s, bool settled);
 
 // How many nodes write: the fewest that reach what was best lately, since more writers than storage can serve cost the application and
 // everybody else at the file system, and win nothing.

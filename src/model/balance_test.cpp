@@ -13,6 +13,12 @@ constexpr std::uint64_t mib = 1u << 20;
 
 LeaderLoad load(NodeIndex leader, std::uint64_t unstarted_mib, double mib_per_s) { return {leader, unstarted_mib * mib, 0, mib_per_s * mib, false, false, 0}; }
 
+std::optional<Shift> next_shift(std::vector<LeaderLoad> loads, std::uint64_t block_bytes, double elapsed_s, bool settled) {
+    const std::vector<Shift> shifts = next_shifts(std::move(loads), block_bytes, elapsed_s, settled);
+    if (shifts.empty()) return std::nullopt;
+    return shifts.front();
+}
+
 TEST(Shift, NothingToDoNothingMoves) {
     EXPECT_FALSE(next_shift({}, mib, 10, true));
     EXPECT_FALSE(next_shift({load(0, 0, 10), load(1, 0, 10)}, mib, 10, true));
@@ -228,6 +234,18 @@ TEST(LeaderChoice, KeepsWhatEachHoldsWhereCardsDecide) {
     }
     choice.record_cards(0, 1);
     EXPECT_EQ(choice.next(1, 8), 8u);  // another plan: measured anew
+}
+
+TEST(Shift, EachLeaderIsInOneShiftAtATime) {
+    // Two targets, on each one leader far behind and one idle; and a third idle one that finds nobody left who could give.
+    std::vector<LeaderLoad> loads = {load(0, 100, 10), load(1, 0, 10), load(2, 100, 10), load(3, 0, 10), load(4, 0, 10)};
+    for (std::size_t i : {2, 3, 4}) loads[i].target = 1;
+    const std::vector<Shift> shifts = next_shifts(loads, mib, 1, true);
+    ASSERT_EQ(shifts.size(), 2u);
+    EXPECT_EQ(shifts[0].from, 0u);
+    EXPECT_EQ(shifts[0].to, 1u);
+    EXPECT_EQ(shifts[1].from, 2u);
+    EXPECT_TRUE(shifts[1].to == 3 || shifts[1].to == 4);
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <list>
+#include <utility>
+#include <vector>
 
 #include "world/channel.hpp"
 
@@ -21,7 +23,7 @@ class Gate {
         reap();
         running_.emplace_back();
         auto place = std::prev(running_.end());
-        *place = run(std::move(task), &active_, &changed_, alive_);
+        *place = run(this, place, std::move(task), alive_);
         ++active_;
         place->start();
         return true;
@@ -49,15 +51,21 @@ class Gate {
     }
 
   private:
-    static Task<void> run(Task<void> task, std::size_t* active, Event* changed, std::shared_ptr<bool> alive) {
+    using Place = std::list<Task<void>>::iterator;
+    static Task<void> run(Gate* gate, Place place, Task<void> task, std::shared_ptr<bool> alive) {
         co_await task;
         if (*alive) {
-            --*active;
-            changed->notify_all();
+            --gate->active_;
+            gate->ended_.push_back(place);
+            gate->changed_.notify_all();
         }
     }
+    // Only what has ended is looked at: one gate may hold thousands.
     void reap() {
-        for (auto it = running_.begin(); it != running_.end();) it = it->done() ? running_.erase(it) : std::next(it);
+        for (const Place place : std::exchange(ended_, {})) {
+            if (place->done()) running_.erase(place);
+            else ended_.push_back(place);
+        }
     }
 
     Clock* clock_;
@@ -65,6 +73,7 @@ class Gate {
     std::size_t active_ = 0;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
     Event changed_;
+    std::vector<Place> ended_;
     std::list<Task<void>> running_;  // last: destroyed first
 };
 

@@ -56,6 +56,7 @@ struct Inode {
     std::shared_ptr<std::uint64_t> used;  // of the file system
     std::uint64_t accounted = 0;
     std::optional<std::size_t> target;    // files: where it was placed
+    std::optional<NodeId> grown_by;       // files: whose write was the last to make it longer
 
     ~Inode();
     void account();  // after a change of content or links

@@ -64,9 +64,12 @@ struct Faults {
     Nanos message_delay_max = second;
     double payload_loss = 0;
     double payload_delay = 0;
+    double payload_damage = 0;   // a bit of it is another one on arrival
     double send_error = 0;       // a send reports unavailable; the message may have left
     double peer_loss_told = 0;   // how often a payload to a dead or cut-off peer fails at once instead of at its deadline
 
+    double resize_lost = 0;      // says ok and does nothing; shared only
+    double grow_lost = 0;        // a write that makes a file grow which another node made grow before leaves a hole; shared only
     double twin_open = 0;        // an open for writing of a file that is there gets another one, as large, that nobody else sees; shared only
 
     double publish_renames = 0;  // publish() takes the first name away, as RENAME_NOREPLACE does

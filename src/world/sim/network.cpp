@@ -8,6 +8,13 @@ namespace cairn::sim {
 namespace {
 constexpr std::size_t inbox_messages_max = 1 << 16;
 
+void damage(Runs& runs, Prng& prng) {
+    Content content;
+    content.write(0, runs);
+    if (content.size() > 0) content.flip_bit(prng.below(content.size()), static_cast<unsigned>(prng.below(8)));
+    runs = content.read(0, content.size());
+}
+
 Nanos up_to(Prng& prng, Nanos span) { return static_cast<Nanos>(prng.below(static_cast<std::uint64_t>(span) + 1)); }
 }  // namespace
 
@@ -124,7 +131,8 @@ void SimNetwork::arrive(const std::shared_ptr<Transfer>& transfer, Process& to, 
     const bool from_the_dead = !process_.alive();
     const bool comes = to.alive() && !(from_the_dead && (!transfer->captured || prng.chance(0.5)));
     if (comes) {
-        const Runs runs = transfer->captured ? *transfer->captured : runs_of(transfer->data);
+        Runs runs = transfer->captured ? *transfer->captured : runs_of(transfer->data);
+        if (prng.chance(sim_.faults().payload_damage)) damage(runs, prng);
         receiver.take(tag, &runs);
     } else {
         receiver.take(tag, nullptr);

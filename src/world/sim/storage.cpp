@@ -168,7 +168,8 @@ Task<Result<std::uint64_t>> SimStorage::write_some(FilePtr file, std::uint64_t o
     operation->data = data;
     operation->offset = offset;
     operation->value = data.length;
-    operation->effect = [node = process_.node().id()](Operation& op) {
+    const bool grow_lost = target.shared && sim_.fault_prng().chance(sim_.faults().grow_lost);
+    operation->effect = [node = process_.node().id(), grow_lost](Operation& op) {
         SimFile& to = sim_file(op.file);
         const std::uint64_t room = to.fs.room(*to.inode, op.offset, op.value);
         if (room == 0 && op.value > 0) {
@@ -176,6 +177,10 @@ Task<Result<std::uint64_t>> SimStorage::write_some(FilePtr file, std::uint64_t o
             return;
         }
         op.value = room;
+        const bool grows = op.offset + op.value > to.inode->content->size();
+        const bool grown_by_another = to.inode->grown_by && *to.inode->grown_by != node;
+        if (grows) to.inode->grown_by = node;
+        if (grows && grown_by_another && grow_lost) return to.fs.resize(*to.inode, op.offset + op.value, node);
         const Runs runs = op.captured ? *op.captured : runs_of(op.data);
         to.fs.write(*to.inode, op.offset, part_of(runs, 0, op.value), node);
     };
@@ -234,9 +239,10 @@ Task<Status> SimStorage::resize(FilePtr file, std::uint64_t bytes, Nanos deadlin
     operation->takes_space = true;
     operation->file = file;
     operation->value = bytes;
-    operation->effect = [node = process_.node().id()](Operation& op) {
+    const bool lost = sim_file(file).shared && sim_.fault_prng().chance(sim_.faults().resize_lost);
+    operation->effect = [node = process_.node().id(), lost](Operation& op) {
         SimFile& target = sim_file(op.file);
-        target.fs.resize(*target.inode, op.value, node);
+        if (!lost) target.fs.resize(*target.inode, op.value, node);
     };
     begin(operation, metadata_ready(sim_file(file).shared));
     Status status = co_await finish(operation, deadline);
