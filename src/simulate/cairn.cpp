@@ -92,7 +92,7 @@ Status Run::start() {
         host.client = &host.node->start_process("ranks");
         host.daemon = std::make_unique<Node>(process.world(), layout_, settings());
         if (node >= cluster_.nodes) host.daemon->serve_as_io_node(node_text(node));
-        if (cluster_.stripes == 1) host.daemon->set_targets(targets);  // a striped file is the file system's to place
+        if (cluster_.stripes == 1 && cluster_.placeable) host.daemon->set_targets(targets);  // a striped file is the file system's to place
         host.ranks = std::make_unique<Gate>(host.client->world().clock);
         const ScratchLayout scratch = ScratchLayout::of("/scratch", 0, node_text(node), layout_.persistent);
         for (const std::string& directory : {scratch.root, scratch.images()}) TRY(host.node->scratch().make_directory(directory, node));

@@ -79,6 +79,8 @@ const std::vector<Key>& keys() {
         {"storage", "target_bytes_per_s", Kind::rate, true, 1, rate_max, to(&Cluster::target_bytes_per_s), "of each"},
         {"storage", "stripes", Kind::count, false, 1, 1 << 16, to(&Cluster::stripes), "targets that a file lies on"},
         {"storage", "stripe_bytes", Kind::bytes, false, 4096, bytes_max, to(&Cluster::stripe_bytes), "of a file on one target before it goes on on the next"},
+        {"storage", "placeable", Kind::count, false, 0, 1, to(&Cluster::placeable),
+         "1: Cairn says on which target a part lies, where files are not striped; 0: the file system puts each new file on the next target"},
         {"storage", "request_us", Kind::number, false, 0, 1e6, to(&Cluster::request_us), "that a request costs its target, beside the bytes"},
         {"storage", "crowd", Kind::number, false, 0, 1e3, to(&Cluster::crowd),
          "what each further writer costs all at one target: n of them get the target's rate / (1 + crowd x (n - crowd_from))"},
@@ -102,6 +104,8 @@ const std::vector<Key>& keys() {
          "the same of each rank at its offset (GenericIO without collectives)"},
         {"rivals", "every_node", Kind::number, false, 0.001, 1, [](Cluster& c, double v, double) { c.efficiency["every_node"] = v; },
          "the same of every node writing (ADIOS2, two levels)"},
+        {"rivals", "every_node_uneven", Kind::number, false, 0.001, 1, [](Cluster& c, double v, double) { c.efficiency["every_node_uneven"] = v; },
+         "what is left of that where images differ in size: writes that no longer fall on the file system's blocks"},
         {"rivals", "file_per_rank", Kind::number, false, 0.001, 1, [](Cluster& c, double v, double) { c.efficiency["file_per_rank"] = v; },
          "the same of a file per rank"},
     };

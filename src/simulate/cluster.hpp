@@ -44,6 +44,7 @@ struct Cluster {
     std::uint32_t crowd_from = 1;
     double latency_us = 200, fsync_ms = 2;
     double metadata_ops_per_s = 0;
+    std::uint32_t placeable = 1;  // whether Cairn can say on which target a part lies
     double background = 0;       // share of every target that others take
     double background_spread = 0;  // targets differ: their share is background x (1 - spread ... 1 + spread)
 
@@ -51,7 +52,8 @@ struct Cluster {
     FlushSettings flush;
     std::uint64_t block_bytes = 1 << 20;
 
-    // [rivals]: of each strategy, the part of the cards' rate that it reaches where nothing else binds
+    // [rivals]: of each strategy, the part of the cards' rate that it reaches where nothing else binds; under NAME_uneven, the part of that which is
+    // left where images differ in size
     std::map<std::string, double> efficiency;
 
     std::uint64_t ranks() const { return std::uint64_t{nodes} * ranks_per_node; }

@@ -34,8 +34,12 @@ class Rival {
   public:
     Rival(const Cluster& cluster, const Question& question, sim::Simulation& sim)
         : cluster_(cluster), question_(question), sim_(sim), machine_(*sim.machine()) {
-        const auto found = cluster.efficiency.find(std::string(name_of(question.strategy)));
-        efficiency_ = found == cluster.efficiency.end() ? 1 : found->second;
+        const std::string name(name_of(question.strategy));
+        const auto part = [&](const std::string& key) {
+            const auto found = cluster.efficiency.find(key);
+            return found == cluster.efficiency.end() ? 1 : found->second;
+        };
+        efficiency_ = part(name) * (cluster.imbalance > 0 ? part(name + "_uneven") : 1);
     }
     Result<VersionOutcome> version(std::uint32_t version);
 
