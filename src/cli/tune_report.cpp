@@ -96,7 +96,8 @@ std::string verdict_text(const TuneReport& report) {
         case Verdict::Kind::better: return best + ": " + how;
         case Verdict::Kind::within_noise: return "the present settings; the best of the others is no better for sure: " + best + ", " + how;
         case Verdict::Kind::too_few:
-            return "the present settings; the best of the others was tried too seldom to be sure (a longer --budget helps): " + best + ", " + how;
+            return "the present settings; the best of the others was tried too seldom to be sure (a longer --budget helps): " + best + ", " +
+                   ratio_text(verdict.ratio) + " x in " + plural(verdict.pairs, "pair") + " of runs";
         case Verdict::Kind::none_faster: return "the present settings; nothing that was tried is worth a change";
     }
     return {};
@@ -255,7 +256,7 @@ std::string tune_figures(const TuneReport& report, const TuneOptions& options) {
                    format_bytes(report.file_bytes) + " plus or minus 20 %, as much again from each follower; blocks of " +
                    format_bytes_exact(present.block_bytes) + ", " + (present.direct ? "direct I/O, " : "through the page cache, ") +
                    level_text(Factor::uring, present.uring ? 1 : 0) + ".\nTime until the last writer ended, not until all was durable. " +
-                   (rounds == 0 ? "Medians; the time was over before all points were measured" : "Medians of " + plural(rounds, "round") + " in random order") +
+                   (rounds == 0 ? "Medians; the time was over before all points were measured" : "Medians of " + plural(rounds, "round") + " or more, in random order") +
                    "; bars: lowest and highest.\nLocal files whole per writer, with append chunk by chunk. A file has a writer at least.";
     return plot_svg(picture);
 }

@@ -174,6 +174,7 @@ Status Tuning::fit_levels() {
     find_storage_targets();
     TRY(choose_io());
     TRY(choose_direct());
+    if (!options_.levels[Factor::files].empty()) report_.present.files = static_cast<std::uint32_t>(options_.levels[Factor::files].front());
     report_.present = normal(report_.present);
     return {};
 }
