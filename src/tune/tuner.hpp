@@ -30,7 +30,6 @@ struct TuneOptions {
 struct TuneReport {
     std::vector<std::string> notes;  // what was left out, what was removed
     Variant present;                 // as it comes out on this machine
-    bool direct_is_silent = false;   // flush.direct is on, and files are written through the page cache all the same
     unsigned cores = 0;
     std::uint64_t file_bytes = 0, local_bytes = 0;  // mean and sum of the local files
     double took_s = 0;
