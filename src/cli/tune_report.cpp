@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <set>
 
 #include "base/plot.hpp"
 #include "base/text_table.hpp"
@@ -249,8 +250,10 @@ std::string tune_figures(const TuneReport& report, const TuneOptions& options) {
     picture.title = "Aggregated write throughput of one leader (ispdc23, Figures 1 to 3)";
     picture.columns = static_cast<std::uint32_t>(campaign.levels[Factor::files].size());
     std::size_t rounds = SIZE_MAX;
-    for (const std::uint32_t followers : campaign.followers)
-        for (const std::uint64_t files : campaign.levels[Factor::files]) picture.charts.push_back(chart_of(report, files, followers, rounds));
+    const std::set<std::uint32_t> all_followers(campaign.followers.begin(), campaign.followers.end());
+    const std::set<std::uint64_t> all_files(campaign.levels[Factor::files].begin(), campaign.levels[Factor::files].end());
+    for (const std::uint32_t followers : all_followers)
+        for (const std::uint64_t files : all_files) picture.charts.push_back(chart_of(report, files, followers, rounds));
     const Variant& present = campaign.present;
     picture.note = options.target + ", " + plural(report.cores, "core") + "; " + plural(options.files_local, "local file") + " of " +
                    format_bytes(report.file_bytes) + " plus or minus 20 %, as much again from each follower; blocks of " +

@@ -127,6 +127,7 @@ Status Tuning::choose_levels() {
         if (options_.levels[factor].empty() && factor != Factor::uring && factor != Factor::direct)
             options_.levels[factor] = default_levels(factor, report_.cores);
     std::erase_if(files, [&](std::uint64_t count) { return count > images; });
+    std::sort(options_.levels[Factor::writers].begin(), options_.levels[Factor::writers].end());
     return {};
 }
 
