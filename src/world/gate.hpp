@@ -21,7 +21,7 @@ class Gate {
         reap();
         running_.emplace_back();
         auto place = std::prev(running_.end());
-        *place = run(std::move(task), &active_, &changed_, alive_);
+        *place = run(std::move(task), this, place, alive_);
         ++active_;
         place->start();
         return true;
@@ -49,15 +49,19 @@ class Gate {
     }
 
   private:
-    static Task<void> run(Task<void> task, std::size_t* active, Event* changed, std::shared_ptr<bool> alive) {
+    using Place = std::list<Task<void>>::iterator;
+
+    // What has ended is set aside: a gate may have tens of thousands running (a coordinator's messages), and looks at none of them to start another.
+    static Task<void> run(Task<void> task, Gate* gate, Place place, std::shared_ptr<bool> alive) {
         co_await task;
         if (*alive) {
-            --*active;
-            changed->notify_all();
+            --gate->active_;
+            gate->ended_.splice(gate->ended_.end(), gate->running_, place);
+            gate->changed_.notify_all();
         }
     }
     void reap() {
-        for (auto it = running_.begin(); it != running_.end();) it = it->done() ? running_.erase(it) : std::next(it);
+        for (auto it = ended_.begin(); it != ended_.end();) it = it->done() ? ended_.erase(it) : std::next(it);
     }
 
     Clock* clock_;
@@ -65,6 +69,7 @@ class Gate {
     std::size_t active_ = 0;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
     Event changed_;
+    std::list<Task<void>> ended_;
     std::list<Task<void>> running_;  // last: destroyed first
 };
 
