@@ -20,8 +20,8 @@ void SeedRun::note_states() {
             const VersionState state = host.daemon->state(key);
             if (state.level == Level::committed && reported_.emplace(key, true).second) tell("committed: version ", key.version);
             const auto fenced = fenced_.find(key);
-            const Nanos known_since = std::min(host.started, cluster_.hosts[0].started);  // the coordinator may have said it that knew it from before
-            if (state.level == Level::committed && fenced != fenced_.end() && fenced->second < known_since)
+            const Nanos coordinates_since = cluster_.hosts[0].started;  // one that knew it from before may have said so to daemons that came later
+            if (state.level == Level::committed && fenced != fenced_.end() && fenced->second < coordinates_since && coordinates_since <= host.started)
                 fail("a daemon that came later calls a removed version committed: version " + std::to_string(key.version));
             if (state.failure.code() == Code::internal) fail("a daemon finds a fault of its own: " + state.failure.to_string());
         }
