@@ -5,7 +5,7 @@ SECONDS_EACH ?= 60
 BUILD  := build/$(PRESET)
 
 .DELETE_ON_ERROR:
-.PHONY: help build demo test test-long test-faults bench race sim fuzz fmt tidy clean install setup
+.PHONY: help build demo test test-long test-faults bench race sim mutants fuzz fmt tidy clean install setup
 
 help:
 	@echo "make demo       install what is missing, build, checkpoint LAMMPS, kill it, restore it, compare"
@@ -14,7 +14,8 @@ help:
 	@echo "make test-faults  every fault at every step of a flush, on a small cluster (ARGS='node killed'); root only, an hour"
 	@echo "make bench      capture, flush and restore against what the machine can do (ARGS=--help)"
 	@echo "make race       Cairn and others on a small cluster with real networks and storage; root only (ARGS=--help)"
-	@echo "make sim        random simulated clusters with faults (ARGS='--from 1 --count 10000')"
+	@echo "make sim        20,000 random simulated clusters with faults (ARGS='--from 1 --count 50000', '--seed 7', --help)"
+	@echo "make mutants    plants bugs in the engine, one at a time: the simulated clusters must find each (ARGS='--only NAME', --list)"
 	@echo "make fuzz       feed the decoders hostile bytes (SECONDS_EACH=$(SECONDS_EACH))"
 	@echo "make fmt        format the sources       make tidy     clang-tidy"
 	@echo "make install    PREFIX=$(PREFIX)         make clean    remove build/"
@@ -53,6 +54,10 @@ race: build
 
 sim: build
 	@$(BUILD)/src/engine/cairn_seeds $(ARGS)
+
+# Of a copy of the tree, under build/mutants.
+mutants: setup
+	@tests/mutants.py $(ARGS)
 
 fuzz:
 	@scripts/setup fuzz

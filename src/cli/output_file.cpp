@@ -83,4 +83,11 @@ Status OutputFile::commit(std::uint64_t bytes) {
     return {};
 }
 
+Status put_file(const std::string& path, std::string_view text) {
+    TRY_ASSIGN(OutputFile file, OutputFile::create(path, true));
+    const ByteView bytes(reinterpret_cast<const std::byte*>(text.data()), text.size());
+    TRY(file.write_at(0, bytes));
+    return file.commit(text.size());
+}
+
 }  // namespace cairn::cli

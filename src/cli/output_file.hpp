@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/bytes.hpp"
 #include "base/status.hpp"
@@ -27,5 +28,8 @@ class OutputFile {
     int descriptor_ = -1;
     bool replace_ = false;
 };
+
+// All of `text`, in place of what stands there.
+Status put_file(const std::string& path, std::string_view text);
 
 }  // namespace cairn::cli

@@ -118,6 +118,7 @@ Status run_simulate(Console& console, const Arguments& arguments) {
         if (failed.ok()) failed = closed;
     }
     TRY(failed);
+    if (arguments.given("plot")) TRY(put_file(arguments.text("plot"), simulate::picture(answers)));
     if (console.json) console.document(simulate::json_text(answers));
     else console.out << simulate::tables(answers, arguments.given("verbose"));
     return {};
@@ -141,6 +142,7 @@ const Command simulate_command = {
      {"--seed", OptionKind::number, "N", "Sizes of images and differences between nodes are drawn from it; 1 unless given."},
      {"--sharing", OptionKind::text, "HOW", "exact or queued, whatever the number of nodes."},
      {"--limit-s", OptionKind::number, "SECONDS", "Of simulated time; an error when it is not over by then. 100000 unless given."},
+     {"--plot", OptionKind::text, "FILE", "Throughput, blocked time and leaders as a picture (SVG)."},
      {"--trace", OptionKind::text, "FILE", "A Chrome trace of the flush, which opens in Perfetto."},
      {"--trace-nodes", OptionKind::number, "N", "Only the first N nodes are traced; 16 unless given."},
      {"--verbose", OptionKind::flag, "", "Leaders, bounds and targets of each answer, also where several are compared."},

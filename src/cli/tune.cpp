@@ -161,13 +161,6 @@ class TuneProgress {
 
 // ---- what remains ----
 
-Status put_file(const std::string& path, const std::string& text) {
-    TRY_ASSIGN(OutputFile file, OutputFile::create(path, true));
-    const ByteView bytes(reinterpret_cast<const std::byte*>(text.data()), text.size());
-    TRY(file.write_at(0, bytes));
-    return file.commit(text.size());
-}
-
 // Whether the settings, read as every part of Cairn reads them, are these.
 Status check_settings(const std::string& text, const std::string& path, const std::vector<ConfigChange>& changes) {
     const int memory = ::memfd_create("cairn.toml", MFD_CLOEXEC);
@@ -246,7 +239,7 @@ const Command tune_command = {
     "removes. A run needs room for twice what it writes, with a tenth of the file system left. Lists have commas between; the present setting is always "
     "tried.",
     {{"--budget", OptionKind::text, "TIME", "No longer than this, and one run; default \"2 min\"."},
-     {"--size", OptionKind::text, "SIZE", "Mean size of a local file; default: so that a hundred runs fit, at most 1 GiB."},
+     {"--size", OptionKind::text, "SIZE", "Mean size of a local file; default: so that enough runs fit into the budget, at most 1 GiB."},
      {"--local-files", OptionKind::text, "N", "Local files, and files of each follower; default 8."},
      {"--followers", OptionKind::text, "LIST", "Followers: the first is what is tuned for, all are in the figures; default 1,2,4."},
      {"--writers", OptionKind::text, "LIST", "Default: 1, 2, 4 and so on beyond the cores."},

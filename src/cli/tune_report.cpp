@@ -14,6 +14,8 @@ using namespace tune;
 
 namespace {
 
+constexpr double wide_spread = 0.2;
+
 std::string ratio_text(double ratio) {
     char text[32];
     std::snprintf(text, sizeof text, "%.2f", ratio);
@@ -93,15 +95,18 @@ std::string verdict_text(const TuneReport& report) {
     switch (verdict.kind) {
         case Verdict::Kind::better: return best + ": " + how;
         case Verdict::Kind::within_noise: return "the present settings; the best of the others is no better for sure: " + best + ", " + how;
-        case Verdict::Kind::too_few: return "the present settings; the best of the others was tried too seldom to be sure (a longer --budget helps): " + best + ", " + how;
-        case Verdict::Kind::none_faster: return "the present settings; nothing that was tried is faster";
+        case Verdict::Kind::too_few:
+            return "the present settings; the best of the others was tried too seldom to be sure (a longer --budget helps): " + best + ", " + how;
+        case Verdict::Kind::none_faster: return "the present settings; nothing that was tried is worth a change";
     }
     return {};
 }
 
 std::string tune_text(const TuneReport& report, const TuneOptions& options) {
     std::string text;
-    const auto line = [&](const std::string& title, const std::string& what) { text += title + std::string(10 - std::min<std::size_t>(9, title.size()), ' ') + for_terminal(what) + "\n"; };
+    const auto line = [&](const std::string& title, const std::string& what) {
+        text += title + std::string(10 - std::min<std::size_t>(9, title.size()), ' ') + for_terminal(what) + "\n";
+    };
     line("target", options.target);
     line("scratch", options.scratch);
     line("workload", workload_text(report, options));
@@ -114,6 +119,9 @@ std::string tune_text(const TuneReport& report, const TuneOptions& options) {
     if (report.campaign->verdict().kind == Verdict::Kind::better)
         for (const std::string& reason : reasons(report)) text += "  " + reason + "\n";
     for (const std::string& advice : files_advice(report)) text += "  " + advice + "\n";
+    if (const std::vector<Row> rows = report.campaign->rows(); !rows.empty() && relative_spread(rows.front().all_per_s) > wide_spread)
+        text += "  the same settings differ by " + percent_text(relative_spread(rows.front().all_per_s)) +
+                " from run to run: somebody else uses this file system or this machine; try again when it is quiet, or with a longer --budget\n";
     text += plural(report.campaign->runs().size(), "run") + " in " + format_duration(report.took_s) + "; nothing of them is left\n";
     return text;
 }
@@ -202,20 +210,34 @@ namespace {
 
 constexpr double mib = 1 << 20;
 
-// One curve of a chart; NaN where a point has no run, or stands for another point (fewer writers than files).
-PlotSeries curve(const TuneReport& report, Placement placement, std::uint32_t files, std::uint32_t followers) {
+std::vector<double> values_at(const TuneReport& report, Placement placement, std::uint64_t writers, std::uint64_t files, std::uint32_t followers) {
+    const Variant variant =
+        Campaign::figure_variant(report.campaign->options(), placement, static_cast<std::uint32_t>(writers), static_cast<std::uint32_t>(files));
+    return report.campaign->figure_values(variant, followers);
+}
+
+// NaN where a point has no run, or stands for another point (fewer writers than files). `rounds`: the fewest runs of any point so far.
+Chart chart_of(const TuneReport& report, std::uint64_t files, std::uint32_t followers, std::size_t& rounds) {
     constexpr const char* names[] = {"append (Cairn's own order)", "interleaved (equation 2)", "contiguous (equation 1)"};
-    const CampaignOptions& options = report.campaign->options();
-    PlotSeries series{names[static_cast<std::size_t>(placement)], {}, {}, {}};
-    for (const std::uint64_t writers : options.levels[Factor::writers]) {
-        const Variant variant = Campaign::figure_variant(options, placement, static_cast<std::uint32_t>(writers), files);
-        const std::vector<double> values = writers < files ? std::vector<double>() : report.campaign->figure_values(variant, followers);
-        const auto [low, high] = std::minmax_element(values.begin(), values.end());
-        series.values.push_back(values.empty() ? NAN : median(values) / mib);
-        series.low.push_back(values.size() < 2 ? NAN : *low / mib);
-        series.high.push_back(values.size() < 2 ? NAN : *high / mib);
+    Chart chart;
+    chart.title = plural(files, "file") + ", " + plural(followers, "follower");
+    chart.x_label = "writers";
+    chart.y_label = "received bytes / time, MiB/s";
+    const std::vector<std::uint64_t>& levels = report.campaign->options().levels[Factor::writers];
+    for (const std::uint64_t writers : levels) chart.places.push_back(std::to_string(writers));
+    for (const Placement placement : {Placement::contiguous, Placement::interleaved, Placement::append}) {
+        PlotSeries series{names[static_cast<std::size_t>(placement)], {}, {}, {}};
+        for (const std::uint64_t writers : levels) {
+            const std::vector<double> values = writers < files ? std::vector<double>() : values_at(report, placement, writers, files, followers);
+            const auto [low, high] = std::minmax_element(values.begin(), values.end());
+            series.values.push_back(values.empty() ? NAN : median(values) / mib);
+            series.low.push_back(values.size() < 2 ? NAN : *low / mib);
+            series.high.push_back(values.size() < 2 ? NAN : *high / mib);
+            if (writers >= files) rounds = std::min(rounds, values.size());
+        }
+        chart.series.push_back(std::move(series));
     }
-    return series;
+    return chart;
 }
 
 }  // namespace
@@ -225,28 +247,16 @@ std::string tune_figures(const TuneReport& report, const TuneOptions& options) {
     Picture picture;
     picture.title = "Aggregated write throughput of one leader (ispdc23, Figures 1 to 3)";
     picture.columns = static_cast<std::uint32_t>(campaign.levels[Factor::files].size());
-    std::size_t least = SIZE_MAX;
+    std::size_t rounds = SIZE_MAX;
     for (const std::uint32_t followers : campaign.followers)
-        for (const std::uint64_t files : campaign.levels[Factor::files]) {
-            Chart chart;
-            chart.title = plural(files, "file") + ", " + plural(followers, "follower");
-            chart.x_label = "writers";
-            chart.y_label = "received bytes / time, MiB/s";
-            for (const std::uint64_t writers : campaign.levels[Factor::writers]) chart.places.push_back(std::to_string(writers));
-            for (const Placement placement : {Placement::contiguous, Placement::interleaved, Placement::append}) {
-                chart.series.push_back(curve(report, placement, static_cast<std::uint32_t>(files), followers));
-                for (const std::uint64_t writers : campaign.levels[Factor::writers])
-                    if (writers >= files)
-                        least = std::min(least, report.campaign->figure_values(Campaign::figure_variant(campaign, placement, static_cast<std::uint32_t>(writers), static_cast<std::uint32_t>(files)), followers).size());
-            }
-            picture.charts.push_back(std::move(chart));
-        }
+        for (const std::uint64_t files : campaign.levels[Factor::files]) picture.charts.push_back(chart_of(report, files, followers, rounds));
     const Variant& present = campaign.present;
-    picture.note = options.target + ", " + plural(report.cores, "core") + "; " + plural(options.files_local, "local file") + " of " + format_bytes(report.file_bytes) +
-                   " plus or minus 20 %, as much again from each follower; blocks of " + format_bytes_exact(present.block_bytes) + ", " +
-                   (present.direct ? "direct I/O, " : "through the page cache, ") + level_text(Factor::uring, present.uring ? 1 : 0) +
-                   ".\nTime until the last writer ended, not until all was durable. Median of " + (least == 0 ? "some" : "at least " + std::to_string(least)) +
-                   " runs in random order; bars: lowest and highest.\nLocal files whole per writer, with append chunk by chunk. A file has a writer at least.";
+    picture.note = options.target + ", " + plural(report.cores, "core") + "; " + plural(options.files_local, "local file") + " of " +
+                   format_bytes(report.file_bytes) + " plus or minus 20 %, as much again from each follower; blocks of " +
+                   format_bytes_exact(present.block_bytes) + ", " + (present.direct ? "direct I/O, " : "through the page cache, ") +
+                   level_text(Factor::uring, present.uring ? 1 : 0) + ".\nTime until the last writer ended, not until all was durable. " +
+                   (rounds == 0 ? "Medians; the time was over before all points were measured" : "Medians of " + plural(rounds, "round") + " in random order") +
+                   "; bars: lowest and highest.\nLocal files whole per writer, with append chunk by chunk. A file has a writer at least.";
     return plot_svg(picture);
 }
 

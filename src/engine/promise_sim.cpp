@@ -18,6 +18,9 @@ void SeedRun::note_states() {
         for (const VersionKey& key : host.daemon->versions()) {
             const VersionState state = host.daemon->state(key);
             if (state.level == Level::committed && reported_.emplace(key, true).second) tell("committed: version ", key.version);
+            const auto fenced = fenced_.find(key);
+            if (state.level == Level::committed && fenced != fenced_.end() && fenced->second < host.started)
+                fail("a daemon that came later calls a removed version committed: version " + std::to_string(key.version));
             if (state.failure.code() == Code::internal) fail("a daemon finds a fault of its own: " + state.failure.to_string());
         }
         if (counters.attempts_failed > 0 && scenario_.only_messages_suffer()) fail("an attempt failed where only messages were lost or late");
@@ -158,7 +161,7 @@ void SeedRun::check_liveness() {
     const bool intact = job_lives_ && !lost_scratch();
     if (intact) {
         for (const VersionKey& key : sealed_) {
-            if (key.incarnation != cluster_.roster.incarnation || removed_.count(key)) continue;
+            if (key.incarnation != cluster_.roster.incarnation || removed_.count(key) || let_go_.count(key)) continue;
             const bool done = cluster_.run_until_committed(key.version, 400 * second);
             note_states();
             if (!done) return fail("a sealed version did not commit after the faults ended: version " + std::to_string(key.version) + ": " +

@@ -14,8 +14,9 @@
 namespace cairn::testing {
 
 // What happens in a step. An application's part (capture, going on), an operator's, and what goes wrong.
-enum class Happening : std::uint8_t { capture, kill, pause, crash, partition, end_job, remove, limit, start, power, strike };
-inline constexpr std::array happening_names = {"capture", "kill", "pause", "crash", "partition", "end", "remove", "limit", "start", "power", "strike"};
+enum class Happening : std::uint8_t { capture, kill, pause, crash, partition, end_job, remove, limit, start, power, strike, let_go };
+inline constexpr std::array happening_names = {"capture", "kill", "pause", "crash", "partition", "end", "remove", "limit", "start", "power", "strike",
+                                                "let_go"};
 
 struct Step {
     Happening what = Happening::capture;

@@ -47,6 +47,7 @@ class SeedRun {
     void start(NodeIndex node);
     void limit(NodeIndex node, bool hard);
     void remove(NodeIndex node);
+    void let_go(NodeIndex node);
     void arm();
     void strike(NodeIndex node);
     void observe(sim::Process& process, const std::string& what, const std::string& detail);
@@ -89,6 +90,8 @@ class SeedRun {
     std::map<VersionKey, bool> reported_;   // called committed by some daemon at some time
     std::map<VersionKey, bool> removed_;    // tried to remove; true: done, with a fence that stays
     std::set<VersionKey> sealed_;           // sealed by every rank
+    std::set<VersionKey> let_go_;           // and not in every scratch any more
+    std::map<VersionKey, Nanos> fenced_;    // since when
     std::optional<Strike> armed_;
     std::uint64_t strikes_ = 0;             // armed so far: an old one that comes late does nothing
     std::optional<sim::Faults> after_this_;  // one operation had faults of its own

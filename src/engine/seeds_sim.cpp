@@ -150,7 +150,7 @@ void SeedRun::take(const Step& step) {
     draw_ = sim::Prng(step.seed);
     note_states();
     const NodeIndex node = static_cast<NodeIndex>(draw(cluster_.hosts.size()));
-    const bool fault = step.what != Happening::capture && step.what != Happening::remove && step.what != Happening::limit;
+    const bool fault = step.what != Happening::capture && step.what != Happening::remove && step.what != Happening::limit && step.what != Happening::let_go;
     result_.faults += fault;
     switch (step.what) {
         case Happening::capture: capture(); break;
@@ -167,6 +167,7 @@ void SeedRun::take(const Step& step) {
         case Happening::limit: limit(node, chance(20)); break;
         case Happening::start: start(node); break;
         case Happening::strike: strike(node); break;
+        case Happening::let_go: let_go(node); break;
     }
     pass();
     if (!job_lives_ && result_.ok) reopen();
@@ -270,6 +271,30 @@ void SeedRun::remove(NodeIndex node) {
     process.kill();
     tell("remove version ", key->version, lift ? ", lifting the fence: " : ": ", status.to_string());
     removed_[*key] = status.ok() && !lift;
+    if (removed_[*key]) fenced_[*key] = cluster_.sim.now();
+}
+
+// Scratch needs the room: on one node, or on all, whatever the daemon lets go of older versions goes.
+void SeedRun::let_go(NodeIndex node) {
+    const bool all = chance(50);
+    std::uint32_t images = 0;
+    for (NodeIndex each = 0; each < cluster_.hosts.size(); ++each) {
+        Host& host = cluster_.hosts[each];
+        if (!host.daemon || (!all && each != node)) continue;
+        for (const VersionKey& key : host.daemon->versions()) {
+            if (key == cluster_.key(next_version_ - 1)) continue;
+            for (Rank rank = 0; rank < cluster_.ranks(); ++rank) {
+                const LocalImage* image = host.daemon->image(key, rank);
+                const std::string path = image ? image->path : "";
+                if (!image || !host.daemon->drop_image(key, rank).ok()) continue;
+                (void)host.node->scratch().remove(path, host.node->id()).ok();
+                let_go_.insert(key);
+                ++images;
+            }
+        }
+    }
+    if (images > 0) see(Saw::let_go);
+    tell(images, " images leave scratch of ", all ? "all nodes" : "node " + std::to_string(node));
 }
 
 void SeedRun::pass() {
@@ -294,13 +319,13 @@ void SeedRun::be_quiet() {
 
 // A flush, mostly, in which something happens at a chosen operation of a daemon.
 void SeedRun::strike(NodeIndex node) {
-    static const std::array operations = {"publish", "publish", "fsync", "fsync", "fsync_directory", "create", "resize", "remove",
-                                          "write",   "open",    "stat",  "list",  "mkdir",           "send",   "payload", "checksums"};
+    static const std::array operations = {"publish", "publish", "publish", "publish", "publish", "fsync", "fsync",   "fsync_directory", "fsync_directory", "create",
+                                          "resize",  "remove",  "write",   "open",    "stat",    "list",  "mkdir",   "send",            "payload",         "checksums"};
     using Kind = Strike::Kind;
     static const std::array kinds = {Kind::kill, Kind::pause, Kind::crash, Kind::power, Kind::power, Kind::fail, Kind::hang};
     Strike next;
     next.operation = operations[draw(operations.size())];
-    next.before = chance(60) ? draw(3) : draw(30);
+    next.before = next.operation == "publish" ? draw(2) : chance(60) ? draw(3) : draw(30);
     next.kind = kinds[draw(kinds.size())];
     next.delay = chance(40) ? 0 : static_cast<Nanos>(draw(5'000)) * microsecond;
     armed_ = next;

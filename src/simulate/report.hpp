@@ -16,5 +16,7 @@ struct Answer {  // one strategy or number of files among those compared
 
 std::string tables(const std::vector<Answer>& answers, bool verbose);
 std::string json_text(const std::vector<Answer>& answers);
+// Throughput by number of files and strategy, the phases of each answer, and how long leaders took, from the fastest to the slowest.
+std::string picture(const std::vector<Answer>& answers);
 
 }  // namespace cairn::simulate

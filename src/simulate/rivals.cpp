@@ -8,7 +8,7 @@
 //                  collectives, independent MPI-IO). Synchronous: ranks wait for all of it
 //   every_node     nodes share K files; on each node one writer gathers the ranks' bytes in memory, a buffer at a time, and writes them (ADIOS2's
 //                  two-level aggregation)
-//   two_phase      K aggregators; in rounds each is sent a buffer's worth of its file by its ranks and, when it is there, writes it; the next round
+//   two_phase      K leaders; in rounds each is sent a buffer's worth of its file by its ranks and, when it is there, writes it; the next round
 //                  begins when all of a file's ranks are done with this one (ROMIO's two-phase I/O). Synchronous
 #include <algorithm>
 #include <deque>

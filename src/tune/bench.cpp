@@ -123,7 +123,7 @@ void Bench::remove_locals() {
     locals_.clear();
 }
 
-Status Bench::make_local(std::size_t number, std::uint64_t bytes) {
+Status Bench::make_local(std::size_t number, std::uint64_t bytes, Nanos until) {
     const SlotLayout layout(bytes);
     locals_.push_back({options_.scratch + "/local-" + std::to_string(number), bytes, nullptr});
     const std::string& path = locals_.back().path;
@@ -135,6 +135,9 @@ Status Bench::make_local(std::size_t number, std::uint64_t bytes) {
     Bytes piece(std::min(piece_bytes, bytes));
     for (std::uint64_t at = 0; at < bytes; at += piece.size()) {
         if (options_.stop()) return Status(Code::cancelled, "stopped while local files were made");
+        if (loop_->now() >= until)
+            return deadline_passed("the time was over before the local files were made in scratch: ask for less (--size, --local-files), or for more "
+                                   "time (--budget)");
         fill(piece.data(), piece.size(), options_.seed + (number + 1) * 1'000'003 + at);
         TRY(write_whole(file.fd, path, layout.data_offset + at, ByteView(piece).first(std::min<std::uint64_t>(piece.size(), bytes - at))));
     }
@@ -150,13 +153,13 @@ Task<Status> Bench::map_locals() {
     co_return Status();
 }
 
-Status Bench::prepare(std::uint64_t file_bytes) {
+Status Bench::prepare(std::uint64_t file_bytes, Nanos until) {
     remove_locals();
     received_.reset();
     received_checksums_.clear();
     file_bytes_ = file_bytes;
     const std::vector<std::uint64_t> all = sizes(file_bytes);
-    for (std::size_t i = 0; i < all.size(); ++i) TRY(make_local(i, all[i]));
+    for (std::size_t i = 0; i < all.size(); ++i) TRY(make_local(i, all[i], until));
     TRY(loop_->run(map_locals()));
     TRY_ASSIGN(received_, allocate_memory(image_bytes_max(file_bytes)));
     fill(received_->data(), received_->size(), options_.seed);
@@ -209,6 +212,7 @@ Result<Measured> Bench::run(const Variant& variant, std::uint32_t followers) {
         }
         for (const auto& network : cluster.networks)
             cluster.nodes.push_back(std::make_unique<Node>(World{*loop_, cluster.storage, *network, random_, *cpu_}, cluster.layout, settings));
+        cluster.nodes.front()->set_targets(targets_);
         for (const Local& local : locals_) received_checksums(local.bytes, variant.block_bytes);  // now: they cost nothing later
         measured = loop_->run(flush(cluster));
     }

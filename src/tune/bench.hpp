@@ -39,9 +39,10 @@ class Bench {
     bool has_uring() const noexcept { return uring_ != nullptr; }
     const std::string& uring_reason() const noexcept { return uring_reason_; }  // why it has not
     Loop& loop() noexcept { return *loop_; }
+    void set_targets(PlacementTargets targets) { targets_ = std::move(targets); }
 
-    // Files of this mean size, for the runs to come. Blocks.
-    Status prepare(std::uint64_t file_bytes);
+    // Files of this mean size, for the runs to come. Blocks. deadline: they were not made by `until`.
+    Status prepare(std::uint64_t file_bytes, Nanos until = never);
     std::uint64_t file_bytes() const noexcept { return file_bytes_; }
     // What prepare() takes in scratch and in memory, and what a run writes: the sizes are known beforehand.
     std::uint64_t local_bytes(std::uint64_t file_bytes) const;
@@ -59,7 +60,7 @@ class Bench {
 
     explicit Bench(BenchOptions options) : options_(std::move(options)) {}
     std::vector<std::uint64_t> sizes(std::uint64_t file_bytes) const;
-    Status make_local(std::size_t number, std::uint64_t bytes);
+    Status make_local(std::size_t number, std::uint64_t bytes, Nanos until);
     Task<Status> map_locals();
     void remove_locals();
     const std::vector<std::uint64_t>& received_checksums(std::uint64_t bytes, std::uint64_t block_bytes);
@@ -75,6 +76,7 @@ class Bench {
     SystemRandom random_;
     std::unique_ptr<MemorySwitch> switch_;
     std::shared_ptr<BufferStock> stock_;
+    PlacementTargets targets_;
     std::uint64_t file_bytes_ = 0;
     std::uint64_t runs_ = 0;
     std::vector<Local> locals_;

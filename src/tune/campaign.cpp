@@ -1,17 +1,18 @@
 #include "tune/campaign.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 namespace cairn::tune {
 
 namespace {
 
-constexpr double figures_share = 0.5;              // of the budget, where figures are wanted
 constexpr double screening_share = 0.4, contenders_share = 0.7;  // of the rest: where these stages end
 constexpr std::uint32_t pairs_max = 24;
 constexpr std::size_t singles_max = 3;             // contenders that change one thing
-constexpr double worth = 1.02;                     // less is no reason to change a setting, nor to change one more
+constexpr double worth = 1.02;                     // less is no reason to change a setting
+constexpr double hopeless = 0.7;                   // of the present settings: screened once
 constexpr std::size_t present_every = 8;
 
 }  // namespace
@@ -104,7 +105,10 @@ Status Campaign::screen(Nanos until) {
     variants.insert(variants.end(), present_times, options_.present);
     TRY(measure(Stage::screening, options_.present, options_.followers.front()));  // cold: of a round of its own, so it counts nowhere
     bool whole = variants.size() > present_times;
-    for (bool first = true; whole; first = false) TRY(round(Stage::screening, variants, first ? options_.ends : until, whole));
+    for (bool first = true; whole; first = false) {
+        TRY(round(Stage::screening, variants, first ? options_.ends : until, whole));
+        if (whole) std::erase_if(variants, [&](const Variant& variant) { return median(ratios(variant, Stage::screening)) < hopeless; });
+    }
     return {};
 }
 
@@ -156,23 +160,16 @@ std::vector<Variant> Campaign::candidates() const {
     return found;
 }
 
-// The best by its median; of those within 2 % of it, the one that changes least.
-Variant Campaign::best_of(const std::vector<Variant>& alive) const {
-    double most = 0;
-    for (const Variant& variant : alive) most = std::max(most, median(ratios(variant, Stage::contenders)));
-    const Variant* best = nullptr;
-    for (const Variant& variant : alive) {
-        if (median(ratios(variant, Stage::contenders)) * worth < most) continue;
-        if (!best || differences(variant, options_.present).size() < differences(*best, options_.present).size()) best = &variant;
-    }
-    return best ? *best : options_.present;
+// What a contender wins over the present settings, less 2 % for each setting that it changes: every change must be worth it.
+double Campaign::merit(const Variant& variant) const {
+    return median(ratios(variant, Stage::contenders)) / std::pow(worth, static_cast<double>(differences(variant, options_.present).size()));
 }
 
-void Campaign::keep_better_half(std::vector<Variant>& alive) const {
+// Best first.
+void Campaign::sort_by_merit(std::vector<Variant>& alive) const {
     std::map<Variant, double> by;
-    for (const Variant& variant : alive) by[variant] = median(ratios(variant, Stage::contenders));
+    for (const Variant& variant : alive) by[variant] = merit(variant);
     std::stable_sort(alive.begin(), alive.end(), [&](const Variant& a, const Variant& b) { return by[a] > by[b]; });
-    alive.resize((alive.size() + 1) / 2);
 }
 
 Status Campaign::contend(Nanos until) {
@@ -185,10 +182,11 @@ Status Campaign::contend(Nanos until) {
         TRY(round(Stage::contenders, variants, until, whole));
         if (rounds % 2 != 0 || !whole) continue;
         if (alive.size() == 1) break;
-        keep_better_half(alive);
+        sort_by_merit(alive);
+        alive.resize((alive.size() + 1) / 2);
     }
-    verdict_.best = best_of(alive);
-    if (median(ratios(verdict_.best, Stage::contenders)) <= 1) verdict_.best = options_.present;
+    sort_by_merit(alive);
+    if (!alive.empty() && merit(alive.front()) > 1) verdict_.best = alive.front();
     return {};
 }
 

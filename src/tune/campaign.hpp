@@ -21,6 +21,8 @@
 
 namespace cairn::tune {
 
+inline constexpr double figures_share = 0.5;  // of the budget, where figures are wanted
+
 class Runner {
   public:
     virtual ~Runner() = default;
@@ -56,7 +58,7 @@ struct Verdict {
         better,        // surely, and by enough to be worth a change
         within_noise,  // it may be better, and may be not
         too_few,       // not enough pairs to say how sure it is
-        none_faster,   // nothing was faster than the present settings when it was tried
+        none_faster,   // nothing was faster than the present settings, by 2 % for each setting that changes, when it was tried
     } kind = Kind::none_faster;
     Variant best;  // what was checked
     double ratio = 1;
@@ -99,8 +101,8 @@ class Campaign {
     Status measure(Stage stage, const Variant& variant, std::uint32_t followers);
     double rate(const Measured& measured) const { return measured.all_per_s(options_.durable); }
     std::vector<double> ratios(const Variant& variant, Stage stage) const;
-    void keep_better_half(std::vector<Variant>& alive) const;
-    Variant best_of(const std::vector<Variant>& alive) const;
+    double merit(const Variant& variant) const;
+    void sort_by_merit(std::vector<Variant>& alive) const;
 
     CampaignOptions options_;
     Runner& runner_;

@@ -36,9 +36,8 @@ std::string lock_path(const std::string& directory) { return directory + "/lock"
 
 // The process that made a directory of this name on this host; 0: it is not one, or of another host.
 pid_t maker_of(std::string_view name) {
-    const std::string ours = std::string(prefix) + host_name() + "-";
-    if (!name.starts_with(ours)) return 0;
-    name.remove_prefix(ours.size());
+    if (!name.starts_with(prefix) || !name.ends_with("@" + host_name())) return 0;
+    name.remove_prefix(prefix.size());
     pid_t pid = 0;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
     return error == std::errc() && end != name.data() + name.size() && *end == '-' && pid > 0 ? pid : 0;
@@ -67,7 +66,7 @@ Status remove_tree(const std::string& path) {
 Result<OwnDirectory> OwnDirectory::make(const std::string& parent) {
     SystemRandom random;
     OwnDirectory made;
-    const std::string path = parent + "/" + std::string(prefix) + host_name() + "-" + std::to_string(::getpid()) + "-" + random.id().hex().substr(0, 8);
+    const std::string path = parent + "/" + std::string(prefix) + std::to_string(::getpid()) + "-" + random.id().hex().substr(0, 8) + "@" + host_name();
     if (::mkdir(path.c_str(), 0700) != 0) {
         const int error = errno;
         return Status::from_errno(error, "can not make a directory in " + parent);
@@ -144,9 +143,16 @@ struct ProbeFile {
     }
 };
 
-// Whether any page of the file is in the page cache.
-bool is_cached(int fd, std::uint64_t bytes) {
-    void* const map = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, 0);
+std::string reason(int error) { return Status::from_errno(error, "").text(); }
+
+}  // namespace
+
+int DirectCalls::open(const std::string& path) const { return ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_DIRECT, 0600); }
+ssize_t DirectCalls::write(int file, const void* data, std::size_t bytes) const { return ::pwrite(file, data, bytes, 0); }
+ssize_t DirectCalls::read(int file, void* data, std::size_t bytes) const { return ::pread(file, data, bytes, 0); }
+
+bool DirectCalls::is_cached(int file, std::size_t bytes) const {
+    void* const map = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file, 0);
     if (map == MAP_FAILED) return false;  // can not be told
     std::vector<unsigned char> resident(div_up(bytes, static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE))));
     const bool told = ::mincore(map, bytes, resident.data()) == 0;
@@ -154,13 +160,9 @@ bool is_cached(int fd, std::uint64_t bytes) {
     return told && std::any_of(resident.begin(), resident.end(), [](unsigned char page) { return (page & 1) != 0; });
 }
 
-std::string reason(int error) { return Status::from_errno(error, "").text(); }
-
-}  // namespace
-
-Result<DirectProbe> probe_direct(const std::string& directory) {
+Result<DirectProbe> probe_direct(const std::string& directory, const DirectCalls& calls) {
     ProbeFile file{directory + "/probe"};
-    file.fd = ::open(file.path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_DIRECT, 0600);
+    file.fd = calls.open(file.path);
     if (file.fd < 0 && (errno == EINVAL || errno == EOPNOTSUPP)) return DirectProbe{Direct::refused, "the file system does not open files for it"};
     if (file.fd < 0) {
         const int error = errno;
@@ -173,15 +175,15 @@ Result<DirectProbe> probe_direct(const std::string& directory) {
         const std::uint64_t word = random.next();
         std::memcpy(wrote->data() + at, &word, sizeof word);
     }
-    const ssize_t written = ::pwrite(file.fd, wrote->data(), probe_bytes, 0);
+    const ssize_t written = calls.write(file.fd, wrote->data(), probe_bytes);
     if (written < 0 && (errno == EINVAL || errno == EOPNOTSUPP))
         return DirectProbe{Direct::refused, "files open for it, and then writes are refused (" + reason(errno) + ")"};
     if (written != static_cast<ssize_t>(probe_bytes)) {
         const int error = written < 0 ? errno : ENOSPC;
         return Status::from_errno(error, "writing " + file.path);
     }
-    if (is_cached(file.fd, probe_bytes)) return DirectProbe{Direct::cached, "what is written past the page cache is found in it"};
-    const ssize_t got = ::pread(file.fd, read->data(), probe_bytes, 0);
+    if (calls.is_cached(file.fd, probe_bytes)) return DirectProbe{Direct::cached, "what is written past the page cache is found in it"};
+    const ssize_t got = calls.read(file.fd, read->data(), probe_bytes);
     if (got < 0 && (errno == EINVAL || errno == EOPNOTSUPP))
         return DirectProbe{Direct::refused, "it is written, and then reads are refused (" + reason(errno) + ")"};
     if (got != static_cast<ssize_t>(probe_bytes) || std::memcmp(wrote->data(), read->data(), probe_bytes) != 0)

@@ -1,9 +1,11 @@
-// Place: directories of our own in somebody's file systems. Each is named .cairn-tune-<host>-<pid>-<random>, holds a lock for as long as we live, and
+// Place: directories of our own in somebody's file systems. Each is named .cairn-tune-<pid>-<random>@<host>, holds a lock for as long as we live, and
 // goes with all that is in it when we end. What a run left that was killed is known by its lock, which nobody holds, and its process, which is
 // gone; it is removed by the next one, by name. What another host left is not touched: nothing can be known of it here.
 //
 // And what must be asked before anything is written: is there room, and is direct I/O what it says.
 #pragma once
+
+#include <sys/types.h>
 
 #include <cstdint>
 #include <string>
@@ -48,6 +50,14 @@ struct DirectProbe {
     Direct direct = Direct::works;
     std::string text;  // why it does not
 };
-Result<DirectProbe> probe_direct(const std::string& directory);
+// How a file is reached for that; tests have file systems of their own that lie.
+struct DirectCalls {
+    virtual ~DirectCalls() = default;
+    virtual int open(const std::string& path) const;  // new, past the page cache
+    virtual ssize_t write(int file, const void* data, std::size_t bytes) const;
+    virtual ssize_t read(int file, void* data, std::size_t bytes) const;
+    virtual bool is_cached(int file, std::size_t bytes) const;  // any page of it
+};
+Result<DirectProbe> probe_direct(const std::string& directory, const DirectCalls& calls = DirectCalls());
 
 }  // namespace cairn::tune

@@ -8,13 +8,15 @@
 #include "base/units.hpp"
 #include "daemon/memory.hpp"
 #include "daemon/options.hpp"
+#include "placement/driver.hpp"
 
 namespace cairn::tune {
 
 namespace {
 
 constexpr std::uint64_t size_least = 256 << 10, size_first = 2 << 20, size_most = 1ull << 30;
-constexpr double runs_wanted = 100;
+constexpr double runs_wanted = 150;
+constexpr double figure_rounds_wanted = 2.5;
 constexpr double run_s_least = 0.15;      // below that start and end weigh too much
 constexpr double memory_share_max = 0.5;  // of what is available
 
@@ -45,12 +47,15 @@ class Tuning {
 
   private:
     Status look();
-    Status make_bench();
     Status choose_levels();
+    Status make_bench();
+    Status fit_levels();
     Status choose_direct();
     Status choose_io();
+    void find_storage_targets();
     std::uint64_t buffers_bytes() const;
     Status check_rooms(std::uint64_t file_bytes, bool& scarce) const;
+    double wanted_run_s() const;
     Status choose_size();
     Result<double> try_size(std::uint64_t file_bytes);
     std::uint32_t followers_most() const { return *std::max_element(options_.followers.begin(), options_.followers.end()); }
@@ -72,11 +77,11 @@ void Tuning::tell(const std::string& what) {
 // ---- before anything is written ----
 
 Status Tuning::look() {
-    for (const std::string& directory : {options_.target, options_.scratch}) {
+    for (const auto& [directory, named_by] : {std::pair{options_.target, "paths.persistent, --persistent"}, {options_.scratch, "paths.scratch, --scratch"}}) {
         std::error_code error;
         const bool is_directory = std::filesystem::is_directory(directory, error);
-        if (error) return Status::from_errno(error.value(), directory);
-        if (!is_directory) return invalid_argument(directory + " is not a directory");
+        if (error) return Status::from_errno(error.value(), directory + " (" + named_by + ") can not be used");
+        if (!is_directory) return invalid_argument(directory + " (" + named_by + ") is not a directory");
         TRY_ASSIGN(const std::vector<std::string> removed, remove_leftovers(directory));
         for (const std::string& path : removed) report_.notes.push_back("removed " + path + ", which a run left that was killed");
     }
@@ -85,7 +90,6 @@ Status Tuning::look() {
 
 // As cairnd would have it, but that nothing gives way: whoever tunes wants to know what storage takes, and not what else runs here.
 Status Tuning::make_bench() {
-    TRY_ASSIGN(daemon_, daemon_options(options_.settings, {}));
     TRY_ASSIGN(OwnDirectory target, OwnDirectory::make(options_.target));
     target_.emplace(std::move(target));
     TRY_ASSIGN(OwnDirectory scratch, OwnDirectory::make(options_.scratch));
@@ -97,17 +101,34 @@ Status Tuning::make_bench() {
     options.seed = options_.seed;
     options.flush = daemon_.flush;
     options.cpu_threads = daemon_.world.cpu_threads;
-    options.memory_bytes_max = daemon_.flush.buffers * std::max(daemon_.flush.buffer_bytes, std::uint64_t{1} << 20);
+    options.memory_bytes_max = buffers_bytes();
     options.stop = [this] {
         tell("");
         return options_.stop();
     };
     TRY_ASSIGN(bench_, Bench::create(std::move(options)));
     began_ = bench_->loop().now();
+    report_.present = variant_of(options_.settings, bench_->has_uring());
     return {};
 }
 
 // ---- what is tried ----
+
+Status Tuning::choose_levels() {
+    TRY_ASSIGN(daemon_, daemon_options(options_.settings, {}));
+    report_.cores = std::max(1u, std::thread::hardware_concurrency());
+    std::vector<std::uint64_t>& files = options_.levels[Factor::files];
+    const std::uint64_t images = options_.files_local * (1ull + *std::min_element(options_.followers.begin(), options_.followers.end()));
+    for (const std::uint64_t count : files)
+        if (count > images)
+            return invalid_argument(std::to_string(count) + " files are more than the " + std::to_string(images) +
+                                    " images of a run (--files, --local-files, --followers)");
+    for (const Factor factor : factors)
+        if (options_.levels[factor].empty() && factor != Factor::uring && factor != Factor::direct)
+            options_.levels[factor] = default_levels(factor, report_.cores);
+    std::erase_if(files, [&](std::uint64_t count) { return count > images; });
+    return {};
+}
 
 Status Tuning::choose_io() {
     std::vector<std::uint64_t>& levels = options_.levels[Factor::uring];
@@ -138,19 +159,21 @@ Status Tuning::choose_direct() {
     return {};
 }
 
-Status Tuning::choose_levels() {
-    report_.cores = std::max(1u, std::thread::hardware_concurrency());
-    report_.present = variant_of(options_.settings, bench_->has_uring());
+// As the daemon: parts go round the storage targets where these can be chosen, and where the file system puts them elsewhere.
+void Tuning::find_storage_targets() {
+    const Result<PlacementTargets> found = find_targets(daemon_.targets_driver, daemon_.targets, target_->path());
+    if (found.ok() && found->names.empty()) return;
+    const bool is_usual = found.code() == Code::unavailable && options_.settings.placement.driver == Settings::TargetsDriver::automatic;
+    if (found.ok()) report_.notes.push_back("storage targets: " + names_text(found->names));
+    else if (!is_usual) report_.notes.push_back("no storage targets: " + found.status().text());
+    if (found.ok()) bench_->set_targets(*found);
+}
+
+// What depends on this machine and on this file system.
+Status Tuning::fit_levels() {
+    find_storage_targets();
     TRY(choose_io());
     TRY(choose_direct());
-    for (const Factor factor : factors)
-        if (options_.levels[factor].empty() && factor != Factor::uring && factor != Factor::direct)
-            options_.levels[factor] = default_levels(factor, report_.cores);
-    const std::uint64_t most = options_.files_local * (1ull + options_.followers.front());
-    const std::uint32_t least = *std::min_element(options_.followers.begin(), options_.followers.end());
-    for (const std::uint64_t files : options_.levels[Factor::files])
-        if (files > options_.files_local * (1ull + least))
-            return invalid_argument(std::to_string(files) + " files are more than the " + std::to_string(most) + " images of a run (--files, --local-files, --followers)");
     report_.present = normal(report_.present);
     return {};
 }
@@ -158,7 +181,7 @@ Status Tuning::choose_levels() {
 // ---- how large a run is ----
 
 std::uint64_t Tuning::buffers_bytes() const {
-    std::uint64_t largest = report_.present.buffer_bytes;
+    std::uint64_t largest = std::max(options_.settings.flush.buffer_bytes, options_.settings.flush.block_bytes);
     for (const std::uint64_t bytes : options_.levels[Factor::buffer_bytes]) largest = std::max(largest, bytes);
     for (const std::uint64_t bytes : options_.levels[Factor::block_bytes]) largest = std::max(largest, bytes);
     return largest * daemon_.flush.buffers;
@@ -185,7 +208,7 @@ Status Tuning::check_rooms(std::uint64_t file_bytes, bool& scarce) const {
 // Seconds that a run with the present settings takes, cold starts apart.
 Result<double> Tuning::try_size(std::uint64_t file_bytes) {
     tell("finding the size of a run");
-    TRY(bench_->prepare(file_bytes));
+    TRY(bench_->prepare(file_bytes, began_ + options_.budget));
     BenchRunner runner(*bench_, options_.target);
     double took_s = 0;
     for (int i = 0; i < 2; ++i) {
@@ -195,18 +218,30 @@ Result<double> Tuning::try_size(std::uint64_t file_bytes) {
     return took_s;
 }
 
+// Of a run with the present settings, so that enough of them fit.
+double Tuning::wanted_run_s() const {
+    const double budget_s = static_cast<double>(options_.budget) / second;
+    if (!options_.figures) return budget_s / runs_wanted;
+    double runs = 0;  // of one round of all figures, each as long as its bytes make it
+    for (const std::uint32_t followers : options_.followers)
+        for (const std::uint64_t files : options_.levels[Factor::files])
+            for (const std::uint64_t writers : options_.levels[Factor::writers])
+                runs += writers < files ? 0 : 3.0 * (1 + followers) / (1 + options_.followers.front());
+    return budget_s * figures_share / std::max(runs_wanted, figure_rounds_wanted * runs);
+}
+
 // Tries larger and larger ones, until a run is long enough or there is no room for more.
 Status Tuning::choose_size() {
     bool scarce = false;
     if (options_.file_bytes != 0) {
         TRY(check_rooms(options_.file_bytes, scarce));
-        return bench_->prepare(options_.file_bytes);
+        return bench_->prepare(options_.file_bytes, began_ + options_.budget);
     }
     std::uint64_t size = size_first;
     Status fits = check_rooms(size, scarce);
     for (; !fits.ok() && size > size_least; fits = check_rooms(size, scarce)) size /= 2;
     if (!fits.ok()) return fits;
-    const double wanted_s = std::max(run_s_least, static_cast<double>(options_.budget) / second / runs_wanted);
+    const double wanted_s = std::max(run_s_least, wanted_run_s());
     for (;;) {
         TRY_ASSIGN(const double took_s, try_size(size));
         const double passed = static_cast<double>(bench_->loop().now() - began_) / static_cast<double>(options_.budget);
@@ -223,8 +258,9 @@ Status Tuning::choose_size() {
 
 Result<TuneReport> Tuning::run() {
     TRY(look());
-    TRY(make_bench());
     TRY(choose_levels());
+    TRY(make_bench());
+    TRY(fit_levels());
     TRY(choose_size());
     report_.file_bytes = bench_->file_bytes();
     report_.local_bytes = bench_->local_bytes(report_.file_bytes);

@@ -15,7 +15,7 @@ struct TuneOptions {
     Settings settings;
     std::string target, scratch;     // existing directories
     Nanos budget = 120 * second;
-    std::uint64_t file_bytes = 0;    // 0: as large as lets the budget do for a hundred runs, at most 1 GiB
+    std::uint64_t file_bytes = 0;    // 0: so that enough runs fit into the budget, at most 1 GiB
     std::uint32_t files_local = 8;
     std::vector<std::uint32_t> followers = {1, 2, 4};
     Levels levels;                   // what was asked for; the default levels of factors without any

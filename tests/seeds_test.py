@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""cairn_seeds and tests/mutants.py as programs: what they are told wrong is one clear line, and what they print can be run again."""
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SEEDS = os.path.join(os.environ.get("CAIRN_BUILD", os.path.join(os.path.dirname(HERE), "build", "release")), "src", "engine", "cairn_seeds")
+
+
+def run(*command):
+    return subprocess.run(command, capture_output=True, text=True, timeout=250)
+
+
+class Arguments(unittest.TestCase):
+    def refuses(self, expected, *arguments):
+        done = run(SEEDS, *arguments)
+        self.assertEqual((done.returncode, done.stdout), (2, ""), arguments)
+        self.assertEqual(done.stderr, f"cairn_seeds: {expected}\n", arguments)
+
+    def test_wrong_ones_are_one_line(self):
+        self.refuses("--count: '0' is not a number from 1 to 9223372036854775807", "--count", "0")
+        self.refuses("--from: '-1' is not a number from 0 to 9223372036854775807", "--from", "-1")
+        self.refuses("--jobs: '2x' is not a number from 1 to 1024", "--jobs", "2x")
+        self.refuses("'--seed' is no option, or lacks its value (--help)", "--seed")
+        self.refuses("'--colour' is no option (--help)", "--colour", "blue")
+        self.refuses("--trace is for one seed: give --seed or --scenario, too", "--trace")
+        self.refuses("--scenario: a scenario has no 'colour'", "--scenario", "colour=blue")
+
+    def test_help(self):
+        done = run(SEEDS, "--help")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("--scenario TEXT", done.stdout)
+
+
+class Runs(unittest.TestCase):
+    def test_a_seed_and_its_text_are_the_same_run(self):
+        seed = run(SEEDS, "--seed", "11")
+        self.assertEqual(seed.returncode, 0, seed.stdout)
+        text, story = seed.stdout.split("\n", 1)
+        self.assertTrue(story)
+        again = run(SEEDS, "--scenario", text)
+        self.assertEqual(again.stdout, seed.stdout)
+
+    def test_seeds_are_counted_and_what_they_met_is_told(self):
+        done = run(SEEDS, "--from", "5", "--count", "12", "--jobs", "3")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertRegex(done.stdout, r"\n12 seeds in [0-9.]+ s \(\d+ seeds/s\), 0 failed; \d+ versions committed, \d+ faults at steps\n$")
+        self.assertRegex(done.stdout, r"work changed hands +\d+\.\d % of seeds\n")
+
+    def test_one_that_hangs_is_told_and_shrunk(self):
+        """A hundred ranks that capture two hundred times take longer than the second that they are given."""
+        steps = ",".join(f"capture:{i}" for i in range(200))
+        done = run(SEEDS, "--scenario", f"ranks=25,25,25,25 files=9 image=3000000 steps={steps}", "--limit-s", "1", "--shrink-s", "6")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("failed: hangs: no end after 1 s", done.stdout)
+        self.assertTrue(re.search(r"smallest that fails so \(\d+ tries in \d+ s", done.stdout), done.stdout)
+        self.assertIn("again: ", done.stdout)
+
+
+class Mutants(unittest.TestCase):
+    def test_wrong_arguments_are_one_line(self):
+        done = run(sys.executable, os.path.join(HERE, "mutants.py"), "--only", "no-such-bug")
+        self.assertEqual((done.returncode, done.stderr), (1, "mutants: there is no mutant no-such-bug (--list)\n"))
+
+    def test_they_are_listed(self):
+        done = run(sys.executable, os.path.join(HERE, "mutants.py"), "--list")
+        self.assertEqual(done.returncode, 0)
+        self.assertGreaterEqual(len(done.stdout.splitlines()), 24)
+
+
+if __name__ == "__main__":
+    unittest.main()
