@@ -5,7 +5,7 @@ SECONDS_EACH ?= 60
 BUILD  := build/$(PRESET)
 
 .DELETE_ON_ERROR:
-.PHONY: help build demo test test-long test-faults bench race calibrate sim mutants fuzz fmt tidy clean install setup
+.PHONY: help build demo test test-long test-faults bench race calibrate simulate-papers sim mutants fuzz fmt tidy clean install setup
 
 help:
 	@echo "make demo       install what is missing, build, checkpoint LAMMPS, kill it, restore it, compare"
@@ -15,6 +15,7 @@ help:
 	@echo "make bench      capture, flush and restore against what the machine can do (ARGS=--help)"
 	@echo "make race       Cairn and others on a small cluster with real networks and storage; root only (ARGS=--help)"
 	@echo "make calibrate  the race's settings, simulated: how far cairn simulate is from what was measured"
+	@echo "make simulate-papers  the papers' figures, simulated, beside the numbers of their text (ARGS=--scale: and what they did not have)"
 	@echo "make sim        20,000 random simulated clusters with faults (ARGS='--from 1 --count 50000', '--seed 7', --help)"
 	@echo "make mutants    plants bugs in the engine, one at a time: the simulated clusters must find each (ARGS='--only NAME', --list)"
 	@echo "make fuzz       feed the decoders hostile bytes (SECONDS_EACH=$(SECONDS_EACH))"
@@ -56,6 +57,9 @@ race: build
 # How far `cairn simulate` is from what the race measured; neither root nor the testbed is needed.
 calibrate: build
 	@bench/calibrate $(BUILD) $(ARGS)
+
+simulate-papers: build
+	@bench/papers $(BUILD) $(ARGS)
 
 sim: build
 	@$(BUILD)/src/engine/cairn_seeds $(ARGS)

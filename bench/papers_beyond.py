@@ -1,5 +1,85 @@
-"""What the papers did not have."""
+"""What the papers did not have, on their Frontier: several leaders a file, work that changes hands, placement, dedicated I/O nodes; and sizes up to
+65,536 nodes. Runs of minutes to hours each, with --scale."""
+from papers_plan import NODES, Frontier, sets
+from report import bytes_text, seconds_text, table
+
+GIB = 1 << 30
+SIZES = (1024, 4096, 16384, 65536)
+SIZES_IMAGE = "64MiB"  # what is simulated is kept chunk by chunk: 65,536 nodes x 8 x 1 GiB take some 40 GiB of memory
+FILE_SYSTEM_PLACES = sets(storage__placeable=0)
+
+
+def ways(f, files):
+    """(what, run) of Cairn, each with one thing more than the one before."""
+    leaders = sets(flush__leaders=max(1, files // f.shrink))
+    yield "the paper's: one leader a file, to the end", f.paper(NODES, files)
+    if f.tier == "disks" and files == 1024:
+        yield "+ work changes hands", f.shipped(NODES, files, *leaders, *FILE_SYSTEM_PLACES)
+    if f.tier == "disks":
+        yield "+ several leaders a file, all nodes", f.shipped(NODES, files, *FILE_SYSTEM_PLACES)
+    yield "+ targets chosen: Cairn as shipped", f.shipped(NODES, files)
+    if f.tier == "disks" and files == 1024:
+        yield "as shipped, files over two targets each", f.shipped(NODES, files, "storage.stripes=2")
+        for count in (256, 64):
+            yield f"as shipped, {count} dedicated I/O nodes", f.shipped(NODES, files, *sets(job__io_nodes=max(1, count // f.shrink)))
+
+
+def rivals(f, files):
+    yield "ADIOS2 (fitted)", f.adios2(NODES, files)
+    yield "GenericIO (fitted)", f.genericio(NODES, files)
+    yield "MPI-IO in two phases (not fitted)", f.run("two_phase", NODES, files)
+    if files == 1024:
+        yield "file per rank (not fitted)", f.run("file_per_rank", NODES, files)
+
+
+def reached(run):
+    """The nearest bound, and how much of it. A file per rank is not held by the targets of K files."""
+    bounds = [each for each in run["bounds"] if run["files"] <= 4096 or "files lie on" not in each["what"]]
+    return (bounds[0]["what"], f"{100 * run['bytes_per_s'] / bounds[0]['bytes_per_s']:.0f} %") if bounds else ("", "")
+
+
+def gained(run, than):
+    return f"{run['bytes_per_s'] / than['bytes_per_s']:.2f}"
+
+
+def ways_table(simulated, shrink):
+    rows = []
+    for tier in ("disks", "all tiers"):
+        f = Frontier(simulated, tier, 0.2, shrink)
+        for files in (1024, 2048, 4096):
+            paper = f.paper(NODES, files)
+            for what, run in (*ways(f, files), *rivals(f, files)):
+                bound, share = reached(run)
+                rows.append([tier, f"{files:,}", what, seconds_text(run["flush_s"]), f"{run['bytes_per_s'] / GIB:,.0f}", gained(run, paper),
+                             f"+{100 * (run['slowest_leader'] - 1):.0f} %", bound, share])
+    return (f"What the papers did not have: Frontier, {NODES:,} nodes, images +- 20 %\n"
+            + table(["storage", ">K", "", ">flush s", ">GiB/s", ">of the paper's", ">slowest leader", "nearest bound", ">reached"], rows))
+
+
+def sizes_table(simulated, shrink, nodes_max):
+    """Storage grows with the nodes, so that what is left is what size itself costs."""
+    rows = []
+    f = Frontier(simulated, "disks", 0.2, shrink)
+    for nodes in (each for each in SIZES if each <= nodes_max):
+        run = f.shipped(nodes, nodes // 4, *sets(job__image_bytes=SIZES_IMAGE), storage=nodes / NODES)
+        bound, share = reached(run)
+        rows.append([f"{nodes:,}", f"{8 * nodes:,}", f"{nodes // 4:,}", seconds_text(run["elect_s"]), seconds_text(run["write_s"]), seconds_text(run["commit_s"]),
+                     f"{run['bytes_per_s'] / GIB:,.0f}", bound, share, f"{run['cpu_s']:,.0f}", bytes_text(run["memory_bytes"])])
+    return (f"Sizes: Cairn as shipped, K = C / 4, images of {SIZES_IMAGE} +- 20 %, servers and targets in proportion to the nodes\n"
+            + table([">nodes", ">ranks", ">K", ">elect s", ">write s", ">commit s", ">GiB/s", "nearest bound", ">reached", ">simulated in, CPU s", ">memory"], rows))
+
+
+def gain_text(simulated, shrink):
+    """The 4:1 of Figure 3, where the paper's strategy loses to ADIOS2."""
+    lines = []
+    for tier in ("disks", "all tiers"):
+        f = Frontier(simulated, tier, 0.2, shrink)
+        paper, ours, adios2 = f.paper(NODES, 1024), f.shipped(NODES, 1024), f.adios2(NODES, 1024)
+        bound, share = reached(ours)
+        lines.append(f"  * {tier}: {gained(ours, paper)} times the paper's strategy, {gained(ours, adios2)} times ADIOS2 (the paper's strategy: {gained(paper, adios2)}). "
+                     f"Bound by {bound}, of which it reaches {share}; the paper's is bound by the cards of its {paper['writing_nodes']:,} leaders.")
+    return "What Cairn would gain on Frontier at 4:1 (K = 1,024), and what bounds it\n" + "\n".join(lines)
 
 
 def parts(simulated, shrink, nodes_max):
-    return []
+    return [ways_table(simulated, shrink), gain_text(simulated, shrink), sizes_table(simulated, shrink, nodes_max)]
