@@ -5,7 +5,7 @@ SECONDS_EACH ?= 60
 BUILD  := build/$(PRESET)
 
 .DELETE_ON_ERROR:
-.PHONY: help build demo test test-long test-faults bench race simulate-papers sim mutants fuzz fmt tidy clean install setup
+.PHONY: help build demo test test-long test-faults bench race calibrate simulate-papers sim mutants fuzz fmt tidy clean install setup
 
 help:
 	@echo "make demo       install what is missing, build, checkpoint LAMMPS, kill it, restore it, compare"
@@ -14,6 +14,7 @@ help:
 	@echo "make test-faults  every fault at every step of a flush, on a small cluster (ARGS='node killed'); root only, an hour"
 	@echo "make bench      capture, flush and restore against what the machine can do (ARGS=--help)"
 	@echo "make race       Cairn and others on a small cluster with real networks and storage; root only (ARGS=--help)"
+	@echo "make calibrate  the race's settings, simulated: how far cairn simulate is from what was measured"
 	@echo "make simulate-papers  the papers' figures, simulated, beside the numbers of their text (ARGS=--scale: and what they did not have)"
 	@echo "make sim        20,000 random simulated clusters with faults (ARGS='--from 1 --count 50000', '--seed 7', --help)"
 	@echo "make mutants    plants bugs in the engine, one at a time: the simulated clusters must find each (ARGS='--only NAME', --list)"
@@ -52,6 +53,10 @@ race: build
 	@test "$$(id -u)" = 0 || { echo "make race needs root: it makes network namespaces and mounts"; exit 1; }
 	@scripts/setup testbed
 	@bench/race $(BUILD) $(ARGS)
+
+# How far `cairn simulate` is from what the race measured; neither root nor the testbed is needed.
+calibrate: build
+	@bench/calibrate $(BUILD) $(ARGS)
 
 simulate-papers: build
 	@bench/papers $(BUILD) $(ARGS)

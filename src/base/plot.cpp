@@ -119,18 +119,19 @@ class Drawing {
         for (const double end : {low, high}) out_ += line(x - 4, y_of(end), x + 4, y_of(end), colour, 1.5);
     }
 
-    // A point that is missing breaks the line.
+    // A point that is missing breaks the line. Curves stand a little beside each other, or their error bars would hide one another.
     void lines(const PlotSeries& series) {
         const std::size_t colour = colour_of(series);
         const std::string paint = colours[colour % std::size(colours)];
+        const double beside = 7 * (static_cast<double>(&series - chart_.series.data()) - static_cast<double>(chart_.series.size() - 1) / 2);
         const std::size_t count = std::min(series.values.size(), chart_.places.size());
         for (std::size_t i = 0; i + 1 < count; ++i)
             if (std::isfinite(series.values[i]) && std::isfinite(series.values[i + 1]))
-                out_ += line(x_of(i), y_of(series.values[i]), x_of(i + 1), y_of(series.values[i + 1]), paint, 2);
+                out_ += line(x_of(i) + beside, y_of(series.values[i]), x_of(i + 1) + beside, y_of(series.values[i + 1]), paint, 2);
         for (std::size_t i = 0; i < count; ++i) {
             if (!std::isfinite(series.values[i])) continue;
-            error_bar(series, i, x_of(i), paint);
-            out_ += marker(colour, x_of(i), y_of(series.values[i]));
+            error_bar(series, i, x_of(i) + beside, paint);
+            out_ += marker(colour, x_of(i) + beside, y_of(series.values[i]));
         }
     }
 

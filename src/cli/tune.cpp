@@ -245,7 +245,7 @@ const Command tune_command = {
      {"--writers", OptionKind::text, "LIST", "Default: 1, 2, 4 and so on beyond the cores."},
      {"--placement", OptionKind::text, "LIST", "append, interleaved, contiguous; default all."},
      {"--split", OptionKind::text, "LIST", "Local data by chunks or by files; default both."},
-     {"--files", OptionKind::text, "LIST", "Files of one leader; default 1,4,8."},
+     {"--files", OptionKind::text, "LIST", "Files of one leader: the first is what settings are tuned for; default 1,4,8."},
      {"--buffer", OptionKind::text, "LIST", "Sizes of a buffer, which is the largest chunk; default \"4 MiB,16 MiB,64 MiB\"."},
      {"--block", OptionKind::text, "LIST", "Block sizes; default \"256 KiB,1 MiB,4 MiB\"."},
      {"--direct", OptionKind::text, "LIST", "true, false; default both, where the file system does what it says."},

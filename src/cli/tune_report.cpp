@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <set>
 
 #include "base/plot.hpp"
 #include "base/text_table.hpp"
@@ -96,7 +97,8 @@ std::string verdict_text(const TuneReport& report) {
         case Verdict::Kind::better: return best + ": " + how;
         case Verdict::Kind::within_noise: return "the present settings; the best of the others is no better for sure: " + best + ", " + how;
         case Verdict::Kind::too_few:
-            return "the present settings; the best of the others was tried too seldom to be sure (a longer --budget helps): " + best + ", " + how;
+            return "the present settings; the best of the others was tried too seldom to be sure (a longer --budget helps): " + best + ", " +
+                   ratio_text(verdict.ratio) + " x in " + plural(verdict.pairs, "pair") + " of runs";
         case Verdict::Kind::none_faster: return "the present settings; nothing that was tried is worth a change";
     }
     return {};
@@ -248,14 +250,16 @@ std::string tune_figures(const TuneReport& report, const TuneOptions& options) {
     picture.title = "Aggregated write throughput of one leader (ispdc23, Figures 1 to 3)";
     picture.columns = static_cast<std::uint32_t>(campaign.levels[Factor::files].size());
     std::size_t rounds = SIZE_MAX;
-    for (const std::uint32_t followers : campaign.followers)
-        for (const std::uint64_t files : campaign.levels[Factor::files]) picture.charts.push_back(chart_of(report, files, followers, rounds));
+    const std::set<std::uint32_t> all_followers(campaign.followers.begin(), campaign.followers.end());
+    const std::set<std::uint64_t> all_files(campaign.levels[Factor::files].begin(), campaign.levels[Factor::files].end());
+    for (const std::uint32_t followers : all_followers)
+        for (const std::uint64_t files : all_files) picture.charts.push_back(chart_of(report, files, followers, rounds));
     const Variant& present = campaign.present;
     picture.note = options.target + ", " + plural(report.cores, "core") + "; " + plural(options.files_local, "local file") + " of " +
                    format_bytes(report.file_bytes) + " plus or minus 20 %, as much again from each follower; blocks of " +
                    format_bytes_exact(present.block_bytes) + ", " + (present.direct ? "direct I/O, " : "through the page cache, ") +
                    level_text(Factor::uring, present.uring ? 1 : 0) + ".\nTime until the last writer ended, not until all was durable. " +
-                   (rounds == 0 ? "Medians; the time was over before all points were measured" : "Medians of " + plural(rounds, "round") + " in random order") +
+                   (rounds == 0 ? "Medians; the time was over before all points were measured" : "Medians of " + plural(rounds, "round") + " or more, in random order") +
                    "; bars: lowest and highest.\nLocal files whole per writer, with append chunk by chunk. A file has a writer at least.";
     return plot_svg(picture);
 }

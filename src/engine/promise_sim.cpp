@@ -4,6 +4,7 @@
 #include "engine/scratch.hpp"
 #include "engine/seed_run_sim.hpp"
 #include "format/names.hpp"
+#include "world/sim/network.hpp"
 
 namespace cairn::testing {
 
@@ -19,7 +20,8 @@ void SeedRun::note_states() {
             const VersionState state = host.daemon->state(key);
             if (state.level == Level::committed && reported_.emplace(key, true).second) tell("committed: version ", key.version);
             const auto fenced = fenced_.find(key);
-            if (state.level == Level::committed && fenced != fenced_.end() && fenced->second < host.started)
+            const Nanos coordinates_since = cluster_.hosts[0].started;  // one that knew it from before may have said so to daemons that came later
+            if (state.level == Level::committed && fenced != fenced_.end() && fenced->second < coordinates_since && coordinates_since <= host.started)
                 fail("a daemon that came later calls a removed version committed: version " + std::to_string(key.version));
             if (state.failure.code() == Code::internal) fail("a daemon finds a fault of its own: " + state.failure.to_string());
         }
@@ -184,6 +186,7 @@ void SeedRun::check_last() {
     const Status status = cluster_.check_committed(cluster_.key(version));
     if (!status.ok()) return fail("the last version can not be restored: " + status.to_string());
     check_nothing_left_over();
+    if (result_.ok) check_buffers();
     result_.committed = static_cast<std::uint32_t>(reported_.size());
 }
 
@@ -201,6 +204,15 @@ void SeedRun::check_nothing_left_over() {
         const bool named = std::any_of((*newest)->parts.begin(), (*newest)->parts.end(), [&](const PartInfo& part) { return part.file == entry.name; });
         if (ours && !named) return fail("something is left over beside the last version: " + entry.name);
     }
+}
+
+// What a leader asked for comes, or is not waited for any more: a buffer that waits for ever is a credit that is lost.
+void SeedRun::check_buffers() {
+    const auto none_waits = [&] {
+        return std::all_of(cluster_.hosts.begin(), cluster_.hosts.end(), [](const Host& host) { return !host.process || host.process->network().postings_open() == 0; });
+    };
+    for (int i = 0; i < 100 && !none_waits(); ++i) cluster_.sim.run_until(cluster_.sim.now() + 300 * millisecond);  // of a lost job something may be under way
+    if (!none_waits()) fail("a buffer waits for data that nobody will send");
 }
 
 // A node that crashed took sealed images with it.

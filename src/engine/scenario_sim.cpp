@@ -33,7 +33,7 @@ const std::vector<FaultClass>& fault_classes() {
         {"send_error", &Faults::send_error, 30, 0.1},
         {"payload_damage", &Faults::payload_damage, 30, 0.05},
         {"twin_open", &Faults::twin_open, 20, 0.3},
-        {"resize_lost", &Faults::resize_lost, 20, 0.3},
+        {"resize_lost", &Faults::resize_lost, 30, 0.3},
         {"grow_lost", &Faults::grow_lost, 50, 1},
         {"rename", &Faults::publish_renames, 50, 1},
     };

@@ -11,7 +11,7 @@ namespace cairn::testing {
 
 struct ChildOptions {
     unsigned jobs = 1;
-    unsigned limit_s = 60;  // of real time for one scenario; then it counts as hanging
+    unsigned limit_s = 60;  // of processor time for one scenario; then it counts as hanging
     bool trace = false;
     bool silent = false;    // what a child says on standard error goes nowhere
 };

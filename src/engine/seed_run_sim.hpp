@@ -50,6 +50,7 @@ class SeedRun {
     void let_go(NodeIndex node);
     void arm();
     void strike(NodeIndex node);
+    void begin_trouble();
     void observe(sim::Process& process, const std::string& what, const std::string& detail);
     void pass();
     void be_quiet();
@@ -66,6 +67,7 @@ class SeedRun {
     void check_liveness();
     void check_last();
     void check_nothing_left_over();
+    void check_buffers();
     void check_flipped_bit();
     bool lost_scratch() const;
     std::optional<std::uint64_t> data_in(const std::string& path);
@@ -74,7 +76,7 @@ class SeedRun {
     struct Strike {
         std::string operation;
         std::uint64_t before = 0;  // so many of them pass
-        enum class Kind : std::uint8_t { kill, pause, crash, power, fail, hang } kind = Kind::kill;
+        enum class Kind : std::uint8_t { kill, pause, crash, power, fail, hang, trouble } kind = Kind::kill;
         Nanos delay = 0;           // from the operation's beginning
     };
 

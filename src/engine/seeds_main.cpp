@@ -27,7 +27,7 @@ constexpr const char* usage =
     "  --seed N        this one alone, told step by step\n"
     "  --scenario TEXT the same for a scenario as a failed seed prints it\n"
     "  --jobs N        so many at the same time (one for each core)\n"
-    "  --limit-s N     real time for one seed; then it counts as hanging (60)\n"
+    "  --limit-s N     processor time for one seed; then it counts as hanging (60)\n"
     "  --failures N    stop after so many failed (20)\n"
     "  --shrink N      shrink so many of those that failed, the first ones (1)\n"
     "  --shrink-s N    real time for shrinking one (60)\n"

@@ -322,14 +322,16 @@ void SeedRun::strike(NodeIndex node) {
     static const std::array operations = {"publish", "publish", "publish", "publish", "publish", "fsync", "fsync",   "fsync_directory", "fsync_directory", "create",
                                           "resize",  "remove",  "write",   "open",    "stat",    "list",  "mkdir",   "send",            "payload",         "checksums"};
     using Kind = Strike::Kind;
-    static const std::array kinds = {Kind::kill, Kind::pause, Kind::crash, Kind::power, Kind::power, Kind::fail, Kind::hang};
+    static const std::array kinds = {Kind::kill, Kind::pause, Kind::crash, Kind::power, Kind::power, Kind::fail, Kind::hang, Kind::trouble, Kind::trouble};
     Strike next;
     next.operation = operations[draw(operations.size())];
-    next.before = next.operation == "publish" ? draw(2) : chance(60) ? draw(3) : draw(30);
     next.kind = kinds[draw(kinds.size())];
+    if (next.kind == Kind::trouble) next.operation = "publish";
+    next.before = next.operation == "publish" ? draw(2) : chance(60) ? draw(3) : draw(30);
     next.delay = chance(40) ? 0 : static_cast<Nanos>(draw(5'000)) * microsecond;
+    be_quiet();  // an earlier one is over
+    cluster_.sim.faults() = background_;
     armed_ = next;
-    ++strikes_;
     if (chance(70)) capture();
     pass();
     armed_.reset();
@@ -355,6 +357,7 @@ void SeedRun::observe(sim::Process& process, const std::string& what, const std:
     see(Saw::struck);
     tell("strikes node ", node, " at ", what, " ", detail, ", kind ", static_cast<int>(strike.kind));
     sim::Faults& faults = cluster_.sim.faults();
+    if (strike.kind == Strike::Kind::trouble) return begin_trouble();
     if (strike.kind == Strike::Kind::fail || strike.kind == Strike::Kind::hang) {
         after_this_ = faults;
         if (strike.kind == Strike::Kind::hang) faults.hang_io = 1;
@@ -369,6 +372,18 @@ void SeedRun::observe(sim::Process& process, const std::string& what, const std:
         else if (kind == Strike::Kind::pause) host.process->pause();
         else if (kind == Strike::Kind::crash) crash(node);
         else power_loss();
+    });
+}
+
+// The operation comes back when nobody waits for it any more, if ever, and what else is asked of names until then fails often.
+void SeedRun::begin_trouble() {
+    sim::Faults& faults = cluster_.sim.faults();
+    after_this_ = faults;
+    after_this_->metadata_error = std::max(faults.metadata_error, 0.6);
+    faults.hang_io = 1;
+    faults.hang_io_max = 12 * second;
+    cluster_.sim.at(cluster_.sim.now() + 5 * second, [this, mine = strikes_] {
+        if (mine == strikes_) cluster_.sim.faults() = background_;
     });
 }
 

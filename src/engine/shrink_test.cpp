@@ -120,9 +120,10 @@ TEST(Children, OneThatHangsOrCrashesIsAFailedOne) {
     options.limit_s = 1;
     options.silent = true;
     endless.steps.assign(1000, {Happening::capture, 7});
-    EXPECT_EQ(run_in_child(endless, options).failure, "hangs: no end after 1 s");
+    EXPECT_EQ(failure_class(run_in_child(endless, options).failure), "hangs");
     Scenario impossible;
-    impossible.ranks_per_node = {};
+    impossible.block_bytes = 0;
+    impossible.steps = {{Happening::capture, 7}};
     EXPECT_EQ(failure_class(run_in_child(impossible, options).failure), "crashed");
 }
 

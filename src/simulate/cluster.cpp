@@ -23,7 +23,7 @@ namespace cairn::simulate {
 
 namespace {
 
-enum class Kind : std::uint8_t { count, bytes, rate, rates, number, placement };
+enum class Kind : std::uint8_t { count, bytes, rate, rates, number, placement, list };
 constexpr std::string_view placements[] = {"append", "interleaved", "contiguous"};
 
 struct Key {
@@ -31,7 +31,7 @@ struct Key {
     Kind kind;
     bool required;
     double low, high;  // allowed
-    std::function<void(Cluster&, double, double)> set;  // twice the same value but for a span
+    std::function<void(Cluster&, double, double)> set;  // twice the same value but for a span; of a list each in turn, and whether it is the first
     std::string_view doc;
     std::string full() const { return std::string(section) + "." + std::string(name); }
 };
@@ -39,6 +39,12 @@ struct Key {
 template <class Member>
 auto to(Member Cluster::*member) {
     return [member](Cluster& c, double value, double) { c.*member = static_cast<Member>(value); };
+}
+auto to(std::vector<double> Cluster::*member) {
+    return [member](Cluster& c, double value, double first) {
+        if (first > 0) (c.*member).clear();
+        (c.*member).push_back(value);
+    };
 }
 auto to(Span Cluster::*member) {
     return [member](Cluster& c, double low, double high) { c.*member = {low, high}; };
@@ -56,6 +62,7 @@ const std::vector<Key>& keys() {
         {"job", "io_nodes", Kind::count, false, 0, 1 << 16, to(&Cluster::io_nodes), "dedicated I/O nodes beside them, which lead for all"},
         {"job", "ranks_per_node", Kind::count, true, 1, 1024, to(&Cluster::ranks_per_node), "ranks on each node"},
         {"job", "image_bytes", Kind::bytes, true, 1, bytes_max, to(&Cluster::image_bytes), "what a rank captures"},
+        {"job", "images_bytes", Kind::list, false, 1, bytes_max, to(&Cluster::images_bytes), "what each rank captures, in turn and again from the first; instead of image_bytes with imbalance"},
         {"job", "imbalance", Kind::number, false, 0, 0.99, to(&Cluster::imbalance), "images differ by up to this share either way, each drawn"},
         {"job", "files", Kind::count, true, 1, 1 << 20, to(&Cluster::files), "K, the files of a version"},
         {"job", "versions", Kind::count, false, 1, 1000, to(&Cluster::versions), "checkpoints, one after the other"},
@@ -75,6 +82,7 @@ const std::vector<Key>& keys() {
         {"node", "network_latency_us", Kind::number, false, 0, 1e6, to(&Cluster::network_latency_us), "of a message"},
         {"storage", "servers", Kind::count, true, 1, 1 << 16, to(&Cluster::servers), "storage servers"},
         {"storage", "server_bytes_per_s", Kind::rate, true, 1, rate_max, to(&Cluster::server_bytes_per_s), "of each"},
+        {"storage", "servers_bytes_per_s", Kind::list, false, 1, rate_max, to(&Cluster::servers_bytes_per_s), "of each by itself, in turn and again from the first"},
         {"storage", "targets", Kind::count, true, 1, 1 << 16, to(&Cluster::targets), "storage targets, by turns on the servers"},
         {"storage", "target_bytes_per_s", Kind::rate, true, 1, rate_max, to(&Cluster::target_bytes_per_s), "of each"},
         {"storage", "stripes", Kind::count, false, 1, 1 << 16, to(&Cluster::stripes), "targets that a file lies on"},
@@ -125,6 +133,7 @@ std::string allowed(const Key& key) {
         case Kind::number: return "a number from " + between;
         case Kind::bytes: return "a size from " + format_bytes_exact(static_cast<std::uint64_t>(key.low)) + " to " + format_bytes(static_cast<std::uint64_t>(key.high));
         case Kind::rate: return "bytes per second, as a number or a size, from " + number_text(key.low);
+        case Kind::list: return "[number, ...], each at least " + number_text(key.low);
         case Kind::placement: return "\"append\", \"interleaved\" or \"contiguous\"";
         case Kind::rates: return "bytes per second, as a number or a size, or [least, most]";
     }
@@ -152,6 +161,14 @@ std::optional<double> number_of(const Key& key, const toml::node& node) {
 
 // False: not what is allowed.
 bool read_value(const Key& key, const toml::node& node, Cluster& cluster) {
+    if (key.kind == Kind::list) {
+        const toml::array* values = node.as_array();
+        if (values == nullptr || values->empty()) return false;
+        for (const toml::node& value : *values)
+            if (const auto number = number_of(key, value); !number || *number < key.low || *number > key.high) return false;
+        for (const toml::node& value : *values) key.set(cluster, *number_of(key, value), &value == values->get(0) ? 1 : 0);
+        return true;
+    }
     std::optional<double> low = number_of(key, node), high = low;
     if (const toml::array* both = node.as_array(); both && key.kind == Kind::rates && both->size() == 2) {
         low = number_of(key, *both->get(0));

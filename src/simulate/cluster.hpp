@@ -21,6 +21,7 @@ struct Cluster {
     // [job]
     std::uint32_t nodes = 0, io_nodes = 0, ranks_per_node = 1, files = 0, versions = 1;
     std::uint64_t image_bytes = 0;
+    std::vector<double> images_bytes;  // of each rank in turn, again and again; none: image_bytes and imbalance
     double imbalance = 0;       // images are image_bytes x (1 - imbalance ... 1 + imbalance)
     double compute_s = 0;       // between two checkpoints
     double network_share = 0;   // of every card, that the application takes while it computes
@@ -39,6 +40,7 @@ struct Cluster {
     // [storage]
     std::uint32_t servers = 1, targets = 1, stripes = 1;
     double server_bytes_per_s = 0, target_bytes_per_s = 0;
+    std::vector<double> servers_bytes_per_s;  // of each; none: server_bytes_per_s
     std::uint64_t stripe_bytes = 1 << 20;
     double request_us = 0, crowd = 0;
     std::uint32_t crowd_from = 1;

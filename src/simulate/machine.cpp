@@ -40,6 +40,7 @@ std::optional<Strategy> strategy_of(std::string_view name) {
 }
 
 std::uint64_t image_bytes_of(const Cluster& cluster, std::uint64_t seed, std::uint32_t rank, std::uint32_t version) {
+    if (!cluster.images_bytes.empty()) return static_cast<std::uint64_t>(cluster.images_bytes[rank % cluster.images_bytes.size()]);
     sim::Prng prng(sim::mix(seed ^ 0x696d) ^ sim::mix((std::uint64_t{version} << 32) | rank));
     const double share = 1 + cluster.imbalance * (2 * share_of(prng) - 1);
     return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(static_cast<double>(cluster.image_bytes) * share));
@@ -76,8 +77,8 @@ std::unique_ptr<sim::Machine> make_machine(sim::Simulation& sim, const Cluster& 
     model.client_crowd = cluster.client_crowd;
     model.client_crowd_from = cluster.client_crowd_from;
     model.writer_rate = cluster.writer_bytes_per_s;
-    model.servers = cluster.servers;
-    model.server_rate = cluster.server_bytes_per_s;
+    for (std::uint32_t server = 0; server < cluster.servers; ++server)
+        model.server_rates.push_back(cluster.servers_bytes_per_s.empty() ? cluster.server_bytes_per_s : cluster.servers_bytes_per_s[server % cluster.servers_bytes_per_s.size()]);
     for (std::uint32_t target = 0; target < cluster.targets; ++target) {
         const double others = cluster.background * (1 + cluster.background_spread * (2 * share_of(prng) - 1));
         model.target_rates.push_back(cluster.target_bytes_per_s * (1 - others));

@@ -212,7 +212,7 @@ Result<Measured> Bench::run(const Variant& variant, std::uint32_t followers) {
         }
         for (const auto& network : cluster.networks)
             cluster.nodes.push_back(std::make_unique<Node>(World{*loop_, cluster.storage, *network, random_, *cpu_}, cluster.layout, settings));
-        cluster.nodes.front()->set_targets(targets_);
+        cluster.nodes.front()->set_targets(std::make_shared<const PlacementTargets>(targets_));
         for (const Local& local : locals_) received_checksums(local.bytes, variant.block_bytes);  // now: they cost nothing later
         measured = loop_->run(flush(cluster));
     }

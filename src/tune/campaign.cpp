@@ -186,7 +186,9 @@ Status Campaign::contend(Nanos until) {
         alive.resize((alive.size() + 1) / 2);
     }
     sort_by_merit(alive);
-    if (!alive.empty() && merit(alive.front()) > 1) verdict_.best = alive.front();
+    // Without time for a round of them, what won most by itself is checked.
+    const bool any_known = !alive.empty() && merit(alive.front()) > 0;
+    if (any_known ? merit(alive.front()) > 1 : !alive.empty()) verdict_.best = alive.front();
     return {};
 }
 
@@ -201,7 +203,8 @@ Status Campaign::check(Nanos until) {
         verdict_.pairs += whole ? 1 : 0;
     }
     const std::vector<double> found = ratios(verdict_.best, Stage::check);
-    verdict_.ratio = found.empty() ? median(ratios(verdict_.best, Stage::contenders)) : median(found);
+    for (const Stage stage : {Stage::screening, Stage::contenders, Stage::check})
+        if (const std::vector<double> known = ratios(verdict_.best, stage); !known.empty()) verdict_.ratio = median(known);
     verdict_.interval = median_interval(found);
     if (!verdict_.interval.known) verdict_.kind = Verdict::Kind::too_few;
     else verdict_.kind = verdict_.interval.low > 1 && verdict_.ratio >= worth ? Verdict::Kind::better : Verdict::Kind::within_noise;

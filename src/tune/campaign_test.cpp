@@ -108,6 +108,19 @@ TEST(Campaign, NeverEndsLaterThanOneRunPastItsBudget) {
         }
 }
 
+// What is found in the first round is not forgotten for want of time.
+TEST(Campaign, WithLittleTimeItSaysThatItIsNotSure) {
+    Formula formula(0.01);
+    formula.gain_threads = 3;
+    CampaignOptions options = options_of(46 * second);
+    options.levels[Factor::writers] = {8};
+    Campaign campaign(options, formula);
+    ASSERT_TRUE(campaign.run().ok());
+    EXPECT_EQ(campaign.verdict().kind, Verdict::Kind::too_few);
+    EXPECT_FALSE(campaign.verdict().best.uring);
+    EXPECT_NEAR(campaign.verdict().ratio, 3, 1);
+}
+
 TEST(Campaign, FiguresHaveEveryPointWhereThereIsTime) {
     Formula formula(0.05);
     CampaignOptions options = options_of(6000 * second);

@@ -54,6 +54,12 @@ bool is_abandoned(const std::string& directory, pid_t maker) {
     return ::kill(maker, 0) != 0 && errno == ESRCH;
 }
 
+// A directory, and this user's: another user's can not be removed by us, and is no reason to fail.
+bool is_ours(const std::string& path) {
+    struct stat about = {};
+    return ::lstat(path.c_str(), &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == ::geteuid();
+}
+
 Status remove_tree(const std::string& path) {
     std::error_code error;
     std::filesystem::remove_all(path, error);
@@ -102,12 +108,18 @@ Result<std::vector<std::string>> remove_leftovers(const std::string& parent) {
     std::error_code error;
     for (std::filesystem::directory_iterator at(parent, error), end; !error && at != end; at.increment(error)) {
         const std::string name = at->path().filename().string();
+        const std::string path = parent + "/" + name;
         const pid_t maker = maker_of(name);
-        if (maker != 0 && is_abandoned(parent + "/" + name, maker)) found.push_back(parent + "/" + name);
+        if (maker != 0 && is_ours(path) && is_abandoned(path, maker)) found.push_back(path);
     }
     if (error) return Status::from_errno(error.value(), "looking into " + parent);
     for (const std::string& path : found) TRY(remove_tree(path));
     return found;
+}
+
+bool same_file_system(const std::string& a, const std::string& b) {
+    struct stat first = {}, second = {};
+    return ::stat(a.c_str(), &first) == 0 && ::stat(b.c_str(), &second) == 0 && first.st_dev == second.st_dev;
 }
 
 Result<Room> room_at(const std::string& directory) {

@@ -38,6 +38,7 @@ struct Room {
     std::uint64_t free_bytes = 0, total_bytes = 0;  // free: to this user
 };
 Result<Room> room_at(const std::string& directory);
+bool same_file_system(const std::string& a, const std::string& b);
 // ok when `bytes` fit `times` over and a tenth of the file system stays free; else out_of_space, with what is missing. `what`: "a run writes".
 Status check_room(const std::string& directory, const Room& room, std::uint64_t bytes, std::uint32_t times, const std::string& what);
 // The most that check_room would let pass.

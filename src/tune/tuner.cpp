@@ -127,6 +127,7 @@ Status Tuning::choose_levels() {
         if (options_.levels[factor].empty() && factor != Factor::uring && factor != Factor::direct)
             options_.levels[factor] = default_levels(factor, report_.cores);
     std::erase_if(files, [&](std::uint64_t count) { return count > images; });
+    std::sort(options_.levels[Factor::writers].begin(), options_.levels[Factor::writers].end());
     return {};
 }
 
@@ -153,7 +154,6 @@ Status Tuning::choose_direct() {
     if (probe.direct == Direct::wrong) return Status(Code::io_error, why + ". Do not keep checkpoints there");
     if (asked && std::find(levels.begin(), levels.end(), 1) != levels.end()) return Status(Code::unsupported, why + " (--direct)");
     std::erase(levels, 1u);
-    report_.direct_is_silent = report_.present.direct;
     report_.present.direct = false;
     report_.notes.push_back(why + "; left out");
     return {};
@@ -174,6 +174,7 @@ Status Tuning::fit_levels() {
     find_storage_targets();
     TRY(choose_io());
     TRY(choose_direct());
+    if (!options_.levels[Factor::files].empty()) report_.present.files = static_cast<std::uint32_t>(options_.levels[Factor::files].front());
     report_.present = normal(report_.present);
     return {};
 }
@@ -190,11 +191,12 @@ std::uint64_t Tuning::buffers_bytes() const {
 // `scarce`: what fails is for want of room, so that a smaller size may do.
 Status Tuning::check_rooms(std::uint64_t file_bytes, bool& scarce) const {
     scarce = true;
-    const std::uint64_t local = bench_->local_bytes(file_bytes);
+    const std::uint64_t local = bench_->local_bytes(file_bytes), slots = local + local / 128;
+    const bool shared = same_file_system(options_.target, options_.scratch);
     TRY_ASSIGN(const Room target, room_at(options_.target));
-    TRY(check_room(options_.target, target, local * (1 + followers_most()), 2, "a run writes"));
+    TRY(check_room(options_.target, target, local * (1 + followers_most()) + (shared ? slots / 2 : 0), 2, "a run writes"));
     TRY_ASSIGN(const Room scratch, room_at(options_.scratch));
-    TRY(check_room(options_.scratch, scratch, local + local / 128, 1, "local files take"));
+    TRY(check_room(options_.scratch, scratch, slots, 1, "local files take"));
     const Result<std::uint64_t> memory = available_memory_bytes();
     if (!memory.ok()) return {};  // then nobody knows
     const auto allowed = static_cast<std::uint64_t>(static_cast<double>(*memory) * memory_share_max);

@@ -18,7 +18,7 @@ struct TuneOptions {
     std::uint64_t file_bytes = 0;    // 0: so that enough runs fit into the budget, at most 1 GiB
     std::uint32_t files_local = 8;
     std::vector<std::uint32_t> followers = {1, 2, 4};
-    Levels levels;                   // what was asked for; the default levels of factors without any
+    Levels levels;                   // what was asked for; the default levels of factors without any. The first number of files is what is tuned for
     bool durable = true;
     bool figures = false;
     std::uint64_t seed = 1;
@@ -30,7 +30,6 @@ struct TuneOptions {
 struct TuneReport {
     std::vector<std::string> notes;  // what was left out, what was removed
     Variant present;                 // as it comes out on this machine
-    bool direct_is_silent = false;   // flush.direct is on, and files are written through the page cache all the same
     unsigned cores = 0;
     std::uint64_t file_bytes = 0, local_bytes = 0;  // mean and sum of the local files
     double took_s = 0;

@@ -315,6 +315,22 @@ Task<void> gate_closes(Bench& bench) {
     EXPECT_EQ(alive, 1);
 }
 
+// A coordinator's daemon that stood still finds a hundred thousand messages: each starts a task. Looking at all of them each time takes minutes.
+template <class Bench>
+Task<void> gate_of_many(Bench& bench) {
+    constexpr int many = 200'000;
+    Clock& clock = bench.clock();
+    Event event(clock);
+    int notified = 0, late = 0;
+    Gate gate(clock);
+    for (int i = 0; i < many; ++i) gate.spawn(wait_event(event, never, notified, late));
+    EXPECT_EQ(gate.active(), static_cast<std::size_t>(many));
+    event.notify_all();
+    const bool closed = co_await gate.close(never);
+    EXPECT_TRUE(closed);
+    EXPECT_EQ(notified, many);
+}
+
 TYPED_TEST_P(ClockConformance, Sleeps) { this->run(clock_sleeps<TypeParam>); }
 TYPED_TEST_P(ClockConformance, Timers) { this->run(clock_timers<TypeParam>); }
 TYPED_TEST_P(ClockConformance, Post) { this->run(clock_post<TypeParam>); }
@@ -326,7 +342,8 @@ TYPED_TEST_P(ClockConformance, ChannelDeadlines) { this->run(channel_deadlines<T
 TYPED_TEST_P(ClockConformance, ChannelSurvivesDeaths) { this->run(channel_survives_deaths<TypeParam>); }
 TYPED_TEST_P(ClockConformance, TaskNestsAndDies) { this->run(task_nests<TypeParam>); }
 TYPED_TEST_P(ClockConformance, GateCloses) { this->run(gate_closes<TypeParam>); }
+TYPED_TEST_P(ClockConformance, GateOfMany) { this->run(gate_of_many<TypeParam>); }
 REGISTER_TYPED_TEST_SUITE_P(ClockConformance, Sleeps, Timers, Post, EventWakes, EventOutlivedByWaiters, ChannelPasses,
-                            ChannelCloses, ChannelDeadlines, ChannelSurvivesDeaths, TaskNestsAndDies, GateCloses);
+                            ChannelCloses, ChannelDeadlines, ChannelSurvivesDeaths, TaskNestsAndDies, GateCloses, GateOfMany);
 
 }  // namespace cairn::conformance

@@ -4,8 +4,6 @@
 #pragma once
 
 #include <list>
-#include <utility>
-#include <vector>
 
 #include "world/channel.hpp"
 
@@ -23,7 +21,7 @@ class Gate {
         reap();
         running_.emplace_back();
         auto place = std::prev(running_.end());
-        *place = run(this, place, std::move(task), alive_);
+        *place = run(std::move(task), this, place, alive_);
         ++active_;
         place->start();
         return true;
@@ -52,20 +50,18 @@ class Gate {
 
   private:
     using Place = std::list<Task<void>>::iterator;
-    static Task<void> run(Gate* gate, Place place, Task<void> task, std::shared_ptr<bool> alive) {
+
+    // What has ended is set aside: a gate may have tens of thousands running (a coordinator's messages), and looks at none of them to start another.
+    static Task<void> run(Task<void> task, Gate* gate, Place place, std::shared_ptr<bool> alive) {
         co_await task;
         if (*alive) {
             --gate->active_;
-            gate->ended_.push_back(place);
+            gate->ended_.splice(gate->ended_.end(), gate->running_, place);
             gate->changed_.notify_all();
         }
     }
-    // Only what has ended is looked at: one gate may hold thousands.
     void reap() {
-        for (const Place place : std::exchange(ended_, {})) {
-            if (place->done()) running_.erase(place);
-            else ended_.push_back(place);
-        }
+        for (auto it = ended_.begin(); it != ended_.end();) it = it->done() ? ended_.erase(it) : std::next(it);
     }
 
     Clock* clock_;
@@ -73,7 +69,7 @@ class Gate {
     std::size_t active_ = 0;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
     Event changed_;
-    std::vector<Place> ended_;
+    std::list<Task<void>> ended_;
     std::list<Task<void>> running_;  // last: destroyed first
 };
 

@@ -56,7 +56,8 @@ struct Inode {
     std::shared_ptr<std::uint64_t> used;  // of the file system
     std::uint64_t accounted = 0;
     std::optional<std::size_t> target;    // files: where it was placed
-    std::optional<NodeId> grown_by;       // files: whose write was the last to make it longer
+    struct Growth { NodeId node = 0; std::uint64_t offset = 0, length = 0; };
+    std::optional<Growth> grown;          // files: the last write that made it longer
 
     ~Inode();
     void account();  // after a change of content or links

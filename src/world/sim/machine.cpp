@@ -6,7 +6,7 @@
 namespace cairn::sim {
 
 Machine::Machine(Simulation& sim, MachineModel model) : sim_(sim), model_(std::move(model)), bandwidth_(sim, model_.sharing) {
-    CAIRN_CHECK(model_.servers > 0 && !model_.target_rates.empty() && model_.stripes > 0 && model_.stripe_bytes > 0);
+    CAIRN_CHECK(!model_.server_rates.empty() && !model_.target_rates.empty() && model_.stripes > 0 && model_.stripe_bytes > 0);
     CAIRN_CHECK(model_.nic_out_rates.size() == model_.nic_in_rates.size());
     for (std::size_t node = 0; node < model_.nic_out_rates.size(); ++node) {
         out_.push_back(bandwidth_.add({model_.nic_out_rates[node]}));
@@ -14,7 +14,7 @@ Machine::Machine(Simulation& sim, MachineModel model) : sim_(sim), model_(std::m
         scratch_.push_back(bandwidth_.add({model_.scratch_rate}));
         client_.push_back(bandwidth_.add({model_.client_rate, model_.client_crowd, model_.client_crowd_from, true}));
     }
-    for (std::uint32_t server = 0; server < model_.servers; ++server) servers_.push_back(bandwidth_.add({model_.server_rate}));
+    for (const double rate : model_.server_rates) servers_.push_back(bandwidth_.add({rate}));
     for (const double rate : model_.target_rates) targets_.push_back(bandwidth_.add({rate, model_.crowd, model_.crowd_from}));
 }
 

@@ -18,9 +18,8 @@ struct MachineModel {
     double client_crowd = 0;                          // of it: Capacity, of requests under way
     std::uint32_t client_crowd_from = 1;
     double writer_rate = 0;                           // that one request reaches by itself
-    std::uint32_t servers = 1;
-    double server_rate = 0;
-    std::vector<double> target_rates;  // target t belongs to server t modulo servers
+    std::vector<double> server_rates;  // at least one
+    std::vector<double> target_rates;  // target t belongs to server t modulo how many there are
     double crowd = 0;                  // of a target: Capacity
     std::uint32_t crowd_from = 1;
     Nanos request_time = 0;            // that a request costs its target, beside the bytes

@@ -69,7 +69,7 @@ struct Faults {
     double peer_loss_told = 0;   // how often a payload to a dead or cut-off peer fails at once instead of at its deadline
 
     double resize_lost = 0;      // says ok and does nothing; shared only
-    double grow_lost = 0;        // a write that makes a file grow which another node made grow before leaves a hole; shared only
+    double grow_lost = 0;        // of two nodes that make a file longer one after the other, one's write becomes a hole; shared only
     double twin_open = 0;        // an open for writing of a file that is there gets another one, as large, that nobody else sees; shared only
 
     double publish_renames = 0;  // publish() takes the first name away, as RENAME_NOREPLACE does

@@ -2,6 +2,8 @@
 // served; on the way they are lost, delayed, repeated and overtaken as Faults says.
 #pragma once
 
+#include <algorithm>
+
 #include "world/sim/simulation.hpp"
 
 namespace cairn::sim {
@@ -17,6 +19,10 @@ class SimNetwork final : public Network {
     Status post_payload(std::uint64_t tag, Slice into) override;
     Task<Result<std::uint64_t>> wait_payload(std::uint64_t tag, Nanos deadline) override;
 
+    // Posted, and neither come nor withdrawn.
+    std::size_t postings_open() const {
+        return static_cast<std::size_t>(std::count_if(postings_.begin(), postings_.end(), [](const auto& entry) { return !entry.second->withdrawn; }));
+    }
     // The process is dead: nothing is posted any more.
     void drop_postings() { postings_.clear(); }
 

@@ -169,7 +169,8 @@ Task<Result<std::uint64_t>> SimStorage::write_some(FilePtr file, std::uint64_t o
     operation->offset = offset;
     operation->value = data.length;
     const bool grow_lost = target.shared && sim_.fault_prng().chance(sim_.faults().grow_lost);
-    operation->effect = [node = process_.node().id(), grow_lost](Operation& op) {
+    const bool lose_earlier = grow_lost && sim_.fault_prng().chance(0.5);
+    operation->effect = [node = process_.node().id(), grow_lost, lose_earlier](Operation& op) {
         SimFile& to = sim_file(op.file);
         const std::uint64_t room = to.fs.room(*to.inode, op.offset, op.value);
         if (room == 0 && op.value > 0) {
@@ -178,9 +179,12 @@ Task<Result<std::uint64_t>> SimStorage::write_some(FilePtr file, std::uint64_t o
         }
         op.value = room;
         const bool grows = op.offset + op.value > to.inode->content->size();
-        const bool grown_by_another = to.inode->grown_by && *to.inode->grown_by != node;
-        if (grows) to.inode->grown_by = node;
-        if (grows && grown_by_another && grow_lost) return to.fs.resize(*to.inode, op.offset + op.value, node);
+        const std::optional<Inode::Growth> before = to.inode->grown;
+        if (grows) to.inode->grown = Inode::Growth{node, op.offset, op.value};
+        if (grow_lost && grows && before && before->node != node) {
+            if (!lose_earlier) return to.fs.resize(*to.inode, op.offset + op.value, node);
+            to.fs.write(*to.inode, before->offset, Content().read(0, before->length), node);
+        }
         const Runs runs = op.captured ? *op.captured : runs_of(op.data);
         to.fs.write(*to.inode, op.offset, part_of(runs, 0, op.value), node);
     };
