@@ -23,6 +23,7 @@ void SeedRun::note_states() {
             const Nanos coordinates_since = cluster_.hosts[0].started;  // one that knew it from before may have said so to daemons that came later
             if (state.level == Level::committed && fenced != fenced_.end() && fenced->second < coordinates_since && coordinates_since <= host.started)
                 fail("a daemon that came later calls a removed version committed: version " + std::to_string(key.version));
+            if (state.level == Level::committed && given_up_.count(key)) fail("a version that was given up is called committed: version " + std::to_string(key.version));
             if (state.failure.code() == Code::internal) fail("a daemon finds a fault of its own: " + state.failure.to_string());
         }
         if (counters.attempts_failed > 0 && scenario_.only_messages_suffer()) fail("an attempt failed where only messages were lost or late");

@@ -47,6 +47,7 @@ class SeedRun {
     void start(NodeIndex node);
     void limit(NodeIndex node, bool hard);
     void remove(NodeIndex node);
+    void give_up(NodeIndex node);
     void let_go(NodeIndex node);
     void arm();
     void strike(NodeIndex node);
@@ -93,6 +94,7 @@ class SeedRun {
     std::map<VersionKey, bool> reported_;   // called committed by some daemon at some time
     std::map<VersionKey, bool> removed_;    // tried to remove; true: done, with a fence that stays
     std::set<VersionKey> sealed_;           // sealed by every rank
+    std::set<VersionKey> given_up_;         // its tombstone stood before any manifest did
     std::set<VersionKey> let_go_;           // and not in every scratch any more
     std::map<VersionKey, Nanos> fenced_;    // since when
     std::optional<Strike> armed_;

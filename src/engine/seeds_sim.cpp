@@ -251,6 +251,7 @@ void SeedRun::limit(NodeIndex node, bool hard) {
 
 // By hand from any node, which keeps the fence; or by the coordinator's retention, which lifts it. It may be killed at any moment.
 void SeedRun::remove(NodeIndex node) {
+    if (chance(40)) return give_up(node);
     const std::optional<VersionKey> key = removable();
     if (!key) return;
     const VersionState state = cluster_.hosts[0].daemon ? cluster_.hosts[0].daemon->state(*key) : VersionState{};
@@ -272,6 +273,36 @@ void SeedRun::remove(NodeIndex node) {
     tell("remove version ", key->version, lift ? ", lifting the fence: " : ": ", status.to_string());
     removed_[*key] = status.ok() && !lift;
     if (removed_[*key]) fenced_[*key] = cluster_.sim.now();
+}
+
+// `cairn gc` takes a job for dead that is about to commit: one of the two wins, and the version is whole or given up.
+void SeedRun::give_up(NodeIndex node) {
+    capture();
+    cluster_.sim.run_until(cluster_.sim.now() + static_cast<Nanos>(draw(chance(50) ? 20 : 400)) * millisecond);
+    note_states();
+    std::vector<VersionKey> open;
+    for (const VersionKey& key : sealed_)
+        if (!reported_.count(key) && !removed_.count(key)) open.push_back(key);
+    if (open.empty() || !cluster_.hosts[node].node->alive()) return;
+    see(Saw::given_up);
+    const VersionKey key = open[draw(open.size())];
+    sim::Process& process = cluster_.hosts[node].node->start_process("gc");
+    Status status(Code::deadline, "killed");
+    const auto task = [](World w, Layout l, VersionKey k, std::uint64_t epoch, Status* out) -> Task<void> {
+        const Manifest tombstone = tombstone_of(k, epoch, {}, 1);
+        Status given_up = co_await give_up_version(w, l, tombstone, 4 * second);
+        *out = given_up;
+        if (!given_up.ok()) co_return;
+        Status cleared = co_await clear_version(w, l, k, Fence::keep, 4 * second);
+        (void)cleared;
+    };
+    removed_[key] = false;
+    const Nanos span = chance(30) ? static_cast<Nanos>(draw(10'000)) * microsecond : 30 * second;
+    (void)cluster_.sim.run(task(process.world(), cluster_.layout, key, cluster_.roster.epoch, &status), cluster_.sim.now() + span);
+    process.kill();
+    tell("give up version ", key.version, ": ", status.to_string());
+    removed_[key] = status.ok();
+    if (status.ok()) given_up_.insert(key);
 }
 
 // Scratch needs the room: on one node, or on all, whatever the daemon lets go of older versions goes.
