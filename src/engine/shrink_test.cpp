@@ -111,7 +111,6 @@ TEST(Children, ResultsComeBackWhole) {
     EXPECT_EQ(here.saw, there.saw);
 }
 
-// The simulation refuses such blocks with a check that ends the process.
 TEST(Children, OneThatHangsOrCrashesIsAFailedOne) {
     Scenario endless;
     endless.ranks_per_node = {512};
@@ -122,8 +121,9 @@ TEST(Children, OneThatHangsOrCrashesIsAFailedOne) {
     endless.steps.assign(1000, {Happening::capture, 7});
     EXPECT_EQ(failure_class(run_in_child(endless, options).failure), "hangs");
     Scenario impossible;
-    impossible.block_bytes = 0;
-    impossible.steps = {{Happening::capture, 7}};
+    impossible.ranks_per_node = {30};
+    impossible.image_bytes = 0;  // that they are smaller than; its text would be refused
+    impossible.steps = {{Happening::capture, 1}};
     EXPECT_EQ(failure_class(run_in_child(impossible, options).failure), "crashed");
 }
 
