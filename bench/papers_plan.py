@@ -55,7 +55,7 @@ class Frontier:
 
     # HACC: what others take of the disks, so that a file per rank comes to 70 % of them (fitted); what the application takes of the cards of
     # leaders, which write in the background, so that each writes half as fast as without it (fitted on Figure 11).
-    HACC = ("storage.background=0.175",)
+    HACC = ("storage.background=0.19",)
 
     def hacc_paper(self):
         return self.paper(2048, 1024, *self.HACC, "job.network_share=0.6")

@@ -164,6 +164,8 @@ def draw(papers, run, shrink, prefix):
     for paper in papers:
         for name, make in FIGURES[paper].items():
             figure = make(pyplot, Asked(run, shrink))
+            if shrink > 1 and paper == "fgcs24":
+                figure.suptitle(figure._suptitle.get_text() + f"; nodes, files, servers, targets and so GiB/s divided by {shrink}", fontsize=11)
             paths.append(f"{prefix}-{name}.png")
             figure.savefig(paths[-1])
             pyplot.close(figure)

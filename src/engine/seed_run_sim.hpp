@@ -70,6 +70,7 @@ class SeedRun {
     void check_buffers();
     void check_flipped_bit();
     bool lost_scratch() const;
+    bool may_be_passed_over(const VersionKey& key) const;
     std::optional<std::uint64_t> data_in(const std::string& path);
 
     // A fault that waits for an operation of a daemon.

@@ -3,7 +3,6 @@
 #include "world/real/ring.hpp"
 
 #include <liburing.h>
-#include <linux/ioprio.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -12,6 +11,8 @@
 #include <mutex>
 #include <unordered_map>
 #include <vector>
+
+#include "world/real/io_priority.hpp"
 
 namespace cairn {
 
@@ -140,7 +141,7 @@ bool Ring::State::prepare(Transfer& transfer) {
             break;
     }
     if (thread_class.io == IoClass::idle && !is_fsync(transfer.kind))
-        entry->ioprio = IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0);
+        entry->ioprio = io_priority_idle;
     io_uring_sqe_set_data(entry, &transfer);
     entry->flags |= IOSQE_ASYNC;
     return true;

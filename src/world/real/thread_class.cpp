@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/ioprio.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -11,6 +10,8 @@
 #include <cstdlib>
 #include <fstream>
 #include <memory>
+
+#include "world/real/io_priority.hpp"
 
 namespace cairn {
 
@@ -49,8 +50,7 @@ Status set_thread_class(ThreadClass wanted, pid_t thread) {
     if (wanted.cpu == CpuClass::idle && !set_scheduling(thread, SCHED_IDLE)) refused = Status::from_errno(errno, "SCHED_IDLE");
     if (wanted.cpu == CpuClass::low && !set_scheduling(thread, SCHED_OTHER)) refused = Status::from_errno(errno, "nice 19");
     if (wanted.io == IoClass::idle) {
-        const int idle = IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0);
-        if (::syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, thread, idle) != 0)
+        if (::syscall(SYS_ioprio_set, io_priority_of_thread, thread, io_priority_idle) != 0)
             return refused.ok() ? Status::from_errno(errno, "the idle class of I/O") : refused;
     }
     return refused;

@@ -1,6 +1,5 @@
 #include "world/real/thread_class.hpp"
 
-#include <linux/ioprio.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -13,6 +12,7 @@
 #include <thread>
 
 #include "world/real/cpu.hpp"
+#include "world/real/io_priority.hpp"
 #include "world/real/test_world.hpp"
 
 namespace cairn {
@@ -25,7 +25,7 @@ using test::patience;
 constexpr ThreadClass idle{CpuClass::idle, IoClass::idle};
 
 bool io_is_idle(pid_t thread) {
-    return ::syscall(SYS_ioprio_get, IOPRIO_WHO_PROCESS, thread) == IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0);
+    return ::syscall(SYS_ioprio_get, io_priority_of_thread, thread) == io_priority_idle;
 }
 
 // In a thread of its own: nothing of this can be undone.
