@@ -207,12 +207,14 @@ TEST_F(SimulateTest, ItReplacesItsOwnFilesAndWritesAPicture) {
     EXPECT_EQ(names(), before);
 }
 
-TEST_F(SimulateTest, KeysAreThoseOfTheDocument) {
+TEST_F(SimulateTest, KeysAndExampleAreThoseOfTheDocument) {
     const Ran ran = folder.run("simulate --keys");
     EXPECT_EQ(ran.exit, 0);
     EXPECT_TRUE(ran.out.starts_with("| key |")) << ran.out;
     std::ifstream in(CAIRN_SOURCE "/docs/simulate.md", std::ios::binary);
     const std::string document{std::istreambuf_iterator<char>(in), {}};
+    std::ifstream example(laptop, std::ios::binary);
+    EXPECT_NE(document.find("```toml\n" + std::string{std::istreambuf_iterator<char>(example), {}} + "```"), std::string::npos) << "docs/simulate.md shows another laptop.toml";
     EXPECT_NE(document.find(ran.out), std::string::npos) << "put what `cairn simulate --keys` prints into docs/simulate.md";
 }
 
