@@ -3,6 +3,7 @@
 #include "base/trace.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -25,6 +26,8 @@ struct Sink {
     std::atomic<bool> open{false};
     int descriptor = -1;
     std::string path;
+    std::string beside;  // of a simulation: where it is written
+    std::atomic<const char*> unfinished{nullptr};  // the same, for a signal handler
     std::string buffer;
     Status failed;
     std::map<std::pair<std::string, std::uint32_t>, int> tracks;
@@ -105,10 +108,11 @@ std::string process_name(std::uint32_t process, std::string_view name) {
 }
 
 // Under the sink's lock.
-Status open_at(Sink& s, std::string path, std::uint32_t process, std::string_view name) {
+Status open_at(Sink& s, std::string path, std::string beside, std::uint32_t process, std::string_view name) {
     if (s.open) return Status(Code::already_exists, "a trace is open already: " + s.path);
     s.path = std::move(path);
-    s.descriptor = ::open(s.path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    s.beside = std::move(beside);
+    s.descriptor = ::open((s.beside.empty() ? s.path : s.beside).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (s.descriptor < 0) return Status::from_errno(errno, "cannot write the trace " + s.path);
     s.failed = {};
     s.tracks.clear();
@@ -127,7 +131,7 @@ bool trace_is_open() noexcept { return sink().open.load(std::memory_order_relaxe
 Status trace_open(const std::string& path, std::string_view process) {
     Sink& s = sink();
     const std::lock_guard lock(s.mutex);
-    Status opened = open_at(s, with_process(path, process), static_cast<std::uint32_t>(::getpid()), process);
+    Status opened = open_at(s, with_process(path, process), {}, static_cast<std::uint32_t>(::getpid()), process);
     if (opened.ok() || opened.code() == Code::already_exists) return opened;
     return {opened.code(), opened.text() + " (setting trace.file)"};
 }
@@ -135,7 +139,10 @@ Status trace_open(const std::string& path, std::string_view process) {
 Status trace_open_simulated(const std::string& path, std::uint32_t processes_max) {
     Sink& s = sink();
     const std::lock_guard lock(s.mutex);
-    TRY(open_at(s, path, 0, "cluster"));
+    struct stat there = {};
+    if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) return invalid_argument("cannot write the trace " + path + ": not a regular file stands there");
+    TRY(open_at(s, path, path + ".cairn-" + std::to_string(::getpid()), 0, "cluster"));
+    s.unfinished = s.beside.c_str();
     s.processes_max = processes_max;
     s.named.assign(processes_max, false);
     s.named[0] = true;
@@ -162,7 +169,26 @@ Status trace_close() {
     if (::close(s.descriptor) != 0 && s.failed.ok())
         s.failed = Status::from_errno(errno, "cannot write the trace " + s.path);
     s.descriptor = -1;
+    if (s.unfinished == nullptr) return s.failed;
+    if (s.failed.ok() && ::rename(s.beside.c_str(), s.path.c_str()) != 0) s.failed = Status::from_errno(errno, "cannot write the trace " + s.path);
+    if (!s.failed.ok()) ::unlink(s.beside.c_str());
+    s.unfinished = nullptr;
     return s.failed;
+}
+
+void trace_discard() {
+    Sink& s = sink();
+    const std::lock_guard lock(s.mutex);
+    if (!s.open || s.unfinished == nullptr) return;
+    s.open = false;
+    ::close(s.descriptor);
+    s.descriptor = -1;
+    ::unlink(s.beside.c_str());
+    s.unfinished = nullptr;
+}
+
+void trace_remove_unfinished() noexcept {
+    if (const char* name = sink().unfinished) ::unlink(name);
 }
 
 void trace_span(std::string_view track, std::string_view name, std::int64_t begin_ns, std::int64_t end_ns,

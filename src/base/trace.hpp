@@ -17,8 +17,13 @@ namespace cairn {
 // `process` and the process number go before the extension: trace.json -> trace-cairnd-1234.json. Fails where the file
 // can not be made, or when a trace is open already.
 Status trace_open(const std::string& path, std::string_view process);
-// The same at `path` itself, for a simulation: of its processes only those numbered below `processes_max`.
+// The same at `path` itself, for a simulation: of its processes only those numbered below `processes_max`, at least 1. It is written beside
+// `path` and appears there, whole, in trace_close(); what else but a file stands there is not replaced.
 Status trace_open_simulated(const std::string& path, std::uint32_t processes_max);
+// Ends a trace of a simulation without one: nothing is left of it.
+void trace_discard();
+// Removes what an unfinished trace of a simulation has written so far; for a signal handler that ends the process.
+void trace_remove_unfinished() noexcept;
 // What is traced from now on is of this process of a simulation; its name is asked for once. UINT32_MAX: of none, and left out.
 void trace_as(std::uint32_t process, std::string (*name)(std::uint32_t));
 

@@ -68,6 +68,34 @@ TEST_F(Trace, a_trace_that_can_not_be_made_says_which_setting) {
     EXPECT_FALSE(trace_is_open());
 }
 
+TEST_F(Trace, one_of_a_simulation_appears_whole_or_not_at_all) {
+    const std::string beside = path + ".cairn-" + std::to_string(::getpid());
+    ::unlink(path.c_str());
+    ASSERT_TRUE(trace_open_simulated(path, 2).ok());
+    EXPECT_EQ(::access(beside.c_str(), F_OK), 0);
+    trace_as(1, [](std::uint32_t) -> std::string { return "node 0"; });
+    trace_span("t", "span", 0, 1);
+    trace_as(2, [](std::uint32_t) -> std::string { return "node 1"; });  // left out
+    trace_span("t", "span", 0, 1);
+    EXPECT_NE(::access(path.c_str(), F_OK), 0);
+    ASSERT_TRUE(trace_close().ok());
+    EXPECT_NE(::access(beside.c_str(), F_OK), 0);
+    EXPECT_EQ(nlohmann::json::parse(std::ifstream(path), nullptr, false).size(), 4u);  // two processes, a track, a span
+
+    ASSERT_TRUE(trace_open_simulated(path, 2).ok());  // the one that stands there stays when another is given up, or interrupted
+    trace_discard();
+    EXPECT_FALSE(trace_is_open());
+    ASSERT_TRUE(trace_open_simulated(path, 2).ok());
+    trace_remove_unfinished();
+    EXPECT_NE(::access(beside.c_str(), F_OK), 0);
+    trace_discard();
+    EXPECT_EQ(nlohmann::json::parse(std::ifstream(path), nullptr, false).size(), 4u);
+    ::unlink(path.c_str());
+    EXPECT_EQ(trace_open_simulated("/dev/null", 2).code(), Code::invalid_argument);
+    EXPECT_EQ(trace_open_simulated("/nowhere/t.json", 2).code(), Code::not_found);
+    trace_remove_unfinished();  // of none: nothing
+}
+
 TEST_F(Trace, a_full_disk_comes_out_at_the_close) {
     const std::string link = testing::TempDir() + "cairn_full-test-" + std::to_string(::getpid());
     ASSERT_EQ(::symlink("/dev/full", link.c_str()), 0);

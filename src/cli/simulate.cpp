@@ -1,7 +1,13 @@
 // `cairn simulate`: how a flush would go on a cluster that is described in a file, by Cairn's own engine and by models of other strategies.
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
-#include <cmath>
 #include <ostream>
+#include <utility>
 
 #include "base/text_table.hpp"
 #include "base/trace.hpp"
@@ -18,6 +24,8 @@ using simulate::Answer;
 using simulate::Cluster;
 using simulate::Question;
 using simulate::Strategy;
+
+constexpr double limit_s_max = 1e9;  // thirty years; simulated nanoseconds fit into 64 bits
 
 std::string strategy_names() {
     std::string text;
@@ -43,9 +51,9 @@ Result<std::vector<Strategy>> strategies_of(const Arguments& arguments) {
 Result<std::vector<std::uint32_t>> files_of(const Arguments& arguments, const Cluster& cluster) {
     std::vector<std::uint32_t> all;
     for (const std::string& text : arguments.texts("files")) {
-        char* end = nullptr;
-        const unsigned long number = std::strtoul(text.c_str(), &end, 10);
-        if (text.empty() || *end != 0 || number == 0 || number > cluster.ranks())
+        const bool digits = !text.empty() && text.size() < 10 && text.find_first_not_of("0123456789") == std::string::npos;
+        const unsigned long number = digits ? std::stoul(text) : 0;
+        if (number == 0 || number > cluster.ranks())
             return invalid_argument("--files " + text + ": a whole number from 1 to the number of ranks, " + std::to_string(cluster.ranks()));
         all.push_back(static_cast<std::uint32_t>(number));
     }
@@ -67,8 +75,76 @@ Result<Question> question_of(const Arguments& arguments) {
     if (sharing == "exact") question.sharing = sim::Bandwidth::Sharing::exact;
     else if (sharing == "queued") question.sharing = sim::Bandwidth::Sharing::queued;
     else if (!sharing.empty()) return invalid_argument("--sharing " + sharing + ": allowed are exact and queued");
-    if (arguments.given("limit-s")) question.limit_s = static_cast<double>(arguments.number("limit-s"));
+    if (arguments.given("limit-s")) question.limit_s = std::min(limit_s_max, static_cast<double>(arguments.number("limit-s")));
     return question;
+}
+
+// ---- files that are written ----
+
+constexpr int ending_signals[] = {SIGINT, SIGTERM, SIGHUP};
+
+// Signals that end the process wait: what is written meanwhile is whole when they come.
+class HeldSignals {
+  public:
+    HeldSignals() {
+        sigset_t held;
+        sigemptyset(&held);
+        for (const int signal : ending_signals) sigaddset(&held, signal);
+        ::pthread_sigmask(SIG_BLOCK, &held, &before_);
+    }
+    HeldSignals(const HeldSignals&) = delete;
+    ~HeldSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+  private:
+    sigset_t before_{};
+};
+
+// Nothing is left of an interrupted trace; then the signal ends the process as if it had not been caught.
+extern "C" void simulate_interrupted(int signal) {
+    trace_remove_unfinished();
+    ::raise(signal);  // its handler is the default again, and comes when this one returns
+}
+
+// The trace while it is written: closed, or nothing is left of it.
+class TraceFile {
+  public:
+    TraceFile() = default;
+    TraceFile(const TraceFile&) = delete;
+    ~TraceFile() {
+        const HeldSignals held;
+        if (opened_) trace_discard();
+    }
+    Status open(const std::string& path, std::uint32_t nodes) {
+        const HeldSignals held;
+        TRY(trace_open_simulated(path, nodes + 1));
+        opened_ = true;
+        struct sigaction action = {};
+        action.sa_handler = &simulate_interrupted;
+        action.sa_flags = static_cast<int>(SA_RESETHAND);
+        for (const int signal : ending_signals) {
+            struct sigaction before = {};
+            ::sigaction(signal, nullptr, &before);
+            if (before.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);  // nohup's stays
+        }
+        return {};
+    }
+    Status close() {
+        const HeldSignals held;
+        return std::exchange(opened_, false) ? trace_close() : Status();
+    }
+
+  private:
+    bool opened_ = false;
+};
+
+// Before hours of simulation, not after: a picture can be put there.
+Status check_plot(const std::string& path) {
+    struct stat there = {};
+    if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) return invalid_argument("--plot " + path + ": not a regular file stands there");
+    const std::size_t slash = path.rfind('/');
+    const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+    if (::access(folder.c_str(), W_OK) != 0) return Status::from_errno(errno, "--plot " + path + ": cannot write into its directory");
+    return {};
 }
 
 Result<Answer> ask(Console& console, const Cluster& cluster, Question question) {
@@ -99,26 +175,27 @@ Status run_simulate(Console& console, const Arguments& arguments) {
     TRY_ASSIGN(const std::vector<Strategy> strategies, strategies_of(arguments));
     TRY_ASSIGN(const std::vector<std::uint32_t> files, files_of(arguments, cluster));
     TRY_ASSIGN(Question question, question_of(arguments));
-    const std::string& trace = arguments.text("trace");
-    if (!trace.empty()) TRY(trace_open_simulated(trace, static_cast<std::uint32_t>(arguments.number("trace-nodes", 16)) + 1));
+    if (arguments.given("plot")) TRY(check_plot(arguments.text("plot")));
+    TraceFile trace;
+    if (arguments.given("trace")) {
+        if (strategies.size() * files.size() > 1 || strategies[0] != Strategy::cairn)
+            return invalid_argument("--trace is of one flush by the engine: without --strategy, and with one --files at most");
+        TRY(trace.open(arguments.text("trace"), static_cast<std::uint32_t>(std::min<std::uint64_t>(arguments.number("trace-nodes", 16), cluster.nodes + cluster.io_nodes))));
+    }
     std::vector<Answer> answers;
-    Status failed;
     for (const std::uint32_t count : files)
         for (const Strategy strategy : strategies) {
-            if (!failed.ok()) break;
             Cluster one = cluster;
             one.files = count;
             question.strategy = strategy;
-            Result<Answer> answer = ask(console, one, question);
-            if (answer.ok()) answers.push_back(std::move(answer).value());
-            else failed = std::move(answer).status();
+            TRY_ASSIGN(Answer answer, ask(console, one, question));
+            answers.push_back(std::move(answer));
         }
-    if (!trace.empty()) {
-        const Status closed = trace_close();
-        if (failed.ok()) failed = closed;
+    TRY(trace.close());
+    if (arguments.given("plot")) {
+        const HeldSignals held;
+        TRY(put_file(arguments.text("plot"), simulate::picture(answers)));
     }
-    TRY(failed);
-    if (arguments.given("plot")) TRY(put_file(arguments.text("plot"), simulate::picture(answers)));
     if (console.json) console.document(simulate::json_text(answers));
     else console.out << simulate::tables(answers, arguments.given("verbose"));
     return {};
@@ -143,7 +220,7 @@ const Command simulate_command = {
      {"--sharing", OptionKind::text, "HOW", "exact or queued, whatever the number of nodes."},
      {"--limit-s", OptionKind::number, "SECONDS", "Of simulated time; an error when it is not over by then. 100000 unless given."},
      {"--plot", OptionKind::text, "FILE", "Throughput, blocked time and leaders as a picture (SVG)."},
-     {"--trace", OptionKind::text, "FILE", "A Chrome trace of the flush, which opens in Perfetto."},
+     {"--trace", OptionKind::text, "FILE", "A Chrome trace of the flush, which opens in Perfetto; of one answer, by the engine."},
      {"--trace-nodes", OptionKind::number, "N", "Only the first N nodes are traced; 16 unless given."},
      {"--verbose", OptionKind::flag, "", "Leaders, bounds and targets of each answer, also where several are compared."},
      {"--keys", OptionKind::flag, "", "Lists the keys of a cluster file as a table in Markdown, and does nothing else."}},

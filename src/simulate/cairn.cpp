@@ -7,6 +7,7 @@
 #include "engine/catalog.hpp"
 #include "engine/node.hpp"
 #include "format/image.hpp"
+#include "format/roster.hpp"
 #include "placement/targets.hpp"
 #include "simulate/machine.hpp"
 
@@ -29,6 +30,7 @@ struct Host {
     sim::Process* client = nullptr;
     std::unique_ptr<Node> daemon;
     std::unique_ptr<Gate> ranks;  // captures under way
+    std::uint64_t written_bytes = 0;  // so far, when the version under way began
 };
 
 class Run {
@@ -42,6 +44,7 @@ class Run {
     FlushSettings settings() const;
     void make_roster();
     Status claim();
+    Status put_roster();
     Task<void> capture(std::uint32_t node, Rank rank, Version version);
     Task<Status> capture_image(std::uint32_t node, Rank rank, Version version);
     ImageHeader header_of(Rank rank, Version version) const;
@@ -102,6 +105,7 @@ Status Run::start() {
     slots_.resize(count);
     make_roster();
     TRY(claim());
+    if (cluster_.io_nodes > 0) TRY(put_roster());
     for (std::uint32_t node = 0; node < count; ++node) TRY(hosts_[node].daemon->join(roster_, node));
     sim_.set_observer([this](sim::Process&, const char* what, const std::string& detail) { observe(what, detail); });
     return {};
@@ -135,6 +139,28 @@ Status Run::claim() {
     TRY(epoch.status());
     roster_->epoch = *epoch;
     return {};
+}
+
+// I/O nodes look for it now and then, and forget a job that has none.
+Status Run::put_roster() {
+    std::optional<Status> done;
+    const auto task = [](World w, Layout l, Id128 incarnation, Bytes bytes, std::optional<Status>* out) -> Task<void> {
+        const Nanos deadline = w.clock.in(io_span);
+        Status made = co_await make_directories(w.storage, l.persistent, l.job(incarnation), deadline);
+        *out = made;
+        if (!made.ok()) co_return;
+        OpenOptions create;
+        create.mode = OpenMode::create;
+        Result<FilePtr> file = co_await w.storage.open(l.job_roster(incarnation), create, deadline);
+        *out = file.status();
+        if (!file.ok()) co_return;
+        FilePtr opened = *file;
+        Slice data = Slice::of(std::move(bytes));
+        Status written = co_await write_all(w.storage, opened, 0, std::move(data), deadline);
+        *out = std::move(written);
+    };
+    sim_.run(task(hosts_[0].client->world(), layout_, roster_->incarnation, encode_roster(*roster_), &done), sim_.now() + io_span);
+    return done ? *done : deadline_passed("opening the job");
 }
 
 // What daemons do tells where one phase ends and the next begins.
@@ -207,6 +233,7 @@ Result<VersionOutcome> Run::version(Version version) {
     first_part_ = published_ = 0;
     captured_ = 0;
     capture_sum_s_ = 0;
+    for (Host& host : hosts_) host.written_bytes = host.daemon->counters().written_bytes;
     for (std::uint32_t node = 0; node < cluster_.nodes; ++node)
         for (const Rank rank : roster_->members[node].ranks) {
             outcome.bytes += image_bytes_of(cluster_, question_.seed, rank, static_cast<std::uint32_t>(version));
@@ -237,7 +264,7 @@ Result<VersionOutcome> Run::version(Version version) {
 void Run::take_leaders(VersionOutcome& outcome) {
     for (std::uint32_t node = 0; node < hosts_.size(); ++node) {
         const NodeCounters& counters = hosts_[node].daemon->counters();
-        if (counters.last_flush_bytes == 0) continue;
+        if (counters.written_bytes == hosts_[node].written_bytes) continue;  // did not lead; what the counters say is of an earlier version
         LeaderOutcome leader;
         leader.node = node;
         leader.seconds = counters.last_flush_s;

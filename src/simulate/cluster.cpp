@@ -55,6 +55,7 @@ auto to(Member FlushSettings::*member) {
 }
 
 constexpr double rate_max = 1e16, bytes_max = 1e15;
+constexpr double all_bytes_max = 0x1p62;  // of all versions: sums of bytes stay below 2^64
 
 const std::vector<Key>& keys() {
     static const std::vector<Key> table = {
@@ -95,7 +96,7 @@ const std::vector<Key>& keys() {
         {"storage", "crowd_from", Kind::count, false, 1, 1 << 16, to(&Cluster::crowd_from), "writers that a target serves at its full rate"},
         {"storage", "latency_us", Kind::number, false, 0, 1e7, to(&Cluster::latency_us), "of an operation"},
         {"storage", "fsync_ms", Kind::number, false, 0, 1e6, to(&Cluster::fsync_ms), "of an fsync, beside the bytes"},
-        {"storage", "metadata_ops_per_s", Kind::rate, false, 0, rate_max, to(&Cluster::metadata_ops_per_s),
+        {"storage", "metadata_ops_per_s", Kind::number, false, 0, 1e9, to(&Cluster::metadata_ops_per_s),
          "operations on names that the metadata server does; 0: any number"},
         {"storage", "background", Kind::number, false, 0, 0.99, to(&Cluster::background), "share of every target that others take"},
         {"storage", "background_spread", Kind::number, false, 0, 1, to(&Cluster::background_spread),
@@ -122,7 +123,7 @@ const std::vector<Key>& keys() {
 
 std::string number_text(double value) {
     char text[32];
-    std::snprintf(text, sizeof text, "%.6g", value);
+    std::snprintf(text, sizeof text, value == std::floor(value) && value < 1e9 ? "%.0f" : "%.6g", value);
     return text;
 }
 
@@ -132,16 +133,16 @@ std::string allowed(const Key& key) {
         case Kind::count: return "a whole number from " + between;
         case Kind::number: return "a number from " + between;
         case Kind::bytes: return "a size from " + format_bytes_exact(static_cast<std::uint64_t>(key.low)) + " to " + format_bytes(static_cast<std::uint64_t>(key.high));
-        case Kind::rate: return "bytes per second, as a number or a size, from " + number_text(key.low);
-        case Kind::list: return "[number, ...], each at least " + number_text(key.low);
+        case Kind::rate: return "bytes per second, as a number or a size, from " + between;
+        case Kind::list: return "[number or size, ...], each from " + between;
         case Kind::placement: return "\"append\", \"interleaved\" or \"contiguous\"";
-        case Kind::rates: return "bytes per second, as a number or a size, or [least, most]";
+        case Kind::rates: return "bytes per second, as a number or a size, or [least, most], from " + between;
     }
     return {};
 }
 
 std::optional<double> number_of(const Key& key, const toml::node& node) {
-    const bool sized = key.kind == Kind::bytes || key.kind == Kind::rate || key.kind == Kind::rates;
+    const bool sized = key.kind == Kind::bytes || key.kind == Kind::rate || key.kind == Kind::rates || key.kind == Kind::list;
     if (const auto* text = node.as_string(); text && sized) {
         const Result<std::uint64_t> bytes = parse_bytes(text->get());
         if (bytes.ok()) return static_cast<double>(*bytes);
@@ -208,6 +209,7 @@ void Reader::read(const toml::table& table) {
     for (const auto& [name, node] : table) {
         const std::string section(name.str());
         if (section == "name" && node.is_string()) cluster_.name = node.as_string()->get();
+        else if (section == "name") problem(node.source(), "name: not a value it can have; allowed: text");
         else if (known_keys(section).empty()) problem(name.source(), "unknown section or key " + section + "; allowed: name, [job], [node], [storage], [flush], [rivals]");
         else if (!node.is_table()) problem(node.source(), section + " is a section: write [" + section + "] and its keys below");
         else read_section(section, *node.as_table());
@@ -242,6 +244,10 @@ Status check_cluster(const Cluster& c) {
     const auto wrong = [&](const std::string& problem) { text += (text.empty() ? "" : "\n") + c.file + ": " + problem; };
     if (c.files > c.ranks()) wrong("job.files is " + std::to_string(c.files) + ", and there are " + std::to_string(c.ranks()) + " ranks: at most a file for each");
     if (c.ranks() > (1u << 24)) wrong("job.nodes x job.ranks_per_node is " + std::to_string(c.ranks()) + "; at most " + std::to_string(1u << 24));
+    double image = static_cast<double>(c.image_bytes) * (1 + c.imbalance);
+    if (!c.images_bytes.empty()) image = *std::max_element(c.images_bytes.begin(), c.images_bytes.end());
+    if (image * static_cast<double>(c.ranks()) * c.versions > all_bytes_max)
+        wrong("job.image_bytes x ranks x job.versions may be at most " + format_bytes(static_cast<std::uint64_t>(all_bytes_max)));
     if ((c.block_bytes & (c.block_bytes - 1)) != 0) wrong("flush.block_bytes must be a power of two");
     else if (c.flush.buffer_bytes % c.block_bytes != 0) wrong("flush.buffer_bytes must be a multiple of flush.block_bytes");
     if (c.targets < c.servers) wrong("storage.targets must be at least storage.servers: a server without a target serves nothing");

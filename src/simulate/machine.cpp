@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
+#include <numeric>
 
+#include "base/text_table.hpp"
 #include "base/units.hpp"
 #include "world/sim/prng.hpp"
 
@@ -26,6 +29,13 @@ constexpr Row rows[] = {{Strategy::cairn, "cairn"},
 double share_of(sim::Prng& prng) { return static_cast<double>(prng.next() >> 11) * 0x1p-53; }  // in [0, 1)
 
 constexpr std::uint32_t exact_nodes_max = 128;
+
+std::vector<double> server_rates(const Cluster& cluster) {
+    std::vector<double> rates(cluster.servers, cluster.server_bytes_per_s);
+    for (std::size_t server = 0; server < rates.size() && !cluster.servers_bytes_per_s.empty(); ++server)
+        rates[server] = cluster.servers_bytes_per_s[server % cluster.servers_bytes_per_s.size()];
+    return rates;
+}
 
 }  // namespace
 
@@ -77,8 +87,7 @@ std::unique_ptr<sim::Machine> make_machine(sim::Simulation& sim, const Cluster& 
     model.client_crowd = cluster.client_crowd;
     model.client_crowd_from = cluster.client_crowd_from;
     model.writer_rate = cluster.writer_bytes_per_s;
-    for (std::uint32_t server = 0; server < cluster.servers; ++server)
-        model.server_rates.push_back(cluster.servers_bytes_per_s.empty() ? cluster.server_bytes_per_s : cluster.servers_bytes_per_s[server % cluster.servers_bytes_per_s.size()]);
+    model.server_rates = server_rates(cluster);
     for (std::uint32_t target = 0; target < cluster.targets; ++target) {
         const double others = cluster.background * (1 + cluster.background_spread * (2 * share_of(prng) - 1));
         model.target_rates.push_back(cluster.target_bytes_per_s * (1 - others));
@@ -139,16 +148,21 @@ Result<Outcome> simulate(const Cluster& cluster, const Question& question) {
 std::vector<Bound> bounds_of(const Cluster& cluster, std::uint32_t writing_nodes) {
     const double left = 1 - cluster.network_share, storage = 1 - cluster.background;
     const double mean_out = (cluster.nic_out_bytes_per_s.low + cluster.nic_out_bytes_per_s.high) / 2;
+    std::vector<double> servers = server_rates(cluster);
     std::vector<Bound> bounds = {
         {"cards out of " + format_count(writing_nodes) + " writing nodes", mean_out * left * writing_nodes},
-        {format_count(cluster.servers) + " servers", cluster.server_bytes_per_s * cluster.servers},
+        {format_count(cluster.servers) + " servers", std::accumulate(servers.begin(), servers.end(), 0.0)},
         {format_count(cluster.targets) + " targets", cluster.target_bytes_per_s * storage * cluster.targets},
     };
     if (cluster.client_bytes_per_s > 0)
         bounds.push_back({"file system clients of " + format_count(writing_nodes) + " writing nodes", cluster.client_bytes_per_s * writing_nodes});
-    if (cluster.files * cluster.stripes < cluster.targets)
-        bounds.push_back({format_count(cluster.files * cluster.stripes) + " targets that " + format_count(cluster.files) + " files lie on",
-                          cluster.target_bytes_per_s * storage * cluster.files * cluster.stripes});
+    const std::uint64_t held = std::uint64_t{cluster.files} * cluster.stripes;  // targets that the files lie on
+    const std::string lie_on = " that " + plural(cluster.files, "file") + (cluster.files == 1 ? " lies on" : " lie on");
+    if (held < cluster.targets) bounds.push_back({plural(held, "target") + lie_on, cluster.target_bytes_per_s * storage * static_cast<double>(held)});
+    if (held < cluster.servers) {
+        std::sort(servers.begin(), servers.end(), std::greater<>());
+        bounds.push_back({plural(held, "server") + lie_on, std::accumulate(servers.begin(), servers.begin() + static_cast<std::ptrdiff_t>(held), 0.0)});
+    }
     std::sort(bounds.begin(), bounds.end(), [](const Bound& a, const Bound& b) { return a.bytes_per_s < b.bytes_per_s; });
     return bounds;
 }

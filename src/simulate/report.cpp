@@ -105,9 +105,16 @@ TextTable leaders_table(const Answer& answer) {
     return table;
 }
 
+// A file per rank makes more files than were asked for.
+std::vector<Bound> bounds_of(const Answer& answer) {
+    Cluster cluster = answer.cluster;
+    cluster.files = answer.outcome.files;
+    return bounds_of(cluster, std::max(1u, writing_nodes(answer)));
+}
+
 TextTable bounds_table(const Answer& answer) {
     TextTable table({left("bound"), right("at most"), right("reached")});
-    for (const Bound& bound : bounds_of(answer.cluster, std::max(1u, writing_nodes(answer))))
+    for (const Bound& bound : bounds_of(answer))
         table.add({bound.what, format_rate(bound.bytes_per_s), percent(last(answer).bytes_per_s() / bound.bytes_per_s)});
     return table;
 }
@@ -142,7 +149,7 @@ Json version_json(const VersionOutcome& v) {
 
 std::string tables(const std::vector<Answer>& answers, bool verbose) {
     const Cluster& c = answers.front().cluster;
-    std::string out = c.name + ": " + plural(c.nodes, "node") + (c.io_nodes ? " and " + plural(c.io_nodes, "I/O node") : "") + ", " + plural(c.ranks(), "rank") + " of " +
+    std::string out = for_terminal(c.name) + ": " + plural(c.nodes, "node") + (c.io_nodes ? " and " + plural(c.io_nodes, "I/O node") : "") + ", " + plural(c.ranks(), "rank") + " of " +
                       format_bytes(c.image_bytes) + (c.imbalance > 0 ? " +- " + text("%.0f %%", 100 * c.imbalance) : "") + ", " + plural(c.servers, "server") + ", " +
                       plural(c.targets, "target") + "; bandwidth shared " +
                       (answers.front().outcome.sharing == sim::Bandwidth::Sharing::exact ? "exactly" : "by queues") + "\n\n";
@@ -163,7 +170,7 @@ std::string json_text(const std::vector<Answer>& answers) {
     for (const Answer& answer : answers) {
         Json versions = Json::array(), bounds = Json::array();
         for (const VersionOutcome& version : answer.outcome.versions) versions.push_back(version_json(version));
-        for (const Bound& bound : bounds_of(answer.cluster, std::max(1u, writing_nodes(answer)))) bounds.push_back({{"what", bound.what}, {"bytes_per_s", bound.bytes_per_s}});
+        for (const Bound& bound : bounds_of(answer)) bounds.push_back({{"what", bound.what}, {"bytes_per_s", bound.bytes_per_s}});
         const Outcome& o = answer.outcome;
         all.push_back({{"cluster", answer.cluster.name},
                        {"strategy", name_of(o.strategy)},

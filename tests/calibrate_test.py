@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""bench/calibrate: cluster files of settings, verdicts, tables; that it compares and says with its exit code; that what is committed holds."""
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+BUILD = os.environ.get("CAIRN_BUILD", os.path.join(ROOT, "build/release"))
+BENCH = os.path.join(ROOT, "bench")
+sys.path.insert(0, BENCH)
+import calibrate_clusters as clusters  # noqa: E402
+
+MIB = 1 << 20
+RATES = {"node": {"n0": 10 * MIB, "n1": 11 * MIB, "n2": 90 * MIB}, "server": {"s0": 40 * MIB, "s1": 40 * MIB}}
+
+
+def block(**other):
+    nodes, files = other.get("nodes", 8), other.get("files", 8)
+    one = {"kind": "flush", "geometry": "nics", "nodes": nodes, "ranks": 2, "size": MIB, "imbalance": 0, "slow": 0, "files": files, "bytes": 2 * nodes * MIB,
+           "image_bytes": [MIB] * 2 * nodes, "limit_bytes_per_s": 80 * MIB,
+           "rounds": [{"cairn": {"seconds": 2}, "genericio": {"seconds": 4}}] * 3}
+    one.update(other)
+    one["figures"] = {"contenders": {name: {"bytes_per_s": one["bytes"] / run["seconds"], "spread": 0} for name, run in one["rounds"][0].items()}}
+    return one
+
+
+class Clusters(unittest.TestCase):
+    def test_a_setting_is_a_cluster_file(self):
+        lines = clusters.cluster_of(block(slow=10), RATES, 4, {"at_offset": 0.5}).splitlines()
+        for line in ("nodes = 8", "files = 4", "versions = 3", f"nic_out_bytes_per_s = {11 * MIB}", f"servers_bytes_per_s = [{40.0 * MIB}, {4.0 * MIB}]",
+                     "at_offset = 0.5", "fsync_ms = 10"):
+            self.assertIn(line, lines)
+        self.assertEqual([line for line in lines if line.startswith("[")], ["[job]", "[node]", "[storage]", "[rivals]"])
+
+    def test_who_makes_how_many_files(self):
+        one = block(nodes=4, files=2)
+        self.assertEqual({name: clusters.files_of(name, one) for name in ("cairn", "collective", "adios2", "genericio")},
+                         {"cairn": 2, "collective": 1, "adios2": 4, "genericio": 2})
+        for rival in clusters.RIVALS.values():
+            self.assertIn(rival.constant_of or "genericio", clusters.RIVALS)
+
+    def test_verdicts(self):
+        def told(contender, reached, **other):
+            return clusters.record(block(**other), contender, (reached, reached))
+
+        self.assertEqual([clusters.verdict(told("cairn", rate * MIB)) for rate in (7.1, 7.3, 8, 8.7, 8.9)], ["NOT", "yes", "yes", "yes", "NOT"])
+        self.assertEqual(clusters.verdict(told("genericio", 9 * MIB)), "fitted")
+        self.assertEqual(clusters.verdict(told("genericio", 9 * MIB, files=4)), "NOT")
+        off = [told("cairn", 7 * MIB), told("cairn", 8 * MIB), told("genericio", MIB, files=4)]
+        self.assertEqual(clusters.missed(off), off[:1])
+        self.assertAlmostEqual(off[0]["off"], -1 / 8)
+
+    def test_the_median_of_versions_and_the_first(self):
+        self.assertEqual(clusters.throughput({"versions": [{"bytes_per_s": rate} for rate in (5, 9, 8)]}), (8, 5))
+
+    def test_tables_have_each_ratio_and_name_what_is_lacking(self):
+        blocks = [block(files=files, imbalance=imbalance) for files, imbalance in ((8, 0), (4, 0), (8, 20))] + [block(nodes=4, files=4)]
+        records = [clusters.record(b, "cairn", (b["bytes"] / 2, MIB)) for b in blocks]
+        rows = [line.split() for line in clusters.ratios_table(records).splitlines()[2:]]
+        self.assertEqual([(row[2], row[3]) for row in rows], [("1:1", "3"), ("2:1", "1")])
+        self.assertEqual(list(clusters.not_measured(blocks)), ["NICs bind, C = 8, K = 4, images +- 20 %"])
+        text = clusters.text("race-x", records, {}, blocks)
+        self.assertIn("race-x: Cairn's 4 settings, simulated, differ by at most 0.0 %", text)
+        widths = {len(line) for line in clusters.settings_table(records).splitlines()}
+        self.assertEqual(len(widths), 1)
+
+
+class Program(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder)
+        for name in os.listdir(BENCH):
+            if name.endswith(".py") or name == "calibrate":
+                shutil.copy(os.path.join(BENCH, name), self.folder)
+        os.mkdir(os.path.join(self.folder, "results"))
+
+    def results(self, blocks, name="race-main"):
+        with open(os.path.join(self.folder, "results", name + ".json"), "w") as f:
+            json.dump({"rates": {"nics": RATES, "servers": RATES}, "blocks": blocks}, f)
+
+    def calibrate(self, *words, build=BUILD):
+        done = subprocess.run([sys.executable, "-B", os.path.join(self.folder, "calibrate"), build, *words], capture_output=True, text=True)
+        return done.returncode, done.stdout, done.stderr
+
+    def written(self):
+        return sorted(name for name in os.listdir(os.path.join(self.folder, "results")) if not name.startswith("race-"))
+
+    def test_it_compares_and_says_so_with_its_exit_code(self):
+        right = block(size=64 * MIB, bytes=1024 * MIB, image_bytes=[64 * MIB] * 16, rounds=[{"cairn": {"seconds": 1024 / 80}}] * 2)  # two servers of 40
+        self.results([right])
+        code, out, err = self.calibrate()
+        self.assertEqual((code, err), (0, ""), out + err)
+        self.assertEqual(self.written(), ["calibrate.json", "calibrate.txt"])
+        self.results([dict(right, figures={"contenders": {"cairn": {"bytes_per_s": 40 * MIB, "spread": 0}}})])
+        code, out, _ = self.calibrate("--no-rivals")
+        self.assertEqual(code, 1)
+        self.assertIn("NOT", out)
+
+    def test_what_it_refuses(self):
+        code, _, err = self.calibrate()
+        self.assertEqual(code, 1)
+        self.assertIn("race-main.json is missing", err)
+        self.results([block()])
+        code, _, err = self.calibrate("--only", "nothing like it")
+        self.assertIn("no setting of race-main.json has 'nothing like it'", err)
+        broken = os.path.join(self.folder, "broken", "bin")
+        os.makedirs(broken)
+        with open(os.path.join(broken, "cairn"), "w") as f:
+            f.write("#!/bin/sh\necho no such thing >&2\nexit 7\n")
+        os.chmod(f.name, stat.S_IRWXU)
+        code, _, err = self.calibrate(build=os.path.dirname(broken))
+        self.assertEqual(code, 1)
+        self.assertIn("no such thing", err)
+        self.assertEqual(self.written(), [])
+
+    def test_it_measures_first_where_asked_for(self):
+        race = os.path.join(self.folder, "race")
+        self.results([block()], "made")
+        with open(race, "w") as f:
+            f.write(f"#!/bin/sh\necho \"$@\" > {self.folder}/asked\nmv {self.folder}/results/made.json {self.folder}/results/race-calibrate.json\n")
+        os.chmod(race, stat.S_IRWXU)
+        self.calibrate("--measure", "--rounds 3 --files 8,1")
+        with open(os.path.join(self.folder, "asked")) as f:
+            self.assertEqual(f.read().strip(), f"{BUILD} --name calibrate --rounds 3 --files 8,1")
+        self.assertEqual(self.written(), ["calibrate.json", "calibrate.txt"])
+
+
+class Committed(unittest.TestCase):
+    def test_every_setting_of_cairn_is_within_a_tenth(self):
+        """Again, with the binary that was built now: an engine or a model that changed shows here."""
+        out = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, out)
+        for name in os.listdir(BENCH):
+            if name.endswith(".py") or name == "calibrate":
+                shutil.copy(os.path.join(BENCH, name), out)
+        os.mkdir(os.path.join(out, "results"))
+        shutil.copy(os.path.join(BENCH, "results", "race-main.json"), os.path.join(out, "results"))
+        done = subprocess.run([sys.executable, "-B", os.path.join(out, "calibrate"), BUILD, "--no-rivals"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        with open(os.path.join(out, "results", "calibrate.json")) as f:
+            records = json.load(f)["records"]
+        self.assertGreaterEqual(len(records), 33)
+        for geometry in ("servers", "nics"):
+            self.assertEqual({clusters.ratio(r) for r in records if r["geometry"] == geometry}, {"1:1", "2:1", "4:1", "8:1"})
+
+
+if __name__ == "__main__":
+    unittest.main()
