@@ -6,6 +6,7 @@
 #include <functional>
 #include <numeric>
 
+#include "base/heap.hpp"
 #include "base/text_table.hpp"
 #include "base/units.hpp"
 #include "world/sim/prng.hpp"
@@ -13,6 +14,9 @@
 namespace cairn::simulate {
 
 namespace {
+
+constexpr std::uint32_t nodes_many = 256;
+constexpr std::uint64_t heap_bytes_per_node = 420 << 10;  // with images of 8 GiB in blocks of 1 MiB; where it is less nothing is lost
 
 struct Row {
     Strategy strategy;
@@ -70,6 +74,7 @@ sim::Model model_of(const Cluster& cluster) {
     model.network_latency = static_cast<Nanos>(cluster.network_latency_us * microsecond);
     model.target_rates.assign(cluster.targets, cluster.target_bytes_per_s);
     model.map_bytes_max = 0;
+    model.persistent_forgets = false;
     return model;
 }
 
@@ -126,6 +131,7 @@ Status run_until(sim::Simulation& sim, const Question& question, std::uint64_t b
 
 Result<Outcome> simulate(const Cluster& cluster, const Question& question) {
     TRY(check_cluster(cluster));
+    if (cluster.nodes >= nodes_many) expect_heap(cluster.nodes * heap_bytes_per_node);
     sim::Simulation sim(question.seed, model_of(cluster));
     sim.set_machine(make_machine(sim, cluster, question));
     Outcome outcome;

@@ -122,8 +122,8 @@ void Bandwidth::look_again(Resource resource) {
     const Nanos when = span >= never - sim_.now() ? never : sim_.now() + span;
     if (when >= link.due) return;
     link.due = when;
-    sim_.schedule(sim_.machines(), when, "transfer", [this, resource, when] {
-        if (links_[resource].due != when) return;  // another look came before it
+    sim_.schedule(sim_.machines(), when, "transfer", [this, resource] {
+        if (links_[resource].due != sim_.now()) return;  // another look came before it
         links_[resource].due = never;
         look(resource);
     });
@@ -131,7 +131,7 @@ void Bandwidth::look_again(Resource resource) {
 
 void Bandwidth::look(Resource resource) {
     advance(links_[resource]);
-    std::vector<Slot> ended;
+    ended_.clear();
     for (Link& link = links_[resource]; !link.tags.empty();) {
         const Tag first = link.tags.top();
         const double left = first.at - link.virtual_bytes;
@@ -139,10 +139,10 @@ void Bandwidth::look(Resource resource) {
         link.tags.pop();
         Transfer& transfer = transfers_[first.slot];
         leave(link, transfer.stream);
-        if (--transfer.left == 0) ended.push_back(first.slot);
+        if (--transfer.left == 0) ended_.push_back(first.slot);
     }
     look_again(resource);
-    for (const Slot slot : ended) end(slot);
+    for (const Slot slot : ended_) end(slot);  // which looks at nothing at once
 }
 
 // ---- exact ----

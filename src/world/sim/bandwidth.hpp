@@ -117,6 +117,7 @@ class Bandwidth {
     std::vector<Link> links_;
     std::vector<Transfer> transfers_;
     std::vector<Slot> free_slots_;
+    std::vector<Slot> ended_;  // of one look
     std::uint64_t uses_begun_ = 0;
     std::size_t under_way_ = 0;
     // exact

@@ -29,7 +29,7 @@ class Shares : public ::testing::TestWithParam<Sharing> {
     }
 };
 INSTANTIATE_TEST_SUITE_P(Both, Shares, ::testing::Values(Sharing::exact, Sharing::queued),
-                         [](const auto& info) { return info.param == Sharing::exact ? "Exact" : "Queued"; });
+                         [](const auto& which) { return which.param == Sharing::exact ? "Exact" : "Queued"; });
 
 TEST_P(Shares, OneAloneHasAll) {
     const auto link = bandwidth.add({100});
@@ -81,12 +81,12 @@ TEST_P(Shares, ANewRateHoldsAtOnce) {
 
 TEST_P(Shares, TheSameTwice) {
     const auto fingerprint = [] {
-        Simulation sim(5);
-        Bandwidth bandwidth(sim, GetParam());
-        const auto a = bandwidth.add({97}), b = bandwidth.add({31});
-        for (int i = 0; i < 50; ++i) bandwidth.begin({{a, 10u + i}, {b, 7u * i}}, i, [] {});
-        sim.run_until(100 * second);
-        return sim.fingerprint();
+        Simulation once(5);
+        Bandwidth shared(once, GetParam());
+        const auto a = shared.add({97}), b = shared.add({31});
+        for (int i = 0; i < 50; ++i) shared.begin({{a, 10u + i}, {b, 7u * i}}, i, [] {});
+        once.run_until(100 * second);
+        return once.fingerprint();
     };
     EXPECT_EQ(fingerprint(), fingerprint());
 }

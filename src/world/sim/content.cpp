@@ -67,6 +67,12 @@ bool joins(const Run& a, const Run& b) {
     return a.offset + a.length == b.offset && (a.kind == Run::Kind::described ? a.seed == b.seed : a.bytes == b.bytes);
 }
 
+std::uint64_t add_description(std::uint64_t sum, Run::Kind kind, std::uint64_t seed, std::uint64_t offset, std::uint64_t length) {
+    sum = mix(sum + static_cast<std::uint64_t>(kind));
+    sum = mix(sum ^ mix(seed)) + offset;
+    return mix(sum) + length;
+}
+
 }  // namespace
 
 Run Run::part(std::uint64_t from, std::uint64_t count) const {
@@ -192,12 +198,28 @@ std::uint64_t checksum_of(const Runs& runs) {
             continue;
         }
         close_real();
-        sum = mix(sum + static_cast<std::uint64_t>(run.kind));
-        sum = mix(sum ^ mix(run.seed)) + run.offset;
-        sum = mix(sum) + run.length;
+        sum = add_description(sum, run.kind, run.seed, run.offset, run.length);
     }
     close_real();
     return mix(sum);
+}
+
+// Most blocks lie within one run: those need no list of their own.
+std::vector<std::uint64_t> checksums_of(const Runs& runs, std::uint64_t block_bytes) {
+    const std::uint64_t bytes = length_of(runs);
+    std::vector<std::uint64_t> sums;
+    sums.reserve((bytes + block_bytes - 1) / block_bytes);
+    std::size_t at = 0;
+    std::uint64_t begins = 0;  // where run `at` does
+    for (std::uint64_t from = 0; from < bytes; from += block_bytes) {
+        const std::uint64_t length = std::min(block_bytes, bytes - from);
+        while (begins + runs[at].length <= from) begins += runs[at++].length;
+        const Run& run = runs[at];
+        if (run.kind == Run::Kind::described && length > exact_bytes_max && from + length <= begins + run.length)
+            sums.push_back(mix(add_description(0, run.kind, run.seed, run.offset + (from - begins), length)));
+        else sums.push_back(checksum_of(part_of(runs, from, length)));
+    }
+    return sums;
 }
 
 bool Content::can_flatten() const noexcept {
@@ -246,11 +268,15 @@ void Content::write(std::uint64_t offset, const Runs& runs) {
             offset += here;
             if (run.length == 0) continue;
         }
-        clear_range(offset, offset + run.length);
         const std::uint64_t end = offset + run.length;
+        auto next = runs_.lower_bound(offset);
+        const auto meets = [&](auto it) { return it != runs_.end() && it->first < end && it->first + it->second.length > offset; };
+        if (meets(next) || (next != runs_.begin() && meets(std::prev(next)))) {
+            clear_range(offset, end);
+            next = runs_.lower_bound(offset);
+        }
         if (run.kind != Run::Kind::hole) {
             stored_ += run.length;
-            auto next = runs_.lower_bound(offset);
             if (next != runs_.begin() && std::prev(next)->first + std::prev(next)->second.length == offset &&
                 joins(std::prev(next)->second, run))
                 std::prev(next)->second.length += run.length;

@@ -187,11 +187,11 @@ void FileSystem::add_pending(Inode& inode, Inode::PendingWrite write) {
     if (durable_) inode.pending.push_back(std::move(write));
 }
 
-void FileSystem::write(Inode& inode, std::uint64_t offset, const Runs& runs, NodeId node) {
+void FileSystem::write(Inode& inode, std::uint64_t offset, Runs runs, NodeId node) {
     Inode::PendingWrite write;
     write.node = node;
     write.offset = offset;
-    write.runs = runs;
+    write.runs = std::move(runs);
     add_pending(inode, std::move(write));
 }
 

@@ -84,7 +84,7 @@ class FileSystem {
 
     // Bytes of `wanted` at `offset` that still fit.
     std::uint64_t room(const Inode& inode, std::uint64_t offset, std::uint64_t wanted) const;
-    void write(Inode& inode, std::uint64_t offset, const Runs& runs, NodeId node);
+    void write(Inode& inode, std::uint64_t offset, Runs runs, NodeId node);
     void resize(Inode& inode, std::uint64_t bytes, NodeId node);
     void fsync(Inode& inode, NodeId node);
     void fail_fsync(Inode& inode, NodeId node, Prng& prng);

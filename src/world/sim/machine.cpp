@@ -44,7 +44,7 @@ void Machine::storage(NodeId node, Bandwidth::Resource card, std::uint64_t file,
         const Nanos earliest = sim_.now() + static_cast<Nanos>(static_cast<double>(bytes) / model_.writer_rate * 1e9);
         done = [this, earliest, through = std::move(done)] { sim_.schedule(sim_.machines(), earliest, "writer", through); };
     }
-    auto left = std::make_shared<std::uint64_t>(pieces);
+    const auto left = pieces == 1 ? nullptr : std::make_shared<std::uint64_t>(pieces);
     for (std::uint64_t piece = 0; piece < pieces; ++piece) {
         const std::size_t at = (target + (first + piece) % model_.stripes) % targets;
         const std::uint64_t part = bytes / pieces + (piece < bytes % pieces ? 1 : 0);

@@ -40,6 +40,7 @@ struct Model {
     std::uint64_t scratch_bytes_max = UINT64_MAX;     // of a node; beyond it out_of_space
     std::uint64_t persistent_bytes_max = UINT64_MAX;  // of the whole file system
     std::uint64_t buffer_bytes_max = UINT64_MAX;      // what a process may allocate() together
+    bool persistent_forgets = true;  // a crash decides what of the unsynced stays; false, where none can come: no second state is kept
     std::uint64_t map_bytes_max = 64ull << 20;        // larger maps have no data()
 };
 

@@ -1,6 +1,7 @@
 // How an operation fares: its faults are drawn when it begins.
 #include "world/sim/operation.hpp"
 
+#include <algorithm>
 #include <cerrno>
 
 namespace cairn::sim {
@@ -39,37 +40,45 @@ void draw_faults(Operation& operation, const Faults& faults, Prng& prng) {
 
 }  // namespace
 
-void begin(std::shared_ptr<Operation> operation, Nanos ready) {
-    Simulation& sim = operation->process.simulation();
-    SimNode& node = operation->process.node();
-    // First: the observer may change the faults for this very operation.
-    sim.note(operation->process, operation->what, operation->path);
-    draw_faults(*operation, sim.faults(), sim.fault_prng());
-    operation->id = node.next_operation++;
-    node.in_flight.emplace(operation->id, operation);
-    if (draw_delays(sim.faults(), sim.fault_prng(), sim.now(), ready)) return;
-    operation->event = sim.schedule(sim.machines(), ready, operation->what, [operation] { complete(operation); });
+InFlight::Ticket InFlight::add(std::shared_ptr<Operation> operation) {
+    operation->id = ++begun_;
+    if (free_.empty()) {
+        free_.push_back(static_cast<std::uint32_t>(places_.size()));
+        places_.emplace_back();
+    }
+    const std::uint32_t place = free_.back();
+    free_.pop_back();
+    places_[place].operation = std::move(operation);
+    return {place, ++places_[place].generation};
 }
 
-void begin(std::shared_ptr<Operation> operation, Nanos after, const std::function<void(std::function<void()>)>& carry) {
-    Simulation& sim = operation->process.simulation();
-    SimNode& node = operation->process.node();
-    sim.note(operation->process, operation->what, operation->path);
-    draw_faults(*operation, sim.faults(), sim.fault_prng());
-    operation->id = node.next_operation++;
-    node.in_flight.emplace(operation->id, operation);
-    Nanos late = sim.now();
-    if (draw_delays(sim.faults(), sim.fault_prng(), sim.now(), late)) return;
-    after += late - sim.now();
-    carry([operation, after] {
-        Simulation& then = operation->process.simulation();
-        if (!operation->process.node().in_flight.count(operation->id)) return;  // its process was killed, or its node crashed
-        operation->event = then.schedule(then.machines(), then.now() + after, operation->what, [operation] { complete(operation); });
-    });
+Operation* InFlight::find(Ticket ticket) const {
+    const Place& place = places_[ticket.place];
+    return place.generation == ticket.generation ? place.operation.get() : nullptr;
 }
+
+std::shared_ptr<Operation> InFlight::take(Ticket ticket) {
+    if (!find(ticket)) return nullptr;
+    free_.push_back(ticket.place);
+    return std::move(places_[ticket.place].operation);
+}
+
+std::vector<InFlight::Ticket> InFlight::of(const Process& process) const {
+    std::vector<Ticket> result;
+    for (std::uint32_t place = 0; place < places_.size(); ++place)
+        if (places_[place].operation && &places_[place].operation->process == &process) result.push_back({place, places_[place].generation});
+    std::sort(result.begin(), result.end(), [this](Ticket a, Ticket b) { return find(a)->id < find(b)->id; });
+    return result;
+}
+
+void InFlight::drop_all(Simulation& sim) {
+    for (std::uint32_t place = 0; place < places_.size(); ++place)
+        if (const std::shared_ptr<Operation> dropped = take({place, places_[place].generation})) sim.cancel(sim.machines(), dropped->event);
+}
+
+namespace {
 
 void complete(const std::shared_ptr<Operation>& operation) {
-    operation->process.node().in_flight.erase(operation->id);
     if (operation->full) operation->status = Status::from_errno(ENOSPC, operation->path);
     else if (operation->effect) operation->effect(*operation);
     if (operation->fails && operation->status.ok()) operation->status = Status::from_errno(EIO, operation->path);
@@ -77,19 +86,55 @@ void complete(const std::shared_ptr<Operation>& operation) {
     operation->changed.notify_all();  // through the process's own queue: not while it is stopped, never when it is dead
 }
 
+// What is handed around are tickets, not operations: they fit into a std::function, and many millions are handed around.
+void complete_at(Simulation& sim, SimNode& node, InFlight::Ticket ticket, Nanos when) {
+    Operation& operation = *node.in_flight.find(ticket);
+    operation.event = sim.schedule(sim.machines(), when, operation.what, [at = &node, ticket] { complete(at->in_flight.take(ticket)); });
+}
+
+// True: it never returns.
+bool take_in(const std::shared_ptr<Operation>& operation, InFlight::Ticket& ticket, Nanos& ready) {
+    Simulation& sim = operation->process.simulation();
+    // First: the observer may change the faults for this very operation.
+    sim.note(operation->process, operation->what, operation->path);
+    draw_faults(*operation, sim.faults(), sim.fault_prng());
+    ticket = operation->process.node().in_flight.add(operation);
+    return draw_delays(sim.faults(), sim.fault_prng(), sim.now(), ready);
+}
+
+}  // namespace
+
+void begin(const std::shared_ptr<Operation>& operation, Nanos ready) {
+    InFlight::Ticket ticket;
+    if (take_in(operation, ticket, ready)) return;
+    complete_at(operation->process.simulation(), operation->process.node(), ticket, ready);
+}
+
+void begin(const std::shared_ptr<Operation>& operation, Nanos after, const std::function<void(std::function<void()>)>& carry) {
+    InFlight::Ticket ticket;
+    const Nanos now = operation->process.simulation().now();
+    Nanos late = now;
+    if (take_in(operation, ticket, late)) return;
+    operation->after = after + late - now;
+    carry([node = &operation->process.node(), ticket] {
+        const Operation* through = node->in_flight.find(ticket);
+        if (!through) return;  // its process was killed, or its node crashed
+        Simulation& sim = node->simulation();
+        complete_at(sim, *node, ticket, sim.now() + through->after);
+    });
+}
+
 void settle_operations(Process& process, bool crash) {
     Simulation& sim = process.simulation();
     Prng& prng = sim.fault_prng();
-    std::vector<std::shared_ptr<Operation>> ours;
-    for (auto& [id, operation] : process.node().in_flight)
-        if (&operation->process == &process) ours.push_back(operation);
-    for (const auto& operation : ours) {
+    InFlight& in_flight = process.node().in_flight;
+    for (const InFlight::Ticket ticket : in_flight.of(process)) {
         const std::uint64_t choice = prng.below(crash ? 3 : 4);
-        if (choice == 3 && operation->event != 0) continue;  // the kernel is at it still
+        if (choice == 3 && in_flight.find(ticket)->event != 0) continue;  // the kernel is at it still
+        const std::shared_ptr<Operation> operation = in_flight.take(ticket);
         sim.cancel(sim.machines(), operation->event);
         if (choice == 1 && operation->kind == Operation::Kind::write) operation->value = prng.below(operation->value + 1);
         if (choice == 1 || choice == 2) complete(operation);
-        else process.node().in_flight.erase(operation->id);
     }
 }
 

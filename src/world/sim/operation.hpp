@@ -30,20 +30,25 @@ struct Operation {
     enum class Kind : std::uint8_t { metadata, read, write, fsync };
 
     Operation(Process& p, Clock& clock, Kind k, const char* w, std::string on)
-        : process(p), kind(k), what(w), path(std::move(on)), changed(clock) {}
+        : process(p), kind(k), what(w), name(std::move(on)), path(name), changed(clock) {}
+    Operation(Process& p, Clock& clock, Kind k, const char* w, FilePtr on)
+        : process(p), kind(k), what(w), file(std::move(on)), path(file->path()), changed(clock) {}
+    Operation(const Operation&) = delete;
 
     Process& process;
     const Kind kind;
     const char* const what;
-    const std::string path;
+    const FilePtr file;      // of an open one; or
+    const std::string name;  // what it is about
+    const std::string& path;
     std::function<void(Operation&)> effect;  // on the machine, when it gets there
     std::uint64_t id = 0;
     std::uint64_t event = 0;
+    Nanos after = 0;  // that it still takes when its bytes are through
     bool takes_space = false;
     bool full = false;   // ENOSPC, without effect
     bool fails = false;  // EIO, whatever the effect said
 
-    FilePtr file;
     Slice data;
     std::uint64_t offset = 0;
     std::optional<Runs> captured;  // of a write that has read its buffer already
@@ -58,10 +63,9 @@ struct Operation {
 };
 
 // The machine's side: takes an operation in, and ends it.
-void begin(std::shared_ptr<Operation> operation, Nanos ready);
+void begin(const std::shared_ptr<Operation>& operation, Nanos ready);
 // The same, ready some time after `carry` has called what it is given: when the bytes are through a machine.
-void begin(std::shared_ptr<Operation> operation, Nanos after, const std::function<void(std::function<void()>)>& carry);
-void complete(const std::shared_ptr<Operation>& operation);
+void begin(const std::shared_ptr<Operation>& operation, Nanos after, const std::function<void(std::function<void()>)>& carry);
 // What becomes of the operations under way of a process that was killed; at a crash none is left for later.
 void settle_operations(Process& process, bool crash);
 

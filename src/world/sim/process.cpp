@@ -47,10 +47,7 @@ class SimCpu final : public Cpu {
             co_await nothing.wait();
         }
         co_await clock_.sleep(pipe_.pass(sim_.now(), data.length, sim_.model().checksum_rate) - sim_.now());
-        std::vector<std::uint64_t> sums;
-        for (std::uint64_t at = 0; at < data.length; at += block_bytes)
-            sums.push_back(checksum_of(runs_of(data.part(at, std::min(block_bytes, data.length - at)))));
-        co_return sums;
+        co_return checksums_of(runs_of(data), block_bytes);
     }
 
   private:
@@ -86,8 +83,7 @@ void SimNode::crash() {
     for (Process* process : victims) settle_operations(*process, true);
     for (Process* process : victims) process->kill();
     // What processes killed earlier left in flight.
-    for (auto& [id, operation] : in_flight) sim_.cancel(sim_.machines(), operation->event);
-    in_flight.clear();
+    in_flight.drop_all(sim_);
     sim_.persistent().crash(id_, sim_.fault_prng());
 }
 

@@ -13,6 +13,8 @@ namespace cairn::sim {
 
 namespace {
 constexpr std::size_t recent_max = 256;
+constexpr std::size_t few = 4096;     // entries that are not worth a look for cancelled ones
+constexpr Nanos near_span = second;  // how much of what is far is brought near at a time
 }
 
 Nanos Pipe::pass(Nanos start, std::uint64_t bytes, double rate) {
@@ -29,11 +31,11 @@ Simulation::Simulation(std::uint64_t seed, Model model, Faults faults)
       test_prng_(mix(seed ^ 0x7465)),
       seed_(seed),
       fingerprint_(mix(seed)),
-      persistent_(model_.persistent, true, model_.persistent_bytes_max) {}
+      persistent_(model_.persistent, model_.persistent_forgets, model_.persistent_bytes_max) {}
 
 Simulation::~Simulation() {
     // Operations under way hold buffers and files; let go of them while all they refer to is there.
-    for (auto& node : nodes_) node->in_flight.clear();
+    for (auto& node : nodes_) node->in_flight.drop_all(*this);
     for (auto& process : processes_) process->kill();
     drop_all(machines_);
 }
@@ -59,10 +61,10 @@ Process* Simulation::find(const Address& address) {
 
 // ---- events ----
 
-Simulation::Due* Simulation::find_due(std::uint64_t event) {
+const Simulation::Due* Simulation::find_due(std::uint64_t event) const {
     const auto place = static_cast<std::uint32_t>(event);
     if (event == 0 || place >= due_.size()) return nullptr;
-    Due& due = due_[place];
+    const Due& due = due_[place];
     return due.actor != nullptr && due.generation == event >> 32 ? &due : nullptr;
 }
 
@@ -98,13 +100,28 @@ Simulation::Due Simulation::take_due(std::uint32_t place) {
 }
 
 void Simulation::push(std::uint64_t event, Nanos when) {
-    queue_.push_back({std::max(when, now_), tie_prng_.next(), ++pushed_, event});
-    std::push_heap(queue_.begin(), queue_.end(), std::greater<>());
-    if (queue_.size() > 4096 && queue_.size() > 4 * live_) compact();
+    const Entry entry{std::max(when, now_), tie_prng_.next(), ++pushed_, event};
+    std::vector<Entry>& into = entry.when < far_from_ ? queue_ : far_;
+    into.push_back(entry);
+    const bool is_heap = &into == &queue_;
+    if (is_heap) std::push_heap(queue_.begin(), queue_.end(), std::greater<>());
+    if (into.size() <= few || into.size() <= 4 * live_) return;
+    drop_cancelled(into);
+    if (is_heap) std::make_heap(queue_.begin(), queue_.end(), std::greater<>());
 }
 
-void Simulation::compact() {
-    queue_.erase(std::remove_if(queue_.begin(), queue_.end(), [this](const Entry& entry) { return find_due(entry.event) == nullptr; }), queue_.end());
+void Simulation::drop_cancelled(std::vector<Entry>& entries) const {
+    entries.erase(std::remove_if(entries.begin(), entries.end(), [this](const Entry& entry) { return find_due(entry.event) == nullptr; }), entries.end());
+}
+
+void Simulation::bring_near() {
+    drop_cancelled(far_);
+    if (far_.empty()) return;
+    const Nanos first = std::min_element(far_.begin(), far_.end(), [](const Entry& a, const Entry& b) { return a.when < b.when; })->when;
+    far_from_ = first + std::min(near_span, never - first);
+    const auto near = std::partition(far_.begin(), far_.end(), [this](const Entry& entry) { return entry.when >= far_from_; });
+    queue_.assign(near, far_.end());
+    far_.erase(near, far_.end());
     std::make_heap(queue_.begin(), queue_.end(), std::greater<>());
 }
 
@@ -156,7 +173,9 @@ void Simulation::wake_late(Actor& actor) {
 }
 
 bool Simulation::settle_next() {
-    while (!queue_.empty()) {
+    for (;;) {
+        if (queue_.empty()) bring_near();
+        if (queue_.empty()) return false;
         const Entry& next = queue_.front();
         const Due* due = find_due(next.event);
         if (due != nullptr && !due->actor->paused) return true;
@@ -164,7 +183,19 @@ bool Simulation::settle_next() {
         std::pop_heap(queue_.begin(), queue_.end(), std::greater<>());
         queue_.pop_back();
     }
-    return false;
+}
+
+// Thousands of nodes do not fit into a cache, and every event is about another one: what the next ones need is fetched while this one runs.
+void Simulation::fetch_ahead() const {
+    const auto due_of = [this](std::size_t i) { return &due_[static_cast<std::uint32_t>(queue_[i].event)]; };
+    for (std::size_t i = 1; i < std::min<std::size_t>(3, queue_.size()); ++i) {
+        __builtin_prefetch(due_of(i));
+        __builtin_prefetch(reinterpret_cast<const char*>(due_of(i)) + 64);
+    }
+    if (queue_.empty()) return;
+    const auto* frame = static_cast<const char*>(due_of(0)->handle.address());
+    if (!frame) return;
+    for (std::size_t i = 0; i < 4; ++i) __builtin_prefetch(frame + 64 * i);
 }
 
 bool Simulation::step() {
@@ -173,6 +204,7 @@ bool Simulation::step() {
     std::pop_heap(queue_.begin(), queue_.end(), std::greater<>());
     queue_.pop_back();
     const Due due = take_due(static_cast<std::uint32_t>(next.event));
+    fetch_ahead();
     now_ = next.when;
     ++events_run_;
     record(now_, due.actor->id, due.label);

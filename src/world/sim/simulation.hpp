@@ -139,7 +139,7 @@ class Simulation {
             return when != other.when ? when > other.when : tie != other.tie ? tie > other.tie : sequence > other.sequence;
         }
     };
-    Due* find_due(std::uint64_t event);
+    const Due* find_due(std::uint64_t event) const;
     std::uint64_t add_due(Actor& actor, Due due);
     Due take_due(std::uint32_t place);
     struct Record {
@@ -149,7 +149,9 @@ class Simulation {
     };
     void push(std::uint64_t event, Nanos when);
     bool settle_next();  // drops what was cancelled and sets aside what is paused until the next one can run
-    void compact();
+    void fetch_ahead() const;
+    void bring_near();   // what is far, when nothing nearer is left
+    void drop_cancelled(std::vector<Entry>& entries) const;
     void record(Nanos when, std::uint32_t actor, const char* label);
 
     Model model_;
@@ -160,7 +162,9 @@ class Simulation {
     std::uint64_t pushed_ = 0;
     std::uint64_t events_run_ = 0;
     std::size_t live_ = 0;
-    std::vector<Entry> queue_;  // a heap
+    std::vector<Entry> queue_;  // a heap of what is due before far_from_
+    std::vector<Entry> far_;    // the rest, in no order: mostly deadlines, which are cancelled long before they are due
+    Nanos far_from_ = 0;
     std::vector<Due> due_;      // by place
     std::vector<std::uint32_t> free_places_;
     Actor machines_;
@@ -176,6 +180,29 @@ class Simulation {
     std::vector<std::unique_ptr<SimNode>> nodes_;
     std::vector<std::unique_ptr<Process>> processes_;
     std::map<Address, Process*> endpoints_;
+};
+
+// Operations under way on a node. A ticket still finds its operation after others came and went, and nothing once it is over.
+class InFlight {
+  public:
+    struct Ticket {
+        std::uint32_t place = 0;
+        std::uint32_t generation = 0;
+    };
+    Ticket add(std::shared_ptr<Operation> operation);
+    Operation* find(Ticket ticket) const;
+    std::shared_ptr<Operation> take(Ticket ticket);  // null: over
+    std::vector<Ticket> of(const Process& process) const;  // in the order in which they began
+    void drop_all(Simulation& sim);
+
+  private:
+    struct Place {
+        std::shared_ptr<Operation> operation;
+        std::uint32_t generation = 0;
+    };
+    std::vector<Place> places_;
+    std::vector<std::uint32_t> free_;
+    std::uint64_t begun_ = 0;
 };
 
 class SimNode {
@@ -197,8 +224,7 @@ class SimNode {
     // For the facades.
     Simulation& simulation() { return sim_; }
     Pipe scratch_pipe, client_pipe, nic_in, nic_out;
-    std::map<std::uint64_t, std::shared_ptr<Operation>> in_flight;  // I/O the machine is at
-    std::uint64_t next_operation = 1;
+    InFlight in_flight;  // I/O the machine is at
     const std::vector<Process*>& processes() const { return processes_; }
     void left(Process* process);
 

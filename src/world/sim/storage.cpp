@@ -41,8 +41,9 @@ class SimStorage final : public Storage {
     Nanos metadata_ready(bool shared);
     Nanos transfer_ready(const SimFile& file, std::uint64_t bytes);
     void begin_transfer(const OperationPtr& operation, const SimFile& file, bool writes);
-    OperationPtr make(Kind kind, const char* what, const std::string& path) {
-        return std::make_shared<Operation>(process_, clock_, kind, what, path);
+    template <typename On>  // a path, or an open file
+    OperationPtr make(Kind kind, const char* what, On on) {
+        return std::make_shared<Operation>(process_, clock_, kind, what, std::move(on));
     }
     OperationPtr on_path(const char* what, const std::string& path, bool takes_space,
                          std::function<Status(FileSystem&, Operation&)> effect);
@@ -162,9 +163,8 @@ Task<Result<std::uint64_t>> SimStorage::write_some(FilePtr file, std::uint64_t o
     SimFile& target = sim_file(file);
     if (!target.writable) co_return Status::from_errno(EBADF, file->path());
     if (data.length > INT64_MAX || offset > INT64_MAX - data.length) co_return Status::from_errno(EFBIG, file->path());
-    OperationPtr operation = make(Kind::write, "write", file->path());
+    OperationPtr operation = make(Kind::write, "write", file);
     operation->takes_space = true;
-    operation->file = file;
     operation->data = data;
     operation->offset = offset;
     operation->value = data.length;
@@ -185,8 +185,9 @@ Task<Result<std::uint64_t>> SimStorage::write_some(FilePtr file, std::uint64_t o
             if (!lose_earlier) return to.fs.resize(*to.inode, op.offset + op.value, node);
             to.fs.write(*to.inode, before->offset, Content().read(0, before->length), node);
         }
-        const Runs runs = op.captured ? *op.captured : runs_of(op.data);
-        to.fs.write(*to.inode, op.offset, part_of(runs, 0, op.value), node);
+        Runs runs = op.captured ? std::move(*op.captured) : runs_of(op.data);
+        if (op.value < op.data.length) runs = part_of(runs, 0, op.value);
+        to.fs.write(*to.inode, op.offset, std::move(runs), node);
     };
     begin_transfer(operation, target, true);
     Status status = co_await finish(operation, deadline);
@@ -195,8 +196,7 @@ Task<Result<std::uint64_t>> SimStorage::write_some(FilePtr file, std::uint64_t o
 }
 
 Task<Result<std::uint64_t>> SimStorage::read_some(FilePtr file, std::uint64_t offset, Slice into, Nanos deadline) {
-    OperationPtr operation = make(Kind::read, "read", file->path());
-    operation->file = file;
+    OperationPtr operation = make(Kind::read, "read", file);
     operation->data = into;
     operation->offset = offset;
     operation->value = into.length;
@@ -213,8 +213,7 @@ Task<Result<std::uint64_t>> SimStorage::read_some(FilePtr file, std::uint64_t of
 }
 
 Task<Status> SimStorage::fsync(FilePtr file, Nanos deadline) {
-    OperationPtr operation = make(Kind::fsync, "fsync", file->path());
-    operation->file = file;
+    OperationPtr operation = make(Kind::fsync, "fsync", file);
     operation->effect = [node = process_.node().id(), this](Operation& op) {
         SimFile& target = sim_file(op.file);
         if (op.fails) target.fs.fail_fsync(*target.inode, node, sim_.fault_prng());
@@ -227,8 +226,7 @@ Task<Status> SimStorage::fsync(FilePtr file, Nanos deadline) {
 }
 
 Task<Result<std::uint64_t>> SimStorage::file_bytes(FilePtr file, Nanos deadline) {
-    OperationPtr operation = make(Kind::metadata, "stat", file->path());
-    operation->file = file;
+    OperationPtr operation = make(Kind::metadata, "stat", file);
     operation->effect = [](Operation& op) { op.value = sim_file(op.file).inode->content->size(); };
     begin(operation, metadata_ready(sim_file(file).shared));
     Status status = co_await finish(operation, deadline);
@@ -239,9 +237,8 @@ Task<Result<std::uint64_t>> SimStorage::file_bytes(FilePtr file, Nanos deadline)
 Task<Status> SimStorage::resize(FilePtr file, std::uint64_t bytes, Nanos deadline) {
     if (!sim_file(file).writable) co_return Status::from_errno(EINVAL, file->path());
     if (bytes > INT64_MAX) co_return Status::from_errno(EFBIG, file->path());
-    OperationPtr operation = make(Kind::metadata, "resize", file->path());
+    OperationPtr operation = make(Kind::metadata, "resize", file);
     operation->takes_space = true;
-    operation->file = file;
     operation->value = bytes;
     const bool lost = sim_file(file).shared && sim_.fault_prng().chance(sim_.faults().resize_lost);
     operation->effect = [node = process_.node().id(), lost](Operation& op) {
