@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "world/sim/simulation.hpp"
 
@@ -10,7 +11,7 @@ namespace cairn::sim {
 
 namespace {
 constexpr double nanos_per_s = 1e9;
-constexpr double through = 1e-9;  // of a transfer: what rounding leaves of it
+constexpr std::uint32_t nowhere = UINT32_MAX;
 
 Nanos up(double nanos) { return nanos >= 9e18 ? never : static_cast<Nanos>(std::ceil(nanos)); }
 }  // namespace
@@ -31,7 +32,7 @@ void Bandwidth::set(Resource resource, Capacity capacity) {
     Link& link = links_[resource];
     if (sharing_ == Sharing::exact) {
         link.capacity = capacity;
-        return change_soon();
+        return mark(resource);
     }
     advance(link);
     link.capacity = capacity;
@@ -73,13 +74,14 @@ void Bandwidth::begin(const Uses& uses, std::uint64_t stream, std::function<void
     transfer.left = 0;
     transfer.left_share = 1;
     transfer.rate = 0;
+    ++transfer.generation;
     transfer.active = true;
     ++under_way_;
     for (std::size_t i = 0; i < uses.count; ++i) {
         const Use& use = uses.all[i];
         Link& link = links_[use.resource];
         link.carried_bytes += use.bytes;
-        if (link.capacity.bytes_per_s <= 0 || use.bytes == 0) continue;  // no time
+        if (!takes_time(use)) continue;
         ++transfer.left;
         if (sharing_ == Sharing::exact) {
             enter(link, stream);
@@ -91,7 +93,7 @@ void Bandwidth::begin(const Uses& uses, std::uint64_t stream, std::function<void
         look_again(use.resource);
     }
     if (transfer.left == 0) sim_.schedule(sim_.machines(), sim_.now(), "transfer", [this, slot] { end(slot); });
-    else if (sharing_ == Sharing::exact) change_soon();
+    else if (sharing_ == Sharing::exact) join(slot);
 }
 
 void Bandwidth::end(Slot slot) {
@@ -147,98 +149,138 @@ void Bandwidth::look(Resource resource) {
 
 // ---- exact ----
 
-void Bandwidth::change_soon() {
-    if (change_due_) return;
-    change_due_ = true;
+void Bandwidth::mark(Resource resource) {
+    Link& link = links_[resource];
+    if (!std::exchange(link.marked, true)) marked_.push_back(resource);
+    if (std::exchange(change_due_, true)) return;
     sim_.schedule(sim_.machines(), sim_.now(), "shares", [this] { change(); });
 }
 
+void Bandwidth::join(Slot slot) {
+    Transfer& transfer = transfers_[slot];
+    transfer.updated = sim_.now();
+    transfer.largest = 0;
+    for (std::uint8_t i = 0; i < transfer.uses.count; ++i) {
+        const Use& use = transfer.uses.all[i];
+        Link& link = links_[use.resource];
+        transfer.places[i] = nowhere;
+        if (!takes_time(use)) continue;
+        transfer.largest = std::max(transfer.largest, static_cast<double>(use.bytes));
+        transfer.places[i] = static_cast<std::uint32_t>(link.members.size());
+        link.members.push_back({slot, i});
+        mark(use.resource);
+    }
+}
+
+void Bandwidth::part(Slot slot) {
+    Transfer& transfer = transfers_[slot];
+    for (std::uint8_t i = 0; i < transfer.uses.count; ++i) {
+        const Use& use = transfer.uses.all[i];
+        Link& link = links_[use.resource];
+        if (transfer.places[i] == nowhere) continue;
+        const Member last = link.members.back();
+        link.members[transfer.places[i]] = last;
+        transfers_[last.slot].places[last.use] = transfer.places[i];
+        link.members.pop_back();
+        leave(link, transfer.stream);
+        mark(use.resource);
+    }
+    transfer.left = 0;
+}
+
 void Bandwidth::change() {
-    move_on();
-    change_due_ = false;  // what began at once is among those that share
-    share();
-    wait_for_next();
-}
-
-// What was transferred since shares were last computed; what is through ends.
-void Bandwidth::move_on() {
-    const double seconds = static_cast<double>(sim_.now() - moved_) / nanos_per_s;
-    moved_ = sim_.now();
-    std::vector<Slot> ended;
-    for (Slot slot = 0; slot < transfers_.size(); ++slot) {
-        Transfer& transfer = transfers_[slot];
-        if (!transfer.active || transfer.left == 0) continue;
-        transfer.left_share -= transfer.rate * seconds;
-        if (transfer.left_share > through) continue;
-        for (std::size_t i = 0; i < transfer.uses.count; ++i) {
-            Link& link = links_[transfer.uses.all[i].resource];
-            if (link.capacity.bytes_per_s > 0 && transfer.uses.all[i].bytes > 0) leave(link, transfer.stream);
-        }
-        transfer.left = 0;
-        ended.push_back(slot);
-    }
-    for (const Slot slot : ended) end(slot);
-}
-
-// Progressive filling. A transfer's rate is its largest use's bytes a second, so that small and large ones are treated alike; its other uses follow.
-void Bandwidth::share() {
-    std::vector<Slot> open;
-    for (Link& link : links_) {
-        link.free = link.rate();
-        link.wanted = 0;
-    }
-    const auto largest = [](const Transfer& transfer) {
-        std::uint64_t most = 0;
-        for (std::size_t i = 0; i < transfer.uses.count; ++i) most = std::max(most, transfer.uses.all[i].bytes);
-        return static_cast<double>(most);
-    };
-    const auto for_each_use = [this](const Transfer& transfer, auto&& visit) {
-        for (std::size_t i = 0; i < transfer.uses.count; ++i) {
-            Link& link = links_[transfer.uses.all[i].resource];
-            if (link.capacity.bytes_per_s > 0 && transfer.uses.all[i].bytes > 0) visit(link, static_cast<double>(transfer.uses.all[i].bytes));
-        }
-    };
-    for (Slot slot = 0; slot < transfers_.size(); ++slot) {
-        const Transfer& transfer = transfers_[slot];
-        if (!transfer.active || transfer.left == 0) continue;
-        open.push_back(slot);
-        for_each_use(transfer, [&](Link& link, double bytes) { link.wanted += bytes / largest(transfer); });
-    }
-    while (!open.empty()) {
-        double level = INFINITY;  // that the next resource allows all that pass it
-        for (const Link& link : links_)
-            if (link.wanted > 1e-9) level = std::min(level, link.free / link.wanted);
-        std::vector<Slot> still;
-        std::vector<Slot> fixed;
-        for (const Slot slot : open) {
-            bool stays = false;
-            for_each_use(transfers_[slot], [&](const Link& link, double) { stays |= link.free / link.wanted <= level * (1 + 1e-12); });
-            (stays ? fixed : still).push_back(slot);
-        }
-        for (const Slot slot : fixed) {
-            Transfer& transfer = transfers_[slot];
-            transfer.rate = level / largest(transfer);
-            for_each_use(transfer, [&](Link& link, double bytes) {
-                link.free = std::max(0.0, link.free - level * bytes / largest(transfer));
-                link.wanted -= bytes / largest(transfer);
-            });
-        }
-        CAIRN_CHECK(!fixed.empty());
-        open = std::move(still);
-    }
-}
-
-void Bandwidth::wait_for_next() {
     sim_.cancel(sim_.machines(), next_end_);
     next_end_ = 0;
-    Nanos next = never;
-    for (const Transfer& transfer : transfers_)
-        if (transfer.active && transfer.left > 0 && transfer.rate > 0) next = std::min(next, up(transfer.left_share / transfer.rate * nanos_per_s));
-    if (next == never) return;
-    next_end_ = sim_.schedule(sim_.machines(), sim_.now() + std::max<Nanos>(next, 1), "transfers", [this] {
-        next_end_ = 0;
-        change();
-    });
+    change_due_ = true;  // what begins at once is among those that share
+    std::vector<Slot> ended;
+    for (; !ends_.empty() && ends_.top().when <= sim_.now(); ends_.pop())
+        if (transfers_[ends_.top().slot].generation == ends_.top().generation) ended.push_back(ends_.top().slot);
+    for (const Slot slot : ended) part(slot);
+    for (const Slot slot : ended) end(slot);
+    change_due_ = false;
+    for (const Resource resource : std::exchange(marked_, {})) {
+        if (!links_[resource].marked) continue;  // shared among its neighbours' transfers already
+        gather(resource);
+        share();
+    }
+    while (!ends_.empty() && transfers_[ends_.top().slot].generation != ends_.top().generation) ends_.pop();
+    if (ends_.empty()) return;
+    next_end_ = sim_.schedule(sim_.machines(), ends_.top().when, "transfers", [this] { change(); });
+}
+
+// What hangs together: of a change only those hear who share a resource with it, or with somebody who does.
+void Bandwidth::gather(Resource resource) {
+    together_ = {resource};
+    links_[resource].gathered = true;
+    for (std::size_t at = 0; at < together_.size(); ++at) {
+        links_[together_[at]].marked = false;
+        for (const Member member : links_[together_[at]].members) {
+            const Transfer& transfer = transfers_[member.slot];
+            for (std::size_t i = 0; i < transfer.uses.count; ++i)
+                if (transfer.places[i] != nowhere && !std::exchange(links_[transfer.uses.all[i].resource].gathered, true))
+                    together_.push_back(transfer.uses.all[i].resource);
+        }
+    }
+}
+
+// Progressive filling of what was gathered. A transfer's rate is its largest use's bytes a second, so that small and large ones are treated alike; its
+// other uses follow.
+void Bandwidth::share() {
+    levels_.clear();
+    const auto level_of = [this](Resource resource) {
+        const Link& link = links_[resource];
+        levels_.push_back({link.free / link.wanted, link.filled, resource});
+        std::push_heap(levels_.begin(), levels_.end(), std::greater<>());
+    };
+    for (const Resource resource : together_) {
+        Link& link = links_[resource];
+        link.gathered = false;
+        link.free = link.rate();
+        link.wanted = 0;
+        link.filled = 0;
+        link.open = static_cast<std::uint32_t>(link.members.size());
+        for (const Member member : link.members) {
+            Transfer& transfer = transfers_[member.slot];
+            transfer.fixed = false;
+            link.wanted += static_cast<double>(transfer.uses.all[member.use].bytes) / transfer.largest;
+        }
+        if (link.open > 0) level_of(resource);
+    }
+    while (!levels_.empty()) {
+        const Level lowest = levels_.front();  // that a resource allows all that pass it and are not held back elsewhere
+        std::pop_heap(levels_.begin(), levels_.end(), std::greater<>());
+        levels_.pop_back();
+        if (links_[lowest.resource].filled != lowest.filled || links_[lowest.resource].open == 0) continue;
+        touched_.clear();
+        for (const Member member : links_[lowest.resource].members) fix(member.slot, lowest.level);
+        for (const Resource resource : touched_) {
+            links_[resource].gathered = false;
+            if (links_[resource].open > 0) level_of(resource);
+        }
+    }
+}
+
+// It stays at this level; what it leaves of its resources is for the others.
+void Bandwidth::fix(Slot slot, double level) {
+    Transfer& transfer = transfers_[slot];
+    if (std::exchange(transfer.fixed, true)) return;
+    transfer.left_share -= transfer.rate * static_cast<double>(sim_.now() - transfer.updated) / nanos_per_s;
+    transfer.updated = sim_.now();
+    transfer.rate = level / transfer.largest;
+    ++transfer.generation;
+    const Nanos span = std::max<Nanos>(1, up(std::max(0.0, transfer.left_share) / transfer.rate * nanos_per_s));
+    if (transfer.rate > 0 && span < never - sim_.now()) ends_.push({sim_.now() + span, ++uses_begun_, slot, transfer.generation});
+    for (std::size_t i = 0; i < transfer.uses.count; ++i) {
+        const Use& use = transfer.uses.all[i];
+        if (transfer.places[i] == nowhere) continue;
+        Link& link = links_[use.resource];
+        const double portion = static_cast<double>(use.bytes) / transfer.largest;
+        link.free = std::max(0.0, link.free - level * portion);
+        link.wanted -= portion;
+        ++link.filled;
+        --link.open;
+        if (!std::exchange(link.gathered, true)) touched_.push_back(use.resource);
+    }
 }
 
 }  // namespace cairn::sim

@@ -1,9 +1,9 @@
 // Bandwidth: how transfers share what they pass: cards, servers, targets. A transfer uses several resources at once and is done when it is
 // through all of them.
 //
-// exact: max-min fair shares by progressive filling, computed anew at every instant at which a transfer begins or ends: the cost grows with the
-// square of what is under way, good for some hundred nodes. All rates grow alike, in units of each transfer's largest use, until a resource has no
-// more; its transfers stay there, the others go on.
+// exact: max-min fair shares by progressive filling, computed anew at every instant at which a transfer begins or ends, for all that hang together with
+// it: where that is everything, the cost grows with the square of what is under way, good for some hundred nodes. All rates grow alike, in units of each
+// transfer's largest use, until a resource has no more; its transfers stay there, the others go on.
 //
 // queued: every resource is a fair queue in virtual time: V goes on by rate / n bytes a second with n uses at it, and a use that comes at V is through
 // at V + bytes. A begin or an end costs the logarithm of what is at its resources, whatever happens elsewhere. A transfer that is held back at one
@@ -68,11 +68,34 @@ class Bandwidth {
         std::uint64_t stream = 0;
         std::function<void()> done;
         std::uint32_t left = 0;       // queued: uses not through
-        double left_share = 1;        // exact: of it all
-        double rate = 0;              // exact: shares a second
         bool active = false;
+        // exact
+        double left_share = 1;  // of it all, when it was updated
+        double rate = 0;        // shares a second
+        double largest = 0;     // of its uses, bytes
+        Nanos updated = 0;
+        std::uint32_t generation = 0;                  // of its rates: ends that were computed for an earlier one are not true any more
+        std::array<std::uint32_t, uses_max> places{};  // of its uses among their links' members
+        bool fixed = false;                            // while shares are computed
     };
     using Slot = std::uint32_t;
+    struct Member {  // exact: one use at a link
+        Slot slot;
+        std::uint8_t use;
+    };
+    struct End {  // exact
+        Nanos when;
+        std::uint64_t number;  // those of the same time, in the order in which they were computed
+        Slot slot;
+        std::uint32_t generation;
+        bool operator>(const End& other) const { return when != other.when ? when > other.when : number > other.number; }
+    };
+    struct Level {  // exact: of a link, as it was when so many of its members were fixed
+        double level;
+        std::uint32_t filled;
+        Resource resource;
+        bool operator>(const Level& other) const { return level != other.level ? level > other.level : resource > other.resource; }
+    };
     struct Tag {  // queued: one use
         double at;
         std::uint64_t number;  // of the use: first come, first through where tags are the same
@@ -91,8 +114,11 @@ class Bandwidth {
         double virtual_bytes = 0;
         Nanos updated = 0;
         Nanos due = never;  // when it is looked at next
-        // exact, while shares are computed
-        double free = 0, wanted = 0;
+        // exact
+        std::vector<Member> members;
+        bool marked = false, gathered = false;
+        double free = 0, wanted = 0;         // while shares are computed
+        std::uint32_t open = 0, filled = 0;  // its members not fixed, and fixed
 
         double rate() const;
     };
@@ -106,11 +132,14 @@ class Bandwidth {
     void look_again(Resource resource);
     void look(Resource resource);
 
-    void change_soon();
+    bool takes_time(const Use& use) const { return links_[use.resource].capacity.bytes_per_s > 0 && use.bytes > 0; }
+    void join(Slot slot);
+    void part(Slot slot);
+    void mark(Resource resource);
     void change();
-    void move_on();
+    void gather(Resource resource);
     void share();
-    void wait_for_next();
+    void fix(Slot slot, double level);
 
     Simulation& sim_;
     const Sharing sharing_;
@@ -122,7 +151,11 @@ class Bandwidth {
     std::size_t under_way_ = 0;
     // exact
     bool change_due_ = false;
-    Nanos moved_ = 0;
+    std::vector<Resource> marked_;    // where something changed
+    std::vector<Resource> together_;  // whose shares are computed
+    std::vector<Resource> touched_;   // by the members of one that are fixed
+    std::vector<Level> levels_;       // a heap
+    std::priority_queue<End, std::vector<End>, std::greater<>> ends_;
     std::uint64_t next_end_ = 0;  // the event
 };
 
