@@ -123,6 +123,21 @@ TEST(Content, ChecksumOfLongRangesDependsOnBytesOnly) {
     EXPECT_EQ(checksum_of(zeros.read(0, length)), checksum_of(runs_of_bytes(Bytes(length))));
 }
 
+TEST(Content, ChecksumsOfBlocksAreThoseOfEachBlock) {
+    Content content;
+    content.write(0, runs_of_description(7, 100, 700'000));
+    content.write(300'000, runs_of_bytes(Bytes(50'000, std::byte{9})));
+    content.write(500'000, runs_of_description(8, 0, 100));
+    content.resize(900'001);  // a hole at the end
+    for (const std::uint64_t block : {std::uint64_t{4096}, exact_bytes_max, exact_bytes_max + 1, std::uint64_t{200'000}, std::uint64_t{2'000'000}}) {
+        const std::vector<std::uint64_t> sums = checksums_of(content.read(0, content.size()), block);
+        ASSERT_EQ(sums.size(), (content.size() + block - 1) / block);
+        for (std::size_t i = 0; i < sums.size(); ++i)
+            EXPECT_EQ(sums[i], checksum_of(content.read(i * block, std::min(block, content.size() - i * block)))) << block << ", block " << i;
+    }
+    EXPECT_TRUE(checksums_of({}, 4096).empty());
+}
+
 TEST(Content, SlicesOfBothKinds) {
     const Slice described = describe(3, 10'000, 5);
     EXPECT_EQ(described.buffer->data(), nullptr);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace cairn::sim {
 namespace {
 
@@ -39,6 +41,27 @@ TEST(Simulation, SeedsOrderWhatHappensAtTheSameTime) {
         orders.insert(order);
     }
     EXPECT_EQ(orders.size(), 6u);
+}
+
+TEST(Simulation, WhatIsFarOffComesInItsTurn) {
+    Simulation sim(1);
+    Process& process = sim.add_node().start_process("a");
+    std::vector<Nanos> expected, seen;
+    const auto schedule = [&](Nanos when) {
+        expected.push_back(when);
+        return sim.schedule(process.actor(), when, "test", [&] { seen.push_back(sim.now()); });
+    };
+    for (int i = 0; i < 20'000; ++i) {  // deadlines, and nearly all of them are met
+        const std::uint64_t event = schedule(3600 * second + static_cast<Nanos>(sim.random().below(10 * second)));
+        if (i % 100 == 0) continue;
+        sim.cancel(process.actor(), event);
+        expected.pop_back();
+    }
+    for (int i = 0; i < 1000; ++i) schedule(static_cast<Nanos>(sim.random().below(20 * second)));
+    sim.at(3 * second, [&] { schedule(3 * second + millisecond), schedule(3500 * second); });
+    sim.run_until(4000 * second);
+    std::sort(expected.begin(), expected.end());
+    EXPECT_EQ(seen, expected);
 }
 
 TEST(Simulation, APausedProcessWakesUpLate) {
