@@ -14,6 +14,7 @@
 #include "base/units.hpp"
 #include "cli/command.hpp"
 #include "cli/output_file.hpp"
+#include "daemon/memory.hpp"
 #include "simulate/report.hpp"
 
 namespace cairn::cli {
@@ -147,9 +148,18 @@ Status check_plot(const std::string& path) {
     return {};
 }
 
+Status check_memory(const Cluster& cluster, Strategy strategy) {
+    const std::uint64_t needed = simulate::heap_bytes_of(cluster, strategy);
+    const Result<std::uint64_t> available = available_memory_bytes();
+    if (!available.ok() || needed <= *available) return {};
+    return {Code::out_of_space, "simulating " + format_count(cluster.nodes) + " nodes with " + format_count(cluster.ranks()) + " ranks takes about " + format_bytes(needed) +
+                                    " of memory, and this host has " + format_bytes(*available) + " free; fewer of them, smaller images or larger flush.block_bytes take less"};
+}
+
 Result<Answer> ask(Console& console, const Cluster& cluster, Question question) {
     using Time = std::chrono::steady_clock;
     const Time::time_point begun = Time::now();
+    TRY(check_memory(cluster, question.strategy));
     Answer answer;
     answer.cluster = cluster;
     std::uint64_t total = 0;

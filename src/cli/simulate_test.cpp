@@ -25,7 +25,7 @@ using nlohmann::json;
 const std::string laptop = CAIRN_SOURCE "/examples/clusters/laptop.toml";
 
 constexpr int invalid = static_cast<int>(Code::invalid_argument), missing = static_cast<int>(Code::not_found), not_permitted = static_cast<int>(Code::permission),
-              too_late = static_cast<int>(Code::deadline);
+              too_late = static_cast<int>(Code::deadline), no_space = static_cast<int>(Code::out_of_space);
 
 struct SimulateTest : testing::Test {
     ProgramFolder folder;
@@ -101,6 +101,8 @@ TEST_F(SimulateTest, OptionsThatMakeNoSense) {
     refused(laptop + " --set job.nodes=0", invalid, {"job.nodes=0", "a whole number from 1 to"});
     refused(laptop + " --set job.files=33", invalid, {"job.files is 33", "32 ranks"});
     refused(laptop + " --set job.image_bytes=1e15 --set job.nodes=1000000", invalid, {"job.image_bytes x ranks x job.versions"});
+    refused(laptop + " --set job.nodes=1048576 --set job.ranks_per_node=16 --set job.image_bytes=1e10", no_space,
+            {"1,048,576 nodes with 16,777,216 ranks takes about", "of memory, and this host has", "flush.block_bytes"});
 }
 
 TEST_F(SimulateTest, WhatIsNotOverInTime) {

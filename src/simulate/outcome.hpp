@@ -72,6 +72,7 @@ std::uint64_t image_bytes_of(const Cluster& cluster, std::uint64_t seed, std::ui
 
 // deadline: not done within limit_s, or nothing more happened; cancelled: progress said so. The error names what was under way.
 Result<Outcome> simulate(const Cluster& cluster, const Question& question);
+std::uint64_t heap_bytes_of(const Cluster& cluster, Strategy strategy);  // about what that takes
 
 // What bounds a flush of these bytes on this cluster, in bytes per second, slowest first.
 struct Bound {
