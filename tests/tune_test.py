@@ -96,7 +96,11 @@ class Tune(unittest.TestCase):
         self.assertTrue(svg.startswith("<svg ") and "contiguous (equation 1)" in svg and "nan" not in svg)
 
     def test_writes_what_it_recommends_and_keeps_the_rest(self):
-        settings = os.path.join(self.nodes.shared, "cairn.toml")
+        """Where they lie: behind the link, with the permissions they had."""
+        settings, place = os.path.join(self.nodes.shared, "cairn.toml"), os.path.join(self.nodes.shared, "ours.toml")
+        os.symlink(place, settings)
+        open(place, "w").close()
+        os.chmod(place, 0o640)
         before = '# ours\n[flush]\nfiles = 3 # K\nwriters = 1\nbuffer_bytes = "64 KiB" # small\n\n[capture]\nwait_ms = 5000\n'
         with open(settings, "w") as file:
             file.write(before)
@@ -109,6 +113,8 @@ class Tune(unittest.TestCase):
         wanted = json.loads(out)["recommended"]["settings"]
         with open(settings) as file:
             after = file.read()
+        self.assertTrue(os.path.islink(settings))
+        self.assertEqual(os.stat(place).st_mode & 0o777, 0o640)
         if not wanted:
             self.assertEqual(after, before)
             self.assertIn("nothing to change", err)
@@ -174,6 +180,12 @@ class Tune(unittest.TestCase):
                                 (["--seed", "x"], "--seed")):
             with self.subTest(arguments=arguments):
                 self.refuses(INVALID, word, arguments=arguments)
+
+    def test_what_can_not_be_written_at_the_end_is_said_at_once(self):
+        missing = os.path.join(self.nodes.shared, "missing", "figure.svg")
+        self.refuses(NOT_FOUND, "--plot", missing, arguments=["--budget", "600s", "--plot", missing])
+        self.assertFalse(os.path.exists(os.path.dirname(missing)))
+        self.refuses(INVALID, "--plot", "not a regular file", arguments=["--budget", "600s", "--plot", "/dev/null"])
 
     def test_targets_that_can_not_be(self):
         missing, file = os.path.join(self.nodes.shared, "missing"), os.path.join(self.nodes.shared, "file")

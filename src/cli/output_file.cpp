@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 namespace cairn::cli {
@@ -20,18 +21,21 @@ Status taken(const std::string& path) {
 
 Result<OutputFile> OutputFile::create(const std::string& path, bool replace) {
     struct stat status {};
+    std::optional<struct stat> before;
     if (::stat(path.c_str(), &status) == 0) {
         if (S_ISDIR(status.st_mode)) return invalid_argument(path + " is a directory; name a file");
         if (!replace) return taken(path);
+        before = status;
     }
     std::error_code error;
     const std::filesystem::path folder = std::filesystem::path(path).parent_path();
     if (!folder.empty()) std::filesystem::create_directories(folder, error);
     if (error) return Status::from_errno(error.value(), "cannot make the directory " + folder.string());
     OutputFile file;
-    file.path_ = path;
+    file.path_ = before ? std::filesystem::canonical(path, error).string() : path;
+    if (error) return Status::from_errno(error.value(), "cannot write " + path);
     file.replace_ = replace;
-    file.temporary_ = path + ".cairn-XXXXXX";
+    file.temporary_ = file.path_ + ".cairn-XXXXXX";
     file.descriptor_ = ::mkostemp(file.temporary_.data(), O_CLOEXEC);
     if (file.descriptor_ < 0) {
         file.temporary_.clear();
@@ -39,7 +43,8 @@ Result<OutputFile> OutputFile::create(const std::string& path, bool replace) {
     }
     const mode_t mask = ::umask(0);
     ::umask(mask);
-    if (::fchmod(file.descriptor_, 0666 & ~mask) != 0) return Status::from_errno(errno, "cannot write " + path);
+    if (before && ::fchown(file.descriptor_, before->st_uid, before->st_gid) != 0 && errno != EPERM) return Status::from_errno(errno, "cannot write " + path);
+    if (::fchmod(file.descriptor_, before ? before->st_mode & 0777 : 0666 & ~mask) != 0) return Status::from_errno(errno, "cannot write " + path);
     return file;
 }
 
@@ -80,6 +85,15 @@ Status OutputFile::commit(std::uint64_t bytes) {
         return Status::from_errno(errno, "cannot write " + path_);
     if (::rename(temporary_.c_str(), path_.c_str()) != 0) return Status::from_errno(errno, "cannot write " + path_);
     temporary_.clear();
+    return {};
+}
+
+Status check_output(const std::string& path) {
+    struct stat there {};
+    if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) return invalid_argument(path + ": not a regular file stands there");
+    std::error_code error;
+    const std::filesystem::path real = std::filesystem::weakly_canonical(path, error), folder = error ? std::filesystem::path(path).parent_path() : real.parent_path();
+    if (::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0) return Status::from_errno(errno, path + ": cannot write into its directory");
     return {};
 }
 

@@ -1,10 +1,8 @@
 // `cairn simulate`: how a flush would go on a cluster that is described in a file, by Cairn's own engine and by models of other strategies.
 #include <signal.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <ostream>
 #include <utility>
@@ -139,15 +137,6 @@ class TraceFile {
 };
 
 // Before hours of simulation, not after: a picture can be put there.
-Status check_plot(const std::string& path) {
-    struct stat there = {};
-    if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) return invalid_argument("--plot " + path + ": not a regular file stands there");
-    const std::size_t slash = path.rfind('/');
-    const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-    if (::access(folder.c_str(), W_OK) != 0) return Status::from_errno(errno, "--plot " + path + ": cannot write into its directory");
-    return {};
-}
-
 Status check_memory(const Cluster& cluster, Strategy strategy) {
     const std::uint64_t needed = simulate::heap_bytes_of(cluster, strategy);
     const Result<std::uint64_t> available = available_memory_bytes();
@@ -185,7 +174,7 @@ Status run_simulate(Console& console, const Arguments& arguments) {
     TRY_ASSIGN(const std::vector<Strategy> strategies, strategies_of(arguments));
     TRY_ASSIGN(const std::vector<std::uint32_t> files, files_of(arguments, cluster));
     TRY_ASSIGN(Question question, question_of(arguments));
-    if (arguments.given("plot")) TRY(check_plot(arguments.text("plot")));
+    if (arguments.given("plot")) TRY(check_output(arguments.text("plot")).within("--plot"));
     TraceFile trace;
     if (arguments.given("trace")) {
         if (strategies.size() * files.size() > 1 || strategies[0] != Strategy::cairn)

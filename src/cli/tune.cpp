@@ -181,6 +181,10 @@ Status check_settings(const std::string& text, const std::string& path, const st
     return {};
 }
 
+std::string settings_path(const Config& config) {
+    return config.file.empty() ? absolute_path(ConfigSources::of_process().directory, "cairn.toml") : config.file;
+}
+
 Status write_settings(Console& console, const Config& config, const tune::TuneReport& report) {
     const std::vector<ConfigChange> changes = recommended_changes(report);
     std::ostream& out = console.json ? console.err : console.out;
@@ -188,7 +192,7 @@ Status write_settings(Console& console, const Config& config, const tune::TuneRe
         out << "--write: nothing to change\n";
         return {};
     }
-    const std::string path = config.file.empty() ? absolute_path(ConfigSources::of_process().directory, "cairn.toml") : config.file;
+    const std::string path = settings_path(config);
     std::stringstream before;
     if (std::ifstream file(path, std::ios::binary); file) before << file.rdbuf();
     const Result<std::string> after = edit_config(before.str(), changes);
@@ -207,6 +211,8 @@ Status write_settings(Console& console, const Config& config, const tune::TuneRe
 Status run_tune(Console& console, const Arguments& arguments) {
     TRY_ASSIGN(const Config config, load_settings(arguments));
     TRY_ASSIGN(tune::TuneOptions options, options_of(arguments, config.settings));
+    if (arguments.given("plot")) TRY(check_output(arguments.text("plot")).within("--plot"));
+    if (arguments.given("write")) TRY(check_output(settings_path(config)).within("--write"));
     take_signals();
     Result<tune::TuneReport> report = [&] {
         TuneProgress progress(console);
