@@ -198,6 +198,7 @@ void SeedRun::check_last() {
     const Status status = cluster_.check_committed(cluster_.key(version));
     if (!status.ok()) return fail("the last version can not be restored: " + status.to_string());
     check_nothing_left_over();
+    if (result_.ok) check_all_told();
     if (result_.ok) check_buffers();
     result_.committed = static_cast<std::uint32_t>(reported_.size());
 }
@@ -216,6 +217,28 @@ void SeedRun::check_nothing_left_over() {
         const bool named = std::any_of((*newest)->parts.begin(), (*newest)->parts.end(), [&](const PartInfo& part) { return part.file == entry.name; });
         if (ours && !named) return fail("something is left over beside the last version: " + entry.name);
     }
+}
+
+// A node that holds all it sealed of a version asks how it ended until it is told. What is published it could read for itself; that the job went back
+// behind a version nobody publishes, and only the coordinator says so.
+void SeedRun::check_all_told() {
+    const Node& coordinator = *cluster_.hosts[0].daemon;
+    const auto untold = [&]() -> std::optional<std::string> {
+        for (NodeIndex node = 1; node < cluster_.hosts.size(); ++node) {
+            if (cluster_.is_io_node(node)) continue;
+            const Node& daemon = *cluster_.hosts[node].daemon;
+            for (const VersionKey& key : daemon.versions()) {
+                bool holds_all = true;
+                for (Rank rank = 0; rank < cluster_.ranks(); ++rank) holds_all &= cluster_.node_of(rank) != node || daemon.image(key, rank) != nullptr;
+                if (holds_all && coordinator.state(key).final && !daemon.state(key).final)
+                    return "node " + std::to_string(node) + " was not told how a version ended: version " + std::to_string(key.version) + ": " +
+                           coordinator.state(key).failure.to_string();
+            }
+        }
+        return std::nullopt;
+    };
+    if (cluster_.sim.run_until([&] { return !untold(); }, cluster_.sim.now() + 60 * second)) return;
+    if (const std::optional<std::string> who = untold()) fail(*who);
 }
 
 // What a leader asked for comes, or is not waited for any more: a buffer that waits for ever is a credit that is lost.

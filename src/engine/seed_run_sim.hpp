@@ -68,6 +68,7 @@ class SeedRun {
     void check_liveness();
     void check_last();
     void check_nothing_left_over();
+    void check_all_told();
     void check_buffers();
     void check_flipped_bit();
     bool lost_scratch() const;
