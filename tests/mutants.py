@@ -147,7 +147,7 @@ def run(options, rules, mutants):
     tell(f"# make mutants ARGS='--count {options.count}'")
     tell(f"# A mutant is killed by the first seed that fails with it and passes without it; it survives when {options.count} seeds pass.")
     tell("")
-    tell(f"{'mutant':34} {'rule':>4} {'killed after':>13} {'in':>6}  {'by'}")
+    tell(f"{'mutant':34} {'rule':>4} {'killed after':>13} {'in':>6}  what it breaks, and by what it was found")
     killed = 0
     for mutant in mutants:
         path = os.path.join(TREE, mutant["file"])
@@ -166,7 +166,9 @@ def run(options, rules, mutants):
             fail(f"seed {seed} fails without any mutant, too")
         killed += seed is not None
         after = f"{seed} seeds" if seed is not None else "SURVIVED"
-        tell(f"{mutant['name']:34} {mutant['rule']:>4} {after:>13} {took:5.0f}s  {shorten(how, 110)}".rstrip())
+        tell(f"{mutant['name']:34} {mutant['rule']:>4} {after:>13} {took:5.0f}s  {mutant['breaks']}")
+        if how:
+            tell(f"{'':61}by: {shorten(how, 120)}")
     tell("")
     tell(f"{killed} of {len(mutants)} killed")
     tell("")

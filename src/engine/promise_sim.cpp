@@ -198,7 +198,8 @@ void SeedRun::check_last() {
     const Status status = cluster_.check_committed(cluster_.key(version));
     if (!status.ok()) return fail("the last version can not be restored: " + status.to_string());
     check_nothing_left_over();
-    if (result_.ok) check_buffers();
+    if (result_.ok) check_all_told();
+    if (result_.ok) check_rest();
     result_.committed = static_cast<std::uint32_t>(reported_.size());
 }
 
@@ -218,13 +219,46 @@ void SeedRun::check_nothing_left_over() {
     }
 }
 
-// What a leader asked for comes, or is not waited for any more: a buffer that waits for ever is a credit that is lost.
-void SeedRun::check_buffers() {
-    const auto none_waits = [&] {
-        return std::all_of(cluster_.hosts.begin(), cluster_.hosts.end(), [](const Host& host) { return !host.process || host.process->network().postings_open() == 0; });
+// A node that holds all it sealed of a version asks how it ended until it is told. What is published it could read for itself; that the job went back
+// behind a version nobody publishes, and only the coordinator says so.
+void SeedRun::check_all_told() {
+    const Node& coordinator = *cluster_.hosts[0].daemon;
+    const auto untold = [&]() -> std::optional<std::string> {
+        for (NodeIndex node = 1; node < cluster_.hosts.size(); ++node) {
+            if (cluster_.is_io_node(node)) continue;
+            const Node& daemon = *cluster_.hosts[node].daemon;
+            for (const VersionKey& key : daemon.versions()) {
+                bool holds_all = true;
+                for (Rank rank = 0; rank < cluster_.ranks(); ++rank) holds_all &= cluster_.node_of(rank) != node || daemon.image(key, rank) != nullptr;
+                if (holds_all && coordinator.state(key).final && !daemon.state(key).final)
+                    return "node " + std::to_string(node) + " was not told how a version ended: version " + std::to_string(key.version) + ": " +
+                           coordinator.state(key).failure.to_string();
+            }
+        }
+        return std::nullopt;
     };
-    for (int i = 0; i < 100 && !none_waits(); ++i) cluster_.sim.run_until(cluster_.sim.now() + 300 * millisecond);  // of a lost job something may be under way
-    if (!none_waits()) fail("a buffer waits for data that nobody will send");
+    if (cluster_.sim.run_until([&] { return !untold(); }, cluster_.sim.now() + 60 * second)) return;
+    if (const std::optional<std::string> who = untold()) fail(*who);
+}
+
+// All work comes to an end: nobody leads or flushes any more, what was asked for has come or is not waited for, and scratch can let go of what is
+// committed. A buffer that waits for ever is a credit that is lost.
+void SeedRun::check_rest() {
+    const auto busy = [&]() -> std::optional<std::string> {
+        for (const Host& host : cluster_.hosts) {
+            if (!host.daemon) continue;
+            if (host.process->network().postings_open() != 0) return "a buffer waits for data that nobody will send";
+            if (host.daemon->pace().under_way_in() + host.daemon->pace().under_way_out() != 0) return "data that nobody moves counts as under way";
+            if (!host.daemon->idle()) return "a daemon never comes to rest";
+        }
+        return std::nullopt;
+    };
+    (void)cluster_.sim.run_until([&] { return !busy(); }, cluster_.sim.now() + 120 * second);  // of a lost job something may be under way
+    if (const std::optional<std::string> why = busy()) return fail(*why);
+    const VersionKey last = cluster_.key(next_version_);
+    for (const Host& host : cluster_.hosts)
+        for (Rank rank = 0; host.daemon && rank < cluster_.ranks(); ++rank)
+            if (const Status dropped = host.daemon->drop_image(last, rank); !dropped.ok()) return fail("scratch can not let go of a committed version: " + dropped.to_string());
 }
 
 // A node that crashed took sealed images with it.

@@ -148,7 +148,7 @@ class Draw {
     Happening what_happens() {
         using H = Happening;
         constexpr std::array often = {H::capture, H::capture, H::capture, H::capture, H::kill,   H::kill,  H::pause, H::crash,  H::partition,
-                                      H::end_job, H::end_job, H::remove,  H::remove, H::limit,   H::start, H::power, H::strike, H::strike, H::strike, H::let_go};
+                                      H::end_job, H::end_job, H::remove,  H::remove, H::limit,   H::start, H::power, H::strike, H::strike, H::strike, H::let_go, H::cancel};
         return often[below(often.size())];
     }
 

@@ -13,10 +13,10 @@
 
 namespace cairn::testing {
 
-// What happens in a step. An application's part (capture, going on), an operator's, and what goes wrong.
-enum class Happening : std::uint8_t { capture, kill, pause, crash, partition, end_job, remove, limit, start, power, strike, let_go };
+// What happens in a step. An application's part (capture, cancel, going on), an operator's, and what goes wrong.
+enum class Happening : std::uint8_t { capture, kill, pause, crash, partition, end_job, remove, limit, start, power, strike, let_go, cancel };
 inline constexpr std::array happening_names = {"capture", "kill", "pause", "crash", "partition", "end", "remove", "limit", "start", "power", "strike",
-                                                "let_go"};
+                                                "let_go", "cancel"};
 
 struct Step {
     Happening what = Happening::capture;

@@ -48,6 +48,8 @@ class SeedRun {
     void limit(NodeIndex node, bool hard);
     void remove(NodeIndex node);
     void give_up(NodeIndex node);
+    void cancel(NodeIndex node);
+    std::optional<VersionKey> undecided();
     void let_go(NodeIndex node);
     void arm();
     void strike(NodeIndex node);
@@ -68,7 +70,8 @@ class SeedRun {
     void check_liveness();
     void check_last();
     void check_nothing_left_over();
-    void check_buffers();
+    void check_all_told();
+    void check_rest();
     void check_flipped_bit();
     bool lost_scratch() const;
     bool may_be_passed_over(const VersionKey& key) const;
@@ -94,7 +97,7 @@ class SeedRun {
     std::map<VersionKey, bool> reported_;   // called committed by some daemon at some time
     std::map<VersionKey, bool> removed_;    // tried to remove; true: done, with a fence that stays
     std::set<VersionKey> sealed_;           // sealed by every rank
-    std::set<VersionKey> given_up_;         // its tombstone stood before any manifest did
+    std::set<VersionKey> given_up_;         // or cancelled: its tombstone stood before any manifest did
     std::set<VersionKey> let_go_;           // and not in every scratch any more
     std::map<VersionKey, Nanos> fenced_;    // since when
     std::optional<Strike> armed_;

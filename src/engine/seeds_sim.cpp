@@ -150,7 +150,8 @@ void SeedRun::take(const Step& step) {
     draw_ = sim::Prng(step.seed);
     note_states();
     const NodeIndex node = static_cast<NodeIndex>(draw(cluster_.hosts.size()));
-    const bool fault = step.what != Happening::capture && step.what != Happening::remove && step.what != Happening::limit && step.what != Happening::let_go;
+    const bool fault = step.what != Happening::capture && step.what != Happening::remove && step.what != Happening::limit && step.what != Happening::let_go &&
+                       step.what != Happening::cancel;
     result_.faults += fault;
     switch (step.what) {
         case Happening::capture: capture(); break;
@@ -168,6 +169,7 @@ void SeedRun::take(const Step& step) {
         case Happening::start: start(node); break;
         case Happening::strike: strike(node); break;
         case Happening::let_go: let_go(node); break;
+        case Happening::cancel: cancel(node); break;
     }
     pass();
     if (!job_lives_ && result_.ok) reopen();
@@ -275,17 +277,24 @@ void SeedRun::remove(NodeIndex node) {
     if (removed_[*key]) fenced_[*key] = cluster_.sim.now();
 }
 
-// `cairn gc` takes a job for dead that is about to commit: one of the two wins, and the version is whole or given up.
-void SeedRun::give_up(NodeIndex node) {
+// A version that may be about to commit.
+std::optional<VersionKey> SeedRun::undecided() {
     capture();
     cluster_.sim.run_until(cluster_.sim.now() + static_cast<Nanos>(draw(chance(50) ? 20 : 400)) * millisecond);
     note_states();
     std::vector<VersionKey> open;
     for (const VersionKey& key : sealed_)
         if (!reported_.count(key) && !removed_.count(key)) open.push_back(key);
-    if (open.empty() || !cluster_.hosts[node].node->alive()) return;
+    if (open.empty()) return std::nullopt;
+    return open[draw(open.size())];
+}
+
+// `cairn gc` takes a job for dead that is about to commit: one of the two wins, and the version is whole or given up.
+void SeedRun::give_up(NodeIndex node) {
+    const std::optional<VersionKey> chosen = undecided();
+    if (!chosen || !cluster_.hosts[node].node->alive()) return;
     see(Saw::given_up);
-    const VersionKey key = open[draw(open.size())];
+    const VersionKey key = *chosen;
     sim::Process& process = cluster_.hosts[node].node->start_process("gc");
     Status status(Code::deadline, "killed");
     const auto task = [](World w, Layout l, VersionKey k, std::uint64_t epoch, Status* out) -> Task<void> {
@@ -303,6 +312,28 @@ void SeedRun::give_up(NodeIndex node) {
     tell("give up version ", key.version, ": ", status.to_string());
     removed_[key] = status.ok();
     if (status.ok()) given_up_.insert(key);
+    if (status.ok() && chance(cluster_.is_io_node(node) ? 60 : 15)) crash(node);  // it said so, so it lasts; an I/O node takes no image with it
+}
+
+// The application takes a version back: what its daemon answers is how it ends, on all nodes and for good.
+void SeedRun::cancel(NodeIndex node) {
+    const std::optional<VersionKey> chosen = undecided();
+    Host& host = cluster_.hosts[node];
+    if (!chosen || !host.daemon || !host.booted || !host.daemon->knows(chosen->incarnation) || let_go_.count(*chosen)) return;
+    see(Saw::cancelled);
+    const auto answer = std::make_shared<std::optional<Status>>();
+    const auto task = [](Node* daemon, VersionKey key, Nanos deadline, std::shared_ptr<std::optional<Status>> out) -> Task<void> {
+        Status status = co_await daemon->cancel(key, deadline);
+        *out = std::move(status);
+    };
+    const Nanos span = chance(30) ? static_cast<Nanos>(draw(400)) * millisecond : 20 * second;
+    host.gate->spawn(task(host.daemon.get(), *chosen, cluster_.sim.now() + span, answer));  // goes with the daemon, if that is killed meanwhile
+    cluster_.sim.run_until([&] { return answer->has_value(); }, cluster_.sim.now() + span + second);
+    const Status status = answer->value_or(Status(Code::deadline, "killed"));
+    tell("cancel version ", chosen->version, " on node ", node, ": ", status.to_string());
+    if (status.code() == Code::already_exists) return;  // committed: it stays
+    removed_[*chosen] = status.ok();
+    if (status.ok()) given_up_.insert(*chosen);
 }
 
 // Scratch needs the room: on one node, or on all, whatever the daemon lets go of older versions goes.
@@ -317,7 +348,9 @@ void SeedRun::let_go(NodeIndex node) {
             for (Rank rank = 0; rank < cluster_.ranks(); ++rank) {
                 const LocalImage* image = host.daemon->image(key, rank);
                 const std::string path = image ? image->path : "";
+                const VersionState before = host.daemon->state(key);
                 if (!image || !host.daemon->drop_image(key, rank).ok()) continue;
+                if (!before.final && before.failure.ok()) fail("an image left scratch while its version was being flushed: version " + std::to_string(key.version));
                 (void)host.node->scratch().remove(path, host.node->id()).ok();
                 let_go_.insert(key);
                 ++images;
@@ -366,6 +399,7 @@ void SeedRun::strike(NodeIndex node) {
     if (chance(70)) capture();
     pass();
     armed_.reset();
+    if (chance(10)) return power_loss();  // what others made of it meanwhile must last
     if (!chance(70)) return;
     if (cluster_.hosts[node].process) cluster_.hosts[node].process->resume();
     start(node);
