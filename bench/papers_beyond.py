@@ -35,7 +35,7 @@ def rivals(f, files):
 
 def reached(run):
     """The nearest bound, and how much of it. A file per rank is not held by the targets of K files."""
-    bounds = [each for each in run["bounds"] if run["files"] <= 4096 or "files lie on" not in each["what"]]
+    bounds = [each for each in run["bounds"] if run["files"] <= run["nodes"] or "files lie on" not in each["what"]]
     return (bounds[0]["what"], f"{100 * run['bytes_per_s'] / bounds[0]['bytes_per_s']:.0f} %") if bounds else ("", "")
 
 
