@@ -12,6 +12,7 @@ namespace {
 
 constexpr double chart_width = 400, chart_height = 300, left_margin = 66, right_margin = 14, top_margin = 40, bottom_margin = 58;
 constexpr double title_height = 40, legend_height = 26, note_line = 17, edge = 12;
+constexpr double least_width = 720;  // of titles and legends
 constexpr int steps_most = 6;
 constexpr const char* ink = "#222222";
 constexpr const char* faint = "#dddddd";
@@ -205,7 +206,7 @@ std::string plot_svg(const Picture& picture) {
     const std::vector<std::string> names = names_of(picture), notes = lines_of(picture.note);
     const auto count = static_cast<std::uint32_t>(picture.charts.size());
     const std::uint32_t columns = std::clamp<std::uint32_t>(picture.columns, 1, std::max(1u, count)), rows = (count + columns - 1) / columns;
-    const double width = columns * chart_width + 2 * edge, top = title_height + legend_height;
+    const double width = std::max(least_width, columns * chart_width + 2 * edge), top = title_height + legend_height;
     const double height = top + rows * chart_height + static_cast<double>(notes.size()) * note_line + 2 * edge;
     std::string out = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + number(width) + "\" height=\"" + number(height) + "\" viewBox=\"0 0 " +
                       number(width) + " " + number(height) + "\" font-family=\"Helvetica, Arial, sans-serif\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n";
@@ -215,7 +216,7 @@ std::string plot_svg(const Picture& picture) {
     for (const Chart& chart : picture.charts) most = std::max(most, highest(chart));
     for (std::uint32_t i = 0; i < count; ++i) {
         const Chart& chart = picture.charts[i];
-        const double x = edge + (i % columns) * chart_width, y = top + static_cast<double>(i / columns) * chart_height;
+        const double x = (width - columns * chart_width) / 2 + (i % columns) * chart_width, y = top + static_cast<double>(i / columns) * chart_height;
         out += Drawing(chart, names, x, y, picture.same_scale ? most : highest(chart)).draw();
     }
     for (std::size_t i = 0; i < notes.size(); ++i)

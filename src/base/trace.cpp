@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -140,8 +141,14 @@ Status trace_open_simulated(const std::string& path, std::uint32_t processes_max
     Sink& s = sink();
     const std::lock_guard lock(s.mutex);
     struct stat there = {};
-    if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) return invalid_argument("cannot write the trace " + path + ": not a regular file stands there");
-    TRY(open_at(s, path, path + ".cairn-" + std::to_string(::getpid()), 0, "cluster"));
+    const bool is_there = ::stat(path.c_str(), &there) == 0;
+    if (is_there && !S_ISREG(there.st_mode)) return invalid_argument("cannot write the trace " + path + ": not a regular file stands there");
+    std::string real = path;
+    if (char* leads_to = is_there ? ::realpath(path.c_str(), nullptr) : nullptr) {  // what a link leads to is replaced, not the link
+        real = leads_to;
+        std::free(leads_to);
+    }
+    TRY(open_at(s, real, real + ".cairn-" + std::to_string(::getpid()), 0, "cluster"));
     s.unfinished = s.beside.c_str();
     s.processes_max = processes_max;
     s.named.assign(processes_max, false);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <new>
 #include <ostream>
 
 #include "base/text_table.hpp"
@@ -137,7 +138,11 @@ int run(Console& console, const std::vector<std::string>& arguments) {
         if (!sub->parsed()) continue;
         const Arguments given = collect(*sub, *command);
         Status status = check_not_empty(*command, given);
-        if (status.ok()) status = command->run(console, given);
+        try {
+            if (status.ok()) status = command->run(console, given);
+        } catch (const std::bad_alloc&) {
+            status = Status(Code::out_of_space, "out of memory");
+        }
         console.out.flush();
         if (status.ok() && !console.out)
             return finish(console, command->name, Status(Code::io_error, "cannot write the output"));

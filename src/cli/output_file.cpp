@@ -25,6 +25,7 @@ Result<OutputFile> OutputFile::create(const std::string& path, bool replace) {
     if (::stat(path.c_str(), &status) == 0) {
         if (S_ISDIR(status.st_mode)) return invalid_argument(path + " is a directory; name a file");
         if (!replace) return taken(path);
+        if (!S_ISREG(status.st_mode)) return invalid_argument(path + " is no regular file; name one, or a name that is free");
         before = status;
     }
     std::error_code error;
@@ -90,14 +91,23 @@ Status OutputFile::commit(std::uint64_t bytes) {
 
 Status check_output(const std::string& path) {
     struct stat there {};
-    if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) return invalid_argument(path + ": not a regular file stands there");
+    const bool is_there = ::stat(path.c_str(), &there) == 0;
+    if (is_there && !S_ISREG(there.st_mode)) return invalid_argument(path + ": not a regular file stands there");
+    if (is_there && ::access(path.c_str(), W_OK) != 0) return Status::from_errno(errno, path + ": must not be written");
     std::error_code error;
     const std::filesystem::path real = std::filesystem::weakly_canonical(path, error), folder = error ? std::filesystem::path(path).parent_path() : real.parent_path();
     if (::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0) return Status::from_errno(errno, path + ": cannot write into its directory");
     return {};
 }
 
+bool is_same_file(const std::string& a, const std::string& b) {
+    std::error_code error;
+    const std::filesystem::path first = std::filesystem::weakly_canonical(std::filesystem::absolute(a), error);
+    return !error && first == std::filesystem::weakly_canonical(std::filesystem::absolute(b), error) && !error;
+}
+
 Status put_file(const std::string& path, std::string_view text) {
+    TRY(check_output(path));
     TRY_ASSIGN(OutputFile file, OutputFile::create(path, true));
     const ByteView bytes(reinterpret_cast<const std::byte*>(text.data()), text.size());
     TRY(file.write_at(0, bytes));

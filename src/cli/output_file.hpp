@@ -31,6 +31,7 @@ class OutputFile {
 
 // Whether put_file() can succeed, for saying so before long work: a file or nothing stands there, in a directory that is there and can be written.
 Status check_output(const std::string& path);
+bool is_same_file(const std::string& a, const std::string& b);  // also where neither is there yet
 // All of `text`, in place of what stands there: behind a link what it leads to, with the permissions it had.
 Status put_file(const std::string& path, std::string_view text);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <ostream>
+#include <string>
 #include <utility>
 
 #include "base/text_table.hpp"
@@ -74,6 +75,7 @@ Result<Question> question_of(const Arguments& arguments) {
     if (sharing == "exact") question.sharing = sim::Bandwidth::Sharing::exact;
     else if (sharing == "queued") question.sharing = sim::Bandwidth::Sharing::queued;
     else if (!sharing.empty()) return invalid_argument("--sharing " + sharing + ": allowed are exact and queued");
+    if (arguments.given("limit-s") && arguments.number("limit-s") == 0) return invalid_argument("--limit-s 0: a second at least");
     if (arguments.given("limit-s")) question.limit_s = std::min(limit_s_max, static_cast<double>(arguments.number("limit-s")));
     return question;
 }
@@ -136,7 +138,20 @@ class TraceFile {
     bool opened_ = false;
 };
 
-// Before hours of simulation, not after: a picture can be put there.
+// No output in place of the cluster's file, or of another output; and said before hours of simulation, not after.
+Status check_outputs(const Arguments& arguments) {
+    std::vector<std::pair<std::string, std::string>> names = {{"the cluster's file", arguments.text("CLUSTER")}};
+    for (const char* option : {"plot", "trace"}) {
+        if (!arguments.given(option)) continue;
+        const std::string what = std::string("--") + option, path = arguments.text(option);
+        for (const auto& [of, name] : names)
+            if (is_same_file(name, path)) return invalid_argument(what + " " + path + ": that is " + of);
+        names.emplace_back("the file of " + what, path);
+        TRY(check_output(path).within(what));
+    }
+    return {};
+}
+
 Status check_memory(const Cluster& cluster, Strategy strategy) {
     const std::uint64_t needed = simulate::heap_bytes_of(cluster, strategy);
     const Result<std::uint64_t> available = available_memory_bytes();
@@ -174,7 +189,7 @@ Status run_simulate(Console& console, const Arguments& arguments) {
     TRY_ASSIGN(const std::vector<Strategy> strategies, strategies_of(arguments));
     TRY_ASSIGN(const std::vector<std::uint32_t> files, files_of(arguments, cluster));
     TRY_ASSIGN(Question question, question_of(arguments));
-    if (arguments.given("plot")) TRY(check_output(arguments.text("plot")).within("--plot"));
+    TRY(check_outputs(arguments));
     TraceFile trace;
     if (arguments.given("trace")) {
         if (strategies.size() * files.size() > 1 || strategies[0] != Strategy::cairn)

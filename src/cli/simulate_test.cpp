@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -99,6 +100,10 @@ TEST_F(SimulateTest, OptionsThatMakeNoSense) {
     refused(laptop + " --sharing fairly", invalid, {"--sharing fairly", "exact and queued"});
     refused(laptop + " --set job.nodes", invalid, {"--set job.nodes", "--keys"});
     refused(laptop + " --set job.nodes=0", invalid, {"job.nodes=0", "a whole number from 1 to"});
+    refused(laptop + " --limit-s 0", invalid, {"--limit-s 0"});
+    refused(laptop + " --set storage.metadata_ops_per_s=1e-10", invalid, {"storage.metadata_ops_per_s must be 0 (no limit) or at least"});
+    refused(laptop + " --set node.client_crowd=1", invalid, {"node.client_crowd needs node.client_bytes_per_s"});
+    refused(laptop + " --set 'job.nodes=8\nx=3'", invalid, {"--set"});
     refused(laptop + " --set job.files=33", invalid, {"job.files is 33", "32 ranks"});
     refused(laptop + " --set job.image_bytes=1e15 --set job.nodes=1000000", invalid, {"job.image_bytes x ranks x job.versions"});
     refused(laptop + " --set job.nodes=1048576 --set job.ranks_per_node=16 --set job.image_bytes=1e10", no_space,
@@ -107,6 +112,8 @@ TEST_F(SimulateTest, OptionsThatMakeNoSense) {
 
 TEST_F(SimulateTest, WhatIsNotOverInTime) {
     refused(laptop + " --limit-s 1", too_late, {"was not over after 1.00 s of simulated time (--limit-s)"});
+    refused(laptop + " --set job.compute_s=1000000 --limit-s 50", too_late, {"after 50.0 s of simulated time (--limit-s)"});
+    refused(laptop + " --strategy file_per_rank --set job.image_bytes=1e12 --set node.memory_bytes_per_s=1 --limit-s 1000000000", too_late, {"capturing", "--limit-s"});
     refused(laptop + " --limit-s 1 --trace t.json --plot p.svg", too_late, {"--limit-s"});
     EXPECT_EQ(folder.run("simulate " + laptop + " --limit-s 9999999999999999999").exit, 0);
 }
@@ -124,6 +131,27 @@ TEST_F(SimulateTest, FilesThatCanNotBeWritten) {
     refused(laptop + " --trace t.json --strategy all", invalid, {"--trace is of one flush"});
     refused(laptop + " --trace kept --limit-s 1", too_late, {});
     EXPECT_EQ(folder.read("kept"), "of somebody");
+}
+
+TEST_F(SimulateTest, NoOutputTakesThePlaceOfAnInputOrOfAnother) {
+    std::filesystem::copy_file(laptop, folder.path("mine.toml"));
+    ASSERT_EQ(::symlink("mine.toml", folder.path("link.toml").c_str()), 0);
+    refused("mine.toml --plot mine.toml", invalid, {"--plot mine.toml", "the cluster's file"});
+    refused("mine.toml --trace link.toml", invalid, {"--trace link.toml", "the cluster's file"});
+    refused("mine.toml --plot out --trace ./out", invalid, {"--trace ./out", "the file of --plot"});
+    ASSERT_EQ(::symlink("real.svg", folder.path("link.svg").c_str()), 0);
+    ASSERT_EQ(::symlink("real.json", folder.path("link.json").c_str()), 0);
+    folder.write("real.svg", "");
+    folder.write("real.json", "");
+    ASSERT_EQ(folder.run("simulate mine.toml --plot link.svg --trace link.json").exit, 0);
+    EXPECT_TRUE(folder.read("real.svg").starts_with("<svg "));
+    EXPECT_TRUE(folder.read("real.json").starts_with("[{"));
+    for (const char* link : {"link.svg", "link.json"}) {
+        struct stat there = {};
+        ASSERT_EQ(::lstat(folder.path(link).c_str(), &there), 0);
+        EXPECT_TRUE(S_ISLNK(there.st_mode)) << link;
+    }
+    before = names();
 }
 
 TEST_F(SimulateTest, AnInterruptedOneLeavesNothing) {

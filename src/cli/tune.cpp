@@ -34,7 +34,11 @@ void take_signals() {
     struct sigaction action = {};
     action.sa_handler = &tune_told_to_stop;
     action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;
-    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ::sigaction(signal, &action, nullptr);
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+        struct sigaction before = {};
+        ::sigaction(signal, nullptr, &before);
+        if (before.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);  // nohup's stays
+    }
 }
 
 // ---- options ----
@@ -115,6 +119,7 @@ Result<tune::TuneOptions> options_of(const Arguments& arguments, const Settings&
     }
     if (arguments.given("local-files")) {
         TRY_ASSIGN(const std::vector<std::uint32_t> files, counts_of(arguments, "local-files", local_files_max));
+        if (files.size() > 1) return invalid_argument("--local-files '" + arguments.text("local-files") + "': one number");
         options.files_local = files.front();
     }
     if (arguments.given("followers")) {
@@ -185,6 +190,16 @@ std::string settings_path(const Config& config) {
     return config.file.empty() ? absolute_path(ConfigSources::of_process().directory, "cairn.toml") : config.file;
 }
 
+// What would stop --write at its end: said before the budget is spent.
+Status check_writable(const Config& config, const Arguments& arguments) {
+    const std::string path = settings_path(config);
+    if (arguments.given("plot") && is_same_file(arguments.text("plot"), path)) return invalid_argument("--plot " + path + ": that is the settings file");
+    TRY(check_output(path).within("--write"));
+    std::stringstream before;
+    if (std::ifstream file(path, std::ios::binary); file) before << file.rdbuf();
+    return edit_config(before.str(), {{"flush.writers", "1"}}).status().within("--write: " + path);
+}
+
 Status write_settings(Console& console, const Config& config, const tune::TuneReport& report) {
     const std::vector<ConfigChange> changes = recommended_changes(report);
     std::ostream& out = console.json ? console.err : console.out;
@@ -212,7 +227,7 @@ Status run_tune(Console& console, const Arguments& arguments) {
     TRY_ASSIGN(const Config config, load_settings(arguments));
     TRY_ASSIGN(tune::TuneOptions options, options_of(arguments, config.settings));
     if (arguments.given("plot")) TRY(check_output(arguments.text("plot")).within("--plot"));
-    if (arguments.given("write")) TRY(check_output(settings_path(config)).within("--write"));
+    if (arguments.given("write")) TRY(check_writable(config, arguments));
     take_signals();
     Result<tune::TuneReport> report = [&] {
         TuneProgress progress(console);

@@ -15,8 +15,6 @@ namespace cairn::simulate {
 
 namespace {
 
-constexpr Nanos io_span = 3600 * second;
-
 std::string node_text(std::uint32_t node) { return "n" + std::to_string(node); }
 
 Slice word(std::uint64_t value) {
@@ -42,6 +40,7 @@ class Run {
 
   private:
     FlushSettings settings() const;
+    Nanos limit() const { return sim::span_of(question_.limit_s); }
     void make_roster();
     Status claim();
     Status put_roster();
@@ -79,8 +78,8 @@ Run::~Run() {  // processes die first, then their memory goes
 // Deadlines are for what hangs; here nothing does, and what is slow shall be waited for.
 FlushSettings Run::settings() const {
     FlushSettings settings = cluster_.flush;
-    settings.io_wait = io_span;
-    settings.version_wait = io_span;
+    settings.io_wait = limit();
+    settings.version_wait = limit();
     return settings;
 }
 
@@ -130,12 +129,12 @@ Status Run::claim() {
     record.ranks = roster_->ranks;
     record.host = "simulated";
     record.pid = 1;
-    const auto task = [](World w, Layout l, std::string name, OpenRecord r, Result<std::uint64_t>* out) -> Task<void> {
-        Result<std::uint64_t> claimed = co_await claim_epoch(w, l, name, r, 0, w.clock.in(io_span));
+    const auto task = [](World w, Layout l, std::string name, OpenRecord r, Nanos span, Result<std::uint64_t>* out) -> Task<void> {
+        Result<std::uint64_t> claimed = co_await claim_epoch(w, l, name, r, 0, w.clock.in(span));
         *out = std::move(claimed);
     };
-    if (!sim_.run(task(hosts_[0].client->world(), layout_, roster_->name, record, &epoch), sim_.now() + io_span))
-        return deadline_passed("opening the job");
+    if (!sim_.run(task(hosts_[0].client->world(), layout_, roster_->name, record, limit(), &epoch), limit()))
+        return not_over("opening the job", sim_.now());
     TRY(epoch.status());
     roster_->epoch = *epoch;
     return {};
@@ -144,8 +143,8 @@ Status Run::claim() {
 // I/O nodes look for it now and then, and forget a job that has none.
 Status Run::put_roster() {
     std::optional<Status> done;
-    const auto task = [](World w, Layout l, Id128 incarnation, Bytes bytes, std::optional<Status>* out) -> Task<void> {
-        const Nanos deadline = w.clock.in(io_span);
+    const auto task = [](World w, Layout l, Id128 incarnation, Bytes bytes, Nanos span, std::optional<Status>* out) -> Task<void> {
+        const Nanos deadline = w.clock.in(span);
         Status made = co_await make_directories(w.storage, l.persistent, l.job(incarnation), deadline);
         *out = made;
         if (!made.ok()) co_return;
@@ -159,8 +158,8 @@ Status Run::put_roster() {
         Status written = co_await write_all(w.storage, opened, 0, std::move(data), deadline);
         *out = std::move(written);
     };
-    sim_.run(task(hosts_[0].client->world(), layout_, roster_->incarnation, encode_roster(*roster_), &done), sim_.now() + io_span);
-    return done ? *done : deadline_passed("opening the job");
+    sim_.run(task(hosts_[0].client->world(), layout_, roster_->incarnation, encode_roster(*roster_), limit(), &done), limit());
+    return done ? *done : not_over("opening the job", sim_.now());
 }
 
 // What daemons do tells where one phase ends and the next begins.
@@ -192,7 +191,7 @@ ImageHeader Run::header_of(Rank rank, Version version) const {
 Task<Status> Run::capture_image(std::uint32_t node, Rank rank, Version version) {
     Host& host = hosts_[node];
     World world = host.client->world();
-    const Nanos deadline = world.clock.in(io_span), begun = world.clock.now();
+    const Nanos deadline = world.clock.in(limit()), begun = world.clock.now();
     const ImageHeader header = header_of(rank, version);
     const ImageLayout slot = image_layout(encode_image_header(header).size(), header.image.bytes, header.block_bytes);
     const std::string path = ScratchLayout::of("/scratch", 0, node_text(node), layout_.persistent).images() + "/slot-" + std::to_string(version) + "-" +
@@ -208,7 +207,7 @@ Task<Status> Run::capture_image(std::uint32_t node, Rank rank, Version version) 
     CO_TRY(co_await write_all(world.storage, opened, image_header_offset, std::move(encoded), deadline));
     Slice data = sim::describe(sim::mix(question_.seed) ^ sim::mix(version << 32 | rank), header.image.bytes);
     CO_TRY(co_await write_all(world.storage, opened, header.data_offset, std::move(data), deadline));
-    const auto copied = begun + static_cast<Nanos>(static_cast<double>(header.image.bytes) / cluster_.memory_bytes_per_s * second);
+    const Nanos copied = begun + sim::span_of(static_cast<double>(header.image.bytes) / cluster_.memory_bytes_per_s);
     if (copied > world.clock.now()) co_await world.clock.sleep_until(copied);
     Slice sealed = word(image_sealed_word);
     CO_TRY(co_await write_all(world.storage, opened, image_state_offset, std::move(sealed), deadline));
@@ -295,7 +294,7 @@ Status run_cairn(const Cluster& cluster, const Question& question, sim::Simulati
         const Nanos begun = sim.now();
         TRY_ASSIGN(VersionOutcome one, run.version(version));
         outcome.versions.push_back(std::move(one));
-        const Nanos next = begun + static_cast<Nanos>(cluster.compute_s * second);
+        const Nanos next = std::min(begun + sim::span_of(cluster.compute_s), sim::span_of(question.limit_s));
         if (version < cluster.versions && next > sim.now()) sim.run_until(next);
     }
     return {};

@@ -1,6 +1,8 @@
 // The production engine on small clusters, where the answer is known by hand.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "simulate/small_testing.hpp"
 
 namespace cairn::simulate {
@@ -144,6 +146,15 @@ TEST(SimulateCairn, WhatIsNotOverInTimeIsAnError) {
 }
 
 TEST(SimulateCairn, AnImpossibleClusterIsRefused) { EXPECT_EQ(simulate(small({"job.files=17"}), {}).code(), Code::invalid_argument); }
+
+TEST(SimulateCairn, StripesOfFilesLieOnTargetsOfTheirOwn) {  // two files on four targets of eight, 2 GiB/s: cards decide
+    const Outcome striped = answer(small({"job.files=2", "storage.stripes=2"}));
+    EXPECT_EQ(std::count_if(striped.target_bytes.begin(), striped.target_bytes.end(), [](std::uint64_t bytes) { return bytes > 64 << 20; }), 4);
+}
+
+TEST(SimulateCairn, WhatTakesHoursIsWaitedFor) {
+    EXPECT_GT(last(small({"node.memory_bytes_per_s=16 KiB"})).capture_s, 2 * 3600);
+}
 
 }  // namespace
 }  // namespace cairn::simulate

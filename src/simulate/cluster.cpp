@@ -89,7 +89,7 @@ const std::vector<Key>& keys() {
         {"storage", "stripes", Kind::count, false, 1, 1 << 16, to(&Cluster::stripes), "targets that a file lies on"},
         {"storage", "stripe_bytes", Kind::bytes, false, 4096, bytes_max, to(&Cluster::stripe_bytes), "of a file on one target before it goes on on the next"},
         {"storage", "placeable", Kind::count, false, 0, 1, to(&Cluster::placeable),
-         "1: Cairn says on which target a part lies, where files are not striped; 0: the file system puts each new file on the next target"},
+         "1: Cairn says on which target a part lies, where files are not striped; 0: the file system puts the parts on its targets in turn"},
         {"storage", "request_us", Kind::number, false, 0, 1e6, to(&Cluster::request_us), "that a request costs its target, beside the bytes"},
         {"storage", "crowd", Kind::number, false, 0, 1e3, to(&Cluster::crowd),
          "what each further writer costs all at one target: n of them get the target's rate / (1 + crowd x (n - crowd_from))"},
@@ -248,6 +248,9 @@ Status check_cluster(const Cluster& c) {
     if (!c.images_bytes.empty()) image = *std::max_element(c.images_bytes.begin(), c.images_bytes.end());
     if (image * static_cast<double>(c.ranks()) * c.versions > all_bytes_max)
         wrong("job.image_bytes x ranks x job.versions may be at most " + format_bytes(static_cast<std::uint64_t>(all_bytes_max)));
+    if (c.client_crowd > 0 && c.client_bytes_per_s == 0) wrong("node.client_crowd needs node.client_bytes_per_s: what is crowded");
+    if (c.metadata_ops_per_s > 0 && c.metadata_ops_per_s < 1e-3) wrong("storage.metadata_ops_per_s must be 0 (no limit) or at least 0.001");
+    if (c.writer_bytes_per_s > 0 && c.writer_bytes_per_s < 1) wrong("node.writer_bytes_per_s must be 0 (no limit) or at least 1");
     if ((c.block_bytes & (c.block_bytes - 1)) != 0) wrong("flush.block_bytes must be a power of two");
     else if (c.flush.buffer_bytes % c.block_bytes != 0) wrong("flush.buffer_bytes must be a multiple of flush.block_bytes");
     if (c.targets < c.servers) wrong("storage.targets must be at least storage.servers: a server without a target serves nothing");
@@ -260,7 +263,7 @@ Status check_cluster(const Cluster& c) {
 Result<Cluster> parse_cluster(const std::string& text, const std::string& path) {
     Cluster cluster;
     cluster.file = path;
-    cluster.name = path.substr(path.rfind('/') + 1);
+    cluster.name = for_terminal(path.substr(path.rfind('/') + 1));
     if (const auto dot = cluster.name.rfind('.'); dot != std::string::npos && dot > 0) cluster.name.resize(dot);
     const toml::parse_result parsed = toml::parse(text, path);
     if (!parsed)
@@ -298,8 +301,8 @@ Status set_key(Cluster& cluster, const std::string& assignment) {
     const auto equals = assignment.find('=');
     const std::string full = assignment.substr(0, equals);
     const auto key = std::find_if(keys().begin(), keys().end(), [&](const Key& each) { return each.full() == full; });
-    if (equals == std::string::npos || key == keys().end())
-        return invalid_argument("--set " + assignment + ": write SECTION.KEY=VALUE with a key of a cluster file (`cairn simulate --keys` lists them)");
+    if (equals == std::string::npos || key == keys().end() || assignment.find_first_of("\r\n") != std::string::npos)
+        return invalid_argument("--set " + for_terminal(assignment) + ": write SECTION.KEY=VALUE with a key of a cluster file (`cairn simulate --keys` lists them)");
     const std::string value = assignment.substr(equals + 1);
     const auto parse = [&](const std::string& written) { return toml::parse("value = " + written, assignment); };
     toml::parse_result parsed = parse(value);

@@ -40,6 +40,31 @@ std::vector<double> server_rates(const Cluster& cluster) {
     return rates;
 }
 
+// What the seed draws: in the same order whoever asks.
+struct Rates {
+    std::vector<double> out, in, targets;
+};
+Rates rates_of(const Cluster& cluster, std::uint64_t seed) {
+    sim::Prng prng(sim::mix(seed ^ 0x6d61));
+    const auto drawn = [&](const Span& span) { return span.low + (span.high - span.low) * share_of(prng); };
+    Rates rates;
+    for (std::uint32_t node = 0; node < cluster.nodes + cluster.io_nodes; ++node) {
+        rates.out.push_back(drawn(cluster.nic_out_bytes_per_s) * (1 - cluster.network_share));
+        rates.in.push_back(drawn(cluster.nic_in_bytes_per_s) * (1 - cluster.network_share));
+    }
+    for (std::uint32_t target = 0; target < cluster.targets; ++target) {
+        const double others = cluster.background * (1 + cluster.background_spread * (2 * share_of(prng) - 1));
+        rates.targets.push_back(cluster.target_bytes_per_s * (1 - others));
+    }
+    return rates;
+}
+
+// Of the fastest so many.
+double most_of(std::vector<double> rates, std::uint64_t count) {
+    std::sort(rates.begin(), rates.end(), std::greater<>());
+    return std::accumulate(rates.begin(), rates.begin() + static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(count, rates.size())), 0.0);
+}
+
 }  // namespace
 
 std::string_view name_of(Strategy strategy) {
@@ -78,24 +103,18 @@ sim::Model model_of(const Cluster& cluster) {
 }
 
 std::unique_ptr<sim::Machine> make_machine(sim::Simulation& sim, const Cluster& cluster, const Question& question) {
-    sim::Prng prng(sim::mix(question.seed ^ 0x6d61));
-    const auto drawn = [&](const Span& span) { return span.low + (span.high - span.low) * share_of(prng); };
+    Rates rates = rates_of(cluster, question.seed);
     sim::MachineModel model;
     model.sharing = sharing_of(cluster, question);
-    for (std::uint32_t node = 0; node < cluster.nodes + cluster.io_nodes; ++node) {
-        model.nic_out_rates.push_back(drawn(cluster.nic_out_bytes_per_s) * (1 - cluster.network_share));
-        model.nic_in_rates.push_back(drawn(cluster.nic_in_bytes_per_s) * (1 - cluster.network_share));
-    }
+    model.nic_out_rates = std::move(rates.out);
+    model.nic_in_rates = std::move(rates.in);
     model.scratch_rate = cluster.scratch_bytes_per_s;
     model.client_rate = cluster.client_bytes_per_s;
     model.client_crowd = cluster.client_crowd;
     model.client_crowd_from = cluster.client_crowd_from;
     model.writer_rate = cluster.writer_bytes_per_s;
     model.server_rates = server_rates(cluster);
-    for (std::uint32_t target = 0; target < cluster.targets; ++target) {
-        const double others = cluster.background * (1 + cluster.background_spread * (2 * share_of(prng) - 1));
-        model.target_rates.push_back(cluster.target_bytes_per_s * (1 - others));
-    }
+    model.target_rates = std::move(rates.targets);
     model.crowd = cluster.crowd;
     model.crowd_from = cluster.crowd_from;
     model.request_time = static_cast<Nanos>(cluster.request_us * microsecond);
@@ -105,9 +124,13 @@ std::unique_ptr<sim::Machine> make_machine(sim::Simulation& sim, const Cluster& 
     return std::make_unique<sim::Machine>(sim, std::move(model));
 }
 
+Status not_over(const std::string& what, Nanos now) {
+    return deadline_passed(what + " was not over after " + format_duration(static_cast<double>(now) / second) + " of simulated time (--limit-s)");
+}
+
 Status run_until(sim::Simulation& sim, const Question& question, std::uint64_t bytes_total, const std::string& what, const std::function<bool()>& done) {
     using Time = std::chrono::steady_clock;
-    const Nanos limit = static_cast<Nanos>(question.limit_s * second);
+    const Nanos limit = sim::span_of(question.limit_s);
     Time::time_point told = Time::now();
     bool cancelled = false;
     std::uint64_t events = 0;
@@ -123,9 +146,9 @@ Status run_until(sim::Simulation& sim, const Question& question, std::uint64_t b
     const bool held = sim.run_until(look, limit);
     if (cancelled) return Status(Code::cancelled, "stopped while " + what);
     if (held) return {};
-    const std::string when = format_duration(static_cast<double>(sim.now()) / second);
-    if (sim.now() < limit) return Status(Code::internal, what + ": nothing more happens after " + when + " of simulated time");
-    return deadline_passed(what + " was not over after " + when + " of simulated time (--limit-s)");
+    if (sim.now() < limit)
+        return Status(Code::internal, what + ": nothing more happens after " + format_duration(static_cast<double>(sim.now()) / second) + " of simulated time");
+    return not_over(what, sim.now());
 }
 
 // Of one version of the engine, from runs of 1,024 to 65,536 nodes: of a node and a rank all that describes them, of a block its checksums on both sides.
@@ -145,9 +168,11 @@ Result<Outcome> simulate(const Cluster& cluster, const Question& question) {
     sim.set_machine(make_machine(sim, cluster, question));
     Outcome outcome;
     outcome.strategy = question.strategy;
+    outcome.seed = question.seed;
     outcome.nodes = cluster.nodes;
     outcome.ranks = static_cast<std::uint32_t>(cluster.ranks());
     outcome.files = question.strategy == Strategy::cairn || question.strategy < Strategy::file_per_rank ? cluster.files : outcome.ranks;
+    if (question.strategy == Strategy::every_node) outcome.files = std::min(outcome.files, cluster.nodes);  // one writer a node
     outcome.sharing = sharing_of(cluster, question);
     TRY(question.strategy == Strategy::cairn ? run_cairn(cluster, question, sim, outcome) : run_rival(cluster, question, sim, outcome));
     for (std::uint32_t target = 0; target < cluster.targets; ++target) {
@@ -160,24 +185,24 @@ Result<Outcome> simulate(const Cluster& cluster, const Question& question) {
     return outcome;
 }
 
-std::vector<Bound> bounds_of(const Cluster& cluster, std::uint32_t writing_nodes) {
-    const double left = 1 - cluster.network_share, storage = 1 - cluster.background;
-    const double mean_out = (cluster.nic_out_bytes_per_s.low + cluster.nic_out_bytes_per_s.high) / 2;
-    std::vector<double> servers = server_rates(cluster);
-    std::vector<Bound> bounds = {
-        {"cards out of " + format_count(writing_nodes) + " writing nodes", mean_out * left * writing_nodes},
-        {format_count(cluster.servers) + " servers", std::accumulate(servers.begin(), servers.end(), 0.0)},
-        {format_count(cluster.targets) + " targets", cluster.target_bytes_per_s * storage * cluster.targets},
+std::vector<Bound> bounds_of(const Cluster& cluster, std::uint32_t writing_nodes, std::uint64_t seed) {
+    const Rates rates = rates_of(cluster, seed);
+    const std::vector<double> servers = server_rates(cluster);
+    const bool guests = cluster.io_nodes >= writing_nodes;  // I/O nodes lead: all that they write comes in first
+    const auto cards = [&](const std::vector<double>& all) {
+        const auto first_guest = all.begin() + cluster.nodes;
+        return most_of(guests ? std::vector<double>(first_guest, all.end()) : std::vector<double>(all.begin(), first_guest), writing_nodes);
     };
-    if (cluster.client_bytes_per_s > 0)
-        bounds.push_back({"file system clients of " + format_count(writing_nodes) + " writing nodes", cluster.client_bytes_per_s * writing_nodes});
+    const std::string writing = plural(writing_nodes, "writing node");
+    std::vector<Bound> bounds = {{"cards out of " + writing, cards(rates.out)},
+                                 {plural(cluster.servers, "server"), most_of(servers, servers.size())},
+                                 {plural(cluster.targets, "target"), most_of(rates.targets, cluster.targets)}};
+    if (guests) bounds.push_back({"cards into " + writing, cards(rates.in)});
+    if (cluster.client_bytes_per_s > 0) bounds.push_back({"file system clients of " + writing, cluster.client_bytes_per_s * writing_nodes});
     const std::uint64_t held = std::uint64_t{cluster.files} * cluster.stripes;  // targets that the files lie on
     const std::string lie_on = " that " + plural(cluster.files, "file") + (cluster.files == 1 ? " lies on" : " lie on");
-    if (held < cluster.targets) bounds.push_back({plural(held, "target") + lie_on, cluster.target_bytes_per_s * storage * static_cast<double>(held)});
-    if (held < cluster.servers) {
-        std::sort(servers.begin(), servers.end(), std::greater<>());
-        bounds.push_back({plural(held, "server") + lie_on, std::accumulate(servers.begin(), servers.begin() + static_cast<std::ptrdiff_t>(held), 0.0)});
-    }
+    if (held < cluster.targets) bounds.push_back({plural(held, "target") + lie_on, most_of(rates.targets, held)});
+    if (held < cluster.servers) bounds.push_back({plural(held, "server") + lie_on, most_of(servers, held)});
     std::sort(bounds.begin(), bounds.end(), [](const Bound& a, const Bound& b) { return a.bytes_per_s < b.bytes_per_s; });
     return bounds;
 }

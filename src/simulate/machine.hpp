@@ -18,6 +18,8 @@ std::unique_ptr<sim::Machine> make_machine(sim::Simulation& sim, const Cluster& 
 Status run_cairn(const Cluster& cluster, const Question& question, sim::Simulation& sim, Outcome& outcome);
 Status run_rival(const Cluster& cluster, const Question& question, sim::Simulation& sim, Outcome& outcome);
 
+// The limit of simulated time is reached.
+Status not_over(const std::string& what, Nanos now);
 // Runs until the predicate holds, telling progress. The error says that `what` was not done.
 Status run_until(sim::Simulation& sim, const Question& question, std::uint64_t bytes_total, const std::string& what, const std::function<bool()>& done);
 

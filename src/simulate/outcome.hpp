@@ -58,6 +58,7 @@ struct VersionOutcome {
 };
 struct Outcome {
     Strategy strategy = Strategy::cairn;
+    std::uint64_t seed = 1;
     std::uint32_t nodes = 0, ranks = 0, files = 0;
     sim::Bandwidth::Sharing sharing = sim::Bandwidth::Sharing::exact;
     std::vector<VersionOutcome> versions;
@@ -79,6 +80,6 @@ struct Bound {
     std::string what;
     double bytes_per_s = 0;
 };
-std::vector<Bound> bounds_of(const Cluster& cluster, std::uint32_t writing_nodes);
+std::vector<Bound> bounds_of(const Cluster& cluster, std::uint32_t writing_nodes, std::uint64_t seed = 1);
 
 }  // namespace cairn::simulate

@@ -109,7 +109,7 @@ TextTable leaders_table(const Answer& answer) {
 std::vector<Bound> bounds_of(const Answer& answer) {
     Cluster cluster = answer.cluster;
     cluster.files = answer.outcome.files;
-    return bounds_of(cluster, std::max(1u, writing_nodes(answer)));
+    return bounds_of(cluster, std::max(1u, writing_nodes(answer)), answer.outcome.seed);
 }
 
 TextTable bounds_table(const Answer& answer) {
@@ -147,10 +147,16 @@ Json version_json(const VersionOutcome& v) {
 
 }  // namespace
 
+std::string images_text(const Cluster& cluster) {
+    if (cluster.images_bytes.empty()) return format_bytes(cluster.image_bytes) + (cluster.imbalance > 0 ? " +- " + text("%.0f %%", 100 * cluster.imbalance) : "");
+    const auto [least, most] = std::minmax_element(cluster.images_bytes.begin(), cluster.images_bytes.end());
+    return format_bytes(static_cast<std::uint64_t>(*least)) + " to " + format_bytes(static_cast<std::uint64_t>(*most));
+}
+
 std::string tables(const std::vector<Answer>& answers, bool verbose) {
     const Cluster& c = answers.front().cluster;
     std::string out = for_terminal(c.name) + ": " + plural(c.nodes, "node") + (c.io_nodes ? " and " + plural(c.io_nodes, "I/O node") : "") + ", " + plural(c.ranks(), "rank") + " of " +
-                      format_bytes(c.image_bytes) + (c.imbalance > 0 ? " +- " + text("%.0f %%", 100 * c.imbalance) : "") + ", " + plural(c.servers, "server") + ", " +
+                      images_text(c) + ", " + plural(c.servers, "server") + ", " +
                       plural(c.targets, "target") + "; bandwidth shared " +
                       (answers.front().outcome.sharing == sim::Bandwidth::Sharing::exact ? "exactly" : "by queues") + "\n\n";
     out += summary(answers).to_string();
@@ -177,7 +183,13 @@ std::string json_text(const std::vector<Answer>& answers) {
                        {"nodes", o.nodes},
                        {"ranks", o.ranks},
                        {"files", o.files},
+                       {"io_nodes", answer.cluster.io_nodes},
+                       {"servers", answer.cluster.servers},
+                       {"targets", answer.cluster.targets},
+                       {"image_bytes", answer.cluster.image_bytes},
+                       {"images_bytes", answer.cluster.images_bytes},
                        {"imbalance", answer.cluster.imbalance},
+                       {"seed", o.seed},
                        {"sharing", o.sharing == sim::Bandwidth::Sharing::exact ? "exact" : "queued"},
                        {"writing_nodes", writing_nodes(answer)},
                        {"flush_s_median", median_flush_s(answer)},
@@ -189,7 +201,7 @@ std::string json_text(const std::vector<Answer>& answers) {
                        {"target_bytes", o.target_bytes},
                        {"target_busy_s", o.target_busy_s}});
     }
-    return all.dump(1) + "\n";
+    return all.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace cairn::simulate

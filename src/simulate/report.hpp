@@ -14,6 +14,7 @@ struct Answer {  // one strategy or number of files among those compared
     double real_s = 0;  // that the simulation took
 };
 
+std::string images_text(const Cluster& cluster);  // how large they are: "1.00 GiB +- 20 %"
 std::string tables(const std::vector<Answer>& answers, bool verbose);
 std::string json_text(const std::vector<Answer>& answers);
 // Throughput by number of files and strategy, the phases of each answer, and how long leaders took, from the fastest to the slowest.

@@ -39,7 +39,7 @@ class Rival {
             const auto found = cluster.efficiency.find(key);
             return found == cluster.efficiency.end() ? 1 : found->second;
         };
-        efficiency_ = part(name) * (cluster.imbalance > 0 ? part(name + "_uneven") : 1);
+        efficiency_ = part(name) * (cluster.imbalance > 0 || !cluster.images_bytes.empty() ? part(name + "_uneven") : 1);
     }
     Result<VersionOutcome> version(std::uint32_t version);
 
@@ -70,7 +70,7 @@ void Rival::lay_out(std::uint32_t version) {
     if (question_.strategy == Strategy::two_phase)
         for (std::uint32_t file = 0; file < cluster_.files; ++file) streams_.push_back({static_cast<std::uint32_t>(std::uint64_t{file} * cluster_.nodes / cluster_.files), file, 0, 0, true, {}, 0, 0, 0});
     if (question_.strategy == Strategy::every_node)
-        for (std::uint32_t node = 0; node < cluster_.nodes; ++node) streams_.push_back({node, std::uint64_t{node} * cluster_.files / cluster_.nodes, 0, 0, false, {}, 0, 0, 0});
+        for (std::uint32_t node = 0; node < cluster_.nodes; ++node) streams_.push_back({node, std::uint64_t{node} * std::min(cluster_.files, cluster_.nodes) / cluster_.nodes, 0, 0, false, {}, 0, 0, 0});
     for (std::uint32_t rank = 0; rank < ranks; ++rank) {
         const std::uint64_t bytes = image_bytes_of(cluster_, question_.seed, rank, version);
         const std::uint32_t node = rank / cluster_.ranks_per_node;
@@ -108,7 +108,7 @@ Status Rival::capture(std::uint32_t version, VersionOutcome& outcome) {
     double sum = 0;
     for (std::uint32_t rank = 0; rank < cluster_.ranks(); ++rank) {
         const std::uint64_t bytes = image_bytes_of(cluster_, question_.seed, rank, version);
-        const Nanos copied = begun + static_cast<Nanos>(static_cast<double>(bytes) / cluster_.memory_bytes_per_s * second);
+        const Nanos copied = begun + sim::span_of(static_cast<double>(bytes) / cluster_.memory_bytes_per_s);
         machine_.scratch(rank / cluster_.ranks_per_node, bytes, [&, copied] {
             sim_.at(std::max(copied, sim_.now()), [&] {
                 sum += static_cast<double>(sim_.now() - begun) / second;

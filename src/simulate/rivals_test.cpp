@@ -35,6 +35,11 @@ TEST(SimulateRivals, AFileLiesOnOneTargetUnlessItIsStriped) {
     }
 }
 
+TEST(SimulateRivals, MoreFilesThanNodesAreOneANode) {
+    for (const char* files : {"job.files=8", "job.files=16"}) EXPECT_NEAR(flush_s(Strategy::every_node, {files}), 2.56, 0.05) << files;
+    EXPECT_EQ(answer(small({"job.files=16"}), of(Strategy::every_node)).files, 8u);
+}
+
 // A leader is sent what is not its own, a buffer at a time, and sends it on when it has it: 2 files of 1 GiB, of which 768 MiB come first.
 TEST(SimulateRivals, TwoPhasesTakeTurns) {
     EXPECT_NEAR(flush_s(Strategy::two_phase, {"job.files=2"}), (1024 + 768) / 100.0, 0.3);

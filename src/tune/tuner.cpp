@@ -58,7 +58,10 @@ class Tuning {
     double wanted_run_s() const;
     Status choose_size();
     Result<double> try_size(std::uint64_t file_bytes);
-    std::uint32_t followers_most() const { return *std::max_element(options_.followers.begin(), options_.followers.end()); }
+    // Of the runs that there will be: others than the first are for figures.
+    std::uint32_t followers_most() const {
+        return options_.figures ? *std::max_element(options_.followers.begin(), options_.followers.end()) : options_.followers.front();
+    }
     void tell(const std::string& what);
 
     TuneOptions options_;

@@ -41,7 +41,7 @@ void Machine::storage(NodeId node, Bandwidth::Resource card, std::uint64_t file,
     const std::uint64_t pieces = std::min<std::uint64_t>(last - first + 1, std::min<std::uint64_t>(model_.stripes, targets));
     const std::uint64_t stream = (std::uint64_t{node} << 40) ^ (file + 1);  // what one node writes into one file
     if (model_.writer_rate > 0) {  // not before one writer could have done it
-        const Nanos earliest = sim_.now() + static_cast<Nanos>(static_cast<double>(bytes) / model_.writer_rate * 1e9);
+        const Nanos earliest = sim_.now() + span_of(static_cast<double>(bytes) / model_.writer_rate);
         done = [this, earliest, through = std::move(done)] { sim_.schedule(sim_.machines(), earliest, "writer", through); };
     }
     const auto left = pieces == 1 ? nullptr : std::make_shared<std::uint64_t>(pieces);

@@ -41,8 +41,6 @@ class Machine {
     void scratch(NodeId node, std::uint64_t bytes, std::function<void()> done);
     // When one operation on a name is over that begins now.
     Nanos metadata();
-    // Where a new file lies that did not ask for a target: each in turn.
-    std::size_t next_target() { return next_target_++ % model_.target_rates.size(); }
     // From now on a target gives less: somebody else uses it.
     void set_target_rate(std::size_t target, double rate);
     void set_card_share(NodeId node, double share);  // of its card; the rest is the application's
@@ -59,7 +57,6 @@ class Machine {
     Bandwidth bandwidth_;
     std::vector<Bandwidth::Resource> out_, in_, scratch_, client_, servers_, targets_;
     Pipe metadata_;
-    std::size_t next_target_ = 0;
 };
 
 }  // namespace cairn::sim

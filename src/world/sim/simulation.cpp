@@ -18,8 +18,8 @@ constexpr Nanos near_span = second;  // how much of what is far is brought near 
 }
 
 Nanos Pipe::pass(Nanos start, std::uint64_t bytes, double rate) {
-    const Nanos span = rate > 0 ? static_cast<Nanos>(static_cast<double>(bytes) / rate * 1e9) : 0;
-    free_at_ = std::max(start, free_at_) + span;
+    const Nanos span = rate > 0 ? span_of(static_cast<double>(bytes) / rate) : 0;
+    free_at_ = std::min(std::max(start, free_at_) + span, horizon);
     return free_at_;
 }
 

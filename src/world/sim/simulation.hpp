@@ -34,6 +34,10 @@ class SimNode;
 class Simulation;
 struct Operation;
 
+// Later than anything is simulated; what takes longer takes as long as this.
+inline constexpr Nanos horizon = 4'000'000'000 * second;
+inline Nanos span_of(double seconds) { return seconds * second < static_cast<double>(horizon) ? static_cast<Nanos>(seconds * second) : horizon; }
+
 // First come, first served at a rate: a disk, a NIC.
 class Pipe {
   public:

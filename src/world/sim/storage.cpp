@@ -1,6 +1,7 @@
 // Storage of a simulated process: when an operation takes effect, and what the effect is.
 #include <cerrno>
 
+#include "base/checksum.hpp"
 #include "world/sim/machine.hpp"
 #include "world/sim/operation.hpp"
 
@@ -143,7 +144,10 @@ Task<Result<FilePtr>> SimStorage::open(std::string path, OpenOptions options, Na
     const char* what = mode == OpenMode::create ? "create" : "open";
     std::optional<std::size_t> on;
     if (shared && mode == OpenMode::create) on = place_on_target(path, sim_.model());
-    if (shared && mode == OpenMode::create && !on && sim_.machine()) on = sim_.machine()->next_target();
+    if (const Machine* machine = sim_.machine(); machine && shared && mode == OpenMode::create) {  // stripes of one after the other; small files anywhere
+        const std::size_t targets = sim_.model().target_rates.size();
+        on = (on ? *on * machine->model().stripes : checksum(as_bytes(path))) % targets;
+    }
     const bool twin = shared && mode == OpenMode::write && sim_.fault_prng().chance(sim_.faults().twin_open);
     OperationPtr operation = on_path(what, path, mode == OpenMode::create, [=](FileSystem& fs, Operation& op) -> Status {
         Result<InodePtr> inode = mode == OpenMode::create ? fs.create(op.path, node) : fs.find(op.path);
