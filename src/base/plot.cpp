@@ -12,6 +12,7 @@ namespace {
 
 constexpr double chart_width = 400, chart_height = 300, left_margin = 66, right_margin = 14, top_margin = 40, bottom_margin = 58;
 constexpr double title_height = 40, legend_height = 26, note_line = 17, edge = 12;
+constexpr double note_letter = 6.4;  // of its font, in the mean
 constexpr double least_width = 720;  // of titles and legends
 constexpr int steps_most = 6;
 constexpr const char* ink = "#222222";
@@ -180,10 +181,13 @@ std::string legend(const Picture& picture, const std::vector<std::string>& names
     return out;
 }
 
-std::vector<std::string> lines_of(const std::string& text) {
+// At line ends, and at spaces where a line would be longer than `longest` bytes.
+std::vector<std::string> lines_of(const std::string& text, std::size_t longest) {
     std::vector<std::string> lines;
     for (std::size_t from = 0; from < text.size();) {
-        const std::size_t end = std::min(text.find('\n', from), text.size());
+        std::size_t end = std::min(text.find('\n', from), text.size());
+        if (end - from > longest)
+            if (const std::size_t space = text.rfind(' ', from + longest); space != std::string::npos && space > from) end = space;
         lines.push_back(text.substr(from, end - from));
         from = end + 1;
     }
@@ -203,10 +207,11 @@ double plot_step(double most, int steps) {
 }
 
 std::string plot_svg(const Picture& picture) {
-    const std::vector<std::string> names = names_of(picture), notes = lines_of(picture.note);
+    const std::vector<std::string> names = names_of(picture);
     const auto count = static_cast<std::uint32_t>(picture.charts.size());
     const std::uint32_t columns = std::clamp<std::uint32_t>(picture.columns, 1, std::max(1u, count)), rows = (count + columns - 1) / columns;
     const double width = std::max(least_width, columns * chart_width + 2 * edge), top = title_height + legend_height;
+    const std::vector<std::string> notes = lines_of(picture.note, static_cast<std::size_t>((width - 4 * edge) / note_letter));
     const double height = top + rows * chart_height + static_cast<double>(notes.size()) * note_line + 2 * edge;
     std::string out = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + number(width) + "\" height=\"" + number(height) + "\" viewBox=\"0 0 " +
                       number(width) + " " + number(height) + "\" font-family=\"Helvetica, Arial, sans-serif\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n";

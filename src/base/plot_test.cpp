@@ -55,6 +55,15 @@ TEST(Plot, TextsAreEscapedAndTheSameValuesMakeTheSameBytes) {
     EXPECT_EQ(count(svg, "<text"), count(svg, "</text>"));
 }
 
+TEST(Plot, ANoteIsAsWideAsThePicture) {
+    Picture picture = picture_of(Chart::Kind::lines);
+    const std::size_t before = count(plot_svg(picture), "<text");
+    for (int i = 0; i < 60; ++i) picture.note += " word";
+    EXPECT_EQ(count(plot_svg(picture), "<text"), before + 2);  // 300 letters; 824 wide
+    picture.note = std::string(1000, 'x');                     // has no place to be broken at
+    EXPECT_NE(plot_svg(picture).find(picture.note), std::string::npos);
+}
+
 TEST(Plot, NothingToDrawIsAPictureToo) {
     EXPECT_TRUE(plot_svg({}).ends_with("</svg>\n"));
     Picture picture;

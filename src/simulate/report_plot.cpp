@@ -64,7 +64,7 @@ Chart leaders_chart(const std::vector<Answer>& answers) {
 std::string picture(const std::vector<Answer>& answers) {
     const Cluster& cluster = answers.front().cluster;
     Picture picture;
-    picture.title = cluster.name + ": " + plural(cluster.nodes, "node") + ", " + plural(cluster.ranks(), "rank") + " of " + format_bytes(cluster.image_bytes);
+    picture.title = cluster.name + ": " + plural(cluster.nodes, "node") + ", " + plural(cluster.ranks(), "rank") + " of " + images_text(cluster);
     picture.note = "Simulated; the last of " + plural(answers.front().outcome.versions.size(), "version");
     picture.same_scale = false;
     picture.charts.push_back(by_files(answers, "Throughput of the flush", "GiB/s", [](const VersionOutcome& v) { return v.bytes_per_s() / gib; }));
