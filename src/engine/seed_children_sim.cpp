@@ -25,7 +25,7 @@ Instant now() { return std::chrono::steady_clock::now(); }
 // One line of numbers, then the failure, then the story.
 std::string encode(const SeedResult& result) {
     std::ostringstream out;
-    out << result.ok << ' ' << result.fingerprint << ' ' << result.committed << ' ' << result.faults << ' ' << result.saw << ' ' << result.failure.size()
+    out << result.ok << ' ' << result.fingerprint << ' ' << result.committed << ' ' << result.faults << ' ' << result.saw.to_string() << ' ' << result.failure.size()
         << '\n' << result.failure << result.story;
     return out.str();
 }

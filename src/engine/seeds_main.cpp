@@ -137,8 +137,8 @@ class Report {
         tell_progress(true);
         const double took = seconds_since(begun_);
         if (done_ > 0)
-            for (std::size_t i = 0; i < saw_texts.size(); ++i)
-                std::printf("%-44s %5.1f %% of seeds\n", saw_texts[i], 100.0 * static_cast<double>(saw_[i]) / static_cast<double>(done_));
+            for (std::size_t i = 0; i < situations.size(); ++i)
+                std::printf("%-44s %5.1f %% of seeds\n", situations[i].text, 100.0 * static_cast<double>(saw_[i]) / static_cast<double>(done_));
         std::printf("%llu seeds in %.1f s (%.0f seeds/s), %llu failed; %llu versions committed, %llu faults at steps\n", number(done_), took,
                     static_cast<double>(done_) / std::max(0.001, took), number(failed_), number(committed_), number(faults_));
         return failed_ > 0 ? 1 : 0;
@@ -151,7 +151,7 @@ class Report {
         ++done_;
         committed_ += result.committed;
         faults_ += result.faults;
-        for (std::size_t i = 0; i < saw_.size(); ++i) saw_[i] += result.saw >> i & 1;
+        for (std::size_t i = 0; i < saw_.size(); ++i) saw_[i] += result.saw.test(i);
         if (result.ok) return;
         tell_progress(true);
         std::printf("seed %llu: %s\n  again: %s --seed %llu\n", number(seed), result.failure.c_str(), program_, number(seed));
@@ -164,7 +164,7 @@ class Report {
     const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
     std::map<std::uint64_t, SeedResult> waiting_;
     std::uint64_t next_, done_ = 0, failed_ = 0, committed_ = 0, faults_ = 0;
-    std::array<std::uint64_t, saw_texts.size()> saw_{};
+    std::array<std::uint64_t, situations.size()> saw_{};
 };
 
 int run_single(const Options& options, const char* program) {

@@ -1,0 +1,141 @@
+// Once faults stopped: what is sealed commits, everybody is told, nothing is left over, and all comes to rest.
+#include <algorithm>
+
+#include "engine/promise_sim.hpp"
+#include "engine/steps_sim.hpp"
+#include "format/names.hpp"
+#include "world/sim/network.hpp"
+
+namespace cairn::testing {
+
+namespace {
+
+// The coordinator takes a node that was down or cut off, and never said that it had sealed a version, for one that went past it, as soon as a newer
+// one is committed (elect.cpp). That costs an old version, and no promise.
+bool may_be_passed_over(const SeedRun& run, const VersionKey& key) {
+    const VersionState state = run.cluster.state(0, key.version);
+    const bool newer = std::any_of(run.known.reported.begin(), run.known.reported.end(), [&](const auto& entry) {
+        return entry.first.incarnation == key.incarnation && entry.first.version > key.version;
+    });
+    return newer && state.final && state.failure.code() == Code::superseded && !run.scenario.only_messages_suffer();
+}
+
+// A node that crashed took sealed images with it.
+bool lost_scratch(const SeedRun& run) {
+    for (NodeIndex node = 0; node < run.cluster.hosts.size(); ++node) {
+        const Host& host = run.cluster.hosts[node];
+        if (!run.cluster.is_io_node(node) && (!host.daemon || !host.daemon->knows(run.cluster.roster.incarnation))) return true;
+    }
+    return false;
+}
+
+// Where nothing went wrong, nothing stays beside the manifest and the parts that it names.
+void check_nothing_left_over(SeedRun& run) {
+    const VersionKey key = run.cluster.key(run.known.next_version);
+    run.cluster.sim.run_until(run.cluster.sim.now() + second);
+    const auto newest = run.cluster.newest_committed();
+    if (!newest.ok() || !*newest || (*newest)->key != key) return run.fail("the last version is not the newest");
+    const auto entries = run.cluster.sim.persistent().list(run.cluster.layout.version(key));
+    if (!entries.ok()) return run.fail("the last version's directory: " + entries.status().to_string());
+    for (const DirectoryEntry& entry : *entries) {
+        const std::optional<Id128> attempt_id = parse_attempt_of(entry.name);
+        const bool ours = attempt_id && attempt_id->high == key.incarnation.high;
+        const bool named = std::any_of((*newest)->parts.begin(), (*newest)->parts.end(), [&](const PartInfo& part) { return part.file == entry.name; });
+        if (ours && !named) return run.fail("something is left over beside the last version: " + entry.name);
+    }
+}
+
+// A node that holds all it sealed of a version asks how it ended until it is told. What is published it could read for itself; that the job went back
+// behind a version nobody publishes, and only the coordinator says so.
+void check_all_told(SeedRun& run) {
+    const Node& coordinator = *run.cluster.hosts[0].daemon;
+    const auto untold = [&]() -> std::optional<std::string> {
+        for (NodeIndex node = 1; node < run.cluster.hosts.size(); ++node) {
+            if (run.cluster.is_io_node(node)) continue;
+            const Node& daemon = *run.cluster.hosts[node].daemon;
+            for (const VersionKey& key : daemon.versions()) {
+                bool holds_all = true;
+                for (Rank rank = 0; rank < run.cluster.ranks(); ++rank) holds_all &= run.cluster.node_of(rank) != node || daemon.image(key, rank) != nullptr;
+                if (holds_all && coordinator.state(key).final && !daemon.state(key).final)
+                    return "node " + std::to_string(node) + " was not told how a version ended: version " + std::to_string(key.version) + ": " +
+                           coordinator.state(key).failure.to_string();
+            }
+        }
+        return std::nullopt;
+    };
+    if (run.cluster.sim.run_until([&] { return !untold(); }, run.cluster.sim.now() + 60 * second)) return;
+    if (const std::optional<std::string> who = untold()) run.fail(*who);
+}
+
+// All work comes to an end: nobody leads or flushes any more, what was asked for has come or is not waited for, and scratch can let go of what is
+// committed. A buffer that waits for ever is a credit that is lost.
+void check_rest(SeedRun& run) {
+    const auto busy = [&]() -> std::optional<std::string> {
+        for (const Host& host : run.cluster.hosts) {
+            if (!host.daemon) continue;
+            if (host.process->network().postings_open() != 0) return "a buffer waits for data that nobody will send";
+            if (host.daemon->pace().under_way_in() + host.daemon->pace().under_way_out() != 0) return "data that nobody moves counts as under way";
+            if (!host.daemon->idle()) return "a daemon never comes to rest";
+        }
+        return std::nullopt;
+    };
+    (void)run.cluster.sim.run_until([&] { return !busy(); }, run.cluster.sim.now() + 120 * second);  // of a lost job something may be under way
+    if (const std::optional<std::string> why = busy()) return run.fail(*why);
+    const VersionKey last = run.cluster.key(run.known.next_version);
+    for (const Host& host : run.cluster.hosts)
+        for (Rank rank = 0; host.daemon && rank < run.cluster.ranks(); ++rank)
+            if (const Status dropped = host.daemon->drop_image(last, rank); !dropped.ok()) return run.fail("scratch can not let go of a committed version: " + dropped.to_string());
+}
+
+void check_last(SeedRun& run) {
+    const Version version = run.known.next_version;
+    const Status captured = run.cluster.capture_all(version);
+    if (!captured.ok()) return run.fail("a capture without faults failed: " + captured.to_string());
+    const bool done = run.cluster.run_until_committed(version, 400 * second);
+    note_states(run);
+    if (!done) return run.fail("a new version did not commit after the faults ended: " + run.cluster.state(0, version).failure.to_string());
+    const Status status = run.cluster.check_committed(run.cluster.key(version));
+    if (!status.ok()) return run.fail("the last version can not be restored: " + status.to_string());
+    check_nothing_left_over(run);
+    if (run.result.ok) check_all_told(run);
+    if (run.result.ok) check_rest(run);
+    run.result.committed = static_cast<std::uint32_t>(run.known.reported.size());
+}
+
+}  // namespace
+
+void settle(SeedRun& run) {
+    run.tell("quiet");
+    be_quiet(run);
+    run.cluster.sim.heal();
+    for (NodeIndex node = 0; node < run.cluster.hosts.size(); ++node) {
+        Host& host = run.cluster.hosts[node];
+        if (!host.node->alive()) run.cluster.restart_node(node);
+        if (host.process) host.process->resume();
+        start(run, node);
+        if (!run.scenario.only_messages_suffer()) limit(run, node, false);
+    }
+    run.cluster.sim.run_until(run.cluster.sim.now() + second);
+    note_states(run);
+}
+
+// After the faults: what is sealed everywhere and still in scratch commits by itself, and so does a new version.
+void check_liveness(SeedRun& run) {
+    const bool intact = run.known.job_lives && !lost_scratch(run);
+    if (intact) {
+        for (const VersionKey& key : run.known.sealed) {
+            if (key.incarnation != run.cluster.roster.incarnation || run.known.removed.count(key) || run.known.let_go.count(key)) continue;
+            const bool done = run.cluster.run_until_committed(key.version, 400 * second);
+            note_states(run);
+            if (!done && may_be_passed_over(run, key)) continue;
+            if (!done) return run.fail("a sealed version did not commit after the faults ended: version " + std::to_string(key.version) + ": " +
+                                   run.cluster.state(0, key.version).failure.to_string());
+        }
+    } else {
+        reopen(run);
+        run.cluster.sim.faults() = {};
+    }
+    if (run.result.ok) check_last(run);
+}
+
+}  // namespace cairn::testing

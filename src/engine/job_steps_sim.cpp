@@ -1,0 +1,134 @@
+// The application's steps: a job opens, captures, cancels, dies, and another one opens from the newest version that it finds, or from an older one.
+#include "engine/promise_sim.hpp"
+#include "engine/steps_sim.hpp"
+
+namespace cairn::testing {
+
+namespace {
+
+bool record(SeedRun& run, Parent parent) {
+    sim::Process& process = run.cluster.hosts[0].node->start_process("rank0");
+    Status status(Code::deadline, "");
+    const auto task = [](World w, Layout l, std::string name, std::uint64_t epoch, FromRecord r, Status* out) -> Task<void> {
+        Status recorded = co_await record_parent(w, l, name, epoch, r, w.clock.in(60 * second));
+        *out = std::move(recorded);
+    };
+    const FromRecord from{run.cluster.roster.incarnation, parent};
+    (void)run.cluster.sim.run(task(process.world(), run.cluster.layout, run.cluster.roster.name, run.cluster.roster.epoch, from, &status), run.cluster.sim.now() + 120 * second);
+    process.kill();
+    return status.ok();
+}
+
+void go_on_from(SeedRun& run, VersionKey from) {
+    run.cluster.roster.parent = {from.incarnation, from.version};
+    run.known.chains[run.cluster.roster.incarnation] = run.cluster.roster.parent;
+    run.known.has_parent = record(run, run.cluster.roster.parent);
+    if (run.known.has_parent) run.known.recorded[run.cluster.roster.incarnation] = run.cluster.sim.now();
+    if (run.chance(30)) {  // a daemon that comes later must find out by itself what has been left behind
+        run.cluster.kill_daemon(0);
+        run.cluster.start_daemon(0);
+        const auto booted = [&] { return run.cluster.hosts[0].booted; };
+        if (!run.cluster.sim.run_until(booted, run.cluster.sim.now() + 60 * second)) return run.fail("a daemon does not boot with no faults");
+    }
+    for (NodeIndex node = 0; node < run.cluster.hosts.size(); ++node)
+        if (!run.cluster.is_io_node(node)) (void)run.cluster.hosts[node].daemon->join(std::make_shared<const Roster>(run.cluster.roster), node).ok();
+    run.known.next_version = from.version + 1;
+    run.tell("goes on from version ", from.version);
+}
+
+}  // namespace
+
+// A job opens, with nothing that goes wrong meanwhile.
+bool open(SeedRun& run) {
+    be_quiet(run);
+    Status status;
+    for (int i = 0; i < 5; ++i) {
+        status = run.cluster.open_job(120 * second);
+        if (status.ok()) break;
+    }
+    run.tell("open: ", status.to_string(), ", epoch ", run.cluster.roster.epoch);
+    run.known.job_lives = status.ok();
+    run.known.next_version = 1;
+    run.known.has_parent = false;
+    if (run.known.job_lives) run.known.chains[run.cluster.roster.incarnation] = {};
+    run.cluster.sim.faults() = run.background;
+    return run.known.job_lives;
+}
+
+// The job is dead; another one opens, from the newest version it finds, or from an older one.
+void reopen(SeedRun& run) {
+    be_quiet(run);
+    for (NodeIndex node = 0; node < run.cluster.hosts.size(); ++node) {
+        if (!run.cluster.hosts[node].node->alive()) run.cluster.restart_node(node);
+        if (run.cluster.hosts[node].process) run.cluster.hosts[node].process->resume();
+        else run.cluster.start_daemon(node);
+    }
+    run.cluster.sim.heal();
+    const auto newest = run.cluster.newest_committed();
+    if (!newest.ok()) return run.fail("a restarting job can not read the catalog: " + newest.status().to_string());
+    std::optional<Manifest> from = *newest;
+    note_states(run);
+    if (from) {
+        check_newest(run, *from);
+        if (Status whole = run.cluster.check_committed(from->key); !whole.ok())
+            return run.fail("the newest version that a restarting job finds can not be restored: version " + std::to_string(from->key.version) + ": " + whole.to_string());
+    }
+    if (!open(run)) return run.fail("reopen failed with no faults");
+    run.see(Saw::several_jobs);
+    run.cluster.sim.faults() = {};
+    if (from && run.chance(35)) {  // go back to an older one that is still in the lineage
+        std::vector<VersionKey> older;
+        for (const auto& [key, reported] : run.known.reported)
+            if (key.incarnation == from->key.incarnation && key.version < from->key.version && !run.known.removed.count(key)) older.push_back(key);
+        if (!older.empty()) {
+            from->key = older[run.draw(older.size())];
+            run.see(Saw::went_back);
+        }
+    }
+    if (from) go_on_from(run, from->key);
+    run.cluster.sim.faults() = run.background;
+}
+
+void capture(SeedRun& run) {
+    if (!run.known.job_lives) return;
+    const bool whole = run.scenario.only_messages_suffer() || !run.chance(20);
+    const Status status = run.cluster.capture_all(run.known.next_version, whole ? 60 * second : static_cast<Nanos>(run.draw(2'000'000)));
+    run.tell("capture version ", run.known.next_version, ": ", status.to_string());
+    if (status.ok()) run.known.sealed.insert(run.cluster.key(run.known.next_version));
+    ++run.known.next_version;
+}
+
+// A version that may be about to commit.
+std::optional<VersionKey> undecided(SeedRun& run) {
+    capture(run);
+    run.cluster.sim.run_until(run.cluster.sim.now() + static_cast<Nanos>(run.draw(run.chance(50) ? 20 : 400)) * millisecond);
+    note_states(run);
+    std::vector<VersionKey> open;
+    for (const VersionKey& key : run.known.sealed)
+        if (!run.known.reported.count(key) && !run.known.removed.count(key)) open.push_back(key);
+    if (open.empty()) return std::nullopt;
+    return open[run.draw(open.size())];
+}
+
+// The application takes a version back: what its daemon answers is how it ends, on all nodes and for good.
+void cancel(SeedRun& run, NodeIndex node) {
+    const std::optional<VersionKey> chosen = undecided(run);
+    Host& host = run.cluster.hosts[node];
+    if (!chosen || !host.daemon || !host.booted || !host.daemon->knows(chosen->incarnation) || run.known.let_go.count(*chosen)) return;
+    run.see(Saw::cancelled);
+    const auto answer = std::make_shared<std::optional<Status>>();
+    const auto task = [](Node* daemon, VersionKey key, Nanos deadline, std::shared_ptr<std::optional<Status>> out) -> Task<void> {
+        Status status = co_await daemon->cancel(key, deadline);
+        *out = std::move(status);
+    };
+    const Nanos span = run.chance(30) ? static_cast<Nanos>(run.draw(400)) * millisecond : 20 * second;
+    host.gate->spawn(task(host.daemon.get(), *chosen, run.cluster.sim.now() + span, answer));  // goes with the daemon, if that is killed meanwhile
+    run.cluster.sim.run_until([&] { return answer->has_value(); }, run.cluster.sim.now() + span + second);
+    const Status status = answer->value_or(Status(Code::deadline, "killed"));
+    run.tell("cancel version ", chosen->version, " on node ", node, ": ", status.to_string());
+    if (status.code() == Code::already_exists) return;  // committed: it stays
+    run.known.removed[*chosen] = status.ok();
+    if (status.ok()) run.known.given_up.insert(*chosen);
+}
+
+}  // namespace cairn::testing

@@ -1,0 +1,116 @@
+// Steps of who runs the cluster: daemons are started, versions removed and given up; and of the daemon itself, which gives way to the application, and
+// whose scratch wants room.
+#include "engine/promise_sim.hpp"
+#include "engine/removal.hpp"
+#include "engine/steps_sim.hpp"
+#include "format/manifest.hpp"
+
+namespace cairn::testing {
+
+namespace {
+
+// `cairn gc` takes a job for dead that is about to commit: one of the two wins, and the version is whole or given up.
+void give_up(SeedRun& run, NodeIndex node) {
+    const std::optional<VersionKey> chosen = undecided(run);
+    if (!chosen || !run.cluster.hosts[node].node->alive()) return;
+    run.see(Saw::given_up);
+    const VersionKey key = *chosen;
+    sim::Process& process = run.cluster.hosts[node].node->start_process("gc");
+    Status status(Code::deadline, "killed");
+    const auto task = [](World w, Layout l, VersionKey k, std::uint64_t epoch, Status* out) -> Task<void> {
+        const Manifest tombstone = tombstone_of(k, epoch, {}, 1);
+        Status given_up = co_await give_up_version(w, l, tombstone, 4 * second);
+        *out = given_up;
+        if (!given_up.ok()) co_return;
+        Status cleared = co_await clear_version(w, l, k, Fence::keep, 4 * second);
+        (void)cleared;
+    };
+    run.known.removed[key] = false;
+    const Nanos span = run.chance(30) ? static_cast<Nanos>(run.draw(10'000)) * microsecond : 30 * second;
+    (void)run.cluster.sim.run(task(process.world(), run.cluster.layout, key, run.cluster.roster.epoch, &status), run.cluster.sim.now() + span);
+    process.kill();
+    run.tell("give up version ", key.version, ": ", status.to_string());
+    run.known.removed[key] = status.ok();
+    if (status.ok()) run.known.given_up.insert(key);
+    if (status.ok() && run.chance(run.cluster.is_io_node(node) ? 60 : 15)) crash(run, node);  // it said so, so it lasts; an I/O node takes no image with it
+}
+
+}  // namespace
+
+void start(SeedRun& run, NodeIndex node) {
+    Host& host = run.cluster.hosts[node];
+    if (host.process || !host.node->alive()) return;
+    run.tell("start daemon ", node);
+    run.cluster.start_daemon(node);
+}
+
+// The application comes and goes. `hard`: hardly anything may move, which delays and must not fail anything.
+void limit(SeedRun& run, NodeIndex node, bool hard) {
+    Host& host = run.cluster.hosts[node];
+    if (!host.daemon) return;
+    const auto bytes_s = [&] { return run.chance(40) ? 0.0 : hard ? 1.0 + static_cast<double>(run.draw(1000)) : 1e6 + static_cast<double>(run.draw(5'000'000)); };
+    PaceLimits limits;
+    limits.in_bytes_s = bytes_s();
+    limits.out_bytes_s = bytes_s();
+    limits.memory_bytes_s = bytes_s() * 3;
+    limits.cores = run.chance(30) ? 0.5 : 0;
+    limits.under_way_bytes = run.chance(40) ? run.cluster.options.block_bytes * run.draw(20) : 0;
+    limits.closed = hard && run.chance(30);
+    host.daemon->pace().set_limits(limits);
+    host.daemon->pace().spent_cpu(static_cast<Nanos>(run.draw(2'000)) * millisecond);
+    run.tell("limits of node ", node, ": in ", limits.in_bytes_s, ", out ", limits.out_bytes_s, ", memory ", limits.memory_bytes_s, ", under way ",
+         limits.under_way_bytes, limits.closed ? ", closed" : "");
+}
+
+// By hand from any node, which keeps the fence; or by the coordinator's retention, which lifts it. It may be killed at any moment.
+void remove(SeedRun& run, NodeIndex node) {
+    if (run.chance(40)) return give_up(run, node);
+    const std::optional<VersionKey> key = removable(run);
+    if (!key) return;
+    const VersionState state = run.cluster.hosts[0].daemon ? run.cluster.hosts[0].daemon->state(*key) : VersionState{};
+    const bool lift = run.chance(50) && run.cluster.hosts[0].node->alive() && state.final;
+    sim::SimNode& where = *run.cluster.hosts[lift ? 0 : node].node;
+    if (!where.alive()) return;
+    run.see(Saw::removed);
+    sim::Process& process = where.start_process("rm");
+    Status status(Code::deadline, "killed");
+    const auto task = [](World w, Layout l, VersionKey k, std::uint64_t epoch, Fence fence, Status* out) -> Task<void> {
+        const Manifest tombstone = tombstone_of(k, epoch, {}, 1);
+        Status removed = co_await remove_version(w, l, tombstone, fence, 4 * second);
+        *out = std::move(removed);
+    };
+    const Nanos span = run.chance(50) ? static_cast<Nanos>(run.draw(4'000)) * microsecond : 30 * second;
+    (void)run.cluster.sim.run(task(process.world(), run.cluster.layout, *key, run.cluster.roster.epoch, lift ? Fence::lift : Fence::keep, &status),
+                           run.cluster.sim.now() + span);
+    process.kill();
+    run.tell("remove version ", key->version, lift ? ", lifting the fence: " : ": ", status.to_string());
+    run.known.removed[*key] = status.ok() && !lift;
+    if (run.known.removed[*key]) run.known.fenced[*key] = run.cluster.sim.now();
+}
+
+// Scratch needs the room: on one node, or on all, whatever the daemon lets go of older versions goes.
+void let_go(SeedRun& run, NodeIndex node) {
+    const bool all = run.chance(50);
+    std::uint32_t images = 0;
+    for (NodeIndex each = 0; each < run.cluster.hosts.size(); ++each) {
+        Host& host = run.cluster.hosts[each];
+        if (!host.daemon || (!all && each != node)) continue;
+        for (const VersionKey& key : host.daemon->versions()) {
+            if (key == run.cluster.key(run.known.next_version - 1)) continue;
+            for (Rank rank = 0; rank < run.cluster.ranks(); ++rank) {
+                const LocalImage* image = host.daemon->image(key, rank);
+                const std::string path = image ? image->path : "";
+                const VersionState before = host.daemon->state(key);
+                if (!image || !host.daemon->drop_image(key, rank).ok()) continue;
+                if (!before.final && before.failure.ok()) run.fail("an image left scratch while its version was being flushed: version " + std::to_string(key.version));
+                (void)host.node->scratch().remove(path, host.node->id()).ok();
+                run.known.let_go.insert(key);
+                ++images;
+            }
+        }
+    }
+    if (images > 0) run.see(Saw::let_go);
+    run.tell(images, " images leave scratch of ", all ? "all nodes" : "node " + std::to_string(node));
+}
+
+}  // namespace cairn::testing

@@ -1,0 +1,31 @@
+// What was promised (ARCHITECTURE.md, "The promise"), held against what daemons say while it runs and what is left at the end.
+#pragma once
+
+#include "engine/seed_run_sim.hpp"
+
+namespace cairn::testing {
+
+// while it runs (promise_sim.cpp)
+// Remembers every version that any daemon called committed.
+void note_states(SeedRun& run);
+// A restarting job never gets less than what was called committed in its lineage.
+void check_newest(SeedRun& run, const Manifest& found);
+// A daemon that was started after the job had gone back behind a version must not decide on it any more.
+void check_superseded(SeedRun& run, sim::Process& process, const std::string& manifest);
+bool in_chain(const SeedRun& run, const VersionKey& key);
+// A version that nobody needs.
+std::optional<VersionKey> removable(SeedRun& run);
+// Everything that was called committed is there, bit for bit, and so is everything that has a manifest.
+void check_promise(SeedRun& run);
+
+// once faults stopped (ending_sim.cpp)
+void settle(SeedRun& run);
+// What is sealed everywhere and still in scratch commits by itself, and so does a new version; then nothing is left over and all is at rest.
+void check_liveness(SeedRun& run);
+
+// bytes (bytes_sim.cpp)
+// What looks like a sealed image in scratch is one, bit for bit.
+void check_scratch(SeedRun& run);
+void check_flipped_bit(SeedRun& run);
+
+}  // namespace cairn::testing

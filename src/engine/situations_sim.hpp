@@ -1,0 +1,63 @@
+// What a seed may come by, as a table: a situation that no seed reaches is one that nothing tests, so how many did is told at the end, and one that none
+// did fails the test (seeds_main.cpp). `seeds`: enough random seeds come by it. `steered`: it is too rare for that, and a line of steered_seeds.txt
+// leads to it.
+//
+// A new situation is a row here, and `run.see(Saw::its_name)` where a step, a fault or a check meets it.
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <cstddef>
+#include <cstdint>
+
+namespace cairn::testing {
+
+// clang-format off
+#define CAIRN_SITUATIONS(row) \
+    /* how a version is written */ \
+    row(several_leaders,    seeds, "several leaders wrote one part") \
+    row(io_node_led,        seeds, "an I/O node led") \
+    row(work_moved,         seeds, "work changed hands") \
+    row(on_targets,         seeds, "parts were placed on targets") \
+    row(targets_differ,     seeds, "targets of different speed") \
+    row(target_gone,        seeds, "a target was gone") \
+    row(paced,              seeds, "a flush gave way to the application") \
+    row(attempt_failed,     seeds, "an attempt failed") \
+    /* the job */ \
+    row(several_jobs,       seeds, "a job came after another") \
+    row(went_back,          seeds, "a job went back to an older version") \
+    row(cancelled,          seeds, "a version was cancelled") \
+    /* the operator, and scratch that wants room */ \
+    row(removed,            seeds, "a version was removed") \
+    row(given_up,           seeds, "a version was given up by hand") \
+    row(let_go,             seeds, "images left scratch") \
+    /* what goes wrong */ \
+    row(daemon_killed,      seeds, "a daemon was killed") \
+    row(coordinator_killed, seeds, "the coordinator's daemon was killed") \
+    row(paused,             seeds, "a daemon stood still") \
+    row(partitioned,        seeds, "nodes were cut off") \
+    row(node_crashed,       seeds, "a node crashed") \
+    row(power_lost,         seeds, "all nodes lost power at once") \
+    row(struck,             seeds, "a fault struck a chosen operation") \
+    row(only_messages,      seeds, "only messages suffered")
+// clang-format on
+
+#define CAIRN_SITUATION_NAME(name, by, text) name,
+enum class Saw : std::size_t { CAIRN_SITUATIONS(CAIRN_SITUATION_NAME) };
+#undef CAIRN_SITUATION_NAME
+
+enum class ReachedBy : std::uint8_t { seeds, steered };
+
+struct Situation {
+    const char* name;
+    ReachedBy by;
+    const char* text;
+};
+
+#define CAIRN_SITUATION_ROW(name, by, text) Situation{#name, ReachedBy::by, text},
+inline constexpr std::array situations = {CAIRN_SITUATIONS(CAIRN_SITUATION_ROW)};
+#undef CAIRN_SITUATION_ROW
+
+using SawSet = std::bitset<situations.size()>;
+
+}  // namespace cairn::testing

@@ -1,0 +1,40 @@
+// What can happen in a run: functions of the run, by who does them. A new step is a function here, a name in scenario_sim.hpp, and a row of `steps`
+// in seeds_sim.cpp.
+#pragma once
+
+#include "engine/seed_run_sim.hpp"
+
+namespace cairn::testing {
+
+// the application (job_steps_sim.cpp)
+bool open(SeedRun& run);
+void reopen(SeedRun& run);
+void capture(SeedRun& run);
+void cancel(SeedRun& run, NodeIndex node);
+// A version that may be about to commit.
+std::optional<VersionKey> undecided(SeedRun& run);
+
+// the operator, retention, and scratch that wants room (operator_steps_sim.cpp)
+void start(SeedRun& run, NodeIndex node);
+void limit(SeedRun& run, NodeIndex node, bool hard);
+void remove(SeedRun& run, NodeIndex node);
+void let_go(SeedRun& run, NodeIndex node);
+
+// what goes wrong (trouble_steps_sim.cpp)
+void kill(SeedRun& run, NodeIndex node);
+void pause(SeedRun& run, NodeIndex node);
+void crash(SeedRun& run, NodeIndex node);
+void power_loss(SeedRun& run);
+void partition(SeedRun& run);
+
+// in the middle of a chosen operation (strike_steps_sim.cpp)
+void strike(SeedRun& run, NodeIndex node);
+// Of every operation of every simulated process: strikes, and what can be seen from outside.
+void observe(SeedRun& run, sim::Process& process, const std::string& what, const std::string& detail);
+// No faults from here on, not even those that wait for their moment.
+void be_quiet(SeedRun& run);
+
+// Some time passes, with a look at what daemons say.
+void pass(SeedRun& run);
+
+}  // namespace cairn::testing

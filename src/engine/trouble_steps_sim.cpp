@@ -1,0 +1,57 @@
+// What goes wrong between two operations: daemons are killed or stand still, nodes crash or are cut off, the power goes.
+#include "engine/steps_sim.hpp"
+
+namespace cairn::testing {
+
+void kill(SeedRun& run, NodeIndex node) {
+    if (!run.cluster.hosts[node].process) return;
+    run.tell("kill -9 daemon ", node);
+    run.see(Saw::daemon_killed);
+    if (node == 0) run.see(Saw::coordinator_killed);
+    run.cluster.kill_daemon(node);
+    if (!run.chance(70)) return;
+    pass(run);
+    start(run, node);
+}
+
+void pause(SeedRun& run, NodeIndex node) {
+    Host& host = run.cluster.hosts[node];
+    if (!host.process) return;
+    run.tell("pause daemon ", node);
+    run.see(Saw::paused);
+    host.process->pause();
+    pass(run);
+    if (!run.chance(70) || !host.process) return;
+    host.process->resume();
+    run.tell("resume daemon ", node);
+}
+
+void crash(SeedRun& run, NodeIndex node) {
+    if (!run.cluster.hosts[node].node->alive()) return;
+    run.tell("crash node ", node);
+    run.see(Saw::node_crashed);
+    run.cluster.crash_node(node);
+    if (!run.cluster.is_io_node(node)) run.known.job_lives = false;
+}
+
+// Nothing is left but what the shared file system was made to keep.
+void power_loss(SeedRun& run) {
+    run.tell("all nodes lose power");
+    run.see(Saw::power_lost);
+    for (NodeIndex node = 0; node < run.cluster.hosts.size(); ++node)
+        if (run.cluster.hosts[node].node->alive()) run.cluster.crash_node(node);
+    run.known.job_lives = false;
+}
+
+void partition(SeedRun& run) {
+    std::set<sim::NodeId> island;
+    for (NodeIndex i = 0; i < run.cluster.hosts.size(); ++i)
+        if (run.chance(30)) island.insert(run.cluster.hosts[i].node->id());
+    run.tell("partition off ", island.size(), " nodes");
+    run.see(Saw::partitioned);
+    run.cluster.sim.partition(island);
+    pass(run);
+    if (run.chance(70)) run.cluster.sim.heal();
+}
+
+}  // namespace cairn::testing
