@@ -112,6 +112,10 @@ void settle(SeedRun& run) {
         Host& host = run.cluster.hosts[node];
         if (!host.node->alive()) run.cluster.restart_node(node);
         if (host.process) host.process->resume();
+        if (host.process && host.process->reads_lost() > 0) {
+            run.see(Saw::scratch_hung);
+            run.cluster.kill_daemon(node);  // nothing else brings its threads back
+        }
         start(run, node);
         if (!run.scenario.only_messages_suffer()) limit(run, node, false);
     }

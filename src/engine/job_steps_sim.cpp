@@ -41,12 +41,14 @@ void go_on_from(SeedRun& run, VersionKey from) {
 // A job opens, with nothing that goes wrong meanwhile.
 bool open(SeedRun& run) {
     be_quiet(run);
+    const std::uint64_t before = run.cluster.roster.epoch;
     Status status;
     for (int i = 0; i < 5; ++i) {
         status = run.cluster.open_job(120 * second);
         if (status.ok()) break;
     }
     run.tell("open: ", status.to_string(), ", epoch ", run.cluster.roster.epoch);
+    if (status.ok() && run.cluster.roster.epoch <= before) run.fail("an open did not raise the epoch: " + std::to_string(run.cluster.roster.epoch));
     run.known.job_lives = status.ok();
     run.known.next_version = 1;
     run.known.has_parent = false;
@@ -122,7 +124,7 @@ void cancel(SeedRun& run, NodeIndex node) {
         *out = std::move(status);
     };
     const Nanos span = run.chance(30) ? static_cast<Nanos>(run.draw(400)) * millisecond : 20 * second;
-    host.gate->spawn(task(host.daemon.get(), *chosen, run.cluster.sim.now() + span, answer));  // goes with the daemon, if that is killed meanwhile
+    host.gate->spawn(task(host.daemon.get(), *chosen, host.process->world().clock.in(span), answer));  // goes with the daemon, if that is killed meanwhile
     run.cluster.sim.run_until([&] { return answer->has_value(); }, run.cluster.sim.now() + span + second);
     const Status status = answer->value_or(Status(Code::deadline, "killed"));
     run.tell("cancel version ", chosen->version, " on node ", node, ": ", status.to_string());

@@ -28,10 +28,11 @@ struct Watched {
     std::size_t reads = 0;
 
     Watched(Cluster& c, NodeIndex node) : cluster(c) {
+        cluster.sim.faults().hang_io_max = sim::horizon;
         cluster.sim.set_observer([this, node](sim::Process& p, const char* what, const std::string&) {
             const bool reads_here = what == std::string("checksums") && &p == cluster.hosts[node].process;
             reads += reads_here;
-            cluster.sim.faults().hang_checksums = hang && reads_here ? 1 : 0;
+            cluster.sim.faults().hang_scratch = hang && reads_here ? 1 : 0;
         });
     }
 };

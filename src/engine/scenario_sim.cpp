@@ -25,6 +25,11 @@ const std::vector<FaultClass>& fault_classes() {
         {"fsync_error", &Faults::fsync_error, 30, 0.2},
         {"slow_io", &Faults::slow_io, 30, 0.1},
         {"hang_io", &Faults::hang_io, 20, 0.01},
+        {"slow_scratch", &Faults::slow_scratch, 20, 0.2},
+        {"hang_scratch", &Faults::hang_scratch, 15, 0.02},
+        {"stale_read", &Faults::stale_read, 15, 0.05},
+        {"other_read", &Faults::other_read, 15, 0.05},
+        {"wall_set", &Faults::wall_set, 30, 1},
         {"loss", &Faults::message_loss, 50, 0.3},
         {"repeat", &Faults::message_repeat, 50, 0.3},
         {"delay", &Faults::message_delay, 50, 0.3},
@@ -60,6 +65,7 @@ const std::vector<ScenarioNumber>& scenario_numbers() {
         {"placed", &S::placed, 0, 1, 0},
         {"gone", &S::gone, 0, nodes_max, 0},
         {"delay_ms", &S::delay_ms, 0, 60'000, 0},
+        {"apart_s", &S::apart_s, 0, 1'000'000'000, 0},
     };
     return numbers;
 }
@@ -73,7 +79,7 @@ bool Scenario::only_messages_suffer() const {
     for (const FaultClass& each : fault_classes()) {
         const bool of_messages = each.rate == &Faults::message_loss || each.rate == &Faults::message_repeat || each.rate == &Faults::message_delay ||
                                  each.rate == &Faults::send_error;
-        const bool harmless = each.rate == &Faults::short_transfer || each.rate == &Faults::publish_renames;
+        const bool harmless = each.rate == &Faults::short_transfer || each.rate == &Faults::publish_renames || each.rate == &Faults::wall_set;
         if (!of_messages && !harmless && fault(each.rate) > 0) return false;
     }
     const Scenario fast;
@@ -123,6 +129,7 @@ class Draw {
         s.placement = chance(50) ? 0 : below(3);
         s.leaders = chance(50) ? 0 : 1 + below(nodes_);
         s.attempts = 1 + below(3);
+        s.apart_s = chance(50) ? 0 : below(chance(50) ? 100 : 1'000'000'000);
     }
 
     void speeds() {
@@ -211,6 +218,9 @@ ClusterOptions cluster_of(const Scenario& scenario) {
     s.version_wait = 20 * second;
     s.retry_wait = 1 * second;
     options.placed = scenario.placed != 0;
+    options.model.wall_time_s = 1'700'000'000;
+    options.model.wall_apart_max_s = scenario.apart_s;
+    options.model.clock_apart_max = static_cast<Nanos>(scenario.apart_s) * second;
     options.model.persistent_rate = static_cast<double>(scenario.storage_bytes_s);
     options.model.nic_rate = static_cast<double>(scenario.nic_bytes_s);
     for (const std::uint64_t bytes_s : scenario.target_bytes_s) options.model.target_rates.push_back(static_cast<double>(bytes_s));

@@ -52,6 +52,7 @@ struct Scenario {
     std::uint64_t placed = 0;    // the engine knows the targets
     std::uint64_t gone = 0;      // the mark of so many targets, the first ones, means nothing any more
     std::uint64_t delay_ms = 0;  // that a message or payload is late, at most
+    std::uint64_t apart_s = 0;   // clocks, of processes and on walls, at most
     std::vector<std::uint64_t> faults;  // by class, of a million; shorter: zeros
     std::vector<Step> steps;
     bool operator==(const Scenario&) const = default;

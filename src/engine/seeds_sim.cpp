@@ -14,6 +14,7 @@ SeedRun::SeedRun(const Scenario& drawn, bool trace)
     cluster.sim.set_observer([this](sim::Process& process, const char* what, const std::string& detail) { observe(*this, process, what, detail); });
     if (scenario.only_messages_suffer()) see(Saw::only_messages);
     if (scenario.gone > 0) see(Saw::target_gone);
+    if (scenario.apart_s > 0) see(Saw::clocks_apart);
     if (scenario.placed && !scenario.target_bytes_s.empty()) see(Saw::on_targets);
     const auto& targets = scenario.target_bytes_s;
     if (std::adjacent_find(targets.begin(), targets.end(), std::not_equal_to<>()) != targets.end()) see(Saw::targets_differ);

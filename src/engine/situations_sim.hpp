@@ -39,6 +39,8 @@ namespace cairn::testing {
     row(node_crashed,       seeds, "a node crashed") \
     row(power_lost,         seeds, "all nodes lost power at once") \
     row(struck,             seeds, "a fault struck a chosen operation") \
+    row(scratch_hung,       seeds, "scratch never gave back what was read") \
+    row(clocks_apart,       seeds, "clocks were apart") \
     row(only_messages,      seeds, "only messages suffered")
 // clang-format on
 

@@ -376,6 +376,11 @@ void put(const Slice& into, const Runs& runs) {
     buffer->content().write(into.offset, runs);
 }
 
+bool is_mapped(const Slice& slice) {
+    if (const auto* view = dynamic_cast<const SimBuffer*>(slice.buffer.get())) return view->mapped();
+    return dynamic_cast<const FlatBuffer*>(slice.buffer.get()) != nullptr;
+}
+
 Slice describe(std::uint64_t seed, std::uint64_t length, std::uint64_t offset) {
     auto content = std::make_shared<Content>();
     content->write(0, runs_of_description(seed, offset, length));

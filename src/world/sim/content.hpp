@@ -74,6 +74,7 @@ class SimBuffer final : public Buffer {
     std::byte* data() noexcept override { return nullptr; }
     std::uint64_t size() const noexcept override { return size_; }
     Content& content() noexcept { return *content_; }
+    bool mapped() const noexcept { return account_ == nullptr; }
 
   private:
     std::shared_ptr<Content> content_;
@@ -97,6 +98,7 @@ class FlatBuffer final : public Buffer {
 
 // The content of a slice now, and putting content into one.
 Runs runs_of(const Slice& slice);
+bool is_mapped(const Slice& slice);  // of a file
 void put(const Slice& into, const Runs& runs);
 
 // For tests: a slice of `length` described bytes, and comparison byte for byte.

@@ -36,6 +36,8 @@ struct Model {
     Nanos network_latency = 5 * microsecond;
 
     Nanos clock_apart_max = 0;  // every process's clock is ahead of Simulation::now() by up to this
+    std::uint64_t wall_time_s = 0;        // seconds since 1970 when the simulation begins; 0: there is no such time
+    std::uint64_t wall_apart_max_s = 0;   // every node's wall clock is before or after the true one by up to this
 
     std::uint64_t scratch_bytes_max = UINT64_MAX;     // of a node; beyond it out_of_space
     std::uint64_t persistent_bytes_max = UINT64_MAX;  // of the whole file system
@@ -57,7 +59,11 @@ struct Faults {
     double hang_io = 0;          // does not return: half of them come back within hang_io_max, half never do
     Nanos hang_io_max = 60 * second;
 
-    double hang_checksums = 0;   // the memory they are made of does not come back, ever
+    double slow_scratch = 0;     // as slow_io, of scratch alone: its files, and what is mapped of them when its checksums are made
+    double hang_scratch = 0;     // as hang_io, of the same
+    double stale_read = 0;       // from some page on what stood there before anything was written: zeros; shared only
+    double other_read = 0;       // the bytes of another page of the same file, and those behind it; shared only
+    double wall_set = 0;         // of a look at the wall clock: its node's was set to another time before, as far off as Model says
 
     double message_loss = 0;
     double message_repeat = 0;

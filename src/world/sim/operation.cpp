@@ -8,13 +8,31 @@ namespace cairn::sim {
 
 namespace {
 
+constexpr std::uint64_t page_bytes = 4096;
+
 // True: it never returns.
-bool draw_delays(const Faults& faults, Prng& prng, Nanos now, Nanos& ready) {
-    if (prng.chance(faults.slow_io)) ready += static_cast<Nanos>(prng.below(static_cast<std::uint64_t>(faults.slow_io_max)));
-    if (!prng.chance(faults.hang_io)) return false;
+bool draw_delay(double slow, double hang, const Faults& faults, Prng& prng, Nanos now, Nanos& ready) {
+    if (prng.chance(slow)) ready += static_cast<Nanos>(prng.below(static_cast<std::uint64_t>(faults.slow_io_max)));
+    if (!prng.chance(hang)) return false;
     if (prng.chance(0.5)) return true;
     ready = now + static_cast<Nanos>(prng.below(static_cast<std::uint64_t>(faults.hang_io_max)));
     return false;
+}
+
+bool draw_delays(const Operation& operation, const Faults& faults, Prng& prng, Nanos now, Nanos& ready) {
+    if (draw_delay(faults.slow_io, faults.hang_io, faults, prng, now, ready)) return true;
+    return operation.process.node().scratch().covers(operation.path) && draw_scratch_delay(faults, prng, now, ready);
+}
+
+// What a read gives instead of what is there.
+void draw_wrong_bytes(Operation& operation, const Faults& faults, Prng& prng) {
+    const SimFile& file = static_cast<const SimFile&>(*operation.file);
+    if (!file.shared || operation.value == 0) return;
+    if (prng.chance(faults.stale_read)) operation.stale_from = prng.below(div_up(operation.value, page_bytes)) * page_bytes;
+    const std::uint64_t pages = div_up(file.inode->content->size(), page_bytes);
+    if (pages < 2 || !prng.chance(faults.other_read)) return;
+    const std::uint64_t page = operation.offset / page_bytes;
+    operation.offset = (page + prng.between(1, pages - 1)) % pages * page_bytes + operation.offset % page_bytes;
 }
 
 void draw_faults(Operation& operation, const Faults& faults, Prng& prng) {
@@ -24,7 +42,10 @@ void draw_faults(Operation& operation, const Faults& faults, Prng& prng) {
     if (transfers && operation.value > 1 && prng.chance(faults.short_transfer))
         operation.value = prng.between(1, operation.value - 1);
     switch (operation.kind) {
-        case Kind::read: operation.fails = prng.chance(faults.read_error); break;
+        case Kind::read:
+            operation.fails = prng.chance(faults.read_error);
+            draw_wrong_bytes(operation, faults, prng);
+            break;
         case Kind::write:
             operation.fails = prng.chance(faults.write_error);
             if (operation.fails) operation.value = prng.below(operation.value + 1);
@@ -39,6 +60,10 @@ void draw_faults(Operation& operation, const Faults& faults, Prng& prng) {
 }
 
 }  // namespace
+
+bool draw_scratch_delay(const Faults& faults, Prng& prng, Nanos now, Nanos& ready) {
+    return draw_delay(faults.slow_scratch, faults.hang_scratch, faults, prng, now, ready);
+}
 
 InFlight::Ticket InFlight::add(std::shared_ptr<Operation> operation) {
     operation->id = ++begun_;
@@ -99,7 +124,7 @@ bool take_in(const std::shared_ptr<Operation>& operation, InFlight::Ticket& tick
     sim.note(operation->process, operation->what, operation->path);
     draw_faults(*operation, sim.faults(), sim.fault_prng());
     ticket = operation->process.node().in_flight.add(operation);
-    return draw_delays(sim.faults(), sim.fault_prng(), sim.now(), ready);
+    return draw_delays(*operation, sim.faults(), sim.fault_prng(), sim.now(), ready);
 }
 
 }  // namespace

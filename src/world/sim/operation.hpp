@@ -51,6 +51,7 @@ struct Operation {
 
     Slice data;
     std::uint64_t offset = 0;
+    std::optional<std::uint64_t> stale_from;  // of a read: from here on it gives what stood there before
     std::optional<Runs> captured;  // of a write that has read its buffer already
 
     bool done = false;
@@ -68,6 +69,9 @@ void begin(const std::shared_ptr<Operation>& operation, Nanos ready);
 void begin(const std::shared_ptr<Operation>& operation, Nanos after, const std::function<void(std::function<void()>)>& carry);
 // What becomes of the operations under way of a process that was killed; at a crash none is left for later.
 void settle_operations(Process& process, bool crash);
+
+// When scratch gives what it was asked for; true: never.
+bool draw_scratch_delay(const Faults& faults, Prng& prng, Nanos now, Nanos& ready);
 
 std::unique_ptr<Clock> make_clock(Process& process, Nanos ahead);
 std::unique_ptr<Storage> make_storage(Process& process, Clock& clock);

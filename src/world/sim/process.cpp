@@ -10,9 +10,10 @@ namespace {
 
 class SimClock final : public Clock {
   public:
-    SimClock(Process& process, Nanos ahead) : sim_(process.simulation()), actor_(process.actor()), ahead_(ahead) {}
+    SimClock(Process& process, Nanos ahead) : sim_(process.simulation()), node_(process.node()), actor_(process.actor()), ahead_(ahead) {}
 
     Nanos now() const override { return sim_.now() + ahead_; }
+    std::uint64_t wall_time_s() const override { return node_.wall_time_s(); }
     void post(std::coroutine_handle<> handle) override { sim_.schedule(actor_, handle); }
     void unpost(std::coroutine_handle<> handle) override { sim_.cancel(actor_, handle); }
     TimerId at(Nanos when, std::function<void()> action) override {
@@ -22,6 +23,7 @@ class SimClock final : public Clock {
 
   private:
     Simulation& sim_;
+    SimNode& node_;
     Actor& actor_;
     const Nanos ahead_;
 };
@@ -42,11 +44,14 @@ class SimCpu final : public Cpu {
     Task<std::vector<std::uint64_t>> checksums(Slice data, std::uint64_t block_bytes) override {
         CAIRN_CHECK(block_bytes > 0);
         sim_.note(process_, "checksums", std::to_string(data.length));
-        if (sim_.fault_prng().chance(sim_.faults().hang_checksums)) {
+        Nanos ready = sim_.now();
+        if (is_mapped(data) && draw_scratch_delay(sim_.faults(), sim_.fault_prng(), sim_.now(), ready)) {
+            process_.lose_read();
             Event nothing(clock_);
             co_await nothing.wait();
         }
-        co_await clock_.sleep(pipe_.pass(sim_.now(), data.length, sim_.model().checksum_rate) - sim_.now());
+        ready = std::max(ready, pipe_.pass(sim_.now(), data.length, sim_.model().checksum_rate));
+        co_await clock_.sleep(ready - sim_.now());
         co_return checksums_of(runs_of(data), block_bytes);
     }
 
@@ -64,8 +69,22 @@ std::unique_ptr<Randomness> make_randomness(std::uint64_t seed) { return std::ma
 std::unique_ptr<Cpu> make_cpu(Process& process, Clock& clock) { return std::make_unique<SimCpu>(process, clock); }
 
 SimNode::SimNode(Simulation& sim, NodeId id)
-    : sim_(sim), id_(id), scratch_(std::make_unique<FileSystem>(sim.model().scratch, false, sim.model().scratch_bytes_max)) {}
+    : sim_(sim), id_(id), scratch_(std::make_unique<FileSystem>(sim.model().scratch, false, sim.model().scratch_bytes_max)) {
+    set_wall_clock();
+}
 SimNode::~SimNode() = default;
+
+void SimNode::set_wall_clock() {
+    const std::uint64_t most = sim_.model().wall_apart_max_s;
+    if (most > 0) wall_apart_s_ = static_cast<std::int64_t>(sim_.fault_prng().between(0, 2 * most)) - static_cast<std::int64_t>(most);
+}
+
+std::uint64_t SimNode::wall_time_s() {
+    if (sim_.model().wall_time_s == 0) return 0;
+    if (sim_.fault_prng().chance(sim_.faults().wall_set)) set_wall_clock();
+    const auto now = static_cast<std::int64_t>(sim_.model().wall_time_s) + sim_.now() / second + wall_apart_s_;
+    return now > 0 ? static_cast<std::uint64_t>(now) : 0;
+}
 
 Process& SimNode::start_process(std::string name) {
     CAIRN_CHECK(alive_);

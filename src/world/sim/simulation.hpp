@@ -224,6 +224,8 @@ class SimNode {
     void restart();
 
     FileSystem& scratch() { return *scratch_; }
+    // What this node takes for the seconds since 1970; 0 where Model has no such time.
+    std::uint64_t wall_time_s();
 
     // For the facades.
     Simulation& simulation() { return sim_; }
@@ -234,8 +236,11 @@ class SimNode {
 
   private:
     Simulation& sim_;
+    void set_wall_clock();
+
     NodeId id_;
     bool alive_ = true;
+    std::int64_t wall_apart_s_ = 0;
     std::unique_ptr<FileSystem> scratch_;
     std::vector<Process*> processes_;  // alive
 };
@@ -264,12 +269,15 @@ class Process {
     // Bytes of allocate()d buffers alive, and the most there ever were.
     std::uint64_t buffer_bytes() const { return *buffer_bytes_; }
     std::uint64_t buffer_bytes_peak() const { return buffer_bytes_peak_; }
+    // Reads of mapped scratch that will never come back, whatever heals: each holds a thread of a real process until that ends.
+    std::uint64_t reads_lost() const { return reads_lost_; }
 
     // For the facades.
     Actor& actor() { return actor_; }
     Simulation& simulation() { return sim_; }
     class SimNetwork& network() { return *network_; }
     Result<BufferPtr> allocate(std::uint64_t bytes);
+    void lose_read() { ++reads_lost_; }
 
   private:
     Simulation& sim_;
@@ -279,6 +287,7 @@ class Process {
     Address address_;
     std::shared_ptr<std::uint64_t> buffer_bytes_ = std::make_shared<std::uint64_t>(0);
     std::uint64_t buffer_bytes_peak_ = 0;
+    std::uint64_t reads_lost_ = 0;
     std::unique_ptr<Clock> clock_;
     std::unique_ptr<Storage> storage_;
     std::unique_ptr<class SimNetwork> network_;

@@ -208,7 +208,12 @@ Task<Result<std::uint64_t>> SimStorage::read_some(FilePtr file, std::uint64_t of
         if (op.fails) return;
         const Content& content = *sim_file(op.file).inode->content;
         op.value = op.offset >= content.size() ? 0 : std::min(op.value, content.size() - op.offset);
-        put(op.data, content.read(op.offset, op.value));
+        Runs runs = content.read(op.offset, op.value);
+        if (op.stale_from && *op.stale_from < op.value) {
+            runs = part_of(runs, 0, *op.stale_from);
+            runs.push_back({.kind = Run::Kind::hole, .length = op.value - *op.stale_from});
+        }
+        put(op.data, runs);
     };
     begin_transfer(operation, sim_file(file), false);
     Status status = co_await finish(operation, deadline);
