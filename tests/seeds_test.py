@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -29,6 +30,16 @@ class Arguments(unittest.TestCase):
         self.refuses("--trace is for one seed: give --seed or --scenario, too", "--trace")
         self.refuses("--scenario: a scenario has no 'colour'", "--scenario", "colour=blue")
 
+    def test_steered_scenarios_name_a_situation_that_random_seeds_do_not_reach(self):
+        def refuses(expected, text):
+            with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+                file.write(text)
+                file.flush()
+                self.refuses(f"--steered: {file.name} {expected}", "--steered", file.name)
+        refuses("line 2: there is no situation 'colour' (situations_sim.hpp)", "# a comment\ncolour ranks=1\n")
+        refuses("line 1: random seeds reach 'daemon_killed'", "daemon_killed ranks=1\n")
+        self.refuses("--steered: /no/such/file: can not be read", "--steered", "/no/such/file")
+
     def test_help(self):
         done = run(SEEDS, "--help")
         self.assertEqual(done.returncode, 0)
@@ -48,7 +59,14 @@ class Runs(unittest.TestCase):
         done = run(SEEDS, "--from", "5", "--count", "12", "--jobs", "3")
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertRegex(done.stdout, r"\n12 seeds in [0-9.]+ s \(\d+ seeds/s\), 0 failed; \d+ versions committed, \d+ faults at steps\n$")
-        self.assertRegex(done.stdout, r"work changed hands +\d+\.\d % of seeds\n")
+        self.assertRegex(done.stdout, r"work changed hands +\d+ +\d+\.\d % of seeds\n")
+
+    def test_a_situation_that_no_seed_reaches_fails(self):
+        steered = os.path.join(os.path.dirname(HERE), "src", "engine", "steered_seeds.txt")
+        done = run(SEEDS, "--from", "5", "--count", "2", "--jobs", "2", "--steered", steered)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertRegex(done.stdout, r" 0 +0\.0 % of seeds  NOT REACHED\n")
+        self.assertIn(f"steered scenarios ({steered})", done.stdout)
 
     def test_one_that_hangs_is_told_and_shrunk(self):
         """A hundred ranks that capture two hundred times take longer than the second that they are given."""

@@ -14,6 +14,7 @@
 
 #include "engine/seed_children_sim.hpp"
 #include "engine/shrink_sim.hpp"
+#include "engine/steered_sim.hpp"
 
 using namespace cairn;
 using namespace cairn::testing;
@@ -27,6 +28,7 @@ constexpr const char* usage =
     "  --seed N        this one alone, told step by step\n"
     "  --scenario TEXT the same for a scenario as a failed seed prints it\n"
     "  --jobs N        so many at the same time (one for each core)\n"
+    "  --steered FILE  then the scenarios of that file; fails unless every situation is reached, by random seeds or by its own\n"
     "  --limit-s N     processor time for one seed; then it counts as hanging (60)\n"
     "  --failures N    stop after so many failed (20)\n"
     "  --shrink N      shrink so many of those that failed, the first ones (1)\n"
@@ -36,6 +38,8 @@ constexpr const char* usage =
 struct Options {
     std::uint64_t from = 1, count = 20'000, failures_max = 20, shrink = 1, shrink_s = 60;
     std::optional<Scenario> single;
+    std::optional<std::vector<Steered>> steered;
+    std::string steered_file;
     ChildOptions children;
 };
 
@@ -81,10 +85,16 @@ Result<Options> parse(int argc, char** argv) {
             Result<Scenario> scenario = parse_scenario(text);
             if (!scenario.ok()) return std::move(scenario).status().within("--scenario");
             options.single = std::move(scenario).value();
+        } else if (option == "--steered") {
+            Result<std::vector<Steered>> steered = read_steered(text);
+            if (!steered.ok()) return std::move(steered).status().within("--steered");
+            options.steered = std::move(steered).value();
+            options.steered_file = text;
         } else {
             return invalid_argument("'" + option + "' is no option (--help)");
         }
     }
+    if (options.steered && options.single) return invalid_argument("--steered comes after random seeds: leave --seed and --scenario out");
     if (trace && !options.single) return invalid_argument("--trace is for one seed: give --seed or --scenario, too");
     options.children.trace = trace;
     return options;
@@ -136,15 +146,49 @@ class Report {
     int end() {
         tell_progress(true);
         const double took = seconds_since(begun_);
-        if (done_ > 0)
-            for (std::size_t i = 0; i < situations.size(); ++i)
-                std::printf("%-44s %5.1f %% of seeds\n", situations[i].text, 100.0 * static_cast<double>(saw_[i]) / static_cast<double>(done_));
+        std::size_t missed = done_ > 0 ? tell_situations() : 0;
+        if (options_.steered) missed += tell_steered();
         std::printf("%llu seeds in %.1f s (%.0f seeds/s), %llu failed; %llu versions committed, %llu faults at steps\n", number(done_), took,
                     static_cast<double>(done_) / std::max(0.001, took), number(failed_), number(committed_), number(faults_));
-        return failed_ > 0 ? 1 : 0;
+        return failed_ > 0 || (options_.steered && missed > 0) ? 1 : 0;
+    }
+    // Of the scenario of that place in the file.
+    void add_steered(std::size_t place, const SeedResult& result) {
+        const Steered& steered = (*options_.steered)[place];
+        reached_[place] = result.saw.test(static_cast<std::size_t>(steered.situation));
+        if (result.ok) return;
+        ++failed_;
+        std::printf("%s line %zu: %s\n  again: %s\n", options_.steered_file.c_str(), steered.line, result.failure.c_str(), again(program_, steered.scenario).c_str());
+        std::fflush(stdout);
     }
 
   private:
+    // How many situations that random seeds should reach none did.
+    std::size_t tell_situations() const {
+        std::size_t missed = 0;
+        for (std::size_t i = 0; i < situations.size(); ++i) {
+            if (situations[i].by != ReachedBy::seeds) continue;
+            const bool lacks = saw_[i] == 0 && options_.steered;
+            std::printf("%-60s %8llu  %5.1f %% of seeds%s\n", situations[i].text, number(saw_[i]), 100.0 * static_cast<double>(saw_[i]) / static_cast<double>(done_),
+                        lacks ? "  NOT REACHED" : "");
+            missed += lacks;
+        }
+        return missed;
+    }
+    std::size_t tell_steered() const {
+        std::size_t missed = 0;
+        std::printf("by %zu steered scenarios (%s), and how many random seeds came by it:\n", options_.steered->size(), options_.steered_file.c_str());
+        for (std::size_t place = 0; place < options_.steered->size(); ++place) {
+            const Steered& steered = (*options_.steered)[place];
+            const auto situation = static_cast<std::size_t>(steered.situation);
+            const auto found = reached_.find(place);
+            const bool reached = found != reached_.end() && found->second;
+            std::printf("%-60s %8llu  line %zu%s\n", situations[situation].text, number(saw_[situation]), steered.line, reached ? "" : "  NOT REACHED");
+            missed += !reached;
+        }
+        return missed;
+    }
+
     static unsigned long long number(std::uint64_t value) { return value; }
 
     void tell(std::uint64_t seed, const SeedResult& result) {
@@ -163,6 +207,7 @@ class Report {
     const char* program_;
     const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
     std::map<std::uint64_t, SeedResult> waiting_;
+    std::map<std::size_t, bool> reached_;  // by steered scenarios, by their places
     std::uint64_t next_, done_ = 0, failed_ = 0, committed_ = 0, faults_ = 0;
     std::array<std::uint64_t, situations.size()> saw_{};
 };
@@ -178,16 +223,20 @@ int run_single(const Options& options, const char* program) {
 int run_many(const Options& options, const char* program) {
     Report report(options, program);
     Children children(options.children);
-    std::uint64_t begun = 0;
     constexpr int look_ms = 500;
-    while (!report.enough() && (begun < options.count || !children.none())) {
-        while (!children.full() && begun < options.count) {
-            const std::uint64_t seed = options.from + begun++;
-            children.start(seed, draw_scenario(seed));
+    const std::uint64_t steered = options.steered ? options.steered->size() : 0, all = options.count + steered;  // those come last
+    std::uint64_t begun = 0;
+    while (!report.enough() && (begun < all || !children.none())) {
+        while (!children.full() && begun < all) {
+            const std::uint64_t number = begun++;
+            children.start(number, number < options.count ? draw_scenario(options.from + number) : (*options.steered)[number - options.count].scenario);
         }
-        std::uint64_t seed = 0;
+        std::uint64_t number = 0;
         SeedResult result;
-        if (children.next(look_ms, seed, result)) report.add(seed, std::move(result));
+        if (children.next(look_ms, number, result)) {
+            if (number < options.count) report.add(options.from + number, std::move(result));
+            else report.add_steered(number - options.count, result);
+        }
         report.tell_progress(false);
     }
     return report.end();
