@@ -197,12 +197,11 @@ bool Node::knows(Id128 incarnation) const { return impl_->jobs.count(incarnation
 FlightPtr Node::Impl::flight_of(const VersionKey& key) {
     const auto job = jobs.find(key.incarnation);
     if (job == jobs.end() || job->second->roster->name != key.name) return nullptr;
-    FlightPtr& flight = flights[key];
-    if (!flight) {
-        flight = std::make_shared<Flight>(world, key, job->second);
-        order.push_back(key);
-        forget_old(key.incarnation);
-    }
+    if (const auto known = flights.find(key); known != flights.end()) return known->second;
+    const FlightPtr flight = std::make_shared<Flight>(world, key, job->second);  // held here, so it is not the one that is forgotten
+    flights.emplace(key, flight);
+    order.push_back(key);
+    forget_old(key.incarnation);
     return flight;
 }
 
