@@ -38,7 +38,7 @@ void check_scratch(SeedRun& run) {
                 Slice expected = sim::describe(seed, data.length, offset);
                 return sim::content_equal(data, expected) ? Status() : corrupt(image.path + ": other bytes than were captured");
             };
-            const RestoreSettings settings;
+            const RestoreSettings& settings = options->restore;
             Status status = co_await restore_local(world, image, {}, sink, settings);
             if (!status.ok()) *out = std::move(status);
         }

@@ -320,7 +320,7 @@ Status Cluster::check_committed(VersionKey key, NodeIndex reader, Nanos limit) {
     World world = process.world();
     Status result = deadline_passed("reading back");
     const auto check = [](Cluster* cluster, World w, VersionKey k, Status* out) -> Task<void> {
-        RestoreSettings settings;
+        const RestoreSettings& settings = cluster->options.restore;
         Result<Manifest> manifest = co_await read_manifest(w, cluster->layout, k, w.clock.in(io_span));
         if (!manifest.ok()) { *out = std::move(manifest).status(); co_return; }
         if (manifest->abandoned) { *out = not_found("given up"); co_return; }

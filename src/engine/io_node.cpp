@@ -21,9 +21,7 @@ using namespace engine;
 namespace {
 constexpr std::uint64_t roster_bytes_max = 1ull << 30;
 constexpr Nanos look_again = second;     // for the roster of one job
-constexpr std::size_t looked_for_max = 1024;
 constexpr std::uint32_t looking_max = 8; // at the same time
-constexpr std::size_t guests_max = 1024; // jobs; the one longest silent is forgotten, and learned again when it speaks
 constexpr Nanos forget_pause = 30 * second;
 }  // namespace
 
@@ -81,7 +79,7 @@ void Node::Impl::on_stranger(message::Message message) {
     const Id128 incarnation = message.key.incarnation;
     const auto looked = looked_for.find(incarnation);
     if (looked != looked_for.end() && world.clock.now() < looked->second + look_again) return;
-    if (looked == looked_for.end() && looked_for.size() >= looked_for_max)
+    if (looked == looked_for.end() && looked_for.size() >= settings.limits.strangers)
         looked_for.erase(std::min_element(looked_for.begin(), looked_for.end(), [](const auto& a, const auto& b) { return a.second < b.second; }));
     looked_for[incarnation] = world.clock.now();
     gate.spawn(learn(std::move(message)));
@@ -101,7 +99,7 @@ Task<void> Node::Impl::learn(message::Message message) {
     std::map<Nanos, Id128> guests;  // by when they last spoke
     for (const auto& [known, job] : jobs)
         if (!job->has_ranks(job->self)) guests.emplace(job->last_heard_of_any(), known);
-    if (guests.size() >= guests_max && !forget(guests.begin()->second)) co_return;
+    if (guests.size() >= settings.limits.guests && !forget(guests.begin()->second)) co_return;
     log_info("io-node-joined", {{"name", roster->name}, {"incarnation", incarnation}, {"ranks", roster->ranks}});
     self->address = world.network.self();
     const auto index = static_cast<NodeIndex>(self - roster->members.begin());

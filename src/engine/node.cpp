@@ -207,10 +207,9 @@ FlightPtr Node::Impl::flight_of(const VersionKey& key) {
 
 // Keeps the memory of a long job bounded: ended versions whose images have left scratch are only remembered for a while.
 void Node::Impl::forget_old(Id128 incarnation) {
-    constexpr std::size_t remembered = 64;
     std::size_t known = 0;
     for (const VersionKey& key : order) known += key.incarnation == incarnation;
-    for (auto it = order.begin(); it != order.end() && known > remembered;) {
+    for (auto it = order.begin(); it != order.end() && known > settings.limits.versions;) {
         const auto found = flights.find(*it);
         const Flight& flight = *found->second;
         const bool over = flight.state.final || !flight.job->has_ranks(flight.job->self);  // an I/O node may not hear of the end

@@ -24,6 +24,17 @@ enum class Placement : std::uint8_t { append, interleaved, contiguous };  // isp
 // beforehand (ispdc23, Section III-A).
 enum class LocalSplit : std::uint8_t { chunks, files };
 
+// How much is remembered, or said at once: bounds of memory and of messages that nobody needs to set. The simulated world makes them small, so that
+// they are met.
+struct FlushLimits {
+    std::size_t versions = 64;                  // of a job, that ended and whose images have left scratch
+    std::size_t answers = 4096;                 // to requests for data, of a version
+    std::size_t piece_blocks = 512u << 10;      // of what a leader tells of its share, in one message of a few MiB
+    std::size_t piece_extents = 64u << 10;
+    std::size_t guests = 1024;                  // I/O node: jobs; the one longest silent is forgotten, and learned again when it speaks
+    std::size_t strangers = 1024;               // I/O node: jobs that were looked for
+};
+
 struct FlushSettings {
     std::uint32_t writers = 8;
     std::uint64_t buffer_bytes = 64ull << 20;
@@ -38,6 +49,7 @@ struct FlushSettings {
     Nanos peer_wait = 10 * second;               // silence after which a peer counts as lost
     Nanos version_wait = 600 * second;           // from the first seal to the last; then abandoned, naming the ranks
     Nanos retry_wait = 5 * second;               // after an attempt failed
+    FlushLimits limits;
 };
 
 enum class Level : std::uint8_t {

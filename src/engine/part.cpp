@@ -145,18 +145,17 @@ Extent cut_front(Extent& extent, std::uint64_t blocks, std::uint64_t block) {
 }
 
 // So that a piece is a message of a few MiB. What is cut in two is joined again for the footer.
-std::vector<std::vector<Extent>> cut_into_pieces(std::vector<Extent> extents, std::uint64_t block) {
-    constexpr std::uint64_t blocks_max = 512u << 10, extents_max = 64u << 10;
+std::vector<std::vector<Extent>> cut_into_pieces(std::vector<Extent> extents, std::uint64_t block, const FlushLimits& limits) {
     std::vector<std::vector<Extent>> pieces(1);
     std::uint64_t blocks = 0;
     for (Extent& extent : extents) {
-        while (extent.checksums.size() > blocks_max) {
+        while (extent.checksums.size() > limits.piece_blocks) {
             if (!pieces.back().empty()) pieces.emplace_back();
-            pieces.back().push_back(cut_front(extent, blocks_max, block));
+            pieces.back().push_back(cut_front(extent, limits.piece_blocks, block));
             pieces.emplace_back();
             blocks = 0;
         }
-        if (!pieces.back().empty() && (blocks + extent.checksums.size() > blocks_max || pieces.back().size() == extents_max)) {
+        if (!pieces.back().empty() && (blocks + extent.checksums.size() > limits.piece_blocks || pieces.back().size() == limits.piece_extents)) {
             pieces.emplace_back();
             blocks = 0;
         }
@@ -187,7 +186,7 @@ Task<void> Node::Impl::keep_local_sample(std::shared_ptr<Attempt> attempt, PartS
 
 Task<Status> Node::Impl::report_share(Attempt& attempt, PartState& part) {
     join_extents(part.extents, attempt.lead.block_bytes);
-    const std::vector<std::vector<Extent>> pieces = cut_into_pieces(std::move(part.extents), attempt.lead.block_bytes);
+    const std::vector<std::vector<Extent>> pieces = cut_into_pieces(std::move(part.extents), attempt.lead.block_bytes, settings.limits);
     const NodeIndex first = part.plan.first_leader();
     const Nanos give_up = world.clock.in(settings.version_wait);
     Nanos pause = settings.heartbeat;

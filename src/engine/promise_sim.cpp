@@ -7,6 +7,17 @@
 
 namespace cairn::testing {
 
+namespace {
+
+void note_forgotten(SeedRun& run, const Host& host, const std::vector<VersionKey>& versions) {
+    if (versions.empty()) return;
+    const auto [oldest, first] = run.known.oldest.emplace(std::pair(host.node->id(), host.started), versions.front());
+    if (!first && oldest->second != versions.front()) run.see(Saw::forgotten);
+    oldest->second = versions.front();
+}
+
+}  // namespace
+
 // Remembers every version that any daemon called committed.
 void note_states(SeedRun& run) {
     for (const Host& host : run.cluster.hosts) {
@@ -15,7 +26,9 @@ void note_states(SeedRun& run) {
         if (counters.taken_over_bytes > 0) run.see(Saw::work_moved);
         if (counters.attempts_failed > 0) run.see(Saw::attempt_failed);
         if (host.daemon->pace().counters().waited > 0) run.see(Saw::paced);
-        for (const VersionKey& key : host.daemon->versions()) {
+        const std::vector<VersionKey> versions = host.daemon->versions();
+        note_forgotten(run, host, versions);
+        for (const VersionKey& key : versions) {
             const VersionState state = host.daemon->state(key);
             if (state.level == Level::committed && run.known.reported.emplace(key, true).second) run.tell("committed: version ", key.version);
             const auto fenced = run.known.fenced.find(key);

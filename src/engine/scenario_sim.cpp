@@ -60,6 +60,12 @@ const std::vector<ScenarioNumber>& scenario_numbers() {
         {"placement", &S::placement, 0, 2, 0},
         {"leaders", &S::leaders, 0, nodes_max, 0},
         {"attempts", &S::attempts, 1, 100, 3},
+        {"versions", &S::versions, 1, 64, 64},
+        {"answers", &S::answers, 1, 4096, 4096},
+        {"piece_blocks", &S::piece_blocks, 1, 512u << 10, 512u << 10},
+        {"piece_extents", &S::piece_extents, 1, 64u << 10, 64u << 10},
+        {"guests", &S::guests, 1, 1024, 1024},
+        {"read", &S::read_bytes, 4096, 64ull << 20, 64ull << 20},
         {"storage", &S::storage_bytes_s, 1, any, 1'000'000'000},
         {"nic", &S::nic_bytes_s, 1, any, 1'000'000'000},
         {"placed", &S::placed, 0, 1, 0},
@@ -98,6 +104,7 @@ class Draw {
     Scenario all() {
         cluster();
         settings();
+        limits();
         speeds();
         if (chance(12)) only_messages();
         else faults_and_steps();
@@ -130,6 +137,17 @@ class Draw {
         s.leaders = chance(50) ? 0 : 1 + below(nodes_);
         s.attempts = 1 + below(3);
         s.apart_s = chance(50) ? 0 : below(chance(50) ? 100 : 1'000'000'000);
+    }
+
+    // So small that they are met.
+    void limits() {
+        Scenario& s = scenario_;
+        if (chance(30)) s.versions = 1 + below(4);
+        if (chance(30)) s.answers = 1 + below(4);
+        if (chance(30)) s.piece_blocks = 1 + below(8);
+        if (chance(30)) s.piece_extents = 1 + below(4);
+        if (chance(30)) s.guests = 1;
+        if (chance(50)) s.read_bytes = 4096 << below(6);
     }
 
     void speeds() {
@@ -217,6 +235,12 @@ ClusterOptions cluster_of(const Scenario& scenario) {
     s.io_wait = 4 * second;
     s.version_wait = 20 * second;
     s.retry_wait = 1 * second;
+    s.limits.versions = scenario.versions;
+    s.limits.answers = scenario.answers;
+    s.limits.piece_blocks = scenario.piece_blocks;
+    s.limits.piece_extents = scenario.piece_extents;
+    s.limits.guests = s.limits.strangers = scenario.guests;
+    options.restore.buffer_bytes = scenario.read_bytes;
     options.placed = scenario.placed != 0;
     options.model.wall_time_s = 1'700'000'000;
     options.model.wall_apart_max_s = scenario.apart_s;

@@ -46,6 +46,12 @@ struct Scenario {
     std::uint64_t placement = 0;  // as in FlushSettings
     std::uint64_t leaders = 0;
     std::uint64_t attempts = 3;  // before the waiters are told
+    std::uint64_t versions = 64;        // remembered, and what follows: FlushLimits
+    std::uint64_t answers = 4096;
+    std::uint64_t piece_blocks = 512u << 10;
+    std::uint64_t piece_extents = 64u << 10;
+    std::uint64_t guests = 1024;
+    std::uint64_t read_bytes = 64ull << 20;  // at once, by a restore
     std::uint64_t storage_bytes_s = 1'000'000'000;
     std::uint64_t nic_bytes_s = 1'000'000'000;
     std::vector<std::uint64_t> target_bytes_s;  // of each storage target; none: no limit

@@ -23,6 +23,7 @@ struct Known {
     std::set<VersionKey> sealed;            // by every rank
     std::set<VersionKey> given_up;          // or cancelled: its tombstone stood before any manifest did
     std::set<VersionKey> let_go;            // and not in every scratch any more
+    std::map<std::pair<NodeIndex, Nanos>, VersionKey> oldest;  // that a daemon (its node, and when it was started) was last seen to remember
 };
 
 // A fault that waits for an operation of a daemon.

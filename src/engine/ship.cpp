@@ -178,14 +178,13 @@ void Node::Impl::on_want(FlightPtr flight, NodeIndex from, Address address, mess
 
 // Remembered for a while, as long as somebody may ask again.
 void Node::Impl::answer_want(Flight& flight, NodeIndex from, Address address, message::Chunk chunk) {
-    constexpr std::size_t remembered = 4096;
     if (flight.state.final) {
         flight.served.erase(chunk.tag);
     } else {
         flight.served[chunk.tag] = chunk;
         flight.served_order.push_back(chunk.tag);
     }
-    if (flight.served_order.size() > remembered) {
+    if (flight.served_order.size() > settings.limits.answers) {
         flight.served.erase(flight.served_order.front());
         flight.served_order.pop_front();
     }

@@ -23,6 +23,7 @@ namespace cairn::testing {
     row(target_gone,        seeds, "a target was gone") \
     row(paced,              seeds, "a flush gave way to the application") \
     row(attempt_failed,     seeds, "an attempt failed") \
+    row(forgotten,          seeds, "a daemon forgot a version that had ended") \
     /* the job */ \
     row(several_jobs,       seeds, "a job came after another") \
     row(went_back,          seeds, "a job went back to an older version") \
