@@ -106,7 +106,7 @@ Result<WatchRules> rules_of(const Arguments& arguments, const Settings& settings
         rules.idle_exit = milliseconds(std::max<std::uint64_t>(*idle_ns / 1'000'000, 1));
     }
     rules.stop_wait = milliseconds(settings.daemon.stop_wait_ms);
-    rules.once_wait = milliseconds(settings.deadlines.version_ms);
+    rules.once_wait = rules.older_wait = milliseconds(settings.deadlines.version_ms);
     return rules;
 }
 
@@ -163,7 +163,10 @@ const Command watch_command = {
     "while it is captured never gets\n"
     "into a version; one that comes after its version was captured makes the watcher give that version up, or say so. "
     "Versions are captured in\n"
-    "increasing order.\n\n"
+    "increasing order. One that is not complete when a newer one is holds that up while it is written, for "
+    "deadlines.version_ms at most, and is left\n"
+    "out once it was not written for 5 s, even if somebody has it open. On a file system with coarse time stamps a "
+    "version is captured a tick later.\n\n"
     "Each watcher is one rank: --watchers of them, each with its --index, all with the same --job; CAIRN_NODE names "
     "virtual nodes. All must start\n"
     "within deadlines.open_ms. A watcher of a node where the program writes nothing says --files 0 and captures an "

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "base/text_table.hpp"
+
 namespace cairn::cli {
 
 namespace {
@@ -19,7 +21,7 @@ using std::chrono::steady_clock;
 // Not IN_MODIFY: it would wake us at every write of the application.
 constexpr std::uint32_t folder_mask =
     IN_CREATE | IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
-constexpr milliseconds look_again{50};  // at a quiet file that somebody still has open
+constexpr milliseconds look_again{50}, look_again_max{1000};  // at a quiet file that somebody still has open
 
 std::int64_t nanoseconds(const timespec& time) { return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; }
 
@@ -29,11 +31,21 @@ Status limit_reached(int error, const std::string& what, const std::string& key)
                                " (sysctl) or end other watchers"};
 }
 
+std::string names_of(const std::map<std::string, WatchedFile>& files) {
+    std::string text;
+    for (const auto& [name, file] : files) {
+        if (text.size() > 200) return text + ", ...";
+        text += (text.empty() ? "" : ", ") + name;
+    }
+    return text.empty() ? "none" : text;
+}
+
 }  // namespace
 
 Result<FileMark> FileMark::of(const std::string& path) {
     struct stat about = {};
-    if (::stat(path.c_str(), &about) != 0) return Status::from_errno(errno, path);
+    if (::stat(path.c_str(), &about) != 0)
+        return errno == ELOOP ? not_found(path + " is a link that leads nowhere") : Status::from_errno(errno, path);
     if (!S_ISREG(about.st_mode)) return invalid_argument(path + " is not a regular file");
     return FileMark{about.st_dev,
                     about.st_ino,
@@ -41,6 +53,16 @@ Result<FileMark> FileMark::of(const std::string& path) {
                     about.st_mode & 07777u,
                     nanoseconds(about.st_mtim),
                     nanoseconds(about.st_ctim)};
+}
+
+// Nobody tells the tick of a file system's clock. Where it is coarse the stamp shows it: a whole number of milliseconds
+// or seconds (FAT counts every other second), which a clock of nanoseconds hits once in a million times or less. Where
+// it does not show, stamps come with the tick of a kernel, this one's or a server's: 10 ms at most.
+std::chrono::nanoseconds FileMark::tick() const {
+    constexpr std::chrono::nanoseconds kernel = milliseconds(10);
+    std::int64_t grain_ns = 1;
+    while (grain_ns < 1'000'000'000 && changed_ns % (10 * grain_ns) == 0) grain_ns *= 10;
+    return kernel + std::chrono::nanoseconds(grain_ns < 1'000'000'000 ? grain_ns : 2 * grain_ns);
 }
 
 // The kernel refuses a read lease while somebody has the file open for writing. It is given back at once; a writer that
@@ -80,13 +102,25 @@ void WatchedFiles::note(const std::string& name, WatchedFile::Seen seen) {
     }
     FileSet& set = sets_[*version];
     set.touched = set.look_at = last_event_ = steady_clock::now();
+    set.told = false;
     const auto [file, fresh] = set.files.try_emplace(name);
     if (!fresh && seen == WatchedFile::Seen::found) return;
     file->second.seen = seen;
-    if (const auto mark = FileMark::of(path(name)); mark.ok())
+    const auto mark = this->mark(name);
+    file->second.marked = steady_clock::now();
+    if (mark.ok())
         file->second.mark = *mark;
     else if (mark.code() == Code::invalid_argument)
         forget(name);  // a folder, a socket
+}
+
+Result<FileMark> WatchedFiles::mark(const std::string& name) const {
+    TRY_ASSIGN(FileMark mark, FileMark::of(path(name)));
+    if (const std::int64_t tick_ns = completeness_.tick.count(); tick_ns != 0) {
+        mark.modified_ns -= mark.modified_ns % tick_ns;
+        mark.changed_ns -= mark.changed_ns % tick_ns;
+    }
+    return mark;
 }
 
 void WatchedFiles::forget(const std::string& name) {
@@ -142,16 +176,46 @@ milliseconds WatchedFiles::quiet(const FileSet& set) const {
                                    : std::max(completeness_.settle_ms, completeness_.found_ms));
 }
 
-// Not written since we last looked, and by nobody now.
-bool WatchedFiles::steady(const std::string& name, WatchedFile& file) {
-    const auto mark = FileMark::of(path(name));
-    if (!mark.ok()) return false;
-    if (*mark != file.mark) {
-        file.mark = *mark;
-        return false;
+void WatchedFiles::drop_gone(FileSet& set) {
+    std::erase_if(set.files, [&](const auto& file) {
+        const std::string& name = file.first;
+        if (mark(name).code() != Code::not_found) return false;
+        std::error_code error;
+        const auto about = std::filesystem::symlink_status(path(name), error);
+        if (std::filesystem::is_symlink(about)) dangling_.push_back({pattern_.match(name).value_or(0), name});
+        return true;
+    });
+}
+
+// A mark that is another one is a sign of writing.
+void WatchedFiles::look_at_marks(FileSet& set) {
+    for (auto& [name, file] : set.files) {
+        const auto mark = this->mark(name);
+        const WatchTime now = steady_clock::now();  // behind the look: the stamp was given before
+        if (!mark.ok()) {
+            set.obstacle = mark.status().text();
+        } else if (*mark != file.mark) {
+            file.mark = *mark;
+            file.marked = set.touched = last_event_ = now;
+            set.told = false;
+            set.obstacle = name + " is being written";
+        }
     }
-    const Writers writers = writers_of(path(name));
-    return writers == Writers::none || (writers == Writers::unknown && file.seen != WatchedFile::Seen::created);
+}
+
+void WatchedFiles::look_at_writers(FileSet& set) const {
+    for (const auto& [name, file] : set.files) {
+        const Writers writers = writers_of(path(name));
+        if (writers == Writers::some) set.obstacle = name + " is open for writing";
+        if (writers == Writers::unknown && file.seen == WatchedFile::Seen::created)
+            set.obstacle =
+                name + " was not closed since it was made, or is a link, and this file system can not tell who has it open";
+        if (!set.obstacle.empty()) return;
+    }
+}
+
+WatchTime WatchedFiles::settled_at(const WatchedFile& file) const {
+    return file.marked + (completeness_.tick.count() != 0 ? completeness_.tick : file.mark.tick());
 }
 
 bool WatchedFiles::complete(FileSet& set) {
@@ -162,16 +226,31 @@ bool WatchedFiles::complete(FileSet& set) {
         set.look_at = set.touched + wait;
         return false;
     }
-    std::erase_if(set.files,
-                  [&](const auto& file) { return FileMark::of(path(file.first)).code() == Code::not_found; });
+    drop_gone(set);
     if (!count_fits(set)) return false;
-    for (auto& [name, file] : set.files) {
-        if (steady(name, file)) continue;
-        set.touched = now;
-        set.look_at = now + std::max(wait, look_again);
+    set.obstacle.clear();
+    look_at_marks(set);
+    if (set.obstacle.empty()) look_at_writers(set);
+    if (!set.obstacle.empty()) {
+        set.complete_since.reset();
+        const auto since = std::chrono::duration_cast<milliseconds>(now - set.touched);
+        set.look_at = now + std::clamp(since / 20, look_again, look_again_max);
         return false;
     }
+    WatchTime settled = now;
+    for (const auto& [name, file] : set.files) settled = std::max(settled, settled_at(file));
+    if (settled > now) {
+        set.look_at = settled;
+        return false;
+    }
+    if (!set.complete_since) set.complete_since = now;
     return true;
+}
+
+std::string WatchedFiles::what_is_missing(const FileSet& set) const {
+    const std::string found = plural(set.files.size(), "file") + " (" + names_of(set.files) + ")";
+    if (!count_fits(set)) return found + ", and --files says " + std::to_string(completeness_.files);
+    return found + ", " + (set.obstacle.empty() ? "written lately" : set.obstacle);
 }
 
 void WatchedFiles::close_until(Version version) {

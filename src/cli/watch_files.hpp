@@ -4,11 +4,16 @@
 // A file is complete when it was closed after writing or moved to its name, and, where the file system can tell (a read
 // lease), no process on this node has it open for writing. A file that was there before we looked is complete when it
 // is quiet and nobody has it open.
+//
+// What is written later must show. A file system stamps by a clock that ticks: a file that is written again within the
+// tick of its last stamp, and keeps its size, looks as before. So a file is complete only once its stamp has been seen
+// to stand for longer than a tick; from then on every write gets another one.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -25,8 +30,10 @@ struct FileMark {
     std::uint64_t device = 0, inode = 0, bytes = 0, mode = 0;
     std::int64_t modified_ns = 0, changed_ns = 0;
     bool operator==(const FileMark&) const = default;
-    // not_found: gone; invalid_argument: no regular file.
+    // not_found: gone, or a link that leads nowhere; invalid_argument: no regular file.
     static Result<FileMark> of(const std::string& path);
+    // How long this stamp may stand while the file is written: a tick of the clock that gave it.
+    std::chrono::nanoseconds tick() const;
 };
 
 // Whether a process of this node has it open for writing; `unknown` where the file system has no leases.
@@ -36,6 +43,7 @@ Writers writers_of(const std::string& path);
 struct WatchedFile {
     enum class Seen : std::uint8_t { created, closed, found } seen = Seen::found;
     FileMark mark;
+    WatchTime marked;  // when this mark had been seen first
 };
 
 // The files of one version.
@@ -43,6 +51,9 @@ struct FileSet {
     std::map<std::string, WatchedFile> files;  // by name
     WatchTime touched;                         // last sign of writing
     WatchTime look_at;                         // not to be judged before
+    std::string obstacle;                      // the file that keeps it from being complete, and why; empty: none known
+    std::optional<WatchTime> complete_since;
+    bool told = false;  // that it stands still
 };
 
 // When a version's set is complete on this node.
@@ -50,6 +61,8 @@ struct Completeness {
     std::int64_t files = -1;       // exactly so many; -1: not told
     std::uint64_t settle_ms = 0;   // and none was written for so long
     std::uint64_t found_ms = 500;  // the same, where a file was not seen closing
+    // Tests: stamps are cut to such a tick, as a file system with a coarse clock would. 0: they are what they are.
+    std::chrono::nanoseconds tick{0};
 };
 
 class WatchedFiles {
@@ -61,6 +74,7 @@ class WatchedFiles {
     const std::string& folder() const noexcept { return folder_; }
     const FilePattern& pattern() const noexcept { return pattern_; }
     std::string path(const std::string& name) const { return folder_ + "/" + name; }
+    Result<FileMark> mark(const std::string& name) const;
 
     Status scan();         // what is there, beside what is known
     Status read_events();  // those that wait; never blocks. Fails when the folder is gone.
@@ -68,8 +82,11 @@ class WatchedFiles {
     std::map<Version, FileSet>& sets() noexcept { return sets_; }
     WatchTime last_event() const noexcept { return last_event_; }
 
-    // Judges a set: complete now? Else look_at says when to ask again. Files that are gone are dropped.
+    // Judges a set: complete now? Else look_at says when to ask again, and obstacle what is in the way. Files that are
+    // gone are dropped.
     bool complete(FileSet& set);
+    // Its files, and why it is not complete.
+    std::string what_is_missing(const FileSet& set) const;
     bool count_told() const noexcept { return completeness_.files >= 0; }
     // Enough files, quiet or not.
     bool count_fits(const FileSet& set) const;
@@ -83,20 +100,25 @@ class WatchedFiles {
         std::string name;
     };
     std::vector<Late> take_late() { return std::exchange(late_, {}); }
+    // Links that lead nowhere. They are no files of their version.
+    std::vector<Late> take_dangling() { return std::exchange(dangling_, {}); }
 
   private:
     WatchedFiles(std::string folder, FilePattern pattern, Completeness completeness)
         : folder_(std::move(folder)), pattern_(std::move(pattern)), completeness_(completeness) {}
     void note(const std::string& name, WatchedFile::Seen seen);
     void forget(const std::string& name);
-    bool steady(const std::string& name, WatchedFile& file);
+    void drop_gone(FileSet& set);
+    void look_at_marks(FileSet& set);
+    void look_at_writers(FileSet& set) const;
+    WatchTime settled_at(const WatchedFile& file) const;
 
     std::string folder_;
     FilePattern pattern_;
     Completeness completeness_;
     files::Descriptor inotify_;
     std::map<Version, FileSet> sets_;
-    std::vector<Late> late_;
+    std::vector<Late> late_, dangling_;
     Version closed_until_ = 0;
     WatchTime last_event_ = std::chrono::steady_clock::now();
 };

@@ -19,21 +19,13 @@ constexpr milliseconds commit_look{25};  // between looks while something is bei
 constexpr milliseconds board_look{250};  // at other watchers' versions; a shared file system tells nothing by itself
 constexpr milliseconds idle_look{1000};
 constexpr milliseconds retry_wait{1000};       // after a capture that failed for want of room or of a daemon
-constexpr milliseconds older_wait{5000};       // how long an incomplete version may hold up a complete newer one
+constexpr milliseconds older_wait{5000};       // how long a version that nobody writes may hold up a complete newer one
+constexpr milliseconds few_wait{30'000};       // how long files may be missing without a word
 constexpr milliseconds incomplete_wait{1000};  // the same when ending
 constexpr milliseconds board_wait{4000};       // when ending, for what the others still capture
 constexpr std::size_t taken_max = 64;          // committed versions whose files are remembered
 
 double seconds_since(WatchTime time) { return std::chrono::duration<double>(steady_clock::now() - time).count(); }
-
-std::string names_of(const std::map<std::string, WatchedFile>& files) {
-    std::string text;
-    for (const auto& [name, file] : files) {
-        if (text.size() > 200) return text + ", ...";
-        text += (text.empty() ? "" : ", ") + name;
-    }
-    return text.empty() ? "none" : text;
-}
 
 }  // namespace
 
@@ -73,6 +65,8 @@ Status WatchLoop::step() {
     TRY(watched_.read_events());
     look_at_late();
     TRY(rules_.no_files ? capture_announced() : capture_ready());
+    if (!rules_.no_files) tell_standing();
+    look_at_left_out();
     look_at_commits();
     remove_originals();
     return {};
@@ -83,14 +77,16 @@ Status WatchLoop::step() {
 // Versions only increase: a complete one waits for older ones that may still become complete, but not for ever.
 Status WatchLoop::capture_ready() {
     auto& sets = watched_.sets();
+    std::erase_if(sets, [](const auto& each) { return each.second.files.empty(); });
     while (!sets.empty()) {
         auto ready = sets.begin();
         while (ready != sets.end() && !watched_.complete(ready->second)) ++ready;
         if (ready == sets.end()) return {};
         for (auto older = sets.begin(); older != ready; ++older)
-            if (steady_clock::now() - older->second.touched < std::max(older_wait, 2 * watched_.quiet(older->second)))
-                return {};
-        for (auto older = sets.begin(); older != ready; ++older) skip_older(older->first, older->second);
+            if (held_up(older->second, ready->first, ready->second)) return {};
+        for (auto older = sets.begin(); older != ready; ++older)
+            report_.lost(older->first, "left out, a newer version is complete and this one is not: " +
+                                           watched_.what_is_missing(older->second));
         const Version version = ready->first;
         TRY(capture(version, ready->second));
         if (watched_.closed_until() < version) return {};  // to be tried again
@@ -98,10 +94,30 @@ Status WatchLoop::capture_ready() {
     return {};
 }
 
-void WatchLoop::skip_older(Version version, const FileSet& set) {
-    report_.lost(version,
-                 "left out, a newer version is complete and this one is not: " + plural(set.files.size(), "file") +
-                     " (" + names_of(set.files) + "), not as many as --files says, or still open");
+// By an older one, which may still become complete: it was written lately. One that is written for ever, such as a log
+// whose name fits, holds up for so long only.
+bool WatchLoop::held_up(const FileSet& older, Version version, const FileSet& complete) {
+    const WatchTime now = steady_clock::now();
+    const milliseconds quiet = 2 * watched_.quiet(older);
+    if (now - older.touched >= std::max(older_wait, quiet)) return false;
+    const auto waited = now - complete.complete_since.value_or(now);
+    if (waited >= std::max(rules_.older_wait, quiet)) return false;
+    if (waited >= older_wait)
+        report_.note(version, "complete; not captured yet, since an older version is still being written: " +
+                                  watched_.what_is_missing(older));
+    return true;
+}
+
+void WatchLoop::tell_standing() {
+    const WatchTime now = steady_clock::now();
+    for (auto& [version, set] : watched_.sets()) {
+        const bool enough = watched_.count_fits(set);
+        if (set.told || set.complete_since || (enough && set.obstacle.empty())) continue;
+        const WatchTime since = finishing_ ? std::min(set.touched, finishing_since_) : set.touched;
+        if (now - since < std::max(enough || finishing_ ? older_wait : few_wait, 2 * watched_.quiet(set))) continue;
+        set.told = true;
+        report_.note(version, "not captured yet: " + watched_.what_is_missing(set));
+    }
 }
 
 Status WatchLoop::capture(Version version, FileSet set) {
@@ -112,6 +128,7 @@ Status WatchLoop::capture(Version version, FileSet set) {
         report_.note(version, "a file changed while it was captured; nothing is kept, tried again when it is complete");
         FileSet& again = watched_.sets()[version];
         again.touched = again.look_at = steady_clock::now();
+        again.complete_since.reset();
         return {};
     }
     report_.captured(version, set.files.size(), **bytes, seconds_since(began));
@@ -152,7 +169,7 @@ Status WatchLoop::capture_announced() {
     const WatchTime now = steady_clock::now();
     for (const auto& [version, set] : watched_.sets())
         report_.note(version,
-                     "this watcher was told that it has no files (--files 0), and there are: " + names_of(set.files));
+                     "this watcher was told that it has no files (--files 0): " + watched_.what_is_missing(set));
     if (now < next_board_) return {};
     next_board_ = now + board_look;
     const auto announced = board_.announced();
@@ -198,6 +215,11 @@ void WatchLoop::commit_seen(Version version, Taken& taken) {
     if (index_ == 0) board_.retract(version);
 }
 
+void WatchLoop::look_at_left_out() {
+    for (const auto& [version, name] : watched_.take_dangling())
+        report_.note(version, name + " is a link that leads nowhere; it is left out");
+}
+
 // How to have it whole the next time.
 std::string WatchLoop::late_advice(bool held) const {
     if (!watched_.count_told())
@@ -223,7 +245,7 @@ void WatchLoop::look_at_late() {
             continue;
         }
         const auto file = taken->second.files.find(name);
-        const auto mark = FileMark::of(watched_.path(name));
+        const auto mark = watched_.mark(name);
         if (!mark.ok() || (file != taken->second.files.end() && file->second.mark == *mark))
             continue;  // opened, not written
         const bool held = file != taken->second.files.end();
@@ -251,7 +273,7 @@ void WatchLoop::remove_originals() {
         std::uint64_t removed = 0;
         for (const auto& [name, file] : taken.files) {
             const std::string path = watched_.path(name);
-            const auto mark = FileMark::of(path);
+            const auto mark = watched_.mark(name);
             if (mark.ok() && *mark == file.mark && ::unlink(path.c_str()) == 0) ++removed;
         }
         if (removed > 0) report_.removed(version, removed);
@@ -269,10 +291,12 @@ bool WatchLoop::pending() const {
 
 bool WatchLoop::may_still_complete() const {
     const WatchTime now = steady_clock::now();
+    const bool told_to_stop = finishing_ && !rules_.once;  // then a file may be open for as long as there is time
     return std::any_of(watched_.sets().begin(), watched_.sets().end(), [&](const auto& each) {
         const FileSet& set = each.second;
-        return now - set.touched < std::max(incomplete_wait, 2 * watched_.quiet(set)) ||
-               (watched_.count_fits(set) && set.look_at > now);
+        if (now - set.touched < std::max(incomplete_wait, 2 * watched_.quiet(set))) return true;
+        if (!watched_.count_fits(set) || set.look_at <= now) return false;
+        return set.obstacle.empty() || told_to_stop || now - set.touched < older_wait;
     });
 }
 
@@ -297,8 +321,7 @@ bool WatchLoop::finished() {
     if (!out_of_time && (pending() || more)) return false;
     if (!rules_.no_files)
         for (const auto& [version, set] : watched_.sets())
-            report_.lost(version, "not captured, it was not complete at the end: " + plural(set.files.size(), "file") +
-                                      " (" + names_of(set.files) + ")");
+            report_.lost(version, "not captured, it was not complete at the end: " + watched_.what_is_missing(set));
     return true;
 }
 

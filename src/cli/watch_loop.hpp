@@ -15,6 +15,7 @@ struct WatchRules {
     bool once = false;
     std::chrono::milliseconds stop_wait{0};  // how long it may finish once it was told to stop
     std::chrono::milliseconds once_wait{0};  // the same with --once
+    std::chrono::milliseconds older_wait{0};  // how long a version that is being written may hold up a complete newer one
 };
 
 class WatchLoop {
@@ -37,6 +38,8 @@ class WatchLoop {
 
     Status step();
     Status capture_ready();
+    bool held_up(const FileSet& older, Version version, const FileSet& complete);
+    void tell_standing();
     Status capture(Version version, FileSet set);
     Status capture_failed(Version version, FileSet& set, const Status& status);
     Status capture_announced();
@@ -44,6 +47,7 @@ class WatchLoop {
     void look_at_commits();
     void commit_seen(Version version, Taken& taken);
     void look_at_late();
+    void look_at_left_out();
     std::string late_advice(bool held) const;
     void remove_originals();
     bool may_still_complete() const;

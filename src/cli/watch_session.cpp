@@ -42,9 +42,8 @@ struct LastLook {
 
     bool same() const {
         return std::all_of(files.begin(), files.end(), [&](const auto& file) {
-            const std::string path = watched.path(file.first);
-            const auto mark = FileMark::of(path);
-            return mark.ok() && *mark == file.second.mark && writers_of(path) != Writers::some;
+            const auto mark = watched.mark(file.first);
+            return mark.ok() && *mark == file.second.mark && writers_of(watched.path(file.first)) != Writers::some;
         });
     }
 };

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -269,6 +270,44 @@ TEST_F(Watch, an_incomplete_version_does_not_hold_up_newer_ones) {
     EXPECT_EQ(said(0, "lost")[0]["version"], 1);
     EXPECT_TRUE(until_noted(0, "count from 1"));
     EXPECT_EQ(end(pid, SIGTERM), static_cast<int>(Code::cancelled));
+}
+
+TEST_F(Watch, a_file_that_is_held_open_or_is_no_file_does_not_hold_up_newer_versions) {
+    const pid_t pid = watch(0, "--settle-ms 100");
+    ASSERT_TRUE(until_said(0, "watching"));
+    put(0, "m.1.x", "held");
+    const int held = ::open((files(0) + "/m.1.x").c_str(), O_WRONLY | O_CLOEXEC);
+    ASSERT_GE(held, 0);
+    ASSERT_TRUE(until_noted(0, "not captured yet: 1 file (m.1.x), m.1.x is open for writing"));
+    std::filesystem::create_symlink("m.2.x", files(0) + "/m.2.x");
+    std::filesystem::create_symlink("nowhere", files(0) + "/m.2.y");
+    put(0, "m.3.x", "three");
+    ASSERT_TRUE(until_said(0, "committed"));
+    EXPECT_EQ(said(0, "committed")[0]["version"], 3);
+    EXPECT_EQ(said(0, "lost").size(), 1u) << log(0);
+    EXPECT_EQ(said(0, "lost")[0]["version"], 1);
+    EXPECT_THAT(said(0, "lost")[0]["text"].get<std::string>(), HasSubstr("m.1.x is open for writing"));
+    EXPECT_TRUE(until_noted(0, "m.2.x is a link that leads nowhere") && until_noted(0, "m.2.y is a link that leads"));
+    EXPECT_EQ(end(pid, SIGTERM), static_cast<int>(Code::cancelled)) << log(0);
+    ::close(held);
+}
+
+TEST_F(Watch, a_file_that_is_written_for_ever_holds_up_for_so_long_only) {
+    folder.environment += " CAIRN_DEADLINES_VERSION_MS=7000";
+    const pid_t pid = watch(0, "--settle-ms 100");
+    ASSERT_TRUE(until_said(0, "watching"));
+    std::atomic<bool> stop = false;
+    std::thread logger([&] {
+        std::ofstream out(files(0) + "/m.1.log");
+        for (; !stop; std::this_thread::sleep_for(20ms)) out << "another line" << std::endl;
+    });
+    put(0, "m.2.x", "two");
+    EXPECT_TRUE(until_noted(0, "an older version is still being written: 1 file (m.1.log)"));
+    EXPECT_TRUE(until_said(0, "committed"));
+    EXPECT_EQ(said(0, "committed")[0]["version"], 2) << log(0);
+    stop = true;
+    logger.join();
+    EXPECT_EQ(end(pid, SIGTERM), static_cast<int>(Code::cancelled)) << log(0);
 }
 
 TEST_F(Watch, a_node_without_files_captures_empty_images) {
