@@ -156,6 +156,7 @@ CAIRN_API int cairn_open_exchange(const cairn_options* options, const cairn_exch
 
 /* Collective. Ends the session and frees it, whatever it returns. Does not wait for flushes: the daemons go on with
  * what was captured (where they die with the job: cairn_wait comes first, or the job script waits, docs/jobs.md).
+ * Without MPI a rank that comes when others have given up waiting for it (DEADLINE) does not wait for them.
  * cairn_close(NULL) is CAIRN_OK. In a callback of the session it is refused, and frees nothing. */
 CAIRN_API int cairn_close(cairn_session* session);
 

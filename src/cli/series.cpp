@@ -140,8 +140,8 @@ Result<Series> read_series(Place& place, const ScratchView& scratch, const std::
 Result<Version> parse_version(const std::string& text) {
     Version version = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), version);
-    if (error != std::errc{} || end != text.data() + text.size() || version == 0)
-        return invalid_argument("'" + text + "' is not a version: a number from 1, or newest");
+    if (error != std::errc{} || end != text.data() + text.size() || version == 0 || version == UINT64_MAX)
+        return invalid_argument("'" + text + "' is not a version: a number from 1, below 2^64 - 1, or newest");
     return version;
 }
 

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "base/text_table.hpp"
+#include "cairn/cairn.h"
 
 namespace cairn::cli {
 
@@ -96,8 +97,9 @@ Result<WatchedFiles> WatchedFiles::open(const std::string& folder, FilePattern p
 void WatchedFiles::note(const std::string& name, WatchedFile::Seen seen) {
     const auto version = pattern_.match(name);
     if (!version) return;
-    if (*version <= closed_until_) {
-        if (seen == WatchedFile::Seen::closed || *version == 0) late_.push_back({*version, name});
+    const bool no_version = *version == 0 || *version == CAIRN_NEWEST;
+    if (*version <= closed_until_ || no_version) {
+        if (seen == WatchedFile::Seen::closed || no_version) late_.push_back({*version, name});
         return;
     }
     FileSet& set = sets_[*version];

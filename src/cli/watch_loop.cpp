@@ -155,6 +155,7 @@ Status WatchLoop::capture_failed(Version version, FileSet& set, const Status& st
             return {};
         case Code::invalid_argument:
         case Code::not_found:
+        case Code::permission:
         case Code::cancelled:
             report_.lost(version, "not captured: " + status.text());
             watched_.close_until(version);
@@ -232,8 +233,9 @@ std::string WatchLoop::late_advice(bool held) const {
 // must not be committed.
 void WatchLoop::look_at_late() {
     for (const auto& [version, name] : watched_.take_late()) {
-        if (version == 0) {
-            report_.note(0, "files of number 0, such as " + name + ", are left out: versions count from 1");
+        if (version == 0 || version == CAIRN_NEWEST) {
+            report_.note(0, "files of number " + std::to_string(version) + ", such as " + name +
+                                ", are left out: versions count from 1 to " + std::to_string(CAIRN_NEWEST - 1));
             continue;
         }
         const auto taken = taken_.find(version);

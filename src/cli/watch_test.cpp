@@ -262,13 +262,16 @@ TEST_F(Watch, an_incomplete_version_does_not_hold_up_newer_ones) {
     const pid_t pid = watch(0, "--files 2");
     ASSERT_TRUE(until_said(0, "watching"));
     put(0, "m.0.a", "versions count from 1");
+    put(0, "m.18446744073709551615.a", "and end before this");
+    put(0, "m.18446744073709551615.b", "so it is none");
     put(0, "m.1.a", "alone");
     put(0, "m.2.a", "a");
     put(0, "m.2.b", "b");
     ASSERT_TRUE(until_said(0, "committed"));
     EXPECT_EQ(said(0, "committed")[0]["version"], 2);
     EXPECT_EQ(said(0, "lost")[0]["version"], 1);
-    EXPECT_TRUE(until_noted(0, "count from 1"));
+    EXPECT_TRUE(until_noted(0, "files of number 0, such as m.0.a, are left out: versions count from 1"));
+    EXPECT_TRUE(until_noted(0, "files of number 18446744073709551615, such as m.18446744073709551615.a, are left out"));
     EXPECT_EQ(end(pid, SIGTERM), static_cast<int>(Code::cancelled));
 }
 
@@ -369,6 +372,7 @@ TEST_F(Watch, what_can_not_be_is_said) {
     refused("--pattern '{version}' --watchers 2 --index 0", Code::invalid_argument, "--job");
     refused("--pattern '{version}' --settle-ms 0", Code::invalid_argument, "needs --files");
     refused("--pattern '{version}' --from yesterday", Code::invalid_argument, "--from 'yesterday'");
+    refused("--pattern '{version}' --from 18446744073709551615", Code::invalid_argument, "--from '1844");
     refused("--pattern '{version}' --set a.b=1", Code::invalid_argument, "no such key");
     refused("--pattern '{version}' -k 2", Code::invalid_argument, "allowed are 1 to 1");
     refused("--pattern '{version}' --delete-older 0", Code::invalid_argument, "1 or more");

@@ -33,6 +33,9 @@ class Exchange {
     Result<Bytes> broadcast(const Bytes& of_rank_0, Deadline deadline);
     // ok when all ranks are; else, on every rank alike, what the lowest rank that failed says.
     Status agree(const Status& mine, Deadline deadline);
+    // The last one: everybody is to come. ok also where others came before and have gone, tired of waiting for this
+    // rank: it is told by their deadline, and there is nobody to wait for.
+    virtual Status leave(Deadline deadline) { return agree({}, deadline); }
 
   protected:
     virtual Result<std::vector<Bytes>> do_allgather(const Bytes& mine, Deadline deadline) = 0;

@@ -129,6 +129,26 @@ class FullForAMoment {
     std::thread later_;
 };
 
+TEST(FileExchange, WhoLeavesLastWaitsForNobody) {
+    for (const Rank late : {0, 1}) {
+        TemporaryPlace temporary;
+        const std::string place = temporary.file("job");
+        const auto meet = [&](Rank rank) { return FileExchange::meet(place, rank, 2, Deadline::in_ms(20'000)); };
+        Child other([&] {
+            auto exchange = meet(1 - late);
+            return exchange.ok() ? static_cast<int>((*exchange)->leave(Deadline::in_ms(100)).code()) : 100;
+        });
+        {
+            auto exchange = meet(late);
+            ASSERT_TRUE(exchange.ok()) << exchange.status().to_string();
+            EXPECT_EQ(other.wait(), static_cast<int>(Code::deadline));
+            const Status left = (*exchange)->leave(Deadline::in_ms(5000));
+            EXPECT_TRUE(left.ok()) << left.to_string();
+        }
+        EXPECT_FALSE(std::filesystem::exists(place)) << "the meeting place is left clean";
+    }
+}
+
 TEST(FileExchange, WaitsForAFileSystemThatTakesNothingForAMoment) {
     TemporaryPlace temporary;
     Child one([&] {

@@ -5,9 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 
 #include "base/checksum.hpp"
 #include "client/files.hpp"
@@ -33,9 +35,12 @@ bool may_pass_for_names(const Status& status) {
     return may_pass(status) || status.code() == Code::not_found || status.code() == Code::invalid_argument;
 }
 
+// What ends a wait before its deadline.
+using Vain = std::function<bool()>;
+
 // A file that another rank is about to write. A first byte says that it is whole and tells it from a network file
 // system's empty view.
-Result<Bytes> wait_for_file(const std::string& path, Deadline deadline) {
+Result<Bytes> wait_for_file(const std::string& path, Deadline deadline, const Vain& vain = {}) {
     Backoff backoff;
     for (;;) {
         auto bytes = files::read_whole(path, message_bytes_max);
@@ -43,12 +48,13 @@ Result<Bytes> wait_for_file(const std::string& path, Deadline deadline) {
             return Bytes(bytes->begin() + 1, bytes->end());
         const bool failed = !bytes.ok() && bytes.code() != Code::not_found;
         if (failed && !may_pass(bytes.status())) return bytes.status();
-        if (!backoff.pause(deadline)) return failed ? bytes.status() : deadline_passed("nothing in " + path);
+        if ((vain && vain()) || !backoff.pause(deadline)) return failed ? bytes.status() : deadline_passed("nothing in " + path);
     }
 }
 
-Status write_patiently(const std::string& path, const Bytes& bytes, Deadline deadline) {
-    return files::patiently(deadline, may_pass_for_names, [&] { return files::write_aside(path, bytes); });
+Status write_patiently(const std::string& path, const Bytes& bytes, Deadline deadline, const Vain& vain = {}) {
+    const auto passes = [&](const Status& status) { return may_pass_for_names(status) && !(vain && vain()); };
+    return files::patiently(deadline, passes, [&] { return files::write_aside(path, bytes); });
 }
 
 // Of the meeting; others make it, too.
@@ -59,10 +65,10 @@ Status make_directory(const std::string& path, const std::string& what, Deadline
     });
 }
 
-Status publish(const std::string& path, const Bytes& bytes, Deadline deadline) {
-    Bytes marked{std::byte{1}};
-    marked.insert(marked.end(), bytes.begin(), bytes.end());
-    return write_patiently(path, marked, deadline);
+Status publish(const std::string& path, const Bytes& bytes, Deadline deadline, const Vain& vain = {}) {
+    Bytes marked(1 + bytes.size(), std::byte{1});
+    std::copy(bytes.begin(), bytes.end(), marked.begin() + 1);
+    return write_patiently(path, marked, deadline, vain);
 }
 
 }  // namespace
@@ -160,8 +166,12 @@ Result<std::vector<Bytes>> FileExchange::do_allgather(const Bytes& mine, Deadlin
     const std::uint64_t step = step_++;
     std::vector<Bytes> all(ranks());
     if (rank() != 0) {
-        TRY(publish(step_file(step, std::to_string(rank())), mine, deadline));
-        auto joined = wait_for_file(step_file(step, "all"), deadline);
+        const Vain vain = [this] { return leaving_ && nobody_waits(); };
+        const Status told = publish(step_file(step, std::to_string(rank())), mine, deadline, vain);
+        if (!told.ok() && vain()) return all;
+        TRY(told);
+        auto joined = wait_for_file(step_file(step, "all"), deadline, vain);
+        if (!joined.ok() && vain()) return all;
         if (!joined.ok())
             return joined.status().within("a rank ended or never made this collective call; rank 0 would name it");
         std::size_t at = 0;
@@ -215,6 +225,17 @@ Result<Bytes> FileExchange::do_broadcast(const Bytes& of_rank_0, Deadline deadli
     return of_rank_0;
 }
 
+Status FileExchange::leave(Deadline deadline) {
+    leaving_ = true;
+    return agree({}, deadline);
+}
+
+// Rank 0 takes what was agreed on away when it goes.
+bool FileExchange::nobody_waits() const {
+    const auto agreed = read_text(directory_ + "/final");
+    return agreed.code() == Code::not_found || (agreed.ok() && *agreed != digest(roster_));
+}
+
 // Only what carries this meeting's nonces goes: another run with the same job id may be meeting here already.
 void FileExchange::leave_join() {
     const std::string join = directory_ + "/join-" + std::to_string(rank()),
@@ -230,7 +251,9 @@ FileExchange::~FileExchange() {
     if (!met_) return;
     const Deadline deadline = Deadline::in_ms(leave_wait_ms);
     if (rank() != 0) {
-        static_cast<void>(publish(step_file(step_, "done-" + std::to_string(rank())), {}, deadline));
+        static_cast<void>(publish(step_file(step_, "done-" + std::to_string(rank())), {}, deadline,
+                                  [this] { return nobody_waits(); }));
+        if (nobody_waits()) ::rmdir(directory_.c_str());  // we are the last, or it fails
         return;
     }
     for (Rank r = 1; r < ranks(); ++r)

@@ -23,6 +23,7 @@ class FileExchange final : public Exchange {
     static Result<std::unique_ptr<FileExchange>> meet(const std::string& directory, Rank rank, std::uint32_t ranks,
                                                       Deadline deadline);
     ~FileExchange() override;
+    Status leave(Deadline deadline) override;
 
   private:
     FileExchange(std::string directory, Rank rank, std::uint32_t ranks)
@@ -31,6 +32,7 @@ class FileExchange final : public Exchange {
     Status gather_roster(Deadline deadline);
     Status accept_roster(Deadline deadline);
     void leave_join();
+    bool nobody_waits() const;
     Result<std::vector<Bytes>> do_allgather(const Bytes& mine, Deadline deadline) override;
     Result<Bytes> do_broadcast(const Bytes& of_rank_0, Deadline deadline) override;
     std::string step_file(std::uint64_t step, const std::string& who) const;
@@ -40,7 +42,7 @@ class FileExchange final : public Exchange {
     std::string nonce_;
     std::string roster_;  // rank 0's nonce and everybody's: what was agreed on
     std::uint64_t step_ = 0;
-    bool met_ = false;
+    bool met_ = false, leaving_ = false;
     std::vector<std::string> read_by_all_next_;  // rank 0: may go once the next allgather has everybody
 };
 

@@ -32,7 +32,7 @@ std::string Session::last_error() const {
 bool Session::in_this_process() const { return pid_ == static_cast<std::uint64_t>(::getpid()); }
 
 Status Session::close() {
-    const Status status = exchange_->agree({}, Deadline::in_ms(settings_.deadlines.open_ms));
+    const Status status = exchange_->leave(Deadline::in_ms(settings_.deadlines.open_ms));
     return std::move(status).within("closing \"" + name_ + "\"");
 }
 
