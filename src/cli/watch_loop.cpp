@@ -20,6 +20,7 @@ constexpr milliseconds board_look{250};  // at other watchers' versions; a share
 constexpr milliseconds idle_look{1000};
 constexpr milliseconds retry_wait{1000};       // after a capture that failed for want of room or of a daemon
 constexpr milliseconds older_wait{5000};       // how long a version that nobody writes may hold up a complete newer one
+constexpr milliseconds others_wait{10'000};    // how long other watchers may be behind without a word
 constexpr milliseconds few_wait{30'000};       // how long files may be missing without a word
 constexpr milliseconds incomplete_wait{1000};  // the same when ending
 constexpr milliseconds board_wait{4000};       // when ending, for what the others still capture
@@ -55,10 +56,14 @@ Status WatchLoop::run(Version from, bool scan, int stop_descriptor) {
     report_.ended(committed_);
     if (!pending()) return {};
     std::string left;
-    for (const auto& [version, taken] : taken_)
-        if (!taken.committed) left += (left.empty() ? "" : ", ") + std::to_string(version);
-    return deadline_passed("not yet committed: version " + left +
-                           "; captured in scratch, the daemons go on (`cairn status`)");
+    for (const auto& [version, taken] : taken_) {
+        if (taken.committed) continue;
+        const Status others = session_.captured_by_all(version);
+        left += (left.empty() ? "" : "; ") +
+                (others.code() == Code::deadline ? others.text()
+                                                 : "version " + std::to_string(version) + " is not yet committed");
+    }
+    return deadline_passed(left + "; what was captured is in scratch, the daemons go on (`cairn status`)");
 }
 
 Status WatchLoop::step() {
@@ -139,7 +144,7 @@ Status WatchLoop::capture(Version version, FileSet set) {
     files_before_ = set.files.size();
     if (const Status told = board_.announce(version); !told.ok())
         report_.note(0, "watchers without files are not told of versions: " + told.text());
-    taken_[version] = {std::move(set.files), steady_clock::now(), false, false};
+    taken_[version] = {std::move(set.files), steady_clock::now(), false, false, false};
     watched_.close_until(version);
     return {};
 }
@@ -191,18 +196,34 @@ Status WatchLoop::capture_announced() {
 void WatchLoop::look_at_commits() {
     for (auto it = taken_.begin(); it != taken_.end();) {
         auto& [version, taken] = *it;
-        const Status status = taken.committed ? Status(Code::deadline, "") : session_.committed(version);
+        if (taken.committed) {
+            ++it;
+            continue;
+        }
+        const Status status = session_.committed(version);
         bool gone = false;
         if (status.ok()) {
             commit_seen(version, taken);
         } else if (status.code() == Code::cancelled || status.code() == Code::superseded) {
             report_.lost(version, "will not be committed: " + status.text());
             gone = true;
-        } else if (status.code() != Code::deadline) {
+        } else if (status.code() == Code::deadline) {
+            tell_of_others(version, taken);
+        } else {
             report_.note(version, "not committed yet, tried again in the background: " + status.text());
         }
         it = gone ? taken_.erase(it) : std::next(it);
     }
+}
+
+// A version is of all watchers or of none.
+void WatchLoop::tell_of_others(Version version, Taken& taken) {
+    if (taken.told || taken.earlier || steady_clock::now() - taken.captured_at < others_wait) return;
+    const Status others = session_.captured_by_all(version);
+    if (others.code() != Code::deadline) return;
+    taken.told = true;
+    report_.note(version, "captured here, and not by all watchers: " + others.text() +
+                              "; it waits until that watcher has all its files (one without files says --files 0)");
 }
 
 void WatchLoop::commit_seen(Version version, Taken& taken) {

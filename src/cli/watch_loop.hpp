@@ -34,6 +34,7 @@ class WatchLoop {
         WatchTime captured_at;
         bool committed = false;
         bool earlier = false;  // captured by an earlier session
+        bool told = false;     // that others have not captured it
     };
 
     Status step();
@@ -45,6 +46,7 @@ class WatchLoop {
     Status capture_announced();
     void skip_older(Version version, const FileSet& set);
     void look_at_commits();
+    void tell_of_others(Version version, Taken& taken);
     void commit_seen(Version version, Taken& taken);
     void look_at_late();
     void look_at_left_out();

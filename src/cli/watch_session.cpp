@@ -139,6 +139,7 @@ Result<std::optional<std::uint64_t>> WatchSession::capture(Version version, cons
 }
 
 Status WatchSession::committed(Version version) { return status(cairn_test(handle_, version, CAIRN_COMMITTED)); }
+Status WatchSession::captured_by_all(Version version) { return status(cairn_test(handle_, version, CAIRN_SEALED)); }
 Status WatchSession::cancel(Version version) { return status(cairn_cancel(handle_, version)); }
 
 Result<CommittedFacts> WatchSession::facts(Version version) const {

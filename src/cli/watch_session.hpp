@@ -52,6 +52,7 @@ class WatchSession {
     Result<std::optional<std::uint64_t>> capture(Version version, const WatchedFiles& watched,
                                                  const std::map<std::string, WatchedFile>& files);
     Status committed(Version version);  // ok, deadline (not yet), or why not
+    Status captured_by_all(Version version);  // the same; names one that has not
     Status cancel(Version version);
 
     // The newest manifest of a committed version; not_found when there is none.

@@ -327,6 +327,20 @@ TEST_F(Watch, a_node_without_files_captures_empty_images) {
     EXPECT_EQ(folder.run("verify m 2").exit, 0);
 }
 
+TEST_F(Watch, a_partner_that_never_completes_a_version_is_named) {
+    folder.environment += " CAIRN_DAEMON_STOP_WAIT_MS=1000";
+    const auto pids = two_watchers("--files 1");
+    ASSERT_TRUE(until_said(0, "watching") && until_said(1, "watching"));
+    put(0, "m.1.x", "one half");
+    ASSERT_TRUE(until_noted(0, "not by all watchers: version 1 is not yet sealed by all ranks: node 1 (n1, rank 1) has"));
+    for (const pid_t pid : pids) ::kill(pid, SIGTERM);
+    EXPECT_EQ(end(pids[0], 0), static_cast<int>(Code::deadline)) << log(0);
+    EXPECT_THAT(log(0), HasSubstr("node 1 (n1, rank 1) has not sealed it; what was captured is in scratch"));
+    EXPECT_EQ(end(pids[1], 0), 0) << log(1);
+    EXPECT_EQ(log(0).find("did not end with this one"), std::string::npos) << log(0);
+    EXPECT_EQ(log(1).find("did not end with this one"), std::string::npos) << log(1);
+}
+
 TEST_F(Watch, originals_go_only_when_newer_ones_are_committed) {
     const pid_t pid = watch(0, "--files 1 --delete-older 1");
     ASSERT_TRUE(until_said(0, "watching"));

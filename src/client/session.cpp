@@ -186,7 +186,8 @@ Status Session::wait(Version version, int level, std::uint64_t timeout_ms) {
         }
         if (deadline.passed())
             return deadline_passed("version " + std::to_string(version) + " is not yet " +
-                                   (level == CAIRN_COMMITTED ? "committed" : "sealed by all ranks"));
+                                   (level == CAIRN_COMMITTED ? "committed" : "sealed by all ranks") +
+                                   (state.ok() && !state->text.empty() ? ": " + state->text + " has not sealed it" : ""));
         if (!state.ok() || state->level == 0)
             std::this_thread::sleep_for(std::chrono::milliseconds(std::min<std::uint64_t>(deadline.left_ms(), 200)));
     }

@@ -345,7 +345,9 @@ TEST(Version, CancelledIsFinalAndItsSlotsComeBack) {
     Client client(home.layout);
     seal_half(home, client);
     const VersionKey key{"heat", 1, {1, 2}};
-    EXPECT_EQ(client.expect<control::State>(control::Wait{key, 3, 0}).level, 1);
+    const auto half = client.expect<control::State>(control::Wait{key, 3, 0});
+    EXPECT_EQ(half.level, 1);
+    EXPECT_EQ(half.text, "node 0 (n0, rank 1)") << "who has not sealed it";
     client.expect<control::Done>(control::Cancel{key});
     const auto state = client.expect<control::State>(control::Wait{key, 3, 60'000});
     EXPECT_TRUE(state.final);

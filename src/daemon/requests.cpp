@@ -170,7 +170,7 @@ Task<control::State> Daemon::state_of(VersionKey key, bool ask_persistent) {
     const VersionState state = node_.state(key);
     out.level = static_cast<std::uint8_t>(state.level);
     out.code = state.failure.code();
-    out.text = state.failure.text();
+    out.text = state.failure.ok() ? node_.unsealed_by(key) : state.failure.text();
     out.final = state.final;
     if (state.level != Level::none) co_return out;
     bool committed = slots_.knows_committed(key);

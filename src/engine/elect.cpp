@@ -120,6 +120,7 @@ void Node::Impl::on_noted(FlightPtr flight, NodeIndex from, const message::Noted
     }
     if (!job.has_ranks(job.self)) send(*flight, 0, message::Noted());
     if (flight->state.final) return;
+    flight->unsealed = noted.missing.empty() ? std::nullopt : std::optional(noted.missing.front());
     const bool everywhere = noted.missing.empty() && flight->all_local_sealed();
     if (everywhere && flight->state.level < Level::sealed) flight->state.level = Level::sealed;
     flight->state.failure = Status();  // it is being tried (again)

@@ -46,7 +46,8 @@ struct Job {
     std::uint32_t nodes_with_ranks() const { return nodes() - static_cast<std::uint32_t>(io_nodes().size()); }
     Nanos last_heard(NodeIndex node) const;
     Nanos last_heard_of_any() const;
-    std::string node_name(NodeIndex node) const;  // "node 3 (n3, ranks 6-7)"
+    std::string node_name(NodeIndex node) const;  // "node 3 (n3, ranks 6 7)"
+    std::string node_name(NodeIndex node, const std::vector<Rank>& ranks) const;  // some of its ranks
 
   private:
     mutable std::optional<std::vector<NodeIndex>> io_nodes_;
@@ -137,6 +138,7 @@ struct Flight {
     Nanos since = 0;  // first seal seen here
     bool announcing = false;
     Nanos coordinator_heard = 0;
+    std::optional<NodeIndex> unsealed;  // a node that it still waited for then
 
     // coordinator (node 0)
     bool coordinating = false;

@@ -46,12 +46,14 @@ Nanos Job::last_heard(NodeIndex node) const {
     return found == heard.end() ? began : found->second;
 }
 
-std::string Job::node_name(NodeIndex node) const {
+std::string Job::node_name(NodeIndex node) const { return node_name(node, roster->members[node].ranks); }
+
+std::string Job::node_name(NodeIndex node, const std::vector<Rank>& ranks) const {
     const Member& member = roster->members[node];
     std::string text = "node " + std::to_string(node) + " (" + member.node + (member.ranks.empty() ? ", an I/O node" : "");
-    if (!member.ranks.empty()) {
-        text += member.ranks.size() == 1 ? ", rank " : ", ranks ";
-        for (std::size_t i = 0; i < member.ranks.size(); ++i) text += (i ? " " : "") + std::to_string(member.ranks[i]);
+    if (!ranks.empty()) {
+        text += ranks.size() == 1 ? ", rank " : ", ranks ";
+        for (std::size_t i = 0; i < ranks.size(); ++i) text += (i ? " " : "") + std::to_string(ranks[i]);
     }
     return text + ")";
 }
@@ -278,6 +280,19 @@ Status Node::drop_image(const VersionKey& key, Rank rank) {
 VersionState Node::state(const VersionKey& key) const {
     const auto found = impl_->flights.find(key);
     return found == impl_->flights.end() ? VersionState{} : found->second->state;
+}
+
+std::string Node::unsealed_by(const VersionKey& key) const {
+    const auto found = impl_->flights.find(key);
+    if (found == impl_->flights.end()) return "";
+    const Flight& flight = *found->second;
+    const Job& job = *flight.job;
+    if (flight.state.final || !flight.state.failure.ok() || flight.state.level >= Level::sealed || flight.images.empty()) return "";
+    std::vector<Rank> here;
+    for (const Rank rank : job.roster->members[job.self].ranks)
+        if (!flight.images.count(rank)) here.push_back(rank);
+    if (!here.empty()) return job.node_name(job.self, here);
+    return flight.unsealed ? job.node_name(*flight.unsealed) : "";
 }
 
 std::vector<VersionKey> Node::versions() const { return impl_->order; }

@@ -109,6 +109,9 @@ class Node {
     Status drop_image(const VersionKey& key, Rank rank);
 
     VersionState state(const VersionKey& key) const;
+    // Who has not sealed it, for people: ranks of this node, else a node that the coordinator still waits for. Empty: nobody known, or it has
+    // failed.
+    std::string unsealed_by(const VersionKey& key) const;
     std::vector<VersionKey> versions() const;            // all it knows, oldest first
     const LocalImage* image(const VersionKey& key, Rank rank) const;
     // Ends when the version reached `level` (ok), failed (its failure), or at the deadline.

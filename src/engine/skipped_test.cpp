@@ -40,6 +40,8 @@ TEST(Skipped, AVersionThatANodeWentPastIsGivenUpByName) {
         capture_without(cluster, skipping, 1);
         cluster.sim.run_until(cluster.sim.now() + 60 * second);
         EXPECT_FALSE(ended_everywhere(cluster, 1));  // it may come yet
+        const std::string unsealed = cluster.hosts[2].daemon->unsealed_by(cluster.key(1));
+        EXPECT_EQ(unsealed.find("node " + std::to_string(skipping) + " ("), 0u) << unsealed;
         ASSERT_TRUE(cluster.capture_all(2).ok());
         ASSERT_TRUE(cluster.run_until_committed(2, 60 * second)) << cluster.state(0, 2).failure.to_string();
         ASSERT_TRUE(cluster.sim.run_until([&] { return ended_everywhere(cluster, 1); }, cluster.sim.now() + 60 * second));

@@ -89,7 +89,7 @@ struct Slot {
 struct State {
     std::uint8_t level = 0;
     Code code = Code::ok;  // of the last failure; ok: none
-    std::string text;
+    std::string text;      // of the failure; without one: who has not sealed it, empty where nobody is known
     bool final = false;
 };
 struct ImageList {
