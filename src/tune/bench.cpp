@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <numeric>
 #include <random>
 
 #include "base/units.hpp"
@@ -97,10 +98,10 @@ Result<std::unique_ptr<Bench>> Bench::create(BenchOptions options) {
 
 Bench::~Bench() { remove_locals(); }
 
-std::vector<std::uint64_t> Bench::sizes(std::uint64_t file_bytes) const {
-    std::mt19937_64 random(options_.seed);
+std::vector<std::uint64_t> image_sizes(std::uint32_t files_local, std::uint64_t seed, std::uint64_t file_bytes) {
+    std::mt19937_64 random(seed);
     std::vector<std::uint64_t> sizes;
-    for (std::uint32_t i = 0; i < options_.files_local; ++i) {
+    for (std::uint32_t i = 0; i < files_local; ++i) {
         const double share = 0.8 + 0.4 * static_cast<double>(random() >> 11) / static_cast<double>(1ull << 53);
         sizes.push_back(std::max(grain_bytes, static_cast<std::uint64_t>(static_cast<double>(file_bytes) * share) / grain_bytes * grain_bytes));
     }
@@ -108,14 +109,8 @@ std::vector<std::uint64_t> Bench::sizes(std::uint64_t file_bytes) const {
 }
 
 std::uint64_t Bench::local_bytes(std::uint64_t file_bytes) const {
-    std::uint64_t sum = 0;
-    for (const std::uint64_t bytes : sizes(file_bytes)) sum += bytes;
-    return sum;
-}
-
-std::uint64_t Bench::image_bytes_max(std::uint64_t file_bytes) const {
-    const std::vector<std::uint64_t> all = sizes(file_bytes);
-    return *std::max_element(all.begin(), all.end());
+    const std::vector<std::uint64_t> all = image_sizes(options_.files_local, options_.seed, file_bytes);
+    return std::accumulate(all.begin(), all.end(), std::uint64_t{0});
 }
 
 void Bench::remove_locals() {
@@ -158,10 +153,10 @@ Status Bench::prepare(std::uint64_t file_bytes, Nanos until) {
     received_.reset();
     received_checksums_.clear();
     file_bytes_ = file_bytes;
-    const std::vector<std::uint64_t> all = sizes(file_bytes);
+    const std::vector<std::uint64_t> all = image_sizes(options_.files_local, options_.seed, file_bytes);
     for (std::size_t i = 0; i < all.size(); ++i) TRY(make_local(i, all[i], until));
     TRY(loop_->run(map_locals()));
-    TRY_ASSIGN(received_, allocate_memory(image_bytes_max(file_bytes)));
+    TRY_ASSIGN(received_, allocate_memory(*std::max_element(all.begin(), all.end())));
     fill(received_->data(), received_->size(), options_.seed);
     return {};
 }

@@ -31,6 +31,9 @@ struct BenchOptions {
     std::function<bool()> stop = [] { return false; };  // asked every now and then: the run ends as cancelled
 };
 
+// Of the local files of this mean size, and of those that each follower would send: known before anything is made.
+std::vector<std::uint64_t> image_sizes(std::uint32_t files_local, std::uint64_t seed, std::uint64_t file_bytes);
+
 class Bench {
   public:
     static Result<std::unique_ptr<Bench>> create(BenchOptions options);
@@ -44,9 +47,8 @@ class Bench {
     // Files of this mean size, for the runs to come. Blocks. deadline: they were not made by `until`.
     Status prepare(std::uint64_t file_bytes, Nanos until = never);
     std::uint64_t file_bytes() const noexcept { return file_bytes_; }
-    // What prepare() takes in scratch and in memory, and what a run writes: the sizes are known beforehand.
+    // What prepare() takes in scratch, and what a run writes of one node's.
     std::uint64_t local_bytes(std::uint64_t file_bytes) const;
-    std::uint64_t image_bytes_max(std::uint64_t file_bytes) const;
 
     Result<Measured> run(const Variant& variant, std::uint32_t followers);
 
@@ -59,7 +61,6 @@ class Bench {
     struct Cluster;
 
     explicit Bench(BenchOptions options) : options_(std::move(options)) {}
-    std::vector<std::uint64_t> sizes(std::uint64_t file_bytes) const;
     Status make_local(std::size_t number, std::uint64_t bytes, Nanos until);
     Task<Status> map_locals();
     void remove_locals();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <filesystem>
+#include <numeric>
+#include <set>
 #include <thread>
 
 #include "base/units.hpp"
@@ -47,6 +49,8 @@ class Tuning {
 
   private:
     Status look();
+    Status check_any_room() const;
+    void tell_rounded();
     Status choose_levels();
     Status make_bench();
     Status fit_levels();
@@ -54,7 +58,7 @@ class Tuning {
     Status choose_io();
     void find_storage_targets();
     std::uint64_t buffers_bytes() const;
-    Status check_rooms(std::uint64_t file_bytes, bool& scarce) const;
+    Status check_rooms(std::uint64_t file_bytes) const;
     double wanted_run_s() const;
     Status choose_size();
     Result<double> try_size(std::uint64_t file_bytes);
@@ -89,6 +93,11 @@ Status Tuning::look() {
         for (const std::string& path : removed) report_.notes.push_back("removed " + path + ", which a run left that was killed");
     }
     return {};
+}
+
+// For the smallest runs at least: whoever has none is told so, and not by the first thing that fails.
+Status Tuning::check_any_room() const {
+    return check_rooms(options_.file_bytes != 0 ? options_.file_bytes : size_least);
 }
 
 // As cairnd would have it, but that nothing gives way: whoever tunes wants to know what storage takes, and not what else runs here.
@@ -178,8 +187,28 @@ Status Tuning::fit_levels() {
     TRY(choose_io());
     TRY(choose_direct());
     if (!options_.levels[Factor::files].empty()) report_.present.files = static_cast<std::uint32_t>(options_.levels[Factor::files].front());
+    tell_rounded();
     report_.present = normal(report_.present);
     return {};
+}
+
+// A buffer holds whole blocks, one at least.
+void Tuning::tell_rounded() {
+    std::set<std::uint64_t> buffers{report_.present.buffer_bytes}, blocks{report_.present.block_bytes};
+    buffers.insert(options_.levels[Factor::buffer_bytes].begin(), options_.levels[Factor::buffer_bytes].end());
+    blocks.insert(options_.levels[Factor::block_bytes].begin(), options_.levels[Factor::block_bytes].end());
+    for (const std::uint64_t buffer : buffers) {
+        std::string rounded;
+        for (const std::uint64_t block : blocks) {
+            Variant tried = report_.present;
+            tried.buffer_bytes = buffer;
+            tried.block_bytes = block;
+            tried = normal(tried);
+            if (tried.buffer_bytes != buffer)
+                rounded += (rounded.empty() ? "" : ", ") + format_bytes(tried.buffer_bytes) + " with blocks of " + format_bytes(block);
+        }
+        if (!rounded.empty()) report_.notes.push_back("buffers of " + format_bytes(buffer) + " hold whole blocks: tried as " + rounded);
+    }
 }
 
 // ---- how large a run is ----
@@ -191,10 +220,9 @@ std::uint64_t Tuning::buffers_bytes() const {
     return largest * daemon_.flush.buffers;
 }
 
-// `scarce`: what fails is for want of room, so that a smaller size may do.
-Status Tuning::check_rooms(std::uint64_t file_bytes, bool& scarce) const {
-    scarce = true;
-    const std::uint64_t local = bench_->local_bytes(file_bytes), slots = local + local / 128;
+Status Tuning::check_rooms(std::uint64_t file_bytes) const {
+    const std::vector<std::uint64_t> images = image_sizes(options_.files_local, options_.seed, file_bytes);
+    const std::uint64_t local = std::accumulate(images.begin(), images.end(), std::uint64_t{0}), slots = local + local / 128;
     const bool shared = same_file_system(options_.target, options_.scratch);
     TRY_ASSIGN(const Room target, room_at(options_.target));
     TRY(check_room(options_.target, target, local * (1 + followers_most()) + (shared ? slots / 2 : 0), 2, "a run writes"));
@@ -204,7 +232,7 @@ Status Tuning::check_rooms(std::uint64_t file_bytes, bool& scarce) const {
     if (!memory.ok()) return {};  // then nobody knows
     const auto allowed = static_cast<std::uint64_t>(static_cast<double>(*memory) * memory_share_max);
     // Scratch may be in memory, too.
-    const std::uint64_t needed = buffers_bytes() + bench_->image_bytes_max(file_bytes) + local;
+    const std::uint64_t needed = buffers_bytes() + *std::max_element(images.begin(), images.end()) + local;
     if (needed <= allowed) return {};
     return Status(Code::out_of_space, "buffers, local files and received data need " + format_bytes(needed) + " of memory, and half of what is available is " +
                                           format_bytes(allowed) + ": ask for less (--size, --local-files, --buffer), or set flush.buffers");
@@ -237,14 +265,13 @@ double Tuning::wanted_run_s() const {
 
 // Tries larger and larger ones, until a run is long enough or there is no room for more.
 Status Tuning::choose_size() {
-    bool scarce = false;
     if (options_.file_bytes != 0) {
-        TRY(check_rooms(options_.file_bytes, scarce));
+        TRY(check_rooms(options_.file_bytes));
         return bench_->prepare(options_.file_bytes, began_ + options_.budget);
     }
     std::uint64_t size = size_first;
-    Status fits = check_rooms(size, scarce);
-    for (; !fits.ok() && size > size_least; fits = check_rooms(size, scarce)) size /= 2;
+    Status fits = check_rooms(size);
+    for (; !fits.ok() && size > size_least; fits = check_rooms(size)) size /= 2;
     if (!fits.ok()) return fits;
     const double wanted_s = std::max(run_s_least, wanted_run_s());
     for (;;) {
@@ -253,7 +280,7 @@ Status Tuning::choose_size() {
         if (took_s >= wanted_s / 2 || size >= size_most || passed > 0.1) return {};
         auto next = static_cast<std::uint64_t>(static_cast<double>(size) * std::clamp(wanted_s / took_s, 1.5, 8.0)) >> 18 << 18;
         next = std::min(next, size_most);
-        while (next > size && !check_rooms(next, scarce).ok()) next = next / 2;
+        while (next > size && !check_rooms(next).ok()) next = next / 2;
         if (next <= size) return {};
         size = next;
     }
@@ -264,6 +291,7 @@ Status Tuning::choose_size() {
 Result<TuneReport> Tuning::run() {
     TRY(look());
     TRY(choose_levels());
+    TRY(check_any_room());
     TRY(make_bench());
     TRY(fit_levels());
     TRY(choose_size());
