@@ -19,8 +19,8 @@ def words(binary, run):
     out = [binary, "simulate", os.path.join(CLUSTERS, run.cluster + ".toml"), "--json", "--strategy", run.strategy]
     if run.cluster == "frontier":  # exact shares cost the square of what is under way
         out += ["--sharing", "queued"]
-    for each in run.sets:
-        out += ["--set", each]
+    for key, value in dict(each.split("=", 1) for each in run.sets).items():  # a later one wins
+        out += ["--set", f"{key}={value}"]
     return out
 
 

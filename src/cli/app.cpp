@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <new>
 #include <ostream>
+#include <set>
 
 #include "base/text_table.hpp"
 #include "cli/definition.hpp"
@@ -53,6 +54,18 @@ Status check_not_empty(const Command& command, const Arguments& arguments) {
     return {};
 }
 
+// Of two values for one key the last would win without a word.
+Status check_keys_once(const Command& command, const Arguments& arguments) {
+    for (const OptionSpec& spec : all_options(command)) {
+        if (spec.value != "KEY=VALUE") continue;
+        std::set<std::string> keys;
+        for (const std::string& text : arguments.texts(spec.key()))
+            if (const std::string key = text.substr(0, text.find('=')); !keys.insert(key).second)
+                return invalid_argument(std::string(spec.names) + " " + key + " is given twice; leave one out");
+    }
+    return {};
+}
+
 // CLI11 says only "a subcommand is required" of a mistyped one.
 Status check_command(const std::vector<std::string>& arguments) {
     if (arguments.empty() || arguments[0].starts_with("-")) return {};
@@ -85,9 +98,19 @@ int finish(Console& console, std::string_view command, const Status& status) {
     return static_cast<int>(status.code());
 }
 
+// What was printed must have got out.
+int finish_output(Console& console, std::string_view command, Status status) {
+    console.out.flush();
+    if (status.ok() && !console.out) status = Status(Code::io_error, "cannot write the output");
+    return finish(console, command, status);
+}
+
 // CLI11 reports --help and mistakes alike by exception.
 int explain(Console& console, const CLI::App& app, const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error, console.out, console.err);
+    if (error.get_exit_code() == 0) {
+        static_cast<void>(app.exit(error, console.out, console.err));
+        return finish_output(console, "", {});
+    }
     const auto chosen = app.get_subcommands();
     const std::string where = chosen.empty() ? "" : chosen.front()->get_name();
     const Status status =
@@ -118,7 +141,7 @@ std::unique_ptr<CLI::App> define() {
 int run(Console& console, const std::vector<std::string>& arguments) {
     if (arguments.size() == 1 && arguments[0] == "--man") {
         console.out << manual_page();
-        return 0;
+        return finish_output(console, "", {});
     }
     console.json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
     const auto app = define();
@@ -138,15 +161,13 @@ int run(Console& console, const std::vector<std::string>& arguments) {
         if (!sub->parsed()) continue;
         const Arguments given = collect(*sub, *command);
         Status status = check_not_empty(*command, given);
+        if (status.ok()) status = check_keys_once(*command, given);
         try {
             if (status.ok()) status = command->run(console, given);
         } catch (const std::bad_alloc&) {
             status = Status(Code::out_of_space, "out of memory");
         }
-        console.out.flush();
-        if (status.ok() && !console.out)
-            return finish(console, command->name, Status(Code::io_error, "cannot write the output"));
-        return finish(console, command->name, status);
+        return finish_output(console, command->name, std::move(status));
     }
     return finish(console, "", invalid_argument("no command given"));
 }

@@ -87,6 +87,11 @@ TEST_F(App, an_error_does_not_write_control_characters_to_the_terminal) {
 
 TEST_F(App, version_and_full_disk) {
     EXPECT_EQ(cairn("--version").out, "cairn " CAIRN_VERSION "\n");
+    for (const char* printed : {"--help", "watch --help", "--version", "--man"}) {
+        const Ran nowhere = cairn(std::string(printed) + " > /dev/full");
+        EXPECT_EQ(nowhere.exit, static_cast<int>(Code::io_error)) << printed;
+        EXPECT_EQ(nowhere.err, "cairn: cannot write the output\n") << printed;
+    }
     const Ran full = cairn("config > /dev/full");
     EXPECT_EQ(full.exit, static_cast<int>(Code::io_error));
 }

@@ -42,11 +42,23 @@ Status check_directory(const std::string& path, const std::string& named_by) {
 Result<Config> load_settings(const Arguments& arguments) {
     ConfigSources sources = ConfigSources::of_process();
     // As if set in the environment: relative paths become absolute in the same way, for the daemon and for us.
-    for (const char* name : {"persistent", "scratch"}) {
-        if (!arguments.given(name)) continue;
-        const std::string variable = find_config_key(std::string("paths.") + name)->variable();
+    const auto set = [&](const ConfigKey& key, const std::string& value) {
+        const std::string variable = key.variable();
         std::erase_if(sources.variables, [&](const auto& each) { return each.first == variable; });
-        sources.variables.emplace_back(variable, arguments.text(name));
+        sources.variables.emplace_back(variable, value);
+    };
+    for (const char* name : {"persistent", "scratch"})
+        if (arguments.given(name)) set(*find_config_key(std::string("paths.") + name), arguments.text(name));
+    for (const std::string& each : arguments.texts("set")) {
+        const std::size_t equals = each.find('=');
+        const ConfigKey* key = equals == std::string::npos ? nullptr : find_config_key(each.substr(0, equals));
+        if (!key)
+            return invalid_argument("--set " + each + ": no such key; `cairn config` lists all, the form is section.key=value");
+        const std::string value = each.substr(equals + 1);
+        const auto parsed = key->parse(value);
+        const Status fits = parsed.ok() ? key->check(*parsed) : parsed.status();
+        if (!fits.ok()) return invalid_argument("--set " + each + ": " + fits.text() + "; allowed: " + key->allowed());
+        set(*key, value);
     }
     return load_config(sources);
 }

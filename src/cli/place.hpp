@@ -12,7 +12,7 @@
 
 namespace cairn::cli {
 
-// The settings with --persistent and --scratch on top.
+// The settings with --persistent, --scratch and --set on top.
 Result<Config> load_settings(const Arguments& arguments);
 
 // Directories of the daemons of this user on this host that work for this persistent directory (one a node, virtual

@@ -99,6 +99,7 @@ TEST_F(SimulateTest, OptionsThatMakeNoSense) {
     refused(laptop + " --strategy nonsense", invalid, {"--strategy nonsense", "cairn, two_phase, at_offset, every_node, file_per_rank, vertical, orchestrated"});
     refused(laptop + " --sharing fairly", invalid, {"--sharing fairly", "exact and queued"});
     refused(laptop + " --set job.nodes", invalid, {"--set job.nodes", "--keys"});
+    refused(laptop + " --set job.nodes=4 --set job.files=2 --set job.nodes=8", invalid, {"--set job.nodes is given twice"});
     refused(laptop + " --set job.nodes=0", invalid, {"job.nodes=0", "a whole number from 1 to"});
     refused(laptop + " --limit-s 0", invalid, {"--limit-s 0"});
     refused(laptop + " --set storage.metadata_ops_per_s=1e-10", invalid, {"storage.metadata_ops_per_s must be 0 (no limit) or at least"});

@@ -75,7 +75,12 @@ Result<WatchOptions> options_of(const Arguments& arguments, const Settings& sett
     options.persistent = settings.paths.persistent;
     options.overrides = {"paths.persistent=" + settings.paths.persistent, "paths.scratch=" + settings.paths.scratch};
     if (arguments.given("files-max")) options.overrides.push_back("flush.files=" + arguments.text("files-max"));
-    for (const std::string& each : arguments.texts("set")) options.overrides.push_back(each);
+    for (const std::string& each : arguments.texts("set")) {
+        for (const auto& [option, key] : {std::pair{"persistent", "paths.persistent="}, {"scratch", "paths.scratch="}, {"files-max", "flush.files="}})
+            if (each.starts_with(key) && arguments.given(option))
+                return invalid_argument("--set " + each + ": --" + option + " says it already; leave one out");
+        options.overrides.push_back(each);
+    }
     return options;
 }
 

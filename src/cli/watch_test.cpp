@@ -388,6 +388,10 @@ TEST_F(Watch, what_can_not_be_is_said) {
     refused("--pattern '{version}' --from yesterday", Code::invalid_argument, "--from 'yesterday'");
     refused("--pattern '{version}' --from 18446744073709551615", Code::invalid_argument, "--from '1844");
     refused("--pattern '{version}' --set a.b=1", Code::invalid_argument, "no such key");
+    refused("--pattern '{version}' --set flush.files=1 --set flush.writers=1 --set flush.files=2", Code::invalid_argument,
+            "--set flush.files is given twice");
+    refused("--pattern '{version}' --set flush.files=1 -k 1", Code::invalid_argument, "--files-max says it already");
+    refused("--pattern '{version}' --set flush.files=x", Code::invalid_argument, "--set flush.files=x: ");
     refused("--pattern '{version}' -k 2", Code::invalid_argument, "allowed are 1 to 1");
     refused("--pattern '{version}' --delete-older 0", Code::invalid_argument, "1 or more");
     refused("--pattern '{version}' --idle-exit soon", Code::invalid_argument, "--idle-exit 'soon'");

@@ -26,6 +26,11 @@ struct Arguments {
     ::_exit(static_cast<int>(code));
 }
 
+[[noreturn]] void print(const std::string& text) {
+    if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) leave(Exit::usage, "cannot write the output");
+    leave(Exit::fine);
+}
+
 Arguments parse(int argc, char** argv) {
     Arguments arguments;
     for (int i = 1; i < argc; ++i) {
@@ -35,14 +40,11 @@ Arguments parse(int argc, char** argv) {
                              : option == "--persistent" ? &arguments.place.persistent
                                                         : nullptr;
         if (option == "--help") {
-            std::fputs(daemon_help().c_str(), stdout);
-            leave(Exit::fine);
+            print(daemon_help());
         } else if (option == "--man") {  // for the build
-            std::fputs(daemon_manual_page().c_str(), stdout);
-            leave(Exit::fine);
+            print(daemon_manual_page());
         } else if (option == "--version") {
-            std::puts("cairnd " CAIRN_VERSION);
-            leave(Exit::fine);
+            print("cairnd " CAIRN_VERSION "\n");
         } else if (option == "--foreground") {
             arguments.foreground = true;
         } else if (option == "--io-node") {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdlib>
 #include <cstdio>
 
 namespace cairn {
@@ -28,6 +29,8 @@ TEST(Manual, HelpAndManualPageSayTheSame) {
     EXPECT_EQ(printed("--help"), daemon_help());
     EXPECT_EQ(printed("--man"), daemon_manual_page());
     EXPECT_EQ(printed("--version"), "cairnd " CAIRN_VERSION "\n");
+    for (const std::string option : {"--help", "--man", "--version"})
+        EXPECT_NE(std::system(("'" CAIRND_PROGRAM "' " + option + " >/dev/full 2>/dev/null").c_str()), 0) << option;
     EXPECT_THAT(daemon_manual_page(), HasSubstr(".TH CAIRND 8 "));
     for (const char* option :
          {"--foreground", "--node NAME", "--scratch DIRECTORY", "--persistent DIRECTORY", "--help"})
