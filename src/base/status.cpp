@@ -41,7 +41,9 @@ std::string Status::to_string() const {
 Status Status::within(std::string_view context) const& { return Status(*this).within(context); }
 
 Status Status::within(std::string_view context) && {
-    if (!ok()) text_ = std::string(context) + ": " + text_;
+    // Two layers may know the same path: it is named once.
+    const bool named = context.find('/') != std::string_view::npos && text_.find(context) != std::string::npos;
+    if (!ok() && !named) text_ = std::string(context) + ": " + text_;
     return std::move(*this);
 }
 

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cmath>
@@ -22,6 +23,37 @@ namespace {
 
 constexpr std::size_t buffer_bytes = 256 << 10;
 
+// One line in the picture. Viewers draw the spans of a line by nesting, so of two one must contain the other, or end before it begins.
+class Lane {
+  public:
+    explicit Lane(int number) : number_(number) {}
+    int number() const noexcept { return number_; }
+    // Whether the span nests with all that were taken; then it is taken. Spans come in the order of their ends.
+    bool take(std::int64_t begin, std::int64_t end) {
+        if (begin < forgotten_ || end < last_end_) return false;
+        std::size_t inside = outermost_.size();  // from here on they lie within the new one
+        while (inside > 0 && outermost_[inside - 1].begin >= begin) --inside;
+        if (inside > 0 && outermost_[inside - 1].end > begin) return false;
+        outermost_.resize(inside);
+        outermost_.push_back({begin, end});
+        last_end_ = end;
+        if (outermost_.size() > outermost_max) {
+            forgotten_ = outermost_[outermost_max / 2].end;
+            outermost_.erase(outermost_.begin(), outermost_.begin() + outermost_max / 2 + 1);
+        }
+        return true;
+    }
+
+  private:
+    struct Span {
+        std::int64_t begin = 0, end = 0;
+    };
+    static constexpr std::size_t outermost_max = 1024;
+    int number_;
+    std::vector<Span> outermost_;  // no other contains them; by time
+    std::int64_t forgotten_ = INT64_MIN, last_end_ = INT64_MIN;
+};
+
 struct Sink {
     std::mutex mutex;
     std::atomic<bool> open{false};
@@ -31,7 +63,8 @@ struct Sink {
     std::atomic<const char*> unfinished{nullptr};  // the same, for a signal handler
     std::string buffer;
     Status failed;
-    std::map<std::pair<std::string, std::uint32_t>, int> tracks;
+    std::map<std::pair<std::string, std::uint32_t>, std::vector<Lane>> tracks;
+    int lanes = 0;
     std::uint32_t process = 0, processes_max = UINT32_MAX;  // of a simulation, else this one
     std::vector<bool> named;
     bool left_out() const { return process >= processes_max; }
@@ -64,10 +97,12 @@ void write_out(Sink& s) {
     while (!left.empty() && s.failed.ok()) {
         const ssize_t count = ::write(s.descriptor, left.data(), left.size());
         if (count < 0 && errno == EINTR) continue;
-        if (count <= 0)
+        if (count <= 0) {
             s.failed = Status::from_errno(count < 0 ? errno : EIO, "cannot write the trace " + s.path);
-        else
+            log_warning("trace-incomplete", {{"why", s.failed}});
+        } else {
             left.remove_prefix(static_cast<std::size_t>(count));
+        }
     }
     s.buffer.clear();
 }
@@ -85,15 +120,17 @@ void append(Sink& s, const std::string& event) {
     if (s.buffer.size() >= buffer_bytes) write_out(s);
 }
 
-int track_number(Sink& s, std::string_view track) {
-    const std::pair key(std::string(track), s.process);
-    const auto found = s.tracks.find(key);
-    if (found != s.tracks.end()) return found->second;
-    const int number = static_cast<int>(s.tracks.size()) + 1;
+// Where spans of a track overlap it has several lines: "leader", "leader (2)".
+int lane_number(Sink& s, std::string_view track, std::int64_t begin, std::int64_t end) {
+    std::vector<Lane>& lanes = s.tracks[{std::string(track), s.process}];
+    for (Lane& lane : lanes)
+        if (lane.take(begin, end)) return lane.number();
+    lanes.emplace_back(++s.lanes);
+    lanes.back().take(begin, end);
+    const std::string name = std::string(track) + (lanes.size() == 1 ? "" : " (" + std::to_string(lanes.size()) + ")");
     append(s, "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":" + std::to_string(s.process) +
-                  ",\"tid\":" + std::to_string(number) + ",\"args\":{\"name\":" + quoted(track) + "}}");
-    s.tracks.emplace(key, number);
-    return number;
+                  ",\"tid\":" + std::to_string(s.lanes) + ",\"args\":{\"name\":" + quoted(name) + "}}");
+    return s.lanes;
 }
 
 std::string with_process(const std::string& path, std::string_view process) {
@@ -117,6 +154,7 @@ Status open_at(Sink& s, std::string path, std::string beside, std::uint32_t proc
     if (s.descriptor < 0) return Status::from_errno(errno, "cannot write the trace " + s.path);
     s.failed = {};
     s.tracks.clear();
+    s.lanes = 0;
     s.named.clear();
     s.process = process;
     s.processes_max = UINT32_MAX;
@@ -173,14 +211,22 @@ Status trace_close() {
     s.open = false;
     s.buffer += "]\n";
     write_out(s);
-    if (::close(s.descriptor) != 0 && s.failed.ok())
+    if (::close(s.descriptor) != 0 && s.failed.ok()) {
         s.failed = Status::from_errno(errno, "cannot write the trace " + s.path);
+        log_warning("trace-incomplete", {{"why", s.failed}});
+    }
     s.descriptor = -1;
     if (s.unfinished == nullptr) return s.failed;
     if (s.failed.ok() && ::rename(s.beside.c_str(), s.path.c_str()) != 0) s.failed = Status::from_errno(errno, "cannot write the trace " + s.path);
     if (!s.failed.ok()) ::unlink(s.beside.c_str());
     s.unfinished = nullptr;
     return s.failed;
+}
+
+Status trace_status() {
+    Sink& s = sink();
+    const std::lock_guard lock(s.mutex);
+    return s.open ? s.failed : Status();
 }
 
 void trace_discard() {
@@ -204,10 +250,11 @@ void trace_span(std::string_view track, std::string_view name, std::int64_t begi
     Sink& s = sink();
     const std::lock_guard lock(s.mutex);
     if (!s.open || !s.failed.ok() || s.left_out()) return;
-    const int number = track_number(s, track);
+    end_ns = std::max(begin_ns, end_ns);
+    const int number = lane_number(s, track, begin_ns, end_ns);
     std::string event = "{\"ph\":\"X\",\"name\":" + quoted(name) + ",\"pid\":" + std::to_string(s.process) +
                         ",\"tid\":" + std::to_string(number) + ",\"ts\":" + micros(begin_ns) +
-                        ",\"dur\":" + micros(end_ns > begin_ns ? end_ns - begin_ns : 0);
+                        ",\"dur\":" + micros(end_ns - begin_ns);
     std::string args;
     for (const Field& field : fields)
         args +=

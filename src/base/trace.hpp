@@ -30,14 +30,15 @@ void trace_as(std::uint32_t process, std::string (*name)(std::uint32_t));
 // Writes what is buffered and the closing bracket; the error of any earlier write comes out here.
 Status trace_close();
 bool trace_is_open() noexcept;
+Status trace_status();  // of the open one: what went wrong so far; it is logged at once, and nothing more is written
 
 void trace_span(std::string_view track, std::string_view name, std::int64_t begin_ns, std::int64_t end_ns,
                 Fields fields = {});
 // A value over time, drawn as a curve.
 void trace_counter(std::string_view name, std::int64_t now_ns, double value);
 
-// From construction to destruction, by the clock given (anything with now() in nanoseconds; it outlives the span). Spans of one track must
-// not overlap unless one contains the other.
+// From construction to destruction, by the clock given (anything with now() in nanoseconds; it outlives the span). A track whose spans
+// overlap, so that neither contains the other, has a second line.
 template <class Clock>
 class TraceSpan {
   public:

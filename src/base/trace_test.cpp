@@ -6,6 +6,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/trace_testing.hpp"
+
 namespace cairn {
 namespace {
 
@@ -35,6 +37,7 @@ TEST_F(Trace, spans_and_counters_come_out_as_chrome_events) {
     trace_span("writer 0", "after it was closed", 0, 1);
 
     const auto events = read();
+    EXPECT_EQ(trace_testing::broken_trace_rule(events), "");
     ASSERT_TRUE(events.is_array());
     ASSERT_EQ(events.size(), 7u) << events.dump(1);  // process, 2 tracks, 3 spans, 1 counter
     EXPECT_EQ(events[0]["args"]["name"], "test");
@@ -52,6 +55,26 @@ TEST_F(Trace, spans_and_counters_come_out_as_chrome_events) {
     EXPECT_EQ(events[5]["args"]["value"], 2.5);
     EXPECT_EQ(events[6]["tid"], span["tid"]);
     EXPECT_EQ(events[6]["dur"], 0.25);
+}
+
+TEST_F(Trace, spans_of_one_track_that_overlap_go_to_lines_of_their_own) {
+    ASSERT_TRUE(trace_open(path, "test").ok());
+    std::uint64_t random = 1;
+    for (std::int64_t end = 10'000; end < 10'000'000; end += 1 + static_cast<std::int64_t>(random % 4000)) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        const auto length = static_cast<std::int64_t>((random >> 33) % 10'000);
+        trace_span("leader", "part", end - length, end);
+        if (random % 7 == 0) trace_span("leader", "now", end, end);
+    }
+    ASSERT_TRUE(trace_close().ok());
+    const auto events = read();
+    EXPECT_EQ(trace_testing::broken_trace_rule(events), "");
+    EXPECT_EQ(events[1]["args"]["name"], "leader");
+    EXPECT_NE(events.dump().find("leader (2)"), std::string::npos);
+    const auto crossing = nlohmann::json::parse(R"([{"ph":"M","name":"process_name","pid":1,"args":{"name":"p"}},
+        {"ph":"M","name":"thread_name","pid":1,"tid":1,"args":{"name":"t"}},
+        {"ph":"X","name":"a","pid":1,"tid":1,"ts":0.0,"dur":2.0},{"ph":"X","name":"b","pid":1,"tid":1,"ts":1.0,"dur":2.0}])");
+    EXPECT_NE(trace_testing::broken_trace_rule(crossing).find("overlap"), std::string::npos);
 }
 
 TEST_F(Trace, more_than_a_buffer_is_written) {
@@ -101,6 +124,9 @@ TEST_F(Trace, a_full_disk_comes_out_at_the_close) {
     ASSERT_EQ(::symlink("/dev/full", link.c_str()), 0);
     ASSERT_TRUE(trace_open(testing::TempDir() + "cairn_full", "test").ok());
     trace_span("t", "span", 0, 1);
+    EXPECT_TRUE(trace_status().ok()) << "not written yet";
+    for (int i = 0; i < 10'000; ++i) trace_span("t", "span", i, i + 1);
+    EXPECT_EQ(trace_status().code(), Code::out_of_space) << "before the close";
     EXPECT_EQ(trace_close().code(), Code::out_of_space);
     ::unlink(link.c_str());
 }

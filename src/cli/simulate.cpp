@@ -172,9 +172,12 @@ Result<Answer> ask(Console& console, const Cluster& cluster, Question question) 
     Progress progress(console, "simulate " + std::string(name_of(question.strategy)) + ", " + plural(cluster.files, "file"), total);
     question.progress = [&](double, std::uint64_t bytes, std::uint64_t) {
         progress.set(bytes);
-        return true;
+        return trace_status().ok();  // hours more would be for nothing
     };
-    TRY_ASSIGN(answer.outcome, simulate::simulate(cluster, question));
+    auto outcome = simulate::simulate(cluster, question);
+    TRY(trace_status());
+    TRY(outcome.status());
+    answer.outcome = std::move(outcome).value();
     answer.real_s = std::chrono::duration<double>(Time::now() - begun).count();
     return answer;
 }

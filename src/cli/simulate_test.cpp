@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "base/status.hpp"
+#include "base/trace_testing.hpp"
 #include "cli/program_testing.hpp"
 
 namespace cairn::cli {
@@ -222,8 +223,13 @@ TEST_F(SimulateTest, ATraceHasTheNodesTracksWithinTheFlush) {
     EXPECT_LE(last, first + flush * 1.02);
     EXPECT_GE(last, first + flush * 0.98);
     EXPECT_LE(last, end);
-    EXPECT_EQ(folder.run("simulate " + laptop + " --trace all.json --trace-nodes 9999999999999999999").exit, 0);
-    EXPECT_TRUE(json::parse(folder.read("all.json"), nullptr, false).is_array());
+    EXPECT_EQ(folder.run("simulate " + laptop + " --files 32 --trace all.json --trace-nodes 9999999999999999999").exit, 0);
+    const json all = json::parse(folder.read("all.json"), nullptr, false);
+    EXPECT_EQ(trace_testing::broken_trace_rule(all), "");
+    const auto slices = std::count_if(all.begin(), all.end(), [](const json& event) { return event["ph"] == "X"; });
+    if (const long found = trace_testing::slices_in_perfetto(folder.path("all.json")); found >= 0) {
+        EXPECT_EQ(found, slices);
+    }
     EXPECT_EQ(folder.run("simulate " + laptop + " --trace none.json --trace-nodes 0").exit, 0);
     EXPECT_EQ(json::parse(folder.read("none.json"), nullptr, false).size(), 1u);  // the name of the cluster
 }

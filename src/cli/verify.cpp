@@ -51,7 +51,7 @@ std::string verdict_text(const Verdict& verdict) {
 }
 
 std::string where_of(const Damage& damage) {
-    std::string text = damage.part.empty() ? "" : damage.part + ": ";
+    std::string text = damage.part.empty() || damage.status.text().find(damage.part) != std::string::npos ? "" : damage.part + ": ";
     text += damage.status.text();
     return for_terminal(text);
 }

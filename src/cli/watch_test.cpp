@@ -13,6 +13,7 @@
 #include <sstream>
 #include <thread>
 
+#include "base/trace_testing.hpp"
 #include "cli/program_testing.hpp"
 #include "cli/watch_files.hpp"
 
@@ -355,12 +356,23 @@ TEST_F(Watch, originals_go_only_when_newer_ones_are_committed) {
 }
 
 TEST_F(Watch, once_takes_what_is_there) {
+    folder.environment += " CAIRN_TRACE_FILE='" + folder.path("trace.json") + "'";
     put(0, "m.1.x", "one");
     put(0, "m.2.x", "two");
     const pid_t pid = watch(0, "--files 1 --once");
     EXPECT_EQ(end(pid, 0), 0) << log(0);
     EXPECT_EQ(said(0, "committed").size(), 2u) << log(0);
     EXPECT_EQ(folder.run("extract m 1 --rank 0 --region m.1.x -o -").out, "one");
+    EXPECT_EQ(folder.run("stop").exit, 0);
+    int traces = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder.path("."))) {
+        if (!entry.path().filename().string().starts_with("trace-cairnd-")) continue;
+        ++traces;
+        const Json events = Json::parse(folder.read(entry.path().filename().string()), nullptr, false);
+        EXPECT_EQ(trace_testing::broken_trace_rule(events), "");
+        EXPECT_GT(events.size(), 5u);
+    }
+    EXPECT_EQ(traces, 1) << "the daemon's";
     const pid_t idle = watch(0, "--files 1 --idle-exit 1s");
     EXPECT_EQ(end(idle, 0), 0) << log(0);
 }
