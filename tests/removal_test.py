@@ -121,6 +121,31 @@ class Removal(unittest.TestCase):
             self.assertEqual(len([n for n in os.listdir(version) if n.startswith("part")]), 0)
             self.assertEqual(self.states(), {1: "given up", 2: "committed"})
 
+    def test_what_killed_ranks_left_where_they_met(self):
+        """Without MPI they talk through files: those stay while the job may be alive, and go when it is over."""
+        processes = self.start(2, [1])
+        met = os.path.join(self.nodes.persistent, ".cairn", "rendezvous", "one-job")
+        for folder, folders, files in os.walk(met):
+            for name in folders + files:
+                os.utime(os.path.join(folder, name), (1, 1))
+        out = json.loads(self.cairn("gc", "--json")[0])
+        self.assertEqual((out["removed"], ["daemon of this host" in r["why"] for r in out["spared"]]), ([], [True]))
+        for process in processes:  # they go on, and end well
+            process.stdin.write("go\n")
+            process.stdin.flush()
+            process.wait(timeout=60)
+        self.end(processes)
+        self.assertTrue(os.path.exists(met), "ranks that end without a close leave it behind")
+        self.nodes.kill_daemons()
+        out = json.loads(self.cairn("gc", "--json")[0])
+        self.assertEqual((out["removed"], ["on record" in r["why"] for r in out["spared"]]), ([], [True]))
+        for node in range(2):
+            self.cairn("start", node=node)
+            self.cairn("stop", node=node)
+        out = json.loads(self.cairn("gc", "--json")[0])
+        self.assertTrue(any("one-job" in r["why"] for r in out["removed"]), out)
+        self.assertFalse(os.path.exists(met))
+
     def test_gc_spares_what_a_job_may_come_back_to(self):
         """Every daemon is dead, and nobody can tell whether for good: the roster stands, so the attempt at version 2 may be in flight."""
         processes = self.start(2, [1])

@@ -97,10 +97,17 @@ void print(Console& console, const Collected& done, bool only_look) {
     if (!done.spare.empty()) console.out << "\nspared:\n" << table_of(done.spare);
 }
 
+bool taken_up_again(const Leftover& leftover) {
+    return leftover.before_s != 0 && std::any_of(leftover.files.begin(), leftover.files.end(), [&](const auto& file) {
+               return !is_old(leftover.directory + "/" + file, leftover.before_s);
+           });
+}
+
 // What one collection says is carried out before the next series is looked at; the first failure is told, the rest goes
 // on.
 void take(Place& place, Collected found, bool only_look, Collected& done, Status& failed) {
     for (Leftover& leftover : found.take) {
+        if (taken_up_again(leftover)) continue;
         Status status = only_look ? Status() : carry_out(place, leftover);
         if (status.code() == Code::already_exists && leftover.kind == Leftover::Kind::give_up) continue;
         if (status.ok())
@@ -123,7 +130,9 @@ Status run_gc(Console& console, const Arguments& arguments) {
         return Status::from_errno(errno,
                                   "cannot write to " + place.layout().persistent + ", so nothing can be removed");
     const auto age_s = static_cast<std::int64_t>(std::min<std::uint64_t>(*age_ns / 1'000'000'000, 1u << 30));
-    const CollectOptions options{now_s - age_s, arguments.given("other-lineages"), arguments.given("unknown")};
+    const auto open_s = static_cast<std::int64_t>(place.settings().deadlines.open_ms / 1000 + 1);
+    const CollectOptions options{now_s - age_s, now_s - std::max(age_s, open_s), arguments.given("other-lineages"),
+                                 arguments.given("unknown")};
     TRY_ASSIGN(Evidence evidence, Evidence::gather(place, options.before_s));
     const ScratchView scratch = read_scratch(place);
     std::vector<std::string> names = {arguments.text("NAME")};
@@ -142,7 +151,10 @@ Status run_gc(Console& console, const Arguments& arguments) {
         }
         take(place, collect(place, *series, evidence, options), only_look, done, failed);
     }
-    if (all) take(place, collect_others(place, evidence, names, options), only_look, done, failed);
+    if (all) {
+        take(place, collect_others(place, evidence, names, options), only_look, done, failed);
+        take(place, collect_meetings(place, evidence, options), only_look, done, failed);
+    }
     print(console, done, only_look);
     return failed;
 }
@@ -161,7 +173,8 @@ const Command gc_command = {
     "or "
     "left the current\n"
     "lineage; tombstones and job records that nobody needs any more; unpublished files and empty directories, when "
-    "old.\n\n"
+    "old; what ranks without MPI\n"
+    "left where they met, when it is old and their job is over (without NAME).\n\n"
     "A job is over when its roster under persistent is gone (its coordinator's daemon takes it away when it ends with "
     "nothing left to\n"
     "finish). When a job was killed with its daemons, its roster stays until a newer job has committed a version and "
@@ -178,8 +191,8 @@ const Command gc_command = {
       "Old is what has not changed for so long, by the file system's clock; default \"1 h\"."},
      {"--other-lineages", OptionKind::flag, "", "Also committed versions that are not in the current lineage."},
      {"--unknown", OptionKind::flag, "",
-      "Also old parts whose incarnation nothing tells. Only when no job runs: nobody can be kept from committing "
-      "them."}},
+      "Also old parts, and meeting places of ranks, whose incarnation nothing tells. Only when no job runs: nobody can "
+      "be kept from committing them."}},
     {{Code::not_found, "no such checkpoint"}},
     true,
     &run_gc,

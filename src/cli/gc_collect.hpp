@@ -25,6 +25,7 @@ struct Leftover {
     Manifest tombstone;  // version, give_up
     std::string directory;
     std::vector<std::string> files;
+    std::int64_t before_s = 0;  // not 0: files that somebody may take up again under the same name; looked at once more before they go
 };
 
 struct Collected {
@@ -34,6 +35,8 @@ struct Collected {
 
 struct CollectOptions {
     std::int64_t before_s = 0;  // what changed before that, by the file system's clock, is old
+    // The same for where ranks meet: besides, no call that could be under way has so long a deadline.
+    std::int64_t meeting_before_s = 0;
     bool other_lineages = false;
     bool unknown = false;
 };
@@ -43,6 +46,9 @@ Collected collect(Place& place, const Series& series, Evidence& evidence, const 
 // temporary files of persistent itself.
 Collected collect_others(Place& place, Evidence& evidence, const std::vector<std::string>& names,
                          const CollectOptions& options);
+// What ranks without MPI left where they met (client/rendezvous.hpp), when they were killed: taken when it is old and the incarnation that
+// it names is over, which a job that lives is not, however long it calls nothing.
+Collected collect_meetings(Place& place, Evidence& evidence, const CollectOptions& options);
 
 // Whether nobody needs the fence of a version that is not there (any more): its job is over, this host's scratch does
 // not hold it, and a restart would not look for it. `gone`: what is removed together with it.

@@ -260,6 +260,79 @@ TEST_F(Gc, records_of_jobs) {
     EXPECT_FALSE(fs::exists(melt.layout.job(second)));
 }
 
+// As two killed ranks leave it; `incarnation` zero: they were killed before they had one.
+struct Meetings : Gc {
+    std::vector<std::string> files;
+    std::string job = melt.layout.meeting("nightly"), steps = job + "/x-000000000000000000000000000000aa";
+    void meet(Id128 incarnation) {
+        files = {job + "/join-0", job + "/join-1", job + "/roster", job + "/ack-1", job + "/final", steps + "/4-all"};
+        if (incarnation) files.push_back(steps + "/incarnation");
+        for (const std::string& file : files) Melt::write(file, as_bytes(incarnation.hex()));
+    }
+    void age() {
+        for (const std::string& file : files) make_old(file);
+        make_old(steps);
+    }
+};
+
+TEST_F(Meetings, one_of_a_job_that_is_over_goes) {
+    melt.commit(1, first, 1);
+    melt.record(first, 1);
+    meet(first);
+    EXPECT_THAT(cairn("gc --age 0").out, ContainsRegex("spared:.*11111111 .*changed lately: .* job nightly may be talking")) << "open may take so long";
+    age();
+    EXPECT_THAT(cairn("gc").out, ContainsRegex("^nothing to remove\n\nspared:.*melt +- +11111111 .*job nightly .*on record"));
+    fs::remove_all(melt.layout.job(first));
+    EXPECT_THAT(cairn("gc melt").out, StartsWith("nothing to remove")) << "it is of no series";
+    EXPECT_THAT(cairn("gc --dry-run").out, ContainsRegex("11111111 .*left behind by the ranks of job nightly, which is over"));
+    EXPECT_TRUE(fs::exists(files.back()));
+    EXPECT_EQ(cairn("gc").exit, 0);
+    EXPECT_FALSE(fs::exists(job));
+    EXPECT_EQ(cairn("gc").out, "nothing to remove\n");
+}
+
+TEST_F(Meetings, one_of_a_job_that_was_killed_with_its_daemons_goes_when_a_newer_one_has_committed) {
+    melt.commit(1, first, 1);
+    melt.record(first, 1);
+    make_old(melt.layout.job_roster(first));
+    meet(first);
+    age();
+    EXPECT_THAT(cairn("gc").out, StartsWith("nothing to remove"));
+    melt.open(2, second, {first, 1});
+    melt.commit(2, second, 2, {first, 1});
+    EXPECT_THAT(cairn("gc").out, HasSubstr("left behind by the ranks of job nightly"));
+    EXPECT_FALSE(fs::exists(job));
+}
+
+TEST_F(Meetings, of_several_with_one_job_id_each_is_judged_by_itself) {
+    melt.commit(1, first, 1);
+    meet(second);  // over
+    const std::string older = steps;
+    age();
+    steps = job + "/x-000000000000000000000000000000bb";
+    meet(first);
+    melt.record(first, 1);
+    age();
+    EXPECT_THAT(cairn("gc").out, HasSubstr("left behind by the ranks of job nightly"));
+    EXPECT_FALSE(fs::exists(older));
+    for (const std::string& file : files) EXPECT_TRUE(fs::exists(file)) << file;
+}
+
+TEST_F(Meetings, one_that_names_no_job_goes_when_asked_for) {
+    meet({});
+    age();
+    EXPECT_THAT(cairn("gc").out, ContainsRegex("spared:.*nothing tells which job .*--unknown takes it"));
+    EXPECT_THAT(cairn("gc --unknown").out, HasSubstr("job nightly"));
+    EXPECT_FALSE(fs::exists(job));
+    meet({});
+    fs::remove_all(steps);  // nobody met anybody
+    EXPECT_THAT(cairn("gc").out, ContainsRegex("spared:.*changed lately"));
+    files.pop_back();
+    for (const std::string& file : files) make_old(file);
+    EXPECT_THAT(cairn("gc").out, HasSubstr("which nobody uses"));
+    EXPECT_FALSE(fs::exists(job));
+}
+
 TEST_F(Gc, wrong_requests) {
     EXPECT_EQ(cairn("gc glass").exit, exit_of(Code::not_found));
     const Ran age = cairn("gc --age soon");

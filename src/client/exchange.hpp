@@ -36,6 +36,8 @@ class Exchange {
     // The last one: everybody is to come. ok also where others came before and have gone, tired of waiting for this
     // rank: it is told by their deadline, and there is nobody to wait for.
     virtual Status leave(Deadline deadline) { return agree({}, deadline); }
+    // All ranks are in this incarnation now. For who finds what this exchange leaves behind when it is killed (`cairn gc`).
+    virtual void serves(Id128 incarnation) { static_cast<void>(incarnation); }
 
   protected:
     virtual Result<std::vector<Bytes>> do_allgather(const Bytes& mine, Deadline deadline) = 0;

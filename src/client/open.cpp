@@ -196,9 +196,8 @@ Status Session::connect(Deadline deadline) {
 Status Session::meet(std::unique_ptr<Exchange> exchange, const Status& prepared, Deadline deadline) {
     if (!exchange && ranks_ == 1) exchange = std::make_unique<SelfExchange>();
     if (!exchange) {
-        for (const char* room : {"/.cairn", "/.cairn/rendezvous"}) TRY(make_private(layout_.persistent + room, deadline));
-        TRY_ASSIGN(exchange,
-                   FileExchange::meet(layout_.persistent + "/.cairn/rendezvous/" + job_, rank_, ranks_, deadline));
+        for (const std::string& room : {layout_.jobs(), layout_.meetings()}) TRY(make_private(room, deadline));
+        TRY_ASSIGN(exchange, FileExchange::meet(layout_.meeting(job_), rank_, ranks_, deadline));
     }
     exchange_ = std::move(exchange);
     Hand hand;
@@ -382,6 +381,7 @@ Status Session::take_over(const Roster& roster, const Status& joined, Deadline d
         if (roster_.incarnation) daemon_->say_first(join_of(roster_));
         return agreed;
     }
+    exchange_->serves(roster.incarnation);
     const std::lock_guard lock(state_);
     roster_ = roster;
     took_any_ = false;

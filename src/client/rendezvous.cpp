@@ -75,7 +75,6 @@ Status publish(const std::string& path, const Bytes& bytes, Deadline deadline, c
 
 Result<std::unique_ptr<FileExchange>> FileExchange::meet(const std::string& directory, Rank rank, std::uint32_t ranks,
                                                          Deadline deadline) {
-    TRY(make_directory(directory, "the meeting place of the ranks, ", deadline));
     std::unique_ptr<FileExchange> exchange(new FileExchange(directory, rank, ranks));
     TRY_ASSIGN(const Id128 nonce, files::random_id());
     exchange->nonce_ = nonce.hex();
@@ -84,7 +83,12 @@ Result<std::unique_ptr<FileExchange>> FileExchange::meet(const std::string& dire
 }
 
 Status FileExchange::join(Deadline deadline) {
-    TRY(write_patiently(directory_ + "/join-" + std::to_string(rank()), to_bytes(nonce_), deadline));
+    // Until this rank's first file is in it, who met here before, or gc, may take the empty directory away.
+    const std::string mine = directory_ + "/join-" + std::to_string(rank());
+    TRY(files::patiently(deadline, may_pass_for_names, [&]() -> Status {
+        TRY(make_directory(directory_, "the meeting place of the ranks, ", deadline));
+        return files::write_aside(mine, to_bytes(nonce_));
+    }));
     TRY(rank() == 0 ? gather_roster(deadline) : accept_roster(deadline));
     work_ = directory_ + "/x-" + digest(roster_);
     TRY(make_directory(work_, "", deadline));
@@ -228,6 +232,11 @@ Result<Bytes> FileExchange::do_broadcast(const Bytes& of_rank_0, Deadline deadli
 Status FileExchange::leave(Deadline deadline) {
     leaving_ = true;
     return agree({}, deadline);
+}
+
+// Best effort: of a meeting that does not tell, gc only says that it is there.
+void FileExchange::serves(Id128 incarnation) {
+    if (rank() == 0) static_cast<void>(files::write_aside(work_ + "/incarnation", to_bytes(incarnation.hex())));
 }
 
 // Rank 0 takes what was agreed on away when it goes.

@@ -8,7 +8,8 @@
 //  4. rank 0 writes final when all acks name the roster that stands. A rank that sees its roster final has met
 //     everybody: each of the nonces was drawn by a live process that had read rank 0's live nonce.
 // Every file appears whole (written aside, renamed). Each step then is a file <step>-<rank> from every rank and
-// <step>-all from rank 0, in a directory x-<roster's digest> of this meeting's own.
+// <step>-all from rank 0, in a directory x-<roster's digest> of this meeting's own. Who is killed leaves all of it behind; the file
+// `incarnation` there tells `cairn gc` whose it is, and so whether that job is over (cli/gc_meetings.cpp).
 #pragma once
 
 #include <string>
@@ -24,6 +25,7 @@ class FileExchange final : public Exchange {
                                                       Deadline deadline);
     ~FileExchange() override;
     Status leave(Deadline deadline) override;
+    void serves(Id128 incarnation) override;
 
   private:
     FileExchange(std::string directory, Rank rank, std::uint32_t ranks)

@@ -12,6 +12,7 @@ namespace cairn {
 // <persistent>/<name>/lineage/<epoch>.open, <epoch>.from
 // <persistent>/.cairn/<incarnation>/roster, node-<i>
 // <persistent>/.cairn/io-nodes/<node>
+// <persistent>/.cairn/rendezvous/<job>/...
 struct Layout {
     std::string persistent;  // absolute, no slash at the end
 
@@ -29,6 +30,8 @@ struct Layout {
     std::string job_roster(Id128 incarnation) const { return job(incarnation) + "/roster"; }
     std::string job_node(Id128 incarnation, NodeIndex node) const { return job(incarnation) + "/node-" + std::to_string(node); }
     std::string io_nodes() const { return jobs() + "/io-nodes"; }
+    std::string meetings() const { return jobs() + "/rendezvous"; }
+    std::string meeting(const std::string& job) const { return meetings() + "/" + job; }  // of ranks without MPI (client/rendezvous.hpp)
     std::string io_node(const std::string& node) const { return io_nodes() + "/" + node; }
 };
 
