@@ -1,14 +1,14 @@
 """Bad input, one test each: one clear error that names the thing and what to do, and nothing lost. Real library, real daemons.
 
 Usage: CAIRN_BUILD=build/release python3 tests/bad_input_test.py [Class[.test]]
-Order: settings, directories, names, versions, regions, restore, ranks, daemons, damaged files, two jobs.
+Order: settings, directories, names, versions, regions, restore, ranks, daemons, two jobs. Damaged files: damage_test.py.
 """
 import json
 import os
 import shutil
 import unittest
 
-from support import CORRUPT, DEADLINE, INVALID, NO_SPACE, NOT_FOUND, OK, PERMISSION, SUPERSEDED, UNAVAILABLE, Nodes
+from support import DEADLINE, INVALID, NO_SPACE, NOT_FOUND, OK, PERMISSION, SUPERSEDED, UNAVAILABLE, Nodes
 
 DATA = "bytes(range(256)) * 4096"  # 1 MiB, each block its own checksum but the same bytes
 KEEP = f"""
@@ -355,82 +355,6 @@ class Daemons(Case):
         (root,) = [os.path.join(self.nodes.scratch(), n) for n in os.listdir(self.nodes.scratch())]
         os.chown(root, 65534, 65534)
         self.open(code=PERMISSION, words=[root])
-
-
-class Damage(Case):
-    def damaged(self, change, kind, *words, parts=1):
-        """Changes a file of version 2: `verify` names it, restore falls back to 1 and says why, version 2 by number is an error."""
-        self.keep_two()
-        (path,) = [f for f in self.nodes.files("series", 2) if os.path.basename(f).startswith(kind)]
-        change(path)
-        code, out, err = self.nodes.cairn("verify", "series", 2)
-        self.assertNotEqual(code, 0, out)
-        self.says(out + err, *words)
-        asked = self.restore("2")
-        self.assertNotEqual(asked[0], OK, asked)
-        self.says(asked[2], *words)
-        fallen = self.restore()
-        self.assertEqual([fallen[0], fallen[1], fallen[4]], [OK, 1, True], fallen)
-        self.says(fallen[3], "2")
-        code, out, err = self.nodes.cairn("verify", "series", 1)
-        self.assertEqual(code, 0, out + err)
-
-    @staticmethod
-    def patch(offset, data=None):
-        def change(path):
-            os.chmod(path, 0o644)
-            with open(path, "r+b") as f:
-                f.seek(offset, os.SEEK_SET if offset >= 0 else os.SEEK_END)
-                here = f.read(len(data) if data else 1)
-                f.seek(-len(here), os.SEEK_CUR)
-                f.write(data or bytes([here[0] ^ 1]))
-        return change
-
-    @staticmethod
-    def cut(path):
-        os.truncate(path, os.path.getsize(path) // 2)
-
-    @staticmethod
-    def foreign(path):
-        size = os.path.getsize(path)
-        with open(path, "wb") as f:
-            f.write(b"this is no file of ours" * (size // 23 + 1))
-
-    def test_part_bit_flipped(self):
-        self.damaged(self.patch(300000), "part-", "part-0000-of-0001", "field")
-
-    def test_part_footer_flipped(self):
-        self.damaged(self.patch(-100), "part-", "part-0000-of-0001")
-
-    def test_part_truncated(self):
-        self.damaged(self.cut, "part-", "part-0000-of-0001")
-
-    def test_part_missing(self):
-        self.damaged(os.remove, "part-", "part-0000-of-0001")
-
-    def test_part_foreign(self):
-        self.damaged(self.foreign, "part-", "part-0000-of-0001")
-
-    def test_manifest_bit_flipped(self):
-        self.damaged(self.patch(60), "manifest", "manifest")
-
-    def test_manifest_truncated(self):
-        self.damaged(self.cut, "manifest", "manifest")
-
-    def test_manifest_foreign(self):
-        self.damaged(self.foreign, "manifest", "manifest")
-
-    def test_manifest_empty(self):
-        self.damaged(lambda path: os.truncate(path, 0), "manifest", "manifest")
-
-    def test_manifest_missing(self):
-        """A version without a manifest was never committed: the one before it is the newest."""
-        self.keep_two()
-        (path,) = [f for f in self.nodes.files("series", 2) if os.path.basename(f).startswith("manifest")]
-        os.remove(path)
-        fallen = self.restore()
-        self.assertEqual([fallen[0], fallen[1], fallen[4]], [OK, 1, True], fallen)
-        self.assertEqual(self.restore("2")[0], NOT_FOUND)
 
 
 class TwoJobs(Case):

@@ -103,6 +103,7 @@ def root(name, data):
 # ---- frame and part ----
 
 def read(path, offset=0, length=-1):
+    require(os.path.isfile(path), f"{path}: is no file")  # whoever opens a FIFO hangs
     with open(path, "rb") as file:
         file.seek(offset)
         return file.read(length)

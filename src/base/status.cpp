@@ -23,7 +23,8 @@ Status Status::from_errno(int error, std::string what) {
         case EEXIST: case ENOTEMPTY: code = Code::already_exists; break;
         case ENOSPC: case EDQUOT: case EFBIG: code = Code::out_of_space; break;
         case EACCES: case EPERM: case EROFS: code = Code::permission; break;
-        case EINVAL: case ENAMETOOLONG: case EISDIR: code = Code::invalid_argument; break;
+        // Not EINVAL: file systems say that of names whose server is away (GlusterFS), and our own calls are not what is wrong with them.
+        case ENAMETOOLONG: case EISDIR: code = Code::invalid_argument; break;
         case ETIMEDOUT: code = Code::deadline; break;
         case ECONNREFUSED: case ECONNRESET: case EHOSTUNREACH: case ENOTCONN: case EPIPE: code = Code::unavailable; break;
         case ENOSYS: case EOPNOTSUPP: code = Code::unsupported; break;

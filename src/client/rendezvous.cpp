@@ -30,9 +30,9 @@ Result<std::string> read_text(const std::string& path) {
 
 // The others wait until the deadline anyhow: a rank that gave up earlier would leave them in the lurch. A directory that
 // another rank has just made may be there on one server of a file system and not yet on the next: then it says that there
-// is none. GlusterFS calls a name invalid whose server is away.
+// is none.
 bool may_pass_for_names(const Status& status) {
-    return may_pass(status) || status.code() == Code::not_found || status.code() == Code::invalid_argument;
+    return may_pass(status) || status.code() == Code::not_found;
 }
 
 // What ends a wait before its deadline.

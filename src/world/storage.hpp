@@ -26,7 +26,7 @@ class File {
 using FilePtr = std::shared_ptr<File>;
 
 enum class OpenMode : std::uint8_t {
-    read,
+    read,     // corrupt where the name leads to no file: to a directory, a FIFO, a socket, a device, or (a link) nowhere
     write,    // existing file, for reading and writing
     create,   // new file, for reading and writing; already_exists when there is one
 };
@@ -69,7 +69,7 @@ class Storage {
     virtual Task<Status> replace(std::string from, std::string to, Nanos deadline) = 0;
     virtual Task<Status> remove(std::string path, Nanos deadline) = 0;            // a file; not_found when absent
     virtual Task<Status> remove_directory(std::string path, Nanos deadline) = 0;  // empty; already_exists when not
-    virtual Task<Result<std::vector<DirectoryEntry>>> list(std::string path, Nanos deadline) = 0;  // by name; files and directories, no devices or FIFOs
+    virtual Task<Result<std::vector<DirectoryEntry>>> list(std::string path, Nanos deadline) = 0;  // by name; directories, and all else: who opens it hears what it is
 
     // Maps a whole existing file of node-local scratch; the mapping is shared with whoever else maps it. The file must not shrink.
     virtual Task<Result<BufferPtr>> map(std::string path, bool writable, Nanos deadline) = 0;

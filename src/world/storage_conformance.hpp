@@ -95,6 +95,8 @@ Task<void> storage_open_modes(Bench& bench) {
         EXPECT_EQ(code, Code::not_found);
         code = co_await open_code(storage, root + "/missing/f", OpenMode::create);
         EXPECT_EQ(code, Code::not_found);
+        code = co_await open_code(storage, root, OpenMode::read);
+        EXPECT_EQ(code, Code::corrupt) << "a directory in a file's place is damage, not somebody's wrong argument";
         OpenOptions options;
         Result<FilePtr> reader = co_await storage.open(root + "/f", options, never);
         CO_ASSERT_OK(reader);

@@ -35,6 +35,13 @@ Status outcome(int result, const char* doing, const std::string& path) {
     return Status::from_errno(error, std::string(doing) + " " + path);
 }
 
+// What somebody, or a file system in trouble, put in a file's place.
+Status check_is_file(const struct stat& about, const std::string& path) {
+    if (S_ISREG(about.st_mode)) return {};
+    const char* const what = S_ISDIR(about.st_mode) ? "a directory" : S_ISFIFO(about.st_mode) ? "a FIFO" : S_ISSOCK(about.st_mode) ? "a socket" : "a device";
+    return corrupt("opening " + path + ": it is " + what + ", not a file");
+}
+
 bool same_file(const std::string& a, const std::string& b) {
     struct stat first = {}, second = {};
     return ::stat(a.c_str(), &first) == 0 && ::stat(b.c_str(), &second) == 0 && first.st_dev == second.st_dev &&
@@ -48,17 +55,23 @@ Status publish_error(int error, const std::string& from, const std::string& to) 
 }  // namespace
 
 Result<FilePtr> RealFile::open(const std::string& path, const OpenOptions& options, Dispose dispose) {
-    const int access = options.mode == OpenMode::read ? O_RDONLY : O_RDWR;
+    const bool reads = options.mode == OpenMode::read;
+    const int access = reads ? O_RDONLY : O_RDWR;
     const int creation = options.mode == OpenMode::create ? O_CREAT | O_EXCL : 0;
+    struct stat about = {};
+    // Before it is opened: whoever opens a FIFO for reading hangs.
+    if (reads && ::stat(path.c_str(), &about) == 0) TRY(check_is_file(about, path));
     const int buffered = open_retrying(path.c_str(), access | creation, options.permissions);
     if (buffered < 0) {
         const int error = errno;
+        if (error == ENOENT && reads && ::lstat(path.c_str(), &about) == 0 && S_ISLNK(about.st_mode))
+            return corrupt("opening " + path + ": it is a link that leads nowhere, not a file");
         return Status::from_errno(error, (creation != 0 ? "creating " : "opening ") + path);
     }
-    struct stat about = {};
-    if (::fstat(buffered, &about) == 0 && S_ISDIR(about.st_mode)) {
-        ::close(buffered);
-        return invalid_argument("opening " + path + ": it is a directory");
+    if (reads && ::fstat(buffered, &about) == 0) {
+        Status is_file = check_is_file(about, path);
+        if (!is_file.ok()) ::close(buffered);
+        TRY(std::move(is_file));
     }
     // Any refusal means buffered; whatever else is wrong will be said by the first transfer.
     const int direct = options.direct ? open_again(buffered, path, access | O_DIRECT) : -1;
@@ -149,9 +162,6 @@ Result<std::vector<DirectoryEntry>> list_directory(const std::string& path) {
             about = {};
             about.st_mode = entry->d_type == DT_UNKNOWN ? S_IFREG : DTTOIF(entry->d_type);
         }
-        // Whoever opened a FIFO that somebody put in a file's place would hang; devices and sockets are no files
-        // either.
-        if (!S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode) && !S_ISLNK(about.st_mode)) continue;
         const bool is_directory = S_ISDIR(about.st_mode);
         entries.push_back({name, is_directory, is_directory ? 0 : static_cast<std::uint64_t>(about.st_size)});
     }

@@ -2,7 +2,9 @@
 // this world.
 #include "world/real/storage.hpp"
 
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -171,7 +173,7 @@ TEST_P(RealStorageTest, ErrorsNameOperationAndFile) {
     EXPECT_NE(missing.status().text().find("opening " + directory / "missing"), std::string::npos)
         << missing.status().text();
     Result<FilePtr> folder = loop->run(storage->open(directory.path(), {}, soon()));
-    EXPECT_EQ(folder.code(), Code::invalid_argument) << folder.status().to_string();
+    EXPECT_EQ(folder.code(), Code::corrupt) << folder.status().to_string();
 
     put(directory / "read-only", "text");
     const FilePtr file = must_open(directory / "read-only", {.mode = OpenMode::read});
@@ -242,15 +244,30 @@ TEST_P(RealStorageTest, MappingIsSharedWithTheFile) {
     EXPECT_EQ(loop->run(storage->map(directory / "fifo", false, soon())).code(), Code::invalid_argument);
 }
 
-TEST_P(RealStorageTest, WhatIsNoFileIsNotListed) {
+// What somebody put in a file's place is seen, and who opens it is told instead of hanging.
+TEST_P(RealStorageTest, WhatIsNoFileIsListedAndDamageWhenOpened) {
     put(directory / "file", "x");
     ASSERT_EQ(::mkfifo((directory / "fifo").c_str(), 0600), 0);
-    ASSERT_EQ(::symlink("nowhere", (directory / "dangling").c_str()), 0);
+    ASSERT_EQ(::symlink("nowhere", (directory / "nowhere-link").c_str()), 0);
+    ASSERT_EQ(::symlink("fifo", (directory / "fifo-link").c_str()), 0);
+    ASSERT_EQ(::symlink("/dev/zero", (directory / "device").c_str()), 0);
+    ASSERT_EQ(::symlink("file", (directory / "file-link").c_str()), 0);
+    sockaddr_un name{.sun_family = AF_UNIX, .sun_path = {}};
+    ASSERT_LT(directory.path().size() + 8, sizeof name.sun_path);
+    (directory / "socket").copy(name.sun_path, sizeof name.sun_path - 1);
+    const int bound = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ASSERT_EQ(::bind(bound, reinterpret_cast<const sockaddr*>(&name), sizeof name), 0);
+    ::close(bound);
     const auto entries = loop->run(storage->list(directory.path(), soon()));
     ASSERT_TRUE(entries.ok()) << entries.status().to_string();
-    ASSERT_EQ(entries->size(), 2u) << "who opened the FIFO would hang";
-    EXPECT_EQ((*entries)[0].name, "dangling");
-    EXPECT_EQ((*entries)[1].name, "file");
+    EXPECT_EQ(entries->size(), 7u);
+    for (const DirectoryEntry& entry : *entries) {
+        EXPECT_FALSE(entry.is_directory) << entry.name;
+        const bool is_file = entry.name.starts_with("file");
+        const Result<FilePtr> opened = loop->run(storage->open(directory / entry.name, {}, soon()));
+        EXPECT_EQ(opened.code(), is_file ? Code::ok : Code::corrupt) << entry.name << ": " << opened.status().to_string();
+        if (!is_file) EXPECT_NE(opened.status().text().find("not a file"), std::string::npos) << opened.status().text();
+    }
 }
 
 TEST_P(RealStorageTest, AllocatedMemoryIsAlignedZeroAndCounted) {

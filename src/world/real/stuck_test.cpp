@@ -1,8 +1,10 @@
-// Operations that do not come back (rule 6): reads of an empty FIFO stand in for a file server that hangs.
+// Operations that do not come back (rule 6): reads of an empty FIFO stand in for a file server that hangs, and opening a file that somebody holds a
+// lease of.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <functional>
 
@@ -28,6 +30,24 @@ std::string backend_name(const testing::TestParamInfo<IoBackend>& info) {
 
 Task<void> short_sleep(Clock& clock) { co_await clock.sleep(millisecond); }
 
+// A file whose open(2) waits until this is let go (fcntl(2), leases; the system itself ends it after 45 s).
+class HeldFile {
+  public:
+    explicit HeldFile(const std::string& path) : descriptor_(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) {
+        EXPECT_EQ(::fcntl(descriptor_, F_SETSIG, SIGURG), 0);  // who is asked to let go is told by a signal: one that does nothing
+        EXPECT_EQ(::fcntl(descriptor_, F_SETLEASE, F_WRLCK), 0) << path << ": no lease";
+    }
+    HeldFile(const HeldFile&) = delete;
+    ~HeldFile() { let_go(); }
+    void let_go() {
+        if (descriptor_ >= 0) ::close(descriptor_);
+        descriptor_ = -1;
+    }
+
+  private:
+    int descriptor_;
+};
+
 class StuckTest : public testing::TestWithParam<IoBackend> {
     std::map<std::string, int> files_;
 
@@ -37,6 +57,7 @@ class StuckTest : public testing::TestWithParam<IoBackend> {
         test::make_storage(*loop, {.backend = GetParam(), .workers = 2, .stuck_max = 4});
     test::TemporaryDirectory directory;
     std::string fifo = directory / "fifo";
+    HeldFile held{directory / "held"};
 
     StuckTest() { EXPECT_EQ(::mkfifo(fifo.c_str(), 0600), 0); }
 
@@ -69,7 +90,7 @@ class StuckTest : public testing::TestWithParam<IoBackend> {
         EXPECT_EQ(storage->statistics().quarantined, count);
     }
     void open_hangs() {
-        Result<FilePtr> file = loop->run(storage->open(fifo, {.mode = OpenMode::read}, loop->in(10 * millisecond)));
+        Result<FilePtr> file = loop->run(storage->open(directory / "held", {.mode = OpenMode::read}, loop->in(10 * millisecond)));
         EXPECT_EQ(file.code(), Code::deadline) << file.status().to_string();
     }
     void other_work_goes_on() { work_goes_on_in(directory); }
@@ -113,9 +134,8 @@ TEST_P(StuckTest, OpenThatHangsDoesNotStopOthers) {
         until_quarantined(count, [&] { open_hangs(); });
         other_work_goes_on();
     }
-    const int writer = ::open(fifo.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    held.let_go();
     EXPECT_TRUE(eventually([&] { return storage->statistics().quarantined == 0; }));
-    ::close(writer);
     other_work_goes_on();
 }
 
@@ -128,9 +148,8 @@ TEST_P(StuckTest, MoreStuckThanAllowedMeansDeadlinesNotHanging) {
     EXPECT_FALSE(std::filesystem::exists(directory / "d"));
     work_goes_on_in(local);
     EXPECT_TRUE(loop->run(storage->map(local / "1", false, loop->in(patience))).ok());
-    const int writer = ::open(fifo.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    held.let_go();
     EXPECT_TRUE(eventually([&] { return storage->statistics().quarantined == 0; }));
-    ::close(writer);
     other_work_goes_on();
     EXPECT_FALSE(std::filesystem::exists(directory / "d")) << "what was given up before it began was done later";
 }
@@ -168,7 +187,7 @@ TEST_P(StuckTest, StorageCanBeDestroyedMeanwhile) {
         Result<FilePtr> file = loop.run(storage.open(directory / "fifo", {.mode = OpenMode::write}, loop.in(patience)));
         const Slice into = Slice::of(Bytes(4096));
         const Code read = loop.run(storage.read_some(*file, 0, into, loop.in(5 * millisecond))).code();
-        const Code open = loop.run(storage.open(directory / "lonely", {}, loop.in(5 * millisecond))).code();
+        const Code open = loop.run(storage.open(directory / "held", {}, loop.in(5 * millisecond))).code();
         directory.remove();
         if (read != Code::deadline || open != Code::deadline) std::exit(2);
     }
@@ -177,8 +196,6 @@ TEST_P(StuckTest, StorageCanBeDestroyedMeanwhile) {
 
 TEST_P(StuckTest, ExitDoesNotWait) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
-    const std::string lonely = directory / "lonely";
-    ASSERT_EQ(::mkfifo(lonely.c_str(), 0600), 0);
     EXPECT_EXIT(exit_with_stuck_operations(GetParam(), directory), testing::ExitedWithCode(0), "");
 }
 
