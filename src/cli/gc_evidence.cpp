@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/daemons.hpp"
+#include "engine/record.hpp"
 #include "format/roster.hpp"
 
 namespace cairn::cli {
@@ -42,7 +43,7 @@ Result<Evidence> Evidence::gather(Place& place, std::int64_t before_s) {
             record.is_young |= !is_old(path, before_s);
             if (path != layout.job_roster(incarnation)) continue;
             record.has_roster = true;
-            const auto bytes = place.run(read_file(world.storage, path, roster_bytes_max, place.deadline()));
+            const auto bytes = place.run(read_record(world, path, FrameKind::roster, roster_bytes_max, place.deadline()));
             const Result<Roster> roster = bytes.ok() ? decode_roster(*bytes) : Result<Roster>(bytes.status());
             if (roster.ok() && roster->incarnation == incarnation) record.name = roster->name;
         }

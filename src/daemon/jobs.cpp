@@ -9,6 +9,7 @@
 #include "daemon/blocking.hpp"
 #include "daemon/slot_files.hpp"
 #include "engine/catalog.hpp"
+#include "engine/record.hpp"
 #include "format/roster.hpp"
 
 namespace cairn {
@@ -122,8 +123,8 @@ Task<Status> Jobs::replace(std::string path, Bytes bytes) {
 Task<Result<Roster>> Jobs::find_roster(Id128 incarnation) {
     const auto found = found_.find(incarnation);
     if (found != found_.end()) co_return found->second;
-    Result<Bytes> bytes = co_await read_file(world_.storage, layout_.job_roster(incarnation), roster_bytes_max,
-                                             world_.clock.in(io_wait_));
+    Result<Bytes> bytes = co_await read_record(world_, layout_.job_roster(incarnation), FrameKind::roster, roster_bytes_max,
+                                               world_.clock.in(io_wait_));
     if (!bytes.ok()) {
         Status status = co_await unless_root_missing(world_.storage, layout_.persistent, std::move(bytes).status(), world_.clock.in(io_wait_));
         co_return status;

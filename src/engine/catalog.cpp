@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "engine/record.hpp"
 #include "format/limits.hpp"
 #include "format/manifest.hpp"
 #include "format/names.hpp"
@@ -27,7 +28,7 @@ Task<Result<std::vector<std::string>>> list_series(World& world, Layout layout, 
 
 Task<Result<Manifest>> read_manifest(World& world, Layout layout, VersionKey key, Nanos deadline) {
     const std::string path = layout.manifest(key);
-    Result<Bytes> bytes = co_await read_file(world.storage, path, manifest_bytes_max, deadline);
+    Result<Bytes> bytes = co_await read_record(world, path, FrameKind::manifest, manifest_bytes_max, deadline);
     if (!bytes.ok()) co_return std::move(bytes).status();
     Result<Manifest> manifest = decode_manifest(*bytes);
     if (!manifest.ok()) co_return std::move(manifest).status().within(path);
@@ -105,7 +106,7 @@ Task<Result<std::vector<LineageEntry>>> read_lineage(World& world, Layout layout
         const std::optional<std::uint64_t> epoch = parse_lineage_open_name(file);
         if (!epoch) continue;
         const std::string path = layout.lineage(name) + "/" + file;
-        Result<Bytes> bytes = co_await read_file(world.storage, path, record_file_bytes_max, deadline);
+        Result<Bytes> bytes = co_await read_record(world, path, FrameKind::open, record_file_bytes_max, deadline);
         if (!bytes.ok()) co_return std::move(bytes).status();
         Result<OpenRecord> open = decode_open_record(*bytes);
         if (!open.ok()) co_return std::move(open).status().within(path);
@@ -113,7 +114,7 @@ Task<Result<std::vector<LineageEntry>>> read_lineage(World& world, Layout layout
         entry.open.epoch = *epoch;
         if (names.count(lineage_from_name(*epoch))) {
             const std::string from_path = layout.lineage_from(name, *epoch);
-            bytes = co_await read_file(world.storage, from_path, record_file_bytes_max, deadline);
+            bytes = co_await read_record(world, from_path, FrameKind::from, record_file_bytes_max, deadline);
             if (!bytes.ok()) co_return std::move(bytes).status();
             Result<FromRecord> from = decode_from_record(*bytes);
             if (!from.ok()) co_return std::move(from).status().within(from_path);
@@ -168,7 +169,7 @@ Task<Status> record_parent(World& world, Layout layout, std::string name, std::u
     Bytes bytes = encode_from_record(record);
     Status published = co_await publish_record(world, layout.lineage(name), path, std::move(bytes), deadline);
     if (published.code() != Code::already_exists) co_return published;
-    Result<Bytes> standing = co_await read_file(world.storage, path, record_file_bytes_max, deadline);
+    Result<Bytes> standing = co_await read_record(world, path, FrameKind::from, record_file_bytes_max, deadline);
     if (!standing.ok()) co_return std::move(standing).status();
     Result<FromRecord> from = decode_from_record(*standing);
     if (!from.ok()) co_return std::move(from).status().within(path);

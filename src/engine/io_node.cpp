@@ -11,6 +11,7 @@
 #include "base/log.hpp"
 #include "engine/internal.hpp"
 #include "engine/io_nodes.hpp"
+#include "engine/record.hpp"
 #include "engine/removal.hpp"
 #include "format/roster.hpp"
 
@@ -88,7 +89,7 @@ void Node::Impl::on_stranger(message::Message message) {
 Task<void> Node::Impl::learn(message::Message message) {
     const Id128 incarnation = message.key.incarnation;
     ++looking;
-    Result<Bytes> bytes = co_await read_file(world.storage, layout.job_roster(incarnation), roster_bytes_max, world.clock.in(settings.io_wait));
+    Result<Bytes> bytes = co_await read_record(world, layout.job_roster(incarnation), FrameKind::roster, roster_bytes_max, world.clock.in(settings.io_wait));
     --looking;
     if (!bytes.ok() || stopping || jobs.count(incarnation)) co_return;
     Result<Roster> roster = decode_roster(*bytes);

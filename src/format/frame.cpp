@@ -55,11 +55,15 @@ Bytes frame(FrameKind kind, ByteView body) {
     return bytes;
 }
 
-Result<Bytes> unframe(FrameKind kind, ByteView bytes, FrameEnd end) {
+namespace {
+
+using Header = std::array<std::byte, frame_header_bytes>;
+
+// Of a frame in a file of `file_bytes`. The body's length, or why it is none.
+Result<std::uint64_t> body_length(FrameKind kind, ByteView bytes, std::uint64_t file_bytes, FrameEnd end, Header& header) {
     const std::string called = row(kind).called;
     if (bytes.size() < frame_header_bytes)
         return corrupt(called + ": cut short: " + std::to_string(bytes.size()) + " bytes, fewer than its header");
-    std::array<std::byte, frame_header_bytes> header;
     std::memcpy(header.data(), bytes.data(), header.size());
     if (as_text(ByteView(header).first(8)) != row(kind).magic)
         return corrupt(called + ": these bytes are not one of Cairn's");
@@ -68,14 +72,27 @@ Result<Bytes> unframe(FrameKind kind, ByteView bytes, FrameEnd end) {
     const std::uint32_t version = get_u32(&header[8]);
     if (version > format_version) return newer_format(version).within(called);
     if (version == 0 || get_u32(&header[12]) != 0) return corrupt(called + ": its header has impossible fields");
-    const std::uint64_t length = get_u64(&header[16]), room = bytes.size() - frame_header_bytes;
+    const std::uint64_t length = get_u64(&header[16]), room = file_bytes - frame_header_bytes;
     if (length > room)
         return corrupt(called + ": cut short: " + std::to_string(room) + " of " + std::to_string(length) +
                        " bytes are there");
     if (end == FrameEnd::exact && length != room) return corrupt(called + ": more bytes than its header says");
+    return length;
+}
+
+}  // namespace
+
+Status check_frame_start(FrameKind kind, ByteView start, std::uint64_t file_bytes) {
+    Header header;
+    return body_length(kind, start, file_bytes, FrameEnd::exact, header).status();
+}
+
+Result<Bytes> unframe(FrameKind kind, ByteView bytes, FrameEnd end) {
+    Header header;
+    TRY_ASSIGN(const std::uint64_t length, body_length(kind, bytes, bytes.size(), end, header));
     const ByteView view = bytes.subspan(frame_header_bytes, length);
     Bytes body(view.begin(), view.end());
-    if (get_u64(&header[24]) != checksum(body)) return corrupt(called + ": its checksum does not match its bytes");
+    if (get_u64(&header[24]) != checksum(body)) return corrupt(std::string(row(kind).called) + ": its checksum does not match its bytes");
     return body;
 }
 

@@ -28,6 +28,10 @@ Bytes frame(FrameKind kind, ByteView body);
 // named.
 Result<Bytes> unframe(FrameKind kind, ByteView bytes, FrameEnd end = FrameEnd::exact);
 
+// Whether a file of `file_bytes` that begins with `start` can be a frame of this kind that ends with it: all that its header tells, so that no more
+// than that is read of what is not. ok is no promise: unframe() compares the checksum.
+Status check_frame_start(FrameKind kind, ByteView start, std::uint64_t file_bytes);
+
 // Little-endian numbers at a place in a run of bytes.
 void put_u32(std::byte* at, std::uint32_t value) noexcept;
 void put_u64(std::byte* at, std::uint64_t value) noexcept;
