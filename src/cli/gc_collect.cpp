@@ -53,7 +53,7 @@ class Collector {
             if (seen.state == SeenState::unfinished) unfinished(seen);
             if (seen.state == SeenState::given_up) given_up(seen);
             if (seen.state == SeenState::committed && !seen.current && options_.other_lineages)
-                version(seen, "of another lineage");
+                other_lineage(seen);
         }
         temporaries(place_, series_.name, place_.layout().lineage(series_.name), "unpublished records",
                     options_.before_s, collected_);
@@ -102,6 +102,21 @@ class Collector {
         return std::any_of(series_.versions.begin(), series_.versions.end(), [&](const Seen& seen) {
             return seen.state == SeenState::committed && seen.key.incarnation == head;
         });
+    }
+
+    // The head is there for sure, and not only a manifest of it that can not be read.
+    bool head_is_certain() const {
+        if (series_.lineage.empty()) return false;
+        const Id128 head = series_.lineage.front().incarnation;
+        return std::any_of(series_.versions.begin(), series_.versions.end(), [&](const Seen& seen) {
+                   return seen.key.incarnation == head && (seen.state == SeenState::committed || !seen.scratch_ranks.empty());
+               }) ||
+               std::any_of(series_.opens.begin(), series_.opens.end(), [&](const LineageEntry& open) { return open.open.incarnation == head && open.from; });
+    }
+
+    void other_lineage(const Seen& seen) {
+        if (head_is_certain()) return version(seen, "of another lineage");
+        spare(seen, "a manifest of the newest lineage can not be read, so that this one may be the current one: `cairn verify` names it");
     }
 
     void records() {

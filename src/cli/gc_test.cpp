@@ -140,6 +140,18 @@ TEST_F(Gc, versions_of_other_lineages_go_when_asked_for) {
     EXPECT_EQ(versions(), "1 2");
 }
 
+TEST_F(Gc, nothing_of_another_lineage_goes_while_the_current_one_can_not_be_told) {
+    melt.commit(1, first, 1);
+    melt.open(2, second);
+    fs::remove(melt.layout.lineage_from("melt", 2));
+    melt.commit(1, second, 2);
+    const std::string manifest = melt.layout.manifest({"melt", 1, second});
+    fs::resize_file(manifest, 10);
+    const Ran ran = cairn("gc --other-lineages");
+    EXPECT_THAT(ran.out + ran.err, HasSubstr("can not be read"));
+    EXPECT_TRUE(fs::exists(melt.layout.manifest({"melt", 1, first})));
+}
+
 TEST_F(Gc, parts_of_attempts_that_did_not_commit) {
     melt.commit(1, first, 1);
     static_cast<void>(melt.part(1, first, 0, 6));

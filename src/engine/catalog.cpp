@@ -182,7 +182,7 @@ std::vector<LineageLink> current_lineage(const std::vector<LineageEntry>& opens,
     struct Known {
         std::uint64_t epoch = 0;
         Parent parent;
-        bool counts = false;  // committed, sealed, or restored from
+        bool counts = false;  // committed, sealed, or restored from; or perhaps committed
     };
     std::map<Id128, Known> known;
     for (const LineageEntry& entry : opens) {
@@ -199,8 +199,12 @@ std::vector<LineageLink> current_lineage(const std::vector<LineageEntry>& opens,
         if (parent.incarnation) k.parent = parent;
         k.counts = true;
     };
-    for (const CatalogEntry& entry : entries)
+    for (const CatalogEntry& entry : entries) {
         if (entry.committed()) add(entry.key.incarnation, entry.manifest->epoch, entry.manifest->parent);
+        // What it says can not be read. Taken for nothing, an older lineage, or none, would be gone on from without a word.
+        const auto of = entry.damage ? known.find(entry.key.incarnation) : known.end();
+        if (of != known.end()) of->second.counts = true;
+    }
     for (const SealedVersion& version : sealed) add(version.incarnation, version.epoch, version.parent);
     std::vector<LineageLink> lineage;
     const Known* head = nullptr;

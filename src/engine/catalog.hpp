@@ -48,8 +48,8 @@ struct LineageLink {
     std::uint64_t epoch = 0;
     Version version_max = 0;
 };
-// The current lineage, newest incarnation first. Its head is the newest incarnation that committed, sealed (named by `sealed`) or was
-// restored from; then parents, each cut at the version that its child came from. Pure.
+// The current lineage, newest incarnation first. Its head is the newest incarnation that committed (or left a manifest that can not be read), sealed
+// (named by `sealed`) or was restored from; then parents, each cut at the version that its child came from. Pure.
 struct SealedVersion {
     Id128 incarnation;
     std::uint64_t epoch = 0;

@@ -76,6 +76,17 @@ TEST(Lineage, TombstonesDoNotCount) {
     EXPECT_FALSE(in_lineage(lineage, second_, 30));
 }
 
+// The one manifest of a job that began anew: while storage does not give it, whoever restarts is told so, and goes on from nothing older.
+TEST(Lineage, AManifestThatCanNotBeReadCounts) {
+    CatalogEntry unread = committed(second_, 2, 1);
+    unread.manifest.reset();
+    unread.damage = Status(Code::io_error, "manifest: Input/output error");
+    const auto lineage = current_lineage({opened(first, 1), opened(second_, 2)}, {committed(first, 1, 20), unread}, {});
+    EXPECT_TRUE(in_lineage(lineage, second_, 1));
+    EXPECT_FALSE(in_lineage(lineage, first, 20));
+    EXPECT_TRUE(in_lineage(current_lineage({opened(second_, 2)}, {unread}, {}), second_, 1));
+}
+
 TEST(Lineage, AHostileCycleEnds) {
     const std::vector<LineageEntry> opens = {opened(first, 1, Parent{third, 5}), opened(second_, 2, Parent{first, 5}), opened(third, 3, Parent{second_, 5})};
     EXPECT_EQ(current_lineage(opens, {}, {}).size(), 3u);
