@@ -76,8 +76,17 @@ class Cluster {
     // Of a version's parts, on each storage target.
     std::vector<std::uint64_t> bytes_on_targets(Version version);
 
-    // Reads every rank's image of a committed version, from a fresh process on `reader`, and compares it bit for bit. not_found when it
-    // is not there, or given up.
+    // What lies under persistent, and the current lineage, as a restarting job sees both.
+    struct Found {
+        std::vector<LineageLink> lineage;
+        std::vector<CatalogEntry> entries;  // by version
+        std::vector<CatalogEntry> in_lineage() const;
+    };
+    Task<Result<Found>> look(World world, std::vector<SealedVersion> sealed) const;
+    // Reads every rank's image of a committed version and compares it bit for bit. not_found when it is not there, or given up; internal when what
+    // was read is not what was captured.
+    Task<Status> restore(World world, VersionKey key) const;
+    // The same from a fresh process on `reader`.
     Status check_committed(VersionKey key, NodeIndex reader = 0, Nanos limit = 600 * second);
     // Restore point: the newest committed version of the current lineage, or nullopt; as a restarting job sees it.
     Result<std::optional<Manifest>> newest_committed(NodeIndex reader = 0, Nanos limit = 600 * second);

@@ -6,24 +6,26 @@ namespace cairn::testing {
 
 namespace {
 
-bool record(SeedRun& run, Parent parent) {
-    sim::Process& process = run.cluster.hosts[0].node->start_process("rank0");
-    Status status(Code::deadline, "");
+// Killed after `limit`.
+Status record(SeedRun& run, NodeIndex node, Parent parent, Nanos limit) {
+    sim::Process& process = run.cluster.hosts[node].node->start_process("rank0");
+    Status status(Code::deadline, "killed");
     const auto task = [](World w, Layout l, std::string name, std::uint64_t epoch, FromRecord r, Status* out) -> Task<void> {
         Status recorded = co_await record_parent(w, l, name, epoch, r, w.clock.in(60 * second));
         *out = std::move(recorded);
     };
     const FromRecord from{run.cluster.roster.incarnation, parent};
-    (void)run.cluster.sim.run(task(process.world(), run.cluster.layout, run.cluster.roster.name, run.cluster.roster.epoch, from, &status), run.cluster.sim.now() + 120 * second);
+    (void)run.cluster.sim.run(task(process.world(), run.cluster.layout, run.cluster.roster.name, run.cluster.roster.epoch, from, &status), run.cluster.sim.now() + limit);
     process.kill();
-    return status.ok();
+    run.known.chains[run.cluster.roster.incarnation] = parent;
+    if (status.ok()) run.known.recorded[run.cluster.roster.incarnation] = run.cluster.sim.now();
+    return status;
 }
 
 void go_on_from(SeedRun& run, VersionKey from) {
     run.cluster.roster.parent = {from.incarnation, from.version};
-    run.known.chains[run.cluster.roster.incarnation] = run.cluster.roster.parent;
-    run.known.has_parent = record(run, run.cluster.roster.parent);
-    if (run.known.has_parent) run.known.recorded[run.cluster.roster.incarnation] = run.cluster.sim.now();
+    if (const Status named = record(run, 0, run.cluster.roster.parent, 120 * second); !named.ok())
+        return run.fail("a job can not name its parent with no faults: " + named.to_string());
     if (run.chance(30)) {  // a daemon that comes later must find out by itself what has been left behind
         run.cluster.kill_daemon(0);
         run.cluster.start_daemon(0);
@@ -51,8 +53,10 @@ bool open(SeedRun& run) {
     if (status.ok() && run.cluster.roster.epoch <= before) run.fail("an open did not raise the epoch: " + std::to_string(run.cluster.roster.epoch));
     run.known.job_lives = status.ok();
     run.known.next_version = 1;
-    run.known.has_parent = false;
-    if (run.known.job_lives) run.known.chains[run.cluster.roster.incarnation] = {};
+    if (run.known.job_lives) {
+        run.known.chains[run.cluster.roster.incarnation] = {};
+        run.known.epochs[run.cluster.roster.incarnation] = run.cluster.roster.epoch;
+    }
     run.cluster.sim.faults() = run.background;
     return run.known.job_lives;
 }
@@ -98,6 +102,28 @@ void capture(SeedRun& run) {
     run.tell("capture version ", run.known.next_version, ": ", status.to_string());
     if (status.ok()) run.known.sealed.insert(run.cluster.key(run.known.next_version));
     ++run.known.next_version;
+}
+
+// A job opens and dies before it has gone on from anything: killed while it makes itself known, or while it names its parent. Whatever is left of it, the
+// next one finds what it would have found.
+void open_and_die(SeedRun& run, NodeIndex node) {
+    run.known.job_lives = false;
+    if (!run.cluster.hosts[node].node->alive()) return;
+    const Nanos soon = static_cast<Nanos>(run.draw(40)) * millisecond;
+    const Status opened = run.cluster.open_job(run.chance(30) ? soon : 60 * second);
+    run.tell("open, to die at once: ", opened.to_string());
+    if (!opened.ok()) return;
+    run.see(Saw::died_at_open);
+    run.known.chains[run.cluster.roster.incarnation] = {};
+    run.known.epochs[run.cluster.roster.incarnation] = run.cluster.roster.epoch;
+    std::vector<VersionKey> parents;
+    for (const auto& [key, reported] : run.known.reported)
+        if (in_chain(run, key) && !run.known.removed.count(key)) parents.push_back(key);
+    if (parents.empty() || run.chance(40)) return;
+    const VersionKey parent = parents[run.draw(parents.size())];
+    const Status named = record(run, node, {parent.incarnation, parent.version}, static_cast<Nanos>(run.draw(15'000)) * microsecond);
+    run.tell("dies naming version ", parent.version, " as its parent: ", named.to_string());
+    if (!named.ok()) run.see(Saw::parent_undurable);
 }
 
 // A version that may be about to commit.

@@ -58,8 +58,23 @@ std::optional<VersionKey> removable(SeedRun& run) {
     return found[run.draw(found.size())];
 }
 
+Id128 head(const SeedRun& run) {
+    Id128 newest;
+    std::uint64_t newest_epoch = 0;
+    for (const auto& [incarnation, epoch] : run.known.epochs) {
+        const bool reported = std::any_of(run.known.reported.begin(), run.known.reported.end(), [&](const auto& entry) { return entry.first.incarnation == incarnation; });
+        // Of a job that died while it named its parent only the file system knows whether it did.
+        const std::string parent = run.cluster.layout.lineage_from(run.cluster.roster.name, epoch);
+        const bool counts = reported || run.known.recorded.count(incarnation) || run.cluster.sim.persistent().find(parent).ok();
+        if (!counts || epoch < newest_epoch) continue;
+        newest = incarnation;
+        newest_epoch = epoch;
+    }
+    return newest;
+}
+
 bool in_chain(const SeedRun& run, const VersionKey& key) {
-    Id128 at = run.cluster.roster.incarnation;
+    Id128 at = head(run);
     Version version_max = UINT64_MAX;
     for (std::size_t guard = 0; at && guard <= run.known.chains.size(); ++guard) {
         if (key.incarnation == at && key.version <= version_max) return true;
@@ -73,10 +88,9 @@ bool in_chain(const SeedRun& run, const VersionKey& key) {
 
 // A restarting job never gets less than what was called committed in its lineage.
 void check_newest(SeedRun& run, const Manifest& found) {
-    const bool anchored = run.known.has_parent || std::any_of(run.known.reported.begin(), run.known.reported.end(), [&](const auto& entry) {
-                              return entry.first.incarnation == run.cluster.roster.incarnation;
-                          });
-    if (!anchored) return;
+    const auto epoch = run.known.epochs.find(found.key.incarnation), newest = run.known.epochs.find(head(run));
+    const bool told = newest != run.known.epochs.end() && (epoch == run.known.epochs.end() || epoch->second <= newest->second);
+    if (!told) return;  // committed by a job of which nobody could know before
     if (!in_chain(run, found.key)) return run.fail("the newest version found, " + std::to_string(found.key.version) + ", is of another lineage");
     for (const auto& [key, reported] : run.known.reported)
         if (in_chain(run, key) && key.version > found.key.version)

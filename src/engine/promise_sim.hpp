@@ -12,6 +12,8 @@ void note_states(SeedRun& run);
 void check_newest(SeedRun& run, const Manifest& found);
 // A daemon that was started after the job had gone back behind a version must not decide on it any more.
 void check_superseded(SeedRun& run, sim::Process& process, const std::string& manifest);
+// The incarnation whose lineage is the current one: the newest that has a parent or a version that others can know of. None: there was no such job.
+Id128 head(const SeedRun& run);
 bool in_chain(const SeedRun& run, const VersionKey& key);
 // A version that nobody needs.
 std::optional<VersionKey> removable(SeedRun& run);

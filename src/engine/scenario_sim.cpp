@@ -172,9 +172,22 @@ class Draw {
 
     Happening what_happens() {
         using H = Happening;
-        constexpr std::array often = {H::capture, H::capture, H::capture, H::capture, H::kill,   H::kill,  H::pause, H::crash,  H::partition,
-                                      H::end_job, H::end_job, H::remove,  H::remove, H::limit,   H::start, H::power, H::strike, H::strike, H::strike, H::let_go, H::cancel};
-        return often[below(often.size())];
+        struct Often {
+            H what;
+            unsigned weight;
+        };
+        constexpr std::array often = {
+            Often{H::capture, 10}, Often{H::kill, 4},   Often{H::pause, 2}, Often{H::crash, 2}, Often{H::partition, 2}, Often{H::end_job, 4},
+            Often{H::remove, 4},   Often{H::limit, 2},  Often{H::start, 2}, Often{H::power, 2}, Often{H::strike, 6},    Often{H::let_go, 2},
+            Often{H::cancel, 2},   Often{H::open, 1},   Often{H::restore, 2},
+        };
+        static_assert(often.size() == happening_names.size());
+        unsigned all = 0;
+        for (const Often& each : often) all += each.weight;
+        std::uint64_t drawn = below(all);
+        std::size_t i = 0;
+        while (drawn >= often[i].weight) drawn -= often[i++].weight;
+        return often[i].what;
     }
 
     // A network that loses, repeats and delays a little, over sound nodes and storage: what is lost and not said again does not go unnoticed here.

@@ -13,9 +13,9 @@ namespace cairn::testing {
 // What the test itself knows of jobs and versions, from what it did and what daemons told it: the promise is held against that.
 struct Known {
     bool job_lives = false;
-    bool has_parent = false;                // others can know where the present job goes on from
     Version next_version = 1;
-    std::map<Id128, Parent> chains;         // where each incarnation came from
+    std::map<Id128, std::uint64_t> epochs;  // of each incarnation
+    std::map<Id128, Parent> chains;         // where each came from, as far as it got to say so
     std::map<Id128, Nanos> recorded;        // since when others can know that
     std::map<VersionKey, bool> reported;    // called committed by some daemon at some time
     std::map<VersionKey, bool> removed;     // tried to remove; true: done, with a fence that stays

@@ -41,8 +41,36 @@ void SeedRun::fail(std::string text) {
     result.failure = std::move(text);
 }
 
+namespace {
+
+struct FaultSeen {
+    double sim::Faults::*rate;
+    Saw saw;
+};
+constexpr std::array faults_seen = {
+    FaultSeen{&sim::Faults::read_error, Saw::read_failed},
+    FaultSeen{&sim::Faults::write_error, Saw::write_failed},
+    FaultSeen{&sim::Faults::metadata_error, Saw::names_failed},
+    FaultSeen{&sim::Faults::out_of_space, Saw::storage_full},
+    FaultSeen{&sim::Faults::fsync_error, Saw::fsync_failed},
+    FaultSeen{&sim::Faults::hang_io, Saw::io_hung},
+    FaultSeen{&sim::Faults::stale_read, Saw::stale_read},
+    FaultSeen{&sim::Faults::other_read, Saw::other_read},
+    FaultSeen{&sim::Faults::payload_damage, Saw::payload_damaged},
+    FaultSeen{&sim::Faults::payload_loss, Saw::payload_lost},
+    FaultSeen{&sim::Faults::twin_open, Saw::twin_opened},
+    FaultSeen{&sim::Faults::resize_lost, Saw::resize_lost},
+    FaultSeen{&sim::Faults::grow_lost, Saw::growth_lost},
+    FaultSeen{&sim::Faults::publish_renames, Saw::published_by_rename},
+    FaultSeen{&sim::Faults::wall_set, Saw::wall_set},
+};
+
+}  // namespace
+
 SeedResult SeedRun::finish(std::string failure) {
     if (!failure.empty()) fail(std::move(failure));
+    for (const FaultSeen& each : faults_seen)
+        if (cluster.sim.struck().*each.rate > 0) see(each.saw);
     result.fingerprint = cluster.sim.fingerprint();
     return std::move(result);
 }
@@ -63,6 +91,8 @@ struct StepKind {
 constexpr std::array steps = {
     StepKind{Happening::capture, false, [](SeedRun& run, NodeIndex) { capture(run); }},
     StepKind{Happening::cancel, false, cancel},
+    StepKind{Happening::open, true, open_and_die},
+    StepKind{Happening::restore, false, restore},
     StepKind{Happening::end_job, true, end_job},
     StepKind{Happening::start, true, start},
     StepKind{Happening::limit, false, [](SeedRun& run, NodeIndex node) { limit(run, node, run.chance(20)); }},

@@ -27,11 +27,34 @@ namespace cairn::testing {
     /* the job */ \
     row(several_jobs,       seeds, "a job came after another") \
     row(went_back,          seeds, "a job went back to an older version") \
+    row(died_at_open,       seeds, "a job died between its open and its restore") \
+    row(parent_undurable,   seeds, "a job died while it named its parent") \
     row(cancelled,          seeds, "a version was cancelled") \
     /* the operator, and scratch that wants room */ \
     row(removed,            seeds, "a version was removed") \
     row(given_up,           seeds, "a version was given up by hand") \
     row(let_go,             seeds, "images left scratch") \
+    /* restore while storage is in trouble */ \
+    row(restored_in_trouble, seeds, "a restore was right though storage was in trouble") \
+    row(restore_failed,     seeds, "a restore failed, storage being in trouble") \
+    row(passed_over,        seeds, "a restore told which version it passed over") \
+    /* what goes wrong by itself */ \
+    row(read_failed,        seeds, "a read failed") \
+    row(write_failed,       seeds, "a write failed") \
+    row(names_failed,       seeds, "an operation on names failed") \
+    row(denied,             seeds, "one took effect, and said that it failed") \
+    row(storage_full,       seeds, "storage was full") \
+    row(fsync_failed,       seeds, "an fsync failed") \
+    row(io_hung,            seeds, "storage did not answer") \
+    row(stale_read,         seeds, "a read gave what stood there before") \
+    row(other_read,         seeds, "a read gave another page") \
+    row(payload_damaged,    seeds, "data were damaged on their way") \
+    row(payload_lost,       seeds, "data were lost on their way") \
+    row(twin_opened,        seeds, "two nodes had two files of one name") \
+    row(resize_lost,        seeds, "a file was not resized, and nobody told") \
+    row(growth_lost,        seeds, "of two nodes that made a file grow one lost its bytes") \
+    row(published_by_rename, seeds, "publishing took the first name away") \
+    row(wall_set,           seeds, "a wall clock was set") \
     /* what goes wrong */ \
     row(daemon_killed,      seeds, "a daemon was killed") \
     row(coordinator_killed, seeds, "the coordinator's daemon was killed") \

@@ -9,10 +9,14 @@ namespace cairn::testing {
 // the application (job_steps_sim.cpp)
 bool open(SeedRun& run);
 void reopen(SeedRun& run);
+void open_and_die(SeedRun& run, NodeIndex node);
 void capture(SeedRun& run);
 void cancel(SeedRun& run, NodeIndex node);
 // A version that may be about to commit.
 std::optional<VersionKey> undecided(SeedRun& run);
+
+// a restart while something goes wrong (restore_steps_sim.cpp)
+void restore(SeedRun& run, NodeIndex node);
 
 // the operator, retention, and scratch that wants room (operator_steps_sim.cpp)
 void start(SeedRun& run, NodeIndex node);

@@ -54,6 +54,7 @@ void strike(SeedRun& run, NodeIndex node) {
 }
 
 void observe(SeedRun& run, sim::Process& process, const std::string& what, const std::string& detail) {
+    if (what == "denied") return run.see(Saw::denied);
     if (run.strikes.after_this) {
         run.cluster.sim.faults() = *run.strikes.after_this;
         run.strikes.after_this.reset();

@@ -54,13 +54,13 @@ Task<Status> SimNetwork::send(Address to, Bytes message, Nanos deadline) {
     Prng& prng = sim_.fault_prng();
     Process* peer = sim_.find(to);
     Nanos left = sim_.now();
-    const bool fails = prng.chance(faults.send_error);
+    const bool fails = sim_.strikes(&Faults::send_error);
     sim_.note(process_, "send", to);
     if (!cut_off(peer)) {
         const Nanos arrives = arrival(*peer, message.size(), left);
-        const auto delay = [&] { return prng.chance(faults.message_delay) ? up_to(prng, faults.message_delay_max) : 0; };
-        if (prng.chance(faults.message_repeat)) deliver_later(*peer, message, arrives + delay() + up_to(prng, millisecond));
-        const bool lost = prng.chance(faults.message_loss) || (fails && prng.chance(0.5));
+        const auto delay = [&] { return sim_.strikes(&Faults::message_delay) ? up_to(prng, faults.message_delay_max) : 0; };
+        if (sim_.strikes(&Faults::message_repeat)) deliver_later(*peer, message, arrives + delay() + up_to(prng, millisecond));
+        const bool lost = sim_.strikes(&Faults::message_loss) || (fails && prng.chance(0.5));
         if (!lost) deliver_later(*peer, std::move(message), arrives + delay());
     }
     const Nanos takes = left + microsecond - sim_.now();
@@ -132,7 +132,7 @@ void SimNetwork::arrive(const std::shared_ptr<Transfer>& transfer, Process& to, 
     const bool comes = to.alive() && !(from_the_dead && (!transfer->captured || prng.chance(0.5)));
     if (comes) {
         Runs runs = transfer->captured ? *transfer->captured : runs_of(transfer->data);
-        if (prng.chance(sim_.faults().payload_damage)) damage(runs, prng);
+        if (sim_.strikes(&Faults::payload_damage)) damage(runs, prng);
         receiver.take(tag, &runs);
     } else {
         receiver.take(tag, nullptr);
@@ -148,7 +148,7 @@ void SimNetwork::begin_transfer(const std::shared_ptr<Transfer>& transfer, const
     Process* peer = sim_.find(to);
     sim_.note(process_, "payload", to);
     if (prng.chance(0.5)) transfer->captured = runs_of(transfer->data);
-    if (cut_off(peer) || prng.chance(faults.payload_loss)) {
+    if (cut_off(peer) || sim_.strikes(&Faults::payload_loss)) {
         if (cut_off(peer) && prng.chance(faults.peer_loss_told)) {
             transfer->status = unavailable(to + ": the peer is gone");
             transfer->done = true;
@@ -165,7 +165,7 @@ void SimNetwork::begin_transfer(const std::shared_ptr<Transfer>& transfer, const
         it->second->transfers++;
         transfer->matched = true;
     }
-    const Nanos delay = prng.chance(faults.payload_delay) ? up_to(prng, faults.message_delay_max) : 0;
+    const Nanos delay = sim_.strikes(&Faults::payload_delay) ? up_to(prng, faults.message_delay_max) : 0;
     const auto arrive_at = [this, transfer, peer, tag](Nanos when) {
         sim_.schedule(sim_.machines(), when, "payload", [this, transfer, peer, tag] { arrive(transfer, *peer, tag); });
     };

@@ -11,49 +11,53 @@ namespace {
 constexpr std::uint64_t page_bytes = 4096;
 
 // True: it never returns.
-bool draw_delay(double slow, double hang, const Faults& faults, Prng& prng, Nanos now, Nanos& ready) {
-    if (prng.chance(slow)) ready += static_cast<Nanos>(prng.below(static_cast<std::uint64_t>(faults.slow_io_max)));
-    if (!prng.chance(hang)) return false;
+bool draw_delay(Simulation& sim, double Faults::*slow, double Faults::*hang, Nanos& ready) {
+    const Faults& faults = sim.faults();
+    Prng& prng = sim.fault_prng();
+    if (sim.strikes(slow)) ready += static_cast<Nanos>(prng.below(static_cast<std::uint64_t>(faults.slow_io_max)));
+    if (!sim.strikes(hang)) return false;
     if (prng.chance(0.5)) return true;
-    ready = now + static_cast<Nanos>(prng.below(static_cast<std::uint64_t>(faults.hang_io_max)));
+    ready = sim.now() + static_cast<Nanos>(prng.below(static_cast<std::uint64_t>(faults.hang_io_max)));
     return false;
 }
 
-bool draw_delays(const Operation& operation, const Faults& faults, Prng& prng, Nanos now, Nanos& ready) {
-    if (draw_delay(faults.slow_io, faults.hang_io, faults, prng, now, ready)) return true;
-    return operation.process.node().scratch().covers(operation.path) && draw_scratch_delay(faults, prng, now, ready);
+bool draw_delays(const Operation& operation, Simulation& sim, Nanos& ready) {
+    if (draw_delay(sim, &Faults::slow_io, &Faults::hang_io, ready)) return true;
+    return operation.process.node().scratch().covers(operation.path) && draw_scratch_delay(sim, ready);
 }
 
 // What a read gives instead of what is there.
-void draw_wrong_bytes(Operation& operation, const Faults& faults, Prng& prng) {
+void draw_wrong_bytes(Operation& operation, Simulation& sim) {
+    Prng& prng = sim.fault_prng();
     const SimFile& file = static_cast<const SimFile&>(*operation.file);
     if (!file.shared || operation.value == 0) return;
-    if (prng.chance(faults.stale_read)) operation.stale_from = prng.below(div_up(operation.value, page_bytes)) * page_bytes;
+    if (sim.strikes(&Faults::stale_read)) operation.stale_from = prng.below(div_up(operation.value, page_bytes)) * page_bytes;
     const std::uint64_t pages = div_up(file.inode->content->size(), page_bytes);
-    if (pages < 2 || !prng.chance(faults.other_read)) return;
+    if (pages < 2 || !sim.strikes(&Faults::other_read)) return;
     const std::uint64_t page = operation.offset / page_bytes;
     operation.offset = (page + prng.between(1, pages - 1)) % pages * page_bytes + operation.offset % page_bytes;
 }
 
-void draw_faults(Operation& operation, const Faults& faults, Prng& prng) {
+void draw_faults(Operation& operation, Simulation& sim) {
     using Kind = Operation::Kind;
-    operation.full = operation.takes_space && prng.chance(faults.out_of_space);
+    Prng& prng = sim.fault_prng();
+    operation.full = operation.takes_space && sim.strikes(&Faults::out_of_space);
     const bool transfers = operation.kind == Kind::read || operation.kind == Kind::write;
-    if (transfers && operation.value > 1 && prng.chance(faults.short_transfer))
+    if (transfers && operation.value > 1 && sim.strikes(&Faults::short_transfer))
         operation.value = prng.between(1, operation.value - 1);
     switch (operation.kind) {
         case Kind::read:
-            operation.fails = prng.chance(faults.read_error);
-            draw_wrong_bytes(operation, faults, prng);
+            operation.fails = sim.strikes(&Faults::read_error);
+            draw_wrong_bytes(operation, sim);
             break;
         case Kind::write:
-            operation.fails = prng.chance(faults.write_error);
+            operation.fails = sim.strikes(&Faults::write_error);
             if (operation.fails) operation.value = prng.below(operation.value + 1);
             if (prng.chance(0.5)) operation.captured = runs_of(operation.data);
             break;
-        case Kind::fsync: operation.fails = prng.chance(faults.fsync_error); break;
+        case Kind::fsync: operation.fails = sim.strikes(&Faults::fsync_error); break;
         case Kind::metadata:
-            operation.fails = prng.chance(faults.metadata_error);
+            operation.fails = sim.strikes(&Faults::metadata_error);
             if (operation.fails && prng.chance(0.5)) operation.effect = nullptr;
             break;
     }
@@ -61,9 +65,7 @@ void draw_faults(Operation& operation, const Faults& faults, Prng& prng) {
 
 }  // namespace
 
-bool draw_scratch_delay(const Faults& faults, Prng& prng, Nanos now, Nanos& ready) {
-    return draw_delay(faults.slow_scratch, faults.hang_scratch, faults, prng, now, ready);
-}
+bool draw_scratch_delay(Simulation& sim, Nanos& ready) { return draw_delay(sim, &Faults::slow_scratch, &Faults::hang_scratch, ready); }
 
 InFlight::Ticket InFlight::add(std::shared_ptr<Operation> operation) {
     operation->id = ++begun_;
@@ -106,7 +108,9 @@ namespace {
 void complete(const std::shared_ptr<Operation>& operation) {
     if (operation->full) operation->status = Status::from_errno(ENOSPC, operation->path);
     else if (operation->effect) operation->effect(*operation);
+    const bool denied = operation->fails && operation->effect && operation->status.ok() && operation->kind == Operation::Kind::metadata;
     if (operation->fails && operation->status.ok()) operation->status = Status::from_errno(EIO, operation->path);
+    if (denied) operation->process.simulation().note(operation->process, "denied", std::string(operation->what) + " " + operation->path);
     operation->done = true;
     operation->changed.notify_all();  // through the process's own queue: not while it is stopped, never when it is dead
 }
@@ -122,9 +126,9 @@ bool take_in(const std::shared_ptr<Operation>& operation, InFlight::Ticket& tick
     Simulation& sim = operation->process.simulation();
     // First: the observer may change the faults for this very operation.
     sim.note(operation->process, operation->what, operation->path);
-    draw_faults(*operation, sim.faults(), sim.fault_prng());
+    draw_faults(*operation, sim);
     ticket = operation->process.node().in_flight.add(operation);
-    return draw_delays(*operation, sim.faults(), sim.fault_prng(), sim.now(), ready);
+    return draw_delays(*operation, sim, ready);
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ void begin(const std::shared_ptr<Operation>& operation, Nanos after, const std::
 void settle_operations(Process& process, bool crash);
 
 // When scratch gives what it was asked for; true: never.
-bool draw_scratch_delay(const Faults& faults, Prng& prng, Nanos now, Nanos& ready);
+bool draw_scratch_delay(Simulation& sim, Nanos& ready);
 
 std::unique_ptr<Clock> make_clock(Process& process, Nanos ahead);
 std::unique_ptr<Storage> make_storage(Process& process, Clock& clock);

@@ -45,7 +45,7 @@ class SimCpu final : public Cpu {
         CAIRN_CHECK(block_bytes > 0);
         sim_.note(process_, "checksums", std::to_string(data.length));
         Nanos ready = sim_.now();
-        if (is_mapped(data) && draw_scratch_delay(sim_.faults(), sim_.fault_prng(), sim_.now(), ready)) {
+        if (is_mapped(data) && draw_scratch_delay(sim_, ready)) {
             process_.lose_read();
             Event nothing(clock_);
             co_await nothing.wait();
@@ -81,7 +81,7 @@ void SimNode::set_wall_clock() {
 
 std::uint64_t SimNode::wall_time_s() {
     if (sim_.model().wall_time_s == 0) return 0;
-    if (sim_.fault_prng().chance(sim_.faults().wall_set)) set_wall_clock();
+    if (sim_.strikes(&Faults::wall_set)) set_wall_clock();
     const auto now = static_cast<std::int64_t>(sim_.model().wall_time_s) + sim_.now() / second + wall_apart_s_;
     return now > 0 ? static_cast<std::uint64_t>(now) : 0;
 }

@@ -246,6 +246,12 @@ void Simulation::record(Nanos when, std::uint32_t actor, const char* label) {
     if (trace_) std::fprintf(stderr, "%15.6f ms  p%-4u %s\n", static_cast<double>(when) / 1e6, actor, label);
 }
 
+bool Simulation::strikes(double Faults::*rate) {
+    if (!fault_prng_.chance(faults_.*rate)) return false;
+    struck_.*rate += 1;
+    return true;
+}
+
 void Simulation::note(Process& process, const char* what, const std::string& detail) {
     fingerprint_ = mix(fingerprint_ ^ checksum(as_bytes(detail))) + process.id();
     if (trace_)

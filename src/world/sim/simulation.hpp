@@ -69,6 +69,8 @@ class Simulation {
     std::size_t nodes() const { return nodes_.size(); }
     Model& model() { return model_; }
     Faults& faults() { return faults_; }
+    // How often each fault struck so far.
+    const Faults& struck() const { return struck_; }
 
     Nanos now() const { return now_; }
     // Runs the next event. False when there is none.
@@ -91,8 +93,9 @@ class Simulation {
     void print_recent(std::ostream& out) const;
     // Called when a process begins an operation, before it has any effect: "publish", "/persistent/a/1/manifest". It may change
     // faults() for this very operation. It must not kill or destroy anything at once; at(now(), ...) does.
-    // Operations: create open read write resize stat fsync mkdir fsync_directory publish remove rmdir list map (a path), send
-    // payload (an address), checksums (how many bytes).
+    // Operations: create open read write resize stat fsync mkdir fsync_directory publish replace remove rmdir list map (a path), send
+    // payload (an address), checksums (how many bytes). And "denied", of an operation on names ("publish /persistent/...") that is over: it took
+    // effect, and says that it failed.
     using Observer = std::function<void(Process&, const char* what, const std::string& detail)>;
     void set_observer(Observer observer) { observer_ = std::move(observer); }
 
@@ -103,6 +106,7 @@ class Simulation {
     bool is_blocked(NodeId from, NodeId to) const { return !blocked_.empty() && blocked_.count({from, to}) != 0; }
 
     FileSystem& persistent() { return persistent_; }
+    const FileSystem& persistent() const { return persistent_; }
 
     // From now on transfers share a machine's bandwidth (machine.hpp). Before anything runs. Null: as Model says, in turn.
     void set_machine(std::unique_ptr<Machine> machine);
@@ -117,6 +121,8 @@ class Simulation {
     void wake_late(Actor& actor);
     Actor& machines() { return machines_; }
     Prng& fault_prng() { return fault_prng_; }
+    // Whether this fault strikes now, which is counted.
+    bool strikes(double Faults::*rate);
     Process* find(const Address& address);
     Process& add_process(SimNode& node, std::string name);
     void forget(const Address& address) { endpoints_.erase(address); }
@@ -159,7 +165,7 @@ class Simulation {
     void record(Nanos when, std::uint32_t actor, const char* label);
 
     Model model_;
-    Faults faults_;
+    Faults faults_, struck_;
     Prng tie_prng_, fault_prng_, test_prng_;
     std::uint64_t seed_;
     Nanos now_ = 0;

@@ -148,7 +148,7 @@ Task<Result<FilePtr>> SimStorage::open(std::string path, OpenOptions options, Na
         const std::size_t targets = sim_.model().target_rates.size();
         on = (on ? *on * machine->model().stripes : checksum(as_bytes(path))) % targets;
     }
-    const bool twin = shared && mode == OpenMode::write && sim_.fault_prng().chance(sim_.faults().twin_open);
+    const bool twin = shared && mode == OpenMode::write && sim_.strikes(&Faults::twin_open);
     OperationPtr operation = on_path(what, path, mode == OpenMode::create, [=](FileSystem& fs, Operation& op) -> Status {
         Result<InodePtr> inode = mode == OpenMode::create ? fs.create(op.path, node) : fs.find(op.path);
         if (!inode.ok()) return inode.status();
@@ -172,7 +172,7 @@ Task<Result<std::uint64_t>> SimStorage::write_some(FilePtr file, std::uint64_t o
     operation->data = data;
     operation->offset = offset;
     operation->value = data.length;
-    const bool grow_lost = target.shared && sim_.fault_prng().chance(sim_.faults().grow_lost);
+    const bool grow_lost = target.shared && sim_.strikes(&Faults::grow_lost);
     const bool lose_earlier = grow_lost && sim_.fault_prng().chance(0.5);
     operation->effect = [node = process_.node().id(), grow_lost, lose_earlier](Operation& op) {
         SimFile& to = sim_file(op.file);
@@ -249,7 +249,7 @@ Task<Status> SimStorage::resize(FilePtr file, std::uint64_t bytes, Nanos deadlin
     OperationPtr operation = make(Kind::metadata, "resize", file);
     operation->takes_space = true;
     operation->value = bytes;
-    const bool lost = sim_file(file).shared && sim_.fault_prng().chance(sim_.faults().resize_lost);
+    const bool lost = sim_file(file).shared && sim_.strikes(&Faults::resize_lost);
     operation->effect = [node = process_.node().id(), lost](Operation& op) {
         SimFile& target = sim_file(op.file);
         if (!lost) target.fs.resize(*target.inode, op.value, node);
@@ -280,7 +280,7 @@ Task<Status> SimStorage::fsync_directory(std::string path, Nanos deadline) {
 }
 
 Task<Status> SimStorage::publish(std::string from, std::string to, Nanos deadline) {
-    const bool rename = sim_.fault_prng().chance(sim_.faults().publish_renames);
+    const bool rename = sim_.strikes(&Faults::publish_renames);
     const bool same = target_of(from).fs == target_of(to).fs;
     OperationPtr operation =
         on_path("publish", to, false, [=, node = process_.node().id()](FileSystem& fs, Operation& op) -> Status {
