@@ -50,8 +50,13 @@ bool Slots::drop(const Held& version) {
     bool gained = false;
     for (const Place place : version.slots) {
         if (!place->second.pins.empty()) continue;
-        if (!node_.drop_image(version.key, place->second.image.rank).ok()) continue;  // being flushed, or read
-        make_free(place);
+        const Rank rank = place->second.image.rank;
+        const bool may_be_written = node_.may_be_written(version.key, rank);
+        if (!node_.drop_image(version.key, rank).ok()) continue;  // being flushed, or read
+        if (may_be_written)
+            unlink(place);  // and not to be used again: what comes late must not meet a later image
+        else
+            make_free(place);
         gained = true;
     }
     return gained;

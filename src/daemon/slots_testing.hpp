@@ -31,6 +31,7 @@ class SlotsTest : public testing::Test {
         fs::create_directory(scratch / "images");
         fs::create_directory(persistent / "files");
         RealWorldOptions options;
+        options.storage.local = directory_;
         world_ = std::move(RealWorld::create(options)).value();
         roster_.name = "heat";
         roster_.incarnation = {1, 2};
@@ -52,6 +53,7 @@ class SlotsTest : public testing::Test {
         flush.attempts_max = 1;
         flush.retry_wait = 3600 * second;
         flush.version_wait = version_wait_;
+        flush.io_wait = io_wait_;
         workers_ = std::make_unique<WorkerPool>(world_->loop().remote(), WorkerPoolOptions());
         const Layout layout{persistent_directory.empty() ? persistent / "files" : persistent_directory};
         node_ = std::make_unique<Node>(world_->world(), layout, flush);
@@ -64,8 +66,8 @@ class SlotsTest : public testing::Test {
     Result<control::Slot> acquire(Slots::Owner owner, const control::Acquire& request) {
         return world_->loop().run(slots_->acquire(owner, request));
     }
-    // Writes a sealed image into a slot of `owner`, as a client does.
-    void seal(const control::Slot& slot, Version version, Rank rank) {
+    // Writes a sealed image into a slot, as a client does.
+    void write(const control::Slot& slot, Version version, Rank rank) {
         ImageHeader header;
         header.key = {"heat", version, roster_.incarnation};
         header.epoch = roster_.epoch;
@@ -89,12 +91,19 @@ class SlotsTest : public testing::Test {
         std::memset(base + layout.data_offset, static_cast<int>(version), header.image.bytes);
         image_seal(base);
         ::munmap(base, slot.bytes);
+    }
+    // What its client's word makes of it.
+    void take(LocalImage image) {
+        Slots::Lease lease = 0;
+        for (const Slots::Owner owner : {alice, bob, carol}) lease = std::max(lease, slots_->lease_of(owner, image.path));
+        ASSERT_TRUE(slots_->sealed(image, lease));
+        ASSERT_TRUE(node_->add_image(std::move(image)).ok());
+    }
+    void seal(const control::Slot& slot, Version version, Rank rank) {
+        write(slot, version, rank);
         auto image = read(slot.path);
         ASSERT_TRUE(image.ok() && image->has_value());
-        Slots::Lease lease = 0;
-        for (const Slots::Owner owner : {alice, bob, carol}) lease = std::max(lease, slots_->lease_of(owner, slot.path));
-        ASSERT_TRUE(slots_->sealed(**image, lease));
-        ASSERT_TRUE(node_->add_image(std::move(**image)).ok());
+        take(std::move(**image));
     }
     // Both ranks' images of a version; waits for its end.
     void checkpoint(Version version, Level level = Level::committed) {
@@ -112,6 +121,13 @@ class SlotsTest : public testing::Test {
         World world = world_->world();
         return world_->loop().run(read_image(world, path, never));
     }
+    template <class Condition>
+    bool eventually(Condition condition) {
+        const Nanos limit = in(120 * second);
+        while (!condition() && world_->loop().now() < limit) (void)world_->loop().run_until_done(short_sleep(world_->loop()), limit);
+        return condition();
+    }
+    static Task<void> short_sleep(Clock& clock) { co_await clock.sleep(10 * millisecond); }
     Nanos in(Nanos span) { return world_->loop().in(span); }
     std::vector<Version> held() {
         std::set<Version> versions;
@@ -122,7 +138,7 @@ class SlotsTest : public testing::Test {
 
     test::TemporaryDirectory scratch, persistent;
     std::string directory_ = scratch / "images";
-    Nanos version_wait_ = 600 * second;
+    Nanos version_wait_ = 600 * second, io_wait_ = 60 * second;
     std::unique_ptr<RealWorld> world_;
     Roster roster_;
     std::unique_ptr<WorkerPool> workers_;

@@ -81,10 +81,18 @@ void check_rest(SeedRun& run) {
     };
     (void)run.cluster.sim.run_until([&] { return !busy(); }, run.cluster.sim.now() + 120 * second);  // of a lost job something may be under way
     if (const std::optional<std::string> why = busy()) return run.fail(*why);
-    const VersionKey last = run.cluster.key(run.known.next_version);
-    for (const Host& host : run.cluster.hosts)
-        for (Rank rank = 0; host.daemon && rank < run.cluster.ranks(); ++rank)
-            if (const Status dropped = host.daemon->drop_image(last, rank); !dropped.ok()) return run.fail("scratch can not let go of a committed version: " + dropped.to_string());
+    Status held;
+    const auto all_let_go = [&] {
+        for (Host& host : run.cluster.hosts) {
+            if (!host.daemon) continue;
+            for (const VersionKey& key : host.daemon->versions())
+                for (Rank rank = 0; host.daemon->state(key).final && rank < run.cluster.ranks(); ++rank)
+                    if (held = drop_image(run, host, key, rank); !held.ok()) return false;
+        }
+        return true;
+    };
+    if (run.cluster.sim.run_until(all_let_go, run.cluster.sim.now() + 120 * second)) return;
+    run.fail("scratch can not let go of a version that has ended: " + held.to_string());
 }
 
 void check_last(SeedRun& run) {

@@ -60,6 +60,7 @@ struct HeldImage {
     std::vector<bool> known;
     std::size_t unknown = 0;
     std::uint32_t users = 0;  // reads and writes under way that refer to the mapping
+    bool may_be_written = false;  // a write into its slot outlived its deadline
 };
 
 // Blocks of an image that are being read for the first time.

@@ -119,8 +119,7 @@ Task<void> Node::Impl::keep_checksums(FlightPtr flight, Rank rank) {
             Slice mark = Slice::of(std::move(flag));
             status = co_await write_all(world.storage, *file, image_checksummed_offset, std::move(mark), deadline);
         }
-        // It may still be written, whenever scratch answers: the slot stays in use, so that this can not hit a later image.
-        if (status.code() == Code::deadline) co_return;
+        held.may_be_written = status.code() == Code::deadline;  // it goes on, whenever scratch answers
     }
     --held.users;
 }

@@ -93,6 +93,32 @@ TEST(Local, WhatIsBeingReadIsNotReadBesideItself) {
     EXPECT_GT(watched.reads, 0u);
 }
 
+// The checksums of an image that is committed are written into its slot, and scratch hangs: it can let go of the image, but not of what may come late.
+TEST(Local, ChecksumsThatAreWrittenLateKeepNoImage) {
+    Cluster cluster(quick_to_give_up());
+    bool hang = true;
+    cluster.sim.faults().hang_io_max = 60 * second;
+    cluster.sim.set_observer([&](sim::Process& process, const char* what, const std::string& path) {
+        const bool keeps = what == std::string("write") && path.find("/images/") != std::string::npos && process.name() == "cairnd";
+        cluster.sim.faults().hang_scratch = hang && keeps ? 1 : 0;
+    });
+    ASSERT_TRUE(cluster.open_job().ok());
+    ASSERT_TRUE(cluster.capture_all(1).ok());
+    ASSERT_TRUE(cluster.run_until_committed(1, 120 * second)) << cluster.state(0, 1).failure.to_string();
+    cluster.sim.run_until(cluster.sim.now() + 10 * second);
+    hang = false;
+    ASSERT_TRUE(cluster.capture_all(2).ok());
+    ASSERT_TRUE(cluster.run_until_committed(2, 120 * second)) << cluster.state(0, 2).failure.to_string();
+    cluster.sim.run_until(cluster.sim.now() + 10 * second);
+    for (NodeIndex node : {0u, 1u})
+        for (Version version : {1u, 2u}) {
+            Node& daemon = *cluster.hosts[node].daemon;
+            EXPECT_EQ(daemon.may_be_written(cluster.key(version), node), version == 1);
+            EXPECT_TRUE(daemon.drop_image(cluster.key(version), node).ok());
+            EXPECT_EQ(daemon.image(cluster.key(version), node), nullptr);
+        }
+}
+
 // An answer that was lost is given again, and costs no second read either.
 TEST(Local, ALostAnswerIsGivenAgainWithoutReadingAgain) {
     Cluster cluster(quick_to_give_up());

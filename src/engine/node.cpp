@@ -277,6 +277,13 @@ Status Node::drop_image(const VersionKey& key, Rank rank) {
     return {};
 }
 
+bool Node::may_be_written(const VersionKey& key, Rank rank) const {
+    const auto found = impl_->flights.find(key);
+    if (found == impl_->flights.end()) return false;
+    const auto image = found->second->images.find(rank);
+    return image != found->second->images.end() && image->second.may_be_written;
+}
+
 VersionState Node::state(const VersionKey& key) const {
     const auto found = impl_->flights.find(key);
     return found == impl_->flights.end() ? VersionState{} : found->second->state;

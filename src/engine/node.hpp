@@ -107,6 +107,9 @@ class Node {
     // Scratch wants the slot back: drops the image and its mapping. Refused (already_exists) while its version is being
     // flushed; always allowed once the version is final.
     Status drop_image(const VersionKey& key, Rank rank);
+    // A write of this daemon into the image's slot did not end in time and may still take effect, whenever scratch answers: once it is dropped the
+    // file must go, and hold no other image.
+    bool may_be_written(const VersionKey& key, Rank rank) const;
 
     VersionState state(const VersionKey& key) const;
     // Who has not sealed it, for people: ranks of this node, else a node that the coordinator still waits for. Empty: nobody known, or it has

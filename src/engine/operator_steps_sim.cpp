@@ -4,6 +4,7 @@
 #include "engine/removal.hpp"
 #include "engine/steps_sim.hpp"
 #include "format/manifest.hpp"
+#include "world/sim/operation.hpp"
 
 namespace cairn::testing {
 
@@ -88,6 +89,26 @@ void remove(SeedRun& run, NodeIndex node) {
     if (run.known.removed[*key]) run.known.fenced[*key] = run.cluster.sim.now();
 }
 
+// Of this daemon, into this file.
+static bool write_is_under_way(const Host& host, const std::string& path) {
+    sim::InFlight& in_flight = host.node->in_flight;
+    const auto tickets = in_flight.of(*host.process);
+    return std::any_of(tickets.begin(), tickets.end(), [&](sim::InFlight::Ticket ticket) {
+        const sim::Operation& operation = *in_flight.find(ticket);
+        return operation.kind == sim::Operation::Kind::write && operation.path == path;
+    });
+}
+
+Status drop_image(SeedRun& run, Host& host, const VersionKey& key, Rank rank) {
+    const LocalImage* image = host.daemon->image(key, rank);
+    const std::string path = image ? image->path : "";
+    const bool may_be_written = host.daemon->may_be_written(key, rank);
+    TRY(host.daemon->drop_image(key, rank));
+    if (may_be_written) run.see(Saw::let_go_late);
+    else if (write_is_under_way(host, path)) run.fail("an image left scratch, and its slot may be written to still: version " + std::to_string(key.version));
+    return {};
+}
+
 // Scratch needs the room: on one node, or on all, whatever the daemon lets go of older versions goes.
 void let_go(SeedRun& run, NodeIndex node) {
     const bool all = run.chance(50);
@@ -101,7 +122,7 @@ void let_go(SeedRun& run, NodeIndex node) {
                 const LocalImage* image = host.daemon->image(key, rank);
                 const std::string path = image ? image->path : "";
                 const VersionState before = host.daemon->state(key);
-                if (!image || !host.daemon->drop_image(key, rank).ok()) continue;
+                if (!image || !drop_image(run, host, key, rank).ok()) continue;
                 if (!before.final && before.failure.ok()) run.fail("an image left scratch while its version was being flushed: version " + std::to_string(key.version));
                 (void)host.node->scratch().remove(path, host.node->id()).ok();
                 run.known.let_go.insert(key);

@@ -34,6 +34,7 @@ namespace cairn::testing {
     row(removed,            seeds, "a version was removed") \
     row(given_up,           seeds, "a version was given up by hand") \
     row(let_go,             seeds, "images left scratch") \
+    row(let_go_late,        seeds, "an image left scratch while its slot could still be written to") \
     /* restore while storage is in trouble */ \
     row(restored_in_trouble, seeds, "a restore was right though storage was in trouble") \
     row(restore_failed,     seeds, "a restore failed, storage being in trouble") \

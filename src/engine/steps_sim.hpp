@@ -23,6 +23,8 @@ void start(SeedRun& run, NodeIndex node);
 void limit(SeedRun& run, NodeIndex node, bool hard);
 void remove(SeedRun& run, NodeIndex node);
 void let_go(SeedRun& run, NodeIndex node);
+// One image leaves scratch, and its slot may hold another one at once, unless the daemon says that it must not.
+Status drop_image(SeedRun& run, Host& host, const VersionKey& key, Rank rank);
 
 // what goes wrong (trouble_steps_sim.cpp)
 void kill(SeedRun& run, NodeIndex node);
