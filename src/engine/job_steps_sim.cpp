@@ -139,24 +139,24 @@ std::optional<VersionKey> undecided(SeedRun& run) {
 }
 
 // The application takes a version back: what its daemon answers is how it ends, on all nodes and for good.
-void cancel(SeedRun& run, NodeIndex node) {
-    const std::optional<VersionKey> chosen = undecided(run);
+Errand* begin_cancel(SeedRun& run, NodeIndex node, const VersionKey& key, Nanos span) {
     Host& host = run.cluster.hosts[node];
-    if (!chosen || !host.daemon || !host.booted || !host.daemon->knows(chosen->incarnation) || run.known.let_go.count(*chosen)) return;
+    if (!host.daemon || !host.booted || !host.daemon->knows(key.incarnation) || run.known.let_go.count(key)) return nullptr;
     run.see(Saw::cancelled);
-    const auto answer = std::make_shared<std::optional<Status>>();
-    const auto task = [](Node* daemon, VersionKey key, Nanos deadline, std::shared_ptr<std::optional<Status>> out) -> Task<void> {
-        Status status = co_await daemon->cancel(key, deadline);
+    const auto task = [](Node* daemon, VersionKey version, Nanos deadline, std::shared_ptr<std::optional<Status>> out) -> Task<void> {
+        Status status = co_await daemon->cancel(version, deadline);
         *out = std::move(status);
     };
+    Errand& errand = run.errands.emplace_back(key, true);
+    errand.tried_before = !run.known.removed.emplace(key, false).second;
+    host.gate->spawn(task(host.daemon.get(), key, host.process->world().clock.in(span), errand.answer));  // goes with the daemon, if that is killed meanwhile
+    return &errand;
+}
+
+void cancel(SeedRun& run, NodeIndex node) {
+    const std::optional<VersionKey> chosen = undecided(run);
     const Nanos span = run.chance(30) ? static_cast<Nanos>(run.draw(400)) * millisecond : 20 * second;
-    host.gate->spawn(task(host.daemon.get(), *chosen, host.process->world().clock.in(span), answer));  // goes with the daemon, if that is killed meanwhile
-    run.cluster.sim.run_until([&] { return answer->has_value(); }, run.cluster.sim.now() + span + second);
-    const Status status = answer->value_or(Status(Code::deadline, "killed"));
-    run.tell("cancel version ", chosen->version, " on node ", node, ": ", status.to_string());
-    if (status.code() == Code::already_exists) return;  // committed: it stays
-    run.known.removed[*chosen] = status.ok();
-    if (status.ok()) run.known.given_up.insert(*chosen);
+    if (chosen && begin_cancel(run, node, *chosen, span)) end_errands(run, span + second);
 }
 
 }  // namespace cairn::testing

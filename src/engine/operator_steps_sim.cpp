@@ -1,5 +1,7 @@
 // Steps of who runs the cluster: daemons are started, versions removed and given up; and of the daemon itself, which gives way to the application, and
 // whose scratch wants room.
+#include <algorithm>
+
 #include "engine/promise_sim.hpp"
 #include "engine/removal.hpp"
 #include "engine/steps_sim.hpp"
@@ -10,15 +12,33 @@ namespace cairn::testing {
 
 namespace {
 
-// `cairn gc` takes a job for dead that is about to commit: one of the two wins, and the version is whole or given up.
 void give_up(SeedRun& run, NodeIndex node) {
     const std::optional<VersionKey> chosen = undecided(run);
-    if (!chosen || !run.cluster.hosts[node].node->alive()) return;
+    const Nanos span = run.chance(30) ? static_cast<Nanos>(run.draw(10'000)) * microsecond : 30 * second;
+    if (!chosen || !begin_give_up(run, node, *chosen)) return;
+    end_errands(run, span);
+    const bool done = run.known.given_up.count(*chosen) > 0;
+    if (done && run.chance(run.cluster.is_io_node(node) ? 60 : 15)) crash(run, node);  // it said so, so it lasts; an I/O node takes no image with it
+}
+
+void end(SeedRun& run, const Errand& errand) {
+    const Status status = errand.answer->value_or(Status(Code::deadline, "killed"));
+    run.tell(errand.is_cancel ? "cancel version " : "give up version ", errand.key.version, ": ", status.to_string());
+    const bool stays = status.code() == Code::already_exists && !errand.tried_before;
+    run.see(status.ok() ? errand.is_cancel ? Saw::cancelled_in_time : Saw::gc_in_time : Saw::not_given_up);
+    if (stays) run.known.removed.erase(errand.key);  // committed, or by another: nothing was done
+    if (!status.ok()) return;
+    run.known.removed[errand.key] = true;
+    run.known.given_up.insert(errand.key);
+}
+
+}  // namespace
+
+// `cairn gc` takes a job for dead that is about to commit: one of the two wins, and the version is whole or given up.
+Errand* begin_give_up(SeedRun& run, NodeIndex node, const VersionKey& key) {
+    if (!run.cluster.hosts[node].node->alive()) return nullptr;
     run.see(Saw::given_up);
-    const VersionKey key = *chosen;
-    sim::Process& process = run.cluster.hosts[node].node->start_process("gc");
-    Status status(Code::deadline, "killed");
-    const auto task = [](World w, Layout l, VersionKey k, std::uint64_t epoch, Status* out) -> Task<void> {
+    const auto task = [](World w, Layout l, VersionKey k, std::uint64_t epoch, std::shared_ptr<std::optional<Status>> out) -> Task<void> {
         const Manifest tombstone = tombstone_of(k, epoch, {}, 1);
         Status given_up = co_await give_up_version(w, l, tombstone, 4 * second);
         *out = given_up;
@@ -26,17 +46,23 @@ void give_up(SeedRun& run, NodeIndex node) {
         Status cleared = co_await clear_version(w, l, k, Fence::keep, 4 * second);
         (void)cleared;
     };
-    run.known.removed[key] = false;
-    const Nanos span = run.chance(30) ? static_cast<Nanos>(run.draw(10'000)) * microsecond : 30 * second;
-    (void)run.cluster.sim.run(task(process.world(), run.cluster.layout, key, run.cluster.roster.epoch, &status), run.cluster.sim.now() + span);
-    process.kill();
-    run.tell("give up version ", key.version, ": ", status.to_string());
-    run.known.removed[key] = status.ok();
-    if (status.ok()) run.known.given_up.insert(key);
-    if (status.ok() && run.chance(run.cluster.is_io_node(node) ? 60 : 15)) crash(run, node);  // it said so, so it lasts; an I/O node takes no image with it
+    Errand& errand = run.errands.emplace_back(key, false);
+    errand.tried_before = !run.known.removed.emplace(key, false).second;
+    errand.process = &run.cluster.hosts[node].node->start_process("gc");
+    World world = errand.process->world();
+    errand.gate = std::make_unique<Gate>(world.clock);
+    errand.gate->spawn(task(world, run.cluster.layout, key, run.cluster.roster.epoch, errand.answer));
+    return &errand;
 }
 
-}  // namespace
+void end_errands(SeedRun& run, Nanos span) {
+    const auto over = [&] {
+        return std::all_of(run.errands.begin(), run.errands.end(), [](const Errand& errand) { return errand.answer->has_value() && (!errand.gate || errand.gate->active() == 0); });
+    };
+    (void)run.cluster.sim.run_until(over, run.cluster.sim.now() + span);
+    for (const Errand& errand : run.errands) end(run, errand);
+    run.errands.clear();
+}
 
 void start(SeedRun& run, NodeIndex node) {
     Host& host = run.cluster.hosts[node];

@@ -1,6 +1,7 @@
 // The run of one scenario: what all of its steps (steps_sim.hpp) and checks (promise_sim.hpp) share, and no more.
 #pragma once
 
+#include <list>
 #include <map>
 #include <optional>
 #include <set>
@@ -30,14 +31,31 @@ struct Known {
 struct Strike {
     std::string operation;
     std::uint64_t before = 0;  // so many of them pass
-    enum class Kind : std::uint8_t { kill, pause, crash, power, fail, hang, trouble } kind = Kind::kill;
+    std::string on;            // a part of its path
+    enum class Kind : std::uint8_t { kill, pause, crash, power, fail, hang, trouble, cancel, give_up } kind = Kind::kill;
     Nanos delay = 0;           // from the operation's beginning
+    bool fails = false;        // the operation itself besides, perhaps after it took effect
+    NodeIndex where = 0;       // cancel, give_up: from this node
 };
 
 struct Strikes {
     std::optional<Strike> armed;
     std::uint64_t count = 0;                // armed so far: an old one that comes late does nothing
     std::optional<sim::Faults> after_this;  // one operation has faults of its own
+};
+
+// Somebody asks that a version be given up, and the run goes on meanwhile: the application at its daemon, or `cairn gc` in a process of its own.
+struct Errand {
+    Errand(VersionKey k, bool cancels) : key(std::move(k)), is_cancel(cancels) {}
+    ~Errand() { if (process) process->kill(); }
+    Errand(const Errand&) = delete;
+
+    VersionKey key;
+    bool is_cancel;
+    bool tried_before = false;
+    std::shared_ptr<std::optional<Status>> answer = std::make_shared<std::optional<Status>>();
+    sim::Process* process = nullptr;  // gc's
+    std::unique_ptr<Gate> gate;       // in it; goes when the process is dead
 };
 
 class SeedRun {
@@ -64,7 +82,8 @@ class SeedRun {
     SeedResult result;
     Known known;
     Strikes strikes;
-    Cluster cluster;  // last: its processes go first
+    Cluster cluster;
+    std::list<Errand> errands;  // last: processes go first
 
   private:
     void take(const Step& step);

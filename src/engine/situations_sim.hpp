@@ -29,10 +29,15 @@ namespace cairn::testing {
     row(went_back,          seeds, "a job went back to an older version") \
     row(died_at_open,       seeds, "a job died between its open and its restore") \
     row(parent_undurable,   seeds, "a job died while it named its parent") \
-    row(cancelled,          seeds, "a version was cancelled") \
+    row(cancelled,          seeds, "a version was to be cancelled") \
+    row(cancelled_in_time,  seeds, "a version was cancelled") \
+    row(cancel_at_commit,   seeds, "one was to be cancelled while it was published") \
     /* the operator, and scratch that wants room */ \
     row(removed,            seeds, "a version was removed") \
-    row(given_up,           seeds, "a version was given up by hand") \
+    row(given_up,           seeds, "a version was to be given up by hand") \
+    row(gc_in_time,         seeds, "a version was given up by hand") \
+    row(gc_at_commit,       seeds, "one was to be given up while it was published") \
+    row(not_given_up,       seeds, "one that was to be cancelled or given up was committed, or nobody knows") \
     row(let_go,             seeds, "images left scratch") \
     row(let_go_late,        seeds, "an image left scratch while its slot could still be written to") \
     /* restore while storage is in trouble */ \
@@ -44,6 +49,7 @@ namespace cairn::testing {
     row(write_failed,       seeds, "a write failed") \
     row(names_failed,       seeds, "an operation on names failed") \
     row(denied,             seeds, "one took effect, and said that it failed") \
+    row(commit_denied,      seeds, "a publication took effect, and said that it failed") \
     row(storage_full,       seeds, "storage was full") \
     row(fsync_failed,       seeds, "an fsync failed") \
     row(io_hung,            seeds, "storage did not answer") \

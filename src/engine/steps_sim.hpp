@@ -12,6 +12,8 @@ void reopen(SeedRun& run);
 void open_and_die(SeedRun& run, NodeIndex node);
 void capture(SeedRun& run);
 void cancel(SeedRun& run, NodeIndex node);
+// Begins, when that can be on this node; null: it can not.
+Errand* begin_cancel(SeedRun& run, NodeIndex node, const VersionKey& key, Nanos span);
 // A version that may be about to commit.
 std::optional<VersionKey> undecided(SeedRun& run);
 
@@ -22,6 +24,9 @@ void restore(SeedRun& run, NodeIndex node);
 void start(SeedRun& run, NodeIndex node);
 void limit(SeedRun& run, NodeIndex node, bool hard);
 void remove(SeedRun& run, NodeIndex node);
+Errand* begin_give_up(SeedRun& run, NodeIndex node, const VersionKey& key);
+// Waits for all that was begun, kills what does not end in time, and remembers what came of it.
+void end_errands(SeedRun& run, Nanos span);
 void let_go(SeedRun& run, NodeIndex node);
 // One image leaves scratch, and its slot may hold another one at once, unless the daemon says that it must not.
 Status drop_image(SeedRun& run, Host& host, const VersionKey& key, Rank rank);
