@@ -2,7 +2,6 @@
 #include "engine/cluster_sim.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "engine/io_nodes.hpp"
 
@@ -10,11 +9,6 @@ namespace cairn::testing {
 
 namespace {
 constexpr Nanos io_span = 60 * second;
-Slice word(std::uint64_t value) {
-    Bytes bytes(sizeof value);
-    std::memcpy(bytes.data(), &value, sizeof value);
-    return Slice::of(std::move(bytes));
-}
 PlacementTargets targets_of(const sim::Model& model) {
     PlacementTargets targets{"sim", {}, std::string(sim::target_mark)};
     for (std::size_t target = 0; target < model.target_rates.size(); ++target) targets.names.push_back(std::to_string(target));
@@ -59,6 +53,7 @@ void Cluster::start_daemon(NodeIndex node) {
     CAIRN_CHECK(!host.process || !host.process->alive());
     host.process = &host.node->start_process("cairnd");
     host.booted = false;
+    host.free_slots.clear();  // it does not know who may still have them mapped
     host.started = sim.now();
     host.daemon = std::make_unique<Node>(host.process->world(), layout, options.settings);
     if (is_io_node(node)) host.daemon->serve_as_io_node("n" + std::to_string(node));
@@ -209,85 +204,6 @@ std::uint64_t Cluster::content_seed(Id128 incarnation, Version version, Rank ran
     std::uint64_t seed = incarnation.low ^ (version * 0x9E3779B97F4A7C15ull) ^ ((rank + 1) * 0xC2B2AE3D27D4EB4Full);
     seed ^= seed >> 29;
     return seed * 0xBF58476D1CE4E5B9ull;
-}
-
-Task<Status> Cluster::capture(sim::Process& client, Rank rank, Version version) {
-    const NodeIndex node = node_of(rank);
-    Host& host = hosts[node];
-    World world = client.world();
-    const Nanos deadline = world.clock.in(io_span);
-    ImageHeader header;
-    header.key = key(version);
-    header.epoch = roster.epoch;
-    header.parent = roster.parent;
-    header.rank = rank;
-    header.ranks = roster.ranks;
-    header.block_bytes = options.block_bytes;
-    header.image.rank = rank;
-    header.image.bytes = options.image_bytes(rank, version);
-    if (header.image.bytes > 0) {
-        Region region;
-        region.name = "state";
-        region.length = header.image.bytes;
-        region.shape = {header.image.bytes};
-        header.image.regions.push_back(std::move(region));
-    }
-    const Id128 incarnation = roster.incarnation;
-    const ImageLayout slot = image_layout(encode_image_header(header).size(), header.image.bytes, header.block_bytes);
-    header.checksums_offset = slot.checksums_offset;
-    header.data_offset = slot.data_offset;
-    const std::string path = scratch(node).images() + "/slot-" + std::to_string(host.next_slot++);
-    OpenOptions create;
-    create.mode = OpenMode::create;
-    Result<FilePtr> file = co_await world.storage.open(path, create, deadline);
-    if (!file.ok()) co_return std::move(file).status();
-    CO_TRY_ASSIGN(const FilePtr opened, std::move(file));
-    Status status = co_await world.storage.resize(opened, slot.file_bytes, deadline);
-    if (!status.ok()) co_return status;
-    Slice encoded = Slice::of(encode_image_header(header));
-    status = co_await write_all(world.storage, opened, image_header_offset, encoded, deadline);
-    if (!status.ok()) co_return status;
-    Slice data = sim::describe(content_seed(incarnation, version, rank), header.image.bytes);
-    status = co_await write_all(world.storage, opened, header.data_offset, data, deadline);
-    if (!status.ok()) co_return status;
-    Slice sealed = word(image_sealed_word);
-    status = co_await write_all(world.storage, opened, image_state_offset, sealed, deadline);
-    if (!status.ok()) co_return status;
-    // From here on the image is sealed, whatever becomes of this process.
-    if (!host.daemon) co_return Status();
-    while (host.daemon && !host.booted) {  // a daemon that starts answers nobody before it knows what scratch holds
-        if (world.clock.now() >= deadline) co_return deadline_passed("the daemon did not boot");
-        co_await world.clock.sleep(millisecond);
-    }
-    Result<std::optional<LocalImage>> image = co_await read_image(world, path, deadline);
-    if (!image.ok()) co_return std::move(image).status();
-    if (!image->has_value() || !host.daemon) co_return Status();
-    LocalImage found = std::move(**image);
-    co_return host.daemon->add_image(std::move(found));
-}
-
-Status Cluster::capture_all(Version version, Nanos limit) {
-    std::vector<Status> statuses(ranks(), Status(Code::deadline, "not captured"));
-    std::vector<sim::Process*> clients;
-    {
-        std::vector<Task<void>> tasks;
-        const auto one = [](Cluster* c, sim::Process* p, Rank r, Version v, Status* out) -> Task<void> {
-            Status status = co_await c->capture(*p, r, v);
-            *out = std::move(status);
-        };
-        for (Rank rank = 0; rank < ranks(); ++rank) {
-            Host& host = hosts[node_of(rank)];
-            if (!host.node->alive()) continue;
-            sim::Process& client = host.node->start_process("rank" + std::to_string(rank));
-            clients.push_back(&client);
-            tasks.push_back(one(this, &client, rank, version, &statuses[rank]));
-            tasks.back().start();
-        }
-        sim.run_until([&] { return std::all_of(tasks.begin(), tasks.end(), [](const Task<void>& t) { return t.done(); }); }, sim.now() + limit);
-        for (sim::Process* client : clients) client->kill();
-    }
-    for (const Status& status : statuses) TRY(status);
-    return {};
 }
 
 VersionState Cluster::state(NodeIndex node, Version version) const {

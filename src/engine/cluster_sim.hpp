@@ -39,6 +39,8 @@ struct Host {
     bool booted = false;
     Nanos started = 0;  // the daemon
     std::uint32_t next_slot = 0;
+    std::vector<std::string> free_slots;  // files that an image has left
+    std::uint32_t slots_reused = 0;
 };
 
 class Cluster {
@@ -65,6 +67,8 @@ class Cluster {
 
     // A job opens: a new incarnation and epoch, known to every living daemon and kept in every living node's scratch.
     Status open_job(Nanos limit = 60 * second);
+    // An image has left this file: the next that is captured there is written over it.
+    void free_slot(Host& host, const std::string& path);
     // Captures and seals the image of one rank in its node's scratch and tells the daemon when there is one.
     Task<Status> capture(sim::Process& client, Rank rank, Version version);
     // Every rank, each in a process of its own; ok when all are sealed.
@@ -96,6 +100,7 @@ class Cluster {
   private:
     Task<void> boot(NodeIndex node, World world);
     Task<void> write_roster(World world, std::string path, bool& done);
+    Task<Result<FilePtr>> open_slot(World world, Host& host, NodeIndex node, std::uint64_t bytes, Nanos deadline);
 };
 
 }  // namespace cairn::testing

@@ -1,12 +1,10 @@
-// Steps of who runs the cluster: daemons are started, versions removed and given up; and of the daemon itself, which gives way to the application, and
-// whose scratch wants room.
+// Steps of who runs the cluster: daemons are started, versions removed and given up; and of the daemon itself, which gives way to the application.
 #include <algorithm>
 
 #include "engine/promise_sim.hpp"
 #include "engine/removal.hpp"
 #include "engine/steps_sim.hpp"
 #include "format/manifest.hpp"
-#include "world/sim/operation.hpp"
 
 namespace cairn::testing {
 
@@ -113,51 +111,6 @@ void remove(SeedRun& run, NodeIndex node) {
     run.tell("remove version ", key->version, lift ? ", lifting the fence: " : ": ", status.to_string());
     run.known.removed[*key] = status.ok() && !lift;
     if (run.known.removed[*key]) run.known.fenced[*key] = run.cluster.sim.now();
-}
-
-// Of this daemon, into this file.
-static bool write_is_under_way(const Host& host, const std::string& path) {
-    sim::InFlight& in_flight = host.node->in_flight;
-    const auto tickets = in_flight.of(*host.process);
-    return std::any_of(tickets.begin(), tickets.end(), [&](sim::InFlight::Ticket ticket) {
-        const sim::Operation& operation = *in_flight.find(ticket);
-        return operation.kind == sim::Operation::Kind::write && operation.path == path;
-    });
-}
-
-Status drop_image(SeedRun& run, Host& host, const VersionKey& key, Rank rank) {
-    const LocalImage* image = host.daemon->image(key, rank);
-    const std::string path = image ? image->path : "";
-    const bool may_be_written = host.daemon->may_be_written(key, rank);
-    TRY(host.daemon->drop_image(key, rank));
-    if (may_be_written) run.see(Saw::let_go_late);
-    else if (write_is_under_way(host, path)) run.fail("an image left scratch, and its slot may be written to still: version " + std::to_string(key.version));
-    return {};
-}
-
-// Scratch needs the room: on one node, or on all, whatever the daemon lets go of older versions goes.
-void let_go(SeedRun& run, NodeIndex node) {
-    const bool all = run.chance(50);
-    std::uint32_t images = 0;
-    for (NodeIndex each = 0; each < run.cluster.hosts.size(); ++each) {
-        Host& host = run.cluster.hosts[each];
-        if (!host.daemon || (!all && each != node)) continue;
-        for (const VersionKey& key : host.daemon->versions()) {
-            if (key == run.cluster.key(run.known.next_version - 1)) continue;
-            for (Rank rank = 0; rank < run.cluster.ranks(); ++rank) {
-                const LocalImage* image = host.daemon->image(key, rank);
-                const std::string path = image ? image->path : "";
-                const VersionState before = host.daemon->state(key);
-                if (!image || !drop_image(run, host, key, rank).ok()) continue;
-                if (!before.final && before.failure.ok()) run.fail("an image left scratch while its version was being flushed: version " + std::to_string(key.version));
-                (void)host.node->scratch().remove(path, host.node->id()).ok();
-                run.known.let_go.insert(key);
-                ++images;
-            }
-        }
-    }
-    if (images > 0) run.see(Saw::let_go);
-    run.tell(images, " images leave scratch of ", all ? "all nodes" : "node " + std::to_string(node));
 }
 
 }  // namespace cairn::testing

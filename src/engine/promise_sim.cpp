@@ -21,6 +21,7 @@ void note_forgotten(SeedRun& run, const Host& host, const std::vector<VersionKey
 // Remembers every version that any daemon called committed.
 void note_states(SeedRun& run) {
     for (const Host& host : run.cluster.hosts) {
+        if (host.slots_reused > 0) run.see(Saw::slot_reused);
         if (!host.daemon) continue;
         const NodeCounters& counters = host.daemon->counters();
         if (counters.taken_over_bytes > 0) run.see(Saw::work_moved);

@@ -39,6 +39,10 @@ namespace cairn::testing {
     row(gc_at_commit,       seeds, "one was to be given up while it was published") \
     row(not_given_up,       seeds, "one that was to be cancelled or given up was committed, or nobody knows") \
     row(let_go,             seeds, "images left scratch") \
+    row(single_let_go,      seeds, "single ranks' images left scratch") \
+    row(image_in_use,       seeds, "an image of a version that had ended was in use, and stayed") \
+    row(image_under_way,    seeds, "an image that was being flushed stayed") \
+    row(slot_reused,        seeds, "a slot held another image at once") \
     row(let_go_late,        seeds, "an image left scratch while its slot could still be written to") \
     /* restore while storage is in trouble */ \
     row(restored_in_trouble, seeds, "a restore was right though storage was in trouble") \

@@ -20,14 +20,17 @@ std::optional<VersionKey> undecided(SeedRun& run);
 // a restart while something goes wrong (restore_steps_sim.cpp)
 void restore(SeedRun& run, NodeIndex node);
 
-// the operator, retention, and scratch that wants room (operator_steps_sim.cpp)
+// the operator, and the daemon that gives way (operator_steps_sim.cpp)
 void start(SeedRun& run, NodeIndex node);
 void limit(SeedRun& run, NodeIndex node, bool hard);
 void remove(SeedRun& run, NodeIndex node);
 Errand* begin_give_up(SeedRun& run, NodeIndex node, const VersionKey& key);
 // Waits for all that was begun, kills what does not end in time, and remembers what came of it.
 void end_errands(SeedRun& run, Nanos span);
+
+// scratch that wants room (scratch_steps_sim.cpp)
 void let_go(SeedRun& run, NodeIndex node);
+void let_go_now(SeedRun& run, NodeIndex node);
 // One image leaves scratch, and its slot may hold another one at once, unless the daemon says that it must not.
 Status drop_image(SeedRun& run, Host& host, const VersionKey& key, Rank rank);
 

@@ -63,7 +63,7 @@ void strike(SeedRun& run, NodeIndex node) {
                                           "resize",  "remove",  "write",   "open",    "stat",    "list",  "mkdir",   "send",            "payload",         "checksums"};
     using Kind = Strike::Kind;
     static const std::array kinds = {Kind::kill, Kind::pause, Kind::crash,   Kind::power,  Kind::power, Kind::fail,
-                                     Kind::hang, Kind::trouble, Kind::trouble, Kind::cancel, Kind::give_up};
+                                     Kind::hang, Kind::trouble, Kind::trouble, Kind::cancel, Kind::give_up, Kind::let_go};
     Strike next;
     next.operation = operations[run.draw(operations.size())];
     next.kind = kinds[run.draw(kinds.size())];
@@ -116,6 +116,7 @@ void observe(SeedRun& run, sim::Process& process, const std::string& what, const
     run.cluster.sim.at(run.cluster.sim.now() + strike.delay, [&run, node, strike, path = detail, kind = strike.kind, mine = run.strikes.count] {
         Host& host = run.cluster.hosts[node];
         if (mine == run.strikes.count && (kind == Strike::Kind::cancel || kind == Strike::Kind::give_up)) return ask_to_give_up(run, strike, path);
+        if (mine == run.strikes.count && kind == Strike::Kind::let_go) return let_go_now(run, strike.where);
         if (mine != run.strikes.count || !host.process) return;
         note_states(run);
         if (kind == Strike::Kind::kill) run.cluster.kill_daemon(node);

@@ -271,6 +271,7 @@ class Process {
     // SIGSTOP and SIGCONT: what comes due in between is delivered afterwards.
     void pause() { actor_.paused = true; }
     void resume();
+    bool is_paused() const { return actor_.paused; }
 
     // Bytes of allocate()d buffers alive, and the most there ever were.
     std::uint64_t buffer_bytes() const { return *buffer_bytes_; }
