@@ -84,6 +84,7 @@ void FileSystem::change(Inode& directory, NodeId node, std::vector<std::pair<std
         if (inode) inode->links++, inode->account();
     }
     apply_changes(directory.entries, changes);
+    changed(directory);
     if (durable_) directory.pending_entries.push_back({node, false, std::move(changes)});
 }
 
@@ -184,6 +185,7 @@ std::uint64_t FileSystem::room(const Inode& inode, std::uint64_t offset, std::ui
 void FileSystem::add_pending(Inode& inode, Inode::PendingWrite write) {
     apply_write(*inode.content, write);
     inode.account();
+    changed(inode);
     if (durable_) inode.pending.push_back(std::move(write));
 }
 
@@ -216,6 +218,7 @@ void FileSystem::fsync(Inode& inode, NodeId node) {
     for (Inode::PendingWrite& write : inode.pending)
         if (write.node == node && write.fate == Inode::PendingWrite::Fate::open) write.fate = Inode::PendingWrite::Fate::synced;
     settle(inode);
+    changed(inode);
 }
 
 void FileSystem::fail_fsync(Inode& inode, NodeId node, Prng& prng) {
@@ -229,6 +232,7 @@ void FileSystem::fail_fsync(Inode& inode, NodeId node, Prng& prng) {
     }
     inode.pending = std::move(kept);
     rebuild(inode);
+    changed(inode);
 }
 
 Status FileSystem::fsync_directory(const std::string& path) {
@@ -238,6 +242,7 @@ Status FileSystem::fsync_directory(const std::string& path) {
     if (!durable_) return {};
     (*directory)->durable_entries = (*directory)->entries;
     (*directory)->pending_entries.clear();
+    changed(**directory);
     return {};
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "world/sim/content.hpp"
+#include "world/sim/model.hpp"
 #include "world/sim/prng.hpp"
 #include "world/storage.hpp"
 
@@ -55,6 +56,7 @@ struct Inode {
     std::uint32_t links = 0;              // names seen
     std::shared_ptr<std::uint64_t> used;  // of the file system
     std::uint64_t accounted = 0;
+    std::uint64_t changes = 0;            // so far
     std::optional<std::size_t> target;    // files: where it was placed
     struct Growth { NodeId node = 0; std::uint64_t offset = 0, length = 0; };
     std::optional<Growth> grown;          // files: the last write that made it longer
@@ -90,7 +92,11 @@ class FileSystem {
     void fail_fsync(Inode& inode, NodeId node, Prng& prng);
     Status fsync_directory(const std::string& path);
 
-    void crash(NodeId node, Prng& prng);
+    void crash(NodeId node, Prng& prng, Faults::Unsynced unsynced = Faults::Unsynced::drawn);
+
+    // For whoever compares states: grows with every change of names, bytes, or what of them is durable. So does Inode::changes, of one of them.
+    std::uint64_t changes() const { return changes_; }
+    InodePtr root() const { return root_; }
 
     // For tests, behind everybody's back: what a bad disk or a careless person does. Durable at once.
     Status flip_bit(const std::string& path, std::uint64_t byte, unsigned bit);
@@ -106,6 +112,7 @@ class FileSystem {
     InodePtr make_inode(bool is_directory);
     void change(Inode& directory, NodeId node, std::vector<std::pair<std::string, InodePtr>> changes);
     void add_pending(Inode& inode, Inode::PendingWrite write);
+    void changed(Inode& inode) { ++inode.changes, ++changes_; }
     void settle(Inode& inode);   // moves what is decided into the durable content
     void rebuild(Inode& inode);  // what is seen, from the durable state and what is pending
     void crash_inode(Inode& inode, NodeId node, Prng& prng, unsigned mood);
@@ -114,6 +121,7 @@ class FileSystem {
     bool durable_;
     std::uint64_t bytes_max_;
     std::uint64_t next_id_ = 1;
+    std::uint64_t changes_ = 0;
     std::shared_ptr<std::uint64_t> used_ = std::make_shared<std::uint64_t>(0);
     std::map<std::uint64_t, std::weak_ptr<Inode>> all_;  // of a durable file system
     InodePtr root_;

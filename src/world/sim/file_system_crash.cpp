@@ -76,11 +76,12 @@ void FileSystem::crash_inode(Inode& inode, NodeId node, Prng& prng, unsigned moo
     inode.pending_entries = std::move(entries);
     settle(inode);
     rebuild(inode);
+    changed(inode);
 }
 
-void FileSystem::crash(NodeId node, Prng& prng) {
+void FileSystem::crash(NodeId node, Prng& prng, Faults::Unsynced unsynced) {
     if (!durable_) return;
-    const auto mood = static_cast<unsigned>(prng.below(4));
+    const auto mood = unsynced == Faults::Unsynced::drawn ? static_cast<unsigned>(prng.below(4)) : static_cast<unsigned>(unsynced);
     for (auto it = all_.begin(); it != all_.end();) {
         const InodePtr inode = it->second.lock();
         if (!inode) {
@@ -109,6 +110,7 @@ Status FileSystem::flip_bit(const std::string& path, std::uint64_t byte, unsigne
     (*inode)->content->flip_bit(byte, bit);
     if (durable_ && byte < (*inode)->durable.size()) (*inode)->durable.flip_bit(byte, bit);
     (*inode)->account();
+    changed(**inode);
     return {};
 }
 
@@ -124,6 +126,7 @@ Status FileSystem::truncate(const std::string& path, std::uint64_t bytes) {
         (*inode)->durable.write(0, whole(*(*inode)->content));
         (*inode)->durable.resize(bytes);
     }
+    changed(**inode);
     return {};
 }
 

@@ -44,6 +44,9 @@ struct Model {
     std::uint64_t buffer_bytes_max = UINT64_MAX;      // what a process may allocate() together
     bool persistent_forgets = true;  // a crash decides what of the unsynced stays; false, where none can come: no second state is kept
     std::uint64_t map_bytes_max = 64ull << 20;        // larger maps have no data()
+    // What a process draws, and its address, follow from its node, its name and how many of that name ran there before, and not from how many
+    // processes there ever were: whoever compares states of different runs wants the same of them named the same.
+    bool named_processes = false;
 };
 
 // Probabilities are per operation or message.
@@ -80,6 +83,14 @@ struct Faults {
     double twin_open = 0;        // an open for writing of a file that is there gets another one, as large, that nobody else sees; shared only
 
     double publish_renames = 0;  // publish() takes the first name away, as RENAME_NOREPLACE does
+
+    // Which way it goes, of what goes wrong. Who tries every way says 0 or 1, or which.
+    double error_done = 0.5;     // of an operation on names or a message that fails: it took effect nevertheless
+    double hang_never = 0.5;     // of what hangs: it never returns
+    Nanos hang_io_min = 0;       // else not before
+    Nanos message_delay_min = 0;
+    enum class Left : std::uint8_t { nothing, part, all, under_way, drawn } left = Left::drawn;  // happens of what a process had under way when it died
+    enum class Unsynced : std::uint8_t { lost, kept, some, drawn } unsynced = Unsynced::drawn;   // stays of what its node had not synced when it crashed
 };
 
 }  // namespace cairn::sim

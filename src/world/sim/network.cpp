@@ -16,6 +16,7 @@ void damage(Runs& runs, Prng& prng) {
 }
 
 Nanos up_to(Prng& prng, Nanos span) { return static_cast<Nanos>(prng.below(static_cast<std::uint64_t>(span) + 1)); }
+Nanos late_by(const Faults& faults, Prng& prng) { return faults.message_delay_min + up_to(prng, faults.message_delay_max - faults.message_delay_min); }
 }  // namespace
 
 SimNetwork::SimNetwork(Process& process, Clock& clock)
@@ -43,7 +44,9 @@ bool SimNetwork::cut_off(const Process* to) {
 
 void SimNetwork::deliver_later(Process& to, Bytes message, Nanos when) {
     auto carried = std::make_shared<Bytes>(std::move(message));
-    sim_.schedule(sim_.machines(), when, "message", [&to, carried] {
+    const std::uint64_t under_way = sim_.take_on({to.address(), carried, 0, 0});
+    sim_.schedule(sim_.machines(), when, "message", [this, &to, carried, under_way] {
+        sim_.arrived(under_way);
         if (to.alive()) (void)to.network().inbox_.try_send(std::move(*carried));
     });
 }
@@ -54,13 +57,14 @@ Task<Status> SimNetwork::send(Address to, Bytes message, Nanos deadline) {
     Prng& prng = sim_.fault_prng();
     Process* peer = sim_.find(to);
     Nanos left = sim_.now();
+    sim_.note_before(process_, "send", to);
     const bool fails = sim_.strikes(&Faults::send_error);
     sim_.note(process_, "send", to);
     if (!cut_off(peer)) {
         const Nanos arrives = arrival(*peer, message.size(), left);
-        const auto delay = [&] { return sim_.strikes(&Faults::message_delay) ? up_to(prng, faults.message_delay_max) : 0; };
+        const auto delay = [&] { return sim_.strikes(&Faults::message_delay) ? late_by(faults, prng) : 0; };
         if (sim_.strikes(&Faults::message_repeat)) deliver_later(*peer, message, arrives + delay() + up_to(prng, millisecond));
-        const bool lost = sim_.strikes(&Faults::message_loss) || (fails && prng.chance(0.5));
+        const bool lost = sim_.strikes(&Faults::message_loss) || (fails && prng.chance(1 - faults.error_done));
         if (!lost) deliver_later(*peer, std::move(message), arrives + delay());
     }
     const Nanos takes = left + microsecond - sim_.now();
@@ -165,9 +169,13 @@ void SimNetwork::begin_transfer(const std::shared_ptr<Transfer>& transfer, const
         it->second->transfers++;
         transfer->matched = true;
     }
-    const Nanos delay = sim_.strikes(&Faults::payload_delay) ? up_to(prng, faults.message_delay_max) : 0;
-    const auto arrive_at = [this, transfer, peer, tag](Nanos when) {
-        sim_.schedule(sim_.machines(), when, "payload", [this, transfer, peer, tag] { arrive(transfer, *peer, tag); });
+    const Nanos delay = sim_.strikes(&Faults::payload_delay) ? late_by(faults, prng) : 0;
+    const std::uint64_t under_way = sim_.take_on({to, nullptr, tag, transfer->data.length});
+    const auto arrive_at = [this, transfer, peer, tag, under_way](Nanos when) {
+        sim_.schedule(sim_.machines(), when, "payload", [this, transfer, peer, tag, under_way] {
+            sim_.arrived(under_way);
+            arrive(transfer, *peer, tag);
+        });
     };
     if (sim_.machine() && &peer->node() != &process_.node()) {
         const Nanos later = latency() + delay;

@@ -16,8 +16,8 @@ bool draw_delay(Simulation& sim, double Faults::*slow, double Faults::*hang, Nan
     Prng& prng = sim.fault_prng();
     if (sim.strikes(slow)) ready += static_cast<Nanos>(prng.below(static_cast<std::uint64_t>(faults.slow_io_max)));
     if (!sim.strikes(hang)) return false;
-    if (prng.chance(0.5)) return true;
-    ready = sim.now() + static_cast<Nanos>(prng.below(static_cast<std::uint64_t>(faults.hang_io_max)));
+    if (prng.chance(faults.hang_never)) return true;
+    ready = sim.now() + faults.hang_io_min + static_cast<Nanos>(prng.below(static_cast<std::uint64_t>(faults.hang_io_max - faults.hang_io_min)));
     return false;
 }
 
@@ -58,7 +58,7 @@ void draw_faults(Operation& operation, Simulation& sim) {
         case Kind::fsync: operation.fails = sim.strikes(&Faults::fsync_error); break;
         case Kind::metadata:
             operation.fails = sim.strikes(&Faults::metadata_error);
-            if (operation.fails && prng.chance(0.5)) operation.effect = nullptr;
+            if (operation.fails && prng.chance(1 - sim.faults().error_done)) operation.effect = nullptr;
             break;
     }
 }
@@ -154,16 +154,18 @@ void begin(const std::shared_ptr<Operation>& operation, Nanos after, const std::
 }
 
 void settle_operations(Process& process, bool crash) {
+    using Left = Faults::Left;
     Simulation& sim = process.simulation();
     Prng& prng = sim.fault_prng();
     InFlight& in_flight = process.node().in_flight;
     for (const InFlight::Ticket ticket : in_flight.of(process)) {
-        const std::uint64_t choice = prng.below(crash ? 3 : 4);
-        if (choice == 3 && in_flight.find(ticket)->event != 0) continue;  // the kernel is at it still
+        const Left left = sim.faults().left;
+        const Left choice = left == Left::drawn ? static_cast<Left>(prng.below(crash ? 3 : 4)) : left;
+        if (choice == Left::under_way && !crash && in_flight.find(ticket)->event != 0) continue;  // the kernel is at it still
         const std::shared_ptr<Operation> operation = in_flight.take(ticket);
         sim.cancel(sim.machines(), operation->event);
-        if (choice == 1 && operation->kind == Operation::Kind::write) operation->value = prng.below(operation->value + 1);
-        if (choice == 1 || choice == 2) complete(operation);
+        if (choice == Left::part && operation->kind == Operation::Kind::write) operation->value = prng.below(operation->value + 1);
+        if (choice == Left::part || choice == Left::all) complete(operation);
     }
 }
 

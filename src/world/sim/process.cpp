@@ -103,7 +103,7 @@ void SimNode::crash() {
     for (Process* process : victims) process->kill();
     // What processes killed earlier left in flight.
     in_flight.drop_all(sim_);
-    sim_.persistent().crash(id_, sim_.fault_prng());
+    sim_.persistent().crash(id_, sim_.fault_prng(), sim_.faults().unsynced);
 }
 
 void SimNode::restart() {
@@ -112,8 +112,8 @@ void SimNode::restart() {
     scratch_ = std::make_unique<FileSystem>(sim_.model().scratch, false, sim_.model().scratch_bytes_max);
 }
 
-Process::Process(Simulation& sim, SimNode& node, std::uint32_t id, std::string name, std::uint64_t seed)
-    : sim_(sim), node_(node), name_(std::move(name)), address_("sim://" + std::to_string(node.id()) + "/" + std::to_string(id)) {
+Process::Process(Simulation& sim, SimNode& node, std::uint32_t id, std::string name, Address address, std::uint64_t seed)
+    : sim_(sim), node_(node), name_(std::move(name)), address_(std::move(address)) {
     actor_.id = id;
     actor_.trace_process = node.id() + 1;
     clock_ = make_clock(*this, static_cast<Nanos>(Prng(~seed).below(static_cast<std::uint64_t>(sim.model().clock_apart_max) + 1)));

@@ -49,7 +49,11 @@ SimNode& Simulation::add_node() {
 
 Process& Simulation::add_process(SimNode& node, std::string name) {
     const auto id = static_cast<std::uint32_t>(processes_.size() + 1);
-    processes_.push_back(std::make_unique<Process>(*this, node, id, std::move(name), mix(seed_) ^ mix(id)));
+    const std::string on = "sim://" + std::to_string(node.id()) + "/";
+    const std::uint32_t before = node.count_start(name);
+    Address address = on + (model_.named_processes ? name + "." + std::to_string(before) : std::to_string(id));
+    const std::uint64_t stream = model_.named_processes ? checksum(as_bytes(address)) : mix(id);
+    processes_.push_back(std::make_unique<Process>(*this, node, id, std::move(name), std::move(address), mix(seed_) ^ stream));
     endpoints_[processes_.back()->address()] = processes_.back().get();
     return *processes_.back();
 }
@@ -211,6 +215,7 @@ bool Simulation::step() {
     if (trace_is_open()) trace_as(due.actor->trace_process, [](std::uint32_t process) { return "node " + std::to_string(process - 1); });
     if (due.handle) due.handle.resume();
     else due.action();
+    if (after_event_) after_event_();
     return true;
 }
 
@@ -258,6 +263,12 @@ void Simulation::note(Process& process, const char* what, const std::string& det
         std::fprintf(stderr, "%15.6f ms  p%-4u (%s) %s %s\n", static_cast<double>(now_) / 1e6, process.id(),
                      process.name().c_str(), what, detail.c_str());
     if (observer_) observer_(process, what, detail);
+}
+
+std::uint64_t Simulation::take_on(UnderWay sent) {
+    if (!after_event_) return 0;
+    under_way_.emplace(++taken_on_, std::move(sent));
+    return taken_on_;
 }
 
 void Simulation::print_recent(std::ostream& out) const {

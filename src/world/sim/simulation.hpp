@@ -17,6 +17,7 @@
 #include <deque>
 #include <functional>
 #include <iosfwd>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -99,10 +100,23 @@ class Simulation {
     using Observer = std::function<void(Process&, const char* what, const std::string& detail)>;
     void set_observer(Observer observer) { observer_ = std::move(observer); }
 
+    // For whoever looks at every state there is. Called after every event, when nothing of the world runs: it may kill and start what it likes.
+    // With it, what is under way on the network is kept to be looked at.
+    void set_after_event(std::function<void()> look) { after_event_ = std::move(look); }
+    // As the observer, but before anything is drawn that the note comes too late for: "open" for writing, "resize", "write", "publish", "send".
+    void set_before(Observer observer) { before_ = std::move(observer); }
+    struct UnderWay {
+        Address to;
+        std::shared_ptr<const Bytes> message;  // null: a payload
+        std::uint64_t tag = 0, bytes = 0;
+    };
+    const std::map<std::uint64_t, UnderWay>& under_way() const { return under_way_; }
+
     // Partitions. Messages and payloads sent from `from` to `to` are lost, until heal().
     void block(NodeId from, NodeId to) { blocked_.emplace(from, to); }
     void partition(const std::set<NodeId>& island);  // cut off from all others, both ways
     void heal() { blocked_.clear(); }
+    const std::set<std::pair<NodeId, NodeId>>& blocked() const { return blocked_; }
     bool is_blocked(NodeId from, NodeId to) const { return !blocked_.empty() && blocked_.count({from, to}) != 0; }
 
     FileSystem& persistent() { return persistent_; }
@@ -129,6 +143,11 @@ class Simulation {
     Pipe& persistent_pipe() { return persistent_pipe_; }
     Pipe& target_pipe(std::size_t target) { return target_pipes_[target]; }
     void note(Process& process, const char* what, const std::string& detail);
+    void note_before(Process& process, const char* what, const std::string& detail) {
+        if (before_) before_(process, what, detail);
+    }
+    std::uint64_t take_on(UnderWay sent);  // 0: nobody looks
+    void arrived(std::uint64_t sent) { under_way_.erase(sent); }
 
   private:
     // What will happen. An event's number says its place among these and how many were in that place before it.
@@ -181,7 +200,10 @@ class Simulation {
     std::deque<Record> recent_;
     std::uint64_t fingerprint_ = 0;
     bool trace_ = false;
-    Observer observer_;
+    Observer observer_, before_;
+    std::function<void()> after_event_;
+    std::map<std::uint64_t, UnderWay> under_way_;
+    std::uint64_t taken_on_ = 0;
     std::set<std::pair<NodeId, NodeId>> blocked_;
     Pipe persistent_pipe_;
     std::map<std::size_t, Pipe> target_pipes_;
@@ -203,6 +225,11 @@ class InFlight {
     Operation* find(Ticket ticket) const;
     std::shared_ptr<Operation> take(Ticket ticket);  // null: over
     std::vector<Ticket> of(const Process& process) const;  // in the order in which they began
+    template <class See>
+    void each(const See& see) const {
+        for (const Place& place : places_)
+            if (place.operation) see(*place.operation);
+    }
     void drop_all(Simulation& sim);
 
   private:
@@ -237,7 +264,8 @@ class SimNode {
     Simulation& simulation() { return sim_; }
     Pipe scratch_pipe, client_pipe, nic_in, nic_out;
     InFlight in_flight;  // I/O the machine is at
-    const std::vector<Process*>& processes() const { return processes_; }
+    const std::vector<Process*>& processes() const { return processes_; }  // alive
+    std::uint32_t count_start(const std::string& name) { return starts_[name]++; }  // how many of that name were there before
     void left(Process* process);
 
   private:
@@ -248,13 +276,14 @@ class SimNode {
     bool alive_ = true;
     std::int64_t wall_apart_s_ = 0;
     std::unique_ptr<FileSystem> scratch_;
-    std::vector<Process*> processes_;  // alive
+    std::vector<Process*> processes_;
+    std::map<std::string, std::uint32_t> starts_;
 };
 
 // One operating-system process on a node.
 class Process {
   public:
-    Process(Simulation& sim, SimNode& node, std::uint32_t id, std::string name, std::uint64_t seed);
+    Process(Simulation& sim, SimNode& node, std::uint32_t id, std::string name, Address address, std::uint64_t seed);
     ~Process();
     Process(const Process&) = delete;
 

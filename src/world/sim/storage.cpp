@@ -148,6 +148,7 @@ Task<Result<FilePtr>> SimStorage::open(std::string path, OpenOptions options, Na
         const std::size_t targets = sim_.model().target_rates.size();
         on = (on ? *on * machine->model().stripes : checksum(as_bytes(path))) % targets;
     }
+    if (mode == OpenMode::write) sim_.note_before(process_, what, path);
     const bool twin = shared && mode == OpenMode::write && sim_.strikes(&Faults::twin_open);
     OperationPtr operation = on_path(what, path, mode == OpenMode::create, [=](FileSystem& fs, Operation& op) -> Status {
         Result<InodePtr> inode = mode == OpenMode::create ? fs.create(op.path, node) : fs.find(op.path);
@@ -167,6 +168,7 @@ Task<Result<std::uint64_t>> SimStorage::write_some(FilePtr file, std::uint64_t o
     SimFile& target = sim_file(file);
     if (!target.writable) co_return Status::from_errno(EBADF, file->path());
     if (data.length > INT64_MAX || offset > INT64_MAX - data.length) co_return Status::from_errno(EFBIG, file->path());
+    sim_.note_before(process_, "write", file->path());
     OperationPtr operation = make(Kind::write, "write", file);
     operation->takes_space = true;
     operation->data = data;
@@ -246,6 +248,7 @@ Task<Result<std::uint64_t>> SimStorage::file_bytes(FilePtr file, Nanos deadline)
 Task<Status> SimStorage::resize(FilePtr file, std::uint64_t bytes, Nanos deadline) {
     if (!sim_file(file).writable) co_return Status::from_errno(EINVAL, file->path());
     if (bytes > INT64_MAX) co_return Status::from_errno(EFBIG, file->path());
+    sim_.note_before(process_, "resize", file->path());
     OperationPtr operation = make(Kind::metadata, "resize", file);
     operation->takes_space = true;
     operation->value = bytes;
@@ -280,6 +283,7 @@ Task<Status> SimStorage::fsync_directory(std::string path, Nanos deadline) {
 }
 
 Task<Status> SimStorage::publish(std::string from, std::string to, Nanos deadline) {
+    sim_.note_before(process_, "publish", to);
     const bool rename = sim_.strikes(&Faults::publish_renames);
     const bool same = target_of(from).fs == target_of(to).fs;
     OperationPtr operation =
