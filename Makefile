@@ -5,7 +5,7 @@ SECONDS_EACH ?= 60
 BUILD  := build/$(PRESET)
 
 .DELETE_ON_ERROR:
-.PHONY: help build demo test test-long test-faults bench race calibrate simulate-papers sim mutants fuzz fmt tidy clean install setup
+.PHONY: help build demo test test-long test-faults bench race calibrate simulate-papers sim exhaustive mutants fuzz fmt tidy clean install setup
 
 help:
 	@echo "make demo       install what is missing, build, checkpoint LAMMPS, kill it, restore it, compare"
@@ -17,6 +17,7 @@ help:
 	@echo "make calibrate  the race's settings, simulated: how far cairn simulate is from what was measured"
 	@echo "make simulate-papers  the papers' figures, simulated, beside the numbers of their text (ARGS=--scale: and what they did not have)"
 	@echo "make sim        20,000 random simulated clusters with faults (ARGS='--from 1 --count 50000', '--seed 7', --help)"
+	@echo "make exhaustive  every fault at every step of a small job, then pairs of them until a million states (an hour; ARGS=--help)"
 	@echo "make mutants    plants bugs in the engine, one at a time: the simulated clusters must find each (ARGS='--only NAME', --list)"
 	@echo "make fuzz       feed the decoders hostile bytes (SECONDS_EACH=$(SECONDS_EACH))"
 	@echo "make fmt        format the sources       make tidy     clang-tidy"
@@ -63,6 +64,9 @@ simulate-papers: build
 
 sim: build
 	@$(BUILD)/src/engine/cairn_seeds $(ARGS)
+
+exhaustive: build
+	@$(BUILD)/src/engine/cairn_exhaustive --states 1000000 $(ARGS)
 
 # Of a copy of the tree, under build/mutants.
 mutants: setup

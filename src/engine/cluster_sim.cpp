@@ -194,6 +194,7 @@ Status Cluster::open_job(Nanos limit) {
         for (const std::string& path : paths) {
             bool done = false;
             if (!sim.run(write_roster(hosts[node].process->world(), path, done), until) || !done) return unavailable("roster not written");
+            if (!hosts[node].process) return unavailable("a daemon died");
         }
         TRY(hosts[node].daemon->join(std::make_shared<const Roster>(roster), node));
     }

@@ -61,7 +61,11 @@ struct Errand {
 class SeedRun {
   public:
     SeedRun(const Scenario& scenario, bool trace);
+    SeedRun(const Scenario& scenario, ClusterOptions options, bool trace);
     SeedResult run();
+    // Faults stop, and what was promised is held against what is left: the end of every run.
+    void check_ending();
+    SeedResult finish(std::string failure);
 
     // Of the step that is being taken.
     std::uint64_t draw(std::uint64_t below) { return below == 0 ? 0 : prng.next() % below; }
@@ -87,7 +91,6 @@ class SeedRun {
 
   private:
     void take(const Step& step);
-    SeedResult finish(std::string failure);
 };
 
 }  // namespace cairn::testing

@@ -8,8 +8,10 @@
 
 namespace cairn::testing {
 
-SeedRun::SeedRun(const Scenario& drawn, bool trace)
-    : scenario(drawn), prng(sim::mix(drawn.seed)), background(faults_of(drawn)), cluster(cluster_of(drawn)) {
+SeedRun::SeedRun(const Scenario& drawn, bool trace) : SeedRun(drawn, cluster_of(drawn), trace) {}
+
+SeedRun::SeedRun(const Scenario& drawn, ClusterOptions options, bool trace)
+    : scenario(drawn), prng(sim::mix(drawn.seed)), background(faults_of(drawn)), cluster(std::move(options)) {
     cluster.sim.set_trace(trace);
     cluster.sim.set_observer([this](sim::Process& process, const char* what, const std::string& detail) { observe(*this, process, what, detail); });
     if (scenario.only_messages_suffer()) see(Saw::only_messages);
@@ -29,10 +31,14 @@ SeedResult SeedRun::run() {
         take(step);
         if (!result.ok) break;
     }
+    if (result.ok) check_ending();
+    return finish("");
+}
+
+void SeedRun::check_ending() {
     prng = sim::Prng(sim::mix(~scenario.seed));
     for (const auto check : {settle, check_promise, check_scratch, check_liveness, check_flipped_bit})
         if (result.ok) check(*this);
-    return finish("");
 }
 
 void SeedRun::fail(std::string text) {
