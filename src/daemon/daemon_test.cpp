@@ -339,6 +339,21 @@ TEST(Version, SealedWhileTheDaemonEndsIsFinishedByTheNextOne) {
     EXPECT_TRUE(becomes_true([&] { return home.committed(key); })) << home.log();
 }
 
+// Told to an ending daemon after it had looked what is unfinished: the job's records are gone, and its ranks come back with their next call.
+TEST(Version, SealedWhileItsJobWasForgottenIsFinishedOnceItsRanksAreBack) {
+    Home home;
+    const VersionKey key{"heat", 1, {1, 2}};
+    ASSERT_NO_FATAL_FAILURE(leave_in_scratch(home, key));
+    fs::remove(home.layout.job(key.incarnation));
+    fs::remove_all(Layout{home.persistent}.job(key.incarnation));
+    ASSERT_EQ(home.start(), 0) << home.errors();
+    EXPECT_TRUE(becomes_true([&] { return count_of(home.log(), "image-can-not-be-flushed") == 2; })) << home.log();
+    Client client(home.layout);
+    client.hello(true);
+    client.expect<control::Done>(control::Join{home.roster(2), 0, 0});
+    EXPECT_EQ(client.expect<control::State>(control::Wait{key, 3, 60'000}).level, 3) << home.log();
+}
+
 TEST(Version, CancelledIsFinalAndItsSlotsComeBack) {
     Home home;
     ASSERT_EQ(home.start(), 0) << home.errors();

@@ -62,7 +62,26 @@ Task<Status> Jobs::join(Roster roster, NodeIndex self) {
         if (!remembered.ok()) co_return std::move(remembered).within("job " + roster.name);
         known_[incarnation] = {roster, self};
     }
-    co_return node_.join(std::make_shared<const Roster>(std::move(roster)), self);
+    Status joined = node_.join(std::make_shared<const Roster>(std::move(roster)), self);
+    if (joined.ok()) co_await flush_orphans(incarnation);
+    co_return joined;
+}
+
+// Sealed while an earlier daemon was ending and taking the job's records away: its ranks live, and have told of the job again.
+Task<void> Jobs::flush_orphans(Id128 incarnation) {
+    const auto found = orphans_.find(incarnation);
+    if (found == orphans_.end()) co_return;
+    const std::vector<std::string> paths = std::move(found->second);
+    orphans_.erase(found);
+    for (const std::string& path : paths) {
+        Result<std::optional<LocalImage>> image = co_await read_image(world_, path, world_.clock.in(io_wait_), slots_.mapping(path));
+        if (image.ok() && image->has_value()) {
+            LocalImage one = std::move(**image);
+            co_await flush_on(std::move(one));
+        } else if (!image.ok() && may_pass(image.status())) {
+            orphans_[incarnation].push_back(path);
+        }
+    }
 }
 
 bool Jobs::coordinates(Id128 incarnation) const {
@@ -194,6 +213,7 @@ Task<void> Jobs::flush_on(LocalImage image) {
     else
         log_warning("image-can-not-be-flushed",
                     {{"name", key.name}, {"version", key.version}, {"rank", rank}, {"path", path}, {"why", status}});
+    if (status.code() == Code::not_found) orphans_[key.incarnation].push_back(path);
     if (!status.ok() && may_pass(status)) waiting_.push_back(std::move(image));
 }
 

@@ -77,6 +77,7 @@ class Jobs {
     Task<void> verify(Unverified one);
     Task<void> note_boot();
     Task<void> flush_on(LocalImage image);
+    Task<void> flush_orphans(Id128 incarnation);
     Task<Code> look_at_manifest(VersionKey key);
     Task<void> forget(Id128 incarnation, Nanos deadline);
 
@@ -92,6 +93,7 @@ class Jobs {
     std::map<Id128, Known> known_;
     std::map<Id128, Roster> found_;    // in scratch, at the start
     std::vector<LocalImage> waiting_;  // adopted, of jobs that could not be joined yet
+    std::map<Id128, std::vector<std::string>> orphans_;  // slots of images that were adopted, and whose job nothing here tells of
     Status scratch_problem_;
     bool has_unread_ = false;  // files of scratch, for a reason that may pass: any job may be theirs
     Boot boot_;
