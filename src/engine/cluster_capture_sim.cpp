@@ -15,7 +15,9 @@ Slice word(std::uint64_t value) {
 }
 }  // namespace
 
+// Only while no earlier daemon lives that may be writing there: it would hold the lock of this scratch.
 void Cluster::free_slot(Host& host, const std::string& path) {
+    if (!host.formers.empty()) return (void)host.node->scratch().remove(path, host.node->id()).ok();
     const Result<sim::InodePtr> slot = host.node->scratch().find(path);
     if (!slot.ok()) return;
     for (const std::uint64_t offset : {image_state_offset, image_checksummed_offset}) {
@@ -93,11 +95,14 @@ Task<Status> Cluster::capture(sim::Process& client, Rank rank, Version version) 
         if (world.clock.now() >= deadline) co_return deadline_passed("the daemon did not boot");
         co_await world.clock.sleep(millisecond);
     }
+    co_await introduce(world, node);
     Result<std::optional<LocalImage>> image = co_await read_image(world, path, deadline);
     if (!image.ok()) co_return std::move(image).status();
     if (!image->has_value() || !host.daemon) co_return Status();
     LocalImage found = std::move(**image);
-    co_return host.daemon->add_image(std::move(found));
+    Status added = host.daemon->add_image(std::move(found));
+    if (added.code() == Code::unavailable) co_return Status();  // it is stopping: the next one finds the image
+    co_return added;
 }
 
 Status Cluster::capture_all(Version version, Nanos limit) {

@@ -26,10 +26,9 @@ Cluster::Cluster(ClusterOptions o) : sim(o.seed, o.model, o.faults), options(std
 }
 
 Cluster::~Cluster() {
-    for (Host& host : hosts) {
-        if (host.process) host.process->kill();
-        host.gate.reset();
-        host.daemon.reset();
+    for (NodeIndex node = 0; node < hosts.size(); ++node) {
+        kill_daemon(node);
+        kill_formers(node);
     }
 }
 
@@ -72,12 +71,45 @@ void Cluster::kill_daemon(NodeIndex node) {
     host.process = nullptr;
 }
 
+void Cluster::succeed_daemon(NodeIndex node) {
+    Host& host = hosts[node];
+    host.process->pause();
+    host.formers.push_back(std::move(static_cast<Daemon&>(host)));
+    host.process = nullptr;
+    start_daemon(node);
+}
+
+void Cluster::kill_formers(NodeIndex node) {
+    for (Daemon& former : hosts[node].formers) {
+        former.process->kill();
+        former.gate.reset();
+    }
+    hosts[node].formers.clear();
+}
+
 void Cluster::crash_node(NodeIndex node) {
     hosts[node].node->crash();
     kill_daemon(node);
+    kill_formers(node);
 }
 
 void Cluster::restart_node(NodeIndex node) { hosts[node].node->restart(); }
+
+// Where this node's daemon is now.
+Task<void> Cluster::record_address(World world, Id128 incarnation, NodeIndex node) {
+    const std::string path = layout.job_node(incarnation, node);
+    for (int tries = 0; tries < 20; ++tries) {
+        const Nanos soon = world.clock.in(io_span);
+        Bytes record = encode_node_record({incarnation, node, world.network.self()});
+        const Status removed = co_await world.storage.remove(path, soon);
+        (void)removed;
+        const Status made = co_await make_directories(world.storage, layout.persistent, layout.job(incarnation), soon);
+        (void)made;
+        const Status wrote = co_await write_file(world.storage, path, std::move(record), 0600, soon);
+        if (wrote.ok()) break;
+        co_await world.clock.sleep(100 * millisecond);
+    }
+}
 
 Task<void> Cluster::boot(NodeIndex node, World world) {
     Host& host = hosts[node];
@@ -108,18 +140,7 @@ Task<void> Cluster::boot(NodeIndex node, World world) {
         for (const Roster& job : jobs->rosters) {
             const Status joined = host.daemon->join(std::make_shared<const Roster>(job), node);
             (void)joined;
-            const std::string path = layout.job_node(job.incarnation, node);
-            for (int tries = 0; tries < 20; ++tries) {
-                const Nanos soon = world.clock.in(io_span);
-                Bytes record = encode_node_record({job.incarnation, node, world.network.self()});
-                const Status removed = co_await world.storage.remove(path, soon);
-                (void)removed;
-                const Status made = co_await make_directories(world.storage, layout.persistent, layout.job(job.incarnation), soon);
-                (void)made;
-                const Status wrote = co_await write_file(world.storage, path, std::move(record), 0600, soon);
-                if (wrote.ok()) break;
-                co_await world.clock.sleep(100 * millisecond);
-            }
+            co_await record_address(world, job.incarnation, node);
         }
     }
     // What can not be read now may be readable later; only what is corrupt never will be.

@@ -30,14 +30,18 @@ struct ClusterOptions {
     sim::Faults faults;
 };
 
-// One node and the daemon on it, if any.
-struct Host {
-    sim::SimNode* node = nullptr;
+struct Daemon {
     sim::Process* process = nullptr;
     std::unique_ptr<Node> daemon;
-    std::unique_ptr<Gate> gate;  // the daemon's own start-up
+    std::unique_ptr<Gate> gate;  // the daemon's own start-up, and what its clients ask
     bool booted = false;
-    Nanos started = 0;  // the daemon
+    Nanos started = 0;
+};
+
+// One node and the daemon on it, if any. Earlier ones that stood still when it was started may live, too.
+struct Host : Daemon {
+    sim::SimNode* node = nullptr;
+    std::vector<Daemon> formers;
     std::uint32_t next_slot = 0;
     std::vector<std::string> free_slots;  // files that an image has left
     std::uint32_t slots_reused = 0;
@@ -62,6 +66,17 @@ class Cluster {
     // Daemons: started, they find jobs and images in scratch by themselves.
     void start_daemon(NodeIndex node);
     void kill_daemon(NodeIndex node);   // kill -9
+    // The daemon stands still, and a second one is started beside it.
+    void succeed_daemon(NodeIndex node);
+    void kill_formers(NodeIndex node);
+    // The end in order: finishes what it can, takes away the records of jobs with nothing left to finish, and ends. `answer`: what is left to the next one.
+    struct Ended {
+        bool done = false;
+        std::vector<VersionKey> unfinished;
+    };
+    void stop_daemon(NodeIndex node, Nanos wait, std::shared_ptr<Ended> out);
+    // The present job's ranks on this node tell a daemon of it that does not know it.
+    Task<void> introduce(World world, NodeIndex node);
     void crash_node(NodeIndex node);    // power loss: scratch is gone
     void restart_node(NodeIndex node);  // empty, no daemon yet
 
@@ -99,6 +114,9 @@ class Cluster {
 
   private:
     Task<void> boot(NodeIndex node, World world);
+    Task<void> finish_daemon(NodeIndex node, World world, Nanos wait, std::shared_ptr<Ended> out);
+    Task<void> forget_job(World world, Roster job, NodeIndex node);
+    Task<void> record_address(World world, Id128 incarnation, NodeIndex node);
     Task<void> write_roster(World world, std::string path, bool& done);
     Task<Result<FilePtr>> open_slot(World world, Host& host, NodeIndex node, std::uint64_t bytes, Nanos deadline);
 };

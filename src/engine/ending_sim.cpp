@@ -110,6 +110,19 @@ void check_last(SeedRun& run) {
     run.result.committed = static_cast<std::uint32_t>(run.known.reported.size());
 }
 
+// A daemon that was stopped took the records of a job with nothing to finish away: the next one hears of it from its ranks.
+void introduce_all(SeedRun& run) {
+    for (NodeIndex node = 0; node < run.cluster.hosts.size(); ++node) {
+        Host& host = run.cluster.hosts[node];
+        const auto booted = [&] { return host.booted; };
+        if (run.cluster.is_io_node(node)) continue;
+        if (!run.cluster.sim.run_until(booted, run.cluster.sim.now() + 60 * second)) return run.fail("a daemon does not boot with no faults");
+        sim::Process& rank = host.node->start_process("rank");
+        (void)run.cluster.sim.run(run.cluster.introduce(rank.world(), node), run.cluster.sim.now() + 60 * second);
+        rank.kill();
+    }
+}
+
 }  // namespace
 
 void settle(SeedRun& run) {
@@ -119,6 +132,7 @@ void settle(SeedRun& run) {
     for (NodeIndex node = 0; node < run.cluster.hosts.size(); ++node) {
         Host& host = run.cluster.hosts[node];
         if (!host.node->alive()) run.cluster.restart_node(node);
+        run.cluster.kill_formers(node);
         if (host.process) host.process->resume();
         if (host.process && host.process->reads_lost() > 0) {
             run.see(Saw::scratch_hung);
@@ -128,6 +142,7 @@ void settle(SeedRun& run) {
         if (!run.scenario.only_messages_suffer()) limit(run, node, false);
     }
     run.cluster.sim.run_until(run.cluster.sim.now() + second);
+    if (run.known.job_lives) introduce_all(run);
     note_states(run);
 }
 

@@ -66,6 +66,7 @@ void reopen(SeedRun& run) {
     be_quiet(run);
     for (NodeIndex node = 0; node < run.cluster.hosts.size(); ++node) {
         if (!run.cluster.hosts[node].node->alive()) run.cluster.restart_node(node);
+        for (const Daemon& former : run.cluster.hosts[node].formers) former.process->resume();
         if (run.cluster.hosts[node].process) run.cluster.hosts[node].process->resume();
         else run.cluster.start_daemon(node);
     }

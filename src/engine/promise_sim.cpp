@@ -9,37 +9,42 @@ namespace cairn::testing {
 
 namespace {
 
-void note_forgotten(SeedRun& run, const Host& host, const std::vector<VersionKey>& versions) {
+void note_forgotten(SeedRun& run, NodeIndex node, const Daemon& daemon, const std::vector<VersionKey>& versions) {
     if (versions.empty()) return;
-    const auto [oldest, first] = run.known.oldest.emplace(std::pair(host.node->id(), host.started), versions.front());
+    const auto [oldest, first] = run.known.oldest.emplace(std::pair(node, daemon.started), versions.front());
     if (!first && oldest->second != versions.front()) run.see(Saw::forgotten);
     oldest->second = versions.front();
+}
+
+void note_daemon(SeedRun& run, NodeIndex node, const Daemon& host) {
+    const NodeCounters& counters = host.daemon->counters();
+    if (counters.taken_over_bytes > 0) run.see(Saw::work_moved);
+    if (counters.attempts_failed > 0) run.see(Saw::attempt_failed);
+    if (host.daemon->pace().counters().waited > 0) run.see(Saw::paced);
+    const std::vector<VersionKey> versions = host.daemon->versions();
+    note_forgotten(run, node, host, versions);
+    for (const VersionKey& key : versions) {
+        const VersionState state = host.daemon->state(key);
+        if (state.level == Level::committed && run.known.reported.emplace(key, true).second) run.tell("committed: version ", key.version);
+        const auto fenced = run.known.fenced.find(key);
+        const Nanos coordinates_since = run.cluster.hosts[0].started;  // one that knew it from before may have said so to daemons that came later
+        if (state.level == Level::committed && fenced != run.known.fenced.end() && fenced->second < coordinates_since && coordinates_since <= host.started)
+            run.fail("a daemon that came later calls a removed version committed: version " + std::to_string(key.version));
+        if (state.level == Level::committed && run.known.given_up.count(key)) run.fail("a version that was given up is called committed: version " + std::to_string(key.version));
+        if (state.failure.code() == Code::internal) run.fail("a daemon finds a fault of its own: " + state.failure.to_string());
+    }
+    if (counters.attempts_failed > 0 && run.scenario.only_messages_suffer()) run.fail("an attempt failed where only messages were lost or late");
 }
 
 }  // namespace
 
 // Remembers every version that any daemon called committed.
 void note_states(SeedRun& run) {
-    for (const Host& host : run.cluster.hosts) {
+    for (NodeIndex node = 0; node < run.cluster.hosts.size(); ++node) {
+        const Host& host = run.cluster.hosts[node];
         if (host.slots_reused > 0) run.see(Saw::slot_reused);
-        if (!host.daemon) continue;
-        const NodeCounters& counters = host.daemon->counters();
-        if (counters.taken_over_bytes > 0) run.see(Saw::work_moved);
-        if (counters.attempts_failed > 0) run.see(Saw::attempt_failed);
-        if (host.daemon->pace().counters().waited > 0) run.see(Saw::paced);
-        const std::vector<VersionKey> versions = host.daemon->versions();
-        note_forgotten(run, host, versions);
-        for (const VersionKey& key : versions) {
-            const VersionState state = host.daemon->state(key);
-            if (state.level == Level::committed && run.known.reported.emplace(key, true).second) run.tell("committed: version ", key.version);
-            const auto fenced = run.known.fenced.find(key);
-            const Nanos coordinates_since = run.cluster.hosts[0].started;  // one that knew it from before may have said so to daemons that came later
-            if (state.level == Level::committed && fenced != run.known.fenced.end() && fenced->second < coordinates_since && coordinates_since <= host.started)
-                run.fail("a daemon that came later calls a removed version committed: version " + std::to_string(key.version));
-            if (state.level == Level::committed && run.known.given_up.count(key)) run.fail("a version that was given up is called committed: version " + std::to_string(key.version));
-            if (state.failure.code() == Code::internal) run.fail("a daemon finds a fault of its own: " + state.failure.to_string());
-        }
-        if (counters.attempts_failed > 0 && run.scenario.only_messages_suffer()) run.fail("an attempt failed where only messages were lost or late");
+        if (host.daemon) note_daemon(run, node, host);
+        for (const Daemon& former : host.formers) note_daemon(run, node, former);
     }
 }
 
@@ -103,10 +108,14 @@ void check_superseded(SeedRun& run, sim::Process& process, const std::string& ma
     const std::size_t name = manifest.rfind('/') + 1;
     const std::optional<Id128> incarnation = parse_manifest_file_name(manifest.substr(name));
     const Version version = std::strtoull(manifest.c_str() + manifest.rfind('/', name - 2) + 1, nullptr, 10);
+    const Host& host = run.cluster.hosts[process.node().id()];
+    Nanos started = host.started;
+    for (const Daemon& former : host.formers)
+        if (former.process == &process) started = former.started;
     for (const auto& [later, parent] : run.known.chains) {
         const auto recorded = run.known.recorded.find(later);
         const bool behind = incarnation && parent.incarnation == *incarnation && parent.version < version;
-        if (behind && recorded != run.known.recorded.end() && recorded->second < run.cluster.hosts[process.node().id()].started)
+        if (behind && recorded != run.known.recorded.end() && recorded->second < started)
             run.fail("version " + std::to_string(version) + " is published after the job went back to version " + std::to_string(parent.version));
     }
 }

@@ -66,6 +66,15 @@ namespace cairn::testing {
     row(growth_lost,        seeds, "of two nodes that made a file grow one lost its bytes") \
     row(published_by_rename, seeds, "publishing took the first name away") \
     row(wall_set,           seeds, "a wall clock was set") \
+    /* daemons that end, and ranks that wait */ \
+    row(stopped,            seeds, "a daemon ended in order") \
+    row(stopped_in_flush,   seeds, "one left a version to the next") \
+    row(succeeded,          seeds, "a second daemon took over from one that stood still") \
+    row(former_woke,        seeds, "and the first one went on") \
+    row(waited_sealed,      seeds, "a rank waited until a version was sealed") \
+    row(waited_committed,   seeds, "a rank waited until a version was committed") \
+    row(wait_timed_out,     seeds, "a rank waited in vain") \
+    row(wait_failed,        seeds, "a rank that waited was told of a failure") \
     /* what goes wrong */ \
     row(daemon_killed,      seeds, "a daemon was killed") \
     row(coordinator_killed, seeds, "the coordinator's daemon was killed") \

@@ -34,6 +34,11 @@ void let_go_now(SeedRun& run, NodeIndex node);
 // One image leaves scratch, and its slot may hold another one at once, unless the daemon says that it must not.
 Status drop_image(SeedRun& run, Host& host, const VersionKey& key, Rank rank);
 
+// daemons that end in order, or have a successor; ranks that wait (daemon_steps_sim.cpp)
+void stop(SeedRun& run, NodeIndex node);
+void succeed(SeedRun& run, NodeIndex node);
+void wait(SeedRun& run, NodeIndex node);
+
 // what goes wrong (trouble_steps_sim.cpp)
 void kill(SeedRun& run, NodeIndex node);
 void pause(SeedRun& run, NodeIndex node);

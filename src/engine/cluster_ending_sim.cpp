@@ -1,0 +1,79 @@
+// The simulated cluster's daemons that end in order, and ranks that find the next one: as daemon/daemon.cpp and daemon/jobs.cpp do it.
+#include <set>
+
+#include "engine/cluster_sim.hpp"
+#include "engine/io_nodes.hpp"
+
+namespace cairn::testing {
+
+namespace {
+constexpr Nanos io_span = 60 * second;
+constexpr Nanos tidy_span = 10 * second;
+}  // namespace
+
+void Cluster::stop_daemon(NodeIndex node, Nanos wait, std::shared_ptr<Ended> out) {
+    Host& host = hosts[node];
+    host.gate->spawn(finish_daemon(node, host.process->world(), wait, std::move(out)));
+}
+
+Task<void> Cluster::finish_daemon(NodeIndex node, World world, Nanos wait, std::shared_ptr<Ended> out) {
+    Node* const daemon = hosts[node].daemon.get();
+    if (is_io_node(node)) {
+        const IoNodeRecord record{"n" + std::to_string(node), world.network.self()};
+        const Status withdrawn = co_await withdraw_io_node(world, layout, record, world.clock.in(tidy_span));
+        (void)withdrawn;
+    }
+    std::vector<VersionKey> unfinished = co_await daemon->stop(world.clock.in(wait));
+    // What was sealed since the end began is in scratch alone.
+    const Result<ScratchScan> scan = co_await scan_scratch(world, scratch(node), tidy_span);
+    const Result<JobScan> jobs = co_await scan_jobs(world, scratch(node), tidy_span);
+    std::set<Id128> needed;
+    for (const VersionKey& key : unfinished) needed.insert(key.incarnation);
+    for (std::size_t i = 0; scan.ok() && i < scan->images.size(); ++i)
+        if (const VersionKey& key = scan->images[i].header.key; !daemon->state(key).final) needed.insert(key.incarnation);
+    const bool all_read = scan.ok() && scan->unread.empty() && jobs.ok() && jobs->unread.empty();
+    for (std::size_t i = 0; all_read && i < jobs->rosters.size(); ++i) {
+        Roster job = jobs->rosters[i];
+        if (!needed.count(job.incarnation)) co_await forget_job(world, std::move(job), node);
+    }
+    out->unfinished = std::move(unfinished);
+    out->done = true;
+    sim.at(sim.now(), [this, node, process = hosts[node].process] {
+        if (hosts[node].process == process) kill_daemon(node);
+    });
+}
+
+// Each daemon takes its own record away, the coordinator's the roster, the last one the directory.
+Task<void> Cluster::forget_job(World world, Roster job, NodeIndex node) {
+    std::vector<std::string> files = {scratch(node).job(job.incarnation), layout.job_node(job.incarnation, node)};
+    if (node == 0) files.push_back(layout.job_roster(job.incarnation));
+    for (const std::string& file : files) {
+        const Status removed = co_await world.storage.remove(file, world.clock.in(tidy_span));
+        (void)removed;
+    }
+    const Status directory = co_await world.storage.remove_directory(layout.job(job.incarnation), world.clock.in(tidy_span));
+    (void)directory;
+}
+
+Task<void> Cluster::introduce(World world, NodeIndex node) {
+    const Roster job = roster;
+    Host& host = hosts[node];
+    if (!host.daemon || host.daemon->knows(job.incarnation)) co_return;
+    bool kept = false;
+    for (int tries = 0; tries < 20 && !kept; ++tries) {
+        const std::string path = scratch(node).job(job.incarnation);
+        const Status removed = co_await world.storage.remove(path, world.clock.in(io_span));
+        (void)removed;
+        co_await write_roster(world, path, kept);
+    }
+    if (!kept || !host.daemon) co_return;
+    const World its = host.process->world();
+    host.gate->spawn(record_address(its, job.incarnation, node));
+    const Status joined = host.daemon->join(std::make_shared<const Roster>(job), node);
+    (void)joined;
+    Result<ScratchScan> scan = co_await scan_scratch(world, scratch(node), io_span);  // what was sealed while no daemon knew of the job
+    for (std::size_t i = 0; scan.ok() && host.daemon && i < scan->images.size(); ++i)
+        if (scan->images[i].header.key.incarnation == job.incarnation) (void)host.daemon->add_image(std::move(scan->images[i])).ok();
+}
+
+}  // namespace cairn::testing
