@@ -159,6 +159,14 @@ class Home {
         fs::remove(errors_path(), ignored);
     }
 
+    // Another node of the machine room: before its daemon is started.
+    void move_to(const std::string& name, const std::string& persistent_of_all) {
+        fs::remove_all(persistent);
+        node = name;
+        persistent = persistent_of_all;
+        layout = ScratchLayout::of(scratch, ::geteuid(), node, persistent);
+    }
+
     void set(const std::string& variable, const std::string& value) { variables_[variable] = value; }
 
     // Starts cairnd; its stderr goes to a file.

@@ -31,6 +31,9 @@ class ProviderDefaults {
         // ofi_rxm: the eager limit, and how many receives it keeps posted; by default its pools take 140 MiB, so 20.
         set("FI_OFI_RXM_BUFFER_SIZE", std::to_string(fabric_fragment_bytes).c_str());
         set("FI_OFI_RXM_MSG_RX_SIZE", "512");
+        // ofi_rxm makes its inner completion queue as long as if so many peers filled theirs at once, and goes round in it: 8 MiB for each endpoint by
+        // default, that fill up over days. What does not fit is queued behind it.
+        if (provider == "tcp;ofi_rxm") set("FI_UNIVERSE_SIZE", "8");
     }
     ProviderDefaults(const ProviderDefaults&) = delete;
     ~ProviderDefaults() {
