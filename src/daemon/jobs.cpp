@@ -334,22 +334,24 @@ Task<void> Jobs::wait_for_scratch(Status why) {
 
 // One that stays unread may still stand under persistent (find_roster).
 Task<Status> Jobs::find_rosters(std::function<bool()> over) {
-    for (int looks = 0; !over();) {
-        Result<JobScan> scan = co_await scan_jobs(world_, scratch_, io_wait_);
-        const Unread* const passing = scan.ok() && ++looks < looks_max ? first_passing(scan->unread) : nullptr;
-        if (!scan.ok() || passing) {
-            Status why = scan.ok() ? passing->why : scan.status();
-            co_await wait_for_scratch(std::move(why));
-            continue;
-        }
-        for (const Unread& each : scan->unread) log_error("job-can-not-be-read", {{"path", each.path}, {"why", each.why}});
-        for (Roster& roster : scan->rosters) {
-            const Id128 incarnation = roster.incarnation;
-            found_.emplace(incarnation, std::move(roster));
-        }
-        co_return Status();
+    Result<JobScan> scan = co_await scan_jobs(world_, scratch_, io_wait_);
+    while (!scan.ok() && !over()) {
+        Status why = scan.status();
+        co_await wait_for_scratch(std::move(why));
+        scan = co_await scan_jobs(world_, scratch_, io_wait_);
     }
-    co_return daemon_ends();
+    for (int looks = 1; scan.ok() && first_passing(scan->unread) && looks < looks_max && !over(); ++looks) {
+        Status why = first_passing(scan->unread)->why;
+        co_await wait_for_scratch(std::move(why));
+        co_await scan_again(world_, *scan, io_wait_);
+    }
+    if (over()) co_return daemon_ends();
+    for (const Unread& each : scan->unread) log_error("job-can-not-be-read", {{"path", each.path}, {"why", each.why}});
+    for (Roster& roster : scan->rosters) {
+        const Id128 incarnation = roster.incarnation;
+        found_.emplace(incarnation, std::move(roster));
+    }
+    co_return Status();
 }
 
 Task<Result<ScratchScan>> Jobs::find_images(std::function<bool()> over) {

@@ -7,6 +7,7 @@
 
 #include "format/image.hpp"
 #include "format/roster.hpp"
+#include "world/gate.hpp"
 
 namespace cairn {
 
@@ -106,8 +107,11 @@ Task<Status> check_data(World& world, const LocalImage& image, Nanos io_wait) {
 
 namespace {
 
-Task<void> scan_slot(World& world, std::string path, Nanos io_wait, ScratchScan& scan) {
-    Result<std::optional<LocalImage>> image = co_await read_image(world, path, world.clock.in(io_wait));
+constexpr std::size_t looks_at_once = 8;  // and as many more as are late
+
+Task<void> scan_file(World& world, std::string path, Nanos deadline, ScratchScan& scan) {
+    Result<std::optional<LocalImage>> image = co_await read_image(world, path, deadline);
+    if (image.code() == Code::deadline) ++scan.hang;
     if (!image.ok()) {
         if (image.code() != Code::not_found) scan.unread.push_back({std::move(path), std::move(image).status()});
     } else if (image->has_value()) {
@@ -117,57 +121,91 @@ Task<void> scan_slot(World& world, std::string path, Nanos io_wait, ScratchScan&
     }
 }
 
-// None where the directory is not there.
+Task<void> scan_file(World& world, std::string path, Nanos deadline, JobScan& scan) {
+    Result<Bytes> bytes = co_await read_file(world.storage, path, roster_bytes_max, deadline);
+    if (bytes.code() == Code::deadline) ++scan.hang;
+    if (!bytes.ok()) {
+        if (bytes.code() != Code::not_found) scan.unread.push_back({std::move(path), std::move(bytes).status()});
+        co_return;
+    }
+    Result<Roster> roster = decode_roster(*bytes);  // a torn one is of a job that never opened
+    if (roster.ok() && path.ends_with("/" + roster->incarnation.hex())) scan.rosters.push_back(std::move(roster).value());
+}
+
+// Those that are late go on, each to the common end, and others begin beside them.
+template <class Scan>
+Task<void> scan_files(World& world, std::vector<std::string> paths, Nanos io_wait, Scan& scan) {
+    const Nanos end = world.clock.in(io_wait);
+    std::size_t begun = 0, late = 0;
+    Gate gate(world.clock);
+    while (begun < paths.size() && scan.hang < Scan::hang_max && world.clock.now() < end) {
+        const std::size_t places = std::min(looks_at_once + late, Scan::hang_max - scan.hang);
+        const bool has_place = co_await gate.wait_active_at_most(places - 1, std::min(end, world.clock.in(io_wait / 8)));
+        if (!has_place) late = gate.active();
+        if (!has_place || world.clock.now() >= end) continue;
+        std::string path = paths[begun++];
+        gate.spawn(scan_file(world, std::move(path), end, scan));
+    }
+    co_await gate.close();
+    for (; begun < paths.size(); ++begun)
+        scan.unread.push_back({paths[begun], deadline_passed(paths[begun] + ": not looked at, since other files beside it did not come back"), false});
+}
+
+template <class Scan>
+Task<void> scan_unread(World& world, Scan& scan, Nanos io_wait) {
+    std::vector<Unread> unread = std::exchange(scan.unread, {});
+    std::stable_partition(unread.begin(), unread.end(), [](const Unread& each) { return !each.tried; });
+    std::vector<std::string> paths;
+    for (Unread& each : unread) {
+        if (may_pass(each.why) && scan.hang < Scan::hang_max) paths.push_back(std::move(each.path));
+        else scan.unread.push_back(std::move(each));
+    }
+    co_await scan_files(world, std::move(paths), io_wait, scan);
+}
+
+void sort(ScratchScan& scan) {
+    std::sort(scan.images.begin(), scan.images.end(), [](const LocalImage& a, const LocalImage& b) { return a.path < b.path; });
+}
+
+// Their paths. None where the directory is not there.
 Task<Result<std::vector<std::string>>> files_in(World& world, std::string directory, Nanos io_wait) {
-    std::vector<std::string> names;
+    std::vector<std::string> paths;
     Result<std::vector<DirectoryEntry>> entries = co_await world.storage.list(directory, world.clock.in(io_wait));
     if (!entries.ok() && entries.code() != Code::not_found) co_return std::move(entries).status();
-    if (!entries.ok()) co_return names;
-    for (DirectoryEntry& entry : *entries)
-        if (!entry.is_directory) names.push_back(std::move(entry.name));
-    co_return names;
+    if (!entries.ok()) co_return paths;
+    for (const DirectoryEntry& entry : *entries)
+        if (!entry.is_directory) paths.push_back(directory + "/" + entry.name);
+    co_return paths;
 }
 
 }  // namespace
 
 Task<Result<ScratchScan>> scan_scratch(World& world, ScratchLayout layout, Nanos io_wait) {
     ScratchScan scan;
-    Result<std::vector<std::string>> names = co_await files_in(world, layout.images(), io_wait);
-    if (!names.ok()) co_return std::move(names).status();
-    for (const std::string& name : *names) {
-        std::string path = layout.images() + "/" + name;
-        co_await scan_slot(world, std::move(path), io_wait, scan);
-    }
+    Result<std::vector<std::string>> paths = co_await files_in(world, layout.images(), io_wait);
+    if (!paths.ok()) co_return std::move(paths).status();
+    co_await scan_files(world, std::move(paths).value(), io_wait, scan);
+    sort(scan);
     co_return scan;
 }
 
 Task<void> scan_again(World& world, ScratchScan& scan, Nanos io_wait) {
-    for (Unread& each : std::exchange(scan.unread, {})) {
-        Unread one = std::move(each);
-        if (may_pass(one.why))
-            co_await scan_slot(world, std::move(one.path), io_wait, scan);
-        else
-            scan.unread.push_back(std::move(one));
-    }
+    co_await scan_unread(world, scan, io_wait);
+    sort(scan);
 }
 
 Task<Result<JobScan>> scan_jobs(World& world, ScratchLayout layout, Nanos io_wait) {
     JobScan scan;
-    Result<std::vector<std::string>> names = co_await files_in(world, layout.jobs(), io_wait);
-    if (!names.ok()) co_return std::move(names).status();
-    for (const std::string& name : *names) {
+    Result<std::vector<std::string>> paths = co_await files_in(world, layout.jobs(), io_wait);
+    if (!paths.ok()) co_return std::move(paths).status();
+    std::erase_if(*paths, [](const std::string& path) {
         Id128 incarnation;
-        if (!Id128::parse(name, incarnation)) continue;
-        const std::string path = layout.jobs() + "/" + name;
-        Result<Bytes> bytes = co_await read_file(world.storage, path, roster_bytes_max, world.clock.in(io_wait));
-        if (!bytes.ok()) {
-            if (bytes.code() != Code::not_found) scan.unread.push_back({path, std::move(bytes).status()});
-            continue;
-        }
-        Result<Roster> roster = decode_roster(*bytes);  // a torn one is of a job that never opened
-        if (roster.ok() && roster->incarnation == incarnation) scan.rosters.push_back(std::move(roster).value());
-    }
+        return !Id128::parse(path.substr(path.rfind('/') + 1), incarnation);
+    });
+    co_await scan_files(world, std::move(paths).value(), io_wait, scan);
     co_return scan;
 }
+
+Task<void> scan_again(World& world, JobScan& scan, Nanos io_wait) { return scan_unread(world, scan, io_wait); }
 
 }  // namespace cairn

@@ -34,24 +34,31 @@ Task<Result<std::optional<LocalImage>>> read_image(World& world, std::string pat
 struct Unread {
     std::string path;
     Status why;
+    bool tried = true;  // false: there was no time or no thread left to look at it
 };
 
-// Every sealed image under images/; what can not be read is left out and told through `unread`. io_wait bounds the listing and each file: one
-// that hangs takes nothing from the others. The result fails when the directory itself can not be listed.
+// Every sealed image under images/; what can not be read is left out and told through `unread`. io_wait bounds the listing and then all files
+// together, however many there are: they are looked at beside each other, and one that hangs takes nothing from the others, until so many hang
+// that no more threads are to be given to them. The result fails when the directory itself can not be listed.
 struct ScratchScan {
-    std::vector<LocalImage> images;
+    std::vector<LocalImage> images;       // by path
     std::vector<std::string> free_slots;  // paths that hold nothing sealed
     std::vector<Unread> unread;
+    std::size_t hang = 0;  // looks that did not come back, each with a thread that nobody has any more
+    static constexpr std::size_t hang_max = 48;  // of those there is an end (WorkerPoolOptions), and captures need some, too
 };
 Task<Result<ScratchScan>> scan_scratch(World& world, ScratchLayout layout, Nanos io_wait);
-// Once more those that could not be read because of something that may pass.
+// Once more those that could not be read because of something that may pass, in io_wait together.
 Task<void> scan_again(World& world, ScratchScan& scan, Nanos io_wait);
 
-// The job rosters kept in scratch; damaged ones are of jobs that never opened and are left out.
+// The job rosters kept in scratch, in the same way; damaged ones are of jobs that never opened and are left out.
 struct JobScan {
     std::vector<Roster> rosters;
     std::vector<Unread> unread;
+    std::size_t hang = 0;
+    static constexpr std::size_t hang_max = 8;
 };
 Task<Result<JobScan>> scan_jobs(World& world, ScratchLayout layout, Nanos io_wait);
+Task<void> scan_again(World& world, JobScan& scan, Nanos io_wait);
 
 }  // namespace cairn
