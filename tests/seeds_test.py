@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""cairn_seeds and tests/mutants.py as programs: what they are told wrong is one clear line, and what they print can be run again."""
+"""cairn_seeds, cairn_exhaustive and tests/mutants.py as programs: what they are told wrong is one clear line, and what they print can be run again."""
 import os
 import re
 import subprocess
@@ -9,6 +9,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SEEDS = os.path.join(os.environ.get("CAIRN_BUILD", os.path.join(os.path.dirname(HERE), "build", "release")), "src", "engine", "cairn_seeds")
+EXHAUSTIVE = os.path.join(os.path.dirname(SEEDS), "cairn_exhaustive")
 
 
 def run(*command):
@@ -76,6 +77,42 @@ class Runs(unittest.TestCase):
         self.assertIn("failed: hangs: no end after 1 s of processor time", done.stdout)
         self.assertTrue(re.search(r"smallest that fails so \(\d+ tries in \d+ s", done.stdout), done.stdout)
         self.assertIn("again: ", done.stdout)
+
+
+class Exhaustive(unittest.TestCase):
+    """All of it is ctest's every_fault."""
+
+    def refuses(self, expected, *arguments):
+        done = run(EXHAUSTIVE, *arguments)
+        self.assertEqual((done.returncode, done.stdout), (2, ""), arguments)
+        self.assertEqual(done.stderr, f"cairn_exhaustive: {expected}\n", arguments)
+
+    def test_wrong_arguments_are_one_line(self):
+        self.refuses("--jobs: '0' is not a number from 1 to 1024", "--jobs", "0")
+        self.refuses("'--states' is no option, or lacks its value (--help)", "--states")
+        self.refuses("'--colour' is no option (--help)", "--colour", "blue")
+        self.refuses("--trace is for one run: give --fault, too", "--trace")
+        self.refuses("--from: '7' is no round and slice (as in 0.17; a round has 251 slices)", "--from", "7")
+        self.refuses("--from: '0.251' is no round and slice (as in 0.17; a round has 251 slices)", "--from", "0.251")
+        self.refuses("--fault: '17:kill:0' does not begin with a job (as in K=1 L=1)", "--fault", "17:kill:0")
+        self.refuses("--fault: '17:explode' is no fault (as in 17:kill:0, 40:power, o23:hang)", "--fault", "K=1 L=1 17:explode")
+
+    def test_help(self):
+        done = run(EXHAUSTIVE, "--help")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("--fault TEXT", done.stdout)
+
+    def test_one_run_is_told_and_is_the_same_again(self):
+        faults = "K=1 L=2 300:kill:0 310:cut"
+        first = run(EXHAUSTIVE, "--fault", faults)
+        self.assertEqual(first.returncode, 0, first.stdout)
+        self.assertIn("strikes: 310:cut\n", first.stdout)
+        self.assertEqual(run(EXHAUSTIVE, "--fault", faults).stdout, first.stdout)
+
+    def test_faults_that_strike_nowhere_are_no_good_run(self):
+        done = run(EXHAUSTIVE, "--fault", "K=1 L=1 999999:cut")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("failed: not all of these faults are possible there\n", done.stdout)
 
 
 class Mutants(unittest.TestCase):
