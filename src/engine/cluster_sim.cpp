@@ -172,6 +172,15 @@ Task<void> Cluster::write_roster(World world, std::string path, bool& done) {
     done = wrote.ok();
 }
 
+// In one step, as a daemon does: there is never none.
+Task<void> Cluster::replace_roster(World world, std::string path, bool& done) {
+    const std::string written = path + ".new";
+    co_await write_roster(world, written, done);
+    if (!done) co_return;
+    const Status replaced = co_await world.storage.replace(written, path, world.clock.in(io_span));
+    done = replaced.ok();
+}
+
 Status Cluster::open_job(Nanos limit) {
     const Nanos until = sim.now() + limit;
     if (!sim.run_until([&] { return std::all_of(hosts.begin(), hosts.end(), [](const Host& h) { return !h.process || h.booted; }); }, until))
@@ -217,6 +226,18 @@ Status Cluster::open_job(Nanos limit) {
             if (!sim.run(write_roster(hosts[node].process->world(), path, done), until) || !done) return unavailable("roster not written");
             if (!hosts[node].process) return unavailable("a daemon died");
         }
+        TRY(hosts[node].daemon->join(std::make_shared<const Roster>(roster), node));
+    }
+    return {};
+}
+
+Status Cluster::name_parent(Parent parent, Nanos limit) {
+    roster.parent = parent;
+    for (NodeIndex node = 0; node < hosts.size(); ++node) {
+        if (!hosts[node].process || is_io_node(node)) continue;
+        bool done = false;
+        if (!sim.run(replace_roster(hosts[node].process->world(), scratch(node).job(roster.incarnation), done), sim.now() + limit) || !done)
+            return unavailable("roster not written");
         TRY(hosts[node].daemon->join(std::make_shared<const Roster>(roster), node));
     }
     return {};

@@ -84,6 +84,8 @@ class Cluster {
     Status open_job(Nanos limit = 60 * second);
     // An image has left this file: the next that is captured there is written over it.
     void free_slot(Host& host, const std::string& path);
+    // The job goes on from there, and every living daemon is told so and keeps it in its node's scratch.
+    Status name_parent(Parent parent, Nanos limit = 60 * second);
     // Captures and seals the image of one rank in its node's scratch and tells the daemon when there is one.
     Task<Status> capture(sim::Process& client, Rank rank, Version version);
     // Every rank, each in a process of its own; ok when all are sealed.
@@ -119,6 +121,7 @@ class Cluster {
     Task<void> record_address(World world, Id128 incarnation, NodeIndex node);
     Task<void> write_roster(World world, std::string path, bool& done);
     Task<Result<FilePtr>> open_slot(World world, Host& host, NodeIndex node, std::uint64_t bytes, Nanos deadline);
+    Task<void> replace_roster(World world, std::string path, bool& done);
 };
 
 }  // namespace cairn::testing

@@ -23,8 +23,8 @@ Status record(SeedRun& run, NodeIndex node, Parent parent, Nanos limit) {
 }
 
 void go_on_from(SeedRun& run, VersionKey from) {
-    run.cluster.roster.parent = {from.incarnation, from.version};
-    if (const Status named = record(run, 0, run.cluster.roster.parent, 120 * second); !named.ok())
+    const Parent parent{from.incarnation, from.version};
+    if (const Status named = record(run, 0, parent, 120 * second); !named.ok())
         return run.fail("a job can not name its parent with no faults: " + named.to_string());
     if (run.chance(30)) {  // a daemon that comes later must find out by itself what has been left behind
         run.cluster.kill_daemon(0);
@@ -32,8 +32,7 @@ void go_on_from(SeedRun& run, VersionKey from) {
         const auto booted = [&] { return run.cluster.hosts[0].booted; };
         if (!run.cluster.sim.run_until(booted, run.cluster.sim.now() + 60 * second)) return run.fail("a daemon does not boot with no faults");
     }
-    for (NodeIndex node = 0; node < run.cluster.hosts.size(); ++node)
-        if (!run.cluster.is_io_node(node)) (void)run.cluster.hosts[node].daemon->join(std::make_shared<const Roster>(run.cluster.roster), node).ok();
+    if (const Status named = run.cluster.name_parent(parent); !named.ok()) return run.fail("a job can not say where it goes on from, with no faults: " + named.to_string());
     run.known.next_version = from.version + 1;
     run.tell("goes on from version ", from.version);
 }

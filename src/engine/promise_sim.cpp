@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "format/names.hpp"
-
 namespace cairn::testing {
 
 namespace {
@@ -101,23 +99,6 @@ void check_newest(SeedRun& run, const Manifest& found) {
     for (const auto& [key, reported] : run.known.reported)
         if (in_chain(run, key) && key.version > found.key.version)
             return run.fail("version " + std::to_string(key.version) + " was called committed, but the newest found is " + std::to_string(found.key.version));
-}
-
-// A daemon that was started after the job had gone back behind a version must not decide on it any more. (One that ran before may have looked in time.)
-void check_superseded(SeedRun& run, sim::Process& process, const std::string& manifest) {
-    const std::size_t name = manifest.rfind('/') + 1;
-    const std::optional<Id128> incarnation = parse_manifest_file_name(manifest.substr(name));
-    const Version version = std::strtoull(manifest.c_str() + manifest.rfind('/', name - 2) + 1, nullptr, 10);
-    const Host& host = run.cluster.hosts[process.node().id()];
-    Nanos started = host.started;
-    for (const Daemon& former : host.formers)
-        if (former.process == &process) started = former.started;
-    for (const auto& [later, parent] : run.known.chains) {
-        const auto recorded = run.known.recorded.find(later);
-        const bool behind = incarnation && parent.incarnation == *incarnation && parent.version < version;
-        if (behind && recorded != run.known.recorded.end() && recorded->second < started)
-            run.fail("version " + std::to_string(version) + " is published after the job went back to version " + std::to_string(parent.version));
-    }
 }
 
 // Everything that was called committed is there, bit for bit, and so is everything that has a manifest.

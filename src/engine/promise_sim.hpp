@@ -10,8 +10,6 @@ namespace cairn::testing {
 void note_states(SeedRun& run);
 // A restarting job never gets less than what was called committed in its lineage.
 void check_newest(SeedRun& run, const Manifest& found);
-// A daemon that was started after the job had gone back behind a version must not decide on it any more.
-void check_superseded(SeedRun& run, sim::Process& process, const std::string& manifest);
 // The incarnation whose lineage is the current one: the newest that has a parent or a version that others can know of. None: there was no such job.
 Id128 head(const SeedRun& run);
 bool in_chain(const SeedRun& run, const VersionKey& key);
@@ -19,6 +17,10 @@ bool in_chain(const SeedRun& run, const VersionKey& key);
 std::optional<VersionKey> removable(SeedRun& run);
 // Everything that was called committed is there, bit for bit, and so is everything that has a manifest.
 void check_promise(SeedRun& run);
+
+// At each operation (observed_sim.cpp): a part's name is made once; what is published is what its readers take, and would be if all nodes lost power at that
+// moment; and nobody publishes a version behind which the job went back, unless he looked just before.
+void check_operation(SeedRun& run, sim::Process& process, const std::string& what, const std::string& path);
 
 // once faults stopped (ending_sim.cpp)
 void settle(SeedRun& run);

@@ -18,6 +18,10 @@ struct Known {
     std::map<Id128, std::uint64_t> epochs;  // of each incarnation
     std::map<Id128, Parent> chains;         // where each came from, as far as it got to say so
     std::map<Id128, Nanos> recorded;        // since when others can know that
+    std::map<std::uint64_t, Nanos> shown;   // since when the record of an epoch could be seen, durable or not
+    std::map<std::uint32_t, std::vector<Nanos>> looked;  // when processes began to read that
+    std::map<std::pair<std::uint32_t, std::string>, Nanos> publishing;  // by which process, which manifest, and since when
+    std::set<std::string> parts;            // paths of all that ever were made
     std::map<VersionKey, bool> reported;    // called committed by some daemon at some time
     std::map<VersionKey, bool> removed;     // tried to remove; true: done, with a fence that stays
     std::map<VersionKey, Nanos> fenced;     // since when

@@ -89,6 +89,8 @@ void strike(SeedRun& run, NodeIndex node) {
 
 void observe(SeedRun& run, sim::Process& process, const std::string& what, const std::string& detail) {
     if (what == "denied") return run.see(detail.find("/manifest.") == std::string::npos ? Saw::denied : Saw::commit_denied);
+    check_operation(run, process, what, detail);
+    if (what == "published") return;  // no operation, like "denied": the end of one
     if (run.strikes.after_this) {
         run.cluster.sim.faults() = *run.strikes.after_this;
         run.strikes.after_this.reset();
@@ -98,7 +100,6 @@ void observe(SeedRun& run, sim::Process& process, const std::string& what, const
     const bool of_part = detail.find("/part-") != std::string::npos;
     if (what == "create" && of_part && run.cluster.is_io_node(node)) run.see(Saw::io_node_led);
     if (what == "resize" && of_part) run.see(Saw::several_leaders);
-    if (what == "publish" && detail.find("/manifest.") != std::string::npos) check_superseded(run, process, detail);
     if (!run.strikes.armed || what != run.strikes.armed->operation || detail.find(run.strikes.armed->on) == std::string::npos) return;
     if (run.strikes.armed->before-- > 0) return;
     const Strike strike = *run.strikes.armed;

@@ -75,6 +75,9 @@ class FileSystem {
     std::uint64_t used_bytes() const { return *used_; }
 
     Result<InodePtr> find(const std::string& path) const;
+    // What would be there, and in it, if every node crashed now and all that is not durable went.
+    Result<InodePtr> find_kept(const std::string& path) const;
+    static std::shared_ptr<Content> kept(const Inode& inode);
     Result<InodePtr> create(const std::string& path, NodeId node);
     InodePtr twin(const Inode& inode);  // a file without a name, as large, all zeros
     Status make_directory(const std::string& path, NodeId node);

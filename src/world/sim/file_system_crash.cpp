@@ -102,6 +102,46 @@ void FileSystem::crash(NodeId node, Prng& prng, Faults::Unsynced unsynced) {
     for (const InodePtr& inode : alive) inode->account();
 }
 
+std::shared_ptr<Content> FileSystem::kept(const Inode& inode) {
+    using Fate = Inode::PendingWrite::Fate;
+    auto content = std::make_shared<Content>();
+    content->write(0, whole(inode.durable));
+    content->resize(inode.durable.size());
+    for (const Inode::PendingWrite& write : inode.pending) {
+        if (write.fate != Fate::synced && write.fate != Fate::settled) continue;
+        if (write.is_resize) content->resize(write.size);
+        else content->write(write.offset, write.runs);
+    }
+    return content;
+}
+
+namespace {
+
+InodePtr kept_entry(const Inode& directory, const std::string& name) {
+    for (auto pending = directory.pending_entries.rbegin(); pending != directory.pending_entries.rend(); ++pending)
+        if (pending->settled)
+            for (const auto& [changed, inode] : pending->changes)
+                if (changed == name) return inode;
+    const auto entry = directory.durable_entries.find(name);
+    return entry == directory.durable_entries.end() ? nullptr : entry->second;
+}
+
+}  // namespace
+
+Result<InodePtr> FileSystem::find_kept(const std::string& path) const {
+    if (!covers(path)) return Status::from_errno(ENOENT, path);
+    InodePtr at = root_;
+    for (std::size_t begin = prefix_.size(), end = 0; begin < path.size(); begin = end) {
+        begin = path.find_first_not_of('/', begin);
+        if (begin == std::string::npos) break;
+        end = std::min(path.find('/', begin), path.size());
+        if (!at->is_directory) return Status::from_errno(ENOTDIR, path);
+        at = kept_entry(*at, path.substr(begin, end - begin));
+        if (!at) return Status::from_errno(ENOENT, path);
+    }
+    return at;
+}
+
 Status FileSystem::flip_bit(const std::string& path, std::uint64_t byte, unsigned bit) {
     Result<InodePtr> inode = find(path);
     if (!inode.ok()) return inode.status();

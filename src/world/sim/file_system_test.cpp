@@ -55,6 +55,25 @@ TEST(FileSystem, SyncedWritesSurviveOthersMayNot) {
     EXPECT_EQ(sizes.count(0), 1u);
 }
 
+TEST(FileSystem, KeptIsWhatIsLeftWhenNothingUnsyncedStays) {
+    FileSystem fs = make();
+    const InodePtr file = *fs.create("/p/f", ours);
+    EXPECT_EQ(fs.find_kept("/p/f").code(), Code::not_found);
+    fs.write(*file, 0, a_kib, ours);
+    ASSERT_TRUE(fs.fsync_directory("/p").ok());
+    EXPECT_EQ(FileSystem::kept(**fs.find_kept("/p/f"))->size(), 0u);
+    fs.write(*file, 4096, a_kib, other);
+    fs.fsync(*file, other);  // behind a write that is not durable
+    const std::shared_ptr<Content> kept = FileSystem::kept(*file);
+    EXPECT_EQ(kept->stored_bytes(), 4096u);
+    EXPECT_TRUE(equal(kept->read(4096, 4096), a_kib));
+    fs.fsync(*file, ours);
+    EXPECT_EQ(FileSystem::kept(*file)->stored_bytes(), 8192u);
+    ASSERT_TRUE(fs.remove("/p/f", ours).ok());
+    EXPECT_TRUE(fs.find_kept("/p/f").ok());
+    EXPECT_FALSE(fs.find_kept("/p/f/g").ok());
+}
+
 TEST(FileSystem, AnotherNodesCrashTakesNothingOfOurs) {
     EXPECT_EQ(count([](FileSystem& fs, Prng& prng) {
                   const InodePtr file = durable_file(fs, "/p/f");

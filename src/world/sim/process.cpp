@@ -138,6 +138,7 @@ void Process::kill() {
 }
 
 void Process::resume() {
+    if (actor_.paused) resumed_at_ = sim_.now();
     actor_.paused = false;
     sim_.wake_late(actor_);
 }

@@ -95,8 +95,8 @@ class Simulation {
     // Called when a process begins an operation, before it has any effect: "publish", "/persistent/a/1/manifest". It may change
     // faults() for this very operation. It must not kill or destroy anything at once; at(now(), ...) does.
     // Operations: create open read write resize stat fsync mkdir fsync_directory publish replace remove rmdir list map (a path), send
-    // payload (an address), checksums (how many bytes). And "denied", of an operation on names ("publish /persistent/...") that is over: it took
-    // effect, and says that it failed.
+    // payload (an address), checksums (how many bytes). And of what is over: "denied", an operation on names ("publish /persistent/...") that took
+    // effect, and says that it failed; "published", at the moment when a publication took effect. The process may be dead by then.
     using Observer = std::function<void(Process&, const char* what, const std::string& detail)>;
     void set_observer(Observer observer) { observer_ = std::move(observer); }
 
@@ -301,6 +301,7 @@ class Process {
     void pause() { actor_.paused = true; }
     void resume();
     bool is_paused() const { return actor_.paused; }
+    Nanos resumed_at() const { return resumed_at_; }  // the last time; -1: it never stood still
 
     // Bytes of allocate()d buffers alive, and the most there ever were.
     std::uint64_t buffer_bytes() const { return *buffer_bytes_; }
@@ -324,6 +325,7 @@ class Process {
     std::shared_ptr<std::uint64_t> buffer_bytes_ = std::make_shared<std::uint64_t>(0);
     std::uint64_t buffer_bytes_peak_ = 0;
     std::uint64_t reads_lost_ = 0;
+    Nanos resumed_at_ = -1;
     std::unique_ptr<Clock> clock_;
     std::unique_ptr<Storage> storage_;
     std::unique_ptr<class SimNetwork> network_;

@@ -289,7 +289,9 @@ Task<Status> SimStorage::publish(std::string from, std::string to, Nanos deadlin
     OperationPtr operation =
         on_path("publish", to, false, [=, node = process_.node().id()](FileSystem& fs, Operation& op) -> Status {
             if (!same) return Status::from_errno(EXDEV, from);
-            return fs.publish(from, op.path, rename, node);
+            Status published = fs.publish(from, op.path, rename, node);
+            if (published.ok()) op.process.simulation().note(op.process, "published", op.path);
+            return published;
         });
     Status status = co_await finish(operation, deadline);
     co_return status;
