@@ -223,5 +223,33 @@ TEST_F(Extract, verify_of_images_in_scratch) {
     EXPECT_EQ(cairn("verify melt 7").exit, exit_of(Code::not_found));
 }
 
+// The machine was started again: what lost power may have left of an image says "sealed" of anything. The daemon would remove what can not prove
+// itself, and reads the rest.
+TEST_F(Extract, images_that_a_restart_of_the_machine_may_have_torn_must_prove_themselves) {
+    const std::string proved = melt.seal("n0", 3, first, 1, 0, {}, true), torn = melt.seal("n0", 3, first, 1, 2, {}, true);
+    static_cast<void>(melt.seal("n0", 3, first, 1, 1));  // without checksums
+    static_cast<void>(melt.seal("n1", 3, first, 1, 3));  // empty: its header has a checksum of its own
+    Melt::flip(torn, image_proof_offset);                // a table, and bytes, of the image before
+    EXPECT_EQ(cairn("verify melt 3").exit, 0);
+    EXPECT_EQ(cairn("extract melt 3 --rank 1 -o -").out, Melt::image(1, 3));
+    melt.note_boot("n0", "another boot");
+    for (const Rank rank : {1u, 2u}) {
+        const Ran ran = cairn("extract melt 3 --rank " + std::to_string(rank) + " -o out");
+        EXPECT_EQ(ran.exit, exit_of(Code::corrupt));
+        EXPECT_THAT(ran.err, HasSubstr("the image of rank " + std::to_string(rank) + " of melt version 3: not believed (the machine was started again"));
+        EXPECT_FALSE(std::filesystem::exists(folder.path("out")));
+    }
+    EXPECT_EQ(cairn("extract melt 3 --rank 0 -o -").out, Melt::image(0, 3));
+    EXPECT_EQ(cairn("extract melt 3 --files all").exit, exit_of(Code::corrupt));
+    const Ran verify = cairn("verify melt 3 --json");
+    EXPECT_EQ(verify.exit, exit_of(Code::corrupt));
+    const Json version = Json::parse(verify.out)["versions"][0];
+    EXPECT_EQ(version["damage"].size(), 2u);
+    EXPECT_EQ(version["absent_ranks"], Json::array());
+    EXPECT_EQ(cairn("ls melt").exit, 0);
+    Melt::flip(proved, std::filesystem::file_size(proved) - 8192);  // a sector that was not written
+    EXPECT_EQ(Json::parse(cairn("verify melt 3 --json").out)["versions"][0]["damage"].size(), 3u);
+}
+
 }  // namespace
 }  // namespace cairn::cli

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "daemon/boot.hpp"
 #include "engine/scratch.hpp"
 #include "format/names.hpp"
 
@@ -63,17 +64,39 @@ std::string known_versions(const Series& series) {
 
 }  // namespace
 
+namespace {
+
+// As the node's daemon will take it when it starts; its bytes are compared with its checksums by whoever reads them.
+Status doubt_about(const LocalImage& image, const Boot& boot) {
+    if (!boot.doubts(image)) return {};
+    return check_proof(image).within("not believed (" + boot.why + ")");
+}
+
+// The note is looked at before the images: a daemon that starts meanwhile has removed what it does not believe before it writes another.
+Result<ScratchScan> scan_with_note(Place& place, const ScratchLayout& root, Boot& boot) {
+    constexpr int looks_max = 3;
+    for (int looks = 1;; ++looks) {
+        boot = Boot::look(root);
+        Result<ScratchScan> scan = place.run(scan_scratch(place.world(), root, place.io_wait()));
+        const Boot now = Boot::look(root);
+        if (looks == looks_max || (now.is_same == boot.is_same && now.doubtful == boot.doubtful)) return scan;
+    }
+}
+
+}  // namespace
+
 ScratchView read_scratch(Place& place) {
     ScratchView view;
     for (const ScratchLayout& root : scratch_roots(place.settings())) {
-        Result<ScratchScan> scan = place.run(scan_scratch(place.world(), root, place.io_wait()));
+        Boot boot;
+        Result<ScratchScan> scan = scan_with_note(place, root, boot);
         if (!scan.ok()) {
             view.problems.push_back(std::move(scan).status());
             continue;
         }
         for (const LocalImage& image : scan->images)
             view.images.push_back({image.header.key, image.header.epoch, image.header.parent, image.header.rank,
-                                   image.header.ranks, image.header.image.bytes, image.path});
+                                   image.header.ranks, image.header.image.bytes, image.path, doubt_about(image, boot)});
         for (Unread& each : scan->unread) view.problems.push_back(std::move(each.why));
     }
     return view;

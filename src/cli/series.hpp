@@ -21,6 +21,7 @@ struct ScratchView {
         std::uint32_t ranks = 0;
         std::uint64_t bytes = 0;
         std::string path;  // of its slot
+        Status doubt;      // why it is not believed (daemon/boot.hpp); ok where nobody doubts it, or it proves itself
     };
     std::vector<Image> images;
     std::vector<Status> problems;

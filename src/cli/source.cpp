@@ -35,8 +35,8 @@ class Committed final : public Source {
 
 class InScratch final : public Source {
   public:
-    InScratch(Place& place, const Seen& seen, std::map<Rank, LocalImage> images)
-        : place_(place), key_(seen.key), ranks_(seen.ranks), images_(std::move(images)) {}
+    InScratch(Place& place, const Seen& seen, LocalImages local)
+        : place_(place), key_(seen.key), ranks_(seen.ranks), images_(std::move(local.images)), doubts_(std::move(local.doubts)) {}
     const VersionKey& key() const override { return key_; }
     std::uint32_t ranks() const override { return ranks_; }
     std::uint64_t block_bytes() const override { return images_.begin()->second.header.block_bytes; }
@@ -44,6 +44,8 @@ class InScratch final : public Source {
         const auto found = images_.find(rank);
         if (found != images_.end()) return &found->second.header.image;
         if (rank >= ranks_) return no_rank(key_, rank, ranks_);
+        if (const auto doubt = doubts_.find(rank); doubt != doubts_.end())
+            return Status(doubt->second).within("the image of rank " + std::to_string(rank) + " of " + what(key_));
         std::vector<Rank> here;
         for (const auto& [each, image] : images_) here.push_back(each);
         return not_found("the image of rank " + std::to_string(rank) + " of " + what(key_) +
@@ -72,19 +74,25 @@ class InScratch final : public Source {
     VersionKey key_;
     std::uint32_t ranks_;
     std::map<Rank, LocalImage> images_;
+    std::map<Rank, Status> doubts_;
 };
 
 }  // namespace
 
-Result<std::map<Rank, LocalImage>> local_images(Place& place, const ScratchView& scratch, const VersionKey& key) {
-    std::map<Rank, LocalImage> images;
+Result<LocalImages> local_images(Place& place, const ScratchView& scratch, const VersionKey& key) {
+    LocalImages local;
     for (const ScratchView::Image& seen : scratch.images) {
         if (seen.key != key) continue;
+        if (!seen.doubt.ok()) {
+            local.doubts.emplace(seen.rank, seen.doubt);
+            continue;
+        }
         TRY_ASSIGN(std::optional<LocalImage> image, place.run(read_image(place.world(), seen.path, place.deadline())));
         if (image && image->header.key == key && image->header.rank == seen.rank)
-            images.emplace(seen.rank, std::move(*image));
+            local.images.emplace(seen.rank, std::move(*image));
     }
-    return images;
+    for (const auto& [rank, image] : local.images) local.doubts.erase(rank);
+    return local;
 }
 
 bool still_there(Place& place, const LocalImage& image) {
@@ -99,11 +107,12 @@ Result<std::unique_ptr<Source>> open_source(Place& place, const ScratchView& scr
                    place.run(open_version(place.world(), place.layout(), *seen.entry.manifest, rank, place.restore())));
         return std::unique_ptr<Source>(std::make_unique<Committed>(place, std::move(version)));
     }
-    TRY_ASSIGN(auto images, local_images(place, scratch, seen.key));
-    if (images.empty())
+    TRY_ASSIGN(LocalImages local, local_images(place, scratch, seen.key));
+    if (local.images.empty() && !local.doubts.empty()) return Status(local.doubts.begin()->second).within(what(seen.key));
+    if (local.images.empty())
         return unavailable("the images of " + what(seen.key) + " left scratch just now; try again (`cairn ls " +
                            seen.key.name + "`)");
-    return std::unique_ptr<Source>(std::make_unique<InScratch>(place, seen, std::move(images)));
+    return std::unique_ptr<Source>(std::make_unique<InScratch>(place, seen, std::move(local)));
 }
 
 }  // namespace cairn::cli

@@ -34,7 +34,11 @@ Status no_rank(const VersionKey& key, std::uint64_t rank, std::uint32_t ranks);
 
 // The sealed images of one version that this host's scratch holds, by rank; those that left it since `scratch` was read
 // are not there.
-Result<std::map<Rank, LocalImage>> local_images(Place& place, const ScratchView& scratch, const VersionKey& key);
+struct LocalImages {
+    std::map<Rank, LocalImage> images;
+    std::map<Rank, Status> doubts;  // of those that are not believed
+};
+Result<LocalImages> local_images(Place& place, const ScratchView& scratch, const VersionKey& key);
 // Whether the slot still holds that image.
 bool still_there(Place& place, const LocalImage& image);
 

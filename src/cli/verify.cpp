@@ -177,11 +177,13 @@ class Verification {
     }
 
     Status images(const Seen& seen, Verdict& verdict) {
-        TRY_ASSIGN(const auto images, local_images(place_, scratch_, seen.key));
+        TRY_ASSIGN(const LocalImages local, local_images(place_, scratch_, seen.key));
         for (Rank rank = 0; rank < seen.ranks; ++rank) {
-            const auto found = images.find(rank);
-            if (found == images.end()) {
-                verdict.absent.push_back(rank);
+            const auto found = local.images.find(rank);
+            if (found == local.images.end()) {
+                const auto doubt = local.doubts.find(rank);
+                if (doubt == local.doubts.end()) verdict.absent.push_back(rank);
+                else verdict.damage.push_back({"", 0, 0, "", doubt->second.within("the image of rank " + std::to_string(rank))});
                 continue;
             }
             const LocalImage& image = found->second;
@@ -261,7 +263,9 @@ const Command verify_command = {
     "A version that is not committed is checked as far as its images are in this host's scratch and its daemon has "
     "made "
     "their checksums (it does\n"
-    "when it first reads them); the other ranks are named, and are no damage.",
+    "when it first reads them); the other ranks are named, and are no damage. An image on a scratch disk that the "
+    "machine's restart may have torn, and that\n"
+    "can not prove itself, is damage, as it is for the daemon.",
     {{"NAME", OptionKind::text, "", "The checkpoint; without it, all."},
      {"VERSION", OptionKind::text, "",
       "The version, or newest; without it, all that are committed or in this host's scratch."}},

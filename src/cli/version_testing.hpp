@@ -165,11 +165,21 @@ struct Melt {
                 std::memcpy(slot.data() + at, &made, sizeof made);
             }
             std::memcpy(slot.data() + image_checksummed_offset, &image_checksummed_word, sizeof image_checksummed_word);
+            const std::uint64_t proof = image_proof(header, ByteView(slot).subspan(where.checksums_offset, at - where.checksums_offset));
+            std::memcpy(slot.data() + image_proof_offset, &proof, sizeof proof);
         }
         const ScratchLayout root = ScratchLayout::of(scratch, ::getuid(), node, layout.persistent);
         const std::string path = root.images() + "/slot-" + std::to_string(version) + "-" + std::to_string(rank);
         write(path, slot);
+        note_boot(node);
         return path;
+    }
+    // What a node's daemon leaves beside them; `boot`: another than the machine's present one.
+    void note_boot(const std::string& node, const std::string& boot = {}) const {
+        std::ifstream kernel("/proc/sys/kernel/random/boot_id");
+        std::string id = boot;
+        if (id.empty()) std::getline(kernel, id);
+        write(ScratchLayout::of(scratch, ::getuid(), node, layout.persistent).boot(), as_bytes(id + "\n"));
     }
 
     // Changes one byte of a file.
