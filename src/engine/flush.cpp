@@ -158,6 +158,11 @@ void Node::Impl::repeat(Flight& flight) {
     Contest& contest = *flight.contest;
     for (auto& [node, track] : contest.leaders) {
         if (track.answered || world.clock.now() < track.again) continue;
+        if (flight.job->addresses.of(node) != contest.addresses.of(node)) {  // the one before may be at it, and another must not write under its names
+            contest.restarted = node;
+            if (!flight.job->has_ranks(node)) flight.lost_io_node = true;
+            return;
+        }
         track.pause = std::min(std::max(2 * track.pause, settings.heartbeat), settings.peer_wait / 4);
         track.again = world.clock.in(track.pause);
         send(flight, node, track.lead);
@@ -262,6 +267,19 @@ void Node::Impl::on_cancel(FlightPtr flight, NodeIndex from) {
 
 // ---- leader's side ----
 
+bool RecentIds::insert(Id128 id) {
+    if (!ids_.insert(id).second) return false;
+    order_.push_back(id);
+    if (order_.size() <= most_) return true;
+    ids_.erase(order_.front());
+    order_.pop_front();
+    return true;
+}
+
+void RecentIds::erase(Id128 id) {
+    if (ids_.erase(id) > 0) order_.erase(std::find(order_.begin(), order_.end(), id));
+}
+
 void Node::Impl::on_acknowledged(Flight& flight, const message::Acknowledged& acknowledged) {
     if (flight.leads(acknowledged.attempt_id)) flight.leading->acknowledged = true;
     flight.news.notify_all();
@@ -272,7 +290,7 @@ void Node::Impl::on_leave(Flight& flight, const message::Leave& leave) {
         flight.leading->fail({Code::superseded, "the coordinator left this attempt"});
         flight.leading->left = true;
     }
-    if (!flight.state.final) flight.attempts_seen.insert(leave.attempt_id);  // its Lead may come yet, and would end the attempt after it
+    attempts_seen.insert(leave.attempt_id);  // its Lead may come yet, and would end the attempt after it
     flight.news.notify_all();
 }
 
@@ -281,13 +299,13 @@ void Node::Impl::on_lead(FlightPtr flight, message::Lead lead) {
     if (flight->state.final || (stopping && !flight->job->has_ranks(flight->job->self))) return;
     // Once only: asked again while it runs, Progress is on its way; asked again later, it is a datagram that came late, and its part
     // names are taken.
-    if (!flight->attempts_seen.insert(lead.attempt_id).second) return;
+    if (!attempts_seen.insert(lead.attempt_id)) return;
     if (const Status can = check_lead(*flight->job, lead); !can.ok()) {
         message::PartsDone refused;
         refused.attempt_id = lead.attempt_id;
         refused.code = can.code();
         refused.text = can.text();
-        flight->attempts_seen.erase(lead.attempt_id);  // the answer may be lost
+        attempts_seen.erase(lead.attempt_id);  // the answer may be lost
         return send(*flight, 0, std::move(refused));
     }
     if (flight->leading) {

@@ -18,6 +18,19 @@
 
 namespace cairn::engine {
 
+// The last ones of many.
+class RecentIds {
+  public:
+    explicit RecentIds(std::size_t most) : most_(most) {}
+    bool insert(Id128 id);  // false: it is there
+    void erase(Id128 id);
+
+  private:
+    std::size_t most_;
+    std::set<Id128> ids_;
+    std::deque<Id128> order_;
+};
+
 // Where the nodes of a job are: as its roster says, but for those that were heard of from elsewhere since.
 struct AddressBook {
     std::shared_ptr<const Roster> roster;
@@ -155,7 +168,6 @@ struct Flight {
 
     // leader
     std::shared_ptr<Attempt> leading;
-    std::set<Id128> attempts_seen;
     std::optional<Id128> reported;  // the attempt of which this leader said last that its parts are done
     std::set<std::pair<Id128, std::uint32_t>> opened;  // parts whose first leader said so, perhaps before our Lead arrived
 
@@ -342,6 +354,7 @@ struct Node::Impl {
     std::map<std::tuple<std::string, std::uint32_t, std::uint32_t>, LeaderChoice> leader_choices;
     std::map<VersionKey, engine::FlightPtr> flights;
     std::vector<VersionKey> order;  // of first sight
+    engine::RecentIds attempts_seen;          // that this node was asked to lead, or must not: whatever else is forgotten, none is led again
     Channel<message::Message> local;  // from this node to itself
     std::uint64_t next_tag;
     std::map<std::uint64_t, engine::LocalRead> local_reads;  // under way, in the order in which they began

@@ -72,6 +72,28 @@ TEST_F(IoNode, WritesEverything) {
     EXPECT_EQ((*newest)->nodes, 2u) << "of the application";
 }
 
+// It remembers no version for long. A request to lead that comes once more, and late, is none all the same: the names of its parts were used.
+TEST_F(IoNode, LeadsAnAttemptOnce) {
+    ClusterOptions options = options_of({1, 1, 0});
+    options.settings.limits.versions = 1;
+    options.faults.message_repeat = 1;
+    options.faults.message_delay = 0.1; options.seed = 2; options.seed = 1;
+    options.faults.message_delay_max = 3 * second;
+    cluster = std::make_unique<Cluster>(std::move(options));
+    ASSERT_TRUE(cluster->open_job().ok());
+    std::map<std::string, int> made;
+    cluster->sim.set_observer([&](sim::Process&, const char* what, const std::string& path) {
+        if (what == std::string("create") && path.find("/part-") != std::string::npos) ++made[path];
+    });
+    for (Version version = 1; version <= 40; ++version) {
+        ASSERT_TRUE(cluster->capture_all(version).ok());
+        ASSERT_TRUE(cluster->run_until_committed(version, 120 * second)) << cluster->state(0, version).failure.to_string();
+    }
+    cluster->sim.run_until(cluster->sim.now() + 10 * second);
+    EXPECT_GE(made.size(), 80u);
+    for (const auto& [path, times] : made) EXPECT_EQ(times, 1) << path;
+}
+
 TEST_F(IoNode, SeveralShareTheWork) {
     make({1, 1, 1, 0, 0});
     commit(1);

@@ -154,7 +154,7 @@ using namespace engine;
 
 Node::Impl::Impl(World w, Layout l, FlushSettings s)
     : world(w), layout(std::move(l)), settings(s), ring(world.clock, world.storage, s.buffers, s.buffer_bytes), pace(world.clock, s.io_wait / 2), changed(world.clock),
-      local(world.clock, 4096), next_tag(world.random.next() & 0xFFFFFFFFFFFFull), gate(world.clock) {}
+      attempts_seen(4096), local(world.clock, 4096), next_tag(world.random.next() & 0xFFFFFFFFFFFFull), gate(world.clock) {}
 
 Node::Node(World world, Layout layout, FlushSettings settings)
     : impl_(std::make_unique<Impl>(world, std::move(layout), settings)) {
@@ -481,7 +481,6 @@ void Node::Impl::end(Flight& flight, const message::Ended& ended) {
         flight.served.clear();
         flight.served_order.clear();
         flight.opened.clear();
-        flight.attempts_seen.clear();
     }
     pace.wake();  // nobody waits to serve it any more
     update(flight);
