@@ -19,7 +19,7 @@ void Cluster::stop_daemon(NodeIndex node, Nanos wait, std::shared_ptr<Ended> out
 Task<void> Cluster::finish_daemon(NodeIndex node, World world, Nanos wait, std::shared_ptr<Ended> out) {
     Node* const daemon = hosts[node].daemon.get();
     if (is_io_node(node)) {
-        const IoNodeRecord record{"n" + std::to_string(node), world.network.self()};
+        const IoNodeRecord record{name_of(node), world.network.self()};
         const Status withdrawn = co_await withdraw_io_node(world, layout, record, world.clock.in(tidy_span));
         (void)withdrawn;
     }
@@ -45,8 +45,8 @@ Task<void> Cluster::finish_daemon(NodeIndex node, World world, Nanos wait, std::
 
 // Each daemon takes its own record away, the coordinator's the roster, the last one the directory.
 Task<void> Cluster::forget_job(World world, Roster job, NodeIndex node) {
-    std::vector<std::string> files = {scratch(node).job(job.incarnation), layout.job_node(job.incarnation, node)};
-    if (node == 0) files.push_back(layout.job_roster(job.incarnation));
+    std::vector<std::string> files = {scratch(node).job(job.incarnation), layout.job_node(job.incarnation, place_in(job, node))};
+    if (place_in(job, node) == 0) files.push_back(layout.job_roster(job.incarnation));
     for (const std::string& file : files) {
         const Status removed = co_await world.storage.remove(file, world.clock.in(tidy_span));
         (void)removed;
@@ -64,12 +64,12 @@ Task<void> Cluster::introduce(World world, NodeIndex node) {
         const std::string path = scratch(node).job(job.incarnation);
         const Status removed = co_await world.storage.remove(path, world.clock.in(io_span));
         (void)removed;
-        co_await write_roster(world, path, kept);
+        co_await write_roster(world, job, path, kept);
     }
     if (!kept || !host.daemon) co_return;
     const World its = host.process->world();
-    host.gate->spawn(record_address(its, job.incarnation, node));
-    const Status joined = host.daemon->join(std::make_shared<const Roster>(job), node);
+    host.gate->spawn(record_address(its, job.incarnation, place_in(job, node)));
+    const Status joined = host.daemon->join(std::make_shared<const Roster>(job), place_in(job, node));
     (void)joined;
     Result<ScratchScan> scan = co_await scan_scratch(world, scratch(node), io_span);  // what was sealed while no daemon knew of the job
     for (std::size_t i = 0; scan.ok() && host.daemon && i < scan->images.size(); ++i)

@@ -22,6 +22,7 @@ Cluster::Cluster(ClusterOptions o) : sim(o.seed, o.model, o.faults), options(std
         host.node = &sim.add_node();
         hosts.push_back(std::move(host));
     }
+    for (NodeIndex node = 0; node < hosts.size(); ++node) seats_.push_back(node);
     for (NodeIndex node = 0; node < hosts.size(); ++node) start_daemon(node);
 }
 
@@ -38,14 +39,27 @@ std::uint32_t Cluster::ranks() const {
     return sum;
 }
 
-NodeIndex Cluster::node_of(Rank rank) const {
-    for (NodeIndex node = 0;; ++node) {
+const std::vector<NodeIndex>& Cluster::seats_of(Id128 incarnation) const {
+    const auto found = seated_.find(incarnation);
+    return found == seated_.end() ? seats_ : found->second;
+}
+
+NodeIndex Cluster::node_of(Rank rank, Id128 incarnation) const {
+    for (const NodeIndex node : seats_of(incarnation)) {
         if (rank < options.ranks_per_node[node]) return node;
         rank -= options.ranks_per_node[node];
     }
+    CAIRN_CHECK(!"a rank that the cluster has");
+    return 0;
 }
 
-ScratchLayout Cluster::scratch(NodeIndex node) const { return ScratchLayout::of("/scratch", 0, "n" + std::to_string(node), layout.persistent); }
+NodeIndex Cluster::place_in(const Roster& job, NodeIndex node) {
+    NodeIndex place = 0;
+    while (place < job.members.size() && job.members[place].node != name_of(node)) ++place;
+    return place;
+}
+
+ScratchLayout Cluster::scratch(NodeIndex node) const { return ScratchLayout::of("/scratch", 0, name_of(node), layout.persistent); }
 
 void Cluster::start_daemon(NodeIndex node) {
     Host& host = hosts[node];
@@ -55,7 +69,7 @@ void Cluster::start_daemon(NodeIndex node) {
     host.free_slots.clear();  // it does not know who may still have them mapped
     host.started = sim.now();
     host.daemon = std::make_unique<Node>(host.process->world(), layout, options.settings);
-    if (is_io_node(node)) host.daemon->serve_as_io_node("n" + std::to_string(node));
+    if (is_io_node(node)) host.daemon->serve_as_io_node(name_of(node));
     if (options.placed) host.daemon->set_targets(std::make_shared<const PlacementTargets>(targets_of(options.model)));
     World world = host.process->world();
     host.gate = std::make_unique<Gate>(world.clock);
@@ -96,11 +110,11 @@ void Cluster::crash_node(NodeIndex node) {
 void Cluster::restart_node(NodeIndex node) { hosts[node].node->restart(); }
 
 // Where this node's daemon is now.
-Task<void> Cluster::record_address(World world, Id128 incarnation, NodeIndex node) {
-    const std::string path = layout.job_node(incarnation, node);
+Task<void> Cluster::record_address(World world, Id128 incarnation, NodeIndex place) {
+    const std::string path = layout.job_node(incarnation, place);
     for (int tries = 0; tries < 20; ++tries) {
         const Nanos soon = world.clock.in(io_span);
-        Bytes record = encode_node_record({incarnation, node, world.network.self()});
+        Bytes record = encode_node_record({incarnation, place, world.network.self()});
         const Status removed = co_await world.storage.remove(path, soon);
         (void)removed;
         const Status made = co_await make_directories(world.storage, layout.persistent, layout.job(incarnation), soon);
@@ -123,7 +137,7 @@ Task<void> Cluster::boot(NodeIndex node, World world) {
     }
     if (is_io_node(node)) {  // it learns of jobs when they call
         for (;;) {
-            const IoNodeRecord record{"n" + std::to_string(node), world.network.self()};
+            const IoNodeRecord record{name_of(node), world.network.self()};
             const Status published = co_await publish_io_node(world, layout, record, world.clock.in(io_span));
             if (published.ok()) break;
             co_await world.clock.sleep(100 * millisecond);
@@ -138,9 +152,10 @@ Task<void> Cluster::boot(NodeIndex node, World world) {
     }
     if (jobs.ok()) {
         for (const Roster& job : jobs->rosters) {
-            const Status joined = host.daemon->join(std::make_shared<const Roster>(job), node);
+            const NodeIndex seat = place_in(job, node);
+            const Status joined = host.daemon->join(std::make_shared<const Roster>(job), seat);
             (void)joined;
-            co_await record_address(world, job.incarnation, node);
+            co_await record_address(world, job.incarnation, seat);
         }
     }
     // What can not be read now may be readable later; only what is corrupt never will be.
@@ -159,88 +174,6 @@ Task<void> Cluster::boot(NodeIndex node, World world) {
         if (again) co_await world.clock.sleep(200 * millisecond);
     }
     host.booted = true;
-}
-
-Task<void> Cluster::write_roster(World world, std::string path, bool& done) {
-    Bytes bytes = encode_roster(roster);
-    const std::string parent = path.substr(0, path.rfind('/'));
-    if (parent == layout.job(roster.incarnation)) {
-        const Status made = co_await make_directories(world.storage, layout.persistent, parent, world.clock.in(io_span));
-        (void)made;
-    }
-    const Status wrote = co_await write_file(world.storage, path, std::move(bytes), 0600, world.clock.in(io_span));
-    done = wrote.ok();
-}
-
-// In one step, as a daemon does: there is never none.
-Task<void> Cluster::replace_roster(World world, std::string path, bool& done) {
-    const std::string written = path + ".new";
-    co_await write_roster(world, written, done);
-    if (!done) co_return;
-    const Status replaced = co_await world.storage.replace(written, path, world.clock.in(io_span));
-    done = replaced.ok();
-}
-
-Status Cluster::open_job(Nanos limit) {
-    const Nanos until = sim.now() + limit;
-    if (!sim.run_until([&] { return std::all_of(hosts.begin(), hosts.end(), [](const Host& h) { return !h.process || h.booted; }); }, until))
-        return deadline_passed("daemons did not boot");
-    const auto living = std::find_if(hosts.begin(), hosts.end(), [](const Host& h) { return h.node->alive(); });
-    if (living == hosts.end()) return unavailable("no node is alive");
-    sim::Process& client = living->node->start_process("rank0");
-    World world = client.world();
-    Roster next;
-    next.name = "series";
-    next.incarnation = world.random.id();
-    next.secret = world.random.id();
-    next.ranks = ranks();
-    next.files = options.files;
-    Result<std::uint64_t> epoch(Status(Code::deadline, "claim"));
-    const auto claim = [](World w, Layout l, std::string name, OpenRecord r, Result<std::uint64_t>& out) -> Task<void> {
-        Result<std::uint64_t> claimed = co_await claim_epoch(w, l, name, r, 0, w.clock.in(io_span));
-        out = std::move(claimed);
-    };
-    OpenRecord record;
-    record.incarnation = next.incarnation;
-    record.ranks = next.ranks;
-    record.host = "sim";
-    record.pid = 1;
-    if (!sim.run(claim(world, layout, next.name, record, epoch), until - sim.now() > 0 ? until : sim.now())) return deadline_passed("claiming an epoch");
-    client.kill();
-    if (!epoch.ok()) return std::move(epoch).status();
-    next.epoch = *epoch;
-    Rank rank = 0;
-    for (NodeIndex node = 0; node < hosts.size(); ++node) {
-        Member member{"n" + std::to_string(node), hosts[node].process ? hosts[node].process->address() : "gone", {}};
-        for (std::uint32_t i = 0; i < options.ranks_per_node[node]; ++i) member.ranks.push_back(rank++);
-        next.members.push_back(std::move(member));
-    }
-    roster = std::move(next);
-    for (NodeIndex node = 0; node < hosts.size(); ++node) {
-        if (!hosts[node].process || is_io_node(node)) continue;
-        std::vector<std::string> paths = {scratch(node).job(roster.incarnation)};
-        const bool has_io_nodes = std::count(options.ranks_per_node.begin(), options.ranks_per_node.end(), 0u) > 0;
-        if (node == 0 && has_io_nodes) paths.push_back(layout.job_roster(roster.incarnation));  // nobody else reads it in these tests
-        for (const std::string& path : paths) {
-            bool done = false;
-            if (!sim.run(write_roster(hosts[node].process->world(), path, done), until) || !done) return unavailable("roster not written");
-            if (!hosts[node].process) return unavailable("a daemon died");
-        }
-        TRY(hosts[node].daemon->join(std::make_shared<const Roster>(roster), node));
-    }
-    return {};
-}
-
-Status Cluster::name_parent(Parent parent, Nanos limit) {
-    roster.parent = parent;
-    for (NodeIndex node = 0; node < hosts.size(); ++node) {
-        if (!hosts[node].process || is_io_node(node)) continue;
-        bool done = false;
-        if (!sim.run(replace_roster(hosts[node].process->world(), scratch(node).job(roster.incarnation), done), sim.now() + limit) || !done)
-            return unavailable("roster not written");
-        TRY(hosts[node].daemon->join(std::make_shared<const Roster>(roster), node));
-    }
-    return {};
 }
 
 std::uint64_t Cluster::content_seed(Id128 incarnation, Version version, Rank rank) {

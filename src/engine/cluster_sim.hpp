@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -58,8 +59,16 @@ class Cluster {
     std::vector<Host> hosts;
     Roster roster;  // of the newest open
 
+    // The next job's roster names its nodes in this order, I/O nodes last; so does the first one, from node 0 on.
+    void seat(std::vector<NodeIndex> order) { seats_ = std::move(order); }
+    const std::vector<NodeIndex>& seats() const { return seats_; }
+    // The node whose daemon coordinates: of the newest open, or of another one. Nodes here are hosts, whatever their places in a roster.
+    NodeIndex coordinator() const { return seats_.front(); }
+    NodeIndex coordinator(Id128 incarnation) const { return seats_of(incarnation).front(); }
+
     std::uint32_t ranks() const;
-    NodeIndex node_of(Rank rank) const;
+    NodeIndex node_of(Rank rank) const { return node_of(rank, roster.incarnation); }
+    NodeIndex node_of(Rank rank, Id128 incarnation) const;
     bool is_io_node(NodeIndex node) const { return options.ranks_per_node[node] == 0; }
     ScratchLayout scratch(NodeIndex node) const;
 
@@ -82,6 +91,9 @@ class Cluster {
 
     // A job opens: a new incarnation and epoch, known to every living daemon and kept in every living node's scratch.
     Status open_job(Nanos limit = 60 * second);
+    // Its two halves: so many jobs claim their epochs at the same time, the oldest first in what is returned; and one of them becomes the newest open.
+    Result<std::vector<Roster>> claim_jobs(std::size_t count, Nanos limit);
+    Status begin_job(Roster job, Nanos limit);
     // An image has left this file: the next that is captured there is written over it.
     void free_slot(Host& host, const std::string& path);
     // The job goes on from there, and every living daemon is told so and keeps it in its node's scratch.
@@ -115,11 +127,17 @@ class Cluster {
     static std::uint64_t content_seed(Id128 incarnation, Version version, Rank rank);
 
   private:
+    const std::vector<NodeIndex>& seats_of(Id128 incarnation) const;
+    static std::string name_of(NodeIndex node) { return "n" + std::to_string(node); }
+    static NodeIndex place_in(const Roster& job, NodeIndex node);
     Task<void> boot(NodeIndex node, World world);
     Task<void> finish_daemon(NodeIndex node, World world, Nanos wait, std::shared_ptr<Ended> out);
     Task<void> forget_job(World world, Roster job, NodeIndex node);
-    Task<void> record_address(World world, Id128 incarnation, NodeIndex node);
-    Task<void> write_roster(World world, std::string path, bool& done);
+    Task<void> record_address(World world, Id128 incarnation, NodeIndex place);
+
+    std::vector<NodeIndex> seats_;
+    std::map<Id128, std::vector<NodeIndex>> seated_;  // of all opens
+    Task<void> write_roster(World world, Roster job, std::string path, bool& done);
     Task<Result<FilePtr>> open_slot(World world, Host& host, NodeIndex node, std::uint64_t bytes, Nanos deadline);
     Task<void> replace_roster(World world, std::string path, bool& done);
 };

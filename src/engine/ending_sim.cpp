@@ -13,7 +13,7 @@ namespace {
 // The coordinator takes a node that was down or cut off, and never said that it had sealed a version, for one that went past it, as soon as a newer
 // one is committed (elect.cpp). That costs an old version, and no promise.
 bool may_be_passed_over(const SeedRun& run, const VersionKey& key) {
-    const VersionState state = run.cluster.state(0, key.version);
+    const VersionState state = run.cluster.state(run.cluster.coordinator(), key.version);
     const bool newer = std::any_of(run.known.reported.begin(), run.known.reported.end(), [&](const auto& entry) {
         return entry.first.incarnation == key.incarnation && entry.first.version > key.version;
     });
@@ -48,14 +48,14 @@ void check_nothing_left_over(SeedRun& run) {
 // A node that holds all it sealed of a version asks how it ended until it is told. What is published it could read for itself; that the job went back
 // behind a version nobody publishes, and only the coordinator says so.
 void check_all_told(SeedRun& run) {
-    const Node& coordinator = *run.cluster.hosts[0].daemon;
     const auto untold = [&]() -> std::optional<std::string> {
-        for (NodeIndex node = 1; node < run.cluster.hosts.size(); ++node) {
+        for (NodeIndex node = 0; node < run.cluster.hosts.size(); ++node) {
             if (run.cluster.is_io_node(node)) continue;
             const Node& daemon = *run.cluster.hosts[node].daemon;
             for (const VersionKey& key : daemon.versions()) {
+                const Node& coordinator = *run.cluster.hosts[run.cluster.coordinator(key.incarnation)].daemon;
                 bool holds_all = true;
-                for (Rank rank = 0; rank < run.cluster.ranks(); ++rank) holds_all &= run.cluster.node_of(rank) != node || daemon.image(key, rank) != nullptr;
+                for (Rank rank = 0; rank < run.cluster.ranks(); ++rank) holds_all &= run.cluster.node_of(rank, key.incarnation) != node || daemon.image(key, rank) != nullptr;
                 if (holds_all && coordinator.state(key).final && !daemon.state(key).final)
                     return "node " + std::to_string(node) + " was not told how a version ended: version " + std::to_string(key.version) + ": " +
                            coordinator.state(key).failure.to_string();
@@ -101,7 +101,7 @@ void check_last(SeedRun& run) {
     if (!captured.ok()) return run.fail("a capture without faults failed: " + captured.to_string());
     const bool done = run.cluster.run_until_committed(version, 400 * second);
     note_states(run);
-    if (!done) return run.fail("a new version did not commit after the faults ended: " + run.cluster.state(0, version).failure.to_string());
+    if (!done) return run.fail("a new version did not commit after the faults ended: " + run.cluster.state(run.cluster.coordinator(), version).failure.to_string());
     const Status status = run.cluster.check_committed(run.cluster.key(version));
     if (!status.ok()) return run.fail("the last version can not be restored: " + status.to_string());
     check_nothing_left_over(run);
@@ -138,6 +138,10 @@ void settle(SeedRun& run) {
             run.see(Saw::scratch_hung);
             run.cluster.kill_daemon(node);  // nothing else brings its threads back
         }
+        if (host.process && host.process->transfers_lost() >= run.cluster.options.settings.buffers) {
+            run.see(Saw::buffers_lost);
+            run.cluster.kill_daemon(node);  // nor its buffers
+        }
         start(run, node);
         if (!run.scenario.only_messages_suffer()) limit(run, node, false);
     }
@@ -156,7 +160,7 @@ void check_liveness(SeedRun& run) {
             note_states(run);
             if (!done && may_be_passed_over(run, key)) continue;
             if (!done) return run.fail("a sealed version did not commit after the faults ended: version " + std::to_string(key.version) + ": " +
-                                   run.cluster.state(0, key.version).failure.to_string());
+                                   run.cluster.state(run.cluster.coordinator(), key.version).failure.to_string());
         }
     } else {
         reopen(run);

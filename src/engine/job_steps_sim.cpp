@@ -1,4 +1,6 @@
 // The application's steps: a job opens, captures, cancels, dies, and another one opens from the newest version that it finds, or from an older one.
+#include <algorithm>
+
 #include "engine/promise_sim.hpp"
 #include "engine/steps_sim.hpp"
 
@@ -27,9 +29,10 @@ void go_on_from(SeedRun& run, VersionKey from) {
     if (const Status named = record(run, 0, parent, 120 * second); !named.ok())
         return run.fail("a job can not name its parent with no faults: " + named.to_string());
     if (run.chance(30)) {  // a daemon that comes later must find out by itself what has been left behind
-        run.cluster.kill_daemon(0);
-        run.cluster.start_daemon(0);
-        const auto booted = [&] { return run.cluster.hosts[0].booted; };
+        const NodeIndex coordinator = run.cluster.coordinator();
+        run.cluster.kill_daemon(coordinator);
+        run.cluster.start_daemon(coordinator);
+        const auto booted = [&] { return run.cluster.hosts[coordinator].booted; };
         if (!run.cluster.sim.run_until(booted, run.cluster.sim.now() + 60 * second)) return run.fail("a daemon does not boot with no faults");
     }
     if (const Status named = run.cluster.name_parent(parent); !named.ok()) return run.fail("a job can not say where it goes on from, with no faults: " + named.to_string());
@@ -60,6 +63,16 @@ bool open(SeedRun& run) {
     return run.known.job_lives;
 }
 
+// The next job's node 0 is another one: what the lost one coordinated nobody coordinates any more, and daemons that followed it lead the new one.
+void change_places(SeedRun& run) {
+    std::vector<NodeIndex> order = run.cluster.seats();
+    const auto io_nodes = std::stable_partition(order.begin(), order.end(), [&](NodeIndex node) { return !run.cluster.is_io_node(node); });
+    const auto computing = static_cast<std::size_t>(io_nodes - order.begin());
+    for (std::size_t i = computing; i > 1; --i) std::swap(order[i - 1], order[run.draw(i)]);
+    if (order.front() != run.cluster.coordinator()) run.see(Saw::other_coordinator);
+    run.cluster.seat(std::move(order));
+}
+
 // The job is dead; another one opens, from the newest version it finds, or from an older one.
 void reopen(SeedRun& run) {
     be_quiet(run);
@@ -79,6 +92,7 @@ void reopen(SeedRun& run) {
         if (Status whole = run.cluster.check_committed(from->key); !whole.ok())
             return run.fail("the newest version that a restarting job finds can not be restored: version " + std::to_string(from->key.version) + ": " + whole.to_string());
     }
+    if (run.chance(30)) change_places(run);
     if (!open(run)) return run.fail("reopen failed with no faults");
     run.see(Saw::several_jobs);
     run.cluster.sim.faults() = {};

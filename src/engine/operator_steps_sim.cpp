@@ -92,9 +92,10 @@ void remove(SeedRun& run, NodeIndex node) {
     if (run.chance(40)) return give_up(run, node);
     const std::optional<VersionKey> key = removable(run);
     if (!key) return;
-    const VersionState state = run.cluster.hosts[0].daemon ? run.cluster.hosts[0].daemon->state(*key) : VersionState{};
-    const bool lift = run.chance(50) && run.cluster.hosts[0].node->alive() && state.final;
-    sim::SimNode& where = *run.cluster.hosts[lift ? 0 : node].node;
+    const NodeIndex coordinator = run.cluster.coordinator(key->incarnation);
+    const Host& its = run.cluster.hosts[coordinator];
+    const bool lift = run.chance(50) && its.node->alive() && its.daemon && its.daemon->state(*key).final;
+    sim::SimNode& where = *run.cluster.hosts[lift ? coordinator : node].node;
     if (!where.alive()) return;
     run.see(Saw::removed);
     sim::Process& process = where.start_process("rm");

@@ -27,6 +27,7 @@ namespace cairn::testing {
     /* the job */ \
     row(several_jobs,       seeds, "a job came after another") \
     row(went_back,          seeds, "a job went back to an older version") \
+    row(other_coordinator,  seeds, "another node became the job's first") \
     row(died_at_open,       seeds, "a job died between its open and its restore") \
     row(parent_undurable,   seeds, "a job died while it named its parent") \
     row(cancelled,          seeds, "a version was to be cancelled") \
@@ -83,6 +84,7 @@ namespace cairn::testing {
     row(node_crashed,       seeds, "a node crashed") \
     row(power_lost,         seeds, "all nodes lost power at once") \
     row(struck,             seeds, "a fault struck a chosen operation") \
+    row(buffers_lost,       seeds, "storage never gave back any of a daemon's buffers") \
     row(scratch_hung,       seeds, "scratch never gave back what was read") \
     row(clocks_apart,       seeds, "clocks were apart") \
     row(only_messages,      seeds, "only messages suffered")

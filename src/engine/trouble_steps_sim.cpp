@@ -7,7 +7,7 @@ void kill(SeedRun& run, NodeIndex node) {
     if (!run.cluster.hosts[node].process) return;
     run.tell("kill -9 daemon ", node);
     run.see(Saw::daemon_killed);
-    if (node == 0) run.see(Saw::coordinator_killed);
+    if (node == run.cluster.coordinator()) run.see(Saw::coordinator_killed);
     run.cluster.kill_daemon(node);
     if (!run.chance(70)) return;
     pass(run);

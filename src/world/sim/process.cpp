@@ -137,6 +137,15 @@ void Process::kill() {
     node_.left(this);
 }
 
+std::uint64_t Process::transfers_lost() const {
+    std::uint64_t lost = 0;
+    for (const InFlight::Ticket ticket : node_.in_flight.of(*this)) {
+        const Operation& operation = *node_.in_flight.find(ticket);
+        lost += operation.event == 0 && operation.data.length > 0 && !is_mapped(operation.data);
+    }
+    return lost;
+}
+
 void Process::resume() {
     if (actor_.paused) resumed_at_ = sim_.now();
     actor_.paused = false;

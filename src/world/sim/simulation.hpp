@@ -308,6 +308,8 @@ class Process {
     std::uint64_t buffer_bytes_peak() const { return buffer_bytes_peak_; }
     // Reads of mapped scratch that will never come back, whatever heals: each holds a thread of a real process until that ends.
     std::uint64_t reads_lost() const { return reads_lost_; }
+    // Its writes and reads of files that will never come back: each keeps a buffer of allocate() as long.
+    std::uint64_t transfers_lost() const;
 
     // For the facades.
     Actor& actor() { return actor_; }
