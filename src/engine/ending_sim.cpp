@@ -116,7 +116,7 @@ void introduce_all(SeedRun& run) {
         Host& host = run.cluster.hosts[node];
         const auto booted = [&] { return host.booted; };
         if (run.cluster.is_io_node(node)) continue;
-        if (!run.cluster.sim.run_until(booted, run.cluster.sim.now() + 60 * second)) return run.fail("a daemon does not boot with no faults");
+        if (!run.cluster.sim.run_until(booted, run.cluster.sim.now() + 600 * second)) return run.fail("a daemon does not boot with no faults");
         sim::Process& rank = host.node->start_process("rank");
         (void)run.cluster.sim.run(run.cluster.introduce(rank.world(), node), run.cluster.sim.now() + 60 * second);
         rank.kill();

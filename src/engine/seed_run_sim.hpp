@@ -27,6 +27,7 @@ struct Known {
     std::map<VersionKey, Nanos> fenced;     // since when
     std::set<VersionKey> sealed;            // by every rank
     std::set<VersionKey> given_up;          // or cancelled: its tombstone stood before any manifest did
+    std::optional<VersionKey> only_sealed;  // in scratch, when a job went on from there
     std::set<VersionKey> let_go;            // and not in every scratch any more
     std::map<std::pair<NodeIndex, Nanos>, VersionKey> oldest;  // that a daemon (its node, and when it was started) was last seen to remember
 };

@@ -28,6 +28,9 @@ namespace cairn::testing {
     row(several_jobs,       seeds, "a job came after another") \
     row(went_back,          seeds, "a job went back to an older version") \
     row(other_coordinator,  seeds, "another node became the job's first") \
+    row(from_scratch,       seeds, "a job went on from a version that only scratch held") \
+    row(parent_lost,        seeds, "and all scratch was lost before that was committed") \
+    row(rivals,             seeds, "two jobs opened at the same time") \
     row(died_at_open,       seeds, "a job died between its open and its restore") \
     row(parent_undurable,   seeds, "a job died while it named its parent") \
     row(cancelled,          seeds, "a version was to be cancelled") \

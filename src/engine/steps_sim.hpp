@@ -6,10 +6,12 @@
 
 namespace cairn::testing {
 
-// the application (job_steps_sim.cpp)
+// jobs that open (opening_steps_sim.cpp)
 bool open(SeedRun& run);
 void reopen(SeedRun& run);
 void open_and_die(SeedRun& run, NodeIndex node);
+
+// the application while its job lives (job_steps_sim.cpp)
 void capture(SeedRun& run);
 void cancel(SeedRun& run, NodeIndex node);
 // Begins, when that can be on this node; null: it can not.

@@ -1,4 +1,5 @@
 // What goes wrong between two operations: daemons are killed or stand still, nodes crash or are cut off, the power goes.
+#include "engine/promise_sim.hpp"
 #include "engine/steps_sim.hpp"
 
 namespace cairn::testing {
@@ -38,6 +39,8 @@ void crash(SeedRun& run, NodeIndex node) {
 void power_loss(SeedRun& run) {
     run.tell("all nodes lose power");
     run.see(Saw::power_lost);
+    note_states(run);
+    if (run.known.only_sealed && !run.known.reported.count(*run.known.only_sealed)) run.see(Saw::parent_lost);
     for (NodeIndex node = 0; node < run.cluster.hosts.size(); ++node)
         if (run.cluster.hosts[node].node->alive()) run.cluster.crash_node(node);
     run.known.job_lives = false;
