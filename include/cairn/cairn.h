@@ -202,20 +202,23 @@ CAIRN_API int cairn_unprotect(cairn_session* session, const char* region);
 /* Local. Copies all protected regions into scratch as this rank's image of `version` and returns; the rest happens in
  * the background. Versions are 1 or more and increase from one checkpoint to the next (and above the one restored); all
  * ranks take the same versions. When scratch is full it waits up to capture.wait_ms (capture.when_full = wait), or
- * replaces the oldest that may go. Errors: INVALID_ARGUMENT (version not increasing; unmapped memory), OUT_OF_SPACE,
+ * replaces the oldest that may go. It stays no longer either where the daemon gives no sign of life for a second (a
+ * process that was stopped). Errors: INVALID_ARGUMENT (version not increasing; unmapped memory), OUT_OF_SPACE,
  * SUPERSEDED (somebody opened the same name after us), UNAVAILABLE (daemon died and could not be started again),
  * CANCELLED (a callback refused), NOT_FOUND (routed file). After an error nothing of this version is kept for this
  * rank, and the same version may be tried again. Only DEADLINE leaves it open: a daemon that did not answer may have
  * the image after all, and trying again then gives ALREADY_EXISTS: take a higher version. */
 CAIRN_API int cairn_checkpoint(cairn_session* session, uint64_t version);
 
-/* Local. Ends with OK when `version` has reached `level`, with the reason when the last try failed (at once when it is
- * known; the flush is retried in the background as long as its images are in scratch, so a later wait may succeed), or
- * with DEADLINE after timeout_ms.
+/* Local. Ends with OK when `version` has reached `level`, or with the reason when a try failed (at once when it is known
+ * and this session was not told of it yet). The flush is tried again in the background as long as its images are in
+ * scratch: a wait after that waits for what becomes of the next try, and ends with the old reason only after timeout_ms.
+ * Else DEADLINE after timeout_ms, which a daemon that does not answer makes no longer.
  * NOT_FOUND: not a version of this session. */
 CAIRN_API int cairn_wait(cairn_session* session, uint64_t version, int level, uint64_t timeout_ms);
 
-/* Local. cairn_wait with no time: OK reached, DEADLINE not yet, else why it failed. */
+/* Local. cairn_wait with no time: OK reached, DEADLINE not yet (as far as the daemon says so at once), else why it
+ * failed, each time. Never blocks: a poll does not stand for longer than 20 ms. */
 CAIRN_API int cairn_test(cairn_session* session, uint64_t version, int level);
 
 /* Local, one rank is enough. Gives a version of this session up: its flush stops on all nodes. ALREADY_EXISTS when it

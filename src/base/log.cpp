@@ -113,6 +113,7 @@ std::string log_line(LogLevel level, std::string_view event, Fields fields) {
         line += field.key;
         line += '=';
         append_value(line, field.value);
+        if (!field.cause.empty()) line.append(" cause=").append(field.cause);
     }
     return line;
 }

@@ -1,4 +1,4 @@
-// Log: events with fields, one line each: time, level, event, key=value. Nothing is logged per chunk.
+// Log: events with fields, one line each: time, level, event, key=value, and of a failure cause=capacity or cause=fault. Nothing is logged per chunk.
 //
 // Silent until somebody opens it: the daemon and the command do, the client library never does (rule 8: it does not
 // print). Thread-safe; every line goes out in one write(2), so that lines of several processes in one file do not mix.
@@ -23,6 +23,7 @@ struct Field {
     std::string_view key;
     std::string value;
     bool is_number = false;
+    std::string_view cause;  // of a failure: a field of the line of its own
 
     Field(std::string_view k, std::string_view v) : key(k), value(v) {}
     Field(std::string_view k, const char* v) : key(k), value(v) {}
@@ -31,7 +32,7 @@ struct Field {
         : key(k), value(v ? "true" : "false"), is_number(true) {}  // bare in JSON, as numbers are
     Field(std::string_view k, double v);
     Field(std::string_view k, const Id128& v) : key(k), value(v.hex()) {}
-    Field(std::string_view k, const Status& v) : key(k), value(v.to_string()) {}
+    Field(std::string_view k, const Status& v) : key(k), value(v.to_string()), cause(cause_of(v.code())) {}
     template <class T>
     requires std::is_integral_v<T> Field(std::string_view k, T v) : key(k), value(std::to_string(v)), is_number(true) {}
 };

@@ -35,6 +35,15 @@ TEST_F(Log, a_line_holds_its_fields) {
               "error \"open failed\" path=\"/a b\" empty=\"\" text=\"say \\\"x\\\"\\n\\x01\"");
 }
 
+// A scheduler retires no node for want of room.
+TEST_F(Log, a_failure_says_whether_something_is_full_or_broken) {
+    EXPECT_EQ(log_line(LogLevel::warning, "not-committed", {{"why", Status(Code::out_of_space, "full")}, {"n", 1}}),
+              "warning not-committed why=\"out of space: full\" cause=capacity n=1");
+    EXPECT_EQ(log_line(LogLevel::warning, "lost", {{"why", Status(Code::io_error, "x")}}), "warning lost why=\"I/O error: x\" cause=fault");
+    EXPECT_EQ(log_line(LogLevel::info, "given-up", {{"why", Status(Code::cancelled, "x")}}), "info given-up why=\"cancelled: x\"");
+    EXPECT_EQ(log_line(LogLevel::info, "well", {{"outcome", Status()}}), "info well outcome=ok");
+}
+
 TEST_F(Log, is_silent_until_opened_and_below_its_level) {
     EXPECT_FALSE(log_wants(LogLevel::error));
     ASSERT_TRUE(log_to_file(path, LogLevel::warning).ok());

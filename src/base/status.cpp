@@ -16,6 +16,14 @@ std::string_view code_name(Code code) noexcept {
     return index < names.size() ? names[index] : "unknown";
 }
 
+std::string_view cause_of(Code code) noexcept {
+    switch (code) {
+        case Code::out_of_space: return "capacity";
+        case Code::io_error: case Code::corrupt: case Code::unavailable: case Code::deadline: case Code::internal: return "fault";
+        default: return {};
+    }
+}
+
 Status Status::from_errno(int error, std::string what) {
     Code code = Code::io_error;
     switch (error) {

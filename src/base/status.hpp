@@ -33,6 +33,9 @@ enum class Code : std::uint8_t {
 };
 
 std::string_view code_name(Code code) noexcept;
+// Of a failure, for who decides what becomes of a node: "capacity" where something is full, and the node is healthy; "fault" where something is
+// broken, lost or silent; nothing where somebody asked for it, or asked for what can not be.
+std::string_view cause_of(Code code) noexcept;
 
 class [[nodiscard]] Status {
   public:

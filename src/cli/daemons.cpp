@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "base/text_table.hpp"
 #include "format/names.hpp"
 
 namespace cairn::cli {
@@ -35,8 +36,28 @@ Result<std::optional<Reached>> reach(const ScratchLayout& scratch, std::uint64_t
     Reached reached{std::move(connection).value(), {}};
     Result<control::Welcome> welcome = reached.connection->hello(false, deadline);
     if (welcome.code() == Code::unavailable) return std::optional<Reached>();  // it was just ending, or being killed
+    if (welcome.code() == Code::deadline) return welcome.status().within(process_text(reached.connection->process()));
     TRY_ASSIGN(reached.welcome, std::move(welcome));
     return std::optional<Reached>(std::move(reached));
+}
+
+std::string process_text(pid_t process) { return "process " + std::to_string(process); }
+
+std::string Silent::text() const {
+    const bool stands_still = why.code() == Code::deadline;
+    return for_terminal("the daemon in " + place.root + " was not heard: " + why.text()) +
+           (stands_still ? "; if it was stopped, SIGCONT lets it go on\n" : "\n");
+}
+
+Status silent_status(const std::vector<Silent>& silent) {
+    if (silent.empty()) return {};
+    std::string text;
+    for (const Silent& each : silent) {
+        std::string line = each.text();
+        line.pop_back();
+        text += (text.empty() ? "" : "; ") + line;
+    }
+    return Status(silent.front().why.code(), std::move(text));
 }
 
 }  // namespace cairn::cli

@@ -25,10 +25,21 @@ struct Reached {
 };
 Result<std::optional<Reached>> reach(const ScratchLayout& scratch, std::uint64_t wait_ms);
 
+// A daemon that was asked and did not answer, and why. The others are asked all the same.
+struct Silent {
+    ScratchLayout place;
+    Status why;
+    std::string text() const;  // a line
+};
+// "process 17", or nothing where that is not known.
+std::string process_text(pid_t process);
+// ok where all answered; else the first one's failure, with how many there are.
+Status silent_status(const std::vector<Silent>& silent);
+
 // What `cairn status` prints, made from answers; `before` are those of `seconds` ago (empty: none), for the rates.
 // `columns`: of the terminal, 0 where there is none; what has no room in it is left out, the least important first.
 std::string status_text(const std::vector<control::NodeStatus>& now, const std::vector<control::NodeStatus>& before,
                         double seconds, std::size_t columns);
-std::string status_json(const std::vector<control::NodeStatus>& now);
+std::string status_json(const std::vector<control::NodeStatus>& now, const std::vector<Silent>& silent = {});
 
 }  // namespace cairn::cli

@@ -53,6 +53,13 @@ TEST_F(Extract, a_region_and_the_routed_files) {
     EXPECT_FALSE(std::filesystem::exists(folder.path("one_rank/restart/melt.1")));
 }
 
+TEST_F(Extract, a_name_may_be_as_long_as_names_can_be) {
+    const std::string name(255, 'n');
+    const Ran ran = cairn("extract melt --rank 0 -o out/" + name);
+    EXPECT_EQ(ran.exit, 0) << ran.err;
+    EXPECT_EQ(folder.read("out/" + name), Melt::image(0, 2));
+}
+
 TEST_F(Extract, what_is_there_is_not_replaced) {
     folder.write("out", "precious");
     const Ran ran = cairn("extract melt --rank 0 -o out");

@@ -36,7 +36,7 @@ Result<OutputFile> OutputFile::create(const std::string& path, bool replace) {
     file.path_ = before ? std::filesystem::canonical(path, error).string() : path;
     if (error) return Status::from_errno(error.value(), "cannot write " + path);
     file.replace_ = replace;
-    file.temporary_ = file.path_ + ".cairn-XXXXXX";
+    file.temporary_ = file.path_.substr(0, file.path_.rfind('/') + 1) + ".cairn-XXXXXX";  // of its own: a name may be as long as names can be
     file.descriptor_ = ::mkostemp(file.temporary_.data(), O_CLOEXEC);
     if (file.descriptor_ < 0) {
         file.temporary_.clear();

@@ -108,19 +108,28 @@ Status run_stop(Console& console, const Arguments& arguments) {
     TRY_ASSIGN(const std::vector<ScratchLayout> places, chosen_daemons(config.settings, arguments));
     std::vector<StopOutcome> outcomes;
     std::vector<pid_t> keepers;
+    std::vector<Silent> silent;
     std::size_t unfinished = 0;
     for (const ScratchLayout& place : places) {
-        TRY_ASSIGN(std::optional<Reached> reached, reach(place, config.settings.daemon.start_wait_ms));
+        Result<std::optional<Reached>> found = reach(place, config.settings.daemon.start_wait_ms);
+        if (!found.ok()) {
+            silent.push_back({place, found.status()});
+            continue;
+        }
+        std::optional<Reached> reached = std::move(found).value();
         if (const std::optional<pid_t> keeper = stop_keeper(place)) keepers.push_back(*keeper);  // also one that a client did not wait for
         if (!reached) continue;
         // It answers when it has finished what it can, so a while after wait_ms at most.
         const Deadline deadline = Deadline::in_ms(wait_ms + config.settings.deadlines.io_ms);
-        TRY_ASSIGN(control::Stopped stopped,
-                   reached->connection->ask_for<control::Stopped>(control::Stop{wait_ms}, deadline));
+        Result<control::Stopped> stopped = reached->connection->ask_for<control::Stopped>(control::Stop{wait_ms}, deadline);
+        if (!stopped.ok()) {
+            silent.push_back({place, stopped.status().within(process_text(reached->connection->process()))});
+            continue;
+        }
         reached->connection.reset();
         wait_until_gone(place, reached->welcome.pid);
-        unfinished += stopped.unfinished.size();
-        outcomes.push_back({reached->welcome.node, reached->welcome.pid, std::move(stopped.unfinished)});
+        unfinished += stopped->unfinished.size();
+        outcomes.push_back({reached->welcome.node, reached->welcome.pid, std::move(stopped->unfinished)});
     }
     if (console.json) {
         Json document = {{"stopped", Json::array()}, {"keepers", keepers}};
@@ -131,6 +140,8 @@ Status run_stop(Console& console, const Arguments& arguments) {
             document["stopped"].push_back(
                 {{"node", outcome.node}, {"pid", outcome.pid}, {"unfinished", std::move(left)}});
         }
+        document["silent"] = Json::array();
+        for (const Silent& each : silent) document["silent"].push_back({{"scratch", each.place.root}, {"why", each.why.to_string()}});
         console.document(document.dump(2, ' ', false, Json::error_handler_t::replace));
     } else {
         for (const StopOutcome& outcome : outcomes) {
@@ -139,11 +150,12 @@ Status run_stop(Console& console, const Arguments& arguments) {
             for (const VersionKey& key : outcome.unfinished)
                 console.out << "  left in scratch: " << for_terminal(key.name) << " version " << key.version << "\n";
         }
-        if (outcomes.empty()) console.out << "no daemon runs here\n";
+        if (outcomes.empty() && silent.empty()) console.out << "no daemon runs here\n";
         for (const pid_t keeper : keepers)
             console.out << "stopped the keeper of one that had died, which was about to start another (process " << keeper
                         << "); what was sealed stays in scratch\n";
     }
+    TRY(silent_status(silent));
     if (unfinished == 0) return {};
     return deadline_passed(plural(unfinished, "version") + " not committed in time; " +
                            (unfinished == 1 ? "it stays" : "they stay") + " in scratch and the next daemon finishes " +
@@ -176,7 +188,7 @@ const Command stop_command = {
     {{"--node", OptionKind::text, "NAME", "Only this node's daemon."},
      {"--wait", OptionKind::text, "TIME",
       "How long it may finish, instead of daemon.stop_wait_ms; \"0\": not at all."}},
-    {{Code::deadline, "stopped, but versions are left in scratch"}},
+    {{Code::deadline, "stopped, but versions are left in scratch; or a daemon did not answer, and the others are stopped"}},
     true,
     &run_stop,
 };

@@ -68,6 +68,7 @@ std::string progress_of(const NodeStatus::Flush& flush, std::size_t bar) {
 
 struct Look {
     std::vector<NodeStatus> nodes;
+    std::vector<Silent> silent;
     std::chrono::steady_clock::time_point when;
 };
 
@@ -77,13 +78,16 @@ Result<Look> look(const Settings& settings, const Arguments& arguments) {
     const std::uint64_t wait_ms = settings.daemon.start_wait_ms;
     for (const ScratchLayout& place : places) {
         Result<std::optional<Reached>> reached = reach(place, wait_ms);
-        if (!reached.ok()) return reached.status();
+        if (!reached.ok()) {
+            seen.silent.push_back({place, reached.status()});
+            continue;
+        }
         if (!reached->has_value()) continue;
         Result<NodeStatus> status =
             (*reached)->connection->ask_for<NodeStatus>(control::GetStatus{}, Deadline::in_ms(wait_ms));
         if (!status.ok() && status.code() == Code::unavailable) continue;  // it ended while we asked
-        if (!status.ok()) return status.status();
-        seen.nodes.push_back(std::move(status).value());
+        if (status.ok()) seen.nodes.push_back(std::move(status).value());
+        else seen.silent.push_back({place, status.status().within(process_text((*reached)->connection->process()))});
     }
     seen.when = std::chrono::steady_clock::now();
     return seen;
@@ -99,22 +103,22 @@ Status watch(Console& console, const Settings& settings, const Arguments& argume
     Look before;
     for (bool any = false;; any = true) {
         TRY_ASSIGN(Look now, look(settings, arguments));
-        if (now.nodes.empty() && !any) return nobody(settings);
+        if (now.nodes.empty() && now.silent.empty() && !any) return nobody(settings);
         const double seconds = before.nodes.empty() ? 0 : std::chrono::duration<double>(now.when - before.when).count();
         if (console.json) {
-            console.document(status_json(now.nodes));
+            console.document(status_json(now.nodes, now.silent));
         } else {
             const std::optional<TerminalSize> size = terminal_size(STDOUT_FILENO);  // each time: windows change
-            const std::string text = now.nodes.empty() ? "all daemons have ended\n"
-                                                       : status_text(now.nodes, before.nodes, seconds,
-                                                                     size ? size->columns : 0);
+            std::string text = now.nodes.empty() ? "" : status_text(now.nodes, before.nodes, seconds, size ? size->columns : 0);
+            for (const Silent& silent : now.silent) text += silent.text();
+            if (text.empty()) text = "all daemons have ended\n";
             if (size)
                 console.out << (any ? "" : "\x1b[H\x1b[2J") + screen_frame(text, *size);
             else
                 console.out << text << "\n";
         }
         console.out.flush();
-        if (now.nodes.empty() || !console.out) return {};
+        if ((now.nodes.empty() && now.silent.empty()) || !console.out) return {};
         before = std::move(now);
         std::this_thread::sleep_for(std::chrono::milliseconds(interval_ms));
     }
@@ -128,12 +132,12 @@ Status run_status(Console& console, const Arguments& arguments) {
     const std::uint64_t interval_ms = std::clamp<std::uint64_t>(*interval_ns / 1'000'000, 100, 3'600'000);
     if (arguments.given("watch")) return watch(console, config.settings, arguments, interval_ms);
     TRY_ASSIGN(const Look seen, look(config.settings, arguments));
-    if (seen.nodes.empty()) return nobody(config.settings);
+    if (seen.nodes.empty() && seen.silent.empty()) return nobody(config.settings);
     if (console.json)
-        console.document(status_json(seen.nodes));
-    else
+        console.document(status_json(seen.nodes, seen.silent));
+    else if (!seen.nodes.empty())
         console.out << status_text(seen.nodes, {}, 0, terminal_size(STDOUT_FILENO).value_or(TerminalSize{0, 0}).columns);
-    return {};
+    return silent_status(seen.silent);
 }
 
 }  // namespace
@@ -223,7 +227,7 @@ std::string status_text(const std::vector<NodeStatus>& now, const std::vector<No
            io_nodes_text(now);
 }
 
-std::string status_json(const std::vector<NodeStatus>& now) {
+std::string status_json(const std::vector<NodeStatus>& now, const std::vector<Silent>& silent) {
     Json document = {{"nodes", Json::array()}};
     for (const NodeStatus& s : now) {
         Json versions = Json::array(), writers = Json::array();
@@ -233,6 +237,7 @@ std::string status_json(const std::vector<NodeStatus>& now) {
                                 {"incarnation", flush.key.incarnation.hex()},
                                 {"level", level_name(flush.level)},
                                 {"code", code_name(flush.code)},
+                                {"cause", cause_of(flush.code)},
                                 {"text", flush.text},
                                 {"bytes", flush.bytes},
                                 {"written_bytes", flush.written_bytes},
@@ -264,6 +269,8 @@ std::string status_json(const std::vector<NodeStatus>& now) {
                                      {"versions", std::move(versions)},
                                      {"targets", s.targets}});
     }
+    document["silent"] = Json::array();
+    for (const Silent& each : silent) document["silent"].push_back({{"scratch", each.place.root}, {"why", each.why.to_string()}});
     return document.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -278,7 +285,8 @@ const Command status_command = {
     {{"--node", OptionKind::text, "NAME", "Only this node's daemon."},
      {"-w,--watch", OptionKind::flag, "", "Again and again, until interrupted or until no daemon is left."},
      {"--interval", OptionKind::text, "TIME", "Time between two looks of --watch; default \"1 s\"."}},
-    {{Code::unavailable, "no daemon runs on this host for this persistent directory"}},
+    {{Code::unavailable, "no daemon runs on this host for this persistent directory"},
+     {Code::deadline, "a daemon did not answer; what the others do is shown"}},
     true,
     &run_status,
 };

@@ -93,6 +93,27 @@ TEST_F(StatusOf, virtual_nodes_start_tell_and_stop) {
     EXPECT_EQ(cairn("status").exit, exit_of(Code::unavailable));
 }
 
+TEST_F(StatusOf, one_that_stands_still_keeps_nobody_from_the_others) {
+    folder.environment = "CAIRN_DAEMON_START_WAIT_MS=1500";
+    const Json first = Json::parse(cairn("start --node n0 --json").out);
+    ASSERT_EQ(cairn("start --node n1").exit, 0);
+    const pid_t silent = first["pid"].get<pid_t>();
+    ASSERT_EQ(::kill(silent, SIGSTOP), 0);
+    const Ran status = cairn("status");
+    EXPECT_EQ(status.exit, exit_of(Code::deadline));
+    EXPECT_THAT(status.out, ContainsRegex("\nn1 +[0-9]+ "));
+    EXPECT_THAT(status.err, ContainsRegex("-n0-.* was not heard: process " + std::to_string(silent) + ": .*SIGCONT"));
+    const Json all = Json::parse(cairn("status --json").out);
+    EXPECT_EQ(all["nodes"].size(), 1u);
+    EXPECT_EQ(all["silent"].size(), 1u);
+    const Ran stop = cairn("stop");
+    EXPECT_EQ(stop.exit, exit_of(Code::deadline));
+    EXPECT_THAT(stop.out, HasSubstr("cairnd of node n1 stopped"));
+    EXPECT_THAT(stop.err, HasSubstr("process " + std::to_string(silent)));
+    ASSERT_EQ(::kill(silent, SIGCONT), 0);
+    EXPECT_THAT(cairn("stop --wait 10s").out, HasSubstr("cairnd of node n0 stopped"));
+}
+
 TEST_F(StatusOf, a_daemon_that_can_not_be_started_says_why) {
     folder.environment = "CAIRN_DAEMON_PROGRAM=/nowhere/cairnd";
     const Ran ran = cairn("start");
@@ -130,6 +151,7 @@ TEST(StatusText, shows_rates_progress_and_failures) {
     EXPECT_THAT(once, ContainsRegex("melt +2 +sealed +3\\.00 GiB +\\[##########          \\]  50 %\n"));
     EXPECT_THAT(once, ContainsRegex("melt +3 +sealed +3\\.00 GiB +-\n"));
     EXPECT_THAT(once, HasSubstr("\nn0, melt version 3: persistent is full\n"));
+    EXPECT_THAT(status_json({node}), ContainsRegex("\"code\": \"ok\",\n *\"cause\": \"\"(.|\n)*\"code\": \"out of space\",\n *\"cause\": \"capacity\""));
     EXPECT_THAT(once, testing::Not(ContainsRegex("melt +1 "))) << "committed and not the newest";
     EXPECT_THAT(once, testing::Not(HasSubstr("storage targets")));
     control::NodeStatus later = node;

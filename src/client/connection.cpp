@@ -33,15 +33,16 @@ Result<files::Descriptor> open_room(const ScratchLayout& scratch) {
     return room;
 }
 
-Status check_peer(int socket, const ScratchLayout& scratch) {
+// The process that listens.
+Result<pid_t> check_peer(int socket, const ScratchLayout& scratch) {
     ucred peer{};
     socklen_t length = sizeof peer;
     if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0)
         return Status::from_errno(errno, "can not tell who listens on " + scratch.socket());
     if (peer.uid != ::geteuid())
-        return {Code::permission, "the daemon on " + scratch.socket() + " belongs to uid " + std::to_string(peer.uid) +
-                                      ", not to uid " + std::to_string(::geteuid())};
-    return {};
+        return Status(Code::permission, "the daemon on " + scratch.socket() + " belongs to uid " + std::to_string(peer.uid) +
+                                            ", not to uid " + std::to_string(::geteuid()));
+    return peer.pid;
 }
 
 }  // namespace
@@ -63,8 +64,8 @@ Result<std::unique_ptr<Connection>> Connection::connect(const ScratchLayout& scr
         if (!backoff.pause(deadline))
             return deadline_passed("the daemon on " + scratch.socket() + " accepts no connections");
     }
-    TRY(check_peer(socket.get(), scratch));
-    return std::unique_ptr<Connection>(new Connection(std::move(socket)));
+    TRY_ASSIGN(const pid_t process, check_peer(socket.get(), scratch));
+    return std::unique_ptr<Connection>(new Connection(std::move(socket), process));
 }
 
 Status Connection::lost(const std::string& how) {
@@ -120,8 +121,14 @@ Status Connection::receive(std::byte* into, std::size_t bytes, Deadline deadline
 
 Result<control::Answer> Connection::ask(const control::Request& request, Deadline deadline) {
     if (broken_) return unavailable("the connection to the daemon was lost");
-    const std::uint64_t number = next_number_++;
-    TRY(send(encode_control(number, request), deadline));
+    Bytes plain = encode_control(0, request);
+    if (!unanswered_ || unanswered_->request != plain) {
+        unanswered_.reset();
+        const std::uint64_t number = next_number_++;
+        TRY(send(encode_control(number, request), deadline));
+        unanswered_ = Unanswered{number, std::move(plain)};
+    }
+    const std::uint64_t number = unanswered_->number;
     for (;;) {
         Bytes bytes(control_header_bytes);
         TRY(receive(bytes.data(), bytes.size(), deadline));
@@ -130,6 +137,7 @@ Result<control::Answer> Connection::ask(const control::Request& request, Deadlin
         bytes.resize(header->payload_bytes);
         TRY(receive(bytes.data(), bytes.size(), deadline.at_most_ms(10'000)));
         if (header->number != number) continue;  // of a request given up earlier
+        unanswered_.reset();
         auto answer = decode_control_answer(bytes);
         if (!answer.ok()) return lost(answer.status().text());
         if (const auto* failed = std::get_if<control::Failed>(&*answer))

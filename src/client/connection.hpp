@@ -2,7 +2,10 @@
 // (MSG_NOSIGNAL).
 #pragma once
 
+#include <sys/types.h>
+
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/status.hpp"
@@ -20,8 +23,8 @@ class Connection {
     static Result<std::unique_ptr<Connection>> connect(const ScratchLayout& scratch, Deadline deadline);
 
     // The answer to a request. A Failed answer becomes its status, with the connection intact; anything that broke the
-    // connection is Code::unavailable and broken() from then on. deadline: the connection can still be used; a late
-    // answer is dropped.
+    // connection is Code::unavailable and broken() from then on. deadline: the connection can still be used. Who then asks
+    // the very same goes on waiting for the answer to what was asked before; the late answer to another request is dropped.
     Result<control::Answer> ask(const control::Request& request, Deadline deadline);
     template <class A>
     Result<A> ask_for(const control::Request& request, Deadline deadline) {
@@ -33,17 +36,25 @@ class Connection {
     Result<control::Welcome> hello(bool is_application, Deadline deadline);
 
     bool broken() const noexcept { return broken_; }
+    // Of the process that listens.
+    pid_t process() const noexcept { return process_; }
     void forked() { socket_ = files::Descriptor(); }
 
   private:
-    explicit Connection(files::Descriptor socket) : socket_(std::move(socket)) {}
+    Connection(files::Descriptor socket, pid_t process) : socket_(std::move(socket)), process_(process) {}
     Status send(ByteView bytes, Deadline deadline);
     Status receive(std::byte* into, std::size_t bytes, Deadline deadline);
     Status wait_ready(short events, Deadline deadline);
     Status lost(const std::string& how);
 
     files::Descriptor socket_;
+    pid_t process_ = 0;
     std::uint64_t next_number_ = 1;
+    struct Unanswered {
+        std::uint64_t number = 0;
+        Bytes request;  // as encoded for number 0
+    };
+    std::optional<Unanswered> unanswered_;  // the last request, when nobody waited long enough
     bool broken_ = false;
 };
 

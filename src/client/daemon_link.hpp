@@ -17,7 +17,8 @@ class DaemonLink {
     DaemonLink(DaemonHome place, bool is_application, std::uint64_t start_wait_ms);
 
     // Connects, starting a daemon where none runs. Nothing to do when connected. One that is stopping is waited for, until the deadline: what
-    // it finishes may take longer than a start.
+    // it finishes may take longer than a start. After Code::deadline the next call goes on where this one stopped, so that short turns (polls)
+    // get there, too.
     Status ensure(Deadline deadline);
     // Said once on every new connection, after Hello: the Join of a session.
     void say_first(control::Request request) { first_ = std::move(request); }
@@ -40,20 +41,29 @@ class DaemonLink {
     }
     const control::Welcome& welcome() const noexcept { return welcome_; }
     void disconnect() { connection_.reset(); }
+    // Whether the daemon answers anything at all, over a connection of its own. One that does not is stopped (SIGSTOP, a debugger), or hangs.
+    bool answers(Deadline deadline) const;
+    // "the daemon of node n0 (process 17)", as far as that is known.
+    std::string who() const;
     // In a forked child, where a thread of the parent may have been in the middle of anything: closes the child's descriptor, no more.
     void forked() {
         if (connection_) connection_->forked();
+        if (greeting_) greeting_->forked();
     }
 
   private:
     enum class Met : std::uint8_t { nobody, one_that_ends, one };
     Result<Met> connect_once(Deadline deadline);
+    Status greet(Deadline deadline);
+    Status launch(Deadline deadline);
 
     DaemonHome place_;
     ScratchLayout scratch_;
     bool is_application_;
     std::uint64_t start_wait_ms_;
     std::unique_ptr<Connection> connection_;
+    std::unique_ptr<Connection> greeting_;  // connected; what comes first on it is not answered yet
+    std::unique_ptr<Launch> launch_;        // a daemon that is on its way
     control::Welcome welcome_;
     std::optional<control::Request> first_;
     Status last_;  // why the last try met nobody, or one that ends

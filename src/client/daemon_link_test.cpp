@@ -105,6 +105,82 @@ TEST_F(Daemons, OneThatIsStoppingIsNotTakenForTheNodes) {
     closes.join();
 }
 
+double seconds_of(const std::function<void()>& what) {
+    const auto begun = std::chrono::steady_clock::now();
+    what();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+}
+
+TEST_F(Daemons, OneThatStandsStillHoldsNoPollAndNoCheckpoint) {
+    cairn_session* session = open("n0", 0, 1, {"capture.wait_ms=100"});
+    ASSERT_NE(session, nullptr);
+    Field field(20'000);
+    ASSERT_EQ(field.protect(session), CAIRN_OK);
+    ASSERT_EQ(cairn_checkpoint(session, 1), CAIRN_OK) << cairn_last_error(session);
+    ASSERT_EQ(cairn_wait(session, 1, CAIRN_COMMITTED, 30'000), CAIRN_OK) << cairn_last_error(session);
+    ASSERT_EQ(cairn_checkpoint(session, 2), CAIRN_OK) << cairn_last_error(session);
+    const auto daemon = static_cast<pid_t>(daemon_pid("n0"));
+    ASSERT_NE(daemon, 0);
+    ::kill(daemon, SIGSTOP);
+    const double waited = seconds_of([&] {
+        const int code = cairn_wait(session, 2, CAIRN_COMMITTED, 3'000);
+        EXPECT_TRUE(code == CAIRN_DEADLINE || code == CAIRN_OK) << cairn_last_error(session);  // it may have got there before
+    });
+    const double polled = seconds_of([&] {
+        for (int i = 0; i < 5; ++i) EXPECT_EQ(cairn_test(session, 2, CAIRN_COMMITTED), CAIRN_DEADLINE);
+    });
+    EXPECT_LT(polled, waited) << "five polls";
+    const double captured = seconds_of([&] { EXPECT_EQ(cairn_checkpoint(session, 3), CAIRN_DEADLINE); });
+    EXPECT_THAT(cairn_last_error(session), HasSubstr("the daemon of node n0 (process " + std::to_string(daemon) + ") gives no answer"));
+    EXPECT_LT(captured, 2 * waited + 2);
+    ::kill(daemon, SIGCONT);
+    for (int i = 0; i < 3000 && cairn_test(session, 2, CAIRN_COMMITTED) == CAIRN_DEADLINE; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_EQ(cairn_test(session, 2, CAIRN_COMMITTED), CAIRN_OK) << cairn_last_error(session);
+    EXPECT_EQ(cairn_checkpoint(session, 4), CAIRN_OK) << cairn_last_error(session);
+    EXPECT_EQ(cairn_wait(session, 4, CAIRN_COMMITTED, 30'000), CAIRN_OK) << cairn_last_error(session);
+    EXPECT_EQ(cairn_close(session), CAIRN_OK);
+}
+
+// A poll does not wait for a daemon to begin, and yet starts one.
+TEST_F(Daemons, PollsStartADeadOne) {
+    cairn_session* session = open();
+    ASSERT_NE(session, nullptr);
+    Field field(1000);
+    ASSERT_EQ(field.protect(session), CAIRN_OK);
+    ASSERT_EQ(cairn_checkpoint(session, 1), CAIRN_OK) << cairn_last_error(session);
+    stop("n0");
+    int code = CAIRN_DEADLINE;
+    for (int i = 0; i < 3000 && code == CAIRN_DEADLINE; ++i) {
+        code = cairn_test(session, 1, CAIRN_COMMITTED);
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    EXPECT_EQ(code, CAIRN_OK) << cairn_last_error(session);
+    EXPECT_EQ(cairn_close(session), CAIRN_OK);
+}
+
+// The first wait is told why the flush failed; the next one waits for what becomes of it.
+TEST_F(Daemons, AWaitAfterAFailedFlushWaitsForTheNextTry) {
+    cairn_session* session = open();
+    ASSERT_NE(session, nullptr);
+    Field field(1000);
+    ASSERT_EQ(field.protect(session), CAIRN_OK);
+    const std::string in_the_way = persistent_ + "/series/1";
+    std::ofstream(in_the_way) << "no directory";
+    ASSERT_EQ(cairn_checkpoint(session, 1), CAIRN_OK) << cairn_last_error(session);
+    const int failed = cairn_wait(session, 1, CAIRN_COMMITTED, 60'000);
+    EXPECT_NE(failed, CAIRN_OK);
+    EXPECT_NE(failed, CAIRN_DEADLINE) << cairn_last_error(session);
+    int stands = CAIRN_DEADLINE;  // while it is tried again, and where a poll is answered late
+    for (int i = 0; i < 3000 && stands == CAIRN_DEADLINE; ++i) {
+        stands = cairn_test(session, 1, CAIRN_COMMITTED);
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    EXPECT_EQ(stands, failed) << "a poll tells how it stands";
+    fs::remove(in_the_way);
+    EXPECT_EQ(cairn_wait(session, 1, CAIRN_COMMITTED, 60'000), CAIRN_OK) << cairn_last_error(session);
+    EXPECT_EQ(cairn_close(session), CAIRN_OK);
+}
+
 TEST_F(Daemons, AForkedChildHasNoSlots) {
     cairn_session* session = open();
     ASSERT_NE(session, nullptr);

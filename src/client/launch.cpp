@@ -80,46 +80,13 @@ class SpawnPlan {
     posix_spawnattr_t attributes_;
 };
 
-// What it said on stderr until it closed it, cut at the deadline.
-std::string listen_to(int pipe, Deadline deadline) {
-    std::string said;
-    char buffer[1024];
-    while (!deadline.passed() && said.size() < 64 << 10) {
-        pollfd wait{pipe, POLLIN, 0};
-        const int ready = ::poll(&wait, 1, static_cast<int>(std::min<std::uint64_t>(deadline.left_ms(), 60'000)));
-        if (ready <= 0) continue;
-        const ssize_t got = ::read(pipe, buffer, sizeof buffer);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) break;
-        said.append(buffer, static_cast<std::size_t>(got));
-    }
-    while (!said.empty() && (said.back() == '\n' || said.back() == ' ')) said.pop_back();
-    return said;
-}
-
-// Its exit code; 0 also when the application has set SIGCHLD so that nobody can know. Never waits for another child.
-Result<int> reap(pid_t pid, Deadline deadline) {
-    Backoff backoff;
-    for (;;) {
-        int ended = 0;
-        const pid_t got = ::waitpid(pid, &ended, WNOHANG);
-        if (got == pid) return WIFEXITED(ended) ? WEXITSTATUS(ended) : 128 + WTERMSIG(ended);
-        if (got < 0 && errno == ECHILD) return 0;
-        if (!backoff.pause(deadline)) {
-            ::kill(pid, SIGKILL);
-            ::waitpid(pid, &ended, 0);
-            return deadline_passed("it did not begin in time");
-        }
-    }
-}
-
 }  // namespace
 
 std::vector<std::string> daemon_candidates(const std::string& program) {
     if (!program.empty()) return {program};
     std::vector<std::string> found;
     Dl_info library{};
-    if (::dladdr(reinterpret_cast<const void*>(&launch_daemon), &library) != 0 && library.dli_fname &&
+    if (::dladdr(reinterpret_cast<const void*>(&daemon_candidates), &library) != 0 && library.dli_fname &&
         std::strchr(library.dli_fname, '/')) {
         const std::string beside = directory_of(library.dli_fname);
         for (const char* place : {"/cairnd", "/../bin/cairnd", "/../../bin/cairnd", "/../daemon/cairnd"})
@@ -139,29 +106,79 @@ std::vector<std::string> daemon_candidates(const std::string& program) {
     return found;
 }
 
-Status launch_daemon(const DaemonHome& place, Deadline deadline) {
+Result<std::unique_ptr<Launch>> Launch::begin(const DaemonHome& place) {
     const std::vector<std::string> programs = daemon_candidates(place.program);
     if (programs.empty())
         return unavailable(
             "no cairnd found beside the library, beside the program or in PATH; set daemon.program "
             "(CAIRN_DAEMON_PROGRAM) to its path");
     const std::string& program = programs.front();
-    const auto failed = [&](const std::string& why) {
-        return unavailable("the daemon " + program + " for node " + place.node + " could not be started: " + why);
-    };
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return Status::from_errno(errno, "can not make a pipe");
-    const files::Descriptor reader(ends[0]);
-    files::Descriptor writer(ends[1]);
+    files::Descriptor reader(ends[0]);
+    const files::Descriptor writer(ends[1]);
     pid_t pid = 0;
     const int error = SpawnPlan(writer.get()).spawn(program, place.io_node, environment_for(place), pid);
-    if (error != 0) return failed(Status::from_errno(error, "running it").text());
-    writer = files::Descriptor();
-    const std::string said = listen_to(reader.get(), deadline);
-    const Result<int> code = reap(pid, deadline);
-    if (!code.ok()) return failed(code.status().text() + (said.empty() ? "" : "; it said: " + said));
-    if (*code != 0) return failed(said.empty() ? "it ended with exit code " + std::to_string(*code) : said);
-    return {};
+    auto launch = std::unique_ptr<Launch>(new Launch("the daemon " + program + " for node " + place.node, std::move(reader), pid));
+    if (error == 0) return launch;
+    launch->pid_ = 0;
+    return launch->failed(Status::from_errno(error, "running it").text());
+}
+
+// A child that is left alone becomes nobody's: it is reaped here if it has ended, and by the application or at its exit otherwise.
+Launch::~Launch() {
+    if (pid_ != 0) ::waitpid(pid_, nullptr, WNOHANG);
+}
+
+Status Launch::failed(const std::string& why) const {
+    return unavailable(who_ + " could not be started: " + why + (said_.empty() || why == said_ ? "" : "; it said: " + said_));
+}
+
+// Reads what it says on stderr; true once it has closed that.
+bool Launch::listen(Deadline deadline) {
+    char buffer[1024];
+    while (errors_ && said_.size() < 64 << 10) {
+        pollfd wait{errors_.get(), POLLIN, 0};
+        const int ready = ::poll(&wait, 1, static_cast<int>(std::min<std::uint64_t>(deadline.left_ms(), 60'000)));
+        if (ready <= 0) {
+            if (deadline.passed()) return false;
+            continue;
+        }
+        const ssize_t got = ::read(errors_.get(), buffer, sizeof buffer);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) break;
+        said_.append(buffer, static_cast<std::size_t>(got));
+    }
+    errors_ = files::Descriptor();
+    while (!said_.empty() && (said_.back() == '\n' || said_.back() == ' ')) said_.pop_back();
+    return true;
+}
+
+// Its exit code counts as 0 where the application has set SIGCHLD so that nobody can know. Never waits for another child.
+Status Launch::wait(Deadline deadline) {
+    if (!listen(deadline)) return deadline_passed(who_ + " has not begun yet");
+    Backoff backoff;
+    int ended = 0;
+    for (pid_t got = 0; (got = ::waitpid(pid_, &ended, WNOHANG)) != pid_;) {
+        if (got < 0 && errno == ECHILD) {
+            ended = 0;
+            break;
+        }
+        if (!backoff.pause(deadline)) return deadline_passed(who_ + " has not begun yet");
+    }
+    pid_ = 0;
+    const int code = WIFEXITED(ended) ? WEXITSTATUS(ended) : 128 + WTERMSIG(ended);
+    if (code == 0) return {};
+    return failed(said_.empty() ? "it ended with exit code " + std::to_string(code) : said_);
+}
+
+Status Launch::give_up() {
+    if (pid_ != 0) {
+        ::kill(pid_, SIGKILL);
+        ::waitpid(pid_, nullptr, 0);
+        pid_ = 0;
+    }
+    return failed("it did not begin in time");
 }
 
 }  // namespace cairn

@@ -386,7 +386,7 @@ Status Session::take_over(const Roster& roster, const Status& joined, Deadline d
     roster_ = roster;
     took_any_ = false;
     last_version_ = roster.parent.version;
-    if (roster.parent.incarnation) taken_[roster.parent.version] = roster.parent.incarnation;
+    if (roster.parent.incarnation) taken_[roster.parent.version] = {roster.parent.incarnation};
     return {};
 }
 

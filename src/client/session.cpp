@@ -12,7 +12,9 @@
 namespace cairn {
 
 namespace {
-constexpr std::uint64_t answer_allowance_ms = 10'000;  // for the daemon's answer, on top of what it was asked to wait
+constexpr std::uint64_t answer_allowance_ms = 10'000;  // for the answer of a daemon that lives, on top of what it was asked to wait
+constexpr std::uint64_t answer_poll_ms = 20;           // for it where the caller does not want to wait; the next poll takes the one that came late
+constexpr std::uint64_t sign_of_life_ms = 1'000;       // from a daemon that has not answered in time, so that it is waited for a while yet
 constexpr std::uint64_t adopt_wait_ms = 2'000;
 constexpr std::uint64_t wait_slice_ms = 1'000;  // so that a dead daemon is noticed while we wait
 }  // namespace
@@ -58,7 +60,7 @@ Status Session::checkpoint(Version version) {
     TRY(capture_with_patience(plan).within("version " + std::to_string(version) + " of \"" + name_ + "\""));
     const std::lock_guard lock(state_);
     last_version_ = version;
-    taken_[version] = roster_.incarnation;
+    taken_[version] = {roster_.incarnation};
     took_any_ = true;
     return {};
 }
@@ -66,23 +68,35 @@ Status Session::checkpoint(Version version) {
 // A daemon that is started again finds a slot that is being filled, holding nothing sealed, and gives it up. What is to be captured is still
 // there, and nobody else has it: once more, into another slot. Not when nobody knows whether the image was taken.
 Status Session::capture_with_patience(const CapturePlan& plan) {
+    const Deadline own = Deadline::in_ms(settings_.capture.wait_ms);
     bool slot_lost = false;
-    Status status = capture_into_slot(plan, slot_lost);
+    Status status = capture_into_slot(plan, own, slot_lost);
     if (!slot_lost) return status;
     slot_lost = false;
-    return capture_into_slot(plan, slot_lost).within("captured once more after its slot was lost (" + status.text() + ")");
+    return capture_into_slot(plan, own, slot_lost).within("captured once more after its slot was lost (" + status.text() + ")");
 }
 
-Status Session::capture_into_slot(const CapturePlan& plan, bool& slot_lost) {
+// What a checkpoint asks: it blocks for its own wait, and longer only as long as the daemon shows that it lives, up to answer_allowance_ms more than
+// it may need. One that stands still (SIGSTOP, a debugger) must not hold the application.
+template <class A>
+Result<A> Session::ask_while_it_lives(const control::Request& request, Deadline own, std::uint64_t work_ms) {
+    const Deadline longest = Deadline::in_ms(own.left_ms() + work_ms + answer_allowance_ms);
+    auto answer = daemon_->ask_for<A>(request, Deadline::in_ms(std::max(own.left_ms(), sign_of_life_ms)));
+    while (answer.code() == Code::deadline && !longest.passed() && daemon_->answers(longest.at_most_ms(sign_of_life_ms)))
+        answer = daemon_->ask_for<A>(request, longest.at_most_ms(sign_of_life_ms));
+    if (answer.code() != Code::deadline) return answer;
+    return answer.status().within(daemon_->who() + " gives no answer (capture.wait_ms; a stopped process goes on with SIGCONT)");
+}
+
+Status Session::capture_into_slot(const CapturePlan& plan, Deadline own, bool& slot_lost) {
     control::Acquire acquire;
     acquire.key = plan.header.key;
     acquire.rank = rank_;
     acquire.bytes = plan.slot_bytes;
-    acquire.wait_ms = settings_.capture.wait_ms;
+    acquire.wait_ms = own.left_ms();
     slots_.forget_gone();
     // It may find room at the very end of the wait, and allocate then.
-    const Deadline deadline = Deadline::in_ms(acquire.wait_ms + settings_.deadlines.io_ms + answer_allowance_ms);
-    const auto acquired = daemon_->ask_for<control::Slot>(acquire, deadline);
+    const auto acquired = ask_while_it_lives<control::Slot>(acquire, own, settings_.deadlines.io_ms);
     // A slot that comes after we stopped waiting would be nobody's as long as this connection lives.
     if (acquired.code() == Code::deadline) daemon_->disconnect();
     if (acquired.code() == Code::out_of_space) return acquired.status().within("scratch " + settings_.paths.scratch);
@@ -97,12 +111,12 @@ Status Session::capture_into_slot(const CapturePlan& plan, bool& slot_lost) {
     slot_lost = mapped.code() == Code::not_found;  // between the daemon's answer and our opening it
     if (!status.ok()) {
         // A daemon that can not be told finds the slot unsealed when our connection ends.
-        static_cast<void>(
-            daemon_->ask_for<control::Done>(control::Release{slot.path}, Deadline::in_ms(answer_allowance_ms)));
+        const auto released = daemon_->ask_for<control::Done>(control::Release{slot.path}, Deadline::in_ms(sign_of_life_ms));
+        if (released.code() == Code::deadline) daemon_->disconnect();
         return status;
     }
     // Sealed: this image outlives us from here on. A daemon that dies now finds it in scratch when it is started again.
-    status = say_sealed({plan.header.key, rank_, slot.path});
+    status = say_sealed({plan.header.key, rank_, slot.path}, own);
     slot_lost = status.code() == Code::not_found;
     if (!status.ok()) {
         image_set_invalid((*mapped)->base);
@@ -113,12 +127,11 @@ Status Session::capture_into_slot(const CapturePlan& plan, bool& slot_lost) {
 
 // After a broken connection the daemon finds the image by itself, a little later than we ask: not_found is no answer at
 // first, unless the slot's file is gone.
-Status Session::say_sealed(const control::Sealed& sealed) {
-    const Deadline deadline = Deadline::in_ms(settings_.daemon.start_wait_ms + answer_allowance_ms);
+Status Session::say_sealed(const control::Sealed& sealed, Deadline own) {
     const Deadline adopted = Deadline::in_ms(adopt_wait_ms);
     Backoff backoff;
     for (;;) {
-        Status status = daemon_->ask_for<control::Done>(sealed, deadline).status();
+        Status status = ask_while_it_lives<control::Done>(sealed, own, settings_.daemon.start_wait_ms).status();
         if (status.code() != Code::not_found || !slots_.still_there(sealed.path) || !backoff.pause(adopted)) return status;
     }
 }
@@ -128,7 +141,7 @@ Result<VersionKey> Session::key_of(Version version) const {
     const auto found = taken_.find(version);
     if (found == taken_.end())
         return not_found("version " + std::to_string(version) + " was not taken by this session");
-    return VersionKey{name_, version, found->second};
+    return VersionKey{name_, version, found->second.incarnation};
 }
 
 // False also when that can not be told in time. Through a world of its own, whose calls have deadlines: a file system that hangs must not hold
@@ -136,7 +149,7 @@ Result<VersionKey> Session::key_of(Version version) const {
 Result<bool> Session::committed_on_disk(const VersionKey& key, Deadline deadline) const {
     TRY_ASSIGN(const std::unique_ptr<RealWorld> real, open_world());
     World world = real->world();
-    const std::uint64_t wait_ms = std::clamp<std::uint64_t>(deadline.left_ms(), answer_allowance_ms / 10, answer_allowance_ms);
+    const std::uint64_t wait_ms = std::clamp<std::uint64_t>(deadline.left_ms(), 1, answer_allowance_ms);
     const Nanos until = real->loop().now() + static_cast<Nanos>(wait_ms) * millisecond;
     const auto manifest = real->loop().run(read_manifest(world, layout_, key, until));
     if (manifest.code() == Code::not_found || manifest.code() == Code::deadline) return false;
@@ -167,30 +180,54 @@ Status Session::wait(Version version, int level, std::uint64_t timeout_ms) {
     if (level < CAIRN_CAPTURED || level > CAIRN_COMMITTED)
         return invalid_argument("there is no level " + std::to_string(level));
     TRY_ASSIGN(const VersionKey key, key_of(version));
-    if (level == CAIRN_CAPTURED) return {};
+    if (level == CAIRN_CAPTURED || told(version).committed) return {};
     const Deadline deadline = Deadline::in_ms(timeout_ms);
     for (;;) {
         control::Wait request;
         request.key = key;
         request.level = static_cast<std::uint8_t>(level);
         request.wait_ms = std::min(deadline.left_ms(), wait_slice_ms);
-        const Deadline slice = Deadline::in_ms(request.wait_ms + answer_allowance_ms);
+        request.failures_told = told(version).failures_told;
+        // Whoever waits said for how long: a daemon that has much to do, or stands still, is no reason to stay longer.
+        const Deadline slice = Deadline::in_ms(std::min(request.wait_ms + answer_allowance_ms, deadline.left_ms() + answer_poll_ms));
         const auto state = ask_beside<control::State>(request, slice);
-        // Not in time: this daemon, or the file system that it asks, has much to do. Whoever waits said for how long.
         if (!state.ok() && state.code() != Code::not_found && state.code() != Code::deadline) return state.status();
-        if (state.ok() && state->level >= level) return {};
-        if (state.ok() && state->code != Code::ok) return {state->code, state->text};
-        if (!state.ok() || state->level == 0) {  // the daemon has forgotten it; the file system has not
+        if (state.ok() && state->level >= level) return tell_reached(version, state->level);
+        if (state.ok() && state->code != Code::ok && (state->final || state->failures > request.failures_told || deadline.passed()))
+            return tell_failure(version, *state);
+        // The daemon has forgotten it, or does not answer; the file system has not. (One that answers has looked there, too.)
+        if ((!state.ok() || state->level == 0) && !deadline.passed()) {
             TRY_ASSIGN(const bool committed, committed_on_disk(key, deadline));
-            if (committed) return {};
+            if (committed) return tell_reached(version, CAIRN_COMMITTED);
         }
         if (deadline.passed())
             return deadline_passed("version " + std::to_string(version) + " is not yet " +
                                    (level == CAIRN_COMMITTED ? "committed" : "sealed by all ranks") +
-                                   (state.ok() && !state->text.empty() ? ": " + state->text + " has not sealed it" : ""));
+                                   (!state.ok()               ? ", as far as can be told: " + state.status().text()
+                                    : !state->text.empty() ? ": " + state->text + " has not sealed it"
+                                                           : ""));
         if (!state.ok() || state->level == 0)
             std::this_thread::sleep_for(std::chrono::milliseconds(std::min<std::uint64_t>(deadline.left_ms(), 200)));
     }
+}
+
+Session::Taken Session::told(Version version) const {
+    const std::lock_guard lock(state_);
+    const auto found = taken_.find(version);
+    return found == taken_.end() ? Taken() : found->second;
+}
+
+Status Session::tell_reached(Version version, int level) {
+    const std::lock_guard lock(state_);
+    taken_[version].committed |= level == CAIRN_COMMITTED;
+    return {};
+}
+
+// Told once: whoever waits again waits for what becomes of the next try.
+Status Session::tell_failure(Version version, const control::State& state) {
+    const std::lock_guard lock(state_);
+    taken_[version].failures_told = state.failures;
+    return {state.code, state.text};
 }
 
 Status Session::cancel(Version version) {

@@ -96,6 +96,12 @@ class Session {
   private:
     friend class RestoreRun;
     struct Hand;  // what one rank shows the others at open
+    // A version that was taken by this session, or gone back to, and what the application was told of it.
+    struct Taken {
+        Id128 incarnation;
+        bool committed = false;           // for good: who asks once more needs no daemon
+        std::uint64_t failures_told = 0;  // of its flush
+    };
 
     Session() = default;
     // open.cpp
@@ -118,8 +124,13 @@ class Session {
     // session.cpp
     Status check_version(Version version) const;
     Status capture_with_patience(const CapturePlan& plan);
-    Status capture_into_slot(const CapturePlan& plan, bool& slot_lost);
-    Status say_sealed(const control::Sealed& sealed);
+    Status capture_into_slot(const CapturePlan& plan, Deadline own, bool& slot_lost);
+    Status say_sealed(const control::Sealed& sealed, Deadline own);
+    Taken told(Version version) const;
+    Status tell_reached(Version version, int level);
+    Status tell_failure(Version version, const control::State& state);
+    template <class A>
+    Result<A> ask_while_it_lives(const control::Request& request, Deadline own, std::uint64_t work_ms);
     template <class A>
     Result<A> ask_beside(const control::Request& request, Deadline deadline);
     Result<VersionKey> key_of(Version version) const;
@@ -159,7 +170,7 @@ class Session {
     Roster roster_;
     bool took_any_ = false;           // in this incarnation
     Version last_version_ = 0;        // taken, or gone back to
-    std::map<Version, Id128> taken_;  // by this session, or gone back to
+    std::map<Version, Taken> taken_;
     std::string last_error_, warnings_;
 };
 

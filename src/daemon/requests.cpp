@@ -172,6 +172,7 @@ Task<control::State> Daemon::state_of(VersionKey key, bool ask_persistent) {
     out.code = state.failure.code();
     out.text = state.failure.ok() ? node_.unsealed_by(key) : state.failure.text();
     out.final = state.final;
+    out.failures = state.failures;
     if (state.level != Level::none) co_return out;
     bool committed = slots_.knows_committed(key);
     if (!committed && ask_persistent) {
@@ -195,10 +196,11 @@ Task<control::Answer> Daemon::handle(ConnectionId from, control::Wait request) {
     if (request.wait_ms > 0) waits.emplace(*this, from);  // else it only asks
     for (bool first = true;; first = false) {
         const control::State state = co_await state_of(request.key, first);
-        const bool ended = state.level >= request.level || state.code != Code::ok || state.final || stopped_;
+        const bool failed = state.code != Code::ok && state.failures > request.failures_told;
+        const bool ended = state.level >= request.level || failed || state.final || stopped_;
         if (ended || world_.clock.now() >= deadline || !clients_.count(from)) co_return state;
         const Nanos until = std::min(deadline, world_.clock.in(look_again));
-        const Status ignored = co_await node_.wait(request.key, level, until);
+        const Status ignored = co_await node_.wait(request.key, level, until, request.failures_told);
         (void)ignored;  // state_of tells
     }
 }

@@ -30,8 +30,8 @@ Task<void> Node::Impl::announce(FlightPtr flight) {
             std::string missing;
             for (Rank rank : job.roster->members[job.self].ranks)
                 if (!flight->images.count(rank)) missing += (missing.empty() ? "" : " ") + std::to_string(rank);
-            flight->state.failure = Status(Code::deadline, version_text(flight->key) + ": abandoned: of " + job.node_name(job.self) +
-                                                               " these ranks did not seal it in time: " + missing);
+            fail(*flight, Status(Code::deadline, version_text(flight->key) + ": abandoned: of " + job.node_name(job.self) +
+                                                     " these ranks did not seal it in time: " + missing));
             update(*flight);
         }
         const bool told = !flight->state.failure.ok();
@@ -49,8 +49,8 @@ Task<void> Node::Impl::announce(FlightPtr flight) {
         send(*flight, 0, std::move(sealed));
         const Nanos silent = world.clock.now() - flight->coordinator_heard;
         if (silent > settings.peer_wait && flight->state.failure.ok()) {
-            flight->state.failure = Status(Code::unavailable, version_text(flight->key) + ": the coordinator, " + job.node_name(0) +
-                                                                  ", can not be reached; what is sealed stays in scratch and is retried");
+            fail(*flight, Status(Code::unavailable, version_text(flight->key) + ": the coordinator, " + job.node_name(0) +
+                                                        ", can not be reached; what is sealed stays in scratch and is retried"));
             update(*flight);
         }
         // Beside the asking: a file system that is slow must not make the coordinator look silent.

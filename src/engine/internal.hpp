@@ -377,6 +377,7 @@ struct Node::Impl {
     Task<void> transmit(Address address, Bytes bytes);
     engine::FlightPtr flight_of(const VersionKey& key);
     void update(engine::Flight& flight) { flight.news.notify_all(); changed.notify_all(); pace.wake(); }
+    void fail(engine::Flight& flight, Status failure);
     void end(engine::Flight& flight, const message::Ended& ended);
     void forget_old(Id128 incarnation);
 

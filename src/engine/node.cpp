@@ -315,13 +315,13 @@ Event& Node::changed() { return impl_->changed; }
 const NodeCounters& Node::counters() const { return impl_->counters; }
 Pace& Node::pace() { return impl_->pace; }
 
-Task<Status> Node::wait(VersionKey key, Level level, Nanos deadline) {
+Task<Status> Node::wait(VersionKey key, Level level, Nanos deadline, std::uint64_t failures_told) {
     Impl& impl = *impl_;
     const std::string what = key.name + " version " + std::to_string(key.version);
     for (;;) {
         const VersionState state = this->state(key);
         if (state.level >= level) co_return Status();
-        if (!state.failure.ok()) co_return state.failure;
+        if (!state.failure.ok() && (state.final || state.failures > failures_told)) co_return state.failure;
         if (state.final) co_return Status(Code::superseded, what + ": ended before it was committed");
         if (impl.world.clock.now() >= deadline)
             co_return deadline_passed(what + (state.level == Level::none ? ": nothing of it was sealed on this node"
@@ -447,6 +447,12 @@ Task<void> Node::Impl::transmit(Address address, Bytes bytes) {
     if (sent.code() == Code::invalid_argument) log_error("message-can-not-be-sent", {{"bytes", size}, {"why", sent}});  // too large: it never will be
 }
 
+// One that is said again is no new one.
+void Node::Impl::fail(Flight& flight, Status failure) {
+    if (failure.to_string() != flight.state.failure.to_string()) ++flight.state.failures;
+    flight.state.failure = std::move(failure);
+}
+
 // The coordinator's word on a version. Not final: its failure is told to waiters, and the flush is tried again.
 void Node::Impl::end(Flight& flight, const message::Ended& ended) {
     if (flight.state.final) return;
@@ -469,7 +475,7 @@ void Node::Impl::end(Flight& flight, const message::Ended& ended) {
         if (ended.final || failure.to_string() != flight.state.failure.to_string())  // the word is repeated to whoever asks again
             log_event(level, ended.final ? "version-given-up" : "version-not-committed",
                       {{"name", key.name}, {"version", key.version}, {"incarnation", key.incarnation}, {"why", failure}});
-        flight.state.failure = failure;
+        fail(flight, failure);
     }
     flight.state.final = ended.final;
     if (ended.final && flight.leading) {

@@ -63,6 +63,7 @@ struct VersionState {
     Level level = Level::none;
     Status failure;              // last failure told to waiters; ok while none. Cleared when the version commits after all.
     bool final = false;          // no more will come: committed, cancelled or superseded
+    std::uint64_t failures = 0;  // told so far, the standing one included: what is new to whoever was told of fewer
     std::uint64_t bytes = 0;     // of this node's images
     std::uint64_t node_written_bytes = 0;   // written by this node as a leader for this version
     std::uint64_t node_expected_bytes = 0;  // of its parts, 0 until elected
@@ -117,8 +118,9 @@ class Node {
     std::string unsealed_by(const VersionKey& key) const;
     std::vector<VersionKey> versions() const;            // all it knows, oldest first
     const LocalImage* image(const VersionKey& key, Rank rank) const;
-    // Ends when the version reached `level` (ok), failed (its failure), or at the deadline.
-    Task<Status> wait(VersionKey key, Level level, Nanos deadline);
+    // Ends when the version reached `level` (ok), failed (its failure; one that is not final and that the caller was told of already is no reason to
+    // end), or at the deadline.
+    Task<Status> wait(VersionKey key, Level level, Nanos deadline, std::uint64_t failures_told = 0);
     // The application gives a version up: its flush stops on all nodes, unless it committed first (then already_exists).
     Task<Status> cancel(VersionKey key, Nanos deadline);
     // Notified whenever any state() may have changed.

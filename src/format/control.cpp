@@ -49,7 +49,7 @@ Body put(Builder& to, const control::Sealed& m) {
 }
 Body put(Builder& to, const control::Release& m) { return fc::CreateRelease(to, to.CreateString(m.path)).Union(); }
 Body put(Builder& to, const control::Wait& m) {
-    return fc::CreateWait(to, put_key(to, m.key), m.level, m.wait_ms).Union();
+    return fc::CreateWait(to, put_key(to, m.key), m.level, m.wait_ms, m.failures_told).Union();
 }
 Body put(Builder& to, const control::Cancel& m) { return fc::CreateCancel(to, put_key(to, m.key)).Union(); }
 Body put(Builder& to, const control::Images& m) { return fc::CreateImages(to, to.CreateString(m.name)).Union(); }
@@ -70,7 +70,7 @@ Body put(Builder& to, const control::Slot& m) {
     return fc::CreateSlot(to, to.CreateString(m.path), m.bytes, m.fresh).Union();
 }
 Body put(Builder& to, const control::State& m) {
-    return fc::CreateState(to, m.level, static_cast<std::uint8_t>(m.code), put_text(to, m.text), m.final).Union();
+    return fc::CreateState(to, m.level, static_cast<std::uint8_t>(m.code), put_text(to, m.text), m.final, m.failures).Union();
 }
 Body put(Builder& to, const control::ImageList& m) {
     std::vector<flatbuffers::Offset<fc::ImageEntry>> images;
@@ -187,7 +187,7 @@ Result<control::Request> get(const fc::Release& m) {
 Result<control::Request> get(const fc::Wait& m) {
     TRY_ASSIGN(VersionKey key, key_of(m.key()));
     TRY_ASSIGN(const std::uint8_t level, level_of(m.level()));
-    return control::Request(control::Wait{std::move(key), level, m.wait_ms()});
+    return control::Request(control::Wait{std::move(key), level, m.wait_ms(), m.failures_told()});
 }
 Result<control::Request> get(const fc::Cancel& m) {
     TRY_ASSIGN(VersionKey key, key_of(m.key()));
@@ -222,7 +222,7 @@ Result<control::Answer> get(const fc::Slot& m) {
 Result<control::Answer> get(const fc::State& m) {
     TRY_ASSIGN(const Code code, code_of(m.code()));
     TRY_ASSIGN(const std::uint8_t level, level_of(m.level()));
-    return control::Answer(control::State{level, code, reason_of(m.text()), m.final()});
+    return control::Answer(control::State{level, code, reason_of(m.text()), m.final(), m.failures()});
 }
 Result<control::Answer> get(const fc::ImageList& m) {
     control::ImageList out;

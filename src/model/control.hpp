@@ -47,11 +47,12 @@ struct Sealed {
 struct Release {
     std::string path;
 };
-// Answers when the version reached the level, failed, or after wait_ms (0: at once).
+// Answers when the version reached the level, failed once more than the client was told, or after wait_ms (0: at once).
 struct Wait {
     VersionKey key;
     std::uint8_t level = 0;  // engine's Level: 1 captured, 2 sealed by every rank, 3 committed
     std::uint64_t wait_ms = 0;
+    std::uint64_t failures_told = 0;
 };
 struct Cancel {
     VersionKey key;
@@ -91,6 +92,7 @@ struct State {
     Code code = Code::ok;  // of the last failure; ok: none
     std::string text;      // of the failure; without one: who has not sealed it, empty where nobody is known
     bool final = false;
+    std::uint64_t failures = 0;  // so far, the standing one included
 };
 struct ImageList {
     struct Entry {
