@@ -139,9 +139,14 @@ class Removal(unittest.TestCase):
         self.nodes.kill_daemons()
         out = json.loads(self.cairn("gc", "--json")[0])
         self.assertEqual((out["removed"], ["on record" in r["why"] for r in out["spared"]]), ([], [True]))
-        for node in range(2):
-            self.cairn("start", node=node)
-            self.cairn("stop", node=node)
+        jobs = os.path.join(self.nodes.persistent, ".cairn")
+        for _ in range(10):  # one that is stopped before it has looked at scratch forgets nothing
+            for node in range(2):
+                self.cairn("start", node=node)
+            for node in range(2):
+                self.cairn("stop", node=node)
+            if not any(os.path.exists(os.path.join(jobs, job, "roster")) for job in os.listdir(jobs)):
+                break
         out = json.loads(self.cairn("gc", "--json")[0])
         self.assertTrue(any("one-job" in r["why"] for r in out["removed"]), out)
         self.assertFalse(os.path.exists(met))
@@ -160,7 +165,7 @@ class Removal(unittest.TestCase):
         os.utime(part, (1, 1))
         out = json.loads(self.cairn("gc", "--json")[0])
         self.assertEqual(out["removed"], [])
-        self.assertEqual([(r["version"], "on record" in r["why"]) for r in out["spared"]], [(2, True)])
+        self.assertEqual([(r["version"], "on record" in r["why"]) for r in out["spared"] if r["version"]], [(2, True)])  # 0: where its ranks met
         for node in range(2):  # they come back, find nothing to finish, and say so
             self.cairn("start", node=node)
         for node in range(2):
