@@ -174,6 +174,7 @@ void SteppedRun::come_back() {
 bool SteppedRun::go_on_from(const VersionKey& from) {
     Cluster& cluster = run_.cluster;
     cluster.roster.parent = {from.incarnation, from.version};
+    run_.known.parents_in_scratch = false;  // one that is started again here may know the roster of the open
     run_.known.chains[cluster.roster.incarnation] = cluster.roster.parent;
     if (!cluster.hosts[0].node->alive()) return false;
     sim::Process& process = cluster.hosts[0].node->start_process("rank0");
