@@ -85,7 +85,9 @@ TEST_F(Room, ASeriesThatWasRemovedDoesNotComeBackFromScratch) {
         cairn_session* session = open();
         ASSERT_NE(session, nullptr);
         ASSERT_EQ(field.protect(session), CAIRN_OK);
-        if (each > 1) ASSERT_EQ(cairn_restore(session, CAIRN_NEWEST, &version), CAIRN_OK) << cairn_last_error(session);
+        if (each > 1) {
+            ASSERT_EQ(cairn_restore(session, CAIRN_NEWEST, &version), CAIRN_OK) << cairn_last_error(session);
+        }
         take(session, 1, {each});
         ASSERT_EQ(cairn_close(session), CAIRN_OK);
     }

@@ -85,10 +85,11 @@ Result<std::unique_ptr<FileExchange>> FileExchange::meet(const std::string& dire
 Status FileExchange::join(Deadline deadline) {
     // Until this rank's first file is in it, who met here before, or gc, may take the empty directory away.
     const std::string mine = directory_ + "/join-" + std::to_string(rank());
-    TRY(files::patiently(deadline, may_pass_for_names, [&]() -> Status {
+    const Status entered = files::patiently(deadline, may_pass_for_names, [&]() -> Status {
         TRY(make_directory(directory_, "the meeting place of the ranks, ", deadline));
         return files::write_aside(mine, to_bytes(nonce_));
-    }));
+    });
+    TRY(entered);
     TRY(rank() == 0 ? gather_roster(deadline) : accept_roster(deadline));
     work_ = directory_ + "/x-" + digest(roster_);
     TRY(make_directory(work_, "", deadline));
