@@ -313,6 +313,24 @@ class ComingAndGoing(unittest.TestCase):
                 tb("down")
             self.assertEqual(left_behind(were), [], words)
 
+    def test_interrupted_while_it_is_shown(self):
+        """The cluster is up by then, and stays; or the end comes first, and nothing is left. The keeper's output is closed right before it says "up"."""
+        for pause in (0, 0.005, 0.02, 0.05):
+            started = subprocess.Popen([TB, "--cluster", NAME, "up", "--compute", "2", "--servers", "0"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            wait_for("a keeper that is done", lambda: self.keepers_output() == os.devnull, 30)
+            time.sleep(pause)
+            started.send_signal(signal.SIGTERM)
+            _, said = started.communicate(timeout=60)
+            if started.returncode == 0:
+                tb("down")
+            else:
+                self.assertIn(b"interrupted", said)
+            self.assertEqual(left_behind(), [])
+
+    def keepers_output(self):
+        with contextlib.suppress(OSError, ValueError):
+            return os.readlink(f"/proc/{int(Path(RUN, NAME, 'lock').read_text().split()[0])}/fd/2")
+
     def test_only_root(self):
         done = subprocess.run(["setpriv", "--reuid", "65534", "--clear-groups", sys.executable, TB, "up"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 1)
