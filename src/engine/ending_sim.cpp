@@ -148,6 +148,11 @@ void settle(SeedRun& run) {
     run.cluster.sim.run_until(run.cluster.sim.now() + second);
     if (run.known.job_lives) introduce_all(run);
     note_states(run);
+    if (run.known.flipped.empty()) return;
+    const auto newest = restart_point(run);
+    if (!newest.ok()) return run.fail("the catalog can not be read: " + newest.status().to_string());
+    if (*newest) check_newest(run, **newest);
+    repair(run);
 }
 
 // After the faults: what is sealed everywhere and still in scratch commits by itself, and so does a new version.
