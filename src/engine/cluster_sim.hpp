@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/lineage.hpp"
+#include "engine/catalog.hpp"
 #include "engine/node.hpp"
 #include "engine/restore.hpp"
 #include "format/image.hpp"
@@ -111,10 +111,9 @@ class Cluster {
 
     // What lies under persistent, and the current lineage, as a restarting job sees both.
     struct Found {
-        Lineage lineage;
+        std::vector<LineageLink> lineage;
         std::vector<CatalogEntry> entries;  // by version
-        std::vector<CatalogEntry> in_lineage() const;  // and directories that can not be listed
-        Version newest() const;                        // committed, in the lineage; 0: none
+        std::vector<CatalogEntry> in_lineage() const;
     };
     Task<Result<Found>> look(World world, std::vector<SealedVersion> sealed) const;
     // Reads every rank's image of a committed version and compares it bit for bit. not_found when it is not there, or given up; internal when what

@@ -8,7 +8,6 @@
 #include "base/trace.hpp"
 #include "engine/catalog.hpp"
 #include "engine/internal.hpp"
-#include "engine/lineage.hpp"
 #include "format/manifest.hpp"
 #include "format/names.hpp"
 #include "model/coverage.hpp"
@@ -127,15 +126,15 @@ Task<Status> Node::Impl::commit(FlightPtr flight) {
 
 // The job went back behind this version and went on from there under a newer epoch: then this one must not appear any more.
 Task<Status> Node::Impl::check_superseded(FlightPtr flight) {
-    Result<LineageRecords> records = co_await read_lineage(world, layout, flight->key.name, world.clock.in(settings.io_wait));
-    if (!records.ok()) co_return std::move(records).status();
-    const std::uint64_t epoch = flight->job->roster->epoch;
-    Status behind = went_back_behind(*records, {}, flight->key, epoch);
-    if (behind.ok() || behind.code() == Code::superseded) co_return behind;
-    // A record that can not be read: the manifests of who wrote it may say the same.
-    Result<std::vector<CatalogEntry>> entries = co_await list_versions(world, layout, flight->key.name, world.clock.in(settings.io_wait));
-    if (!entries.ok()) co_return std::move(entries).status();
-    co_return went_back_behind(*records, *entries, flight->key, epoch);
+    Result<std::vector<LineageEntry>> lineage = co_await read_lineage(world, layout, flight->key.name, world.clock.in(settings.io_wait));
+    if (!lineage.ok()) co_return std::move(lineage).status();
+    for (const LineageEntry& entry : *lineage)
+        if (entry.from && entry.open.epoch > flight->job->roster->epoch && entry.from->parent.incarnation == flight->key.incarnation &&
+            entry.from->parent.version < flight->key.version)
+            co_return Status(Code::superseded, version_text(flight->key) + ": the job went back to version " +
+                                                   std::to_string(entry.from->parent.version) + " and on from there (epoch " +
+                                                   std::to_string(entry.open.epoch) + ")");
+    co_return Status();
 }
 
 // An attempt that failed before anything was published: only this coordinator knew what its manifest would have said, so the parts that

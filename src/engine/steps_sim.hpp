@@ -46,9 +46,6 @@ void kill(SeedRun& run, NodeIndex node);
 void pause(SeedRun& run, NodeIndex node);
 void crash(SeedRun& run, NodeIndex node);
 void power_loss(SeedRun& run);
-// A bit of a lineage's record turns; and the operator repairs what was damaged so (lineage_steps_sim.cpp).
-void flip(SeedRun& run, NodeIndex node);
-void repair(SeedRun& run);
 void partition(SeedRun& run);
 
 // in the middle of a chosen operation (strike_steps_sim.cpp)
