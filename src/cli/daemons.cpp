@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 
 #include "base/text_table.hpp"
 #include "format/names.hpp"
@@ -58,6 +59,12 @@ Status silent_status(const std::vector<Silent>& silent) {
         text += (text.empty() ? "" : "; ") + line;
     }
     return Status(silent.front().why.code(), std::move(text));
+}
+
+nlohmann::ordered_json silent_json(const std::vector<Silent>& silent) {
+    auto list = nlohmann::ordered_json::array();
+    for (const Silent& each : silent) list.push_back({{"scratch", each.place.root}, {"why", each.why.to_string()}});
+    return list;
 }
 
 }  // namespace cairn::cli

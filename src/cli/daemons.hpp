@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,10 +32,12 @@ struct Silent {
     Status why;
     std::string text() const;  // a line
 };
-// "process 17", or nothing where that is not known.
+// "process 17"
 std::string process_text(pid_t process);
-// ok where all answered; else the first one's failure, with how many there are.
+// ok where all answered; else the first one's code, and what there is to say of each.
 Status silent_status(const std::vector<Silent>& silent);
+// The same for scripts: a list of where, and why.
+nlohmann::ordered_json silent_json(const std::vector<Silent>& silent);
 
 // What `cairn status` prints, made from answers; `before` are those of `seconds` ago (empty: none), for the rates.
 // `columns`: of the terminal, 0 where there is none; what has no room in it is left out, the least important first.

@@ -140,8 +140,7 @@ Status run_stop(Console& console, const Arguments& arguments) {
             document["stopped"].push_back(
                 {{"node", outcome.node}, {"pid", outcome.pid}, {"unfinished", std::move(left)}});
         }
-        document["silent"] = Json::array();
-        for (const Silent& each : silent) document["silent"].push_back({{"scratch", each.place.root}, {"why", each.why.to_string()}});
+        document["silent"] = silent_json(silent);
         console.document(document.dump(2, ' ', false, Json::error_handler_t::replace));
     } else {
         for (const StopOutcome& outcome : outcomes) {

@@ -269,8 +269,7 @@ std::string status_json(const std::vector<NodeStatus>& now, const std::vector<Si
                                      {"versions", std::move(versions)},
                                      {"targets", s.targets}});
     }
-    document["silent"] = Json::array();
-    for (const Silent& each : silent) document["silent"].push_back({{"scratch", each.place.root}, {"why", each.why.to_string()}});
+    document["silent"] = silent_json(silent);
     return document.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -111,6 +111,16 @@ double seconds_of(const std::function<void()>& what) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
 }
 
+// What a poll says in the end: one is answered late, or while the flush is tried again.
+int poll_until_told(cairn_session* session, std::uint64_t version) {
+    int code = CAIRN_DEADLINE;
+    for (int i = 0; i < 3000 && code == CAIRN_DEADLINE; ++i) {
+        code = cairn_test(session, version, CAIRN_COMMITTED);
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return code;
+}
+
 TEST_F(Daemons, OneThatStandsStillHoldsNoPollAndNoCheckpoint) {
     cairn_session* session = open("n0", 0, 1, {"capture.wait_ms=100"});
     ASSERT_NE(session, nullptr);
@@ -134,8 +144,7 @@ TEST_F(Daemons, OneThatStandsStillHoldsNoPollAndNoCheckpoint) {
     EXPECT_THAT(cairn_last_error(session), HasSubstr("the daemon of node n0 (process " + std::to_string(daemon) + ") gives no answer"));
     EXPECT_LT(captured, 2 * waited + 2);
     ::kill(daemon, SIGCONT);
-    for (int i = 0; i < 3000 && cairn_test(session, 2, CAIRN_COMMITTED) == CAIRN_DEADLINE; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    EXPECT_EQ(cairn_test(session, 2, CAIRN_COMMITTED), CAIRN_OK) << cairn_last_error(session);
+    EXPECT_EQ(poll_until_told(session, 2), CAIRN_OK) << cairn_last_error(session);
     EXPECT_EQ(cairn_checkpoint(session, 4), CAIRN_OK) << cairn_last_error(session);
     EXPECT_EQ(cairn_wait(session, 4, CAIRN_COMMITTED, 30'000), CAIRN_OK) << cairn_last_error(session);
     EXPECT_EQ(cairn_close(session), CAIRN_OK);
@@ -149,12 +158,7 @@ TEST_F(Daemons, PollsStartADeadOne) {
     ASSERT_EQ(field.protect(session), CAIRN_OK);
     ASSERT_EQ(cairn_checkpoint(session, 1), CAIRN_OK) << cairn_last_error(session);
     stop("n0");
-    int code = CAIRN_DEADLINE;
-    for (int i = 0; i < 3000 && code == CAIRN_DEADLINE; ++i) {
-        code = cairn_test(session, 1, CAIRN_COMMITTED);
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    EXPECT_EQ(code, CAIRN_OK) << cairn_last_error(session);
+    EXPECT_EQ(poll_until_told(session, 1), CAIRN_OK) << cairn_last_error(session);
     EXPECT_EQ(cairn_close(session), CAIRN_OK);
 }
 
@@ -170,12 +174,7 @@ TEST_F(Daemons, AWaitAfterAFailedFlushWaitsForTheNextTry) {
     const int failed = cairn_wait(session, 1, CAIRN_COMMITTED, 60'000);
     EXPECT_NE(failed, CAIRN_OK);
     EXPECT_NE(failed, CAIRN_DEADLINE) << cairn_last_error(session);
-    int stands = CAIRN_DEADLINE;  // while it is tried again, and where a poll is answered late
-    for (int i = 0; i < 3000 && stands == CAIRN_DEADLINE; ++i) {
-        stands = cairn_test(session, 1, CAIRN_COMMITTED);
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    EXPECT_EQ(stands, failed) << "a poll tells how it stands";
+    EXPECT_EQ(poll_until_told(session, 1), failed) << "a poll tells how it stands";
     fs::remove(in_the_way);
     EXPECT_EQ(cairn_wait(session, 1, CAIRN_COMMITTED, 60'000), CAIRN_OK) << cairn_last_error(session);
     EXPECT_EQ(cairn_close(session), CAIRN_OK);
