@@ -87,6 +87,7 @@ Task<Status> Cluster::capture(sim::Process& client, Rank rank, Version version) 
     status = co_await write_all(world.storage, opened, image_header_offset, encoded, deadline);
     if (!status.ok()) co_return status;
     Slice sealed = word(image_sealed_word);
+    sealing[header.key].insert(rank);
     status = co_await write_all(world.storage, opened, image_state_offset, sealed, deadline);
     if (!status.ok()) co_return status;
     // From here on the image is sealed, whatever becomes of this process.

@@ -60,7 +60,7 @@ Status Cluster::check_committed(VersionKey key, NodeIndex reader, Nanos limit) {
     return result;
 }
 
-Result<std::optional<Manifest>> Cluster::newest_committed(NodeIndex reader, Nanos limit) {
+Result<Cluster::Found> Cluster::look_now(NodeIndex reader, Nanos limit) {
     sim::Process& process = hosts[reader].node->start_process("reader");
     Result<Found> found(deadline_passed("listing"));
     const auto find = [](const Cluster* cluster, World world, Result<Found>* out) -> Task<void> {
@@ -69,6 +69,11 @@ Result<std::optional<Manifest>> Cluster::newest_committed(NodeIndex reader, Nano
     };
     (void)sim.run(find(this, process.world(), &found), sim.now() + limit);
     process.kill();
+    return found;
+}
+
+Result<std::optional<Manifest>> Cluster::newest_committed(NodeIndex reader, Nanos limit) {
+    const Result<Found> found = look_now(reader, limit);
     if (!found.ok()) return found.status();
     std::optional<Manifest> newest;
     for (const CatalogEntry& entry : found->in_lineage())

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,7 @@ class Cluster {
     ClusterOptions options;
     Layout layout{"/persistent"};
     std::vector<Host> hosts;
+    std::map<VersionKey, std::set<Rank>> sealing;  // which ranks sealed a version, or are about to
     Roster roster;  // of the newest open
 
     // The next job's roster names its nodes in this order, I/O nodes last; so does the first one, from node 0 on.
@@ -116,6 +118,8 @@ class Cluster {
         std::vector<CatalogEntry> in_lineage() const;
     };
     Task<Result<Found>> look(World world, std::vector<SealedVersion> sealed) const;
+    // The same from a fresh process on `reader`.
+    Result<Found> look_now(NodeIndex reader = 0, Nanos limit = 600 * second);
     // Reads every rank's image of a committed version and compares it bit for bit. not_found when it is not there, or given up; internal when what
     // was read is not what was captured.
     Task<Status> restore(World world, VersionKey key) const;

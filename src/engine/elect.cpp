@@ -19,6 +19,14 @@ using namespace engine;
 
 namespace {
 std::string version_text(const VersionKey& key) { return key.name + " version " + std::to_string(key.version); }
+
+// Of this node.
+std::string unsealed_ranks(const Flight& flight) {
+    std::string text;
+    for (const Rank rank : flight.job->roster->members[flight.job->self].ranks)
+        if (!flight.images.count(rank)) text += (text.empty() ? "" : " ") + std::to_string(rank);
+    return text;
+}
 }  // namespace
 
 // A node's side: from the first sealed image until the coordinator ends the version.
@@ -27,11 +35,11 @@ Task<void> Node::Impl::announce(FlightPtr flight) {
     const Nanos give_up = flight->since + settings.version_wait;
     while (!flight->all_local_sealed() && !flight->state.final) {
         if (world.clock.now() >= give_up && flight->state.failure.ok()) {
-            std::string missing;
-            for (Rank rank : job.roster->members[job.self].ranks)
-                if (!flight->images.count(rank)) missing += (missing.empty() ? "" : " ") + std::to_string(rank);
+            // Images of one that was committed may have left this scratch in part, before the daemon that knew it ended.
+            co_await learn_alone(flight);
+            if (flight->all_local_sealed() || flight->state.final) break;
             fail(*flight, Status(Code::deadline, version_text(flight->key) + ": abandoned: of " + job.node_name(job.self) +
-                                                     " these ranks did not seal it in time: " + missing));
+                                                     " these ranks did not seal it in time: " + unsealed_ranks(*flight)));
             update(*flight);
         }
         const bool told = !flight->state.failure.ok();

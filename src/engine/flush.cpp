@@ -323,6 +323,7 @@ Task<void> Node::Impl::lead(std::shared_ptr<Attempt> attempt) {
     const auto count = static_cast<std::uint32_t>(attempt->parts.size());
     attempt->times.assign(settings.writers, {});
     const TraceSpan span(world.clock, "leader", "parts of " + version_text(flight.key));
+    ++counters.leading;
     flight.state.node_written_bytes = 0;
     flight.state.node_expected_bytes = 0;
     for (const auto& part : attempt->parts)
@@ -339,6 +340,7 @@ Task<void> Node::Impl::lead(std::shared_ptr<Attempt> attempt) {
     for (const auto& part : attempt->parts) co_await part->gate.close();
     if (!attempt->reported) co_await remove_parts(*attempt);
     if (flight.leading == attempt) flight.leading.reset();
+    --counters.leading;
     changed.notify_all();  // idle, perhaps
 }
 

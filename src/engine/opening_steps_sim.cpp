@@ -164,19 +164,15 @@ void go_back(SeedRun& run, VersionKey& from) {
 
 // What it goes on from; nothing: there is nothing.
 std::optional<VersionKey> find_restart(SeedRun& run) {
-    const auto newest = run.cluster.newest_committed();
-    if (!newest.ok()) {
-        run.fail("a restarting job can not read the catalog: " + newest.status().to_string());
-        return std::nullopt;
-    }
+    const std::optional<Manifest> newest = check_catalog(run);
     note_states(run);
     std::optional<VersionKey> from;
-    if (*newest) {
-        from = (*newest)->key;
-        check_newest(run, **newest);
+    if (newest) {
+        from = newest->key;
         if (Status whole = run.cluster.check_committed(*from); !whole.ok())
             run.fail("the newest version that a restarting job finds can not be restored: version " + std::to_string(from->version) + ": " + whole.to_string());
     }
+    if (!run.result.ok) return std::nullopt;
     if (const std::optional<VersionKey> sealed = newest_in_scratch(run); sealed && run.chance(70)) {
         run.see(Saw::from_scratch);
         run.known.only_sealed = from = sealed;

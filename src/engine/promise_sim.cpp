@@ -29,6 +29,8 @@ void note_daemon(SeedRun& run, NodeIndex node, const Daemon& host) {
         if (state.level == Level::committed && fenced != run.known.fenced.end() && fenced->second < coordinates_since && coordinates_since <= host.started)
             run.fail("a daemon that came later calls a removed version committed: version " + std::to_string(key.version));
         if (state.level == Level::committed && run.known.given_up.count(key)) run.fail("a version that was given up is called committed: version " + std::to_string(key.version));
+        if (state.level == Level::sealed && run.cluster.sealing[key].size() < run.cluster.ranks())
+            run.fail("a daemon says that every rank has sealed a version, and not every one has: version " + std::to_string(key.version));
         if (state.failure.code() == Code::internal) run.fail("a daemon finds a fault of its own: " + state.failure.to_string());
     }
     if (counters.attempts_failed > 0 && run.scenario.only_messages_suffer()) run.fail("an attempt failed where only messages were lost or late");
@@ -77,8 +79,9 @@ Id128 head(const SeedRun& run) {
     return newest;
 }
 
-bool in_chain(const SeedRun& run, const VersionKey& key) {
-    Id128 at = head(run);
+bool in_chain(const SeedRun& run, const VersionKey& key) { return in_chain(run, head(run), key); }
+
+bool in_chain(const SeedRun& run, Id128 at, const VersionKey& key) {
     Version version_max = UINT64_MAX;
     for (std::size_t guard = 0; at && guard <= run.known.chains.size(); ++guard) {
         if (key.incarnation == at && key.version <= version_max) return true;
@@ -115,16 +118,9 @@ void check_promise(SeedRun& run) {
             return run.fail("a version was removed, and is neither whole nor gone: version " + std::to_string(key.version) + ": " + status.to_string());
         if (status.ok() && removed->second) return run.fail("version " + std::to_string(key.version) + " was removed, and came back");
     }
-    const auto newest = run.cluster.newest_committed();
-    if (!newest.ok()) return run.fail("the catalog can not be read: " + newest.status().to_string());
-    if (*newest) {
-        const Status status = run.cluster.check_committed((*newest)->key);
-        if (!status.ok()) return run.fail("the newest version is torn: version " + std::to_string((*newest)->key.version) + ": " + status.to_string());
-        check_newest(run, **newest);
-    } else if (!run.known.reported.empty()) {
-        bool any = false;
-        for (const auto& [key, reported] : run.known.reported) any |= in_chain(run, key);
-        if (any) return run.fail("versions were called committed, but none is found");
+    if (const std::optional<Manifest> newest = check_catalog(run)) {
+        const Status status = run.cluster.check_committed(newest->key);
+        if (!status.ok()) return run.fail("the newest version is torn: version " + std::to_string(newest->key.version) + ": " + status.to_string());
     }
     for (const Host& host : run.cluster.hosts)
         if (host.process && host.process->buffer_bytes_peak() > run.cluster.options.settings.buffers * run.cluster.options.settings.buffer_bytes)

@@ -10,9 +10,12 @@ namespace cairn::testing {
 void note_states(SeedRun& run);
 // A restarting job never gets less than what was called committed in its lineage.
 void check_newest(SeedRun& run, const Manifest& found);
+// What a restarting job sees: every version of the current lineage that was called committed, not the newest alone. Returns the newest.
+std::optional<Manifest> check_catalog(SeedRun& run);
 // The incarnation whose lineage is the current one: the newest that has a parent or a version that others can know of. None: there was no such job.
 Id128 head(const SeedRun& run);
 bool in_chain(const SeedRun& run, const VersionKey& key);
+bool in_chain(const SeedRun& run, Id128 head, const VersionKey& key);
 // A version that nobody needs.
 std::optional<VersionKey> removable(SeedRun& run);
 // Everything that was called committed is there, bit for bit, and so is everything that has a manifest.
@@ -24,6 +27,8 @@ void check_operation(SeedRun& run, sim::Process& process, const std::string& wha
 
 // once faults stopped (ending_sim.cpp)
 void settle(SeedRun& run);
+// Daemons that are started again at the very end hide nothing, and find out how what they hold ended.
+void check_started_again(SeedRun& run);
 // What is sealed everywhere and still in scratch commits by itself, and so does a new version; then nothing is left over and all is at rest.
 void check_liveness(SeedRun& run);
 

@@ -211,6 +211,7 @@ Task<void> Node::Impl::serve(FlightPtr flight, NodeIndex from, Address address, 
         co_return;
     }
     ++held.users;
+    ++counters.sending;
     const std::function<bool()> over = [flight] { return flight->state.final; };
     const Pace::Pass pass = co_await pace.admit(Pace::Step::serve, want.source.length, over);
     Result<std::vector<std::uint64_t>> checksums = co_await checksums_of(flight, want.source, over);
@@ -225,6 +226,7 @@ Task<void> Node::Impl::serve(FlightPtr flight, NodeIndex from, Address address, 
     } else {
         refuse(checksums.code(), checksums.status().text());
     }
+    --counters.sending;
     --held.users;
 }
 
