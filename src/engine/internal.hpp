@@ -471,6 +471,7 @@ struct Node::Impl {
     // part.cpp: the leaders of one part between them, from the file's creation to its footer
     Task<Status> open_part(engine::Attempt& attempt, engine::PartState& part);
     Task<Status> check_name(engine::PartState& part, std::string made_as);
+    Task<Status> check_sized(engine::PartState& part);
     void tell_opened(engine::Attempt& attempt, engine::PartState& part);
     Task<Status> finish_share(engine::Attempt& attempt, engine::PartState& part);
     Task<void> keep_sample(engine::PartState& part, Slice data, std::uint64_t offset);
