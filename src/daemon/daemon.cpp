@@ -115,6 +115,7 @@ Exit Daemon::run() {
     gate_.spawn(adopt());
     gate_.spawn(find_targets());
     gate_.spawn(keep_retention());
+    gate_.spawn(jobs_.publish_late([this] { return stopping_; }));
     gate_.spawn(watch());
     gate_.spawn(enter_background());
     gate_.spawn(yielding_.run([this] { return ranks(); }));

@@ -319,6 +319,7 @@ TEST(Version, SealedWhileTheDaemonEndsIsFinishedByTheNextOne) {
     const VersionKey key{"late", 1, {5, 6}};
     Roster roster = home.roster(1, {5, 6});
     roster.name = key.name;
+    home.put_on_record(roster);
     Client client(home.layout);
     client.hello(true);
     client.expect<control::Done>(control::Join{roster, 0, 0});

@@ -21,6 +21,7 @@
 #include <thread>
 
 #include "daemon/door.hpp"
+#include "daemon/record_testing.hpp"
 #include "engine/layout.hpp"
 #include "format/control.hpp"
 #include "format/image.hpp"
@@ -143,6 +144,7 @@ class Home {
         EXPECT_NE(::mkdtemp(below.data()), nullptr);
         persistent = below;
         layout = ScratchLayout::of(scratch, ::geteuid(), node, persistent);
+        put_on_record(roster(1));
         set("CAIRN_DAEMON_IDLE_S", "600");
         set("CAIRN_FLUSH_BUFFER_BYTES", "1 MiB");
         set("CAIRN_FLUSH_BUFFERS", "2");
@@ -257,6 +259,7 @@ class Home {
         for (Rank rank = 0; rank < ranks; ++rank) out.members[0].ranks.push_back(rank);
         return out;
     }
+    void put_on_record(const Roster& roster) const { cairn::put_on_record(Layout{persistent}, roster); }
     bool committed(const VersionKey& key) const { return fs::exists(Layout{persistent}.manifest(key)); }
 
     std::string scratch, persistent, node = "n0";

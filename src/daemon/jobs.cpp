@@ -54,13 +54,18 @@ Task<Status> Jobs::join(Roster roster, NodeIndex self) {
     const auto known = known_.find(incarnation);
     if (known == known_.end() || known->second.self != self || !(known->second.roster == roster)) {
         joining_.insert(incarnation);
-        Status remembered = co_await remember(roster, self);
+        Status remembered = co_await remember(roster);
+        Status published = remembered;
+        if (remembered.ok()) published = co_await publish(roster, self);
+        const bool elsewhere = published.code() == Code::unavailable;
+        if (elsewhere) log_warning("job-not-on-record", {{"name", roster.name}, {"incarnation", incarnation}, {"why", published}});
+        else remembered = std::move(published);
         joining_.erase(incarnation);
         joined_.notify_all();
         // unavailable would say that this daemon is about to end, and the client would look for another.
         if (remembered.code() == Code::unavailable) remembered = Status(Code::io_error, remembered.text());
         if (!remembered.ok()) co_return std::move(remembered).within("job " + roster.name);
-        known_[incarnation] = {roster, self};
+        known_[incarnation] = {roster, self, !elsewhere};
     }
     Status joined = node_.join(std::make_shared<const Roster>(std::move(roster)), self);
     if (joined.ok()) co_await flush_orphans(incarnation);
@@ -94,14 +99,22 @@ std::optional<std::uint64_t> Jobs::epoch_of(Id128 incarnation) const {
     return known == known_.end() ? std::nullopt : std::optional(known->second.roster.epoch);
 }
 
-Task<Status> Jobs::remember(const Roster& roster, NodeIndex self) {
-    const Id128 incarnation = roster.incarnation;
+Task<Status> Jobs::remember(Roster roster) {
     const Bytes bytes = encode_roster(roster);
-    const std::string path = scratch_.job(incarnation);
+    const std::string path = scratch_.job(roster.incarnation);
     std::function<Status()> work = [path, bytes] { return write_private_file(path, bytes); };
     const Nanos deadline = world_.clock.in(io_wait_);
     Status kept = co_await call_blocking(workers_, world_.clock, std::move(work), deadline);
-    if (!kept.ok()) co_return kept;
+    co_return kept;
+}
+
+// unavailable: persistent is another file system for the moment.
+Task<Status> Jobs::publish(Roster roster, NodeIndex self) {
+    const Id128 incarnation = roster.incarnation;
+    const Bytes bytes = encode_roster(roster);
+    const Nanos deadline = world_.clock.in(io_wait_);
+    Status on_record = co_await check_on_record(world_, layout_, roster.name, roster.epoch, incarnation, deadline);
+    if (!on_record.ok()) co_return on_record;
     Status made = co_await make_directories(world_.storage, layout_.persistent, layout_.job(incarnation), deadline);
     if (!made.ok()) co_return made;
     Status published = co_await publish_once(layout_.job_roster(incarnation), bytes);
@@ -112,6 +125,20 @@ Task<Status> Jobs::remember(const Roster& roster, NodeIndex self) {
     record.address = world_.network.self();
     Status replaced = co_await replace(layout_.job_node(incarnation, self), encode_node_record(record));
     co_return replaced;
+}
+
+Task<void> Jobs::publish_late(std::function<bool()> over) {
+    while (!over()) {
+        co_await world_.clock.sleep(try_again);
+        std::vector<std::pair<Roster, NodeIndex>> late;
+        for (const auto& [incarnation, known] : known_)
+            if (!known.published) late.emplace_back(known.roster, known.self);
+        for (const auto& [roster, self] : late) {
+            const Status published = co_await publish(roster, self);
+            const auto known = known_.find(roster.incarnation);
+            if (published.ok() && known != known_.end()) known->second.published = true;
+        }
+    }
 }
 
 // The first one stays.

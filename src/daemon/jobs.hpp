@@ -43,6 +43,9 @@ class Jobs {
     // Looks at images that a restart of the machine may have torn, and goes on with those whose job could not be joined, because persistent was
     // away; ends when there are none, or it is over.
     Task<void> adopt_waiting(std::function<bool()> over);
+    // Tells where this daemon is to be found of jobs that joined while persistent was another file system than theirs, once it is back. Ends when it
+    // is over.
+    Task<void> publish_late(std::function<bool()> over);
     bool verifying() const { return verifying_; }
     // Why scratch is not adopted yet: what could not be read when it was looked at last.
     const Status& scratch_problem() const { return scratch_problem_; }
@@ -55,6 +58,7 @@ class Jobs {
     struct Known {
         Roster roster;  // as last joined
         NodeIndex self = 0;
+        bool published = false;  // under persistent
     };
     struct Unverified {
         LocalImage image;
@@ -62,7 +66,8 @@ class Jobs {
         int io_errors = 0;
     };
 
-    Task<Status> remember(const Roster& roster, NodeIndex self);
+    Task<Status> remember(Roster roster);
+    Task<Status> publish(Roster roster, NodeIndex self);
     Task<Status> publish_once(std::string path, Bytes bytes);
     Task<Status> replace(std::string path, Bytes bytes);
     Task<Result<Roster>> find_roster(Id128 incarnation);

@@ -43,7 +43,7 @@ TEST(PersistentRetention, RemovesNothingOnceAnotherJobOpened) {
     open.pid = 1;
     const std::string lineage = Layout{home.persistent}.lineage("heat");
     fs::create_directories(lineage);
-    for (open.epoch = 1; open.epoch <= home.roster(1).epoch + 1; ++open.epoch) {
+    for (open.epoch = home.roster(1).epoch + 1; open.epoch <= home.roster(1).epoch + 1; ++open.epoch) {
         const Bytes record = encode_open_record(open);
         std::ofstream(lineage + "/" + lineage_open_name(open.epoch), std::ios::binary)
             .write(reinterpret_cast<const char*>(record.data()), static_cast<std::streamsize>(record.size()));

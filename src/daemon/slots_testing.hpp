@@ -1,6 +1,7 @@
 // Slots on real files, with a real node that flushes into a real directory: what the tests of slots share.
 #pragma once
 
+#include "daemon/record_testing.hpp"
 #include "daemon/slots.hpp"
 
 #include <fcntl.h>
@@ -40,6 +41,7 @@ class SlotsTest : public testing::Test {
         roster_.ranks = 2;
         roster_.files = 1;
         roster_.members = {{"n0", "", {0, 1}}};
+        put_on_record(Layout{persistent / "files"}, roster_);
     }
     void TearDown() override {
         slots_.reset();

@@ -164,6 +164,19 @@ Task<Result<std::uint64_t>> claim_epoch(World& world, Layout layout, std::string
     }
 }
 
+Task<Status> check_on_record(World& world, Layout layout, std::string name, std::uint64_t epoch, Id128 incarnation, Nanos deadline) {
+    const std::string path = layout.lineage_open(name, epoch);
+    Result<Bytes> bytes = co_await read_record(world, path, FrameKind::open, record_file_bytes_max, deadline);
+    if (bytes.code() == Code::corrupt || bytes.code() == Code::unsupported) co_return Status();
+    if (!bytes.ok() && bytes.code() != Code::not_found) co_return std::move(bytes).status();
+    if (bytes.ok()) {
+        const Result<OpenRecord> record = decode_open_record(*bytes);
+        if (!record.ok() || record->incarnation == incarnation) co_return Status();
+    }
+    co_return unavailable(path + (bytes.ok() ? " is another job's" : ", which says that this job began, is not there") + ": is the file system mounted that was at " +
+                          layout.persistent + " then? Until it is back nothing is committed, and what is sealed stays in scratch");
+}
+
 Task<Status> record_parent(World& world, Layout layout, std::string name, std::uint64_t epoch, FromRecord record, Nanos deadline) {
     const std::string path = layout.lineage_from(name, epoch);
     Bytes bytes = encode_from_record(record);

@@ -39,6 +39,9 @@ Task<Result<std::vector<LineageEntry>>> read_lineage(World& world, Layout layout
 // (0: none), durably; returns the epoch. The first one of a series counts from the seconds since 1970: it may have been removed while scratch, of
 // nodes that nobody asked, too, still has images of an earlier one, and those must not look newer.
 Task<Result<std::uint64_t>> claim_epoch(World& world, Layout layout, std::string name, OpenRecord record, std::uint64_t known, Nanos deadline);
+// ok: the job's own record of its start is there, by its name; whether it can be read is another matter. unavailable: it is not, so this is not what the
+// job saw when it opened: another file system is mounted over it, or its own has gone and this is what lies below.
+Task<Status> check_on_record(World& world, Layout layout, std::string name, std::uint64_t epoch, Id128 incarnation, Nanos deadline);
 // Names the parent of an epoch, durably; once. already_exists with another parent is an error.
 Task<Status> record_parent(World& world, Layout layout, std::string name, std::uint64_t epoch, FromRecord record, Nanos deadline);
 

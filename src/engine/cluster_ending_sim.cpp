@@ -68,7 +68,7 @@ Task<void> Cluster::introduce(World world, NodeIndex node) {
     }
     if (!kept || !host.daemon) co_return;
     const World its = host.process->world();
-    host.gate->spawn(record_address(its, job.incarnation, place_in(job, node)));
+    host.gate->spawn(record_address_late(its, job, place_in(job, node)));
     const Status joined = host.daemon->join(std::make_shared<const Roster>(job), place_in(job, node));
     (void)joined;
     Result<ScratchScan> scan = co_await scan_scratch(world, scratch(node), io_span);  // what was sealed while no daemon knew of the job

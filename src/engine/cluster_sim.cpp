@@ -109,19 +109,30 @@ void Cluster::crash_node(NodeIndex node) {
 
 void Cluster::restart_node(NodeIndex node) { hosts[node].node->restart(); }
 
-// Where this node's daemon is now.
-Task<void> Cluster::record_address(World world, Id128 incarnation, NodeIndex place) {
-    const std::string path = layout.job_node(incarnation, place);
+// Where this node's daemon is now. False: persistent is another file system than the job's.
+Task<bool> Cluster::record_address(World world, Roster job, NodeIndex place) {
+    const std::string path = layout.job_node(job.incarnation, place);
     for (int tries = 0; tries < 20; ++tries) {
         const Nanos soon = world.clock.in(io_span);
-        Bytes record = encode_node_record({incarnation, place, world.network.self()});
+        const Status on_record = co_await check_on_record(world, layout, job.name, job.epoch, job.incarnation, soon);
+        if (on_record.code() == Code::unavailable) co_return false;
+        Bytes record = encode_node_record({job.incarnation, place, world.network.self()});
         const Status removed = co_await world.storage.remove(path, soon);
         (void)removed;
-        const Status made = co_await make_directories(world.storage, layout.persistent, layout.job(incarnation), soon);
+        const Status made = co_await make_directories(world.storage, layout.persistent, layout.job(job.incarnation), soon);
         (void)made;
         const Status wrote = co_await write_file(world.storage, path, std::move(record), 0600, soon);
         if (wrote.ok()) break;
         co_await world.clock.sleep(100 * millisecond);
+    }
+    co_return true;
+}
+
+Task<void> Cluster::record_address_late(World world, Roster job, NodeIndex place) {
+    for (;;) {
+        const bool recorded = co_await record_address(world, job, place);
+        if (recorded) co_return;
+        co_await world.clock.sleep(2 * second);
     }
 }
 
@@ -155,7 +166,8 @@ Task<void> Cluster::boot(NodeIndex node, World world) {
             const NodeIndex seat = place_in(job, node);
             const Status joined = host.daemon->join(std::make_shared<const Roster>(job), seat);
             (void)joined;
-            co_await record_address(world, job.incarnation, seat);
+            const bool recorded = co_await record_address(world, job, seat);
+            if (!recorded) host.gate->spawn(record_address_late(world, job, seat));  // nobody waits for it
         }
     }
     // What can not be read now may be readable later; only what is corrupt never will be.

@@ -137,7 +137,8 @@ class Cluster {
     Task<void> boot(NodeIndex node, World world);
     Task<void> finish_daemon(NodeIndex node, World world, Nanos wait, std::shared_ptr<Ended> out);
     Task<void> forget_job(World world, Roster job, NodeIndex node);
-    Task<void> record_address(World world, Id128 incarnation, NodeIndex place);
+    Task<bool> record_address(World world, Roster job, NodeIndex place);
+    Task<void> record_address_late(World world, Roster job, NodeIndex place);
 
     std::vector<NodeIndex> seats_;
     std::map<Id128, std::vector<NodeIndex>> seated_;  // of all opens

@@ -2,6 +2,10 @@
 // all who may try - this coordinator, an older one that was paused, one who gives the version up - exactly one wins, and everybody else
 // reads from the file who it was. Whoever gives a version up publishes a tombstone under the same name: after that nobody can commit it, and
 // its parts may be removed.
+//
+// All of this goes by paths, and a path leads wherever the system was told to mount something. So who decides makes sure that it sees what the
+// job saw when it opened: the job's own record (check_record) before anything is published or believed, and after it is published; and every
+// part under its name (check_parts).
 #include <algorithm>
 #include <map>
 
@@ -30,6 +34,8 @@ Task<Status> Node::Impl::look(FlightPtr flight) {
         if (!superseded.ok()) co_return superseded;
     }
     if (!manifest.ok()) co_return std::move(manifest).status();
+    Status on_record = co_await check_record(flight);
+    if (!on_record.ok()) co_return on_record;
     // Whoever published may have died before the name was durable.
     Status synced = co_await world.storage.fsync_directory(layout.version(flight->key), world.clock.in(settings.io_wait));
     if (!synced.ok()) co_return Status(Code::io_error, synced.text());
@@ -49,6 +55,8 @@ Task<Status> Node::Impl::publish(FlightPtr flight, Manifest manifest) {
     manifest.nodes = job.nodes_with_ranks();
     if (manifest.abandoned) {
         manifest.attempt_id = {flight->key.incarnation.high, world.random.next()};
+        Status on_record = co_await check_record(flight);
+        if (!on_record.ok()) co_return on_record;
         Status made = co_await make_directories(world.storage, layout.persistent, layout.version(flight->key), world.clock.in(settings.io_wait));
         if (!made.ok()) co_return made;
     }
@@ -82,6 +90,8 @@ Task<Status> Node::Impl::publish(FlightPtr flight, Manifest manifest) {
     // The temporary name is gone after a rename and still there after a link.
     const Status removed = co_await world.storage.remove(temporary, world.clock.in(settings.io_wait));
     (void)removed;
+    Status on_record = co_await check_record(flight);  // what was published elsewhere counts for nothing
+    if (!on_record.ok()) co_return on_record;
     co_return ours;
 }
 
@@ -114,20 +124,69 @@ Task<Status> Node::Impl::commit(FlightPtr flight) {
     if (covered != 0) co_return Status(Code::internal, version_text(flight->key) + ": its parts do not hold every block of every image once");
     manifest.wall_time_s = world.clock.wall_time_s();
     const Id128 attempt_id = manifest.attempt_id;
+    Result<std::vector<DirectoryEntry>> entries = co_await world.storage.list(layout.version(flight->key), world.clock.in(settings.io_wait));
+    if (!entries.ok()) co_return std::move(entries).status();
+    Status seen = co_await check_parts(flight, manifest, *entries);
+    if (!seen.ok()) co_return seen;
     Status published = co_await publish(flight, std::move(manifest));
     if (published.code() == Code::already_exists) {
         Status stands = co_await look(flight);
         co_return stands;
     }
     if (!published.ok()) co_return published;
-    co_await clean_up(flight, attempt_id);
+    co_await remove_others(flight, std::move(*entries), attempt_id);
     co_return Status();
+}
+
+// A leader's parts lie where its own path led. A listing may be older than they are, so what it does not show as it should is asked for by name.
+Task<Status> Node::Impl::check_parts(FlightPtr flight, const Manifest& manifest, const std::vector<DirectoryEntry>& entries) {
+    std::map<std::string_view, std::uint64_t> bytes_of;
+    for (const DirectoryEntry& entry : entries) bytes_of.emplace(entry.name, entry.bytes);
+    for (const PartInfo& part : manifest.parts) {
+        const auto listed = bytes_of.find(part.file);
+        if (listed != bytes_of.end() && listed->second == part.bytes) continue;
+        const std::string path = layout.version(flight->key) + "/" + part.file;
+        OpenOptions options;
+        Result<FilePtr> file = co_await world.storage.open(path, options, world.clock.in(settings.io_wait));
+        if (file.code() == Code::not_found)
+            co_return unavailable(path + ": its leader has written it, but it is not to be seen from " + flight->job->node_name(0) + ": is the same file system mounted at " +
+                                  layout.persistent + " on all nodes?");
+        if (!file.ok()) co_return std::move(file).status();
+        Result<std::uint64_t> bytes = co_await world.storage.file_bytes(*file, world.clock.in(settings.io_wait));
+        if (!bytes.ok()) co_return std::move(bytes).status();
+        if (*bytes != part.bytes)
+            co_return unavailable(path + ": has " + std::to_string(*bytes) + " bytes here, and its leader wrote " + std::to_string(part.bytes));
+    }
+    co_return Status();
+}
+
+// A version that is published where the job's own record is not is not found when the right file system is back.
+Task<Status> Node::Impl::check_record(FlightPtr flight) {
+    const Roster& roster = *flight->job->roster;
+    Status on_record = co_await check_on_record(world, layout, roster.name, roster.epoch, roster.incarnation, world.clock.in(settings.io_wait));
+    co_return std::move(on_record).within(version_text(flight->key));
+}
+
+// Somebody removed all of the series, and a newer job has begun it again and committed: nobody waits for what an older one left in scratch.
+Task<bool> Node::Impl::begun_again(FlightPtr flight, const std::vector<LineageEntry>& lineage) {
+    const std::uint64_t epoch = flight->job->roster->epoch;
+    if (std::none_of(lineage.begin(), lineage.end(), [&](const LineageEntry& entry) { return entry.open.epoch > epoch; })) co_return false;
+    Result<std::vector<CatalogEntry>> versions = co_await list_versions(world, layout, flight->key.name, world.clock.in(settings.io_wait));
+    co_return versions.ok() && std::any_of(versions->begin(), versions->end(),
+                                           [&](const CatalogEntry& entry) { return entry.committed() && entry.manifest->epoch > epoch; });
 }
 
 // The job went back behind this version and went on from there under a newer epoch: then this one must not appear any more.
 Task<Status> Node::Impl::check_superseded(FlightPtr flight) {
     Result<std::vector<LineageEntry>> lineage = co_await read_lineage(world, layout, flight->key.name, world.clock.in(settings.io_wait));
     if (!lineage.ok()) co_return std::move(lineage).status();
+    const auto is_own = [&](const LineageEntry& entry) { return entry.open.incarnation == flight->key.incarnation; };
+    if (std::none_of(lineage->begin(), lineage->end(), is_own)) {
+        Status on_record = co_await check_record(flight);
+        const bool over = on_record.code() == Code::unavailable && co_await begun_again(flight, *lineage);
+        if (over) co_return Status(Code::superseded, version_text(flight->key) + ": the series was removed, and a newer job has begun it again");
+        if (!on_record.ok()) co_return on_record;
+    }
     for (const LineageEntry& entry : *lineage)
         if (entry.from && entry.open.epoch > flight->job->roster->epoch && entry.from->parent.incarnation == flight->key.incarnation &&
             entry.from->parent.version < flight->key.version)
@@ -155,10 +214,13 @@ Task<void> Node::Impl::remove_attempt(FlightPtr flight, const Contest& contest) 
 // After a manifest stands, or a tombstone: parts of other attempts of this incarnation can never be named by one, and nothing unpublished can be published
 // any more (a coordinator that died between the two names of its manifest leaves the first). Best effort; `cairn gc` does the rest.
 Task<void> Node::Impl::clean_up(FlightPtr flight, Id128 committed_attempt) {
+    Result<std::vector<DirectoryEntry>> entries = co_await world.storage.list(layout.version(flight->key), world.clock.in(settings.io_wait));
+    if (entries.ok()) co_await remove_others(flight, std::move(*entries), committed_attempt);
+}
+
+Task<void> Node::Impl::remove_others(FlightPtr flight, std::vector<DirectoryEntry> entries, Id128 committed_attempt) {
     const std::string directory = layout.version(flight->key);
-    Result<std::vector<DirectoryEntry>> entries = co_await world.storage.list(directory, world.clock.in(settings.io_wait));
-    if (!entries.ok()) co_return;
-    for (const DirectoryEntry& entry : *entries) {
+    for (const DirectoryEntry& entry : entries) {
         const auto attempt_id = parse_attempt_of(entry.name);
         if (!attempt_id || attempt_id->high != flight->key.incarnation.high) continue;
         if (*attempt_id == committed_attempt && parse_part_file_name(entry.name)) continue;

@@ -87,6 +87,8 @@ Task<void> Node::Impl::read_address(FlightPtr flight, NodeIndex node) {
 Task<void> Node::Impl::learn_alone(FlightPtr flight) {
     Result<Manifest> manifest = co_await read_manifest(world, layout, flight->key, world.clock.in(settings.io_wait));
     if (!manifest.ok()) co_return;
+    const Status on_record = co_await check_record(flight);
+    if (!on_record.ok()) co_return;
     // Whoever published may have died before the name was durable.
     const Status synced = co_await world.storage.fsync_directory(layout.version(flight->key), world.clock.in(settings.io_wait));
     if (!synced.ok()) co_return;

@@ -131,6 +131,7 @@ void settle(SeedRun& run) {
     run.tell("quiet");
     be_quiet(run);
     run.cluster.sim.heal();
+    uncover(run);
     for (NodeIndex node = 0; node < run.cluster.hosts.size(); ++node) {
         Host& host = run.cluster.hosts[node];
         if (!host.node->alive()) run.cluster.restart_node(node);

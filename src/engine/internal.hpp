@@ -11,6 +11,7 @@
 #include <set>
 #include <tuple>
 
+#include "engine/catalog.hpp"
 #include "engine/node.hpp"
 #include "engine/ring.hpp"
 #include "model/balance.hpp"
@@ -491,7 +492,11 @@ struct Node::Impl {
     Task<Status> publish(engine::FlightPtr flight, Manifest manifest);
     Task<Status> commit(engine::FlightPtr flight);
     Task<Status> check_superseded(engine::FlightPtr flight);
+    Task<Status> check_record(engine::FlightPtr flight);
+    Task<bool> begun_again(engine::FlightPtr flight, const std::vector<LineageEntry>& lineage);
+    Task<Status> check_parts(engine::FlightPtr flight, const Manifest& manifest, const std::vector<DirectoryEntry>& entries);
     Task<void> clean_up(engine::FlightPtr flight, Id128 committed_attempt);
+    Task<void> remove_others(engine::FlightPtr flight, std::vector<DirectoryEntry> entries, Id128 committed_attempt);
     Task<void> sweep(engine::FlightPtr flight);
     Task<void> remove_attempt(engine::FlightPtr flight, const engine::Contest& contest);
 };

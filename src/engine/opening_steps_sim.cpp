@@ -205,6 +205,7 @@ bool open(SeedRun& run) {
 // The job is dead; another one opens, from the newest version it finds, or from an older one.
 void reopen(SeedRun& run) {
     be_quiet(run);
+    uncover(run);
     for (NodeIndex node = 0; node < run.cluster.hosts.size(); ++node) {
         if (!run.cluster.hosts[node].node->alive()) run.cluster.restart_node(node);
         for (const Daemon& former : run.cluster.hosts[node].formers) former.process->resume();
@@ -232,6 +233,7 @@ void reopen(SeedRun& run) {
 // next one finds what it would have found.
 void open_and_die(SeedRun& run, NodeIndex node) {
     run.known.job_lives = false;
+    uncover(run);
     if (!run.cluster.hosts[node].node->alive()) return;
     const Nanos soon = static_cast<Nanos>(run.draw(40)) * millisecond;
     const Status opened = run.cluster.open_job(run.chance(30) ? soon : 60 * second);

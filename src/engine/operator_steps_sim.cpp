@@ -34,7 +34,8 @@ void end(SeedRun& run, const Errand& errand) {
 
 // `cairn gc` takes a job for dead that is about to commit: one of the two wins, and the version is whole or given up.
 Errand* begin_give_up(SeedRun& run, NodeIndex node, const VersionKey& key) {
-    if (!run.cluster.hosts[node].node->alive()) return nullptr;
+    const sim::SimNode& where = *run.cluster.hosts[node].node;
+    if (!where.alive() || where.covered()) return nullptr;
     run.see(Saw::given_up);
     const auto task = [](World w, Layout l, VersionKey k, std::uint64_t epoch, std::shared_ptr<std::optional<Status>> out) -> Task<void> {
         const Manifest tombstone = tombstone_of(k, epoch, {}, 1);
@@ -96,7 +97,7 @@ void remove(SeedRun& run, NodeIndex node) {
     const Host& its = run.cluster.hosts[coordinator];
     const bool lift = run.chance(50) && its.node->alive() && its.daemon && its.daemon->state(*key).final;
     sim::SimNode& where = *run.cluster.hosts[lift ? coordinator : node].node;
-    if (!where.alive()) return;
+    if (!where.alive() || where.covered()) return;  // an operator would see that nothing is there
     run.see(Saw::removed);
     sim::Process& process = where.start_process("rm");
     Status status(Code::deadline, "killed");

@@ -54,7 +54,7 @@ double reading_troubles(const sim::Faults& struck) {
 }  // namespace
 
 void restore(SeedRun& run, NodeIndex node) {
-    if (!run.cluster.hosts[node].node->alive()) return;
+    if (!run.cluster.hosts[node].node->alive() || run.cluster.hosts[node].node->covered()) return;
     note_states(run);
     std::vector<VersionKey> told;
     for (const auto& [key, reported] : run.known.reported)

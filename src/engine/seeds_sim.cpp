@@ -113,6 +113,7 @@ constexpr std::array steps = {
     StepKind{Happening::power, true, [](SeedRun& run, NodeIndex) { power_loss(run); }},
     StepKind{Happening::partition, true, [](SeedRun& run, NodeIndex) { partition(run); }},
     StepKind{Happening::strike, true, strike},
+    StepKind{Happening::mount, true, cover},
 };
 static_assert(steps.size() == happening_names.size());
 

@@ -85,6 +85,7 @@ namespace cairn::testing {
     row(paused,             seeds, "a daemon stood still") \
     row(partitioned,        seeds, "nodes were cut off") \
     row(node_crashed,       seeds, "a node crashed") \
+    row(covered,            seeds, "persistent was another tree") \
     row(power_lost,         seeds, "all nodes lost power at once") \
     row(struck,             seeds, "a fault struck a chosen operation") \
     row(buffers_lost,       seeds, "storage never gave back any of a daemon's buffers") \

@@ -47,6 +47,10 @@ void pause(SeedRun& run, NodeIndex node);
 void crash(SeedRun& run, NodeIndex node);
 void power_loss(SeedRun& run);
 void partition(SeedRun& run);
+// Persistent is another tree, on one node or all of them; until uncover, at the latest when a job opens and when all heals.
+void cover(SeedRun& run, NodeIndex node);
+void cover_all(SeedRun& run);
+void uncover(SeedRun& run);
 
 // in the middle of a chosen operation (strike_steps_sim.cpp)
 void strike(SeedRun& run, NodeIndex node);

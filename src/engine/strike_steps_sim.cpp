@@ -63,7 +63,7 @@ void strike(SeedRun& run, NodeIndex node) {
                                           "resize",  "remove",  "write",   "open",    "stat",    "list",  "mkdir",   "send",            "payload",         "checksums"};
     using Kind = Strike::Kind;
     static const std::array kinds = {Kind::kill, Kind::pause, Kind::crash,   Kind::power,  Kind::power, Kind::fail,
-                                     Kind::hang, Kind::trouble, Kind::trouble, Kind::cancel, Kind::give_up, Kind::let_go};
+                                     Kind::hang, Kind::trouble, Kind::trouble, Kind::cancel, Kind::give_up, Kind::let_go, Kind::cover};
     Strike next;
     next.operation = operations[run.draw(operations.size())];
     next.kind = kinds[run.draw(kinds.size())];
@@ -71,6 +71,7 @@ void strike(SeedRun& run, NodeIndex node) {
     const bool at_publication = next.kind == Kind::trouble || next.kind == Kind::cancel || next.kind == Kind::give_up;
     if (at_publication) next.operation = "publish";
     if (next.kind == Kind::cancel || next.kind == Kind::give_up) aim_at_commit(run, next);
+    if (next.kind == Kind::cover) next.lasts = static_cast<Nanos>(run.draw(run.chance(50) ? 20 : 4'000)) * millisecond;
     next.before = next.operation == "publish" ? run.draw(2) : run.chance(60) ? run.draw(3) : run.draw(30);
     if (!next.on.empty()) next.before = 0;
     next.delay = run.chance(40) ? 0 : static_cast<Nanos>(run.draw(5'000)) * microsecond;
@@ -118,6 +119,10 @@ void observe(SeedRun& run, sim::Process& process, const std::string& what, const
         Host& host = run.cluster.hosts[node];
         if (mine == run.strikes.count && (kind == Strike::Kind::cancel || kind == Strike::Kind::give_up)) return ask_to_give_up(run, strike, path);
         if (mine == run.strikes.count && kind == Strike::Kind::let_go) return let_go_now(run, strike.where);
+        if (mine == run.strikes.count && kind == Strike::Kind::cover) {
+            cover_all(run);
+            return run.cluster.sim.at(run.cluster.sim.now() + strike.lasts, [&run] { uncover(run); });
+        }
         if (mine != run.strikes.count || !host.process) return;
         note_states(run);
         if (kind == Strike::Kind::kill) run.cluster.kill_daemon(node);

@@ -1,4 +1,5 @@
-// What goes wrong between two operations: daemons are killed or stand still, nodes crash or are cut off, the power goes.
+// What goes wrong between two operations: daemons are killed or stand still, nodes crash or are cut off, the power goes, persistent is
+// another tree for a while.
 #include "engine/promise_sim.hpp"
 #include "engine/steps_sim.hpp"
 
@@ -55,6 +56,41 @@ void partition(SeedRun& run) {
     run.cluster.sim.partition(island);
     pass(run);
     if (run.chance(70)) run.cluster.sim.heal();
+}
+
+void uncover(SeedRun& run) {
+    bool any = false;
+    for (Host& host : run.cluster.hosts) {
+        any |= host.node->covered();
+        host.node->cover(false);
+    }
+    if (any) run.tell("persistent is back");
+}
+
+void cover_all(SeedRun& run) {
+    run.tell("persistent is another tree on all nodes");
+    run.see(Saw::covered);
+    for (Host& host : run.cluster.hosts) host.node->cover(true);
+}
+
+// What is done there meanwhile is not where a restart looks. The other tree may be an old copy: directories of versions, but no record of this job.
+void cover(SeedRun& run, NodeIndex node) {
+    if (run.chance(50)) {
+        sim::FileSystem& other = run.cluster.sim.other_persistent();
+        (void)other.make_directory(run.cluster.layout.series(run.cluster.roster.name), node).ok();
+        for (Version ahead = 0; ahead < 4; ++ahead)
+            (void)other.make_directory(run.cluster.layout.version(run.cluster.key(run.known.next_version + ahead)), node).ok();
+    }
+    if (run.chance(60)) {
+        cover_all(run);
+    } else {
+        run.tell("persistent is another tree on node ", node);
+        run.see(Saw::covered);
+        run.cluster.hosts[node].node->cover(true);
+    }
+    if (run.chance(70)) capture(run);
+    pass(run);
+    if (run.chance(80)) uncover(run);
 }
 
 }  // namespace cairn::testing

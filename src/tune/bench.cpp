@@ -10,6 +10,7 @@
 #include <random>
 
 #include "base/units.hpp"
+#include "engine/catalog.hpp"
 #include "format/image.hpp"
 #include "world/real/memory.hpp"
 
@@ -221,6 +222,13 @@ Task<Result<Measured>> Bench::flush(Cluster& cluster) {
     const auto each = static_cast<std::uint32_t>(locals_.size());
     const std::uint32_t ranks = cluster.roster.ranks;
     Measured measured;
+    OpenRecord record;  // nothing is committed for a job that is not on record
+    record.incarnation = cluster.key.incarnation;
+    record.ranks = ranks;
+    World world{*loop_, cluster.storage, *cluster.networks.front(), random_, *cpu_};
+    Result<std::uint64_t> epoch = co_await claim_epoch(world, cluster.layout, cluster.key.name, record, 0, loop_->in(options_.flush.io_wait));
+    if (!epoch.ok()) co_return std::move(epoch).status();
+    cluster.roster.epoch = *epoch;
     const auto roster = std::make_shared<const Roster>(cluster.roster);
     for (NodeIndex node = 0; node < cluster.nodes.size(); ++node) CO_TRY(cluster.nodes[node]->join(roster, node));
     for (NodeIndex node = static_cast<NodeIndex>(cluster.nodes.size()); node-- > 0;)  // the leader last: then it waits for nobody

@@ -80,7 +80,7 @@ void FileSystem::crash_inode(Inode& inode, NodeId node, Prng& prng, unsigned moo
 }
 
 void FileSystem::crash(NodeId node, Prng& prng, Faults::Unsynced unsynced) {
-    if (!durable_) return;
+    if (!durable_ || all_.size() <= 1) return;  // nothing but its root
     const auto mood = unsynced == Faults::Unsynced::drawn ? static_cast<unsigned>(prng.below(4)) : static_cast<unsigned>(unsynced);
     for (auto it = all_.begin(); it != all_.end();) {
         const InodePtr inode = it->second.lock();

@@ -104,6 +104,7 @@ void SimNode::crash() {
     // What processes killed earlier left in flight.
     in_flight.drop_all(sim_);
     sim_.persistent().crash(id_, sim_.fault_prng(), sim_.faults().unsynced);
+    sim_.other_persistent().crash(id_, sim_.fault_prng(), sim_.faults().unsynced);
 }
 
 void SimNode::restart() {

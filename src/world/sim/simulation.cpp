@@ -31,7 +31,8 @@ Simulation::Simulation(std::uint64_t seed, Model model, Faults faults)
       test_prng_(mix(seed ^ 0x7465)),
       seed_(seed),
       fingerprint_(mix(seed)),
-      persistent_(model_.persistent, model_.persistent_forgets, model_.persistent_bytes_max) {}
+      persistent_(model_.persistent, model_.persistent_forgets, model_.persistent_bytes_max),
+      other_persistent_(model_.persistent, model_.persistent_forgets, model_.persistent_bytes_max) {}
 
 Simulation::~Simulation() {
     // Operations under way hold buffers and files; let go of them while all they refer to is there.

@@ -121,6 +121,8 @@ class Simulation {
 
     FileSystem& persistent() { return persistent_; }
     const FileSystem& persistent() const { return persistent_; }
+    // Another tree of the same path, empty at first: what nodes see there whose covered() is set.
+    FileSystem& other_persistent() { return other_persistent_; }
 
     // From now on transfers share a machine's bandwidth (machine.hpp). Before anything runs. Null: as Model says, in turn.
     void set_machine(std::unique_ptr<Machine> machine);
@@ -207,7 +209,7 @@ class Simulation {
     std::set<std::pair<NodeId, NodeId>> blocked_;
     Pipe persistent_pipe_;
     std::map<std::size_t, Pipe> target_pipes_;
-    FileSystem persistent_;
+    FileSystem persistent_, other_persistent_;
     std::unique_ptr<Machine> machine_;
     std::vector<std::unique_ptr<SimNode>> nodes_;
     std::vector<std::unique_ptr<Process>> processes_;
@@ -257,6 +259,10 @@ class SimNode {
     void restart();
 
     FileSystem& scratch() { return *scratch_; }
+    // Another file system is mounted over persistent, or persistent has gone and left the directory it was mounted on. Files that are open stay those
+    // that they are.
+    void cover(bool covered) { covered_ = covered; }
+    bool covered() const { return covered_; }
     // What this node takes for the seconds since 1970; 0 where Model has no such time.
     std::uint64_t wall_time_s();
 
@@ -274,6 +280,7 @@ class SimNode {
 
     NodeId id_;
     bool alive_ = true;
+    bool covered_ = false;
     std::int64_t wall_apart_s_ = 0;
     std::unique_ptr<FileSystem> scratch_;
     std::vector<Process*> processes_;

@@ -58,9 +58,10 @@ class SimStorage final : public Storage {
 SimFile& sim_file(const FilePtr& file) { return static_cast<SimFile&>(*file); }
 
 SimStorage::Target SimStorage::target_of(const std::string& path) {
-    sim_.persistent().set_bytes_max(sim_.model().persistent_bytes_max);
+    FileSystem& persistent = process_.node().covered() ? sim_.other_persistent() : sim_.persistent();
+    persistent.set_bytes_max(sim_.model().persistent_bytes_max);
     process_.node().scratch().set_bytes_max(sim_.model().scratch_bytes_max);
-    if (sim_.persistent().covers(path)) return {&sim_.persistent(), true};
+    if (persistent.covers(path)) return {&persistent, true};
     if (process_.node().scratch().covers(path)) return {&process_.node().scratch(), false};
     return {};
 }
