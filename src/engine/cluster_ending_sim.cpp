@@ -71,9 +71,18 @@ Task<void> Cluster::introduce(World world, NodeIndex node) {
     host.gate->spawn(record_address_late(its, job, place_in(job, node)));
     const Status joined = host.daemon->join(std::make_shared<const Roster>(job), place_in(job, node));
     (void)joined;
-    Result<ScratchScan> scan = co_await scan_scratch(world, scratch(node), io_span);  // what was sealed while no daemon knew of the job
-    for (std::size_t i = 0; scan.ok() && host.daemon && i < scan->images.size(); ++i)
-        if (scan->images[i].header.key.incarnation == job.incarnation) (void)host.daemon->add_image(std::move(scan->images[i])).ok();
+    host.gate->spawn(adopt(its, node, job.incarnation));  // by the daemon: this rank may be killed meanwhile
+}
+
+// What was sealed while no daemon knew of the job.
+Task<void> Cluster::adopt(World world, NodeIndex node, Id128 incarnation) {
+    for (int tries = 0; tries < 20; ++tries) {
+        Result<ScratchScan> scan = co_await scan_scratch(world, scratch(node), io_span);
+        for (std::size_t i = 0; scan.ok() && i < scan->images.size(); ++i)
+            if (scan->images[i].header.key.incarnation == incarnation) (void)hosts[node].daemon->add_image(std::move(scan->images[i])).ok();
+        if (scan.ok()) co_return;
+        co_await world.clock.sleep(100 * millisecond);
+    }
 }
 
 }  // namespace cairn::testing

@@ -137,6 +137,7 @@ class Cluster {
     Task<void> boot(NodeIndex node, World world);
     Task<void> finish_daemon(NodeIndex node, World world, Nanos wait, std::shared_ptr<Ended> out);
     Task<void> forget_job(World world, Roster job, NodeIndex node);
+    Task<void> adopt(World world, NodeIndex node, Id128 incarnation);
     Task<bool> record_address(World world, Roster job, NodeIndex place);
     Task<void> record_address_late(World world, Roster job, NodeIndex place);
 
