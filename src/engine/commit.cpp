@@ -21,7 +21,29 @@ namespace cairn {
 using namespace engine;
 
 namespace {
+
 std::string version_text(const VersionKey& key) { return key.name + " version " + std::to_string(key.version); }
+
+// Somebody removed all of the series, and a newer job has begun it again and committed: nobody waits for what an older one left in scratch.
+Task<bool> begun_again(World& world, const Layout& layout, std::string name, std::uint64_t epoch, const std::vector<LineageEntry>& lineage, Nanos wait) {
+    if (std::none_of(lineage.begin(), lineage.end(), [&](const LineageEntry& entry) { return entry.open.epoch > epoch; })) co_return false;
+    Result<std::vector<CatalogEntry>> versions = co_await list_versions(world, layout, std::move(name), world.clock.in(wait));
+    co_return versions.ok() && std::any_of(versions->begin(), versions->end(),
+                                           [&](const CatalogEntry& entry) { return entry.committed() && entry.manifest->epoch > epoch; });
+}
+
+// Files in a version's directory that belong to attempts of its incarnation other than the committed one.
+Task<void> remove_others(World& world, const Layout& layout, const VersionKey& key, std::vector<DirectoryEntry> entries, Id128 committed_attempt, Nanos wait) {
+    const std::string directory = layout.version(key);
+    for (const DirectoryEntry& entry : entries) {
+        const auto attempt_id = parse_attempt_of(entry.name);
+        if (!attempt_id || attempt_id->high != key.incarnation.high) continue;
+        if (*attempt_id == committed_attempt && parse_part_file_name(entry.name)) continue;
+        const Status ignored = co_await world.storage.remove(directory + "/" + entry.name, world.clock.in(wait));
+        (void)ignored;
+    }
+}
+
 }  // namespace
 
 // A new coordinator looks before it acts. ok: committed, and durably so; not_found: nobody has decided yet;
@@ -134,7 +156,7 @@ Task<Status> Node::Impl::commit(FlightPtr flight) {
         co_return stands;
     }
     if (!published.ok()) co_return published;
-    co_await remove_others(flight, std::move(*entries), attempt_id);
+    co_await remove_others(world, layout, flight->key, std::move(*entries), attempt_id, settings.io_wait);
     co_return Status();
 }
 
@@ -167,15 +189,6 @@ Task<Status> Node::Impl::check_record(FlightPtr flight) {
     co_return std::move(on_record).within(version_text(flight->key));
 }
 
-// Somebody removed all of the series, and a newer job has begun it again and committed: nobody waits for what an older one left in scratch.
-Task<bool> Node::Impl::begun_again(FlightPtr flight, const std::vector<LineageEntry>& lineage) {
-    const std::uint64_t epoch = flight->job->roster->epoch;
-    if (std::none_of(lineage.begin(), lineage.end(), [&](const LineageEntry& entry) { return entry.open.epoch > epoch; })) co_return false;
-    Result<std::vector<CatalogEntry>> versions = co_await list_versions(world, layout, flight->key.name, world.clock.in(settings.io_wait));
-    co_return versions.ok() && std::any_of(versions->begin(), versions->end(),
-                                           [&](const CatalogEntry& entry) { return entry.committed() && entry.manifest->epoch > epoch; });
-}
-
 // The job went back behind this version and went on from there under a newer epoch: then this one must not appear any more.
 Task<Status> Node::Impl::check_superseded(FlightPtr flight) {
     Result<std::vector<LineageEntry>> lineage = co_await read_lineage(world, layout, flight->key.name, world.clock.in(settings.io_wait));
@@ -183,7 +196,8 @@ Task<Status> Node::Impl::check_superseded(FlightPtr flight) {
     const auto is_own = [&](const LineageEntry& entry) { return entry.open.incarnation == flight->key.incarnation; };
     if (std::none_of(lineage->begin(), lineage->end(), is_own)) {
         Status on_record = co_await check_record(flight);
-        const bool over = on_record.code() == Code::unavailable && co_await begun_again(flight, *lineage);
+        bool over = on_record.code() == Code::unavailable;
+        if (over) over = co_await begun_again(world, layout, flight->key.name, flight->job->roster->epoch, *lineage, settings.io_wait);
         if (over) co_return Status(Code::superseded, version_text(flight->key) + ": the series was removed, and a newer job has begun it again");
         if (!on_record.ok()) co_return on_record;
     }
@@ -215,18 +229,7 @@ Task<void> Node::Impl::remove_attempt(FlightPtr flight, const Contest& contest) 
 // any more (a coordinator that died between the two names of its manifest leaves the first). Best effort; `cairn gc` does the rest.
 Task<void> Node::Impl::clean_up(FlightPtr flight, Id128 committed_attempt) {
     Result<std::vector<DirectoryEntry>> entries = co_await world.storage.list(layout.version(flight->key), world.clock.in(settings.io_wait));
-    if (entries.ok()) co_await remove_others(flight, std::move(*entries), committed_attempt);
-}
-
-Task<void> Node::Impl::remove_others(FlightPtr flight, std::vector<DirectoryEntry> entries, Id128 committed_attempt) {
-    const std::string directory = layout.version(flight->key);
-    for (const DirectoryEntry& entry : entries) {
-        const auto attempt_id = parse_attempt_of(entry.name);
-        if (!attempt_id || attempt_id->high != flight->key.incarnation.high) continue;
-        if (*attempt_id == committed_attempt && parse_part_file_name(entry.name)) continue;
-        const Status ignored = co_await world.storage.remove(directory + "/" + entry.name, world.clock.in(settings.io_wait));
-        (void)ignored;
-    }
+    if (entries.ok()) co_await remove_others(world, layout, flight->key, std::move(*entries), committed_attempt, settings.io_wait);
 }
 
 // After attempts failed: a file system that lost a server for a while says of files on it that they are not there, and what failed attempts

@@ -11,7 +11,6 @@
 #include <set>
 #include <tuple>
 
-#include "engine/catalog.hpp"
 #include "engine/node.hpp"
 #include "engine/ring.hpp"
 #include "model/balance.hpp"
@@ -472,7 +471,6 @@ struct Node::Impl {
     // part.cpp: the leaders of one part between them, from the file's creation to its footer
     Task<Status> open_part(engine::Attempt& attempt, engine::PartState& part);
     Task<Status> check_name(engine::PartState& part, std::string made_as);
-    Task<Status> check_sized(engine::PartState& part);
     void tell_opened(engine::Attempt& attempt, engine::PartState& part);
     Task<Status> finish_share(engine::Attempt& attempt, engine::PartState& part);
     Task<void> keep_sample(engine::PartState& part, Slice data, std::uint64_t offset);
@@ -493,10 +491,8 @@ struct Node::Impl {
     Task<Status> commit(engine::FlightPtr flight);
     Task<Status> check_superseded(engine::FlightPtr flight);
     Task<Status> check_record(engine::FlightPtr flight);
-    Task<bool> begun_again(engine::FlightPtr flight, const std::vector<LineageEntry>& lineage);
     Task<Status> check_parts(engine::FlightPtr flight, const Manifest& manifest, const std::vector<DirectoryEntry>& entries);
     Task<void> clean_up(engine::FlightPtr flight, Id128 committed_attempt);
-    Task<void> remove_others(engine::FlightPtr flight, std::vector<DirectoryEntry> entries, Id128 committed_attempt);
     Task<void> sweep(engine::FlightPtr flight);
     Task<void> remove_attempt(engine::FlightPtr flight, const engine::Contest& contest);
 };

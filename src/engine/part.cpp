@@ -27,6 +27,21 @@ using namespace engine;
 
 constexpr std::uint64_t sample_bytes = 4096;  // the smallest block_bytes
 
+namespace {
+
+// A part that several leaders write must never grow under their writes: some file systems then lose one of two nodes' bytes. Looked at before anybody else
+// writes, since work that moves can fill a file whose sizing was lost to exactly the size it should have had; and again at the end.
+Task<Status> check_sized(World& world, const PartState& part, Nanos wait) {
+    Result<std::uint64_t> size = co_await world.storage.file_bytes(part.file, world.clock.in(wait));
+    if (!size.ok()) co_return std::move(size).status();
+    if (*size != part.plan.sized_bytes)
+        co_return Status(Code::io_error, "is " + std::to_string(*size) + " bytes, not the " + std::to_string(part.plan.sized_bytes) +
+                                             " it was sized to: the file system, or somebody else, changed it");
+    co_return Status();
+}
+
+}  // namespace
+
 Task<Status> Node::Impl::open_part(Attempt& attempt, PartState& part) {
     Flight& flight = *attempt.flight;
     OpenOptions options;
@@ -41,7 +56,7 @@ Task<Status> Node::Impl::open_part(Attempt& attempt, PartState& part) {
         if (part.plan.sized_bytes == 0) co_return Status();
         Status sized = co_await world.storage.resize(part.file, part.plan.sized_bytes, world.clock.in(settings.io_wait));
         if (!sized.ok()) co_return std::move(sized).within("sizing a part");
-        CO_TRY(co_await check_sized(part));
+        CO_TRY(co_await check_sized(world, part, settings.io_wait));
         flight.opened.insert({attempt.lead.attempt_id, part.plan.part});
         tell_opened(attempt, part);
         co_return Status();
@@ -58,17 +73,6 @@ Task<Status> Node::Impl::open_part(Attempt& attempt, PartState& part) {
     Result<FilePtr> file = co_await world.storage.open(part.path, options, world.clock.in(settings.io_wait));
     if (!file.ok()) co_return std::move(file).status().within("opening a part that several nodes write");
     part.file = std::move(file).value();
-    co_return Status();
-}
-
-// A part that several leaders write must never grow under their writes: some file systems then lose one of two nodes' bytes. Looked at before anybody else
-// writes, since work that moves can fill a file whose sizing was lost to exactly the size it should have had; and again at the end.
-Task<Status> Node::Impl::check_sized(PartState& part) {
-    Result<std::uint64_t> size = co_await world.storage.file_bytes(part.file, world.clock.in(settings.io_wait));
-    if (!size.ok()) co_return std::move(size).status();
-    if (*size != part.plan.sized_bytes)
-        co_return Status(Code::io_error, "is " + std::to_string(*size) + " bytes, not the " + std::to_string(part.plan.sized_bytes) +
-                                             " it was sized to: the file system, or somebody else, changed it");
     co_return Status();
 }
 
@@ -377,7 +381,7 @@ Result<Footer> make_footer(Attempt& attempt, PartState& part) {
 Task<Status> Node::Impl::write_footer(Attempt& attempt, PartState& part) {
     const TraceSpan span(world.clock, "leader", "footer and fsync of part " + std::to_string(part.plan.part));
     const Flight& flight = *attempt.flight;
-    if (part.plan.sized_bytes != 0) CO_TRY(co_await check_sized(part));
+    if (part.plan.sized_bytes != 0) CO_TRY(co_await check_sized(world, part, settings.io_wait));
     Result<Footer> footer = make_footer(attempt, part);
     if (!footer.ok()) co_return std::move(footer).status();
     Bytes tail = encode_footer(*footer);
