@@ -3,11 +3,12 @@
 Usage: CAIRN_BUILD=build/release python3 tests/damage_test.py [Class[.test]]
 """
 import os
+import shutil
 import socket
 import unittest
 
 from bad_input_test import Case
-from support import NOT_FOUND, OK
+from support import CORRUPT, NOT_FOUND, OK
 
 
 def bind(path):
@@ -118,6 +119,141 @@ class Files(Case):
         fallen = self.restore()
         self.assertEqual([fallen[0], fallen[1], fallen[4]], [OK, 1, True], fallen)
         self.assertEqual(self.restore("2")[0], NOT_FOUND)
+
+
+class Lineage(Case):
+    """Records under lineage/, and directories: what a restart does, and the command that repairs."""
+
+    def setUp(self):
+        super().setUp()
+        self.lineage = os.path.join(self.nodes.persistent, "series", "lineage")
+
+    def records(self, suffix):
+        return sorted(os.path.join(self.lineage, n) for n in os.listdir(self.lineage) if n.endswith(suffix))
+
+    def go_on(self, restored, *taken):
+        """A job that restores one version and takes others, all committed."""
+        told = self.nodes.run(f"""
+            s = Session("series")
+            s.protect("field", bytes(1 << 20))
+            tell([s.restore({restored})[0], OK, s.text()])
+            s.protect("second", b"only from version 2 on")
+            for version in {list(taken)}:
+                tell([s.checkpoint(version), s.wait(version), s.text()])
+            s.close()
+        """)
+        for each in told:
+            self.assertEqual(each[:2], [OK, OK], told)
+        self.nodes.kill_all()
+        shutil.rmtree(self.nodes.scratch())
+        self.nodes.scratch()
+
+    def flip(self, path, at=60):
+        with open(path, "r+b") as f:
+            f.seek(at)
+            byte = f.read(1)[0]
+            f.seek(at)
+            f.write(bytes([byte ^ 8]))
+
+    def repair(self, *options, code=OK):
+        done = self.nodes.cairn("repair", "series", *options)
+        self.assertEqual(done[0], code, done)
+        return done[1] + done[2]
+
+    def test_records_that_manifests_tell_too(self):
+        """A restart passes each over, and says so; repaired, nobody says anything any more."""
+        self.keep_two()
+        self.go_on(2, 3)
+        whole = self.nodes.persistent + "-whole"
+        shutil.copytree(self.nodes.persistent, whole)
+        for path in self.records("open") + self.records("from"):
+            with self.subTest(os.path.basename(path)):
+                shutil.rmtree(self.nodes.persistent)
+                shutil.copytree(whole, self.nodes.persistent)
+                self.flip(path)
+                restored = self.restore()
+                self.assertEqual([restored[0], restored[1], restored[4]], [OK, 3, True], restored)
+                self.says(restored[3], path, "cairn repair series")
+                self.says(self.repair(), path)
+                restored = self.restore()
+                self.assertEqual([restored[0], restored[1], restored[3], restored[4]], [OK, 3, "", True], restored)
+                self.nodes.kill_all()
+
+    def test_commits_go_on(self):
+        """The job that runs, and one after it, while an old record is damaged and while the newest is."""
+        self.keep_two()
+        for record in (self.records("open")[0], None):
+            process = self.nodes.start("""
+                s = Session("series")
+                s.protect("field", bytes(1 << 20))
+                tell(s.restore()[0])
+                s.protect("second", b"only from version 2 on")
+                version = int(hear())
+                tell([s.checkpoint(version), s.wait(version), s.text()])
+                s.close()
+            """)
+            self.assertEqual(process.stdout.readline().strip(), "0")
+            self.flip(record or self.records("open")[-1])
+            process.stdin.write("3\n" if record else "4\n")
+            process.stdin.flush()
+            self.assertEqual(self.nodes.told(process)[0][:2], [OK, OK])
+
+    def test_the_only_record_of_going_back(self):
+        """It may decide what the newest version is: one error that names it and the command, and nothing older silently."""
+        self.keep_two()
+        self.go_on(1)  # goes back, and commits nothing
+        (record,) = self.records("from")
+        self.flip(record)
+        for version in ("NEWEST", "2"):
+            refused = self.restore(version)
+            self.assertEqual(refused[0], CORRUPT, refused)
+            self.says(refused[2], record, "cairn repair series")
+        self.assertEqual(self.nodes.cairn("verify", "series")[0], OK)
+        self.assertEqual(self.nodes.cairn("extract", "series", 2, "--rank", 0, "-o", os.path.join(self.nodes.shared, "image"))[0], OK)
+        self.says(self.repair(code=CORRUPT), record, "--forget")
+        self.assertEqual(self.restore()[0], CORRUPT)
+        self.says(self.repair("--forget"), record, "a restart takes version 2")
+        restored = self.restore()
+        self.assertEqual([restored[0], restored[1], restored[4]], [OK, 2, True], restored)
+
+    def test_lineage_is_no_directory(self):
+        self.keep_two()
+        shutil.rmtree(self.lineage)
+        with open(self.lineage, "w") as f:
+            f.write("not a directory")
+        told = self.nodes.run("s = Session('series'); tell([s.opened, s.text()])")
+        self.fails(told[0], CORRUPT, self.lineage, "cairn repair series --forget")
+        self.repair("--forget")
+        restored = self.restore()
+        self.assertEqual([restored[0], restored[1], restored[4]], [OK, 2, True], restored)
+
+    def test_a_version_directory_is_none(self):
+        """An old one is passed over; the newest one as any damaged version is."""
+        for version, expected in ((1, 2), (2, 1)):
+            with self.subTest(version):
+                self.setUp()
+                self.keep_two()
+                directory = os.path.join(self.nodes.persistent, "series", str(version))
+                shutil.rmtree(directory)
+                os.symlink(str(version), directory)  # to itself
+                restored = self.restore()
+                self.assertEqual([restored[0], restored[1], restored[4]], [OK, expected, True], restored)
+                self.says(restored[3], directory, "cairn repair series")
+                self.assertNotEqual(self.restore(str(version))[0], OK)
+                # The restore that failed was an open that left nothing: it might have committed there, as far as can be seen.
+                self.repair(*(["--forget"] if version == 2 else []))
+                self.assertEqual(self.nodes.cairn("verify", "series")[0], OK)
+
+    def test_a_directory_that_may_not_be_listed(self):
+        if os.getuid() == 0:
+            return  # root may
+        self.keep_two()
+        directory = os.path.join(self.nodes.persistent, "series", "1")
+        os.chmod(directory, 0)
+        restored = self.restore()
+        os.chmod(directory, 0o755)
+        self.assertEqual([restored[0], restored[1]], [OK, 2], restored)
+        self.says(restored[3], directory)
 
 
 if __name__ == "__main__":

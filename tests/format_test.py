@@ -5,6 +5,7 @@ Usage: CAIRN_BUILD=build/release python3 tests/format_test.py [Class[.test]]
 """
 import os
 import random
+import shutil
 import subprocess
 import sys
 import unittest
@@ -91,6 +92,21 @@ class Reader(unittest.TestCase):
         self.assertIn("trailer is damaged", self.damaged(part, -40))
         self.assertIn("body is damaged", self.damaged(known[3], -1))
         self.assertIn("header is damaged", self.damaged(known[3], 20))
+
+    def test_damaged_records(self):
+        self.take("first", [1, 2], 0)
+        self.take("second", [3], 1)
+        lineage = os.path.join(self.series, "lineage")
+        for name in sorted(os.listdir(lineage)):
+            with open(os.path.join(lineage, name), "r+b") as file:
+                file.seek(60)
+                byte = file.read(1)[0]
+                file.seek(60)
+                file.write(bytes([byte ^ 4]))
+        self.assertEqual(sorted(dict(reader.versions(self.series))), [1, 3], "manifests tell the same")
+        shutil.rmtree(os.path.join(self.series, "3"))
+        with self.assertRaisesRegex(reader.Corrupt, r"\.from.*nothing else tells"):
+            reader.versions(self.series)
 
     def test_worked_example(self):
         path = os.path.join(ROOT, "tests", "golden", "v1", "part")

@@ -139,15 +139,27 @@ def read_footer(path, size):
 
 # ---- lineage ----
 
+def records(series):
+    """Epochs and parents of the incarnations that the lineage's records tell; and by epoch, why a .from can not be read."""
+    epochs, parents, lost = {}, {}, {}
+    for name in sorted(os.listdir(os.path.join(series, "lineage"))):
+        path, epoch = os.path.join(series, "lineage", name), int(name[:10]) if re.fullmatch(r"\d{10}\.(open|from)", name) else 0
+        try:
+            if epoch and name.endswith(".open"):
+                epochs[frame(path, b"CAIRNopn", "OpenRecord").incarnation] = epoch
+            elif epoch:
+                record = frame(path, b"CAIRNfrm", "FromRecord")
+                epochs[record.incarnation], parents[record.incarnation] = epoch, record.parent
+        except Corrupt as error:
+            if name.endswith(".from"):  # a .open decides nothing by itself
+                lost[epoch] = str(error)
+    return epochs, parents, lost
+
+
 def versions(series):
     """[(version, path of its manifest)] of the current lineage, oldest first."""
-    epochs, parents, committed = {}, {}, {}
-    for name in sorted(os.listdir(os.path.join(series, "lineage"))):
-        if re.fullmatch(r"\d{10}\.open", name):
-            epochs[frame(os.path.join(series, "lineage", name), b"CAIRNopn", "OpenRecord").incarnation] = int(name[:10])
-        elif re.fullmatch(r"\d{10}\.from", name):
-            record = frame(os.path.join(series, "lineage", name), b"CAIRNfrm", "FromRecord")
-            parents[record.incarnation] = record.parent
+    epochs, parents, lost = records(series)
+    committed = {}
     for directory in (d for d in os.listdir(series) if re.fullmatch(r"[1-9]\d*", d)):
         for name in os.listdir(os.path.join(series, directory)):
             if not re.fullmatch(r"manifest\.[0-9a-f]{32}", name):
@@ -157,9 +169,17 @@ def versions(series):
             require(manifest.key.version == int(directory) and "%016x%016x" % manifest.key.incarnation == name[9:], f"{path}: another's")
             if not manifest.abandoned:
                 committed.setdefault(manifest.key.incarnation, []).append((manifest.key.version, path))
-    at = max((i for i in epochs if i in committed or any(parents.get(i, ()))), key=epochs.get, default=None)
+                epochs.setdefault(manifest.key.incarnation, manifest.epoch)
+                parents.setdefault(manifest.key.incarnation, manifest.parent)
+                lost.pop(epochs[manifest.key.incarnation], None)
+    heads = [i for i in epochs if i in committed or any(parents.get(i, ())) or epochs[i] in lost]
+    at = max(heads, key=epochs.get, default=None)
+    above = [epoch for epoch in lost if epoch > epochs.get(at, 0)]
+    require(not above, f"{lost[above[0]] if above else ''}: it may be the newest, and nothing else tells what it came from")
     found, limit = [], 2**64 - 1
     while at and any(at):
+        why = lost.get(epochs[at]) if at in epochs else next(iter(lost.values()), None)
+        require(why is None, f"{why}: nothing else tells what it came from")
         found += [each for each in committed.get(at, []) if each[0] <= limit]
         parent = parents.get(at, (0, 0, 0))
         at, limit = parent[:2], min(limit, parent[2])

@@ -149,6 +149,9 @@ Status run_gc(Console& console, const Arguments& arguments) {
             if (failed.ok()) failed = series.status().within("looking into " + name);
             continue;
         }
+        tell_lineage_problems(console, "gc", *series);
+        if (!series->head_is_certain())
+            console.err << "cairn gc: " << name << ": which version is the newest can not be told, so nothing goes that a restart may need\n";
         take(place, collect(place, *series, evidence, options), only_look, done, failed);
     }
     if (all) {

@@ -97,31 +97,33 @@ class Collector {
     // An open that a newer one has gone on from, or left behind, and that committed: nobody waits for the older one's
     // unfinished versions.
     bool superseded(Id128 incarnation) const {
-        if (series_.lineage.empty() || series_.lineage.front().incarnation == incarnation) return false;
-        const Id128 head = series_.lineage.front().incarnation;
+        const std::vector<LineageLink>& links = series_.lineage.links;
+        if (!series_.head_is_certain() || links.empty() || links.front().incarnation == incarnation) return false;
+        const Id128 head = links.front().incarnation;
         return std::any_of(series_.versions.begin(), series_.versions.end(), [&](const Seen& seen) {
             return seen.state == SeenState::committed && seen.key.incarnation == head;
         });
     }
 
     // The head is there for sure, and not only a manifest of it that can not be read.
-    bool head_is_certain() const {
-        if (series_.lineage.empty()) return false;
-        const Id128 head = series_.lineage.front().incarnation;
+    bool head_is_whole() const {
+        if (series_.lineage.links.empty()) return false;
+        const Id128 head = series_.lineage.links.front().incarnation;
         return std::any_of(series_.versions.begin(), series_.versions.end(), [&](const Seen& seen) {
                    return seen.key.incarnation == head && (seen.state == SeenState::committed || !seen.scratch_ranks.empty());
                }) ||
-               std::any_of(series_.opens.begin(), series_.opens.end(), [&](const LineageEntry& open) { return open.open.incarnation == head && open.from; });
+               std::any_of(series_.opens.begin(), series_.opens.end(), [&](const LineageEntry& open) { return open.open.incarnation == head && (open.from || open.from_damage); });
     }
 
     void other_lineage(const Seen& seen) {
-        if (head_is_certain()) return version(seen, "of another lineage");
+        if (series_.may_be_current(seen)) return spare(seen, "it may be in the current lineage, which can not be told: `cairn repair`");
+        if (head_is_whole()) return version(seen, "of another lineage");
         spare(seen, "a manifest of the newest lineage can not be read, so that this one may be the current one: `cairn verify` names it");
     }
 
     void records() {
         for (const LineageEntry& open : series_.opens) {
-            const Id128 incarnation = open.open.incarnation;
+            const Id128 incarnation = open.open.incarnation;  // zero: of a damaged record, and there is no such job
             const auto found = evidence_.records().find(incarnation);
             if (found == evidence_.records().end() || found->second.is_young) continue;
             if (found->second.has_roster && !superseded(incarnation)) continue;
@@ -138,6 +140,7 @@ class Collector {
     }
 
     void by_retention() {
+        if (!series_.head_is_certain()) return;
         std::vector<const Seen*> committed;
         std::vector<Version> versions;
         for (const Seen& seen : series_.versions)
@@ -172,8 +175,9 @@ class Collector {
             return spare(seen,
                          "nothing tells whose it is, so nobody can be kept from committing it; --unknown takes it");
         if (evidence_.served_here(seen.key.incarnation)) return spare(seen, "a daemon of its job runs on this host");
-        if (seen.current && !evidence_.over(seen.key.incarnation))
-            return spare(seen, "its job is on record and in the current lineage: it may be in flight");
+        if (series_.may_be_current(seen) && !evidence_.over(seen.key.incarnation))
+            return spare(seen, seen.current ? "its job is on record and in the current lineage: it may be in flight"
+                                            : "its job is on record, and may be in the current lineage, which can not be told");
         const bool known = seen.key.incarnation.low != 0;
         Leftover out =
             leftover(seen, known ? Kind::give_up : Kind::files,
@@ -247,8 +251,8 @@ class Collector {
 
 bool fence_can_go(const Series& series, const Seen& seen, const Evidence& evidence,
                   const std::vector<const Seen*>& gone) {
-    if (!evidence.over(seen.key.incarnation) || !seen.scratch_ranks.empty()) return false;
-    if (!seen.current) return true;
+    if (!evidence.over(seen.key.incarnation) || !seen.scratch_ranks.empty() || !series.head_is_certain()) return false;
+    if (!series.may_be_current(seen)) return true;
     return std::any_of(series.versions.begin(), series.versions.end(), [&](const Seen& other) {
         return other.current && other.state == SeenState::committed && other.key.version > seen.key.version &&
                std::find(gone.begin(), gone.end(), &other) == gone.end();

@@ -27,12 +27,12 @@ std::string number_or_dash(std::uint64_t number) { return number == 0 ? "-" : st
 std::size_t files_of(const Seen& seen) { return seen.entry.manifest ? seen.entry.manifest->parts.size() : 0; }
 std::uint64_t time_of(const Seen& seen) { return seen.entry.manifest ? seen.entry.manifest->wall_time_s : 0; }
 
-Json json_of(const Seen& seen) {
+Json json_of(const Series& series, const Seen& seen) {
     Json row = {{"version", seen.key.version},
                 {"incarnation", seen.key.incarnation.hex()},
                 {"epoch", seen.epoch},
                 {"state", state_name(seen.state)},
-                {"current", seen.current},
+                {"current", seen.current && series.lineage.head.ok()},
                 {"ranks", seen.ranks},
                 {"files", files_of(seen)},
                 {"image_bytes", seen.image_bytes},
@@ -50,8 +50,9 @@ void print_versions(Console& console, const Series& series) {
                      right("images"), right("stored"), left("taken"), left("incarnation")});
     bool other = false;
     for (const Seen& seen : series.versions) {
-        other |= !seen.current;
-        table.add({seen.current && seen.state != SeenState::given_up ? "*" : "", std::to_string(seen.key.version),
+        const bool current = seen.current && series.lineage.head.ok();
+        other |= !current;
+        table.add({current && seen.state != SeenState::given_up ? "*" : "", std::to_string(seen.key.version),
                    std::string(state_name(seen.state)), level_of(seen), number_or_dash(seen.ranks),
                    number_or_dash(files_of(seen)), format_bytes(seen.image_bytes),
                    seen.entry.files.empty() ? "-" : format_bytes(seen.stored_bytes), format_time(time_of(seen)),
@@ -62,8 +63,9 @@ void print_versions(Console& console, const Series& series) {
         return;
     }
     console.out << table.to_string();
-    console.out << "\n* in the current lineage: what a restart finds"
-                << (other ? "; the others were left by going back, or by another start" : "") << ".\n";
+    if (series.lineage.head.ok())
+        console.out << "\n* in the current lineage: what a restart finds"
+                    << (other ? "; the others were left by going back, or by another start" : "") << ".\n";
     for (const Seen& seen : series.versions)
         if (seen.entry.damage)
             console.out << "version " << seen.key.version << ": " << for_terminal(seen.entry.damage->text()) << "\n";
@@ -77,7 +79,7 @@ void print_series(Console& console, const std::vector<Series>& all, const std::s
         std::uint64_t stored_bytes = 0;
         for (const Seen& seen : series.versions) {
             stored_bytes += seen.stored_bytes;
-            if (seen.current && seen.state != SeenState::given_up) newest = &seen;
+            if (seen.current && series.lineage.head.ok() && seen.state != SeenState::given_up && !seen.entry.unlisted()) newest = &seen;
         }
         if (!newest) {
             table.add({series.name, std::to_string(series.versions.size()), "-", "-", "-", "-", "-",
@@ -114,12 +116,15 @@ Status run_ls(Console& console, const Arguments& arguments) {
             problems.push_back(series.status());  // a directory that is no checkpoint is not ours
     }
     for (const Status& problem : problems) console.err << "cairn ls: " << problem.text() << "\n";
+    for (const Series& series : all) tell_lineage_problems(console, "ls", series);
     if (console.json) {
         Json document = {{"persistent", place.layout().persistent}, {"checkpoints", Json::array()}};
         for (const Series& series : all) {
             Json versions = Json::array();
-            for (const Seen& seen : series.versions) versions.push_back(json_of(seen));
-            document["checkpoints"].push_back({{"name", series.name}, {"versions", std::move(versions)}});
+            for (const Seen& seen : series.versions) versions.push_back(json_of(series, seen));
+            Json checkpoint = {{"name", series.name}, {"versions", std::move(versions)}};
+            for (const Status& problem : lineage_problems(series)) checkpoint["lineage_damage"].push_back(problem.text());
+            document["checkpoints"].push_back(std::move(checkpoint));
         }
         console.document(document.dump(2, ' ', false, Json::error_handler_t::replace));
     } else if (one) {
@@ -142,7 +147,9 @@ const Command ls_command = {
     "(some ranks' images are\n"
     "here; other nodes may hold the others), unfinished (parts without a manifest: being flushed, or left behind), "
     "given up (a tombstone:\n"
-    "removed, or never to be committed), damaged (the manifest can not be read).",
+    "removed, or never to be committed), damaged (the manifest, or the directory, can not be read).\n\n"
+    "Damaged records of the lineage are named. Where nothing else tells what they said, no version is marked: `cairn "
+    "repair`.",
     {{"NAME", OptionKind::text, "", "The checkpoint to list."}},
     {{Code::not_found, "no checkpoint of this name, or no persistent directory"}},
     true,

@@ -1,5 +1,6 @@
 // `cairn rm`: committed versions off persistent.
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <set>
@@ -20,12 +21,17 @@ bool removable(const Seen& seen) {
            (seen.state == SeenState::given_up && seen.entry.files.size() > 1);
 }
 
-// The newest committed version of the current lineage is what a restart needs.
-const Seen* needed(const Series& series) {
-    const Seen* newest = nullptr;
-    for (const Seen& seen : series.versions)
-        if (seen.current && seen.state == SeenState::committed) newest = &seen;
-    return newest;
+// The newest committed version of the current lineage is what a restart needs; where it can not be told which that is, of every lineage.
+std::vector<const Seen*> needed(const Series& series) {
+    std::map<Id128, const Seen*> newest;
+    const bool is_told = series.doubt_of_newest().ok();
+    for (const Seen& seen : series.versions) {
+        const bool counts = seen.state == SeenState::committed && (seen.current || !is_told);
+        if (counts) newest[is_told ? Id128() : seen.key.incarnation] = &seen;
+    }
+    std::vector<const Seen*> all;
+    for (const auto& [incarnation, seen] : newest) all.push_back(seen);
+    return all;
 }
 
 Result<std::vector<const Seen*>> chosen(const Series& series, const Arguments& arguments) {
@@ -34,6 +40,9 @@ Result<std::vector<const Seen*>> chosen(const Series& series, const Arguments& a
     for (const std::string& text : arguments.texts("VERSION")) {
         TRY_ASSIGN(const Version version, parse_version(text));
         const std::size_t before = out.size();
+        for (const Seen& seen : series.versions)
+            if (seen.key.version == version && seen.entry.unlisted())
+                return Status(seen.entry.damage->code(), seen.entry.damage->text() + ": nothing can be removed there; `cairn repair " + series.name + "` tells what can be done");
         for (const Seen& seen : series.versions)
             if (seen.key.version == version && removable(seen) && seen.key.incarnation.hex().starts_with(incarnation))
                 out.push_back(&seen);
@@ -61,12 +70,13 @@ Status remove(Place& place, const Seen& seen, Fence fence) {
 Status run_rm(Console& console, const Arguments& arguments) {
     TRY_ASSIGN(Place place, Place::open(arguments));
     TRY_ASSIGN(const Series series, read_series(place, read_scratch(place), arguments.text("NAME")));
+    tell_lineage_problems(console, "rm", series);
     TRY_ASSIGN(const std::vector<const Seen*> versions, chosen(series, arguments));
-    const Seen* last = needed(series);
-    if (!arguments.given("force") && std::find(versions.begin(), versions.end(), last) != versions.end())
-        return invalid_argument(
-            what(last->key) +
-            " is the newest committed one, which a restart would take; --force removes it nevertheless");
+    for (const Seen* last : needed(series))
+        if (!arguments.given("force") && std::find(versions.begin(), versions.end(), last) != versions.end())
+            return invalid_argument(
+                what(last->key) + " is the newest committed one" + (series.doubt_of_newest().ok() ? ", which a restart would take" : " of its incarnation, and may be what a restart would take") +
+                "; --force removes it nevertheless");
     TRY_ASSIGN(const Evidence evidence, Evidence::gather(place, 0));
     std::uint64_t freed_bytes = 0;
     std::size_t fenced = 0;

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "base/text_table.hpp"
 #include "daemon/boot.hpp"
 #include "engine/scratch.hpp"
 #include "format/names.hpp"
@@ -122,12 +123,13 @@ Result<Series> read_series(Place& place, const ScratchView& scratch, const std::
     series.name = name;
     TRY_ASSIGN(std::vector<CatalogEntry> entries,
                place.run(list_versions(place.world(), place.layout(), name, place.deadline())));
-    TRY_ASSIGN(series.opens, place.run(read_lineage(place.world(), place.layout(), name, place.deadline())));
+    TRY_ASSIGN(LineageRecords records, place.run(read_lineage(place.world(), place.layout(), name, place.deadline())));
     std::vector<SealedVersion> sealed;
     for (const ScratchView::Image& image : scratch.images)
         if (image.key.name == name)
             sealed.push_back({image.key.incarnation, image.epoch, image.key.version, image.parent});
-    series.lineage = current_lineage(series.opens, entries, sealed);
+    series.lineage = current_lineage(records, entries, sealed);
+    series.opens = std::move(records.opens);
 
     // Parts alone tell the first half of their incarnation only (format/names).
     std::map<std::pair<Version, std::uint64_t>, Seen> joined;
@@ -139,7 +141,7 @@ Result<Series> read_series(Place& place, const ScratchView& scratch, const std::
         if (image.key.name == name) add_image(joined[{image.key.version, image.key.incarnation.high}], image);
     for (auto& [where, seen] : joined) {
         for (const LineageEntry& open : series.opens)
-            if (open.open.incarnation.high == where.second && seen.epoch == 0) {
+            if (open.open.incarnation && open.open.incarnation.high == where.second && seen.epoch == 0) {
                 seen.key.incarnation = open.open.incarnation;
                 seen.epoch = open.open.epoch;
                 seen.ranks = open.open.ranks;
@@ -147,14 +149,14 @@ Result<Series> read_series(Place& place, const ScratchView& scratch, const std::
         std::sort(seen.scratch_ranks.begin(), seen.scratch_ranks.end());
         seen.scratch_ranks.erase(std::unique(seen.scratch_ranks.begin(), seen.scratch_ranks.end()),
                                  seen.scratch_ranks.end());
-        seen.current = in_lineage(series.lineage, seen.key.incarnation, seen.key.version);
+        seen.current = series.lineage.contains(seen.key.incarnation, seen.key.version);
         seen.state = state_of(seen);
         series.versions.push_back(std::move(seen));
     }
     std::stable_sort(series.versions.begin(), series.versions.end(), [](const Seen& a, const Seen& b) {
         return std::pair(a.key.version, a.epoch) < std::pair(b.key.version, b.epoch);
     });
-    if (series.versions.empty() && series.opens.empty())
+    if (series.versions.empty() && series.opens.empty() && records.unlisted.ok())
         return not_found("no checkpoint is named " + name + " under " + place.layout().persistent +
                          " or in scratch; `cairn ls` lists all");
     return series;
@@ -166,6 +168,24 @@ Result<Version> parse_version(const std::string& text) {
     if (error != std::errc{} || end != text.data() + text.size() || version == 0 || version == UINT64_MAX)
         return invalid_argument("'" + text + "' is not a version: a number from 1, below 2^64 - 1, or newest");
     return version;
+}
+
+std::vector<Status> lineage_problems(const Series& series) {
+    std::vector<Status> problems = series.lineage.passed_over;
+    for (const Status* doubt : {&series.lineage.head, &series.lineage.tail})
+        if (!doubt->ok()) problems.push_back(*doubt);
+    return problems;
+}
+
+void tell_lineage_problems(Console& console, const char* command, const Series& series) {
+    for (const Status& problem : lineage_problems(series)) console.err << "cairn " << command << ": " << for_terminal(problem.text()) << "\n";
+}
+
+Status Series::doubt_of_newest() const {
+    Version newest = 0;
+    for (const Seen& seen : versions)
+        if (seen.current && (seen.state == SeenState::committed || in_scratch_only(seen))) newest = std::max(newest, seen.key.version);
+    return lineage.doubt_of(newest);
 }
 
 Result<Seen> pick_committed(const Series& series, const std::string& text, const std::string& incarnation) {
@@ -183,13 +203,14 @@ Result<Seen> pick_committed(const Series& series, const std::string& text, const
         if (seen.state == SeenState::committed && (!latest || seen.current || !incarnation.empty()))
             found.push_back(&seen);
     }
+    if (latest && incarnation.empty()) TRY(series.doubt_of_newest());
     if (latest && !found.empty()) return *found.back();
-    if (found.size() > 1)
+    if (found.size() > 1 && series.lineage.head.ok())
         for (const Seen* seen : found)
             if (seen->current) return *seen;
     if (found.size() > 1)
         return invalid_argument("several incarnations committed " + what(found[0]->key) +
-                                ", none in the current lineage; choose one with "
+                                (series.lineage.head.ok() ? ", none in the current lineage" : ", and which is in the current lineage can not be told") + "; choose one with "
                                 "--incarnation (`cairn ls " +
                                 series.name + "` lists them)");
     if (found.size() == 1) return *found.front();

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cli/place.hpp"
-#include "engine/catalog.hpp"
+#include "engine/lineage.hpp"
 
 namespace cairn::cli {
 
@@ -56,8 +56,18 @@ struct Series {
     std::string name;
     std::vector<Seen> versions;  // by version, then epoch
     std::vector<LineageEntry> opens;
-    std::vector<LineageLink> lineage;
+    Lineage lineage;
+
+    // Whether it is certain what a restart takes; where not, nothing is removed on the ground that nobody needs it.
+    bool head_is_certain() const { return lineage.head.ok() && lineage.hidden.ok(); }
+    // Why what a restart takes can not be told, as far as what was found decides that.
+    Status doubt_of_newest() const;
+    bool may_be_current(const Seen& seen) const { return seen.current || !lineage.is_certain(); }
 };
+
+// Records and directories that can not be read, and what can not be told for want of them: each by name, with the command that repairs it.
+std::vector<Status> lineage_problems(const Series& series);
+void tell_lineage_problems(Console& console, const char* command, const Series& series);
 
 // Every name on persistent or in scratch.
 Result<std::vector<std::string>> series_names(Place& place, const ScratchView& scratch);

@@ -168,6 +168,7 @@ void print_json(Console& console, const Shown& shown, const Seen& seen) {
 Status run_show(Console& console, const Arguments& arguments) {
     TRY_ASSIGN(Place place, Place::open(arguments));
     TRY_ASSIGN(const Series series, read_series(place, read_scratch(place), arguments.text("NAME")));
+    tell_lineage_problems(console, "show", series);
     TRY_ASSIGN(const Seen seen, pick_committed(series, arguments.text("VERSION"), arguments.text("incarnation")));
     Shown shown{*seen.entry.manifest, {}, {}};
     TRY_ASSIGN(shown.open,

@@ -111,7 +111,7 @@ bool can_be_verified(const Seen& seen) {
 
 // The versions to look at: one, or all that are committed, damaged, or in this host's scratch.
 // A checkpoint of several that can not be read is told through `failed`.
-Result<std::vector<Seen>> chosen(Place& place, const ScratchView& scratch, const Arguments& arguments, Status& failed) {
+Result<std::vector<Seen>> chosen(Console& console, Place& place, const ScratchView& scratch, const Arguments& arguments, Status& failed) {
     const bool one_name = arguments.given("NAME");
     std::vector<std::string> names = {arguments.text("NAME")};
     if (!one_name) {
@@ -127,6 +127,7 @@ Result<std::vector<Seen>> chosen(Place& place, const ScratchView& scratch, const
             if (failed.ok()) failed = series.status().within(name + " can not be read");
             continue;
         }
+        tell_lineage_problems(console, "verify", *series);
         if (asked == "latest" || asked == "newest") {
             TRY_ASSIGN(Seen latest, pick_readable(*series, asked, {}));
             series->versions = {std::move(latest)};
@@ -226,7 +227,7 @@ Status run_verify(Console& console, const Arguments& arguments) {
     TRY_ASSIGN(Place place, Place::open(arguments));
     const ScratchView scratch = read_scratch(place);
     Status failed;
-    TRY_ASSIGN(const std::vector<Seen> versions, chosen(place, scratch, arguments, failed));
+    TRY_ASSIGN(const std::vector<Seen> versions, chosen(console, place, scratch, arguments, failed));
     for (const Status& problem : scratch.problems) console.err << "cairn verify: " << problem.text() << "\n";
     std::uint64_t total_bytes = 0;
     for (const Seen& seen : versions) total_bytes += seen.image_bytes;
@@ -265,7 +266,8 @@ const Command verify_command = {
     "their checksums (it does\n"
     "when it first reads them); the other ranks are named, and are no damage. An image on a scratch disk that the "
     "machine's restart may have torn, and that\n"
-    "can not prove itself, is damage, as it is for the daemon.",
+    "can not prove itself, is damage, as it is for the daemon.\n\n"
+    "Damaged records of the lineage are named, too; they cost no version, and `cairn repair` writes them anew.",
     {{"NAME", OptionKind::text, "", "The checkpoint; without it, all."},
      {"VERSION", OptionKind::text, "",
       "The version, or newest; without it, all that are committed or in this host's scratch."}},

@@ -269,6 +269,7 @@ Status RestoreRun::restore(const KeptVersion& kept, bool& refused) {
 }
 
 Result<const KeptVersion*> RestoreRun::newest() {
+    notes_ += session_.kept_notes_;
     Status last;
     for (auto it = session_.kept_.rbegin(); it != session_.kept_.rend(); ++it) {
         const std::string version = "version " + std::to_string(it->key.version);
@@ -285,13 +286,16 @@ Result<const KeptVersion*> RestoreRun::newest() {
         notes_ += version + " is damaged, going back to an older one: " + status.to_string() + "\n";
         last = status;
     }
+    if (const Status& tail = session_.kept_tail_; !tail.ok()) return Status(tail.code(), notes_);  // they name it
     if (last.ok()) return not_found("no version of \"" + session_.name_ + "\" can be restored by all ranks");
     return Status(Code::corrupt, "no version of \"" + session_.name_ + "\" is whole:\n" + notes_);
 }
 
 Result<const KeptVersion*> RestoreRun::exactly(Version version) {
+    notes_ += session_.kept_notes_;
     const KeptVersion* kept = session_.find_kept(version);
     const std::string who = "version " + std::to_string(version);
+    if (!kept) TRY(session_.kept_tail_);
     if (!kept)
         return not_found(who + " of \"" + session_.name_ +
                          "\" can not be restored by all ranks; `cairn ls` lists what there is");

@@ -23,6 +23,7 @@
 #include "client/regions.hpp"
 #include "engine/catalog.hpp"
 #include "engine/layout.hpp"
+#include "engine/lineage.hpp"
 
 namespace cairn {
 
@@ -36,7 +37,7 @@ struct KeptVersion {
     std::uint64_t bytes = 0;  // of all ranks
     bool committed = false;
     bool sealed = false;             // in the scratch of every rank
-    Status damage;                   // its manifest can not be read
+    Status damage;                   // its manifest, or its directory, can not be read
     std::string local_path;          // this rank's slot, as of the last survey; empty: none
     std::optional<ImageInfo> image;  // this rank's, once asked for
 };
@@ -164,6 +165,8 @@ class Session {
     RegionTable regions_;
     SlotMaps slots_;
     std::vector<KeptVersion> kept_;  // by version; of the last survey
+    Status kept_tail_;               // not ok: there may be older ones, and which can not be told (Lineage::tail)
+    std::string kept_notes_;         // what was passed over, one a line
 
     mutable std::mutex state_;
     std::vector<std::unique_ptr<DaemonLink>> spare_links_;  // for wait, test and cancel

@@ -72,13 +72,12 @@ std::vector<KeptVersion> unpack_kept(Unpacker& unpacker, const std::string& name
     return kept;
 }
 
-// What persistent and scratch together hold of the current lineage.
-std::vector<KeptVersion> keep_lineage(const std::vector<LineageEntry>& opens, const std::vector<CatalogEntry>& entries,
+// What persistent and scratch together hold of a lineage.
+std::vector<KeptVersion> keep_lineage(const Lineage& lineage, const std::vector<CatalogEntry>& entries,
                                       const std::vector<SealedVersion>& sealed) {
-    const std::vector<LineageLink> lineage = current_lineage(opens, entries, sealed);
     std::map<std::pair<Version, Id128>, KeptVersion> found;
     for (const SealedVersion& each : sealed) {
-        if (!in_lineage(lineage, each.incarnation, each.version)) continue;
+        if (!each.is_whole || !lineage.contains(each.incarnation, each.version)) continue;
         KeptVersion& kept = found[{each.version, each.incarnation}];
         kept.epoch = each.epoch;
         kept.sealed = true;
@@ -87,8 +86,8 @@ std::vector<KeptVersion> keep_lineage(const std::vector<LineageEntry>& opens, co
         const std::pair key(each.key.version, each.key.incarnation);
         if (each.manifest && each.manifest->abandoned)
             found.erase(key);  // given up, or lost to another: not to come back from scratch either
-        if ((!each.committed() && !each.damage) || !in_lineage(lineage, each.key.incarnation, each.key.version))
-            continue;
+        if (!each.committed() && !each.damage) continue;
+        if (!each.unlisted() && !lineage.contains(each.key.incarnation, each.key.version)) continue;
         KeptVersion& kept = found[key];
         if (each.damage) kept.damage = *each.damage;
         if (!each.committed()) continue;
@@ -104,6 +103,13 @@ std::vector<KeptVersion> keep_lineage(const std::vector<LineageEntry>& opens, co
         all.push_back(std::move(kept));
     }
     return all;
+}
+
+Version newest_of(const std::vector<KeptVersion>& kept) {
+    Version newest = 0;
+    for (const KeptVersion& each : kept)
+        if (each.committed || each.sealed) newest = std::max(newest, each.key.version);
+    return newest;
 }
 
 }  // namespace
@@ -123,20 +129,28 @@ Result<std::vector<control::ImageList::Entry>> Session::local_images(Deadline de
 
 // Rank 0 alone.
 Bytes Session::look_at_persistent(const std::vector<SealedVersion>& sealed, Deadline deadline) {
+    std::string notes;
+    Status tail;
     const auto look = [&]() -> Result<std::vector<KeptVersion>> {
         TRY_ASSIGN(const std::unique_ptr<RealWorld> real, open_world());
         World world = real->world();
         const Nanos until = real->loop().now() + static_cast<Nanos>(deadline.left_ms()) * millisecond;
-        TRY_ASSIGN(const std::vector<LineageEntry> opens, real->loop().run(read_lineage(world, layout_, name_, until)));
+        TRY_ASSIGN(const LineageRecords records, real->loop().run(read_lineage(world, layout_, name_, until)));
         TRY_ASSIGN(const std::vector<CatalogEntry> entries,
                    real->loop().run(list_versions(world, layout_, name_, until)));
-        return keep_lineage(opens, entries, sealed);
+        const Lineage lineage = current_lineage(records, entries, sealed, roster_.incarnation);
+        std::vector<KeptVersion> kept = keep_lineage(lineage, entries, sealed);
+        TRY(lineage.doubt_of(newest_of(kept)));
+        for (const Status& each : lineage.passed_over) notes += each.text() + "\n";
+        tail = lineage.tail;
+        if (!tail.ok()) notes += tail.text() + "\n";
+        return kept;
     };
     const auto kept = look();
     Packer packer;
     packer.status(kept.status());
-    packer.number<std::uint64_t>(kept.ok() ? kept->size() : 0);
     if (!kept.ok()) return packer.take();
+    packer.status(tail).text(notes).number<std::uint64_t>(kept->size());
     for (const KeptVersion& each : *kept)
         packer.number(each.key.version)
             .id(each.key.incarnation)
@@ -156,14 +170,18 @@ Status Session::survey(Deadline deadline) {
     for (Rank rank = 0; rank < all.size(); ++rank)
         TRY(add_images(all[rank], sets).within("rank " + std::to_string(rank)));
     std::vector<SealedVersion> sealed;
-    for (const auto& [key, set] : sets)
-        if (set.ranks == ranks_) sealed.push_back(set.version);
+    for (auto& [key, set] : sets) {
+        set.version.is_whole = set.ranks == ranks_;
+        sealed.push_back(set.version);
+    }
 
     Bytes mine;
     if (rank_ == 0) mine = look_at_persistent(sealed, deadline.early());
     TRY_ASSIGN(const Bytes said, exchange_->broadcast(mine, deadline));
     Unpacker unpacker(said);
     TRY(unpacker.status().within("looking for versions of \"" + name_ + "\""));
+    Status tail = unpacker.status();
+    std::string notes = unpacker.text();
     std::vector<KeptVersion> kept = unpack_kept(unpacker, name_);
     if (!unpacker.ok()) return {Code::internal, "rank 0 sent a list of versions that can not be read"};
     for (KeptVersion& each : kept) {
@@ -175,6 +193,8 @@ Status Session::survey(Deadline deadline) {
             if (image.key == each.key) each.local_path = image.path;
     }
     kept_ = std::move(kept);
+    kept_tail_ = std::move(tail);
+    kept_notes_ = std::move(notes);
     return {};
 }
 
@@ -199,6 +219,7 @@ Result<std::vector<KeptVersion>> Session::list() {
     std::vector<KeptVersion> whole;
     for (const KeptVersion& each : kept_)
         if (each.committed || each.sealed) whole.push_back(each);
+    if (whole.empty()) TRY(kept_tail_);  // "none" would mean that one may begin anew
     return whole;
 }
 
@@ -209,6 +230,7 @@ Result<Version> Session::newest_not_above(Version limit) {
         TRY(check_ranks(*it));
         return it->key.version;
     }
+    TRY(kept_tail_);
     return not_found("no version of \"" + name_ + "\"" +
                      (limit == CAIRN_NEWEST ? "" : " up to " + std::to_string(limit)) +
                      " can be restored by all ranks");

@@ -47,8 +47,8 @@ Task<void> Epochs::look(VersionKey key, std::uint64_t epoch) {
     for (;;) {
         const std::string path = layout_.lineage_open(key.name, ++epoch);
         const Result<Bytes> record = co_await read_file(world_.storage, path, open_bytes_max, deadline);
-        if (!record.ok()) break;  // not_found; or it can not be told, and the next version asks again
-        who = who_opened(path, *record);
+        if (record.code() == Code::not_found || may_pass(record.status())) break;  // or it can not be told, and the next version asks again
+        who = record.ok() ? who_opened(path, *record) : path;                      // it is there, whatever became of it
     }
     Look& done = looks_[key.incarnation];
     done.under_way = false;

@@ -4,6 +4,7 @@
 
 #include "base/config.hpp"
 #include "base/log.hpp"
+#include "engine/lineage.hpp"
 
 namespace cairn {
 
@@ -29,18 +30,19 @@ Task<Status> PersistentRetention::apply_once(std::string name, Id128 incarnation
     Result<std::vector<CatalogEntry>> entries =
         co_await list_versions(world_, layout_, name, world_.clock.in(io_wait_));
     if (!entries.ok()) co_return std::move(entries).status();
-    Result<std::vector<LineageEntry>> opens = co_await read_lineage(world_, layout_, name, world_.clock.in(io_wait_));
-    if (!opens.ok()) co_return std::move(opens).status();
-    const std::vector<LineageLink> lineage = current_lineage(*opens, *entries, {});
-    if (lineage.empty() || lineage.front().incarnation != incarnation) co_return Status();
+    Result<LineageRecords> records = co_await read_lineage(world_, layout_, name, world_.clock.in(io_wait_));
+    if (!records.ok()) co_return std::move(records).status();
+    const Lineage lineage = current_lineage(*records, *entries, {});
+    if (!lineage.head.ok()) co_return lineage.head;  // where it is in doubt what a restart would take, nothing goes
+    if (lineage.links.empty() || lineage.links.front().incarnation != incarnation) co_return Status();
     // A job that opened after this one may be restoring whatever is oldest now. It applies the rule when it commits. Whoever opens after
     // this look finds what was committed before it, and takes nothing older by itself.
-    for (const LineageEntry& entry : *opens)
-        if (entry.open.epoch > lineage.front().epoch) co_return Status();
+    for (const LineageEntry& entry : records->opens)
+        if (entry.open.epoch > lineage.links.front().epoch) co_return Status();
     std::vector<const CatalogEntry*> committed;
     std::vector<Version> versions;
     for (const CatalogEntry& entry : *entries)
-        if (entry.committed() && in_lineage(lineage, entry.key.incarnation, entry.key.version)) {
+        if (entry.committed() && lineage.contains(entry.key.incarnation, entry.key.version)) {
             committed.push_back(&entry);
             versions.push_back(entry.key.version);
         }

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "engine/record.hpp"
 #include "format/limits.hpp"
@@ -38,11 +37,26 @@ Task<Result<Manifest>> read_manifest(World& world, Layout layout, VersionKey key
 
 namespace {
 
+// Then nothing that was read means anything; other failures are of one file or directory.
+bool does_not_answer(const Status& status) { return status.code() == Code::deadline || status.code() == Code::unavailable; }
+
+void add_unlisted(std::string name, Version version, Status why, std::vector<CatalogEntry>& out) {
+    CatalogEntry entry;
+    entry.key = {std::move(name), version, {}};
+    entry.damage = std::move(why);
+    out.push_back(std::move(entry));
+}
+
 // All incarnations that left something in one version's directory.
 Task<Status> list_version(World& world, Layout layout, std::string name, Version version, Nanos deadline, std::vector<CatalogEntry>& out) {
     const std::string directory = layout.version(name, version);
     Result<std::vector<DirectoryEntry>> files = co_await world.storage.list(directory, deadline);
-    if (!files.ok()) co_return files.code() == Code::not_found ? Status() : std::move(files).status();
+    if (files.code() == Code::not_found) co_return Status();
+    if (!files.ok() && does_not_answer(files.status())) co_return std::move(files).status();
+    if (!files.ok()) {
+        add_unlisted(std::move(name), version, std::move(files).status(), out);
+        co_return Status();
+    }
     std::map<std::uint64_t, CatalogEntry> by_half;  // parts carry the incarnation's first half only
     for (const DirectoryEntry& file : *files) {
         const std::optional<Id128> incarnation = parse_manifest_file_name(file.name);
@@ -81,7 +95,11 @@ Task<Result<std::vector<CatalogEntry>>> list_versions(World& world, Layout layou
     }
     for (const DirectoryEntry& entry : *entries) {
         const std::optional<Version> version = parse_version_directory_name(entry.name);
-        if (!version || !entry.is_directory) continue;
+        if (!version) continue;
+        if (!entry.is_directory) {
+            add_unlisted(name, *version, corrupt(layout.version(name, *version) + ": is not a directory"), versions);
+            continue;
+        }
         Status listed = co_await list_version(world, layout, name, *version, deadline, versions);
         if (!listed.ok()) co_return listed;
     }
@@ -92,37 +110,79 @@ Task<Result<std::vector<CatalogEntry>>> list_versions(World& world, Layout layou
     co_return versions;
 }
 
-Task<Result<std::vector<LineageEntry>>> read_lineage(World& world, Layout layout, std::string name, Nanos deadline) {
-    std::vector<LineageEntry> lineage;
+namespace {
+
+// A record that is listed; one that can not be read says why.
+template <class Record>
+Task<Status> read_lineage_record(World& world, std::string path, FrameKind kind, Result<Record> (*decode)(ByteView), Nanos deadline,
+                                 std::optional<Record>& out, std::optional<Status>& damage) {
+    Result<Bytes> bytes = co_await read_record(world, path, kind, record_file_bytes_max, deadline);
+    if (bytes.code() == Code::not_found) bytes = Status(Code::io_error, path + ": is listed, and not there");  // none ever goes
+    if (!bytes.ok() && does_not_answer(bytes.status())) co_return std::move(bytes).status();
+    Result<Record> record = bytes.ok() ? decode(*bytes) : Result<Record>(bytes.status());
+    if (record.ok()) out = std::move(record).value();
+    else damage = std::move(record).status().within(path);
+    co_return Status();
+}
+
+struct Listed {
+    bool open = false, from = false;
+};
+
+Task<Result<LineageEntry>> read_open(World& world, Layout layout, std::string name, std::uint64_t epoch, Listed listed, Nanos deadline) {
+    LineageEntry entry;
+    std::optional<OpenRecord> open;
+    const std::string open_path = layout.lineage_open(name, epoch), from_path = layout.lineage_from(name, epoch);
+    if (listed.open) {
+        Status read = co_await read_lineage_record(world, open_path, FrameKind::open, decode_open_record, deadline, open, entry.open_damage);
+        if (!read.ok()) co_return read;
+    } else {
+        entry.open_damage = corrupt(open_path + ": is missing");
+    }
+    if (listed.from) {
+        Status read = co_await read_lineage_record(world, from_path, FrameKind::from, decode_from_record, deadline, entry.from, entry.from_damage);
+        if (!read.ok()) co_return read;
+    }
+    if (open) entry.open = std::move(*open);
+    else if (entry.from) entry.open.incarnation = entry.from->incarnation;
+    entry.open.epoch = epoch;
+    co_return entry;
+}
+
+// Whether something stands there, and is no directory: "not found" is what a file system says of that, too.
+Task<Status> check_is_directory(World& world, Layout layout, std::string name, Nanos deadline) {
+    Result<std::vector<DirectoryEntry>> entries = co_await world.storage.list(layout.series(name), deadline);
+    if (!entries.ok()) co_return std::move(entries).status();
+    for (const DirectoryEntry& entry : *entries)
+        if (layout.series(name) + "/" + entry.name == layout.lineage(name) && !entry.is_directory)
+            co_return corrupt(layout.lineage(name) + ": is not a directory");
+    co_return Status();
+}
+
+}  // namespace
+
+Task<Result<LineageRecords>> read_lineage(World& world, Layout layout, std::string name, Nanos deadline) {
+    LineageRecords records;
+    records.name = name;
     Result<std::vector<DirectoryEntry>> entries = co_await world.storage.list(layout.lineage(name), deadline);
     if (!entries.ok()) {
         Status status = co_await unless_root_missing(world.storage, layout.persistent, std::move(entries).status(), deadline);
-        if (status.code() == Code::not_found) co_return lineage;
-        co_return status;
+        if (status.code() == Code::not_found) status = co_await check_is_directory(world, layout, name, deadline);
+        if (does_not_answer(status)) co_return status;
+        if (status.code() != Code::not_found) records.unlisted = std::move(status);
+        co_return records;
     }
-    std::set<std::string> names;
-    for (const DirectoryEntry& entry : *entries) names.insert(entry.name);
-    for (const std::string& file : names) {
-        const std::optional<std::uint64_t> epoch = parse_lineage_open_name(file);
-        if (!epoch) continue;
-        const std::string path = layout.lineage(name) + "/" + file;
-        Result<Bytes> bytes = co_await read_record(world, path, FrameKind::open, record_file_bytes_max, deadline);
-        if (!bytes.ok()) co_return std::move(bytes).status();
-        Result<OpenRecord> open = decode_open_record(*bytes);
-        if (!open.ok()) co_return std::move(open).status().within(path);
-        LineageEntry entry{std::move(open).value(), std::nullopt};
-        entry.open.epoch = *epoch;
-        if (names.count(lineage_from_name(*epoch))) {
-            const std::string from_path = layout.lineage_from(name, *epoch);
-            bytes = co_await read_record(world, from_path, FrameKind::from, record_file_bytes_max, deadline);
-            if (!bytes.ok()) co_return std::move(bytes).status();
-            Result<FromRecord> from = decode_from_record(*bytes);
-            if (!from.ok()) co_return std::move(from).status().within(from_path);
-            entry.from = std::move(from).value();
-        }
-        lineage.push_back(std::move(entry));
+    std::map<std::uint64_t, Listed> epochs;
+    for (const DirectoryEntry& entry : *entries) {
+        if (const std::optional<std::uint64_t> epoch = parse_lineage_open_name(entry.name)) epochs[*epoch].open = true;
+        if (const std::optional<std::uint64_t> epoch = parse_lineage_from_name(entry.name)) epochs[*epoch].from = true;
     }
-    co_return lineage;
+    for (const auto& [epoch, listed] : epochs) {
+        Result<LineageEntry> open = co_await read_open(world, layout, name, epoch, listed, deadline);
+        if (!open.ok()) co_return std::move(open).status();
+        records.opens.push_back(std::move(open).value());
+    }
+    co_return records;
 }
 
 namespace {
@@ -148,10 +208,12 @@ Task<Result<std::uint64_t>> claim_epoch(World& world, Layout layout, std::string
     if (!made.ok()) co_return made;
     for (;;) {
         Result<std::vector<DirectoryEntry>> entries = co_await world.storage.list(directory, deadline);
+        if (entries.code() == Code::not_found)  // made, or there, a moment ago
+            co_return corrupt(directory + ": is not a directory, and an open needs one; `cairn repair " + name + " --forget` puts it aside and makes one from what manifests tell");
         if (!entries.ok()) co_return std::move(entries).status();
         std::uint64_t highest = 0;
         for (const DirectoryEntry& entry : *entries)
-            if (const auto taken = parse_lineage_open_name(entry.name)) highest = std::max(highest, *taken);
+            if (const auto taken = parse_epoch_taken(entry.name)) highest = std::max(highest, *taken);
         std::uint64_t epoch = std::max(highest, known) + 1;
         if (highest == 0) epoch = std::max(epoch, std::min(world.clock.wall_time_s(), epoch_max / 2));  // a clock that is mad leaves room
         record.epoch = epoch;
@@ -171,7 +233,7 @@ Task<Status> check_on_record(World& world, Layout layout, std::string name, std:
     if (!bytes.ok() && bytes.code() != Code::not_found) co_return std::move(bytes).status();
     if (bytes.ok()) {
         const Result<OpenRecord> record = decode_open_record(*bytes);
-        if (!record.ok() || record->incarnation == incarnation) co_return Status();
+        if (!record.ok() || record->incarnation == incarnation || record->incarnation == nobodys_incarnation(epoch)) co_return Status();
     }
     co_return unavailable(path + (bytes.ok() ? " is another job's" : ", which says that this job began, is not there") + ": is the file system mounted that was at " +
                           layout.persistent + " then? Until it is back nothing is committed, and what is sealed stays in scratch");
@@ -188,60 +250,6 @@ Task<Status> record_parent(World& world, Layout layout, std::string name, std::u
     if (!from.ok()) co_return std::move(from).status().within(path);
     if (!(*from == record)) co_return Status(Code::already_exists, path + ": names another parent");
     co_return Status();
-}
-
-std::vector<LineageLink> current_lineage(const std::vector<LineageEntry>& opens, const std::vector<CatalogEntry>& entries,
-                                         const std::vector<SealedVersion>& sealed) {
-    struct Known {
-        std::uint64_t epoch = 0;
-        Parent parent;
-        bool counts = false;  // committed, sealed, or restored from; or perhaps committed
-    };
-    std::map<Id128, Known> known;
-    for (const LineageEntry& entry : opens) {
-        Known& k = known[entry.open.incarnation];
-        k.epoch = entry.open.epoch;
-        if (entry.from) {
-            k.parent = entry.from->parent;
-            k.counts = true;
-        }
-    }
-    const auto add = [&](Id128 incarnation, std::uint64_t epoch, const Parent& parent) {
-        Known& k = known[incarnation];
-        k.epoch = std::max(k.epoch, epoch);
-        if (parent.incarnation) k.parent = parent;
-        k.counts = true;
-    };
-    for (const CatalogEntry& entry : entries) {
-        if (entry.committed()) add(entry.key.incarnation, entry.manifest->epoch, entry.manifest->parent);
-        // What it says can not be read. Taken for nothing, an older lineage, or none, would be gone on from without a word.
-        const auto of = entry.damage ? known.find(entry.key.incarnation) : known.end();
-        if (of != known.end()) of->second.counts = true;
-    }
-    for (const SealedVersion& version : sealed) add(version.incarnation, version.epoch, version.parent);
-    std::vector<LineageLink> lineage;
-    const Known* head = nullptr;
-    Id128 at;
-    for (const auto& [incarnation, k] : known)
-        if (k.counts && (!head || k.epoch > head->epoch)) {
-            head = &k;
-            at = incarnation;
-        }
-    if (!head) return lineage;
-    std::set<Id128> visited;
-    for (Version version_max = UINT64_MAX; at && visited.insert(at).second;) {
-        const auto found = known.find(at);
-        lineage.push_back({at, found == known.end() ? 0 : found->second.epoch, version_max});
-        if (found == known.end()) break;
-        version_max = std::min(version_max, found->second.parent.version);
-        at = found->second.parent.incarnation;
-    }
-    return lineage;
-}
-
-bool in_lineage(const std::vector<LineageLink>& lineage, Id128 incarnation, Version version) {
-    return std::any_of(lineage.begin(), lineage.end(),
-                       [&](const LineageLink& link) { return link.incarnation == incarnation && version <= link.version_max; });
 }
 
 }  // namespace cairn

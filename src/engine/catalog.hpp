@@ -15,10 +15,12 @@ namespace cairn {
 struct CatalogEntry {
     VersionKey key;
     std::optional<Manifest> manifest;      // none: parts without a manifest (in flight, or left behind)
-    std::optional<Status> damage;          // the manifest can not be read: why
+    std::optional<Status> damage;          // the manifest can not be read: why. It may have been a tombstone
     std::vector<DirectoryEntry> files;     // all files of the version's directory that carry this incarnation or attempt:
                                            // manifest, parts, unpublished manifests
     bool committed() const { return manifest && !manifest->abandoned; }
+    // The version's directory can not be listed, or is none: of no incarnation, and whatever any of them left there is not known.
+    bool unlisted() const { return damage && !key.incarnation; }
 };
 
 // Names of all series, in order.
@@ -28,12 +30,21 @@ Task<Result<std::vector<CatalogEntry>>> list_versions(World& world, Layout layou
 // One manifest. not_found when it is not there; a tombstone is returned like any other.
 Task<Result<Manifest>> read_manifest(World& world, Layout layout, VersionKey key, Nanos deadline);
 
-// What is known of the opens of a series (rule 1): newest last. Missing: as above.
+// What is known of one open of a series (rule 1).
 struct LineageEntry {
-    OpenRecord open;
+    OpenRecord open;                    // of one that can not be read the epoch is known, which is its name, and the incarnation if `from` tells it
     std::optional<FromRecord> from;
+    std::optional<Status> open_damage;  // the record can not be read: why
+    std::optional<Status> from_damage;  // the same; it went on from some version
 };
-Task<Result<std::vector<LineageEntry>>> read_lineage(World& world, Layout layout, std::string name, Nanos deadline);
+// Newest last. A damaged record is reported, not hidden, and what it means is another question (engine/lineage).
+struct LineageRecords {
+    std::string name;
+    std::vector<LineageEntry> opens;
+    Status unlisted;  // not ok: there is a lineage, and its records can not be listed
+};
+// Missing: as above. A file system that does not answer is an error, and never counts as damage.
+Task<Result<LineageRecords>> read_lineage(World& world, Layout layout, std::string name, Nanos deadline);
 
 // Raises the epoch: publishes <epoch>.open under the lowest free number above all there are and above `known`, the highest that the caller knows of
 // (0: none), durably; returns the epoch. The first one of a series counts from the seconds since 1970: it may have been removed while scratch, of
@@ -44,24 +55,5 @@ Task<Result<std::uint64_t>> claim_epoch(World& world, Layout layout, std::string
 Task<Status> check_on_record(World& world, Layout layout, std::string name, std::uint64_t epoch, Id128 incarnation, Nanos deadline);
 // Names the parent of an epoch, durably; once. already_exists with another parent is an error.
 Task<Status> record_parent(World& world, Layout layout, std::string name, std::uint64_t epoch, FromRecord record, Nanos deadline);
-
-// A run of versions that belong together: those of `incarnation` up to `version_max`.
-struct LineageLink {
-    Id128 incarnation;
-    std::uint64_t epoch = 0;
-    Version version_max = 0;
-};
-// The current lineage, newest incarnation first. Its head is the newest incarnation that committed (or left a manifest that can not be read), sealed
-// (named by `sealed`) or was restored from; then parents, each cut at the version that its child came from. Pure.
-struct SealedVersion {
-    Id128 incarnation;
-    std::uint64_t epoch = 0;
-    Version version = 0;
-    Parent parent;
-};
-std::vector<LineageLink> current_lineage(const std::vector<LineageEntry>& opens, const std::vector<CatalogEntry>& entries,
-                                         const std::vector<SealedVersion>& sealed);
-// Whether a version belongs to a lineage.
-bool in_lineage(const std::vector<LineageLink>& lineage, Id128 incarnation, Version version);
 
 }  // namespace cairn

@@ -10,19 +10,28 @@ constexpr Nanos io_span = 60 * second;
 std::vector<CatalogEntry> Cluster::Found::in_lineage() const {
     std::vector<CatalogEntry> found;
     for (const CatalogEntry& entry : entries)
-        if (cairn::in_lineage(lineage, entry.key.incarnation, entry.key.version)) found.push_back(entry);
+        if (entry.unlisted() || lineage.contains(entry.key.incarnation, entry.key.version)) found.push_back(entry);
     return found;
+}
+
+Version Cluster::Found::newest() const {
+    Version newest = 0;
+    for (const CatalogEntry& entry : in_lineage())
+        if (entry.committed()) newest = entry.key.version;
+    return newest;
 }
 
 Task<Result<Cluster::Found>> Cluster::look(World world, std::vector<SealedVersion> sealed) const {
     const std::string name = roster.name;
     Found found;
-    Result<std::vector<LineageEntry>> opens = co_await read_lineage(world, layout, name, world.clock.in(io_span));
-    if (!opens.ok()) co_return std::move(opens).status();
+    Result<LineageRecords> records = co_await read_lineage(world, layout, name, world.clock.in(io_span));
+    if (!records.ok()) co_return std::move(records).status();
     Result<std::vector<CatalogEntry>> entries = co_await list_versions(world, layout, name, world.clock.in(io_span));
     if (!entries.ok()) co_return std::move(entries).status();
     found.entries = std::move(entries).value();
-    found.lineage = current_lineage(*opens, found.entries, sealed);
+    found.lineage = current_lineage(*records, found.entries, sealed);
+    const Status doubt = found.lineage.doubt_of(found.newest());
+    if (!doubt.ok()) co_return doubt;
     co_return found;
 }
 

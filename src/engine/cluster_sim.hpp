@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/catalog.hpp"
+#include "engine/lineage.hpp"
 #include "engine/node.hpp"
 #include "engine/restore.hpp"
 #include "format/image.hpp"
@@ -113,9 +113,10 @@ class Cluster {
 
     // What lies under persistent, and the current lineage, as a restarting job sees both.
     struct Found {
-        std::vector<LineageLink> lineage;
+        Lineage lineage;
         std::vector<CatalogEntry> entries;  // by version
-        std::vector<CatalogEntry> in_lineage() const;
+        std::vector<CatalogEntry> in_lineage() const;  // and directories that can not be listed
+        Version newest() const;                        // committed, in the lineage; 0: none
     };
     Task<Result<Found>> look(World world, std::vector<SealedVersion> sealed) const;
     // The same from a fresh process on `reader`.

@@ -12,6 +12,7 @@
 #include "base/trace.hpp"
 #include "engine/catalog.hpp"
 #include "engine/internal.hpp"
+#include "engine/lineage.hpp"
 #include "format/manifest.hpp"
 #include "format/names.hpp"
 #include "model/coverage.hpp"
@@ -25,8 +26,8 @@ namespace {
 std::string version_text(const VersionKey& key) { return key.name + " version " + std::to_string(key.version); }
 
 // Somebody removed all of the series, and a newer job has begun it again and committed: nobody waits for what an older one left in scratch.
-Task<bool> begun_again(World& world, const Layout& layout, std::string name, std::uint64_t epoch, const std::vector<LineageEntry>& lineage, Nanos wait) {
-    if (std::none_of(lineage.begin(), lineage.end(), [&](const LineageEntry& entry) { return entry.open.epoch > epoch; })) co_return false;
+Task<bool> begun_again(World& world, const Layout& layout, std::string name, std::uint64_t epoch, const LineageRecords& records, Nanos wait) {
+    if (std::none_of(records.opens.begin(), records.opens.end(), [&](const LineageEntry& entry) { return entry.open.epoch > epoch; })) co_return false;
     Result<std::vector<CatalogEntry>> versions = co_await list_versions(world, layout, std::move(name), world.clock.in(wait));
     co_return versions.ok() && std::any_of(versions->begin(), versions->end(),
                                            [&](const CatalogEntry& entry) { return entry.committed() && entry.manifest->epoch > epoch; });
@@ -191,23 +192,23 @@ Task<Status> Node::Impl::check_record(FlightPtr flight) {
 
 // The job went back behind this version and went on from there under a newer epoch: then this one must not appear any more.
 Task<Status> Node::Impl::check_superseded(FlightPtr flight) {
-    Result<std::vector<LineageEntry>> lineage = co_await read_lineage(world, layout, flight->key.name, world.clock.in(settings.io_wait));
-    if (!lineage.ok()) co_return std::move(lineage).status();
+    Result<LineageRecords> records = co_await read_lineage(world, layout, flight->key.name, world.clock.in(settings.io_wait));
+    if (!records.ok()) co_return std::move(records).status();
+    const std::uint64_t epoch = flight->job->roster->epoch;
     const auto is_own = [&](const LineageEntry& entry) { return entry.open.incarnation == flight->key.incarnation; };
-    if (std::none_of(lineage->begin(), lineage->end(), is_own)) {
+    if (std::none_of(records->opens.begin(), records->opens.end(), is_own)) {
         Status on_record = co_await check_record(flight);
         bool over = on_record.code() == Code::unavailable;
-        if (over) over = co_await begun_again(world, layout, flight->key.name, flight->job->roster->epoch, *lineage, settings.io_wait);
+        if (over) over = co_await begun_again(world, layout, flight->key.name, epoch, *records, settings.io_wait);
         if (over) co_return Status(Code::superseded, version_text(flight->key) + ": the series was removed, and a newer job has begun it again");
         if (!on_record.ok()) co_return on_record;
     }
-    for (const LineageEntry& entry : *lineage)
-        if (entry.from && entry.open.epoch > flight->job->roster->epoch && entry.from->parent.incarnation == flight->key.incarnation &&
-            entry.from->parent.version < flight->key.version)
-            co_return Status(Code::superseded, version_text(flight->key) + ": the job went back to version " +
-                                                   std::to_string(entry.from->parent.version) + " and on from there (epoch " +
-                                                   std::to_string(entry.open.epoch) + ")");
-    co_return Status();
+    Status behind = went_back_behind(*records, {}, flight->key, epoch);
+    if (behind.ok() || behind.code() == Code::superseded) co_return behind;
+    // A record that can not be read: the manifests of who wrote it may say the same.
+    Result<std::vector<CatalogEntry>> entries = co_await list_versions(world, layout, flight->key.name, world.clock.in(settings.io_wait));
+    if (!entries.ok()) co_return std::move(entries).status();
+    co_return went_back_behind(*records, *entries, flight->key, epoch);
 }
 
 // An attempt that failed before anything was published: only this coordinator knew what its manifest would have said, so the parts that

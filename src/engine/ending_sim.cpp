@@ -67,6 +67,22 @@ void check_all_told(SeedRun& run) {
     if (const std::optional<std::string> who = untold()) run.fail(*who);
 }
 
+// How long the versions that have not ended may take one after the other, all on the slowest storage target.
+Nanos undisturbed_flushes(const SeedRun& run) {
+    const std::vector<double>& rates = run.cluster.options.model.target_rates;
+    if (rates.empty()) return 0;
+    std::set<VersionKey> versions;
+    for (const Host& host : run.cluster.hosts) {
+        if (!host.daemon) continue;
+        for (const VersionKey& key : host.daemon->versions())
+            if (!host.daemon->state(key).final) versions.insert(key);
+    }
+    std::uint64_t bytes = 0;
+    for (const VersionKey& key : versions)
+        for (Rank rank = 0; rank < run.cluster.ranks(); ++rank) bytes += run.cluster.options.image_bytes(rank, key.version);
+    return static_cast<Nanos>(static_cast<double>(bytes) / *std::min_element(rates.begin(), rates.end()) * static_cast<double>(second));
+}
+
 // All work comes to an end: nobody leads or flushes any more, what was asked for has come or is not waited for, and scratch can let go of what is
 // committed. A buffer that waits for ever is a credit that is lost.
 void check_rest(SeedRun& run) {
@@ -81,7 +97,8 @@ void check_rest(SeedRun& run) {
         }
         return std::nullopt;
     };
-    (void)run.cluster.sim.run_until([&] { return !busy(); }, run.cluster.sim.now() + 120 * second);  // of a lost job something may be under way
+    // Of a lost job something may be under way.
+    (void)run.cluster.sim.run_until([&] { return !busy(); }, run.cluster.sim.now() + 120 * second + 3 * undisturbed_flushes(run));
     if (const std::optional<std::string> why = busy()) return run.fail(*why);
     Status held;
     const auto all_let_go = [&] {
@@ -151,6 +168,9 @@ void settle(SeedRun& run) {
     run.cluster.sim.run_until(run.cluster.sim.now() + second);
     if (run.known.job_lives) introduce_all(run);
     note_states(run);
+    if (run.known.flipped.empty()) return;
+    (void)check_catalog(run);
+    if (run.result.ok) repair(run);
 }
 
 // After the faults: what is sealed everywhere and still in scratch commits by itself, and so does a new version.

@@ -92,7 +92,7 @@ Task<void> look_in_scratch(const Cluster* cluster, World world, std::vector<Seal
     for (const SealedVersion& each : sealed) {
         const VersionKey key{cluster->roster.name, each.version, each.incarnation};
         const bool decided = std::any_of(found->entries.begin(), found->entries.end(), [&](const CatalogEntry& entry) { return entry.key == key && entry.manifest; });
-        const bool in_it = in_lineage(found->lineage, each.incarnation, each.version);
+        const bool in_it = found->lineage.contains(each.incarnation, each.version);
         if (in_it && !decided && (!*out || (*out)->version < key.version)) *out = key;
     }
     for (const CatalogEntry& entry : found->in_lineage())

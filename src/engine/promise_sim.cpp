@@ -64,6 +64,12 @@ std::optional<VersionKey> removable(SeedRun& run) {
     return found[run.draw(found.size())];
 }
 
+bool has_version(const SeedRun& run, Id128 incarnation) {
+    return std::any_of(run.known.reported.begin(), run.known.reported.end(), [&](const auto& entry) {
+        return entry.first.incarnation == incarnation && !run.known.removed.count(entry.first);
+    });
+}
+
 Id128 head(const SeedRun& run) {
     Id128 newest;
     std::uint64_t newest_epoch = 0;
@@ -86,7 +92,7 @@ bool in_chain(const SeedRun& run, Id128 at, const VersionKey& key) {
     for (std::size_t guard = 0; at && guard <= run.known.chains.size(); ++guard) {
         if (key.incarnation == at && key.version <= version_max) return true;
         const auto found = run.known.chains.find(at);
-        if (found == run.known.chains.end()) return false;
+        if (found == run.known.chains.end() || (run.known.forgotten.count(at) && !has_version(run, at))) return false;
         version_max = std::min(version_max, found->second.version);
         at = found->second.incarnation;
     }

@@ -12,6 +12,7 @@ void note_states(SeedRun& run);
 void check_newest(SeedRun& run, const Manifest& found);
 // What a restarting job sees: every version of the current lineage that was called committed, not the newest alone. Returns the newest.
 std::optional<Manifest> check_catalog(SeedRun& run);
+bool has_version(const SeedRun& run, Id128 incarnation);  // that was called committed, and not removed
 // The incarnation whose lineage is the current one: the newest that has a parent or a version that others can know of. None: there was no such job.
 Id128 head(const SeedRun& run);
 bool in_chain(const SeedRun& run, const VersionKey& key);
@@ -24,6 +25,9 @@ void check_promise(SeedRun& run);
 // At each operation (observed_sim.cpp): a part's name is made once; what is published is what its readers take, and would be if all nodes lost power at that
 // moment; and nobody publishes a version behind which the job went back, unless he looked just before.
 void check_operation(SeedRun& run, sim::Process& process, const std::string& what, const std::string& path);
+
+// What a restart sees, as far as it can be told where a record of the lineage is damaged; else after its repair (lineage_steps_sim.cpp).
+Result<Cluster::Found> look_for_restart(SeedRun& run);
 
 // once faults stopped (ending_sim.cpp)
 void settle(SeedRun& run);

@@ -37,6 +37,7 @@ Task<void> restart(const Cluster* cluster, World world, int tries, Restart* out)
         if (status.ok() || out->wrong) co_return;
         out->passed_over.emplace(key, std::move(status));
     }
+    out->looked = found->lineage.tail;
 }
 
 // More of what a reader meets than goes wrong otherwise.
@@ -49,6 +50,17 @@ void make_trouble(SeedRun& run) {
 
 double reading_troubles(const sim::Faults& struck) {
     return struck.read_error + struck.metadata_error + struck.stale_read + struck.other_read + struck.hang_io + struck.slow_io + struck.short_transfer;
+}
+
+// The version itself, its directory, or one of a newer job, which may have gone back behind it: what that one was is not known.
+bool is_named(const SeedRun& run, const Restart& restarted, const VersionKey& key) {
+    const auto epoch = run.known.epochs.find(key.incarnation);
+    return std::any_of(restarted.passed_over.begin(), restarted.passed_over.end(), [&](const auto& each) {
+        const VersionKey& passed = each.first;
+        const auto newer = run.known.epochs.find(passed.incarnation);
+        const bool is_newer = newer != run.known.epochs.end() && epoch != run.known.epochs.end() && newer->second > epoch->second;
+        return passed == key || passed == VersionKey{key.name, key.version, {}} || is_newer;
+    });
 }
 
 }  // namespace
@@ -76,7 +88,7 @@ void restore(SeedRun& run, NodeIndex node) {
     if (restarted.got && reading_troubles(run.cluster.sim.struck()) > troubles) run.see(Saw::restored_in_trouble);
     for (const VersionKey& key : told) {
         const bool older = !restarted.got || restarted.got->version < key.version;
-        if (older && !restarted.passed_over.count(key))
+        if (older && !is_named(run, restarted, key))
             return run.fail("a restore in trouble silently passed over a committed version: " + std::to_string(key.version) + ", and took " +
                             (restarted.got ? std::to_string(restarted.got->version) : "none"));
     }

@@ -27,6 +27,8 @@ struct Known {
     std::map<VersionKey, bool> removed;     // tried to remove; true: done, with a fence that stays
     std::map<VersionKey, Nanos> fenced;     // since when
     std::set<VersionKey> sealed;            // by every rank
+    std::set<std::string> flipped;          // records of the lineage that a bit turned in
+    std::set<Id128> forgotten;              // whose parent a repair forgot, until a version of theirs tells it
     std::set<VersionKey> given_up;          // or cancelled: its tombstone stood before any manifest did
     std::optional<VersionKey> only_sealed;  // in scratch, when a job went on from there
     std::set<VersionKey> let_go;            // and not in every scratch any more

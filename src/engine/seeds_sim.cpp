@@ -110,6 +110,7 @@ constexpr std::array steps = {
     StepKind{Happening::kill, true, kill},
     StepKind{Happening::pause, true, pause},
     StepKind{Happening::crash, true, crash},
+    StepKind{Happening::flip, true, flip},
     StepKind{Happening::power, true, [](SeedRun& run, NodeIndex) { power_loss(run); }},
     StepKind{Happening::partition, true, [](SeedRun& run, NodeIndex) { partition(run); }},
     StepKind{Happening::strike, true, strike},

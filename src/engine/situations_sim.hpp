@@ -87,6 +87,9 @@ namespace cairn::testing {
     row(node_crashed,       seeds, "a node crashed") \
     row(covered,            seeds, "persistent was another tree") \
     row(power_lost,         seeds, "all nodes lost power at once") \
+    row(record_flipped,     seeds, "a bit turned in a record of the lineage") \
+    row(restart_refused,    seeds, "a restart was refused for want of a record") \
+    row(parent_forgotten,   seeds, "a repair forgot what nothing else told") \
     row(struck,             seeds, "a fault struck a chosen operation") \
     row(buffers_lost,       seeds, "storage never gave back any of a daemon's buffers") \
     row(scratch_hung,       seeds, "scratch never gave back what was read") \

@@ -46,6 +46,9 @@ void kill(SeedRun& run, NodeIndex node);
 void pause(SeedRun& run, NodeIndex node);
 void crash(SeedRun& run, NodeIndex node);
 void power_loss(SeedRun& run);
+// A bit of a lineage's record turns; and the operator repairs what was damaged so (lineage_steps_sim.cpp).
+void flip(SeedRun& run, NodeIndex node);
+void repair(SeedRun& run);
 void partition(SeedRun& run);
 // Persistent is another tree, on one node or all of them; until uncover, at the latest when a job opens and when all heals.
 void cover(SeedRun& run, NodeIndex node);

@@ -10,7 +10,7 @@ namespace {
 
 // Committed by a job of which nobody could know, something may be newer than the test's own knowledge: then its lineage counts.
 Id128 seen_head(const SeedRun& run, const Cluster::Found& found) {
-    const Id128 known = head(run), seen = found.lineage.empty() ? Id128() : found.lineage.front().incarnation;
+    const Id128 known = head(run), seen = found.lineage.links.empty() ? Id128() : found.lineage.links.front().incarnation;
     const auto epoch_of = [&](Id128 incarnation) {
         const auto epoch = run.known.epochs.find(incarnation);
         return epoch == run.known.epochs.end() ? 0 : epoch->second;
@@ -38,8 +38,9 @@ std::optional<VersionKey> unaware_of(const SeedRun& run, const Host& host) {
 }  // namespace
 
 std::optional<Manifest> check_catalog(SeedRun& run) {
-    const Result<Cluster::Found> found = run.cluster.look_now();
+    const Result<Cluster::Found> found = look_for_restart(run);
     std::optional<Manifest> newest;
+    if (!run.result.ok) return newest;
     if (!found.ok()) {
         run.fail("a restarting job can not read the catalog: " + found.status().to_string());
         return newest;
@@ -47,7 +48,7 @@ std::optional<Manifest> check_catalog(SeedRun& run) {
     for (const CatalogEntry& entry : found->in_lineage())
         if (entry.committed()) newest = entry.manifest;
     if (newest) check_newest(run, *newest);
-    check_visible(run, *found);
+    if (found->lineage.tail.ok()) check_visible(run, *found);  // else older ones can not be told, and the operator knows
     return newest;
 }
 

@@ -20,6 +20,9 @@ struct OpenRecord {
 Bytes encode_open_record(const OpenRecord& record);
 Result<OpenRecord> decode_open_record(ByteView bytes);
 
+// What a record says that a repair wrote anew when nothing told whose it was: it keeps the epoch taken, and any job may be its owner.
+inline Id128 nobodys_incarnation(std::uint64_t epoch) { return {0, epoch}; }
+
 // <epoch>.from: written once, when the incarnation restored something or took its first version.
 struct FromRecord {
     Id128 incarnation;

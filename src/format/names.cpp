@@ -52,7 +52,7 @@ bool eat(std::string_view& text, std::string_view prefix) noexcept {
 }
 
 constexpr std::string_view part_prefix = "part-", manifest_prefix = "manifest.", temporary_prefix = ".tmp-";
-constexpr std::string_view open_suffix = ".open", from_suffix = ".from";
+constexpr std::string_view open_suffix = ".open", from_suffix = ".from", aside_infix = ".damaged-";
 
 std::optional<std::uint64_t> parse_epoch(std::string_view file, std::string_view suffix) {
     if (!file.ends_with(suffix)) return std::nullopt;
@@ -159,6 +159,15 @@ std::string lineage_open_name(std::uint64_t epoch) { return padded(epoch, 10).ap
 std::string lineage_from_name(std::uint64_t epoch) { return padded(epoch, 10).append(from_suffix); }
 std::optional<std::uint64_t> parse_lineage_open_name(std::string_view file) { return parse_epoch(file, open_suffix); }
 std::optional<std::uint64_t> parse_lineage_from_name(std::string_view file) { return parse_epoch(file, from_suffix); }
+
+std::string aside_name(std::string_view name, Id128 unique) { return std::string(name).append(aside_infix) + unique.hex(); }
+std::optional<std::uint64_t> parse_epoch_taken(std::string_view file) {
+    const std::size_t at = file.rfind(aside_infix);
+    Id128 unique;
+    if (at != std::string_view::npos && Id128::parse(file.substr(at + aside_infix.size()), unique)) file = file.substr(0, at);
+    const auto open = parse_lineage_open_name(file);
+    return open ? open : parse_lineage_from_name(file);
+}
 
 std::string temporary_file_name(Id128 unique) { return std::string(temporary_prefix) + unique.hex(); }
 

@@ -105,6 +105,11 @@ TEST(Names, LineageFiles) {
                             "0000000007.open.tmp", "10000000000.open"})
         EXPECT_FALSE(parse_lineage_open_name(bad)) << bad;
     EXPECT_FALSE(parse_lineage_from_name("0000000007.open"));
+    const std::string aside = aside_name("0000000007.open", {1, 2});
+    EXPECT_EQ(aside, "0000000007.open.damaged-00000000000000010000000000000002");
+    EXPECT_FALSE(parse_lineage_open_name(aside) || parse_version_directory_name(aside_name("7", {1, 2})));
+    for (const std::string& taken : {std::string("0000000007.open"), std::string("0000000007.from"), aside}) EXPECT_EQ(parse_epoch_taken(taken), 7u) << taken;
+    for (const std::string& free : {aside + "0", aside.substr(0, 20), std::string("7.damaged-") + Id128{1, 2}.hex()}) EXPECT_FALSE(parse_epoch_taken(free)) << free;
 }
 
 TEST(Names, TemporaryFilesAreNobodysElse) {
