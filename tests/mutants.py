@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Mutants: small bugs planted in the engine, one at a time (tests/mutants.toml), each of which the seeded clusters of `make sim` must find.
+"""Mutants: small bugs planted in the engine, one at a time (tests/mutants.toml, tests/mutants/*.toml), each of which the seeded clusters of `make sim`
+must find, but for those that say why they can not (`survives`): they are planted when they are named with --only.
 
 Usage: tests/mutants.py [--only NAME,NAME] [--count N] [--jobs N] [--write FILE] | --list | --check     (`make mutants`)
 
@@ -7,6 +8,7 @@ Works on a copy of the tree under build/mutants, never on the checkout; builds o
 looks whether each can still be planted (part of `make test`). Exit code 1 when one survived, or when seeds fail without any.
 """
 import argparse
+import glob
 import os
 import re
 import shutil
@@ -31,8 +33,12 @@ def fail(text):
 
 
 def load():
-    with open(os.path.join(ROOT, "tests", "mutants.toml"), "rb") as file:
-        table = tomllib.load(file)
+    table = {"rules": {}, "mutant": []}
+    for path in [os.path.join(ROOT, "tests", "mutants.toml"), *sorted(glob.glob(os.path.join(ROOT, "tests", "mutants", "*.toml")))]:
+        with open(path, "rb") as file:
+            one = tomllib.load(file)
+        table["rules"].update(one.get("rules", {}))
+        table["mutant"] += one["mutant"]
     names = [mutant["name"] for mutant in table["mutant"]]
     for name in names:
         if names.count(name) > 1:
@@ -122,7 +128,7 @@ def main():
         return 0
     if options.list:
         for mutant in mutants:
-            print(f"{mutant['name']:34} {mutant['file']:28} rule {mutant['rule']}: {mutant['breaks']}")
+            print(f"{mutant['name']:34} {mutant['file']:28} rule {mutant['rule']}: {mutant['breaks']}" + ("" if "survives" not in mutant else f" (survives: {mutant['survives']})"))
         return 0
     only = set(filter(None, options.only.split(",")))
     unknown = only - {mutant["name"] for mutant in mutants}
@@ -130,10 +136,11 @@ def main():
         fail(f"there is no mutant {', '.join(sorted(unknown))} (--list)")
     if options.count < 1 or options.jobs < 1:
         fail("--count and --jobs are at least 1")
-    return run(options, rules, [mutant for mutant in mutants if not only or mutant["name"] in only])
+    return run(options, rules, [mutant for mutant in mutants if (mutant["name"] in only if only else "survives" not in mutant)],
+               [mutant for mutant in mutants if "survives" in mutant])
 
 
-def run(options, rules, mutants):
+def run(options, rules, mutants, survivors):
     lines = []
 
     def tell(line):
@@ -171,6 +178,11 @@ def run(options, rules, mutants):
             tell(f"{'':61}by: {shorten(how, 120)}")
     tell("")
     tell(f"{killed} of {len(mutants)} killed")
+    tell("")
+    tell("Known to survive, and why that is so, or which other test fails with it:")
+    for mutant in survivors:
+        tell(f"  {mutant['name']:34} {mutant['breaks']}")
+        tell(f"  {'':34} {mutant['survives']}")
     tell("")
     tell("Rules:")
     for number, text in rules.items():

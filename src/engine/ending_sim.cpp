@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/promise_sim.hpp"
+#include "engine/scratch.hpp"
 #include "engine/steps_sim.hpp"
 #include "format/names.hpp"
 #include "world/sim/network.hpp"
@@ -114,6 +115,39 @@ void check_rest(SeedRun& run) {
     run.fail("scratch can not let go of a version that has ended: " + held.to_string());
 }
 
+// Of a job a daemon remembers as many versions as it was told to, and besides only those that have not ended or whose images scratch holds.
+void check_forgotten(SeedRun& run) {
+    const Id128 job = run.cluster.roster.incarnation;
+    const auto known = [&](const Node& daemon, bool may_go) {
+        std::size_t count = 0;
+        for (const VersionKey& key : daemon.versions()) {
+            bool holds = false;
+            for (Rank rank = 0; rank < run.cluster.ranks(); ++rank) holds |= daemon.image(key, rank) != nullptr;
+            count += key.incarnation == job && (may_go || holds || !daemon.state(key).final);
+        }
+        return count;
+    };
+    const auto many = [&](const Host& host) { return known(*host.daemon, true) > run.cluster.options.settings.limits.versions; };
+    if (std::none_of(run.cluster.hosts.begin(), run.cluster.hosts.end(), many)) return;
+    run.cluster.sim.run_until(run.cluster.sim.now() + 800 * second);  // who flushed a version looks for a while whether anything is left of it
+    std::vector<std::size_t> kept;
+    for (const Host& host : run.cluster.hosts) kept.push_back(known(*host.daemon, false));
+    for (int i = 0; i < 2; ++i) {  // what has ended goes when something new comes
+        const Version version = ++run.known.next_version;
+        const Status captured = run.cluster.capture_all(version);
+        if (!captured.ok()) return run.fail("a capture when all was at rest failed: " + captured.to_string());
+        const bool done = run.cluster.run_until_committed(version, 400 * second);
+        note_states(run);
+        if (!done) return run.fail("a version after all was at rest did not commit");
+    }
+    for (NodeIndex node = 0; node < run.cluster.hosts.size(); ++node) {
+        if (run.cluster.is_io_node(node)) continue;
+        const std::size_t all = known(*run.cluster.hosts[node].daemon, true), needed = kept[node] + 2;
+        if (all > std::max<std::size_t>(run.cluster.options.settings.limits.versions, needed))
+            return run.fail("node " + std::to_string(node) + "'s daemon remembers " + std::to_string(all) + " versions, of which " + std::to_string(needed) + " are needed");
+    }
+}
+
 void check_last(SeedRun& run) {
     const Version version = run.known.next_version;
     const Status captured = run.cluster.capture_all(version);
@@ -126,7 +160,27 @@ void check_last(SeedRun& run) {
     check_nothing_left_over(run);
     if (run.result.ok) check_all_told(run);
     if (run.result.ok) check_rest(run);
+    if (run.result.ok) check_forgotten(run);
     run.result.committed = static_cast<std::uint32_t>(run.known.reported.size());
+}
+
+// A daemon that has looked at its scratch knows the jobs that are there, whatever went wrong meanwhile: nobody may come any more who could tell it.
+void check_jobs_known(SeedRun& run) {
+    const auto look = [](World world, ScratchLayout place, JobScan* out) -> Task<void> {
+        Result<JobScan> scan = co_await scan_jobs(world, place, 60 * second);
+        if (scan.ok()) *out = std::move(scan).value();
+    };
+    for (NodeIndex node = 0; node < run.cluster.hosts.size(); ++node) {
+        Host& host = run.cluster.hosts[node];
+        if (run.cluster.is_io_node(node)) continue;
+        if (!host.node->alive() || !host.daemon || !host.booted) continue;
+        JobScan scan;
+        sim::Process& process = host.node->start_process("reader");
+        (void)run.cluster.sim.run(look(process.world(), run.cluster.scratch(node), &scan), run.cluster.sim.now() + 60 * second);
+        process.kill();
+        for (const Roster& job : scan.rosters)  // but for those that never opened
+            if (run.known.epochs.count(job.incarnation) && !host.daemon->knows(job.incarnation)) return run.fail("node " + std::to_string(node) + " does not know a job that its scratch holds: epoch " + std::to_string(job.epoch));
+    }
 }
 
 // A daemon that was stopped took the records of a job with nothing to finish away: the next one hears of it from its ranks.
@@ -149,6 +203,7 @@ void settle(SeedRun& run) {
     be_quiet(run);
     run.cluster.sim.heal();
     uncover(run);
+    check_jobs_known(run);
     for (NodeIndex node = 0; node < run.cluster.hosts.size(); ++node) {
         Host& host = run.cluster.hosts[node];
         if (!host.node->alive()) run.cluster.restart_node(node);

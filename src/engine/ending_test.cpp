@@ -179,6 +179,30 @@ TEST(Ending, DaemonsThatAreStoppingFinishWhatIsSealed) {
     EXPECT_EQ(cluster.state(0, 2).level, Level::committed);
 }
 
+// A daemon dies in the middle of an attempt, and the next one is told to cancel: nobody else knows of the parts.
+TEST(Ending, WhatADaemonThatDiedLeftGoesWithItsVersion) {
+    ClusterOptions options;
+    options.ranks_per_node = {2};
+    options.image_bytes = [](Rank, Version) { return 2'000'000; };
+    options.model.persistent_rate = 1e6;
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.open_job().ok());
+    ASSERT_TRUE(cluster.capture_all(1).ok());
+    ASSERT_TRUE(cluster.sim.run_until([&] { return cluster.hosts[0].daemon->counters().written_bytes > 0; }, cluster.sim.now() + 60 * second));
+    cluster.kill_daemon(0);
+    EXPECT_EQ(files_of(cluster, 1), 1u);
+    cluster.start_daemon(0);
+    ASSERT_TRUE(cluster.sim.run_until([&] { return cluster.hosts[0].booted; }, cluster.sim.now() + 60 * second));
+    const auto cancel = [](Node* daemon, VersionKey key, Nanos deadline) -> Task<void> {
+        const Status cancelled = co_await daemon->cancel(std::move(key), deadline);
+        EXPECT_TRUE(cancelled.ok()) << cancelled.to_string();
+    };
+    const Nanos deadline = cluster.sim.now() + 60 * second;
+    ASSERT_TRUE(cluster.sim.run(cancel(cluster.hosts[0].daemon.get(), cluster.key(1), deadline), deadline + second));
+    cluster.sim.run_until(cluster.sim.now() + 20 * second);
+    EXPECT_EQ(files_of(cluster, 1), 1u) << "the tombstone";
+}
+
 // A server that is away while attempts fail and one commits: what they left there is removed once it is back.
 TEST(Ending, PartsThatCouldNotBeRemovedAreRemovedLater) {
     ClusterOptions options;

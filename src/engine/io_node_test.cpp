@@ -48,7 +48,8 @@ class IoNode : public ::testing::Test {
     // One message to the I/O node `node`, as node 0 of the job would send it.
     void say(NodeIndex node, Id128 secret, Id128 incarnation) {
         sim::Process& process = cluster->hosts[0].node->start_process("speaker");
-        const message::Message message{secret, {cluster->roster.name, 1, incarnation}, 0, cluster->hosts[0].process->address(), message::Noted{{0}}};
+        VersionKey key{cluster->roster.name, 1, incarnation};
+        const message::Message message{secret, std::move(key), 0, cluster->hosts[0].process->address(), message::Noted{{0}}};
         const auto task = [](World w, Address to, Bytes bytes) -> Task<void> {
             const Status ignored = co_await w.network.send(std::move(to), std::move(bytes), w.clock.in(second));
             (void)ignored;
@@ -213,6 +214,26 @@ TEST_F(IoNode, ForgetsAJobThatIsOver) {
     ASSERT_TRUE(cluster->sim.run(remove(cluster->hosts[0].process->world(), cluster->layout.job_roster(incarnation)), cluster->sim.now() + 5 * second));
     cluster->sim.run_until(cluster->sim.now() + 70 * second);
     EXPECT_FALSE(cluster->hosts[2].daemon->knows(incarnation));
+}
+
+// One with as many jobs as it may have forgets none that it is writing for when another one calls.
+TEST_F(IoNode, ForgetsNoJobThatItLeadsFor) {
+    ClusterOptions options = options_of({2, 2, 0});
+    options.model.persistent_rate = 1e6;
+    options.settings.limits.guests = 1;
+    cluster = std::make_unique<Cluster>(std::move(options));
+    ASSERT_TRUE(cluster->open_job().ok());
+    const Id128 first = cluster->roster.incarnation;
+    ASSERT_TRUE(cluster->capture_all(1).ok());
+    ASSERT_TRUE(cluster->sim.run_until([&] { return written(2) > 0; }, cluster->sim.now() + 60 * second));
+    ASSERT_TRUE(cluster->open_job().ok());
+    const Id128 second_job = cluster->roster.incarnation;
+    say(2, cluster->roster.secret, second_job);
+    EXPECT_FALSE(cluster->hosts[2].daemon->knows(second_job));
+    EXPECT_TRUE(cluster->hosts[2].daemon->knows(first));
+    const NodeCounters& counters = cluster->hosts[0].daemon->counters();
+    ASSERT_TRUE(cluster->sim.run_until([&] { return counters.versions_committed > 0; }, cluster->sim.now() + 120 * second));
+    EXPECT_EQ(counters.attempts_failed, 0u);
 }
 
 // Its stop waits for what it leads.

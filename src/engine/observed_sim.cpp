@@ -57,16 +57,28 @@ Status check_bytes(const SeedRun& run, Kept& kept, const OpenVersion& version) {
     return {};
 }
 
-// A rank's image as the footers have it: its size, and every byte of it once. `look`: its reader also looks at the checksum of one block.
+// A rank's image as the footers have it: its size, and every byte of it once. `look`: a reader also asks for a range of it alone, whatever extents that lies
+// in, and gets all of that.
 Status check_image(SeedRun& run, Kept& kept, const OpenVersion& version, Rank rank, bool look) {
     const ClusterOptions& options = run.cluster.options;
     const ImageInfo* image = version.image(rank);
     const std::uint64_t bytes = options.image_bytes(rank, version.manifest.key.version);
     if (!image || image->bytes != bytes) return corrupt("the footers tell of no image of rank " + std::to_string(rank) + ", or one of another size");
     const bool any = look && bytes > 0;
-    const std::vector<ImageRange> ranges = {{any ? sim::mix(version.manifest.attempt_id.high) % bytes : bytes, any ? 1u : 0u}};
-    const ImageSink sink = [](std::uint64_t, Slice) { return Status(); };
-    return kept.run(restore_image(kept.world(), run.cluster.layout, version, rank, ranges, sink, options.restore));
+    const std::uint64_t random = sim::mix(version.manifest.attempt_id.low);
+    ImageRange range{bytes, 0};
+    if (any) range.offset = random % bytes;
+    if (any) range.length = std::min(1 + sim::mix(random) % (4 * options.block_bytes), bytes - range.offset);
+    std::uint64_t got = 0;
+    const std::uint64_t seed = Cluster::content_seed(version.manifest.key.incarnation, version.manifest.key.version, rank);
+    const ImageSink sink = [&](std::uint64_t offset, Slice data) {
+        const std::uint64_t first = std::max(offset, range.offset), end = std::min(offset + data.length, range.offset + range.length);
+        got += end > first ? end - first : 0;
+        return sim::content_equal(data, sim::describe(seed, data.length, offset)) ? Status() : corrupt("a range of rank " + std::to_string(rank) + " has other bytes");
+    };
+    TRY(kept.run(restore_image(kept.world(), run.cluster.layout, version, rank, {range}, sink, options.restore)));
+    if (got != range.length) return corrupt("a range of rank " + std::to_string(rank) + " is not given whole");
+    return {};
 }
 
 // What becomes visible now is what readers take, and would be if all nodes lost power now.

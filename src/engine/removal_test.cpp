@@ -210,6 +210,14 @@ TEST(Removal, TwoAtOnce) {
     other.kill();
 }
 
+TEST(Removal, WhatARetentionRuleLetsGo) {
+    using Indices = std::vector<std::size_t>;
+    EXPECT_EQ(beyond_retention({1, 2, 3, 4}, 2, 0), (Indices{0, 1}));
+    EXPECT_EQ(beyond_retention({1, 2}, 2, 0), Indices());
+    EXPECT_EQ(beyond_retention({10, 11, 20, 21, 22}, 1, 10), (Indices{1, 3}));
+    EXPECT_EQ(beyond_retention({1, 2, 3}, 0, 0), Indices());
+}
+
 TEST(Removal, OfWhatIsNotThere) {
     Removal r;
     ASSERT_TRUE(r.remove(Fence::lift).ok());

@@ -56,6 +56,28 @@ TEST(Skipped, AVersionThatANodeWentPastIsGivenUpByName) {
     }
 }
 
+// What ranks went past is told by the newest version that was committed, not by the last one: an older one may be late.
+TEST(Skipped, AnOlderVersionThatCommitsLateHidesNoNewerOne) {
+    ClusterOptions options;
+    options.ranks_per_node = {1, 1, 1};
+    options.settings.retry_wait = second;
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.open_job().ok());
+    bool fails = true;
+    cluster.sim.set_observer([&](sim::Process&, const char* what, const std::string& path) {
+        const bool of_first = path.find(cluster.layout.version(cluster.key(1)) + "/part-") != std::string::npos;
+        cluster.sim.faults().write_error = fails && of_first && what == std::string("write") ? 1 : 0;
+    });
+    ASSERT_TRUE(cluster.capture_all(1).ok());
+    capture_without(cluster, 1, 2);
+    ASSERT_TRUE(cluster.capture_all(3).ok());
+    ASSERT_TRUE(cluster.run_until_committed(3, 60 * second)) << cluster.state(0, 3).failure.to_string();
+    fails = false;
+    ASSERT_TRUE(cluster.run_until_committed(1, 60 * second)) << cluster.state(0, 1).failure.to_string();
+    EXPECT_FALSE(ended_everywhere(cluster, 2)) << "not before the other";
+    EXPECT_TRUE(cluster.sim.run_until([&] { return ended_everywhere(cluster, 2); }, cluster.sim.now() + 120 * second));
+}
+
 // A node whose daemon is away had sealed it: its ranks did not go past it, and it commits when the daemon is back.
 TEST(Skipped, AVersionOfANodeThatIsAwayIsNotGivenUp) {
     ClusterOptions options;
@@ -76,6 +98,39 @@ TEST(Skipped, AVersionOfANodeThatIsAwayIsNotGivenUp) {
     fails = false;
     cluster.start_daemon(2);
     ASSERT_TRUE(cluster.run_until_committed(1, 200 * second)) << cluster.state(0, 1).failure.to_string();
+}
+
+// A batch system suspends all daemons for longer than anybody waits, before the last rank has sealed: that is no silence.
+TEST(Skipped, AJobThatIsSuspendedAsAWholeLosesNoVersion) {
+    ClusterOptions options;
+    options.ranks_per_node = {1, 1};
+    options.settings.version_wait = 60 * second;
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.open_job().ok());
+    capture_without(cluster, 0, 1);
+    cluster.sim.run_until(cluster.sim.now() + 5 * second);
+    for (const testing::Host& host : cluster.hosts) host.process->pause();
+    cluster.sim.run_until(cluster.sim.now() + 600 * second);
+    for (const testing::Host& host : cluster.hosts) host.process->resume();
+    cluster.sim.run_until(cluster.sim.now() + 5 * second);
+    EXPECT_FALSE(ended_everywhere(cluster, 1)) << cluster.state(0, 1).failure.to_string();
+    ASSERT_TRUE(cluster.capture_all(1).ok() || cluster.state(0, 1).level != Level::none);
+    EXPECT_TRUE(cluster.run_until_committed(1, 120 * second)) << cluster.state(0, 1).failure.to_string();
+}
+
+// It may be tried again as long as its images are there; who needs room need not wait for that.
+TEST(Skipped, AVersionThatFailedHoldsNoScratch) {
+    ClusterOptions options;
+    options.ranks_per_node = {1, 1};
+    options.settings.version_wait = 10 * second;
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.open_job().ok());
+    capture_without(cluster, 0, 1);
+    EXPECT_EQ(cluster.hosts[1].daemon->drop_image(cluster.key(1), 1).code(), Code::already_exists);
+    ASSERT_TRUE(cluster.sim.run_until([&] { return !cluster.state(1, 1).failure.ok(); }, cluster.sim.now() + 60 * second));
+    EXPECT_FALSE(cluster.state(1, 1).final);
+    const Status dropped = cluster.hosts[1].daemon->drop_image(cluster.key(1), 1);
+    EXPECT_TRUE(dropped.ok()) << dropped.to_string();
 }
 
 // The last version of a job, of which nobody holds anything any more.
