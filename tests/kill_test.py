@@ -117,6 +117,31 @@ class Ranks(Kill):
         self.assertEqual([f.split(".")[0] for f in files], ["manifest", "part-0000-of-0002", "part-0001-of-0002"], files)
 
 
+class Stopped(Kill):
+    def images(self):
+        return [os.path.join(folder, name) for folder, _, names in os.walk(self.nodes.local) for name in names if name.startswith("slot-")]
+
+    def test_memory_is_given_back_and_the_restart_reads_the_files(self):
+        """`cairn stop` with all committed leaves nothing in scratch; killed daemons leave everything."""
+        for way in ("stop", "kill"):
+            ranks = self.start("tell(['waited', s.wait(version, wait_ms=60000)]); tell(['closed', s.close()]); sys.exit()")
+            version = self.restored(ranks) + 1
+            for process in ranks:
+                for kind in ("captured", "waited", "closed"):
+                    self.assertEqual(self.line(process, kind)[1], OK)
+            for process in ranks:
+                process.communicate(timeout=60)
+            for node in range(NODES):
+                if way == "stop":
+                    code, out, err = self.nodes.cairn("stop", node=node)
+                    self.assertEqual(code, 0, out + err)
+            self.nodes.kill_all()
+            self.assertEqual(bool(self.images()), way == "kill", self.images())
+            again = self.start("hear()", checkpoints=False)
+            self.assertEqual(self.restored(again), version)
+            self.kill(again)
+
+
 class Daemons(Kill):
     def test_daemon_finds_its_images_again(self):
         """Every daemon is killed once all is sealed; the next open starts others, which finish it."""

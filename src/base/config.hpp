@@ -65,6 +65,7 @@ struct Settings {
     struct Retention {
         std::uint64_t scratch_last = 2;
         std::uint64_t scratch_every = 0;
+        bool free_at_end = true;
         std::uint64_t persistent_last = 0;
         std::uint64_t persistent_every = 0;
     } retention;

@@ -158,6 +158,9 @@ constexpr std::array table = {
         "Newest versions that stay in scratch; 0 keeps all."),
     key<&S::retention, &S::Retention::scratch_every>("retention", "scratch_every", K::number, 0, 1e9,
         "Besides, each version divisible by this stays in scratch; 0: none."),
+    key<&S::retention, &S::Retention::free_at_end>("retention", "free_at_end", K::flag, 0, 0,
+        "A daemon that ends by `cairn stop`, or for want of work, lets its images in scratch go when all of them are committed: the memory is somebody "
+        "else's then. The next start reads persistent instead. false: they stay for it. They always stay after a signal, a crash, or with anything uncommitted."),
     key<&S::retention, &S::Retention::persistent_last>("retention", "persistent_last", K::number, 0, 1e9,
         "Newest committed versions that stay; 0 keeps all."),
     key<&S::retention, &S::Retention::persistent_every>("retention", "persistent_every", K::number, 0, 1e9,

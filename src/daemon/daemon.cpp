@@ -13,6 +13,7 @@
 #include "daemon/blocking.hpp"
 #include "daemon/keeper.hpp"
 #include "daemon/memory.hpp"
+#include "engine/catalog.hpp"
 #include "engine/io_nodes.hpp"
 #include "placement/driver.hpp"
 #include "world/real/asio.hpp"
@@ -234,11 +235,11 @@ Task<void> Daemon::watch() {
         if (node_.targets().names.empty() && world_.clock.now() - targets_looked_for_ >= targets_again) gate_.spawn(find_targets());
         if (!door_.still_ours()) {
             log_error("scratch-was-removed", {{"path", options_.scratch.root}});
-            gate_.spawn(stop_and_end(options_.stop_wait, "scratch was removed"));
+            gate_.spawn(stop_and_end(options_.stop_wait, "scratch was removed", Ending::by_signal));
         } else if (!idle()) {
             last_busy_ = world_.clock.now();
         } else if (!options_.io_node && world_.clock.now() - last_busy_ >= options_.idle) {
-            gate_.spawn(stop_and_end(0, "idle"));
+            gate_.spawn(stop_and_end(0, "idle", Ending::in_order));
         }
     }
 }
@@ -262,11 +263,11 @@ void Daemon::on_signal(int number) {
         door_.remove_socket();
         ::_exit(static_cast<int>(Exit::at_once));
     }
-    if (!stopping_) gate_.spawn(stop_and_end(options_.stop_wait, name));
+    if (!stopping_) gate_.spawn(stop_and_end(options_.stop_wait, name, Ending::by_signal));
 }
 
 // Finishes what it can; the first call decides how long that takes, later ones wait for it.
-Task<std::vector<VersionKey>> Daemon::stop(Nanos wait, const char* why) {
+Task<std::vector<VersionKey>> Daemon::stop(Nanos wait, const char* why, Ending ending) {
     if (!stopping_) {
         stopping_ = true;
         if (options_.life) options_.life->stopping = true;
@@ -288,6 +289,8 @@ Task<std::vector<VersionKey>> Daemon::stop(Nanos wait, const char* why) {
         while (persistent_retention_.busy() && world_.clock.now() < tidy_deadline)
             co_await world_.clock.sleep(settle_down);
         co_await jobs_.forget_ended(tidy_deadline);
+        const bool is_told_to_end = told_ + keeper_told_ > 0;  // meanwhile
+        if (ending == Ending::in_order && unfinished_.empty() && !is_told_to_end && options_.free_at_end) co_await free_scratch(world_.clock.in(tidy_wait));
         stopped_ = true;
         changed_.notify_all();
     }
@@ -295,8 +298,20 @@ Task<std::vector<VersionKey>> Daemon::stop(Nanos wait, const char* why) {
     co_return unfinished_;
 }
 
-Task<void> Daemon::stop_and_end(Nanos wait, const char* why) {
-    co_await stop(wait, why);
+// What is committed is looked for once more: these may be the only other copies.
+Task<void> Daemon::free_scratch(Nanos deadline) {
+    const std::uint64_t before = slots_.bytes();
+    for (const VersionKey& key : slots_.all_committed()) {
+        const Result<Manifest> manifest = co_await read_manifest(world_, options_.persistent, key, deadline);
+        const Status status = manifest.ok() && manifest->abandoned ? not_found("it was given up or removed") : manifest.status();
+        if (status.ok()) slots_.unlink_version(key);
+        else log_warning("images-stay", {{"name", key.name}, {"version", key.version}, {"why", status}});
+    }
+    if (slots_.bytes() != before) log_info("scratch-freed", {{"bytes", before - slots_.bytes()}});
+}
+
+Task<void> Daemon::stop_and_end(Nanos wait, const char* why, Ending ending) {
+    co_await stop(wait, why, ending);
     end();
 }
 

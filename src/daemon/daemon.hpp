@@ -71,8 +71,10 @@ class Daemon final : public Server::Handler {
     Yielding::Ranks ranks() const;
     void wait_for_signals();
     void on_signal(int number);
-    Task<void> stop_and_end(Nanos wait, const char* why);
-    Task<std::vector<VersionKey>> stop(Nanos wait, const char* why);
+    enum class Ending : std::uint8_t { in_order, by_signal };  // also when its scratch was taken away
+    Task<void> stop_and_end(Nanos wait, const char* why, Ending ending);
+    Task<std::vector<VersionKey>> stop(Nanos wait, const char* why, Ending ending);
+    Task<void> free_scratch(Nanos deadline);
     Task<void> end_after_answers();
     void end();
     std::uint32_t sessions() const;

@@ -109,6 +109,7 @@ Result<DaemonOptions> daemon_options(const Settings& settings, const DaemonPlace
     options.log_file = settings.daemon.log_file.empty() ? options.scratch.root + "/log" : settings.daemon.log_file;
     options.log_level = settings.daemon.log_level;
     options.persistent_rule = {settings.retention.persistent_last, settings.retention.persistent_every};
+    options.free_at_end = settings.retention.free_at_end;
     options.targets_driver = settings.placement.driver;
     TRY_ASSIGN(options.targets, parse_list(settings.placement.targets));
     options.trace_file = settings.trace.file;

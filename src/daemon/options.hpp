@@ -24,6 +24,7 @@ struct DaemonOptions {
     FlushSettings flush;
     SlotSettings slots;
     RetentionRule persistent_rule;
+    bool free_at_end = true;  // retention.free_at_end
     Settings::TargetsDriver targets_driver = Settings::TargetsDriver::automatic;
     std::vector<std::string> targets;  // placement.targets
     FabricSettings fabric;

@@ -266,7 +266,7 @@ Task<control::Answer> Daemon::handle(ConnectionId, control::GetStatus) { co_retu
 
 Task<control::Answer> Daemon::handle(ConnectionId, control::Stop request) {
     control::Stopped stopped;
-    stopped.unfinished = co_await stop(from_ms(request.wait_ms), "asked to");
+    stopped.unfinished = co_await stop(from_ms(request.wait_ms), "asked to", Ending::in_order);
     gate_.spawn(end_after_answers());
     co_return stopped;
 }

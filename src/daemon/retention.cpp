@@ -45,6 +45,15 @@ std::vector<VersionKey> Slots::unfinished() {
     return keys;
 }
 
+std::vector<VersionKey> Slots::all_committed() {
+    std::vector<VersionKey> keys;
+    for (const Held& held : held_versions()) {
+        if (!held.committed) return {};
+        keys.push_back(held.key);
+    }
+    return keys;
+}
+
 // True when at least one slot became free.
 bool Slots::drop(const Held& version) {
     bool gained = false;

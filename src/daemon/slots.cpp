@@ -369,6 +369,17 @@ void Slots::unlink_unsealed() {
     }
 }
 
+void Slots::unlink_version(const VersionKey& key) {
+    for (Place place = slots_.begin(); place != slots_.end();) {
+        const Place here = place++;
+        const Slot& slot = here->second;
+        if (slot.state != State::image || slot.image.key != key || !slot.pins.empty()) continue;
+        ::unlink(here->first.c_str());
+        bytes_ -= slot.bytes;
+        slots_.erase(here);
+    }
+}
+
 // Only when all free slots together would make the difference; then the largest one first.
 bool Slots::unlink_one_free(std::uint64_t wanted_bytes) {
     std::uint64_t free_bytes = 0;

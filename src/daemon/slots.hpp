@@ -100,6 +100,10 @@ class Slots {
     std::size_t count() const noexcept { return slots_.size(); }
     // Versions of which images are here, and that are neither committed nor given up.
     std::vector<VersionKey> unfinished();
+    // Versions of which images are here, all committed; none when one is not.
+    std::vector<VersionKey> all_committed();
+    // At the daemon's end, blocks: its images give their memory back, but those that somebody reads.
+    void unlink_version(const VersionKey& key);
 
   private:
     struct Image {
