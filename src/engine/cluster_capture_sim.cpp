@@ -51,7 +51,18 @@ Task<Result<FilePtr>> Cluster::open_slot(World world, Host& host, NodeIndex node
     co_return file;
 }
 
-Task<Status> Cluster::capture(sim::Process& client, Rank rank, Version version) {
+// A slot whose image nobody took, also when its rank is killed.
+struct Cluster::GiveBack {
+    Cluster* cluster;
+    Host* host;
+    std::string path;
+    bool armed;
+    ~GiveBack() {
+        if (armed) cluster->free_slot(*host, path);
+    }
+};
+
+Task<Status> Cluster::capture(sim::Process& client, Rank rank, Version version, std::uint64_t twist) {
     const NodeIndex node = node_of(rank);
     Host& host = hosts[node];
     World world = client.world();
@@ -80,7 +91,8 @@ Task<Status> Cluster::capture(sim::Process& client, Rank rank, Version version) 
     if (!file.ok()) co_return std::move(file).status();
     CO_TRY_ASSIGN(const FilePtr opened, std::move(file));
     const std::string path = opened->path();
-    Slice data = sim::describe(content_seed(incarnation, version, rank), header.image.bytes);
+    GiveBack give_back{this, &host, path, twist != 0};
+    Slice data = sim::describe(content_seed(incarnation, version, rank) ^ twist, header.image.bytes);
     Status status = co_await write_all(world.storage, opened, header.data_offset, data, deadline);
     if (!status.ok()) co_return status;
     Slice encoded = Slice::of(encode_image_header(header));
@@ -102,6 +114,7 @@ Task<Status> Cluster::capture(sim::Process& client, Rank rank, Version version) 
     if (!image->has_value() || !host.daemon) co_return Status();
     LocalImage found = std::move(**image);
     Status added = host.daemon->add_image(std::move(found));
+    give_back.armed &= !added.ok();
     if (added.code() == Code::unavailable) co_return Status();  // it is stopping: the next one finds the image
     co_return added;
 }

@@ -13,6 +13,31 @@ void capture(SeedRun& run) {
     ++run.known.next_version;
 }
 
+// A rank takes a version again, with other bytes: what its node holds may be on its way already, so the second image is refused.
+void capture_again(SeedRun& run, NodeIndex node) {
+    Host& host = run.cluster.hosts[node];
+    const std::vector<Rank>& ranks = run.cluster.roster.members[node].ranks;
+    if (!run.known.job_lives || !host.daemon || !host.booted || ranks.empty()) return;
+    const Rank rank = ranks[run.draw(ranks.size())];
+    const VersionKey key = run.cluster.key(run.known.next_version - 1);
+    const Node* daemon = host.daemon.get();
+    const auto held = [&]() -> const LocalImage* { return host.daemon.get() == daemon ? host.daemon->image(key, rank) : nullptr; };
+    if (!held() || host.process->is_paused()) return;
+    const std::string path = held()->path;
+    sim::Process& client = host.node->start_process("rank" + std::to_string(rank));
+    const auto take = [](Cluster* cluster, sim::Process* process, Rank of, Version version, std::optional<Status>* out) -> Task<void> {
+        Status status = co_await cluster->capture(*process, of, version, 1);
+        *out = std::move(status);
+    };
+    std::optional<Status> again;
+    (void)run.cluster.sim.run(take(&run.cluster, &client, rank, key.version, &again), run.cluster.sim.now() + 60 * second);
+    client.kill();
+    if (!again) return;
+    run.see(Saw::taken_again);
+    run.tell("rank ", rank, " takes version ", key.version, " again: ", again->to_string());
+    if (held() && held()->path == path && again->ok()) run.fail("a second image of a version is taken for the first: rank " + std::to_string(rank));
+}
+
 // A version that may be about to commit.
 std::optional<VersionKey> undecided(SeedRun& run) {
     capture(run);

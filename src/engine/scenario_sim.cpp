@@ -180,7 +180,7 @@ class Draw {
             Often{H::capture, 10}, Often{H::kill, 4},   Often{H::pause, 2}, Often{H::crash, 2}, Often{H::partition, 2}, Often{H::end_job, 4},
             Often{H::remove, 4},   Often{H::limit, 2},  Often{H::start, 2}, Often{H::power, 2}, Often{H::strike, 6},    Often{H::let_go, 2},
             Often{H::cancel, 2},   Often{H::open, 1},   Often{H::restore, 2}, Often{H::stop, 2},      Often{H::succeed, 2},
-            Often{H::wait, 2},     Often{H::mount, 2},  Often{H::flip, 1},
+            Often{H::wait, 2},     Often{H::mount, 2},  Often{H::flip, 1}, Often{H::capture_again, 2},
         };
         static_assert(often.size() == happening_names.size());
         unsigned all = 0;

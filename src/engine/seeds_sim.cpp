@@ -96,6 +96,7 @@ struct StepKind {
 
 constexpr std::array steps = {
     StepKind{Happening::capture, false, [](SeedRun& run, NodeIndex) { capture(run); }},
+    StepKind{Happening::capture_again, false, capture_again},
     StepKind{Happening::cancel, false, cancel},
     StepKind{Happening::open, true, open_and_die},
     StepKind{Happening::restore, false, restore},

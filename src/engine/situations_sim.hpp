@@ -33,6 +33,7 @@ namespace cairn::testing {
     row(rivals,             seeds, "two jobs opened at the same time") \
     row(died_at_open,       seeds, "a job died between its open and its restore") \
     row(parent_undurable,   seeds, "a job died while it named its parent") \
+    row(taken_again,        seeds, "a rank took a version again, with other bytes") \
     row(cancelled,          seeds, "a version was to be cancelled") \
     row(cancelled_in_time,  seeds, "a version was cancelled") \
     row(cancel_at_commit,   seeds, "one was to be cancelled while it was published") \

@@ -13,6 +13,7 @@ void open_and_die(SeedRun& run, NodeIndex node);
 
 // the application while its job lives (job_steps_sim.cpp)
 void capture(SeedRun& run);
+void capture_again(SeedRun& run, NodeIndex node);
 void cancel(SeedRun& run, NodeIndex node);
 // Begins, when that can be on this node; null: it can not.
 Errand* begin_cancel(SeedRun& run, NodeIndex node, const VersionKey& key, Nanos span);
