@@ -14,6 +14,7 @@
 #include "engine/io_nodes.hpp"
 #include "format/names.hpp"
 #include "format/roster.hpp"
+#include "world/real/files.hpp"
 #include "world/real/world.hpp"
 
 #ifndef CAIRN_VERSION
@@ -87,11 +88,10 @@ std::string left_in_scratch(const DaemonHome& place) {
     return {};
 }
 
-Status make_private(const std::string& path, Deadline deadline) {
+Status make_room(const std::string& path, Deadline deadline) {
     return files::patiently(deadline, is_away, [&]() -> Status {
-        if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST)
-            return Status::from_errno(errno, "can not make " + path);
-        return {};
+        Status made = cairn::make_directory(path, 0755);
+        return made.code() == Code::already_exists ? Status() : made;
     });
 }
 
@@ -196,7 +196,7 @@ Status Session::connect(Deadline deadline) {
 Status Session::meet(std::unique_ptr<Exchange> exchange, const Status& prepared, Deadline deadline) {
     if (!exchange && ranks_ == 1) exchange = std::make_unique<SelfExchange>();
     if (!exchange) {
-        for (const std::string& room : {layout_.jobs(), layout_.meetings()}) TRY(make_private(room, deadline));
+        for (const std::string& room : {layout_.jobs(), layout_.meetings()}) TRY(make_room(room, deadline));
         TRY_ASSIGN(exchange, FileExchange::meet(layout_.meeting(job_), rank_, ranks_, deadline));
     }
     exchange_ = std::move(exchange);

@@ -101,8 +101,24 @@ RealFile::Route RealFile::route(const void* memory, std::uint64_t offset, std::u
     return {direct_, whole, true};
 }
 
+namespace {
+
+// Best effort: where the group can not be given, the directory is its maker's, as ever.
+void share_with_group(const std::string& path) {
+    const std::string parent = path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
+    struct stat above = {}, made = {};
+    if (::stat(parent.c_str(), &above) != 0 || (above.st_mode & S_IWGRP) == 0 || (above.st_mode & S_ISVTX) != 0) return;
+    if (::lstat(path.c_str(), &made) != 0 || !S_ISDIR(made.st_mode)) return;
+    if (made.st_gid != above.st_gid && ::lchown(path.c_str(), static_cast<::uid_t>(-1), above.st_gid) != 0) return;
+    (void)::chmod(path.c_str(), above.st_mode & 07777);
+}
+
+}  // namespace
+
 Status make_directory(const std::string& path, std::uint32_t permissions) {
-    return outcome(::mkdir(path.c_str(), permissions), "making the directory", path);
+    Status made = outcome(::mkdir(path.c_str(), permissions), "making the directory", path);
+    if (made.ok()) share_with_group(path);
+    return made;
 }
 
 Status fsync_directory(const std::string& path) {

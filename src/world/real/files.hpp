@@ -53,6 +53,8 @@ class RealFile final : public File {
     Dispose dispose_;
 };
 
+// In a directory that a group may write to, and that is not sticky, it gets that one's group and permissions instead, whatever the umask says: several users
+// of one persistent directory work in each other's directories.
 Status make_directory(const std::string& path, std::uint32_t permissions);
 Status fsync_directory(const std::string& path);
 // RENAME_NOREPLACE, or link and unlink where the file system does not know it. `to` being the very file that `from` is

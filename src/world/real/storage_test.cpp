@@ -352,6 +352,24 @@ TEST_P(RealStorageTest, NothingIsLeftOpen) {
     EXPECT_LE(open_descriptors(), before);
 }
 
+TEST(RealFiles, ADirectoryInOneThatAGroupSharesIsTheGroups) {
+    test::TemporaryDirectory directory;
+    const auto mode_of = [&](const std::string& path) {
+        struct stat there = {};
+        EXPECT_EQ(::stat(path.c_str(), &there), 0) << path;
+        return there.st_mode & 07777u;
+    };
+    const ::mode_t before = ::umask(022);
+    for (const auto& [parent, child] : {std::pair(0755u, 0755u), std::pair(0770u, 0770u), std::pair(02775u, 02775u), std::pair(01777u, 0755u)}) {
+        const std::string path = directory.path() + "/" + std::to_string(parent);
+        ASSERT_EQ(::mkdir(path.c_str(), 0700), 0);
+        ASSERT_EQ(::chmod(path.c_str(), parent), 0);
+        ASSERT_TRUE(make_directory(path + "/in", 0755).ok());
+        EXPECT_EQ(mode_of(path + "/in"), child) << std::oct << parent;
+    }
+    ::umask(before);
+}
+
 TEST(RealStorage, AutomaticSaysWhatItUses) {
     const auto loop = test::make_loop();
     const auto storage = test::make_storage(*loop, {.backend = IoBackend::automatic});

@@ -1,0 +1,88 @@
+"""Two users of one persistent directory: a group's, with the set-group-ID bit, serves both; each sees the other's series.
+
+Usage: CAIRN_BUILD=build/release python3 tests/shared_test.py [Class[.test]]; exit code 77 where nobody can become another user, or other users can not run
+this build.
+"""
+import os
+import subprocess
+import sys
+import unittest
+
+from support import BUILD, OK, Nodes, find
+
+GROUP, USERS = 64200, (64201, 64202)
+
+JOB = """
+import os
+os.umask(0o022)
+os.environ["HOME"] = "/"
+os.setgroups([])
+os.setgid({group})
+os.setuid({user})
+s = Session("series-{user}")
+s.protect("memory", bytes(200000))
+status = s.checkpoint(1)
+tell([s.opened, status, s.wait(1), s.text()])
+s.close()
+"""
+
+
+def as_user(user):
+    os.setgroups([])
+    os.setgid(GROUP)
+    os.setuid(user)
+
+
+def other_users_can_run_it():
+    if os.geteuid() != 0:
+        return False
+    try:
+        return subprocess.run([find("cairn"), "--version"], preexec_fn=lambda: as_user(USERS[0]), capture_output=True).returncode == 0
+    except (PermissionError, subprocess.SubprocessError):
+        return False
+
+
+class Shared(unittest.TestCase):
+    def setUp(self):
+        self.nodes = Nodes(flush_files=1)
+        self.addCleanup(self.nodes.__exit__)
+        os.chmod(self.nodes.local, 0o755)
+        os.chmod(self.nodes.shared, 0o755)
+        os.chown(self.nodes.persistent, 0, GROUP)
+        for node, user in enumerate(USERS):
+            os.chown(self.nodes.scratch(node), user, GROUP)
+
+    def take(self, node):
+        return self.nodes.run(JOB.format(group=GROUP, user=USERS[node]), node=node)[0]
+
+    def cairn(self, *arguments):
+        """As the first of the users."""
+        return subprocess.run([find("cairn"), *arguments], env={**self.nodes.environment(), "HOME": "/"}, preexec_fn=lambda: as_user(USERS[0]),
+                              capture_output=True, text=True, cwd="/")
+
+    def test_both_commit_and_see_each_other(self):
+        os.chmod(self.nodes.persistent, 0o2775)
+        for node in range(2):
+            opened, captured, committed, text = self.take(node)
+            self.assertEqual((opened, captured, committed), (OK, OK, OK), text)
+        done = self.cairn("ls")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for user in USERS:
+            self.assertIn(f"series-{user}", done.stdout)
+        done = self.cairn("rm", f"series-{USERS[1]}", "1", "--force")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_a_sticky_one_is_refused_by_name(self):
+        os.chmod(self.nodes.persistent, 0o1777)
+        self.assertEqual(self.take(0)[:3], [OK, OK, OK])
+        opened, _, _, text = self.take(1)
+        self.assertNotEqual(opened, OK)
+        self.assertIn("/.cairn", text)
+        self.assertIn("ermission denied", text)
+
+
+if __name__ == "__main__":
+    if not other_users_can_run_it():
+        print("left out: other users can not run this build, or nobody can become one")
+        sys.exit(77)
+    unittest.main(verbosity=2)
