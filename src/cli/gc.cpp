@@ -11,10 +11,12 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <utility>
 
 #include "base/text_table.hpp"
 #include "base/units.hpp"
 #include "cli/gc_collect.hpp"
+#include "engine/reserve.hpp"
 #include "format/names.hpp"
 
 namespace cairn::cli {
@@ -27,9 +29,13 @@ using Json = nlohmann::ordered_json;
 std::int64_t file_system_now_s(Place& place) {
     const std::string probe = place.layout().persistent + "/" + temporary_file_name(place.world().random.id());
     const int descriptor = ::open(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (descriptor < 0) return 0;
     struct stat status {};
-    const bool ok = ::write(descriptor, "x", 1) == 1 && ::fstat(descriptor, &status) == 0;
+    if (descriptor < 0) {  // no room for a name: what is there already is touched
+        const std::string jobs = place.layout().jobs();
+        const bool touched = errno == ENOSPC && ::utimensat(AT_FDCWD, jobs.c_str(), nullptr, 0) == 0 && ::stat(jobs.c_str(), &status) == 0;
+        return touched ? status.st_mtim.tv_sec : 0;
+    }
+    const bool ok = ::fstat(descriptor, &status) == 0;  // when it was made: a full file system has no room for a byte
     const int error = errno;
     ::close(descriptor);
     ::unlink(probe.c_str());
@@ -103,19 +109,43 @@ bool taken_up_again(const Leftover& leftover) {
            });
 }
 
-// What one collection says is carried out before the next series is looked at; the first failure is told, the rest goes
-// on.
-void take(Place& place, Collected found, bool only_look, Collected& done, Status& failed) {
-    for (Leftover& leftover : found.take) {
+bool needs_room(const Leftover& leftover) {
+    return leftover.kind == Leftover::Kind::version || leftover.kind == Leftover::Kind::give_up;
+}
+
+struct Taking {
+    bool only_look = false;
+    Collected done;
+    std::vector<Leftover> no_room;  // yet: what is carried out after them may give it
+    Status failed;                  // the first failure is told, the rest goes on
+};
+
+void take(Place& place, std::vector<Leftover> leftovers, Taking& taking, bool again = false) {
+    std::stable_partition(leftovers.begin(), leftovers.end(), [](const Leftover& leftover) { return !needs_room(leftover); });
+    for (Leftover& leftover : leftovers) {
         if (taken_up_again(leftover)) continue;
-        Status status = only_look ? Status() : carry_out(place, leftover);
+        Status status = taking.only_look ? Status() : carry_out(place, leftover);
         if (status.code() == Code::already_exists && leftover.kind == Leftover::Kind::give_up) continue;
         if (status.ok())
-            done.take.push_back(std::move(leftover));
-        else if (failed.ok())
-            failed = std::move(status).within("removing from " + where(leftover));
+            taking.done.take.push_back(std::move(leftover));
+        else if (status.code() == Code::out_of_space && !again)
+            taking.no_room.push_back(std::move(leftover));
+        else if (taking.failed.ok())
+            taking.failed = std::move(status).within("removing from " + where(leftover));
     }
-    std::move(found.spare.begin(), found.spare.end(), std::back_inserter(done.spare));
+}
+
+// What one collection says is carried out before the next series is looked at.
+void take(Place& place, Collected found, Taking& taking) {
+    take(place, std::move(found.take), taking);
+    std::move(found.spare.begin(), found.spare.end(), std::back_inserter(taking.done.spare));
+}
+
+void end_taking(Place& place, Taking& taking) {
+    take(place, std::exchange(taking.no_room, {}), taking, true);
+    if (taking.only_look || taking.done.take.empty()) return;
+    const Status kept = place.run(keep_reserve(place.world(), place.layout(), place.deadline()));
+    (void)kept;
 }
 
 Status run_gc(Console& console, const Arguments& arguments) {
@@ -139,8 +169,9 @@ Status run_gc(Console& console, const Arguments& arguments) {
     if (all) {
         TRY_ASSIGN(names, series_names(place, scratch));
     }
-    Collected done;
-    Status failed;
+    Taking taking;
+    taking.only_look = only_look;
+    Status& failed = taking.failed;
     for (const std::string& name : names) {
         const Result<Series> series = read_series(place, scratch, name);
         if (!series.ok() && series.code() == Code::not_found && all) continue;
@@ -152,13 +183,14 @@ Status run_gc(Console& console, const Arguments& arguments) {
         tell_lineage_problems(console, "gc", *series);
         if (!series->head_is_certain())
             console.err << "cairn gc: " << name << ": which version is the newest can not be told, so nothing goes that a restart may need\n";
-        take(place, collect(place, *series, evidence, options), only_look, done, failed);
+        take(place, collect(place, *series, evidence, options), taking);
     }
     if (all) {
-        take(place, collect_others(place, evidence, names, options), only_look, done, failed);
-        take(place, collect_meetings(place, evidence, options), only_look, done, failed);
+        take(place, collect_others(place, evidence, names, options), taking);
+        take(place, collect_meetings(place, evidence, options), taking);
     }
-    print(console, done, only_look);
+    end_taking(place, taking);
+    print(console, taking.done, only_look);
     return failed;
 }
 

@@ -8,6 +8,7 @@
 #include "base/text_table.hpp"
 #include "base/units.hpp"
 #include "cli/gc_collect.hpp"
+#include "engine/reserve.hpp"
 
 namespace cairn::cli {
 
@@ -94,6 +95,10 @@ Status run_rm(Console& console, const Arguments& arguments) {
                            {"tombstone", !lift}});
         if (!console.json)
             console.out << "removed " << what(seen->key) << ", " << format_bytes(seen->stored_bytes) << "\n";
+    }
+    if (!removed.empty()) {
+        const Status kept = place.run(keep_reserve(place.world(), place.layout(), place.deadline()));
+        (void)kept;
     }
     if (fenced != 0)
         console.err

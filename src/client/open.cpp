@@ -341,7 +341,7 @@ Status Session::begin_incarnation(const Parent& parent, Deadline deadline) {
             TRY_ASSIGN(roster, draw_incarnation(members_, parent, early));
             return {};
         });
-        packer.status(drawn);
+        packer.status(drawn.code() == Code::out_of_space ? drawn.within("`cairn rm` and `cairn gc` make room under persistent, and need none") : drawn);
         if (drawn.ok()) packer.run(encode_roster(roster));
     }
     TRY_ASSIGN(const Bytes said, exchange_->broadcast(packer.take(), deadline));

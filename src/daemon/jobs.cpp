@@ -10,6 +10,7 @@
 #include "daemon/slot_files.hpp"
 #include "engine/catalog.hpp"
 #include "engine/record.hpp"
+#include "engine/reserve.hpp"
 #include "format/roster.hpp"
 
 namespace cairn {
@@ -108,14 +109,15 @@ Task<Status> Jobs::remember(Roster roster) {
     co_return kept;
 }
 
-// unavailable: persistent is another file system for the moment.
+// unavailable: persistent is another file system for the moment, or has no room for the node's address. Without its roster no job is: what `cairn gc` may take
+// is known by it.
 Task<Status> Jobs::publish(Roster roster, NodeIndex self) {
     const Id128 incarnation = roster.incarnation;
     const Bytes bytes = encode_roster(roster);
     const Nanos deadline = world_.clock.in(io_wait_);
     Status on_record = co_await check_on_record(world_, layout_, roster.name, roster.epoch, incarnation, deadline);
     if (!on_record.ok()) co_return on_record;
-    Status made = co_await make_directories(world_.storage, layout_.persistent, layout_.job(incarnation), deadline);
+    Status made = co_await make_directories(world_, layout_, layout_.job(incarnation), deadline);
     if (!made.ok()) co_return made;
     Status published = co_await publish_once(layout_.job_roster(incarnation), bytes);
     if (!published.ok()) co_return published;
@@ -124,6 +126,11 @@ Task<Status> Jobs::publish(Roster roster, NodeIndex self) {
     record.node = self;
     record.address = world_.network.self();
     Status replaced = co_await replace(layout_.job_node(incarnation, self), encode_node_record(record));
+    // Only who is started again asks for it, and there is the address of the open.
+    if (replaced.code() == Code::out_of_space) replaced = Status(Code::unavailable, replaced.text());
+    if (self != 0) co_return replaced;
+    const Status kept = co_await keep_reserve(world_, layout_, deadline);  // now that all that an open writes is written
+    (void)kept;
     co_return replaced;
 }
 
@@ -144,13 +151,7 @@ Task<void> Jobs::publish_late(std::function<bool()> over) {
 // The first one stays.
 Task<Status> Jobs::publish_once(std::string path, Bytes bytes) {
     const Nanos deadline = world_.clock.in(io_wait_);
-    const std::string temporary = path.substr(0, path.rfind('/') + 1) + temporary_file_name(world_.random.id());
-    Status wrote = co_await write_file(world_.storage, temporary, std::move(bytes), 0600, deadline);
-    if (!wrote.ok()) co_return wrote;
-    Status published = co_await world_.storage.publish(temporary, path, deadline);
-    if (published.ok()) co_return published;
-    const Status removed = co_await world_.storage.remove(temporary, deadline);
-    (void)removed;  // litter at worst
+    Status published = co_await publish_small_file(world_, layout_, std::move(path), std::move(bytes), 0600, deadline);
     if (published.code() == Code::already_exists) co_return Status();
     co_return published;
 }

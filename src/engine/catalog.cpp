@@ -5,6 +5,7 @@
 #include <map>
 
 #include "engine/record.hpp"
+#include "engine/reserve.hpp"
 #include "format/limits.hpp"
 #include "format/manifest.hpp"
 #include "format/names.hpp"
@@ -187,14 +188,8 @@ Task<Result<LineageRecords>> read_lineage(World& world, Layout layout, std::stri
 
 namespace {
 
-// Complete under a temporary name, durable, then visible: readers never see half a record.
-Task<Status> publish_record(World& world, std::string directory, std::string path, Bytes bytes, Nanos deadline) {
-    const std::string temporary = directory + "/" + temporary_file_name(world.random.id());
-    Status wrote = co_await write_file(world.storage, temporary, std::move(bytes), 0644, deadline);
-    if (!wrote.ok()) co_return wrote;
-    Status published = co_await world.storage.publish(temporary, path, deadline);
-    const Status removed = co_await world.storage.remove(temporary, deadline);
-    (void)removed;
+Task<Status> publish_record(World& world, Layout layout, std::string directory, std::string path, Bytes bytes, Nanos deadline) {
+    Status published = co_await publish_small_file(world, layout, path, std::move(bytes), 0644, deadline);
     if (!published.ok()) co_return published;
     Status synced = co_await world.storage.fsync_directory(directory, deadline);
     co_return synced;
@@ -204,7 +199,7 @@ Task<Status> publish_record(World& world, std::string directory, std::string pat
 
 Task<Result<std::uint64_t>> claim_epoch(World& world, Layout layout, std::string name, OpenRecord record, std::uint64_t known, Nanos deadline) {
     const std::string directory = layout.lineage(name);
-    Status made = co_await make_directories(world.storage, layout.persistent, directory, deadline);
+    Status made = co_await make_directories(world, layout, directory, deadline);
     if (!made.ok()) co_return made;
     for (;;) {
         Result<std::vector<DirectoryEntry>> entries = co_await world.storage.list(directory, deadline);
@@ -219,7 +214,7 @@ Task<Result<std::uint64_t>> claim_epoch(World& world, Layout layout, std::string
         record.epoch = epoch;
         Bytes bytes = encode_open_record(record);
         const std::string path = layout.lineage_open(name, epoch);
-        Status published = co_await publish_record(world, directory, path, std::move(bytes), deadline);
+        Status published = co_await publish_record(world, layout, directory, path, std::move(bytes), deadline);
         if (published.ok()) co_return epoch;
         if (published.code() != Code::already_exists) co_return published;
         if (world.clock.now() >= deadline) co_return deadline_passed(directory + ": other jobs kept taking the next epoch");
@@ -242,7 +237,7 @@ Task<Status> check_on_record(World& world, Layout layout, std::string name, std:
 Task<Status> record_parent(World& world, Layout layout, std::string name, std::uint64_t epoch, FromRecord record, Nanos deadline) {
     const std::string path = layout.lineage_from(name, epoch);
     Bytes bytes = encode_from_record(record);
-    Status published = co_await publish_record(world, layout.lineage(name), path, std::move(bytes), deadline);
+    Status published = co_await publish_record(world, layout, layout.lineage(name), path, std::move(bytes), deadline);
     if (published.code() != Code::already_exists) co_return published;
     Result<Bytes> standing = co_await read_record(world, path, FrameKind::from, record_file_bytes_max, deadline);
     if (!standing.ok()) co_return std::move(standing).status();

@@ -26,6 +26,7 @@ struct Layout {
     std::string lineage_open(const std::string& name, std::uint64_t epoch) const;
     std::string lineage_from(const std::string& name, std::uint64_t epoch) const;
     std::string jobs() const { return persistent + "/.cairn"; }
+    std::string reserve() const { return jobs() + "/reserve"; }  // room for small records (reserve.hpp)
     std::string job(Id128 incarnation) const { return jobs() + "/" + incarnation.hex(); }
     std::string job_roster(Id128 incarnation) const { return job(incarnation) + "/roster"; }
     std::string job_node(Id128 incarnation, NodeIndex node) const { return job(incarnation) + "/node-" + std::to_string(node); }

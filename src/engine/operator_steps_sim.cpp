@@ -1,5 +1,6 @@
 // Steps of who runs the cluster: daemons are started, versions removed and given up; and of the daemon itself, which gives way to the application.
 #include <algorithm>
+#include <utility>
 
 #include "engine/promise_sim.hpp"
 #include "engine/removal.hpp"
@@ -107,10 +108,14 @@ void remove(SeedRun& run, NodeIndex node) {
         *out = std::move(removed);
     };
     const Nanos span = run.chance(50) ? static_cast<Nanos>(run.draw(4'000)) * microsecond : 30 * second;
+    // Where disks are full now and then, they are while somebody makes room.
+    const bool full = run.cluster.sim.faults().out_of_space > 0 && run.chance(60);
+    const std::uint64_t bytes_max = std::exchange(run.cluster.sim.model().persistent_bytes_max, full ? 1 : run.cluster.sim.model().persistent_bytes_max);
     (void)run.cluster.sim.run(task(process.world(), run.cluster.layout, *key, run.cluster.roster.epoch, lift ? Fence::lift : Fence::keep, &status),
                            run.cluster.sim.now() + span);
+    run.cluster.sim.model().persistent_bytes_max = bytes_max;
     process.kill();
-    run.tell("remove version ", key->version, lift ? ", lifting the fence: " : ": ", status.to_string());
+    run.tell(full ? "full; " : "", "remove version ", key->version, lift ? ", lifting the fence: " : ": ", status.to_string());
     run.known.removed[*key] = status.ok() && !lift;
     if (run.known.removed[*key]) run.known.fenced[*key] = run.cluster.sim.now();
 }

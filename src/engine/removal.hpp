@@ -6,6 +6,12 @@
 //   2. The incarnation's parts and unpublished manifests go, in any order: nothing names them, nothing ever will.
 //   3. With Fence::lift, durably again, the tombstone itself, and the directory if nothing else is in it.
 //
+// Where there is no room for a tombstone, even with the reserve (reserve.hpp), the manifest's own file becomes one. Unpublished manifests of the incarnation go
+// first, so that nobody can publish what stood there again; the manifest is moved to an unpublished name, durably; there the tombstone is written over it,
+// into its blocks (a file system that writes nothing in place gets the room of parts that it named, which nothing names now); then it is published
+// without replacing. For a moment the version has neither manifest nor tombstone: who is killed then leaves parts that nothing names, and who still has its
+// images may commit it again, under new parts, whole. A version without a manifest is given up in the room of its unpublished ones.
+//
 // Whoever is killed in between leaves a whole version (before 1), or a tombstone with leftovers that `cairn gc` takes (after it).
 //
 // While the tombstone stands nobody can publish that version: not a coordinator that was paused, not a request that the file system
