@@ -68,7 +68,9 @@ void Cluster::start_daemon(NodeIndex node) {
     host.booted = false;
     host.free_slots.clear();  // it does not know who may still have them mapped
     host.started = sim.now();
-    host.daemon = std::make_unique<Node>(host.process->world(), layout, options.settings);
+    FlushSettings settings = options.settings;
+    if (is_io_node(node) && options.io_node_buffer_bytes != 0) settings.buffer_bytes = options.io_node_buffer_bytes;
+    host.daemon = std::make_unique<Node>(host.process->world(), layout, std::move(settings));
     if (is_io_node(node)) host.daemon->serve_as_io_node(name_of(node));
     if (options.placed) host.daemon->set_targets(std::make_shared<const PlacementTargets>(targets_of(options.model)));
     World world = host.process->world();

@@ -26,6 +26,7 @@ struct ClusterOptions {
     std::uint64_t block_bytes = 4096;
     std::function<std::uint64_t(Rank, Version)> image_bytes = [](Rank, Version) { return 100'000; };
     FlushSettings settings;
+    std::uint64_t io_node_buffer_bytes = 0;  // 0: as the others have
     RestoreSettings restore;
     bool placed = false;  // the engine knows the model's storage targets
     sim::Model model;

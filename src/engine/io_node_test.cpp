@@ -118,10 +118,9 @@ TEST_F(IoNode, ThatDiesWhileItLeadsIsNotMissed) {
 
 // Started with other settings than the job's: it says so instead of receiving what does not fit.
 TEST_F(IoNode, WithBuffersSmallerThanABlockLeadsNothing) {
-    cluster = std::make_unique<Cluster>(options_of({2, 2, 0}));
-    cluster->kill_daemon(2);
-    cluster->options.settings.buffer_bytes = cluster->options.block_bytes / 2;
-    cluster->start_daemon(2);
+    ClusterOptions options = options_of({2, 2, 0});
+    options.io_node_buffer_bytes = options.block_bytes / 2;
+    cluster = std::make_unique<Cluster>(std::move(options));
     ASSERT_TRUE(cluster->open_job().ok());
     commit(1);
     EXPECT_EQ(written(2), 0u);

@@ -65,6 +65,7 @@ const std::vector<ScenarioNumber>& scenario_numbers() {
         {"piece_blocks", &S::piece_blocks, 1, 512u << 10, 512u << 10},
         {"piece_extents", &S::piece_extents, 1, 64u << 10, 64u << 10},
         {"guests", &S::guests, 1, 1024, 1024},
+        {"small_io", &S::small_io, 0, 1, 0},
         {"read", &S::read_bytes, 4096, 64ull << 20, 64ull << 20},
         {"storage", &S::storage_bytes_s, 1, any, 1'000'000'000},
         {"nic", &S::nic_bytes_s, 1, any, 1'000'000'000},
@@ -89,8 +90,8 @@ bool Scenario::only_messages_suffer() const {
         if (!of_messages && !harmless && fault(each.rate) > 0) return false;
     }
     const Scenario fast;
-    const bool slow = storage_bytes_s < fast.storage_bytes_s || nic_bytes_s < fast.nic_bytes_s || !target_bytes_s.empty() || gone > 0;
-    return !slow && delay_ms <= 100 && std::all_of(steps.begin(), steps.end(), [](const Step& step) { return step.what == Happening::capture; });
+    const bool troubled = storage_bytes_s < fast.storage_bytes_s || nic_bytes_s < fast.nic_bytes_s || !target_bytes_s.empty() || gone > 0 || small_io > 0;
+    return !troubled && delay_ms <= 100 && std::all_of(steps.begin(), steps.end(), [](const Step& step) { return step.what == Happening::capture; });
 }
 
 // ---- drawing ----
@@ -147,6 +148,7 @@ class Draw {
         if (chance(30)) s.piece_blocks = 1 + below(8);
         if (chance(30)) s.piece_extents = 1 + below(4);
         if (chance(30)) s.guests = 1;
+        if (s.ranks_per_node.back() == 0 && chance(15)) s.small_io = 1;
         if (chance(50)) s.read_bytes = 4096 << below(6);
     }
 
@@ -198,7 +200,7 @@ class Draw {
         s.storage_bytes_s = fast.storage_bytes_s;
         s.nic_bytes_s = fast.nic_bytes_s;
         s.target_bytes_s.clear();
-        s.gone = s.placed = 0;
+        s.gone = s.placed = s.small_io = 0;
         s.attempts = 1;
         s.delay_ms = 100;
         for (const FaultClass& each : fault_classes()) {
@@ -254,6 +256,7 @@ ClusterOptions cluster_of(const Scenario& scenario) {
     s.limits.piece_blocks = scenario.piece_blocks;
     s.limits.piece_extents = scenario.piece_extents;
     s.limits.guests = s.limits.strangers = scenario.guests;
+    if (scenario.small_io != 0) options.io_node_buffer_bytes = scenario.block_bytes / 2;
     options.restore.buffer_bytes = scenario.read_bytes;
     options.placed = scenario.placed != 0;
     options.model.wall_time_s = 1'700'000'000;

@@ -16,6 +16,7 @@ SeedRun::SeedRun(const Scenario& drawn, ClusterOptions options, bool trace)
     cluster.sim.set_observer([this](sim::Process& process, const char* what, const std::string& detail) { observe(*this, process, what, detail); });
     if (scenario.only_messages_suffer()) see(Saw::only_messages);
     if (scenario.gone > 0) see(Saw::target_gone);
+    if (scenario.small_io != 0) see(Saw::small_io);
     if (scenario.apart_s > 0) see(Saw::clocks_apart);
     if (scenario.placed && !scenario.target_bytes_s.empty()) see(Saw::on_targets);
     const auto& targets = scenario.target_bytes_s;

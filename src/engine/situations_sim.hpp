@@ -17,6 +17,7 @@ namespace cairn::testing {
     /* how a version is written */ \
     row(several_leaders,    seeds, "several leaders wrote one part") \
     row(io_node_led,        seeds, "an I/O node led") \
+    row(small_io,           seeds, "I/O nodes had buffers smaller than a block") \
     row(work_moved,         seeds, "work changed hands") \
     row(on_targets,         seeds, "parts were placed on targets") \
     row(targets_differ,     seeds, "targets of different speed") \
