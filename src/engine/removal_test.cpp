@@ -212,7 +212,7 @@ TEST(Removal, APublicationUnderWayComesToNothingWithoutItsTemporaryName) {
 
 void two_at_once(bool full, Fence fence) {
     Removal r;
-    if (full) r.fill();
+    if (full) r.cluster.sim.model().persistent_bytes_max = r.cluster.sim.persistent().used_bytes();  // what they remove gives room
     sim::Process& other = r.cluster.hosts[1].node->start_process("rm too");
     World own = r.world(), its = other.world();
     Task<Status> one = remove_version(own, r.cluster.layout, r.tombstone(), fence, io_wait);
