@@ -48,7 +48,7 @@ TABLES = {
     "Manifest": "key:Key epoch:u64 parent:Parent attempt_id:Id abandoned:bool ranks:u32 nodes:u32 image_bytes:u64 block_bytes:u64 "
                 "wall_time_s:u64 parts:[PartInfo]",
     "OpenRecord": "incarnation:Id epoch:u64 host:string pid:u64 wall_time_s:u64 ranks:u32",
-    "FromRecord": "incarnation:Id parent:Parent",
+    "FromRecord": "incarnation:Id parent:Parent looked:bool whole:[Parent]",
 }
 
 
@@ -75,7 +75,8 @@ def value(kind, data, at):
         return data[there + 4:there + 4 + length].decode()
     if kind.startswith("["):
         item = kind[1:-1]
-        item_bytes = struct.calcsize(NUMBERS[item]) if item in NUMBERS else 4
+        in_place = {**NUMBERS, **STRUCTS}.get(item)
+        item_bytes = struct.calcsize(in_place) if in_place else 4
         return vector(data, there, lambda each: value(item, data, each), item_bytes)
     return table(kind, data, there)
 

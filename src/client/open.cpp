@@ -297,8 +297,7 @@ Result<Roster> Session::draw_incarnation(const std::vector<Member>& members, con
     const Nanos until = real->loop().now() + static_cast<Nanos>(deadline.left_ms()) * millisecond;
     TRY_ASSIGN(roster.epoch, real->loop().run(claim_epoch(world, layout_, name_, record, std::max(known_epoch_, roster_.epoch), until)));
     if (parent.incarnation) {
-        const FromRecord from{roster.incarnation, parent};
-        TRY(real->loop().run(record_parent(world, layout_, name_, roster.epoch, from, until)));
+        TRY(real->loop().run(record_parent(world, layout_, name_, roster.epoch, from_record(roster.incarnation, parent), until)));
     }
     add_io_nodes(roster, *real, world, until);
     TRY(check_roster(roster));

@@ -315,13 +315,15 @@ Result<Version> Session::restore(Version version, const std::vector<std::string>
         kept = surveyed;
     else
         kept = version == CAIRN_NEWEST ? run.newest() : run.exactly(version);
-    static_cast<void>(daemon_->ask_for<control::Done>(control::Unpin{}, deadline));
     {
         const std::lock_guard lock(state_);
         warnings_ = run.notes();
     }
-    TRY(kept.status());
-    TRY(continue_from(**kept, deadline));
+    Status status = kept.status();
+    if (status.ok()) status = continue_from(**kept, deadline);
+    // Not before: until it is on record that this version is gone on from, daemons may think that nobody needs it (engine/dead.hpp).
+    static_cast<void>(daemon_->ask_for<control::Done>(control::Unpin{}, deadline));
+    TRY(status);
     return (*kept)->key.version;
 }
 
@@ -357,7 +359,7 @@ Status Session::name_parent(const Parent& parent, Deadline deadline) {
     World world = real->world();
     const Nanos until = real->loop().now() + static_cast<Nanos>(deadline.left_ms()) * millisecond;
     return real->loop().run(
-        record_parent(world, layout_, name_, roster_.epoch, FromRecord{roster_.incarnation, parent}, until));
+        record_parent(world, layout_, name_, roster_.epoch, from_record(roster_.incarnation, parent), until));
 }
 
 // Local: asks scratch first, then the committed files; remembers the answer.

@@ -139,7 +139,10 @@ class Session {
 
     // survey.cpp
     Status survey(Deadline deadline);  // collective: fills kept_
-    Result<std::vector<control::ImageList::Entry>> local_images(Deadline deadline);
+    struct LocalImages;
+    Result<LocalImages> local_images(Deadline deadline);
+    void note_whole(const std::vector<Bytes>& all);
+    FromRecord from_record(Id128 incarnation, const Parent& parent) const;
     Bytes look_at_persistent(const std::vector<SealedVersion>& sealed, Deadline deadline);
     Status check_ranks(const KeptVersion& kept) const;
     const KeptVersion* find_kept(Version version) const;
@@ -167,6 +170,8 @@ class Session {
     std::vector<KeptVersion> kept_;  // by version; of the last survey
     Status kept_tail_;               // not ok: there may be older ones, and which can not be told (Lineage::tail)
     std::string kept_notes_;         // what was passed over, one a line
+    bool looked_ = false;            // rank 0: every node has told all that its scratch held then
+    std::vector<Parent> whole_;      // rank 0: versions of which they hold every rank's image, whoever took them
 
     mutable std::mutex state_;
     std::vector<std::unique_ptr<DaemonLink>> spare_links_;  // for wait, test and cancel

@@ -11,19 +11,36 @@ namespace cairn {
 
 namespace {
 
-Bytes pack_images(const Result<std::vector<control::ImageList::Entry>>& images) {
-    Packer packer;
-    packer.status(images.status());
-    packer.number<std::uint64_t>(images.ok() ? images->size() : 0);
-    if (!images.ok()) return packer.take();
-    for (const auto& each : *images)
+using Entries = std::vector<control::ImageList::Entry>;
+
+void pack_entries(Packer& packer, const Entries& images) {
+    packer.number<std::uint64_t>(images.size());
+    for (const auto& each : images)
         packer.id(each.key.incarnation)
             .number(each.key.version)
             .number(each.epoch)
             .id(each.parent.incarnation)
             .number(each.parent.version)
-            .number(each.bytes);
-    return packer.take();
+            .number(each.bytes)
+            .number(each.rank)
+            .number(each.ranks);
+}
+
+Entries unpack_entries(Unpacker& unpacker) {
+    Entries images;
+    const auto count = unpacker.number<std::uint64_t>();
+    for (std::uint64_t i = 0; i < count && unpacker.ok(); ++i) {
+        control::ImageList::Entry& image = images.emplace_back();
+        image.key.incarnation = unpacker.id();
+        image.key.version = unpacker.number<std::uint64_t>();
+        image.epoch = unpacker.number<std::uint64_t>();
+        image.parent.incarnation = unpacker.id();
+        image.parent.version = unpacker.number<std::uint64_t>();
+        image.bytes = unpacker.number<std::uint64_t>();
+        image.rank = unpacker.number<Rank>();
+        image.ranks = unpacker.number<std::uint32_t>();
+    }
+    return images;
 }
 
 // Images by version, with how many ranks hold it and their bytes.
@@ -37,17 +54,10 @@ using SealedSets = std::map<std::pair<Version, Id128>, SealedSet>;
 Status add_images(const Bytes& packed, SealedSets& sets) {
     Unpacker unpacker(packed);
     TRY(unpacker.status());
-    const auto count = unpacker.number<std::uint64_t>();
-    for (std::uint64_t i = 0; i < count && unpacker.ok(); ++i) {
-        SealedVersion version;
-        version.incarnation = unpacker.id();
-        version.version = unpacker.number<std::uint64_t>();
-        version.epoch = unpacker.number<std::uint64_t>();
-        version.parent.incarnation = unpacker.id();
-        version.parent.version = unpacker.number<std::uint64_t>();
-        SealedSet& set = sets[{version.version, version.incarnation}];
-        set.version = version;
-        set.bytes += unpacker.number<std::uint64_t>();
+    for (const auto& image : unpack_entries(unpacker)) {
+        SealedSet& set = sets[{image.key.version, image.key.incarnation}];
+        set.version = {image.key.incarnation, image.epoch, image.key.version, image.parent};
+        set.bytes += image.bytes;
         ++set.ranks;
     }
     return unpacker.ok() ? Status() : Status(Code::internal, "a list of images that can not be read");
@@ -114,17 +124,70 @@ Version newest_of(const std::vector<KeptVersion>& kept) {
 
 }  // namespace
 
-// Sealed images of this rank on this node. Their slots stay put until Unpin.
-Result<std::vector<control::ImageList::Entry>> Session::local_images(Deadline deadline) {
+// What a rank's node has in scratch. Its first rank tells of what is not the present ranks', too: left by a job of another size or order.
+struct Session::LocalImages {
+    Entries own, others;
+    bool all = true;  // there may be no more
+
+    static Bytes pack(const Result<LocalImages>& images) {
+        Packer packer;
+        packer.status(images.status());
+        if (!images.ok()) return packer.take();
+        pack_entries(packer, images->own);
+        packer.number<std::uint8_t>(images->all);
+        pack_entries(packer, images->others);
+        return packer.take();
+    }
+};
+
+// Sealed images on this node. Their slots stay put until Unpin.
+Result<Session::LocalImages> Session::local_images(Deadline deadline) {
     TRY_ASSIGN(control::ImageList list, daemon_->ask_for<control::ImageList>(control::Images{name_}, deadline));
-    std::erase_if(list.images, [&](const auto& each) {
-        return each.rank != rank_ || each.ranks != ranks_ || each.key.name != name_;
-    });
     // One each: a rank counts once.
-    std::sort(list.images.begin(), list.images.end(), [](const auto& a, const auto& b) { return a.key < b.key; });
-    list.images.erase(std::unique(list.images.begin(), list.images.end(), [](const auto& a, const auto& b) { return a.key == b.key; }),
-                      list.images.end());
-    return std::move(list.images);
+    const auto less = [](const auto& a, const auto& b) { return std::tie(a.key, a.rank) < std::tie(b.key, b.rank); };
+    const auto same = [](const auto& a, const auto& b) { return std::tie(a.key, a.rank) == std::tie(b.key, b.rank); };
+    std::sort(list.images.begin(), list.images.end(), less);
+    list.images.erase(std::unique(list.images.begin(), list.images.end(), same), list.images.end());
+    const auto here = std::find_if(members_.begin(), members_.end(), [&](const Member& member) { return member.node == node_; });
+    const std::vector<Rank> ranks = here == members_.end() ? std::vector<Rank>{rank_} : here->ranks;
+    LocalImages images;
+    images.all = !list.unread;
+    for (auto& each : list.images) {
+        if (each.key.name != name_) continue;
+        const bool present = each.ranks == ranks_ && std::find(ranks.begin(), ranks.end(), each.rank) != ranks.end();
+        if (present && each.rank == rank_) images.own.push_back(std::move(each));
+        else if (!present && rank_ == ranks.front()) images.others.push_back(std::move(each));
+    }
+    return images;
+}
+
+// Rank 0 alone: of which versions the nodes together hold all images, wherever each lies.
+void Session::note_whole(const std::vector<Bytes>& all) {
+    std::map<std::pair<Id128, Version>, std::pair<std::uint32_t, std::set<Rank>>> found;
+    looked_ = true;
+    whole_.clear();
+    for (const Bytes& packed : all) {
+        Unpacker unpacker(packed);
+        looked_ &= unpacker.status().ok();
+        Entries images = unpack_entries(unpacker);
+        looked_ &= unpacker.number<std::uint8_t>() != 0;
+        for (auto& each : unpack_entries(unpacker)) images.push_back(std::move(each));
+        for (const auto& each : images) {
+            auto& [ranks, holders] = found[{each.key.incarnation, each.key.version}];
+            ranks = each.ranks;
+            holders.insert(each.rank);
+        }
+        looked_ &= unpacker.ok();
+    }
+    for (const auto& [version, held] : found)
+        if (held.first == held.second.size()) whole_.push_back({version.first, version.second});
+}
+
+// What is on record of the look before it (engine/dead.hpp).
+FromRecord Session::from_record(Id128 incarnation, const Parent& parent) const {
+    constexpr std::size_t most = 10'000;  // records are small; whoever holds more knows nothing of any
+    const bool looked = looked_ && whole_.size() <= most;
+    return {incarnation, parent, looked, looked ? whole_ : std::vector<Parent>()};
 }
 
 // Rank 0 alone.
@@ -165,10 +228,12 @@ Bytes Session::look_at_persistent(const std::vector<SealedVersion>& sealed, Dead
 
 Status Session::survey(Deadline deadline) {
     const auto images = local_images(deadline);
-    TRY_ASSIGN(const std::vector<Bytes> all, exchange_->allgather(pack_images(images), deadline));
+    TRY_ASSIGN(const std::vector<Bytes> all, exchange_->allgather(LocalImages::pack(images), deadline));
+    looked_ = false;
     SealedSets sets;
     for (Rank rank = 0; rank < all.size(); ++rank)
         TRY(add_images(all[rank], sets).within("rank " + std::to_string(rank)));
+    if (rank_ == 0) note_whole(all);
     std::vector<SealedVersion> sealed;
     for (auto& [key, set] : sets) {
         set.version.is_whole = set.ranks == ranks_;
@@ -189,7 +254,7 @@ Status Session::survey(Deadline deadline) {
         if (const auto set = sets.find({each.key.version, each.key.incarnation});
             each.sealed && !each.committed && set != sets.end())
             each.bytes = set->second.bytes;
-        for (const auto& image : *images)
+        for (const auto& image : images->own)
             if (image.key == each.key) each.local_path = image.path;
     }
     kept_ = std::move(kept);

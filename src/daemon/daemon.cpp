@@ -75,6 +75,7 @@ Daemon::Daemon(DaemonOptions options, Door door, std::unique_ptr<RealWorld> worl
             options_.persistent_rule, options_.flush.io_wait),
       epochs_(world_, options_.persistent, options_.flush.io_wait),
       persistent_retention_(world_, node_, options_.persistent, options_.persistent_rule, options_.flush.io_wait),
+      dead_images_(world_, options_.persistent, node_, slots_, options_.flush.io_wait),
       server_(real_->loop(), *this),
       yielding_(world_.clock, node_.pace(), options_.yielding, network_->self()),
       signals_(std::make_unique<Signals>(real_->loop(), options_.life != nullptr)),
@@ -117,6 +118,7 @@ Exit Daemon::run() {
     gate_.spawn(find_targets());
     gate_.spawn(keep_retention());
     gate_.spawn(jobs_.publish_late([this] { return stopping_; }));
+    gate_.spawn(dead_images_.watch_commits());
     gate_.spawn(watch());
     gate_.spawn(enter_background());
     gate_.spawn(yielding_.run([this] { return ranks(); }));
@@ -129,6 +131,7 @@ Task<void> Daemon::adopt() {
     if (!status.ok()) log_info("scratch-not-adopted", {{"why", status}});
     is_adopted_ = true;
     changed_.notify_all();
+    gate_.spawn(dead_images_.run());
     co_await jobs_.adopt_waiting([this] { return stopping_; });
 }
 
@@ -277,6 +280,7 @@ Task<std::vector<VersionKey>> Daemon::stop(Nanos wait, const char* why, Ending e
             const Status withdrawn = co_await withdraw_io_node(world_, options_.persistent, record, world_.clock.in(tidy_wait));
             if (!withdrawn.ok()) log_warning("io-node-record-stays", {{"why", withdrawn}});
         }
+        co_await dead_images_.look(world_.clock.in(tidy_wait));  // nothing of them is unfinished
         unfinished_ = co_await node_.stop(world_.clock.in(wait));
         for (const VersionKey& key : slots_.unfinished())
             if (std::find(unfinished_.begin(), unfinished_.end(), key) == unfinished_.end()) unfinished_.push_back(key);

@@ -94,6 +94,7 @@ class Daemon final : public Server::Handler {
     Jobs jobs_;
     Epochs epochs_;
     PersistentRetention persistent_retention_;
+    DeadImages dead_images_;
     Server server_;
     Yielding yielding_;
     std::unique_ptr<Signals> signals_;

@@ -47,6 +47,8 @@ class Jobs {
     // is over.
     Task<void> publish_late(std::function<bool()> over);
     bool verifying() const { return verifying_; }
+    // Files of scratch could not be read, for a reason that may pass.
+    bool has_unread() const { return has_unread_; }
     // Why scratch is not adopted yet: what could not be read when it was looked at last.
     const Status& scratch_problem() const { return scratch_problem_; }
     // An image that may have been sealed by somebody who could not say so any more.

@@ -90,8 +90,10 @@ Task<control::Answer> Daemon::handle(ConnectionId, control::Join request) {
     const Status ready = co_await adopted();
     if (!ready.ok()) co_return answer_of(ready);
     const bool is_new = !node_.knows(request.roster.incarnation);
+    const bool went_on = static_cast<bool>(request.roster.parent.incarnation);
     const Status joined = co_await jobs_.join(std::move(request.roster), request.self);
     if (joined.ok() && is_new) gate_.spawn(find_targets());
+    if (went_on) dead_images_.look_soon();
     co_return answer_of(joined);
 }
 
@@ -214,11 +216,14 @@ Task<control::Answer> Daemon::handle(ConnectionId from, control::Images request)
     const Status ready = co_await adopted();
     if (!ready.ok()) co_return answer_of(ready);
     if (!clients_.count(from)) co_return answer_of(unavailable("the client has gone"));
-    co_return slots_.pin_images(from, request.name);
+    control::ImageList list = slots_.pin_images(from, request.name);
+    list.unread = jobs_.has_unread();
+    co_return list;
 }
 
 Task<control::Answer> Daemon::handle(ConnectionId from, control::Unpin) {
     slots_.unpin(from);
+    dead_images_.look_soon();  // what was held could not go
     co_return control::Done{};
 }
 
@@ -249,6 +254,8 @@ control::NodeStatus Daemon::status() const {
         out.writers.push_back({w.received_s, w.local_s, w.received_bytes, w.local_bytes});
     for (const VersionKey& key : node_.versions()) {
         const VersionState state = node_.state(key);
+        const bool ended = state.final && state.level < Level::committed;
+        if (ended && (state.dead || !node_.is_newest(key.incarnation))) continue;  // nobody waits for it
         control::NodeStatus::Flush flush;
         flush.key = key;
         flush.level = static_cast<std::uint8_t>(state.level);

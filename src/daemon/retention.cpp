@@ -54,6 +54,26 @@ std::vector<VersionKey> Slots::all_committed() {
     return keys;
 }
 
+std::vector<DeadImages::Scratch::Held> Slots::undecided() {
+    std::vector<DeadImages::Scratch::Held> all;
+    for (const Held& held : held_versions()) {
+        if (held.committed || held.final) continue;
+        const Image& image = held.slots.front()->second.image;
+        DeadImages::Scratch::Held& out = all.emplace_back();
+        out.version = {held.key, image.epoch, image.parent, image.ranks};
+        for (const Place place : held.slots) {
+            out.in_use |= !place->second.pins.empty();
+            out.taken += place->second.pinned;
+        }
+    }
+    return all;
+}
+
+void Slots::let_go(const VersionKey& key) {
+    for (const Held& held : held_versions())
+        if (held.key == key) drop(held);
+}
+
 // True when at least one slot became free.
 bool Slots::drop(const Held& version) {
     bool gained = false;

@@ -405,6 +405,7 @@ control::ImageList Slots::pin_images(Owner owner, const std::string& name) {
     for (auto& [path, slot] : slots_) {
         if (slot.state != State::image || slot.image.key.name != name) continue;
         slot.pins.insert(owner);
+        ++slot.pinned;
         const Image& image = slot.image;
         list.images.push_back({image.key, image.epoch, image.parent, image.rank, image.ranks, image.bytes, path});
     }

@@ -11,7 +11,7 @@
 //  - a slot whose writer got lost without sealing it is unlinked, never handed on: the writer may be alive, and still
 //  be writing;
 //  - the newest committed version of a series stays until a newer one is committed; so does one that some rank never
-//    sealed, and no longer.
+//    sealed, and no longer; what nobody can need any more goes at once (engine/dead.hpp).
 //
 // Which free slot an image gets: the one that this connection had last (mapped there, its pages warm), then the one its
 // rank had, then one whose last owner is gone; another one's warm slot only when there is no room for a new one. Among
@@ -31,7 +31,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/node.hpp"
+#include "engine/dead.hpp"
 #include "model/control.hpp"
 #include "world/real/worker_pool.hpp"
 
@@ -46,7 +46,7 @@ struct SlotSettings {
     Nanos cancel_wait = 2 * second;  // for a version that is given up to end on all nodes
 };
 
-class Slots {
+class Slots final : public DeadImages::Scratch {
   public:
     using Owner = std::uint64_t;  // a connection; never used again
     using Lease = std::uint64_t;  // a hand-out of a slot; never used again
@@ -104,6 +104,8 @@ class Slots {
     std::vector<VersionKey> all_committed();
     // At the daemon's end, blocks: its images give their memory back, but those that somebody reads.
     void unlink_version(const VersionKey& key);
+    std::vector<DeadImages::Scratch::Held> undecided() override;
+    void let_go(const VersionKey& key) override;
 
   private:
     struct Image {
@@ -131,6 +133,7 @@ class Slots {
         Image image;
         BufferPtr map;  // kept from image to image; of no use, and given up, when the file grows
         std::set<Owner> pins;
+        std::uint64_t pinned = 0;  // how often
     };
     using Place = std::map<std::string, Slot>::iterator;
     struct VersionAge {  // order in a series: the newer open first, then the version

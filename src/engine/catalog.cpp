@@ -243,7 +243,7 @@ Task<Status> record_parent(World& world, Layout layout, std::string name, std::u
     if (!standing.ok()) co_return std::move(standing).status();
     Result<FromRecord> from = decode_from_record(*standing);
     if (!from.ok()) co_return std::move(from).status().within(path);
-    if (!(*from == record)) co_return Status(Code::already_exists, path + ": names another parent");
+    if (from->incarnation != record.incarnation || from->parent != record.parent) co_return Status(Code::already_exists, path + ": names another parent");
     co_return Status();
 }
 

@@ -53,7 +53,7 @@ Task<Result<std::uint64_t>> claim_epoch(World& world, Layout layout, std::string
 // ok: the job's own record of its start is there, by its name; whether it can be read is another matter. unavailable: it is not, so this is not what the
 // job saw when it opened: another file system is mounted over it, or its own has gone and this is what lies below.
 Task<Status> check_on_record(World& world, Layout layout, std::string name, std::uint64_t epoch, Id128 incarnation, Nanos deadline);
-// Names the parent of an epoch, durably; once. already_exists with another parent is an error.
+// Names the parent of an epoch, durably; once: the first record stays. already_exists with another parent is an error.
 Task<Status> record_parent(World& world, Layout layout, std::string name, std::uint64_t epoch, FromRecord record, Nanos deadline);
 
 }  // namespace cairn

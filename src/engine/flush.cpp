@@ -52,7 +52,7 @@ Task<void> Node::Impl::coordinate(FlightPtr flight) {
                 status = co_await attempt(flight);
                 flight->sealed_heard = world.clock.now();  // meanwhile nobody had reason to say so
             }
-            if (!status.ok() && (flight->cancel || !gathered)) given_up = why_never(*flight).value_or("its images left scratch before it was committed");
+            if (!status.ok() && (flight->cancel || flight->state.dead || !gathered)) given_up = why_never(*flight).value_or("its images left scratch before it was committed");
             job->turn.try_send(0);
         }
         bool decided = status.ok() || status.code() == Code::superseded;
@@ -131,7 +131,7 @@ Task<Status> Node::Impl::attempt(FlightPtr flight) {
 
     std::optional<Status> decided;
     for (Nanos next = 0; !decided; decided = contest_state(*flight)) {
-        if (flight->cancel) { decided = Status(Code::cancelled, version_text(flight->key) + ": cancelled"); break; }
+        if (flight->cancel || flight->state.dead) { decided = Status(Code::cancelled, version_text(flight->key) + ": cancelled"); break; }
         if (world.clock.now() >= next) {
             repeat(*flight);
             next = world.clock.in(settings.heartbeat);

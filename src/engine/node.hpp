@@ -64,9 +64,18 @@ struct VersionState {
     Status failure;              // last failure told to waiters; ok while none. Cleared when the version commits after all.
     bool final = false;          // no more will come: committed, cancelled or superseded
     std::uint64_t failures = 0;  // told so far, the standing one included: what is new to whoever was told of fewer
+    bool dead = false;           // given up on this node, since nobody can need it (dead.hpp)
     std::uint64_t bytes = 0;     // of this node's images
     std::uint64_t node_written_bytes = 0;   // written by this node as a leader for this version
     std::uint64_t node_expected_bytes = 0;  // of its parts, 0 until elected
+};
+
+// A version of which a node knows something, and not yet how it ends.
+struct Undecided {
+    VersionKey key;
+    std::uint64_t epoch = 0;  // of the open that took it
+    Parent parent;
+    std::uint32_t ranks = 0;
 };
 
 // Sums since the start, for `status` and the benchmark (the paper's Figures 7 to 9).
@@ -95,6 +104,8 @@ class Node {
     // invalid_argument when `self` is not in the roster.
     Status join(std::shared_ptr<const Roster> roster, NodeIndex self);
     bool knows(Id128 incarnation) const;
+    std::uint64_t epoch_of(Id128 incarnation) const;  // 0: not known
+    bool is_newest(Id128 incarnation) const;          // no newer open of its series is known here
     // From now on this is a dedicated I/O node of that name: it learns of jobs that have it as a member without ranks when they first speak to
     // it, from the roster under persistent, leads for them, and forgets them when they are over. Once.
     void serve_as_io_node(std::string name);
@@ -112,6 +123,10 @@ class Node {
     // A write of this daemon into the image's slot did not end in time and may still take effect, whenever scratch answers: once it is dropped the
     // file must go, and hold no other image.
     bool may_be_written(const VersionKey& key, Rank rank) const;
+    // Of which images are here, or which this node coordinates; neither committed nor given up.
+    std::vector<Undecided> undecided() const;
+    // Nobody can need it (dead.hpp): its flush ends here, for good. A coordinator gives it up for all nodes.
+    void give_up(const VersionKey& key, const Status& why);
 
     VersionState state(const VersionKey& key) const;
     // Who has not sealed it, for people: ranks of this node, else a node that the coordinator still waits for. Empty: nobody known, or it has

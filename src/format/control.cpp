@@ -81,7 +81,7 @@ Body put(Builder& to, const control::ImageList& m) {
         images.push_back(
             fc::CreateImageEntry(to, key, entry.epoch, &parent, entry.rank, entry.ranks, entry.bytes, path));
     }
-    return fc::CreateImageList(to, to.CreateVector(images)).Union();
+    return fc::CreateImageList(to, to.CreateVector(images), m.unread).Union();
 }
 Body put(Builder& to, const control::NodeStatus& m) {
     std::vector<fc::Writer> writers;
@@ -226,6 +226,7 @@ Result<control::Answer> get(const fc::State& m) {
 }
 Result<control::Answer> get(const fc::ImageList& m) {
     control::ImageList out;
+    out.unread = m.unread();
     if (m.images())
         for (const fc::ImageEntry* entry : *m.images()) {
             TRY_ASSIGN(VersionKey key, key_of(entry->key()));

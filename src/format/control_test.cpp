@@ -60,7 +60,7 @@ std::vector<control::Answer> answers() {
             control::Welcome{1, "1.2.3", 78, "n0", "somewhere"},
             control::Slot{"/dev/shm/cairn/images/slot-1", 1 << 20, true},
             control::State{3, Code::cancelled, "why", true, 3},
-            control::ImageList{{{key, 8, {{5, 6}, 3}, 2, 4, 100, "/dev/shm/cairn/images/slot-1"}}},
+            control::ImageList{{{key, 8, {{5, 6}, 3}, 2, 4, 100, "/dev/shm/cairn/images/slot-1"}}, true},
             status,
             control::Stopped{{key, key}}};
 }

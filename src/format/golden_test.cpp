@@ -53,6 +53,7 @@ TEST(Golden, Records) {
     expect_golden("io-node", samples::io_node_record(), encode_io_node_record, decode_io_node_record);
     expect_golden("open", samples::open_record(), encode_open_record, decode_open_record);
     expect_golden("from", samples::from_record(), encode_from_record, decode_from_record);
+    expect_golden("from-looked", samples::from_record_looked(), encode_from_record, decode_from_record);
 }
 
 TEST(Golden, Messages) {

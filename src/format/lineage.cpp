@@ -44,7 +44,10 @@ Bytes encode_from_record(const FromRecord& record) {
     Writer writer;
     const fb::Id incarnation = Writer::id(record.incarnation);
     const fb::Parent parent = Writer::parent(record.parent);
-    writer.builder.Finish(fb::CreateFromRecord(writer.builder, &incarnation, &parent));
+    std::vector<fb::Parent> versions;
+    for (const Parent& each : record.whole) versions.push_back(Writer::parent(each));
+    const auto whole = versions.empty() ? 0 : writer.builder.CreateVectorOfStructs(versions);
+    writer.builder.Finish(fb::CreateFromRecord(writer.builder, &incarnation, &parent, record.looked, whole));
     return frame(FrameKind::from, writer.bytes());
 }
 
@@ -53,9 +56,14 @@ Result<FromRecord> decode_from_record(ByteView bytes) {
     TRY_ASSIGN(body, unframe(FrameKind::from, bytes));
     const auto* root = verified_root<fb::FromRecord>(body, nullptr);
     if (!root) return corrupt("from record: its checksum holds but its structure does not");
-    const FromRecord value{Reader::id(*root->incarnation()), Reader::parent(*root->parent())};
+    Reader reader(body.size());
+    FromRecord value{Reader::id(*root->incarnation()), Reader::parent(*root->parent()), root->looked(), {}};
+    for (const fb::Parent& each : reader.structs(root->whole())) value.whole.push_back(Reader::parent(each));
+    if (reader.exhausted()) return corrupt("from record: it unpacks to more than it holds");
     if (!value.incarnation) return refuse("from record: no incarnation");
     TRY(check::parent(value.parent).within("from record"));
+    for (const Parent& each : value.whole)
+        if (!each.incarnation || each.version == 0) return refuse("from record: a whole version that is none");
     return value;
 }
 

@@ -23,10 +23,14 @@ Result<OpenRecord> decode_open_record(ByteView bytes);
 // What a record says that a repair wrote anew when nothing told whose it was: it keeps the epoch taken, and any job may be its owner.
 inline Id128 nobodys_incarnation(std::uint64_t epoch) { return {0, epoch}; }
 
-// <epoch>.from: written once, when the incarnation restored something or took its first version.
+// <epoch>.from: written once, when the incarnation restored something. `whole`: versions of which the scratch of the nodes that this open asked
+// had every rank's image together, whoever took them, in no order; what is not among them was not whole there. Without `looked` nothing is known
+// of that: an older release wrote it, or not every node could tell.
 struct FromRecord {
     Id128 incarnation;
     Parent parent;
+    bool looked = false;
+    std::vector<Parent> whole = {};
     bool operator==(const FromRecord&) const = default;
 };
 Bytes encode_from_record(const FromRecord& record);

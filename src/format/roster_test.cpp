@@ -96,7 +96,9 @@ TEST(Lineage, Invariants) {
         EXPECT_EQ(decode_open_record(encode_open_record(record)).code(), Code::corrupt) << i;
     }
     for (const FromRecord& record : {FromRecord{{}, samples::parent}, FromRecord{samples::incarnation, {{}, 1}},
-                                     FromRecord{samples::incarnation, {{1, 1}, 0}}})
+                                     FromRecord{samples::incarnation, {{1, 1}, 0}},
+                                     FromRecord{samples::incarnation, samples::parent, true, {{{}, 1}}},
+                                     FromRecord{samples::incarnation, samples::parent, true, {{{1, 1}, 0}}}})
         EXPECT_EQ(decode_from_record(encode_from_record(record)).code(), Code::corrupt);
     const FromRecord fresh{samples::incarnation, {}};
     EXPECT_EQ(*decode_from_record(encode_from_record(fresh)), fresh) << "a fresh start has no parent";

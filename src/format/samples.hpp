@@ -125,7 +125,8 @@ inline Roster roster() {
 inline NodeRecord node_record() { return {incarnation, 1, "fi_sockaddr_in://127.0.0.1:4712"}; }
 inline IoNodeRecord io_node_record() { return {"io-0", "fi_sockaddr_in://127.0.0.1:4713"}; }
 inline OpenRecord open_record() { return {incarnation, 3, "node-a.cluster", 4242, 1'700'000'000, 3}; }
-inline FromRecord from_record() { return {incarnation, parent}; }
+inline FromRecord from_record() { return {incarnation, parent, false, {}}; }
+inline FromRecord from_record_looked() { return {incarnation, parent, true, {parent, {{0xF00, 0xBA}, 9}}}; }
 
 // One of each kind, in the order of message::Body.
 inline std::vector<message::Message> messages() {
@@ -279,7 +280,11 @@ class Random {
     OpenRecord open_record() {
         return {id(), 1 + below(epoch_max), text("host.-", 60), number(), number(), 1 + below32(ranks_max)};
     }
-    FromRecord from_record() { return {id(), some_parent()}; }
+    FromRecord from_record() {
+        FromRecord r{id(), some_parent(), below(2) != 0, {}};
+        for (std::uint64_t i = below(4); i > 0; --i) r.whole.push_back({id(), 1 + below(1'000'000)});
+        return r;
+    }
 
     message::Message message() {
         const auto some_code = [&] { return static_cast<Code>(below(14)); };

@@ -105,6 +105,7 @@ struct ImageList {
         std::string path;
     };
     std::vector<Entry> images;
+    bool unread = false;  // there are files besides that could not be read, and may hold others
 };
 struct NodeStatus {
     std::string node;
