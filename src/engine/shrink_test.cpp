@@ -63,7 +63,7 @@ std::optional<std::string> planted(const Scenario& scenario) {
 
 TEST(Shrink, FindsTheSmallestThatFailsInTheSameWay) {
     int shrunk = 0;
-    for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+    for (std::uint64_t seed = 1; seed <= 1200; ++seed) {
         const Scenario drawn = draw_scenario(seed);
         const std::optional<std::string> failure = planted(drawn);
         if (!failure) continue;
