@@ -111,7 +111,9 @@ Task<void> Cluster::replace_roster(World world, std::string path, bool& done) {
 Status Cluster::name_parent(Parent parent, Nanos limit) {
     roster.parent = parent;
     for (NodeIndex node = 0; node < hosts.size(); ++node) {
-        if (!hosts[node].process || is_io_node(node)) continue;
+        if (is_io_node(node)) continue;
+        const auto answers = [&] { return hosts[node].process && hosts[node].booted; };
+        if (!sim.run_until(answers, sim.now() + limit)) return unavailable("a daemon is away");
         bool done = false;
         if (!sim.run(replace_roster(hosts[node].process->world(), scratch(node).job(roster.incarnation), done), sim.now() + limit) || !done)
             return unavailable("roster not written");

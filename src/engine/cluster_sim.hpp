@@ -100,7 +100,7 @@ class Cluster {
     // An image has left this file: the next that is captured there is written over it.
     void free_slot(Host& host, const std::string& path);
     struct GiveBack;
-    // The job goes on from there, and every living daemon is told so and keeps it in its node's scratch.
+    // The job goes on from there, and every daemon is told so and keeps it in its node's scratch.
     Status name_parent(Parent parent, Nanos limit = 60 * second);
     // Captures and seals the image of one rank in its node's scratch and tells the daemon when there is one.
     // `twist`: not 0 gives the image other bytes. Then it is of a rank that takes a version again, and when that is refused, its slot is given back.

@@ -14,7 +14,8 @@ constexpr Nanos long_after = 3 * second;  // than peers wait for each other (Flu
 using sim::Faults;
 
 bool has_daemon(SeedRun& run, NodeIndex node) { return run.cluster.hosts[node].process != nullptr; }
-bool is_awake(SeedRun& run, NodeIndex node) { return has_daemon(run, node) && !run.cluster.hosts[node].process->actor().paused; }
+bool is_well(SeedRun& run, NodeIndex node) { return has_daemon(run, node) && run.cluster.hosts[node].booted && !run.cluster.hosts[node].process->is_paused(); }
+bool is_awake(SeedRun& run, NodeIndex node) { return has_daemon(run, node) && !run.cluster.hosts[node].process->is_paused(); }
 bool is_alive(SeedRun& run, NodeIndex node) { return run.cluster.hosts[node].node->alive(); }
 bool is_whole(SeedRun& run, NodeIndex) { return run.cluster.sim.blocked().empty(); }
 bool job_lives(SeedRun& run, NodeIndex) { return run.known.job_lives; }
@@ -41,6 +42,20 @@ void pause_for(SeedRun& run, NodeIndex node, Nanos span) {
     process->pause();
     later(run, span, [process] {
         if (process->alive()) process->resume();
+    });
+}
+
+// It ends in order, as far as it gets in a second, and is started again when others gave it up.
+void stop(SeedRun& run, NodeIndex node) {
+    run.cluster.stop_daemon(node, second, std::make_shared<Cluster::Ended>());
+    start_later(run, node, long_after);
+}
+
+// A second one is started beside it, and then it goes on, too.
+void succeed(SeedRun& run, NodeIndex node) {
+    run.cluster.succeed_daemon(node);
+    later(run, long_after, [&run, node] {
+        for (const Daemon& former : run.cluster.hosts[node].formers) former.process->resume();
     });
 }
 
@@ -110,6 +125,8 @@ const std::vector<StepFault>& step_faults() {
         {"kill-working", true, has_daemon, [](SeedRun& run, NodeIndex node) { kill_with(run, node, Left::under_way, at_once); }},  // the system is at it still
         {"away", true, has_daemon, [](SeedRun& run, NodeIndex node) { kill_with(run, node, Left::all, long_after); }},
         {"pause", true, is_awake, [](SeedRun& run, NodeIndex node) { pause_for(run, node, long_after); }},
+        {"stop", true, is_well, stop},
+        {"succeed", true, is_well, succeed},
         {"crash", true, is_alive, [](SeedRun& run, NodeIndex node) { crash_with(run, node, Left::nothing, Unsynced::lost); }},
         {"crash-kept", true, is_alive, [](SeedRun& run, NodeIndex node) { crash_with(run, node, Left::all, Unsynced::kept); }},
         {"crash-torn", true, is_alive, [](SeedRun& run, NodeIndex node) { crash_with(run, node, Left::part, Unsynced::some); }},

@@ -91,7 +91,7 @@ void check_published(SeedRun& run, sim::Process& process, const Published& publi
     if (manifest->abandoned) return;
     check_superseded(run, process, published);
     const auto chain = run.known.chains.find(published.key.incarnation);
-    if (run.known.parents_in_scratch && chain != run.known.chains.end() && !(chain->second == manifest->parent)) return bad(corrupt("it names another parent than its job has"));
+    if (chain != run.known.chains.end() && !(chain->second == manifest->parent)) return bad(corrupt("it names another parent than its job has"));
     if (manifest->parts.size() != run.cluster.options.files || manifest->ranks != run.cluster.ranks()) return bad(corrupt("not K parts, or not all ranks"));
     const Result<OpenVersion> version = kept.run(open_version(kept.world(), layout, *manifest, every_rank, run.cluster.options.restore));
     if (!version.ok()) return bad(version.status());

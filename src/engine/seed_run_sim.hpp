@@ -17,7 +17,6 @@ struct Known {
     Version next_version = 1;
     std::map<Id128, std::uint64_t> epochs;  // of each incarnation
     std::map<Id128, Parent> chains;         // where each came from, as far as it got to say so
-    bool parents_in_scratch = true;         // every daemon of a job that went on is told so in its scratch, too, before it captures
     std::map<Id128, Nanos> recorded;        // since when others can know that
     std::map<std::uint64_t, Nanos> shown;   // since when the record of an epoch could be seen, durable or not
     std::map<std::uint32_t, std::vector<Nanos>> looked;  // when processes began to read that

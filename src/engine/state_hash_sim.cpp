@@ -109,6 +109,7 @@ std::uint64_t StateHash::node(NodeIndex index) {
     }
     hash.add(files(scratch_[index], host.node->scratch()));
     if (host.process) hash.add(1 + host.booted).add(answers_of(cluster_, *host.daemon));
+    for (const Daemon& former : host.formers) hash.add(answers_of(cluster_, *former.daemon));
     return hash.value();
 }
 

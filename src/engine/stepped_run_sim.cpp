@@ -173,9 +173,8 @@ void SteppedRun::come_back() {
 
 bool SteppedRun::go_on_from(const VersionKey& from) {
     Cluster& cluster = run_.cluster;
-    cluster.roster.parent = {from.incarnation, from.version};
-    run_.known.parents_in_scratch = false;  // one that is started again here may know the roster of the open
-    run_.known.chains[cluster.roster.incarnation] = cluster.roster.parent;
+    const Parent parent{from.incarnation, from.version};
+    run_.known.chains[cluster.roster.incarnation] = parent;
     if (!cluster.hosts[0].node->alive()) return false;
     sim::Process& process = cluster.hosts[0].node->start_process("rank0");
     Status status(Code::deadline, "");
@@ -183,14 +182,13 @@ bool SteppedRun::go_on_from(const VersionKey& from) {
         Status recorded = co_await record_parent(w, l, name, epoch, r, w.clock.in(patience));
         *out = std::move(recorded);
     };
-    const FromRecord record{cluster.roster.incarnation, cluster.roster.parent};
+    const FromRecord record{cluster.roster.incarnation, parent};
     (void)cluster.sim.run(task(process.world(), cluster.layout, cluster.roster.name, cluster.roster.epoch, record, &status), cluster.sim.now() + patience);
     process.kill();
     run_.tell("goes on from version ", from.version, ": ", status.to_string());
     if (!status.ok()) return false;
     run_.known.recorded[cluster.roster.incarnation] = cluster.sim.now();
-    for (NodeIndex node = 0; node < cluster.hosts.size(); ++node)
-        if (cluster.hosts[node].daemon) (void)cluster.hosts[node].daemon->join(std::make_shared<const Roster>(cluster.roster), node).ok();
+    if (const Status told = cluster.name_parent(parent, patience); !told.ok()) return false;
     run_.known.next_version = from.version + 1;
     return true;
 }
