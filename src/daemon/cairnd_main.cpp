@@ -10,6 +10,7 @@
 #include "daemon/daemon.hpp"
 #include "daemon/keeper.hpp"
 #include "daemon/manual.hpp"
+#include "world/real/memory.hpp"
 
 namespace {
 
@@ -81,6 +82,7 @@ Exit live(DaemonOptions options, const Settings& settings, bool foreground, Repo
         log_to_descriptor(2, options.log_level);
     else if (const Status opened = log_to_file(options.log_file, options.log_level); !opened.ok())
         return cannot_start(opened);
+    survive_lost_bytes();
     if (!options.trace_file.empty())
         if (const Status traced = trace_open(options.trace_file, "cairnd"); !traced.ok())
             log_warning("no-trace", {{"why", traced}});

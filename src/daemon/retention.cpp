@@ -82,8 +82,9 @@ bool Slots::drop(const Held& version) {
         const Rank rank = place->second.image.rank;
         const bool may_be_written = node_.may_be_written(version.key, rank);
         if (!node_.drop_image(version.key, rank).ok()) continue;  // being flushed, or read
-        if (may_be_written)
-            unlink(place);  // and not to be used again: what comes late must not meet a later image
+        const BufferPtr& map = place->second.map;
+        if (may_be_written || (map && map->has_lost_bytes()))
+            unlink(place);  // and not to be used again: what comes late must not meet a later image, and what is lost is not worth one
         else
             make_free(place);
         gained = true;

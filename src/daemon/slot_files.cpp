@@ -1,7 +1,9 @@
 #include "daemon/slot_files.hpp"
 
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <linux/magic.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -29,12 +31,22 @@ const std::string& own_mark() {
     return mark;
 }
 
+// btrfs would copy a page that is written again, which takes room that nobody has set aside. Only an empty file can be told not to.
+void write_in_place(int file) {
+    struct statfs about = {};
+    int flags = 0;
+    if (::fstatfs(file, &about) != 0 || about.f_type != BTRFS_SUPER_MAGIC || ::ioctl(file, FS_IOC_GETFLAGS, &flags) != 0) return;
+    flags |= FS_NOCOW_FL;
+    (void)::ioctl(file, FS_IOC_SETFLAGS, &flags);  // refused where it is not empty any more
+}
+
 }  // namespace
 
 // posix_fallocate writes a byte a block where the file system can not allocate: then the space is there, too.
 Status allocate_slot_file(const std::string& path, std::uint64_t bytes) {
     const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (file.get() < 0) return Status::from_errno(errno, "can not make " + path);
+    write_in_place(file.get());
     int error = 0;
     do error = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
     while (error == EINTR);
@@ -94,13 +106,18 @@ void remove_temporaries(const std::string& directory) {
     }
 }
 
+// The state word first. Written, not stored into a mapping: where a page that is there needs room to be written again (copy on write), a full file
+// system is an error here.
 Status invalidate_slot_file(const std::string& path) {
     const Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
     if (file.get() < 0) return Status::from_errno(errno, "can not open " + path);
-    void* page = ::mmap(nullptr, image_header_offset, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
-    if (page == MAP_FAILED) return Status::from_errno(errno, "can not map " + path);
-    image_set_invalid(static_cast<std::byte*>(page));
-    ::munmap(page, image_header_offset);
+    const std::uint64_t zero = 0;
+    for (const std::uint64_t offset : {image_state_offset, image_checksummed_offset}) {
+        ssize_t wrote = 0;
+        do wrote = ::pwrite(file.get(), &zero, sizeof zero, static_cast<off_t>(offset));
+        while (wrote < 0 && errno == EINTR);
+        if (wrote != sizeof zero) return Status::from_errno(wrote < 0 ? errno : ENOSPC, "can not write to " + path);
+    }
     return {};
 }
 

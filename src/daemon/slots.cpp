@@ -308,7 +308,8 @@ bool Slots::sealed(const LocalImage& image, Lease lease) {
 
 BufferPtr Slots::mapping(const std::string& path) const {
     const auto place = slots_.find(path);
-    return place == slots_.end() ? nullptr : place->second.map;
+    const bool is_good = place != slots_.end() && place->second.map && !place->second.map->has_lost_bytes();
+    return is_good ? place->second.map : nullptr;
 }
 
 bool Slots::holds(const VersionKey& key, Rank rank, const std::string& path) const {

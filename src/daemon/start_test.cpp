@@ -115,7 +115,7 @@ TEST(Start, CatchesNoSignalsButItsOwn) {
         home.set("FI_PROVIDER", providers);
         home.set("FI_PROVIDER_PATH", PROVIDER_FOLDER);
         ASSERT_EQ(home.start(), 0) << home.errors();
-        EXPECT_EQ(caught_signals(home.daemon_pid()), (std::set<int>{SIGINT, SIGTERM})) << providers;
+        EXPECT_EQ(caught_signals(home.daemon_pid()), (std::set<int>{SIGINT, SIGBUS, SIGTERM})) << providers;
     }
 }
 

@@ -36,7 +36,7 @@ Task<Result<std::vector<std::uint64_t>>> Node::Impl::checksums_of(FlightPtr flig
     const std::uint64_t block = held.image.header.block_bytes;
     const std::size_t first = source.image_offset / block, end = first + div_up(source.length, block);
     const auto all_known = [&] { return std::all_of(held.known.begin() + first, held.known.begin() + end, [](bool k) { return k; }); };
-    Status status;
+    Status status = check_not_lost(held.image);
     ++held.users;
     while (status.ok() && !all_known()) {
         for (LocalRead read = next_to_read(local_reads, held, first, end); read.first < end; read = next_to_read(local_reads, held, first, end))
@@ -49,6 +49,7 @@ Task<Result<std::vector<std::uint64_t>>> Node::Impl::checksums_of(FlightPtr flig
         });
         const std::shared_ptr<Event> ended = theirs->second.ended;  // somebody reads what is not known
         co_await ended->wait(world.clock.in(settings.heartbeat));
+        status = check_not_lost(held.image);
     }
     --held.users;
     if (!status.ok()) co_return status;
@@ -69,6 +70,7 @@ Task<void> Node::Impl::make_checksums(FlightPtr flight, Rank rank, LocalRead rea
     --held.users;
     local_reads.erase(number);
     for (auto later = local_reads.upper_bound(number); later != local_reads.end(); ++later) later->second.waited = 0;
+    if (!check_not_lost(held.image).ok()) co_return read.ended->notify_all();
     std::copy(made.begin(), made.end(), held.checksums.begin() + read.first);
     std::fill(held.known.begin() + read.first, held.known.begin() + read.end, true);
     held.unknown -= read.end - read.first;

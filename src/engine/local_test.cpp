@@ -119,6 +119,39 @@ TEST(Local, ChecksumsThatAreWrittenLateKeepNoImage) {
         }
 }
 
+// A page of an image is gone (its disk has lost it, its file was made shorter): when it is first read; when its checksums are made already, and it is
+// written or sent. What stands in its place must not become part of a version, and later versions go on.
+TEST(Local, BytesThatScratchHasLostAreNotTakenForTheImage) {
+    for (NodeIndex node : {0u, 1u})  // the leader's own; a follower's
+        for (const char* at : {"checksums", "write", "payload"}) {
+            Cluster cluster(quick_to_give_up());
+            bool lose = true;
+            cluster.sim.set_observer([&](sim::Process& process, const char* what, const std::string& path) {
+                if (!lose || what != std::string(at) || process.name() != "cairnd" || path.starts_with("/scratch")) return;
+                if (&process != cluster.hosts[node].process && at != std::string("write")) return;
+                lose = false;
+                const LocalImage* image = cluster.hosts[node].daemon->image(cluster.key(1), node);
+                ASSERT_NE(image, nullptr);
+                (*cluster.hosts[node].node->scratch().find(image->path))->content->lose(image->header.data_offset + 4096);
+            });
+            ASSERT_TRUE(cluster.open_job().ok());
+            ASSERT_TRUE(cluster.capture_all(1).ok());
+            const auto over = [&] { return !cluster.state(0, 1).failure.ok() || cluster.state(0, 1).level == Level::committed; };
+            ASSERT_TRUE(cluster.sim.run_until(over, cluster.sim.now() + 300 * second));
+            const std::string what = std::string(at) + " of node " + std::to_string(node);
+            if (!lose && cluster.state(0, 1).level != Level::committed) {
+                const std::string why = cluster.state(0, 1).failure.to_string();
+                EXPECT_NE(why.find("a part of it can not be read any more"), std::string::npos) << what << ": " << why;
+            } else {  // it was over by then
+                EXPECT_TRUE(cluster.check_committed(cluster.key(1)).ok()) << what;
+            }
+            lose = false;
+            ASSERT_TRUE(cluster.capture_all(2).ok());
+            ASSERT_TRUE(cluster.run_until_committed(2, 120 * second)) << what << ": " << cluster.state(0, 2).failure.to_string();
+            EXPECT_TRUE(cluster.check_committed(cluster.key(2)).ok()) << what;
+        }
+}
+
 // An answer that was lost is given again, and costs no second read either.
 TEST(Local, ALostAnswerIsGivenAgainWithoutReadingAgain) {
     Cluster cluster(quick_to_give_up());

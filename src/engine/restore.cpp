@@ -295,6 +295,7 @@ Task<Status> restore_local(World& world, const LocalImage& image, std::vector<Im
             }
             Status taken = sink(at, std::move(data));
             if (!taken.ok()) co_return taken;
+            if (const Status there = check_not_lost(image); !there.ok()) co_return corrupt(there.text());
         }
         at += length;
     }
@@ -379,6 +380,7 @@ Task<std::vector<Damage>> verify_local(World& world, const LocalImage& image, Re
         }
         if (progress) progress(data.length);
     }
+    if (const Status there = check_not_lost(image); !there.ok()) damages.push_back(damage_of(image.path, corrupt(there.text())));
     co_return damages;
 }
 

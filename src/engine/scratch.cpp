@@ -33,6 +33,12 @@ std::uint64_t word_at(const Bytes& bytes, std::uint64_t offset) {
 
 }  // namespace
 
+Status check_not_lost(const LocalImage& image) {
+    if (!image.data.buffer || !image.data.buffer->has_lost_bytes()) return {};
+    return Status(Code::io_error, "the image of rank " + std::to_string(image.header.rank) + ", " + image.path +
+                                      ": a part of it can not be read any more (the disk has lost it, or the file was made shorter): look after this node's scratch");
+}
+
 Task<Result<std::optional<LocalImage>>> read_image(World& world, std::string path, Nanos deadline, BufferPtr mapped) {
     constexpr std::uint64_t header_guess_bytes = 64u << 10;
     const std::optional<LocalImage> none;

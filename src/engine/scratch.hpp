@@ -19,6 +19,10 @@ struct LocalImage {
     std::uint64_t proof = 0;               // as it stands in the slot
 };
 
+// io_error, naming the image, where a page of its mapping is not to be had any more: what stands in its place is worth nothing. Asked after the bytes
+// were used, before they are believed.
+Status check_not_lost(const LocalImage& image);
+
 // Whether the image is what its writer wrote although the machine may have lost any page of its slot: its checksums are its own (check_proof),
 // and its bytes are what they say (check_data). corrupt says what is missing. check_data reads all of it, from the file, not from the mapping:
 // each read has a bound of its own, and a page that the disk has lost is an error, not a SIGBUS.

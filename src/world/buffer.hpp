@@ -23,6 +23,8 @@ class Buffer {
     virtual std::byte* data() noexcept = 0;  // null: content is described, not stored
     virtual std::uint64_t size() const noexcept = 0;
     virtual bool is_mapped() const noexcept { return false; }  // a file: whoever touches it may wait for a disk
+    // Of a mapped file: some of it was touched and is not to be had any more; zeros stand for it from then on. Asked after the bytes were used.
+    virtual bool has_lost_bytes() const noexcept { return false; }
 };
 using BufferPtr = std::shared_ptr<Buffer>;
 

@@ -1,6 +1,7 @@
 #include "world/real/memory.hpp"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -44,14 +45,43 @@ class AnonymousBuffer final : public Buffer {
     std::uint64_t mapped_;
 };
 
+// A range of addresses that a file is mapped to, for a signal handler, which takes no locks and looks while others change the list: ranges are
+// used again, never freed. `begin` is set last and cleared first.
+struct MappedRange {
+    std::atomic<std::uintptr_t> begin{0};
+    std::atomic<std::uint64_t> size{0};
+    std::atomic<bool> has_lost_bytes{false};
+    std::atomic<bool> used{true};
+    MappedRange* next = nullptr;
+};
+std::atomic<MappedRange*> mapped_ranges{nullptr};
+
+MappedRange* take_range(void* data, std::uint64_t size) {
+    MappedRange* range = mapped_ranges.load();
+    for (bool free = false; range && !range->used.compare_exchange_strong(free, true); free = false) range = range->next;
+    if (!range) {
+        range = new MappedRange;  // for the life of the process: as many as were ever mapped at once
+        range->next = mapped_ranges.load();
+        while (!mapped_ranges.compare_exchange_weak(range->next, range)) {
+        }
+    }
+    range->has_lost_bytes = false;
+    range->size = size;
+    range->begin = reinterpret_cast<std::uintptr_t>(data);
+    return range;
+}
+
 class MappedBuffer final : public Buffer {
   public:
     MappedBuffer(void* data, std::uint64_t size, std::function<void(std::function<void()>)> dispose)
-        : data_(data), size_(size), dispose_(std::move(dispose)) {}
+        : data_(data), size_(size), dispose_(std::move(dispose)), range_(take_range(data, size)) {}
     MappedBuffer(const MappedBuffer&) = delete;
     ~MappedBuffer() override {
+        range_->begin = 0;
+        range_->used = false;
         if (size_ != 0) dispose_([data = data_, size = size_] { ::munmap(data, size); });
     }
+    bool has_lost_bytes() const noexcept override { return range_->has_lost_bytes; }
     std::byte* data() noexcept override { return size_ != 0 ? static_cast<std::byte*>(data_) : &nothing_; }
     std::uint64_t size() const noexcept override { return size_; }
     bool is_mapped() const noexcept override { return true; }
@@ -60,10 +90,41 @@ class MappedBuffer final : public Buffer {
     void* data_;
     std::uint64_t size_;
     std::function<void(std::function<void()>)> dispose_;
+    MappedRange* range_;
     std::byte nothing_{};
 };
 
+std::uintptr_t page_bytes = 4096;  // set before the handler is
+
+// The rest of the file goes with the page: what is left of it proves nothing. First the mark, then the zeros, so that whoever has read zeros
+// finds the mark.
+void on_bus_error(int number, siginfo_t* about, void*) {
+    const int error = errno;
+    const auto address = reinterpret_cast<std::uintptr_t>(about->si_addr);
+    for (MappedRange* range = mapped_ranges.load(); range; range = range->next) {
+        const std::uintptr_t begin = range->begin;
+        const std::uint64_t size = range->size;
+        if (begin == 0 || address < begin || address - begin >= size) continue;
+        range->has_lost_bytes = true;
+        const std::uintptr_t page = address - (address - begin) % page_bytes;
+        void* const zeros = ::mmap(reinterpret_cast<void*>(page), begin + size - page, PROT_READ | PROT_WRITE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+        if (zeros == MAP_FAILED) break;
+        errno = error;
+        return;
+    }
+    ::signal(number, SIG_DFL);  // it comes again when the instruction is repeated
+}
+
 }  // namespace
+
+void survive_lost_bytes() {
+    page_bytes = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    struct sigaction action = {};
+    action.sa_sigaction = on_bus_error;
+    action.sa_flags = SA_SIGINFO | SA_NODEFER;
+    ::sigaction(SIGBUS, &action, nullptr);
+}
 
 Result<BufferPtr> allocate_memory(std::uint64_t bytes) {
     const std::string what = "allocating " + std::to_string(bytes) + " bytes of memory";

@@ -20,4 +20,8 @@ std::uint64_t memory_bytes_peak() noexcept;
 // All of an existing regular file, shared. `dispose` runs the unmapping, which takes long for large files. Blocks.
 Result<BufferPtr> map_file(const std::string& path, bool writable, std::function<void(std::function<void()>)> dispose);
 
+// From here on this process survives a touch of mapped memory whose file was made shorter, or whose disk does not give it (SIGBUS, a handler of which
+// this installs): the buffer says so (has_lost_bytes). For programs of ours; the library does not do it to an application.
+void survive_lost_bytes();
+
 }  // namespace cairn

@@ -2,12 +2,16 @@
 // this world.
 #include "world/real/storage.hpp"
 
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <cstring>
+#include <fstream>
 #include <set>
 
 #include "world/gate.hpp"
@@ -44,6 +48,43 @@ Bytes numbers(std::size_t bytes, unsigned seed = 1) {
     Bytes data(bytes);
     for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<std::byte>((i * 31 + i / 251 + seed) & 0xff);
     return data;
+}
+
+// The file is made shorter under its mapping. Other mappings, and what was read before, are what they were.
+TEST(Mapping, TellsOfBytesThatAreNotToBeHadAnyMore) {
+    survive_lost_bytes();
+    test::TemporaryDirectory directory;
+    const Bytes content = numbers(10 * 4096);
+    const auto map = [&](const char* name) {
+        std::ofstream(directory / name, std::ios::binary).write(reinterpret_cast<const char*>(content.data()), static_cast<std::streamsize>(content.size()));
+        return map_file(directory / name, false, [](const std::function<void()>& unmap) { unmap(); }).value();
+    };
+    for (int again = 0; again < 3; ++again) {
+        const BufferPtr whole = map("whole"), cut = map("cut");
+        std::filesystem::resize_file(directory / "cut", 4096);
+        EXPECT_FALSE(cut->has_lost_bytes());
+        EXPECT_EQ(std::memcmp(cut->data(), content.data(), 4096), 0);
+        EXPECT_FALSE(cut->has_lost_bytes());
+        EXPECT_EQ(cut->data()[5 * 4096 + 7], std::byte{0});
+        EXPECT_TRUE(cut->has_lost_bytes());
+        EXPECT_EQ(std::memcmp(cut->data(), content.data(), 4096), 0);
+        EXPECT_EQ(cut->data()[10 * 4096 - 1], std::byte{0});
+        EXPECT_EQ(std::memcmp(whole->data(), content.data(), content.size()), 0);
+        EXPECT_FALSE(whole->has_lost_bytes());
+    }
+}
+
+TEST(Mapping, ABusErrorElsewhereStillEndsTheProcess) {
+    EXPECT_EXIT(
+        {
+            survive_lost_bytes();
+            test::TemporaryDirectory directory;
+            std::ofstream(directory / "file") << "short";
+            const int file = ::open((directory / "file").c_str(), O_RDONLY);
+            const auto* bytes = static_cast<const volatile char*>(::mmap(nullptr, 3 * 4096, PROT_READ, MAP_SHARED, file, 0));
+            (void)bytes[2 * 4096];
+        },
+        testing::KilledBySignal(SIGBUS), "");
 }
 
 class RealStorageTest : public testing::TestWithParam<Place> {

@@ -42,6 +42,7 @@ struct WorkerPoolState : std::enable_shared_from_this<WorkerPoolState> {
     bool start_thread() {
         sigset_t all, before;
         sigfillset(&all);
+        sigdelset(&all, SIGBUS);  // of a touch of lost memory: it ends the process where it is blocked (survive_lost_bytes)
         pthread_sigmask(SIG_SETMASK, &all, &before);
         bool started = true;
         try {

@@ -333,6 +333,11 @@ void Content::flip_bit(std::uint64_t byte, unsigned bit) {
     write(byte, runs_of_bytes(one));
 }
 
+void Content::lose(std::uint64_t offset) {
+    has_lost_bytes_ = true;
+    if (offset < size_) write(offset, {Run{.kind = Run::Kind::hole, .length = size_ - offset}});
+}
+
 std::byte* Content::flatten() {
     CAIRN_CHECK(can_flatten());
     if (!flat_) {

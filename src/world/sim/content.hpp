@@ -48,6 +48,9 @@ class Content {
     Runs read(std::uint64_t offset, std::uint64_t length) const;  // a hole beyond the end
     void resize(std::uint64_t size);
     void flip_bit(std::uint64_t byte, unsigned bit);
+    // As a mapping shows it whose file a disk has lost from here on, or that was made shorter.
+    void lose(std::uint64_t offset);
+    bool has_lost_bytes() const noexcept { return has_lost_bytes_; }
 
     // Gives the first size() bytes a fixed place in memory, shared by whoever maps it. Not where described runs are in it, nor
     // where it has grown since the first time.
@@ -62,6 +65,7 @@ class Content {
     std::unique_ptr<Bytes> flat_;        // offset 0 on; never reallocated
     std::uint64_t size_ = 0;
     std::uint64_t stored_ = 0;
+    bool has_lost_bytes_ = false;
 };
 
 // A buffer without memory behind it: a view of content, its own or a mapped file's.
@@ -73,6 +77,7 @@ class SimBuffer final : public Buffer {
     SimBuffer(const SimBuffer&) = delete;
     std::byte* data() noexcept override { return nullptr; }
     std::uint64_t size() const noexcept override { return size_; }
+    bool has_lost_bytes() const noexcept override { return content_->has_lost_bytes(); }
     Content& content() noexcept { return *content_; }
     bool mapped() const noexcept { return account_ == nullptr; }
 
@@ -89,6 +94,7 @@ class FlatBuffer final : public Buffer {
         : content_(std::move(content)), data_(data), size_(size) {}
     std::byte* data() noexcept override { return data_; }
     std::uint64_t size() const noexcept override { return size_; }
+    bool has_lost_bytes() const noexcept override { return content_->has_lost_bytes(); }
 
   private:
     std::shared_ptr<Content> content_;
