@@ -89,6 +89,7 @@ void check_published(SeedRun& run, sim::Process& process, const Published& publi
     Result<Manifest> manifest = kept.run(read_manifest(kept.world(), layout, published.key, never));
     if (!manifest.ok()) return bad(manifest.status());
     if (manifest->abandoned) return;
+    run.known.published.insert(published.key);
     check_superseded(run, process, published);
     const auto chain = run.known.chains.find(published.key.incarnation);
     if (chain != run.known.chains.end() && !(chain->second == manifest->parent)) return bad(corrupt("it names another parent than its job has"));

@@ -17,7 +17,11 @@ Status record(SeedRun& run, NodeIndex node, Parent parent, Nanos limit) {
         Status recorded = co_await record_parent(w, l, name, epoch, r, w.clock.in(60 * second));
         *out = std::move(recorded);
     };
-    const FromRecord from{run.cluster.roster.incarnation, parent};
+    // What all nodes hold, if all can tell.
+    const bool looked = std::all_of(run.cluster.hosts.begin(), run.cluster.hosts.end(), [](const Host& host) { return host.booted && host.daemon; });
+    FromRecord from{run.cluster.roster.incarnation, parent, looked, {}};
+    if (looked) run.known.whole[from.incarnation] = whole_in_scratch(run);
+    for (const VersionKey& key : run.known.whole[from.incarnation]) from.whole.push_back({key.incarnation, key.version});
     (void)run.cluster.sim.run(task(process.world(), run.cluster.layout, run.cluster.roster.name, run.cluster.roster.epoch, from, &status), run.cluster.sim.now() + limit);
     process.kill();
     run.known.chains[run.cluster.roster.incarnation] = parent;

@@ -36,6 +36,10 @@ void check_started_again(SeedRun& run);
 // What is sealed everywhere and still in scratch commits by itself, and so does a new version; then nothing is left over and all is at rest.
 void check_liveness(SeedRun& run);
 
+// What nobody can need any more leaves scratch, and nothing else does (dead_steps_sim.cpp).
+void check_dead(SeedRun& run);
+std::set<VersionKey> whole_in_scratch(const SeedRun& run);
+
 // bytes (bytes_sim.cpp)
 // What looks like a sealed image in scratch is one, bit for bit.
 void check_scratch(SeedRun& run);

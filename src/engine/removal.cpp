@@ -207,7 +207,10 @@ Task<Status> give_up_version(World& world, Layout layout, Manifest tombstone, Na
     }
     if (!temporary.ok()) co_return std::move(temporary).status();
     Status published = co_await publish_tombstone(world, layout, key, *temporary, io_wait);
-    co_return published;
+    if (published.code() != Code::not_found) co_return published;
+    // Who published first took our temporary name with what else nobody may publish any more.
+    Result<Manifest> standing = co_await read_manifest(world, layout, key, world.clock.in(io_wait));
+    co_return standing.ok() ? Status(Code::already_exists, layout.manifest(key) + ": another was published first") : std::move(published);
 }
 
 Task<Result<bool>> job_on_record(World& world, Layout layout, Id128 incarnation, Nanos deadline) {

@@ -22,11 +22,13 @@ struct Known {
     std::map<std::uint32_t, std::vector<Nanos>> looked;  // when processes began to read that
     std::map<std::pair<std::uint32_t, std::string>, Nanos> publishing;  // by which process, which manifest, and since when
     std::set<std::string> parts;            // paths of all that ever were made
+    std::set<VersionKey> published;         // a manifest of theirs, whether or not anybody was told, and wherever that went
     std::map<VersionKey, bool> reported;    // called committed by some daemon at some time
     std::map<VersionKey, bool> removed;     // tried to remove; true: done, with a fence that stays
     std::map<VersionKey, Nanos> fenced;     // since when
     std::set<VersionKey> sealed;            // by every rank
     std::set<std::string> flipped;          // records of the lineage that a bit turned in
+    std::map<Id128, std::set<VersionKey>> whole;  // in all scratch together, when that incarnation named its parent, as its record says
     std::set<Id128> forgotten;              // whose parent a repair forgot, until a version of theirs tells it
     std::set<VersionKey> given_up;          // or cancelled: its tombstone stood before any manifest did
     std::optional<VersionKey> only_sealed;  // in scratch, when a job went on from there

@@ -48,6 +48,7 @@ namespace cairn::testing {
     row(single_let_go,      seeds, "single ranks' images left scratch") \
     row(image_in_use,       seeds, "an image of a version that had ended was in use, and stayed") \
     row(image_under_way,    seeds, "an image that was being flushed stayed") \
+    row(dead_freed,         seeds, "a dead image was freed") \
     row(slot_reused,        seeds, "a slot held another image at once") \
     row(let_go_late,        seeds, "an image left scratch while its slot could still be written to") \
     /* restore while storage is in trouble */ \
