@@ -29,6 +29,7 @@ class Arguments(unittest.TestCase):
         self.refuses("'--seed' is no option, or lacks its value (--help)", "--seed")
         self.refuses("'--colour' is no option (--help)", "--colour", "blue")
         self.refuses("--trace is for one seed: give --seed or --scenario, too", "--trace")
+        self.refuses("--reach: there is no situation 'colour' (situations_sim.hpp)", "--reach", "colour")
         self.refuses("--scenario: a scenario has no 'colour'", "--scenario", "colour=blue")
 
     def test_steered_scenarios_name_a_situation_that_random_seeds_do_not_reach(self):
@@ -68,6 +69,29 @@ class Runs(unittest.TestCase):
         self.assertEqual(done.returncode, 1, done.stdout)
         self.assertRegex(done.stdout, r" 0 +0\.0 % of seeds  NOT REACHED\n")
         self.assertIn(f"steered scenarios ({steered})", done.stdout)
+
+    def test_a_steered_scenario_that_leads_elsewhere_fails(self):
+        with open(os.path.join(os.path.dirname(HERE), "src", "engine", "steered_seeds.txt")) as file:
+            lines = file.read().splitlines()
+        first = next(i for i, line in enumerate(lines) if not line.startswith("#"))
+        for led_elsewhere in (False, True):
+            if led_elsewhere:
+                lines[first] = lines[first].split(" ")[0] + " ranks=1 steps=capture:1"
+            with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+                file.write("\n".join(lines) + "\n")
+                file.flush()
+                done = run(SEEDS, "--from", "5", "--count", "1", "--jobs", "2", "--steered", file.name)
+            told = done.stdout[done.stdout.index("steered scenarios"):]
+            for line in range(first + 1, len(lines) + 1):
+                missed = led_elsewhere and line == first + 1
+                self.assertRegex(told, rf" line {line}{'  NOT REACHED' if missed else ''}\n")
+
+    def test_the_smallest_that_reaches_a_situation_reaches_it(self):
+        done = run(SEEDS, "--reach", "cancelled", "--from", "1", "--count", "60", "--shrink-s", "20")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        name, scenario = done.stdout.rstrip("\n").split(" ", 1)
+        self.assertEqual(name, "cancelled")
+        self.assertIn("cancel version", run(SEEDS, "--scenario", scenario).stdout)
 
     def test_one_that_hangs_is_told_and_shrunk(self):
         """A hundred ranks that capture two hundred times take longer than the second that they are given."""

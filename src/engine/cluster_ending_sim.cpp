@@ -56,9 +56,17 @@ Task<void> Cluster::forget_job(World world, Roster job, NodeIndex node) {
 }
 
 Task<void> Cluster::introduce(World world, NodeIndex node) {
-    const Roster job = roster;
     Host& host = hosts[node];
-    if (!host.daemon || host.daemon->knows(job.incarnation)) co_return;
+    const Id128 incarnation = roster.incarnation;
+    if (!host.daemon || host.daemon->knows(incarnation)) co_return;
+    if (host.taken_in.insert(incarnation).second) host.gate->spawn(take_in(host.process->world(), roster, node));
+    const Nanos give_up = world.clock.in(io_span);
+    while (host.daemon && !host.daemon->knows(incarnation) && world.clock.now() < give_up) co_await world.clock.sleep(millisecond);
+}
+
+// By the daemon: the rank that spoke of it may be killed meanwhile.
+Task<void> Cluster::take_in(World world, Roster job, NodeIndex node) {
+    Node* const daemon = hosts[node].daemon.get();
     bool kept = false;
     for (int tries = 0; tries < 20 && !kept; ++tries) {
         const std::string path = scratch(node).job(job.incarnation);
@@ -66,20 +74,20 @@ Task<void> Cluster::introduce(World world, NodeIndex node) {
         (void)removed;
         co_await write_roster(world, job, path, kept);
     }
-    if (!kept || !host.daemon) co_return;
-    const World its = host.process->world();
-    host.gate->spawn(record_address_late(its, job, place_in(job, node)));
-    const Status joined = host.daemon->join(std::make_shared<const Roster>(job), place_in(job, node));
+    hosts[node].taken_in.erase(job.incarnation);
+    if (!kept) co_return;
+    const Status joined = daemon->join(std::make_shared<const Roster>(job), place_in(job, node));
     (void)joined;
-    host.gate->spawn(adopt(its, node, job.incarnation));  // by the daemon: this rank may be killed meanwhile
+    co_await adopt(world, daemon, node, job.incarnation);
+    co_await record_address_late(world, job, place_in(job, node));
 }
 
 // What was sealed while no daemon knew of the job.
-Task<void> Cluster::adopt(World world, NodeIndex node, Id128 incarnation) {
+Task<void> Cluster::adopt(World world, Node* daemon, NodeIndex node, Id128 incarnation) {
     for (int tries = 0; tries < 20; ++tries) {
         Result<ScratchScan> scan = co_await scan_scratch(world, scratch(node), io_span);
         for (std::size_t i = 0; scan.ok() && i < scan->images.size(); ++i)
-            if (scan->images[i].header.key.incarnation == incarnation) (void)hosts[node].daemon->add_image(std::move(scan->images[i])).ok();
+            if (scan->images[i].header.key.incarnation == incarnation) (void)daemon->add_image(std::move(scan->images[i])).ok();
         if (scan.ok()) co_return;
         co_await world.clock.sleep(100 * millisecond);
     }

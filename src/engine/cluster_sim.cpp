@@ -66,6 +66,7 @@ void Cluster::start_daemon(NodeIndex node) {
     CAIRN_CHECK(!host.process || !host.process->alive());
     host.process = &host.node->start_process("cairnd");
     host.booted = false;
+    host.taken_in.clear();
     host.free_slots.clear();  // it does not know who may still have them mapped
     host.started = sim.now();
     FlushSettings settings = options.settings;

@@ -39,6 +39,7 @@ struct Daemon {
     std::unique_ptr<Gate> gate;  // the daemon's own start-up, and what its clients ask
     bool booted = false;
     Nanos started = 0;
+    std::set<Id128> taken_in;  // jobs that ranks spoke of, being written into scratch
 };
 
 // One node and the daemon on it, if any. Earlier ones that stood still when it was started may live, too.
@@ -141,7 +142,8 @@ class Cluster {
     Task<void> boot(NodeIndex node, World world);
     Task<void> finish_daemon(NodeIndex node, World world, Nanos wait, std::shared_ptr<Ended> out);
     Task<void> forget_job(World world, Roster job, NodeIndex node);
-    Task<void> adopt(World world, NodeIndex node, Id128 incarnation);
+    Task<void> take_in(World world, Roster job, NodeIndex node);
+    Task<void> adopt(World world, Node* daemon, NodeIndex node, Id128 incarnation);
     Task<bool> record_address(World world, Roster job, NodeIndex place);
     Task<void> record_address_late(World world, Roster job, NodeIndex place);
 

@@ -78,9 +78,20 @@ void check_gone(SeedRun& run, NodeIndex node, const VersionKey& key) {
     if (whole != run.known.whole.end() && whole->second.count(key) && !has_commit(run, newest)) run.fail(text + "which was whole, and no newer job has committed");
 }
 
+// The lineage can be followed to its beginning: else nobody knows what is beside it, and nothing goes.
+bool reaches_the_beginning(const SeedRun& run, Id128 at) {
+    for (std::size_t guard = 0; at && guard <= run.known.chains.size(); ++guard) {
+        if (run.known.nameless.count(at) && !has_version(run, at)) return false;
+        const auto found = run.known.chains.find(at);
+        at = found == run.known.chains.end() ? Id128() : found->second.incarnation;
+    }
+    return true;
+}
+
 void check_stays(SeedRun& run, NodeIndex node, const VersionKey& key) {
     const Id128 newest = head(run);
     if (!has_version(run, newest) || in_chain(run, key) || epoch_of(run, key.incarnation) >= epoch_of(run, newest) || !run.known.flipped.empty()) return;
+    if (!reaches_the_beginning(run, newest)) return;
     run.fail("node " + std::to_string(node) + " holds an image that nobody can need: version " + std::to_string(key.version) + " of epoch " + std::to_string(epoch_of(run, key.incarnation)));
 }
 

@@ -160,6 +160,7 @@ void check_last(SeedRun& run) {
     check_nothing_left_over(run);
     if (run.result.ok) check_all_told(run);
     if (run.result.ok) check_rest(run);
+    if (run.result.ok) check_all_waiters_told(run);
     if (run.result.ok) check_forgotten(run);
     run.result.committed = static_cast<std::uint32_t>(run.known.reported.size());
 }
@@ -178,8 +179,12 @@ void check_jobs_known(SeedRun& run) {
         sim::Process& process = host.node->start_process("reader");
         (void)run.cluster.sim.run(look(process.world(), run.cluster.scratch(node), &scan), run.cluster.sim.now() + 60 * second);
         process.kill();
-        for (const Roster& job : scan.rosters)  // but for those that never opened
-            if (run.known.epochs.count(job.incarnation) && !host.daemon->knows(job.incarnation)) return run.fail("node " + std::to_string(node) + " does not know a job that its scratch holds: epoch " + std::to_string(job.epoch));
+        for (const Roster& job : scan.rosters) {
+            if (!run.known.epochs.count(job.incarnation)) continue;  // it never opened
+            const auto knows = [&] { return host.daemon->knows(job.incarnation); };  // it may be writing that now
+            if (!run.cluster.sim.run_until(knows, run.cluster.sim.now() + 60 * second))
+                return run.fail("node " + std::to_string(node) + " does not know a job that its scratch holds: epoch " + std::to_string(job.epoch));
+        }
     }
 }
 

@@ -10,6 +10,7 @@ void capture(SeedRun& run) {
     const Status status = run.cluster.capture_all(run.known.next_version, whole ? 60 * second : static_cast<Nanos>(run.draw(2'000'000)));
     run.tell("capture version ", run.known.next_version, ": ", status.to_string());
     if (status.ok()) run.known.sealed.insert(run.cluster.key(run.known.next_version));
+    begin_waiters(run, run.cluster.key(run.known.next_version));
     ++run.known.next_version;
 }
 

@@ -75,6 +75,8 @@ void repair(SeedRun& run) {
     (void)run.cluster.sim.run(repair(process.world(), run.cluster.layout, run.cluster.roster.name, options, &again), run.cluster.sim.now() + 600 * second);
     process.kill();
     if (!again.ok() || !again->done.empty()) return run.fail("a lineage is damaged still after its repair");
+    for (const auto& [incarnation, epoch] : run.known.epochs)
+        if (run.known.flipped.count(run.cluster.layout.lineage_open(run.cluster.roster.name, epoch))) run.known.nameless.insert(incarnation);
     for (const auto& [incarnation, parent] : run.known.chains) {
         const auto epoch = run.known.epochs.find(incarnation);
         const std::string path = epoch == run.known.epochs.end() ? "" : run.cluster.layout.lineage_from(run.cluster.roster.name, epoch->second);

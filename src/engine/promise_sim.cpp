@@ -46,6 +46,7 @@ void note_states(SeedRun& run) {
         if (host.daemon) note_daemon(run, node, host);
         for (const Daemon& former : host.formers) note_daemon(run, node, former);
     }
+    check_waiters(run);
 }
 
 // A version that nobody needs: not the newest of its incarnation, and none that a job went on from.

@@ -26,6 +26,12 @@ void check_promise(SeedRun& run);
 // moment; and nobody publishes a version behind which the job went back, unless he looked just before.
 void check_operation(SeedRun& run, sim::Process& process, const std::string& what, const std::string& path);
 
+// Ranks that wait while the run goes on (waiters_sim.cpp): on some nodes that hold something of this version; whether each was told in time, and truly; and at
+// rest, whether those that have no deadline were told.
+void begin_waiters(SeedRun& run, const VersionKey& key);
+void check_waiters(SeedRun& run);
+void check_all_waiters_told(SeedRun& run);
+
 // What a restart sees, as far as it can be told where a record of the lineage is damaged; else after its repair (lineage_steps_sim.cpp).
 Result<Cluster::Found> look_for_restart(SeedRun& run);
 

@@ -29,6 +29,7 @@ struct Known {
     std::set<VersionKey> sealed;            // by every rank
     std::set<std::string> flipped;          // records of the lineage that a bit turned in
     std::map<Id128, std::set<VersionKey>> whole;  // in all scratch together, when that incarnation named its parent, as its record says
+    std::set<Id128> nameless;               // whose .open a repair had to write anew: it may have known of no version that tells the incarnation
     std::set<Id128> forgotten;              // whose parent a repair forgot, until a version of theirs tells it
     std::set<VersionKey> given_up;          // or cancelled: its tombstone stood before any manifest did
     std::optional<VersionKey> only_sealed;  // in scratch, when a job went on from there
@@ -68,6 +69,20 @@ struct Errand {
     std::unique_ptr<Gate> gate;       // in it; goes when the process is dead
 };
 
+// A rank that waits while the run goes on.
+struct Waiter {
+    struct Answer {
+        std::optional<Status> status;
+        Nanos at = 0;
+    };
+    VersionKey key;
+    Level level = Level::sealed;
+    NodeIndex node = 0;
+    sim::Process* process = nullptr;  // the daemon that it asked
+    Nanos due = never;                // never: it has no deadline
+    std::shared_ptr<Answer> answer = std::make_shared<Answer>();
+};
+
 class SeedRun {
   public:
     SeedRun(const Scenario& scenario, bool trace);
@@ -97,6 +112,7 @@ class SeedRun {
     Known known;
     Strikes strikes;
     Cluster cluster;
+    std::list<Waiter> waiters;
     std::list<Errand> errands;  // last: processes go first
 
   private:

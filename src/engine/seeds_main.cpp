@@ -3,6 +3,7 @@
 // line is wrong.
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
@@ -28,6 +29,7 @@ constexpr const char* usage =
     "  --seed N        this one alone, told step by step\n"
     "  --scenario TEXT the same for a scenario as a failed seed prints it\n"
     "  --jobs N        so many at the same time (one for each core)\n"
+    "  --reach NAME    the smallest scenario that comes by this situation (situations_sim.hpp), from the first of these seeds that does: a line for --steered\n"
     "  --steered FILE  then the scenarios of that file; fails unless every situation is reached, by random seeds or by its own\n"
     "  --limit-s N     processor time for one seed; then it counts as hanging (60)\n"
     "  --failures N    stop after so many failed (20)\n"
@@ -38,6 +40,7 @@ constexpr const char* usage =
 struct Options {
     std::uint64_t from = 1, count = 20'000, failures_max = 20, shrink = 1, shrink_s = 60;
     std::optional<Scenario> single;
+    std::optional<std::size_t> reach;  // a place in `situations`
     std::optional<std::vector<Steered>> steered;
     std::string steered_file;
     ChildOptions children;
@@ -85,6 +88,10 @@ Result<Options> parse(int argc, char** argv) {
             Result<Scenario> scenario = parse_scenario(text);
             if (!scenario.ok()) return std::move(scenario).status().within("--scenario");
             options.single = std::move(scenario).value();
+        } else if (option == "--reach") {
+            const auto found = std::find_if(situations.begin(), situations.end(), [&](const Situation& each) { return each.name == std::string_view(text); });
+            if (found == situations.end()) return invalid_argument("--reach: there is no situation '" + std::string(text) + "' (situations_sim.hpp)");
+            options.reach = found - situations.begin();
         } else if (option == "--steered") {
             Result<std::vector<Steered>> steered = read_steered(text);
             if (!steered.ok()) return std::move(steered).status().within("--steered");
@@ -95,6 +102,7 @@ Result<Options> parse(int argc, char** argv) {
         }
     }
     if (options.steered && options.single) return invalid_argument("--steered comes after random seeds: leave --seed and --scenario out");
+    if (options.reach && (options.single || options.steered)) return invalid_argument("--reach looks among random seeds: leave --seed, --scenario and --steered out");
     if (trace && !options.single) return invalid_argument("--trace is for one seed: give --seed or --scenario, too");
     options.children.trace = trace;
     return options;
@@ -220,6 +228,29 @@ int run_single(const Options& options, const char* program) {
     return result.ok ? 0 : 1;
 }
 
+// Looks for a seed that comes by the situation and finds no fault, and leaves out of it what is not needed for that.
+int run_reach(const Options& options) {
+    const auto begun = std::chrono::steady_clock::now();
+    const std::string name = situations[*options.reach].name;
+    ChildOptions silent = options.children;
+    silent.silent = true;
+    const auto reaches = [&](const SeedResult& result) { return result.ok && result.saw.test(*options.reach); };
+    const auto again = [&](const Scenario& less) { return reaches(run_in_child(less, silent)) ? std::optional<std::string>("reached") : std::nullopt; };
+    Children children(silent);
+    std::optional<std::uint64_t> seed;
+    for (std::uint64_t begin = 0; !seed && (begin < options.count || !children.none());) {
+        while (!children.full() && begin < options.count) children.start(options.from + begin, draw_scenario(options.from + begin)), ++begin;
+        std::uint64_t number = 0;
+        SeedResult result;
+        if (children.next(1000, number, result) && reaches(result)) seed = number;
+    }
+    if (!seed) return std::printf("%s: none of %llu seeds comes by it\n", name.c_str(), static_cast<unsigned long long>(options.count)), 1;
+    const auto time_left = [&] { return seconds_since(begun) < static_cast<double>(options.shrink_s); };
+    const Shrunk smallest = shrink(draw_scenario(*seed), "reached", again, time_left);
+    std::printf("%s %s\n", name.c_str(), to_text(smallest.scenario).c_str());
+    return 0;
+}
+
 int run_many(const Options& options, const char* program) {
     Report report(options, program);
     Children children(options.children);
@@ -252,5 +283,6 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "cairn_seeds: %s\n", options.status().text().c_str());
         return 2;
     }
+    if (options->reach) return run_reach(*options);
     return options->single ? run_single(*options, argv[0]) : run_many(*options, argv[0]);
 }

@@ -30,7 +30,7 @@ namespace cairn::testing {
     row(went_back,          seeds, "a job went back to an older version") \
     row(other_coordinator,  seeds, "another node became the job's first") \
     row(from_scratch,       seeds, "a job went on from a version that only scratch held") \
-    row(parent_lost,        seeds, "and all scratch was lost before that was committed") \
+    row(parent_lost,        steered, "and all scratch was lost before that was committed") \
     row(rivals,             seeds, "two jobs opened at the same time") \
     row(died_at_open,       seeds, "a job died between its open and its restore") \
     row(parent_undurable,   seeds, "a job died while it named its parent") \
@@ -46,7 +46,7 @@ namespace cairn::testing {
     row(not_given_up,       seeds, "one that was to be cancelled or given up was committed, or nobody knows") \
     row(let_go,             seeds, "images left scratch") \
     row(single_let_go,      seeds, "single ranks' images left scratch") \
-    row(image_in_use,       seeds, "an image of a version that had ended was in use, and stayed") \
+    row(image_in_use,       steered, "an image of a version that had ended was in use, and stayed") \
     row(image_under_way,    seeds, "an image that was being flushed stayed") \
     row(dead_freed,         seeds, "a dead image was freed") \
     row(slot_reused,        seeds, "a slot held another image at once") \
@@ -80,6 +80,8 @@ namespace cairn::testing {
     row(former_woke,        seeds, "and the first one went on") \
     row(waited_sealed,      seeds, "a rank waited until a version was sealed") \
     row(waited_committed,   seeds, "a rank waited until a version was committed") \
+    row(waited_meanwhile,   seeds, "a rank that waited was told whatever went wrong meanwhile") \
+    row(waited_without_end, seeds, "and one that had no deadline") \
     row(wait_timed_out,     seeds, "a rank waited in vain") \
     row(wait_failed,        seeds, "a rank that waited was told of a failure") \
     /* what goes wrong */ \
