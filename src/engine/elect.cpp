@@ -5,7 +5,7 @@
 // Nobody waits for ever: a version that some rank does not seal within version_wait is abandoned by name; its images stay in scratch, and
 // when the missing ones turn up after all (a daemon that was started again), the flush begins anew. Once a newer version is committed
 // scratch lets them go; the coordinator then gives the version up for all nodes. So it does with one that ranks went past: a newer one is
-// committed, and they never said that they sealed this one; and with one that nobody has said for version_wait that he holds.
+// committed, and their nodes say that they lack this one; and with one that nobody has said for version_wait that he holds.
 #include <algorithm>
 
 #include "base/trace.hpp"
@@ -26,6 +26,16 @@ std::string unsealed_ranks(const Flight& flight) {
     for (const Rank rank : flight.job->roster->members[flight.job->self].ranks)
         if (!flight.images.count(rank)) text += (text.empty() ? "" : " ") + std::to_string(rank);
     return text;
+}
+
+// Its ranks did not seal this version and sealed a newer one, which is committed: it says so, for as long as a daemon that was started again there might need to
+// find out otherwise, and never said that it had sealed it. One that is away or cut off says nothing.
+bool went_past(const Flight& flight, NodeIndex node, Nanos now, Nanos peer_wait) {
+    const Nanos since = std::max(flight.job->committed_at, flight.since) + peer_wait;
+    if (flight.once_sealed.count(node) != 0) return false;
+    if (node == flight.job->self) return !flight.all_local_sealed() && now > since;
+    const auto lacking = flight.lacking.find(node);
+    return lacking != flight.lacking.end() && lacking->second.second > std::max(since, lacking->second.first + peer_wait);
 }
 }  // namespace
 
@@ -104,6 +114,7 @@ void Node::Impl::on_sealed(FlightPtr flight, NodeIndex from, message::Sealed sea
     bool news = !flight->sealed.count(from);
     flight->sealed[from] = std::move(sealed);
     flight->once_sealed.insert(from);
+    flight->lacking.erase(from);
     flight->sealed_heard = world.clock.now();
     if (flight->contest && !flight->contest->restarted && flight->job->addresses.of(from) != flight->contest->addresses.of(from)) {
         flight->contest->restarted = from;
@@ -121,15 +132,19 @@ void Node::Impl::on_sealed(FlightPtr flight, NodeIndex from, message::Sealed sea
 
 void Node::Impl::on_noted(FlightPtr flight, NodeIndex from, const message::Noted& noted) {
     Job& job = *flight->job;
-    if (from != 0) {  // an I/O node's answer
-        if (job.self == 0 && !job.has_ranks(from)) {
+    if (from != 0) {  // the answer of an I/O node, or of one that lacks images
+        if (job.self == 0 && job.has_ranks(from)) {
+            const Nanos now = world.clock.now();
+            flight->lacking.try_emplace(from, now, now).first->second.second = now;
+        } else if (job.self == 0) {
             job.absent.erase(from);
             flight->news.notify_all();
         }
         return;
     }
-    if (!job.has_ranks(job.self)) send(*flight, 0, message::Noted());
-    if (flight->state.final) return;
+    const bool lacks = job.has_ranks(job.self) && !flight->all_local_sealed() && flight->state.level != Level::committed;
+    if (job.self != 0 && (lacks || !job.has_ranks(job.self))) send(*flight, 0, message::Noted());
+    if (flight->state.final || lacks) return;  // what it told its own waiters stands
     flight->unsealed = noted.missing.empty() ? std::nullopt : std::optional(noted.missing.front());
     const bool everywhere = noted.missing.empty() && flight->all_local_sealed();
     if (everywhere && flight->state.level < Level::sealed) flight->state.level = Level::sealed;
@@ -156,9 +171,8 @@ std::optional<std::string> Node::Impl::why_never(const Flight& flight) const {
     if (missing.empty()) return std::nullopt;
     const Job& job = *flight.job;
     const Nanos now = world.clock.now();
-    const bool passed_over = std::none_of(missing.begin(), missing.end(), [&](NodeIndex node) { return flight.once_sealed.count(node) != 0; });
-    const bool overtaken = job.committed > flight.key.version && now - std::max(job.committed_at, flight.since) > settings.peer_wait;
-    if (passed_over && overtaken)
+    const auto went_past_it = [&](NodeIndex node) { return went_past(flight, node, now, settings.peer_wait); };
+    if (job.committed > flight.key.version && std::all_of(missing.begin(), missing.end(), went_past_it))
         return "given up: not sealed by " + missing_text(flight) + ", and version " + std::to_string(job.committed) + " was committed meanwhile";
     const Nanos forgotten = std::max(settings.version_wait, settings.peer_wait);
     if (now - flight.sealed_heard > forgotten) return "given up: not sealed by " + missing_text(flight) + ", and nobody else holds it any more";
@@ -177,7 +191,7 @@ Task<bool> Node::Impl::gather(FlightPtr flight) {
                                  version_text(flight->key) + ": abandoned: not sealed in time, or lost, on " + missing_text(*flight), false};
             tell_all(*flight, ended);
         }
-        if (!flight->ended) tell_missing(*flight);
+        if (!flight->ended || flight->job->committed > flight->key.version) tell_missing(*flight);
         const Nanos next = world.clock.in(settings.peer_wait / 2);
         while (!flight->complete() && !flight->cancel && !flight->state.final && world.clock.now() < next) co_await flight->news.wait(next);
         // A job that is suspended as a whole (SIGSTOP, a batch system) says nothing either, and holds all that it held.

@@ -155,11 +155,11 @@ struct Flight {
     std::optional<NodeIndex> unsealed;  // a node that it still waited for then
 
     // coordinator (node 0)
-    bool coordinating = false;
-    bool cancel = false;
+    bool coordinating = false, cancel = false;
     std::map<NodeIndex, message::Sealed> sealed;  // of nodes with ranks
     NodeIndex none_missing_below = 0;
     std::set<NodeIndex> once_sealed;  // it was there, though it may be lost now
+    std::map<NodeIndex, std::pair<Nanos, Nanos>> lacking;  // nodes with ranks that say that they have not sealed it: since when, and when they last did
     Nanos sealed_heard = 0;           // when anybody last said that he holds it
     std::optional<message::Ended> ended;
     bool lost_io_node = false;  // the last attempt did, and might have succeeded without it

@@ -100,6 +100,31 @@ TEST(Skipped, AVersionOfANodeThatIsAwayIsNotGivenUp) {
     ASSERT_TRUE(cluster.run_until_committed(1, 200 * second)) << cluster.state(0, 1).failure.to_string();
 }
 
+// Nor when nobody remembers that it had sealed it: a coordinator that was started again waits for those that it has not heard of, until they say themselves.
+TEST(Skipped, AVersionOfANodeThatWasNotHeardOfIsNotGivenUp) {
+    ClusterOptions options;
+    options.ranks_per_node = {1, 1, 1};
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.open_job().ok());
+    bool fails = true;
+    cluster.sim.set_observer([&](sim::Process&, const char* what, const std::string& path) {
+        const bool of_first = path.find(cluster.layout.version(cluster.key(1)) + "/part-") != std::string::npos;
+        cluster.sim.faults().write_error = fails && of_first && what == std::string("write") ? 1 : 0;
+    });
+    ASSERT_TRUE(cluster.capture_all(1).ok());
+    ASSERT_TRUE(cluster.capture_all(2).ok());
+    ASSERT_TRUE(cluster.run_until_committed(2, 120 * second)) << cluster.state(0, 2).failure.to_string();
+    cluster.kill_daemon(2);
+    cluster.kill_daemon(0);
+    cluster.start_daemon(0);
+    cluster.sim.run_until(cluster.sim.now() + 120 * second);
+    EXPECT_EQ(cluster.state(0, 2).level, Level::committed);
+    EXPECT_FALSE(cluster.state(0, 1).final) << cluster.state(0, 1).failure.to_string();
+    fails = false;
+    cluster.start_daemon(2);
+    ASSERT_TRUE(cluster.run_until_committed(1, 200 * second)) << cluster.state(0, 1).failure.to_string();
+}
+
 // A batch system suspends all daemons for longer than anybody waits, before the last rank has sealed: that is no silence.
 TEST(Skipped, AJobThatIsSuspendedAsAWholeLosesNoVersion) {
     ClusterOptions options;

@@ -21,7 +21,7 @@ struct Sealed {
     bool operator==(const Sealed&) const = default;
 };
 
-// coordinator -> node: still waiting for others; `missing` names nodes not heard of. An I/O node answers with one that names nobody.
+// coordinator -> node: still waiting for others; `missing` names nodes not heard of. An I/O node answers with one that names nobody; so does a node that lacks images.
 struct Noted {
     std::vector<NodeIndex> missing;
     bool operator==(const Noted&) const = default;
