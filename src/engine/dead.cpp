@@ -22,18 +22,15 @@ const LineageEntry* record_of(const LineageRecords& records, Id128 incarnation) 
     return found == records.opens.end() ? nullptr : &*found;
 }
 
-// What can not be read may be a manifest of a newer head than the one that is seen, and what can not be listed anything.
-bool may_be_newer(const LineageRecords& records, const CatalogEntry& entry, std::uint64_t epoch) {
-    if (!entry.damage) return false;
-    const LineageEntry* record = entry.unlisted() ? nullptr : record_of(records, entry.key.incarnation);
-    return !record || record->open.epoch > epoch;
+// What can not be read may be a manifest of a newer head than the one that is seen, and what can not be listed anything. Whose open is on record counts in
+// the lineage as it is: a newer one is the head.
+bool may_be_newer(const LineageRecords& records, const CatalogEntry& entry) {
+    return entry.damage && (entry.unlisted() || !record_of(records, entry.key.incarnation));
 }
 
-// Where the .open is damaged, too, only the epoch tells whose it is.
+// By the epoch, which is the record's name: where the .open is damaged, too, nothing else tells whose it is.
 bool has_damaged_from(const LineageRecords& records, const LineageLink& link) {
-    return std::any_of(records.opens.begin(), records.opens.end(), [&](const LineageEntry& each) {
-        return each.from_damage && (each.open.epoch == link.epoch || each.open.incarnation == link.incarnation);
-    });
+    return std::any_of(records.opens.begin(), records.opens.end(), [&](const LineageEntry& each) { return each.from_damage && each.open.epoch == link.epoch; });
 }
 
 }  // namespace
@@ -42,14 +39,14 @@ bool has_damaged_from(const LineageRecords& records, const LineageLink& link) {
 
 std::optional<std::string> why_dead(const LineageRecords& records, const std::vector<CatalogEntry>& entries, const VersionKey& key, std::uint64_t epoch) {
     const Lineage lineage = current_lineage(records, entries, {});
-    if (!lineage.is_certain() || !records.unlisted.ok()) return std::nullopt;
+    if (!lineage.is_certain()) return std::nullopt;
     if (lineage.links.empty() || lineage.links.back().epoch == 0) return std::nullopt;  // it does not reach the beginning
     const LineageLink& head = lineage.links.front();
     if (has_damaged_from(records, head)) return std::nullopt;
     if (epoch >= head.epoch || lineage.contains(key.incarnation, key.version)) return std::nullopt;
     bool head_committed = false;
     for (const CatalogEntry& entry : entries) {
-        if (may_be_newer(records, entry, head.epoch)) return std::nullopt;
+        if (may_be_newer(records, entry)) return std::nullopt;
         if (entry.key == key && (entry.committed() || entry.damage)) return std::nullopt;
         head_committed |= entry.committed() && entry.key.incarnation == head.incarnation;
     }

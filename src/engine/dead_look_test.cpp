@@ -1,6 +1,8 @@
 // A daemon's look for dead images, beside somebody who takes hold of them at each moment of it, and what goes under persistent.
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "engine/cluster_sim.hpp"
 #include "engine/dead.hpp"
 #include "format/names.hpp"
@@ -26,6 +28,7 @@ class HeldScratch final : public DeadImages::Scratch {
     }
     void let_go(const VersionKey& key) override {
         gone.push_back(key);
+        if (before_it_goes) before_it_goes();
         for (Rank rank = 0; rank < 2; ++rank) EXPECT_TRUE(node_.drop_image(key, rank).ok());
     }
     void take() {
@@ -36,6 +39,7 @@ class HeldScratch final : public DeadImages::Scratch {
     std::uint32_t holders = 0, asked = 0, take_after = 0, release_after = 0;  // after so many questions
     std::uint64_t taken = 0;
     std::vector<VersionKey> gone;
+    std::function<void()> before_it_goes;
 
   private:
     Node& node_;
@@ -82,6 +86,13 @@ class DeadLook : public ::testing::Test {
         };
         EXPECT_TRUE(cluster_.sim.run(keep(dead_, cluster_.sim.now() + io_wait, done), cluster_.sim.now() + 60 * second));
         return done;
+    }
+    // The name is there, and would not be after a loss of power.
+    void make_undurable(const std::string& path) {
+        sim::FileSystem& files = cluster_.sim.persistent();
+        const auto node = cluster_.hosts[1].node->id();
+        CAIRN_CHECK(files.replace(path, path + ".x", node).ok() && files.fsync_directory(path.substr(0, path.rfind('/'))).ok() && files.replace(path + ".x", path, node).ok());
+        CAIRN_CHECK(files.find(path).ok() && !files.find_kept(path).ok());
     }
     void expect_gone(bool gone) {
         EXPECT_EQ(node_.image(key_, 1) == nullptr, gone);
@@ -147,6 +158,31 @@ TEST_F(DeadLook, WhereTheLineageIsInDoubtNothingGoes) {
     expect_gone(false);
 }
 
+// Without them an older lineage would be the current one, and a restart would look for what has gone.
+TEST_F(DeadLook, WhatDecidesIsDurableFirst) {
+    const std::string from = cluster_.layout.lineage_from("series", cluster_.roster.epoch), commit = cluster_.layout.manifest(cluster_.key(2));
+    ASSERT_TRUE(cluster_.capture_all(2).ok() && cluster_.run_until_committed(2, 60 * second));
+    for (const std::string& path : {from, commit}) make_undurable(path);
+    scratch_.before_it_goes = [&] {
+        for (const std::string& path : {from, commit}) EXPECT_TRUE(cluster_.sim.persistent().find_kept(path).ok()) << path;
+    };
+    EXPECT_TRUE(look());
+    expect_gone(true);
+}
+
+TEST_F(DeadLook, WhereThatCanNotBeMadeDurableNothingGoes) {
+    const std::string lineage = cluster_.layout.lineage("series");
+    bool fails = true;
+    cluster_.sim.set_observer([&](sim::Process&, const char* what, const std::string& path) {
+        cluster_.sim.faults().fsync_error = fails && what == std::string("fsync_directory") && path == lineage ? 1 : 0;
+    });
+    EXPECT_FALSE(look());
+    expect_gone(false);
+    fails = false;
+    EXPECT_TRUE(look());
+    expect_gone(true);
+}
+
 TEST_F(DeadLook, WhatAttemptsLeftGoesBehindATombstone) {
     const std::string left = part(key_);
     ASSERT_TRUE(cluster_.sim.persistent().create(left, cluster_.hosts[1].node->id()).ok());
@@ -186,6 +222,16 @@ TEST_F(DeadLook, WhereNothingIsLeftNoTombstoneIsWritten) {
     const Undecided dead{key_, 1, {}, 2};
     ASSERT_TRUE(run(clear_dead(own, cluster_.layout, dead, io_wait)).ok());
     EXPECT_FALSE(cluster_.sim.persistent().find(cluster_.layout.manifest(key_)).ok());
+}
+
+TEST_F(DeadLook, BesideWhatAnotherJobLeftNoTombstoneIsWritten) {
+    const std::string another = part(cluster_.key(2));
+    ASSERT_TRUE(cluster_.sim.persistent().create(another, cluster_.hosts[1].node->id()).ok());
+    World own = world();
+    const Undecided dead{key_, 1, {}, 2};
+    ASSERT_TRUE(run(clear_dead(own, cluster_.layout, dead, io_wait)).ok());
+    EXPECT_FALSE(cluster_.sim.persistent().find(cluster_.layout.manifest(key_)).ok());
+    EXPECT_TRUE(cluster_.sim.persistent().find(another).ok());
 }
 
 TEST_F(DeadLook, WhatWasCommittedAfterAllKeepsItsParts) {

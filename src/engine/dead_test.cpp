@@ -96,6 +96,8 @@ const std::vector<Case> cases = {
     {"ANewerOpenThatDidNothingYet", {opened(ada), went_on(bea, {ada, 5}, {}), opened(cleo)}, {committed(ada, 5)}, {cleo, 1}, false},
     {"TheHeadIsTheNewestThatWentOn", {opened(ada), went_on(bea, {ada, 5}, {}), went_on(cleo, {ada, 4}, {})}, {committed(ada, 5)}, {bea, 6}, true},
     {"AnOpenThatIsNotOnRecord", from_5, {committed(ada, 5)}, {Id128{9, 1}, 2}, true},
+    {"AnotherOfTheHeadsEpoch", from_5, {committed(ada, 5)}, {Id128{9, 2}, 2}, false},
+    {"BesideATombstoneOfANewerOpen", {opened(ada), went_on(bea, {ada, 5}, {}), opened(cleo)}, {committed(ada, 5), tombstone(cleo, 1)}, {ada, 6}, true},
     // doubt
     {"AHeadThatDidNotLook", {opened(ada), went_on(bea, {ada, 5}, {}, false)}, {committed(ada, 5)}, {ada, 6}, false},
     {"AHeadThatDidNotLookAndCommitted", {opened(ada), went_on(bea, {ada, 5}, {}, false)}, {committed(ada, 5), committed(bea, 6, {ada, 5})}, {ada, 6}, true},

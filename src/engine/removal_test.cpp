@@ -222,7 +222,9 @@ void two_at_once(bool full, Fence fence) {
     ASSERT_TRUE(r.cluster.sim.run_until([&] { return one.done() && two.done(); }, r.cluster.sim.now() + 60 * second));
     EXPECT_FALSE(r.committed());
     EXPECT_EQ(r.files_of_attempts(), 0u);
-    if (fence == Fence::keep) EXPECT_TRUE(r.standing().ok()) << "the tombstone";
+    if (fence == Fence::keep) {
+        EXPECT_TRUE(r.standing().ok()) << "the tombstone";
+    }
     other.kill();
 }
 
