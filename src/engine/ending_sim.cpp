@@ -11,6 +11,53 @@ namespace cairn::testing {
 
 namespace {
 
+// What the limits of a node add to a block on each of its ways there: never more than what ends every such wait (pace.hpp).
+Nanos held_back(const SeedRun& run, const PaceLimits& limits) {
+    const Nanos most = run.cluster.options.settings.io_wait / 2;
+    if (limits.closed) return most;
+    double slowest = 1e18;
+    for (const double rate : {limits.in_bytes_s, limits.out_bytes_s, limits.memory_bytes_s / 3})
+        if (rate > 0) slowest = std::min(slowest, rate);
+    return std::min(most, static_cast<Nanos>(static_cast<double>(run.cluster.options.block_bytes) / slowest * static_cast<double>(second)));
+}
+
+// How long bytes take at the slowest of what they pass on their way from scratch to a part: storage, one target, cards; and what nodes let move, block after
+// block, when it is fetched, answered, and written at both ends.
+Nanos time_of(const SeedRun& run, std::uint64_t bytes) {
+    const ClusterOptions& options = run.cluster.options;
+    double slowest = std::min(options.model.persistent_rate, options.model.nic_rate);
+    for (const double rate : options.model.target_rates) slowest = std::min(slowest, rate);
+    Nanos each = 0;
+    for (const Host& host : run.cluster.hosts)
+        if (host.daemon) each = std::max(each, held_back(run, host.daemon->pace().limits()));
+    return static_cast<Nanos>(static_cast<double>(bytes) / slowest * static_cast<double>(second)) + static_cast<Nanos>(4 * div_up(bytes, options.block_bytes)) * each;
+}
+
+// The versions that have not ended, and the next one, one after the other.
+Nanos undisturbed(const SeedRun& run) {
+    const FlushSettings& settings = run.cluster.options.settings;
+    std::set<VersionKey> versions = {run.cluster.key(run.known.next_version)};
+    for (const Host& host : run.cluster.hosts) {
+        if (!host.daemon) continue;
+        for (const VersionKey& key : host.daemon->versions())
+            if (!host.daemon->state(key).final) versions.insert(key);
+    }
+    Nanos sum = 0;
+    for (const VersionKey& key : versions) {
+        std::uint64_t bytes = 0;
+        for (Rank rank = 0; rank < run.cluster.ranks(); ++rank) bytes += div_up(run.cluster.options.image_bytes(rank, key.version), run.cluster.options.block_bytes) * run.cluster.options.block_bytes;
+        sum += time_of(run, bytes) + 4 * settings.heartbeat + settings.peer_wait / 2;  // and for an I/O node that does not answer
+    }
+    return sum;
+}
+
+// Of all that anybody may be waiting for when faults stop: who looks at its scratch does so for a minute (cluster_sim.cpp), and as long is the longest pause
+// between attempts that fail (flush.cpp).
+Nanos longest_deadline(const SeedRun& run) {
+    const FlushSettings& settings = run.cluster.options.settings;
+    return std::max({settings.version_wait, settings.peer_wait, settings.io_wait, 60 * second});
+}
+
 // A node that crashed took sealed images with it.
 bool lost_scratch(const SeedRun& run) {
     for (NodeIndex node = 0; node < run.cluster.hosts.size(); ++node) {
@@ -54,24 +101,8 @@ void check_all_told(SeedRun& run) {
         }
         return std::nullopt;
     };
-    if (run.cluster.sim.run_until([&] { return !untold(); }, run.cluster.sim.now() + 60 * second)) return;
+    if (run.cluster.sim.run_until([&] { return !untold(); }, run.cluster.sim.now() + longest_deadline(run))) return;
     if (const std::optional<std::string> who = untold()) run.fail(*who);
-}
-
-// How long the versions that have not ended may take one after the other, all on the slowest storage target.
-Nanos undisturbed_flushes(const SeedRun& run) {
-    const std::vector<double>& rates = run.cluster.options.model.target_rates;
-    if (rates.empty()) return 0;
-    std::set<VersionKey> versions;
-    for (const Host& host : run.cluster.hosts) {
-        if (!host.daemon) continue;
-        for (const VersionKey& key : host.daemon->versions())
-            if (!host.daemon->state(key).final) versions.insert(key);
-    }
-    std::uint64_t bytes = 0;
-    for (const VersionKey& key : versions)
-        for (Rank rank = 0; rank < run.cluster.ranks(); ++rank) bytes += run.cluster.options.image_bytes(rank, key.version);
-    return static_cast<Nanos>(static_cast<double>(bytes) / *std::min_element(rates.begin(), rates.end()) * static_cast<double>(second));
 }
 
 // All work comes to an end: nobody leads or flushes any more, what was asked for has come or is not waited for, and scratch can let go of what is
@@ -89,7 +120,7 @@ void check_rest(SeedRun& run) {
         return std::nullopt;
     };
     // Of a lost job something may be under way.
-    (void)run.cluster.sim.run_until([&] { return !busy(); }, run.cluster.sim.now() + 120 * second + 3 * undisturbed_flushes(run));
+    (void)run.cluster.sim.run_until([&] { return !busy(); }, run.cluster.sim.now() + calm_span(run));
     if (const std::optional<std::string> why = busy()) return run.fail(*why);
     Status held;
     const auto all_let_go = [&] {
@@ -101,7 +132,7 @@ void check_rest(SeedRun& run) {
         }
         return true;
     };
-    if (run.cluster.sim.run_until(all_let_go, run.cluster.sim.now() + 120 * second)) return;
+    if (run.cluster.sim.run_until(all_let_go, run.cluster.sim.now() + longest_deadline(run))) return;
     run.fail("scratch can not let go of a version that has ended: " + held.to_string());
 }
 
@@ -126,7 +157,7 @@ void check_forgotten(SeedRun& run) {
         const Version version = ++run.known.next_version;
         const Status captured = run.cluster.capture_all(version);
         if (!captured.ok()) return run.fail("a capture when all was at rest failed: " + captured.to_string());
-        const bool done = run.cluster.run_until_committed(version, 400 * second);
+        const bool done = run.cluster.run_until_committed(version, calm_span(run));
         note_states(run);
         if (!done) return run.fail("a version after all was at rest did not commit");
     }
@@ -142,7 +173,7 @@ void check_last(SeedRun& run) {
     const Version version = run.known.next_version;
     const Status captured = run.cluster.capture_all(version);
     if (!captured.ok()) return run.fail("a capture without faults failed: " + captured.to_string());
-    const bool done = run.cluster.run_until_committed(version, 400 * second);
+    const bool done = run.cluster.run_until_committed(version, calm_span(run));
     note_states(run);
     if (!done) return run.fail("a new version did not commit after the faults ended: " + run.cluster.state(run.cluster.coordinator(), version).failure.to_string());
     const Status status = run.cluster.check_committed(run.cluster.key(version));
@@ -193,6 +224,8 @@ void introduce_all(SeedRun& run) {
 
 }  // namespace
 
+Nanos calm_span(const SeedRun& run) { return longest_deadline(run) + 3 * undisturbed(run); }
+
 void settle(SeedRun& run) {
     run.tell("quiet");
     be_quiet(run);
@@ -213,7 +246,7 @@ void settle(SeedRun& run) {
             run.cluster.kill_daemon(node);  // nor its buffers
         }
         start(run, node);
-        if (!run.scenario.only_messages_suffer()) limit(run, node, false);
+        if (!run.scenario.only_messages_suffer() && !run.scenario.only_limits_hold()) limit(run, node, false);
     }
     run.cluster.sim.run_until(run.cluster.sim.now() + second);
     if (run.known.job_lives) introduce_all(run);
@@ -227,9 +260,10 @@ void settle(SeedRun& run) {
 void check_liveness(SeedRun& run) {
     const bool intact = run.known.job_lives && !lost_scratch(run);
     if (intact) {
+        const Nanos by = run.cluster.sim.now() + calm_span(run);
         for (const VersionKey& key : run.known.sealed) {
             if (key.incarnation != run.cluster.roster.incarnation || run.known.removed.count(key) || run.known.let_go.count(key)) continue;
-            const bool done = run.cluster.run_until_committed(key.version, 400 * second);
+            const bool done = run.cluster.run_until_committed(key.version, by - run.cluster.sim.now());
             note_states(run);
             if (!done) return run.fail("a sealed version did not commit after the faults ended: version " + std::to_string(key.version) + ": " +
                                    run.cluster.state(run.cluster.coordinator(), key.version).failure.to_string());

@@ -34,6 +34,7 @@ void note_daemon(SeedRun& run, NodeIndex node, const Daemon& host) {
         if (state.failure.code() == Code::internal) run.fail("a daemon finds a fault of its own: " + state.failure.to_string());
     }
     if (counters.attempts_failed > 0 && run.scenario.only_messages_suffer()) run.fail("an attempt failed where only messages were lost or late");
+    if (counters.attempts_failed > 0 && run.scenario.only_limits_hold()) run.fail("an attempt failed by limits alone");
 }
 
 }  // namespace

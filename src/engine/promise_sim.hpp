@@ -36,6 +36,9 @@ void check_all_waiters_told(SeedRun& run);
 Result<Cluster::Found> look_for_restart(SeedRun& run);
 
 // once faults stopped (ending_sim.cpp)
+// Within that from now whatever is open commits or is refused: the longest deadline that was in force when faults stopped, and three times what it takes
+// undisturbed.
+Nanos calm_span(const SeedRun& run);
 void settle(SeedRun& run);
 // Daemons that are started again at the very end hide nothing, and find out how what they hold ended.
 void check_started_again(SeedRun& run);

@@ -81,17 +81,30 @@ std::uint64_t Scenario::ranks() const { return std::accumulate(ranks_per_node.be
 
 double Scenario::fault(double sim::Faults::*rate) const { return faults_of(*this).*rate; }
 
-bool Scenario::only_messages_suffer() const {
+namespace {
+
+bool is_sound(const Scenario& s, bool but_for_messages) {
     using sim::Faults;
     for (const FaultClass& each : fault_classes()) {
         const bool of_messages = each.rate == &Faults::message_loss || each.rate == &Faults::message_repeat || each.rate == &Faults::message_delay ||
                                  each.rate == &Faults::send_error;
         const bool harmless = each.rate == &Faults::short_transfer || each.rate == &Faults::publish_renames || each.rate == &Faults::wall_set;
-        if (!of_messages && !harmless && fault(each.rate) > 0) return false;
+        if (!(of_messages && but_for_messages) && !harmless && s.fault(each.rate) > 0) return false;
     }
     const Scenario fast;
-    const bool troubled = storage_bytes_s < fast.storage_bytes_s || nic_bytes_s < fast.nic_bytes_s || !target_bytes_s.empty() || gone > 0 || small_io > 0;
-    return !troubled && delay_ms <= 100 && std::all_of(steps.begin(), steps.end(), [](const Step& step) { return step.what == Happening::capture; });
+    return s.storage_bytes_s >= fast.storage_bytes_s && s.nic_bytes_s >= fast.nic_bytes_s && s.target_bytes_s.empty() && s.gone == 0 && s.small_io == 0 && s.delay_ms <= 100;
+}
+
+}  // namespace
+
+bool Scenario::only_messages_suffer() const {
+    return is_sound(*this, true) && std::all_of(steps.begin(), steps.end(), [](const Step& step) { return step.what == Happening::capture; });
+}
+
+bool Scenario::only_limits_hold() const {
+    const auto is_limit = [](const Step& step) { return step.what == Happening::limit; };
+    const auto harmless = [&](const Step& step) { return step.what == Happening::capture || is_limit(step); };
+    return is_sound(*this, false) && std::all_of(steps.begin(), steps.end(), harmless) && std::any_of(steps.begin(), steps.end(), is_limit);
 }
 
 // ---- drawing ----
@@ -107,8 +120,12 @@ class Draw {
         settings();
         limits();
         speeds();
+        // Kinds that came later hang on the seed alone, so that all others stay what they were.
+        const std::uint64_t kind = sim::mix(scenario_.seed ^ 0x6B696E64) % 100;
         if (chance(12)) only_messages();
+        else if (kind < 5) only_limits();
         else faults_and_steps();
+        if (kind == 99) long_job();
         return std::move(scenario_);
     }
 
@@ -196,6 +213,16 @@ class Draw {
     // A network that loses, repeats and delays a little, over sound nodes and storage: what is lost and not said again does not go unnoticed here.
     void only_messages() {
         Scenario& s = scenario_;
+        sound();
+        for (const FaultClass& each : fault_classes()) {
+            const bool late = each.rate == &sim::Faults::message_repeat || each.rate == &sim::Faults::message_delay;
+            s.faults.push_back(late ? below(300'000) : each.rate == &sim::Faults::message_loss ? below(60'000) : 0);
+        }
+        for (std::uint64_t i = 2 + below(5); i > 0; --i) s.steps.push_back({Happening::capture, below(100'000)});
+    }
+
+    void sound() {
+        Scenario& s = scenario_;
         const Scenario fast;
         s.storage_bytes_s = fast.storage_bytes_s;
         s.nic_bytes_s = fast.nic_bytes_s;
@@ -203,11 +230,34 @@ class Draw {
         s.gone = s.placed = s.small_io = 0;
         s.attempts = 1;
         s.delay_ms = 100;
-        for (const FaultClass& each : fault_classes()) {
-            const bool late = each.rate == &sim::Faults::message_repeat || each.rate == &sim::Faults::message_delay;
-            s.faults.push_back(late ? below(300'000) : each.rate == &sim::Faults::message_loss ? below(60'000) : 0);
-        }
-        for (std::uint64_t i = 2 + below(5); i > 0; --i) s.steps.push_back({Happening::capture, below(100'000)});
+    }
+
+    // Images are small: what may hardly move at all takes seconds for each chunk.
+    void only_limits() {
+        Scenario& s = scenario_;
+        sound();
+        few_nodes(4);
+        s.delay_ms = 0;
+        s.image_bytes = std::min<std::uint64_t>(s.image_bytes, 5 * s.block_bytes);
+        for (std::uint64_t i = 3 + below(6); i > 0; --i) s.steps.push_back({chance(50) ? Happening::limit : Happening::capture, below(100'000)});
+    }
+
+    // More versions than a daemon remembers by default, whose images leave scratch now and then.
+    void long_job() {
+        Scenario& s = scenario_;
+        few_nodes(3);
+        s.versions = Scenario().versions;
+        s.image_bytes = std::min<std::uint64_t>(s.image_bytes, 20'000);
+        s.steps.clear();
+        for (std::uint64_t i = 0; i < 80; ++i) s.steps.push_back({i % 8 == 7 ? Happening::let_go : Happening::capture, below(100'000)});
+    }
+
+    void few_nodes(std::uint64_t most) {
+        Scenario& s = scenario_;
+        s.ranks_per_node.resize(std::min<std::uint64_t>(nodes_, most));
+        s.files = std::min(s.files, s.ranks());
+        s.leaders = std::min<std::uint64_t>(s.leaders, s.ranks_per_node.size());
+        s.small_io = 0;
     }
 
     sim::Prng prng_;

@@ -72,6 +72,8 @@ struct Scenario {
     double fault(double sim::Faults::*rate) const;
     // Messages are lost, late and repeated, and that is all: no attempt may fail by it.
     bool only_messages_suffer() const;
+    // Nothing goes wrong, but flushes give way to the application, with few and small buffers: no attempt may fail by it either.
+    bool only_limits_hold() const;
 };
 
 // The plain numbers of a scenario: their names, what they may be, and what is simplest.

@@ -27,6 +27,7 @@ struct Known {
     std::map<VersionKey, bool> removed;     // tried to remove; true: done, with a fence that stays
     std::map<VersionKey, Nanos> fenced;     // since when
     std::set<VersionKey> sealed;            // by every rank
+    std::map<Id128, std::uint64_t> captured;  // how many versions of each incarnation, whole or not
     std::set<std::string> flipped;          // records of the lineage that a bit turned in
     std::map<Id128, std::set<VersionKey>> whole;  // in all scratch together, when that incarnation named its parent, as its record says
     std::set<Id128> nameless;               // whose .open a repair had to write anew: it may have known of no version that tells the incarnation

@@ -15,6 +15,7 @@ SeedRun::SeedRun(const Scenario& drawn, ClusterOptions options, bool trace)
     cluster.sim.set_trace(trace);
     cluster.sim.set_observer([this](sim::Process& process, const char* what, const std::string& detail) { observe(*this, process, what, detail); });
     if (scenario.only_messages_suffer()) see(Saw::only_messages);
+    if (scenario.only_limits_hold()) see(Saw::only_limits);
     if (scenario.gone > 0) see(Saw::target_gone);
     if (scenario.small_io != 0) see(Saw::small_io);
     if (scenario.apart_s > 0) see(Saw::clocks_apart);

@@ -99,7 +99,9 @@ namespace cairn::testing {
     row(buffers_lost,       seeds, "storage never gave back any of a daemon's buffers") \
     row(scratch_hung,       seeds, "scratch never gave back what was read") \
     row(clocks_apart,       seeds, "clocks were apart") \
-    row(only_messages,      seeds, "only messages suffered")
+    row(only_messages,      seeds, "only messages suffered") \
+    row(only_limits,        seeds, "only limits held flushes back") \
+    row(many_versions,      seeds, "a job took more versions than are remembered")
 // clang-format on
 
 #define CAIRN_SITUATION_NAME(name, by, text) name,

@@ -64,7 +64,7 @@ void check_started_again(SeedRun& run) {
     const auto aware = [&] {
         return std::all_of(again.begin(), again.end(), [&](NodeIndex node) { return run.cluster.hosts[node].booted && !unaware_of(run, run.cluster.hosts[node]); });
     };
-    if (!run.cluster.sim.run_until(aware, run.cluster.sim.now() + 120 * second)) {
+    if (!run.cluster.sim.run_until(aware, run.cluster.sim.now() + calm_span(run))) {
         for (const NodeIndex node : again)
             if (const auto key = unaware_of(run, run.cluster.hosts[node]))
                 return run.fail("a daemon that was started again does not find out that a version is committed: node " + std::to_string(node) + ", version " +
