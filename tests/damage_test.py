@@ -2,6 +2,7 @@
 
 Usage: CAIRN_BUILD=build/release python3 tests/damage_test.py [Class[.test]]
 """
+import json
 import os
 import shutil
 import socket
@@ -160,6 +161,34 @@ class Lineage(Case):
         self.assertEqual(done[0], code, done)
         return done[1] + done[2]
 
+    def verified(self, records, code):
+        """By `verify`, whose tables and JSON name these records, whatever their versions are; asked for one version it only says so."""
+        for options in ((), ("--json",)):
+            ended, out, err = self.nodes.cairn("verify", "series", *options)
+            self.assertEqual(ended, code, out + err)
+            self.says(err, *records)
+            if options:
+                document = json.loads(out)
+                self.assertEqual(len(document["lineage_damage"]), len(records), document)
+                for record, damage in zip(records, document["lineage_damage"]):
+                    self.assertEqual([damage["checkpoint"], damage["code"]], ["series", "corrupt"])
+                    self.says(damage["text"], record, "cairn repair series")
+                self.assertTrue(all(version["whole"] for version in document["versions"]), document)
+            else:
+                self.says(out, *records)
+        ended, out, err = self.nodes.cairn("verify", "series", 2)
+        self.assertEqual(ended, OK, out + err)
+        self.says(out, *records)
+
+    def test_verify_names_records(self):
+        self.keep_two()
+        self.verified([], OK)
+        record = self.records("open")[0]
+        self.flip(record)
+        self.verified([record], CORRUPT)
+        self.repair()
+        self.verified([], OK)
+
     def test_records_that_manifests_tell_too(self):
         """A restart passes each over, and says so; repaired, nobody says anything any more."""
         self.keep_two()
@@ -208,7 +237,7 @@ class Lineage(Case):
             refused = self.restore(version)
             self.assertEqual(refused[0], CORRUPT, refused)
             self.says(refused[2], record, "cairn repair series")
-        self.assertEqual(self.nodes.cairn("verify", "series")[0], OK)
+        self.verified([record], CORRUPT)
         self.assertEqual(self.nodes.cairn("extract", "series", 2, "--rank", 0, "-o", os.path.join(self.nodes.shared, "image"))[0], OK)
         self.says(self.repair(code=CORRUPT), record, "--forget")
         self.assertEqual(self.restore()[0], CORRUPT)

@@ -25,18 +25,23 @@ struct Verdict {
     bool whole() const { return damage.empty() && unchecked.empty() && absent.empty(); }
 };
 
+// What stands in a checkpoint's lineage, and can not be read.
+struct LineageDamage {
+    std::string name;
+    Status status;
+};
+
 std::string ranks_text(const std::vector<Rank>& ranks) {
     return (ranks.size() == 1 ? "rank " : "ranks ") + format_ranges(ranks);
 }
 
 // Not being allowed to read something, or not in time, is no damage; but whoever asked did not learn that it is whole.
-bool is_unread(const Damage& damage) {
-    const Code code = damage.status.code();
-    return code == Code::permission || code == Code::io_error || code == Code::deadline;
+bool is_unread(const Status& status) {
+    return status.code() == Code::permission || status.code() == Code::io_error || status.code() == Code::deadline;
 }
 
 std::string verdict_text(const Verdict& verdict) {
-    const bool unread = std::all_of(verdict.damage.begin(), verdict.damage.end(), is_unread);
+    const bool unread = std::all_of(verdict.damage.begin(), verdict.damage.end(), [](const Damage& damage) { return is_unread(damage.status); });
     std::string text = verdict.damage.empty() ? "whole"
                        : unread               ? "can not be read"
                                               : "damaged in " + plural(verdict.damage.size(), "place");
@@ -62,7 +67,13 @@ bool names_block(const Damage& damage) {
            damage.status.text() == "checksum differs";
 }
 
-void print(Console& console, const std::vector<Verdict>& verdicts) {
+void print_lineage(Console& console, const std::vector<LineageDamage>& lineage) {
+    TextTable list({left("checkpoint"), left("what is wrong with its lineage")});
+    for (const LineageDamage& damage : lineage) list.add({damage.name, for_terminal(damage.status.text())});
+    if (list.rows() != 0) console.out << "\n" << list.to_string();
+}
+
+void print(Console& console, const std::vector<Verdict>& verdicts, const std::vector<LineageDamage>& lineage) {
     TextTable summary({left("checkpoint"), right("version"), left("level"), right("images"), left("verdict")});
     TextTable list({left("checkpoint"), right("version"), left("part"), right("block"), right("rank"), left("region"),
                     left("what is wrong")});
@@ -79,10 +90,13 @@ void print(Console& console, const std::vector<Verdict>& verdicts) {
     }
     console.out << summary.to_string();
     if (list.rows() != 0) console.out << "\n" << list.to_string();
+    print_lineage(console, lineage);
 }
 
-void print_json(Console& console, const std::vector<Verdict>& verdicts) {
-    Json document = {{"versions", Json::array()}};
+void print_json(Console& console, const std::vector<Verdict>& verdicts, const std::vector<LineageDamage>& lineage) {
+    Json document = {{"versions", Json::array()}, {"lineage_damage", Json::array()}};
+    for (const LineageDamage& damage : lineage)
+        document["lineage_damage"].push_back({{"checkpoint", damage.name}, {"code", code_name(damage.status.code())}, {"text", damage.status.text()}});
     for (const Verdict& verdict : verdicts) {
         Json damages = Json::array();
         for (const Damage& damage : verdict.damage)
@@ -111,7 +125,7 @@ bool can_be_verified(const Seen& seen) {
 
 // The versions to look at: one, or all that are committed, damaged, or in this host's scratch.
 // A checkpoint of several that can not be read is told through `failed`.
-Result<std::vector<Seen>> chosen(Console& console, Place& place, const ScratchView& scratch, const Arguments& arguments, Status& failed) {
+Result<std::vector<Seen>> chosen(Place& place, const ScratchView& scratch, const Arguments& arguments, std::vector<LineageDamage>& lineage, Status& failed) {
     const bool one_name = arguments.given("NAME");
     std::vector<std::string> names = {arguments.text("NAME")};
     if (!one_name) {
@@ -127,7 +141,7 @@ Result<std::vector<Seen>> chosen(Console& console, Place& place, const ScratchVi
             if (failed.ok()) failed = series.status().within(name + " can not be read");
             continue;
         }
-        tell_lineage_problems(console, "verify", *series);
+        for (Status& problem : lineage_problems(*series)) lineage.push_back({name, std::move(problem)});
         if (asked == "latest" || asked == "newest") {
             TRY_ASSIGN(Seen latest, pick_readable(*series, asked, {}));
             series->versions = {std::move(latest)};
@@ -213,21 +227,34 @@ Status failure_of(const std::vector<Verdict>& verdicts, std::size_t count) {
     const Damage* worst = nullptr;  // the first damage, else the first that can not be read
     for (const Verdict& verdict : verdicts)
         for (const Damage& damage : verdict.damage) {
-            if (worst && (!is_unread(*worst) || is_unread(damage))) continue;
+            if (worst && (!is_unread(worst->status) || is_unread(damage.status))) continue;
             where = &verdict;
             worst = &damage;
         }
     const std::string of = std::to_string(count) + " of " + plural(verdicts.size(), "version");
     const std::string first = "; the first is " + what(where->key) + ": " + where_of(*worst);
-    if (is_unread(*worst)) return Status(worst->status.code(), of + " can not be read" + first);
+    if (is_unread(worst->status)) return Status(worst->status.code(), of + " can not be read" + first);
     return corrupt(of + " damaged" + first + "\nA restart passes damaged versions over and takes the next older one");
+}
+
+Status failure_of(const std::vector<LineageDamage>& lineage) {
+    const LineageDamage* worst = nullptr;
+    for (const LineageDamage& damage : lineage)
+        if (!worst || (is_unread(worst->status) && !is_unread(damage.status))) worst = &damage;
+    if (!worst) return {};
+    const std::string text = "no version is damaged, but the lineage of " + worst->name + (is_unread(worst->status) ? " can not be read: " : " is: ") + worst->status.text();
+    return is_unread(worst->status) ? Status(worst->status.code(), text) : corrupt(text);
 }
 
 Status run_verify(Console& console, const Arguments& arguments) {
     TRY_ASSIGN(Place place, Place::open(arguments));
     const ScratchView scratch = read_scratch(place);
     Status failed;
-    TRY_ASSIGN(const std::vector<Seen> versions, chosen(console, place, scratch, arguments, failed));
+    std::vector<LineageDamage> lineage;
+    Result<std::vector<Seen>> looked_for = chosen(place, scratch, arguments, lineage, failed);
+    if (!looked_for.ok())
+        for (const LineageDamage& damage : lineage) console.err << "cairn verify: " << for_terminal(damage.status.text()) << "\n";
+    TRY_ASSIGN(const std::vector<Seen> versions, std::move(looked_for));
     for (const Status& problem : scratch.problems) console.err << "cairn verify: " << problem.text() << "\n";
     std::uint64_t total_bytes = 0;
     for (const Seen& seen : versions) total_bytes += seen.image_bytes;
@@ -242,15 +269,18 @@ Status run_verify(Console& console, const Arguments& arguments) {
         }
     }
     if (console.json)
-        print_json(console, verdicts);
-    else if (verdicts.empty())
+        print_json(console, verdicts, lineage);
+    else if (verdicts.empty()) {
         console.out << "nothing is committed under " << place.layout().persistent
                     << ", and nothing is in this host's scratch\n";
-    else
-        print(console, verdicts);
-    if (damaged == 0) return failed;
+        print_lineage(console, lineage);
+    } else
+        print(console, verdicts, lineage);
+    // Of one version that was asked for by name no lineage decides.
+    const Status of_lineage = arguments.given("VERSION") ? Status() : failure_of(lineage);
+    if (damaged == 0 && of_lineage.ok()) return failed;
     if (!failed.ok()) console.err << "cairn verify: " << failed.text() << "\n";
-    return failure_of(verdicts, damaged);
+    return damaged == 0 ? of_lineage : failure_of(verdicts, damaged);
 }
 
 }  // namespace
@@ -267,7 +297,7 @@ const Command verify_command = {
     "when it first reads them); the other ranks are named, and are no damage. An image on a scratch disk that the "
     "machine's restart may have torn, and that\n"
     "can not prove itself, is damage, as it is for the daemon.\n\n"
-    "Damaged records of the lineage are named, too; they cost no version, and `cairn repair` writes them anew.",
+    "Damaged records of the lineage are named, too, and are damage, but where one VERSION is asked for: they cost no version, and `cairn repair` writes them anew.",
     {{"NAME", OptionKind::text, "", "The checkpoint; without it, all."},
      {"VERSION", OptionKind::text, "",
       "The version, or newest; without it, all that are committed or in this host's scratch."}},
