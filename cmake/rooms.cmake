@@ -1,13 +1,16 @@
-# cairn_room(<name> [PATH <folder under src>] DEPENDS <libraries...> [TEST_DEPENDS <libraries...>]): the static library cairn_<name> of all sources in a room, and
-# the test program test_<name> of all its *_test.cpp and of the *_sim.cpp they share.
+# cairn_room(<name> [PATH <folder under src>] DEPENDS <libraries...> [TEST_DEPENDS <libraries...>] [ALONE <sources...>]): the static library cairn_<name> of all sources in a room, and
+# the test program test_<name> of all its *_test.cpp and of the *_sim.cpp they share. ALONE: sources whose names are those of others in the room; where eight
+# sources are compiled as one (CMAKE_UNITY_BUILD, which halves the time of a whole build and more), they stay by themselves.
 function(cairn_room name)
-  cmake_parse_arguments(ARG "" "PATH" "DEPENDS;TEST_DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "" "PATH" "DEPENDS;TEST_DEPENDS;ALONE" ${ARGN})
   if(NOT ARG_PATH)
     set(ARG_PATH ${name})
   endif()
   if(NOT EXISTS ${CMAKE_SOURCE_DIR}/src/${ARG_PATH})
     return()
   endif()
+  list(TRANSFORM ARG_ALONE PREPEND ${CMAKE_SOURCE_DIR}/src/${ARG_PATH}/)
+  set_source_files_properties(${ARG_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${ARG_PATH}/*.cpp)
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_(test|sim)\\.cpp$")
@@ -24,6 +27,8 @@ function(cairn_room name)
   if(CAIRN_TESTS AND tests)
     add_executable(test_${name} ${tests})
     target_link_libraries(test_${name} PRIVATE cairn_${name} ${ARG_TEST_DEPENDS} GTest::gtest_main GTest::gmock)
+    # What a test tests is compiled as users get it; the test itself is compiled quickly.
+    target_compile_options(test_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
     gtest_discover_tests(test_${name} PROPERTIES TIMEOUT 300 LABELS unit DISCOVERY_MODE PRE_TEST)
   endif()
 endfunction()

@@ -90,7 +90,7 @@ def copy_tree():
 def build(jobs):
     with open(LOG, "w") as log:
         if not os.path.exists(os.path.join(TREE, "build", "release", "build.ninja")):
-            if subprocess.run(["cmake", "--preset", "release"], cwd=TREE, stdout=log, stderr=log).returncode != 0:
+            if subprocess.run(["cmake", "--preset", "release", "-DCMAKE_UNITY_BUILD=OFF"], cwd=TREE, stdout=log, stderr=log).returncode != 0:
                 return False
         return subprocess.run(["ninja", "-C", "build/release", f"-j{jobs}", "cairn_seeds"], cwd=TREE, stdout=log, stderr=log).returncode == 0
 

@@ -16,20 +16,20 @@ namespace cairn {
 
 namespace {
 
-struct Sink {
+struct LogSink {
     std::mutex mutex;
     int descriptor = -1;
     bool owned = false;
     std::atomic<int> level{-1};  // -1: off
 };
 
-Sink& sink() {
-    static Sink* one = new Sink;  // never destroyed: threads may log while the process ends
+LogSink& log_sink() {
+    static LogSink* one = new LogSink;  // never destroyed: threads may log while the process ends
     return *one;
 }
 
 void replace(int descriptor, bool owned, int level) {
-    Sink& s = sink();
+    LogSink& s = log_sink();
     const std::lock_guard lock(s.mutex);
     if (s.owned && s.descriptor >= 0) ::close(s.descriptor);
     s.descriptor = descriptor;
@@ -101,7 +101,7 @@ Status log_to_file(const std::string& path, LogLevel level) {
 void log_to_descriptor(int descriptor, LogLevel level) { replace(descriptor, false, static_cast<int>(level)); }
 void log_off() { replace(-1, false, -1); }
 bool log_wants(LogLevel level) noexcept {
-    return static_cast<int>(level) <= sink().level.load(std::memory_order_relaxed);
+    return static_cast<int>(level) <= log_sink().level.load(std::memory_order_relaxed);
 }
 
 std::string log_line(LogLevel level, std::string_view event, Fields fields) {
@@ -121,7 +121,7 @@ std::string log_line(LogLevel level, std::string_view event, Fields fields) {
 void log_event(LogLevel level, std::string_view event, Fields fields) {
     if (!log_wants(level)) return;
     const std::string line = time_text() + " " + log_line(level, event, fields) + "\n";
-    Sink& s = sink();
+    LogSink& s = log_sink();
     const std::lock_guard lock(s.mutex);
     if (s.descriptor >= 0) {
         const ssize_t written = ::write(s.descriptor, line.data(), line.size());

@@ -54,7 +54,7 @@ class Lane {
     std::int64_t forgotten_ = INT64_MIN, last_end_ = INT64_MIN;
 };
 
-struct Sink {
+struct TraceSink {
     std::mutex mutex;
     std::atomic<bool> open{false};
     int descriptor = -1;
@@ -70,8 +70,8 @@ struct Sink {
     bool left_out() const { return process >= processes_max; }
 };
 
-Sink& sink() {
-    static Sink* one = new Sink;  // never destroyed: threads may trace while the process ends
+TraceSink& trace_sink() {
+    static TraceSink* one = new TraceSink;  // never destroyed: threads may trace while the process ends
     return *one;
 }
 
@@ -92,7 +92,7 @@ std::string quoted(std::string_view text) {
     return out + '"';
 }
 
-void write_out(Sink& s) {
+void write_out(TraceSink& s) {
     std::string_view left = s.buffer;
     while (!left.empty() && s.failed.ok()) {
         const ssize_t count = ::write(s.descriptor, left.data(), left.size());
@@ -114,14 +114,14 @@ std::string micros(std::int64_t ns) {
     return text;
 }
 
-void append(Sink& s, const std::string& event) {
+void append(TraceSink& s, const std::string& event) {
     s.buffer += ",\n";  // the first event, the name of the process, came with the opening bracket
     s.buffer += event;
     if (s.buffer.size() >= buffer_bytes) write_out(s);
 }
 
 // Where spans of a track overlap it has several lines: "leader", "leader (2)".
-int lane_number(Sink& s, std::string_view track, std::int64_t begin, std::int64_t end) {
+int lane_number(TraceSink& s, std::string_view track, std::int64_t begin, std::int64_t end) {
     std::vector<Lane>& lanes = s.tracks[{std::string(track), s.process}];
     for (Lane& lane : lanes)
         if (lane.take(begin, end)) return lane.number();
@@ -146,7 +146,7 @@ std::string process_name(std::uint32_t process, std::string_view name) {
 }
 
 // Under the sink's lock.
-Status open_at(Sink& s, std::string path, std::string beside, std::uint32_t process, std::string_view name) {
+Status open_at(TraceSink& s, std::string path, std::string beside, std::uint32_t process, std::string_view name) {
     if (s.open) return Status(Code::already_exists, "a trace is open already: " + s.path);
     s.path = std::move(path);
     s.beside = std::move(beside);
@@ -165,10 +165,10 @@ Status open_at(Sink& s, std::string path, std::string beside, std::uint32_t proc
 
 }  // namespace
 
-bool trace_is_open() noexcept { return sink().open.load(std::memory_order_relaxed); }
+bool trace_is_open() noexcept { return trace_sink().open.load(std::memory_order_relaxed); }
 
 Status trace_open(const std::string& path, std::string_view process) {
-    Sink& s = sink();
+    TraceSink& s = trace_sink();
     const std::lock_guard lock(s.mutex);
     Status opened = open_at(s, with_process(path, process), {}, static_cast<std::uint32_t>(::getpid()), process);
     if (opened.ok() || opened.code() == Code::already_exists) return opened;
@@ -176,7 +176,7 @@ Status trace_open(const std::string& path, std::string_view process) {
 }
 
 Status trace_open_simulated(const std::string& path, std::uint32_t processes_max) {
-    Sink& s = sink();
+    TraceSink& s = trace_sink();
     const std::lock_guard lock(s.mutex);
     struct stat there = {};
     const bool is_there = ::stat(path.c_str(), &there) == 0;
@@ -196,7 +196,7 @@ Status trace_open_simulated(const std::string& path, std::uint32_t processes_max
 
 void trace_as(std::uint32_t process, std::string (*name)(std::uint32_t)) {
     if (!trace_is_open()) return;
-    Sink& s = sink();
+    TraceSink& s = trace_sink();
     const std::lock_guard lock(s.mutex);
     s.process = process;
     if (!s.open || process >= s.named.size() || s.named[process]) return;
@@ -205,7 +205,7 @@ void trace_as(std::uint32_t process, std::string (*name)(std::uint32_t)) {
 }
 
 Status trace_close() {
-    Sink& s = sink();
+    TraceSink& s = trace_sink();
     const std::lock_guard lock(s.mutex);
     if (!s.open) return {};
     s.open = false;
@@ -224,13 +224,13 @@ Status trace_close() {
 }
 
 Status trace_status() {
-    Sink& s = sink();
+    TraceSink& s = trace_sink();
     const std::lock_guard lock(s.mutex);
     return s.open ? s.failed : Status();
 }
 
 void trace_discard() {
-    Sink& s = sink();
+    TraceSink& s = trace_sink();
     const std::lock_guard lock(s.mutex);
     if (!s.open || s.unfinished == nullptr) return;
     s.open = false;
@@ -241,13 +241,13 @@ void trace_discard() {
 }
 
 void trace_remove_unfinished() noexcept {
-    if (const char* name = sink().unfinished) ::unlink(name);
+    if (const char* name = trace_sink().unfinished) ::unlink(name);
 }
 
 void trace_span(std::string_view track, std::string_view name, std::int64_t begin_ns, std::int64_t end_ns,
                 Fields fields) {
     if (!trace_is_open()) return;
-    Sink& s = sink();
+    TraceSink& s = trace_sink();
     const std::lock_guard lock(s.mutex);
     if (!s.open || !s.failed.ok() || s.left_out()) return;
     end_ns = std::max(begin_ns, end_ns);
@@ -265,7 +265,7 @@ void trace_span(std::string_view track, std::string_view name, std::int64_t begi
 
 void trace_counter(std::string_view name, std::int64_t now, double value) {
     if (!trace_is_open() || !std::isfinite(value)) return;
-    Sink& s = sink();
+    TraceSink& s = trace_sink();
     const std::lock_guard lock(s.mutex);
     if (!s.open || !s.failed.ok() || s.left_out()) return;
     append(s, "{\"ph\":\"C\",\"name\":" + quoted(name) + ",\"pid\":" + std::to_string(s.process) +

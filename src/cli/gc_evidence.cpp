@@ -6,13 +6,13 @@
 
 #include "cli/daemons.hpp"
 #include "engine/record.hpp"
+#include "format/limits.hpp"
 #include "format/roster.hpp"
 
 namespace cairn::cli {
 
 namespace {
 
-constexpr std::uint64_t roster_bytes_max = 1ull << 30;
 constexpr std::uint64_t answer_wait_ms = 2000;
 
 }  // namespace

@@ -11,13 +11,13 @@
 #include "engine/catalog.hpp"
 #include "engine/record.hpp"
 #include "engine/reserve.hpp"
+#include "format/limits.hpp"
 #include "format/roster.hpp"
 
 namespace cairn {
 
 namespace {
 
-constexpr std::uint64_t roster_bytes_max = 1ull << 30;
 constexpr Nanos try_again = 2 * second;
 constexpr int io_errors_max = 5;  // of one image
 constexpr int looks_max = 3;      // at a file that can not be read for a reason that may pass

@@ -7,7 +7,6 @@
 namespace cairn::testing {
 
 namespace {
-constexpr Nanos io_span = 60 * second;
 Slice word(std::uint64_t value) {
     Bytes bytes(sizeof value);
     std::memcpy(bytes.data(), &value, sizeof value);

@@ -7,7 +7,6 @@
 namespace cairn::testing {
 
 namespace {
-constexpr Nanos io_span = 60 * second;
 constexpr Nanos tidy_span = 10 * second;
 }  // namespace
 

@@ -7,8 +7,6 @@ namespace cairn::testing {
 
 namespace {
 
-constexpr Nanos io_span = 60 * second;
-
 Task<void> claim(World world, Layout layout, Roster* job, Status* out) {
     OpenRecord record;
     record.incarnation = job->incarnation;

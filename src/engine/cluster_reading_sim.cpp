@@ -3,10 +3,6 @@
 
 namespace cairn::testing {
 
-namespace {
-constexpr Nanos io_span = 60 * second;
-}  // namespace
-
 std::vector<CatalogEntry> Cluster::Found::in_lineage() const {
     std::vector<CatalogEntry> found;
     for (const CatalogEntry& entry : entries)

@@ -8,7 +8,6 @@
 namespace cairn::testing {
 
 namespace {
-constexpr Nanos io_span = 60 * second;
 PlacementTargets targets_of(const sim::Model& model) {
     PlacementTargets targets{"sim", {}, std::string(sim::target_mark)};
     for (std::size_t target = 0; target < model.target_rates.size(); ++target) targets.names.push_back(std::to_string(target));

@@ -19,6 +19,8 @@
 
 namespace cairn::testing {
 
+inline constexpr Nanos io_span = 60 * second;  // of what a test does itself with files
+
 struct ClusterOptions {
     std::uint64_t seed = 1;
     std::vector<std::uint32_t> ranks_per_node = {2, 2};  // none: a dedicated I/O node; not the first one

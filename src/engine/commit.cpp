@@ -23,8 +23,6 @@ using namespace engine;
 
 namespace {
 
-std::string version_text(const VersionKey& key) { return key.name + " version " + std::to_string(key.version); }
-
 // Somebody removed all of the series, and a newer job has begun it again and committed: nobody waits for what an older one left in scratch.
 Task<bool> begun_again(World& world, const Layout& layout, std::string name, std::uint64_t epoch, const LineageRecords& records, Nanos wait) {
     if (std::none_of(records.opens.begin(), records.opens.end(), [&](const LineageEntry& entry) { return entry.open.epoch > epoch; })) co_return false;

@@ -128,7 +128,7 @@ const std::vector<Case> cases = {
     {"AnOlderDirectoryIsHidden", from_5, {committed(ada, 5), hidden(1)}, {ada, 6}, false},
 };
 
-class WhyDead : public testing::TestWithParam<Case> {};
+class WhyDead : public ::testing::TestWithParam<Case> {};
 
 TEST_P(WhyDead, Is) {
     const Case& each = GetParam();
@@ -137,7 +137,7 @@ TEST_P(WhyDead, Is) {
     EXPECT_EQ(why.has_value(), each.dead) << why.value_or("it stays");
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, WhyDead, testing::ValuesIn(cases), [](const auto& one) { return one.param.name; });
+INSTANTIATE_TEST_SUITE_P(Table, WhyDead, ::testing::ValuesIn(cases), [](const auto& one) { return one.param.name; });
 
 }  // namespace
 }  // namespace cairn

@@ -18,8 +18,6 @@ namespace cairn {
 using namespace engine;
 
 namespace {
-std::string version_text(const VersionKey& key) { return key.name + " version " + std::to_string(key.version); }
-
 // Of this node.
 std::string unsealed_ranks(const Flight& flight) {
     std::string text;

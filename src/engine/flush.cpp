@@ -23,10 +23,6 @@ namespace cairn {
 
 using namespace engine;
 
-namespace {
-std::string version_text(const VersionKey& key) { return key.name + " version " + std::to_string(key.version); }
-}  // namespace
-
 void Node::Impl::tell_all(Flight& flight, const message::Ended& ended) {
     flight.ended = ended;
     for (NodeIndex node = 0; node < flight.job->nodes(); ++node) send(flight, node, ended);

@@ -13,6 +13,7 @@
 #include "engine/io_nodes.hpp"
 #include "engine/record.hpp"
 #include "engine/removal.hpp"
+#include "format/limits.hpp"
 #include "format/roster.hpp"
 
 namespace cairn {
@@ -20,7 +21,6 @@ namespace cairn {
 using namespace engine;
 
 namespace {
-constexpr std::uint64_t roster_bytes_max = 1ull << 30;
 constexpr Nanos look_again = second;     // for the roster of one job
 constexpr std::uint32_t looking_max = 8; // at the same time
 constexpr Nanos forget_pause = 30 * second;

@@ -12,8 +12,6 @@ using namespace engine;
 
 namespace {
 constexpr Nanos avoided_for = 300 * second;  // a leader, or a target, that made an attempt fail
-
-std::string version_text(const VersionKey& key) { return key.name + " version " + std::to_string(key.version); }
 }  // namespace
 
 namespace {

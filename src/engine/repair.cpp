@@ -13,7 +13,6 @@ namespace cairn {
 
 namespace {
 
-constexpr std::uint64_t roster_bytes_max = 1ull << 30;
 constexpr std::uint64_t record_bytes_max = 1ull << 20;
 
 // Of jobs that may run, by the rosters under persistent. A roster that can not be read may be of any series.

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "format/limits.hpp"
 #include "format/image.hpp"
 #include "format/roster.hpp"
 #include "world/gate.hpp"
@@ -14,7 +15,6 @@ namespace cairn {
 namespace {
 
 constexpr std::uint64_t check_bytes_at_once = 8 << 20;
-constexpr std::uint64_t roster_bytes_max = 1ull << 30;
 
 Task<Result<Bytes>> read_run(World& world, FilePtr file, std::uint64_t offset, std::uint64_t length, Nanos deadline) {
     auto buffer = std::make_shared<BytesBuffer>(Bytes(length));

@@ -16,6 +16,7 @@ inline constexpr std::uint32_t ranks_max = 1u << 24;
 inline constexpr std::uint64_t part_blocks_max =
     1ull << 27;  // checksums in one footer: 1 GiB of the 2 GiB FlatBuffers allow
 inline constexpr std::uint64_t record_bytes_max = (1ull << 31) - 4096;  // of one FlatBuffers record
+inline constexpr std::uint64_t roster_bytes_max = 1ull << 30;            // of one that is read
 inline constexpr std::uint32_t name_bytes_max = 128;                    // checkpoint and node names
 inline constexpr std::uint32_t region_name_bytes_max = 512;
 inline constexpr std::uint32_t shape_dimensions_max = 32;

@@ -43,6 +43,8 @@ struct VersionKey {
     Id128 incarnation;
     auto operator<=>(const VersionKey&) const = default;
 };
+// As messages name it.
+inline std::string version_text(const VersionKey& key) { return key.name + " version " + std::to_string(key.version); }
 
 // Where an incarnation came from: none for a fresh start.
 struct Parent {
