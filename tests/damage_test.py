@@ -246,15 +246,22 @@ class Lineage(Case):
         self.assertEqual([restored[0], restored[1], restored[4]], [OK, 2, True], restored)
 
     def test_lineage_is_no_directory(self):
-        self.keep_two()
-        shutil.rmtree(self.lineage)
-        with open(self.lineage, "w") as f:
-            f.write("not a directory")
-        told = self.nodes.run("s = Session('series'); tell([s.opened, s.text()])")
-        self.fails(told[0], CORRUPT, self.lineage, "cairn repair series --forget")
-        self.repair("--forget")
-        restored = self.restore()
-        self.assertEqual([restored[0], restored[1], restored[4]], [OK, 2, True], restored)
+        def file(path):
+            with open(path, "w") as f:
+                f.write("not a directory")
+
+        for what, make in (("file", file), ("link to itself", lambda path: os.symlink("lineage", path)), ("link to nowhere", NO_FILES["nowhere"])):
+            with self.subTest(what):
+                self.setUp()
+                self.keep_two()
+                shutil.rmtree(self.lineage)
+                make(self.lineage)
+                told = self.nodes.run("s = Session('series'); tell([s.opened, s.text()])")
+                self.fails(told[0], CORRUPT, self.lineage, "cairn repair series --forget")
+                self.verified([self.lineage], CORRUPT)
+                self.repair("--forget")
+                restored = self.restore()
+                self.assertEqual([restored[0], restored[1], restored[4]], [OK, 2, True], restored)
 
     def test_a_version_directory_is_none(self):
         """An old one is passed over; the newest one as any damaged version is."""

@@ -203,7 +203,7 @@ Task<Result<std::uint64_t>> claim_epoch(World& world, Layout layout, std::string
     if (!made.ok()) co_return made;
     for (;;) {
         Result<std::vector<DirectoryEntry>> entries = co_await world.storage.list(directory, deadline);
-        if (entries.code() == Code::not_found)  // made, or there, a moment ago
+        if (entries.code() == Code::not_found || entries.code() == Code::corrupt)  // made, or there, a moment ago
             co_return corrupt(directory + ": is not a directory, and an open needs one; `cairn repair " + name + " --forget` puts it aside and makes one from what manifests tell");
         if (!entries.ok()) co_return std::move(entries).status();
         std::uint64_t highest = 0;

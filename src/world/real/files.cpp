@@ -161,6 +161,7 @@ Status remove_directory(const std::string& path) {
 
 Result<std::vector<DirectoryEntry>> list_directory(const std::string& path) {
     DIR* const directory = ::opendir(path.c_str());
+    if (!directory && errno == ELOOP) return corrupt("listing " + path + ": it is a link that leads to itself, and not a directory");
     if (!directory) return outcome(-1, "listing", path);
     std::vector<DirectoryEntry> entries;
     for (;;) {
