@@ -31,6 +31,14 @@ bool ended_everywhere(const Cluster& cluster, Version version) {
     return true;
 }
 
+// While `fails`, no byte is written into parts of version 1: newer ones commit before it.
+void fail_parts_of_first(Cluster& cluster, const bool& fails) {
+    cluster.sim.set_observer([&](sim::Process&, const char* what, const std::string& path) {
+        const bool of_first = path.find(cluster.layout.version(cluster.key(1)) + "/part-") != std::string::npos;
+        cluster.sim.faults().write_error = fails && of_first && what == std::string("write") ? 1 : 0;
+    });
+}
+
 TEST(Skipped, AVersionThatANodeWentPastIsGivenUpByName) {
     for (Rank skipping : {0u, 1u}) {  // the coordinator's; another's
         ClusterOptions options;
@@ -64,10 +72,7 @@ TEST(Skipped, AnOlderVersionThatCommitsLateHidesNoNewerOne) {
     Cluster cluster(options);
     ASSERT_TRUE(cluster.open_job().ok());
     bool fails = true;
-    cluster.sim.set_observer([&](sim::Process&, const char* what, const std::string& path) {
-        const bool of_first = path.find(cluster.layout.version(cluster.key(1)) + "/part-") != std::string::npos;
-        cluster.sim.faults().write_error = fails && of_first && what == std::string("write") ? 1 : 0;
-    });
+    fail_parts_of_first(cluster, fails);
     ASSERT_TRUE(cluster.capture_all(1).ok());
     capture_without(cluster, 1, 2);
     ASSERT_TRUE(cluster.capture_all(3).ok());
@@ -85,10 +90,7 @@ TEST(Skipped, AVersionOfANodeThatIsAwayIsNotGivenUp) {
     Cluster cluster(options);
     ASSERT_TRUE(cluster.open_job().ok());
     bool fails = true;
-    cluster.sim.set_observer([&](sim::Process&, const char* what, const std::string& path) {
-        const bool of_first = path.find(cluster.layout.version(cluster.key(1)) + "/part-") != std::string::npos;
-        cluster.sim.faults().write_error = fails && of_first && what == std::string("write") ? 1 : 0;
-    });
+    fail_parts_of_first(cluster, fails);
     ASSERT_TRUE(cluster.capture_all(1).ok());
     ASSERT_TRUE(cluster.capture_all(2).ok());
     ASSERT_TRUE(cluster.run_until_committed(2, 120 * second)) << cluster.state(0, 2).failure.to_string();
@@ -107,10 +109,7 @@ TEST(Skipped, AVersionOfANodeThatWasNotHeardOfIsNotGivenUp) {
     Cluster cluster(options);
     ASSERT_TRUE(cluster.open_job().ok());
     bool fails = true;
-    cluster.sim.set_observer([&](sim::Process&, const char* what, const std::string& path) {
-        const bool of_first = path.find(cluster.layout.version(cluster.key(1)) + "/part-") != std::string::npos;
-        cluster.sim.faults().write_error = fails && of_first && what == std::string("write") ? 1 : 0;
-    });
+    fail_parts_of_first(cluster, fails);
     ASSERT_TRUE(cluster.capture_all(1).ok());
     ASSERT_TRUE(cluster.capture_all(2).ok());
     ASSERT_TRUE(cluster.run_until_committed(2, 120 * second)) << cluster.state(0, 2).failure.to_string();
