@@ -82,7 +82,9 @@ Daemon::Daemon(DaemonOptions options, Door door, std::unique_ptr<RealWorld> worl
       started_(world_.clock.now()),
       last_busy_(started_),
       changed_(world_.clock),
-      gate_(world_.clock) {}
+      gate_(world_.clock) {
+    node_.set_unseen_images([this](Id128 incarnation) { return jobs_.has_unseen(incarnation); });
+}
 
 Daemon::~Daemon() = default;
 
@@ -118,6 +120,7 @@ Exit Daemon::run() {
     gate_.spawn(find_targets());
     gate_.spawn(keep_retention());
     gate_.spawn(jobs_.publish_late([this] { return stopping_; }));
+    gate_.spawn(jobs_.flush_orphans_late([this] { return stopping_; }));
     gate_.spawn(dead_images_.watch_commits());
     gate_.spawn(watch());
     gate_.spawn(enter_background());

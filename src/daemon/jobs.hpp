@@ -46,6 +46,10 @@ class Jobs {
     // Tells where this daemon is to be found of jobs that joined while persistent was another file system than theirs, once it is back. Ends when it
     // is over.
     Task<void> publish_late(std::function<bool()> over);
+    // Scratch may hold images of this job that the node was not given yet.
+    bool has_unseen(Id128 incarnation) const;
+    // Images that could not be read when their job was told of again. Ends when it is over.
+    Task<void> flush_orphans_late(std::function<bool()> over);
     bool verifying() const { return verifying_; }
     // Files of scratch could not be read, for a reason that may pass.
     bool has_unread() const { return has_unread_; }
@@ -85,6 +89,7 @@ class Jobs {
     Task<void> note_boot();
     Task<void> flush_on(LocalImage image);
     Task<void> flush_orphans(Id128 incarnation);
+    Task<void> look_at_left(Slots::Left left);
     Task<Code> look_at_manifest(VersionKey key);
     Task<void> forget(Id128 incarnation, Nanos deadline);
 
@@ -103,6 +108,9 @@ class Jobs {
     std::map<Id128, std::vector<std::string>> orphans_;  // slots of images that were adopted, and whose job nothing here tells of
     Status scratch_problem_;
     bool has_unread_ = false;  // files of scratch, for a reason that may pass: any job may be theirs
+    bool is_adopted_ = false;
+    std::size_t looks_ = 0;               // into slots of clients that were lost, under way
+    std::map<std::string, Id128> unseen_; // slots of images that are not committed, and that the node was not given yet
     Boot boot_;
     std::vector<Unverified> unverified_;  // adopted, and doubtful
     bool verifying_ = false;              // until none is

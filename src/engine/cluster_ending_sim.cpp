@@ -1,4 +1,5 @@
 // The simulated cluster's daemons that end in order, and ranks that find the next one: as daemon/daemon.cpp and daemon/jobs.cpp do it.
+#include <algorithm>
 #include <set>
 
 #include "engine/cluster_sim.hpp"
@@ -75,20 +76,23 @@ Task<void> Cluster::take_in(World world, Roster job, NodeIndex node) {
     }
     hosts[node].taken_in.erase(job.incarnation);
     if (!kept) co_return;
+    const std::shared_ptr<Daemon::Unseen> unseen = hosts[node].unseen;
+    unseen->jobs.insert(job.incarnation);
     const Status joined = daemon->join(std::make_shared<const Roster>(job), place_in(job, node));
     (void)joined;
     co_await adopt(world, daemon, node, job.incarnation);
+    unseen->jobs.erase(job.incarnation);
     co_await record_address_late(world, job, place_in(job, node));
 }
 
-// What was sealed while no daemon knew of the job.
+// What was sealed while no daemon knew of the job. What can not be read now may be readable later.
 Task<void> Cluster::adopt(World world, Node* daemon, NodeIndex node, Id128 incarnation) {
-    for (int tries = 0; tries < 20; ++tries) {
+    for (bool again = true; again;) {
         Result<ScratchScan> scan = co_await scan_scratch(world, scratch(node), io_span);
         for (std::size_t i = 0; scan.ok() && i < scan->images.size(); ++i)
             if (scan->images[i].header.key.incarnation == incarnation) (void)daemon->add_image(std::move(scan->images[i])).ok();
-        if (scan.ok()) co_return;
-        co_await world.clock.sleep(100 * millisecond);
+        again = !scan.ok() || std::any_of(scan->unread.begin(), scan->unread.end(), [](const Unread& each) { return each.why.code() != Code::corrupt; });
+        if (again) co_await world.clock.sleep(100 * millisecond);
     }
 }
 

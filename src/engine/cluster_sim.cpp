@@ -72,6 +72,8 @@ void Cluster::start_daemon(NodeIndex node) {
     if (is_io_node(node) && options.io_node_buffer_bytes != 0) settings.buffer_bytes = options.io_node_buffer_bytes;
     host.daemon = std::make_unique<Node>(host.process->world(), layout, std::move(settings));
     if (is_io_node(node)) host.daemon->serve_as_io_node(name_of(node));
+    host.unseen = std::make_shared<Daemon::Unseen>();
+    host.daemon->set_unseen_images([unseen = host.unseen](Id128 incarnation) { return unseen->all || unseen->jobs.count(incarnation) > 0; });
     if (options.placed) host.daemon->set_targets(std::make_shared<const PlacementTargets>(targets_of(options.model)));
     World world = host.process->world();
     host.gate = std::make_unique<Gate>(world.clock);
@@ -90,6 +92,7 @@ void Cluster::kill_daemon(NodeIndex node) {
 void Cluster::succeed_daemon(NodeIndex node) {
     Host& host = hosts[node];
     host.process->pause();
+    host.was_succeeded = true;
     host.formers.push_back(std::move(static_cast<Daemon&>(host)));
     host.process = nullptr;
     start_daemon(node);
@@ -187,6 +190,7 @@ Task<void> Cluster::boot(NodeIndex node, World world) {
         }
         if (again) co_await world.clock.sleep(200 * millisecond);
     }
+    host.unseen->all = false;
     host.booted = true;
 }
 

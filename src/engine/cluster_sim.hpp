@@ -42,12 +42,19 @@ struct Daemon {
     bool booted = false;
     Nanos started = 0;
     std::set<Id128> taken_in;  // jobs that ranks spoke of, being written into scratch
+    // What of scratch was not gone through yet.
+    struct Unseen {
+        bool all = true;
+        std::set<Id128> jobs;
+    };
+    std::shared_ptr<Unseen> unseen;
 };
 
 // One node and the daemon on it, if any. Earlier ones that stood still when it was started may live, too.
 struct Host : Daemon {
     sim::SimNode* node = nullptr;
     std::vector<Daemon> formers;
+    bool was_succeeded = false;  // ever
     std::uint32_t next_slot = 0;
     std::vector<std::string> free_slots;  // files that an image has left
     std::uint32_t slots_reused = 0;

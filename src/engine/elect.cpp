@@ -35,6 +35,16 @@ bool went_past(const Flight& flight, NodeIndex node, Nanos now, Nanos peer_wait)
     const auto lacking = flight.lacking.find(node);
     return lacking != flight.lacking.end() && lacking->second.second > std::max(since, lacking->second.first + peer_wait);
 }
+
+// Beside the job's roster. Where none is, the one of the open stays.
+Task<Result<Address>> address_on_record(World& world, std::string path, Id128 incarnation, NodeIndex node, Nanos io_wait) {
+    Result<Bytes> bytes = co_await read_file(world.storage, path, 4096, world.clock.in(io_wait));
+    if (!bytes.ok()) co_return std::move(bytes).status();
+    Result<NodeRecord> record = decode_node_record(*bytes);
+    if (!record.ok()) co_return std::move(record).status().within(path);
+    if (record->incarnation != incarnation || record->node != node) co_return corrupt(path + ": of another job or node");
+    co_return record->address;
+}
 }  // namespace
 
 // A node's side: from the first sealed image until the coordinator ends the version.
@@ -81,13 +91,21 @@ Task<void> Node::Impl::announce(FlightPtr flight) {
     }
 }
 
-// A daemon that was started again has another address; it publishes it beside the job's roster.
+// A daemon that was started again has another address, and publishes it.
 Task<void> Node::Impl::read_address(FlightPtr flight, NodeIndex node) {
-    const std::string path = layout.job_node(flight->key.incarnation, node);
-    Result<Bytes> bytes = co_await read_file(world.storage, path, 4096, world.clock.in(settings.peer_wait));
-    if (!bytes.ok()) co_return;
-    Result<NodeRecord> record = decode_node_record(*bytes);
-    if (record.ok() && record->incarnation == flight->key.incarnation && record->node == node) flight->job->addresses.set(node, record->address);
+    const Result<Address> address = co_await address_on_record(world, layout.job_node(flight->key.incarnation, node), flight->key.incarnation, node, settings.peer_wait);
+    if (address.ok()) flight->job->addresses.set(node, *address);
+}
+
+// One that stood still for long may have a successor, which told where it is before it took anything from scratch: what this one lacks that one may hold,
+// and hears of it from the others.
+Task<Status> Node::Impl::check_still_serves(FlightPtr flight) {
+    const NodeIndex self = flight->job->self;
+    const Result<Address> address = co_await address_on_record(world, layout.job_node(flight->key.incarnation, self), flight->key.incarnation, self, settings.peer_wait);
+    if (address.code() == Code::not_found || address.code() == Code::corrupt) co_return Status();  // it names no other
+    if (!address.ok()) co_return address.status();
+    if (*address != world.network.self()) co_return unavailable("another daemon serves " + flight->job->node_name(self) + " now");
+    co_return Status();
 }
 
 // What was decided stands in the file system, whether or not the coordinator that published it lives to say so: one that dies then is not
@@ -141,7 +159,8 @@ void Node::Impl::on_noted(FlightPtr flight, NodeIndex from, const message::Noted
         return;
     }
     const bool lacks = job.has_ranks(job.self) && !flight->all_local_sealed() && flight->state.level != Level::committed;
-    if (job.self != 0 && (lacks || !job.has_ranks(job.self))) send(*flight, 0, message::Noted());
+    const bool certain = lacks && !has_unseen_images(flight->key.incarnation);
+    if (job.self != 0 && (certain || !job.has_ranks(job.self))) send(*flight, 0, message::Noted());
     if (flight->state.final || lacks) return;  // what it told its own waiters stands
     flight->unsealed = noted.missing.empty() ? std::nullopt : std::optional(noted.missing.front());
     const bool everywhere = noted.missing.empty() && flight->all_local_sealed();
@@ -169,7 +188,8 @@ std::optional<std::string> Node::Impl::why_never(const Flight& flight) const {
     if (missing.empty()) return std::nullopt;
     const Job& job = *flight.job;
     const Nanos now = world.clock.now();
-    const auto went_past_it = [&](NodeIndex node) { return went_past(flight, node, now, settings.peer_wait); };
+    const bool has_unseen = has_unseen_images(flight.key.incarnation);
+    const auto went_past_it = [&](NodeIndex node) { return !(node == job.self && has_unseen) && went_past(flight, node, now, settings.peer_wait); };
     if (job.committed > flight.key.version && std::all_of(missing.begin(), missing.end(), went_past_it))
         return "given up: not sealed by " + missing_text(flight) + ", and version " + std::to_string(job.committed) + " was committed meanwhile";
     const Nanos forgotten = std::max(settings.version_wait, settings.peer_wait);

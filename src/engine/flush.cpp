@@ -23,6 +23,15 @@ namespace cairn {
 
 using namespace engine;
 
+namespace {
+// Between attempts, ever longer; a request to cancel that was not known ends the wait.
+Task<void> wait_for_news(World& world, FlightPtr flight, bool knew_of_cancel, Nanos& pause) {
+    const Nanos again = world.clock.in(pause);
+    while ((knew_of_cancel || !flight->cancel) && world.clock.now() < again) co_await flight->news.wait(again);
+    pause = std::min(pause * 2, std::max(pause, 60 * second));
+}
+}  // namespace
+
 void Node::Impl::tell_all(Flight& flight, const message::Ended& ended) {
     flight.ended = ended;
     for (NodeIndex node = 0; node < flight.job->nodes(); ++node) send(flight, node, ended);
@@ -51,6 +60,13 @@ Task<void> Node::Impl::coordinate(FlightPtr flight) {
             if (!status.ok() && (flight->cancel || flight->state.dead || !gathered)) given_up = why_never(*flight).value_or("its images left scratch before it was committed");
             job->turn.try_send(0);
         }
+        if (given_up && !flight->cancel && !flight->state.dead) {
+            const Status serves = co_await check_still_serves(flight);
+            if (!serves.ok()) {  // nobody need hear of it: the other coordinates now
+                co_await wait_for_news(world, flight, false, pause);
+                continue;
+            }
+        }
         bool decided = status.ok() || status.code() == Code::superseded;
         if (given_up) {
             Manifest tombstone;
@@ -76,9 +92,7 @@ Task<void> Node::Impl::coordinate(FlightPtr flight) {
         const bool again_at_once = std::exchange(flight->lost_io_node, false) || ++failures < settings.attempts_max;
         if (again_at_once && came_back && !knew) continue;  // at once: names are new, nothing is shared
         tell_all(*flight, {status.code(), status.text(), false});
-        const Nanos again = world.clock.in(pause);
-        while ((knew || !flight->cancel) && world.clock.now() < again) co_await flight->news.wait(again);
-        pause = std::min(pause * 2, std::max(pause, 60 * second));
+        co_await wait_for_news(world, flight, knew, pause);
         failures = 0;
         if (flight->complete()) flight->ended.reset();
     }

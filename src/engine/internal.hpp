@@ -345,6 +345,7 @@ struct Node::Impl {
     Layout layout;
     FlushSettings settings;
     std::shared_ptr<const PlacementTargets> targets = std::make_shared<PlacementTargets>();
+    std::function<bool(Id128)> has_unseen_images = [](Id128) { return false; };
     BufferRing ring;
     Pace pace;  // before jobs and flights: their coroutines hold passes
     Event changed;
@@ -393,6 +394,7 @@ struct Node::Impl {
     // elect.cpp: sealed images become a plan
     Task<void> announce(engine::FlightPtr flight);
     Task<void> read_address(engine::FlightPtr flight, NodeIndex node);
+    Task<Status> check_still_serves(engine::FlightPtr flight);
     Task<void> learn_alone(engine::FlightPtr flight);
     void tell_missing(engine::Flight& flight);
     std::optional<std::string> why_never(const engine::Flight& flight) const;
@@ -407,9 +409,7 @@ struct Node::Impl {
     Task<bool> wait_for_the_lost(engine::FlightPtr flight);
     Result<std::vector<NodeImages>> all_images(const engine::Flight& flight, std::uint64_t& block_bytes) const;
     void learn_from_cards(const engine::Flight& flight);
-    LeaderChoice& leader_choice(const engine::Job& job) {
-        return leader_choices[{job.roster->name, job.roster->files, job.nodes()}];
-    }
+    LeaderChoice& leader_choice(const engine::Job& job) { return leader_choices[{job.roster->name, job.roster->files, job.nodes()}]; }
     std::vector<PartPlan> plan_flush(engine::Job& job, const std::vector<NodeImages>& nodes, const engine::Contest& contest);
     bool avoid_target_of(engine::Flight& flight, std::uint32_t part);
     void learn_from_failures(engine::Flight& flight);

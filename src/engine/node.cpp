@@ -194,6 +194,8 @@ Status Node::join(std::shared_ptr<const Roster> roster, NodeIndex self) {
 void Node::set_targets(std::shared_ptr<const PlacementTargets> targets) { impl_->targets = std::move(targets); }
 const PlacementTargets& Node::targets() const { return *impl_->targets; }
 
+void Node::set_unseen_images(std::function<bool(Id128)> has_unseen) { impl_->has_unseen_images = std::move(has_unseen); }
+
 bool Node::knows(Id128 incarnation) const { return impl_->jobs.count(incarnation) != 0; }
 
 FlightPtr Node::Impl::flight_of(const VersionKey& key) {

@@ -4,6 +4,7 @@
 // Single-threaded: everything is called from the world's loop. Nothing here blocks.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -113,6 +114,9 @@ class Node {
     // The storage targets of the persistent directory, as soon as they are known; replaces earlier ones. None at first. Never null.
     void set_targets(std::shared_ptr<const PlacementTargets> targets);
     const PlacementTargets& targets() const;
+
+    // Whether scratch may hold images of a job that were not added yet: while it may, this node does not say that it lacks any.
+    void set_unseen_images(std::function<bool(Id128 incarnation)> has_unseen);
 
     // A sealed image of a job that joined. Sealing of all its ranks on this node starts the flush. Twice the same is fine; another image of
     // the same version and rank is already_exists: the first may be on its way. invalid_argument when a block is more than a buffer.

@@ -124,6 +124,46 @@ TEST(Skipped, AVersionOfANodeThatWasNotHeardOfIsNotGivenUp) {
     ASSERT_TRUE(cluster.run_until_committed(1, 200 * second)) << cluster.state(0, 1).failure.to_string();
 }
 
+// Nor while a node has not gone through its scratch: what it does not know yet it does not lack.
+TEST(Skipped, AVersionThatANodeMayHoldUnseenIsNotGivenUp) {
+    for (Rank skipping : {0u, 1u}) {  // the coordinator's; another's
+        ClusterOptions options;
+        options.ranks_per_node = {1, 1, 1};
+        Cluster cluster(options);
+        ASSERT_TRUE(cluster.open_job().ok());
+        cluster.hosts[skipping].unseen->all = true;
+        capture_without(cluster, skipping, 1);
+        ASSERT_TRUE(cluster.capture_all(2).ok());
+        ASSERT_TRUE(cluster.run_until_committed(2, 60 * second)) << cluster.state(0, 2).failure.to_string();
+        cluster.sim.run_until(cluster.sim.now() + 120 * second);
+        EXPECT_FALSE(ended_everywhere(cluster, 1)) << cluster.state(0, 1).failure.to_string();
+        cluster.hosts[skipping].unseen->all = false;
+        EXPECT_TRUE(cluster.sim.run_until([&] { return ended_everywhere(cluster, 1); }, cluster.sim.now() + 60 * second));
+    }
+}
+
+// A coordinator's daemon that stood still has a successor, which the others speak to: that nobody speaks to the first any more says nothing.
+TEST(Skipped, AFormerCoordinatorGivesNothingUpThatItsSuccessorMayHold) {
+    ClusterOptions options;
+    options.ranks_per_node = {1, 1};
+    options.settings.version_wait = 60 * second;
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.open_job().ok());
+    bool fails = true;
+    fail_parts_of_first(cluster, fails);
+    capture_without(cluster, 0, 1);
+    cluster.succeed_daemon(0);
+    capture_without(cluster, 1, 1);
+    const auto follows = [&] { return cluster.state(1, 1).level == Level::sealed; };
+    ASSERT_TRUE(cluster.sim.run_until(follows, cluster.sim.now() + 60 * second));
+    cluster.hosts[0].formers[0].process->resume();
+    cluster.sim.run_until(cluster.sim.now() + 300 * second);
+    EXPECT_FALSE(cluster.hosts[0].formers[0].daemon->state(cluster.key(1)).final) << cluster.hosts[0].formers[0].daemon->state(cluster.key(1)).failure.to_string();
+    EXPECT_FALSE(ended_everywhere(cluster, 1)) << cluster.state(0, 1).failure.to_string();
+    fails = false;
+    EXPECT_TRUE(cluster.run_until_committed(1, 200 * second)) << cluster.state(0, 1).failure.to_string();
+}
+
 // A batch system suspends all daemons for longer than anybody waits, before the last rank has sealed: that is no silence.
 TEST(Skipped, AJobThatIsSuspendedAsAWholeLosesNoVersion) {
     ClusterOptions options;

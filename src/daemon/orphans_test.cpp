@@ -1,0 +1,53 @@
+// Images whose job nothing here tells of wait for somebody who does; one that can not be read then is read as soon as it can.
+#include "daemon/daemon_testing.hpp"
+
+namespace cairn {
+namespace {
+
+using namespace cairn::test;
+
+// A link that leads to itself can not be opened, as a file can not whose disk does not answer.
+class Unreadable {
+  public:
+    explicit Unreadable(std::string path) : path_(std::move(path)) {
+        fs::rename(path_, aside());
+        fs::create_symlink(path_, path_);
+    }
+    void end() const { fs::rename(aside(), path_); }
+
+  private:
+    std::string aside() const { return path_ + ".aside"; }
+    std::string path_;
+};
+
+TEST(Orphans, OneThatCanNotBeReadWhenItsJobIsToldOfIsFlushedLater) {
+    Home home;
+    ASSERT_EQ(home.start(), 0) << home.errors();
+    const Roster roster = home.roster(1);
+    const VersionKey key{"heat", 1, roster.incarnation};
+    std::string path;
+    {
+        Client client(home.layout);
+        client.hello(true);
+        client.expect<control::Done>(control::Join{roster, 0, 0});
+        const auto slot = client.expect<control::Slot>(control::Acquire{key, 0, 1 << 20, 60'000});
+        write_image(slot, roster, 1, 0, 200'000);
+        path = slot.path;
+        home.kill_daemon();  // before it is told
+    }
+    const Layout layout{home.persistent};
+    fs::remove_all(layout.job(roster.incarnation));
+    fs::remove(home.layout.job(roster.incarnation));
+    ASSERT_EQ(home.start(), 0) << home.errors();
+    ASSERT_TRUE(becomes_true([&] { return home.log().find("image-can-not-be-flushed") != std::string::npos; })) << home.log();
+    const Unreadable unreadable(path);
+    Client client(home.layout);
+    client.hello(true);
+    client.expect<control::Done>(control::Join{roster, 0, 0});
+    EXPECT_FALSE(home.committed(key));
+    unreadable.end();
+    EXPECT_TRUE(becomes_true([&] { return home.committed(key); })) << home.log();
+}
+
+}  // namespace
+}  // namespace cairn
