@@ -88,10 +88,25 @@ bool reaches_the_beginning(const SeedRun& run, Id128 at) {
     return true;
 }
 
+// As whoever looks sees it: of one that somebody tried to give up or to remove only that tells how it ended.
+bool is_committed(SeedRun& run, const VersionKey& key) {
+    const Result<Cluster::Found> found = run.cluster.look_now();
+    return found.ok() && std::any_of(found->entries.begin(), found->entries.end(), [&](const CatalogEntry& entry) { return entry.key == key && entry.committed(); });
+}
+
+// Its daemon was started again since, and has yet to hear of it.
+void check_told_of_commit(SeedRun& run, NodeIndex node, const VersionKey& key) {
+    const auto told = [&] { return run.cluster.hosts[node].daemon->state(key).final; };
+    if (run.cluster.sim.run_until(told, run.cluster.sim.now() + calm_span(run))) return;
+    run.fail("node " + std::to_string(node) + " holds an image of a committed version, and does not find out: version " + std::to_string(key.version) + " of epoch " +
+             std::to_string(epoch_of(run, key.incarnation)));
+}
+
 void check_stays(SeedRun& run, NodeIndex node, const VersionKey& key) {
     const Id128 newest = head(run);
     if (!has_version(run, newest) || in_chain(run, key) || epoch_of(run, key.incarnation) >= epoch_of(run, newest) || !run.known.flipped.empty()) return;
     if (!reaches_the_beginning(run, newest)) return;
+    if (is_committed(run, key)) return check_told_of_commit(run, node, key);
     run.fail("node " + std::to_string(node) + " holds an image that nobody can need: version " + std::to_string(key.version) + " of epoch " + std::to_string(epoch_of(run, key.incarnation)));
 }
 

@@ -196,6 +196,7 @@ void check_jobs_known(SeedRun& run) {
         Host& host = run.cluster.hosts[node];
         if (run.cluster.is_io_node(node)) continue;
         if (!host.node->alive() || !host.daemon || !host.booted) continue;
+        host.process->resume();  // one that stands still may be about to take it in
         JobScan scan;
         sim::Process& process = host.node->start_process("reader");
         (void)run.cluster.sim.run(look(process.world(), run.cluster.scratch(node), &scan), run.cluster.sim.now() + 60 * second);

@@ -25,8 +25,10 @@ void note_daemon(SeedRun& run, NodeIndex node, const Daemon& host) {
         const VersionState state = host.daemon->state(key);
         if (state.level == Level::committed && run.known.reported.emplace(key, true).second) run.tell("committed: version ", key.version);
         const auto fenced = run.known.fenced.find(key);
-        const Nanos coordinates_since = run.cluster.hosts[run.cluster.coordinator(key.incarnation)].started;  // one that knew it from before may have said so to daemons that came later
-        if (state.level == Level::committed && fenced != run.known.fenced.end() && fenced->second < coordinates_since && coordinates_since <= host.started)
+        // A coordinator that knew it from before, and may have stood still meanwhile, may say so to daemons that came later.
+        const Host& coordinator = run.cluster.hosts[run.cluster.coordinator(key.incarnation)];
+        const bool is_new = fenced != run.known.fenced.end() && !coordinator.was_succeeded && fenced->second < coordinator.started && coordinator.started <= host.started;
+        if (state.level == Level::committed && is_new)
             run.fail("a daemon that came later calls a removed version committed: version " + std::to_string(key.version));
         if (state.level == Level::committed && run.known.given_up.count(key)) run.fail("a version that was given up is called committed: version " + std::to_string(key.version));
         if (state.level == Level::sealed && run.cluster.sealing[key].size() < run.cluster.ranks())
