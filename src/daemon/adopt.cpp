@@ -232,19 +232,26 @@ Task<void> Jobs::wait_for_scratch(Status why) {
     co_await world_.clock.sleep(try_again);
 }
 
-// One that stays unread may still stand under persistent (find_roster).
-Task<Status> Jobs::find_rosters(std::function<bool()> over) {
-    Result<JobScan> scan = co_await scan_jobs(world_, scratch_, io_wait_);
+// The directory is asked until it answers, files that can not be read a few times.
+template <class Scan>
+Task<Result<Scan>> Jobs::look_at_all(Task<Result<Scan>> (*look)(World&, ScratchLayout, Nanos), std::function<bool()> over) {
+    Result<Scan> scan = co_await look(world_, scratch_, io_wait_);
     while (!scan.ok() && !over()) {
         Status why = scan.status();
         co_await wait_for_scratch(std::move(why));
-        scan = co_await scan_jobs(world_, scratch_, io_wait_);
+        scan = co_await look(world_, scratch_, io_wait_);
     }
     for (int looks = 1; scan.ok() && first_passing(scan->unread) && looks < looks_max && !over(); ++looks) {
         Status why = first_passing(scan->unread)->why;
         co_await wait_for_scratch(std::move(why));
         co_await scan_again(world_, *scan, io_wait_);
     }
+    co_return scan;
+}
+
+// One that stays unread may still stand under persistent (find_roster).
+Task<Status> Jobs::find_rosters(std::function<bool()> over) {
+    Result<JobScan> scan = co_await look_at_all(scan_jobs, over);
     if (over()) co_return daemon_ends();
     for (const Unread& each : scan->unread) log_error("job-can-not-be-read", {{"path", each.path}, {"why", each.why}});
     for (Roster& roster : scan->rosters) {
@@ -255,17 +262,7 @@ Task<Status> Jobs::find_rosters(std::function<bool()> over) {
 }
 
 Task<Result<ScratchScan>> Jobs::find_images(std::function<bool()> over) {
-    Result<ScratchScan> scan = co_await scan_scratch(world_, scratch_, io_wait_);
-    while (!scan.ok() && !over()) {
-        Status why = scan.status();
-        co_await wait_for_scratch(std::move(why));
-        scan = co_await scan_scratch(world_, scratch_, io_wait_);
-    }
-    for (int looks = 1; scan.ok() && first_passing(scan->unread) && looks < looks_max && !over(); ++looks) {
-        Status why = first_passing(scan->unread)->why;
-        co_await wait_for_scratch(std::move(why));
-        co_await scan_again(world_, *scan, io_wait_);
-    }
+    Result<ScratchScan> scan = co_await look_at_all(scan_scratch, over);
     if (over()) co_return daemon_ends();
     has_unread_ = first_passing(scan->unread) != nullptr;
     for (const Unread& each : scan->unread) {

@@ -80,6 +80,8 @@ class Jobs {
     Task<Status> join_again(Id128 incarnation);
     Task<void> adopt(LocalImage image);
     Task<std::shared_ptr<Boot>> look_at_boot(std::function<bool()> over);
+    template <class Scan>
+    Task<Result<Scan>> look_at_all(Task<Result<Scan>> (*look)(World&, ScratchLayout, Nanos), std::function<bool()> over);
     Task<Status> find_rosters(std::function<bool()> over);
     Task<Result<ScratchScan>> find_images(std::function<bool()> over);
     Task<void> wait_for_scratch(Status why);

@@ -51,7 +51,7 @@ Errand* begin_give_up(SeedRun& run, NodeIndex node, const VersionKey& key) {
     errand.process = &run.cluster.hosts[node].node->start_process("gc");
     World world = errand.process->world();
     errand.gate = std::make_unique<Gate>(world.clock);
-    errand.gate->spawn(task(world, run.cluster.layout, key, run.cluster.roster.epoch, errand.answer));
+    errand.gate->spawn(task(world, run.cluster.layout, key, run.known.epochs.at(key.incarnation), errand.answer));
     return &errand;
 }
 
@@ -111,7 +111,7 @@ void remove(SeedRun& run, NodeIndex node) {
     // Where disks are full now and then, they are while somebody makes room.
     const bool full = run.cluster.sim.faults().out_of_space > 0 && run.chance(60);
     const std::uint64_t bytes_max = std::exchange(run.cluster.sim.model().persistent_bytes_max, full ? 1 : run.cluster.sim.model().persistent_bytes_max);
-    (void)run.cluster.sim.run(task(process.world(), run.cluster.layout, *key, run.cluster.roster.epoch, lift ? Fence::lift : Fence::keep, &status),
+    (void)run.cluster.sim.run(task(process.world(), run.cluster.layout, *key, run.known.epochs.at(key->incarnation), lift ? Fence::lift : Fence::keep, &status),
                            run.cluster.sim.now() + span);
     run.cluster.sim.model().persistent_bytes_max = bytes_max;
     process.kill();
