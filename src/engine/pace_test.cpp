@@ -275,8 +275,8 @@ testing::ClusterOptions cluster_options() {
 }
 
 // Seconds from capture to commit of one version under these limits; fails the test where an attempt failed.
-double flush_s(const PaceLimits& limits) {
-    testing::Cluster cluster(cluster_options());
+double flush_s(const PaceLimits& limits, testing::ClusterOptions options = cluster_options()) {
+    testing::Cluster cluster(std::move(options));
     EXPECT_TRUE(cluster.open_job().ok());
     for (testing::Host& host : cluster.hosts) host.daemon->pace().set_limits(limits);
     const Nanos begun = cluster.sim.now();
@@ -305,6 +305,19 @@ TEST(PaceInAFlush, LimitsThatLetNothingThroughDelayItAndFailNothing) {
         const double stretched_s = flush_s(limits);
         EXPECT_GT(stretched_s, 4);
     }
+}
+
+// Its only buffer is held up at three places one after the other, each for half of io_wait: where it is asked for, at the other node, and where it is written.
+TEST(PaceInAFlush, ABufferThatIsHeldUpByTheOtherNodeIsWaitedFor) {
+    testing::ClusterOptions options = cluster_options();
+    options.ranks_per_node = {2, 1};
+    options.files = 1;
+    options.image_bytes = [](Rank rank, Version) { return rank == 2 ? 4096 : 40'960; };  // the second node has next to nothing of its own to write
+    options.settings.buffer_bytes = 4096;
+    options.settings.buffers = options.settings.writers = 1;
+    PaceLimits closed;
+    closed.closed = true;
+    EXPECT_GT(flush_s(closed, std::move(options)), 4);
 }
 
 TEST(PaceInAFlush, ACancelledVersionWaitsForNoTurn) {

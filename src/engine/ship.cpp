@@ -63,6 +63,7 @@ Task<void> Node::Impl::receive(Attempt& attempt, PartState& part) {
         if (attempt.over()) break;
         if (!buffer.ok() && counters.written_bytes != written_before) continue;  // slow, but not stuck
         if (buffer.code() == Code::deadline && pace.holds_back()) continue;  // the application goes first, that is all
+        if (buffer.code() == Code::deadline && !attempt.credits.empty()) continue;  // of this attempt, and what is asked for has a deadline of its own
         if (!buffer.ok()) {
             attempt.fail(std::move(buffer).status().within("no buffer became free (flush.buffers x flush.buffer_bytes)"));
             break;
