@@ -112,7 +112,13 @@ Status Cluster::name_parent(Parent parent, Nanos limit) {
         if (is_io_node(node)) continue;
         const auto answers = [&] { return hosts[node].process && hosts[node].booted; };
         if (!sim.run_until(answers, sim.now() + limit)) return unavailable("a daemon is away");
+        Member& member = roster.members[place_in(roster, node)];
+        if (member.address == "gone") member.address = hosts[node].process->address();  // it was started by this open
+    }
+    for (NodeIndex node = 0; node < hosts.size(); ++node) {
+        if (is_io_node(node)) continue;
         bool done = false;
+        if (!hosts[node].process) return unavailable("a daemon died");
         if (!sim.run(replace_roster(hosts[node].process->world(), scratch(node).job(roster.incarnation), done), sim.now() + limit) || !done)
             return unavailable("roster not written");
         if (!hosts[node].daemon) return unavailable("a daemon died");
