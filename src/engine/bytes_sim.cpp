@@ -8,7 +8,7 @@ namespace {
 
 // The extents of a part that hold data.
 std::vector<Extent> data_in(SeedRun& run, const std::string& path) {
-    sim::Process& process = run.cluster.hosts[0].node->start_process("reader");
+    sim::Process& process = run.cluster.hosts[run.cluster.reader()].node->start_process("reader");
     Result<Footer> footer(Status(Code::deadline, "not read"));
     const auto task = [](World w, std::string file, Result<Footer>* out) -> Task<void> {
         Result<Footer> read = co_await read_footer(w, std::move(file), nullptr, {});
@@ -84,7 +84,7 @@ void check_scratch(SeedRun& run) {
         }
     };
     for (NodeIndex node = 0; node < run.cluster.hosts.size(); ++node) {
-        if (run.cluster.is_io_node(node)) continue;
+        if (run.cluster.is_io_node(node) || run.cluster.hosts[node].gone) continue;
         sim::Process& process = run.cluster.hosts[node].node->start_process("reader");
         Status status = deadline_passed("reading scratch");
         (void)run.cluster.sim.run(check(process.world(), run.cluster.scratch(node), &run.cluster.options, &status), run.cluster.sim.now() + 60 * second);
@@ -99,7 +99,7 @@ void check_flipped_bit(SeedRun& run) {
     for (NodeIndex node = 0; node < run.cluster.hosts.size(); ++node)
         if (run.cluster.hosts[node].daemon) run.cluster.kill_daemon(node);
     for (NodeIndex node = 0; node < run.cluster.hosts.size() && run.result.ok; ++node)
-        if (!run.cluster.is_io_node(node)) check_flipped_in_scratch(run, node);
+        if (!run.cluster.is_io_node(node) && !run.cluster.hosts[node].gone) check_flipped_in_scratch(run, node);
     const auto newest = run.cluster.newest_committed();
     const VersionKey key = run.cluster.key(run.known.next_version);
     if (!newest.ok() || !*newest || (*newest)->key != key) return run.fail("the last version is not the newest");

@@ -69,14 +69,15 @@ Result<std::vector<Roster>> Cluster::claim_jobs(std::size_t count, Nanos limit) 
 Status Cluster::begin_job(Roster job, Nanos limit) {
     const Nanos until = sim.now() + limit;
     Rank rank = 0;
-    for (const NodeIndex node : seats_) {
-        Member member{name_of(node), hosts[node].process ? hosts[node].process->address() : "gone", {}};
-        for (std::uint32_t i = 0; i < options.ranks_per_node[node]; ++i) member.ranks.push_back(rank++);
+    for (const Seat& seat : seats_) {
+        const Host& host = hosts[seat.host];
+        Member member{name_of(seat.host), host.process ? host.process->address() : "gone", {}};
+        for (std::uint32_t i = 0; i < seat.ranks; ++i) member.ranks.push_back(rank++);
         job.members.push_back(std::move(member));
     }
     roster = std::move(job);
     seated_[roster.incarnation] = seats_;
-    const bool has_io_nodes = std::count(options.ranks_per_node.begin(), options.ranks_per_node.end(), 0u) > 0;
+    const bool has_io_nodes = std::any_of(seats_.begin(), seats_.end(), [](const Seat& seat) { return seat.ranks == 0; });
     for (NodeIndex node = 0; node < hosts.size(); ++node) {
         if (!hosts[node].process || is_io_node(node)) continue;
         std::vector<std::string> paths = {scratch(node).job(roster.incarnation)};
@@ -109,7 +110,7 @@ Task<void> Cluster::replace_roster(World world, std::string path, bool& done) {
 Status Cluster::name_parent(Parent parent, Nanos limit) {
     roster.parent = parent;
     for (NodeIndex node = 0; node < hosts.size(); ++node) {
-        if (is_io_node(node)) continue;
+        if (is_io_node(node) || hosts[node].gone) continue;
         const auto answers = [&] { return hosts[node].process && hosts[node].booted; };
         if (!sim.run_until(answers, sim.now() + limit)) return unavailable("a daemon is away");
         Member& member = roster.members[place_in(roster, node)];

@@ -53,8 +53,8 @@ Task<Status> Cluster::restore(World world, VersionKey key) const {
     co_return Status();
 }
 
-Status Cluster::check_committed(VersionKey key, NodeIndex reader, Nanos limit) {
-    sim::Process& process = hosts[reader].node->start_process("reader");
+Status Cluster::check_committed(VersionKey key, std::optional<NodeIndex> on, Nanos limit) {
+    sim::Process& process = hosts[on.value_or(reader())].node->start_process("reader");
     Status result = deadline_passed("reading back");
     const auto check = [](const Cluster* cluster, World world, VersionKey version, Status* out) -> Task<void> {
         Status status = co_await cluster->restore(world, std::move(version));
@@ -65,8 +65,8 @@ Status Cluster::check_committed(VersionKey key, NodeIndex reader, Nanos limit) {
     return result;
 }
 
-Result<Cluster::Found> Cluster::look_now(NodeIndex reader, Nanos limit) {
-    sim::Process& process = hosts[reader].node->start_process("reader");
+Result<Cluster::Found> Cluster::look_now(Nanos limit) {
+    sim::Process& process = hosts[reader()].node->start_process("reader");
     Result<Found> found(deadline_passed("listing"));
     const auto find = [](const Cluster* cluster, World world, Result<Found>* out) -> Task<void> {
         Result<Found> looked = co_await cluster->look(world, {});
@@ -77,8 +77,8 @@ Result<Cluster::Found> Cluster::look_now(NodeIndex reader, Nanos limit) {
     return found;
 }
 
-Result<std::optional<Manifest>> Cluster::newest_committed(NodeIndex reader, Nanos limit) {
-    const Result<Found> found = look_now(reader, limit);
+Result<std::optional<Manifest>> Cluster::newest_committed(Nanos limit) {
+    const Result<Found> found = look_now(limit);
     if (!found.ok()) return found.status();
     std::optional<Manifest> newest;
     for (const CatalogEntry& entry : found->in_lineage())

@@ -16,12 +16,12 @@ PlacementTargets targets_of(const sim::Model& model) {
 }  // namespace
 
 Cluster::Cluster(ClusterOptions o) : sim(o.seed, o.model, o.faults), options(std::move(o)) {
-    for (std::size_t i = 0; i < options.ranks_per_node.size(); ++i) {
-        Host host;
+    for (const std::uint32_t ranks : options.ranks_per_node) {
+        Host& host = hosts.emplace_back();
         host.node = &sim.add_node();
-        hosts.push_back(std::move(host));
+        host.is_io_node = ranks == 0;
+        seats_.push_back({static_cast<NodeIndex>(hosts.size() - 1), ranks});
     }
-    for (NodeIndex node = 0; node < hosts.size(); ++node) seats_.push_back(node);
     for (NodeIndex node = 0; node < hosts.size(); ++node) start_daemon(node);
 }
 
@@ -38,18 +38,29 @@ std::uint32_t Cluster::ranks() const {
     return sum;
 }
 
-const std::vector<NodeIndex>& Cluster::seats_of(Id128 incarnation) const {
+const std::vector<Seat>& Cluster::seats_of(Id128 incarnation) const {
     const auto found = seated_.find(incarnation);
     return found == seated_.end() ? seats_ : found->second;
 }
 
 NodeIndex Cluster::node_of(Rank rank, Id128 incarnation) const {
-    for (const NodeIndex node : seats_of(incarnation)) {
-        if (rank < options.ranks_per_node[node]) return node;
-        rank -= options.ranks_per_node[node];
+    for (const Seat& seat : seats_of(incarnation)) {
+        if (rank < seat.ranks) return seat.host;
+        rank -= seat.ranks;
     }
     CAIRN_CHECK(!"a rank that the cluster has");
     return 0;
+}
+
+std::vector<Rank> Cluster::ranks_on(NodeIndex node) const {
+    const NodeIndex place = place_in(roster, node);
+    return place < roster.members.size() ? roster.members[place].ranks : std::vector<Rank>();
+}
+
+NodeIndex Cluster::reader() const {
+    const auto there = std::find_if(hosts.begin(), hosts.end(), [](const Host& host) { return !host.gone; });
+    CAIRN_CHECK(there != hosts.end());
+    return static_cast<NodeIndex>(there - hosts.begin());
 }
 
 NodeIndex Cluster::place_in(const Roster& job, NodeIndex node) {
@@ -112,7 +123,22 @@ void Cluster::crash_node(NodeIndex node) {
     kill_formers(node);
 }
 
-void Cluster::restart_node(NodeIndex node) { hosts[node].node->restart(); }
+void Cluster::restart_node(NodeIndex node) {
+    CAIRN_CHECK(!hosts[node].gone);
+    hosts[node].node->restart();
+}
+
+void Cluster::lose_node(NodeIndex node) {
+    crash_node(node);
+    hosts[node].gone = true;
+}
+
+NodeIndex Cluster::add_node() {
+    const auto node = static_cast<NodeIndex>(hosts.size());
+    hosts.emplace_back().node = &sim.add_node();
+    start_daemon(node);
+    return node;
+}
 
 // Where this node's daemon is now. False: persistent is another file system than the job's.
 Task<bool> Cluster::record_address(World world, Roster job, NodeIndex place) {

@@ -2,6 +2,7 @@
 // open again. What a rank's bytes are follows from (incarnation, version, rank) alone, so that whatever comes back can be checked.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -53,11 +54,19 @@ struct Daemon {
 // One node and the daemon on it, if any. Earlier ones that stood still when it was started may live, too.
 struct Host : Daemon {
     sim::SimNode* node = nullptr;
+    bool is_io_node = false;
+    bool gone = false;  // it does not come back
     std::vector<Daemon> formers;
     bool was_succeeded = false;  // ever
     std::uint32_t next_slot = 0;
     std::vector<std::string> free_slots;  // files that an image has left
     std::uint32_t slots_reused = 0;
+};
+
+// A node of a job's roster: its host, whatever its place there, and how many ranks run on it.
+struct Seat {
+    NodeIndex host = 0;
+    std::uint32_t ranks = 0;
 };
 
 class Cluster {
@@ -68,21 +77,25 @@ class Cluster {
     sim::Simulation sim;
     ClusterOptions options;
     Layout layout{"/persistent"};
-    std::vector<Host> hosts;
+    std::deque<Host> hosts;
     std::map<VersionKey, std::set<Rank>> sealing;  // which ranks sealed a version, or are about to
     Roster roster;  // of the newest open
 
-    // The next job's roster names its nodes in this order, I/O nodes last; so does the first one, from node 0 on.
-    void seat(std::vector<NodeIndex> order) { seats_ = std::move(order); }
-    const std::vector<NodeIndex>& seats() const { return seats_; }
-    // The node whose daemon coordinates: of the newest open, or of another one. Nodes here are hosts, whatever their places in a roster.
-    NodeIndex coordinator() const { return seats_.front(); }
-    NodeIndex coordinator(Id128 incarnation) const { return seats_of(incarnation).front(); }
+    // The next job's nodes, in the order of its roster, I/O nodes last; those of the first one are as the options say, from host 0 on. All jobs have
+    // as many ranks.
+    void seat(std::vector<Seat> seats) { seats_ = std::move(seats); }
+    const std::vector<Seat>& seats() const { return seats_; }
+    // The host whose daemon coordinates: of the newest open, or of another one.
+    NodeIndex coordinator() const { return seats_.front().host; }
+    NodeIndex coordinator(Id128 incarnation) const { return seats_of(incarnation).front().host; }
 
     std::uint32_t ranks() const;
     NodeIndex node_of(Rank rank) const { return node_of(rank, roster.incarnation); }
     NodeIndex node_of(Rank rank, Id128 incarnation) const;
-    bool is_io_node(NodeIndex node) const { return options.ranks_per_node[node] == 0; }
+    std::vector<Rank> ranks_on(NodeIndex node) const;  // of the newest open
+    bool is_io_node(NodeIndex node) const { return hosts[node].is_io_node; }
+    // A host that is there, for whoever only reads.
+    NodeIndex reader() const;
     ScratchLayout scratch(NodeIndex node) const;
 
     // Daemons: started, they find jobs and images in scratch by themselves.
@@ -101,6 +114,8 @@ class Cluster {
     Task<void> introduce(World world, NodeIndex node);
     void crash_node(NodeIndex node);    // power loss: scratch is gone
     void restart_node(NodeIndex node);  // empty, no daemon yet
+    void lose_node(NodeIndex node);     // power loss, and nobody restarts it
+    NodeIndex add_node();               // empty, with a daemon: a job may have ranks there
 
     // A job opens: a new incarnation and epoch, known to every living daemon and kept in every living node's scratch.
     Status open_job(Nanos limit = 60 * second);
@@ -132,20 +147,20 @@ class Cluster {
         Version newest() const;                        // committed, in the lineage; 0: none
     };
     Task<Result<Found>> look(World world, std::vector<SealedVersion> sealed) const;
-    // The same from a fresh process on `reader`.
-    Result<Found> look_now(NodeIndex reader = 0, Nanos limit = 600 * second);
+    // The same from a fresh process on some host.
+    Result<Found> look_now(Nanos limit = 600 * second);
     // Reads every rank's image of a committed version and compares it bit for bit. not_found when it is not there, or given up; internal when what
     // was read is not what was captured.
     Task<Status> restore(World world, VersionKey key) const;
-    // The same from a fresh process on `reader`.
-    Status check_committed(VersionKey key, NodeIndex reader = 0, Nanos limit = 600 * second);
+    // The same from a fresh process on this host, or on some.
+    Status check_committed(VersionKey key, std::optional<NodeIndex> on = std::nullopt, Nanos limit = 600 * second);
     // Restore point: the newest committed version of the current lineage, or nullopt; as a restarting job sees it.
-    Result<std::optional<Manifest>> newest_committed(NodeIndex reader = 0, Nanos limit = 600 * second);
+    Result<std::optional<Manifest>> newest_committed(Nanos limit = 600 * second);
 
     static std::uint64_t content_seed(Id128 incarnation, Version version, Rank rank);
 
   private:
-    const std::vector<NodeIndex>& seats_of(Id128 incarnation) const;
+    const std::vector<Seat>& seats_of(Id128 incarnation) const;
     static std::string name_of(NodeIndex node) { return "n" + std::to_string(node); }
     static NodeIndex place_in(const Roster& job, NodeIndex node);
     Task<void> boot(NodeIndex node, World world);
@@ -156,8 +171,8 @@ class Cluster {
     Task<bool> record_address(World world, Roster job, NodeIndex place);
     Task<void> record_address_late(World world, Roster job, NodeIndex place);
 
-    std::vector<NodeIndex> seats_;
-    std::map<Id128, std::vector<NodeIndex>> seated_;  // of all opens
+    std::vector<Seat> seats_;
+    std::map<Id128, std::vector<Seat>> seated_;  // of all opens
     Task<void> write_roster(World world, Roster job, std::string path, bool& done);
     Task<Result<FilePtr>> open_slot(World world, Host& host, NodeIndex node, std::uint64_t bytes, Nanos deadline);
     Task<void> replace_roster(World world, std::string path, bool& done);

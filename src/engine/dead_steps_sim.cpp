@@ -25,6 +25,7 @@ class HostScratch final : public DeadImages::Scratch {
             const bool may_be_written = host_.daemon->may_be_written(key, rank);
             if (!drop_image(run_, host_, key, rank).ok()) continue;  // it is read: later
             run_.see(Saw::dead_freed);
+            if (run_.cluster.hosts[run_.cluster.coordinator(key.incarnation)].gone) run_.see(Saw::orphan_freed);
             if (may_be_written) (void)host_.node->scratch().remove(path, host_.node->id()).ok();
             else run_.cluster.free_slot(host_, path);
         }

@@ -62,7 +62,7 @@ Nanos longest_deadline(const SeedRun& run) {
 bool lost_scratch(const SeedRun& run) {
     for (NodeIndex node = 0; node < run.cluster.hosts.size(); ++node) {
         const Host& host = run.cluster.hosts[node];
-        if (!run.cluster.is_io_node(node) && (!host.daemon || !host.daemon->knows(run.cluster.roster.incarnation))) return true;
+        if (!run.cluster.is_io_node(node) && !host.gone && (!host.daemon || !host.daemon->knows(run.cluster.roster.incarnation))) return true;
     }
     return false;
 }
@@ -88,15 +88,17 @@ void check_nothing_left_over(SeedRun& run) {
 void check_all_told(SeedRun& run) {
     const auto untold = [&]() -> std::optional<std::string> {
         for (NodeIndex node = 0; node < run.cluster.hosts.size(); ++node) {
-            if (run.cluster.is_io_node(node)) continue;
+            if (run.cluster.is_io_node(node) || run.cluster.hosts[node].gone) continue;
             const Node& daemon = *run.cluster.hosts[node].daemon;
             for (const VersionKey& key : daemon.versions()) {
-                const Node& coordinator = *run.cluster.hosts[run.cluster.coordinator(key.incarnation)].daemon;
+                const Host& coordinator = run.cluster.hosts[run.cluster.coordinator(key.incarnation)];
+                // Where nobody is left to say so, what is published is to be found all the same.
+                const bool ended = coordinator.gone ? run.known.reported.count(key) && !run.known.removed.count(key) : coordinator.daemon->state(key).final;
                 bool holds_all = true;
                 for (Rank rank = 0; rank < run.cluster.ranks(); ++rank) holds_all &= run.cluster.node_of(rank, key.incarnation) != node || daemon.image(key, rank) != nullptr;
-                if (holds_all && coordinator.state(key).final && !daemon.state(key).final)
+                if (holds_all && ended && !daemon.state(key).final)
                     return "node " + std::to_string(node) + " was not told how a version ended: version " + std::to_string(key.version) + ": " +
-                           coordinator.state(key).failure.to_string();
+                           (coordinator.gone ? "its coordinator is gone" : coordinator.daemon->state(key).failure.to_string());
             }
         }
         return std::nullopt;
@@ -148,11 +150,11 @@ void check_forgotten(SeedRun& run) {
         }
         return count;
     };
-    const auto many = [&](const Host& host) { return known(*host.daemon, true) > run.cluster.options.settings.limits.versions; };
+    const auto many = [&](const Host& host) { return !host.gone && known(*host.daemon, true) > run.cluster.options.settings.limits.versions; };
     if (std::none_of(run.cluster.hosts.begin(), run.cluster.hosts.end(), many)) return;
     run.cluster.sim.run_until(run.cluster.sim.now() + 800 * second);  // who flushed a version looks for a while whether anything is left of it
     std::vector<std::size_t> kept;
-    for (const Host& host : run.cluster.hosts) kept.push_back(known(*host.daemon, false));
+    for (const Host& host : run.cluster.hosts) kept.push_back(host.gone ? 0 : known(*host.daemon, false));
     for (int i = 0; i < 2; ++i) {  // what has ended goes when something new comes
         const Version version = ++run.known.next_version;
         const Status captured = run.cluster.capture_all(version);
@@ -162,7 +164,7 @@ void check_forgotten(SeedRun& run) {
         if (!done) return run.fail("a version after all was at rest did not commit");
     }
     for (NodeIndex node = 0; node < run.cluster.hosts.size(); ++node) {
-        if (run.cluster.is_io_node(node)) continue;
+        if (run.cluster.is_io_node(node) || run.cluster.hosts[node].gone) continue;
         const std::size_t all = known(*run.cluster.hosts[node].daemon, true), needed = kept[node] + 2;
         if (all > std::max<std::size_t>(run.cluster.options.settings.limits.versions, needed))
             return run.fail("node " + std::to_string(node) + "'s daemon remembers " + std::to_string(all) + " versions, of which " + std::to_string(needed) + " are needed");
@@ -215,7 +217,7 @@ void introduce_all(SeedRun& run) {
     for (NodeIndex node = 0; node < run.cluster.hosts.size(); ++node) {
         Host& host = run.cluster.hosts[node];
         const auto booted = [&] { return host.booted; };
-        if (run.cluster.is_io_node(node)) continue;
+        if (run.cluster.is_io_node(node) || host.gone) continue;
         if (!run.cluster.sim.run_until(booted, run.cluster.sim.now() + 600 * second)) return run.fail("a daemon does not boot with no faults");
         sim::Process& rank = host.node->start_process("rank");
         (void)run.cluster.sim.run(run.cluster.introduce(rank.world(), node), run.cluster.sim.now() + 60 * second);
@@ -235,6 +237,7 @@ void settle(SeedRun& run) {
     check_jobs_known(run);
     for (NodeIndex node = 0; node < run.cluster.hosts.size(); ++node) {
         Host& host = run.cluster.hosts[node];
+        if (host.gone) continue;
         if (!host.node->alive()) run.cluster.restart_node(node);
         run.cluster.kill_formers(node);
         if (host.process) host.process->resume();

@@ -18,7 +18,7 @@ void capture(SeedRun& run) {
 // A rank takes a version again, with other bytes: what its node holds may be on its way already, so the second image is refused.
 void capture_again(SeedRun& run, NodeIndex node) {
     Host& host = run.cluster.hosts[node];
-    const std::vector<Rank>& ranks = run.cluster.roster.members[node].ranks;
+    const std::vector<Rank> ranks = run.cluster.ranks_on(node);
     if (!run.known.job_lives || !host.daemon || !host.booted || ranks.empty()) return;
     const Rank rank = ranks[run.draw(ranks.size())];
     const VersionKey key = run.cluster.key(run.known.next_version - 1);

@@ -63,7 +63,7 @@ void flip(SeedRun& run, NodeIndex) {
 // What was flipped twice may be whole again, so whether there is damage is not known here.
 void repair(SeedRun& run) {
     if (run.known.flipped.empty()) return;
-    sim::Process& process = run.cluster.hosts[0].node->start_process("repair");
+    sim::Process& process = run.cluster.hosts[run.cluster.reader()].node->start_process("repair");
     Result<Repair> repaired(Status(Code::deadline, "killed"));
     RepairOptions options;
     options.forget = true;

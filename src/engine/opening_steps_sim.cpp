@@ -1,6 +1,7 @@
 // Jobs that open: from the newest version that they find, committed or in scratch alone, or from an older one; in other places, two at the same time, or to
 // die at once.
 #include <algorithm>
+#include <utility>
 
 #include "engine/promise_sim.hpp"
 #include "engine/steps_sim.hpp"
@@ -17,8 +18,8 @@ Status record(SeedRun& run, NodeIndex node, Parent parent, Nanos limit) {
         Status recorded = co_await record_parent(w, l, name, epoch, r, w.clock.in(60 * second));
         *out = std::move(recorded);
     };
-    // What all nodes hold, if all can tell.
-    const bool looked = std::all_of(run.cluster.hosts.begin(), run.cluster.hosts.end(), [](const Host& host) { return host.booted && host.daemon; });
+    // What all nodes hold, if all that are left can tell.
+    const bool looked = std::all_of(run.cluster.hosts.begin(), run.cluster.hosts.end(), [](const Host& host) { return host.gone || (host.booted && host.daemon); });
     FromRecord from{run.cluster.roster.incarnation, parent, looked, {}};
     if (looked) run.known.whole[from.incarnation] = whole_in_scratch(run);
     for (const VersionKey& key : run.known.whole[from.incarnation]) from.whole.push_back({key.incarnation, key.version});
@@ -31,7 +32,7 @@ Status record(SeedRun& run, NodeIndex node, Parent parent, Nanos limit) {
 
 void go_on_from(SeedRun& run, VersionKey from) {
     const Parent parent{from.incarnation, from.version};
-    if (const Status named = record(run, 0, parent, 120 * second); !named.ok())
+    if (const Status named = record(run, run.cluster.reader(), parent, 120 * second); !named.ok())
         return run.fail("a job can not name its parent with no faults: " + named.to_string());
     if (run.chance(30)) {  // a daemon that comes later must find out by itself what has been left behind
         const NodeIndex coordinator = run.cluster.coordinator();
@@ -54,12 +55,36 @@ void remember_job(SeedRun& run) {
 
 // The next job's node 0 is another one: what the lost one coordinated nobody coordinates any more, and daemons that followed it lead the new one.
 void change_places(SeedRun& run) {
-    std::vector<NodeIndex> order = run.cluster.seats();
-    const auto io_nodes = std::stable_partition(order.begin(), order.end(), [&](NodeIndex node) { return !run.cluster.is_io_node(node); });
-    const auto computing = static_cast<std::size_t>(io_nodes - order.begin());
-    for (std::size_t i = computing; i > 1; --i) std::swap(order[i - 1], order[run.draw(i)]);
-    if (order.front() != run.cluster.coordinator()) run.see(Saw::other_coordinator);
-    run.cluster.seat(std::move(order));
+    std::vector<Seat> seats = run.cluster.seats();
+    const auto io_nodes = std::stable_partition(seats.begin(), seats.end(), [](const Seat& seat) { return seat.ranks > 0; });
+    const auto computing = static_cast<std::size_t>(io_nodes - seats.begin());
+    for (std::size_t i = computing; i > 1; --i) std::swap(seats[i - 1], seats[run.draw(i)]);
+    if (seats.front().host != run.cluster.coordinator()) run.see(Saw::other_coordinator);
+    run.cluster.seat(std::move(seats));
+}
+
+// The ranks of a node that does not come back run on a new one from now on, or on another of the job's. A gone I/O node stays in the roster: its record under
+// persistent does.
+void replace_gone(SeedRun& run) {
+    std::vector<Seat> seats = run.cluster.seats();
+    for (Seat& seat : seats) {
+        if (!run.cluster.hosts[seat.host].gone || seat.ranks == 0) continue;
+        std::vector<Seat*> others;
+        for (Seat& other : seats)
+            if (other.ranks > 0 && !run.cluster.hosts[other.host].gone) others.push_back(&other);
+        if (!others.empty() && run.chance(25)) {
+            Seat& other = *others[run.draw(others.size())];
+            other.ranks += std::exchange(seat.ranks, 0);
+            run.see(Saw::ranks_together);
+            run.tell("the ranks of node ", seat.host, " go to node ", other.host);
+        } else {
+            const NodeIndex gone = std::exchange(seat.host, run.cluster.add_node());
+            run.see(Saw::spare_node);
+            run.tell("the ranks of node ", gone, " go to a new one, ", seat.host);
+        }
+    }
+    std::erase_if(seats, [&](const Seat& seat) { return seat.ranks == 0 && !run.cluster.is_io_node(seat.host); });
+    run.cluster.seat(std::move(seats));
 }
 
 // Two jobs of the series open at the same time, and each takes itself for the only one. The older is superseded, and is told so at its second checkpoint;
@@ -134,13 +159,13 @@ Task<void> restore_from_scratch(const Cluster* cluster, World world, LocalImage 
 
 // A version without a manifest is as good, as long as all of it is in scratch.
 std::optional<VersionKey> newest_in_scratch(SeedRun& run) {
-    const auto booted = [&] { return std::all_of(run.cluster.hosts.begin(), run.cluster.hosts.end(), [](const Host& host) { return host.booted; }); };
+    const auto booted = [&] { return std::all_of(run.cluster.hosts.begin(), run.cluster.hosts.end(), [](const Host& host) { return host.gone || host.booted; }); };
     if (!run.cluster.sim.run_until(booted, run.cluster.sim.now() + 600 * second)) {
         run.fail("a daemon does not boot with no faults");
         return std::nullopt;
     }
     std::optional<VersionKey> newest;
-    sim::Process& reader = run.cluster.hosts[0].node->start_process("reader");
+    sim::Process& reader = run.cluster.hosts[run.cluster.reader()].node->start_process("reader");
     (void)run.cluster.sim.run(look_in_scratch(&run.cluster, reader.world(), sealed_in_scratch(run), &newest), run.cluster.sim.now() + 60 * second);
     reader.kill();
     for (Rank rank = 0; newest && rank < run.cluster.ranks(); ++rank) {
@@ -211,12 +236,14 @@ void reopen(SeedRun& run) {
     be_quiet(run);
     uncover(run);
     for (NodeIndex node = 0; node < run.cluster.hosts.size(); ++node) {
+        if (run.cluster.hosts[node].gone) continue;
         if (!run.cluster.hosts[node].node->alive()) run.cluster.restart_node(node);
         for (const Daemon& former : run.cluster.hosts[node].formers) former.process->resume();
         if (run.cluster.hosts[node].process) run.cluster.hosts[node].process->resume();
         else run.cluster.start_daemon(node);
     }
     run.cluster.sim.heal();
+    replace_gone(run);
     if (run.chance(30)) change_places(run);
     const std::optional<VersionKey> from = find_restart(run);
     if (!run.result.ok) return;

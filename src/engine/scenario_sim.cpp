@@ -187,6 +187,18 @@ class Draw {
                 s.faults.push_back(chance(each.percent) ? static_cast<std::uint64_t>(each.most * million) * (1 + below(1000)) / 1000 : 0);
         const std::uint64_t steps = 3 + below(12);
         for (std::uint64_t i = 0; i < steps; ++i) s.steps.push_back({what_happens(), below(100'000)});
+        lose_nodes();
+    }
+
+    // Somewhere between the other steps, which stay what they are.
+    void lose_nodes() {
+        Scenario& s = scenario_;
+        sim::Prng prng(sim::mix(s.seed ^ 0x6C6F7365));
+        if (prng.next() % 100 >= 8) return;
+        for (std::uint64_t i = prng.next() % 4 == 0 ? 2 : 1; i > 0; --i) {
+            const auto at = static_cast<std::ptrdiff_t>(prng.next() % (s.steps.size() + 1));
+            s.steps.insert(s.steps.begin() + at, {Happening::lose, prng.next() % 100'000});
+        }
     }
 
     Happening what_happens() {
@@ -199,7 +211,7 @@ class Draw {
             Often{H::capture, 10}, Often{H::kill, 4},   Often{H::pause, 2}, Often{H::crash, 2}, Often{H::partition, 2}, Often{H::end_job, 4},
             Often{H::remove, 4},   Often{H::limit, 2},  Often{H::start, 2}, Often{H::power, 2}, Often{H::strike, 6},    Often{H::let_go, 2},
             Often{H::cancel, 2},   Often{H::open, 1},   Often{H::restore, 2}, Often{H::stop, 2},      Often{H::succeed, 2},
-            Often{H::wait, 2},     Often{H::mount, 2},  Often{H::flip, 1}, Often{H::capture_again, 2},
+            Often{H::wait, 2},     Often{H::mount, 2},  Often{H::flip, 1}, Often{H::capture_again, 2}, Often{H::lose, 0},  // lose_nodes
         };
         static_assert(often.size() == happening_names.size());
         unsigned all = 0;

@@ -43,10 +43,10 @@ struct Strike {
     std::string operation;
     std::uint64_t before = 0;  // so many of them pass
     std::string on;            // a part of its path
-    enum class Kind : std::uint8_t { kill, pause, crash, power, fail, hang, trouble, cancel, give_up, let_go, cover } kind = Kind::kill;
+    enum class Kind : std::uint8_t { kill, pause, crash, power, fail, hang, trouble, cancel, give_up, let_go, cover, lose } kind = Kind::kill;
     Nanos delay = 0;           // from the operation's beginning
     bool fails = false;        // the operation itself besides, perhaps after it took effect
-    NodeIndex where = 0;       // cancel, give_up, let_go: on this node
+    NodeIndex where = 0;       // cancel, give_up, let_go, lose: on this node
     Nanos lasts = 0;           // cover: until persistent is back
 };
 

@@ -118,6 +118,7 @@ constexpr std::array steps = {
     StepKind{Happening::partition, true, [](SeedRun& run, NodeIndex) { partition(run); }},
     StepKind{Happening::strike, true, strike},
     StepKind{Happening::mount, true, cover},
+    StepKind{Happening::lose, true, lose},
 };
 static_assert(steps.size() == happening_names.size());
 

@@ -29,6 +29,8 @@ namespace cairn::testing {
     row(several_jobs,       seeds, "a job came after another") \
     row(went_back,          seeds, "a job went back to an older version") \
     row(other_coordinator,  seeds, "another node became the job's first") \
+    row(spare_node,         seeds, "the ranks of a node that was gone ran on a new one") \
+    row(ranks_together,     seeds, "or on another of the job's") \
     row(from_scratch,       seeds, "a job went on from a version that only scratch held") \
     row(parent_lost,        steered, "and all scratch was lost before that was committed") \
     row(rivals,             seeds, "two jobs opened at the same time") \
@@ -49,6 +51,7 @@ namespace cairn::testing {
     row(image_in_use,       steered, "an image of a version that had ended was in use, and stayed") \
     row(image_under_way,    seeds, "an image that was being flushed stayed") \
     row(dead_freed,         seeds, "a dead image was freed") \
+    row(orphan_freed,       seeds, "one was freed whose coordinator was gone for good") \
     row(slot_reused,        seeds, "a slot held another image at once") \
     row(let_go_late,        seeds, "an image left scratch while its slot could still be written to") \
     /* restore while storage is in trouble */ \
@@ -90,6 +93,8 @@ namespace cairn::testing {
     row(paused,             seeds, "a daemon stood still") \
     row(partitioned,        seeds, "nodes were cut off") \
     row(node_crashed,       seeds, "a node crashed") \
+    row(node_gone,          seeds, "a node was gone for good") \
+    row(coordinator_gone,   seeds, "the coordinator's node was gone for good") \
     row(covered,            seeds, "persistent was another tree") \
     row(power_lost,         seeds, "all nodes lost power at once") \
     row(record_flipped,     seeds, "a bit turned in a record of the lineage") \

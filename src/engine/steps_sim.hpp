@@ -47,6 +47,8 @@ void kill(SeedRun& run, NodeIndex node);
 void pause(SeedRun& run, NodeIndex node);
 void crash(SeedRun& run, NodeIndex node);
 void power_loss(SeedRun& run);
+// A node that does not come back: the next job has its ranks elsewhere.
+void lose_now(SeedRun& run, NodeIndex node);
 // A bit of a lineage's record turns; and the operator repairs what was damaged so (lineage_steps_sim.cpp).
 void flip(SeedRun& run, NodeIndex node);
 void repair(SeedRun& run);
@@ -58,6 +60,7 @@ void uncover(SeedRun& run);
 
 // in the middle of a chosen operation (strike_steps_sim.cpp)
 void strike(SeedRun& run, NodeIndex node);
+void lose(SeedRun& run, NodeIndex node);
 // Of every operation of every simulated process: strikes, and what can be seen from outside.
 void observe(SeedRun& run, sim::Process& process, const std::string& what, const std::string& detail);
 // No faults from here on, not even those that wait for their moment.

@@ -88,6 +88,25 @@ void strike(SeedRun& run, NodeIndex node) {
     start(run, node);
 }
 
+// A node does not come back, mostly the one that coordinates: what it alone knew of its versions nobody tells any more. Between two operations, or at one of a commit.
+void lose(SeedRun& run, NodeIndex node) {
+    if (run.chance(70)) node = run.cluster.coordinator();
+    if (run.chance(50)) {
+        Strike next;
+        next.kind = Strike::Kind::lose;
+        next.where = node;
+        aim_at_commit(run, next);
+        next.delay = run.chance(40) ? 0 : static_cast<Nanos>(run.draw(5'000)) * microsecond;
+        be_quiet(run);
+        run.cluster.sim.faults() = run.background;
+        run.strikes.armed = next;
+    }
+    if (run.chance(70)) capture(run);
+    pass(run);
+    run.strikes.armed.reset();
+    lose_now(run, node);
+}
+
 void observe(SeedRun& run, sim::Process& process, const std::string& what, const std::string& detail) {
     if (what == "denied") return run.see(detail.find("/manifest.") == std::string::npos ? Saw::denied : Saw::commit_denied);
     check_operation(run, process, what, detail);
@@ -119,6 +138,7 @@ void observe(SeedRun& run, sim::Process& process, const std::string& what, const
         Host& host = run.cluster.hosts[node];
         if (mine == run.strikes.count && (kind == Strike::Kind::cancel || kind == Strike::Kind::give_up)) return ask_to_give_up(run, strike, path);
         if (mine == run.strikes.count && kind == Strike::Kind::let_go) return let_go_now(run, strike.where);
+        if (mine == run.strikes.count && kind == Strike::Kind::lose) return lose_now(run, strike.where);
         if (mine == run.strikes.count && kind == Strike::Kind::cover) {
             cover_all(run);
             return run.cluster.sim.at(run.cluster.sim.now() + strike.lasts, [&run] { uncover(run); });

@@ -36,6 +36,16 @@ void crash(SeedRun& run, NodeIndex node) {
     if (!run.cluster.is_io_node(node)) run.known.job_lives = false;
 }
 
+void lose_now(SeedRun& run, NodeIndex node) {
+    if (run.cluster.hosts[node].gone) return;
+    note_states(run);
+    run.tell("node ", node, " is gone, and does not come back");
+    run.see(Saw::node_gone);
+    if (node == run.cluster.coordinator()) run.see(Saw::coordinator_gone);
+    run.cluster.lose_node(node);
+    if (!run.cluster.is_io_node(node)) run.known.job_lives = false;
+}
+
 // Nothing is left but what the shared file system was made to keep.
 void power_loss(SeedRun& run) {
     run.tell("all nodes lose power");

@@ -55,7 +55,7 @@ std::optional<Manifest> check_catalog(SeedRun& run) {
 void check_started_again(SeedRun& run) {
     std::vector<NodeIndex> again;
     for (NodeIndex node = 0; node < run.cluster.hosts.size(); ++node) {
-        if (run.cluster.is_io_node(node) || !run.chance(50)) continue;
+        if (run.cluster.is_io_node(node) || run.cluster.hosts[node].gone || !run.chance(50)) continue;
         run.cluster.kill_daemon(node);
         start(run, node);
         again.push_back(node);
