@@ -48,6 +48,7 @@ void check_liveness(SeedRun& run);
 // What nobody can need any more leaves scratch, and nothing else does (dead_steps_sim.cpp).
 void check_dead(SeedRun& run);
 std::set<VersionKey> whole_in_scratch(const SeedRun& run);
+bool holds_any(const SeedRun& run, const Host& host, const VersionKey& key);  // its daemon: an image of it
 
 // bytes (bytes_sim.cpp)
 // What looks like a sealed image in scratch is one, bit for bit.

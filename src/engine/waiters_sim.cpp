@@ -22,12 +22,6 @@ std::string text_of(const Waiter& waiter) {
     return "node " + std::to_string(waiter.node) + ", version " + std::to_string(waiter.key.version) + (waiter.level == Level::sealed ? " to be sealed" : " to be committed");
 }
 
-bool holds_any(const SeedRun& run, const Host& host, const VersionKey& key) {
-    for (Rank rank = 0; rank < run.cluster.ranks(); ++rank)
-        if (host.daemon->image(key, rank)) return true;
-    return false;
-}
-
 // It never came by its deadline, or since its daemon went on.
 bool is_late(const Waiter& waiter, Nanos now) { return waiter.due != never && now > std::max(waiter.due, waiter.process->resumed_at()) + late_max; }
 
@@ -42,6 +36,12 @@ void check_answer(SeedRun& run, const Waiter& waiter) {
 }
 
 }  // namespace
+
+bool holds_any(const SeedRun& run, const Host& host, const VersionKey& key) {
+    for (Rank rank = 0; rank < run.cluster.ranks(); ++rank)
+        if (host.daemon->image(key, rank)) return true;
+    return false;
+}
 
 // Of a version that was captured now, on some nodes that hold something of it. Their choice hangs on the step's seed and draws nothing, so no other detail of the
 // step changes.
