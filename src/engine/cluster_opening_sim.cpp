@@ -117,7 +117,7 @@ Status Cluster::name_parent(Parent parent, Nanos limit) {
         if (member.address == "gone") member.address = hosts[node].process->address();  // it was started by this open
     }
     for (NodeIndex node = 0; node < hosts.size(); ++node) {
-        if (is_io_node(node)) continue;
+        if (is_io_node(node) || hosts[node].gone) continue;
         bool done = false;
         if (!hosts[node].process) return unavailable("a daemon died");
         if (!sim.run(replace_roster(hosts[node].process->world(), scratch(node).job(roster.incarnation), done), sim.now() + limit) || !done)
