@@ -202,7 +202,7 @@ constexpr std::array table = {
         "of the ranks' processes.")),
 
     key<&S::daemon, &S::Daemon::idle_s>("daemon", "idle_s", K::duration_s, 1, week_ms / 1000,
-        "The daemon ends when it has had no client and no work for so long."),
+        "The daemon ends when it has had no client and no work for so long. It forgets a job that has ended and that no process has had for so long."),
     key<&S::daemon, &S::Daemon::start_wait_ms>("daemon", "start_wait_ms", K::duration_ms, 100, 10 * minute_ms,
         "Longest wait of a client for its daemon to answer."),
     key<&S::daemon, &S::Daemon::stop_wait_ms>("daemon", "stop_wait_ms", K::duration_ms, 0, day_ms,

@@ -295,17 +295,17 @@ Task<Status> Jobs::adopt_scratch(std::function<bool()> over) {
     if (waiting_.empty() && !verifying_) found_.clear();
     manifests_.clear();
     series_.clear();
-    is_adopted_ = true;
+    knows_images_ = true;
     co_return Status();
 }
 
 Task<void> Jobs::look_into(Slots::Left left) {
-    ++looks_;
-    co_await look_at_left(std::move(left));
-    --looks_;
+    ++looking_;
+    co_await take_left(std::move(left));
+    --looking_;
 }
 
-Task<void> Jobs::look_at_left(Slots::Left left) {
+Task<void> Jobs::take_left(Slots::Left left) {
     const std::string path = left.path;
     Result<std::optional<LocalImage>> image = co_await read_image(world_, path, world_.clock.in(io_wait_), slots_.mapping(path));
     for (int looks = 1; !image.ok() && may_pass(image.status()) && looks < looks_max; ++looks) {
@@ -356,7 +356,7 @@ Task<void> Jobs::flush_orphans_late(std::function<bool()> over) {
 }
 
 bool Jobs::has_unseen(Id128 incarnation) const {
-    if (!is_adopted_ || has_unread_ || looks_ > 0) return true;  // whose they are is not known
+    if (!knows_images_ || has_unread_ || looking_ > 0) return true;  // whose they are is not known
     return std::any_of(unseen_.begin(), unseen_.end(), [&](const auto& image) { return image.second == incarnation; });
 }
 

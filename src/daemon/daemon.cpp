@@ -238,6 +238,7 @@ Task<void> Daemon::watch() {
         slots_.apply_retention();  // what was in use when its version ended
         slots_.trim_idle(spare_slot_wait);
         if (stopping_) continue;
+        forget_ended_jobs();
         if (node_.targets().names.empty() && world_.clock.now() - targets_looked_for_ >= targets_again) gate_.spawn(find_targets());
         if (!door_.still_ours()) {
             log_error("scratch-was-removed", {{"path", options_.scratch.root}});

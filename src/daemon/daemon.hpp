@@ -36,6 +36,7 @@ class Daemon final : public Server::Handler {
         bool is_application = false;
         std::uint64_t pid = 0;
         unsigned waiting = 0;  // requests that its process sits in: for a slot, for a version
+        std::set<Id128> jobs;  // that it joined
     };
     class Waits;
 
@@ -67,6 +68,8 @@ class Daemon final : public Server::Handler {
     Task<void> find_targets();
     Task<void> keep_retention();
     Task<void> watch();
+    void forget_ended_jobs();
+    void forget_job(Id128 incarnation);
     Task<void> enter_background();
     Yielding::Ranks ranks() const;
     void wait_for_signals();
@@ -100,6 +103,7 @@ class Daemon final : public Server::Handler {
     std::unique_ptr<Signals> signals_;
 
     std::map<ConnectionId, Client> clients_;
+    std::map<Id128, Nanos> left_;  // jobs that no client has and nothing is left to do for, and since when
     Nanos started_ = 0;
     Nanos last_busy_ = 0;  // a request came, or there was work
     bool is_adopted_ = false;

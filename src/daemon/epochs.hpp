@@ -22,6 +22,14 @@ class Epochs {
     // look when this is the first call for the version.
     Task<Status> check(VersionKey key, std::uint64_t epoch, Nanos wait);
 
+    // Somebody may wait for a look.
+    bool busy(Id128 incarnation) const {
+        const auto last = looks_.find(incarnation);
+        return last != looks_.end() && last->second.under_way;
+    }
+    // Of a job that nobody asks for any more.
+    void forget(Id128 incarnation) { looks_.erase(incarnation); }
+
   private:
     struct Look {
         Version version = 0;  // the last one that it was looked for

@@ -1,7 +1,5 @@
 #include "daemon/jobs.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -136,41 +134,6 @@ Task<Status> Jobs::replace(std::string path, Bytes bytes) {
     if (!removed.ok() && removed.code() != Code::not_found) co_return removed;
     Status published = co_await publish_once(std::move(path), std::move(bytes));
     co_return published;
-}
-
-// ---- the end ----
-
-Task<void> Jobs::forget(Id128 incarnation, Nanos deadline) {
-    Result<Roster> roster = co_await find_roster(incarnation);
-    ::unlink(scratch_.job(incarnation).c_str());
-    if (!roster.ok()) co_return;
-    // Each daemon takes its own record away, the coordinator's the roster, the last one the directory. What fails is
-    // left for gc.
-    for (NodeIndex node = 0; node < roster->members.size(); ++node) {
-        if (roster->members[node].node != node_name_) continue;
-        const Status record = co_await world_.storage.remove(layout_.job_node(incarnation, node), deadline);
-        (void)record;
-        if (node != 0) continue;
-        const Status removed = co_await world_.storage.remove(layout_.job_roster(incarnation), deadline);
-        (void)removed;
-    }
-    const Status directory = co_await world_.storage.remove_directory(layout_.job(incarnation), deadline);
-    (void)directory;
-}
-
-Task<void> Jobs::forget_ended(Nanos deadline) {
-    if (has_unread_) co_return;
-    std::set<Id128> unfinished;
-    for (const VersionKey& key : node_.versions()) {
-        const VersionState state = node_.state(key);
-        if (!state.final && state.level != Level::none) unfinished.insert(key.incarnation);
-    }
-    for (const VersionKey& key : slots_.unfinished()) unfinished.insert(key.incarnation);  // sealed after the end began, too
-    for (const auto& [incarnation, known] : known_) {
-        if (unfinished.count(incarnation)) continue;
-        found_[incarnation] = known.roster;
-        co_await forget(incarnation, deadline);
-    }
 }
 
 }  // namespace cairn

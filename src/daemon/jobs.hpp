@@ -33,6 +33,16 @@ class Jobs {
 
     // This node is its job's node 0, whose daemon coordinates.
     bool coordinates(Id128 incarnation) const;
+    std::vector<Id128> known() const {
+        std::vector<Id128> incarnations;
+        for (const auto& [incarnation, job] : known_)
+            if (!joining_.count(incarnation)) incarnations.push_back(incarnation);
+        return incarnations;
+    }
+    // Some image is being looked into whose client is gone (look_into).
+    bool is_looking() const { return looking_ != 0; }
+    // Of a job that is over, where the node has forgotten it: what is kept of it in files stays until this daemon ends (forget_ended).
+    void let_go(Id128 incarnation) { known_.erase(incarnation); }
     // Nothing for a job that did not join.
     std::optional<std::uint64_t> epoch_of(Id128 incarnation) const;
 
@@ -88,11 +98,12 @@ class Jobs {
     Task<Status> drop_unproved(ScratchScan& scan, std::function<bool()> over);
     Task<bool> drop_torn(LocalImage image, Status why);
     Task<void> verify(Unverified one);
+    Task<void> take_left(Slots::Left left);
     Task<void> note_boot();
     Task<void> flush_on(LocalImage image);
     Task<void> flush_orphans(Id128 incarnation);
-    Task<void> look_at_left(Slots::Left left);
     Task<Code> look_at_manifest(VersionKey key);
+    Task<void> find_let_go(std::map<Id128, Roster>* out, Nanos deadline);
     Task<void> forget(Id128 incarnation, Nanos deadline);
 
     World world_;
@@ -109,13 +120,13 @@ class Jobs {
     std::vector<LocalImage> waiting_;  // adopted, of jobs that could not be joined yet
     std::map<Id128, std::vector<std::string>> orphans_;  // slots of images that were adopted, and whose job nothing here tells of
     Status scratch_problem_;
+    bool knows_images_ = false;        // it has looked at all of scratch
     bool has_unread_ = false;  // files of scratch, for a reason that may pass: any job may be theirs
-    bool is_adopted_ = false;
-    std::size_t looks_ = 0;               // into slots of clients that were lost, under way
-    std::map<std::string, Id128> unseen_; // slots of images that are not committed, and that the node was not given yet
+    std::map<std::string, Id128> unseen_;  // slots of images that are not committed, and that the node was not given yet
     Boot boot_;
     std::vector<Unverified> unverified_;  // adopted, and doubtful
     bool verifying_ = false;              // until none is
+    std::size_t looking_ = 0;             // into images of clients that are gone
     // Looked at, at the start: ok committed (also when retention let it go since), cancelled given up, else not there.
     std::map<VersionKey, Code> manifests_;
     std::map<std::string, std::vector<CatalogEntry>> series_;  // read at the start, by name

@@ -29,6 +29,12 @@ class PersistentRetention {
     // A version of a job that this node coordinates is committed. Saying it again costs nothing.
     void committed(const VersionKey& key);
     bool busy() const { return gate_.active() != 0; }
+    bool busy(Id128 incarnation) const { return under_way_.count(incarnation) != 0; }
+    // Of a job that is over.
+    void forget(Id128 incarnation) {
+        newest_.erase(incarnation);
+        applied_.erase(incarnation);
+    }
 
   private:
     Task<void> apply(std::string name, Id128 incarnation);

@@ -49,7 +49,10 @@ void Daemon::on_request(ConnectionId from, std::uint64_t number, control::Reques
 }
 
 void Daemon::on_disconnect(ConnectionId from) {
-    clients_.erase(from);
+    if (const auto client = clients_.find(from); client != clients_.end()) {
+        for (const Id128 incarnation : client->second.jobs) left_.erase(incarnation);  // also where it came and went between two looks
+        clients_.erase(client);
+    }
     last_busy_ = world_.clock.now();
     for (Slots::Left& left : slots_.disconnected(from)) gate_.spawn(jobs_.look_into(std::move(left)));
 }
@@ -85,10 +88,11 @@ Task<control::Answer> Daemon::handle(ConnectionId from, control::Hello request) 
     co_return welcome;
 }
 
-Task<control::Answer> Daemon::handle(ConnectionId, control::Join request) {
+Task<control::Answer> Daemon::handle(ConnectionId from, control::Join request) {
     if (stopping_) co_return answer_of(is_stopping());
     const Status ready = co_await adopted();
     if (!ready.ok()) co_return answer_of(ready);
+    if (const auto client = clients_.find(from); client != clients_.end()) client->second.jobs.insert(request.roster.incarnation);
     const bool is_new = !node_.knows(request.roster.incarnation);
     const bool went_on = static_cast<bool>(request.roster.parent.incarnation);
     const Status joined = co_await jobs_.join(std::move(request.roster), request.self);

@@ -85,6 +85,8 @@ Task<void> Cluster::take_in(World world, Roster job, NodeIndex node) {
     co_await record_address_late(world, job, place_in(job, node));
 }
 
+Status Cluster::join_again(NodeIndex node) { return hosts[node].daemon->join(std::make_shared<const Roster>(roster), place_in(roster, node)); }
+
 // What was sealed while no daemon knew of the job. What can not be read now may be readable later.
 Task<void> Cluster::adopt(World world, Node* daemon, NodeIndex node, Id128 incarnation) {
     for (bool again = true; again;) {

@@ -112,6 +112,8 @@ class Cluster {
     void stop_daemon(NodeIndex node, Nanos wait, std::shared_ptr<Ended> out);
     // The present job's ranks on this node tell a daemon of it that does not know it.
     Task<void> introduce(World world, NodeIndex node);
+    // The same where the daemon knew it and its scratch before: it does not look at that again.
+    Status join_again(NodeIndex node);
     void crash_node(NodeIndex node);    // power loss: scratch is gone
     void restart_node(NodeIndex node);  // empty, no daemon yet
     void lose_node(NodeIndex node);     // power loss, and nobody restarts it

@@ -204,7 +204,7 @@ void check_jobs_known(SeedRun& run) {
         (void)run.cluster.sim.run(look(process.world(), run.cluster.scratch(node), &scan), run.cluster.sim.now() + 60 * second);
         process.kill();
         for (const Roster& job : scan.rosters) {
-            if (!run.known.epochs.count(job.incarnation)) continue;  // it never opened
+            if (!run.known.epochs.count(job.incarnation) || run.known.jobs_forgotten.count({node, host.started, job.incarnation})) continue;  // it never opened, or had ended
             const auto knows = [&] { return host.daemon->knows(job.incarnation); };  // it may be writing that now
             if (!run.cluster.sim.run_until(knows, run.cluster.sim.now() + 60 * second))
                 return run.fail("node " + std::to_string(node) + " does not know a job that its scratch holds: epoch " + std::to_string(job.epoch));
@@ -267,6 +267,7 @@ void check_liveness(SeedRun& run) {
         const Nanos by = run.cluster.sim.now() + calm_span(run);
         for (const VersionKey& key : run.known.sealed) {
             if (key.incarnation != run.cluster.roster.incarnation || run.known.removed.count(key) || run.known.let_go.count(key)) continue;
+            if (run.known.reported.count(key) && run.known.versions_forgotten.count(key)) continue;
             const bool done = run.cluster.run_until_committed(key.version, by - run.cluster.sim.now());
             note_states(run);
             if (!done) return run.fail("a sealed version did not commit after the faults ended: version " + std::to_string(key.version) + ": " +

@@ -123,6 +123,35 @@ TEST(Ending, ACommitIsLearntWithoutTheCoordinator) {
     EXPECT_EQ(cluster.state(1, 1).level, Level::committed) << cluster.state(1, 1).failure.to_string();
 }
 
+// Nothing goes while something of the job may still end; then all of it, and what comes late is of nobody.
+TEST(Ending, AJobThatHasEndedIsForgotten) {
+    Cluster cluster{ClusterOptions()};
+    ASSERT_TRUE(cluster.open_job().ok());
+    Node& coordinator = *cluster.hosts[0].daemon;
+    const Id128 incarnation = cluster.roster.incarnation;
+    ASSERT_TRUE(cluster.capture_all(1).ok());
+    const std::string manifest = cluster.layout.manifest(cluster.key(1));
+    while (!cluster.sim.persistent().find(manifest).ok()) {
+        ASSERT_FALSE(coordinator.forget(incarnation));
+        ASSERT_NE(coordinator.state(cluster.key(1)).level, Level::none);
+        cluster.sim.run_until(cluster.sim.now() + millisecond);
+    }
+    cluster.sim.faults().message_loss = 1;  // no other node hears the end
+    ASSERT_TRUE(cluster.sim.run_until([&] { return coordinator.forget(incarnation); }, cluster.sim.now() + 60 * second));
+    EXPECT_FALSE(coordinator.knows(incarnation));
+    EXPECT_TRUE(coordinator.versions().empty());
+    EXPECT_EQ(coordinator.image(cluster.key(1), 0), nullptr);
+    EXPECT_TRUE(coordinator.drop_image(cluster.key(1), 0).ok());
+    cluster.sim.faults().message_loss = 0;
+    EXPECT_TRUE(cluster.sim.run_until([&] { return cluster.state(1, 1).level == Level::committed; }, cluster.sim.now() + 120 * second));
+    EXPECT_FALSE(coordinator.knows(incarnation));  // it was asked, and does not know
+    // The same job again, as by a rank whose connection was lost.
+    ASSERT_TRUE(coordinator.join(std::make_shared<const Roster>(cluster.roster), 0).ok());
+    ASSERT_TRUE(cluster.capture_all(2).ok());
+    ASSERT_TRUE(cluster.run_until_committed(2, 60 * second)) << cluster.state(0, 2).failure.to_string();
+    EXPECT_TRUE(cluster.check_committed(cluster.key(2)).ok());
+}
+
 TEST(Ending, AVersionThatCanNotBeGivenUpYetIsTriedAgainNowAndThen) {
     ClusterOptions options;
     options.files = 2;

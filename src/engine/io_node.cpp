@@ -108,17 +108,6 @@ Task<void> Node::Impl::learn(message::Message message) {
     handle(std::move(message));
 }
 
-// False while something of it is being written here.
-bool Node::Impl::forget(Id128 incarnation) {
-    const auto of_it = [&](const VersionKey& key) { return key.incarnation == incarnation; };
-    for (const VersionKey& key : order)
-        if (of_it(key) && flights.at(key)->leading) return false;
-    std::erase_if(flights, [&](const auto& entry) { return of_it(entry.first); });
-    std::erase_if(order, of_it);
-    jobs.erase(incarnation);
-    return true;
-}
-
 // A job is over when its coordinator's daemon has taken its roster away (or `cairn gc` has).
 Task<void> Node::Impl::forget_ended_jobs() {
     while (!stopping) {

@@ -209,22 +209,6 @@ FlightPtr Node::Impl::flight_of(const VersionKey& key) {
     return flight;
 }
 
-// Keeps the memory of a long job bounded: ended versions whose images have left scratch are only remembered for a while.
-void Node::Impl::forget_old(Id128 incarnation) {
-    std::size_t known = 0;
-    for (const VersionKey& key : order) known += key.incarnation == incarnation;
-    for (auto it = order.begin(); it != order.end() && known > settings.limits.versions;) {
-        const auto found = flights.find(*it);
-        const Flight& flight = *found->second;
-        const bool over = flight.state.final || !flight.job->has_ranks(flight.job->self);  // an I/O node may not hear of the end
-        const bool old = it->incarnation == incarnation && found->second.use_count() == 1 && over && flight.images.empty();
-        if (!old) { ++it; continue; }
-        flights.erase(found);
-        it = order.erase(it);
-        --known;
-    }
-}
-
 Status Node::add_image(LocalImage image) {
     const ImageHeader& header = image.header;
     const FlightPtr flight = impl_->flight_of(header.key);

@@ -107,6 +107,9 @@ class Node {
     bool knows(Id128 incarnation) const;
     std::uint64_t epoch_of(Id128 incarnation) const;  // 0: not known
     bool is_newest(Id128 incarnation) const;          // no newer open of its series is known here
+    // What is known of a job that has ended goes, its versions too, as if this daemon had been started after it: late messages of it are nobody's. Who has
+    // need of it joins again. False, and nothing goes, while a version that has not ended has images here or is coordinated here, or anything goes on.
+    bool forget(Id128 incarnation);
     // From now on this is a dedicated I/O node of that name: it learns of jobs that have it as a member without ranks when they first speak to
     // it, from the roster under persistent, leads for them, and forgets them when they are over. Once.
     void serve_as_io_node(std::string name);

@@ -126,6 +126,7 @@ class Draw {
         else if (kind < 5) only_limits();
         else faults_and_steps();
         if (kind == 99) long_job();
+        if (sim::mix(scenario_.seed ^ 0x666F7267) % 4 == 0) forgetting();
         return std::move(scenario_);
     }
 
@@ -213,7 +214,7 @@ class Draw {
             Often{H::cancel, 2},   Often{H::open, 1},   Often{H::restore, 2}, Often{H::stop, 2},      Often{H::succeed, 2},
             Often{H::wait, 2},     Often{H::mount, 2},  Often{H::flip, 1}, Often{H::capture_again, 2}, Often{H::lose, 0},  // lose_nodes
         };
-        static_assert(often.size() == happening_names.size());
+        static_assert(often.size() + 1 == happening_names.size());  // and what is drawn apart (forgetting)
         unsigned all = 0;
         for (const Often& each : often) all += each.weight;
         std::uint64_t drawn = below(all);
@@ -262,6 +263,18 @@ class Draw {
         s.image_bytes = std::min<std::uint64_t>(s.image_bytes, 20'000);
         s.steps.clear();
         for (std::uint64_t i = 0; i < 80; ++i) s.steps.push_back({i % 8 == 7 ? Happening::let_go : Happening::capture, below(100'000)});
+    }
+
+    // Some steps besides, anywhere among those that there are, and none where they would make it another kind.
+    void forgetting() {
+        std::vector<Step>& steps = scenario_.steps;
+        if (scenario_.only_messages_suffer() || scenario_.only_limits_hold()) return;
+        std::uint64_t random = sim::mix(scenario_.seed ^ 0x666F7268);
+        const auto draw = [&](std::uint64_t bound) { return (random = sim::mix(random + 1)) % bound; };
+        for (std::uint64_t i = 1 + draw(3); i > 0; --i) {
+            const auto place = steps.begin() + static_cast<std::ptrdiff_t>(draw(steps.size() + 1));
+            steps.insert(place, {Happening::forget, draw(100'000)});
+        }
     }
 
     void few_nodes(std::uint64_t most) {

@@ -80,4 +80,54 @@ void let_go(SeedRun& run, NodeIndex node) {
     if (run.chance(50)) capture(run);
 }
 
+// Of a job that its daemon has forgotten scratch may let go of everything, and use it again.
+static void free_slots(SeedRun& run, Host& host, const std::multimap<VersionKey, std::string>& paths) {
+    std::set<VersionKey> kept;
+    for (const auto& [key, path] : paths) {
+        if (write_is_under_way(host, path)) return run.fail("a job was forgotten, and a slot of it may be written to still: version " + std::to_string(key.version));
+        if (run.known.versions_forgotten.insert(key).second && run.chance(50)) kept.insert(key);
+    }
+    for (const auto& [key, path] : paths) {
+        if (kept.count(key)) continue;
+        run.cluster.free_slot(host, path);
+        run.known.let_go.insert(key);
+    }
+}
+
+static std::multimap<VersionKey, std::string> images_of(const SeedRun& run, const Node& daemon, Id128 incarnation) {
+    std::multimap<VersionKey, std::string> paths;
+    for (const VersionKey& key : daemon.versions())
+        for (Rank rank = 0; key.incarnation == incarnation && rank < run.cluster.ranks(); ++rank)
+            if (const LocalImage* image = daemon.image(key, rank)) paths.emplace(key, image->path);
+    return paths;
+}
+
+// The present job's ranks come back, perhaps when the daemon has stood alone for a while: they join again, and that is all.
+void forget(SeedRun& run, NodeIndex node) {
+    if (run.chance(50)) {  // in the middle of a flush
+        capture(run);
+        run.cluster.sim.run_until(run.cluster.sim.now() + static_cast<Nanos>(run.draw(100)) * millisecond);
+    } else if (run.chance(50)) {
+        pass(run);
+    }
+    note_states(run);
+    Host& host = run.cluster.hosts[node];
+    if (!host.daemon || !host.booted || host.process->is_paused() || run.cluster.is_io_node(node)) return;
+    bool any = false;
+    for (const auto& [incarnation, epoch] : run.known.epochs) {
+        const auto paths = images_of(run, *host.daemon, incarnation);
+        if (!host.daemon->knows(incarnation) || !host.daemon->forget(incarnation)) continue;
+        any = true;
+        run.known.jobs_forgotten.emplace(node, host.started, incarnation);
+        free_slots(run, host, paths);
+    }
+    run.tell(any ? "daemon " : "no job has ended on node ", node, any ? " forgets jobs that have ended" : "");
+    if (any) run.see(Saw::job_forgotten);
+    const bool is_left = run.known.job_lives && !host.daemon->knows(run.cluster.roster.incarnation);
+    if (any && is_left && run.chance(40)) pass(run);
+    if (!is_left || !host.daemon || !host.booted) return;
+    run.known.jobs_forgotten.erase({node, host.started, run.cluster.roster.incarnation});
+    if (const Status joined = run.cluster.join_again(node); !joined.ok()) run.fail("a job that was forgotten can not join again: " + joined.to_string());
+}
+
 }  // namespace cairn::testing

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <sstream>
+#include <tuple>
 
 #include "engine/seeds_sim.hpp"
 
@@ -35,6 +36,8 @@ struct Known {
     std::set<VersionKey> given_up;          // or cancelled: its tombstone stood before any manifest did
     std::optional<VersionKey> only_sealed;  // in scratch, when a job went on from there
     std::set<VersionKey> let_go;            // and not in every scratch any more
+    std::set<VersionKey> versions_forgotten;  // by some daemon, with their job
+    std::set<std::tuple<NodeIndex, Nanos, Id128>> jobs_forgotten;  // by which daemon (its node, and when it was started)
     std::map<std::pair<NodeIndex, Nanos>, VersionKey> oldest;  // that a daemon (its node, and when it was started) was last seen to remember
 };
 

@@ -105,6 +105,7 @@ constexpr std::array steps = {
     StepKind{Happening::stop, true, stop},
     StepKind{Happening::succeed, true, succeed},
     StepKind{Happening::wait, false, wait},
+    StepKind{Happening::forget, false, forget},
     StepKind{Happening::end_job, true, end_job},
     StepKind{Happening::start, true, start},
     StepKind{Happening::limit, false, [](SeedRun& run, NodeIndex node) { limit(run, node, run.chance(20)); }},

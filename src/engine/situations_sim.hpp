@@ -25,6 +25,7 @@ namespace cairn::testing {
     row(paced,              seeds, "a flush gave way to the application") \
     row(attempt_failed,     seeds, "an attempt failed") \
     row(forgotten,          seeds, "a daemon forgot a version that had ended") \
+    row(job_forgotten,      seeds, "a daemon forgot a job that had ended") \
     /* the job */ \
     row(several_jobs,       seeds, "a job came after another") \
     row(went_back,          seeds, "a job went back to an older version") \

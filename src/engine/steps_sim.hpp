@@ -36,6 +36,8 @@ void let_go(SeedRun& run, NodeIndex node);
 void let_go_now(SeedRun& run, NodeIndex node);
 // One image leaves scratch, and its slot may hold another one at once, unless the daemon says that it must not.
 Status drop_image(SeedRun& run, Host& host, const VersionKey& key, Rank rank);
+// A daemon that nobody asks for its jobs any more forgets those that have ended.
+void forget(SeedRun& run, NodeIndex node);
 
 // daemons that end in order, or have a successor; ranks that wait (daemon_steps_sim.cpp)
 void stop(SeedRun& run, NodeIndex node);

@@ -26,6 +26,10 @@ class Gate {
         place->start();
         return true;
     }
+    // What the arguments of tasks that have ended hold goes now, and not only when another one is spawned.
+    void reap() {
+        for (auto it = ended_.begin(); it != ended_.end();) it = it->done() ? ended_.erase(it) : std::next(it);
+    }
     std::size_t active() const noexcept { return active_; }
     bool is_closed() const noexcept { return closed_; }
     void refuse_new() { closed_ = true; }
@@ -59,9 +63,6 @@ class Gate {
             gate->ended_.splice(gate->ended_.end(), gate->running_, place);
             gate->changed_.notify_all();
         }
-    }
-    void reap() {
-        for (auto it = ended_.begin(); it != ended_.end();) it = it->done() ? ended_.erase(it) : std::next(it);
     }
 
     Clock* clock_;
