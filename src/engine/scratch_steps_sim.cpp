@@ -125,8 +125,8 @@ void forget(SeedRun& run, NodeIndex node) {
     if (any) run.see(Saw::job_forgotten);
     const bool is_left = run.known.job_lives && !host.daemon->knows(run.cluster.roster.incarnation);
     if (any && is_left && run.chance(40)) pass(run);
-    if (!is_left || !host.daemon || !host.booted) return;
-    run.known.jobs_forgotten.erase({node, host.started, run.cluster.roster.incarnation});
+    // Who did not forget it, but never knew it, has its scratch to look at when ranks tell of it.
+    if (!is_left || !host.daemon || !host.booted || run.known.jobs_forgotten.erase({node, host.started, run.cluster.roster.incarnation}) == 0) return;
     if (const Status joined = run.cluster.join_again(node); !joined.ok()) run.fail("a job that was forgotten can not join again: " + joined.to_string());
 }
 
