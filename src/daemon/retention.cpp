@@ -24,7 +24,8 @@ std::vector<Slots::Held> Slots::held_versions() {
             held.sealed_everywhere = state.level >= Level::sealed;
             held.final = state.final;
             held.failed = !state.failure.ok();
-            held.abandoned = state.level < Level::sealed && state.failure.code() == Code::deadline;
+            // Of an older job also what every rank had sealed: its coordinator is gone, or has lost its own.
+            held.abandoned = state.failure.code() == Code::deadline && (state.level < Level::sealed || !node_.is_newest(slot.image.key.incarnation));
         }
         slot.image.committed |= held.committed;
         held.committed |= slot.image.committed;
@@ -101,8 +102,8 @@ void Slots::apply_retention() {
             const std::uint64_t last = settings_.keep_last;
             if (!retention_keeps(last, settings_.keep_every, held->key.version, newer++)) drop(*held);
         } else if (held->final || (held->abandoned && newer > 0)) {
-            // Cancelled or superseded: nobody will ever want it. Abandoned, a rank never sealed it: nobody will when a
-            // newer one is committed; until then the rank may turn up with its daemon.
+            // Cancelled or superseded: nobody will ever want it. Abandoned, a rank never sealed it, or its coordinator is silent: nobody will when a
+            // newer one is committed; until then they may turn up.
             drop(*held);
         }
     }

@@ -103,8 +103,20 @@ void check_told_of_commit(SeedRun& run, NodeIndex node, const VersionKey& key) {
              std::to_string(epoch_of(run, key.incarnation)));
 }
 
+// In the lineage, of an older job: it commits, or its node finds out that nobody will say how it ended, so that scratch need not keep it (daemon/retention.cpp).
+void check_can_go(SeedRun& run, NodeIndex node, const VersionKey& key) {
+    const auto can_go = [&] {
+        const VersionState state = run.cluster.hosts[node].daemon->state(key);
+        return state.final || state.failure.code() == Code::deadline;
+    };
+    if (run.cluster.sim.run_until(can_go, run.cluster.sim.now() + calm_span(run) + run.cluster.options.settings.version_wait)) return;
+    run.fail("node " + std::to_string(node) + " keeps an image of an older job for ever: version " + std::to_string(key.version) + " of epoch " +
+             std::to_string(epoch_of(run, key.incarnation)) + ": " + run.cluster.hosts[node].daemon->state(key).failure.to_string());
+}
+
 void check_stays(SeedRun& run, NodeIndex node, const VersionKey& key) {
     const Id128 newest = head(run);
+    if (has_version(run, newest) && in_chain(run, key) && epoch_of(run, key.incarnation) < epoch_of(run, newest)) return check_can_go(run, node, key);
     if (!has_version(run, newest) || in_chain(run, key) || epoch_of(run, key.incarnation) >= epoch_of(run, newest) || !run.known.flipped.empty()) return;
     if (!reaches_the_beginning(run, newest)) return;
     if (is_committed(run, key)) return check_told_of_commit(run, node, key);

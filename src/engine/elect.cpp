@@ -36,6 +36,21 @@ bool went_past(const Flight& flight, NodeIndex node, Nanos now, Nanos peer_wait)
     return lacking != flight.lacking.end() && lacking->second.second > std::max(since, lacking->second.first + peer_wait);
 }
 
+// Silent for as long as a version may take the coordinator is gone, or has forgotten the job: where a newer version is committed, scratch need not wait for it
+// any more.
+std::optional<Status> silence_to_tell(const Flight& flight, Nanos silent, const FlushSettings& settings) {
+    const Status& told = flight.state.failure;
+    const std::string coordinator = version_text(flight.key) + ": the coordinator, " + flight.job->node_name(0) + ", can not be reached";
+    if (silent > settings.version_wait && told.code() != Code::deadline)
+        return Status(Code::deadline, coordinator + " for " + std::to_string(settings.version_wait / second) +
+                                          " s (deadlines.version_ms): abandoned; what is sealed stays in scratch until a newer version is committed");
+    if (silent > settings.peer_wait && told.ok()) return Status(Code::unavailable, coordinator + "; what is sealed stays in scratch and is retried");
+    return std::nullopt;
+}
+
+// Of a wait that ended so late: a daemon that stands still (SIGSTOP, a batch system) hears nobody meanwhile.
+Nanos stood_still(Nanos late, const FlushSettings& settings) { return late > settings.heartbeat ? late : 0; }
+
 // Beside the job's roster. Where none is, the one of the open stays.
 Task<Result<Address>> address_on_record(World& world, std::string path, Id128 incarnation, NodeIndex node, Nanos io_wait) {
     Result<Bytes> bytes = co_await read_file(world.storage, path, 4096, world.clock.in(io_wait));
@@ -74,9 +89,8 @@ Task<void> Node::Impl::announce(FlightPtr flight) {
         }
         send(*flight, 0, std::move(sealed));
         const Nanos silent = world.clock.now() - flight->coordinator_heard;
-        if (silent > settings.peer_wait && flight->state.failure.ok()) {
-            fail(*flight, Status(Code::unavailable, version_text(flight->key) + ": the coordinator, " + job.node_name(0) +
-                                                        ", can not be reached; what is sealed stays in scratch and is retried"));
+        if (std::optional<Status> failure = silence_to_tell(*flight, silent, settings)) {
+            fail(*flight, std::move(*failure));
             update(*flight);
         }
         // Beside the asking: a file system that is slow must not make the coordinator look silent.
@@ -88,6 +102,7 @@ Task<void> Node::Impl::announce(FlightPtr flight) {
         pause = std::min(pause * 2, std::max(settings.heartbeat, settings.peer_wait / 4));
         const Nanos next = world.clock.in(pause);
         while (!flight->state.final && world.clock.now() < next) co_await flight->news.wait(next);
+        flight->coordinator_heard = std::min(flight->coordinator_heard + stood_still(world.clock.now() - next, settings), world.clock.now());
     }
 }
 
@@ -204,7 +219,7 @@ Task<bool> Node::Impl::gather(FlightPtr flight) {
     call_io_nodes(flight);
     while (!flight->complete()) {
         if (flight->cancel || why_never(*flight)) co_return false;
-        if (world.clock.now() >= give_up && !flight->ended) {
+        if (world.clock.now() >= give_up && (!flight->ended || flight->ended->code != Code::deadline)) {
             message::Ended ended{Code::deadline,
                                  version_text(flight->key) + ": abandoned: not sealed in time, or lost, on " + missing_text(*flight), false};
             tell_all(*flight, ended);
@@ -213,8 +228,7 @@ Task<bool> Node::Impl::gather(FlightPtr flight) {
         const Nanos next = world.clock.in(settings.peer_wait / 2);
         while (!flight->complete() && !flight->cancel && !flight->state.final && world.clock.now() < next) co_await flight->news.wait(next);
         // A job that is suspended as a whole (SIGSTOP, a batch system) says nothing either, and holds all that it held.
-        const Nanos stood_still = world.clock.now() - next;
-        if (stood_still > settings.heartbeat) flight->sealed_heard = std::min(flight->sealed_heard + stood_still, world.clock.now());
+        flight->sealed_heard = std::min(flight->sealed_heard + stood_still(world.clock.now() - next, settings), world.clock.now());
     }
     co_await hear_io_nodes(flight, begun);
     flight->ended.reset();

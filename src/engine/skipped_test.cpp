@@ -197,6 +197,50 @@ TEST(Skipped, AVersionThatFailedHoldsNoScratch) {
     EXPECT_TRUE(dropped.ok()) << dropped.to_string();
 }
 
+// Its coordinator does not come back, or has forgotten the job: the others find out by themselves that nobody will say how it ends, and need not keep it.
+TEST(Skipped, AVersionWhoseCoordinatorIsSilentForLongHoldsNoScratch) {
+    ClusterOptions options;
+    options.ranks_per_node = {1, 1};
+    options.settings.version_wait = 60 * second;
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.open_job().ok());
+    bool fails = true;
+    fail_parts_of_first(cluster, fails);
+    ASSERT_TRUE(cluster.capture_all(1).ok());
+    cluster.kill_daemon(0);
+    const auto told = [&](Code code) { return [&, code] { return cluster.state(1, 1).failure.code() == code; }; };
+    ASSERT_TRUE(cluster.sim.run_until(told(Code::unavailable), cluster.sim.now() + 30 * second));
+    cluster.sim.run_until(cluster.sim.now() + 20 * second);
+    cluster.hosts[1].process->pause();  // that it hears nobody meanwhile is its own doing
+    cluster.sim.run_until(cluster.sim.now() + 600 * second);
+    cluster.hosts[1].process->resume();
+    cluster.sim.run_until(cluster.sim.now() + 10 * second);
+    EXPECT_EQ(cluster.state(1, 1).failure.code(), Code::unavailable) << cluster.state(1, 1).failure.to_string();
+    EXPECT_TRUE(cluster.sim.run_until(told(Code::deadline), cluster.sim.now() + 60 * second)) << cluster.state(1, 1).failure.to_string();
+    EXPECT_FALSE(cluster.state(1, 1).final);
+    fails = false;  // it may come yet
+    cluster.start_daemon(0);
+    EXPECT_TRUE(cluster.run_until_committed(1, 120 * second)) << cluster.state(1, 1).failure.to_string();
+}
+
+// A node has lost its scratch: the attempt fails by its silence, and nothing better comes.
+TEST(Skipped, AVersionThatCanNotBeCompleteAnyMoreHoldsNoScratch) {
+    ClusterOptions options;
+    options.ranks_per_node = {1, 1, 1};
+    options.settings.version_wait = 60 * second;
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.open_job().ok());
+    bool fails = true;
+    fail_parts_of_first(cluster, fails);
+    ASSERT_TRUE(cluster.capture_all(1).ok());
+    cluster.crash_node(2);
+    const auto told = [&](Code code) { return [&, code] { return cluster.state(1, 1).failure.code() == code; }; };
+    ASSERT_TRUE(cluster.sim.run_until([&] { return !cluster.state(1, 1).failure.ok(); }, cluster.sim.now() + 60 * second));
+    cluster.restart_node(2);
+    cluster.start_daemon(2);
+    EXPECT_TRUE(cluster.sim.run_until(told(Code::deadline), cluster.sim.now() + 200 * second)) << cluster.state(1, 1).failure.to_string();
+}
+
 // The last version of a job, of which nobody holds anything any more.
 TEST(Skipped, AVersionThatNobodyHoldsAnyMoreIsForgotten) {
     ClusterOptions options;
