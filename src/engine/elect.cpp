@@ -67,7 +67,7 @@ Task<void> Node::Impl::announce(FlightPtr flight) {
     Job& job = *flight->job;
     const Nanos give_up = flight->since + settings.version_wait;
     while (!flight->all_local_sealed() && !flight->state.final) {
-        if (world.clock.now() >= give_up && flight->state.failure.ok()) {
+        if (world.clock.now() >= give_up && flight->state.failure.code() != Code::deadline) {
             // Images of one that was committed may have left this scratch in part, before the daemon that knew it ended.
             co_await learn_alone(flight);
             if (flight->all_local_sealed() || flight->state.final) break;
@@ -75,7 +75,7 @@ Task<void> Node::Impl::announce(FlightPtr flight) {
                                                      " these ranks did not seal it in time: " + unsealed_ranks(*flight)));
             update(*flight);
         }
-        const bool told = !flight->state.failure.ok();
+        const bool told = flight->state.failure.code() == Code::deadline;
         co_await flight->news.wait(told ? never : give_up);
     }
     Nanos pause = settings.heartbeat;
