@@ -109,7 +109,7 @@ void check_can_go(SeedRun& run, NodeIndex node, const VersionKey& key) {
         const VersionState state = run.cluster.hosts[node].daemon->state(key);
         return state.final || state.failure.code() == Code::deadline;
     };
-    if (run.cluster.sim.run_until(can_go, run.cluster.sim.now() + calm_span(run) + run.cluster.options.settings.version_wait)) return;
+    if (run.cluster.sim.run_until(can_go, run.cluster.sim.now() + 2 * calm_span(run) + run.cluster.options.settings.version_wait)) return;  // a pause between attempts, one that fails, and the deadline
     run.fail("node " + std::to_string(node) + " keeps an image of an older job for ever: version " + std::to_string(key.version) + " of epoch " +
              std::to_string(epoch_of(run, key.incarnation)) + ": " + run.cluster.hosts[node].daemon->state(key).failure.to_string());
 }
