@@ -138,6 +138,50 @@ class Full(unittest.TestCase):
         self.assertGreater(os.path.getsize(self.reserve), 0, "of what became free")
         self.assertEqual(self.nodes.run(RESTART), [[OK, 4, True, ""]])
 
+    def precious(self, path):
+        """Somebody else's, under another name in the place of one of Cairn's files."""
+        content = os.urandom(1 << 20)
+        with open(path, "wb") as file:
+            file.write(content)
+
+        def check():
+            with open(path, "rb") as file:
+                self.assertEqual(file.read(), content)
+        return check
+
+    def test_what_stands_in_the_reserves_place_is_not_cut(self):
+        """A link to somebody's file: there is no room then, and the file stays as it is."""
+        for link in (os.symlink, os.link):
+            with self.subTest(link.__name__):
+                self.setUp()
+                os.remove(self.reserve)
+                path = os.path.join(self.nodes.persistent, "precious")
+                check = self.precious(path)
+                link(path, self.reserve)
+                self.fill()
+                self.assertEqual(self.nodes.run(RESTART)[0][0], NO_SPACE)
+                self.cairn("rm", "series", 1)
+                self.assertEqual(self.nodes.run(RESTART), [[OK, 4, True, ""]])
+                check()
+
+    def test_a_manifest_with_another_name_is_not_written_over(self):
+        """As in a copy made of hard links (`cp -al`), or where it is a link: the copy stays whole when the version is removed without any room."""
+        for link in (os.symlink, os.link):
+            with self.subTest(link.__name__):
+                self.setUp()
+                (manifest,) = [path for path in self.nodes.files("series", 1) if "manifest" in path]
+                copy = os.path.join(self.nodes.persistent, "copy")
+                os.rename(manifest, copy)
+                link(copy, manifest)
+                with open(copy, "rb") as file:
+                    content = file.read()
+                os.remove(self.reserve)
+                self.fill()
+                self.cairn("rm", "series", 1)
+                self.assertEqual([path for path in self.nodes.files("series", 1) if "part" in path], [])
+                with open(copy, "rb") as file:
+                    self.assertEqual(file.read(), content)
+
 
 if __name__ == "__main__":
     if not private_mounts():

@@ -16,7 +16,6 @@
 #include "base/text_table.hpp"
 #include "base/units.hpp"
 #include "cli/gc_collect.hpp"
-#include "engine/reserve.hpp"
 #include "format/names.hpp"
 
 namespace cairn::cli {
@@ -141,11 +140,10 @@ void take(Place& place, Collected found, Taking& taking) {
     std::move(found.spare.begin(), found.spare.end(), std::back_inserter(taking.done.spare));
 }
 
-void end_taking(Place& place, Taking& taking) {
+void end_taking(Place& place, Console& console, Taking& taking) {
     take(place, std::exchange(taking.no_room, {}), taking, true);
     if (taking.only_look || taking.done.take.empty()) return;
-    const Status kept = place.run(keep_reserve(place.world(), place.layout(), place.deadline()));
-    (void)kept;
+    fill_reserve(place, console, "gc");
 }
 
 Status run_gc(Console& console, const Arguments& arguments) {
@@ -189,7 +187,7 @@ Status run_gc(Console& console, const Arguments& arguments) {
         take(place, collect_others(place, evidence, names, options), taking);
         take(place, collect_meetings(place, evidence, options), taking);
     }
-    end_taking(place, taking);
+    end_taking(place, console, taking);
     print(console, taking.done, only_look);
     return failed;
 }

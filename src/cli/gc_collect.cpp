@@ -1,7 +1,9 @@
 #include "cli/gc_collect.hpp"
 
 #include <algorithm>
+#include <ostream>
 
+#include "engine/reserve.hpp"
 #include "format/names.hpp"
 
 namespace cairn::cli {
@@ -276,6 +278,11 @@ Collected collect_others(Place& place, Evidence& evidence, const std::vector<std
     temporaries(place, "", place.layout().persistent, "temporary files", options.before_s, collected);
     temporaries(place, "", place.layout().io_nodes(), "temporary files", options.before_s, collected);
     return collected;
+}
+
+void fill_reserve(Place& place, Console& console, const char* command) {
+    const Status kept = place.run(keep_reserve(place.world(), place.layout(), place.deadline()));
+    if (kept.code() == Code::corrupt) console.err << "cairn " << command << ": note: " << kept.text() << "\n";
 }
 
 }  // namespace cairn::cli

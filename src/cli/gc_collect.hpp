@@ -55,4 +55,7 @@ Collected collect_meetings(Place& place, Evidence& evidence, const CollectOption
 bool fence_can_go(const Series& series, const Seen& seen, const Evidence& evidence,
                   const std::vector<const Seen*>& gone);
 
+// After something was removed; what stands in the reserve's place and is none is named.
+void fill_reserve(Place& place, Console& console, const char* command);
+
 }  // namespace cairn::cli

@@ -8,7 +8,6 @@
 #include "base/text_table.hpp"
 #include "base/units.hpp"
 #include "cli/gc_collect.hpp"
-#include "engine/reserve.hpp"
 
 namespace cairn::cli {
 
@@ -96,10 +95,7 @@ Status run_rm(Console& console, const Arguments& arguments) {
         if (!console.json)
             console.out << "removed " << what(seen->key) << ", " << format_bytes(seen->stored_bytes) << "\n";
     }
-    if (!removed.empty()) {
-        const Status kept = place.run(keep_reserve(place.world(), place.layout(), place.deadline()));
-        (void)kept;
-    }
+    if (!removed.empty()) fill_reserve(place, console, "rm");
     if (fenced != 0)
         console.err
             << "cairn rm: note: " << plural(fenced, "tombstone")

@@ -101,7 +101,7 @@ Task<Status> Jobs::publish(Roster roster, NodeIndex self) {
     if (replaced.code() == Code::out_of_space) replaced = Status(Code::unavailable, replaced.text());
     if (self != 0) co_return replaced;
     const Status kept = co_await keep_reserve(world_, layout_, deadline);  // now that all that an open writes is written
-    (void)kept;
+    if (kept.code() == Code::corrupt && !std::exchange(told_of_reserve_, true)) log_warning("no-reserve", {{"why", kept}});
     co_return replaced;
 }
 

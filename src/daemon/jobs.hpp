@@ -123,6 +123,7 @@ class Jobs {
     bool knows_images_ = false;        // it has looked at all of scratch
     bool has_unread_ = false;  // files of scratch, for a reason that may pass: any job may be theirs
     std::map<std::string, Id128> unseen_;  // slots of images that are not committed, and that the node was not given yet
+    bool told_of_reserve_ = false;  // that something else stands in its place
     Boot boot_;
     std::vector<Unverified> unverified_;  // adopted, and doubtful
     bool verifying_ = false;              // until none is

@@ -45,11 +45,19 @@ Task<Status> check_removed(World& world, Layout layout, VersionKey key, Status f
     co_return removed ? Status() : std::move(failure);
 }
 
-// Over what a file holds, whose blocks serve again.
+// Over what a file holds, whose blocks serve again. What is no file of this name alone (a link, a FIFO, a file that has another name, as in a copy made of
+// hard links) may be somebody else's, too: not a byte of it is written over, and another takes its place.
 Task<Status> overwrite(World& world, std::string path, Bytes bytes, Nanos deadline) {
     OpenOptions options;
     options.mode = OpenMode::write;
+    options.sole_name = true;
     Result<FilePtr> file = co_await world.storage.open(path, options, deadline);
+    if (file.code() == Code::corrupt) {
+        const Status removed = co_await world.storage.remove(path, deadline);
+        if (!removed.ok()) co_return removed;
+        options.mode = OpenMode::create;
+        file = co_await world.storage.open(path, options, deadline);
+    }
     if (!file.ok()) co_return std::move(file).status();
     const std::uint64_t length = bytes.size();
     Slice data = Slice::of(std::move(bytes));

@@ -24,10 +24,21 @@ Bytes incompressible(std::uint64_t bytes) {
 
 }  // namespace
 
-Task<Status> keep_reserve(World& world, Layout layout, Nanos deadline) {
-    const std::string path = layout.reserve();
+namespace {
+
+// It is written over and cut, so it must be the file of that name, and nobody else's.
+OpenOptions existing() {
     OpenOptions options;
     options.mode = OpenMode::write;
+    options.sole_name = true;
+    return options;
+}
+
+}  // namespace
+
+Task<Status> keep_reserve(World& world, Layout layout, Nanos deadline) {
+    const std::string path = layout.reserve();
+    OpenOptions options = existing();
     options.permissions = 0666;
     Result<FilePtr> file = co_await world.storage.open(path, options, deadline);
     const bool is_new = file.code() == Code::not_found;
@@ -37,6 +48,7 @@ Task<Status> keep_reserve(World& world, Layout layout, Nanos deadline) {
         options.mode = OpenMode::create;
         file = co_await world.storage.open(path, options, deadline);
     }
+    if (file.code() == Code::corrupt) co_return Status(Code::corrupt, file.status().text() + ": left as it is, and no room is kept in reserve until it is removed");
     if (!file.ok()) co_return std::move(file).status();
     CO_TRY_ASSIGN(const FilePtr opened, std::move(file));
     Result<std::uint64_t> bytes = co_await world.storage.file_bytes(opened, deadline);
@@ -53,8 +65,7 @@ Task<Status> keep_reserve(World& world, Layout layout, Nanos deadline) {
 
 Task<bool> reserve_gives(World& world, Layout layout, Status met, Nanos deadline) {
     if (met.code() != Code::out_of_space) co_return false;
-    OpenOptions options;
-    options.mode = OpenMode::write;
+    const OpenOptions options = existing();
     Result<FilePtr> file = co_await world.storage.open(layout.reserve(), options, deadline);
     if (!file.ok()) co_return false;
     Result<std::uint64_t> bytes = co_await world.storage.file_bytes(*file, deadline);

@@ -2,7 +2,8 @@
 // records of an open, and a tombstone. It is a file of real blocks (Layout::reserve), made while there is room. Where such a file meets none, a piece of the
 // reserve is cut off, and it is tried again. What was cut is anybody's until the reserve is made whole again: when an open is on record, and when something was removed.
 //
-// It promises nothing: another writer may be quicker, and it may be another user's. So who needs room has a way without (removal.hpp).
+// It promises nothing: another writer may be quicker, it may be another user's, or something else may stand in its place (a link, a FIFO, a file with another
+// name), which is left alone. So who needs room has a way without (removal.hpp).
 #pragma once
 
 #include "engine/layout.hpp"
@@ -13,7 +14,7 @@ namespace cairn {
 constexpr std::uint64_t reserve_bytes = 1 << 20;
 constexpr std::uint64_t reserve_piece_bytes = 64 << 10;  // a record, and the directory that its name goes into, take a few blocks
 
-// Makes the reserve, or makes it whole again. Best effort: of what does not fit it keeps what does.
+// Makes the reserve, or makes it whole again. Best effort: of what does not fit it keeps what does. corrupt: something else stands in its place.
 Task<Status> keep_reserve(World& world, Layout layout, Nanos deadline);
 
 // True: `met` was out_of_space, and a piece has been cut off, so that it may be tried again.

@@ -27,13 +27,14 @@ using FilePtr = std::shared_ptr<File>;
 
 enum class OpenMode : std::uint8_t {
     read,     // corrupt where the name leads to no file: to a directory, a FIFO, a socket, a device, or (a link) nowhere
-    write,    // existing file, for reading and writing
+    write,    // existing file, for reading and writing; corrupt where the name itself is no file's: also where it is a link, whatever that leads to
     create,   // new file, for reading and writing; already_exists when there is one
 };
 
 struct OpenOptions {
     OpenMode mode = OpenMode::read;
     bool direct = false;          // bypass the page cache where the file system can; silently buffered where it can not
+    bool sole_name = false;       // OpenMode::write: corrupt where the file has other names (hard links), whose owner would lose what is written over
     std::uint32_t permissions = 0644;
 };
 

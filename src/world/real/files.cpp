@@ -36,10 +36,41 @@ Status outcome(int result, const char* doing, const std::string& path) {
 }
 
 // What somebody, or a file system in trouble, put in a file's place.
-Status check_is_file(const struct stat& about, const std::string& path) {
-    if (S_ISREG(about.st_mode)) return {};
-    const char* const what = S_ISDIR(about.st_mode) ? "a directory" : S_ISFIFO(about.st_mode) ? "a FIFO" : S_ISSOCK(about.st_mode) ? "a socket" : "a device";
-    return corrupt("opening " + path + ": it is " + what + ", not a file");
+Status check_is_file(const struct stat& about, const OpenOptions& options, const std::string& path) {
+    const char* const what = S_ISREG(about.st_mode)    ? nullptr
+                             : S_ISDIR(about.st_mode)  ? "a directory"
+                             : S_ISFIFO(about.st_mode) ? "a FIFO"
+                             : S_ISSOCK(about.st_mode) ? "a socket"
+                             : S_ISLNK(about.st_mode)  ? "a link"
+                                                       : "a device";
+    if (what) return corrupt("opening " + path + ": it is " + what + ", not a file");
+    if (options.sole_name && about.st_nlink > 1) return corrupt("opening " + path + ": it is a file that has another name, too (a hard link)");
+    return {};
+}
+
+// What is read may be a link that its owner made; what is written over is the file of that name, and never another's.
+bool follows_links(const OpenOptions& options) { return options.mode == OpenMode::read; }
+
+// Whoever opens a FIFO may hang, and whoever opens a device may start something: looked at before, and not waited for.
+Result<int> open_file(const std::string& path, const OpenOptions& options) {
+    const int access = options.mode == OpenMode::read ? O_RDONLY : O_RDWR;
+    if (options.mode == OpenMode::create) return open_retrying(path.c_str(), access | O_CREAT | O_EXCL, options.permissions);
+    struct stat about = {};
+    const int looked = follows_links(options) ? ::stat(path.c_str(), &about) : ::lstat(path.c_str(), &about);
+    if (looked == 0) TRY(check_is_file(about, options, path));
+    const int flags = access | (follows_links(options) ? 0 : O_NOFOLLOW);
+    const int fd = open_retrying(path.c_str(), flags | O_NONBLOCK, 0);
+    return fd < 0 && errno == EAGAIN ? open_retrying(path.c_str(), flags, 0) : fd;  // another holds a lease on it (fcntl, F_SETLEASE), and is asked
+}
+
+// Of what was opened: it may have changed meanwhile. Operations on it wait again.
+Status check_opened(int fd, const OpenOptions& options, const std::string& path) {
+    if (options.mode == OpenMode::create) return {};
+    struct stat about = {};
+    if (::fstat(fd, &about) == 0) TRY(check_is_file(about, options, path));
+    const int flags = ::fcntl(fd, F_GETFL);
+    if (flags < 0 || ::fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) != 0) return Status::from_errno(errno, "opening " + path);
+    return {};
 }
 
 bool same_file(const std::string& a, const std::string& b) {
@@ -55,25 +86,19 @@ Status publish_error(int error, const std::string& from, const std::string& to) 
 }  // namespace
 
 Result<FilePtr> RealFile::open(const std::string& path, const OpenOptions& options, Dispose dispose) {
-    const bool reads = options.mode == OpenMode::read;
-    const int access = reads ? O_RDONLY : O_RDWR;
-    const int creation = options.mode == OpenMode::create ? O_CREAT | O_EXCL : 0;
-    struct stat about = {};
-    // Before it is opened: whoever opens a FIFO for reading hangs.
-    if (reads && ::stat(path.c_str(), &about) == 0) TRY(check_is_file(about, path));
-    const int buffered = open_retrying(path.c_str(), access | creation, options.permissions);
+    TRY_ASSIGN(const int buffered, open_file(path, options));
     if (buffered < 0) {
         const int error = errno;
-        if (error == ENOENT && reads && ::lstat(path.c_str(), &about) == 0 && S_ISLNK(about.st_mode))
+        struct stat about = {};
+        if (error == ENOENT && follows_links(options) && ::lstat(path.c_str(), &about) == 0 && S_ISLNK(about.st_mode))
             return corrupt("opening " + path + ": it is a link that leads nowhere, not a file");
-        return Status::from_errno(error, (creation != 0 ? "creating " : "opening ") + path);
+        return Status::from_errno(error, (options.mode == OpenMode::create ? "creating " : "opening ") + path);
     }
-    if (reads && ::fstat(buffered, &about) == 0) {
-        Status is_file = check_is_file(about, path);
-        if (!is_file.ok()) ::close(buffered);
-        TRY(std::move(is_file));
-    }
+    Status is_file = check_opened(buffered, options, path);
+    if (!is_file.ok()) ::close(buffered);
+    TRY(std::move(is_file));
     // Any refusal means buffered; whatever else is wrong will be said by the first transfer.
+    const int access = options.mode == OpenMode::read ? O_RDONLY : O_RDWR;
     const int direct = options.direct ? open_again(buffered, path, access | O_DIRECT) : -1;
     return FilePtr(std::make_shared<RealFile>(path, buffered, direct, std::move(dispose)));
 }

@@ -223,7 +223,8 @@ TEST_P(RealStorageTest, ErrorsNameOperationAndFile) {
     EXPECT_NE(status.text().find("writing 10 bytes at 7 of " + directory / "read-only"), std::string::npos)
         << status.text();
 
-    const FilePtr full = must_open("/dev/full", {.mode = OpenMode::write});
+    const int device = ::open("/dev/full", O_RDWR | O_CLOEXEC);  // Storage opens no device
+    const FilePtr full = std::make_shared<RealFile>("/dev/full", device, -1, [](const std::function<void()>& close) { close(); });
     EXPECT_EQ(loop->run(write_all(*storage, full, 0, Slice::of(numbers(10)), soon())).code(), Code::out_of_space);
 }
 
@@ -310,7 +311,19 @@ TEST_P(RealStorageTest, WhatIsNoFileIsListedAndDamageWhenOpened) {
         if (!is_file) {
             EXPECT_NE(opened.status().text().find("not a file"), std::string::npos) << opened.status().text();
         }
+        // What is written over is the file of that name, and not what a link leads to.
+        const Result<FilePtr> over = loop->run(storage->open(directory / entry.name, {.mode = OpenMode::write}, soon()));
+        EXPECT_EQ(over.code(), entry.name == "file" ? Code::ok : Code::corrupt) << entry.name << ": " << over.status().to_string();
     }
+}
+
+TEST_P(RealStorageTest, AFileWithAnotherNameIsNotWrittenOverWhereThatIsAsked) {
+    const OpenOptions asked{.mode = OpenMode::write, .sole_name = true};
+    put(directory / "file", "x");
+    EXPECT_TRUE(loop->run(storage->open(directory / "file", asked, soon())).ok());
+    ASSERT_EQ(::link((directory / "file").c_str(), (directory / "copy").c_str()), 0);
+    EXPECT_EQ(loop->run(storage->open(directory / "file", asked, soon())).code(), Code::corrupt);
+    EXPECT_TRUE(loop->run(storage->open(directory / "file", {.mode = OpenMode::write}, soon())).ok());
 }
 
 TEST_P(RealStorageTest, AllocatedMemoryIsAlignedZeroAndCounted) {

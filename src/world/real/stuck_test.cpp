@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <functional>
 
+#include "world/real/files.hpp"
 #include "world/real/memory.hpp"
 #include "world/real/storage.hpp"
 #include "world/real/test_world.hpp"
@@ -48,6 +49,13 @@ class HeldFile {
     int descriptor_;
 };
 
+// Past Storage, which opens no FIFO; for reading and writing, so that the open comes back and the read does not.
+FilePtr open_fifo(const std::string& path) {
+    const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+    EXPECT_GE(fd, 0);
+    return std::make_shared<RealFile>(path, fd, -1, [](const std::function<void()>& close) { close(); });
+}
+
 class StuckTest : public testing::TestWithParam<IoBackend> {
     std::map<std::string, int> files_;
 
@@ -61,12 +69,7 @@ class StuckTest : public testing::TestWithParam<IoBackend> {
 
     StuckTest() { EXPECT_EQ(::mkfifo(fifo.c_str(), 0600), 0); }
 
-    // Opened for reading and writing, so that the open comes back and the read does not.
-    FilePtr open_fifo() {
-        Result<FilePtr> file = loop->run(storage->open(fifo, {.mode = OpenMode::write}, loop->in(patience)));
-        EXPECT_TRUE(file.ok()) << file.status().to_string();
-        return *file;
-    }
+    FilePtr open_fifo() { return cairn::open_fifo(fifo); }
     void feed_fifo(std::size_t bytes) {
         const int fd = ::open(fifo.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
         const std::string text(bytes, 'f');
@@ -184,9 +187,9 @@ TEST_P(StuckTest, StorageCanBeDestroyedMeanwhile) {
         Result<std::unique_ptr<RealWorld>> world = RealWorld::create({.storage = {.backend = backend}});
         Loop& loop = (*world)->loop();
         Storage& storage = (*world)->storage();
-        Result<FilePtr> file = loop.run(storage.open(directory / "fifo", {.mode = OpenMode::write}, loop.in(patience)));
+        const FilePtr file = open_fifo(directory / "fifo");
         const Slice into = Slice::of(Bytes(4096));
-        const Code read = loop.run(storage.read_some(*file, 0, into, loop.in(5 * millisecond))).code();
+        const Code read = loop.run(storage.read_some(file, 0, into, loop.in(5 * millisecond))).code();
         const Code open = loop.run(storage.open(directory / "held", {}, loop.in(5 * millisecond))).code();
         directory.remove();
         if (read != Code::deadline || open != Code::deadline) std::exit(2);

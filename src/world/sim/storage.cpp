@@ -154,7 +154,7 @@ Task<Result<FilePtr>> SimStorage::open(std::string path, OpenOptions options, Na
     OperationPtr operation = on_path(what, path, mode == OpenMode::create, [=](FileSystem& fs, Operation& op) -> Status {
         Result<InodePtr> inode = mode == OpenMode::create ? fs.create(op.path, node) : fs.find(op.path);
         if (!inode.ok()) return inode.status();
-        if ((*inode)->is_directory) return mode == OpenMode::read ? corrupt(op.path + ": it is a directory, not a file") : Status::from_errno(EISDIR, op.path);
+        if ((*inode)->is_directory) return corrupt(op.path + ": it is a directory, not a file");
         if (mode == OpenMode::create) (*inode)->target = on;
         if (twin) inode = fs.twin(**inode);
         op.opened = std::make_shared<SimFile>(op.path, *inode, fs, shared, mode != OpenMode::read);
