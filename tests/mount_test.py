@@ -11,7 +11,7 @@ import sys
 import time
 import unittest
 
-from support import OK, UNAVAILABLE, Nodes
+from support import OK, UNAVAILABLE, Nodes, find
 
 CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 1 << 18
 libc = ctypes.CDLL(None, use_errno=True)
@@ -119,6 +119,24 @@ class Mounts(unittest.TestCase):
         self.assertEqual(self.restarted(), [[OK, 3], ""])
         unmount(self.nodes.persistent)
         unmount(held)
+
+    def test_a_daemon_that_is_stopped_uses_its_time_when_it_is_back(self):
+        """However long ago the last try was, it tries at once, and again while there is time."""
+        for back_after_s in (0, 3):
+            with self.subTest(back_after_s=back_after_s):
+                self.begin()
+                mount_tmpfs(self.nodes.persistent)
+                version = 1 + back_after_s
+                self.assertEqual(self.take(version)[:2], [OK, UNAVAILABLE])
+                time.sleep(20)  # the pauses between tries have become longer than the wait that follows
+                self.end()
+                stop = subprocess.Popen([find("cairn"), "stop", "--wait", "15 s"], env=self.nodes.environment(), cwd=self.nodes.shared,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                time.sleep(back_after_s)
+                unmount(self.nodes.persistent)
+                out, err = stop.communicate(timeout=60)
+                self.assertEqual(stop.returncode, 0, out + err)
+                self.assertTrue(any("manifest" in path for path in self.nodes.files("series", version)))
 
 
 if __name__ == "__main__":

@@ -246,7 +246,7 @@ Task<void> Daemon::watch() {
         } else if (!idle()) {
             last_busy_ = world_.clock.now();
         } else if (!options_.io_node && world_.clock.now() - last_busy_ >= options_.idle) {
-            gate_.spawn(stop_and_end(0, "idle", Ending::in_order));
+            gate_.spawn(stop_and_end(options_.stop_wait, "idle", Ending::in_order));  // which is over at once, unless something failed
         }
     }
 }

@@ -180,6 +180,33 @@ TEST(Ending, AVersionThatCanNotBeGivenUpYetIsTriedAgainNowAndThen) {
 }
 
 // Stopped everywhere while one version is written and the next one waits for its turn: both are what `cairn stop --wait` waits for.
+constexpr std::size_t not_stopped = 99;
+Task<void> stop_daemon(Node* node, Clock& clock, Nanos wait, std::size_t* left) {
+    const std::vector<VersionKey> unfinished = co_await node->stop(clock.in(wait));
+    *left = unfinished.size();
+}
+
+// How many versions each daemon leaves; `within` is how long all of them may take, and `meanwhile` happens when they have begun.
+std::vector<std::size_t> stop_all(Cluster& cluster, Nanos wait, Nanos within, const std::function<void()>& meanwhile = [] {}) {
+    std::vector<std::size_t> left(cluster.hosts.size(), not_stopped);
+    std::deque<World> worlds;
+    std::vector<Task<void>> stopping;
+    for (std::size_t i = 0; i < cluster.hosts.size(); ++i) {
+        if (!cluster.hosts[i].daemon) continue;
+        worlds.push_back(cluster.hosts[i].process->world());
+        stopping.push_back(stop_daemon(cluster.hosts[i].daemon.get(), worlds.back().clock, wait, &left[i]));
+        stopping.back().start();
+    }
+    meanwhile();
+    const auto all_stopped = [&] {
+        for (std::size_t i = 0; i < left.size(); ++i)
+            if (cluster.hosts[i].daemon && left[i] == not_stopped) return false;
+        return true;
+    };
+    EXPECT_TRUE(cluster.sim.run_until(all_stopped, cluster.sim.now() + within));
+    return left;
+}
+
 TEST(Ending, DaemonsThatAreStoppingFinishWhatIsSealed) {
     ClusterOptions options;
     options.files = 2;
@@ -190,22 +217,78 @@ TEST(Ending, DaemonsThatAreStoppingFinishWhatIsSealed) {
     ASSERT_TRUE(cluster.capture_all(1).ok());
     ASSERT_TRUE(cluster.capture_all(2).ok());
     ASSERT_NE(cluster.state(0, 1).level, Level::committed);
-    const auto stop = [](Node* node, Clock& clock, std::size_t* left) -> Task<void> {
-        const std::vector<VersionKey> unfinished = co_await node->stop(clock.in(300 * second));
-        *left = unfinished.size();
-    };
-    std::vector<std::size_t> left(cluster.hosts.size(), 99);
-    std::vector<World> worlds;
-    for (testing::Host& host : cluster.hosts) worlds.push_back(host.process->world());
-    std::vector<Task<void>> stopping;
-    for (std::size_t i = 0; i < cluster.hosts.size(); ++i) {
-        stopping.push_back(stop(cluster.hosts[i].daemon.get(), worlds[i].clock, &left[i]));
-        stopping.back().start();
-    }
-    const auto all_stopped = [&] { return std::none_of(left.begin(), left.end(), [](std::size_t n) { return n == 99; }); };
-    ASSERT_TRUE(cluster.sim.run_until(all_stopped, cluster.sim.now() + 300 * second));
+    const std::vector<std::size_t> left = stop_all(cluster, 300 * second, 300 * second);
     for (const std::size_t n : left) EXPECT_EQ(n, 0u);
     EXPECT_EQ(cluster.state(0, 2).level, Level::committed);
+}
+
+// What failed a while ago is tried seldom; whoever stops has less time than that. It is tried at once, and again while there is time.
+TEST(Ending, DaemonsThatAreStoppingTryAgainWhatFailed) {
+    for (const Nanos full_for : {Nanos(0), 10 * second}) {
+        Cluster cluster{ClusterOptions()};
+        bool full = true;
+        ASSERT_TRUE(cluster.open_job().ok());
+        fill_for_manifests(cluster, full);
+        ASSERT_TRUE(cluster.capture_all(1).ok());
+        const auto tried_for_long = [&] { return cluster.hosts[0].daemon->counters().attempts_failed >= 24 && !cluster.state(0, 1).failure.ok(); };
+        ASSERT_TRUE(cluster.sim.run_until(tried_for_long, cluster.sim.now() + 3600 * second));
+        const auto room_is_made = [&] {
+            if (full_for != 0) (void)cluster.sim.run_until([] { return false; }, cluster.sim.now() + full_for);
+            full = false;
+        };
+        const std::vector<std::size_t> left = stop_all(cluster, 30 * second, 30 * second, room_is_made);
+        for (const std::size_t n : left) EXPECT_EQ(n, 0u) << full_for / second << " s";
+        EXPECT_EQ(cluster.state(0, 1).level, Level::committed);
+    }
+}
+
+// It has its whole wait, and no more.
+TEST(Ending, DaemonsThatAreStoppingTryWhatFailsUntilTheirTimeIsOver) {
+    Cluster cluster{ClusterOptions()};
+    bool full = true;
+    ASSERT_TRUE(cluster.open_job().ok());
+    fill_for_manifests(cluster, full);
+    ASSERT_TRUE(cluster.capture_all(1).ok());
+    ASSERT_TRUE(cluster.sim.run_until([&] { return !cluster.state(0, 1).failure.ok(); }, cluster.sim.now() + 300 * second));
+    const Nanos begun = cluster.sim.now();
+    const std::vector<std::size_t> left = stop_all(cluster, 100 * second, 101 * second);
+    EXPECT_GE(cluster.sim.now() - begun, 100 * second);
+    for (const std::size_t n : left) EXPECT_EQ(n, 1u);
+}
+
+// What can not commit any more costs nobody his time: a rank never sealed it, or a node that it needs is gone.
+TEST(Ending, DaemonsThatAreStoppingDoNotWaitForWhatStaysIncomplete) {
+    for (const bool was_sealed : {false, true}) {
+        ClusterOptions options;
+        options.ranks_per_node = {1, 1};
+        options.settings.version_wait = 60 * second;
+        Cluster cluster(options);
+        bool full = true;
+        ASSERT_TRUE(cluster.open_job().ok());
+        fill_for_manifests(cluster, full);
+        if (was_sealed) {
+            ASSERT_TRUE(cluster.capture_all(1).ok());
+        } else {
+            sim::Process& client = cluster.hosts[0].node->start_process("rank0");
+            const auto capture = [](Cluster& c, sim::Process& p) -> Task<void> {
+                const Status captured = co_await c.capture(p, 0, 1);
+                EXPECT_TRUE(captured.ok()) << captured.to_string();
+            };
+            ASSERT_TRUE(cluster.sim.run(capture(cluster, client), cluster.sim.now() + 60 * second));
+        }
+        const NodeIndex last = static_cast<NodeIndex>(cluster.hosts.size() - 1);
+        const auto failed = [&] { return !cluster.state(0, 1).failure.ok(); };
+        ASSERT_TRUE(cluster.sim.run_until(failed, cluster.sim.now() + 300 * second));
+        if (was_sealed) {
+            cluster.kill_daemon(last);
+            const auto noticed = [&] { return cluster.state(0, 1).failure.text().find("silent") != std::string::npos; };
+            (void)cluster.sim.run_until(noticed, cluster.sim.now() + 300 * second);
+        }
+        const Nanos begun = cluster.sim.now();
+        const std::vector<std::size_t> left = stop_all(cluster, 600 * second, 600 * second);
+        EXPECT_LE(cluster.sim.now() - begun, was_sealed ? 60 * second : second) << was_sealed;
+        EXPECT_EQ(left[0], 1u);
+    }
 }
 
 // A daemon dies in the middle of an attempt, and the next one is told to cancel: nobody else knows of the parts.

@@ -24,10 +24,13 @@ namespace cairn {
 using namespace engine;
 
 namespace {
-// Between attempts, ever longer; a request to cancel that was not known ends the wait.
-Task<void> wait_for_news(World& world, FlightPtr flight, bool knew_of_cancel, Nanos& pause) {
+// Between attempts, ever longer; a request to cancel that was not known ends the wait. So does that this daemon is to stop: the time that it has left may be
+// shorter than the pause, and is for trying.
+Task<void> wait_for_news(World& world, FlightPtr flight, bool knew_of_cancel, const std::optional<Nanos>& stopping, Nanos first_pause, Nanos& pause) {
+    const bool knew_of_stop = stopping.has_value();
+    if (knew_of_stop) pause = first_pause;
     const Nanos again = world.clock.in(pause);
-    while ((knew_of_cancel || !flight->cancel) && world.clock.now() < again) co_await flight->news.wait(again);
+    while ((knew_of_cancel || !flight->cancel) && knew_of_stop == stopping.has_value() && world.clock.now() < again) co_await flight->news.wait(again);
     pause = std::min(pause * 2, std::max(pause, 60 * second));
 }
 }  // namespace
@@ -63,7 +66,7 @@ Task<void> Node::Impl::coordinate(FlightPtr flight) {
         if (given_up && !flight->cancel && !flight->state.dead) {
             const Status serves = co_await check_still_serves(flight);
             if (!serves.ok()) {  // nobody need hear of it: the other coordinates now
-                co_await wait_for_news(world, flight, false, pause);
+                co_await wait_for_news(world, flight, false, stopping, settings.retry_wait, pause);
                 continue;
             }
         }
@@ -92,7 +95,7 @@ Task<void> Node::Impl::coordinate(FlightPtr flight) {
         const bool again_at_once = std::exchange(flight->lost_io_node, false) || ++failures < settings.attempts_max;
         if (again_at_once && came_back && !knew) continue;  // at once: names are new, nothing is shared
         tell_all(*flight, {status.code(), status.text(), false});
-        co_await wait_for_news(world, flight, knew, pause);
+        co_await wait_for_news(world, flight, knew, stopping, settings.retry_wait, pause);
         failures = 0;
         if (flight->complete()) flight->ended.reset();
     }

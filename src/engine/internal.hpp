@@ -364,7 +364,7 @@ struct Node::Impl {
     std::string io_node;                  // the name under which this is an I/O node; empty: it is none
     std::map<Id128, Nanos> looked_for;    // jobs that were not known here when something of them came, and when their roster was looked for
     std::uint32_t looking = 0;
-    bool stopping = false;
+    std::optional<Nanos> stopping;  // since when
     Gate gate;  // last: its coroutines refer to all of the above
 
     // node.cpp: messages in and out

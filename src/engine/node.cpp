@@ -340,10 +340,29 @@ bool Node::idle() const {
     });
 }
 
+// Whether a daemon that is to stop since then waits for it. One whose attempt failed may commit yet, as long as all that it needs is there: what failed may be
+// full, or away, for a while only. One that ranks never sealed will not; a daemon that went away has as long to come back as any that falls silent.
+static bool is_waited_for(const Flight& flight, Nanos stopping_since, Nanos now, Nanos peer_wait) {
+    if (flight.state.final || (flight.images.empty() && !flight.leading)) return false;
+    if (flight.state.failure.ok()) return true;
+    if (!flight.all_local_sealed()) return false;
+    const bool coordinates = flight.job->self == 0;
+    const bool seen_whole = coordinates ? flight.complete() : flight.state.level >= Level::sealed;
+    if (flight.state.failure.code() == Code::deadline && !seen_whole) return false;  // else an operation's own
+    return (coordinates && seen_whole) || now - std::max(stopping_since, coordinates ? 0 : flight.coordinator_heard) <= peer_wait;
+}
+
 Task<std::vector<VersionKey>> Node::stop(Nanos deadline) {
     Impl& impl = *impl_;
-    impl.stopping = true;
-    while (!idle() && impl.world.clock.now() < deadline) co_await impl.changed.wait(deadline);
+    if (!impl.stopping) impl.stopping = impl.world.clock.now();
+    for (const auto& [key, flight] : impl.flights) flight->news.notify_all();  // what waits for its next attempt begins it now
+    const auto any_waited_for = [&impl] {
+        return std::any_of(impl.flights.begin(), impl.flights.end(), [&impl](const auto& entry) {
+            return is_waited_for(*entry.second, *impl.stopping, impl.world.clock.now(), impl.settings.peer_wait);
+        });
+    };
+    while (any_waited_for() && impl.world.clock.now() < deadline)
+        co_await impl.changed.wait(std::min(deadline, impl.world.clock.in(impl.settings.heartbeat)));
     std::vector<VersionKey> unfinished;
     for (const VersionKey& key : impl.order) {
         const Flight& flight = *impl.flights.at(key);

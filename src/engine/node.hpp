@@ -152,7 +152,8 @@ class Node {
     bool idle() const;  // nothing sealed is on its way to being committed (failed ones count as idle)
     const NodeCounters& counters() const;
     Pace& pace();  // how fast the flushes of this node may move data; no limits until told
-    // Finishes what it can by the deadline, starts nothing new; the keys not committed are returned.
+    // Finishes what it can by the deadline, starts nothing new; the keys not committed are returned. What failed is tried again, at once and until then, but for what
+    // some rank never sealed, and what needs a node that stays away.
     Task<std::vector<VersionKey>> stop(Nanos deadline);
 
   private:
