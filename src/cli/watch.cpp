@@ -145,8 +145,6 @@ Status run_watch(Console& console, const Arguments& arguments) {
     WatchLoop loop(session, watched, board, report, rules, options.index);
     const bool back = from.where == ContinueFrom::Where::version;
     TRY(loop.run(base, !back, stop_pipe[0]));
-    if (const Status left = session.leave(); !left.ok())
-        report.note(0, "the other watchers did not end with this one: " + left.text());
     if (report.any_lost()) return Status(Code::cancelled, report.first_lost());
     return {};
 }

@@ -11,6 +11,7 @@
 
 #include "base/text_table.hpp"
 #include "cli/series.hpp"
+#include "client/handles.hpp"
 #include "format/manifest.hpp"
 
 namespace cairn::cli {
@@ -94,11 +95,8 @@ Result<WatchSession> WatchSession::open(WatchOptions options) {
     return session;
 }
 
-WatchSession::~WatchSession() { static_cast<void>(leave()); }
-Status WatchSession::leave() {
-    if (!handle_) return {};
-    const int code = cairn_close(std::exchange(handle_, nullptr));
-    return status(code);  // without a session: the text of this thread
+WatchSession::~WatchSession() {
+    if (const std::shared_ptr<Session> session = handle_ ? handles::close(handle_) : nullptr) session->part();
 }
 
 Result<Version> WatchSession::continue_from(const ContinueFrom& from) {

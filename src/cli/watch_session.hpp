@@ -34,13 +34,13 @@ struct CommittedFacts {
 
 class WatchSession {
   public:
-    // Collective over the watchers; so is leave().
+    // Collective over the watchers.
     static Result<WatchSession> open(WatchOptions options);
     WatchSession(WatchSession&& other) noexcept
         : options_(std::move(other.options_)), handle_(std::exchange(other.handle_, nullptr)) {}
     WatchSession& operator=(WatchSession&&) = delete;
+    // Waits for no other watcher: each ends when it is told to, and what is captured is the daemons'. cairn_close would wait for one that was killed.
     ~WatchSession();
-    Status leave();
     const std::string& name() const noexcept { return options_.name; }
 
     // Collective. The version from which the series goes on; 0: it begins.

@@ -36,6 +36,9 @@ class Exchange {
     // The last one: everybody is to come. ok also where others came before and have gone, tired of waiting for this
     // rank: it is told by their deadline, and there is nobody to wait for.
     virtual Status leave(Deadline deadline) { return agree({}, deadline); }
+    // In the place of leave(), for who has no need of the others' word and waits for none, alive or not: all of the exchange's ranks go this way. The last
+    // one clears away what only all together may.
+    virtual void part() {}
     // All ranks are in this incarnation now. For who finds what this exchange leaves behind when it is killed (`cairn gc`).
     virtual void serves(Id128 incarnation) { static_cast<void>(incarnation); }
 

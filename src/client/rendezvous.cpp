@@ -256,18 +256,13 @@ void FileExchange::leave_join() {
     if (acked.ok() && !roster_.empty() && *acked == digest(roster_)) ::unlink(ack.c_str());
 }
 
-FileExchange::~FileExchange() {
-    leave_join();
-    if (!met_) return;
-    const Deadline deadline = Deadline::in_ms(leave_wait_ms);
-    if (rank() != 0) {
-        static_cast<void>(publish(step_file(step_, "done-" + std::to_string(rank())), {}, deadline,
-                                  [this] { return nobody_waits(); }));
-        if (nobody_waits()) ::rmdir(directory_.c_str());  // we are the last, or it fails
-        return;
-    }
-    for (Rank r = 1; r < ranks(); ++r)
-        static_cast<void>(wait_for_file(step_file(step_, "done-" + std::to_string(r)), deadline));
+bool FileExchange::all_are_done() const {
+    for (Rank r = 0; r < ranks(); ++r)
+        if (!files::read_whole(step_file(step_, "done-" + std::to_string(r)), message_bytes_max).ok()) return false;
+    return true;
+}
+
+void FileExchange::clear_away() {
     for (const char* name : {"/roster", "/final"}) {
         const auto text = read_text(directory_ + name);
         if (text.ok() && (*text == roster_ || *text == digest(roster_))) ::unlink((directory_ + name).c_str());
@@ -275,6 +270,26 @@ FileExchange::~FileExchange() {
     std::error_code ignored;
     std::filesystem::remove_all(work_, ignored);
     ::rmdir(directory_.c_str());  // fails while somebody else meets here, as it should
+}
+
+FileExchange::~FileExchange() {
+    leave_join();
+    if (!met_) return;
+    const Deadline deadline = Deadline::in_ms(leave_wait_ms);
+    const std::string mine = step_file(step_, "done-" + std::to_string(rank()));
+    if (parting_) {
+        static_cast<void>(publish(mine, {}, deadline));
+        if (all_are_done()) clear_away();
+        return;
+    }
+    if (rank() != 0) {
+        static_cast<void>(publish(mine, {}, deadline, [this] { return nobody_waits(); }));
+        if (nobody_waits()) ::rmdir(directory_.c_str());  // we are the last, or it fails
+        return;
+    }
+    for (Rank r = 1; r < ranks(); ++r)
+        static_cast<void>(wait_for_file(step_file(step_, "done-" + std::to_string(r)), deadline));
+    clear_away();
 }
 
 }  // namespace cairn

@@ -25,6 +25,7 @@ class FileExchange final : public Exchange {
                                                       Deadline deadline);
     ~FileExchange() override;
     Status leave(Deadline deadline) override;
+    void part() override { parting_ = true; }
     void serves(Id128 incarnation) override;
 
   private:
@@ -35,6 +36,8 @@ class FileExchange final : public Exchange {
     Status accept_roster(Deadline deadline);
     void leave_join();
     bool nobody_waits() const;
+    bool all_are_done() const;
+    void clear_away();
     Result<std::vector<Bytes>> do_allgather(const Bytes& mine, Deadline deadline) override;
     Result<Bytes> do_broadcast(const Bytes& of_rank_0, Deadline deadline) override;
     std::string step_file(std::uint64_t step, const std::string& who) const;
@@ -44,7 +47,7 @@ class FileExchange final : public Exchange {
     std::string nonce_;
     std::string roster_;  // rank 0's nonce and everybody's: what was agreed on
     std::uint64_t step_ = 0;
-    bool met_ = false, leaving_ = false;
+    bool met_ = false, leaving_ = false, parting_ = false;
     std::vector<std::string> read_by_all_next_;  // rank 0: may go once the next allgather has everybody
 };
 

@@ -66,6 +66,8 @@ class Session {
     // takes part in the agreement where there is an exchange, so that the others do not wait for it.
     static Result<std::unique_ptr<Session>> open(const cairn_options* options, std::unique_ptr<Exchange> exchange);
     Status close();
+    // Without a word from the other ranks, which end this way, too.
+    void part() { exchange_->part(); }
 
     RegionTable& regions() noexcept { return regions_; }
 
