@@ -3,6 +3,7 @@
 Usage: CAIRN_BUILD=build/release python3 tests/kill_test.py [Class[.test]]     CAIRN_KILL_ROUNDS=100 for a long run
 A rank's memory is a function of rank and version, so every restored byte can be checked without a reference.
 """
+import fcntl
 import json
 import os
 import random
@@ -10,7 +11,7 @@ import shutil
 import time
 import unittest
 
-from support import OK, Nodes
+from support import NOT_FOUND, OK, Nodes
 
 NODES, RANKS_PER_NODE = 2, 2
 RANKS = NODES * RANKS_PER_NODE
@@ -140,6 +141,25 @@ class Stopped(Kill):
             again = self.start("hear()", checkpoints=False)
             self.assertEqual(self.restored(again), version)
             self.kill(again)
+
+
+class Gone(unittest.TestCase):
+    def test_a_daemon_that_was_stopped_has_ended(self):
+        """When `cairn stop` says so its lock is free, and with it all that the process held of scratch. Large images take a while to give back."""
+        with Nodes(daemon_idle_s=60) as nodes:
+            for version in (1, 2, 3):
+                told = nodes.run(f"""
+                    s = Session("series")
+                    s.protect("memory", bytes(200 << 20))
+                    tell([s.restore()[0], s.checkpoint({version}), s.wait({version})])
+                    tell(s.close())
+                """)
+                self.assertEqual(told, [[OK if version > 1 else NOT_FOUND, OK, OK], OK])
+                self.assertEqual(nodes.cairn("stop")[0], 0)
+                (room,) = os.listdir(nodes.scratch())
+                with open(os.path.join(nodes.scratch(), room, "lock")) as lock:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while a process holds it
+                self.assertEqual(os.listdir(os.path.join(nodes.scratch(), room, "images")), [])
 
 
 class Daemons(Kill):

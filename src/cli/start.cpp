@@ -1,8 +1,12 @@
 // `cairn start` and `cairn stop`: a node's daemon by hand or from a job script.
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -65,19 +69,38 @@ Status run_start(Console& console, const Arguments& arguments) {
 }
 
 struct StopOutcome {
+    std::optional<pid_t> keeper;  // that was told to end
     std::string node;
     std::uint64_t pid = 0;
     std::vector<VersionKey> unfinished;
 };
 
-// It answers just before it ends; whoever asks next should not meet it any more.
-void wait_until_gone(const ScratchLayout& place, std::uint64_t pid) {
-    for (int tries = 0; tries < 250; ++tries) {
-        const Result<std::optional<Reached>> reached = reach(place, 1000);
-        if (!reached.ok() || !*reached || (*reached)->welcome.pid != pid) return;
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+// It answers just before it ends: its memory is given back, and its lock is free, when it has. Its process tells that best; where that can not be seen from here
+// (a container), or by an old kernel, its lock.
+class DaemonsEnd {
+  public:
+    DaemonsEnd(const ScratchLayout& place, pid_t process)
+        : lock_(::open(place.lock().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)),
+          process_(process > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, process, 0)) : -1) {}
+    // False when it has not ended in time.
+    bool wait(Deadline deadline) const {
+        Backoff backoff;
+        do {
+            if (has_ended()) return true;
+        } while (backoff.pause(deadline));
+        return has_ended();
     }
-}
+
+  private:
+    bool has_ended() const {
+        pollfd ended{process_.get(), POLLIN, 0};
+        if (process_) return ::poll(&ended, 1, 0) == 1;
+        if (!lock_ || ::flock(lock_.get(), LOCK_SH | LOCK_NB) != 0) return !lock_;
+        ::flock(lock_.get(), LOCK_UN);
+        return true;
+    }
+    files::Descriptor lock_, process_;
+};
 
 // Where a daemon has died and its keeper waits to start another (src/daemon/keeper.hpp): the keeper's process, told to end.
 // It locks its mark for as long as it waits, and the kernel tells whose a lock is.
@@ -97,6 +120,37 @@ std::optional<pid_t> stop_keeper(const ScratchLayout& place) {
     return keeper;
 }
 
+// Nothing where neither a daemon lives nor a keeper.
+Result<std::optional<StopOutcome>> stop_daemon(const ScratchLayout& place, const Settings& settings, std::uint64_t wait_ms) {
+    TRY_ASSIGN(std::optional<Reached> reached, reach(place, settings.daemon.start_wait_ms));
+    StopOutcome outcome;
+    outcome.keeper = stop_keeper(place);  // also one that a client did not wait for
+    if (!reached) return outcome.keeper ? std::optional(std::move(outcome)) : std::nullopt;
+    const pid_t process = reached->connection->process();
+    const DaemonsEnd end(place, process);
+    // It answers when it has finished what it can, so a while after wait_ms at most.
+    const Deadline deadline = Deadline::in_ms(wait_ms + settings.deadlines.io_ms);
+    Result<control::Stopped> stopped = reached->connection->ask_for<control::Stopped>(control::Stop{wait_ms}, deadline);
+    if (!stopped.ok()) return stopped.status().within(process_text(process));
+    reached->connection.reset();
+    if (!end.wait(Deadline::in_ms(settings.deadlines.io_ms)))
+        return deadline_passed(process_text(process) + " has stopped and does not end; what it gives back of scratch is not free yet");
+    outcome.node = reached->welcome.node;
+    outcome.pid = reached->welcome.pid;
+    outcome.unfinished = std::move(stopped->unfinished);
+    return std::optional(std::move(outcome));
+}
+
+void tell_stopped(Console& console, const StopOutcome& outcome) {
+    if (outcome.pid != 0) console.out << "cairnd of node " << for_terminal(outcome.node) << " stopped (process " << outcome.pid << ")\n";
+    for (const VersionKey& key : outcome.unfinished)
+        console.out << "  left in scratch: " << for_terminal(key.name) << " version " << key.version << "\n";
+    if (outcome.keeper)
+        console.out << "stopped the keeper of one that had died, which was about to start another (process " << *outcome.keeper
+                    << "); what was sealed stays in scratch\n";
+    console.out.flush();
+}
+
 Status run_stop(Console& console, const Arguments& arguments) {
     TRY_ASSIGN(const Config config, load_settings(arguments));
     std::uint64_t wait_ms = config.settings.daemon.stop_wait_ms;
@@ -107,33 +161,25 @@ Status run_stop(Console& console, const Arguments& arguments) {
     }
     TRY_ASSIGN(const std::vector<ScratchLayout> places, chosen_daemons(config.settings, arguments));
     std::vector<StopOutcome> outcomes;
-    std::vector<pid_t> keepers;
     std::vector<Silent> silent;
     std::size_t unfinished = 0;
-    for (const ScratchLayout& place : places) {
-        Result<std::optional<Reached>> found = reach(place, config.settings.daemon.start_wait_ms);
-        if (!found.ok()) {
-            silent.push_back({place, found.status()});
-            continue;
+    const auto take = [&](Told<StopOutcome> told) {
+        for (auto& [place, answer] : told) {
+            if (!answer.ok()) silent.push_back({place, answer.status()});
+            if (!answer.ok() || !*answer) continue;
+            if (!console.json) tell_stopped(console, **answer);
+            unfinished += (*answer)->unfinished.size();
+            outcomes.push_back(**std::move(answer));
         }
-        std::optional<Reached> reached = std::move(found).value();
-        if (const std::optional<pid_t> keeper = stop_keeper(place)) keepers.push_back(*keeper);  // also one that a client did not wait for
-        if (!reached) continue;
-        // It answers when it has finished what it can, so a while after wait_ms at most.
-        const Deadline deadline = Deadline::in_ms(wait_ms + config.settings.deadlines.io_ms);
-        Result<control::Stopped> stopped = reached->connection->ask_for<control::Stopped>(control::Stop{wait_ms}, deadline);
-        if (!stopped.ok()) {
-            silent.push_back({place, stopped.status().within(process_text(reached->connection->process()))});
-            continue;
-        }
-        reached->connection.reset();
-        wait_until_gone(place, reached->welcome.pid);
-        unfinished += stopped->unfinished.size();
-        outcomes.push_back({reached->welcome.node, reached->welcome.pid, std::move(stopped->unfinished)});
-    }
+    };
+    // All at once: they finish together what they hold together.
+    ask_all<StopOutcome>(places, [&](const ScratchLayout& place) { return stop_daemon(place, config.settings, wait_ms); }, take);
+    std::sort(outcomes.begin(), outcomes.end(), [](const StopOutcome& a, const StopOutcome& b) { return a.node < b.node; });
     if (console.json) {
-        Json document = {{"stopped", Json::array()}, {"keepers", keepers}};
+        Json document = {{"stopped", Json::array()}, {"keepers", Json::array()}};
         for (const StopOutcome& outcome : outcomes) {
+            if (outcome.keeper) document["keepers"].push_back(*outcome.keeper);
+            if (outcome.pid == 0) continue;
             Json left = Json::array();
             for (const VersionKey& key : outcome.unfinished)
                 left.push_back({{"checkpoint", key.name}, {"version", key.version}});
@@ -142,23 +188,14 @@ Status run_stop(Console& console, const Arguments& arguments) {
         }
         document["silent"] = silent_json(silent);
         console.document(document.dump(2, ' ', false, Json::error_handler_t::replace));
-    } else {
-        for (const StopOutcome& outcome : outcomes) {
-            console.out << "cairnd of node " << for_terminal(outcome.node) << " stopped (process " << outcome.pid
-                        << ")\n";
-            for (const VersionKey& key : outcome.unfinished)
-                console.out << "  left in scratch: " << for_terminal(key.name) << " version " << key.version << "\n";
-        }
-        if (outcomes.empty() && silent.empty()) console.out << "no daemon runs here\n";
-        for (const pid_t keeper : keepers)
-            console.out << "stopped the keeper of one that had died, which was about to start another (process " << keeper
-                        << "); what was sealed stays in scratch\n";
+    } else if (std::none_of(outcomes.begin(), outcomes.end(), [](const StopOutcome& outcome) { return outcome.pid != 0; }) && silent.empty()) {
+        console.out << "no daemon runs here\n";
     }
     TRY(silent_status(silent));
     if (unfinished == 0) return {};
-    return deadline_passed(plural(unfinished, "version") + " not committed in time; " +
-                           (unfinished == 1 ? "it stays" : "they stay") + " in scratch and the next daemon finishes " +
-                           (unfinished == 1 ? "it" : "them"));
+    return deadline_passed(plural(unfinished, "version") + " not committed; " + (unfinished == 1 ? "it stays" : "they stay") +
+                           " in scratch and the next daemon finishes " + (unfinished == 1 ? "it" : "them") +
+                           "; the daemon's log says why (\"unfinished\")");
 }
 
 }  // namespace
@@ -182,8 +219,9 @@ const Command stop_command = {
     "stop",
     "stop daemons on this host, after they finished what they can",
     "Asks the daemons of this user on this host that work for this persistent directory (all virtual nodes, or --node) "
-    "to finish and end. What is not\n"
-    "committed in time stays in scratch and is named.",
+    "to finish and end, all at the same time.\n"
+    "What failed is tried again, at once and for as long as they may finish, but for what some rank never sealed, or needs a node that stays away. What is\n"
+    "not committed then stays in scratch and is named.",
     {{"--node", OptionKind::text, "NAME", "Only this node's daemon."},
      {"--wait", OptionKind::text, "TIME",
       "How long it may finish, instead of daemon.stop_wait_ms; \"0\": not at all."}},

@@ -72,23 +72,34 @@ struct Look {
     std::chrono::steady_clock::time_point when;
 };
 
-Result<Look> look(const Settings& settings, const Arguments& arguments) {
-    Look seen;
+// Nothing where no daemon lives, or where it ended while we asked.
+Result<std::optional<NodeStatus>> status_of(const ScratchLayout& place, std::uint64_t wait_ms) {
+    const Deadline deadline = Deadline::in_ms(wait_ms);
+    TRY_ASSIGN(const std::optional<Reached> reached, reach(place, wait_ms));
+    if (!reached) return std::optional<NodeStatus>();
+    Result<NodeStatus> status = reached->connection->ask_for<NodeStatus>(control::GetStatus{}, deadline);
+    if (status.code() == Code::unavailable) return std::optional<NodeStatus>();
+    if (!status.ok()) return status.status().within(process_text(reached->connection->process()));
+    return std::optional<NodeStatus>(std::move(status).value());
+}
+
+// `tell` is given what came since it was last called, so that who answered is seen before the silent ones' time is over.
+Result<Look> look(const Settings& settings, const Arguments& arguments, const std::function<void(const Look&)>& tell) {
     TRY_ASSIGN(const std::vector<ScratchLayout> places, chosen_daemons(settings, arguments));
-    const std::uint64_t wait_ms = settings.daemon.start_wait_ms;
-    for (const ScratchLayout& place : places) {
-        Result<std::optional<Reached>> reached = reach(place, wait_ms);
-        if (!reached.ok()) {
-            seen.silent.push_back({place, reached.status()});
-            continue;
+    Look seen;
+    const auto take = [&](Told<NodeStatus> told) {
+        Look more;
+        for (auto& [place, answer] : told) {
+            if (!answer.ok()) more.silent.push_back({place, answer.status()});
+            else if (*answer) more.nodes.push_back(**std::move(answer));
         }
-        if (!reached->has_value()) continue;
-        Result<NodeStatus> status =
-            (*reached)->connection->ask_for<NodeStatus>(control::GetStatus{}, Deadline::in_ms(wait_ms));
-        if (!status.ok() && status.code() == Code::unavailable) continue;  // it ended while we asked
-        if (status.ok()) seen.nodes.push_back(std::move(status).value());
-        else seen.silent.push_back({place, status.status().within(process_text((*reached)->connection->process()))});
-    }
+        tell(more);
+        for (NodeStatus& node : more.nodes) seen.nodes.push_back(std::move(node));
+        for (Silent& silent : more.silent) seen.silent.push_back(std::move(silent));
+    };
+    const std::uint64_t wait_ms = settings.daemon.start_wait_ms;
+    ask_all<NodeStatus>(places, [wait_ms](const ScratchLayout& place) { return status_of(place, wait_ms); }, take);
+    std::sort(seen.nodes.begin(), seen.nodes.end(), [](const NodeStatus& a, const NodeStatus& b) { return a.node < b.node; });
     seen.when = std::chrono::steady_clock::now();
     return seen;
 }
@@ -102,7 +113,7 @@ Status nobody(const Settings& settings) {
 Status watch(Console& console, const Settings& settings, const Arguments& arguments, std::uint64_t interval_ms) {
     Look before;
     for (bool any = false;; any = true) {
-        TRY_ASSIGN(Look now, look(settings, arguments));
+        TRY_ASSIGN(Look now, look(settings, arguments, [](const Look&) {}));
         if (now.nodes.empty() && now.silent.empty() && !any) return nobody(settings);
         const double seconds = before.nodes.empty() ? 0 : std::chrono::duration<double>(now.when - before.when).count();
         if (console.json) {
@@ -131,12 +142,15 @@ Status run_status(Console& console, const Arguments& arguments) {
     if (!interval_ns.ok()) return interval_ns.status().within("--interval '" + interval + "'");
     const std::uint64_t interval_ms = std::clamp<std::uint64_t>(*interval_ns / 1'000'000, 100, 3'600'000);
     if (arguments.given("watch")) return watch(console, config.settings, arguments, interval_ms);
-    TRY_ASSIGN(const Look seen, look(config.settings, arguments));
+    bool any = false;
+    const auto show = [&](const Look& more) {
+        if (console.json || more.nodes.empty()) return;
+        console.out << (std::exchange(any, true) ? "\n" : "")
+                    << status_text(more.nodes, {}, 0, terminal_size(STDOUT_FILENO).value_or(TerminalSize{0, 0}).columns) << std::flush;
+    };
+    TRY_ASSIGN(const Look seen, look(config.settings, arguments, show));
     if (seen.nodes.empty() && seen.silent.empty()) return nobody(config.settings);
-    if (console.json)
-        console.document(status_json(seen.nodes, seen.silent));
-    else if (!seen.nodes.empty())
-        console.out << status_text(seen.nodes, {}, 0, terminal_size(STDOUT_FILENO).value_or(TerminalSize{0, 0}).columns);
+    if (console.json) console.document(status_json(seen.nodes, seen.silent));
     return silent_status(seen.silent);
 }
 

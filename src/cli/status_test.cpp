@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <atomic>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -112,6 +113,35 @@ TEST_F(StatusOf, one_that_stands_still_keeps_nobody_from_the_others) {
     EXPECT_THAT(stop.err, HasSubstr("process " + std::to_string(silent)));
     ASSERT_EQ(::kill(silent, SIGCONT), 0);
     EXPECT_THAT(cairn("stop --wait 10s").out, HasSubstr("cairnd of node n0 stopped"));
+}
+
+// They are asked all at once: three cost what one costs, and who answers is shown meanwhile.
+TEST_F(StatusOf, those_that_stand_still_are_waited_for_together) {
+    folder.environment = "CAIRN_DAEMON_START_WAIT_MS=3000";
+    std::vector<pid_t> silent;
+    for (const char* node : {"n0", "n1", "n2"}) silent.push_back(Json::parse(cairn(std::string("start --json --node ") + node).out)["pid"].get<pid_t>());
+    ASSERT_EQ(cairn("start --node n3").exit, 0);
+    const auto seconds_of = [&](const std::string& command, int exit) {
+        const auto began = std::chrono::steady_clock::now();
+        EXPECT_EQ(cairn(command).exit, exit) << command;
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    };
+    ASSERT_EQ(::kill(silent[0], SIGSTOP), 0);
+    const double one = seconds_of("status", exit_of(Code::deadline));
+    for (const pid_t pid : silent) ASSERT_EQ(::kill(pid, SIGSTOP), 0);
+    EXPECT_LT(seconds_of("status --json", exit_of(Code::deadline)), 2 * one);
+    for (const char* command : {"status", "stop"}) {
+        folder.write(".out", "");
+        std::atomic<bool> is_over = false;
+        std::thread asking([&] {
+            EXPECT_LT(seconds_of(command, exit_of(Code::deadline)), 2 * one);
+            is_over = true;
+        });
+        while (!is_over && folder.read(".out").find("n3") == std::string::npos) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        EXPECT_FALSE(is_over) << command << " shows the healthy one's answer before the others' time is over";
+        asking.join();
+    }
+    for (const pid_t pid : silent) ASSERT_EQ(::kill(pid, SIGCONT), 0);
 }
 
 TEST_F(StatusOf, a_daemon_that_can_not_be_started_says_why) {
