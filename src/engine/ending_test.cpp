@@ -179,7 +179,6 @@ TEST(Ending, AVersionThatCanNotBeGivenUpYetIsTriedAgainNowAndThen) {
     EXPECT_EQ(files_of(cluster, 1), 1u);  // the tombstone
 }
 
-// Stopped everywhere while one version is written and the next one waits for its turn: both are what `cairn stop --wait` waits for.
 constexpr std::size_t not_stopped = 99;
 Task<void> stop_daemon(Node* node, Clock& clock, Nanos wait, std::size_t* left) {
     const std::vector<VersionKey> unfinished = co_await node->stop(clock.in(wait));
@@ -207,6 +206,7 @@ std::vector<std::size_t> stop_all(Cluster& cluster, Nanos wait, Nanos within, co
     return left;
 }
 
+// Stopped everywhere while one version is written and the next one waits for its turn: both are what `cairn stop --wait` waits for.
 TEST(Ending, DaemonsThatAreStoppingFinishWhatIsSealed) {
     ClusterOptions options;
     options.files = 2;
