@@ -47,8 +47,9 @@ Status run_start(Console& console, const Arguments& arguments) {
     if (!config.file.empty()) home.environment.push_back("CAIRN_CONFIG=" + config.file);
     const ScratchLayout scratch = ScratchLayout::of(home.scratch, ::geteuid(), home.node, home.persistent);
     const std::uint64_t wait_ms = settings.daemon.start_wait_ms;
-    TRY_ASSIGN(const std::optional<Reached> before, reach(scratch, wait_ms));
-    const bool ran_before = before.has_value();
+    const Result<std::optional<Reached>> before = reach(scratch, wait_ms);
+    if (!before.ok()) return silent_status({{scratch, before.status()}});
+    const bool ran_before = before->has_value();
     DaemonLink link(home, false, wait_ms);
     TRY(link.ensure(Deadline::in_ms(wait_ms)));
     if (home.io_node) TRY(check_io_node(link, wait_ms));

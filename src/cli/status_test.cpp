@@ -130,6 +130,9 @@ TEST_F(StatusOf, those_that_stand_still_are_waited_for_together) {
     const double one = seconds_of("status", exit_of(Code::deadline));
     for (const pid_t pid : silent) ASSERT_EQ(::kill(pid, SIGSTOP), 0);
     EXPECT_LT(seconds_of("status --json", exit_of(Code::deadline)), 2 * one);
+    const Ran start = cairn("start --node n1");
+    EXPECT_EQ(start.exit, exit_of(Code::deadline));
+    EXPECT_THAT(start.err, ContainsRegex("process " + std::to_string(silent[1]) + ": .*SIGCONT"));
     for (const char* command : {"status", "stop"}) {
         folder.write(".out", "");
         std::atomic<bool> is_over = false;

@@ -251,7 +251,7 @@ bool WatchedFiles::complete(FileSet& set) {
 
 std::string WatchedFiles::what_is_missing(const FileSet& set) const {
     const std::string found = plural(set.files.size(), "file") + " (" + names_of(set.files) + ")";
-    if (!count_fits(set)) return found + ", and --files says " + std::to_string(completeness_.files);
+    if (!count_fits(set)) return found + (count_told() ? ", and --files says " + std::to_string(completeness_.files) : "");
     return found + ", " + (set.obstacle.empty() ? "written lately" : set.obstacle);
 }
 

@@ -82,10 +82,10 @@ Status WatchLoop::step() {
 // Versions only increase: a complete one waits for older ones that may still become complete, but not for ever.
 Status WatchLoop::capture_ready() {
     auto& sets = watched_.sets();
-    std::erase_if(sets, [](const auto& each) { return each.second.files.empty(); });
     while (!sets.empty()) {
         auto ready = sets.begin();
         while (ready != sets.end() && !watched_.complete(ready->second)) ++ready;
+        std::erase_if(sets, [](const auto& each) { return each.second.files.empty(); });  // they were links that lead nowhere, or are gone
         if (ready == sets.end()) return {};
         for (auto older = sets.begin(); older != ready; ++older)
             if (held_up(older->second, ready->first, ready->second)) return {};

@@ -118,7 +118,8 @@ Result<std::optional<std::uint64_t>> WatchSession::capture(Version version, cons
     Status status;
     std::uint64_t bytes = 0;
     for (const auto& [name, file] : files) {
-        if (status.ok()) status = this->status(cairn_route_file(handle_, name.c_str(), watched.path(name).c_str()));
+        if (status.ok())
+            status = this->status(cairn_route_file(handle_, name.c_str(), watched.path(name).c_str())).within("file " + for_terminal(name));
         bytes += file.mark.bytes;
     }
     if (status.ok())

@@ -296,6 +296,35 @@ TEST_F(Watch, a_file_that_is_held_open_or_is_no_file_does_not_hold_up_newer_vers
     ::close(held);
 }
 
+// A version of which there is only such a link is none, also one that waited behind others for as long as they do.
+TEST_F(Watch, a_link_that_leads_nowhere_is_no_version) {
+    const pid_t pid = watch(0, "--settle-ms 100");
+    ASSERT_TRUE(until_said(0, "watching"));
+    std::filesystem::create_symlink("nowhere", files(0) + "/m.5.x");
+    put(0, "m.1.x", "held");
+    const int held = ::open((files(0) + "/m.1.x").c_str(), O_WRONLY | O_CLOEXEC);
+    ASSERT_GE(held, 0);
+    put(0, "m.2.x", "two");
+    put(0, "m.10.x", "ten");
+    ASSERT_TRUE(until_said(0, "committed", 2));
+    EXPECT_TRUE(until_noted(0, "m.5.x is a link that leads nowhere"));
+    ASSERT_EQ(said(0, "lost").size(), 1u) << log(0);
+    EXPECT_EQ(said(0, "lost")[0]["version"], 1);
+    EXPECT_EQ(log(0).find("--files says"), std::string::npos) << log(0);
+    EXPECT_EQ(end(pid, SIGTERM), static_cast<int>(Code::cancelled)) << log(0);
+    ::close(held);
+}
+
+TEST_F(Watch, a_file_whose_name_no_region_can_have_is_named) {
+    const pid_t pid = watch(0, "--settle-ms 100");
+    ASSERT_TRUE(until_said(0, "watching"));
+    put(0, "m.1.a\nb", "one");
+    EXPECT_TRUE(until_noted(0, "not captured: file m.1.a?b: a region's name has a control character"));
+    put(0, "m.2.\xff", "two");
+    EXPECT_TRUE(until_noted(0, "not captured: file m.2."));
+    EXPECT_EQ(end(pid, SIGTERM), static_cast<int>(Code::cancelled)) << log(0);
+}
+
 TEST_F(Watch, a_file_that_is_written_for_ever_holds_up_for_so_long_only) {
     folder.environment += " CAIRN_DEADLINES_VERSION_MS=7000";
     const pid_t pid = watch(0, "--settle-ms 100");

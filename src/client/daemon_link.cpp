@@ -31,7 +31,10 @@ Status DaemonLink::greet(Deadline deadline) {
 
 Result<DaemonLink::Met> DaemonLink::connect_once(Deadline deadline) {
     last_ = greet(deadline);
-    if (last_.code() == Code::deadline) return last_.within(who());
+    if (last_.code() == Code::deadline) {
+        const std::string process = greeting_ ? std::to_string(greeting_->process()) : "PID";
+        return deadline_passed(who() + ": " + last_.text() + "; if it was stopped, SIGCONT lets it go on (kill -CONT " + process + ")");
+    }
     std::unique_ptr<Connection> connection = std::move(greeting_);
     if (last_.ok()) {
         connection_ = std::move(connection);

@@ -143,6 +143,9 @@ TEST_F(Daemons, OneThatStandsStillHoldsNoPollAndNoCheckpoint) {
     const double captured = seconds_of([&] { EXPECT_EQ(cairn_checkpoint(session, 3), CAIRN_DEADLINE); });
     EXPECT_THAT(cairn_last_error(session), HasSubstr("the daemon of node n0 (process " + std::to_string(daemon) + ") gives no answer"));
     EXPECT_LT(captured, 2 * waited + 2);
+    cairn_session* beside = nullptr;
+    EXPECT_EQ(try_open(&beside, "n0", 0, 1, {"deadlines.open_ms=1000"}), CAIRN_DEADLINE);
+    EXPECT_THAT(cairn_last_error(nullptr), HasSubstr("kill -CONT " + std::to_string(daemon) + ")"));
     ::kill(daemon, SIGCONT);
     EXPECT_EQ(poll_until_told(session, 2), CAIRN_OK) << cairn_last_error(session);
     EXPECT_EQ(cairn_checkpoint(session, 4), CAIRN_OK) << cairn_last_error(session);
