@@ -92,7 +92,7 @@ Field::Field(std::string_view k, double v) : key(k), is_number(std::isfinite(v))
 }
 
 Status log_to_file(const std::string& path, LogLevel level) {
-    const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0600);  // a pipe that nobody reads is no reason to wait
     if (descriptor < 0) return Status::from_errno(errno, "cannot write the log " + path);
     replace(descriptor, true, static_cast<int>(level));
     return {};

@@ -177,7 +177,7 @@ Status WatchBoard::announce(Version version) {
     std::error_code error;
     std::filesystem::create_directories(folder_, error);
     const std::string path = folder_ + "/" + std::to_string(version);
-    const files::Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    const files::Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
     return file ? Status() : Status::from_errno(errno, "can not make " + path);
 }
 

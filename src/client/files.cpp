@@ -35,8 +35,10 @@ Result<Id128> random_id() {
 }
 
 Result<Bytes> read_whole(const std::string& path, std::uint64_t bytes_max) {
-    const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // nobody waits for a FIFO that somebody put there
     if (!file) return Status::from_errno(errno, "can not open " + path);
+    struct stat about = {};
+    if (::fstat(file.get(), &about) == 0 && !S_ISREG(about.st_mode)) return corrupt(path + ": it is not a file");
     Bytes bytes;
     std::byte buffer[16 << 10];
     for (;;) {

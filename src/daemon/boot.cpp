@@ -1,20 +1,38 @@
 #include "daemon/boot.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
-#include <fstream>
+#include <cerrno>
+#include <sstream>
 #include <vector>
 
+#include "daemon/door.hpp"
 #include "daemon/slot_files.hpp"
 
 namespace cairn {
 
 namespace {
 
-// None when there is no file.
+// None when there is no file, or something else in its place, such as a FIFO, for which nobody waits.
 std::vector<std::string> lines_of(const std::string& path) {
-    std::ifstream file(path);
+    constexpr std::size_t bytes_max = 64 << 20;  // a line for each image in doubt
     std::vector<std::string> lines;
-    for (std::string line; std::getline(file, line);) lines.push_back(line);
+    const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    struct stat about = {};
+    if (file.get() < 0 || ::fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode)) return lines;
+    std::string text;
+    char buffer[4096];
+    while (text.size() < bytes_max) {
+        const ssize_t got = ::read(file.get(), buffer, sizeof buffer);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) break;
+        text.append(buffer, static_cast<std::size_t>(got));
+    }
+    std::istringstream stream(text);
+    for (std::string line; std::getline(stream, line);) lines.push_back(line);
     return lines;
 }
 
@@ -36,7 +54,7 @@ Boot Boot::look(const ScratchLayout& layout, const std::string& id_path) {
     boot.is_same = boot.noted || (unknown && is_in_memory(layout.images()));
     if (!boot.doubtful.empty()) boot.why = "the machine was started again, and nobody has looked at it since";
     if (boot.is_same) return boot;
-    boot.why = unknown ? "scratch is on a disk, and nothing tells whether the machine was started again since it was used"
+    boot.why = unknown ? "scratch is on a disk, and " + layout.boot() + ", which would tell whether the machine was started again since it was used, can not be read"
                        : "the machine was started again since scratch was used (" + layout.boot() + ")";
     return boot;
 }

@@ -78,10 +78,12 @@ Exit live(DaemonOptions options, const Settings& settings, bool foreground, Repo
         report.ready();  // there is one
         return Exit::fine;
     }
+    const std::vector<Door::Moved> strangers = door->put_strangers_aside();
     if (foreground)
         log_to_descriptor(2, options.log_level);
     else if (const Status opened = log_to_file(options.log_file, options.log_level); !opened.ok())
         return cannot_start(opened);
+    for (const Door::Moved& each : strangers) log_warning("put-aside", {{"path", each.path}, {"to", each.to}, {"why", "not a file of the daemon's own"}});
     survive_lost_bytes();
     if (!options.trace_file.empty())
         if (const Status traced = trace_open(options.trace_file, "cairnd"); !traced.ok())

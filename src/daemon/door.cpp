@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <vector>
+#include <ctime>
+
+#include "format/names.hpp"
 
 namespace cairn {
 
@@ -92,6 +94,9 @@ Result<bool> Door::lock() {
             if (errno == EINTR) continue;
             return Status::from_errno(errno, "can not lock " + path);
         }
+        struct stat about = {};
+        if (::fstat(file.get(), &about) == 0 && (!S_ISREG(about.st_mode) || about.st_nlink > 1))
+            return corrupt(path + " is not the lock that a daemon makes (no file, or one that has another name): remove it");
         lock_ = std::move(file);
         if (still_ours()) {
             const std::string pid = std::to_string(::getpid()) + "\n";  // for people
@@ -102,6 +107,20 @@ Result<bool> Door::lock() {
         lock_.reset(-1);
     }
     return unavailable("the lock " + path + " is removed again and again by somebody");
+}
+
+// It may be all that somebody has of something: it is kept, under a name that nobody opens.
+std::vector<Door::Moved> Door::put_strangers_aside() {
+    std::vector<Moved> moved;
+    for (const std::string& path : {layout_.log(), layout_.boot(), layout_.keeper()}) {
+        const std::string name = path.substr(path.rfind('/') + 1);
+        struct stat about = {};
+        if (::fstatat(directory_.get(), name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0) continue;
+        if (S_ISREG(about.st_mode) && about.st_nlink == 1) continue;
+        const std::string aside = aside_name(name, {static_cast<std::uint64_t>(::time(nullptr)), static_cast<std::uint64_t>(::getpid())});
+        if (::renameat(directory_.get(), name.c_str(), directory_.get(), aside.c_str()) == 0) moved.push_back({path, layout_.root + "/" + aside});
+    }
+    return moved;
 }
 
 bool Door::still_ours() const {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/status.hpp"
 #include "engine/layout.hpp"
@@ -42,6 +43,12 @@ class Door {
 
     // False: another daemon lives here. Does not wait.
     Result<bool> lock();
+    // What stands in the place of the daemon's own files and is none of its own (a link, a FIFO, a directory, a file with another name) gets another name, so that
+    // nothing is written through it or waits for it. Only with the lock; before the log is opened.
+    struct Moved {
+        std::string path, to;
+    };
+    std::vector<Moved> put_strangers_aside();
     // The lock's file and the directory are still the ones under their names: nobody wiped scratch.
     bool still_ours() const;
 

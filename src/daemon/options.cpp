@@ -106,7 +106,7 @@ Result<DaemonOptions> daemon_options(const Settings& settings, const DaemonPlace
     options.idle = static_cast<Nanos>(settings.daemon.idle_s) * second;
     options.stop_wait = from_ms(settings.daemon.stop_wait_ms);
     options.start_wait_ms = settings.daemon.start_wait_ms;
-    options.log_file = settings.daemon.log_file.empty() ? options.scratch.root + "/log" : settings.daemon.log_file;
+    options.log_file = settings.daemon.log_file.empty() ? options.scratch.log() : settings.daemon.log_file;
     options.log_level = settings.daemon.log_level;
     options.persistent_rule = {settings.retention.persistent_last, settings.retention.persistent_every};
     options.free_at_end = settings.retention.free_at_end;

@@ -5,6 +5,7 @@
 #include <linux/magic.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -111,6 +112,9 @@ void remove_temporaries(const std::string& directory) {
 Status invalidate_slot_file(const std::string& path) {
     const Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
     if (file.get() < 0) return Status::from_errno(errno, "can not open " + path);
+    struct stat about = {};
+    if (::fstat(file.get(), &about) == 0 && (!S_ISREG(about.st_mode) || about.st_nlink > 1))
+        return corrupt(path + " is no file of this name alone: what is written there would be another's, too");
     const std::uint64_t zero = 0;
     for (const std::uint64_t offset : {image_state_offset, image_checksummed_offset}) {
         ssize_t wrote = 0;

@@ -240,7 +240,7 @@ TEST_F(SlotsTest, AnImageWhoseSlotIsTakenWhileItIsReadIsNotTakenForWhole) {
     EXPECT_EQ(world_->loop().run(restore_local(world, **image, {}, sink, {})).code(), Code::corrupt);
 }
 
-// A full pipe under the slot's name stands in for a disk that hangs when the checksums are written beside the image.
+// A disk that hangs when the checksums are written beside the image.
 TEST_F(SlotsTest, ASlotThatMayBeWrittenLateHoldsNoOtherImage) {
     io_wait_ = 5 * second;
     SlotSettings settings;
@@ -250,28 +250,18 @@ TEST_F(SlotsTest, ASlotThatMayBeWrittenLateHoldsNoOtherImage) {
     write(*late, 1, 0);
     write(*other, 1, 1);
     auto late_image = read(late->path), other_image = read(other->path);
-    const std::string aside = scratch / "aside";
-    fs::rename(late->path, aside);
-    ASSERT_EQ(::mkfifo(late->path.c_str(), 0600), 0);
-    const int full = ::open(late->path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
-    Bytes page(4096);
-    while (::write(full, page.data(), page.size()) > 0) {
-    }
+    storage_->hang_at = late->path;
     take(std::move(**late_image));
     take(std::move(**other_image));
     const VersionKey key{"heat", 1, roster_.incarnation};
     const auto is_late = [&] { return node_->may_be_written(key, 0); };
     EXPECT_TRUE(eventually(is_late));
     EXPECT_FALSE(node_->may_be_written(key, 1));
-    fs::rename(aside, late->path);
     checkpoint(2);
     EXPECT_EQ(held(), std::vector<Version>{2});
     EXPECT_TRUE(eventually([&] { return !fs::exists(late->path); }));
     EXPECT_TRUE(fs::exists(other->path));  // the other rank's is free, for the next image
     EXPECT_EQ(slots_->count(), 3u);
-    while (::read(full, page.data(), page.size()) > 0) {  // so that the worker ends
-    }
-    ::close(full);
 }
 }  // namespace
 }  // namespace cairn

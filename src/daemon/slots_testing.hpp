@@ -26,6 +26,44 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t mib = 1 << 20;
 constexpr Slots::Owner alice = 1, bob = 2, carol = 3;
 
+// Another storage, but that what is written to one file does not come back.
+class HangingStorage final : public Storage {
+  public:
+    HangingStorage(Storage& inner, Clock& clock) : inner_(inner), clock_(clock) {}
+    std::string hang_at;
+
+    Result<BufferPtr> allocate(std::uint64_t bytes) override { return inner_.allocate(bytes); }
+    Task<Result<FilePtr>> open(std::string path, OpenOptions options, Nanos deadline) override { return inner_.open(path, options, deadline); }
+    Task<Result<std::uint64_t>> write_some(FilePtr file, std::uint64_t offset, Slice data, Nanos deadline) override {
+        if (file->path() != hang_at) {
+            Result<std::uint64_t> wrote = co_await inner_.write_some(file, offset, data, deadline);
+            co_return wrote;
+        }
+        co_await clock_.sleep(deadline - clock_.now());
+        co_return deadline_passed("writing " + hang_at);
+    }
+    Task<Result<std::uint64_t>> read_some(FilePtr file, std::uint64_t offset, Slice into, Nanos deadline) override {
+        return inner_.read_some(file, offset, into, deadline);
+    }
+    Task<Status> fsync(FilePtr file, Nanos deadline) override { return inner_.fsync(file, deadline); }
+    Task<Result<std::uint64_t>> file_bytes(FilePtr file, Nanos deadline) override { return inner_.file_bytes(file, deadline); }
+    Task<Status> resize(FilePtr file, std::uint64_t bytes, Nanos deadline) override { return inner_.resize(file, bytes, deadline); }
+    Task<Status> make_directory(std::string path, std::uint32_t permissions, Nanos deadline) override {
+        return inner_.make_directory(path, permissions, deadline);
+    }
+    Task<Status> fsync_directory(std::string path, Nanos deadline) override { return inner_.fsync_directory(path, deadline); }
+    Task<Status> publish(std::string from, std::string to, Nanos deadline) override { return inner_.publish(from, to, deadline); }
+    Task<Status> replace(std::string from, std::string to, Nanos deadline) override { return inner_.replace(from, to, deadline); }
+    Task<Status> remove(std::string path, Nanos deadline) override { return inner_.remove(path, deadline); }
+    Task<Status> remove_directory(std::string path, Nanos deadline) override { return inner_.remove_directory(path, deadline); }
+    Task<Result<std::vector<DirectoryEntry>>> list(std::string path, Nanos deadline) override { return inner_.list(path, deadline); }
+    Task<Result<BufferPtr>> map(std::string path, bool writable, Nanos deadline) override { return inner_.map(path, writable, deadline); }
+
+  private:
+    Storage& inner_;
+    Clock& clock_;
+};
+
 class SlotsTest : public testing::Test {
   protected:
     void SetUp() override {
@@ -58,7 +96,9 @@ class SlotsTest : public testing::Test {
         flush.io_wait = io_wait_;
         workers_ = std::make_unique<WorkerPool>(world_->loop().remote(), WorkerPoolOptions());
         const Layout layout{persistent_directory.empty() ? persistent / "files" : persistent_directory};
-        node_ = std::make_unique<Node>(world_->world(), layout, flush);
+        const World world = world_->world();
+        storage_ = std::make_unique<HangingStorage>(world.storage, world.clock);
+        node_ = std::make_unique<Node>(World{world.clock, *storage_, world.network, world.random, world.cpu}, layout, flush);
         ASSERT_TRUE(node_->join(std::make_shared<const Roster>(roster_), 0).ok());
         slots_ = std::make_unique<Slots>(world_->loop(), *workers_, *node_, directory_, settings);
     }
@@ -144,6 +184,7 @@ class SlotsTest : public testing::Test {
     std::unique_ptr<RealWorld> world_;
     Roster roster_;
     std::unique_ptr<WorkerPool> workers_;
+    std::unique_ptr<HangingStorage> storage_;
     std::unique_ptr<Node> node_;
     std::unique_ptr<Slots> slots_;
 };

@@ -36,7 +36,7 @@ struct Layout {
     std::string io_node(const std::string& node) const { return io_nodes() + "/" + node; }
 };
 
-// <scratch>/cairn-<uid>-<node>-<hash of persistent>/lock, sock, boot, jobs/<incarnation>, images/slot-<n>
+// <scratch>/cairn-<uid>-<node>-<hash of persistent>/lock, sock, boot, log, jobs/<incarnation>, images/slot-<n>
 struct ScratchLayout {
     std::string root;  // of one daemon: uid, node, scratch, persistent (rule 7)
 
@@ -45,6 +45,7 @@ struct ScratchLayout {
     std::string socket() const { return root + "/sock"; }
     std::string keeper() const { return root + "/keeper"; }  // locked by a keeper that waits before it starts a daemon again
     std::string boot() const { return root + "/boot"; }
+    std::string log() const { return root + "/log"; }  // where no other is set
     std::string jobs() const { return root + "/jobs"; }
     std::string job(Id128 incarnation) const { return jobs() + "/" + incarnation.hex(); }
     std::string images() const { return root + "/images"; }

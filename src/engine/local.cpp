@@ -107,6 +107,7 @@ Task<void> Node::Impl::keep_checksums(FlightPtr flight, Rank rank) {
     const Nanos deadline = world.clock.in(settings.io_wait);
     OpenOptions options;
     options.mode = OpenMode::write;
+    options.sole_name = true;
     Result<FilePtr> file = co_await world.storage.open(held.image.path, options, deadline);
     if (file.ok()) {
         Bytes table(held.checksums.size() * sizeof(std::uint64_t));
