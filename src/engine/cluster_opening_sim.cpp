@@ -109,20 +109,19 @@ Task<void> Cluster::replace_roster(World world, std::string path, bool& done) {
 
 Status Cluster::name_parent(Parent parent, Nanos limit) {
     roster.parent = parent;
+    const auto answers = [&](NodeIndex node) { return hosts[node].process && hosts[node].booted; };
     for (NodeIndex node = 0; node < hosts.size(); ++node) {
         if (is_io_node(node) || hosts[node].gone) continue;
-        const auto answers = [&] { return hosts[node].process && hosts[node].booted; };
-        if (!sim.run_until(answers, sim.now() + limit)) return unavailable("a daemon is away");
-        Member& member = roster.members[place_in(roster, node)];
-        if (member.address == "gone") member.address = hosts[node].process->address();  // it was started by this open
+        if (!sim.run_until([&] { return answers(node); }, sim.now() + limit)) return unavailable("a daemon is away");
+        roster.members[place_in(roster, node)].address = hosts[node].process->address();  // its ranks find it there, whoever was there at the open
     }
     for (NodeIndex node = 0; node < hosts.size(); ++node) {
         if (is_io_node(node) || hosts[node].gone) continue;
+        if (!sim.run_until([&] { return answers(node); }, sim.now() + limit)) return unavailable("a daemon is away");
         bool done = false;
-        if (!hosts[node].process) return unavailable("a daemon died");
         if (!sim.run(replace_roster(hosts[node].process->world(), scratch(node).job(roster.incarnation), done), sim.now() + limit) || !done)
             return unavailable("roster not written");
-        if (!hosts[node].daemon) return unavailable("a daemon died");
+        if (!answers(node)) return unavailable("a daemon died");
         TRY(hosts[node].daemon->join(std::make_shared<const Roster>(roster), place_in(roster, node)));
     }
     return {};

@@ -104,12 +104,12 @@ bool in_chain(const SeedRun& run, Id128 at, const VersionKey& key) {
 }
 
 // A restarting job never gets less than what was called committed in its lineage.
-void check_newest(SeedRun& run, const Manifest& found) {
+void check_newest(SeedRun& run, const Manifest& found, const std::map<VersionKey, bool>& told_before) {
     const auto epoch = run.known.epochs.find(found.key.incarnation), newest = run.known.epochs.find(head(run));
     const bool told = newest != run.known.epochs.end() && (epoch == run.known.epochs.end() || epoch->second <= newest->second);
     if (!told) return;  // committed by a job of which nobody could know before
     if (!in_chain(run, found.key)) return run.fail("the newest version found, " + std::to_string(found.key.version) + ", is of another lineage");
-    for (const auto& [key, reported] : run.known.reported)
+    for (const auto& [key, reported] : told_before)
         if (in_chain(run, key) && key.version > found.key.version)
             return run.fail("version " + std::to_string(key.version) + " was called committed, but the newest found is " + std::to_string(found.key.version));
 }

@@ -9,7 +9,7 @@ namespace cairn::testing {
 // Remembers every version that any daemon called committed.
 void note_states(SeedRun& run);
 // A restarting job never gets less than what was called committed in its lineage.
-void check_newest(SeedRun& run, const Manifest& found);
+void check_newest(SeedRun& run, const Manifest& found, const std::map<VersionKey, bool>& told_before);  // told_before: what was called committed when the look began
 // What a restarting job sees: every version of the current lineage that was called committed, not the newest alone. Returns the newest.
 std::optional<Manifest> check_catalog(SeedRun& run);
 bool has_version(const SeedRun& run, Id128 incarnation);  // that was called committed, and not removed

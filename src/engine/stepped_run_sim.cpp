@@ -127,6 +127,7 @@ void SteppedRun::commit() {
 
 // As a restart finds it. It may pass over a version that can not be read, since it says so.
 std::optional<VersionKey> SteppedRun::find_newest(NodeIndex reader, bool* looked) {
+    const std::map<VersionKey, bool> told_before = run_.known.reported;
     sim::Process& process = run_.cluster.hosts[reader].node->start_process("reader");
     Result<Cluster::Found> found(deadline_passed("listing"));
     const auto find = [](const Cluster* cluster, World world, Result<Cluster::Found>* out) -> Task<void> {
@@ -144,7 +145,7 @@ std::optional<VersionKey> SteppedRun::find_newest(NodeIndex reader, bool* looked
     }
     run_.tell("finds ", !found.ok() ? found.status().to_string() : newest ? "version " + std::to_string(newest->key.version) : "no version");
     if (!newest) return std::nullopt;
-    if (!damage) check_newest(run_, *newest);
+    if (!damage) check_newest(run_, *newest, told_before);
     return newest->key;
 }
 

@@ -38,6 +38,7 @@ std::optional<VersionKey> unaware_of(const SeedRun& run, const Host& host) {
 }  // namespace
 
 std::optional<Manifest> check_catalog(SeedRun& run) {
+    const std::map<VersionKey, bool> told_before = run.known.reported;
     const Result<Cluster::Found> found = look_for_restart(run);
     std::optional<Manifest> newest;
     if (!run.result.ok) return newest;
@@ -47,7 +48,7 @@ std::optional<Manifest> check_catalog(SeedRun& run) {
     }
     for (const CatalogEntry& entry : found->in_lineage())
         if (entry.committed()) newest = entry.manifest;
-    if (newest) check_newest(run, *newest);
+    if (newest) check_newest(run, *newest, told_before);
     if (found->lineage.tail.ok()) check_visible(run, *found);  // else older ones can not be told, and the operator knows
     return newest;
 }
