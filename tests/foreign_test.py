@@ -175,6 +175,50 @@ class Scratch(Foreign):
                 self.assertTrue(file.read() == contents[name], name)
 
 
+class Removal(Foreign):
+    def in_the_place_of(self, kind, content, command):
+        """A directory instead of version 2's manifest or part: `cairn rm` removes the version all the same, and gc has nothing to object to."""
+        self.keep_two()
+        (path,) = [file for file in self.nodes.files("series", 2) if os.path.basename(file).startswith(kind)]
+        os.remove(path)
+        os.mkdir(path)
+        if content:
+            with open(os.path.join(path, "notes"), "w", encoding="utf-8") as file:
+                file.write("somebody's")
+        said = self.cairn(*command)
+        folder = os.path.dirname(path)
+        aside = [name for name in os.listdir(folder) if ".damaged-" in name] if os.path.exists(folder) else []
+        if content:
+            (name,) = aside
+            self.assertTrue(name.startswith(kind), name)
+            self.says(said, os.path.join(folder, name))
+            with open(os.path.join(folder, name, "notes"), encoding="utf-8") as file:
+                self.assertEqual(file.read(), "somebody's")
+        self.assertEqual(len(aside), 1 if content else 0)
+        self.assertEqual([file for file in self.nodes.files("series", 2) if ".damaged-" not in file and "/part" in file], [])
+        self.cairn("gc", "--age", "0s")
+        restored = self.restore()
+        self.assertEqual([restored[0], restored[1], restored[4]], [OK, 1, True], restored)
+
+    def test_a_directory(self):
+        for kind in ("manifest", "part-"):
+            for content in (False, True):
+                with self.subTest(kind, content=content):
+                    self.setUp()
+                    self.in_the_place_of(kind, content, ("rm", "series", 2, "--force"))
+
+    def test_a_part_of_a_version_that_was_given_up(self):
+        """What an earlier rm began and could not finish: gc takes the rest."""
+        self.keep_two()
+        (part,) = [file for file in self.nodes.files("series", 1) if os.path.basename(file).startswith("part-")]
+        self.cairn("rm", "series", 1)
+        os.makedirs(os.path.join(part, "full"))
+        os.utime(part, (1, 1))
+        said = self.cairn("gc", "--age", "0s", "--unknown")
+        self.says(said, "note", ".damaged-")
+        self.cairn("gc", "--age", "0s", "--unknown")
+
+
 class Meeting(Foreign):
     def test_a_fifo_where_ranks_meet(self):
         """Rank 0 reads what another rank wrote there; it does not wait for who writes into a FIFO."""

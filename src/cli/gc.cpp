@@ -11,6 +11,7 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <set>
 #include <utility>
 
 #include "base/text_table.hpp"
@@ -143,6 +144,9 @@ void take(Place& place, Collected found, Taking& taking) {
 void end_taking(Place& place, Console& console, Taking& taking) {
     take(place, std::exchange(taking.no_room, {}), taking, true);
     if (taking.only_look || taking.done.take.empty()) return;
+    std::set<std::string> directories;
+    for (const Leftover& leftover : taking.done.take) directories.insert(leftover.directory);
+    for (const std::string& directory : directories) tell_put_aside(place, console, "gc", directory);
     fill_reserve(place, console, "gc");
 }
 

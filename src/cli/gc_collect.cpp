@@ -285,4 +285,13 @@ void fill_reserve(Place& place, Console& console, const char* command) {
     if (kept.code() == Code::corrupt) console.err << "cairn " << command << ": note: " << kept.text() << "\n";
 }
 
+void tell_put_aside(Place& place, Console& console, const char* command, const std::string& directory) {
+    const auto entries = place.run(place.world().storage.list(directory, place.deadline()));
+    if (!entries.ok()) return;
+    for (const DirectoryEntry& entry : *entries)
+        if (entry.is_directory && is_aside_name(entry.name))
+            console.err << "cairn " << command << ": note: " << directory << "/" << entry.name
+                        << " is left: a directory that is not empty stood in the place of one of Cairn's files\n";
+}
+
 }  // namespace cairn::cli

@@ -58,4 +58,7 @@ bool fence_can_go(const Series& series, const Seen& seen, const Evidence& eviden
 // After something was removed; what stands in the reserve's place and is none is named.
 void fill_reserve(Place& place, Console& console, const char* command);
 
+// What removals put aside in a directory, because it was a full directory in a file's place, is named: nobody else looks for it.
+void tell_put_aside(Place& place, Console& console, const char* command, const std::string& directory);
+
 }  // namespace cairn::cli

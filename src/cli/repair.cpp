@@ -76,7 +76,7 @@ const Command repair_command = {
     "been. A version that is\n"
     "wanted instead can then be restored by its number. The same holds for a lineage that is no directory, and for what "
     "can not be read at all.\n\n"
-    "Damaged versions are not repaired: `cairn verify` names them, `cairn rm` removes them.",
+    "Damaged versions are not repaired: `cairn verify` names them, `cairn rm` removes them (a full directory in a file's place is put aside, and named).",
     {{"NAME", OptionKind::text, "", "The checkpoint.", true},
      {"--forget", OptionKind::flag, "", "Go on without what nothing else tells, or what can not be read."},
      {"-n,--dry-run", OptionKind::flag, "", "Only show what would be done."}},

@@ -86,6 +86,7 @@ Status run_rm(Console& console, const Arguments& arguments) {
         const bool lift = fence_can_go(series, *seen, evidence, versions);
         failed = remove(place, *seen, lift ? Fence::lift : Fence::keep).within("removing " + what(seen->key));
         if (!failed.ok()) break;
+        tell_put_aside(place, console, "rm", place.layout().version(seen->key));
         if (!lift) ++fenced;
         freed_bytes += seen->stored_bytes;
         removed.push_back({{"version", seen->key.version},

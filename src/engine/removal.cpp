@@ -23,6 +23,20 @@ Manifest tombstone_of(const VersionKey& key, std::uint64_t epoch, Parent parent,
 
 namespace {
 
+// A file, whatever it is called. A directory that somebody put in its place goes too, if it is empty; else it gets a name that nobody looks for, with all that is
+// in it. What is gone already is no error.
+Task<Status> take_away(World& world, std::string path, Nanos io_wait) {
+    Status removed = co_await world.storage.remove(path, world.clock.in(io_wait));
+    if (removed.code() == Code::invalid_argument) {  // unlink(2): EISDIR
+        removed = co_await world.storage.remove_directory(path, world.clock.in(io_wait));
+        if (removed.code() == Code::already_exists) {
+            std::string aside = aside_name(path, world.random.id());
+            removed = co_await world.storage.replace(path, std::move(aside), world.clock.in(io_wait));
+        }
+    }
+    co_return removed.code() == Code::not_found ? Status() : std::move(removed);
+}
+
 // Written and durable under its temporary name, whose path is returned.
 Task<Result<std::string>> write_tombstone(World& world, Layout layout, Manifest tombstone, Nanos io_wait) {
     for (;;) {
@@ -47,13 +61,14 @@ Task<Status> check_removed(World& world, Layout layout, VersionKey key, Status f
 
 // Over what a file holds, whose blocks serve again. What is no file of this name alone (a link, a FIFO, a file that has another name, as in a copy made of
 // hard links) may be somebody else's, too: not a byte of it is written over, and another takes its place.
-Task<Status> overwrite(World& world, std::string path, Bytes bytes, Nanos deadline) {
+Task<Status> overwrite(World& world, std::string path, Bytes bytes, Nanos io_wait) {
+    const Nanos deadline = world.clock.in(io_wait);
     OpenOptions options;
     options.mode = OpenMode::write;
     options.sole_name = true;
     Result<FilePtr> file = co_await world.storage.open(path, options, deadline);
     if (file.code() == Code::corrupt) {
-        const Status removed = co_await world.storage.remove(path, deadline);
+        const Status removed = co_await take_away(world, path, io_wait);
         if (!removed.ok()) co_return removed;
         options.mode = OpenMode::create;
         file = co_await world.storage.open(path, options, deadline);
@@ -74,21 +89,21 @@ Task<Status> remove_unpublished(World& world, std::string directory, Id128 incar
     for (const DirectoryEntry& entry : *entries) {
         const std::optional<Id128> attempt_id = parse_attempt_of(entry.name);
         if (!attempt_id || attempt_id->high != incarnation.high || parse_part_file_name(entry.name)) continue;
-        Status removed = co_await world.storage.remove(directory + "/" + entry.name, world.clock.in(io_wait));
-        if (!removed.ok() && removed.code() != Code::not_found) co_return removed;
+        Status removed = co_await take_away(world, directory + "/" + entry.name, io_wait);
+        if (!removed.ok()) co_return removed;
     }
     co_return Status();
 }
 
 // The tombstone in the place of the manifest that was moved to `aside`: in its blocks, or in those of parts that it named.
 Task<Status> turn_into_tombstone(World& world, std::string directory, std::string aside, Bytes bytes, std::vector<PartInfo> parts, Nanos io_wait) {
-    Status wrote = co_await overwrite(world, aside, bytes, world.clock.in(io_wait));
+    Status wrote = co_await overwrite(world, aside, bytes, io_wait);
     for (std::size_t i = 0; wrote.code() == Code::out_of_space && i < parts.size(); ++i) {
-        Status removed = co_await world.storage.remove(directory + "/" + parts[i].file, world.clock.in(io_wait));
-        if (!removed.ok() && removed.code() != Code::not_found) co_return removed;
+        Status removed = co_await take_away(world, directory + "/" + parts[i].file, io_wait);
+        if (!removed.ok()) co_return removed;
         Status synced = co_await world.storage.fsync_directory(directory, world.clock.in(io_wait));
         if (!synced.ok()) co_return synced;
-        wrote = co_await overwrite(world, aside, bytes, world.clock.in(io_wait));
+        wrote = co_await overwrite(world, aside, bytes, io_wait);
     }
     co_return wrote;
 }
@@ -137,8 +152,8 @@ Task<Status> fence_where_full(World& world, Layout layout, Manifest tombstone, N
 
 Task<Status> remove_files(World& world, std::string directory, std::vector<std::string> files, Nanos io_wait, std::string kept) {
     for (const std::string& file : files) {
-        Status removed = co_await world.storage.remove(directory + "/" + file, world.clock.in(io_wait));
-        if (!removed.ok() && removed.code() != Code::not_found) co_return removed;
+        Status removed = co_await take_away(world, directory + "/" + file, io_wait);
+        if (!removed.ok()) co_return removed;
     }
     if (directory == kept) co_return Status();
     // Another incarnation's files may be there still, or come at this moment.
@@ -156,8 +171,8 @@ Task<Status> clear_version(World& world, Layout layout, VersionKey key, Fence fe
     for (const DirectoryEntry& entry : *entries) {
         const std::optional<Id128> attempt_id = parse_attempt_of(entry.name);
         if (!attempt_id || attempt_id->high != key.incarnation.high) continue;
-        Status removed = co_await world.storage.remove(directory + "/" + entry.name, world.clock.in(io_wait));
-        if (!removed.ok() && removed.code() != Code::not_found) co_return removed;
+        Status removed = co_await take_away(world, directory + "/" + entry.name, io_wait);
+        if (!removed.ok()) co_return removed;
     }
     if (fence == Fence::keep) co_return Status();
     Status synced = co_await world.storage.fsync_directory(directory, world.clock.in(io_wait));
@@ -193,6 +208,10 @@ Task<Status> remove_version(World& world, Layout layout, Manifest tombstone, Fen
     }
     if (!temporary.ok()) co_return std::move(temporary).status();
     Status replaced = co_await world.storage.replace(*temporary, layout.manifest(key), world.clock.in(io_wait));
+    if (replaced.code() == Code::invalid_argument) {  // rename(2): EISDIR. Nothing was committed by a directory, so it may go first
+        replaced = co_await take_away(world, layout.manifest(key), io_wait);
+        if (replaced.ok()) replaced = co_await world.storage.replace(*temporary, layout.manifest(key), world.clock.in(io_wait));
+    }
     if (replaced.code() == Code::not_found) replaced = co_await check_removed(world, layout, key, std::move(replaced), io_wait);
     if (!replaced.ok()) {
         const Status ignored = co_await world.storage.remove(*temporary, world.clock.in(io_wait));

@@ -12,6 +12,8 @@
 // without replacing. For a moment the version has neither manifest nor tombstone: who is killed then leaves parts that nothing names, and who still has its
 // images may commit it again, under new parts, whole. A version without a manifest is given up in the room of its unpublished ones.
 //
+// A directory that stands in the place of a manifest or a part goes like one where it is empty; a full one is put aside (aside_name), for it is somebody's.
+//
 // Whoever is killed in between leaves a whole version (before 1), or a tombstone with leftovers that `cairn gc` takes (after it).
 //
 // While the tombstone stands nobody can publish that version: not a coordinator that was paused, not a request that the file system

@@ -161,10 +161,15 @@ std::optional<std::uint64_t> parse_lineage_open_name(std::string_view file) { re
 std::optional<std::uint64_t> parse_lineage_from_name(std::string_view file) { return parse_epoch(file, from_suffix); }
 
 std::string aside_name(std::string_view name, Id128 unique) { return std::string(name).append(aside_infix) + unique.hex(); }
-std::optional<std::uint64_t> parse_epoch_taken(std::string_view file) {
-    const std::size_t at = file.rfind(aside_infix);
+
+bool is_aside_name(std::string_view name) {
+    const std::size_t at = name.rfind(aside_infix);
     Id128 unique;
-    if (at != std::string_view::npos && Id128::parse(file.substr(at + aside_infix.size()), unique)) file = file.substr(0, at);
+    return at != std::string_view::npos && Id128::parse(name.substr(at + aside_infix.size()), unique);
+}
+
+std::optional<std::uint64_t> parse_epoch_taken(std::string_view file) {
+    if (is_aside_name(file)) file = file.substr(0, file.rfind(aside_infix));
     const auto open = parse_lineage_open_name(file);
     return open ? open : parse_lineage_from_name(file);
 }

@@ -46,8 +46,9 @@ std::string lineage_open_name(std::uint64_t epoch);
 std::string lineage_from_name(std::uint64_t epoch);
 std::optional<std::uint64_t> parse_lineage_open_name(std::string_view file);
 std::optional<std::uint64_t> parse_lineage_from_name(std::string_view file);
-// "NAME.damaged-<32 hex digits>": what `cairn repair` put aside, which nobody reads.
+// "NAME.damaged-<32 hex digits>": what `cairn repair`, a removal or a daemon put aside, which nobody reads.
 std::string aside_name(std::string_view name, Id128 unique);
+bool is_aside_name(std::string_view name);
 // The epoch that a name in the lineage directory says is taken: a record's, or that of one put aside.
 std::optional<std::uint64_t> parse_epoch_taken(std::string_view file);
 
