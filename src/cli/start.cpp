@@ -71,10 +71,13 @@ Status run_start(Console& console, const Arguments& arguments) {
 
 struct StopOutcome {
     std::optional<pid_t> keeper;  // that was told to end
+    bool held = false;            // it has finished and its process does not end: a file system that hangs keeps one of its threads
     std::string node;
     std::uint64_t pid = 0;
     std::vector<VersionKey> unfinished;
 };
+
+constexpr std::uint64_t end_wait_ms = 5'000;  // for a process that has said that it is done
 
 // It answers just before it ends: its memory is given back, and its lock is free, when it has. Its process tells that best; where that can not be seen from here
 // (a container), or by an old kernel, its lock.
@@ -134,8 +137,7 @@ Result<std::optional<StopOutcome>> stop_daemon(const ScratchLayout& place, const
     Result<control::Stopped> stopped = reached->connection->ask_for<control::Stopped>(control::Stop{wait_ms}, deadline);
     if (!stopped.ok()) return stopped.status().within(process_text(process));
     reached->connection.reset();
-    if (!end.wait(Deadline::in_ms(settings.deadlines.io_ms)))
-        return deadline_passed(process_text(process) + " has stopped and does not end; what it gives back of scratch is not free yet");
+    outcome.held = !end.wait(Deadline::in_ms(end_wait_ms));
     outcome.node = reached->welcome.node;
     outcome.pid = reached->welcome.pid;
     outcome.unfinished = std::move(stopped->unfinished);
@@ -144,6 +146,7 @@ Result<std::optional<StopOutcome>> stop_daemon(const ScratchLayout& place, const
 
 void tell_stopped(Console& console, const StopOutcome& outcome) {
     if (outcome.pid != 0) console.out << "cairnd of node " << for_terminal(outcome.node) << " stopped (process " << outcome.pid << ")\n";
+    if (outcome.held) console.out << "  its process has not ended yet: a file system that does not answer holds it, and what it gave back of scratch\n";
     for (const VersionKey& key : outcome.unfinished)
         console.out << "  left in scratch: " << for_terminal(key.name) << " version " << key.version << "\n";
     if (outcome.keeper)
