@@ -103,14 +103,14 @@ class Tune(unittest.TestCase):
         os.symlink(place, settings)
         open(place, "w").close()
         os.chmod(place, 0o640)
-        before = '# ours\n[flush]\nfiles = 3 # K\nwriters = 1\nbuffer_bytes = "64 KiB" # small\n\n[capture]\nwait_ms = 5000\n'
+        before = '# ours\n[flush]\nfiles = 3 # K\nwriters = 1\nbuffer_bytes = "1 MiB" # small\n\n[capture]\nwait_ms = 5000\n'
         with open(settings, "w") as file:
             file.write(before)
         self.nodes.settings.pop("flush_block_bytes")
         with open(settings, "a") as file:
             file.write("[deadlines]\nio_ms = 30000\n")
         before += "[deadlines]\nio_ms = 30000\n"
-        out, err = self.tune("--budget", "5s", "--size", "4MiB", "--local-files", "4", "--followers", "1", "--writers", "1,4", "--buffer", "64KiB,4MiB",
+        out, err = self.tune("--budget", "5s", "--size", "4MiB", "--local-files", "4", "--followers", "1", "--writers", "1,4", "--buffer", "1MiB,4MiB",
                              "--block", "64KiB", "--split", "chunks", "--placement", "append", "--files", "1", "--json", "--write", flush_block_bytes=65536)
         wanted = json.loads(out)["recommended"]["settings"]
         with open(settings) as file:
