@@ -275,6 +275,9 @@ void Daemon::on_signal(int number) {
 
 // Finishes what it can; the first call decides how long that takes, later ones wait for it.
 Task<std::vector<VersionKey>> Daemon::stop(Nanos wait, const char* why, Ending ending) {
+    const Nanos deadline = world_.clock.in(wait);
+    // What scratch holds is known first: else nothing of it would be finished, or named.
+    while (ending == Ending::in_order && !is_adopted_ && !stopping_ && world_.clock.now() < deadline) co_await changed_.wait(deadline);
     if (!stopping_) {
         stopping_ = true;
         if (options_.life) options_.life->stopping = true;
@@ -285,7 +288,7 @@ Task<std::vector<VersionKey>> Daemon::stop(Nanos wait, const char* why, Ending e
             if (!withdrawn.ok()) log_warning("io-node-record-stays", {{"why", withdrawn}});
         }
         co_await dead_images_.look(world_.clock.in(tidy_wait));  // nothing of them is unfinished
-        unfinished_ = co_await node_.stop(world_.clock.in(wait));
+        unfinished_ = co_await node_.stop(deadline);
         for (const VersionKey& key : slots_.unfinished())
             if (std::find(unfinished_.begin(), unfinished_.end(), key) == unfinished_.end()) unfinished_.push_back(key);
         for (const VersionKey& key : unfinished_)

@@ -49,5 +49,27 @@ TEST(Orphans, OneThatCanNotBeReadWhenItsJobIsToldOfIsFlushedLater) {
     EXPECT_TRUE(becomes_true([&] { return home.committed(key); })) << home.log();
 }
 
+// Whoever starts a daemon for what a killed one has left, and stops it at once, means that to be finished.
+TEST(Orphans, AStopWaitsUntilScratchIsKnown) {
+    Home home;
+    ASSERT_EQ(home.start(), 0) << home.errors();
+    const Roster roster = home.roster(1);
+    const VersionKey key{"heat", 1, roster.incarnation};
+    {
+        Client client(home.layout);
+        client.hello(true);
+        client.expect<control::Done>(control::Join{roster, 0, 0});
+        const auto slot = client.expect<control::Slot>(control::Acquire{key, 0, 1 << 20, 60'000});
+        write_image(slot, roster, 1, 0, 200'000);
+        home.kill_daemon();  // before it is told
+    }
+    for (int i = 0; i < 2000; ++i) std::ofstream(home.layout.images() + "/slot-" + std::to_string(i)) << "nothing";  // to be looked at, too
+    ASSERT_EQ(home.start(), 0) << home.errors();
+    Client client(home.layout);
+    client.hello();
+    EXPECT_TRUE(client.expect<control::Stopped>(control::Stop{60'000}).unfinished.empty()) << home.log();
+    EXPECT_TRUE(home.committed(key)) << home.log();
+}
+
 }  // namespace
 }  // namespace cairn
