@@ -1,7 +1,10 @@
 // `cairn extract` and `cairn verify`: bytes come out as they went in, or damage is named and nothing comes out.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <nlohmann/json.hpp>
 
 #include "cli/version_testing.hpp"
@@ -139,17 +142,19 @@ TEST_F(Extract, verify_lists_all_damage) {
 }
 
 TEST_F(Extract, verify_calls_damage_only_what_is_damaged) {
-    // A link to itself can not be opened, as little as what one may not read; root may read everything.
-    const std::string part = melt.part_path(2, first, 1);
-    std::filesystem::remove(part);
-    std::filesystem::create_symlink(part, part);
+    // What is leased can not be opened until it is let go, as little as what one may not read; root may read everything.
+    const int held = ::open(melt.part_path(2, first, 1).c_str(), O_RDWR | O_CLOEXEC);
+    ASSERT_EQ(::fcntl(held, F_SETSIG, SIGURG), 0);  // who is asked to let go is told by a signal: one that does nothing
+    ASSERT_EQ(::fcntl(held, F_SETLEASE, F_WRLCK), 0);
+    folder.environment = "CAIRN_DEADLINES_IO_MS=1000";
     const Ran ran = cairn("verify melt");
-    EXPECT_EQ(ran.exit, exit_of(Code::io_error));
+    EXPECT_EQ(ran.exit, exit_of(Code::deadline));
     EXPECT_THAT(ran.err, HasSubstr("1 of 2 versions can not be read; the first is melt version 2"));
     EXPECT_THAT(ran.out, ContainsRegex("melt +2 +persistent +58\\.6 KiB +can not be read"));
     EXPECT_EQ(Json::parse(cairn("verify melt 2 --json").out)["versions"][0]["whole"], false);
     Melt::flip(melt.part_path(1, first, 0), 3);
     EXPECT_EQ(cairn("verify melt").exit, exit_of(Code::corrupt));
+    ::close(held);
 }
 
 TEST_F(Extract, verify_tells_a_damaged_manifest) {

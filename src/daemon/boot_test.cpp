@@ -133,18 +133,15 @@ std::optional<std::size_t> images_known(Client& client) {
     return std::get<control::ImageList>(*answer).images.size();
 }
 
-// To open it is an error of I/O, as on a disk that fails.
-void make_unreadable(const std::string& path) { fs::create_symlink(path, path); }
-
 // Nobody knows what is in it: it stays, and so do the doubt about it and the jobs, one of which may be its own.
 TEST(Boot, WhatCanNotBeReadKeepsItsDoubt) {
     Home home;
-    const std::string slot = commit_one(home), aside = home.scratch + "/aside";
+    Unreadable::expect_in(home);
+    const std::string slot = commit_one(home);
     const std::string noted = read_text(home.layout.boot());
     const std::string left = home.layout.jobs() + "/" + Id128{7, 7}.hex() + ".new-1-1";
     write_text(left, "half");
-    fs::rename(slot, aside);
-    make_unreadable(slot);
+    Unreadable unreadable(slot);
     write_text(home.layout.boot(), "another boot\n");
     ASSERT_EQ(home.start(), 0) << home.errors();
     {
@@ -159,24 +156,24 @@ TEST(Boot, WhatCanNotBeReadKeepsItsDoubt) {
     EXPECT_TRUE(fs::exists(home.layout.job({1, 2})));
     EXPECT_FALSE(fs::exists(left)) << "what a daemon was writing when it died";
     EXPECT_NE(home.log().find("image-can-not-be-read path=" + slot), std::string::npos) << home.log();
-    flip(aside, fs::file_size(aside) / 8);
-    fs::rename(aside, slot);
+    unreadable.end();
+    flip(slot, fs::file_size(slot) / 8);
     EXPECT_EQ(images_after_start(home), 0u) << home.log();
     EXPECT_NE(home.log().find("image-not-believed name=heat version=1 rank=0"), std::string::npos) << home.log();
 }
 
 TEST(Boot, WhatCanNotBeReadAtFirstIsReadLater) {
     Home home;
-    const std::string slot = commit_one(home), aside = home.scratch + "/aside";
+    Unreadable::expect_in(home);
+    const std::string slot = commit_one(home);
     for (const std::string& path : {home.layout.job({1, 2}), slot}) {
-        fs::rename(path, aside);
-        make_unreadable(path);
+        Unreadable unreadable(path);
         ASSERT_EQ(home.start(), 0) << home.errors();
         {
             Client client(home.layout);
             client.hello();
             EXPECT_TRUE(becomes_true([&] { return home.log().find("opening " + path) != std::string::npos; })) << home.log();
-            fs::rename(aside, path);
+            unreadable.end();
             EXPECT_TRUE(becomes_true([&] { return images_known(client) == 1u; })) << home.log();
         }
         home.kill_daemon();

@@ -138,8 +138,8 @@ TEST(Forget, NoJobAtTheEndOfADaemonThatHasNotSeenAllOfScratch) {
         seal(home, client, job, 1);  // of two ranks one never seals
     }
     home.kill_daemon();
-    const std::string unreadable = home.layout.images() + "/slot-1";
-    fs::create_symlink(unreadable, unreadable);
+    Unreadable::expect_in(home);
+    const Unreadable unreadable(home.layout.images() + "/slot-1");
     const pid_t pid = home.start_here();
     ASSERT_TRUE(becomes_true([&] { return home.errors().find("scratch-can-not-be-read") != std::string::npos; })) << home.errors();
     ASSERT_EQ(::kill(pid, SIGTERM), 0);  // before it looks at the others

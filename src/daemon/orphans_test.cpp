@@ -6,22 +6,9 @@ namespace {
 
 using namespace cairn::test;
 
-// A link that leads to itself can not be opened, as a file can not whose disk does not answer.
-class Unreadable {
-  public:
-    explicit Unreadable(std::string path) : path_(std::move(path)) {
-        fs::rename(path_, aside());
-        fs::create_symlink(path_, path_);
-    }
-    void end() const { fs::rename(aside(), path_); }
-
-  private:
-    std::string aside() const { return path_ + ".aside"; }
-    std::string path_;
-};
-
 TEST(Orphans, OneThatCanNotBeReadWhenItsJobIsToldOfIsFlushedLater) {
     Home home;
+    Unreadable::expect_in(home);
     ASSERT_EQ(home.start(), 0) << home.errors();
     const Roster roster = home.roster(1);
     const VersionKey key{"heat", 1, roster.incarnation};
@@ -40,7 +27,7 @@ TEST(Orphans, OneThatCanNotBeReadWhenItsJobIsToldOfIsFlushedLater) {
     fs::remove(home.layout.job(roster.incarnation));
     ASSERT_EQ(home.start(), 0) << home.errors();
     ASSERT_TRUE(becomes_true([&] { return home.log().find("image-can-not-be-flushed") != std::string::npos; })) << home.log();
-    const Unreadable unreadable(path);
+    Unreadable unreadable(path);
     Client client(home.layout);
     client.hello(true);
     client.expect<control::Done>(control::Join{roster, 0, 0});

@@ -26,7 +26,7 @@ class File {
 using FilePtr = std::shared_ptr<File>;
 
 enum class OpenMode : std::uint8_t {
-    read,     // corrupt where the name leads to no file: to a directory, a FIFO, a socket, a device, or (a link) nowhere
+    read,     // corrupt where the name leads to no file: to a directory, a FIFO, a socket, a device, or (a link) nowhere, to itself, or where no file can be
     write,    // existing file, for reading and writing; corrupt where the name itself is no file's: also where it is a link, whatever that leads to
     create,   // new file, for reading and writing; already_exists when there is one
 };

@@ -51,6 +51,17 @@ Status check_is_file(const struct stat& about, const OpenOptions& options, const
 // What is read may be a link that its owner made; what is written over is the file of that name, and never another's.
 bool follows_links(const OpenOptions& options) { return options.mode == OpenMode::read; }
 
+// By what open(2) says of one: not of a file that may come back, but of what is written in the link. Null: of something else.
+const char* where_a_link_leads(int error) {
+    switch (error) {
+        case ENOENT: return "nowhere";
+        case ENOTDIR: return "through what is no directory";
+        case ELOOP: return "to itself";
+        case ENAMETOOLONG: return "to a name that no file can have";
+        default: return nullptr;
+    }
+}
+
 // Whoever opens a FIFO may hang, and whoever opens a device may start something: looked at before, and not waited for.
 Result<int> open_file(const std::string& path, const OpenOptions& options) {
     const int access = options.mode == OpenMode::read ? O_RDONLY : O_RDWR;
@@ -90,8 +101,8 @@ Result<FilePtr> RealFile::open(const std::string& path, const OpenOptions& optio
     if (buffered < 0) {
         const int error = errno;
         struct stat about = {};
-        if (error == ENOENT && follows_links(options) && ::lstat(path.c_str(), &about) == 0 && S_ISLNK(about.st_mode))
-            return corrupt("opening " + path + ": it is a link that leads nowhere, not a file");
+        if (const char* leads = where_a_link_leads(error); leads && follows_links(options) && ::lstat(path.c_str(), &about) == 0 && S_ISLNK(about.st_mode))
+            return corrupt("opening " + path + ": it is a link that leads " + leads + ", not a file");
         return Status::from_errno(error, (options.mode == OpenMode::create ? "creating " : "opening ") + path);
     }
     Status is_file = check_opened(buffered, options, path);

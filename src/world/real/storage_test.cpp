@@ -291,6 +291,9 @@ TEST_P(RealStorageTest, WhatIsNoFileIsListedAndDamageWhenOpened) {
     put(directory / "file", "x");
     ASSERT_EQ(::mkfifo((directory / "fifo").c_str(), 0600), 0);
     ASSERT_EQ(::symlink("nowhere", (directory / "nowhere-link").c_str()), 0);
+    ASSERT_EQ(::symlink("file/x", (directory / "through-a-file").c_str()), 0);
+    ASSERT_EQ(::symlink("to-itself", (directory / "to-itself").c_str()), 0);
+    ASSERT_EQ(::symlink(std::string(300, 'n').c_str(), (directory / "too-long").c_str()), 0);
     ASSERT_EQ(::symlink("fifo", (directory / "fifo-link").c_str()), 0);
     ASSERT_EQ(::symlink("/dev/zero", (directory / "device").c_str()), 0);
     ASSERT_EQ(::symlink("file", (directory / "file-link").c_str()), 0);
@@ -302,7 +305,7 @@ TEST_P(RealStorageTest, WhatIsNoFileIsListedAndDamageWhenOpened) {
     ::close(bound);
     const auto entries = loop->run(storage->list(directory.path(), soon()));
     ASSERT_TRUE(entries.ok()) << entries.status().to_string();
-    EXPECT_EQ(entries->size(), 7u);
+    EXPECT_EQ(entries->size(), 10u);
     for (const DirectoryEntry& entry : *entries) {
         EXPECT_FALSE(entry.is_directory) << entry.name;
         const bool is_file = entry.name.starts_with("file");
