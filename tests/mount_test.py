@@ -11,7 +11,7 @@ import sys
 import time
 import unittest
 
-from support import OK, UNAVAILABLE, Nodes, find
+from support import OK, PERMISSION, UNAVAILABLE, Nodes, find
 
 CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 1 << 18
 libc = ctypes.CDLL(None, use_errno=True)
@@ -137,6 +137,18 @@ class Mounts(unittest.TestCase):
                 out, err = stop.communicate(timeout=60)
                 self.assertEqual(stop.returncode, 0, out + err)
                 self.assertTrue(any("manifest" in path for path in self.nodes.files("series", version)))
+
+    def test_it_becomes_read_only_while_a_job_runs(self):
+        mount_tmpfs(self.nodes.persistent)
+        self.begin()
+        self.assertEqual(self.take(1)[:2], [OK, OK])
+        subprocess.run(["mount", "-o", "remount,ro", self.nodes.persistent], check=True)
+        captured, committed, text = self.take(2)
+        self.assertEqual((captured, committed), (OK, PERMISSION), text)
+        self.assertIn("Read-only file system", text)
+        self.assertEqual(text.count(self.nodes.persistent), 1, "the path is named once: " + text)
+        self.end()
+        unmount(self.nodes.persistent)
 
 
 if __name__ == "__main__":

@@ -142,6 +142,9 @@ TEST_F(Daemons, OneThatStandsStillHoldsNoPollAndNoCheckpoint) {
     EXPECT_LT(polled, waited) << "five polls";
     const double captured = seconds_of([&] { EXPECT_EQ(cairn_checkpoint(session, 3), CAIRN_DEADLINE); });
     EXPECT_THAT(cairn_last_error(session), HasSubstr("the daemon of node n0 (process " + std::to_string(daemon) + ") gives no answer"));
+    EXPECT_EQ(cairn_checkpoint(session, 3), CAIRN_DEADLINE);  // now on a connection that is not even greeted
+    const std::string told = cairn_last_error(session);
+    EXPECT_EQ(told.find("the daemon of node"), told.rfind("the daemon of node")) << told;
     EXPECT_LT(captured, 2 * waited + 2);
     cairn_session* beside = nullptr;
     EXPECT_EQ(try_open(&beside, "n0", 0, 1, {"deadlines.open_ms=1000"}), CAIRN_DEADLINE);

@@ -85,7 +85,10 @@ Result<A> Session::ask_while_it_lives(const control::Request& request, Deadline 
     while (answer.code() == Code::deadline && !longest.passed() && daemon_->answers(longest.at_most_ms(sign_of_life_ms)))
         answer = daemon_->ask_for<A>(request, longest.at_most_ms(sign_of_life_ms));
     if (answer.code() != Code::deadline) return answer;
-    return answer.status().within(daemon_->who() + " gives no answer (capture.wait_ms; a stopped process goes on with SIGCONT)");
+    const std::string who = daemon_->who();
+    std::string why = answer.status().text();
+    if (why.starts_with(who + ": ")) why.erase(0, who.size() + 2);  // a new connection that is not answered names it, too
+    return Status(Code::deadline, std::move(why)).within(who + " gives no answer (capture.wait_ms; a stopped process goes on with SIGCONT)");
 }
 
 Status Session::capture_into_slot(const CapturePlan& plan, Deadline own, bool& slot_lost) {

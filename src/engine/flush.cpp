@@ -133,7 +133,7 @@ Task<Status> Node::Impl::attempt(FlightPtr flight) {
     }
     make_leads(contest, job, *nodes);
     Status made = co_await make_directories(world.storage, layout.persistent, layout.version(flight->key), world.clock.in(settings.io_wait));
-    if (!made.ok()) co_return std::move(made).within("making " + layout.version(flight->key));
+    if (!made.ok()) co_return made;  // names the directory
     Status on_record = co_await check_record(flight);  // leaders find the directory where it was made, and nowhere else
     if (!on_record.ok()) co_return on_record;
     contest.begun = world.clock.now();
