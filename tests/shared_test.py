@@ -8,13 +8,13 @@ import subprocess
 import sys
 import unittest
 
-from support import BUILD, OK, Nodes, find
+from support import BUILD, OK, PERMISSION, Nodes, find
 
 GROUP, USERS = 64200, (64201, 64202)
 
 JOB = """
 import os
-os.umask(0o022)
+os.umask({umask})
 os.environ["HOME"] = "/"
 os.setgroups([])
 os.setgid({group})
@@ -23,6 +23,23 @@ s = Session("series-{user}")
 s.protect("memory", bytes(200000))
 status = s.checkpoint(1)
 tell([s.opened, status, s.wait(1), s.text()])
+s.close()
+"""
+
+
+RESTORE = """
+import os
+os.umask({umask})
+os.environ["HOME"] = "/"
+os.setgroups([])
+os.setgid({group})
+os.setuid({user})
+s = Session("{name}", job="another")
+s.protect("memory", bytes(200000))
+status, version = s.restore()
+tell([status, version, s.text()])
+status = s.checkpoint(version + 1)
+tell([status, s.wait(version + 1), s.text()])
 s.close()
 """
 
@@ -52,13 +69,19 @@ class Shared(unittest.TestCase):
         for node, user in enumerate(USERS):
             os.chown(self.nodes.scratch(node), user, GROUP)
 
-    def take(self, node):
-        return self.nodes.run(JOB.format(group=GROUP, user=USERS[node]), node=node)[0]
+    def take(self, node, umask=0o022):
+        return self.nodes.run(JOB.format(group=GROUP, user=USERS[node], umask=umask), node=node)[0]
+
+    def restored(self, node, name, umask=0o077):
+        return self.nodes.run(RESTORE.format(group=GROUP, user=USERS[node], umask=umask, name=name), node=node)[0]
 
     def cairn(self, *arguments):
         """As the first of the users."""
         return subprocess.run([find("cairn"), *arguments], env={**self.nodes.environment(), "HOME": "/"}, preexec_fn=lambda: as_user(USERS[0]),
                               capture_output=True, text=True, cwd="/")
+
+    def modes(self, name):
+        return {oct(os.stat(os.path.join(folder, each)).st_mode & 0o777) for folder, _, names in os.walk(self.nodes.persistent) for each in names if name in each}
 
     def test_both_commit_and_see_each_other(self):
         os.chmod(self.nodes.persistent, 0o2775)
@@ -71,6 +94,36 @@ class Shared(unittest.TestCase):
             self.assertIn(f"series-{user}", done.stdout)
         done = self.cairn("rm", f"series-{USERS[1]}", "1", "--force")
         self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_a_strict_umask_keeps_no_member_out(self):
+        """Each restores and goes on with what the other took; only what holds a job's secret is its user's alone."""
+        os.chmod(self.nodes.persistent, 0o2775)
+        self.assertEqual(self.take(0, umask=0o077)[:3], [OK, OK, OK])
+        self.assertEqual(self.restored(1, f"series-{USERS[0]}"), [OK, 1, ""])
+        self.assertEqual(self.restored(0, f"series-{USERS[0]}"), [OK, 2, ""])
+        for name in ("manifest", "part-", ".open", ".from"):
+            self.assertEqual(self.modes(name), {"0o640"}, name)
+        self.assertEqual(self.modes("reserve"), {"0o660"})
+        self.assertEqual(self.modes("roster"), {"0o600"})
+        done = self.cairn("rm", f"series-{USERS[0]}", "2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_what_may_not_be_read_is_not_to_be_repaired(self):
+        os.chmod(self.nodes.persistent, 0o2775)
+        self.assertEqual(self.take(1)[:3], [OK, OK, OK])
+        series = f"series-{USERS[1]}"
+        for path in [os.path.join(folder, name) for folder, _, names in os.walk(os.path.join(self.nodes.persistent, series)) for name in names]:
+            os.chmod(path, 0o600)
+        for command in (("ls", series), ("verify", series), ("repair", series)):
+            done = self.cairn(*command)
+            said = done.stdout + done.stderr
+            self.assertIn("chmod g+r", said, command)
+            self.assertNotIn("cairn repair " + series, said, command)
+            self.assertNotIn("--forget", said, command)
+        status, _, text = self.restored(0, series)
+        self.assertEqual(status, PERMISSION, text)
+        self.assertIn("chmod g+r", text)
+        self.assertNotIn("--forget", text)
 
     def test_a_sticky_one_is_refused_by_name(self):
         os.chmod(self.nodes.persistent, 0o1777)

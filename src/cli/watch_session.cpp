@@ -13,6 +13,7 @@
 #include "cli/series.hpp"
 #include "client/handles.hpp"
 #include "format/manifest.hpp"
+#include "world/real/files.hpp"
 
 namespace cairn::cli {
 
@@ -174,8 +175,10 @@ Status WatchBoard::clear() {
 
 Status WatchBoard::announce(Version version) {
     if (folder_.empty()) return {};
-    std::error_code error;
-    std::filesystem::create_directories(folder_, error);
+    for (std::size_t at = folder_.rfind("/.cairn") + 1; at != std::string::npos;) {  // of all who share persistent; what can not be made is said by the file
+        at = folder_.find('/', at + 1);
+        static_cast<void>(make_directory(folder_.substr(0, at), 0755));
+    }
     const std::string path = folder_ + "/" + std::to_string(version);
     const files::Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
     return file ? Status() : Status::from_errno(errno, "can not make " + path);

@@ -11,11 +11,16 @@ namespace {
 
 std::string command(const std::string& name) { return "`cairn repair " + name + "`"; }
 
+// Nothing is damaged as far as anybody knows: there is nothing to repair.
+constexpr const char* right_to_read = "its owner can give the right to read it (chmod g+r)";
+
 Status passed_over(const Status& damage, const std::string& name) {
-    return Status(damage.code(), damage.text() + "; passed over: " + command(name));
+    const bool may_not_read = damage.code() == Code::permission;
+    return Status(damage.code(), damage.text() + "; passed over: " + (may_not_read ? right_to_read : command(name).c_str()));
 }
 
 Status doubt(const Status& damage, const std::string& name, const std::string& what) {
+    if (damage.code() == Code::permission) return Status(damage.code(), damage.text() + ": " + what + "; " + right_to_read);
     return Status(damage.code(), damage.text() + ": " + what + "; `cairn repair " + name + "` tells what is left, and with --forget goes on without it");
 }
 

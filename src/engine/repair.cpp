@@ -77,7 +77,9 @@ class Repairer {
             return false;
         }
         if (options_.forget) return true;
-        repair_.left.push_back(Status(damage.code(), damage.text() + ": it may be whole when the file system is well or the right to read it is there; if it never will be: --forget"));
+        const char* const may_be = damage.code() == Code::permission ? ": it may be whole, and its owner can give the right to read it (chmod g+r)"
+                                                                     : ": it may be whole when the file system is well; if it never will be: --forget";
+        repair_.left.push_back(Status(damage.code(), damage.text() + may_be));
         return false;
     }
 

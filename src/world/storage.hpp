@@ -35,7 +35,7 @@ struct OpenOptions {
     OpenMode mode = OpenMode::read;
     bool direct = false;          // bypass the page cache where the file system can; silently buffered where it can not
     bool sole_name = false;       // OpenMode::write: corrupt where the file has other names (hard links), whose owner would lose what is written over
-    std::uint32_t permissions = 0644;
+    std::uint32_t permissions = 0644;  // of a new file, less the umask; the group's hold in a directory that a group shares, whatever the umask says
 };
 
 struct DirectoryEntry {

@@ -62,10 +62,37 @@ const char* where_a_link_leads(int error) {
     }
 }
 
+// Of a directory that a group may write to, and that is not sticky: what is made in it is the group's, too. Best effort: where the group can not be given, it is
+// its maker's, as ever.
+bool shares_with_group(const std::string& path, struct stat& above) {
+    const std::string parent = path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
+    return ::stat(parent.c_str(), &above) == 0 && (above.st_mode & S_IWGRP) != 0 && (above.st_mode & S_ISVTX) == 0;
+}
+
+void share_directory(const std::string& path) {
+    struct stat above = {}, made = {};
+    if (!shares_with_group(path, above) || ::lstat(path.c_str(), &made) != 0 || !S_ISDIR(made.st_mode)) return;
+    if (made.st_gid != above.st_gid && ::lchown(path.c_str(), static_cast<::uid_t>(-1), above.st_gid) != 0) return;
+    (void)::chmod(path.c_str(), above.st_mode & 07777);
+}
+
+// The group's part of what was asked for. What was asked for its owner alone (a roster holds a secret) stays so.
+void share_file(int fd, const std::string& path, std::uint32_t permissions) {
+    struct stat above = {}, made = {};
+    if ((permissions & 0070) == 0 || !shares_with_group(path, above) || ::fstat(fd, &made) != 0) return;
+    if (made.st_gid != above.st_gid && ::fchown(fd, static_cast<::uid_t>(-1), above.st_gid) != 0) return;
+    const ::mode_t missing = permissions & above.st_mode & 0070 & ~made.st_mode;
+    if (missing != 0) (void)::fchmod(fd, (made.st_mode & 07777) | missing);
+}
+
 // Whoever opens a FIFO may hang, and whoever opens a device may start something: looked at before, and not waited for.
 Result<int> open_file(const std::string& path, const OpenOptions& options) {
     const int access = options.mode == OpenMode::read ? O_RDONLY : O_RDWR;
-    if (options.mode == OpenMode::create) return open_retrying(path.c_str(), access | O_CREAT | O_EXCL, options.permissions);
+    if (options.mode == OpenMode::create) {
+        const int made = open_retrying(path.c_str(), access | O_CREAT | O_EXCL, options.permissions);
+        if (made >= 0) share_file(made, path, options.permissions);
+        return made;
+    }
     struct stat about = {};
     const int looked = follows_links(options) ? ::stat(path.c_str(), &about) : ::lstat(path.c_str(), &about);
     if (looked == 0) TRY(check_is_file(about, options, path));
@@ -137,23 +164,9 @@ RealFile::Route RealFile::route(const void* memory, std::uint64_t offset, std::u
     return {direct_, whole, true};
 }
 
-namespace {
-
-// Best effort: where the group can not be given, the directory is its maker's, as ever.
-void share_with_group(const std::string& path) {
-    const std::string parent = path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
-    struct stat above = {}, made = {};
-    if (::stat(parent.c_str(), &above) != 0 || (above.st_mode & S_IWGRP) == 0 || (above.st_mode & S_ISVTX) != 0) return;
-    if (::lstat(path.c_str(), &made) != 0 || !S_ISDIR(made.st_mode)) return;
-    if (made.st_gid != above.st_gid && ::lchown(path.c_str(), static_cast<::uid_t>(-1), above.st_gid) != 0) return;
-    (void)::chmod(path.c_str(), above.st_mode & 07777);
-}
-
-}  // namespace
-
 Status make_directory(const std::string& path, std::uint32_t permissions) {
     Status made = outcome(::mkdir(path.c_str(), permissions), "making the directory", path);
-    if (made.ok()) share_with_group(path);
+    if (made.ok()) share_directory(path);
     return made;
 }
 

@@ -54,7 +54,7 @@ class RealFile final : public File {
 };
 
 // In a directory that a group may write to, and that is not sticky, it gets that one's group and permissions instead, whatever the umask says: several users
-// of one persistent directory work in each other's directories.
+// of one persistent directory work in each other's directories. A file that is made there (RealFile::open) gets that group and what of its permissions is the group's.
 Status make_directory(const std::string& path, std::uint32_t permissions);
 Status fsync_directory(const std::string& path);
 // RENAME_NOREPLACE, or link and unlink where the file system does not know it. `to` being the very file that `from` is

@@ -427,6 +427,25 @@ TEST(RealFiles, ADirectoryInOneThatAGroupSharesIsTheGroups) {
     ::umask(before);
 }
 
+TEST(RealFiles, AFileInOneThatAGroupSharesIsTheGroups) {
+    test::TemporaryDirectory directory;
+    const ::mode_t before = ::umask(077);
+    struct Case {
+        unsigned parent, asked, made;
+    };
+    for (const Case& each : {Case{0755, 0644, 0600}, {02775, 0644, 0640}, {02775, 0666, 0660}, {02770, 0644, 0640}, {02775, 0600, 0600}, {01777, 0644, 0600}}) {
+        const std::string path = directory.path() + "/" + std::to_string(each.parent) + "-" + std::to_string(each.asked);
+        ASSERT_EQ(::mkdir(path.c_str(), 0700), 0);
+        ASSERT_EQ(::chmod(path.c_str(), each.parent), 0);
+        const auto close = [](const std::function<void()>& now) { now(); };
+        ASSERT_TRUE(RealFile::open(path + "/in", {.mode = OpenMode::create, .permissions = each.asked}, close).ok());
+        struct stat there = {};
+        ASSERT_EQ(::stat((path + "/in").c_str(), &there), 0);
+        EXPECT_EQ(there.st_mode & 07777u, each.made) << std::oct << each.parent << " " << each.asked;
+    }
+    ::umask(before);
+}
+
 TEST(RealStorage, AutomaticSaysWhatItUses) {
     const auto loop = test::make_loop();
     const auto storage = test::make_storage(*loop, {.backend = IoBackend::automatic});
