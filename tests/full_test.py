@@ -5,6 +5,7 @@ no mount outlives it.
 """
 import os
 import shutil
+import subprocess
 import sys
 import unittest
 
@@ -137,6 +138,18 @@ class Full(unittest.TestCase):
             self.assertEqual(self.nodes.files("series", version), [])
         self.assertGreater(os.path.getsize(self.reserve), 0, "of what became free")
         self.assertEqual(self.nodes.run(RESTART), [[OK, 4, True, ""]])
+
+    def test_no_inode_is_free(self):
+        """Room there is, and yet no file can be made: the reason is named."""
+        self.nodes.cairn("stop")
+        counted = os.statvfs(self.nodes.persistent)
+        subprocess.run(["mount", "-o", f"remount,nr_inodes={counted.f_files - counted.f_ffree}", self.nodes.persistent], check=True)
+        status, text = self.nodes.run(RESTART)[0]
+        self.assertEqual(status, NO_SPACE, text)
+        self.assertIn("no inode free", text)
+        self.extracted(4)
+        self.cairn("rm", "series", 1, 2, 3)
+        self.assertEqual(self.nodes.run(RESTART)[0][:3], [OK, 4, True])
 
     def precious(self, path):
         """Somebody else's, under another name in the place of one of Cairn's files."""

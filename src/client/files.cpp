@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -76,6 +77,12 @@ Status write_aside(const std::string& path, ByteView bytes) {
 
 namespace {
 
+// Room for names, not for bytes: removing large files does not help. Where a file system does not count them, it has all it needs.
+bool has_no_inode(const std::string& path) {
+    struct statvfs about = {};
+    return ::statvfs(path.c_str(), &about) == 0 && about.f_files != 0 && about.f_favail == 0;
+}
+
 Status usable_now(const std::string& path, const std::string& what, const std::string& used_before) {
     const std::string advice = what + " (setting paths." + what + " is " + path + ")";
     struct stat about = {};
@@ -94,7 +101,7 @@ Status usable_now(const std::string& path, const std::string& what, const std::s
     TRY_ASSIGN(const Id128 unique, random_id());
     const std::string probe = path + "/" + temporary_file_name(unique);
     const Descriptor file(::open(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    if (!file) return Status::from_errno(errno, advice + " is not writable");
+    if (!file) return Status::from_errno(errno, advice + (errno == ENOSPC && has_no_inode(path) ? " has no inode free for another file" : " is not writable"));
     ::unlink(probe.c_str());
     return {};
 }
