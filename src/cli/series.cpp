@@ -86,9 +86,11 @@ Result<ScratchScan> scan_with_note(Place& place, const ScratchLayout& root, Boot
 
 }  // namespace
 
-ScratchView read_scratch(Place& place) {
+ScratchView read_scratch(Place& place) { return read_scratch(place, scratch_roots(place.settings())); }
+
+ScratchView read_scratch(Place& place, const std::vector<ScratchLayout>& nodes) {
     ScratchView view;
-    for (const ScratchLayout& root : scratch_roots(place.settings())) {
+    for (const ScratchLayout& root : nodes) {
         Boot boot;
         Result<ScratchScan> scan = scan_with_note(place, root, boot);
         if (!scan.ok()) {

@@ -26,7 +26,8 @@ struct ScratchView {
     std::vector<Image> images;
     std::vector<Status> problems;
 };
-ScratchView read_scratch(Place& place);
+ScratchView read_scratch(Place& place, const std::vector<ScratchLayout>& nodes);
+ScratchView read_scratch(Place& place);  // of all nodes of this host
 
 enum class SeenState : std::uint8_t {
     committed,

@@ -37,6 +37,34 @@ TEST_F(StatusOf, without_a_daemon) {
     EXPECT_EQ(cairn("start --node ../x").exit, 1);
 }
 
+// All killed, by a launcher for instance: who waits for what was captured is told that nobody finishes it, and what to do.
+TEST_F(StatusOf, a_stop_without_a_daemon_names_what_scratch_holds) {
+    const Melt melt(folder);
+    melt.open(1, first);
+    for (Rank rank = 0; rank < 4; ++rank) {
+        melt.seal(rank < 2 ? "n0" : "n1", 1, first, 1, rank);
+        melt.seal(rank < 2 ? "n0" : "n1", 2, first, 1, rank, {first, 1});
+    }
+    melt.commit(1, first, 1);
+    const Ran stop = cairn("stop");
+    EXPECT_EQ(stop.exit, exit_of(Code::deadline));
+    EXPECT_EQ(stop.out, "no daemon runs here\n  left in scratch, without a daemon: melt version 2\n");
+    EXPECT_THAT(stop.err, HasSubstr("1 version not committed"));
+    EXPECT_THAT(stop.err, HasSubstr("`cairn start` on each node"));
+    const Json json = Json::parse(cairn("stop --json").out);
+    ASSERT_EQ(json["left"].size(), 1u);
+    EXPECT_EQ(json["left"][0]["version"], 2);
+    EXPECT_EQ(cairn("stop --node n1").exit, exit_of(Code::deadline));
+    EXPECT_EQ(cairn("stop --node n2").exit, 0) << "there is nothing";
+    melt.commit(2, first, 1, {first, 1});
+    EXPECT_EQ(cairn("stop").out, "no daemon runs here\n");
+    EXPECT_EQ(cairn("stop").exit, 0);
+    std::filesystem::remove_all(folder.path("checkpoints"));
+    const Ran blind = cairn("stop");
+    EXPECT_EQ(blind.exit, exit_of(Code::not_found));
+    EXPECT_THAT(blind.err, HasSubstr("can not be told"));
+}
+
 // Killed again and again: in the pause before the keeper starts another there is no daemon, and a stop is a stop.
 TEST_F(StatusOf, a_keeper_that_is_about_to_start_another_is_stopped) {
     folder.environment = "CAIRN_DAEMON_RESTART=true";

@@ -56,14 +56,15 @@ Result<FileMark> FileMark::of(const std::string& path) {
                     nanoseconds(about.st_ctim)};
 }
 
+constexpr std::chrono::nanoseconds kernel_tick = std::chrono::milliseconds(10);
+
 // Nobody tells the tick of a file system's clock. Where it is coarse the stamp shows it: a whole number of milliseconds
 // or seconds (FAT counts every other second), which a clock of nanoseconds hits once in a million times or less. Where
 // it does not show, stamps come with the tick of a kernel, this one's or a server's: 10 ms at most.
 std::chrono::nanoseconds FileMark::tick() const {
-    constexpr std::chrono::nanoseconds kernel = milliseconds(10);
     std::int64_t grain_ns = 1;
     while (grain_ns < 1'000'000'000 && changed_ns % (10 * grain_ns) == 0) grain_ns *= 10;
-    return kernel + std::chrono::nanoseconds(grain_ns < 1'000'000'000 ? grain_ns : 2 * grain_ns);
+    return kernel_tick + std::chrono::nanoseconds(grain_ns < 1'000'000'000 ? grain_ns : 2 * grain_ns);
 }
 
 // The kernel refuses a read lease while somebody has the file open for writing. It is given back at once; a writer that
@@ -217,7 +218,7 @@ void WatchedFiles::look_at_writers(FileSet& set) const {
 }
 
 WatchTime WatchedFiles::settled_at(const WatchedFile& file) const {
-    return file.marked + (completeness_.tick.count() != 0 ? completeness_.tick : file.mark.tick());
+    return file.marked + (completeness_.tick.count() != 0 ? completeness_.tick + kernel_tick : file.mark.tick());
 }
 
 bool WatchedFiles::complete(FileSet& set) {
