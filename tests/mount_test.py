@@ -11,7 +11,7 @@ import sys
 import time
 import unittest
 
-from support import OK, PERMISSION, UNAVAILABLE, Nodes, find
+from support import DEADLINE, OK, PERMISSION, UNAVAILABLE, Nodes, find
 
 CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 1 << 18
 libc = ctypes.CDLL(None, use_errno=True)
@@ -94,6 +94,9 @@ class Mounts(unittest.TestCase):
         self.assertIn("stays in scratch", text)
         self.assertEqual(os.listdir(self.nodes.persistent), [], "and nothing is left there")
         self.nodes.kill_daemons()
+        code, out, err = self.nodes.cairn("stop")  # nobody is there to be asked
+        self.assertEqual(code, DEADLINE, out + err)
+        self.assertIn("left in scratch, without a daemon: series version 2", out)
         self.nodes.cairn("start")  # this one knows only what scratch holds
         time.sleep(2)
         self.assertNotIn("series", os.listdir(self.nodes.persistent))
