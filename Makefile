@@ -3,12 +3,15 @@ PRESET ?= release
 PREFIX ?= /usr/local
 SECONDS_EACH ?= 60
 BUILD  := build/$(PRESET)
+# For the first configuration of a build folder. WARNINGS=errors: as CI builds.
+WARNINGS ?=
+CONFIGURE := $(if $(filter errors,$(WARNINGS)),-DCAIRN_WARNINGS_AS_ERRORS=ON)
 
 .DELETE_ON_ERROR:
 .PHONY: help build demo test test-long test-faults bench race calibrate simulate-papers sim exhaustive mutants fuzz fmt tidy clean install setup
 
 help:
-	@echo "make demo       install what is missing, build, checkpoint LAMMPS, kill it, restore it, compare"
+	@echo "make demo       install what is missing, build what it needs, checkpoint LAMMPS, kill it, restore it, compare"
 	@echo "make test       install what is missing, build, run all tests (PRESET=dev|release|asan|tsan)"
 	@echo "make test-long  the tests that take hours"
 	@echo "make test-faults  every fault at every step of a flush, on a small cluster (ARGS='node killed'); root only, an hour"
@@ -21,17 +24,18 @@ help:
 	@echo "make mutants    plants bugs in the engine, one at a time: the simulated clusters must find each (ARGS='--only NAME', --list)"
 	@echo "make fuzz       feed the decoders hostile bytes (SECONDS_EACH=$(SECONDS_EACH))"
 	@echo "make fmt        format the sources       make tidy     clang-tidy"
+	@echo "make build      all (PRESET=dev|release|asan|tsan; WARNINGS=errors: a warning ends it, as in CI; asked when a folder is configured first)"
 	@echo "make install    PREFIX=$(PREFIX)         make clean    remove build/"
 
 setup:
 	@scripts/setup
 
-# Configured once; ninja configures again by itself when a CMake file changes.
 build: setup
-	@test -f $(BUILD)/build.ninja || cmake --preset $(PRESET)
-	@cmake --build --preset $(PRESET)
+	@scripts/build $(PRESET) $(CONFIGURE)
 
-demo: build
+# Who runs one thing need not build all: a newcomer's demonstration comes after a third of the work.
+demo: setup
+	@scripts/build $(PRESET) $(CONFIGURE) cairn_demo
 	@scripts/demo $(BUILD)
 
 # What the testbed needs is installed where that is possible; elsewhere its tests are skipped.
@@ -62,10 +66,12 @@ calibrate: build
 simulate-papers: build
 	@bench/papers $(BUILD) $(ARGS)
 
-sim: build
+sim: setup
+	@scripts/build $(PRESET) $(CONFIGURE) cairn_seeds
 	@$(BUILD)/src/engine/cairn_seeds $(ARGS)
 
-exhaustive: build
+exhaustive: setup
+	@scripts/build $(PRESET) $(CONFIGURE) cairn_exhaustive
 	@$(BUILD)/src/engine/cairn_exhaustive --states 1000000 $(ARGS)
 
 # Of a copy of the tree, under build/mutants.
@@ -85,7 +91,8 @@ tidy: build
 	@scripts/setup tidy
 	@git ls-files 'src/*.cpp' | xargs -P 2 -n 4 clang-tidy-14 --quiet -p $(BUILD)
 
-install: build
+install: setup
+	@scripts/build $(PRESET) $(CONFIGURE) cairn_installed
 	@cmake --install $(BUILD) --prefix $(PREFIX)
 
 clean:

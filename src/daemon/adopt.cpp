@@ -18,7 +18,6 @@ namespace cairn {
 
 namespace {
 
-constexpr Nanos try_again = 2 * second;
 constexpr int io_errors_max = 5;  // of one image
 constexpr int looks_max = 3;      // at a file that can not be read for a reason that may pass
 

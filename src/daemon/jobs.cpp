@@ -16,7 +16,6 @@ namespace cairn {
 
 namespace {
 
-constexpr Nanos try_again = 2 * second;
 
 }  // namespace
 

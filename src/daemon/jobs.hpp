@@ -22,6 +22,8 @@
 
 namespace cairn {
 
+inline constexpr Nanos try_again = 2 * second;  // what a file system refused, and may give later
+
 class Jobs {
   public:
     Jobs(World world, WorkerPool& workers, Node& node, Slots& slots, Layout layout, ScratchLayout scratch,

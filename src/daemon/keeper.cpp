@@ -29,8 +29,8 @@ using std::chrono::seconds;
 constexpr seconds good_life{60};  // a daemon that has lived so long did not die of its start
 constexpr seconds pause_max{60};
 constexpr int deaths_max = 66;  // in a row: about an hour. The next call of a client starts a daemon with a keeper of its own
-constexpr int session_tries = 10;  // then it begins slowly
-constexpr std::chrono::milliseconds session_pause{130};
+constexpr int begin_tries = 10;  // then it begins slowly
+constexpr std::chrono::milliseconds begin_pause{130};
 constexpr const char* keeper_name = "cairnd-keeper";  // as ps and pgrep show it: at most 15 characters
 
 // At once, then after 1, 2, 4 ... seconds.
@@ -196,9 +196,9 @@ bool Keeper::pause(Clock::duration wait) {
 // and others wait for it. It gives way again once it has begun. Nice 0 needs no privilege: it is what a session begins with.
 // False: told to end meanwhile.
 bool Keeper::bring_session_forward() {
-    for (int tries = 0; tries < session_tries; ++tries) {
+    for (int tries = 0; tries < begin_tries; ++tries) {
         if (set_session_nice(0).code() != Code::unavailable) return true;
-        if (!pause(session_pause)) return false;
+        if (!pause(begin_pause)) return false;
     }
     return true;
 }

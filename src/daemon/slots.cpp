@@ -23,7 +23,7 @@ namespace {
 constexpr std::uint64_t slot_step_bytes = 64 << 10;  // sizes are rounded up to this, so that an image may grow a little
 constexpr std::uint64_t slot_waste_bytes = 16 << 20;  // a slot may be twice as large as asked for, and this
 constexpr std::uint32_t passed_over_max = 8;
-constexpr Nanos look_again = 200 * millisecond;  // files unlinked elsewhere, and by workers, give room without a word
+constexpr Nanos look_for_room = 200 * millisecond;  // files unlinked elsewhere, and by workers, give room without a word
 
 bool fits(std::uint64_t slot_bytes, std::uint64_t wanted_bytes, bool take_any) {
     return slot_bytes >= wanted_bytes && (take_any || slot_bytes <= 2 * wanted_bytes + slot_waste_bytes);
@@ -177,7 +177,7 @@ Task<Result<control::Slot>> Slots::acquire(Owner owner, control::Acquire request
         Place place = find_free(owner, request, false);
         if (place != slots_.end()) co_return hand_out(place, owner, request.rank);
         if (is_being_made_for(owner) && clock_.now() < deadline) {
-            co_await freed_.wait(std::min(deadline, clock_.in(look_again)));
+            co_await freed_.wait(std::min(deadline, clock_.in(look_for_room)));
             continue;
         }
         place = find_growable(owner, request);
@@ -195,7 +195,7 @@ Task<Result<control::Slot>> Slots::acquire(Owner owner, control::Acquire request
         if (clock_.now() >= deadline)
             co_return Status(Code::out_of_space, what + ": scratch " + directory_ + " has no room for " +
                                                      format_bytes(request.bytes) + ": " + what_holds());
-        co_await freed_.wait(std::min(deadline, clock_.in(look_again)));
+        co_await freed_.wait(std::min(deadline, clock_.in(look_for_room)));
     }
     co_return unavailable(what + ": the client has gone");
 }

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <thread>
@@ -32,6 +33,7 @@ constexpr const char* usage =
     "  --reach NAME    the smallest scenario that comes by this situation (situations_sim.hpp), from the first of these seeds that does: a line for --steered\n"
     "  --steered FILE  then the scenarios of that file; fails unless every situation is reached, by random seeds or by its own\n"
     "  --limit-s N     processor time for one seed; then it counts as hanging (60)\n"
+    "  --fingerprints FILE  of each seed: the number of its run, which is the same as long as every event is\n"
     "  --failures N    stop after so many failed (20)\n"
     "  --shrink N      shrink so many of those that failed, the first ones (1)\n"
     "  --shrink-s N    real time for shrinking one (60)\n"
@@ -43,6 +45,7 @@ struct Options {
     std::optional<std::size_t> reach;  // a place in `situations`
     std::optional<std::vector<Steered>> steered;
     std::string steered_file;
+    std::string fingerprints_file;
     ChildOptions children;
 };
 
@@ -81,6 +84,7 @@ Result<Options> parse(int argc, char** argv) {
         else if (option == "--failures") TRY(number(options.failures_max, 1, UINT64_MAX));
         else if (option == "--shrink") TRY(number(options.shrink, 0, UINT64_MAX));
         else if (option == "--shrink-s") TRY(number(options.shrink_s, 1, 86'400));
+        else if (option == "--fingerprints") options.fingerprints_file = text;
         else if (option == "--seed") {
             TRY(number(seed, 0, UINT64_MAX));
             options.single = draw_scenario(seed);
@@ -134,7 +138,9 @@ void tell_smallest(const Options& options, const char* program, Scenario scenari
 // Results in the order of their seeds, whenever they come.
 class Report {
   public:
-    Report(const Options& options, const char* program) : options_(options), program_(program), next_(options.from) {}
+    Report(const Options& options, const char* program) : options_(options), program_(program), next_(options.from) {
+        if (!options.fingerprints_file.empty()) fingerprints_.reset(std::fopen(options.fingerprints_file.c_str(), "w"));
+    }
 
     bool enough() const { return failed_ >= options_.failures_max; }
     void add(std::uint64_t seed, SeedResult result) {
@@ -154,6 +160,10 @@ class Report {
     int end() {
         tell_progress(true);
         const double took = seconds_since(begun_);
+        if (!options_.fingerprints_file.empty() && (!fingerprints_ || std::fflush(fingerprints_.get()) != 0)) {
+            std::fprintf(stderr, "cairn_seeds: --fingerprints: %s can not be written\n", options_.fingerprints_file.c_str());
+            return 2;
+        }
         std::size_t missed = done_ > 0 ? tell_situations() : 0;
         if (options_.steered) missed += tell_steered();
         std::printf("%llu seeds in %.1f s (%.0f seeds/s), %llu failed; %llu versions committed, %llu faults at steps\n", number(done_), took,
@@ -201,6 +211,7 @@ class Report {
 
     void tell(std::uint64_t seed, const SeedResult& result) {
         ++done_;
+        if (fingerprints_) std::fprintf(fingerprints_.get(), "%llu %016llx\n", number(seed), number(result.fingerprint));
         committed_ += result.committed;
         faults_ += result.faults;
         for (std::size_t i = 0; i < saw_.size(); ++i) saw_[i] += result.saw.test(i);
@@ -211,8 +222,13 @@ class Report {
         std::fflush(stdout);
     }
 
+    struct Close {
+        void operator()(std::FILE* file) const { std::fclose(file); }
+    };
+
     const Options& options_;
     const char* program_;
+    std::unique_ptr<std::FILE, Close> fingerprints_;
     const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
     std::map<std::uint64_t, SeedResult> waiting_;
     std::map<std::size_t, bool> reached_;  // by steered scenarios, by their places
