@@ -68,11 +68,11 @@ simulate-papers: build
 
 sim: setup
 	@scripts/build $(PRESET) $(CONFIGURE) cairn_seeds
-	@$(BUILD)/src/engine/cairn_seeds $(ARGS)
+	@$(BUILD)/src/proof/cairn_seeds $(ARGS)
 
 exhaustive: setup
 	@scripts/build $(PRESET) $(CONFIGURE) cairn_exhaustive
-	@$(BUILD)/src/engine/cairn_exhaustive --states 1000000 $(ARGS)
+	@$(BUILD)/src/proof/cairn_exhaustive --states 1000000 $(ARGS)
 
 # Of a copy of the tree, under build/mutants.
 mutants: setup

@@ -1,5 +1,5 @@
 # cairn_room(<name> [PATH <folder under src>] DEPENDS <libraries...> [TEST_DEPENDS <libraries...>] [ALONE <sources...>]): the static library cairn_<name> of all sources in a room, and
-# the test program test_<name> of all its *_test.cpp and of the *_sim.cpp they share. ALONE: sources whose names are those of others in the room; where eight
+# the test program test_<name> of all its *_test.cpp. ALONE: sources whose names are those of others in the room; where eight
 # sources are compiled as one (CMAKE_UNITY_BUILD, which halves the time of a whole build and more), they stay by themselves.
 function(cairn_room name)
   cmake_parse_arguments(ARG "" "PATH" "DEPENDS;TEST_DEPENDS;ALONE" ${ARGN})
@@ -13,8 +13,8 @@ function(cairn_room name)
   set_source_files_properties(${ARG_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${ARG_PATH}/*.cpp)
   set(tests ${sources})
-  list(FILTER tests INCLUDE REGEX "_(test|sim)\\.cpp$")
-  list(FILTER sources EXCLUDE REGEX "_(test|fuzz|main|sim)\\.cpp$")
+  list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "_(test|fuzz|main)\\.cpp$")
   if(sources)
     add_library(cairn_${name} STATIC ${sources})
     target_include_directories(cairn_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)

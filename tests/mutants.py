@@ -23,7 +23,7 @@ except ImportError:
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TREE = os.path.join(ROOT, "build", "mutants")
-SEEDS = os.path.join(TREE, "build", "release", "src", "engine", "cairn_seeds")
+SEEDS = os.path.join(TREE, "build", "release", "src", "proof", "cairn_seeds")
 RIGHT = SEEDS + ".right"  # without any bug planted
 LOG = os.path.join(TREE, "build.log")
 

@@ -8,7 +8,7 @@ import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SEEDS = os.path.join(os.environ.get("CAIRN_BUILD", os.path.join(os.path.dirname(HERE), "build", "release")), "src", "engine", "cairn_seeds")
+SEEDS = os.path.join(os.environ.get("CAIRN_BUILD", os.path.join(os.path.dirname(HERE), "build", "release")), "src", "proof", "cairn_seeds")
 EXHAUSTIVE = os.path.join(os.path.dirname(SEEDS), "cairn_exhaustive")
 
 
@@ -29,7 +29,7 @@ class Arguments(unittest.TestCase):
         self.refuses("'--seed' is no option, or lacks its value (--help)", "--seed")
         self.refuses("'--colour' is no option (--help)", "--colour", "blue")
         self.refuses("--trace is for one seed: give --seed or --scenario, too", "--trace")
-        self.refuses("--reach: there is no situation 'colour' (situations_sim.hpp)", "--reach", "colour")
+        self.refuses("--reach: there is no situation 'colour' (situations.hpp)", "--reach", "colour")
         self.refuses("--scenario: a scenario has no 'colour'", "--scenario", "colour=blue")
 
     def test_steered_scenarios_name_a_situation_that_random_seeds_do_not_reach(self):
@@ -38,7 +38,7 @@ class Arguments(unittest.TestCase):
                 file.write(text)
                 file.flush()
                 self.refuses(f"--steered: {file.name} {expected}", "--steered", file.name)
-        refuses("line 2: there is no situation 'colour' (situations_sim.hpp)", "# a comment\ncolour ranks=1\n")
+        refuses("line 2: there is no situation 'colour' (situations.hpp)", "# a comment\ncolour ranks=1\n")
         refuses("line 1: random seeds reach 'daemon_killed'", "daemon_killed ranks=1\n")
         self.refuses("--steered: /no/such/file: can not be read", "--steered", "/no/such/file")
 
@@ -64,14 +64,14 @@ class Runs(unittest.TestCase):
         self.assertRegex(done.stdout, r"work changed hands +\d+ +\d+\.\d % of seeds\n")
 
     def test_a_situation_that_no_seed_reaches_fails(self):
-        steered = os.path.join(os.path.dirname(HERE), "src", "engine", "steered_seeds.txt")
+        steered = os.path.join(os.path.dirname(HERE), "src", "proof", "steered_seeds.txt")
         done = run(SEEDS, "--from", "5", "--count", "2", "--jobs", "2", "--steered", steered)
         self.assertEqual(done.returncode, 1, done.stdout)
         self.assertRegex(done.stdout, r" 0 +0\.0 % of seeds  NOT REACHED\n")
         self.assertIn(f"steered scenarios ({steered})", done.stdout)
 
     def test_a_steered_scenario_that_leads_elsewhere_fails(self):
-        with open(os.path.join(os.path.dirname(HERE), "src", "engine", "steered_seeds.txt")) as file:
+        with open(os.path.join(os.path.dirname(HERE), "src", "proof", "steered_seeds.txt")) as file:
             lines = file.read().splitlines()
         first = next(i for i, line in enumerate(lines) if not line.startswith("#"))
         for led_elsewhere in (False, True):

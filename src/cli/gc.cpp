@@ -1,6 +1,6 @@
 // `cairn gc`: versions beyond the retention rule, and what jobs left behind that are over.
 //
-// Order: a tombstone fences out whoever might still commit, then the parts go (engine/removal.hpp). So even where it is
+// Order: a tombstone fences out whoever might still commit, then the parts go (catalog/removal.hpp). So even where it is
 // wrong about a job, no version becomes torn: the job finds its version given up. What may be in flight is spared, and
 // said (gc_collect.hpp).
 #include <fcntl.h>

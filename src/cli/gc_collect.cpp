@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <ostream>
 
-#include "engine/reserve.hpp"
+#include "catalog/reserve.hpp"
 #include "format/names.hpp"
 
 namespace cairn::cli {

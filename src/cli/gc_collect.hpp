@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/gc_evidence.hpp"
-#include "engine/removal.hpp"
+#include "catalog/removal.hpp"
 
 namespace cairn::cli {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "cli/daemons.hpp"
-#include "engine/record.hpp"
+#include "catalog/record.hpp"
 #include "format/limits.hpp"
 #include "format/roster.hpp"
 

@@ -1,6 +1,6 @@
 // Evidence: what speaks for a job being alive, or over. No clock can tell that a process of another machine is dead;
 // but a job leaves a roster under persistent, which its coordinator's daemon takes away when it ends with nothing left
-// to finish, and without the coordinator's images no version commits (engine/removal.hpp, job_on_record).
+// to finish, and without the coordinator's images no version commits (catalog/removal.hpp, job_on_record).
 #pragma once
 
 #include <map>

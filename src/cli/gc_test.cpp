@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/version_testing.hpp"
-#include "engine/removal.hpp"
+#include "catalog/removal.hpp"
 
 namespace cairn::cli {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "base/config.hpp"
 #include "cli/command.hpp"
-#include "engine/restore.hpp"
+#include "copies/restore.hpp"
 #include "world/real/world.hpp"
 
 namespace cairn::cli {

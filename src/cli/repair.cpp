@@ -1,5 +1,5 @@
 // `cairn repair`: what is damaged of a series beside its versions: records of the lineage, and directories (engine/repair).
-#include "engine/repair.hpp"
+#include "catalog/repair.hpp"
 
 #include <nlohmann/json.hpp>
 #include <ostream>

@@ -10,7 +10,7 @@
 
 #include "base/text_table.hpp"
 #include "daemon/boot.hpp"
-#include "engine/scratch.hpp"
+#include "copies/scratch.hpp"
 #include "format/names.hpp"
 
 namespace cairn::cli {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cli/place.hpp"
-#include "engine/lineage.hpp"
+#include "catalog/lineage.hpp"
 
 namespace cairn::cli {
 

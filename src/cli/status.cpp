@@ -10,7 +10,7 @@
 #include "base/text_table.hpp"
 #include "base/units.hpp"
 #include "cli/daemons.hpp"
-#include "placement/targets.hpp"
+#include "storage/targets.hpp"
 
 namespace cairn::cli {
 

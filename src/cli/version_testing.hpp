@@ -11,7 +11,7 @@
 
 #include "base/checksum.hpp"
 #include "cli/program_testing.hpp"
-#include "engine/layout.hpp"
+#include "catalog/layout.hpp"
 #include "format/image.hpp"
 #include "format/lineage.hpp"
 #include "format/manifest.hpp"

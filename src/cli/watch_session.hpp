@@ -9,7 +9,7 @@
 
 #include "cairn/cairn.h"
 #include "cli/watch_files.hpp"
-#include "engine/layout.hpp"
+#include "catalog/layout.hpp"
 
 namespace cairn::cli {
 

@@ -11,7 +11,7 @@
 #include "base/status.hpp"
 #include "client/deadline.hpp"
 #include "client/files.hpp"
-#include "engine/layout.hpp"
+#include "catalog/layout.hpp"
 #include "model/control.hpp"
 
 namespace cairn {

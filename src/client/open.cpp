@@ -11,7 +11,7 @@
 #include "client/packer.hpp"
 #include "client/rendezvous.hpp"
 #include "client/session.hpp"
-#include "engine/io_nodes.hpp"
+#include "catalog/io_nodes.hpp"
 #include "format/names.hpp"
 #include "format/roster.hpp"
 #include "world/real/files.hpp"

@@ -1,12 +1,12 @@
 // What stands under persistent in a record's place may be anything, of any size.
-#include "engine/record.hpp"
+#include "catalog/record.hpp"
 
 #include <gtest/gtest.h>
 
 #include <fstream>
 
 #include "client/testing.hpp"
-#include "engine/catalog.hpp"
+#include "catalog/catalog.hpp"
 #include "format/manifest.hpp"
 #include "world/real/storage.hpp"
 #include "world/real/world.hpp"

@@ -16,8 +16,8 @@
 #include "client/files.hpp"
 #include "client/guarded.hpp"
 #include "client/packer.hpp"
-#include "engine/restore.hpp"
-#include "engine/scratch.hpp"
+#include "copies/restore.hpp"
+#include "copies/scratch.hpp"
 #include "format/names.hpp"
 
 namespace cairn {

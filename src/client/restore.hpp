@@ -9,8 +9,8 @@
 
 #include "client/files.hpp"
 #include "client/session.hpp"
-#include "engine/restore.hpp"
-#include "engine/scratch.hpp"
+#include "copies/restore.hpp"
+#include "copies/scratch.hpp"
 #include "world/real/world.hpp"
 
 namespace cairn {

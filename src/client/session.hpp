@@ -21,9 +21,9 @@
 #include "client/daemon_link.hpp"
 #include "client/exchange.hpp"
 #include "client/regions.hpp"
-#include "engine/catalog.hpp"
-#include "engine/layout.hpp"
-#include "engine/lineage.hpp"
+#include "catalog/catalog.hpp"
+#include "catalog/layout.hpp"
+#include "catalog/lineage.hpp"
 
 namespace cairn {
 

@@ -9,8 +9,8 @@
 #include "daemon/blocking.hpp"
 #include "daemon/jobs.hpp"
 #include "daemon/slot_files.hpp"
-#include "engine/catalog.hpp"
-#include "engine/record.hpp"
+#include "catalog/catalog.hpp"
+#include "catalog/record.hpp"
 #include "format/limits.hpp"
 #include "format/roster.hpp"
 

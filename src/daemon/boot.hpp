@@ -6,8 +6,8 @@
 #include <string>
 
 #include "base/status.hpp"
-#include "engine/layout.hpp"
-#include "engine/scratch.hpp"
+#include "catalog/layout.hpp"
+#include "copies/scratch.hpp"
 
 namespace cairn {
 

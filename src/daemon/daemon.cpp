@@ -13,9 +13,9 @@
 #include "daemon/blocking.hpp"
 #include "daemon/keeper.hpp"
 #include "daemon/memory.hpp"
-#include "engine/catalog.hpp"
-#include "engine/io_nodes.hpp"
-#include "placement/driver.hpp"
+#include "catalog/catalog.hpp"
+#include "catalog/io_nodes.hpp"
+#include "storage/driver.hpp"
 #include "world/real/asio.hpp"
 
 namespace cairn {

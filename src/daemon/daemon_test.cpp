@@ -4,7 +4,7 @@
 #include <set>
 
 #include "daemon/daemon_testing.hpp"
-#include "engine/removal.hpp"
+#include "catalog/removal.hpp"
 #include "format/frame.hpp"
 #include "world/real/world.hpp"
 

@@ -22,7 +22,7 @@
 
 #include "daemon/door.hpp"
 #include "daemon/record_testing.hpp"
-#include "engine/layout.hpp"
+#include "catalog/layout.hpp"
 #include "format/control.hpp"
 #include "format/image.hpp"
 

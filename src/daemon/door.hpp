@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/status.hpp"
-#include "engine/layout.hpp"
+#include "catalog/layout.hpp"
 
 namespace cairn {
 

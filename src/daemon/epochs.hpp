@@ -7,7 +7,7 @@
 
 #include <map>
 
-#include "engine/layout.hpp"
+#include "catalog/layout.hpp"
 #include "world/channel.hpp"
 #include "world/gate.hpp"
 #include "world/world.hpp"

@@ -6,9 +6,9 @@
 #include "base/log.hpp"
 #include "daemon/blocking.hpp"
 #include "daemon/slot_files.hpp"
-#include "engine/catalog.hpp"
-#include "engine/record.hpp"
-#include "engine/reserve.hpp"
+#include "catalog/catalog.hpp"
+#include "catalog/record.hpp"
+#include "catalog/reserve.hpp"
 #include "format/limits.hpp"
 #include "format/roster.hpp"
 

@@ -2,7 +2,7 @@
 // one left.
 //
 // Kept in scratch: the roster with the secret (jobs/<incarnation>, mode 0600). Kept under persistent: the roster once,
-// and the newest address of each daemon (engine/layout.hpp), so that the others of the job find a daemon that was
+// and the newest address of each daemon (catalog/layout.hpp), so that the others of the job find a daemon that was
 // started again.
 #pragma once
 
@@ -17,7 +17,7 @@
 #include "daemon/boot.hpp"
 #include "daemon/persistent_retention.hpp"
 #include "daemon/slots.hpp"
-#include "engine/scratch.hpp"
+#include "copies/scratch.hpp"
 #include "world/real/worker_pool.hpp"
 
 namespace cairn {

@@ -7,7 +7,7 @@
 #include "daemon/persistent_retention.hpp"
 #include "daemon/slots.hpp"
 #include "daemon/yielding.hpp"
-#include "engine/layout.hpp"
+#include "catalog/layout.hpp"
 #include "engine/node.hpp"
 #include "world/real/fabric.hpp"
 #include "world/real/world.hpp"

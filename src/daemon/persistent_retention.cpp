@@ -4,7 +4,7 @@
 
 #include "base/config.hpp"
 #include "base/log.hpp"
-#include "engine/lineage.hpp"
+#include "catalog/lineage.hpp"
 
 namespace cairn {
 

@@ -1,7 +1,7 @@
 // Persistent retention: when a version is committed, the older ones that the rule does not keep leave persistent. Done
 // by the coordinator's daemon alone, and only while its job is the head of the current lineage and nobody opened the
 // series after it: a job that was superseded, or may be in a moment, removes nothing. Nothing stays of what it removes, so that a job that takes versions for weeks does not
-// fill directories: what allows that is said in engine/removal.hpp.
+// fill directories: what allows that is said in catalog/removal.hpp.
 #pragma once
 
 #include <map>
@@ -9,7 +9,7 @@
 #include <string>
 
 #include "engine/node.hpp"
-#include "engine/removal.hpp"
+#include "catalog/removal.hpp"
 #include "world/world.hpp"
 
 namespace cairn {

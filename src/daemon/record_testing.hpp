@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "engine/layout.hpp"
+#include "catalog/layout.hpp"
 #include "format/lineage.hpp"
 #include "model/types.hpp"
 

@@ -6,7 +6,7 @@
 #include "base/trace.hpp"
 #include "daemon/daemon.hpp"
 #include "daemon/memory.hpp"
-#include "engine/catalog.hpp"
+#include "catalog/catalog.hpp"
 
 namespace cairn {
 

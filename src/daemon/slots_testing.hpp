@@ -14,8 +14,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "engine/restore.hpp"
-#include "engine/scratch.hpp"
+#include "copies/restore.hpp"
+#include "copies/scratch.hpp"
 #include "format/image.hpp"
 #include "world/real/test_world.hpp"
 #include "world/real/world.hpp"

@@ -10,9 +10,9 @@
 #include <map>
 
 #include "base/trace.hpp"
-#include "engine/catalog.hpp"
+#include "catalog/catalog.hpp"
 #include "engine/internal.hpp"
-#include "engine/lineage.hpp"
+#include "catalog/lineage.hpp"
 #include "format/manifest.hpp"
 #include "format/names.hpp"
 #include "model/coverage.hpp"

@@ -4,7 +4,7 @@
 
 #include "base/log.hpp"
 #include "engine/internal.hpp"
-#include "engine/removal.hpp"
+#include "catalog/removal.hpp"
 #include "format/names.hpp"
 
 namespace cairn {

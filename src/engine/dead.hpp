@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/lineage.hpp"
+#include "catalog/lineage.hpp"
 #include "engine/node.hpp"
 
 namespace cairn {

@@ -9,7 +9,7 @@
 #include <algorithm>
 
 #include "base/trace.hpp"
-#include "engine/catalog.hpp"
+#include "catalog/catalog.hpp"
 #include "engine/internal.hpp"
 #include "format/roster.hpp"
 

@@ -10,9 +10,9 @@
 
 #include "base/log.hpp"
 #include "engine/internal.hpp"
-#include "engine/io_nodes.hpp"
-#include "engine/record.hpp"
-#include "engine/removal.hpp"
+#include "catalog/io_nodes.hpp"
+#include "catalog/record.hpp"
+#include "catalog/removal.hpp"
 #include "format/limits.hpp"
 #include "format/roster.hpp"
 

@@ -1,8 +1,8 @@
 // Dedicated I/O nodes on the simulated cluster: they write everything while they are there, and nobody misses them when they are not.
 #include <gtest/gtest.h>
 
-#include "engine/cluster_sim.hpp"
-#include "engine/io_nodes.hpp"
+#include "proof/cluster.hpp"
+#include "catalog/io_nodes.hpp"
 #include "format/message.hpp"
 
 namespace cairn {

@@ -1,7 +1,7 @@
 // Local images: each block is read once, whoever asks and however often; what scratch does not give back costs its own version only.
 #include <gtest/gtest.h>
 
-#include "engine/cluster_sim.hpp"
+#include "proof/cluster.hpp"
 
 namespace cairn {
 namespace {

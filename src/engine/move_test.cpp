@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "engine/cluster_sim.hpp"
+#include "proof/cluster.hpp"
 #include "format/part.hpp"
 
 namespace cairn {

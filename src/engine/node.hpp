@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "engine/layout.hpp"
+#include "catalog/layout.hpp"
 #include "engine/pace.hpp"
-#include "engine/scratch.hpp"
+#include "copies/scratch.hpp"
 #include "model/messages.hpp"
-#include "placement/targets.hpp"
+#include "storage/targets.hpp"
 #include "world/world.hpp"
 
 namespace cairn {

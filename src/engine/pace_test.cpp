@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/cluster_sim.hpp"
+#include "proof/cluster.hpp"
 
 namespace cairn {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "engine/internal.hpp"
-#include "placement/placement.hpp"
+#include "storage/placement.hpp"
 
 namespace cairn {
 

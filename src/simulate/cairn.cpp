@@ -4,11 +4,11 @@
 // at once.
 #include <cstring>
 
-#include "engine/catalog.hpp"
+#include "catalog/catalog.hpp"
 #include "engine/node.hpp"
 #include "format/image.hpp"
 #include "format/roster.hpp"
-#include "placement/targets.hpp"
+#include "storage/targets.hpp"
 #include "simulate/machine.hpp"
 
 namespace cairn::simulate {

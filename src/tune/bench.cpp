@@ -10,7 +10,7 @@
 #include <random>
 
 #include "base/units.hpp"
-#include "engine/catalog.hpp"
+#include "catalog/catalog.hpp"
 #include "format/image.hpp"
 #include "world/real/memory.hpp"
 

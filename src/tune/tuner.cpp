@@ -10,7 +10,7 @@
 #include "base/units.hpp"
 #include "daemon/memory.hpp"
 #include "daemon/options.hpp"
-#include "placement/driver.hpp"
+#include "storage/driver.hpp"
 
 namespace cairn::tune {
 

@@ -1,0 +1,29 @@
+// Names under persistent and in scratch, put together from format/names.
+#include "catalog/layout.hpp"
+
+#include <cstdio>
+
+#include "base/checksum.hpp"
+#include "format/names.hpp"
+
+namespace cairn {
+
+std::string Layout::part(const VersionKey& key, std::uint32_t part, std::uint32_t parts, Id128 attempt_id) const {
+    return version(key) + "/" + part_file_name(part, parts, attempt_id);
+}
+std::string Layout::manifest(const VersionKey& key) const { return version(key) + "/" + manifest_file_name(key.incarnation); }
+std::string Layout::temporary(const VersionKey& key, Id128 attempt_id) const { return version(key) + "/" + temporary_file_name(attempt_id); }
+std::string Layout::lineage_open(const std::string& name, std::uint64_t epoch) const {
+    return lineage(name) + "/" + lineage_open_name(epoch);
+}
+std::string Layout::lineage_from(const std::string& name, std::uint64_t epoch) const {
+    return lineage(name) + "/" + lineage_from_name(epoch);
+}
+
+ScratchLayout ScratchLayout::of(const std::string& scratch, std::uint32_t uid, const std::string& node, const std::string& persistent) {
+    char hash[17];
+    std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(checksum(as_bytes(persistent))));
+    return {scratch + "/cairn-" + std::to_string(uid) + "-" + node + "-" + hash};
+}
+
+}  // namespace cairn

@@ -1,0 +1,68 @@
+// Restore: from the parts of a committed version, or from an image in scratch, back to bytes. Reads are large and in offset order; every
+// block is verified before anybody sees it; what is damaged is named (part, block, rank, region).
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "catalog/catalog.hpp"
+#include "copies/scratch.hpp"
+
+namespace cairn {
+
+struct RestoreSettings {
+    std::uint64_t buffer_bytes = 64ull << 20;  // one read
+    std::uint32_t readers = 4;                 // reads in flight
+    bool direct = false;
+    Nanos io_wait = 60 * second;
+};
+
+// Takes verified bytes of an image: `image_offset`, then the bytes. In order of arrival, every byte once.
+using ImageSink = std::function<Status(std::uint64_t image_offset, Slice data)>;
+
+// A run of an image that is wanted: whole, or only some regions.
+struct ImageRange {
+    std::uint64_t offset = 0;
+    std::uint64_t length = 0;
+};
+
+// Footer of one part, verified against the manifest.
+Task<Result<Footer>> read_footer(World& world, std::string path, const PartInfo* expected, RestoreSettings settings);
+
+// A committed version, opened for reading: its manifest and the footers of the parts that hold `rank` (all parts when every_rank).
+struct OpenVersion {
+    Manifest manifest;
+    std::vector<Footer> footers;             // parallel to parts
+    std::vector<std::uint32_t> parts;        // indices into manifest.parts
+    const ImageInfo* image(Rank rank) const; // null when none of the footers has it
+};
+inline constexpr Rank every_rank = UINT32_MAX;
+Task<Result<OpenVersion>> open_version(World& world, Layout layout, Manifest manifest, Rank rank, RestoreSettings settings);
+
+// Reads ranges of one rank's image (all of it when empty). corrupt names part, block, rank and region; missing extents are corrupt.
+Task<Status> restore_image(World& world, Layout layout, const OpenVersion& version, Rank rank, std::vector<ImageRange> ranges,
+                           ImageSink sink, RestoreSettings settings);
+
+// The same from a sealed image in scratch. An image whose checksums were never made (its daemon died first) has them made here
+// from what scratch holds: nothing to compare with, which is scratch's limit (ARCHITECTURE.md, table of limits). corrupt, too, when the
+// slot was taken for another image meanwhile: what the sink got is worth nothing then.
+Task<Status> restore_local(World& world, const LocalImage& image, std::vector<ImageRange> ranges, ImageSink sink,
+                           RestoreSettings settings);
+
+// Every block of every part of a version. Calls `progress(bytes)` as it goes; collects all damage rather than stopping at the first.
+struct Damage {
+    std::string part;
+    std::uint64_t block = 0;  // in the part
+    Rank rank = 0;
+    std::string region;       // "" when between regions
+    Status status;
+};
+Task<Result<std::vector<Damage>>> verify_version(World& world, Layout layout, Manifest manifest, RestoreSettings settings,
+                                                 std::function<void(std::uint64_t bytes)> progress);
+
+// The same of a sealed image in scratch whose checksums are made: `part` is the slot's path, blocks are counted in the image.
+Task<std::vector<Damage>> verify_local(World& world, const LocalImage& image, RestoreSettings settings,
+                                       std::function<void(std::uint64_t bytes)> progress);
+
+}  // namespace cairn

@@ -1,0 +1,225 @@
+// What a disk or a careless person can do to a committed version, and how each is told; and who may publish a manifest.
+#include "copies/restore.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "proof/cluster.hpp"
+#include "catalog/removal.hpp"
+
+namespace cairn {
+namespace {
+
+using testing::Cluster;
+using testing::ClusterOptions;
+
+class Damaged : public ::testing::Test {
+  protected:
+    Damaged() : cluster_(options()) {
+        CAIRN_CHECK(cluster_.open_job().ok());
+        CAIRN_CHECK(cluster_.capture_all(1).ok());
+        CAIRN_CHECK(cluster_.run_until_committed(1, 60 * second));
+        manifest_ = **cluster_.newest_committed();
+    }
+    static ClusterOptions options() {
+        ClusterOptions o;
+        o.files = 2;
+        o.image_bytes = [](Rank, Version) { return 50'000; };
+        return o;
+    }
+    std::string part(std::size_t i) const { return cluster_.layout.version(manifest_.key) + "/" + manifest_.parts[i].file; }
+    std::vector<Damage> verify() {
+        sim::Process& process = cluster_.hosts[0].node->start_process("verify");
+        Result<std::vector<Damage>> found(Status(Code::deadline, ""));
+        const auto task = [](World w, Layout l, Manifest m, Result<std::vector<Damage>>& out) -> Task<void> {
+            RestoreSettings settings;
+            Result<std::vector<Damage>> damage = co_await verify_version(w, l, m, settings, nullptr);
+            out = std::move(damage);
+        };
+        EXPECT_TRUE(cluster_.sim.run(task(process.world(), cluster_.layout, manifest_, found), cluster_.sim.now() + 60 * second));
+        process.kill();
+        EXPECT_TRUE(found.ok()) << found.status().to_string();
+        return found.ok() ? *found : std::vector<Damage>{};
+    }
+    void expect_corrupt(const std::string& named) {
+        const Status status = cluster_.check_committed(manifest_.key);
+        EXPECT_EQ(status.code(), Code::corrupt) << status.to_string();
+        EXPECT_NE(status.text().find(named), std::string::npos) << status.to_string();
+    }
+
+    Cluster cluster_;
+    Manifest manifest_;
+};
+
+TEST_F(Damaged, NothingIsFoundWhereNothingIs) { EXPECT_TRUE(verify().empty()); }
+
+TEST_F(Damaged, AFlippedBitIsNamedByPartBlockRankAndRegion) {
+    ASSERT_TRUE(cluster_.sim.persistent().flip_bit(part(1), 3 * 4096 + 100, 5).ok());
+    expect_corrupt(manifest_.parts[1].file + " block 3");
+    const std::vector<Damage> damage = verify();
+    ASSERT_EQ(damage.size(), 1u);
+    EXPECT_EQ(damage[0].part, manifest_.parts[1].file);
+    EXPECT_EQ(damage[0].block, 3u);
+    EXPECT_EQ(damage[0].rank, 2u);
+    EXPECT_EQ(damage[0].region, "state");
+}
+
+// Reads that do not come back are damage, too; they must not end the look at all that lies behind them.
+TEST(Verify, ReadsThatHangHideNoDamage) {
+    for (const double hang_io : {0.04, 0.9}) {
+        ClusterOptions options;
+        options.image_bytes = [](Rank, Version) { return 400'000; };
+        Cluster cluster(options);
+        ASSERT_TRUE(cluster.open_job().ok());
+        ASSERT_TRUE(cluster.capture_all(1).ok());
+        ASSERT_TRUE(cluster.run_until_committed(1, 60 * second));
+        const Manifest manifest = **cluster.newest_committed();
+        const std::string last = cluster.layout.version(manifest.key) + "/" + manifest.parts.back().file;
+        ASSERT_TRUE(cluster.sim.persistent().flip_bit(last, manifest.parts.back().footer_offset - 8192, 1).ok());
+        Result<std::vector<Damage>> found(Status(Code::internal, ""));
+        const auto task = [](World w, const Cluster& c, Manifest m, std::function<void(std::uint64_t)> begun,
+                             Result<std::vector<Damage>>& out) -> Task<void> {
+            RestoreSettings settings;
+            settings.buffer_bytes = 4096;
+            Result<std::vector<Damage>> damage = co_await verify_version(w, c.layout, m, settings, begun);
+            out = std::move(damage);
+        };
+        const auto begun = [&](std::uint64_t) { cluster.sim.faults().hang_io = hang_io; };
+        sim::Process& process = cluster.hosts[0].node->start_process("verify");
+        EXPECT_TRUE(cluster.sim.run(task(process.world(), cluster, manifest, begun, found), cluster.sim.now() + 3600 * second));
+        process.kill();
+        ASSERT_TRUE(found.ok()) << found.status().to_string();
+        const auto has = [&](const std::function<bool(const Damage&)>& what) { return std::any_of(found->begin(), found->end(), what); };
+        EXPECT_TRUE(has([](const Damage& each) { return each.status.code() == Code::deadline; }));
+        const bool is_all = !has([](const Damage& each) { return each.status.text().find("not looked at") != std::string::npos; });
+        EXPECT_EQ(is_all, hang_io < 0.5);
+        EXPECT_EQ(has([](const Damage& each) { return each.status.code() == Code::corrupt; }), is_all);
+    }
+}
+
+TEST_F(Damaged, AFlippedBitInAFooterIsNamed) {
+    ASSERT_TRUE(cluster_.sim.persistent().flip_bit(part(0), manifest_.parts[0].footer_offset + 10, 1).ok());
+    expect_corrupt(manifest_.parts[0].file);
+    EXPECT_EQ(verify().size(), 1u);
+}
+
+TEST_F(Damaged, ATruncatedPartIsNamed) {
+    ASSERT_TRUE(cluster_.sim.persistent().truncate(part(0), manifest_.parts[0].bytes - 1).ok());
+    expect_corrupt(manifest_.parts[0].file);
+}
+
+// What a node that wrote to the part may see for a second or two after it was cut to its size; and what nobody may see for longer.
+TEST_F(Damaged, APartThatIsTooLargeIsLookedAtAgain) {
+    sim::FileSystem& files = cluster_.sim.persistent();
+    const auto cut_after = [](World w, Nanos wait, sim::FileSystem& fs, std::string path, std::uint64_t bytes) -> Task<void> {
+        co_await w.clock.sleep(wait);
+        EXPECT_TRUE(fs.truncate(path, bytes).ok());
+    };
+    sim::Process& process = cluster_.hosts[0].node->start_process("cut");
+    {
+        ASSERT_TRUE(files.truncate(part(0), manifest_.parts[0].bytes + 4096).ok());
+        World world = process.world();
+        Gate gate(world.clock);
+        gate.spawn(cut_after(world, 1500 * millisecond, files, part(0), manifest_.parts[0].bytes));
+        EXPECT_TRUE(verify().empty());
+        EXPECT_EQ(gate.active(), 0u);
+    }
+    ASSERT_TRUE(files.truncate(part(0), manifest_.parts[0].bytes + 4096).ok());
+    expect_corrupt("in the manifest");
+}
+
+TEST_F(Damaged, AMissingPartIsNamed) {
+    ASSERT_TRUE(cluster_.sim.persistent().lose(part(1)).ok());
+    expect_corrupt("the part is missing");
+    EXPECT_EQ(verify().size(), 1u);
+}
+
+TEST_F(Damaged, APartOfAnotherVersionIsNotTaken) {
+    ASSERT_TRUE(cluster_.capture_all(2).ok());
+    ASSERT_TRUE(cluster_.run_until_committed(2, 60 * second));
+    const Manifest other = **cluster_.newest_committed();
+    ASSERT_EQ(other.key.version, 2u);
+    ASSERT_TRUE(cluster_.sim.persistent().lose(part(0)).ok());
+    ASSERT_TRUE(cluster_.sim.persistent().publish(cluster_.layout.version(other.key) + "/" + other.parts[0].file, part(0), false, 0).ok());
+    expect_corrupt(manifest_.parts[0].file);
+    EXPECT_TRUE(cluster_.check_committed(other.key).ok());
+}
+
+TEST_F(Damaged, ADamagedManifestIsToldAndHidesNoOther) {
+    ASSERT_TRUE(cluster_.capture_all(2).ok());
+    ASSERT_TRUE(cluster_.run_until_committed(2, 60 * second));
+    ASSERT_TRUE(cluster_.sim.persistent().flip_bit(cluster_.layout.manifest(cluster_.key(2)), 60, 0).ok());
+    const auto newest = cluster_.newest_committed();
+    ASSERT_TRUE(newest.ok() && newest->has_value());
+    EXPECT_EQ((*newest)->key.version, 1u);
+}
+
+// ---- who may publish ----
+
+Status run_status(Cluster& cluster, Task<Status> task) {
+    Status status(Code::deadline, "not done");
+    const auto keep = [](Task<Status> t, Status& out) -> Task<void> {
+        Status result = co_await t;
+        out = std::move(result);
+    };
+    (void)cluster.sim.run(keep(std::move(task), status), cluster.sim.now() + 60 * second);
+    return status;
+}
+
+TEST(Commit, ATombstoneFencesALatePublisherOut) {
+    ClusterOptions options;
+    options.image_bytes = [](Rank, Version) { return 2'000'000; };
+    options.model.persistent_rate = 1e6;
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.open_job().ok());
+    ASSERT_TRUE(cluster.capture_all(1).ok());
+    cluster.sim.run_until(cluster.sim.now() + second);  // in the middle of the flush
+    sim::Process& process = cluster.hosts[1].node->start_process("gc");
+    const Manifest tombstone = tombstone_of(cluster.key(1), cluster.roster.epoch, {}, cluster.roster.ranks);
+    World world = process.world();
+    const Status given_up = run_status(cluster, give_up_version(world, cluster.layout, tombstone, 10 * second));
+    ASSERT_TRUE(given_up.ok()) << given_up.to_string();
+    ASSERT_TRUE(cluster.sim.run_until([&] { return cluster.state(0, 1).final && cluster.state(1, 1).final; }, cluster.sim.now() + 120 * second));
+    EXPECT_EQ(cluster.state(0, 1).failure.code(), Code::superseded);
+    EXPECT_EQ(cluster.state(1, 1).level, Level::sealed);
+    const auto newest = cluster.newest_committed();
+    ASSERT_TRUE(newest.ok());
+    EXPECT_FALSE(newest->has_value());
+}
+
+TEST(Commit, CancelStopsTheFlushOnAllNodes) {
+    ClusterOptions options;
+    options.image_bytes = [](Rank, Version) { return 2'000'000; };
+    options.model.persistent_rate = 1e6;
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.open_job().ok());
+    ASSERT_TRUE(cluster.capture_all(1).ok());
+    cluster.sim.run_until(cluster.sim.now() + second);
+    const Status cancelled = run_status(cluster, cluster.hosts[1].daemon->cancel(cluster.key(1), cluster.sim.now() + 60 * second));
+    EXPECT_TRUE(cancelled.ok()) << cancelled.to_string();
+    ASSERT_TRUE(cluster.sim.run_until([&] { return cluster.state(0, 1).final; }, cluster.sim.now() + 60 * second));
+    EXPECT_EQ(cluster.state(0, 1).failure.code(), Code::cancelled);
+    EXPECT_FALSE((*cluster.newest_committed()).has_value());
+    ASSERT_TRUE(cluster.capture_all(2).ok());  // and the next one is not hindered
+    ASSERT_TRUE(cluster.run_until_committed(2, 120 * second));
+    const Status late = run_status(cluster, cluster.hosts[0].daemon->cancel(cluster.key(2), cluster.sim.now() + 60 * second));
+    EXPECT_EQ(late.code(), Code::already_exists);
+}
+
+TEST(Commit, FullStorageIsToldAndTheVersionCommitsWhenThereIsRoomAgain) {
+    ClusterOptions options;
+    options.image_bytes = [](Rank, Version) { return 2'000'000; };
+    options.model.persistent_bytes_max = 3'000'000;
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.open_job().ok());
+    ASSERT_TRUE(cluster.capture_all(1).ok());
+    ASSERT_TRUE(cluster.sim.run_until([&] { return !cluster.state(1, 1).failure.ok(); }, cluster.sim.now() + 60 * second));
+    EXPECT_EQ(cluster.state(1, 1).failure.code(), Code::out_of_space) << cluster.state(1, 1).failure.to_string();
+    cluster.sim.model().persistent_bytes_max = UINT64_MAX;
+    ASSERT_TRUE(cluster.run_until_committed(1, 120 * second)) << cluster.state(0, 1).failure.to_string() << cluster.state(1, 1).failure.to_string();
+    EXPECT_TRUE(cluster.check_committed(cluster.key(1)).ok());
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,123 @@
+// The bytes: what scratch holds is what was sealed, and what a disk made of a part is found.
+#include "proof/promise.hpp"
+#include "copies/scratch.hpp"
+
+namespace cairn::testing {
+
+namespace {
+
+// The extents of a part that hold data.
+std::vector<Extent> data_in(SeedRun& run, const std::string& path) {
+    sim::Process& process = run.cluster.hosts[run.cluster.reader()].node->start_process("reader");
+    Result<Footer> footer(Status(Code::deadline, "not read"));
+    const auto task = [](World w, std::string file, Result<Footer>* out) -> Task<void> {
+        Result<Footer> read = co_await read_footer(w, std::move(file), nullptr, {});
+        *out = std::move(read);
+    };
+    (void)run.cluster.sim.run(task(process.world(), path, &footer), run.cluster.sim.now() + 60 * second);
+    process.kill();
+    if (!footer.ok()) return {};
+    std::erase_if(footer->extents, [](const Extent& extent) { return extent.length == 0; });
+    return std::move(footer->extents);
+}
+
+// Every image in a node's scratch whose checksums were kept there, as a restarting rank reads it.
+struct Looked {
+    std::vector<LocalImage> images;
+    std::map<std::string, Status> status;  // by path
+};
+
+Task<void> look_at(World world, ScratchLayout place, RestoreSettings settings, Looked* out) {
+    Result<ScratchScan> scan = co_await scan_scratch(world, place, 60 * second);
+    if (!scan.ok()) co_return;
+    std::erase_if(scan->images, [](const LocalImage& image) { return image.checksums.empty(); });
+    for (const LocalImage& image : scan->images) {
+        const ImageSink sink = [](std::uint64_t, Slice) { return Status(); };
+        Status status = co_await restore_local(world, image, {}, sink, settings);
+        out->status.emplace(image.path, std::move(status));
+    }
+    out->images = std::move(scan->images);
+}
+
+Looked look_at(SeedRun& run, NodeIndex node) {
+    Looked looked;
+    sim::Process& process = run.cluster.hosts[node].node->start_process("reader");
+    (void)run.cluster.sim.run(look_at(process.world(), run.cluster.scratch(node), run.cluster.options.restore, &looked), run.cluster.sim.now() + 60 * second);
+    process.kill();
+    return looked;
+}
+
+// Of one image in scratch: any bit of it.
+void check_flipped_in_scratch(SeedRun& run, NodeIndex node) {
+    const Looked before = look_at(run, node);
+    if (before.images.empty()) return;
+    const LocalImage& image = before.images[run.draw(before.images.size())];
+    const std::uint64_t at = run.draw(image.header.image.bytes);
+    (void)run.cluster.hosts[node].node->scratch().flip_bit(image.path, image.header.data_offset + at, static_cast<unsigned>(run.draw(8))).ok();
+    const Looked after = look_at(run, node);
+    const auto found = after.status.find(image.path);
+    if (found == after.status.end() || found->second.code() != Code::corrupt)
+        run.fail("a flipped bit in scratch was not found: byte " + std::to_string(at) + " of rank " + std::to_string(image.header.rank) + ", version " +
+                 std::to_string(image.header.key.version));
+}
+
+}  // namespace
+
+// What looks like a sealed image in scratch is one, bit for bit: a daemon that starts takes it for that.
+void check_scratch(SeedRun& run) {
+    const auto check = [](World world, ScratchLayout place, const ClusterOptions* options, Status* out) -> Task<void> {
+        Result<ScratchScan> scan = co_await scan_scratch(world, place, 60 * second);
+        *out = scan.status();
+        if (!scan.ok()) co_return;
+        for (const Unread& unread : scan->unread) *out = unread.why;
+        for (const LocalImage& image : scan->images) {
+            const ImageHeader& header = image.header;
+            if (header.image.bytes != options->image_bytes(header.rank, header.key.version)) *out = corrupt(image.path + ": of another size");
+            const std::uint64_t seed = Cluster::content_seed(header.key.incarnation, header.key.version, header.rank);
+            const ImageSink sink = [&](std::uint64_t offset, Slice data) {
+                Slice expected = sim::describe(seed, data.length, offset);
+                return sim::content_equal(data, expected) ? Status() : corrupt(image.path + ": other bytes than were captured");
+            };
+            const RestoreSettings& settings = options->restore;
+            Status status = co_await restore_local(world, image, {}, sink, settings);
+            if (!status.ok()) *out = std::move(status);
+        }
+    };
+    for (NodeIndex node = 0; node < run.cluster.hosts.size(); ++node) {
+        if (run.cluster.is_io_node(node) || run.cluster.hosts[node].gone) continue;
+        sim::Process& process = run.cluster.hosts[node].node->start_process("reader");
+        Status status = deadline_passed("reading scratch");
+        (void)run.cluster.sim.run(check(process.world(), run.cluster.scratch(node), &run.cluster.options, &status), run.cluster.sim.now() + 60 * second);
+        process.kill();
+        if (!status.ok()) return run.fail("an image in scratch is not what was sealed: " + status.to_string());
+    }
+}
+
+// A flipped bit is found on read, wherever it is: in scratch once its checksums are kept there, and in a part, where the part and the rank are named.
+void check_flipped_bit(SeedRun& run) {
+    // First the daemons end: what one still flushes of an older job would take a flipped bit along.
+    for (NodeIndex node = 0; node < run.cluster.hosts.size(); ++node)
+        if (run.cluster.hosts[node].daemon) run.cluster.kill_daemon(node);
+    for (NodeIndex node = 0; node < run.cluster.hosts.size() && run.result.ok; ++node)
+        if (!run.cluster.is_io_node(node) && !run.cluster.hosts[node].gone) check_flipped_in_scratch(run, node);
+    const auto newest = run.cluster.newest_committed();
+    const VersionKey key = run.cluster.key(run.known.next_version);
+    if (!newest.ok() || !*newest || (*newest)->key != key) return run.fail("the last version is not the newest");
+    const std::vector<PartInfo>& parts = (*newest)->parts;
+    const std::size_t first = run.draw(parts.size());
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        const PartInfo& part = parts[(first + i) % parts.size()];
+        const std::string path = run.cluster.layout.version(key) + "/" + part.file;
+        const std::vector<Extent> extents = data_in(run, path);
+        if (extents.empty()) continue;
+        const Extent& extent = extents[run.draw(extents.size())];
+        (void)run.cluster.sim.persistent().flip_bit(path, extent.part_offset + run.draw(extent.length), static_cast<unsigned>(run.draw(8))).ok();
+        const Status status = run.cluster.check_committed(key);
+        if (status.code() != Code::corrupt) return run.fail("a flipped bit was not found: " + part.file + ": " + status.to_string());
+        const bool named = status.text().find(part.file) != std::string::npos && status.text().find("rank " + std::to_string(extent.rank)) != std::string::npos;
+        if (!named) run.fail("a flipped bit was found, and not where it is: " + part.file + ", rank " + std::to_string(extent.rank) + ": " + status.to_string());
+        return;
+    }
+}
+
+}  // namespace cairn::testing

@@ -1,0 +1,183 @@
+// A simulated cluster for tests of the engine: nodes with a daemon each, ranks that capture described images, jobs that open, die and
+// open again. What a rank's bytes are follows from (incarnation, version, rank) alone, so that whatever comes back can be checked.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "catalog/lineage.hpp"
+#include "engine/node.hpp"
+#include "copies/restore.hpp"
+#include "format/image.hpp"
+#include "format/roster.hpp"
+#include "world/sim/simulation.hpp"
+
+namespace cairn::testing {
+
+inline constexpr Nanos io_span = 60 * second;  // of what a test does itself with files
+
+struct ClusterOptions {
+    std::uint64_t seed = 1;
+    std::vector<std::uint32_t> ranks_per_node = {2, 2};  // none: a dedicated I/O node; not the first one
+    std::uint32_t files = 1;
+    std::uint64_t block_bytes = 4096;
+    std::function<std::uint64_t(Rank, Version)> image_bytes = [](Rank, Version) { return 100'000; };
+    FlushSettings settings;
+    std::uint64_t io_node_buffer_bytes = 0;  // 0: as the others have
+    RestoreSettings restore;
+    bool placed = false;  // the engine knows the model's storage targets
+    sim::Model model;
+    sim::Faults faults;
+};
+
+struct Daemon {
+    sim::Process* process = nullptr;
+    std::unique_ptr<Node> daemon;
+    std::unique_ptr<Gate> gate;  // the daemon's own start-up, and what its clients ask
+    bool booted = false;
+    Nanos started = 0;
+    std::set<Id128> taken_in;  // jobs that ranks spoke of, being written into scratch
+    // What of scratch was not gone through yet.
+    struct Unseen {
+        bool all = true;
+        std::set<Id128> jobs;
+    };
+    std::shared_ptr<Unseen> unseen;
+};
+
+// One node and the daemon on it, if any. Earlier ones that stood still when it was started may live, too.
+struct Host : Daemon {
+    sim::SimNode* node = nullptr;
+    bool is_io_node = false;
+    bool gone = false;  // it does not come back
+    std::vector<Daemon> formers;
+    bool was_succeeded = false;  // ever
+    std::uint32_t next_slot = 0;
+    std::vector<std::string> free_slots;  // files that an image has left
+    std::uint32_t slots_reused = 0;
+};
+
+// A node of a job's roster: its host, whatever its place there, and how many ranks run on it.
+struct Seat {
+    NodeIndex host = 0;
+    std::uint32_t ranks = 0;
+};
+
+class Cluster {
+  public:
+    explicit Cluster(ClusterOptions options);
+    ~Cluster();
+
+    sim::Simulation sim;
+    ClusterOptions options;
+    Layout layout{"/persistent"};
+    std::deque<Host> hosts;
+    std::map<VersionKey, std::set<Rank>> sealing;  // which ranks sealed a version, or are about to
+    Roster roster;  // of the newest open
+
+    // The next job's nodes, in the order of its roster, I/O nodes last; those of the first one are as the options say, from host 0 on. All jobs have
+    // as many ranks.
+    void seat(std::vector<Seat> seats) { seats_ = std::move(seats); }
+    const std::vector<Seat>& seats() const { return seats_; }
+    // The host whose daemon coordinates: of the newest open, or of another one.
+    NodeIndex coordinator() const { return seats_.front().host; }
+    NodeIndex coordinator(Id128 incarnation) const { return seats_of(incarnation).front().host; }
+
+    std::uint32_t ranks() const;
+    NodeIndex node_of(Rank rank) const { return node_of(rank, roster.incarnation); }
+    NodeIndex node_of(Rank rank, Id128 incarnation) const;
+    std::vector<Rank> ranks_on(NodeIndex node) const;  // of the newest open
+    bool is_io_node(NodeIndex node) const { return hosts[node].is_io_node; }
+    // A host that is there, for whoever only reads.
+    NodeIndex reader() const;
+    ScratchLayout scratch(NodeIndex node) const;
+
+    // Daemons: started, they find jobs and images in scratch by themselves.
+    void start_daemon(NodeIndex node);
+    void kill_daemon(NodeIndex node);   // kill -9
+    // The daemon stands still, and a second one is started beside it.
+    void succeed_daemon(NodeIndex node);
+    void kill_formers(NodeIndex node);
+    // The end in order: finishes what it can, takes away the records of jobs with nothing left to finish, and ends. `answer`: what is left to the next one.
+    struct Ended {
+        bool done = false;
+        std::vector<VersionKey> unfinished;
+    };
+    void stop_daemon(NodeIndex node, Nanos wait, std::shared_ptr<Ended> out);
+    // The present job's ranks on this node tell a daemon of it that does not know it.
+    Task<void> introduce(World world, NodeIndex node);
+    // The same where the daemon knew it and its scratch before: it does not look at that again.
+    Status join_again(NodeIndex node);
+    void crash_node(NodeIndex node);    // power loss: scratch is gone
+    void restart_node(NodeIndex node);  // empty, no daemon yet
+    void lose_node(NodeIndex node);     // power loss, and nobody restarts it
+    NodeIndex add_node();               // empty, with a daemon: a job may have ranks there
+
+    // A job opens: a new incarnation and epoch, known to every living daemon and kept in every living node's scratch.
+    Status open_job(Nanos limit = 60 * second);
+    // Its two halves: so many jobs claim their epochs at the same time, the oldest first in what is returned; and one of them becomes the newest open.
+    Result<std::vector<Roster>> claim_jobs(std::size_t count, Nanos limit);
+    Status begin_job(Roster job, Nanos limit);
+    // An image has left this file: the next that is captured there is written over it.
+    void free_slot(Host& host, const std::string& path);
+    struct GiveBack;
+    // The job goes on from there, and every daemon is told so and keeps it in its node's scratch.
+    Status name_parent(Parent parent, Nanos limit = 60 * second);
+    // Captures and seals the image of one rank in its node's scratch and tells the daemon when there is one.
+    // `twist`: not 0 gives the image other bytes. Then it is of a rank that takes a version again, and when that is refused, its slot is given back.
+    Task<Status> capture(sim::Process& client, Rank rank, Version version, std::uint64_t twist = 0);
+    // Every rank, each in a process of its own; ok when all are sealed.
+    Status capture_all(Version version, Nanos limit = 60 * second);
+    // The state of a version of the newest incarnation on a node.
+    VersionState state(NodeIndex node, Version version) const;
+    VersionKey key(Version version) const { return {roster.name, version, roster.incarnation}; }
+    bool run_until_committed(Version version, Nanos span);
+    // Of a version's parts, on each storage target.
+    std::vector<std::uint64_t> bytes_on_targets(Version version);
+
+    // What lies under persistent, and the current lineage, as a restarting job sees both.
+    struct Found {
+        Lineage lineage;
+        std::vector<CatalogEntry> entries;  // by version
+        std::vector<CatalogEntry> in_lineage() const;  // and directories that can not be listed
+        Version newest() const;                        // committed, in the lineage; 0: none
+    };
+    Task<Result<Found>> look(World world, std::vector<SealedVersion> sealed) const;
+    // The same from a fresh process on some host.
+    Result<Found> look_now(Nanos limit = 600 * second);
+    // Reads every rank's image of a committed version and compares it bit for bit. not_found when it is not there, or given up; internal when what
+    // was read is not what was captured.
+    Task<Status> restore(World world, VersionKey key) const;
+    // The same from a fresh process on this host, or on some.
+    Status check_committed(VersionKey key, std::optional<NodeIndex> on = std::nullopt, Nanos limit = 600 * second);
+    // Restore point: the newest committed version of the current lineage, or nullopt; as a restarting job sees it.
+    Result<std::optional<Manifest>> newest_committed(Nanos limit = 600 * second);
+
+    static std::uint64_t content_seed(Id128 incarnation, Version version, Rank rank);
+
+  private:
+    const std::vector<Seat>& seats_of(Id128 incarnation) const;
+    static std::string name_of(NodeIndex node) { return "n" + std::to_string(node); }
+    static NodeIndex place_in(const Roster& job, NodeIndex node);
+    Task<void> boot(NodeIndex node, World world);
+    Task<void> finish_daemon(NodeIndex node, World world, Nanos wait, std::shared_ptr<Ended> out);
+    Task<void> forget_job(World world, Roster job, NodeIndex node);
+    Task<void> take_in(World world, Roster job, NodeIndex node);
+    Task<void> adopt(World world, Node* daemon, NodeIndex node, Id128 incarnation);
+    Task<bool> record_address(World world, Roster job, NodeIndex place);
+    Task<void> record_address_late(World world, Roster job, NodeIndex place);
+
+    std::vector<Seat> seats_;
+    std::map<Id128, std::vector<Seat>> seated_;  // of all opens
+    Task<void> write_roster(World world, Roster job, std::string path, bool& done);
+    Task<Result<FilePtr>> open_slot(World world, Host& host, NodeIndex node, std::uint64_t bytes, Nanos deadline);
+    Task<void> replace_roster(World world, std::string path, bool& done);
+};
+
+}  // namespace cairn::testing

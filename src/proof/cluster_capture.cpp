@@ -1,0 +1,145 @@
+// The simulated cluster's ranks: they write slots as the client library does (client/capture.cpp), new ones or such as an earlier image has left.
+#include <algorithm>
+#include <cstring>
+
+#include "proof/cluster.hpp"
+
+namespace cairn::testing {
+
+namespace {
+Slice word(std::uint64_t value) {
+    Bytes bytes(sizeof value);
+    std::memcpy(bytes.data(), &value, sizeof value);
+    return Slice::of(std::move(bytes));
+}
+}  // namespace
+
+// Only while no earlier daemon lives that may be writing there: it would hold the lock of this scratch.
+void Cluster::free_slot(Host& host, const std::string& path) {
+    if (!host.formers.empty()) return (void)host.node->scratch().remove(path, host.node->id()).ok();
+    const Result<sim::InodePtr> slot = host.node->scratch().find(path);
+    if (!slot.ok()) return;
+    for (const std::uint64_t offset : {image_state_offset, image_checksummed_offset}) {
+        const Slice nothing = word(0);
+        host.node->scratch().write(**slot, offset, sim::runs_of(nothing), host.node->id());
+    }
+    host.free_slots.push_back(path);
+}
+
+// Invalid while it is written. A file never shrinks: others may have it mapped.
+Task<Result<FilePtr>> Cluster::open_slot(World world, Host& host, NodeIndex node, std::uint64_t bytes, Nanos deadline) {
+    OpenOptions opening;
+    const bool again = !host.free_slots.empty();
+    opening.mode = again ? OpenMode::write : OpenMode::create;
+    std::string path = scratch(node).images() + "/slot-";
+    if (again) {
+        path = host.free_slots.back();
+        host.free_slots.pop_back();
+        ++host.slots_reused;
+    } else {
+        path += std::to_string(host.next_slot++);
+    }
+    Result<FilePtr> file = co_await world.storage.open(path, opening, deadline);
+    if (!file.ok()) co_return std::move(file).status();
+    Result<std::uint64_t> had = co_await world.storage.file_bytes(*file, deadline);
+    if (!had.ok()) co_return std::move(had).status();
+    if (*had < bytes) {
+        Status sized = co_await world.storage.resize(*file, bytes, deadline);
+        if (!sized.ok()) co_return sized;
+    }
+    co_return file;
+}
+
+// A slot whose image nobody took, also when its rank is killed.
+struct Cluster::GiveBack {
+    Cluster* cluster;
+    Host* host;
+    std::string path;
+    bool armed;
+    ~GiveBack() {
+        if (armed) cluster->free_slot(*host, path);
+    }
+};
+
+Task<Status> Cluster::capture(sim::Process& client, Rank rank, Version version, std::uint64_t twist) {
+    const NodeIndex node = node_of(rank);
+    Host& host = hosts[node];
+    World world = client.world();
+    const Nanos deadline = world.clock.in(io_span);
+    ImageHeader header;
+    header.key = key(version);
+    header.epoch = roster.epoch;
+    header.parent = roster.parent;
+    header.rank = rank;
+    header.ranks = roster.ranks;
+    header.block_bytes = options.block_bytes;
+    header.image.rank = rank;
+    header.image.bytes = options.image_bytes(rank, version);
+    if (header.image.bytes > 0) {
+        Region region;
+        region.name = "state";
+        region.length = header.image.bytes;
+        region.shape = {header.image.bytes};
+        header.image.regions.push_back(std::move(region));
+    }
+    const Id128 incarnation = roster.incarnation;
+    const ImageLayout slot = image_layout(encode_image_header(header).size(), header.image.bytes, header.block_bytes);
+    header.checksums_offset = slot.checksums_offset;
+    header.data_offset = slot.data_offset;
+    Result<FilePtr> file = co_await open_slot(world, host, node, slot.file_bytes, deadline);
+    if (!file.ok()) co_return std::move(file).status();
+    CO_TRY_ASSIGN(const FilePtr opened, std::move(file));
+    const std::string path = opened->path();
+    GiveBack give_back{this, &host, path, twist != 0};
+    Slice data = sim::describe(content_seed(incarnation, version, rank) ^ twist, header.image.bytes);
+    Status status = co_await write_all(world.storage, opened, header.data_offset, data, deadline);
+    if (!status.ok()) co_return status;
+    Slice encoded = Slice::of(encode_image_header(header));
+    status = co_await write_all(world.storage, opened, image_header_offset, encoded, deadline);
+    if (!status.ok()) co_return status;
+    Slice sealed = word(image_sealed_word);
+    sealing[header.key].insert(rank);
+    status = co_await write_all(world.storage, opened, image_state_offset, sealed, deadline);
+    if (!status.ok()) co_return status;
+    // From here on the image is sealed, whatever becomes of this process.
+    if (!host.daemon) co_return Status();
+    while (host.daemon && !host.booted) {  // a daemon that starts answers nobody before it knows what scratch holds
+        if (world.clock.now() >= deadline) co_return deadline_passed("the daemon did not boot");
+        co_await world.clock.sleep(millisecond);
+    }
+    co_await introduce(world, node);
+    Result<std::optional<LocalImage>> image = co_await read_image(world, path, deadline);
+    if (!image.ok()) co_return std::move(image).status();
+    if (!image->has_value() || !host.daemon) co_return Status();
+    LocalImage found = std::move(**image);
+    Status added = host.daemon->add_image(std::move(found));
+    give_back.armed &= !added.ok();
+    if (added.code() == Code::unavailable) co_return Status();  // it is stopping: the next one finds the image
+    co_return added;
+}
+
+Status Cluster::capture_all(Version version, Nanos limit) {
+    std::vector<Status> statuses(ranks(), Status(Code::deadline, "not captured"));
+    std::vector<sim::Process*> clients;
+    {
+        std::vector<Task<void>> tasks;
+        const auto one = [](Cluster* c, sim::Process* p, Rank r, Version v, Status* out) -> Task<void> {
+            Status status = co_await c->capture(*p, r, v);
+            *out = std::move(status);
+        };
+        for (Rank rank = 0; rank < ranks(); ++rank) {
+            Host& host = hosts[node_of(rank)];
+            if (!host.node->alive()) continue;
+            sim::Process& client = host.node->start_process("rank" + std::to_string(rank));
+            clients.push_back(&client);
+            tasks.push_back(one(this, &client, rank, version, &statuses[rank]));
+            tasks.back().start();
+        }
+        sim.run_until([&] { return std::all_of(tasks.begin(), tasks.end(), [](const Task<void>& t) { return t.done(); }); }, sim.now() + limit);
+        for (sim::Process* client : clients) client->kill();
+    }
+    for (const Status& status : statuses) TRY(status);
+    return {};
+}
+
+}  // namespace cairn::testing

@@ -1,0 +1,127 @@
+// What can be told from the operations of daemons, at the moment of each: that a name is made once, who publishes what, and whether that is whole.
+#include <algorithm>
+
+#include "proof/kept.hpp"
+#include "proof/promise.hpp"
+#include "format/names.hpp"
+
+namespace cairn::testing {
+
+namespace {
+
+struct Published {
+    VersionKey key;
+    std::string path;
+};
+
+// Of a manifest's path.
+std::optional<Published> parse_manifest_path(const SeedRun& run, const std::string& path) {
+    const std::size_t name = path.rfind('/') + 1;
+    const std::optional<Id128> incarnation = parse_manifest_file_name(path.substr(name));
+    if (!incarnation) return std::nullopt;
+    return Published{{run.cluster.roster.name, std::strtoull(path.c_str() + path.rfind('/', name - 2) + 1, nullptr, 10), *incarnation}, path};
+}
+
+std::string text_of(const VersionKey& key) { return "version " + std::to_string(key.version); }
+
+// The job went back behind a version, and others can know it: then only he publishes it who looked just before that. From his look to the publication there are
+// two operations, each within io_wait, unless he stood still.
+void check_superseded(SeedRun& run, sim::Process& process, const Published& published) {
+    const auto begun = run.known.publishing.find({process.id(), published.path});
+    if (begun == run.known.publishing.end()) return;
+    const Nanos span = 2 * run.cluster.options.settings.io_wait;
+    const std::vector<Nanos>& looks = run.known.looked[process.id()];
+    for (const auto& [later, parent] : run.known.chains) {
+        if (parent.incarnation != published.key.incarnation || parent.version >= published.key.version || !run.known.recorded.count(later)) continue;
+        const Nanos shown = run.known.shown.at(run.known.epochs.at(later));
+        const bool in_time = std::any_of(looks.begin(), looks.end(), [&](Nanos look) {
+            return look <= shown && (begun->second - look <= span || process.resumed_at() >= look);
+        });
+        if (!in_time) run.fail(text_of(published.key) + " is published after the job went back to version " + std::to_string(parent.version));
+    }
+}
+
+// Where footers say that images lie, there are their bytes.
+Status check_bytes(const SeedRun& run, Kept& kept, const OpenVersion& version) {
+    const VersionKey& key = version.manifest.key;
+    for (std::size_t i = 0; i < version.footers.size(); ++i) {
+        const std::string path = run.cluster.layout.version(key) + "/" + version.manifest.parts[version.parts[i]].file;
+        for (const Extent& extent : version.footers[i].extents) {
+            const Result<Slice> there = kept.bytes_of(path, extent.part_offset, extent.length);
+            if (!there.ok()) return there.status();
+            const std::uint64_t seed = Cluster::content_seed(key.incarnation, key.version, extent.rank);
+            if (!sim::content_equal(*there, sim::describe(seed, extent.length, extent.image_offset)))
+                return corrupt(path + ": at " + std::to_string(extent.part_offset) + " are not the bytes of rank " + std::to_string(extent.rank));
+        }
+    }
+    return {};
+}
+
+// A rank's image as the footers have it: its size, and every byte of it once. `look`: a reader also asks for a range of it alone, whatever extents that lies
+// in, and gets all of that.
+Status check_image(SeedRun& run, Kept& kept, const OpenVersion& version, Rank rank, bool look) {
+    const ClusterOptions& options = run.cluster.options;
+    const ImageInfo* image = version.image(rank);
+    const std::uint64_t bytes = options.image_bytes(rank, version.manifest.key.version);
+    if (!image || image->bytes != bytes) return corrupt("the footers tell of no image of rank " + std::to_string(rank) + ", or one of another size");
+    const bool any = look && bytes > 0;
+    const std::uint64_t random = sim::mix(version.manifest.attempt_id.low);
+    ImageRange range{bytes, 0};
+    if (any) range.offset = random % bytes;
+    if (any) range.length = std::min(1 + sim::mix(random) % (4 * options.block_bytes), bytes - range.offset);
+    std::uint64_t got = 0;
+    const std::uint64_t seed = Cluster::content_seed(version.manifest.key.incarnation, version.manifest.key.version, rank);
+    const ImageSink sink = [&](std::uint64_t offset, Slice data) {
+        const std::uint64_t first = std::max(offset, range.offset), end = std::min(offset + data.length, range.offset + range.length);
+        got += end > first ? end - first : 0;
+        return sim::content_equal(data, sim::describe(seed, data.length, offset)) ? Status() : corrupt("a range of rank " + std::to_string(rank) + " has other bytes");
+    };
+    TRY(kept.run(restore_image(kept.world(), run.cluster.layout, version, rank, {range}, sink, options.restore)));
+    if (got != range.length) return corrupt("a range of rank " + std::to_string(rank) + " is not given whole");
+    return {};
+}
+
+// What becomes visible now is what readers take, and would be if all nodes lost power now.
+void check_published(SeedRun& run, sim::Process& process, const Published& published) {
+    Kept kept(process, published.path);
+    const Layout& layout = run.cluster.layout;
+    const auto bad = [&](const Status& why) { run.fail("what is published does not pass its reader's check: " + text_of(published.key) + ": " + why.to_string()); };
+    Result<Manifest> manifest = kept.run(read_manifest(kept.world(), layout, published.key, never));
+    if (!manifest.ok()) return bad(manifest.status());
+    if (manifest->abandoned) return;
+    run.known.published.insert(published.key);
+    check_superseded(run, process, published);
+    const auto chain = run.known.chains.find(published.key.incarnation);
+    if (chain != run.known.chains.end() && !(chain->second == manifest->parent)) return bad(corrupt("it names another parent than its job has"));
+    if (manifest->parts.size() != run.cluster.options.files || manifest->ranks != run.cluster.ranks()) return bad(corrupt("not K parts, or not all ranks"));
+    const Result<OpenVersion> version = kept.run(open_version(kept.world(), layout, *manifest, every_rank, run.cluster.options.restore));
+    if (!version.ok()) return bad(version.status());
+    if (const Status status = check_bytes(run, kept, *version); !status.ok()) return bad(status);
+    std::uint64_t bytes = 0;
+    for (Rank rank = 0; rank < manifest->ranks; ++rank) {
+        const bool look = rank == sim::mix(manifest->attempt_id.low) % manifest->ranks;
+        if (const Status status = check_image(run, kept, *version, rank, look); !status.ok()) return bad(status);
+        bytes += version->image(rank)->bytes;
+    }
+    if (bytes != manifest->image_bytes) return bad(corrupt("its images have other sizes than it says"));
+}
+
+}  // namespace
+
+void check_operation(SeedRun& run, sim::Process& process, const std::string& what, const std::string& path) {
+    Known& known = run.known;
+    const Nanos now = run.cluster.sim.now();
+    const auto holds = [&](const char* text) { return path.find(text) != std::string::npos; };
+    if (what == "create") {
+        if (holds("/part-") && !known.parts.insert(path).second) run.fail("a part is made twice: " + path);
+    } else if (what == "list") {
+        if (path == run.cluster.layout.lineage(run.cluster.roster.name)) known.looked[process.id()].push_back(now);
+    } else if (what == "publish") {
+        if (holds("/manifest.")) known.publishing.emplace(std::pair(process.id(), path), now);
+    } else if (what == "published") {
+        if (const auto epoch = parse_lineage_from_name(path.substr(path.rfind('/') + 1))) known.shown[*epoch] = now;
+        if (const auto published = parse_manifest_path(run, path)) check_published(run, process, *published);
+    }
+}
+
+}  // namespace cairn::testing

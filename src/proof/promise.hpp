@@ -1,0 +1,58 @@
+// What was promised (ARCHITECTURE.md, "The promise"), held against what daemons say while it runs and what is left at the end.
+#pragma once
+
+#include "proof/seed_run.hpp"
+
+namespace cairn::testing {
+
+// while it runs (promise.cpp)
+// Remembers every version that any daemon called committed.
+void note_states(SeedRun& run);
+// A restarting job never gets less than what was called committed in its lineage.
+void check_newest(SeedRun& run, const Manifest& found, const std::map<VersionKey, bool>& told_before);  // told_before: what was called committed when the look began
+// What a restarting job sees: every version of the current lineage that was called committed, not the newest alone. Returns the newest.
+std::optional<Manifest> check_catalog(SeedRun& run);
+bool has_version(const SeedRun& run, Id128 incarnation);  // that was called committed, and not removed
+// The incarnation whose lineage is the current one: the newest that has a parent or a version that others can know of. None: there was no such job.
+Id128 head(const SeedRun& run);
+bool in_chain(const SeedRun& run, const VersionKey& key);
+bool in_chain(const SeedRun& run, Id128 head, const VersionKey& key);
+// A version that nobody needs.
+std::optional<VersionKey> removable(SeedRun& run);
+// Everything that was called committed is there, bit for bit, and so is everything that has a manifest.
+void check_promise(SeedRun& run);
+
+// At each operation (observed.cpp): a part's name is made once; what is published is what its readers take, and would be if all nodes lost power at that
+// moment; and nobody publishes a version behind which the job went back, unless he looked just before.
+void check_operation(SeedRun& run, sim::Process& process, const std::string& what, const std::string& path);
+
+// Ranks that wait while the run goes on (waiters.cpp): on some nodes that hold something of this version; whether each was told in time, and truly; and at
+// rest, whether those that have no deadline were told.
+void begin_waiters(SeedRun& run, const VersionKey& key);
+void check_waiters(SeedRun& run);
+void check_all_waiters_told(SeedRun& run);
+
+// What a restart sees, as far as it can be told where a record of the lineage is damaged; else after its repair (lineage_steps.cpp).
+Result<Cluster::Found> look_for_restart(SeedRun& run);
+
+// once faults stopped (ending.cpp)
+// Within that from now whatever is open commits or is refused: the longest deadline that was in force when faults stopped, and three times what it takes
+// undisturbed.
+Nanos calm_span(const SeedRun& run);
+void settle(SeedRun& run);
+// Daemons that are started again at the very end hide nothing, and find out how what they hold ended.
+void check_started_again(SeedRun& run);
+// What is sealed everywhere and still in scratch commits by itself, and so does a new version; then nothing is left over and all is at rest.
+void check_liveness(SeedRun& run);
+
+// What nobody can need any more leaves scratch, and nothing else does (dead_steps.cpp).
+void check_dead(SeedRun& run);
+std::set<VersionKey> whole_in_scratch(const SeedRun& run);
+bool holds_any(const SeedRun& run, const Host& host, const VersionKey& key);  // its daemon: an image of it
+
+// bytes (bytes.cpp)
+// What looks like a sealed image in scratch is one, bit for bit.
+void check_scratch(SeedRun& run);
+void check_flipped_bit(SeedRun& run);
+
+}  // namespace cairn::testing

@@ -1,0 +1,455 @@
+// Drawing a scenario from a seed, and its line of text.
+#include "proof/scenario.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <numeric>
+#include <sstream>
+
+namespace cairn::testing {
+
+namespace {
+constexpr double million = 1e6;
+constexpr std::uint64_t nodes_max = 4096;
+}  // namespace
+
+const std::vector<FaultClass>& fault_classes() {
+    using sim::Faults;
+    static const std::vector<FaultClass> classes = {
+        {"short", &Faults::short_transfer, 50, 0.3},
+        {"read_error", &Faults::read_error, 20, 0.01},
+        {"write_error", &Faults::write_error, 30, 0.02},
+        {"metadata_error", &Faults::metadata_error, 30, 0.02},
+        {"full", &Faults::out_of_space, 20, 0.02},
+        {"fsync_error", &Faults::fsync_error, 30, 0.2},
+        {"slow_io", &Faults::slow_io, 30, 0.1},
+        {"hang_io", &Faults::hang_io, 20, 0.01},
+        {"slow_scratch", &Faults::slow_scratch, 20, 0.2},
+        {"hang_scratch", &Faults::hang_scratch, 15, 0.02},
+        {"stale_read", &Faults::stale_read, 15, 0.05},
+        {"other_read", &Faults::other_read, 15, 0.05},
+        {"wall_set", &Faults::wall_set, 30, 1},
+        {"loss", &Faults::message_loss, 50, 0.3},
+        {"repeat", &Faults::message_repeat, 50, 0.3},
+        {"delay", &Faults::message_delay, 50, 0.3},
+        {"payload_loss", &Faults::payload_loss, 30, 0.1},
+        {"payload_delay", &Faults::payload_delay, 30, 0.2},
+        {"send_error", &Faults::send_error, 30, 0.1},
+        {"payload_damage", &Faults::payload_damage, 30, 0.05},
+        {"twin_open", &Faults::twin_open, 20, 0.3},
+        {"resize_lost", &Faults::resize_lost, 30, 0.3},
+        {"grow_lost", &Faults::grow_lost, 50, 1},
+        {"rename", &Faults::publish_renames, 50, 1},
+    };
+    return classes;
+}
+
+const std::vector<ScenarioNumber>& scenario_numbers() {
+    using S = Scenario;
+    constexpr std::uint64_t any = UINT64_MAX;
+    static const std::vector<ScenarioNumber> numbers = {
+        {"seed", &S::seed, 0, any, any},  // never simpler
+        {"files", &S::files, 1, 1 << 16, 1},
+        {"block", &S::block_bytes, 4096, 1 << 24, 4096},
+        {"image", &S::image_bytes, 1, 1ull << 40, 1},
+        {"image_seed", &S::image_seed, 0, any, any},
+        {"writers", &S::writers, 1, 64, 1},
+        {"buffer", &S::buffer_bytes, 4096, 1 << 28, 4096},
+        {"buffers", &S::buffers, 1, 1024, 1},
+        {"placement", &S::placement, 0, 2, 0},
+        {"leaders", &S::leaders, 0, nodes_max, 0},
+        {"attempts", &S::attempts, 1, 100, 3},
+        {"versions", &S::versions, 1, 64, 64},
+        {"answers", &S::answers, 1, 4096, 4096},
+        {"piece_blocks", &S::piece_blocks, 1, 512u << 10, 512u << 10},
+        {"piece_extents", &S::piece_extents, 1, 64u << 10, 64u << 10},
+        {"guests", &S::guests, 1, 1024, 1024},
+        {"small_io", &S::small_io, 0, 1, 0},
+        {"read", &S::read_bytes, 4096, 64ull << 20, 64ull << 20},
+        {"storage", &S::storage_bytes_s, 1, any, 1'000'000'000},
+        {"nic", &S::nic_bytes_s, 1, any, 1'000'000'000},
+        {"placed", &S::placed, 0, 1, 0},
+        {"gone", &S::gone, 0, nodes_max, 0},
+        {"delay_ms", &S::delay_ms, 0, 60'000, 0},
+        {"apart_s", &S::apart_s, 0, 1'000'000'000, 0},
+    };
+    return numbers;
+}
+
+std::uint64_t Scenario::ranks() const { return std::accumulate(ranks_per_node.begin(), ranks_per_node.end(), std::uint64_t{0}); }
+
+double Scenario::fault(double sim::Faults::*rate) const { return faults_of(*this).*rate; }
+
+namespace {
+
+bool is_sound(const Scenario& s, bool but_for_messages) {
+    using sim::Faults;
+    for (const FaultClass& each : fault_classes()) {
+        const bool of_messages = each.rate == &Faults::message_loss || each.rate == &Faults::message_repeat || each.rate == &Faults::message_delay ||
+                                 each.rate == &Faults::send_error;
+        const bool harmless = each.rate == &Faults::short_transfer || each.rate == &Faults::publish_renames || each.rate == &Faults::wall_set;
+        if (!(of_messages && but_for_messages) && !harmless && s.fault(each.rate) > 0) return false;
+    }
+    const Scenario fast;
+    return s.storage_bytes_s >= fast.storage_bytes_s && s.nic_bytes_s >= fast.nic_bytes_s && s.target_bytes_s.empty() && s.gone == 0 && s.small_io == 0 && s.delay_ms <= 100;
+}
+
+}  // namespace
+
+bool Scenario::only_messages_suffer() const {
+    return is_sound(*this, true) && std::all_of(steps.begin(), steps.end(), [](const Step& step) { return step.what == Happening::capture; });
+}
+
+bool Scenario::only_limits_hold() const {
+    const auto is_limit = [](const Step& step) { return step.what == Happening::limit; };
+    const auto harmless = [&](const Step& step) { return step.what == Happening::capture || is_limit(step); };
+    return is_sound(*this, false) && std::all_of(steps.begin(), steps.end(), harmless) && std::any_of(steps.begin(), steps.end(), is_limit);
+}
+
+// ---- drawing ----
+
+namespace {
+
+class Draw {
+  public:
+    explicit Draw(std::uint64_t seed) : prng_(seed * 2654435761u + 1) { scenario_.seed = seed; }
+
+    Scenario all() {
+        cluster();
+        settings();
+        limits();
+        speeds();
+        // Kinds that came later hang on the seed alone, so that all others stay what they were.
+        const std::uint64_t kind = sim::mix(scenario_.seed ^ 0x6B696E64) % 100;
+        if (chance(12)) only_messages();
+        else if (kind < 5) only_limits();
+        else faults_and_steps();
+        if (kind == 99) long_job();
+        if (sim::mix(scenario_.seed ^ 0x666F7267) % 4 == 0) forgetting();
+        return std::move(scenario_);
+    }
+
+  private:
+    std::uint64_t below(std::uint64_t bound) { return bound == 0 ? 0 : prng_.next() % bound; }
+    bool chance(unsigned percent) { return below(100) < percent; }
+
+    void cluster() {
+        Scenario& s = scenario_;
+        nodes_ = chance(10) ? 1 + below(64) : 1 + below(6);
+        s.ranks_per_node.clear();
+        for (std::uint64_t i = 0; i < nodes_; ++i) s.ranks_per_node.push_back(1 + below(nodes_ > 8 ? 2 : 4));
+        if (chance(25))
+            for (std::uint64_t i = 1 + below(3); i > 0; --i) s.ranks_per_node.push_back(0);
+        s.files = 1 + below(s.ranks());
+        s.block_bytes = 4096u << below(3);
+        s.image_bytes = 1 + below(chance(20) && nodes_ <= 8 ? 3'000'000 : 200'000);
+        s.image_seed = below(1'000'000);
+    }
+
+    void settings() {
+        Scenario& s = scenario_;
+        s.writers = 1 + below(8);
+        s.buffer_bytes = s.block_bytes << below(5);
+        s.buffers = 1 + below(6);
+        s.placement = chance(50) ? 0 : below(3);
+        s.leaders = chance(50) ? 0 : 1 + below(nodes_);
+        s.attempts = 1 + below(3);
+        s.apart_s = chance(50) ? 0 : below(chance(50) ? 100 : 1'000'000'000);
+    }
+
+    // So small that they are met.
+    void limits() {
+        Scenario& s = scenario_;
+        if (chance(30)) s.versions = 1 + below(4);
+        if (chance(30)) s.answers = 1 + below(4);
+        if (chance(30)) s.piece_blocks = 1 + below(8);
+        if (chance(30)) s.piece_extents = 1 + below(4);
+        if (chance(30)) s.guests = 1;
+        if (s.ranks_per_node.back() == 0 && chance(15)) s.small_io = 1;
+        if (chance(50)) s.read_bytes = 4096 << below(6);
+    }
+
+    void speeds() {
+        Scenario& s = scenario_;
+        if (chance(50)) s.storage_bytes_s = 1'000'000 + below(5'000'000);
+        if (chance(30)) s.nic_bytes_s = 1'000'000 + below(5'000'000);
+        if (chance(40))  // storage targets of very different speed, so that work changes hands
+            for (std::uint64_t n = 1 + below(4); n > 0; --n) s.target_bytes_s.push_back(100'000 * nodes_ * (1 + below(chance(50) ? 3 : 100)));
+        s.placed = chance(50);
+        if (s.placed && chance(15)) s.gone = below(s.target_bytes_s.size());
+    }
+
+    void faults_and_steps() {
+        Scenario& s = scenario_;
+        s.delay_ms = 3'000;
+        if (!chance(30))
+            for (const FaultClass& each : fault_classes())
+                s.faults.push_back(chance(each.percent) ? static_cast<std::uint64_t>(each.most * million) * (1 + below(1000)) / 1000 : 0);
+        const std::uint64_t steps = 3 + below(12);
+        for (std::uint64_t i = 0; i < steps; ++i) s.steps.push_back({what_happens(), below(100'000)});
+        lose_nodes();
+    }
+
+    // Somewhere between the other steps, which stay what they are.
+    void lose_nodes() {
+        Scenario& s = scenario_;
+        sim::Prng prng(sim::mix(s.seed ^ 0x6C6F7365));
+        if (prng.next() % 100 >= 8) return;
+        for (std::uint64_t i = prng.next() % 4 == 0 ? 2 : 1; i > 0; --i) {
+            const auto at = static_cast<std::ptrdiff_t>(prng.next() % (s.steps.size() + 1));
+            s.steps.insert(s.steps.begin() + at, {Happening::lose, prng.next() % 100'000});
+        }
+    }
+
+    Happening what_happens() {
+        using H = Happening;
+        struct Often {
+            H what;
+            unsigned weight;
+        };
+        constexpr std::array often = {
+            Often{H::capture, 10}, Often{H::kill, 4},   Often{H::pause, 2}, Often{H::crash, 2}, Often{H::partition, 2}, Often{H::end_job, 4},
+            Often{H::remove, 4},   Often{H::limit, 2},  Often{H::start, 2}, Often{H::power, 2}, Often{H::strike, 6},    Often{H::let_go, 2},
+            Often{H::cancel, 2},   Often{H::open, 1},   Often{H::restore, 2}, Often{H::stop, 2},      Often{H::succeed, 2},
+            Often{H::wait, 2},     Often{H::mount, 2},  Often{H::flip, 1}, Often{H::capture_again, 2}, Often{H::lose, 0},  // lose_nodes
+        };
+        static_assert(often.size() + 1 == happening_names.size());  // and what is drawn apart (forgetting)
+        unsigned all = 0;
+        for (const Often& each : often) all += each.weight;
+        std::uint64_t drawn = below(all);
+        std::size_t i = 0;
+        while (drawn >= often[i].weight) drawn -= often[i++].weight;
+        return often[i].what;
+    }
+
+    // A network that loses, repeats and delays a little, over sound nodes and storage: what is lost and not said again does not go unnoticed here.
+    void only_messages() {
+        Scenario& s = scenario_;
+        sound();
+        for (const FaultClass& each : fault_classes()) {
+            const bool late = each.rate == &sim::Faults::message_repeat || each.rate == &sim::Faults::message_delay;
+            s.faults.push_back(late ? below(300'000) : each.rate == &sim::Faults::message_loss ? below(60'000) : 0);
+        }
+        for (std::uint64_t i = 2 + below(5); i > 0; --i) s.steps.push_back({Happening::capture, below(100'000)});
+    }
+
+    void sound() {
+        Scenario& s = scenario_;
+        const Scenario fast;
+        s.storage_bytes_s = fast.storage_bytes_s;
+        s.nic_bytes_s = fast.nic_bytes_s;
+        s.target_bytes_s.clear();
+        s.gone = s.placed = s.small_io = 0;
+        s.attempts = 1;
+        s.delay_ms = 100;
+    }
+
+    // Images are small: what may hardly move at all takes seconds for each chunk.
+    void only_limits() {
+        Scenario& s = scenario_;
+        sound();
+        few_nodes(4);
+        s.delay_ms = 0;
+        s.image_bytes = std::min<std::uint64_t>(s.image_bytes, 5 * s.block_bytes);
+        for (std::uint64_t i = 3 + below(6); i > 0; --i) s.steps.push_back({chance(50) ? Happening::limit : Happening::capture, below(100'000)});
+    }
+
+    // More versions than a daemon remembers by default, whose images leave scratch now and then.
+    void long_job() {
+        Scenario& s = scenario_;
+        few_nodes(3);
+        s.versions = Scenario().versions;
+        s.image_bytes = std::min<std::uint64_t>(s.image_bytes, 20'000);
+        s.steps.clear();
+        for (std::uint64_t i = 0; i < 80; ++i) s.steps.push_back({i % 8 == 7 ? Happening::let_go : Happening::capture, below(100'000)});
+    }
+
+    // Some steps besides, anywhere among those that there are, and none where they would make it another kind.
+    void forgetting() {
+        std::vector<Step>& steps = scenario_.steps;
+        if (scenario_.only_messages_suffer() || scenario_.only_limits_hold()) return;
+        std::uint64_t random = sim::mix(scenario_.seed ^ 0x666F7268);
+        const auto draw = [&](std::uint64_t bound) { return (random = sim::mix(random + 1)) % bound; };
+        for (std::uint64_t i = 1 + draw(3); i > 0; --i) {
+            const auto place = steps.begin() + static_cast<std::ptrdiff_t>(draw(steps.size() + 1));
+            steps.insert(place, {Happening::forget, draw(100'000)});
+        }
+    }
+
+    void few_nodes(std::uint64_t most) {
+        Scenario& s = scenario_;
+        s.ranks_per_node.resize(std::min<std::uint64_t>(nodes_, most));
+        s.files = std::min(s.files, s.ranks());
+        s.leaders = std::min<std::uint64_t>(s.leaders, s.ranks_per_node.size());
+        s.small_io = 0;
+    }
+
+    sim::Prng prng_;
+    Scenario scenario_;
+    std::uint64_t nodes_ = 1;  // with ranks
+};
+
+}  // namespace
+
+Scenario draw_scenario(std::uint64_t seed) { return Draw(seed).all(); }
+
+sim::Faults faults_of(const Scenario& scenario) {
+    sim::Faults faults;
+    const auto& classes = fault_classes();
+    for (std::size_t i = 0; i < classes.size() && i < scenario.faults.size(); ++i) faults.*classes[i].rate = static_cast<double>(scenario.faults[i]) / million;
+    faults.hang_io_max = 20 * second;
+    faults.message_delay_max = static_cast<Nanos>(scenario.delay_ms) * millisecond;
+    faults.peer_loss_told = 0.5;
+    return faults;
+}
+
+ClusterOptions cluster_of(const Scenario& scenario) {
+    ClusterOptions options;
+    options.seed = scenario.seed;
+    options.ranks_per_node.assign(scenario.ranks_per_node.begin(), scenario.ranks_per_node.end());
+    options.files = static_cast<std::uint32_t>(scenario.files);
+    options.block_bytes = scenario.block_bytes;
+    options.image_bytes = [most = scenario.image_bytes, seed = scenario.image_seed](Rank rank, Version version) -> std::uint64_t {
+        const std::uint64_t drawn = sim::mix((rank * 31 + version) * 0x9E3779B97F4A7C15ull ^ sim::mix(seed + 1));
+        return drawn % 7 == 0 ? 0 : drawn % most;
+    };
+    FlushSettings& s = options.settings;
+    s.writers = static_cast<std::uint32_t>(scenario.writers);
+    s.buffer_bytes = scenario.buffer_bytes;
+    s.buffers = static_cast<std::uint32_t>(scenario.buffers);
+    s.placement = static_cast<Placement>(scenario.placement);
+    s.leaders = static_cast<std::uint32_t>(scenario.leaders);
+    s.attempts_max = static_cast<std::uint32_t>(scenario.attempts);
+    s.heartbeat = 100 * millisecond;
+    s.peer_wait = 2 * second;
+    s.io_wait = 4 * second;
+    s.version_wait = 20 * second;
+    s.retry_wait = 1 * second;
+    s.limits.versions = scenario.versions;
+    s.limits.answers = scenario.answers;
+    s.limits.piece_blocks = scenario.piece_blocks;
+    s.limits.piece_extents = scenario.piece_extents;
+    s.limits.guests = s.limits.strangers = scenario.guests;
+    if (scenario.small_io != 0) options.io_node_buffer_bytes = scenario.block_bytes / 2;
+    options.restore.buffer_bytes = scenario.read_bytes;
+    options.placed = scenario.placed != 0;
+    options.model.wall_time_s = 1'700'000'000;
+    options.model.wall_apart_max_s = scenario.apart_s;
+    options.model.clock_apart_max = static_cast<Nanos>(scenario.apart_s) * second;
+    options.model.persistent_rate = static_cast<double>(scenario.storage_bytes_s);
+    options.model.nic_rate = static_cast<double>(scenario.nic_bytes_s);
+    for (const std::uint64_t bytes_s : scenario.target_bytes_s) options.model.target_rates.push_back(static_cast<double>(bytes_s));
+    for (std::uint64_t target = 0; target < scenario.gone; ++target) options.model.targets_gone.insert(target);
+    return options;
+}
+
+// ---- text ----
+
+namespace {
+
+std::string list_text(const std::vector<std::uint64_t>& values) {
+    std::string text;
+    for (const std::uint64_t value : values) text += (text.empty() ? "" : ",") + std::to_string(value);
+    return text;
+}
+
+Result<std::uint64_t> parse_number(std::string_view text, const std::string& key, std::uint64_t least, std::uint64_t most) {
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size() || value < least || value > most)
+        return invalid_argument(key + ": '" + std::string(text) + "' is not a number from " + std::to_string(least) + " to " + std::to_string(most));
+    return value;
+}
+
+std::vector<std::string> split(const std::string& text, char at) {
+    std::vector<std::string> pieces;
+    std::istringstream in(text);
+    for (std::string piece; std::getline(in, piece, at);) pieces.push_back(piece);
+    return pieces;
+}
+
+Result<std::vector<std::uint64_t>> parse_list(const std::string& text, const std::string& key, std::uint64_t least, std::uint64_t most) {
+    std::vector<std::uint64_t> values;
+    for (const std::string& piece : split(text, ',')) {
+        Result<std::uint64_t> value = parse_number(piece, key, least, most);
+        if (!value.ok()) return std::move(value).status();
+        values.push_back(*value);
+    }
+    return values;
+}
+
+Result<std::vector<Step>> parse_steps(const std::string& text) {
+    std::vector<Step> steps;
+    for (const std::string& piece : split(text, ',')) {
+        const std::size_t colon = piece.find(':');
+        const auto name = std::find(happening_names.begin(), happening_names.end(), piece.substr(0, colon));
+        if (name == happening_names.end() || colon == std::string::npos) return invalid_argument("steps: '" + piece + "' is none (as in capture:5)");
+        Result<std::uint64_t> seed = parse_number(std::string_view(piece).substr(colon + 1), "steps", 0, UINT64_MAX);
+        if (!seed.ok()) return std::move(seed).status();
+        steps.push_back({static_cast<Happening>(name - happening_names.begin()), *seed});
+    }
+    return steps;
+}
+
+Status set(Scenario& scenario, const std::string& key, const std::string& value) {
+    for (const ScenarioNumber& number : scenario_numbers()) {
+        if (key != number.name) continue;
+        TRY_ASSIGN(scenario.*number.value, parse_number(value, key, number.least, number.most));
+        return {};
+    }
+    const auto& classes = fault_classes();
+    scenario.faults.resize(classes.size());
+    for (std::size_t i = 0; i < classes.size(); ++i) {
+        if (key != classes[i].name) continue;
+        TRY_ASSIGN(scenario.faults[i], parse_number(value, key, 0, 1'000'000));
+        return {};
+    }
+    if (key == "steps") {
+        TRY_ASSIGN(scenario.steps, parse_steps(value));
+    } else if (key == "ranks") {
+        TRY_ASSIGN(scenario.ranks_per_node, parse_list(value, key, 0, 1024));
+    } else if (key == "targets") {
+        TRY_ASSIGN(scenario.target_bytes_s, parse_list(value, key, 1, UINT64_MAX));
+    } else {
+        return invalid_argument("a scenario has no '" + key + "'");
+    }
+    return {};
+}
+
+}  // namespace
+
+std::string to_text(const Scenario& scenario) {
+    const Scenario simple;
+    std::string text;
+    const auto add = [&](const std::string& key, const std::string& value) { text += (text.empty() ? "" : " ") + key + "=" + value; };
+    for (const ScenarioNumber& number : scenario_numbers())
+        if (number.value == &Scenario::seed || scenario.*number.value != simple.*number.value) add(number.name, std::to_string(scenario.*number.value));
+    add("ranks", list_text(scenario.ranks_per_node));
+    if (!scenario.target_bytes_s.empty()) add("targets", list_text(scenario.target_bytes_s));
+    for (std::size_t i = 0; i < scenario.faults.size(); ++i)
+        if (scenario.faults[i] != 0) add(fault_classes()[i].name, std::to_string(scenario.faults[i]));
+    std::string steps;
+    for (const Step& step : scenario.steps)
+        steps += (steps.empty() ? "" : ",") + std::string(happening_names[static_cast<std::size_t>(step.what)]) + ":" + std::to_string(step.seed);
+    if (!steps.empty()) add("steps", steps);
+    return text;
+}
+
+Result<Scenario> parse_scenario(const std::string& text) {
+    Scenario scenario;
+    scenario.faults.resize(fault_classes().size());
+    for (const std::string& piece : split(text, ' ')) {
+        if (piece.empty()) continue;
+        const std::size_t equals = piece.find('=');
+        if (equals == std::string::npos) return invalid_argument("'" + piece + "' is not key=value");
+        TRY(set(scenario, piece.substr(0, equals), piece.substr(equals + 1)));
+    }
+    if (scenario.ranks_per_node.empty() || scenario.ranks_per_node.front() == 0) return invalid_argument("ranks: the first node has at least one");
+    if (scenario.files > scenario.ranks()) return invalid_argument("files: more than there are ranks");
+    if (scenario.buffer_bytes % scenario.block_bytes != 0 || scenario.block_bytes % 4096 != 0)
+        return invalid_argument("buffer is a multiple of block, block of 4096");
+    return scenario;
+}
+
+}  // namespace cairn::testing

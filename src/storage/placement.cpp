@@ -1,0 +1,37 @@
+#include "storage/placement.hpp"
+
+#include "base/status.hpp"
+
+namespace cairn {
+
+namespace {
+
+// floor(blocks * numerator / denominator), without a product that could overflow. Both below 2^32.
+std::uint64_t portion(std::uint64_t blocks, std::uint64_t numerator, std::uint64_t denominator) {
+    return blocks / denominator * numerator + blocks % denominator * numerator / denominator;
+}
+
+}  // namespace
+
+std::vector<PartShare> share_parts(std::uint64_t blocks, std::uint32_t parts, std::uint32_t targets,
+                                   std::uint64_t turn) {
+    CAIRN_CHECK(parts > 0);
+    std::vector<PartShare> shares(parts);
+    const std::uint64_t first = targets == 0 ? 0 : turn % targets * parts % targets;
+    for (std::uint32_t part = 0; part < parts; ++part) {
+        PartShare& share = shares[part];
+        if (targets != 0) share.target = static_cast<std::uint32_t>((first + part) % targets);
+        // The blocks are laid end to end, first what the first target of this turn gets, then the second's, and cut.
+        std::uint64_t cut = part, cuts = parts;
+        if (parts >= targets && targets != 0) {
+            const std::uint64_t place = part % targets;
+            const std::uint64_t on_target = (parts - place - 1) / targets + 1;
+            cut = place * on_target + part / targets;
+            cuts = on_target * targets;
+        }
+        share.blocks = portion(blocks, cut + 1, cuts) - portion(blocks, cut, cuts);
+    }
+    return shares;
+}
+
+}  // namespace cairn
