@@ -32,25 +32,38 @@ def fail(text):
     sys.exit(f"mutants: {text}")
 
 
+def load_rules():
+    """{number: name} of the table in ARCHITECTURE.md whose head is `rule | name | what holds`."""
+    rules, inside = {}, False
+    with open(os.path.join(ROOT, "ARCHITECTURE.md"), encoding="utf-8") as file:
+        for line in file:
+            cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+            if cells == ["rule", "name", "what holds"]:
+                inside = True
+            elif not line.startswith("|"):
+                inside = False
+            elif inside and cells[0].isdigit():
+                rules[int(cells[0])] = cells[1]
+    return rules
+
+
 def load():
-    table = {"rules": {}, "mutant": []}
+    rules, mutants = load_rules(), []
     for path in [os.path.join(ROOT, "tests", "mutants.toml"), *sorted(glob.glob(os.path.join(ROOT, "tests", "mutants", "*.toml")))]:
         with open(path, "rb") as file:
-            one = tomllib.load(file)
-        table["rules"].update(one.get("rules", {}))
-        table["mutant"] += one["mutant"]
-    names = [mutant["name"] for mutant in table["mutant"]]
+            mutants += tomllib.load(file)["mutant"]
+    names = [mutant["name"] for mutant in mutants]
     for name in names:
         if names.count(name) > 1:
             fail(f"two mutants are called {name}")
-    for mutant in table["mutant"]:
+    for mutant in mutants:
         missing = {"name", "file", "find", "replace", "breaks", "rule"} - mutant.keys()
         if missing:
             fail(f"{mutant['name']}: lacks {', '.join(sorted(missing))}")
-        if str(mutant["rule"]) not in table["rules"]:
-            fail(f"{mutant['name']}: there is no rule {mutant['rule']}")
+        if mutant["rule"] not in rules:
+            fail(f"{mutant['name']}: there is no rule {mutant['rule']} in ARCHITECTURE.md")
         planted(mutant)
-    return table["rules"], table["mutant"]
+    return rules, mutants
 
 
 def planted(mutant):
@@ -184,9 +197,9 @@ def run(options, rules, mutants, survivors):
         tell(f"  {mutant['name']:34} {mutant['breaks']}")
         tell(f"  {'':34} {mutant['survives']}")
     tell("")
-    tell("Rules:")
+    tell("Rules (ARCHITECTURE.md, The promise):")
     for number, text in rules.items():
-        tell(f"  {number}  {text}")
+        tell(f"  {number:>2}  {text}")
     if options.write:
         with open(options.write, "w") as file:
             file.write("\n".join(lines) + "\n")

@@ -1,4 +1,4 @@
-// Door: the daemon's directory in scratch, its lock and its socket (DESIGN rules 7 and 11).
+// Door: the daemon's directory in scratch, its lock and its socket (rules 7 and 11).
 //
 // Order kept: the directory is made 0700 and proved to be this user's own before anything in it is trusted; the lock is
 // taken before the socket's name is touched and held until the process ends; the socket listens before its name

@@ -1,5 +1,4 @@
-// Memory: how much this node has for us, how much of it the buffers may take, how much this process holds (DESIGN rule
-// 9).
+// Memory: how much this node has for us, how much of it the buffers may take, how much this process holds (rule 9).
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Slots: the files images/slot-<n> of one node's scratch, from hand to hand: free -> being made -> owned by a
 // connection -> image -> free.
 //
-// Rules kept (DESIGN rule 4 and the promise):
+// Rules kept (rule 4 and the promise):
 //  - space is allocated before a slot is handed out, so that no page of it can be missing when it is mapped (SIGBUS);
 //  - the state word is invalid when a slot is handed out, and already when it becomes free;
 //  - a slot's file never shrinks, and its name is never used again in a daemon's life: clients keep files mapped by
