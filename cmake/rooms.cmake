@@ -1,8 +1,8 @@
-# cairn_room(<name> [PATH <folder under src>] DEPENDS <libraries...> [TEST_DEPENDS <libraries...>] [ALONE <sources...>]): the static library cairn_<name> of all sources in a room, and
+# cairn_room(<name> [WITH_ROOMS_BELOW] [PATH <folder under src>] DEPENDS <libraries...> [TEST_DEPENDS <libraries...>] [ALONE <sources...>]): the static library cairn_<name> of all sources in a room, and
 # the test program test_<name> of all its *_test.cpp. ALONE: sources whose names are those of others in the room; where eight
 # sources are compiled as one (CMAKE_UNITY_BUILD, which halves the time of a whole build and more), they stay by themselves.
 function(cairn_room name)
-  cmake_parse_arguments(ARG "" "PATH" "DEPENDS;TEST_DEPENDS;ALONE" ${ARGN})
+  cmake_parse_arguments(ARG "WITH_ROOMS_BELOW" "PATH" "DEPENDS;TEST_DEPENDS;ALONE" ${ARGN})
   if(NOT ARG_PATH)
     set(ARG_PATH ${name})
   endif()
@@ -12,6 +12,10 @@ function(cairn_room name)
   list(TRANSFORM ARG_ALONE PREPEND ${CMAKE_SOURCE_DIR}/src/${ARG_PATH}/)
   set_source_files_properties(${ARG_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${ARG_PATH}/*.cpp)
+  if(ARG_WITH_ROOMS_BELOW)
+    file(GLOB below CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${ARG_PATH}/*/*.cpp)
+    list(APPEND sources ${below})
+  endif()
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
   list(FILTER sources EXCLUDE REGEX "_(test|fuzz|main)\\.cpp$")

@@ -46,7 +46,7 @@ Task<void> Jobs::forget(Id128 incarnation, Nanos deadline) {
         if (roster->members[node].node != node_name_) continue;
         const Status record = co_await world_.storage.remove(layout_.job_node(incarnation, node), deadline);
         (void)record;
-        if (node != 0) continue;
+        if (node != coordinator_of(*roster)) continue;
         const Status removed = co_await world_.storage.remove(layout_.job_roster(incarnation), deadline);
         (void)removed;
     }

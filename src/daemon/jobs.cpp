@@ -62,7 +62,7 @@ Task<Status> Jobs::join(Roster roster, NodeIndex self) {
 
 bool Jobs::coordinates(Id128 incarnation) const {
     const auto known = known_.find(incarnation);
-    return known != known_.end() && known->second.self == 0;
+    return known != known_.end() && known->second.self == coordinator_of(known->second.roster);
 }
 
 std::optional<std::uint64_t> Jobs::epoch_of(Id128 incarnation) const {
@@ -98,7 +98,7 @@ Task<Status> Jobs::publish(Roster roster, NodeIndex self) {
     Status replaced = co_await replace(layout_.job_node(incarnation, self), encode_node_record(record));
     // Only who is started again asks for it, and there is the address of the open.
     if (replaced.code() == Code::out_of_space) replaced = Status(Code::unavailable, replaced.text());
-    if (self != 0) co_return replaced;
+    if (self != coordinator_of(roster)) co_return replaced;
     const Status kept = co_await keep_reserve(world_, layout_, deadline);  // now that all that an open writes is written
     if (kept.code() == Code::corrupt && !std::exchange(told_of_reserve_, true)) log_warning("no-reserve", {{"why", kept}});
     co_return replaced;

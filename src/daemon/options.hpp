@@ -8,7 +8,7 @@
 #include "daemon/slots.hpp"
 #include "daemon/yielding.hpp"
 #include "catalog/layout.hpp"
-#include "engine/node.hpp"
+#include "engine/router/node.hpp"
 #include "world/real/fabric.hpp"
 #include "world/real/world.hpp"
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "engine/node.hpp"
+#include "engine/router/node.hpp"
 #include "catalog/removal.hpp"
 #include "world/world.hpp"
 

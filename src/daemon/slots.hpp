@@ -31,7 +31,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/dead.hpp"
+#include "engine/router/dead_images.hpp"
 #include "model/control.hpp"
 #include "world/real/worker_pool.hpp"
 

@@ -46,7 +46,7 @@ Status check_roster(const Roster& roster) {
     TRY(check::ranks(roster.ranks));
     if (roster.files == 0 || roster.files > roster.ranks)
         return refuse(roster.files, " files for ", roster.ranks, " ranks");
-    if (roster.members.empty() || roster.members.front().ranks.empty())
+    if (roster.members.empty() || roster.members[coordinator_of(roster)].ranks.empty())
         return refuse("node 0 has no ranks, and coordinates");
     return check_members(roster);
 }

@@ -211,6 +211,12 @@ struct Cancel {
 using Body = std::variant<Sealed, Noted, Lead, Progress, PartsDone, Acknowledged, Leave, Want, Chunk, Ended, Cancel, Shed, Given, Take,
                           Taken, Complete, Opened, ShareDone, ShareKept>;
 
+// By who hears them, on the node that they are sent to. What everybody hears is Ended; Noted is the coordinator's word to a node, and a node's to the
+// coordinator.
+using ForFollower = std::variant<Noted, Want>;
+using ForLeader = std::variant<Lead, Opened, Chunk, Shed, Take, Complete, ShareDone, ShareKept, Acknowledged, Leave>;
+using ForCoordinator = std::variant<Sealed, Noted, Cancel, Progress, Given, Taken, PartsDone>;
+
 struct Message {
     Id128 secret;      // the job's; a message without it is dropped
     VersionKey key;

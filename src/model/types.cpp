@@ -12,4 +12,6 @@ constexpr TypeRow rows[] = {{"bytes", 1}, {"i8", 1}, {"u8", 1}, {"i16", 2}, {"u1
 std::uint64_t type_bytes(DataType type) noexcept { return rows[static_cast<std::size_t>(type)].bytes; }
 const char* type_name(DataType type) noexcept { return rows[static_cast<std::size_t>(type)].name; }
 
+NodeIndex coordinator_of(const Roster&) { return 0; }
+
 }  // namespace cairn

@@ -149,4 +149,16 @@ struct Roster {
     bool operator==(const Roster&) const = default;
 };
 
+// The node whose daemon plans a job's versions and publishes their manifests. A version can not be committed without that node's images anyway, so there is
+// nothing to win from choosing another one when it is away. Nobody else names a node by its number.
+NodeIndex coordinator_of(const Roster& roster);
+
+// A version of which a node knows something, and not yet how it ends.
+struct Undecided {
+    VersionKey key;
+    std::uint64_t epoch = 0;  // of the open that took it
+    Parent parent;
+    std::uint32_t ranks = 0;
+};
+
 }  // namespace cairn

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "catalog/lineage.hpp"
-#include "engine/node.hpp"
+#include "engine/router/node.hpp"
 #include "copies/restore.hpp"
 #include "format/image.hpp"
 #include "format/roster.hpp"

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "proof/cluster.hpp"
-#include "engine/dead.hpp"
+#include "engine/router/dead_images.hpp"
 #include "format/names.hpp"
 
 namespace cairn {

@@ -1,6 +1,6 @@
 // What nobody can need any more leaves scratch: each daemon looks as a real one does (dead.hpp), and what it gives up, or does not, is held against what the
 // run knows. Once faults stopped, before and after the present job has committed.
-#include "engine/dead.hpp"
+#include "engine/router/dead_images.hpp"
 
 #include <algorithm>
 

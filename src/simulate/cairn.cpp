@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "catalog/catalog.hpp"
-#include "engine/node.hpp"
+#include "engine/router/node.hpp"
 #include "format/image.hpp"
 #include "format/roster.hpp"
 #include "storage/targets.hpp"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/status.hpp"
-#include "engine/node.hpp"
+#include "engine/router/node.hpp"
 
 namespace cairn::simulate {
 

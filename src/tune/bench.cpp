@@ -235,7 +235,7 @@ Task<Result<Measured>> Bench::flush(Cluster& cluster) {
         for (std::uint32_t i = 0; i < each; ++i) {
             const Local& local = locals_[i];
             LocalImage image = image_of(cluster.key, node * each + i, ranks, local.bytes, cluster.variant.block_bytes);
-            if (node == 0) {
+            if (node == coordinator_of(*roster)) {
                 image.path = local.path;
                 image.data = {local.map, SlotLayout(local.bytes).data_offset, local.bytes};
                 measured.local_bytes += local.bytes;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/config.hpp"
-#include "engine/node.hpp"
+#include "engine/router/node.hpp"
 #include "world/real/storage.hpp"
 
 namespace cairn::tune {

@@ -1,0 +1,142 @@
+#include "copies/held.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/units.hpp"
+#include "format/image.hpp"
+
+namespace cairn {
+
+HeldImage held_image(LocalImage image) {
+    HeldImage held;
+    const std::size_t blocks = div_up(image.header.image.bytes, image.header.block_bytes);
+    const bool made = image.checksums.size() == blocks;
+    held.checksums = made ? std::move(image.checksums) : std::vector<std::uint64_t>(blocks);
+    held.known.assign(blocks, made);
+    held.unknown = made ? 0 : blocks;
+    image.checksums.clear();
+    held.image = std::move(image);
+    return held;
+}
+
+Result<Slice> held_bytes(const HeldImage& held, const Source& source) {
+    const std::uint64_t bytes = held.image.data.length;
+    if (source.image_offset > bytes || source.length > bytes - source.image_offset || source.image_offset % held.image.header.block_bytes != 0)
+        return invalid_argument("rank " + std::to_string(source.rank) + ": bytes outside its image were asked for");
+    return held.image.data.part(source.image_offset, source.length);
+}
+
+HeldReads::HeldReads(World& world, Gate& gate, Nanos heartbeat, Nanos io_wait) : world_(world), gate_(gate), heartbeat_(heartbeat), io_wait_(io_wait) {}
+
+// The first run of blocks in [first, end) of whose checksums nobody knows or is making any; empty: there is none.
+HeldReads::Read HeldReads::next_to_read(const HeldImage& held, std::size_t first, std::size_t end) const {
+    const auto open = [&](std::size_t block) {
+        return !held.known[block] && std::none_of(reads_.begin(), reads_.end(), [&](const auto& entry) { return entry.second.covers(held, block); });
+    };
+    while (first < end && !open(first)) ++first;
+    Read read{&held, first, first};
+    while (read.end < end && open(read.end)) ++read.end;
+    return read;
+}
+
+// Checksums of a run of blocks of a local image, made at most once. Ends early when nobody wants them any more (`over`).
+Task<Result<std::vector<std::uint64_t>>> HeldReads::checksums_of(HeldImagesPtr images, Source source, std::function<bool()> over) {
+    const auto found = images->find(source.rank);
+    if (found == images->end()) co_return not_found("the image of rank " + std::to_string(source.rank) + " has left scratch");
+    HeldImage& held = found->second;
+    const std::uint64_t block = held.image.header.block_bytes;
+    const std::size_t first = source.image_offset / block, end = first + div_up(source.length, block);
+    const auto all_known = [&] { return std::all_of(held.known.begin() + first, held.known.begin() + end, [](bool k) { return k; }); };
+    Status status = check_not_lost(held.image);
+    ++held.users;
+    while (status.ok() && !all_known()) {
+        for (Read read = next_to_read(held, first, end); read.first < end; read = next_to_read(held, first, end))
+            gate_.spawn(make(images, source.rank, read));
+        status = check(held, first, end);
+        if (status.ok() && over()) status = Status(Code::cancelled, "nobody waits for it");
+        if (!status.ok() || all_known()) continue;
+        const auto theirs = std::find_if(reads_.begin(), reads_.end(), [&](const auto& entry) {
+            return entry.second.of == &held && entry.second.first < end && first < entry.second.end;
+        });
+        const std::shared_ptr<Event> ended = theirs->second.ended;  // somebody reads what is not known
+        co_await ended->wait(world_.clock.in(heartbeat_));
+        status = check_not_lost(held.image);
+    }
+    --held.users;
+    if (!status.ok()) co_return status;
+    std::vector<std::uint64_t> result(held.checksums.begin() + first, held.checksums.begin() + end);
+    co_return result;
+}
+
+// One read. It outlives whoever wanted it, and keeps the image where it is for as long as it takes.
+Task<void> HeldReads::make(HeldImagesPtr images, Rank rank, Read read) {
+    HeldImage& held = images->at(rank);
+    const std::uint64_t number = ++begun_, block = held.image.header.block_bytes, offset = read.first * block;
+    read.ended = std::make_shared<Event>(world_.clock);
+    reads_.emplace(number, read);
+    if (!std::exchange(watched_, true)) gate_.spawn(watch());
+    ++held.users;
+    Slice data = held.image.data.part(offset, std::min(read.end * block, held.image.data.length) - offset);
+    const std::vector<std::uint64_t> made = co_await world_.cpu.checksums(std::move(data), block);
+    --held.users;
+    reads_.erase(number);
+    for (auto later = reads_.upper_bound(number); later != reads_.end(); ++later) later->second.waited = 0;
+    if (!check_not_lost(held.image).ok()) co_return read.ended->notify_all();
+    std::copy(made.begin(), made.end(), held.checksums.begin() + read.first);
+    std::fill(held.known.begin() + read.first, held.known.begin() + read.end, true);
+    held.unknown -= read.end - read.first;
+    if (held.unknown == 0) gate_.spawn(keep(images, rank));
+    read.ended->notify_all();
+}
+
+Task<void> HeldReads::watch() {
+    do {
+        const Nanos before = world_.clock.now();
+        co_await world_.clock.sleep(heartbeat_);
+        const Nanos passed = std::min(world_.clock.now() - before, 2 * heartbeat_);
+        for (auto& [number, read] : reads_) read.waited += passed;
+    } while (!reads_.empty());
+    watched_ = false;
+}
+
+Status HeldReads::check(const HeldImage& held, std::size_t first, std::size_t end) const {
+    for (const auto& [number, read] : reads_) {
+        if (read.of != &held || read.end <= first || read.first >= end || read.waited < io_wait_) continue;
+        const std::uint64_t block = held.image.header.block_bytes, offset = read.first * block;
+        return deadline_passed("the image of rank " + std::to_string(held.image.header.rank) + ", " + held.image.path + ": bytes " +
+                               std::to_string(offset) + "+" + std::to_string((read.end - read.first) * block) +
+                               " were not read in " + std::to_string(io_wait_ / millisecond) +
+                               " ms (deadlines.io_ms): look after this node's scratch; the version is tried again as long as its images are there");
+    }
+    return {};
+}
+
+// Once all are made they are kept beside the image in scratch, so that a restart from scratch is verified too.
+Task<void> HeldReads::keep(HeldImagesPtr images, Rank rank) {
+    HeldImage& held = images->at(rank);
+    ++held.users;
+    const Nanos deadline = world_.clock.in(io_wait_);
+    OpenOptions options;
+    options.mode = OpenMode::write;
+    options.sole_name = true;
+    Result<FilePtr> file = co_await world_.storage.open(held.image.path, options, deadline);
+    if (file.ok()) {
+        Bytes table(held.checksums.size() * sizeof(std::uint64_t));
+        std::memcpy(table.data(), held.checksums.data(), table.size());
+        const std::uint64_t words[] = {image_checksummed_word, image_proof(held.image.header, table)};
+        static_assert(image_proof_offset == image_checksummed_offset + sizeof words[0]);
+        Slice data = Slice::of(std::move(table));
+        Status status = co_await write_all(world_.storage, *file, held.image.header.checksums_offset, std::move(data), deadline);
+        if (status.ok()) {
+            Bytes flag(sizeof words);
+            std::memcpy(flag.data(), words, sizeof words);
+            Slice mark = Slice::of(std::move(flag));
+            status = co_await write_all(world_.storage, *file, image_checksummed_offset, std::move(mark), deadline);
+        }
+        held.may_be_written = status.code() == Code::deadline;  // it goes on, whenever scratch answers
+    }
+    --held.users;
+}
+
+}  // namespace cairn

@@ -1,0 +1,74 @@
+// The images that a node holds in scratch, with what is known of their checksums, and their reads. Checksums are made at the first read, whoever wants
+// the bytes.
+//
+// To read mapped memory is to touch it, on a thread that nobody can call back: where scratch does not give a page, that thread stays
+// there. So nobody waits for a read itself, only for news of it, with a bound; and bytes that are being read are not read a second time beside it,
+// which would only cost another thread. A version whose image scratch does not give back fails by that name, attempt by attempt, and leaves its
+// turn to later ones.
+//
+// The bound is on progress: reads are done in the order in which they began, so one is only late from when all before it were done. And
+// it is counted in heartbeats of this loop: while the daemon stood still (SIGSTOP, a suspended machine) no read could end either.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "copies/scratch.hpp"
+#include "model/plan.hpp"
+#include "world/gate.hpp"
+
+namespace cairn {
+
+struct HeldImage {
+    LocalImage image;
+    std::vector<std::uint64_t> checksums;
+    std::vector<bool> known;
+    std::size_t unknown = 0;
+    std::uint32_t users = 0;      // reads and writes under way that refer to the mapping
+    bool may_be_written = false;  // a write into its slot outlived its deadline
+};
+HeldImage held_image(LocalImage image);
+
+// Of one version, by rank. Whoever reads shares in the ownership, and keeps every image in its place until it is done.
+using HeldImages = std::map<Rank, HeldImage>;
+using HeldImagesPtr = std::shared_ptr<HeldImages>;
+
+// The bytes of a range of an image; invalid_argument where it has none there, or where no block begins.
+Result<Slice> held_bytes(const HeldImage& held, const Source& source);
+
+class HeldReads {
+  public:
+    // Those that run do so in this gate, which is destroyed before the images are.
+    HeldReads(World& world, Gate& gate, Nanos heartbeat, Nanos io_wait);
+    HeldReads(const HeldReads&) = delete;
+
+    // One a block of the range, of the raw bytes. Ends early, as cancelled, when nobody wants them any more (`over`).
+    Task<Result<std::vector<std::uint64_t>>> checksums_of(HeldImagesPtr images, Source source, std::function<bool()> over);
+
+  private:
+    // Blocks of an image that are being read for the first time.
+    struct Read {
+        const HeldImage* of = nullptr;
+        std::size_t first = 0, end = 0;
+        Nanos waited = 0;  // since it was at the front
+        std::shared_ptr<Event> ended = nullptr;
+        bool covers(const HeldImage& held, std::size_t block) const { return of == &held && block >= first && block < end; }
+    };
+
+    Read next_to_read(const HeldImage& held, std::size_t first, std::size_t end) const;
+    Task<void> make(HeldImagesPtr images, Rank rank, Read read);
+    Task<void> watch();
+    Status check(const HeldImage& held, std::size_t first, std::size_t end) const;
+    Task<void> keep(HeldImagesPtr images, Rank rank);
+
+    World& world_;
+    Gate& gate_;
+    const Nanos heartbeat_, io_wait_;
+    std::map<std::uint64_t, Read> reads_;  // under way, in the order in which they began
+    std::uint64_t begun_ = 0;
+    bool watched_ = false;  // by one task: each adds to their waits
+};
+
+}  // namespace cairn

@@ -1,0 +1,78 @@
+#include "engine/coordinator/contest.hpp"
+
+#include <algorithm>
+
+#include "base/units.hpp"
+#include "format/part.hpp"
+
+namespace cairn::engine {
+
+namespace {
+
+template <class Values, class Same>
+bool contains(const Values& values, Same same) { return std::any_of(values.begin(), values.end(), same); }
+
+// What the leader of a share must know of its sources: where they are.
+void add_addresses(message::Lead& lead, const std::vector<NodeSources>& nodes, const AddressBook& addresses) {
+    for (const NodeSources& node : nodes)
+        if (!contains(lead.addresses, [&](const auto& a) { return a.node == node.node; })) lead.addresses.push_back({node.node, addresses.of(node.node)});
+}
+
+}  // namespace
+
+void make_leads(Contest& contest, const Job& job, const std::vector<NodeImages>& nodes) {
+    std::map<NodeIndex, std::set<Rank>> known;  // whose images first leaders must know
+    for (const PartPlan& part : contest.plan) {
+        const NodeIndex first = part.first_leader();
+        PartPlan all = part;
+        for (Share& share : all.shares) {
+            message::Lead& lead = contest.leaders[share.leader].lead;
+            add_addresses(lead, share.nodes, job.addresses);
+            for (const NodeSources& node : share.nodes)
+                for (const Source& source : node.sources) known[first].insert(source.rank);
+            if (share.leader == first) continue;
+            lead.parts.push_back({part.part, part.target, part.sized_bytes, {part.shares.front(), share}});
+            lead.parts.back().shares.front().nodes.clear();
+            share.nodes.clear();
+            add_addresses(lead, {{first, {}}}, job.addresses);
+            add_addresses(contest.leaders[first].lead, {{share.leader, {}}}, job.addresses);
+        }
+        contest.leaders[first].lead.parts.push_back(std::move(all));
+    }
+    std::map<Rank, const ImageInfo*> images;
+    for (const NodeImages& node : nodes)
+        for (const ImageInfo& image : node.images) images[image.rank] = &image;
+    for (const auto& [node, ranks] : known)
+        for (Rank rank : ranks) contest.leaders[node].lead.images.push_back(*images.at(rank));
+    for (auto& [node, track] : contest.leaders) {
+        track.lead.attempt = contest.attempt;
+        track.lead.attempt_id = contest.attempt_id;
+        track.lead.parts_total = job.roster->files;
+        track.lead.ranks_total = job.roster->ranks;
+        track.lead.block_bytes = contest.block_bytes;
+        track.lead.keep_own = contest.keep_own;
+    }
+}
+
+Status check_sizes(const std::vector<PartPlan>& plan, const std::vector<NodeImages>& nodes, std::uint64_t block_bytes) {
+    std::map<Rank, const ImageInfo*> images;
+    for (const NodeImages& node : nodes)
+        for (const ImageInfo& image : node.images) images[image.rank] = &image;
+    for (const PartPlan& part : plan) {
+        std::uint64_t blocks = 0, extents = 0;
+        std::map<Rank, ImageInfo> held;
+        for (const Share& share : part.shares)
+            for (const NodeSources& node : share.nodes)
+                for (const Source& source : node.sources) {
+                    blocks += round_up(source.length, block_bytes) / block_bytes;
+                    ++extents;
+                    held.emplace(source.rank, *images.at(source.rank));
+                }
+        std::vector<ImageInfo> infos;
+        for (auto& [rank, image] : held) infos.push_back(std::move(image));
+        TRY(check_part_size(blocks, extents, infos).within("part " + std::to_string(part.part)));
+    }
+    return {};
+}
+
+}  // namespace cairn::engine

@@ -1,0 +1,272 @@
+#include "engine/coordinator/coordinator.hpp"
+
+#include <algorithm>
+
+#include "base/trace.hpp"
+
+namespace cairn::engine {
+
+Coordinator::Coordinator(Common& c) : CoordinatorRole(c), gatherer_(c), planner_(c), mover_(c), publisher_(c) {}
+
+void Coordinator::hear(const FlightPtr& flight, NodeIndex from, message::ForCoordinator body) {
+    std::visit(Hears{
+                   [&](message::Sealed& sealed) { on_sealed(flight, from, std::move(sealed)); },
+                   [&](message::Noted&) { gatherer_.on_noted(*flight, from); },
+                   [&](message::Progress& progress) { on_progress(*flight, from, progress); },
+                   [&](message::Given& given) { mover_.on_given(*flight, from, std::move(given)); },
+                   [&](message::Taken& taken) { mover_.on_taken(*flight, taken); },
+                   [&](message::PartsDone& done) { on_parts_done(*flight, from, std::move(done)); },
+                   [&](message::Cancel&) { on_cancel(flight, from); },
+               },
+               body);
+}
+
+bool Coordinator::is_coordinating(const Flight& flight) const { return flight.coordinator && flight.coordinator->coordinating; }
+bool Coordinator::has_all(const Flight& flight) const { return flight.coordinator && flight.coordinator->complete(*flight.job); }
+
+// Between attempts, ever longer; a request to cancel that was not known ends the wait. So does that this daemon is to stop: the time that it has left may be
+// shorter than the pause, and is for trying.
+Task<void> Coordinator::wait_for_news(FlightPtr flight, bool knew_of_cancel, Nanos& pause) {
+    const bool knew_of_stop = common.stopping.has_value();
+    if (knew_of_stop) pause = settings.retry_wait;
+    const Nanos again = world.clock.in(pause);
+    while ((knew_of_cancel || !side(*flight).cancel) && knew_of_stop == common.stopping.has_value() && world.clock.now() < again) co_await flight->news.wait(again);
+    pause = std::min(pause * 2, std::max(pause, 60 * second));
+}
+
+Task<void> Coordinator::coordinate(FlightPtr flight) {
+    CoordinatorSide& own = side(*flight);
+    const std::shared_ptr<Job> job = flight->job;
+    Nanos pause = settings.retry_wait;
+    std::uint32_t failures = 0;
+    bool any_failed = false;
+    for (;;) {
+        const bool knew = own.cancel;  // a request that came meanwhile is seen to at once, one that failed like anything else
+        // A new coordinator looks before it acts: what was decided before this daemon was started needs nobody's images.
+        Status status = co_await publisher_.look(flight);
+        std::optional<std::string> given_up;  // by somebody's request, or for want of images: nothing that an operation returns can mean that
+        if (status.code() == Code::not_found) {
+            const bool gathered = co_await gatherer_.gather(flight);
+            Result<char> turn = co_await experience(*job).turn.receive();
+            if (!turn.ok()) co_return;
+            if (!own.cancel && gathered) {
+                status = co_await attempt(flight);
+                own.sealed_heard = world.clock.now();  // meanwhile nobody had reason to say so
+            }
+            if (!status.ok() && (own.cancel || flight->state.dead || !gathered)) given_up = gatherer_.why_never(*flight).value_or("its images left scratch before it was committed");
+            experience(*job).turn.try_send(0);
+        }
+        if (given_up && !own.cancel && !flight->state.dead) {
+            const Status serves = co_await gatherer_.check_still_serves(flight);
+            if (!serves.ok()) {  // nobody need hear of it: the other coordinates now
+                co_await wait_for_news(flight, false, pause);
+                continue;
+            }
+        }
+        bool decided = status.ok() || status.code() == Code::superseded;
+        if (given_up) {
+            status = co_await publisher_.give_up(flight);
+            decided = status.ok() || status.code() == Code::superseded;
+            if (status.ok())
+                status = own.cancel ? Status(Code::cancelled, version_text(flight->key) + ": cancelled")
+                                        : Status(Code::superseded, version_text(flight->key) + ": " + *given_up);
+        }
+        if (decided) {
+            gatherer_.tell_all(*flight, {status.code(), status.text(), true});
+            own.sealed.clear();  // region tables of all ranks
+            own.none_missing_below = 0;
+            if (any_failed) co_await publisher_.sweep(flight);
+            co_return;
+        }
+        any_failed = true;
+        ++counters.attempts_failed;
+        // A daemon that died is often started again at once, and finds its images in scratch: nobody needs to hear of it.
+        const bool came_back = co_await gatherer_.wait_for_the_lost(flight);
+        const bool again_at_once = std::exchange(own.lost_io_node, false) || ++failures < settings.attempts_max;
+        if (again_at_once && came_back && !knew) continue;  // at once: names are new, nothing is shared
+        gatherer_.tell_all(*flight, {status.code(), status.text(), false});
+        co_await wait_for_news(flight, knew, pause);
+        failures = 0;
+        if (own.complete(*flight->job)) own.ended.reset();
+    }
+}
+
+// One attempt: ok when committed; otherwise why not. A node that was lost is taken off `sealed`, so that gather waits for it.
+Task<Status> Coordinator::attempt(FlightPtr flight) {
+    CoordinatorSide& own = side(*flight);
+    Contest contest;
+    const TraceSpan span(world.clock, "coordinator", "attempt");
+    contest.attempt = ++own.attempts;
+    // The first half names the incarnation, so that parts without a manifest can be told apart by whoever cleans up.
+    contest.attempt_id = {flight->key.incarnation.high, world.random.next()};
+    const Result<std::vector<NodeImages>> nodes = planner_.plan(*flight, contest);
+    if (!nodes.ok()) co_return nodes.status();
+    Status made = co_await make_directories(world.storage, layout.persistent, layout.version(flight->key), world.clock.in(settings.io_wait));
+    if (!made.ok()) co_return made;  // names the directory
+    Status on_record = co_await check_record(common, flight);  // leaders find the directory where it was made, and nowhere else
+    if (!on_record.ok()) co_return on_record;
+    contest.begun = world.clock.now();
+    const Nanos waited = pace.counters().waited;
+    contest.open = contest.leaders.size();
+    for (auto& [node, track] : contest.leaders) track.heard = contest.begun;
+    own.contest = std::move(contest);
+
+    std::optional<Status> decided;
+    for (Nanos next = 0; !decided; decided = contest_state(*flight)) {
+        if (own.cancel || flight->state.dead) { decided = Status(Code::cancelled, version_text(flight->key) + ": cancelled"); break; }
+        if (world.clock.now() >= next) {
+            repeat(*flight);
+            next = world.clock.in(settings.heartbeat);
+        }
+        co_await flight->news.wait(next);
+    }
+    Status state = std::move(*decided);
+    if (state.ok()) {
+        const Nanos took = world.clock.now() - own.contest->begun;
+        planner_.learn_from_success(*flight, *nodes, took, pace.counters().waited - waited > took / 20);
+        state = co_await publisher_.commit(flight);
+    }
+    if (!state.ok())
+        for (const auto& [node, track] : own.contest->leaders) send(*flight, node, message::Leave{own.contest->attempt_id});
+    if (!state.ok() && !own.contest->may_be_published) co_await publisher_.remove_attempt(flight, *own.contest);
+    own.contest.reset();
+    co_return state;
+}
+
+// Every heartbeat: what was not answered is said once more. A Lead can be long, so ever more seldom: each one is kept until it is sent.
+void Coordinator::repeat(Flight& flight) {
+    Contest& contest = *side(flight).contest;
+    for (auto& [node, track] : contest.leaders) {
+        if (track.answered || world.clock.now() < track.again) continue;
+        if (flight.job->addresses.of(node) != contest.addresses.of(node)) {  // the one before may be at it, and another must not write under its names
+            contest.restarted = node;
+            if (!flight.job->has_ranks(node)) side(flight).lost_io_node = true;
+            return;
+        }
+        track.pause = std::min(std::max(2 * track.pause, settings.heartbeat), settings.peer_wait / 4);
+        track.again = world.clock.in(track.pause);
+        send(flight, node, track.lead);
+    }
+    mover_.repeat(flight);
+}
+
+// ok: all parts are durable; nothing: still going on; anything else ends the attempt. Asked at every word of every leader, so it looks at all of
+// them only once a heartbeat.
+std::optional<Status> Coordinator::contest_state(Flight& flight) {
+    Contest& contest = *side(flight).contest;
+    if (contest.failed) {
+        const message::PartsDone done = *contest.leaders.at(*contest.failed).done;
+        planner_.learn_from_failures(flight);
+        return Status(done.code == Code::superseded ? Code::unavailable : done.code,
+                      version_text(flight.key) + ": leader " + flight.job->node_name(*contest.failed) + ": " + done.text);
+    }
+    if (contest.open == 0) return Status();
+    if (world.clock.now() - contest.looked >= settings.heartbeat / 2) {
+        contest.looked = world.clock.now();
+        if (std::optional<Status> silent = silent_leader(flight)) return silent;
+    }
+    if (contest.unsendable)
+        return Status(Code::unsupported, version_text(flight.key) + ": what leader " + flight.job->node_name(*contest.unsendable) +
+                                             " must know of its images is longer than a message can be: protect fewer regions, or ask for more files");
+    if (contest.restarted)
+        return unavailable(version_text(flight.key) + ": the daemon of " + flight.job->node_name(*contest.restarted) + " was started again");
+    return std::nullopt;
+}
+
+std::optional<Status> Coordinator::silent_leader(Flight& flight) {
+    std::optional<NodeIndex> silent;
+    for (const auto& [node, track] : side(flight).contest->leaders) {
+        if (track.done || world.clock.now() - track.heard <= settings.peer_wait) continue;
+        planner_.lose(flight, node);
+        silent = node;
+    }
+    if (!silent) return std::nullopt;
+    return unavailable(version_text(flight.key) + ": leader " + flight.job->node_name(*silent) + " fell silent");
+}
+
+void Coordinator::on_sealed(FlightPtr flight, NodeIndex from, message::Sealed sealed) {
+    CoordinatorSide& own = side(*flight);
+    if (!flight->job->coordinates() || !flight->job->has_ranks(from)) return;
+    if (own.ended && own.ended->final) { send(*flight, from, *own.ended); return; }
+    bool news = !own.sealed.count(from);
+    own.sealed[from] = std::move(sealed);
+    own.once_sealed.insert(from);
+    own.lacking.erase(from);
+    own.sealed_heard = world.clock.now();
+    if (own.contest && !own.contest->restarted && flight->job->addresses.of(from) != own.contest->addresses.of(from)) {
+        own.contest->restarted = from;
+        news = true;
+    }
+    if (!own.coordinating) {
+        own.coordinating = true;
+        gate.spawn(coordinate(flight));
+    }
+    if (news) flight->news.notify_all();
+    if (own.ended) { send(*flight, from, *own.ended); return; }
+    message::Noted noted{own.first_missing(*flight->job)};
+    send(*flight, from, std::move(noted));
+}
+
+void Coordinator::on_progress(Flight& flight, NodeIndex from, const message::Progress& progress) {
+    CoordinatorSide& own = side(flight);
+    if (!flight.job->coordinates()) return;
+    if (!own.contest || own.contest->attempt_id != progress.attempt_id) {
+        // A leader of an attempt that this coordinator does not run: an older one, or one from before this daemon was started again.
+        if (!own.ended || !own.ended->final) send(flight, from, message::Leave{progress.attempt_id});
+        else send(flight, from, *own.ended);
+        return;
+    }
+    const auto track = own.contest->leaders.find(from);
+    if (track == own.contest->leaders.end()) return;
+    track->second.answered = true;
+    track->second.heard = world.clock.now();
+    if (!flight.job->has_ranks(from)) send(flight, from, message::Noted{});  // others hear from here when they repeat what they sealed
+    LeaderTrack& leader = track->second;
+    if (progress.taken < leader.takes || progress.sequence <= leader.progress.sequence) return;  // it has not heard of all yet, or is old
+    leader.progress = progress;
+    leader.progress_known = true;
+    double bytes_per_s = 0;
+    bool any_idle = std::exchange(leader.declined, false);
+    for (const message::PartProgress& part : progress.parts) {
+        const bool idle = part.unstarted_bytes == 0;
+        any_idle |= idle;
+        if (!idle || part.begun_bytes > 0) bytes_per_s += static_cast<double>(part.bytes_per_s);
+    }
+    // What comes first fills buffers, and is no speed of a card.
+    if (world.clock.now() - own.contest->begun >= 3 * settings.heartbeat) leader.most_bytes_per_s = std::max(leader.most_bytes_per_s, bytes_per_s);
+    if (any_idle) mover_.shift_soon(flight);
+}
+
+void Coordinator::on_parts_done(Flight& flight, NodeIndex from, message::PartsDone done) {
+    CoordinatorSide& own = side(flight);
+    if (!flight.job->coordinates()) return;
+    if (!own.contest || own.contest->attempt_id != done.attempt_id) {
+        send(flight, from, message::Acknowledged{done.attempt_id});  // nothing more to do for it: decided already, or left
+        return;
+    }
+    const auto track = own.contest->leaders.find(from);
+    if (track == own.contest->leaders.end()) return;
+    track->second.answered = true;
+    track->second.heard = world.clock.now();
+    const message::Acknowledged acknowledged{done.attempt_id};
+    if (!track->second.done) {
+        --own.contest->open;
+        if (done.code != Code::ok) own.contest->failed = from;
+        track->second.done = std::move(done);
+    }
+    send(flight, from, acknowledged);
+    flight.news.notify_all();
+}
+
+void Coordinator::on_cancel(FlightPtr flight, NodeIndex from) {
+    CoordinatorSide& own = side(*flight);
+    own.cancel = true;
+    if (own.ended && own.ended->final) send(*flight, from, *own.ended);
+    else if (!own.coordinating && flight->job->coordinates()) {
+        own.coordinating = true;
+        gate.spawn(coordinate(flight));
+    }
+    flight->news.notify_all();
+}
+
+}  // namespace cairn::engine

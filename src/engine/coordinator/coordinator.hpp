@@ -1,0 +1,47 @@
+// Coordinator: one daemon decides on a version: it plans, watches the leaders, publishes, and says how the version ended.
+//
+//   gather: all nodes sealed                 (gatherer.hpp)
+//   look: is it committed already?           (publisher.hpp)
+//   plan, Lead to every leader               (planner.hpp)
+//   Progress heard, work changes hands       (mover.hpp)
+//   PartsDone of all: commit, one manifest   (publisher.hpp)
+//   Ended to every node
+//
+// A leader that falls silent, or fails, ends the attempt: the next one writes under new names (rule 2), and what the old one may still write is looked at
+// by nobody. An attempt that failed is tried again, at once and then after pauses, until the version is committed, cancelled or can not be complete any more.
+#pragma once
+
+#include "engine/coordinator/gatherer.hpp"
+#include "engine/coordinator/mover.hpp"
+#include "engine/coordinator/planner.hpp"
+#include "engine/coordinator/publisher.hpp"
+
+namespace cairn::engine {
+
+class Coordinator : CoordinatorRole {
+  public:
+    explicit Coordinator(Common& common);
+
+    void hear(const FlightPtr& flight, NodeIndex from, message::ForCoordinator body);
+    bool is_coordinating(const Flight& flight) const;
+    bool has_all(const Flight& flight) const;  // every node said that it sealed it
+
+  private:
+    Task<void> coordinate(FlightPtr flight);
+    Task<void> wait_for_news(FlightPtr flight, bool knew_of_cancel, Nanos& pause);
+    Task<Status> attempt(FlightPtr flight);
+    void repeat(Flight& flight);
+    std::optional<Status> contest_state(Flight& flight);
+    std::optional<Status> silent_leader(Flight& flight);
+    void on_sealed(FlightPtr flight, NodeIndex from, message::Sealed sealed);
+    void on_progress(Flight& flight, NodeIndex from, const message::Progress& progress);
+    void on_parts_done(Flight& flight, NodeIndex from, message::PartsDone done);
+    void on_cancel(FlightPtr flight, NodeIndex from);
+
+    Gatherer gatherer_;
+    Planner planner_;
+    Mover mover_;
+    Publisher publisher_;
+};
+
+}  // namespace cairn::engine

@@ -1,0 +1,135 @@
+#include "engine/coordinator/planner.hpp"
+
+#include <algorithm>
+
+#include "storage/placement.hpp"
+
+namespace cairn::engine {
+
+namespace {
+constexpr Nanos avoided_for = 300 * second;  // a leader, or a target, that made an attempt fail
+}  // namespace
+
+Planner::Planner(Common& c) : CoordinatorRole(c) {}
+
+Result<std::vector<NodeImages>> Planner::plan(Flight& flight, Contest& contest) {
+    Job& job = *flight.job;
+    TRY_ASSIGN(std::vector<NodeImages> nodes, all_images(flight, contest.block_bytes));
+    contest.keep_own = settings.placement == Placement::append && leader_choice(job).keep_own();
+    contest.plan = plan_flush(job, nodes, contest);
+    TRY(check_sizes(contest.plan, nodes, contest.block_bytes));
+    contest.addresses = job.addresses;
+    std::map<std::string, std::uint32_t> targets_seen;
+    for (const PartPlan& part : contest.plan) {
+        contest.part_ends.push_back(part.range_bytes());
+        contest.targets.push_back(targets_seen.emplace(part.target, targets_seen.size()).first->second);
+    }
+    make_leads(contest, job, nodes);
+    return nodes;
+}
+
+// The images of all nodes, none of an I/O node; their block size in `block_bytes`.
+Result<std::vector<NodeImages>> Planner::all_images(const Flight& flight, std::uint64_t& block_bytes) const {
+    std::vector<NodeImages> nodes;
+    for (NodeIndex node = 0; node < flight.job->nodes(); ++node) {
+        nodes.push_back({node, {}});
+        const auto found = side(flight).sealed.find(node);
+        if (found == side(flight).sealed.end()) continue;  // an I/O node
+        const message::Sealed& sealed = found->second;
+        nodes.back().images = sealed.images;
+        if (block_bytes == 0) block_bytes = sealed.block_bytes;
+        if (sealed.block_bytes != block_bytes)
+            return invalid_argument(version_text(flight.key) + ": " + flight.job->node_name(node) + " captured with flush.block_bytes = " +
+                                    std::to_string(sealed.block_bytes) + ", node 0 with " + std::to_string(block_bytes) +
+                                    "; give all nodes the same");
+    }
+    return nodes;
+}
+
+// A target on which a part failed gets none for a while: the next attempt would fail there, too.
+// False when it lies where the file system put it.
+bool Planner::avoid_target_of(Flight& flight, std::uint32_t part) {
+    if (part >= side(flight).contest->plan.size()) return false;
+    const std::string& target = side(flight).contest->plan[part].target;
+    if (!target.empty()) experience(*flight.job).avoided[target] = world.clock.in(avoided_for);
+    return !target.empty();
+}
+
+// The targets that parts may go to.
+std::vector<std::string> Planner::usable_targets(Job& job) const {
+    std::vector<std::string> names;
+    for (const std::string& name : common.targets->names) {
+        const auto avoided = experience(job).avoided.find(name);
+        if (avoided == experience(job).avoided.end() || world.clock.now() >= avoided->second) names.push_back(name);
+    }
+    return names;
+}
+
+// Groups, election and division (model/plan); as many leaders as were best lately, and the same bytes on every target.
+std::vector<PartPlan> Planner::plan_flush(Job& job, const std::vector<NodeImages>& nodes, const Contest& contest) {
+    PlanOptions options;
+    options.files = job.roster->files;
+    options.block_bytes = contest.block_bytes;
+    options.keep_own = contest.keep_own;
+    for (const auto& [node, until] : experience(job).unfit)
+        if (world.clock.now() < until) options.unfit.push_back(node);
+    options.unfit.insert(options.unfit.end(), experience(job).absent.begin(), experience(job).absent.end());
+    options.whole_parts = settings.placement != Placement::append;
+    const std::vector<std::string> names = usable_targets(job);
+    options.leaders = settings.leaders != 0 ? settings.leaders : leader_choice(job).next(options.files, leaders_max(nodes, options.unfit));
+    std::uint64_t blocks = 0;
+    for (const NodeImages& node : nodes) blocks += node_blocks(node, contest.block_bytes);
+    const std::vector<PartShare> shares = share_parts(blocks, options.files, static_cast<std::uint32_t>(names.size()), experience(job).placement_turn++);
+    for (const PartShare& share : shares) options.part_blocks.push_back(share.blocks);
+    std::vector<PartPlan> plan = make_plan(nodes, options);
+    for (PartPlan& part : plan)
+        if (shares[part.part].target) part.target = names[*shares[part.part].target];
+    for (PartPlan& part : plan)
+        if (part.shares.size() > 1) part.sized_bytes = 2 * part.range_bytes();  // sparse, with room for work of other parts; cut at the end
+    return plan;
+}
+
+// Its images are not to be had until it speaks up again. Without an I/O node all can go on.
+void Planner::lose(Flight& flight, NodeIndex node) {
+    Job& job = *flight.job;
+    if (node >= job.nodes()) return;
+    side(flight).lose(node);
+    if (job.has_ranks(node)) return;
+    experience(job).unfit[node] = world.clock.in(avoided_for);
+    experience(job).absent.insert(node);
+    side(flight).lost_io_node = true;
+}
+
+// What the next attempt does without, of all that failed so far: nodes that were lost, targets on which a part failed, leaders that failed by
+// themselves. A leader is not to blame for its target.
+void Planner::learn_from_failures(Flight& flight) {
+    for (const auto& [node, track] : side(flight).contest->leaders) {
+        if (!track.done || track.done->code == Code::ok) continue;
+        const bool of_target = track.done->has_failed_part && avoid_target_of(flight, track.done->failed_part);
+        if (track.done->has_lost) lose(flight, track.done->lost);
+        else if (track.done->code != Code::superseded && !of_target) {
+            experience(*flight.job).unfit[node] = world.clock.in(avoided_for);
+            side(flight).lost_io_node |= !flight.job->has_ranks(node);
+        }
+    }
+}
+
+// One that gave way to the application says nothing about storage.
+void Planner::learn_from_success(Flight& flight, const std::vector<NodeImages>& nodes, Nanos took, bool held_back) {
+    std::uint64_t bytes = 0;
+    for (const NodeImages& node : nodes) bytes += node_bytes(node);
+    if (!held_back)
+        leader_choice(*flight.job).record(static_cast<std::uint32_t>(side(flight).contest->leaders.size()), bytes, static_cast<double>(took) / second);
+    learn_from_cards(flight);
+}
+
+void Planner::learn_from_cards(const Flight& flight) {
+    std::uint32_t full = 0, with_room = 0;
+    for (const auto& [node, track] : side(flight).contest->leaders) {
+        full += track.done->card == Card::full;
+        with_room += track.done->card == Card::has_room;
+    }
+    leader_choice(*flight.job).record_cards(full, with_room);
+}
+
+}  // namespace cairn::engine

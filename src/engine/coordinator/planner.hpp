@@ -1,0 +1,37 @@
+// Planner: all sizes become the plan of an attempt: where parts go, how many lead, and what each leader writes. And what the last attempts and flushes
+// showed that the next plan should know: nodes, targets and leaders to do without, and what the cards do. The plan itself is a pure function
+// (model/plan.cpp), and so is the number of leaders (model/balance.cpp).
+#pragma once
+
+#include <tuple>
+
+#include "engine/coordinator/side.hpp"
+
+namespace cairn::engine {
+
+class Planner : CoordinatorRole {
+  public:
+    explicit Planner(Common& common);
+
+    // Fills the contest's plan, targets and leads; the images of all nodes, none of an I/O node, are the result.
+    Result<std::vector<NodeImages>> plan(Flight& flight, Contest& contest);
+    // It took so long, and nothing held it back.
+    void learn_from_success(Flight& flight, const std::vector<NodeImages>& nodes, Nanos took, bool held_back);
+    // What the next attempt does without, of all that failed so far.
+    void learn_from_failures(Flight& flight);
+    // The images of this node are not to be had until it speaks up again. Without an I/O node all can go on.
+    void lose(Flight& flight, NodeIndex node);
+
+  private:
+    LeaderChoice& leader_choice(const Job& job) { return leader_choices_[{job.roster->name, job.roster->files, job.nodes()}]; }
+    Result<std::vector<NodeImages>> all_images(const Flight& flight, std::uint64_t& block_bytes) const;
+    std::vector<PartPlan> plan_flush(Job& job, const std::vector<NodeImages>& nodes, const Contest& contest);
+    std::vector<std::string> usable_targets(Job& job) const;
+    bool avoid_target_of(Flight& flight, std::uint32_t part);
+    void learn_from_cards(const Flight& flight);
+
+    // What numbers of leaders reached, by series, files and nodes; a job that opens again goes on with it.
+    std::map<std::tuple<std::string, std::uint32_t, std::uint32_t>, LeaderChoice> leader_choices_;
+};
+
+}  // namespace cairn::engine

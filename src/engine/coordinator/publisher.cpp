@@ -1,0 +1,240 @@
+#include "engine/coordinator/publisher.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "base/trace.hpp"
+#include "catalog/catalog.hpp"
+#include "catalog/lineage.hpp"
+#include "format/manifest.hpp"
+#include "format/names.hpp"
+#include "model/coverage.hpp"
+
+namespace cairn::engine {
+
+Publisher::Publisher(Common& c) : CoordinatorRole(c) {}
+
+namespace {
+
+// Somebody removed all of the series, and a newer job has begun it again and committed: nobody waits for what an older one left in scratch.
+Task<bool> begun_again(World& world, const Layout& layout, std::string name, std::uint64_t epoch, const LineageRecords& records, Nanos wait) {
+    if (std::none_of(records.opens.begin(), records.opens.end(), [&](const LineageEntry& entry) { return entry.open.epoch > epoch; })) co_return false;
+    Result<std::vector<CatalogEntry>> versions = co_await list_versions(world, layout, std::move(name), world.clock.in(wait));
+    co_return versions.ok() && std::any_of(versions->begin(), versions->end(),
+                                           [&](const CatalogEntry& entry) { return entry.committed() && entry.manifest->epoch > epoch; });
+}
+
+// Files in a version's directory that belong to attempts of its incarnation other than the committed one.
+Task<void> remove_others(World& world, const Layout& layout, const VersionKey& key, std::vector<DirectoryEntry> entries, Id128 committed_attempt, Nanos wait) {
+    const std::string directory = layout.version(key);
+    for (const DirectoryEntry& entry : entries) {
+        const auto attempt_id = parse_attempt_of(entry.name);
+        if (!attempt_id || attempt_id->high != key.incarnation.high) continue;
+        if (*attempt_id == committed_attempt && parse_part_file_name(entry.name)) continue;
+        const Status ignored = co_await world.storage.remove(directory + "/" + entry.name, world.clock.in(wait));
+        (void)ignored;
+    }
+}
+
+}  // namespace
+
+// A new coordinator looks before it acts. ok: committed, and durably so; not_found: nobody has decided yet;
+// superseded: given up.
+Task<Status> Publisher::look(FlightPtr flight) {
+    const TraceSpan span(world.clock, "coordinator", "look");
+    Result<Manifest> manifest = co_await read_manifest(world, layout, flight->key, world.clock.in(settings.io_wait));
+    if (manifest.code() == Code::not_found) {
+        Status superseded = co_await check_superseded(flight);
+        if (!superseded.ok()) co_return superseded;
+    }
+    if (!manifest.ok()) co_return std::move(manifest).status();
+    Status on_record = co_await check_record(common, flight);
+    if (!on_record.ok()) co_return on_record;
+    // Whoever published may have died before the name was durable.
+    Status synced = co_await world.storage.fsync_directory(layout.version(flight->key), world.clock.in(settings.io_wait));
+    if (!synced.ok()) co_return Status(Code::io_error, synced.text());
+    co_await clean_up(flight, manifest->attempt_id);
+    if (manifest->abandoned) co_return Status(Code::superseded, version_text(flight->key) + ": was given up");
+    co_return Status();
+}
+
+Task<Status> Publisher::give_up(FlightPtr flight) {
+    Manifest tombstone;
+    tombstone.abandoned = true;
+    Status given_up = co_await publish(flight, tombstone);
+    if (given_up.ok()) co_await clean_up(flight, {});
+    co_return given_up;
+}
+
+// Publishes a manifest, or a tombstone. ok: ours stands, or one of the same attempt. superseded: a tombstone stands. already_exists: a
+// manifest of another attempt stands.
+Task<Status> Publisher::publish(FlightPtr flight, Manifest manifest) {
+    const Job& job = *flight->job;
+    manifest.key = flight->key;
+    manifest.epoch = job.roster->epoch;
+    manifest.parent = job.roster->parent;
+    manifest.ranks = job.roster->ranks;
+    manifest.nodes = job.nodes_with_ranks();
+    if (manifest.abandoned) {
+        manifest.attempt_id = {flight->key.incarnation.high, world.random.next()};
+        Status on_record = co_await check_record(common, flight);
+        if (!on_record.ok()) co_return on_record;
+        Status made = co_await make_directories(world.storage, layout.persistent, layout.version(flight->key), world.clock.in(settings.io_wait));
+        if (!made.ok()) co_return made;
+    }
+    const std::string final_path = layout.manifest(flight->key);
+    const std::string temporary = layout.temporary(flight->key, manifest.attempt_id);
+    Bytes bytes = encode_manifest(manifest);
+    Status wrote = co_await write_file(world.storage, temporary, std::move(bytes), 0644, world.clock.in(settings.io_wait));
+    if (!wrote.ok()) {
+        const Status taken = co_await world.storage.remove(temporary, world.clock.in(settings.io_wait));
+        (void)taken;
+        co_return std::move(wrote).within("writing the manifest");
+    }
+    if (side(*flight).contest && !manifest.abandoned) side(*flight).contest->may_be_published = true;
+    Status published = co_await world.storage.publish(temporary, final_path, world.clock.in(settings.io_wait));
+    if (!published.ok() && published.code() != Code::already_exists) {
+        // It may still be on its way; without the temporary name it comes to nothing, and the next attempt stands alone.
+        const Status taken = co_await world.storage.remove(temporary, world.clock.in(settings.io_wait));
+        (void)taken;
+        co_return std::move(published).within("publishing the manifest");
+    }
+    Status ours;
+    if (!published.ok()) {
+        Result<Manifest> standing = co_await read_manifest(world, layout, flight->key, world.clock.in(settings.io_wait));
+        if (!standing.ok()) co_return std::move(standing).status();
+        if (standing->attempt_id != manifest.attempt_id)
+            ours = standing->abandoned ? Status(Code::superseded, version_text(flight->key) + ": was given up")
+                                       : Status(Code::already_exists, version_text(flight->key) + ": was committed by another attempt");
+    }
+    Status synced = co_await world.storage.fsync_directory(layout.version(flight->key), world.clock.in(settings.io_wait));
+    if (!synced.ok()) co_return std::move(synced).within("making the manifest's name durable");
+    // The temporary name is gone after a rename and still there after a link.
+    const Status removed = co_await world.storage.remove(temporary, world.clock.in(settings.io_wait));
+    (void)removed;
+    Status on_record = co_await check_record(common, flight);  // what was published elsewhere counts for nothing
+    if (!on_record.ok()) co_return on_record;
+    co_return ours;
+}
+
+// All parts are durable: PartsDone of every leader is in.
+Task<Status> Publisher::commit(FlightPtr flight) {
+    CoordinatorSide& own = side(*flight);
+    const TraceSpan span(world.clock, "coordinator", "commit");
+    Status superseded = co_await check_superseded(flight);
+    if (!superseded.ok()) co_return superseded;
+    Manifest manifest;
+    manifest.attempt_id = own.contest->attempt_id;
+    manifest.parts.resize(flight->job->roster->files);
+    std::uint64_t covered = 0;
+    for (const auto& [node, track] : own.contest->leaders) {
+        manifest.block_bytes = track.lead.block_bytes;
+        covered += track.done->coverage;
+        std::size_t next = 0;  // it reports the parts that it is the first leader of, in the order of its Lead
+        for (const PartPlan& part : track.lead.parts) {
+            if (part.first_leader() != node) continue;
+            if (next == track.done->parts.size()) co_return Status(Code::internal, "a leader reported fewer parts than its own");
+            manifest.parts[part.part] = track.done->parts[next++];
+        }
+        if (next != track.done->parts.size()) co_return Status(Code::internal, "a leader reported other parts than its own");
+    }
+    for (const auto& [node, sealed] : own.sealed)
+        for (const ImageInfo& image : sealed.images) {
+            manifest.image_bytes += image.bytes;
+            covered -= coverage(image.rank, 0, image.bytes, manifest.block_bytes);
+        }
+    // Work went from hand to hand between three nodes: nothing is published unless all parts together hold every block once.
+    if (covered != 0) co_return Status(Code::internal, version_text(flight->key) + ": its parts do not hold every block of every image once");
+    manifest.wall_time_s = world.clock.wall_time_s();
+    const Id128 attempt_id = manifest.attempt_id;
+    Result<std::vector<DirectoryEntry>> entries = co_await world.storage.list(layout.version(flight->key), world.clock.in(settings.io_wait));
+    if (!entries.ok()) co_return std::move(entries).status();
+    Status seen = co_await check_parts(flight, manifest, *entries);
+    if (!seen.ok()) co_return seen;
+    Status published = co_await publish(flight, std::move(manifest));
+    if (published.code() == Code::already_exists) {
+        Status stands = co_await look(flight);
+        co_return stands;
+    }
+    if (!published.ok()) co_return published;
+    co_await remove_others(world, layout, flight->key, std::move(*entries), attempt_id, settings.io_wait);
+    co_return Status();
+}
+
+// A leader's parts lie where its own path led. A listing may be older than they are, so what it does not show as it should is asked for by name.
+Task<Status> Publisher::check_parts(FlightPtr flight, const Manifest& manifest, const std::vector<DirectoryEntry>& entries) {
+    std::map<std::string_view, std::uint64_t> bytes_of;
+    for (const DirectoryEntry& entry : entries) bytes_of.emplace(entry.name, entry.bytes);
+    for (const PartInfo& part : manifest.parts) {
+        const auto listed = bytes_of.find(part.file);
+        if (listed != bytes_of.end() && listed->second == part.bytes) continue;
+        const std::string path = layout.version(flight->key) + "/" + part.file;
+        OpenOptions options;
+        Result<FilePtr> file = co_await world.storage.open(path, options, world.clock.in(settings.io_wait));
+        if (file.code() == Code::not_found)
+            co_return unavailable(path + ": its leader has written it, but it is not to be seen from " + flight->job->node_name(flight->job->coordinator()) + ": is the same file system mounted at " +
+                                  layout.persistent + " on all nodes?");
+        if (!file.ok()) co_return std::move(file).status();
+        Result<std::uint64_t> bytes = co_await world.storage.file_bytes(*file, world.clock.in(settings.io_wait));
+        if (!bytes.ok()) co_return std::move(bytes).status();
+        if (*bytes != part.bytes)
+            co_return unavailable(path + ": has " + std::to_string(*bytes) + " bytes here, and its leader wrote " + std::to_string(part.bytes));
+    }
+    co_return Status();
+}
+
+// The job went back behind this version and went on from there under a newer epoch: then this one must not appear any more.
+Task<Status> Publisher::check_superseded(FlightPtr flight) {
+    Result<LineageRecords> records = co_await read_lineage(world, layout, flight->key.name, world.clock.in(settings.io_wait));
+    if (!records.ok()) co_return std::move(records).status();
+    const std::uint64_t epoch = flight->job->roster->epoch;
+    const auto is_own = [&](const LineageEntry& entry) { return entry.open.incarnation == flight->key.incarnation; };
+    if (std::none_of(records->opens.begin(), records->opens.end(), is_own)) {
+        Status on_record = co_await check_record(common, flight);
+        bool over = on_record.code() == Code::unavailable;
+        if (over) over = co_await begun_again(world, layout, flight->key.name, epoch, *records, settings.io_wait);
+        if (over) co_return Status(Code::superseded, version_text(flight->key) + ": the series was removed, and a newer job has begun it again");
+        if (!on_record.ok()) co_return on_record;
+    }
+    Status behind = went_back_behind(*records, {}, flight->key, epoch);
+    if (behind.ok() || behind.code() == Code::superseded) co_return behind;
+    // A record that can not be read: the manifests of who wrote it may say the same.
+    Result<std::vector<CatalogEntry>> entries = co_await list_versions(world, layout, flight->key.name, world.clock.in(settings.io_wait));
+    if (!entries.ok()) co_return std::move(entries).status();
+    co_return went_back_behind(*records, *entries, flight->key, epoch);
+}
+
+// An attempt that failed before anything was published: only this coordinator knew what its manifest would have said, so the parts that
+// leaders reported can never be named. They go at once, or every further attempt would need their room besides its own. Parts not yet
+// reported are their leaders' to remove. Best effort: what stays goes after the commit.
+Task<void> Publisher::remove_attempt(FlightPtr flight, const Contest& contest) {
+    std::vector<std::string> parts;
+    for (const auto& [node, track] : contest.leaders)
+        for (const PartPlan& part : track.lead.parts)
+            if (track.done && part.first_leader() == node) parts.push_back(layout.part(flight->key, part.part, track.lead.parts_total, contest.attempt_id));
+    const Nanos deadline = world.clock.in(settings.io_wait);
+    for (const std::string& part : parts) {
+        const Status ignored = co_await world.storage.remove(part, deadline);
+        (void)ignored;
+    }
+}
+
+// After a manifest stands, or a tombstone: parts of other attempts of this incarnation can never be named by one, and nothing unpublished can be published
+// any more (a coordinator that died between the two names of its manifest leaves the first). Best effort; `cairn gc` does the rest.
+Task<void> Publisher::clean_up(FlightPtr flight, Id128 committed_attempt) {
+    Result<std::vector<DirectoryEntry>> entries = co_await world.storage.list(layout.version(flight->key), world.clock.in(settings.io_wait));
+    if (entries.ok()) co_await remove_others(world, layout, flight->key, std::move(*entries), committed_attempt, settings.io_wait);
+}
+
+// After attempts failed: a file system that lost a server for a while says of files on it that they are not there, and what failed attempts
+// left on it outlasts the commit. Looked for again a few times; `cairn gc` does the rest.
+Task<void> Publisher::sweep(FlightPtr flight) {
+    for (const Nanos pause : {5 * second, 20 * second, 120 * second, 600 * second}) {
+        co_await world.clock.sleep(pause);
+        if (common.stopping) co_return;
+        const Status ignored = co_await look(flight);
+        (void)ignored;
+    }
+}
+
+}  // namespace cairn::engine

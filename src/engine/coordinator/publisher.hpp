@@ -1,0 +1,37 @@
+// Publisher: the publication of one manifest is the commit. Its name carries the incarnation, and publishing never replaces (rule 3), so of
+// all who may try - this coordinator, an older one that was paused, one who gives the version up - exactly one wins, and everybody else
+// reads from the file who it was. Whoever gives a version up publishes a tombstone under the same name: after that nobody can commit it, and
+// its parts may be removed.
+//
+// All of this goes by paths, and a path leads wherever the system was told to mount something. So who decides makes sure that it sees what the
+// job saw when it opened: the job's own record (check_record) before anything is published or believed, and after it is published; and every
+// part under its name (check_parts).
+#pragma once
+
+#include "engine/coordinator/side.hpp"
+#include "world/storage.hpp"
+
+namespace cairn::engine {
+
+class Publisher : CoordinatorRole {
+  public:
+    explicit Publisher(Common& common);
+
+    // A new coordinator looks before it acts. ok: committed, and durably so; not_found: nobody has decided yet; superseded: given up.
+    Task<Status> look(FlightPtr flight);
+    // All parts are durable: PartsDone of every leader is in.
+    Task<Status> commit(FlightPtr flight);
+    // The tombstone, and nothing of attempts stays. ok: it stands; superseded: another one does.
+    Task<Status> give_up(FlightPtr flight);
+    // After attempts failed.
+    Task<void> sweep(FlightPtr flight);
+    Task<void> remove_attempt(FlightPtr flight, const Contest& contest);
+
+  private:
+    Task<Status> publish(FlightPtr flight, Manifest manifest);
+    Task<Status> check_superseded(FlightPtr flight);
+    Task<Status> check_parts(FlightPtr flight, const Manifest& manifest, const std::vector<DirectoryEntry>& entries);
+    Task<void> clean_up(FlightPtr flight, Id128 committed_attempt);
+};
+
+}  // namespace cairn::engine

@@ -1,0 +1,44 @@
+#include "engine/coordinator/side.hpp"
+
+#include <algorithm>
+
+namespace cairn::engine {
+
+std::vector<NodeIndex> CoordinatorSide::missing(const Job& job) const {
+    std::vector<NodeIndex> found;
+    for (NodeIndex node = 0; node < job.nodes(); ++node)
+        if (job.has_ranks(node) && !sealed.count(node)) found.push_back(node);
+    return found;
+}
+
+std::vector<NodeIndex> CoordinatorSide::first_missing(const Job& job) {
+    NodeIndex& node = none_missing_below;
+    while (node < job.nodes() && (!job.has_ranks(node) || sealed.count(node))) ++node;
+    if (node == job.nodes()) return {};
+    return {node};
+}
+
+void CoordinatorSide::lose(NodeIndex node) {
+    sealed.erase(node);
+    none_missing_below = std::min(none_missing_below, node);
+}
+
+Experience::Experience(World& world, const Job& job) : turn(world.clock, 1), placement_turn(job.roster->incarnation.low) { turn.try_send(0); }
+
+CoordinatorSide& CoordinatorRole::side(Flight& flight) {
+    if (!flight.coordinator) flight.coordinator = std::make_shared<CoordinatorSide>(flight.since);
+    return *flight.coordinator;
+}
+
+Experience& CoordinatorRole::experience(Job& job) const {
+    if (!job.experience) job.experience = std::make_shared<Experience>(world, job);
+    return *job.experience;
+}
+
+void CoordinatorRole::send(Flight& flight, NodeIndex to, message::Body body) {
+    if (Role::send(flight, to, std::move(body))) return;
+    CoordinatorSide& own = side(flight);
+    if (own.contest && !own.contest->unsendable) own.contest->unsendable = to;
+}
+
+}  // namespace cairn::engine

@@ -1,0 +1,49 @@
+// What the parts of a coordinator have in common: what it remembers of a version, and of a job from flush to flush.
+#pragma once
+
+#include "engine/coordinator/contest.hpp"
+#include "engine/role.hpp"
+#include "world/channel.hpp"
+
+namespace cairn::engine {
+
+struct CoordinatorSide {
+    explicit CoordinatorSide(Nanos since) : sealed_heard(since) {}
+    bool coordinating = false, cancel = false;
+    std::map<NodeIndex, message::Sealed> sealed;  // of nodes with ranks
+    NodeIndex none_missing_below = 0;
+    std::set<NodeIndex> once_sealed;  // it was there, though it may be lost now
+    std::map<NodeIndex, std::pair<Nanos, Nanos>> lacking;  // nodes with ranks that say that they have not sealed it: since when, and when they last did
+    Nanos sealed_heard;               // when anybody last said that he holds it
+    std::optional<message::Ended> ended;
+    bool lost_io_node = false;  // the last attempt did, and might have succeeded without it
+    std::optional<Contest> contest;
+    std::uint32_t attempts = 0;
+
+    bool complete(const Job& job) const { return sealed.size() == job.nodes_with_ranks(); }
+    std::vector<NodeIndex> missing(const Job& job) const;  // nodes with ranks that did not say that they sealed it
+    std::vector<NodeIndex> first_missing(const Job& job);  // one of them, if any, for those who only need to know whether: all of them for each of all would be the square
+    void lose(NodeIndex node);
+};
+
+// What earlier flushes of a job showed, and whose turn it is.
+struct Experience {
+    explicit Experience(World& world, const Job& job);
+    Channel<char> turn;                    // one flush of a job at a time: whoever holds the token
+    std::uint64_t placement_turn;          // of the targets, one a flush
+    std::map<std::string, Nanos> avoided;  // targets on which a part failed, and until when
+    std::map<NodeIndex, Nanos> unfit;      // leaders that failed by themselves, and until when
+    std::set<NodeIndex> absent;            // I/O nodes that did not answer
+};
+
+class CoordinatorRole : protected Role {
+  protected:
+    explicit CoordinatorRole(Common& c) : Role(c) {}
+    static CoordinatorSide& side(Flight& flight);
+    static const CoordinatorSide& side(const Flight& flight) { return *flight.coordinator; }
+    Experience& experience(Job& job) const;
+    // A leader that is told more than a message can hold would never answer: the attempt ends (Contest::unsendable).
+    void send(Flight& flight, NodeIndex to, message::Body body);
+};
+
+}  // namespace cairn::engine

@@ -1,0 +1,51 @@
+// Follower: the node's own images of a version. It says that they are sealed until the coordinator ends the version, and gives the bytes of any range of
+// them to whoever asks. It knows of no attempt, no leader and no plan.
+#pragma once
+
+#include <deque>
+#include <map>
+
+#include "engine/role.hpp"
+
+namespace cairn::engine {
+
+struct FollowerSide {
+    bool announcing = false;
+    std::optional<NodeIndex> unsealed;  // a node that the coordinator still waited for when it was last heard
+    // Requests answered lately, so that a repeated one does not send its payload twice; tag 0: being worked on.
+    std::map<std::uint64_t, message::Chunk> served;
+    std::deque<std::uint64_t> served_order;
+};
+
+class Follower : Role {
+  public:
+    // Called when a payload begins to go out; what it gives is called with the bytes that went when that is over. Somebody on this node may want to know
+    // what its card carries.
+    using WatchSend = std::function<std::function<void(std::uint64_t)>(Flight& flight)>;
+
+    Follower(Common& common, WatchSend watch_send);
+
+    void hear(const FlightPtr& flight, NodeIndex from, const Address& address, message::ForFollower body);
+    // An image was sealed. The first one of a version begins to be announced.
+    void on_image(const FlightPtr& flight);
+    void on_end(Flight& flight);  // remembered for a while yet, but not what it took
+    std::optional<NodeIndex> unsealed(const Flight& flight) const;
+
+  private:
+    static FollowerSide& side(Flight& flight);
+
+    // announce.cpp
+    Task<void> announce(FlightPtr flight);
+    Task<void> read_coordinators_address(FlightPtr flight);
+    Task<void> learn_alone(FlightPtr flight);
+    void on_noted(FlightPtr flight, const message::Noted& noted);
+
+    // serve.cpp
+    void on_want(FlightPtr flight, NodeIndex from, Address address, message::Want want);
+    void answer_want(Flight& flight, NodeIndex from, Address address, message::Chunk chunk);
+    Task<void> serve(FlightPtr flight, NodeIndex from, Address address, message::Want want);
+
+    WatchSend watch_send_;
+};
+
+}  // namespace cairn::engine

@@ -1,0 +1,77 @@
+// Follower, second half: gives whoever asks the bytes of a range of an image, and their checksums.
+//
+// fgcs24, Algorithm 2 (sender): followers send chunks no larger than a buffer. Here the request names the bytes wanted, so a follower
+// keeps no state: whatever was lost is asked for again, and who asks, and why, is not the follower's matter.
+#include <algorithm>
+
+#include "engine/follower/follower.hpp"
+
+namespace cairn::engine {
+
+void Follower::on_want(FlightPtr flight, NodeIndex from, Address address, message::Want want) {
+    FollowerSide& own = side(*flight);
+    const auto served = own.served.find(want.tag);
+    if (served != own.served.end()) {  // repeated: the payload is on its way or was sent; only the answer may be missing
+        if (served->second.tag != 0) send_to(*flight, from, std::move(address), served->second);
+        else send_to(*flight, from, std::move(address), message::Chunk{});  // tag 0: a sign of life while checksums are made
+        return;
+    }
+    own.served[want.tag] = message::Chunk{};  // tag 0: being worked on, and not forgotten before it was answered
+    gate.spawn(serve(flight, from, std::move(address), std::move(want)));
+}
+
+// Remembered for a while, as long as somebody may ask again.
+void Follower::answer_want(Flight& flight, NodeIndex from, Address address, message::Chunk chunk) {
+    FollowerSide& own = side(flight);
+    if (flight.state.final) {
+        own.served.erase(chunk.tag);
+    } else {
+        own.served[chunk.tag] = chunk;
+        own.served_order.push_back(chunk.tag);
+    }
+    if (own.served_order.size() > settings.limits.answers) {
+        own.served.erase(own.served_order.front());
+        own.served_order.pop_front();
+    }
+    send_to(flight, from, std::move(address), std::move(chunk));
+}
+
+Task<void> Follower::serve(FlightPtr flight, NodeIndex from, Address address, message::Want want) {
+    message::Chunk chunk;
+    chunk.tag = want.tag;
+    const auto found = flight->images.find(want.source.rank);
+    const auto refuse = [&](Code code, std::string text) {
+        chunk.code = code;
+        chunk.text = std::move(text);
+        answer_want(*flight, from, address, std::move(chunk));
+    };
+    if (found == flight->images.end()) {
+        refuse(Code::not_found, "the image of rank " + std::to_string(want.source.rank) + " is not in this node's scratch any more");
+        co_return;
+    }
+    HeldImage& held = found->second;
+    Result<Slice> data = held_bytes(held, want.source);
+    if (!data.ok()) {
+        refuse(data.code(), data.status().text());
+        co_return;
+    }
+    ++held.users;
+    ++counters.sending;
+    const std::function<bool()> over = [flight] { return flight->state.final; };
+    const Pace::Pass pass = co_await pace.admit(Pace::Step::serve, want.source.length, over);
+    Result<std::vector<std::uint64_t>> checksums = co_await common.reads.checksums_of(images_of(flight), want.source, over);
+    if (checksums.ok()) {
+        chunk.checksums = std::move(checksums).value();
+        answer_want(*flight, from, address, std::move(chunk));
+        const std::function<void(std::uint64_t)> sent_now = watch_send_(*flight);
+        const Status sent = co_await world.network.send_payload(address, want.tag, std::move(data).value(), world.clock.in(settings.io_wait));
+        if (sent.ok()) counters.sent_bytes += want.source.length;  // not ok: the leader asks again under another tag
+        sent_now(sent.ok() ? want.source.length : 0);
+    } else {
+        refuse(checksums.code(), checksums.status().text());
+    }
+    --counters.sending;
+    --held.users;
+}
+
+}  // namespace cairn::engine

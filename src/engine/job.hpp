@@ -1,0 +1,55 @@
+// A job as one of its nodes knows it: who takes part, where they are, and when they were last heard of.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/messages.hpp"
+#include "world/world.hpp"
+
+namespace cairn::engine {
+
+// Where the nodes of a job are: as its roster says, but for those that were heard of from elsewhere since.
+struct AddressBook {
+    std::shared_ptr<const Roster> roster;
+    std::map<NodeIndex, Address> moved;
+    const Address& of(NodeIndex node) const;
+    void set(NodeIndex node, Address address);
+};
+
+struct Experience;  // the coordinator's: what earlier flushes of the job showed
+
+struct Job {
+    Job(World& world, std::shared_ptr<const Roster> r, NodeIndex s);
+    std::shared_ptr<const Roster> roster;  // never changed in place: in one process many nodes may hold it
+    NodeIndex self;
+    AddressBook addresses;             // newest known
+    std::map<NodeIndex, Nanos> heard;  // when a node last said anything; none: not since `began`
+    Nanos began;
+    Version committed = 0;  // the highest, and since when
+    Nanos committed_at = 0;
+    std::shared_ptr<Experience> experience;
+
+    // What another open's roster of the same incarnation says newly. invalid_argument where it is of other nodes.
+    Status renew(const Roster& said, NodeIndex as);
+    std::uint32_t nodes() const { return static_cast<std::uint32_t>(roster->members.size()); }
+    NodeIndex coordinator() const { return coordinator_of(*roster); }
+    bool coordinates() const { return self == coordinator(); }
+    bool has_ranks(NodeIndex node) const { return !roster->members[node].ranks.empty(); }  // else it is an I/O node of this job
+    const std::vector<Rank>& own_ranks() const { return roster->members[self].ranks; }
+    const std::vector<NodeIndex>& io_nodes() const;  // looked for once
+    std::uint32_t nodes_with_ranks() const { return nodes() - static_cast<std::uint32_t>(io_nodes().size()); }
+    Nanos last_heard(NodeIndex node) const;
+    Nanos last_heard_of_any() const;
+    std::string node_name(NodeIndex node) const;  // "node 3 (n3, ranks 6 7)"
+    std::string node_name(NodeIndex node, const std::vector<Rank>& ranks) const;  // some of its ranks
+
+  private:
+    mutable std::optional<std::vector<NodeIndex>> io_nodes_;
+};
+using JobPtr = std::shared_ptr<Job>;
+
+}  // namespace cairn::engine

@@ -1,0 +1,123 @@
+#include "engine/leader/attempt.hpp"
+
+#include <algorithm>
+
+namespace cairn::engine {
+
+bool RecentIds::insert(Id128 id) {
+    if (!ids_.insert(id).second) return false;
+    order_.push_back(id);
+    if (order_.size() <= most_) return true;
+    ids_.erase(order_.front());
+    order_.pop_front();
+    return true;
+}
+
+void RecentIds::erase(Id128 id) {
+    if (ids_.erase(id) > 0) order_.erase(std::find(order_.begin(), order_.end(), id));
+}
+
+namespace {
+const Share& share_of(const PartPlan& plan, NodeIndex leader) {
+    const auto found = std::find_if(plan.shares.begin(), plan.shares.end(), [&](const Share& share) { return share.leader == leader; });
+    return found == plan.shares.end() ? plan.shares.front() : *found;
+}
+}  // namespace
+
+PartState::PartState(World& world, const PartPlan& p, NodeIndex self)
+    : plan(p), share(share_of(p, self)), first(p.first_leader() == self), gate(world.clock) {
+    ranges.push_back({share.offset, share.offset + share.bytes});
+}
+
+Attempt::Attempt(World& world, FlightPtr f, message::Lead l) : flight(std::move(f)), lead(std::move(l)), work(world.clock) {
+    started = world.clock.now();
+    for (const auto& entry : lead.addresses) addresses[entry.node] = entry.address;
+    for (ImageInfo& image : lead.images) images.emplace(image.rank, std::move(image));
+    lead.images.clear();
+    for (const PartPlan& plan : lead.parts) parts.push_back(std::make_unique<PartState>(world, plan, flight->job->self));
+}
+
+void Attempt::begin_send(Nanos now) {
+    card.sending(static_cast<double>(now) / second, +1);
+    portions.sending(written_bytes);
+}
+
+bool Attempt::end_send(Nanos now, std::uint64_t bytes) {
+    card.sending(static_cast<double>(now) / second, -1);
+    card.sent(bytes);
+    return portions.sent(bytes, written_bytes) && !over();
+}
+
+void Attempt::fail(Status status, std::optional<NodeIndex> node) {
+    if (over()) return;
+    failure = std::move(status);
+    lost = node;
+    work.notify_all();
+    for (auto& [tag, credit] : credits) credit->answered.notify_all();
+    if (pace) pace->wake();
+}
+
+Nanos Attempt::busy_span() const {
+    const Nanos wrote = std::max(last_write, started);
+    Nanos synced = 0;
+    for (const auto& part : parts) synced = std::max(synced, part->sync_ended - std::max(part->sync_begun, wrote));
+    return wrote - started + synced;
+}
+
+void Attempt::fail_part(Status status, const PartState& part) {
+    if (over()) return;
+    if (!part.blameless) failed_part = part.plan.part;
+    fail(std::move(status).within(part.path));
+}
+
+PartState* Attempt::part(std::uint32_t number) const {
+    for (const auto& part : parts)
+        if (part->plan.part == number) return part.get();
+    return nullptr;
+}
+
+std::size_t Attempt::idle_parts() const {
+    return static_cast<std::size_t>(std::count_if(parts.begin(), parts.end(), [](const auto& part) { return part->unstarted_bytes() == 0; }));
+}
+
+void RateMeter::end(Nanos now, std::uint64_t bytes) {
+    constexpr Nanos span = 250 * millisecond, first_span = 50 * millisecond;
+    bytes_ += bytes;
+    busy_ += now - since_;
+    since_ = now;
+    if (busy_ < (per_s_ == 0 ? first_span : span)) return;
+    const double rate = static_cast<double>(bytes_) * second / static_cast<double>(busy_);
+    per_s_ = per_s_ == 0 ? rate : (per_s_ + rate) / 2;
+    busy_ = 0;
+    bytes_ = 0;
+}
+
+double RateMeter::per_s(Nanos now, bool busy) const {
+    // What is under way for long has become slow, though nothing ended that would say so.
+    const Nanos elapsed = busy_ + (busy ? now - since_ : 0);
+    if (per_s_ == 0 || elapsed < second) return per_s_;
+    return std::min(per_s_, static_cast<double>(bytes_ + 1) * second / static_cast<double>(elapsed));
+}
+
+std::uint64_t PartState::unstarted_bytes() const {
+    std::uint64_t sum = 0;
+    for (const Run& run : local) sum += run.source.length;
+    for (const auto& runs : remote)
+        for (const Run& run : runs) sum += run.source.length;
+    return sum;
+}
+
+std::uint64_t PartState::window_bytes(std::uint64_t block_bytes, Nanos now) const {
+    const double per_s = rate.per_s(now, writing_bytes > 0);
+    // What is written first may only have gone into somebody's buffers: no more is begun than was written so far, and a little.
+    const std::uint64_t slow_start = written_bytes + 4 * block_bytes;
+    if (per_s == 0) return slow_start;
+    return std::clamp<std::uint64_t>(static_cast<std::uint64_t>(std::min(per_s / 2, 1e15)), 2 * block_bytes, slow_start);
+}
+
+std::uint64_t PartState::next_chunk_bytes(std::uint64_t block_bytes, Nanos now) const {
+    const std::uint64_t bytes = std::min(chunk_bytes_max, window_bytes(block_bytes, now) / writers);
+    return std::max(block_bytes, bytes / block_bytes * block_bytes);
+}
+
+}  // namespace cairn::engine

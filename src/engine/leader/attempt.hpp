@@ -1,0 +1,191 @@
+// An attempt to write this node's shares of a version, as its leader sees it: plain state of the attempt, of each of its parts, and of what is on its way.
+//
+// An Attempt lives as long as its lead() coroutine. Coroutines in a part's gate refer to it by reference: lead() outlives them.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "engine/flight.hpp"
+#include "engine/pace.hpp"
+#include "model/card.hpp"
+#include "model/messages.hpp"
+
+namespace cairn::engine {
+
+// The last ones of many.
+class RecentIds {
+  public:
+    explicit RecentIds(std::size_t most) : most_(most) {}
+    bool insert(Id128 id);  // false: it is there
+    void erase(Id128 id);
+
+  private:
+    std::size_t most_;
+    std::set<Id128> ids_;
+    std::deque<Id128> order_;
+};
+
+// A range of a part that one leader fills front to back. What is not begun of it can be given away, from its end.
+struct Range {
+    std::uint64_t next = 0, end = 0;
+};
+
+// Sources that nobody has begun with: of this node (local data) or of a follower.
+inline constexpr std::uint32_t any_writer = UINT32_MAX;
+struct Run {
+    NodeIndex node = 0;
+    Source source;
+    std::uint32_t range = 0;     // where it goes
+    std::uint64_t position = 0;  // in the received (or local) data laid end to end in blocks, where placement is not append
+    std::uint32_t writer = any_writer;  // local data: whose it is
+};
+
+// A chunk on its way into a part.
+struct PendingChunk {
+    Source source;
+    std::uint32_t range = 0;
+    std::uint64_t position = 0;
+    std::uint32_t region = 0;  // writer it belongs to, placement contiguous
+    Slice data;
+    std::vector<std::uint64_t> checksums;
+    bool received = false;
+};
+
+// Bytes per second lately, while there was something to write.
+class RateMeter {
+  public:
+    void begin(Nanos now) { since_ = now; }         // a write, when none was under way
+    void end(Nanos now, std::uint64_t bytes);       // of a write
+    double per_s(Nanos now, bool busy) const;       // 0: not measured yet
+  private:
+    Nanos since_ = 0, busy_ = 0;
+    std::uint64_t bytes_ = 0;
+    double per_s_ = 0;
+};
+
+// A credit that is out: what was asked of whom under which tag.
+struct Credit {
+    explicit Credit(Clock& clock) : since(clock.now()), answered(clock) {}
+    NodeIndex node = 0;
+    Nanos since;  // when it was asked for
+    message::Want want;
+    Event answered;
+    std::optional<message::Chunk> answer;
+};
+
+// This leader's share of one part, and what it took over for it.
+struct PartState {
+    PartState(World& world, const PartPlan& p, NodeIndex self);
+    const PartPlan& plan;
+    const Share& share;  // this leader's
+    const bool first;    // this leader creates and sizes the file, gathers what the others wrote, and writes the footer
+    FilePtr file;
+    std::string path;
+    std::uint64_t chunk_bytes_max = 0;
+    std::uint32_t writers = 1;
+    std::uint32_t first_writer = 0;  // of this part, among the leader's: for its times
+    std::vector<Range> ranges;  // the share's own, then those taken over
+
+    // Algorithm 4's shared structure: local data not begun. One loop runs all writers, so its critical section is free of locks.
+    std::deque<Run> local;
+    std::uint64_t local_end = 0;  // bytes of all local data in whole blocks
+
+    // Algorithm 3: what is still to be asked for, a queue for each follower (each writer when placement is contiguous), in turn; WQ by
+    // writer (one for all unless placement is contiguous)
+    std::vector<std::deque<Run>> remote;
+    std::size_t remote_turn = 0;
+    std::uint32_t fetching = 0;
+    bool receiver_done = false;
+    std::vector<std::deque<PendingChunk>> write_queue;
+
+    // What is begun and not yet written is bounded by what is written in half a second, so that there is something to give away.
+    std::uint64_t ahead_bytes = 0;    // being fetched, or received and not written yet
+    std::uint64_t writing_bytes = 0;  // received or local
+    std::uint64_t local_bytes = 0;    // the local ones among them
+    std::uint64_t written_bytes = 0;
+    RateMeter rate;
+
+    // Algorithm 5: where every extent went, and for interleaved the passes of each writer
+    std::vector<std::uint64_t> passes;
+    std::vector<Extent> extents;  // and, with length 0, ranks without bytes that have their place here
+
+    // First leader: what the others wrote, by leader and piece. Another leader: the pieces that the first one has.
+    struct Gathered {
+        std::uint32_t pieces = 0;  // 0: nothing came yet
+        std::map<std::uint32_t, std::vector<Extent>> extents;
+        message::Sample sample;
+    };
+    std::map<NodeIndex, Gathered> gathered;
+    std::set<std::uint32_t> kept;
+    message::Sample sample;  // another leader: of what it wrote
+    bool sampling = false;   // local data are being looked at for it
+
+    std::optional<PartInfo> done;  // first leader: complete and durable
+    bool durable = false;          // this leader's share is, and the first leader knows
+    Nanos sync_begun = 0, sync_ended = 0;  // of making it so, but for what others had to do for it
+    bool blameless = false;        // what failed was a node or an image, and not this part's storage
+    Gate gate;  // last: its coroutines refer to all of the above
+
+    std::uint64_t unstarted_bytes() const;
+    std::uint64_t begun_bytes() const { return ahead_bytes + local_bytes; }
+    std::uint64_t window_bytes(std::uint64_t block_bytes, Nanos now) const;
+    std::uint64_t next_chunk_bytes(std::uint64_t block_bytes, Nanos now) const;
+};
+
+// One attempt to write this node's shares of a version.
+struct Attempt {
+    Attempt(World& world, FlightPtr f, message::Lead l);
+    FlightPtr flight;
+    message::Lead lead;
+    std::map<NodeIndex, Address> addresses;
+    std::map<Rank, ImageInfo> images;  // first leader: of all ranks in its parts
+    Event work;  // something for a writer, or the end
+    bool left = false;
+    bool reported = false;  // the coordinator may know its parts, and a manifest name them
+    bool acknowledged = false;
+    bool finishing = false;  // no more work will come
+    Status failure;
+    std::optional<NodeIndex> lost;
+    std::optional<std::uint32_t> failed_part;  // when storage failed, and not a node
+    Pace* pace = nullptr;  // whose waits end with this attempt
+    std::uint64_t written_bytes = 0;
+    std::uint64_t coverage = 0;  // first leader: of all extents in its parts
+    std::uint64_t progress_sequence = 0;
+    bool idle_told = false;         // that there is nothing to begin in any part
+    std::size_t idle_parts_told = 0;
+    Nanos busy = 0;  // when it last had work to begin, or had heard that none will come
+    std::map<std::uint32_t, message::Given> given;  // by move
+    Portions portions;  // of its own data
+    CardUse card;
+    std::set<std::uint32_t> taken;
+    Nanos started = 0;
+    Nanos last_write = 0;  // when this leader's own last write ended
+    std::vector<WriterTimes> times;
+    std::map<std::uint64_t, std::shared_ptr<Credit>> credits;
+    std::vector<std::unique_ptr<PartState>> parts;
+
+    bool over() const { return left || !failure.ok(); }
+    // What this node sends while it writes; true: all of the last portion has gone.
+    void begin_send(Nanos now);
+    bool end_send(Nanos now, std::uint64_t bytes);
+    void fail(Status status, std::optional<NodeIndex> node = std::nullopt);
+    void fail_part(Status status, const PartState& part);
+    PartState* part(std::uint32_t number) const;
+    std::size_t idle_parts() const;  // with nothing to begin
+    Nanos busy_span() const;  // from its start until its own data were written, and then until they were durable; not the wait for others in between
+};
+
+// What a leader remembers of a version.
+struct LeaderSide {
+    std::shared_ptr<Attempt> leading;
+    std::optional<Id128> reported;  // the attempt of which this leader said last that its parts are done
+    std::set<std::pair<Id128, std::uint32_t>> opened;  // parts whose first leader said so, perhaps before our Lead arrived
+
+    bool leads(Id128 attempt_id) const { return leading && leading->lead.attempt_id == attempt_id; }
+};
+
+}  // namespace cairn::engine

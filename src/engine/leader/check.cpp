@@ -1,0 +1,48 @@
+#include "engine/leader/check.hpp"
+
+#include <algorithm>
+
+#include "base/units.hpp"
+
+namespace cairn::engine {
+
+namespace {
+
+// Of sources, and of shares and addresses.
+bool is_node(const Job& job, NodeIndex node) { return node < job.nodes(); }
+
+bool are_nodes(const Job& job, const std::vector<NodeSources>& nodes) {
+    return std::all_of(nodes.begin(), nodes.end(), [&](const NodeSources& each) { return is_node(job, each.node); });
+}
+
+bool are_nodes(const Job& job, const std::vector<message::NodeAddress>& addresses) {
+    return std::all_of(addresses.begin(), addresses.end(), [&](const message::NodeAddress& each) { return is_node(job, each.node); });
+}
+
+Status refused(std::string what) { return {Code::internal, "asked for something that can not be: " + std::move(what)}; }
+
+}  // namespace
+
+Status check_lead(const Job& job, const message::Lead& lead, std::uint64_t buffer_bytes) {
+    if (lead.block_bytes > buffer_bytes)  // a node with ranks has said so when it was given an image
+        return invalid_argument("blocks of " + format_bytes(lead.block_bytes) + " (flush.block_bytes) do not fit this daemon's buffers of " +
+                                format_bytes(buffer_bytes) + " (flush.buffer_bytes when it was started, less where flush.memory_share says so)");
+    if (!are_nodes(job, lead.addresses)) return refused("an address of a node that the job does not have");
+    for (const PartPlan& part : lead.parts) {
+        bool is_ours = false;
+        for (const Share& share : part.shares) {
+            if (!is_node(job, share.leader) || !are_nodes(job, share.nodes)) return refused("data of a node that the job does not have");
+            is_ours |= share.leader == job.self;
+        }
+        if (!is_ours) return refused("part " + std::to_string(part.part) + ", of which it has no share");
+    }
+    return {};
+}
+
+Status check_work(const Job& job, const std::vector<message::Work>& work) {
+    for (const message::Work& each : work)
+        if (!are_nodes(job, each.nodes)) return refused("work with data of a node that the job does not have");
+    return {};
+}
+
+}  // namespace cairn::engine

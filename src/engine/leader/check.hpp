@@ -1,0 +1,12 @@
+// Check: what the coordinator's message asks for is held against this job and this node before it is believed. The decoder (format/message.cpp)
+// knows only the message: numbers that fit each other, but not whether there is such a node, or room for such a block.
+#pragma once
+
+#include "engine/job.hpp"
+
+namespace cairn::engine {
+
+Status check_lead(const Job& job, const message::Lead& lead, std::uint64_t buffer_bytes);
+Status check_work(const Job& job, const std::vector<message::Work>& work);
+
+}  // namespace cairn::engine

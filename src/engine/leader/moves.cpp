@@ -1,0 +1,127 @@
+// Moves, the leader's side: work that it has not begun is given away, work of others is taken over. The coordinator decides (coordinator/mover.cpp tells
+// how); a giver forgets before it answers, a taker begins after it was told, and each answer is remembered for whoever asks again.
+#include <algorithm>
+
+#include "base/trace.hpp"
+#include "engine/leader/check.hpp"
+#include "engine/leader/leader.hpp"
+
+namespace cairn::engine {
+
+namespace {
+
+// The work given so far, by part and range.
+using Gifts = std::map<std::pair<std::uint32_t, std::uint32_t>, message::Work>;
+
+// Up to `blocks` blocks off the end of one run; true when all of it went.
+bool give_end(PartState& part, Run& run, std::uint64_t block, std::uint64_t& blocks, Gifts& gifts) {
+    const std::uint64_t of_run = div_up(run.source.length, block), given = std::min(of_run, blocks);
+    const std::uint64_t keep = (of_run - given) * block;
+    const Source source{run.source.rank, run.source.image_offset + keep, run.source.length - keep};
+    message::Work& work = gifts[{part.plan.part, run.range}];
+    work.part = part.plan.part;
+    work.bytes += given * block;
+    const auto same_node = std::find_if(work.nodes.begin(), work.nodes.end(), [&](const NodeSources& n) { return n.node == run.node; });
+    if (same_node == work.nodes.end()) work.nodes.push_back({run.node, {source}});
+    else same_node->sources.push_back(source);
+    run.source.length = keep;
+    blocks -= given;
+    return keep == 0;
+}
+
+void give_from(std::deque<Run>& runs, PartState& part, std::uint64_t block, std::uint64_t& blocks, Gifts& gifts) {
+    while (blocks > 0 && !runs.empty() && give_end(part, runs.back(), block, blocks, gifts)) runs.pop_back();
+}
+
+// What costs least to move: first what lies on the taker's own node, then what had to travel anyway, then local data: where cards
+// decide, another leader gets no more than a portion of those.
+Gifts give(Attempt& attempt, const message::Shed& shed, NodeIndex self, Nanos now) {
+    const std::uint64_t block = attempt.lead.block_bytes;
+    std::uint64_t blocks = shed.bytes / block;
+    Gifts gifts;
+    PartState* const part = attempt.part(shed.part);
+    if (!part) return gifts;
+    for (const bool of_taker : {true, false})
+        for (auto& runs : part->remote)
+            if (!of_taker || (!runs.empty() && runs.back().node == shed.to)) give_from(runs, *part, block, blocks, gifts);
+    if (shed.to == self || !attempt.lead.keep_own) {
+        give_from(part->local, *part, block, blocks, gifts);
+        return gifts;
+    }
+    double bytes_per_s = 0;
+    for (const auto& each : attempt.parts) bytes_per_s += each->rate.per_s(now, each->writing_bytes > 0);
+    const std::uint64_t allowed = attempt.portions.allowed(bytes_per_s, block), most = std::min(blocks, allowed / block);
+    std::uint64_t left = most;
+    give_from(part->local, *part, block, left, gifts);
+    attempt.portions.given((most - left) * block, allowed);
+    return gifts;
+}
+
+}  // namespace
+
+void Leader::on_shed(Flight& flight, const message::Shed& shed) {
+    LeaderSide& own = side(flight);
+    if (!own.leads(shed.attempt_id) || own.leading->over()) return;
+    Attempt& attempt = *own.leading;
+    const auto before = attempt.given.find(shed.move);
+    if (before != attempt.given.end()) {
+        send_to_coordinator(flight, before->second);
+        return;
+    }
+    message::Given given{shed.attempt_id, shed.move, {}};
+    if (!attempt.finishing)
+        for (auto& [where, work] : give(attempt, shed, flight.job->self, world.clock.now())) {
+            Range& range = attempt.part(where.first)->ranges[where.second];
+            range.end -= work.bytes;
+            work.offset = range.end;
+            for (const NodeSources& node : work.nodes)
+                for (const Source& source : node.sources)
+                    flight.state.node_expected_bytes -= std::min(flight.state.node_expected_bytes, source.length);
+            given.work.push_back(std::move(work));
+        }
+    trace_span("leader", "work given", world.clock.now(), world.clock.now(), {{"bytes", shed.bytes}});
+    attempt.given[shed.move] = given;
+    send_to_coordinator(flight, std::move(given));
+    attempt.work.notify_all();
+}
+
+void Leader::on_take(Flight& flight, message::Take take) {
+    LeaderSide& own = side(flight);
+    if (!own.leads(take.attempt_id) || own.leading->over()) return;
+    Attempt& attempt = *own.leading;
+    if (const Status can = check_work(*flight.job, take.work); !can.ok()) return attempt.fail(can);
+    if (attempt.taken.insert(take.move).second) {
+        for (const message::NodeAddress& entry : take.addresses) attempt.addresses.emplace(entry.node, entry.address);
+        for (const message::Work& work : take.work) {
+            PartState* part = attempt.part(work.part);
+            if (!part || attempt.finishing) return attempt.fail({Code::internal, "was given work for a part that it does not write"});
+            const auto range = static_cast<std::uint32_t>(part->ranges.size());
+            part->ranges.push_back({work.offset, work.offset + work.bytes});
+            for (const NodeSources& node : work.nodes)
+                for (const Source& source : node.sources) {
+                    flight.state.node_expected_bytes += source.length;
+                    counters.taken_over_bytes += source.length;
+                    const Run run{node.node, source, range, 0};
+                    if (node.node == flight.job->self) part->local.push_back(run);
+                    else part->remote.push_back({run});
+                }
+        }
+        attempt.idle_told = false;
+        attempt.idle_parts_told = attempt.idle_parts();
+        trace_span("leader", "work taken", world.clock.now(), world.clock.now());
+        attempt.work.notify_all();
+    }
+    send_to_coordinator(flight, message::Taken{take.attempt_id, take.move});
+    tell_progress(attempt);
+}
+
+void Leader::on_complete(Flight& flight, message::Complete finish) {
+    LeaderSide& own = side(flight);
+    if (!own.leads(finish.attempt_id) || own.leading->finishing) return;
+    Attempt& attempt = *own.leading;
+    for (ImageInfo& image : finish.images) attempt.images.emplace(image.rank, std::move(image));
+    attempt.finishing = true;
+    attempt.work.notify_all();
+}
+
+}  // namespace cairn::engine

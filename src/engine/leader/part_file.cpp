@@ -1,0 +1,406 @@
+#include "engine/leader/part_file.hpp"
+
+#include <algorithm>
+
+#include "base/checksum.hpp"
+#include "base/trace.hpp"
+#include "format/limits.hpp"
+#include "format/names.hpp"
+#include "format/part.hpp"
+#include "model/coverage.hpp"
+
+namespace cairn::engine {
+
+PartFile::PartFile(Common& c, BufferRing& r) : LeaderRole(c, r) {}
+
+constexpr std::uint64_t sample_bytes = 4096;  // the smallest block_bytes
+
+namespace {
+
+// A part that several leaders write must never grow under their writes: some file systems then lose one of two nodes' bytes. Looked at before anybody else
+// writes, since work that moves can fill a file whose sizing was lost to exactly the size it should have had; and again at the end.
+Task<Status> check_sized(World& world, const PartState& part, Nanos wait) {
+    Result<std::uint64_t> size = co_await world.storage.file_bytes(part.file, world.clock.in(wait));
+    if (!size.ok()) co_return std::move(size).status();
+    if (*size != part.plan.sized_bytes)
+        co_return Status(Code::io_error, "is " + std::to_string(*size) + " bytes, not the " + std::to_string(part.plan.sized_bytes) +
+                                             " it was sized to: the file system, or somebody else, changed it");
+    co_return Status();
+}
+
+}  // namespace
+
+Task<Status> PartFile::open(Attempt& attempt, PartState& part) {
+    Flight& flight = *attempt.flight;
+    OpenOptions options;
+    options.direct = settings.direct;
+    if (part.first) {
+        options.mode = OpenMode::create;
+        const std::string path = common.targets->create_path(part.path, part.plan.target);
+        Result<FilePtr> file = co_await world.storage.open(path, options, world.clock.in(settings.io_wait));
+        if (!file.ok()) co_return std::move(file).status().within("creating a part");
+        part.file = std::move(file).value();
+        if (path != part.path) CO_TRY(co_await check_name(part, path));
+        if (part.plan.sized_bytes == 0) co_return Status();
+        Status sized = co_await world.storage.resize(part.file, part.plan.sized_bytes, world.clock.in(settings.io_wait));
+        if (!sized.ok()) co_return std::move(sized).within("sizing a part");
+        CO_TRY(co_await check_sized(world, part, settings.io_wait));
+        side(flight).opened.insert({attempt.lead.attempt_id, part.plan.part});
+        tell_opened(attempt, part);
+        co_return Status();
+    }
+    options.mode = OpenMode::write;
+    const Nanos give_up = world.clock.in(2 * settings.io_wait + settings.peer_wait);  // it creates and sizes
+    while (!side(flight).opened.count({attempt.lead.attempt_id, part.plan.part})) {
+        if (attempt.over()) co_return Status(Code::cancelled, "attempt over");
+        part.blameless = world.clock.now() >= give_up;
+        if (part.blameless)
+            co_return unavailable("its first leader, " + flight.job->node_name(part.plan.first_leader()) + ", did not make it");
+        co_await attempt.work.wait(give_up);
+    }
+    Result<FilePtr> file = co_await world.storage.open(part.path, options, world.clock.in(settings.io_wait));
+    if (!file.ok()) co_return std::move(file).status().within("opening a part that several nodes write");
+    part.file = std::move(file).value();
+    co_return Status();
+}
+
+// Of a target that was taken away since this daemon asked for them the file system may know nothing any more, and take the name as it is said: then the
+// data would lie, durable and whole, under a name that no manifest says. The target is left out for a while, and the next attempt goes elsewhere.
+Task<Status> PartFile::check_name(PartState& part, std::string made_as) {
+    const OpenOptions reading;
+    Result<FilePtr> file = co_await world.storage.open(part.path, reading, world.clock.in(settings.io_wait));
+    if (file.ok()) co_return Status();
+    if (file.code() != Code::not_found) co_return std::move(file).status().within("looking for a part that was just made");
+    const Status ignored = co_await world.storage.remove(made_as, world.clock.in(settings.io_wait));
+    (void)ignored;  // nothing that is ours by name; a user sees what it is
+    co_return Status(Code::io_error, "is not there after it was made as " + made_as + ": the file system does not know the storage target " +
+                                         part.plan.target + " any more. It is left out for a while; which there are is asked again when a job opens");
+}
+
+// To the leaders whose share is still to come; also a sign of life.
+void PartFile::tell_opened(Attempt& attempt, PartState& part) {
+    if (!part.first || !side(*attempt.flight).opened.count({attempt.lead.attempt_id, part.plan.part})) return;
+    for (const Share& share : part.plan.shares) {
+        if (share.leader == attempt.flight->job->self) continue;
+        const auto gathered = part.gathered.find(share.leader);
+        const bool in = gathered != part.gathered.end() && gathered->second.extents.size() == gathered->second.pieces;
+        if (!in) send_to(*attempt.flight, share.leader, attempt.addresses[share.leader], message::Opened{attempt.lead.attempt_id, part.plan.part});
+    }
+}
+
+void PartFile::on_opened(Flight& flight, const message::Opened& opened) {
+    LeaderSide& own = side(flight);
+    own.opened.insert({opened.attempt_id, opened.part});
+    if (own.leading) own.leading->work.notify_all();
+}
+
+// All of this leader's data of the part are written. ok: durable, and the first leader knows.
+Task<Status> PartFile::finish_share(Attempt& attempt, PartState& part) {
+    part.sync_begun = world.clock.now();
+    const bool alone = part.first && part.plan.shares.size() == 1;
+    if (!alone) {  // else one fsync does for data and footer
+        const TraceSpan span(world.clock, "leader", "fsync of a share of part " + std::to_string(part.plan.part));
+        CO_TRY(co_await world.storage.fsync(part.file, world.clock.in(settings.io_wait)));
+        part.sync_ended = world.clock.now();
+    }
+    Status status;
+    if (part.first) {
+        status = co_await gather_shares(attempt, part);
+        if (status.ok()) status = co_await write_footer(attempt, part);
+    } else {
+        status = co_await report_share(attempt, part);
+    }
+    part.durable = status.ok();
+    if (alone) part.sync_ended = world.clock.now();
+    co_return status;
+}
+
+namespace {
+
+// Neighbours in the image and in the part become one, pieces are cut for messages.
+void join_extents(std::vector<Extent>& extents, std::uint64_t block) {
+    std::sort(extents.begin(), extents.end(), [](const Extent& a, const Extent& b) {
+        return a.part_offset != b.part_offset ? a.part_offset < b.part_offset : a.length < b.length;
+    });
+    std::vector<Extent> joined;
+    for (Extent& extent : extents) {
+        Extent* before = joined.empty() ? nullptr : &joined.back();
+        const bool goes_on = before && before->rank == extent.rank && before->length > 0 && extent.length > 0 &&
+                             before->length % block == 0 && before->image_offset + before->length == extent.image_offset &&
+                             before->part_offset + before->length == extent.part_offset;
+        if (!goes_on) {
+            joined.push_back(std::move(extent));
+            continue;
+        }
+        before->length += extent.length;
+        before->checksums.insert(before->checksums.end(), extent.checksums.begin(), extent.checksums.end());
+    }
+    extents = std::move(joined);
+}
+
+// The front of an extent, of so many blocks, taken off it.
+Extent cut_front(Extent& extent, std::uint64_t blocks, std::uint64_t block) {
+    const auto end = extent.checksums.begin() + static_cast<std::ptrdiff_t>(blocks);
+    Extent front{extent.rank, extent.image_offset, blocks * block, extent.part_offset, {extent.checksums.begin(), end}};
+    extent.checksums.erase(extent.checksums.begin(), end);
+    extent.image_offset += front.length;
+    extent.part_offset += front.length;
+    extent.length -= front.length;
+    return front;
+}
+
+// So that a piece is a message of a few MiB. What is cut in two is joined again for the footer.
+std::vector<std::vector<Extent>> cut_into_pieces(std::vector<Extent> extents, std::uint64_t block, const FlushLimits& limits) {
+    std::vector<std::vector<Extent>> pieces(1);
+    std::uint64_t blocks = 0;
+    for (Extent& extent : extents) {
+        while (extent.checksums.size() > limits.piece_blocks) {
+            if (!pieces.back().empty()) pieces.emplace_back();
+            pieces.back().push_back(cut_front(extent, limits.piece_blocks, block));
+            pieces.emplace_back();
+            blocks = 0;
+        }
+        if (!pieces.back().empty() && (blocks + extent.checksums.size() > limits.piece_blocks || pieces.back().size() == limits.piece_extents)) {
+            pieces.emplace_back();
+            blocks = 0;
+        }
+        blocks += extent.checksums.size();
+        pieces.back().push_back(std::move(extent));
+    }
+    return pieces;
+}
+
+}  // namespace
+
+// The beginning of what is about to be written, unless it is all zeros.
+Task<void> PartFile::keep_sample(PartState& part, Slice data, std::uint64_t offset) {
+    static const std::uint64_t zeros = checksum(Bytes(sample_bytes));
+    if (data.length < sample_bytes) co_return;
+    const std::vector<std::uint64_t> made = co_await world.cpu.checksums(data.part(0, sample_bytes), sample_bytes);
+    if (made.front() != zeros) part.sample = {offset, sample_bytes, made.front()};
+}
+
+// Of mapped memory, which may never come back: nobody waits for it, and where it is late there is no sample (sample_of).
+Task<void> PartFile::keep_local_sample(std::shared_ptr<Attempt> attempt, PartState& part, HeldImage& held, Slice data, std::uint64_t offset) {
+    ++held.users;
+    co_await keep_sample(part, std::move(data), offset);
+    --held.users;
+    part.sampling = false;
+    attempt->work.notify_all();
+}
+
+Task<Status> PartFile::report_share(Attempt& attempt, PartState& part) {
+    join_extents(part.extents, attempt.lead.block_bytes);
+    const std::vector<std::vector<Extent>> pieces = cut_into_pieces(std::move(part.extents), attempt.lead.block_bytes, settings.limits);
+    const NodeIndex first = part.plan.first_leader();
+    const Nanos give_up = world.clock.in(settings.version_wait);
+    Nanos pause = settings.heartbeat;
+    while (!attempt.over() && part.kept.size() < pieces.size() && world.clock.now() < give_up) {
+        for (std::uint32_t i = 0; i < pieces.size(); ++i)
+            if (!part.kept.count(i))
+                send_to(*attempt.flight, first, attempt.addresses[first],
+                        message::ShareDone{attempt.lead.attempt_id, part.plan.part, i, static_cast<std::uint32_t>(pieces.size()), pieces[i], part.sample});
+        const Nanos next = world.clock.in(pause);
+        while (!attempt.over() && part.kept.size() < pieces.size() && world.clock.now() < next) co_await attempt.work.wait(next);
+        pause = std::min(pause * 2, settings.peer_wait);
+    }
+    if (attempt.over()) co_return Status(Code::cancelled, "attempt over");
+    part.blameless = part.kept.size() < pieces.size();
+    if (part.blameless)
+        co_return unavailable("its first leader, " + attempt.flight->job->node_name(first) + ", did not take this node's share");
+    co_return Status();
+}
+
+void PartFile::on_share_done(Flight& flight, NodeIndex from, message::ShareDone done) {
+    LeaderSide& own = side(flight);
+    const message::ShareKept kept{done.attempt_id, done.part, done.piece};
+    if (!own.leads(done.attempt_id)) {
+        // That this leader is done with its parts says that it had all pieces; only its answer got lost.
+        if (own.reported == done.attempt_id) send(flight, from, kept);
+        return;
+    }
+    Attempt& attempt = *own.leading;
+    PartState* part = attempt.part(done.part);
+    if (!part || !part->first) return;
+    PartState::Gathered& gathered = part->gathered[from];
+    if (gathered.pieces == 0) gathered.pieces = done.pieces;
+    if (done.piece >= gathered.pieces) return;
+    gathered.extents.emplace(done.piece, std::move(done.extents));
+    gathered.sample = done.sample;
+    send(flight, from, kept);
+    attempt.work.notify_all();
+}
+
+void PartFile::on_share_kept(Flight& flight, const message::ShareKept& kept) {
+    LeaderSide& own = side(flight);
+    PartState* part = own.leads(kept.attempt_id) ? own.leading->part(kept.part) : nullptr;
+    if (part && part->kept.insert(kept.piece).second) own.leading->work.notify_all();
+}
+
+// The coordinator watches all leaders, and ends the attempt when one falls silent.
+Task<Status> PartFile::gather_shares(Attempt& attempt, PartState& part) {
+    const auto missing = [&] {
+        return std::find_if(part.plan.shares.begin(), part.plan.shares.end(), [&](const Share& share) {
+            if (share.leader == attempt.flight->job->self) return false;
+            const auto found = part.gathered.find(share.leader);
+            return found == part.gathered.end() || found->second.extents.size() < found->second.pieces;
+        });
+    };
+    const Nanos give_up = world.clock.in(settings.version_wait);
+    while (!attempt.over() && missing() != part.plan.shares.end() && world.clock.now() < give_up) co_await attempt.work.wait(give_up);
+    if (attempt.over()) co_return Status(Code::cancelled, "attempt over");
+    part.blameless = missing() != part.plan.shares.end();
+    if (part.blameless)
+        co_return unavailable("the share of " + attempt.flight->job->node_name(missing()->leader) + " did not come");
+    CO_TRY(co_await check_shares(attempt, part));
+    for (auto& [leader, gathered] : part.gathered)
+        for (auto& [piece, extents] : gathered.extents) {
+            part.extents.insert(part.extents.end(), std::make_move_iterator(extents.begin()), std::make_move_iterator(extents.end()));
+            extents.clear();
+        }
+    co_return Status();
+}
+
+namespace {
+
+// Where something of another leader's share should be.
+struct Look {
+    NodeIndex leader = 0;
+    message::Sample sample;
+};
+
+// The sample it sent; else a block that is not all zeros, as a hole would be; nothing of a share that a hole would do for.
+message::Sample sample_of(const PartState::Gathered& gathered, std::uint64_t block) {
+    if (gathered.sample.length > 0 && gathered.sample.length <= block) return gathered.sample;
+    const std::uint64_t zeros = checksum(Bytes(block));
+    for (const auto& [piece, extents] : gathered.extents)
+        for (const Extent& extent : extents)
+            for (std::uint64_t at = 0, i = 0; at < extent.length && i < extent.checksums.size(); at += block, ++i) {
+                const std::uint64_t length = std::min(block, extent.length - at);
+                if (extent.checksums[i] != (length == block ? zeros : checksum(Bytes(length))))
+                    return {extent.part_offset + at, length, extent.checksums[i]};
+            }
+    return {};
+}
+
+// What the readers of one check share.
+struct Looks {
+    World& world;
+    const Attempt& attempt;
+    FilePtr file;
+    Nanos io_wait;
+    std::vector<Look> looks;
+    std::size_t next = 0;
+    Status failure;
+    std::optional<NodeIndex> torn;  // whose data are not there
+};
+
+Task<Status> look_at(Looks& looks, const Look& look, Slice into) {
+    CO_TRY(co_await read_all(looks.world.storage, looks.file, look.sample.part_offset, into, looks.world.clock.in(looks.io_wait)));
+    const std::vector<std::uint64_t> made = co_await looks.world.cpu.checksums(into, look.sample.length);
+    if (made.front() != look.sample.checksum) looks.torn = look.leader;
+    co_return Status();
+}
+
+Task<void> look_around(Looks& looks, Slice room) {
+    while (!looks.attempt.over() && looks.failure.ok() && !looks.torn && looks.next < looks.looks.size()) {
+        const Look& look = looks.looks[looks.next++];
+        Status status = co_await look_at(looks, look, room.part(0, look.sample.length));
+        if (!status.ok()) looks.failure = std::move(status);
+    }
+}
+
+}  // namespace
+
+// Reads through this leader's own descriptor, several at a time in one buffer.
+Task<Status> PartFile::check_shares(Attempt& attempt, PartState& part) {
+    const std::uint64_t block = attempt.lead.block_bytes;
+    Looks looks{world, attempt, part.file, settings.io_wait, {}, 0, {}, {}};
+    for (const auto& [leader, gathered] : part.gathered)
+        if (const message::Sample sample = sample_of(gathered, block); sample.length > 0) looks.looks.push_back({leader, sample});
+    if (looks.looks.empty()) co_return Status();
+    const TraceSpan span(world.clock, "leader", "a look at every share of part " + std::to_string(part.plan.part));
+    Result<BufferPtr> buffer = co_await ring.take(world.clock.in(settings.version_wait));
+    if (!buffer.ok()) co_return std::move(buffer).status();
+    Gate reading(world.clock);
+    constexpr std::uint64_t readers_max = 16;
+    const std::uint64_t readers = std::min<std::uint64_t>({readers_max, ring.buffer_bytes() / block, looks.looks.size()});
+    for (std::uint64_t i = 0; i < readers; ++i) reading.spawn(look_around(looks, {*buffer, i * block, block}));
+    co_await reading.close();
+    CO_TRY(std::move(looks.failure).within("reading what other nodes wrote"));
+    if (!looks.torn) co_return Status();
+    co_return Status(Code::io_error, "what " + attempt.flight->job->node_name(*looks.torn) + " wrote and made durable is not in the file that " +
+                                         attempt.flight->job->node_name(attempt.flight->job->self) +
+                                         " made: the file system gave them two files of one name");
+}
+
+namespace {
+
+// Everything but the bytes: what the footer of this part says. An extent whose image nobody told of is a programming error, told as such.
+Result<Footer> make_footer(Attempt& attempt, PartState& part) {
+    const message::Lead& lead = attempt.lead;
+    Footer footer;
+    footer.key = attempt.flight->key;
+    footer.attempt = lead.attempt;
+    footer.attempt_id = lead.attempt_id;
+    footer.part = part.plan.part;
+    footer.parts = lead.parts_total;
+    footer.ranks = lead.ranks_total;
+    footer.block_bytes = lead.block_bytes;
+    std::set<Rank> ranks;
+    join_extents(part.extents, lead.block_bytes);
+    for (Extent& extent : part.extents) {
+        ranks.insert(extent.rank);
+        if (extent.length == 0) continue;  // a rank without bytes that has its place here
+        attempt.coverage += coverage(extent.rank, extent.image_offset, extent.length, lead.block_bytes);
+        footer.data_bytes = std::max(footer.data_bytes, extent.part_offset + round_up(extent.length, lead.block_bytes));
+        footer.extents.push_back(std::move(extent));
+    }
+    for (Rank rank : ranks) {
+        const auto image = attempt.images.find(rank);
+        if (image == attempt.images.end()) return Status(Code::internal, "nothing is known of the image of rank " + std::to_string(rank));
+        footer.images.push_back(image->second);
+    }
+    Status whole = check_footer(footer);
+    if (!whole.ok()) return Status(Code::internal, whole.text());
+    return footer;
+}
+
+}  // namespace
+
+// Footer after all data, then one fsync: nothing refers to this part before the report, and the report comes after the fsync.
+Task<Status> PartFile::write_footer(Attempt& attempt, PartState& part) {
+    const TraceSpan span(world.clock, "leader", "footer and fsync of part " + std::to_string(part.plan.part));
+    const Flight& flight = *attempt.flight;
+    if (part.plan.sized_bytes != 0) CO_TRY(co_await check_sized(world, part, settings.io_wait));
+    Result<Footer> footer = make_footer(attempt, part);
+    if (!footer.ok()) co_return std::move(footer).status();
+    Bytes tail = encode_footer(*footer);
+    PartInfo info;
+    info.file = part_file_name(part.plan.part, attempt.lead.parts_total, attempt.lead.attempt_id);
+    info.bytes = footer->data_bytes + tail.size();
+    info.footer_offset = footer->data_bytes;
+    info.footer_checksum = footer_checksum(tail);
+    for (const ImageInfo& image : footer->images) info.ranks.push_back(image.rank);
+    Slice data = Slice::of(std::move(tail));
+    CO_TRY(co_await write_all(world.storage, part.file, info.footer_offset, std::move(data), world.clock.in(settings.io_wait)));
+    if (part.plan.sized_bytes > info.bytes) CO_TRY(co_await world.storage.resize(part.file, info.bytes, world.clock.in(settings.io_wait)));
+    CO_TRY(co_await world.storage.fsync(part.file, world.clock.in(settings.io_wait)));
+    Result<std::uint64_t> size = co_await world.storage.file_bytes(part.file, world.clock.in(settings.io_wait));
+    if (!size.ok()) co_return std::move(size).status();
+    if (*size != info.bytes) co_return Status(Code::io_error, "is " + std::to_string(*size) + " bytes, not the " + std::to_string(info.bytes) + " written");
+    CO_TRY(co_await world.storage.fsync_directory(layout.version(flight.key), world.clock.in(settings.io_wait)));
+    part.done = std::move(info);
+    co_return Status();
+}
+
+// Of an attempt that failed elsewhere: parts that were complete here, and never reported, are in no manifest and in nobody's books.
+Task<void> PartFile::remove_complete(Attempt& attempt) {
+    for (const auto& part : attempt.parts) {
+        if (!part->first || !part->done) continue;
+        const Status ignored = co_await world.storage.remove(part->path, world.clock.in(settings.io_wait));
+        (void)ignored;  // the sweep after the commit will find it
+    }
+}
+
+}  // namespace cairn::engine

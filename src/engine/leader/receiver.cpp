@@ -1,0 +1,159 @@
+#include "engine/leader/receiver.hpp"
+
+#include <algorithm>
+
+#include "base/trace.hpp"
+
+namespace cairn::engine {
+
+Receiver::Receiver(Common& c, BufferRing& r) : LeaderRole(c, r), next_tag_(c.world.random.next() & 0xFFFFFFFFFFFFull) {}
+
+namespace {
+
+// The next chunk to ask for, by turns of followers (or regions, where placement is contiguous); nothing when none is left.
+std::optional<std::pair<NodeIndex, PendingChunk>> next_remote(const Attempt& attempt, PartState& part, Nanos now) {
+    for (std::size_t i = 0; i < part.remote.size(); ++i) {
+        const std::size_t turn = part.remote_turn++ % part.remote.size();
+        if (part.remote[turn].empty()) continue;
+        Run& run = part.remote[turn].front();
+        const std::uint64_t block = attempt.lead.block_bytes, length = std::min(part.next_chunk_bytes(block, now), run.source.length);
+        PendingChunk chunk;
+        chunk.received = true;
+        chunk.source = {run.source.rank, run.source.image_offset, length};
+        chunk.range = run.range;
+        chunk.position = run.position;
+        chunk.region = part.write_queue.size() == 1 ? 0 : static_cast<std::uint32_t>(turn);
+        const NodeIndex node = run.node;
+        run.source.image_offset += length;
+        run.source.length -= length;
+        run.position += round_up(length, block);
+        if (run.source.length == 0) part.remote[turn].pop_front();
+        return std::pair{node, std::move(chunk)};
+    }
+    return std::nullopt;
+}
+
+bool any_remote(const PartState& part) {
+    return std::any_of(part.remote.begin(), part.remote.end(), [](const auto& runs) { return !runs.empty(); });
+}
+
+}  // namespace
+
+// No more is asked for than will be written soon: what waits here can not be given to a faster leader.
+Task<void> Receiver::receive(Attempt& attempt, PartState& part) {
+    const TraceSpan span(world.clock, "receiver of part " + std::to_string(part.plan.part), "receive");
+    while (!attempt.over() && !(attempt.finishing && !any_remote(part) && part.fetching == 0)) {
+        const Nanos now = world.clock.now();
+        const bool enough = part.ahead_bytes > 0 && part.ahead_bytes >= part.window_bytes(attempt.lead.block_bytes, now);
+        if (enough || !any_remote(part)) {
+            co_await attempt.work.wait();
+            continue;
+        }
+        const std::uint64_t written_before = counters.written_bytes;
+        Result<BufferPtr> buffer = co_await ring.take(world.clock.in(settings.io_wait));
+        if (attempt.over()) break;
+        if (!buffer.ok() && counters.written_bytes != written_before) continue;  // slow, but not stuck
+        if (buffer.code() == Code::deadline && pace.holds_back()) continue;  // the application goes first, that is all
+        if (buffer.code() == Code::deadline && !attempt.credits.empty()) continue;  // of this attempt, and what is asked for has a deadline of its own
+        if (!buffer.ok()) {
+            attempt.fail(std::move(buffer).status().within("no buffer became free (flush.buffers x flush.buffer_bytes)"));
+            break;
+        }
+        auto next = next_remote(attempt, part, world.clock.now());
+        if (!next) continue;  // given away while we waited
+        auto& [node, chunk] = *next;
+        chunk.data = {std::move(buffer).value(), 0, chunk.source.length};
+        part.ahead_bytes += chunk.source.length;
+        ++part.fetching;
+        const NodeIndex from = node;
+        PendingChunk wanted = std::move(chunk);
+        part.gate.spawn(fetch(attempt, part, from, std::move(wanted)));
+    }
+    part.receiver_done = true;
+    attempt.work.notify_all();
+}
+
+// One chunk into one buffer and onto the write queue. What arrives damaged is asked for again, a few times.
+Task<void> Receiver::fetch(Attempt& attempt, PartState& part, NodeIndex from, PendingChunk chunk) {
+    constexpr int tries = 3;
+    Status status;
+    for (int i = 0; i < tries && !attempt.over(); ++i) {
+        status = co_await fetch_once(attempt, from, chunk);
+        if (status.ok() || status.code() == Code::not_found) break;
+    }
+    --part.fetching;
+    if (!attempt.over()) {
+        if (status.ok()) {
+            counters.received_bytes += chunk.source.length;
+            part.write_queue[chunk.region].push_back(std::move(chunk));
+        } else {
+            const std::string what = "rank " + std::to_string(chunk.source.rank) + " from " + attempt.flight->job->node_name(from);
+            attempt.fail(std::move(status).within(what), from);
+        }
+    }
+    attempt.work.notify_all();
+}
+
+Task<Status> Receiver::fetch_once(Attempt& attempt, NodeIndex from, PendingChunk& chunk) {
+    const std::function<bool()> over = [&attempt] { return attempt.over(); };
+    const Pace::Pass pass = co_await pace.admit(Pace::Step::fetch, chunk.source.length, over);
+    if (attempt.over()) co_return Status(Code::cancelled, "attempt over");
+    const std::uint64_t tag = ++next_tag_;
+    if (Status posted = world.network.post_payload(tag, chunk.data); !posted.ok()) {
+        attempt.fail(std::move(posted).within("posting a buffer"));  // this node's trouble: no other is lost
+        co_return Status(Code::cancelled, "attempt over");
+    }
+    auto credit = std::make_shared<Credit>(world.clock);
+    credit->node = from;
+    credit->want = {tag, chunk.source};
+    attempt.credits[tag] = credit;
+    send_to(*attempt.flight, from, attempt.addresses[from], credit->want);
+    const Nanos deadline = world.clock.in(settings.io_wait);
+    while (!credit->answer && !attempt.over() && world.clock.now() < deadline) co_await credit->answered.wait(deadline);
+    Status status;
+    if (attempt.over()) status = Status(Code::cancelled, "attempt over");
+    else if (!credit->answer) status = deadline_passed("no answer to a request for data");
+    else if (credit->answer->code != Code::ok) status = Status(credit->answer->code, credit->answer->text);
+    // Without an answer worth waiting for, a wait of no length withdraws the posting.
+    Result<std::uint64_t> got = co_await world.network.wait_payload(tag, status.ok() ? world.clock.in(settings.io_wait) : world.clock.now());
+    attempt.credits.erase(tag);
+    if (!status.ok()) co_return status;
+    if (!got.ok()) co_return std::move(got).status();
+    attempt.flight->job->heard[from] = world.clock.now();  // data is a sign of life; on some transports messages wait behind it
+    if (*got != chunk.source.length) co_return corrupt("a payload of another length than asked for");
+    std::vector<std::uint64_t> made = co_await world.cpu.checksums(chunk.data, attempt.lead.block_bytes);
+    if (made != credit->answer->checksums)
+        co_return corrupt("image bytes " + std::to_string(chunk.source.image_offset) + "+" + std::to_string(chunk.source.length) +
+                          ": checksum differs after the network");
+    chunk.checksums = std::move(made);
+    co_return Status();
+}
+
+void Receiver::on_chunk(Flight& flight, message::Chunk chunk) {
+    LeaderSide& own = side(flight);
+    if (!own.leading) return;
+    const auto credit = own.leading->credits.find(chunk.tag);
+    if (credit == own.leading->credits.end() || credit->second->answer) return;
+    credit->second->answer = std::move(chunk);
+    credit->second->answered.notify_all();
+}
+
+// Every heartbeat: a follower that owes something is asked once more (which also shows that it lives) and given up after peer_wait. Its
+// silence counts from when it first owed: before that nobody asked it for a word.
+void Receiver::watch_followers(Attempt& attempt) {
+    std::set<NodeIndex> asked;
+    Job& job = *attempt.flight->job;
+    for (const auto& [tag, credit] : attempt.credits) {
+        if (!asked.insert(credit->node).second) continue;
+        const Nanos heard = std::max(job.last_heard(credit->node), credit->since);  // credits by tag: its oldest
+        if (world.clock.now() - heard > settings.peer_wait) {
+            attempt.fail(unavailable(job.node_name(credit->node) + " fell silent while it sent its data"), credit->node);
+            return;
+        }
+        // Heard since: it is where it spoke from. Else the coordinator, who told us at the start, knows better than we do.
+        if (job.last_heard(credit->node) > attempt.started) attempt.addresses[credit->node] = job.addresses.of(credit->node);
+        send_to(*attempt.flight, credit->node, attempt.addresses[credit->node], credit->want);
+    }
+}
+
+}  // namespace cairn::engine

@@ -1,0 +1,31 @@
+// Receiver: data moves from followers to the leader, one credit at a time.
+//
+// fgcs24, Algorithm 3 (receiver): while data is missing, take a free buffer, let a follower fill it, put it on the write queue. The credit names the bytes
+// wanted, so the leader decides the order (round robin over followers; by regions when placement is contiguous), and a chunk can change leaders without a
+// word to the follower (moves.cpp).
+//
+// Checksums are made when an image is first read (copies/held.hpp), before a byte leaves the node; they travel with the chunk and are verified here.
+#pragma once
+
+#include "engine/leader/side.hpp"
+
+namespace cairn::engine {
+
+class Receiver : LeaderRole {
+  public:
+    Receiver(Common& common, BufferRing& ring);
+
+    // Until all of the part's remote data are on its write queue and no more will come, or the attempt is over.
+    Task<void> receive(Attempt& attempt, PartState& part);
+    void on_chunk(Flight& flight, message::Chunk chunk);
+    // Every heartbeat: a follower that owes something is asked once more, and given up when it was silent for too long.
+    void watch_followers(Attempt& attempt);
+
+  private:
+    Task<void> fetch(Attempt& attempt, PartState& part, NodeIndex from, PendingChunk chunk);
+    Task<Status> fetch_once(Attempt& attempt, NodeIndex from, PendingChunk& chunk);
+
+    std::uint64_t next_tag_;
+};
+
+}  // namespace cairn::engine

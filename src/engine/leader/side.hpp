@@ -1,0 +1,21 @@
+// What the parts of a leader have in common: its buffers, and what it remembers of a version.
+#pragma once
+
+#include "engine/leader/attempt.hpp"
+#include "engine/leader/ring.hpp"
+#include "engine/role.hpp"
+
+namespace cairn::engine {
+
+class LeaderRole : protected Role {
+  protected:
+    LeaderRole(Common& c, BufferRing& r) : Role(c), ring(r) {}
+    static LeaderSide& side(Flight& flight) {
+        if (!flight.leader) flight.leader = std::make_shared<LeaderSide>();
+        return *flight.leader;
+    }
+
+    BufferRing& ring;
+};
+
+}  // namespace cairn::engine

@@ -1,0 +1,207 @@
+#include "engine/leader/writer.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/trace.hpp"
+
+namespace cairn::engine {
+
+namespace {
+
+// ispdc23, Section III-A: the images of this node are dealt out to the writers, the largest first, so that each gets about as much.
+void deal_out(PartState& part) {
+    std::map<Rank, std::uint64_t> bytes;
+    for (const Run& run : part.local) bytes[run.source.rank] += run.source.length;
+    std::vector<Rank> ranks;
+    for (const auto& [rank, length] : bytes) ranks.push_back(rank);
+    std::stable_sort(ranks.begin(), ranks.end(), [&](Rank a, Rank b) { return bytes[a] > bytes[b]; });
+    std::map<Rank, std::uint32_t> writers;
+    for (std::uint32_t i = 0; i < ranks.size(); ++i) writers[ranks[i]] = i % part.writers;
+    for (Run& run : part.local) run.writer = writers[run.source.rank];
+}
+
+// Algorithm 4: the next chunk of local data that this writer may take, first in first out; nothing while enough is being written.
+std::optional<PendingChunk> shared_read(Attempt& attempt, PartState& part, std::uint32_t writer, Nanos now) {
+    const std::uint64_t block = attempt.lead.block_bytes;
+    const auto next = std::find_if(part.local.begin(), part.local.end(), [&](const Run& run) { return run.writer == any_writer || run.writer == writer; });
+    if (next == part.local.end() || (part.writing_bytes > 0 && part.writing_bytes >= part.window_bytes(block, now))) return std::nullopt;
+    Run& run = *next;
+    PendingChunk chunk;
+    chunk.source = {run.source.rank, run.source.image_offset, std::min(part.next_chunk_bytes(block, now), run.source.length)};
+    chunk.range = run.range;
+    chunk.position = run.position;
+    run.source.image_offset += chunk.source.length;
+    run.source.length -= chunk.source.length;
+    run.position += round_up(chunk.source.length, block);
+    if (run.source.length == 0) part.local.erase(next);
+    return chunk;
+}
+
+// Algorithm 5, lines 10 to 12: where this chunk goes.
+Result<std::uint64_t> place(const Attempt& attempt, PartState& part, const PendingChunk& chunk, std::uint32_t writer, const FlushSettings& settings) {
+    Range& range = part.ranges[chunk.range];
+    if (settings.placement == Placement::append) {
+        const std::uint64_t offset = range.next;
+        range.next += round_up(chunk.source.length, attempt.lead.block_bytes);
+        if (range.next > range.end) return Status(Code::internal, "the coordinator's plan gives this range more data than it holds");
+        return offset;
+    }
+    if (!chunk.received) return range.next + chunk.position;
+    const std::uint64_t base = range.next + part.local_end;
+    if (settings.placement == Placement::contiguous) return base + chunk.position;
+    return base + part.chunk_bytes_max * (writer + part.passes[writer]++ * part.writers);
+}
+
+void trace_chunk(const PartState& part, std::uint32_t writer, const PendingChunk& chunk, Nanos begun, Nanos checksummed, Nanos ended) {
+    if (!trace_is_open()) return;
+    const std::string track = "part " + std::to_string(part.plan.part) + " writer " + std::to_string(writer);
+    if (!chunk.received) trace_span(track, "checksums", begun, checksummed);
+    trace_span(track, chunk.received ? "write received" : "write local", checksummed, ended,
+               {{"rank", chunk.source.rank}, {"bytes", chunk.source.length}});
+}
+
+}  // namespace
+
+Writer::Writer(Common& c, BufferRing& r, PartFile& part_file) : LeaderRole(c, r), part_file_(part_file) {}
+
+void Writer::lay_out(Attempt& attempt, PartState& part) const {
+    const NodeIndex self = attempt.flight->job->self;
+    const std::uint64_t block = attempt.lead.block_bytes;
+    part.chunk_bytes_max = chunk_bytes(ring.buffer_bytes(), block, part.share.bytes, part.writers);
+    const bool whole = settings.placement == Placement::append;
+    std::uint64_t received = 0;
+    for (const NodeSources& node : part.share.nodes) {
+        std::deque<Run> runs;
+        std::uint64_t& position = node.node == self ? part.local_end : received;
+        for (const Source& source : node.sources) {
+            if (source.length == 0) part.extents.push_back({source.rank, 0, 0, 0, {}});
+            for (std::uint64_t at = 0; at < source.length;) {
+                const std::uint64_t length = whole ? source.length : std::min(part.chunk_bytes_max, source.length - at);
+                runs.push_back({node.node, {source.rank, source.image_offset + at, length}, 0, position});
+                position += round_up(length, block);
+                at += length;
+            }
+        }
+        if (node.node == self) part.local.insert(part.local.end(), runs.begin(), runs.end());
+        else part.remote.push_back(std::move(runs));
+    }
+    if (settings.local_split == LocalSplit::files) deal_out(part);
+    const bool contiguous = settings.placement == Placement::contiguous;
+    part.write_queue.resize(contiguous ? part.writers : 1);
+    part.passes.assign(part.writers, 0);
+    if (!contiguous) return;
+    std::vector<std::deque<Run>> regions(part.writers);
+    for (const auto& runs : part.remote)
+        for (const Run& run : runs) regions[std::min<std::uint64_t>(part.writers - 1, run.position * part.writers / received)].push_back(run);
+    part.remote = std::move(regions);
+}
+
+// In one write where nothing limits it, else in pieces that are admitted one by one. The waits of all of them together have a bound.
+Task<Status> Writer::write_paced(Attempt& attempt, FilePtr file, std::uint64_t offset, Slice data, bool received) {
+    const std::function<bool()> over = [&attempt] { return attempt.over(); };
+    const Pace::Step step = received ? Pace::Step::write_received : Pace::Step::write_local;
+    const Nanos until = world.clock.in(pace.wait_max());
+    Status status;
+    while (status.ok() && data.length > 0) {
+        const std::uint64_t bytes = std::min(data.length, pace.piece_bytes());
+        const Pace::Pass pass = co_await pace.admit(step, bytes, over, until);
+        if (attempt.over()) co_return Status();  // the caller sees that too
+        Slice piece = data.part(0, bytes);
+        status = co_await write_all(world.storage, file, offset, std::move(piece), world.clock.in(settings.io_wait));
+        offset += bytes;
+        data = data.part(bytes, data.length - bytes);
+    }
+    co_return status;
+}
+
+Task<void> Writer::write_loop(Attempt& attempt, PartState& part, std::uint32_t writer) {
+    const FlightPtr flight = attempt.flight;
+    auto& queue = part.write_queue[part.write_queue.size() == 1 ? 0 : writer];
+    while (!attempt.over()) {
+        std::optional<PendingChunk> chunk;
+        if (!queue.empty()) {
+            chunk = std::move(queue.front());
+            queue.pop_front();
+        } else {
+            chunk = shared_read(attempt, part, writer, world.clock.now());
+        }
+        if (!chunk) {
+            if (part.receiver_done && part.local.empty()) co_return;
+            co_await attempt.work.wait();
+            continue;
+        }
+        const std::uint64_t length = chunk->source.length;
+        if (part.writing_bytes == 0) part.rate.begin(world.clock.now());
+        part.writing_bytes += length;
+        const std::uint64_t of_local = chunk->received ? 0 : length;
+        part.local_bytes += of_local;
+        Status status = co_await write_chunk(attempt, part, writer, std::move(*chunk));
+        part.writing_bytes -= length;
+        part.local_bytes -= of_local;
+        part.written_bytes += length;
+        part.rate.end(world.clock.now(), length);
+        attempt.last_write = world.clock.now();
+        attempt.card.wrote(static_cast<double>(attempt.last_write) / second, length);
+        if (!status.ok()) attempt.fail_part(std::move(status), part);
+        attempt.work.notify_all();
+    }
+}
+
+Task<Status> Writer::write_chunk(Attempt& attempt, PartState& part, std::uint32_t writer, PendingChunk chunk) {
+    const FlightPtr flight = attempt.flight;
+    const std::uint64_t length = chunk.source.length;
+    const Nanos begun = world.clock.now();
+    HeldImage* held = nullptr;
+    Status status;
+    if (!chunk.received) {
+        const auto found = flight->images.find(chunk.source.rank);
+        if (found == flight->images.end()) {
+            part.blameless = true;
+            co_return not_found("the image of rank " + std::to_string(chunk.source.rank) + " has left scratch");
+        }
+        held = &found->second;
+        ++held->users;
+        Result<Slice> data = held_bytes(*held, chunk.source);
+        if (data.ok()) {
+            chunk.data = std::move(data).value();
+            const std::function<bool()> over = [&attempt] { return attempt.over(); };
+            Result<std::vector<std::uint64_t>> checksums = co_await common.reads.checksums_of(images_of(flight), chunk.source, over);
+            if (checksums.ok()) chunk.checksums = std::move(checksums).value();
+            else status = std::move(checksums).status();
+        } else {
+            status = std::move(data).status();
+        }
+    }
+    part.blameless |= !status.ok();
+    const Result<std::uint64_t> offset = place(attempt, part, chunk, writer, settings);
+    if (status.ok()) status = offset.status();
+    const Nanos checksummed = world.clock.now();
+    if (status.ok() && !attempt.over()) {
+        Slice data = chunk.data;
+        if (!part.first && part.sample.length == 0) {
+            if (chunk.received) co_await part_file_.keep_sample(part, data, *offset);
+            else if (!std::exchange(part.sampling, true)) gate.spawn(part_file_.keep_local_sample(side(*flight).leading, part, *held, data, *offset));
+        }
+        status = co_await write_paced(attempt, part.file, *offset, std::move(data), chunk.received);
+        if (held && status.ok()) {  // what was written may be zeros in the place of what its checksums are of
+            status = check_not_lost(held->image);
+            part.blameless |= !status.ok();
+        }
+    }
+    if (held) --held->users;
+    chunk.data = {};  // the buffer goes back to FQ
+    if (chunk.received) part.ahead_bytes -= length;
+    if (!status.ok() || attempt.over()) co_return status;
+    trace_chunk(part, writer, chunk, begun, checksummed, world.clock.now());
+    part.extents.push_back({chunk.source.rank, chunk.source.image_offset, length, *offset, std::move(chunk.checksums)});
+    WriterTimes& times = attempt.times[(part.first_writer + writer) % attempt.times.size()];
+    (chunk.received ? times.received_s : times.local_s) += static_cast<double>(world.clock.now() - begun) / second;
+    (chunk.received ? times.received_bytes : times.local_bytes) += length;
+    attempt.written_bytes += length;
+    counters.written_bytes += length;
+    flight->state.node_written_bytes += length;
+    co_return Status();
+}
+
+}  // namespace cairn::engine

@@ -1,0 +1,40 @@
+// Writer: chunks become extents of a leader's ranges of a part.
+//
+// fgcs24, Algorithm 5 (write loop) and Algorithm 4 (shared read of local data). W writers per leader share the write queue and the local
+// data; received data goes first, so that its buffer is a credit again soon. Offsets are append-only in the leader's range and block
+// aligned; where each extent went is kept apart, for the footer. A writer exits when no local data is left and the write queue is empty and
+// the receiver is done - and the coordinator has said that no more work will change hands (moves.cpp).
+//
+// How much is begun at a time follows what the target takes: half a second's worth, in chunks of at most a writer's part of that. On a fast
+// one that is a buffer a writer; on a slow one a few blocks, so that a leader never sits on work that another could do.
+//
+// Placement (ispdc23, Section III-B) decides the offset of a chunk:
+//   append       the next free block of the range (the paper's own way, and the default)
+//   interleaved  received: base + S (t_id + n_passes t_count), equation 2 as its prose means it; S is the buffer size
+//   contiguous   received: each writer a region of recv_total / t_count, equation 1; it waits for data of that region
+// In the latter two local data lies first, end to end, and `base` is where it ends; they are for one leader a part, and no work moves.
+//
+// Local data is anybody's, chunk by chunk; or, with the paper's split (ispdc23, Section III-A), each image belongs to one writer.
+#pragma once
+
+#include "engine/leader/part_file.hpp"
+
+namespace cairn::engine {
+
+class Writer : LeaderRole {
+  public:
+    Writer(Common& common, BufferRing& ring, PartFile& part_file);
+
+    // The share's sources as runs: local ones, and a queue for each follower (by writer's region when contiguous).
+    void lay_out(Attempt& attempt, PartState& part) const;
+    // One of the part's writers, until there is nothing more to write in it, or the attempt is over.
+    Task<void> write_loop(Attempt& attempt, PartState& part, std::uint32_t writer);
+
+  private:
+    Task<Status> write_paced(Attempt& attempt, FilePtr file, std::uint64_t offset, Slice data, bool received);
+    Task<Status> write_chunk(Attempt& attempt, PartState& part, std::uint32_t writer, PendingChunk chunk);
+
+    PartFile& part_file_;
+};
+
+}  // namespace cairn::engine

@@ -1,0 +1,128 @@
+// What comes in finds its flight, and each message its role.
+#include "engine/router/router.hpp"
+
+#include "base/log.hpp"
+#include "format/message.hpp"
+
+namespace cairn {
+
+using namespace engine;
+
+Node::Impl::Impl(World w, Layout l, FlushSettings s)
+    : common(w, std::move(l), s, gate), coordinator(common), leader(common),
+      follower(common, [this](Flight& flight) { return leader.watch_send(flight); }), io_node(common, *this), gate(common.world.clock) {
+    common.end = [this](Flight& flight, const message::Ended& ended) { end(flight, ended); };
+    gate.spawn(dispatch_network());
+    gate.spawn(dispatch_local());
+}
+
+Node::Impl::~Impl() {
+    for (const auto& [key, flight] : flights) leader.let_go(*flight);  // a flight and the attempt that it leads hold each other
+}
+
+FlightPtr Node::Impl::flight_of(const VersionKey& key) {
+    const auto job = jobs.find(key.incarnation);
+    if (job == jobs.end() || job->second->roster->name != key.name) return nullptr;
+    if (const auto known = flights.find(key); known != flights.end()) return known->second;
+    const FlightPtr flight = std::make_shared<Flight>(common.world, key, job->second);  // held here, so it is not the one that is forgotten
+    flights.emplace(key, flight);
+    order.push_back(key);
+    forget_old(key.incarnation);
+    return flight;
+}
+
+Flight* Node::Impl::find(const VersionKey& key) const {
+    const auto found = flights.find(key);
+    return found == flights.end() ? nullptr : found->second.get();
+}
+
+Task<void> Node::Impl::dispatch_network() {
+    for (;;) {
+        Result<Bytes> bytes = co_await common.world.network.inbox().receive();
+        if (!bytes.ok()) co_return;
+        Result<message::Message> message = decode_message(*bytes);
+        if (message.ok()) handle(std::move(message).value());  // what is not ours is dropped: datagrams
+    }
+}
+
+Task<void> Node::Impl::dispatch_local() {
+    for (;;) {
+        Result<message::Message> message = co_await common.outbox.to_self().receive();
+        if (!message.ok()) co_return;
+        handle(std::move(message).value());
+    }
+}
+
+namespace {
+
+template <class Body, class Variant>
+constexpr bool is_one_of = false;
+template <class Body, class... Bodies>
+constexpr bool is_one_of<Body, std::variant<Bodies...>> = (std::is_same_v<Body, Bodies> || ...);
+
+}  // namespace
+
+// Noted is for the node when the coordinator says it, and for the coordinator when a node does.
+template <class Body>
+void Node::Impl::route(const FlightPtr& flight, NodeIndex from, const Address& address, Body& body) {
+    if constexpr (std::is_same_v<Body, message::Ended>) {
+        end(*flight, body);
+    } else if constexpr (std::is_same_v<Body, message::Noted>) {
+        if (from == flight->job->coordinator()) follower.hear(flight, from, address, std::move(body));
+        else coordinator.hear(flight, from, std::move(body));
+    } else if constexpr (is_one_of<Body, message::ForCoordinator>) {
+        coordinator.hear(flight, from, std::move(body));
+    } else if constexpr (is_one_of<Body, message::ForLeader>) {
+        leader.hear(flight, from, std::move(body));
+    } else {
+        follower.hear(flight, from, address, std::move(body));
+    }
+}
+
+void Node::Impl::handle(message::Message message) {
+    const auto found = jobs.find(message.key.incarnation);
+    if (found == jobs.end()) return io_node.on_stranger(std::move(message));
+    Job& job = *found->second;
+    if (message.secret != job.roster->secret || message.from >= job.nodes() || message.key.name != job.roster->name) return;
+    job.heard[message.from] = common.world.clock.now();
+    job.addresses.set(message.from, message.address);
+    const FlightPtr flight = flight_of(message.key);
+    const NodeIndex from = message.from;
+    if (from == job.coordinator()) flight->coordinator_heard = common.world.clock.now();
+    std::visit([&](auto& body) { route(flight, from, message.address, body); }, message.body);
+}
+
+// The coordinator's word on a version. Not final: its failure is told to waiters, and the flush is tried again.
+void Node::Impl::end(Flight& flight, const message::Ended& ended) {
+    if (flight.state.final) return;
+    const VersionKey& key = flight.key;
+    if (ended.code == Code::ok) {
+        flight.state.level = Level::committed;
+        flight.state.failure = Status();
+        ++common.counters.versions_committed;
+        if (key.version > flight.job->committed) {
+            flight.job->committed = key.version;
+            flight.job->committed_at = common.world.clock.now();
+        }
+        log_info("version-committed", {{"name", key.name},
+                                       {"version", key.version},
+                                       {"incarnation", key.incarnation},
+                                       {"node_bytes", flight.state.bytes}});
+    } else {
+        const Status failure(ended.code, ended.text);
+        const LogLevel level = ended.code == Code::cancelled ? LogLevel::info : LogLevel::warning;
+        if (ended.final || failure.to_string() != flight.state.failure.to_string())  // the word is repeated to whoever asks again
+            log_event(level, ended.final ? "version-given-up" : "version-not-committed",
+                      {{"name", key.name}, {"version", key.version}, {"incarnation", key.incarnation}, {"why", failure}});
+        flight.fail(failure);
+    }
+    flight.state.final = ended.final;
+    if (ended.final) {
+        leader.on_end(flight);
+        follower.on_end(flight);
+    }
+    common.pace.wake();  // nobody waits to serve it any more
+    common.update(flight);
+}
+
+}  // namespace cairn

@@ -1,0 +1,46 @@
+// Router: it owns the network, the jobs and the versions of a node, and hands each message to the role that it is for. For other rooms there is node.hpp.
+//
+// Who owns what: the router owns jobs and flights; a flight owns what this node knows of one version; each role's side of it is the role's. All coroutines
+// run in one gate, which goes first.
+#pragma once
+
+#include "engine/coordinator/coordinator.hpp"
+#include "engine/follower/follower.hpp"
+#include "engine/io_node/io_node.hpp"
+#include "engine/leader/leader.hpp"
+#include "engine/router/node.hpp"
+
+namespace cairn {
+
+struct Node::Impl : engine::IoNode::Jobs {
+    Impl(World world, Layout layout, FlushSettings settings);
+    ~Impl() override;
+
+    Task<void> dispatch_network();
+    Task<void> dispatch_local();
+    void handle(message::Message message) override;
+    template <class Body>
+    void route(const engine::FlightPtr& flight, NodeIndex from, const Address& address, Body& body);
+    engine::FlightPtr flight_of(const VersionKey& key);  // null: its job is not known here
+    engine::Flight* find(const VersionKey& key) const;
+    void end(engine::Flight& flight, const message::Ended& ended);
+
+    // forget.cpp
+    void forget_old(Id128 incarnation);
+    bool forget(Id128 incarnation) override;
+
+    const std::map<Id128, engine::JobPtr>& known() const override { return jobs; }
+    void join(Id128 incarnation, engine::JobPtr job) override { jobs[incarnation] = std::move(job); }
+
+    engine::Common common;
+    std::map<Id128, engine::JobPtr> jobs;
+    std::map<VersionKey, engine::FlightPtr> flights;
+    std::vector<VersionKey> order;  // of first sight
+    engine::Coordinator coordinator;
+    engine::Leader leader;
+    engine::Follower follower;
+    engine::IoNode io_node;
+    Gate gate;  // last: its coroutines refer to all of the above
+};
+
+}  // namespace cairn

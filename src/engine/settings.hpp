@@ -1,0 +1,43 @@
+// The settings of a flush, as the engine uses them: the daemon fills them from [flush] and [deadlines] (docs/settings.md).
+#pragma once
+
+#include <cstdint>
+
+#include "world/clock.hpp"
+
+namespace cairn {
+
+enum class Placement : std::uint8_t { append, interleaved, contiguous };  // ispdc23, Section III-B
+// How a leader's writers share its local data: chunk by chunk, whoever is free (fgcs24, Algorithm 4), or whole images, dealt out to writers
+// beforehand (ispdc23, Section III-A).
+enum class LocalSplit : std::uint8_t { chunks, files };
+
+// How much is remembered, or said at once: bounds of memory and of messages that nobody needs to set. The simulated world makes them small, so that
+// they are met.
+struct FlushLimits {
+    std::size_t versions = 64;                  // of a job, that ended and whose images have left scratch
+    std::size_t answers = 4096;                 // to requests for data, of a version
+    std::size_t piece_blocks = 512u << 10;      // of what a leader tells of its share, in one message of a few MiB
+    std::size_t piece_extents = 64u << 10;
+    std::size_t guests = 1024;                  // I/O node: jobs; the one longest silent is forgotten, and learned again when it speaks
+    std::size_t strangers = 1024;               // I/O node: jobs that were looked for
+};
+
+struct FlushSettings {
+    std::uint32_t writers = 8;
+    std::uint64_t buffer_bytes = 64ull << 20;
+    std::uint32_t buffers = 8;                   // the ring of one leader; shared by its parts
+    Placement placement = Placement::append;
+    LocalSplit local_split = LocalSplit::chunks;
+    std::uint32_t leaders = 0;                   // nodes that write; 0: as many as were best lately
+    bool direct = false;
+    std::uint32_t attempts_max = 3;              // in a row, before the version's waiters are told; then again after retry_wait
+    Nanos io_wait = 60 * second;                 // one read, write, fsync
+    Nanos heartbeat = 500 * millisecond;
+    Nanos peer_wait = 10 * second;               // silence after which a peer counts as lost
+    Nanos version_wait = 600 * second;           // from the first seal to the last; then abandoned, naming the ranks
+    Nanos retry_wait = 5 * second;               // after an attempt failed
+    FlushLimits limits;
+};
+
+}  // namespace cairn
