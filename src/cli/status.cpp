@@ -19,11 +19,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 using control::NodeStatus;
 
-std::string_view level_name(std::uint8_t level) {
-    static constexpr std::string_view names[] = {"none", "captured", "sealed", "committed"};
-    return level < std::size(names) ? names[level] : "?";
-}
-
 const NodeStatus* same_daemon(const std::vector<NodeStatus>& all, const NodeStatus& wanted) {
     for (const NodeStatus& status : all)
         if (status.node == wanted.node && status.pid == wanted.pid) return &status;
@@ -40,7 +35,7 @@ double rate_of(const NodeStatus& now, const NodeStatus* before, double seconds) 
 std::uint64_t left_bytes(const NodeStatus& status) {
     std::uint64_t left = 0;
     for (const NodeStatus::Flush& flush : status.versions)
-        if (flush.level < 3 && flush.expected_bytes > flush.written_bytes)
+        if (flush.level < highest_level && flush.expected_bytes > flush.written_bytes)
             left += flush.expected_bytes - flush.written_bytes;
     return left;
 }
@@ -54,12 +49,12 @@ std::string time_left(std::uint64_t bytes, double rate) {
 std::vector<const NodeStatus::Flush*> interesting(const NodeStatus& status) {
     std::vector<const NodeStatus::Flush*> out;
     for (std::size_t i = 0; i < status.versions.size(); ++i)
-        if (status.versions[i].level < 3 || i + 1 == status.versions.size()) out.push_back(&status.versions[i]);
+        if (status.versions[i].level < highest_level || i + 1 == status.versions.size()) out.push_back(&status.versions[i]);
     return out;
 }
 
 std::string progress_of(const NodeStatus::Flush& flush, std::size_t bar) {
-    if (flush.level >= 3) return format_bar(1, bar) + " 100 %";
+    if (flush.level >= highest_level) return format_bar(1, bar) + " 100 %";
     if (flush.expected_bytes == 0) return "-";
     const double share = static_cast<double>(flush.written_bytes) / static_cast<double>(flush.expected_bytes);
     const std::string percent = std::to_string(static_cast<int>(std::min(share, 1.0) * 100));
@@ -205,10 +200,10 @@ std::string versions_text(const std::vector<NodeStatus>& now, std::size_t column
         for (const NodeStatus::Flush* flush : interesting(status)) {
             const std::string node = for_terminal(status.node), name = for_terminal(flush->key.name),
                               version = std::to_string(flush->key.version);
-            std::string progress = progress_of(*flush, bar), level(level_name(flush->level));
+            std::string progress = progress_of(*flush, bar), level(row_of(flush->level).name);
             if (columns != 0) {  // steady, too
                 progress.resize(std::max(progress.size(), bar + 8), ' ');
-                level.resize(std::max(level.size(), level_name(3).size()), ' ');
+                level.resize(std::max(level.size(), row_of(highest_level).name.size()), ' ');
             }
             table.add({shortened(node, columns), shortened(name, columns), version, level,
                        steady(format_bytes(flush->bytes), columns), progress});
@@ -249,7 +244,7 @@ std::string status_json(const std::vector<NodeStatus>& now, const std::vector<Si
             versions.push_back({{"checkpoint", flush.key.name},
                                 {"version", flush.key.version},
                                 {"incarnation", flush.key.incarnation.hex()},
-                                {"level", level_name(flush.level)},
+                                {"level", row_of(flush.level).name},
                                 {"code", code_name(flush.code)},
                                 {"cause", cause_of(flush.code)},
                                 {"text", flush.text},

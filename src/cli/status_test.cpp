@@ -194,10 +194,10 @@ TEST(StatusText, shows_rates_progress_and_failures) {
     node.last_flush_bytes = 1ull << 30;
     control::NodeStatus::Flush old;
     old.key = {"melt", 1, {1, 1}};
-    old.level = 3;
+    old.level = Level::committed;
     control::NodeStatus::Flush flush = old;
     flush.key.version = 2;
-    flush.level = 2;
+    flush.level = Level::sealed;
     flush.bytes = 3ull << 30;
     flush.written_bytes = 1ull << 30;
     flush.expected_bytes = 2ull << 30;

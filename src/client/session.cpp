@@ -179,37 +179,42 @@ Result<A> Session::ask_beside(const control::Request& request, Deadline deadline
     return answer;
 }
 
+// The numbers of cairn.h are those of the table of levels, of which a program sees all but the first.
+static_assert(CAIRN_CAPTURED == static_cast<int>(Level::captured) && CAIRN_SEALED == static_cast<int>(Level::sealed) &&
+              CAIRN_COMMITTED == static_cast<int>(highest_level));
+
 Status Session::wait(Version version, int level, std::uint64_t timeout_ms) {
-    if (level < CAIRN_CAPTURED || level > CAIRN_COMMITTED)
+    const std::optional<Level> wanted = level < CAIRN_CAPTURED ? std::nullopt : level_of(static_cast<std::uint64_t>(level));
+    if (!wanted)
         return invalid_argument("there is no level " + std::to_string(level));
     TRY_ASSIGN(const VersionKey key, key_of(version));
-    if (level == CAIRN_CAPTURED || told(version).committed) return {};
+    if (*wanted == Level::captured || told(version).committed) return {};
     const Deadline deadline = Deadline::in_ms(timeout_ms);
     for (;;) {
         control::Wait request;
         request.key = key;
-        request.level = static_cast<std::uint8_t>(level);
+        request.level = *wanted;
         request.wait_ms = std::min(deadline.left_ms(), wait_slice_ms);
         request.failures_told = told(version).failures_told;
         // Whoever waits said for how long: a daemon that has much to do, or stands still, is no reason to stay longer.
         const Deadline slice = Deadline::in_ms(std::min(request.wait_ms + answer_allowance_ms, deadline.left_ms() + answer_poll_ms));
         const auto state = ask_beside<control::State>(request, slice);
         if (!state.ok() && state.code() != Code::not_found && state.code() != Code::deadline) return state.status();
-        if (state.ok() && state->level >= level) return tell_reached(version, state->level);
+        if (state.ok() && state->level >= *wanted) return tell_reached(version, state->level);
         if (state.ok() && state->code != Code::ok && (state->final || state->failures > request.failures_told || deadline.passed()))
             return tell_failure(version, *state);
         // The daemon has forgotten it, or does not answer; the file system has not. (One that answers has looked there, too.)
-        if ((!state.ok() || state->level == 0) && !deadline.passed()) {
+        if ((!state.ok() || state->level == Level::none) && !deadline.passed()) {
             TRY_ASSIGN(const bool committed, committed_on_disk(key, deadline));
-            if (committed) return tell_reached(version, CAIRN_COMMITTED);
+            if (committed) return tell_reached(version, Level::committed);
         }
         if (deadline.passed())
             return deadline_passed("version " + std::to_string(version) + " is not yet " +
-                                   (level == CAIRN_COMMITTED ? "committed" : "sealed by all ranks") +
+                                   std::string(row_of(*wanted).reached) +
                                    (!state.ok()               ? ", as far as can be told: " + state.status().text()
                                     : !state->text.empty() ? ": " + state->text + " has not sealed it"
                                                            : ""));
-        if (!state.ok() || state->level == 0)
+        if (!state.ok() || state->level == Level::none)
             std::this_thread::sleep_for(std::chrono::milliseconds(std::min<std::uint64_t>(deadline.left_ms(), 200)));
     }
 }
@@ -220,9 +225,9 @@ Session::Taken Session::told(Version version) const {
     return found == taken_.end() ? Taken() : found->second;
 }
 
-Status Session::tell_reached(Version version, int level) {
+Status Session::tell_reached(Version version, Level level) {
     const std::lock_guard lock(state_);
-    taken_[version].committed |= level == CAIRN_COMMITTED;
+    taken_[version].committed |= level == Level::committed;
     return {};
 }
 

@@ -130,7 +130,7 @@ class Session {
     Status capture_into_slot(const CapturePlan& plan, Deadline own, bool& slot_lost);
     Status say_sealed(const control::Sealed& sealed, Deadline own);
     Taken told(Version version) const;
-    Status tell_reached(Version version, int level);
+    Status tell_reached(Version version, Level level);
     Status tell_failure(Version version, const control::State& state);
     template <class A>
     Result<A> ask_while_it_lives(const control::Request& request, Deadline own, std::uint64_t work_ms);

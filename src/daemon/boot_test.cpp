@@ -51,7 +51,7 @@ std::string commit_one(Home& home) {
     const auto slot = client.expect<control::Slot>(control::Acquire{key, 0, slot_bytes, 60'000});
     write_image(slot, home.roster(1), 1, 0, image_bytes);
     client.expect<control::Done>(control::Sealed{key, 0, slot.path});
-    EXPECT_EQ(client.expect<control::State>(control::Wait{key, 3, 60'000}).level, 3);
+    EXPECT_EQ(client.expect<control::State>(control::Wait{key, Level::committed, 60'000}).level, Level::committed);
     EXPECT_TRUE(becomes_true([&] { return read_text(slot.path).substr(image_checksummed_offset, 8) == "CRNCSUMD"; }));
     home.kill_daemon();
     return slot.path;

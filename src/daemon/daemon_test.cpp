@@ -191,7 +191,7 @@ TEST(Version, FilesGetThePermissionsOfTheStarter) {
     const auto slot = client.expect<control::Slot>(control::Acquire{key, 0, slot_bytes, 0});
     write_image(slot, home.roster(1), 1, 0, image_bytes);
     client.expect<control::Done>(control::Sealed{key, 0, slot.path});
-    EXPECT_EQ(client.expect<control::State>(control::Wait{key, 3, 60'000}).level, 3);
+    EXPECT_EQ(client.expect<control::State>(control::Wait{key, Level::committed, 60'000}).level, Level::committed);
     struct stat about = {};
     ASSERT_EQ(::stat(Layout{home.persistent}.manifest(key).c_str(), &about), 0);
     EXPECT_EQ(about.st_mode & 0777, 0640u);
@@ -219,8 +219,8 @@ TEST(Version, SealedImagesBecomeCommitted) {
         slots.insert(slot.path);
         write_image(slot, home.roster(1), version, 0, image_bytes);
         client.expect<control::Done>(control::Sealed{key, 0, slot.path});
-        const auto state = client.expect<control::State>(control::Wait{key, 3, 60'000});
-        EXPECT_EQ(state.level, 3) << state.text << home.log();
+        const auto state = client.expect<control::State>(control::Wait{key, Level::committed, 60'000});
+        EXPECT_EQ(state.level, Level::committed) << state.text << home.log();
         EXPECT_TRUE(state.final);
         EXPECT_TRUE(home.committed(key));
         EXPECT_TRUE(becomes_true([&] { return images_held(client) <= 2; }));
@@ -284,13 +284,13 @@ TEST(Version, LeftInScratchIsFinishedByTheNextDaemon) {
     EXPECT_TRUE(becomes_true([&] { return home.committed(key); })) << home.log();
     Client again(home.layout);
     again.hello();
-    EXPECT_EQ(again.expect<control::State>(control::Wait{key, 3, 60'000}).level, 3);
+    EXPECT_EQ(again.expect<control::State>(control::Wait{key, Level::committed, 60'000}).level, Level::committed);
     // And the one after that keeps them, for a quick restart, without taking them for unfinished.
     home.kill_daemon();
     ASSERT_EQ(home.start(), 0) << home.errors();
     Client third(home.layout);
     third.hello();
-    EXPECT_EQ(third.expect<control::State>(control::Wait{key, 3, 60'000}).level, 3);
+    EXPECT_EQ(third.expect<control::State>(control::Wait{key, Level::committed, 60'000}).level, Level::committed);
     EXPECT_EQ(images_held(third), 2u);
     EXPECT_TRUE(third.expect<control::Stopped>(control::Stop{60'000}).unfinished.empty());
 }
@@ -352,7 +352,7 @@ TEST(Version, SealedWhileItsJobWasForgottenIsFinishedOnceItsRanksAreBack) {
     Client client(home.layout);
     client.hello(true);
     client.expect<control::Done>(control::Join{home.roster(2), 0, 0});
-    EXPECT_EQ(client.expect<control::State>(control::Wait{key, 3, 60'000}).level, 3) << home.log();
+    EXPECT_EQ(client.expect<control::State>(control::Wait{key, Level::committed, 60'000}).level, Level::committed) << home.log();
 }
 
 TEST(Version, CancelledIsFinalAndItsSlotsComeBack) {
@@ -361,11 +361,11 @@ TEST(Version, CancelledIsFinalAndItsSlotsComeBack) {
     Client client(home.layout);
     seal_half(home, client);
     const VersionKey key{"heat", 1, {1, 2}};
-    const auto half = client.expect<control::State>(control::Wait{key, 3, 0});
-    EXPECT_EQ(half.level, 1);
+    const auto half = client.expect<control::State>(control::Wait{key, Level::committed, 0});
+    EXPECT_EQ(half.level, Level::captured);
     EXPECT_EQ(half.text, "node 0 (n0, rank 1)") << "who has not sealed it";
     client.expect<control::Done>(control::Cancel{key});
-    const auto state = client.expect<control::State>(control::Wait{key, 3, 60'000});
+    const auto state = client.expect<control::State>(control::Wait{key, Level::committed, 60'000});
     EXPECT_TRUE(state.final);
     EXPECT_EQ(state.code, Code::cancelled) << state.text;
     EXPECT_TRUE(becomes_true([&] { return images_held(client) == 0; }));
@@ -384,7 +384,7 @@ TEST(Version, PersistentRetentionRemovesWhatTheRuleLetsGo) {
         const auto slot = client.expect<control::Slot>(control::Acquire{key(version), 0, slot_bytes, 60'000});
         write_image(slot, home.roster(1), version, 0, image_bytes);
         client.expect<control::Done>(control::Sealed{key(version), 0, slot.path});
-        EXPECT_EQ(client.expect<control::State>(control::Wait{key(version), 3, 60'000}).level, 3);
+        EXPECT_EQ(client.expect<control::State>(control::Wait{key(version), Level::committed, 60'000}).level, Level::committed);
     }
     EXPECT_TRUE(
         becomes_true([&] { return !home.committed(key(4)) && !fs::exists(Layout{home.persistent}.version(key(4))); }));
@@ -404,7 +404,7 @@ void commit_four(Home& home) {
         const auto slot = client.expect<control::Slot>(control::Acquire{key, 0, slot_bytes, 60'000});
         write_image(slot, home.roster(1), version, 0, image_bytes);
         client.expect<control::Done>(control::Sealed{key, 0, slot.path});
-        EXPECT_EQ(client.expect<control::State>(control::Wait{key, 3, 60'000}).level, 3);
+        EXPECT_EQ(client.expect<control::State>(control::Wait{key, Level::committed, 60'000}).level, Level::committed);
     }
 }
 

@@ -27,7 +27,7 @@ void seal(Home& home, Client& client, const Roster& job, Version version) {
 
 void commit(Home& home, Client& client, const Roster& job, Version version) {
     seal(home, client, job, version);
-    EXPECT_EQ(client.expect<control::State>(control::Wait{{"heat", version, job.incarnation}, 3, 60'000}).level, 3) << home.log();
+    EXPECT_EQ(client.expect<control::State>(control::Wait{{"heat", version, job.incarnation}, Level::committed, 60'000}).level, Level::committed) << home.log();
 }
 
 TEST(Forget, JobsThatHaveEndedAndNoOthers) {
@@ -58,7 +58,7 @@ TEST(Forget, JobsThatHaveEndedAndNoOthers) {
 
     // What is there is still there, for whoever asks or comes back.
     const VersionKey last{"heat", 3, {9, 5}};
-    EXPECT_EQ(present.expect<control::State>(control::Wait{last, 3, 0}).level, 3);
+    EXPECT_EQ(present.expect<control::State>(control::Wait{last, Level::committed, 0}).level, Level::committed);
     EXPECT_TRUE(fs::exists(home.layout.job(last.incarnation)));
     EXPECT_TRUE(fs::exists(Layout{home.persistent}.job_roster(last.incarnation)));
     commit(home, present, roster(home, 1, 5), 4);

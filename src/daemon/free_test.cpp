@@ -24,7 +24,7 @@ void seal(Home& home, Client& client, Version version, std::uint32_t ranks, bool
     write_image(slot, roster, version, 0, image_bytes);
     client.expect<control::Done>(control::Sealed{key, 0, slot.path});
     if (!commits) return;
-    EXPECT_EQ(client.expect<control::State>(control::Wait{key, 3, 60'000}).level, 3) << home.log();
+    EXPECT_EQ(client.expect<control::State>(control::Wait{key, Level::committed, 60'000}).level, Level::committed) << home.log();
 }
 
 void commit_two(Home& home, Client& client) {

@@ -46,7 +46,7 @@ class LongLife {
                 clients_[rank]->expect<control::Done>(control::Sealed{key, rank, slot.path});
             }
             for (Rank rank : {0u, 1u})
-                ASSERT_EQ(clients_[rank]->expect<control::State>(control::Wait{key, 3, 60'000}).level, 3) << homes_[rank].log();
+                ASSERT_EQ(clients_[rank]->expect<control::State>(control::Wait{key, Level::committed, 60'000}).level, Level::committed) << homes_[rank].log();
         }
     }
     std::array<std::uint64_t, 2> memory() const { return {anonymous_bytes(homes_[0].daemon_pid()), anonymous_bytes(homes_[1].daemon_pid())}; }

@@ -28,8 +28,8 @@ TEST(LostBytes, AnImageThatWasMadeShorterCostsItsVersionOnly) {
                 fs::resize_file(lost, 64 << 10);
             }
         }
-        const auto state = client.expect<control::State>(control::Wait{key, 3, 60'000});
-        EXPECT_EQ(state.level == 3, version == 2) << state.text;
+        const auto state = client.expect<control::State>(control::Wait{key, Level::committed, 60'000});
+        EXPECT_EQ(state.level == Level::committed, version == 2) << state.text;
         if (version == 1) {
             EXPECT_NE(state.text.find(lost + ": a part of it can not be read any more"), std::string::npos) << state.text;
         }

@@ -24,7 +24,7 @@ TEST(PersistentRetention, RemovesNothingOnceAnotherJobOpened) {
     const auto take = [&](Version version, const control::Slot& slot) {
         write_image(slot, home.roster(1), version, 0, image_bytes);
         client.expect<control::Done>(control::Sealed{key(version), 0, slot.path});
-        EXPECT_EQ(client.expect<control::State>(control::Wait{key(version), 3, 60'000}).level, 3);
+        EXPECT_EQ(client.expect<control::State>(control::Wait{key(version), Level::committed, 60'000}).level, Level::committed);
     };
     take(1, acquire(1));
     take(2, acquire(2));

@@ -174,7 +174,7 @@ Task<control::Answer> Daemon::handle(ConnectionId from, control::Release request
 Task<control::State> Daemon::state_of(VersionKey key, bool ask_persistent) {
     control::State out;
     const VersionState state = node_.state(key);
-    out.level = static_cast<std::uint8_t>(state.level);
+    out.level = state.level;
     out.code = state.failure.code();
     out.text = state.failure.ok() ? node_.unsealed_by(key) : state.failure.text();
     out.final = state.final;
@@ -187,7 +187,7 @@ Task<control::State> Daemon::state_of(VersionKey key, bool ask_persistent) {
         committed = manifest.ok() && !manifest->abandoned;
     }
     if (committed) {
-        out.level = static_cast<std::uint8_t>(Level::committed);
+        out.level = Level::committed;
         out.final = true;
     }
     co_return out;
@@ -197,7 +197,6 @@ Task<control::Answer> Daemon::handle(ConnectionId from, control::Wait request) {
     const Nanos deadline = world_.clock.in(from_ms(request.wait_ms));
     const Status ready = co_await adopted();
     if (!ready.ok()) co_return answer_of(ready);
-    const auto level = static_cast<Level>(request.level);
     std::optional<Waits> waits;
     if (request.wait_ms > 0) waits.emplace(*this, from);  // else it only asks
     for (bool first = true;; first = false) {
@@ -206,7 +205,7 @@ Task<control::Answer> Daemon::handle(ConnectionId from, control::Wait request) {
         const bool ended = state.level >= request.level || failed || state.final || stopped_;
         if (ended || world_.clock.now() >= deadline || !clients_.count(from)) co_return state;
         const Nanos until = std::min(deadline, world_.clock.in(look_again));
-        const Status ignored = co_await node_.wait(request.key, level, until, request.failures_told);
+        const Status ignored = co_await node_.wait(request.key, request.level, until, request.failures_told);
         (void)ignored;  // state_of tells
     }
 }
@@ -262,7 +261,7 @@ control::NodeStatus Daemon::status() const {
         if (ended && (state.dead || !node_.is_newest(key.incarnation))) continue;  // nobody waits for it
         control::NodeStatus::Flush flush;
         flush.key = key;
-        flush.level = static_cast<std::uint8_t>(state.level);
+        flush.level = state.level;
         flush.code = state.failure.code();
         flush.text = state.failure.text();
         flush.bytes = state.bytes;

@@ -5,15 +5,9 @@
 #include <vector>
 
 #include "base/status.hpp"
+#include "model/levels.hpp"
 
 namespace cairn {
-
-enum class Level : std::uint8_t {
-    none,       // not heard of
-    captured,   // sealed by some or all ranks of this node
-    sealed,     // sealed by every rank of the job
-    committed,  // its manifest is durable
-};
 
 struct VersionState {
     Level level = Level::none;

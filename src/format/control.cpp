@@ -48,8 +48,9 @@ Body put(Builder& to, const control::Sealed& m) {
     return fc::CreateSealed(to, key, m.rank, to.CreateString(m.path)).Union();
 }
 Body put(Builder& to, const control::Release& m) { return fc::CreateRelease(to, to.CreateString(m.path)).Union(); }
+std::uint8_t number_of(Level level) { return static_cast<std::uint8_t>(level); }
 Body put(Builder& to, const control::Wait& m) {
-    return fc::CreateWait(to, put_key(to, m.key), m.level, m.wait_ms, m.failures_told).Union();
+    return fc::CreateWait(to, put_key(to, m.key), number_of(m.level), m.wait_ms, m.failures_told).Union();
 }
 Body put(Builder& to, const control::Cancel& m) { return fc::CreateCancel(to, put_key(to, m.key)).Union(); }
 Body put(Builder& to, const control::Images& m) { return fc::CreateImages(to, to.CreateString(m.name)).Union(); }
@@ -70,7 +71,7 @@ Body put(Builder& to, const control::Slot& m) {
     return fc::CreateSlot(to, to.CreateString(m.path), m.bytes, m.fresh).Union();
 }
 Body put(Builder& to, const control::State& m) {
-    return fc::CreateState(to, m.level, static_cast<std::uint8_t>(m.code), put_text(to, m.text), m.final, m.failures).Union();
+    return fc::CreateState(to, number_of(m.level), static_cast<std::uint8_t>(m.code), put_text(to, m.text), m.final, m.failures).Union();
 }
 Body put(Builder& to, const control::ImageList& m) {
     std::vector<flatbuffers::Offset<fc::ImageEntry>> images;
@@ -90,7 +91,7 @@ Body put(Builder& to, const control::NodeStatus& m) {
     for (const auto& v : m.versions) {
         const auto key = put_key(to, v.key);
         const auto text = put_text(to, v.text);
-        versions.push_back(fc::CreateFlush(to, key, v.level, static_cast<std::uint8_t>(v.code), text, v.bytes,
+        versions.push_back(fc::CreateFlush(to, key, number_of(v.level), static_cast<std::uint8_t>(v.code), text, v.bytes,
                                            v.written_bytes, v.expected_bytes));
     }
     const auto node = to.CreateString(m.node), address = to.CreateString(m.address),
@@ -156,9 +157,10 @@ Result<Code> code_of(std::uint8_t code) {
         return corrupt("status code " + std::to_string(code) + " is not known");
     return static_cast<Code>(code);
 }
-Result<std::uint8_t> level_of(std::uint8_t level) {
-    if (level > control_level_max) return corrupt("level " + std::to_string(level) + " is not known");
-    return level;
+Result<Level> known_level(std::uint8_t number) {
+    const std::optional<Level> level = level_of(number);
+    if (!level) return corrupt("level " + std::to_string(number) + " is not known");
+    return *level;
 }
 
 Result<control::Request> get(const fc::Hello& m) {
@@ -186,7 +188,7 @@ Result<control::Request> get(const fc::Release& m) {
 }
 Result<control::Request> get(const fc::Wait& m) {
     TRY_ASSIGN(VersionKey key, key_of(m.key()));
-    TRY_ASSIGN(const std::uint8_t level, level_of(m.level()));
+    TRY_ASSIGN(const Level level, known_level(m.level()));
     return control::Request(control::Wait{std::move(key), level, m.wait_ms(), m.failures_told()});
 }
 Result<control::Request> get(const fc::Cancel& m) {
@@ -221,7 +223,7 @@ Result<control::Answer> get(const fc::Slot& m) {
 }
 Result<control::Answer> get(const fc::State& m) {
     TRY_ASSIGN(const Code code, code_of(m.code()));
-    TRY_ASSIGN(const std::uint8_t level, level_of(m.level()));
+    TRY_ASSIGN(const Level level, known_level(m.level()));
     return control::Answer(control::State{level, code, reason_of(m.text()), m.final(), m.failures()});
 }
 Result<control::Answer> get(const fc::ImageList& m) {
@@ -240,7 +242,7 @@ Result<control::Answer> get(const fc::ImageList& m) {
 Result<control::NodeStatus::Flush> flush_of(const fc::Flush& v) {
     TRY_ASSIGN(VersionKey key, key_of(v.key()));
     TRY_ASSIGN(const Code code, code_of(v.code()));
-    TRY_ASSIGN(const std::uint8_t level, level_of(v.level()));
+    TRY_ASSIGN(const Level level, known_level(v.level()));
     return control::NodeStatus::Flush{std::move(key),    level, code, reason_of(v.text()), v.bytes(), v.written_bytes(),
                                       v.expected_bytes()};
 }

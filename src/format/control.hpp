@@ -14,7 +14,6 @@ namespace cairn {
 inline constexpr std::size_t control_header_bytes = 12;
 inline constexpr std::uint32_t control_payload_bytes_max = 64u << 20;
 inline constexpr std::size_t control_path_bytes_max = 4095;  // PATH_MAX without its NUL
-inline constexpr std::uint8_t control_level_max = 3;         // engine's Level: committed
 
 struct ControlHeader {
     std::uint32_t payload_bytes = 0;

@@ -31,7 +31,7 @@ std::vector<control::Request> requests() {
             control::Acquire{key, 3, 1ull << 40, 250},
             control::Sealed{key, 3, "/dev/shm/cairn/images/slot-1"},
             control::Release{"/dev/shm/cairn/images/slot-1"},
-            control::Wait{key, 3, 12, 2},
+            control::Wait{key, Level::committed, 12, 2},
             control::Cancel{key},
             control::Images{"heat"},
             control::Unpin{},
@@ -52,14 +52,14 @@ std::vector<control::Answer> answers() {
     status.versions_committed = 14, status.attempts_failed = 15;
     status.last_flush_s = 1.5, status.last_flush_bytes = 16;
     status.writers = {{0.25, 0.5, 17, 18}};
-    status.versions = {{key, 2, Code::io_error, "why", 19, 20, 21}};
+    status.versions = {{key, Level::sealed, Code::io_error, "why", 19, 20, 21}};
     status.targets = {"gv-client-0", "gv-client-1"};
     status.io_node = true;
     return {control::Failed{Code::out_of_space, "scratch is full"},
             control::Done{},
             control::Welcome{1, "1.2.3", 78, "n0", "somewhere"},
             control::Slot{"/dev/shm/cairn/images/slot-1", 1 << 20, true},
-            control::State{3, Code::cancelled, "why", true, 3},
+            control::State{Level::committed, Code::cancelled, "why", true, 3},
             control::ImageList{{{key, 8, {{5, 6}, 3}, 2, 4, 100, "/dev/shm/cairn/images/slot-1"}}, true},
             status,
             control::Stopped{{key, key}}};
@@ -147,9 +147,9 @@ TEST(Control, NamesAndPathsCanNotLeave) {
 }
 
 TEST(Control, ValuesOutOfRangeAreRefused) {
-    const Bytes level = encode_control(1, control::Request(control::Wait{key, 4, 0, 0}));
+    const Bytes level = encode_control(1, control::Request(control::Wait{key, static_cast<Level>(4), 0, 0}));
     EXPECT_EQ(decode_control_request(payload_of(level)).code(), Code::corrupt);
-    const Bytes code = encode_control(1, control::Answer(control::State{1, static_cast<Code>(99), "", false, 0}));
+    const Bytes code = encode_control(1, control::Answer(control::State{Level::captured, static_cast<Code>(99), "", false, 0}));
     EXPECT_EQ(decode_control_answer(payload_of(code)).code(), Code::corrupt);
     const Bytes ok = encode_control(1, control::Answer(control::Failed{Code::ok, "?"}));
     EXPECT_EQ(decode_control_answer(payload_of(ok)).code(), Code::corrupt);

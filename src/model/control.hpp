@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.hpp"
+#include "model/levels.hpp"
 #include "model/types.hpp"
 
 namespace cairn::control {
@@ -50,7 +51,7 @@ struct Release {
 // Answers when the version reached the level, failed once more than the client was told, or after wait_ms (0: at once).
 struct Wait {
     VersionKey key;
-    std::uint8_t level = 0;  // engine's Level: 1 captured, 2 sealed by every rank, 3 committed
+    Level level = Level::none;
     std::uint64_t wait_ms = 0;
     std::uint64_t failures_told = 0;
 };
@@ -88,7 +89,7 @@ struct Slot {
     bool fresh = false;       // never mapped before: its pages are cold
 };
 struct State {
-    std::uint8_t level = 0;
+    Level level = Level::none;
     Code code = Code::ok;  // of the last failure; ok: none
     std::string text;      // of the failure; without one: who has not sealed it, empty where nobody is known
     bool final = false;
@@ -127,7 +128,7 @@ struct NodeStatus {
     std::vector<Writer> writers;  // of the last flush led here
     struct Flush {
         VersionKey key;
-        std::uint8_t level = 0;
+        Level level = Level::none;
         Code code = Code::ok;
         std::string text;
         std::uint64_t bytes = 0, written_bytes = 0, expected_bytes = 0;
