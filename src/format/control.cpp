@@ -7,6 +7,7 @@
 #include "control_generated.h"
 #include "format/frame.hpp"
 #include "format/roster.hpp"
+#include "format/union.hpp"
 
 namespace cairn {
 
@@ -308,63 +309,23 @@ Result<Payload> open_payload(ByteView bytes) {
     return payload;
 }
 
+// Both in the order of model/control.hpp.
+using RequestTables = Bodies<fc::Hello, fc::Join, fc::Acquire, fc::Sealed, fc::Release, fc::Wait, fc::Cancel, fc::Images, fc::Unpin, fc::GetStatus, fc::Stop>;
+using AnswerTables = Bodies<fc::Failed, fc::Done, fc::Welcome, fc::Slot, fc::State, fc::ImageList, fc::NodeStatus, fc::Stopped>;
+
 Result<control::Request> request_of(const fc::Control& root) {
-    using Kind = fc::RequestBody;
     if (root.answer_type() != fc::AnswerBody::NONE) return corrupt("an answer came where a request was due");
     if (!root.request()) return corrupt("a request without a body");  // a union's verifier lets this pass
-    switch (root.request_type()) {
-        case Kind::Hello:
-            return get(*root.request_as_Hello());
-        case Kind::Join:
-            return get(*root.request_as_Join());
-        case Kind::Acquire:
-            return get(*root.request_as_Acquire());
-        case Kind::Sealed:
-            return get(*root.request_as_Sealed());
-        case Kind::Release:
-            return get(*root.request_as_Release());
-        case Kind::Wait:
-            return get(*root.request_as_Wait());
-        case Kind::Cancel:
-            return get(*root.request_as_Cancel());
-        case Kind::Images:
-            return get(*root.request_as_Images());
-        case Kind::Unpin:
-            return get(*root.request_as_Unpin());
-        case Kind::GetStatus:
-            return get(*root.request_as_GetStatus());
-        case Kind::Stop:
-            return get(*root.request_as_Stop());
-        case Kind::NONE:
-            break;
-    }
-    return corrupt("a request of an unknown kind");
+    Result<control::Request> request = corrupt("a request of an unknown kind");
+    read_body<fc::RequestBodyTraits>(RequestTables(), root.request_type(), root.request(), [&](const auto& table) { request = get(table); });
+    return request;
 }
 Result<control::Answer> answer_of(const fc::Control& root) {
-    using Kind = fc::AnswerBody;
     if (root.request_type() != fc::RequestBody::NONE) return corrupt("a request came where an answer was due");
     if (!root.answer()) return corrupt("an answer without a body");
-    switch (root.answer_type()) {
-        case Kind::Failed:
-            return get(*root.answer_as_Failed());
-        case Kind::Done:
-            return get(*root.answer_as_Done());
-        case Kind::Welcome:
-            return get(*root.answer_as_Welcome());
-        case Kind::Slot:
-            return get(*root.answer_as_Slot());
-        case Kind::State:
-            return get(*root.answer_as_State());
-        case Kind::ImageList:
-            return get(*root.answer_as_ImageList());
-        case Kind::NodeStatus:
-            return get(*root.answer_as_NodeStatus());
-        case Kind::Stopped:
-            return get(*root.answer_as_Stopped());
-        case Kind::NONE:
-            break;
-    }
-    return corrupt("an answer of an unknown kind");
+    Result<control::Answer> answer = corrupt("an answer of an unknown kind");
+    read_body<fc::AnswerBodyTraits>(AnswerTables(), root.answer_type(), root.answer(), [&](const auto& table) { answer = get(table); });
+    return answer;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "format/check.hpp"
 #include "format/fields.hpp"
 #include "format/frame.hpp"
+#include "format/union.hpp"
 #include "message_generated.h"
 
 namespace cairn {
@@ -22,30 +23,23 @@ struct BodyWriter {
 
     auto text(const std::string& text) { return writer.string(std::string_view(text).substr(0, text_bytes_max)); }
     auto code(Code code) { return static_cast<std::uint8_t>(code); }
+    const fb::Id* id(Id128 value) { return &(id_ = Writer::id(value)); }
 
     auto write(const message::Sealed& m) { return fb::CreateSealed(builder, writer.images(m.images), m.block_bytes); }
     auto write(const message::Noted& m) { return fb::CreateNoted(builder, writer.numbers(m.missing)); }
     auto write(const message::Progress& m) {
-        const fb::Id attempt_id = Writer::id(m.attempt_id);
         std::vector<fb::PartProgress> parts;
         for (const message::PartProgress& part : m.parts) parts.emplace_back(part.part, part.unstarted_bytes, part.begun_bytes, part.bytes_per_s);
-        return fb::CreateProgress(builder, &attempt_id, m.sequence, m.bytes, builder.CreateVectorOfStructs(parts), m.taken);
+        return fb::CreateProgress(builder, id(m.attempt_id), m.sequence, m.bytes, builder.CreateVectorOfStructs(parts), m.taken);
     }
     auto write(const message::PartsDone& m) {
-        const fb::Id attempt_id = Writer::id(m.attempt_id);
         const auto why = text(m.text);
         const auto parts = writer.part_infos(m.parts);
-        return fb::CreatePartsDone(builder, &attempt_id, code(m.code), why, m.has_lost, m.lost, parts,
+        return fb::CreatePartsDone(builder, id(m.attempt_id), code(m.code), why, m.has_lost, m.lost, parts,
                                    m.has_failed_part, m.failed_part, m.coverage, static_cast<std::uint8_t>(m.card));
     }
-    auto write(const message::Acknowledged& m) {
-        const fb::Id attempt_id = Writer::id(m.attempt_id);
-        return fb::CreateAcknowledged(builder, &attempt_id);
-    }
-    auto write(const message::Leave& m) {
-        const fb::Id attempt_id = Writer::id(m.attempt_id);
-        return fb::CreateLeave(builder, &attempt_id);
-    }
+    auto write(const message::Acknowledged& m) { return fb::CreateAcknowledged(builder, id(m.attempt_id)); }
+    auto write(const message::Leave& m) { return fb::CreateLeave(builder, id(m.attempt_id)); }
     static fb::Source source(const Source& s) { return {s.rank, s.image_offset, s.length}; }
     auto write(const message::Want& m) {
         const fb::Source wanted = source(m.source);
@@ -87,51 +81,38 @@ struct BodyWriter {
         const auto parts = writer.tables(m.parts, [&](const PartPlan& p) { return plan(p); });
         const auto images = writer.images(m.images);
         const auto where = addresses(m.addresses);
-        const fb::Id attempt_id = Writer::id(m.attempt_id);
-        return fb::CreateLead(builder, m.attempt, &attempt_id, m.parts_total, m.ranks_total, m.block_bytes, parts,
+        return fb::CreateLead(builder, m.attempt, id(m.attempt_id), m.parts_total, m.ranks_total, m.block_bytes, parts,
                               images, where, m.keep_own);
     }
-    auto write(const message::Shed& m) {
-        const fb::Id attempt_id = Writer::id(m.attempt_id);
-        return fb::CreateShed(builder, &attempt_id, m.move, m.part, m.to, m.bytes);
-    }
+    auto write(const message::Shed& m) { return fb::CreateShed(builder, id(m.attempt_id), m.move, m.part, m.to, m.bytes); }
     auto write(const message::Given& m) {
         const auto given = work(m.work);
-        const fb::Id attempt_id = Writer::id(m.attempt_id);
-        return fb::CreateGiven(builder, &attempt_id, m.move, given);
+        return fb::CreateGiven(builder, id(m.attempt_id), m.move, given);
     }
     auto write(const message::Take& m) {
         const auto taken = work(m.work);
         const auto where = addresses(m.addresses);
-        const fb::Id attempt_id = Writer::id(m.attempt_id);
-        return fb::CreateTake(builder, &attempt_id, m.move, taken, where);
+        return fb::CreateTake(builder, id(m.attempt_id), m.move, taken, where);
     }
-    auto write(const message::Taken& m) {
-        const fb::Id attempt_id = Writer::id(m.attempt_id);
-        return fb::CreateTaken(builder, &attempt_id, m.move);
-    }
+    auto write(const message::Taken& m) { return fb::CreateTaken(builder, id(m.attempt_id), m.move); }
     auto write(const message::Complete& m) {
         const auto images = writer.images(m.images);
-        const fb::Id attempt_id = Writer::id(m.attempt_id);
-        return fb::CreateComplete(builder, &attempt_id, images);
+        return fb::CreateComplete(builder, id(m.attempt_id), images);
     }
-    auto write(const message::Opened& m) {
-        const fb::Id attempt_id = Writer::id(m.attempt_id);
-        return fb::CreateOpened(builder, &attempt_id, m.part);
-    }
+    auto write(const message::Opened& m) { return fb::CreateOpened(builder, id(m.attempt_id), m.part); }
     auto write(const message::ShareDone& m) {
         const auto extents = writer.extents(m.extents);
-        const fb::Id attempt_id = Writer::id(m.attempt_id);
-        return fb::CreateShareDone(builder, &attempt_id, m.part, m.piece, m.pieces, extents, m.sample.part_offset, m.sample.length,
+        return fb::CreateShareDone(builder, id(m.attempt_id), m.part, m.piece, m.pieces, extents, m.sample.part_offset, m.sample.length,
                                    m.sample.checksum);
     }
-    auto write(const message::ShareKept& m) {
-        const fb::Id attempt_id = Writer::id(m.attempt_id);
-        return fb::CreateShareKept(builder, &attempt_id, m.part, m.piece);
-    }
+    fb::Id id_;  // of the message that is being written
+
+    auto write(const message::ShareKept& m) { return fb::CreateShareKept(builder, id(m.attempt_id), m.part, m.piece); }
 };
 
 // fb::Body has NONE first, then the alternatives of message::Body in their order.
+using BodyTables = Bodies<fb::Sealed, fb::Noted, fb::Lead, fb::Progress, fb::PartsDone, fb::Acknowledged, fb::Leave, fb::Want, fb::Chunk, fb::Ended, fb::Cancel,
+                          fb::Shed, fb::Given, fb::Take, fb::Taken, fb::Complete, fb::Opened, fb::ShareDone, fb::ShareKept>;
 static_assert(std::variant_size_v<message::Body> == static_cast<std::size_t>(fb::Body::MAX));
 
 // ---- reading ----
@@ -162,9 +143,7 @@ struct BodyReader {
         return message::Chunk{m.tag(), static_cast<Code>(m.code()), reader.string(m.text()),
                               reader.numbers(m.checksums())};
     }
-    message::Body read(const fb::Ended& m) {
-        return message::Ended{static_cast<Code>(m.code()), reader.string(m.text()), m.final()};
-    }
+    message::Body read(const fb::Ended& m) { return message::Ended{static_cast<Code>(m.code()), reader.string(m.text()), m.final()}; }
     message::Body read(const fb::Cancel&) { return message::Cancel{}; }
     NodeSources sources(const fb::NodeSources& n) {
         NodeSources value{n.node(), {}};
@@ -202,92 +181,21 @@ struct BodyReader {
         lead.addresses = addresses(m.addresses());
         return lead;
     }
-    message::Body read(const fb::Shed& m) {
-        return message::Shed{Reader::id(*m.attempt_id()), m.move(), m.part(), m.to(), m.bytes()};
-    }
-    message::Body read(const fb::Given& m) {
-        return message::Given{Reader::id(*m.attempt_id()), m.move(), work(m.work())};
-    }
-    message::Body read(const fb::Take& m) {
-        return message::Take{Reader::id(*m.attempt_id()), m.move(), work(m.work()), addresses(m.addresses())};
-    }
+    message::Body read(const fb::Shed& m) { return message::Shed{Reader::id(*m.attempt_id()), m.move(), m.part(), m.to(), m.bytes()}; }
+    message::Body read(const fb::Given& m) { return message::Given{Reader::id(*m.attempt_id()), m.move(), work(m.work())}; }
+    message::Body read(const fb::Take& m) { return message::Take{Reader::id(*m.attempt_id()), m.move(), work(m.work()), addresses(m.addresses())}; }
     message::Body read(const fb::Taken& m) { return message::Taken{Reader::id(*m.attempt_id()), m.move()}; }
-    message::Body read(const fb::Complete& m) {
-        return message::Complete{Reader::id(*m.attempt_id()), reader.images(m.images())};
-    }
+    message::Body read(const fb::Complete& m) { return message::Complete{Reader::id(*m.attempt_id()), reader.images(m.images())}; }
     message::Body read(const fb::Opened& m) { return message::Opened{Reader::id(*m.attempt_id()), m.part()}; }
     message::Body read(const fb::ShareDone& m) {
         return message::ShareDone{Reader::id(*m.attempt_id()), m.part(), m.piece(), m.pieces(), reader.extents(m.extents()),
                                   {m.sample_offset(), m.sample_bytes(), m.sample_checksum()}};
     }
-    message::Body read(const fb::ShareKept& m) {
-        return message::ShareKept{Reader::id(*m.attempt_id()), m.part(), m.piece()};
-    }
+    message::Body read(const fb::ShareKept& m) { return message::ShareKept{Reader::id(*m.attempt_id()), m.part(), m.piece()}; }
 
     // False when the union holds nothing, or a member this version does not know.
     bool read(const fb::Message& m, message::Body& body) {
-        if (!m.body()) return false;
-        switch (m.body_type()) {
-            case fb::Body::Sealed:
-                body = read(*m.body_as_Sealed());
-                return true;
-            case fb::Body::Noted:
-                body = read(*m.body_as_Noted());
-                return true;
-            case fb::Body::Lead:
-                body = read(*m.body_as_Lead());
-                return true;
-            case fb::Body::Progress:
-                body = read(*m.body_as_Progress());
-                return true;
-            case fb::Body::PartsDone:
-                body = read(*m.body_as_PartsDone());
-                return true;
-            case fb::Body::Acknowledged:
-                body = read(*m.body_as_Acknowledged());
-                return true;
-            case fb::Body::Leave:
-                body = read(*m.body_as_Leave());
-                return true;
-            case fb::Body::Want:
-                body = read(*m.body_as_Want());
-                return true;
-            case fb::Body::Chunk:
-                body = read(*m.body_as_Chunk());
-                return true;
-            case fb::Body::Ended:
-                body = read(*m.body_as_Ended());
-                return true;
-            case fb::Body::Cancel:
-                body = read(*m.body_as_Cancel());
-                return true;
-            case fb::Body::Shed:
-                body = read(*m.body_as_Shed());
-                return true;
-            case fb::Body::Given:
-                body = read(*m.body_as_Given());
-                return true;
-            case fb::Body::Take:
-                body = read(*m.body_as_Take());
-                return true;
-            case fb::Body::Taken:
-                body = read(*m.body_as_Taken());
-                return true;
-            case fb::Body::Complete:
-                body = read(*m.body_as_Complete());
-                return true;
-            case fb::Body::Opened:
-                body = read(*m.body_as_Opened());
-                return true;
-            case fb::Body::ShareDone:
-                body = read(*m.body_as_ShareDone());
-                return true;
-            case fb::Body::ShareKept:
-                body = read(*m.body_as_ShareKept());
-                return true;
-            default:
-                return false;
-        }
+        return m.body() && read_body<fb::BodyTraits>(BodyTables(), m.body_type(), m.body(), [&](const auto& table) { body = read(table); });
     }
 };
 
