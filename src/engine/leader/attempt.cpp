@@ -77,7 +77,7 @@ PartState* Attempt::part(std::uint32_t number) const {
 }
 
 std::size_t Attempt::idle_parts() const {
-    return static_cast<std::size_t>(std::count_if(parts.begin(), parts.end(), [](const auto& part) { return part->unstarted_bytes() == 0; }));
+    return static_cast<std::size_t>(std::count_if(parts.begin(), parts.end(), [](const auto& part) { return part->work.unstarted_bytes() == 0; }));
 }
 
 void RateMeter::end(Nanos now, std::uint64_t bytes) {
@@ -97,14 +97,6 @@ double RateMeter::per_s(Nanos now, bool busy) const {
     const Nanos elapsed = busy_ + (busy ? now - since_ : 0);
     if (per_s_ == 0 || elapsed < second) return per_s_;
     return std::min(per_s_, static_cast<double>(bytes_ + 1) * second / static_cast<double>(elapsed));
-}
-
-std::uint64_t PartState::unstarted_bytes() const {
-    std::uint64_t sum = 0;
-    for (const Run& run : local) sum += run.source.length;
-    for (const auto& runs : remote)
-        for (const Run& run : runs) sum += run.source.length;
-    return sum;
 }
 
 std::uint64_t PartState::window_bytes(std::uint64_t block_bytes, Nanos now) const {

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "engine/flight.hpp"
+#include "engine/leader/work_list.hpp"
 #include "engine/pace.hpp"
 #include "model/card.hpp"
 #include "model/messages.hpp"
@@ -32,16 +33,6 @@ class RecentIds {
 // A range of a part that one leader fills front to back. What is not begun of it can be given away, from its end.
 struct Range {
     std::uint64_t next = 0, end = 0;
-};
-
-// Sources that nobody has begun with: of this node (local data) or of a follower.
-inline constexpr std::uint32_t any_writer = UINT32_MAX;
-struct Run {
-    NodeIndex node = 0;
-    Source source;
-    std::uint32_t range = 0;     // where it goes
-    std::uint64_t position = 0;  // in the received (or local) data laid end to end in blocks, where placement is not append
-    std::uint32_t writer = any_writer;  // local data: whose it is
 };
 
 // A chunk on its way into a part.
@@ -90,14 +81,10 @@ struct PartState {
     std::uint32_t first_writer = 0;  // of this part, among the leader's: for its times
     std::vector<Range> ranges;  // the share's own, then those taken over
 
-    // Algorithm 4's shared structure: local data not begun. One loop runs all writers, so its critical section is free of locks.
-    std::deque<Run> local;
-    std::uint64_t local_end = 0;  // bytes of all local data in whole blocks
+    // What is not begun (Algorithm 4's shared structure). One loop runs all writers and the receiver, so its critical section is free of locks.
+    WorkList work;
 
-    // Algorithm 3: what is still to be asked for, a queue for each follower (each writer when placement is contiguous), in turn; WQ by
-    // writer (one for all unless placement is contiguous)
-    std::vector<std::deque<Run>> remote;
-    std::size_t remote_turn = 0;
+    // WQ by writer (one for all unless placement is contiguous)
     std::uint32_t fetching = 0;
     bool receiver_done = false;
     std::vector<std::deque<PendingChunk>> write_queue;
@@ -130,7 +117,6 @@ struct PartState {
     bool blameless = false;        // what failed was a node or an image, and not this part's storage
     Gate gate;  // last: its coroutines refer to all of the above
 
-    std::uint64_t unstarted_bytes() const;
     std::uint64_t begun_bytes() const { return ahead_bytes + local_bytes; }
     std::uint64_t window_bytes(std::uint64_t block_bytes, Nanos now) const;
     std::uint64_t next_chunk_bytes(std::uint64_t block_bytes, Nanos now) const;

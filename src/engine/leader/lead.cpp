@@ -166,7 +166,7 @@ void Leader::tell_progress(Attempt& attempt) {
     message::Progress progress{attempt.lead.attempt_id, ++attempt.progress_sequence, attempt.written_bytes, {}, static_cast<std::uint32_t>(attempt.taken.size())};
     for (const auto& part : attempt.parts) {
         const double rate = part->rate.per_s(world.clock.now(), part->writing_bytes > 0);
-        progress.parts.push_back({part->plan.part, part->unstarted_bytes(), part->begun_bytes(), static_cast<std::uint64_t>(rate)});
+        progress.parts.push_back({part->plan.part, part->work.unstarted_bytes(), part->begun_bytes(), static_cast<std::uint64_t>(rate)});
     }
     send_to_coordinator(*attempt.flight, std::move(progress));
 }

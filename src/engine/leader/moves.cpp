@@ -13,24 +13,15 @@ namespace {
 // The work given so far, by part and range.
 using Gifts = std::map<std::pair<std::uint32_t, std::uint32_t>, message::Work>;
 
-// Up to `blocks` blocks off the end of one run; true when all of it went.
-bool give_end(PartState& part, Run& run, std::uint64_t block, std::uint64_t& blocks, Gifts& gifts) {
-    const std::uint64_t of_run = div_up(run.source.length, block), given = std::min(of_run, blocks);
-    const std::uint64_t keep = (of_run - given) * block;
-    const Source source{run.source.rank, run.source.image_offset + keep, run.source.length - keep};
-    message::Work& work = gifts[{part.plan.part, run.range}];
-    work.part = part.plan.part;
-    work.bytes += given * block;
-    const auto same_node = std::find_if(work.nodes.begin(), work.nodes.end(), [&](const NodeSources& n) { return n.node == run.node; });
-    if (same_node == work.nodes.end()) work.nodes.push_back({run.node, {source}});
-    else same_node->sources.push_back(source);
-    run.source.length = keep;
-    blocks -= given;
-    return keep == 0;
-}
-
-void give_from(std::deque<Run>& runs, PartState& part, std::uint64_t block, std::uint64_t& blocks, Gifts& gifts) {
-    while (blocks > 0 && !runs.empty() && give_end(part, runs.back(), block, blocks, gifts)) runs.pop_back();
+void add(Gifts& gifts, const PartState& part, const std::vector<Piece>& pieces, std::uint64_t block) {
+    for (const Piece& piece : pieces) {
+        message::Work& work = gifts[{part.plan.part, piece.range}];
+        work.part = part.plan.part;
+        work.bytes += round_up(piece.source.length, block);
+        const auto same_node = std::find_if(work.nodes.begin(), work.nodes.end(), [&](const NodeSources& n) { return n.node == piece.node; });
+        if (same_node == work.nodes.end()) work.nodes.push_back({piece.node, {piece.source}});
+        else same_node->sources.push_back(piece.source);
+    }
 }
 
 // What costs least to move: first what lies on the taker's own node, then what had to travel anyway, then local data: where cards
@@ -41,18 +32,17 @@ Gifts give(Attempt& attempt, const message::Shed& shed, NodeIndex self, Nanos no
     Gifts gifts;
     PartState* const part = attempt.part(shed.part);
     if (!part) return gifts;
-    for (const bool of_taker : {true, false})
-        for (auto& runs : part->remote)
-            if (!of_taker || (!runs.empty() && runs.back().node == shed.to)) give_from(runs, *part, block, blocks, gifts);
+    add(gifts, *part, part->work.give_remote(shed.to, blocks), block);
+    add(gifts, *part, part->work.give_remote(std::nullopt, blocks), block);
     if (shed.to == self || !attempt.lead.keep_own) {
-        give_from(part->local, *part, block, blocks, gifts);
+        add(gifts, *part, part->work.give_local(blocks), block);
         return gifts;
     }
     double bytes_per_s = 0;
     for (const auto& each : attempt.parts) bytes_per_s += each->rate.per_s(now, each->writing_bytes > 0);
     const std::uint64_t allowed = attempt.portions.allowed(bytes_per_s, block), most = std::min(blocks, allowed / block);
     std::uint64_t left = most;
-    give_from(part->local, *part, block, left, gifts);
+    add(gifts, *part, part->work.give_local(left), block);
     attempt.portions.given((most - left) * block, allowed);
     return gifts;
 }
@@ -101,9 +91,9 @@ void Leader::on_take(Flight& flight, message::Take take) {
                 for (const Source& source : node.sources) {
                     flight.state.node_expected_bytes += source.length;
                     counters.taken_over_bytes += source.length;
-                    const Run run{node.node, source, range, 0};
-                    if (node.node == flight.job->self) part->local.push_back(run);
-                    else part->remote.push_back({run});
+                    const Piece piece{node.node, source, range, 0};
+                    if (node.node == flight.job->self) part->work.add_local(piece);
+                    else part->work.add_remote(piece);
                 }
         }
         attempt.idle_told = false;

@@ -10,31 +10,14 @@ Receiver::Receiver(Common& c, BufferRing& r) : LeaderRole(c, r), next_tag_(c.wor
 
 namespace {
 
-// The next chunk to ask for, by turns of followers (or regions, where placement is contiguous); nothing when none is left.
-std::optional<std::pair<NodeIndex, PendingChunk>> next_remote(const Attempt& attempt, PartState& part, Nanos now) {
-    for (std::size_t i = 0; i < part.remote.size(); ++i) {
-        const std::size_t turn = part.remote_turn++ % part.remote.size();
-        if (part.remote[turn].empty()) continue;
-        Run& run = part.remote[turn].front();
-        const std::uint64_t block = attempt.lead.block_bytes, length = std::min(part.next_chunk_bytes(block, now), run.source.length);
-        PendingChunk chunk;
-        chunk.received = true;
-        chunk.source = {run.source.rank, run.source.image_offset, length};
-        chunk.range = run.range;
-        chunk.position = run.position;
-        chunk.region = part.write_queue.size() == 1 ? 0 : static_cast<std::uint32_t>(turn);
-        const NodeIndex node = run.node;
-        run.source.image_offset += length;
-        run.source.length -= length;
-        run.position += round_up(length, block);
-        if (run.source.length == 0) part.remote[turn].pop_front();
-        return std::pair{node, std::move(chunk)};
-    }
-    return std::nullopt;
-}
-
-bool any_remote(const PartState& part) {
-    return std::any_of(part.remote.begin(), part.remote.end(), [](const auto& runs) { return !runs.empty(); });
+PendingChunk chunk_of(const WorkList::Remote& next, const PartState& part) {
+    PendingChunk chunk;
+    chunk.received = true;
+    chunk.source = next.piece.source;
+    chunk.range = next.piece.range;
+    chunk.position = next.piece.position;
+    chunk.region = part.write_queue.size() == 1 ? 0 : next.queue;
+    return chunk;
 }
 
 }  // namespace
@@ -42,10 +25,10 @@ bool any_remote(const PartState& part) {
 // No more is asked for than will be written soon: what waits here can not be given to a faster leader.
 Task<void> Receiver::receive(Attempt& attempt, PartState& part) {
     const TraceSpan span(world.clock, "receiver of part " + std::to_string(part.plan.part), "receive");
-    while (!attempt.over() && !(attempt.finishing && !any_remote(part) && part.fetching == 0)) {
+    while (!attempt.over() && !(attempt.finishing && !part.work.has_remote() && part.fetching == 0)) {
         const Nanos now = world.clock.now();
         const bool enough = part.ahead_bytes > 0 && part.ahead_bytes >= part.window_bytes(attempt.lead.block_bytes, now);
-        if (enough || !any_remote(part)) {
+        if (enough || !part.work.has_remote()) {
             co_await attempt.work.wait();
             continue;
         }
@@ -59,15 +42,13 @@ Task<void> Receiver::receive(Attempt& attempt, PartState& part) {
             attempt.fail(std::move(buffer).status().within("no buffer became free (flush.buffers x flush.buffer_bytes)"));
             break;
         }
-        auto next = next_remote(attempt, part, world.clock.now());
+        const auto next = part.work.take_remote(part.next_chunk_bytes(attempt.lead.block_bytes, world.clock.now()));
         if (!next) continue;  // given away while we waited
-        auto& [node, chunk] = *next;
+        PendingChunk chunk = chunk_of(*next, part);
         chunk.data = {std::move(buffer).value(), 0, chunk.source.length};
         part.ahead_bytes += chunk.source.length;
         ++part.fetching;
-        const NodeIndex from = node;
-        PendingChunk wanted = std::move(chunk);
-        part.gate.spawn(fetch(attempt, part, from, std::move(wanted)));
+        part.gate.spawn(fetch(attempt, part, next->piece.node, std::move(chunk)));
     }
     part.receiver_done = true;
     attempt.work.notify_all();

@@ -9,32 +9,16 @@ namespace cairn::engine {
 
 namespace {
 
-// ispdc23, Section III-A: the images of this node are dealt out to the writers, the largest first, so that each gets about as much.
-void deal_out(PartState& part) {
-    std::map<Rank, std::uint64_t> bytes;
-    for (const Run& run : part.local) bytes[run.source.rank] += run.source.length;
-    std::vector<Rank> ranks;
-    for (const auto& [rank, length] : bytes) ranks.push_back(rank);
-    std::stable_sort(ranks.begin(), ranks.end(), [&](Rank a, Rank b) { return bytes[a] > bytes[b]; });
-    std::map<Rank, std::uint32_t> writers;
-    for (std::uint32_t i = 0; i < ranks.size(); ++i) writers[ranks[i]] = i % part.writers;
-    for (Run& run : part.local) run.writer = writers[run.source.rank];
-}
-
 // Algorithm 4: the next chunk of local data that this writer may take, first in first out; nothing while enough is being written.
 std::optional<PendingChunk> shared_read(Attempt& attempt, PartState& part, std::uint32_t writer, Nanos now) {
     const std::uint64_t block = attempt.lead.block_bytes;
-    const auto next = std::find_if(part.local.begin(), part.local.end(), [&](const Run& run) { return run.writer == any_writer || run.writer == writer; });
-    if (next == part.local.end() || (part.writing_bytes > 0 && part.writing_bytes >= part.window_bytes(block, now))) return std::nullopt;
-    Run& run = *next;
+    if (part.writing_bytes > 0 && part.writing_bytes >= part.window_bytes(block, now)) return std::nullopt;
+    const std::optional<Piece> piece = part.work.take_local(writer, part.next_chunk_bytes(block, now));
+    if (!piece) return std::nullopt;
     PendingChunk chunk;
-    chunk.source = {run.source.rank, run.source.image_offset, std::min(part.next_chunk_bytes(block, now), run.source.length)};
-    chunk.range = run.range;
-    chunk.position = run.position;
-    run.source.image_offset += chunk.source.length;
-    run.source.length -= chunk.source.length;
-    run.position += round_up(chunk.source.length, block);
-    if (run.source.length == 0) part.local.erase(next);
+    chunk.source = piece->source;
+    chunk.range = piece->range;
+    chunk.position = piece->position;
     return chunk;
 }
 
@@ -48,7 +32,7 @@ Result<std::uint64_t> place(const Attempt& attempt, PartState& part, const Pendi
         return offset;
     }
     if (!chunk.received) return range.next + chunk.position;
-    const std::uint64_t base = range.next + part.local_end;
+    const std::uint64_t base = range.next + part.work.local_end();
     if (settings.placement == Placement::contiguous) return base + chunk.position;
     return base + part.chunk_bytes_max * (writer + part.passes[writer]++ * part.writers);
 }
@@ -66,35 +50,14 @@ void trace_chunk(const PartState& part, std::uint32_t writer, const PendingChunk
 Writer::Writer(Common& c, BufferRing& r, PartFile& part_file) : LeaderRole(c, r), part_file_(part_file) {}
 
 void Writer::lay_out(Attempt& attempt, PartState& part) const {
-    const NodeIndex self = attempt.flight->job->self;
     const std::uint64_t block = attempt.lead.block_bytes;
     part.chunk_bytes_max = chunk_bytes(ring.buffer_bytes(), block, part.share.bytes, part.writers);
-    const bool whole = settings.placement == Placement::append;
-    std::uint64_t received = 0;
-    for (const NodeSources& node : part.share.nodes) {
-        std::deque<Run> runs;
-        std::uint64_t& position = node.node == self ? part.local_end : received;
-        for (const Source& source : node.sources) {
+    part.work = WorkList(part.share, attempt.flight->job->self, {settings.placement, settings.local_split, part.writers, block, part.chunk_bytes_max});
+    for (const NodeSources& node : part.share.nodes)
+        for (const Source& source : node.sources)
             if (source.length == 0) part.extents.push_back({source.rank, 0, 0, 0, {}});
-            for (std::uint64_t at = 0; at < source.length;) {
-                const std::uint64_t length = whole ? source.length : std::min(part.chunk_bytes_max, source.length - at);
-                runs.push_back({node.node, {source.rank, source.image_offset + at, length}, 0, position});
-                position += round_up(length, block);
-                at += length;
-            }
-        }
-        if (node.node == self) part.local.insert(part.local.end(), runs.begin(), runs.end());
-        else part.remote.push_back(std::move(runs));
-    }
-    if (settings.local_split == LocalSplit::files) deal_out(part);
-    const bool contiguous = settings.placement == Placement::contiguous;
-    part.write_queue.resize(contiguous ? part.writers : 1);
+    part.write_queue.resize(settings.placement == Placement::contiguous ? part.writers : 1);
     part.passes.assign(part.writers, 0);
-    if (!contiguous) return;
-    std::vector<std::deque<Run>> regions(part.writers);
-    for (const auto& runs : part.remote)
-        for (const Run& run : runs) regions[std::min<std::uint64_t>(part.writers - 1, run.position * part.writers / received)].push_back(run);
-    part.remote = std::move(regions);
 }
 
 // In one write where nothing limits it, else in pieces that are admitted one by one. The waits of all of them together have a bound.
@@ -127,7 +90,7 @@ Task<void> Writer::write_loop(Attempt& attempt, PartState& part, std::uint32_t w
             chunk = shared_read(attempt, part, writer, world.clock.now());
         }
         if (!chunk) {
-            if (part.receiver_done && part.local.empty()) co_return;
+            if (part.receiver_done && !part.work.has_local()) co_return;
             co_await attempt.work.wait();
             continue;
         }

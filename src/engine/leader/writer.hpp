@@ -25,7 +25,7 @@ class Writer : LeaderRole {
   public:
     Writer(Common& common, BufferRing& ring, PartFile& part_file);
 
-    // The share's sources as runs: local ones, and a queue for each follower (by writer's region when contiguous).
+    // What there is to do in the part, as the placement wants it.
     void lay_out(Attempt& attempt, PartState& part) const;
     // One of the part's writers, until there is nothing more to write in it, or the attempt is over.
     Task<void> write_loop(Attempt& attempt, PartState& part, std::uint32_t writer);

@@ -1,0 +1,78 @@
+// Work list: what of one part a leader has not begun with: which pieces of which images, from which nodes, in which order, for which writer. A plain value:
+// a policy makes it from the share; writers and the receiver take from its front, and what changes hands goes from its end, or is added behind.
+//
+// Local images pass it like all others. Policies (ispdc23): with append a piece is a whole source, cut when it is taken, as long as its target takes much at a
+// time; with interleaved and contiguous, whose offsets are fixed beforehand, pieces are a chunk long. Remote pieces stand in a queue for each follower, by
+// turns (fgcs24, Algorithm 3), or in one for each writer's region (contiguous). Local ones are anybody's (fgcs24, Algorithm 4), or dealt out to writers by
+// image (ispdc23, Section III-A).
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "engine/settings.hpp"
+#include "model/plan.hpp"
+
+namespace cairn::engine {
+
+inline constexpr std::uint32_t any_writer = UINT32_MAX;
+
+struct Piece {
+    NodeIndex node = 0;
+    Source source;
+    std::uint32_t range = 0;     // of the leader's in the part: where it goes
+    std::uint64_t position = 0;  // in the received (or local) data laid end to end in blocks, where placement is not append
+    std::uint32_t writer = any_writer;  // local data: whose it is
+    bool operator==(const Piece&) const = default;
+};
+
+struct WorkPolicy {
+    Placement placement = Placement::append;
+    LocalSplit local_split = LocalSplit::chunks;
+    std::uint32_t writers = 1;
+    std::uint64_t block_bytes = 0;
+    std::uint64_t chunk_bytes_max = 0;
+};
+
+class WorkList {
+  public:
+    WorkList() = default;
+    WorkList(const Share& share, NodeIndex self, const WorkPolicy& policy);
+
+    // The next piece for this writer, no longer than that; bytes in whole blocks but for an image's end.
+    std::optional<Piece> take_local(std::uint32_t writer, std::uint64_t bytes_max);
+    // By turns of the queues. Which one it came from decides on whose write queue it goes.
+    struct Remote {
+        Piece piece;
+        std::uint32_t queue = 0;
+    };
+    std::optional<Remote> take_remote(std::uint64_t bytes_max);
+
+    bool has_local() const noexcept { return !local_.empty(); }
+    bool has_remote() const noexcept;
+    std::uint64_t unstarted_bytes() const noexcept;
+    // Of all local data that the share began with, in whole blocks.
+    std::uint64_t local_end() const noexcept { return local_end_; }
+
+    // What was taken over from another leader.
+    void add_local(Piece piece) { local_.push_back(piece); }
+    void add_remote(Piece piece) { remote_.push_back({piece}); }
+
+    // Up to `blocks` blocks off the end; what is left of them stays in `blocks`. Remote: of queues that end in a piece of this node, or of all.
+    std::vector<Piece> give_remote(std::optional<NodeIndex> of, std::uint64_t& blocks);
+    std::vector<Piece> give_local(std::uint64_t& blocks);
+
+  private:
+    Piece take_front(std::deque<Piece>& pieces, std::deque<Piece>::iterator piece, std::uint64_t bytes_max) const;
+    void give_end(std::deque<Piece>& pieces, std::uint64_t& blocks, std::vector<Piece>& given) const;
+    void deal_out(std::uint32_t writers);
+    void sort_by_region(std::uint32_t writers, std::uint64_t received_bytes);
+
+    std::uint64_t block_bytes_ = 0, local_end_ = 0;
+    std::deque<Piece> local_;
+    std::vector<std::deque<Piece>> remote_;
+    std::size_t turn_ = 0;
+};
+
+}  // namespace cairn::engine

@@ -1,0 +1,124 @@
+// Work lists by themselves: what each policy makes of a share, in which order it is taken, and what goes from the end.
+#include "engine/leader/work_list.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "base/units.hpp"
+
+namespace cairn::engine {
+namespace {
+
+constexpr std::uint64_t block = 4096;
+
+// Node 0 leads: rank 0 has five blocks and a bit here, ranks 1 and 2 lie on node 1, rank 3 on node 2.
+Share share_of_three() {
+    Share share;
+    share.nodes = {{0, {{0, 0, 5 * block + 100}}}, {1, {{1, 0, 2 * block}, {2, block, 3 * block}}}, {2, {{3, 0, 4 * block}}}};
+    return share;
+}
+
+WorkList list_of(Placement placement, LocalSplit split = LocalSplit::chunks, std::uint32_t writers = 2) {
+    return {share_of_three(), 0, {placement, split, writers, block, 2 * block}};
+}
+
+std::uint64_t length_of(const std::vector<Piece>& pieces) {
+    std::uint64_t sum = 0;
+    for (const Piece& piece : pieces) sum += piece.source.length;
+    return sum;
+}
+
+TEST(WorkList, HoldsEveryByteOfTheShareOnce) {
+    for (const Placement placement : {Placement::append, Placement::interleaved, Placement::contiguous}) {
+        WorkList list = list_of(placement);
+        EXPECT_EQ(list.unstarted_bytes(), 14 * block + 100);
+        std::map<Rank, std::uint64_t> next = {{0, 0}, {1, 0}, {2, block}, {3, 0}};  // within an image pieces come in order
+        while (auto piece = list.take_local(0, block)) {
+            EXPECT_EQ(piece->source.image_offset, std::exchange(next[piece->source.rank], piece->source.image_offset + piece->source.length));
+            EXPECT_LE(piece->source.length, block);
+        }
+        while (auto remote = list.take_remote(3 * block)) {
+            const Source& source = remote->piece.source;
+            EXPECT_EQ(source.image_offset, std::exchange(next[source.rank], source.image_offset + source.length));
+            EXPECT_LE(source.length, placement == Placement::append ? 3 * block : 2 * block);  // else no longer than a chunk
+        }
+        EXPECT_EQ(next, (std::map<Rank, std::uint64_t>{{0, 5 * block + 100}, {1, 2 * block}, {2, 4 * block}, {3, 4 * block}}));
+        EXPECT_FALSE(list.has_local() || list.has_remote());
+    }
+}
+
+TEST(WorkList, FollowersTakeTurns) {
+    WorkList list = list_of(Placement::append);
+    std::vector<NodeIndex> nodes;
+    while (auto remote = list.take_remote(block)) nodes.push_back(remote->piece.node);
+    EXPECT_EQ(nodes, (std::vector<NodeIndex>{1, 2, 1, 2, 1, 2, 1, 2, 1}));
+}
+
+TEST(WorkList, APieceThatIsCutGoesOnWhereItWas) {
+    WorkList list = list_of(Placement::append);
+    EXPECT_EQ(list.take_local(0, 2 * block)->position, 0u);
+    const auto second = list.take_local(1, 2 * block);
+    EXPECT_EQ(second->source, (Source{0, 2 * block, 2 * block}));
+    EXPECT_EQ(second->position, 2 * block);
+    const auto last = list.take_local(0, 2 * block);
+    EXPECT_EQ(last->source, (Source{0, 4 * block, block + 100}));
+    EXPECT_EQ(list.local_end(), 6 * block);  // in whole blocks, whatever was taken
+}
+
+TEST(WorkList, ImagesAreDealtOutWholeAndTheLargestFirst) {
+    Share share;
+    share.nodes = {{0, {{0, 0, block}, {1, 0, 3 * block}, {2, 0, 2 * block}}}};
+    WorkList list(share, 0, {Placement::append, LocalSplit::files, 2, block, 8 * block});
+    EXPECT_EQ(list.take_local(1, 8 * block)->source.rank, 2u);
+    EXPECT_FALSE(list.take_local(1, 8 * block));  // what is left is the other writer's
+    EXPECT_EQ(list.take_local(0, 8 * block)->source.rank, 0u);
+    EXPECT_EQ(list.take_local(0, 8 * block)->source.rank, 1u);
+}
+
+TEST(WorkList, ContiguousKeepsReceivedDataByRegionsOfEqualLength) {
+    WorkList list = list_of(Placement::contiguous, LocalSplit::chunks, 3);
+    std::map<std::uint32_t, std::uint64_t> bytes;
+    std::uint64_t last_of_region[3] = {0, 0, 0};
+    while (auto remote = list.take_remote(2 * block)) {
+        EXPECT_GE(remote->piece.position, last_of_region[remote->queue]);
+        last_of_region[remote->queue] = remote->piece.position;
+        bytes[remote->queue] += remote->piece.source.length;
+    }
+    EXPECT_EQ(bytes.size(), 3u);
+    for (const auto& [region, sum] : bytes) EXPECT_LE(sum, 4 * block) << region;
+}
+
+TEST(WorkList, GivesFromTheEndAndKeepsTheFront) {
+    WorkList list = list_of(Placement::append);
+    std::uint64_t blocks = 3;
+    const std::vector<Piece> given = list.give_local(blocks);
+    EXPECT_EQ(blocks, 0u);
+    ASSERT_EQ(given.size(), 1u);
+    EXPECT_EQ(given[0].source, (Source{0, 3 * block, 2 * block + 100}));  // three blocks, the last of them short
+    EXPECT_EQ(list.take_local(0, 100 * block)->source, (Source{0, 0, 3 * block}));
+    EXPECT_FALSE(list.has_local());
+}
+
+TEST(WorkList, GivesWhatLiesOnTheTakersNodeWhenAskedFor) {
+    WorkList list = list_of(Placement::append);
+    std::uint64_t blocks = 6;
+    const std::vector<Piece> given = list.give_remote(NodeIndex(2), blocks);
+    EXPECT_EQ(length_of(given), 4 * block);
+    for (const Piece& piece : given) EXPECT_EQ(piece.node, 2u);
+    EXPECT_EQ(blocks, 2u);
+    EXPECT_EQ(length_of(list.give_remote(std::nullopt, blocks)), 2 * block);
+    EXPECT_EQ(blocks, 0u);
+    EXPECT_EQ(list.unstarted_bytes(), 8 * block + 100);
+}
+
+TEST(WorkList, WhatWasTakenOverComesBehindItsOwn) {
+    WorkList list = list_of(Placement::append);
+    list.add_local({0, {7, 0, block}, 1, 0});
+    std::vector<Rank> ranks;
+    while (auto piece = list.take_local(0, 100 * block)) ranks.push_back(piece->source.rank);
+    EXPECT_EQ(ranks, (std::vector<Rank>{0, 7}));
+}
+
+}  // namespace
+}  // namespace cairn::engine
