@@ -200,10 +200,9 @@ int cairn_list(cairn_session* handle, cairn_version_info* array, size_t capacity
 int cairn_region_bytes(cairn_session* handle, uint64_t version, const char* region, uint64_t* bytes) {
     return enter(handle, Order::one_by_one, [&](Session& session) -> Status {
         if (!region || !bytes) return invalid_argument("the region's name or the place for its size is NULL");
-        TRY_ASSIGN(const cairn::ImageInfo image, session.image_of(version));
-        for (const cairn::Region& each : image.regions) {
-            if (each.name != region) continue;
-            *bytes = each.length;
+        TRY_ASSIGN(const auto image, session.image_of(version));
+        if (const cairn::Region* found = image->find(region)) {
+            *bytes = found->length;
             return {};
         }
         return cairn::not_found("rank " + std::to_string(session.rank()) + " has no region \"" + region +
@@ -215,10 +214,11 @@ int cairn_regions(cairn_session* handle, uint64_t version, cairn_region_info* ar
     return enter(handle, Order::one_by_one, [&](Session& session) -> Status {
         if (!count || (!array && capacity > 0))
             return invalid_argument("the place for the regions or their number is NULL");
-        TRY_ASSIGN(const cairn::ImageInfo image, session.image_of(version));
-        *count = image.regions.size();
-        for (std::size_t i = 0; i < std::min(capacity, image.regions.size()); ++i) {
-            const cairn::Region& from = image.regions[i];
+        TRY_ASSIGN(const auto image, session.image_of(version));
+        const std::vector<cairn::Region>& regions = image->image().regions;
+        *count = regions.size();
+        for (std::size_t i = 0; i < std::min(capacity, regions.size()); ++i) {
+            const cairn::Region& from = regions[i];
             cairn_region_info& to = array[i];
             std::memset(&to, 0, sizeof to);
             from.name.copy(to.name, CAIRN_REGION_BYTES_MAX);

@@ -77,7 +77,7 @@ Status RegionTable::add_memory(const char* name, void* data, int type, std::uint
             return invalid_argument(quoted(name) +
                                     " is larger than any memory: " + describe(region.type, region.shape));
     }
-    regions_.push_back(std::move(region));
+    add(std::move(region));
     return {};
 }
 
@@ -92,7 +92,7 @@ Status RegionTable::add_callbacks(const char* name, cairn_size_function size, ca
     region.serialise = serialise;
     region.deserialise = deserialise;
     region.context = context;
-    regions_.push_back(std::move(region));
+    add(std::move(region));
     return {};
 }
 
@@ -106,25 +106,30 @@ Status RegionTable::add_file(const char* name, const char* path) {
     region.name = name;
     region.kind = RegionKind::file;
     region.path = absolute.lexically_normal().string();
-    regions_.push_back(std::move(region));
+    add(std::move(region));
     return {};
+}
+
+void RegionTable::add(ProtectedRegion region) {
+    std::list<ProtectedRegion> one;  // where there is no memory for its name, it is not there at all
+    one.push_back(std::move(region));
+    by_name_.emplace(one.front().name, one.begin());
+    regions_.splice(regions_.end(), one);
 }
 
 Status RegionTable::remove(const char* name) {
     if (!name) return invalid_argument("a region needs a name");
-    for (auto it = regions_.begin(); it != regions_.end(); ++it) {
-        if (it->name == name) {
-            regions_.erase(it);
-            return {};
-        }
-    }
-    return not_found("no " + quoted(name) + " is protected");
+    const auto found = by_name_.find(name);
+    if (found == by_name_.end()) return not_found("no " + quoted(name) + " is protected");
+    const auto region = found->second;
+    by_name_.erase(found);  // its key lies in the region
+    regions_.erase(region);
+    return {};
 }
 
-const ProtectedRegion* RegionTable::find(const std::string& name) const {
-    for (const ProtectedRegion& region : regions_)
-        if (region.name == name) return &region;
-    return nullptr;
+const ProtectedRegion* RegionTable::find(std::string_view name) const {
+    const auto found = by_name_.find(name);
+    return found == by_name_.end() ? nullptr : &*found->second;
 }
 
 Result<std::vector<Region>> RegionTable::lay_out(const MemoryMap& map, std::uint64_t& image_bytes) const {

@@ -6,6 +6,8 @@
 
 #include <list>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/status.hpp"
@@ -37,13 +39,15 @@ struct ProtectedRegion {
 
 class RegionTable {
   public:
+    RegionTable() = default;
+    RegionTable(const RegionTable&) = delete;  // by_name_ points into regions_
     Status add_memory(const char* name, void* data, int type, std::uint32_t ndim, const std::uint64_t* shape);
     Status add_callbacks(const char* name, cairn_size_function size, cairn_serialise_function serialise,
                          cairn_deserialise_function deserialise, void* context);
     Status add_file(const char* name, const char* path);
     Status remove(const char* name);
 
-    const ProtectedRegion* find(const std::string& name) const;
+    const ProtectedRegion* find(std::string_view name) const;
     const std::list<ProtectedRegion>& all() const noexcept { return regions_; }  // in order of protection
 
     // Asks callbacks and files for their sizes. Every memory region is readable, or the error names the one that is
@@ -52,7 +56,10 @@ class RegionTable {
 
   private:
     Status check_new(const char* name) const;
+    void add(ProtectedRegion region);
+
     std::list<ProtectedRegion> regions_;
+    std::unordered_map<std::string_view, std::list<ProtectedRegion>::iterator> by_name_;  // of names in regions_
 };
 
 // Whether what a version holds fits where it should go: same kind of region, type, shape. The error says what is there

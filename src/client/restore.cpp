@@ -5,20 +5,14 @@
 // damaged is told and left for the next older one, unless it was asked for by number.
 #include "client/restore.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
+#include <set>
 
-#include "client/files.hpp"
 #include "client/guarded.hpp"
 #include "client/packer.hpp"
 #include "copies/restore.hpp"
 #include "copies/scratch.hpp"
-#include "format/names.hpp"
+#include "read/hand_out.hpp"
 
 namespace cairn {
 
@@ -91,76 +85,6 @@ Status ImageReader::read(std::vector<ImageRange> ranges, ImageSink sink) {
         restore_image(world, layout_, *committed_, rank_, std::move(ranges), std::move(sink), settings_));
 }
 
-// ---- where the bytes go ----
-
-RestoreTarget::RestoreTarget(const ProtectedRegion& region, const Region& kept) : region_(&region), kept_(kept) {}
-
-RestoreTarget::~RestoreTarget() {
-    if (!aside_.empty()) ::unlink(aside_.c_str());
-}
-
-Status RestoreTarget::prepare(const MemoryMap& map) {
-    switch (region_->kind) {
-        case RegionKind::memory:
-            if (map.writable(region_->data, region_->bytes)) return {};
-            return invalid_argument("region \"" + region_->name + "\" is not mapped, writable memory (" +
-                                    std::to_string(region_->bytes) + " bytes)");
-        case RegionKind::callback:
-            bytes_.resize(kept_.length);
-            return {};
-        case RegionKind::file:
-            break;
-    }
-    TRY_ASSIGN(const Id128 unique, files::random_id());
-    const std::string aside = region_->path.substr(0, region_->path.rfind('/') + 1) + temporary_file_name(unique);
-    file_ = files::Descriptor(::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    if (!file_)
-        return Status::from_errno(errno, "region \"" + region_->name + "\": can not write beside " + region_->path);
-    aside_ = aside;
-    struct stat about = {};
-    if (::stat(region_->path.c_str(), &about) == 0) static_cast<void>(::fchmod(file_.get(), about.st_mode & 07777));
-    return {};
-}
-
-Status RestoreTarget::take(std::uint64_t image_offset, ByteView data) {
-    const std::uint64_t begin = std::max(image_offset, kept_.offset);
-    const std::uint64_t end = std::min(image_offset + data.size(), kept_.offset + kept_.length);
-    if (begin >= end) return {};
-    const ByteView mine = data.subspan(begin - image_offset, end - begin);
-    const std::uint64_t at = begin - kept_.offset;
-    taken_ += mine.size();
-    if (region_->kind == RegionKind::memory)
-        std::memcpy(static_cast<std::byte*>(region_->data) + at, mine.data(), mine.size());
-    else if (region_->kind == RegionKind::callback)
-        std::memcpy(bytes_.data() + at, mine.data(), mine.size());
-    else
-        for (std::size_t done = 0; done < mine.size();) {
-            const ssize_t wrote =
-                ::pwrite(file_.get(), mine.data() + done, mine.size() - done, static_cast<off_t>(at + done));
-            if (wrote < 0 && errno == EINTR) continue;
-            if (wrote <= 0)
-                return {Code::cancelled,
-                        Status::from_errno(wrote < 0 ? errno : ENOSPC,
-                                           "region \"" + region_->name + "\": can not write beside " + region_->path)
-                            .text()};
-            done += static_cast<std::size_t>(wrote);
-        }
-    return {};
-}
-
-Status RestoreTarget::finish() {
-    if (region_->kind == RegionKind::callback) {
-        TRY(call_application("region \"" + region_->name + "\": its deserialise callback",
-                             [&] { return region_->deserialise(region_->context, bytes_.data(), bytes_.size()); }));
-    } else if (region_->kind == RegionKind::file) {
-        if (::rename(aside_.c_str(), region_->path.c_str()) != 0)
-            return Status::from_errno(errno,
-                                      "region \"" + region_->name + "\": can not put " + region_->path + " in place");
-        aside_.clear();
-    }
-    return {};
-}
-
 // ---- one version ----
 
 RestoreRun::RestoreRun(Session& session, const std::vector<std::string>* names, Deadline deadline)
@@ -172,23 +96,25 @@ Result<std::vector<const ProtectedRegion*>> RestoreRun::wanted() const {
         for (const ProtectedRegion& region : session_.regions_.all()) wanted.push_back(&region);
         return wanted;
     }
+    std::set<const ProtectedRegion*> seen;
     for (const std::string& name : *names_) {
         const ProtectedRegion* region = session_.regions_.find(name);
         if (!region)
             return not_found("region \"" + name + "\" is not protected: protect it where it should be restored to");
-        if (std::find(wanted.begin(), wanted.end(), region) == wanted.end()) wanted.push_back(region);
+        if (seen.insert(region).second) wanted.push_back(region);
     }
     return wanted;
 }
 
-Status RestoreRun::aim(const KeptVersion& kept, const ImageInfo& image) {
+Status RestoreRun::aim(const KeptVersion& kept, ImageInfo image) {
     targets_.clear();
     TRY_ASSIGN(const auto regions, wanted());
     TRY_ASSIGN(const MemoryMap map, MemoryMap::read());
+    const ImageRegions held(std::move(image));
+    targets_.reserve(regions.size());
     for (const ProtectedRegion* region : regions) {
-        const auto found = std::find_if(image.regions.begin(), image.regions.end(),
-                                        [&](const Region& each) { return each.name == region->name; });
-        if (found == image.regions.end())
+        const Region* found = held.find(region->name);
+        if (!found)
             return not_found("version " + std::to_string(kept.key.version) + " has no region \"" + region->name +
                              "\" of rank " + std::to_string(session_.rank_) +
                              ": unprotect it, or restore the others by name");
@@ -204,21 +130,14 @@ Status RestoreRun::fetch_from(ImageReader& reader, const KeptVersion& kept, bool
     const Status aimed = aim(kept, reader.image());
     refused = !aimed.ok();
     TRY(aimed);
-    std::vector<ImageRange> ranges;
+    HandOut out;
+    const Rank rank = session_.rank_;
     for (const auto& target : targets_)
-        if (target->kept().length > 0) ranges.push_back({target->kept().offset, target->kept().length});
-    if (ranges.empty()) return {};
-    std::sort(ranges.begin(), ranges.end(),
-              [](const ImageRange& a, const ImageRange& b) { return a.offset < b.offset; });
-    const ImageSink sink = [this](std::uint64_t offset, Slice data) -> Status {
-        for (const auto& target : targets_) TRY(target->take(offset, data.bytes()));
-        return {};
-    };
-    TRY(reader.read(std::move(ranges), sink));
-    for (const auto& target : targets_)
-        if (!target->complete())
-            return {Code::internal, "a restore that delivered only a part of region \"" + target->kept().name + "\""};
-    return {};
+        out.add(rank, {target->kept().offset, target->kept().length},
+                [place = target.get()](std::uint64_t at, ByteView bytes) { return place->take(at, bytes); });
+    if (out.empty()) return {};
+    TRY(reader.read(out.ranges_of(rank), [&](std::uint64_t offset, Slice data) { return out.take(rank, offset, data.bytes()); }));
+    return out.check_complete();
 }
 
 // From the cheapest level that holds. Damage in scratch is told, and the committed files are asked.
@@ -363,7 +282,7 @@ Status Session::name_parent(const Parent& parent, Deadline deadline) {
 }
 
 // Local: asks scratch first, then the committed files; remembers the answer.
-Result<ImageInfo> Session::image_of(Version version) {
+Result<std::shared_ptr<const ImageRegions>> Session::image_of(Version version) {
     if (kept_.empty())
         return not_found("no version of \"" + name_ +
                          "\" is known: cairn_newest or cairn_list comes first, and finds one");
@@ -372,15 +291,15 @@ Result<ImageInfo> Session::image_of(Version version) {
         return not_found("version " + std::to_string(version) + " of \"" + name_ +
                          "\" is not among those that the last cairn_newest, cairn_list or cairn_restore found");
     TRY(check_ranks(*kept));
-    if (kept->image) return *kept->image;
+    if (kept->image) return kept->image;
     TRY_ASSIGN(auto real, open_world());
     TRY_ASSIGN(const auto reader, ImageReader::create(std::move(real), layout_, rank_, settings_.deadlines.open_ms,
                                                       settings_.deadlines.io_ms));
     Status status = kept->local_path.empty() ? not_found("not in this node's scratch") : reader->open_local(*kept);
     if (!status.ok() && kept->committed) status = reader->open_committed(*kept);
     TRY(status);
-    kept->image = reader->image();
-    return *kept->image;
+    kept->image = std::make_shared<const ImageRegions>(reader->image());
+    return kept->image;
 }
 
 }  // namespace cairn

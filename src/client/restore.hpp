@@ -1,5 +1,4 @@
-// The pieces of a restore: where bytes come from (ImageReader), where they go (RestoreTarget), and the run over
-// versions (RestoreRun).
+// The pieces of a restore: where bytes come from (ImageReader), and the run over versions (RestoreRun). Where they go: restore_target.hpp.
 #pragma once
 
 #include <memory>
@@ -7,10 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "client/files.hpp"
+#include "client/restore_target.hpp"
 #include "client/session.hpp"
 #include "copies/restore.hpp"
 #include "copies/scratch.hpp"
+#include "read/image_regions.hpp"
 #include "world/real/world.hpp"
 
 namespace cairn {
@@ -39,28 +39,6 @@ class ImageReader {
     std::optional<OpenVersion> committed_;
 };
 
-// One protected region being restored.
-class RestoreTarget {
-  public:
-    RestoreTarget(const ProtectedRegion& region, const Region& kept);
-    RestoreTarget(const RestoreTarget&) = delete;
-    ~RestoreTarget();
-
-    const Region& kept() const noexcept { return kept_; }
-    Status prepare(const MemoryMap& map);
-    Status take(std::uint64_t image_offset, ByteView data);  // what overlaps this region; verified
-    bool complete() const noexcept { return taken_ == kept_.length; }
-    Status finish();  // all ranks have all bytes: hand over to callbacks, rename files
-
-  private:
-    const ProtectedRegion* region_;
-    Region kept_;
-    std::uint64_t taken_ = 0;
-    Bytes bytes_;             // callback
-    files::Descriptor file_;  // file: written aside
-    std::string aside_;
-};
-
 class RestoreRun {
   public:
     RestoreRun(Session& session, const std::vector<std::string>* names, Deadline deadline);
@@ -72,7 +50,7 @@ class RestoreRun {
 
   private:
     Result<std::vector<const ProtectedRegion*>> wanted() const;
-    Status aim(const KeptVersion& kept, const ImageInfo& image);
+    Status aim(const KeptVersion& kept, ImageInfo image);
     Status fetch_from(ImageReader& reader, const KeptVersion& kept, bool& refused);
     Status fetch(const KeptVersion& kept, bool& refused);
     Status restore(const KeptVersion& kept, bool& refused);

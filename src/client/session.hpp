@@ -10,7 +10,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -24,6 +23,7 @@
 #include "catalog/catalog.hpp"
 #include "catalog/layout.hpp"
 #include "catalog/lineage.hpp"
+#include "read/image_regions.hpp"
 
 namespace cairn {
 
@@ -39,7 +39,7 @@ struct KeptVersion {
     bool sealed = false;             // in the scratch of every rank
     Status damage;                   // its manifest, or its directory, can not be read
     std::string local_path;          // this rank's slot, as of the last survey; empty: none
-    std::optional<ImageInfo> image;  // this rank's, once asked for
+    std::shared_ptr<const ImageRegions> image;  // this rank's, once asked for
 };
 
 // A mutex that knows who holds it: a callback of the application runs inside a call, and must not wait for that call.
@@ -77,7 +77,7 @@ class Session {
 
     Result<Version> newest_not_above(Version limit);
     Result<std::vector<KeptVersion>> list();
-    Result<ImageInfo> image_of(Version version);  // local
+    Result<std::shared_ptr<const ImageRegions>> image_of(Version version);  // local; never null
     // `names` null: all protected regions.
     Result<Version> restore(Version version, const std::vector<std::string>* names);
 

@@ -24,25 +24,19 @@ struct ReadRun {
     std::uint64_t length = 0;       // bytes
 };
 
-bool wanted(const std::vector<ImageRange>& ranges, std::uint64_t offset, std::uint64_t length) {
-    if (ranges.empty()) return true;
-    return std::any_of(ranges.begin(), ranges.end(),
-                       [&](const ImageRange& range) { return range.offset < offset + length && offset < range.offset + range.length; });
-}
-
 // Cuts an extent into reads of at most a buffer, leaving out blocks that nobody wants.
 void add_runs(std::vector<ReadRun>& runs, std::size_t footer, const Extent& extent, std::uint64_t block_bytes,
-              const std::vector<ImageRange>& ranges, std::uint64_t buffer_bytes) {
+              const Wanted& wanted, std::uint64_t buffer_bytes) {
     const std::uint64_t run_max = std::max(block_bytes, buffer_bytes / block_bytes * block_bytes);
     for (std::uint64_t at = 0; at < extent.length;) {
         const std::uint64_t one = std::min(block_bytes, extent.length - at);
-        if (!wanted(ranges, extent.image_offset + at, one)) {
+        if (!wanted.touches(extent.image_offset + at, one)) {
             at += one;
             continue;
         }
         std::uint64_t length = one;
         while (at + length < extent.length && length + block_bytes <= run_max &&
-               wanted(ranges, extent.image_offset + at + length, std::min(block_bytes, extent.length - at - length)))
+               wanted.touches(extent.image_offset + at + length, std::min(block_bytes, extent.length - at - length)))
             length += std::min(block_bytes, extent.length - at - length);
         runs.push_back({footer, &extent, at / block_bytes, at, length});
         at += length;
@@ -243,9 +237,10 @@ Task<Status> restore_image(World& world, Layout layout, const OpenVersion& versi
                             std::to_string(version.manifest.ranks) + " ranks");
     CO_TRY(check_tiling(version, rank, image->bytes).within(what));
     Reading r{world, settings, version, {}, {}, 0, {}, {}, {}};
+    const Wanted wanted(std::move(ranges));
     for (std::size_t i = 0; i < version.footers.size(); ++i)
         for (const Extent& extent : version.footers[i].extents)
-            if (extent.rank == rank) add_runs(r.runs, i, extent, version.footers[i].block_bytes, ranges, settings.buffer_bytes);
+            if (extent.rank == rank) add_runs(r.runs, i, extent, version.footers[i].block_bytes, wanted, settings.buffer_bytes);
     r.deliver = [&](const ReadRun& run, Slice data) { return sink(run.extent->image_offset + run.offset, std::move(data)); };
     r.bad = [&](const ReadRun& run, std::uint64_t block, Status status) {
         const std::uint64_t block_bytes = version.footers[run.footer].block_bytes;
@@ -279,9 +274,10 @@ Status check_not_taken(const LocalImage& image) {
 Task<Status> restore_local(World& world, const LocalImage& image, std::vector<ImageRange> ranges, ImageSink sink, RestoreSettings settings) {
     const std::uint64_t block_bytes = image.header.block_bytes, bytes = image.header.image.bytes;
     const std::uint64_t run_max = std::max(block_bytes, settings.buffer_bytes / block_bytes * block_bytes);
+    const Wanted wanted(std::move(ranges));
     for (std::uint64_t at = 0; at < bytes;) {
         const std::uint64_t length = std::min(run_max, bytes - at);
-        if (wanted(ranges, at, length)) {
+        if (wanted.touches(at, length)) {
             Slice data = image.data.part(at, length);
             if (!image.checksums.empty()) {
                 std::vector<std::uint64_t> made = co_await world.cpu.checksums(data, block_bytes);
@@ -339,9 +335,10 @@ Task<Result<std::vector<Damage>>> verify_version(World& world, Layout layout, Ma
         }
     }
     Reading r{world, settings, whole, {}, {}, 0, {}, {}, {}};
+    const Wanted everything({});
     for (std::size_t i = 0; i < whole.footers.size(); ++i)
         for (const Extent& extent : whole.footers[i].extents)
-            add_runs(r.runs, i, extent, whole.footers[i].block_bytes, {}, settings.buffer_bytes);
+            add_runs(r.runs, i, extent, whole.footers[i].block_bytes, everything, settings.buffer_bytes);
     r.deliver = [&](const ReadRun& run, Slice) {
         if (progress) progress(run.length);
         return Status();

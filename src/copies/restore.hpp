@@ -8,6 +8,7 @@
 
 #include "catalog/catalog.hpp"
 #include "copies/scratch.hpp"
+#include "copies/wanted.hpp"
 
 namespace cairn {
 
@@ -20,12 +21,6 @@ struct RestoreSettings {
 
 // Takes verified bytes of an image: `image_offset`, then the bytes. In order of arrival, every byte once.
 using ImageSink = std::function<Status(std::uint64_t image_offset, Slice data)>;
-
-// A run of an image that is wanted: whole, or only some regions.
-struct ImageRange {
-    std::uint64_t offset = 0;
-    std::uint64_t length = 0;
-};
 
 // Footer of one part, verified against the manifest.
 Task<Result<Footer>> read_footer(World& world, std::string path, const PartInfo* expected, RestoreSettings settings);

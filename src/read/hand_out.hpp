@@ -1,0 +1,47 @@
+// HandOut: verified runs of images come in the order in which copies are read; those who want ranges of them get each byte of theirs once, whatever
+// the order. A run costs a search and those whom it touches, not all who wait: an image may have a hundred thousand regions.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "base/status.hpp"
+#include "copies/wanted.hpp"
+#include "model/types.hpp"
+
+namespace cairn {
+
+class HandOut {
+  public:
+    // `at`: in the range that was asked for. Not ok: the reading ends with it.
+    using Receiver = std::function<Status(std::uint64_t at, ByteView bytes)>;
+
+    // Order: every add() comes before the first take(). Ranges may overlap.
+    void add(Rank rank, ImageRange range, Receiver receiver);
+    Status take(Rank rank, std::uint64_t image_offset, ByteView bytes);
+
+    bool empty() const noexcept { return by_rank_.empty(); }
+    std::vector<ImageRange> ranges_of(Rank rank) const;  // as they were added, without those of no bytes
+    std::vector<Rank> ranks() const;                     // increasing; those with a range of any bytes
+    // internal, naming the range, where one has not got all its bytes.
+    Status check_complete() const;
+
+    std::uint64_t looked_at() const noexcept { return looked_at_; }  // receivers asked so far whether a run is theirs
+
+  private:
+    struct Waiting {
+        ImageRange range;
+        std::uint64_t ends_at_most = 0;  // no range up to this one ends later
+        std::uint64_t taken_bytes = 0;
+        Receiver receiver;
+    };
+    void sort();
+
+    std::map<Rank, std::vector<Waiting>> by_rank_;  // once sorted, by offset
+    bool sorted_ = true;
+    std::uint64_t looked_at_ = 0;
+};
+
+}  // namespace cairn

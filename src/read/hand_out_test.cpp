@@ -1,0 +1,88 @@
+// Handing out: each byte to whoever wants it, once, in whatever order runs come; and what a run costs.
+#include "read/hand_out.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+namespace cairn {
+namespace {
+
+Bytes image_of(std::size_t bytes) {
+    Bytes image(bytes);
+    for (std::size_t i = 0; i < bytes; ++i) image[i] = static_cast<std::byte>(i * 167 + (i >> 8));
+    return image;
+}
+
+HandOut::Receiver into(Bytes& place) {
+    return [&place](std::uint64_t at, ByteView bytes) {
+        std::copy(bytes.begin(), bytes.end(), place.begin() + static_cast<std::ptrdiff_t>(at));
+        return Status();
+    };
+}
+
+TEST(HandOut, RangesThatOverlapAndNestAllGetTheirBytes) {
+    const Bytes image = image_of(10'000);
+    std::mt19937_64 random(3);
+    for (int round = 0; round < 50; ++round) {
+        std::vector<ImageRange> ranges = {{0, 10'000}};  // one over all the others
+        for (int i = 0; i < 20; ++i) {
+            const std::uint64_t offset = random() % 9'000;
+            ranges.push_back({offset, 1 + random() % (10'000 - offset)});
+        }
+        std::vector<Bytes> got;
+        for (const ImageRange& range : ranges) got.emplace_back(range.length);
+        HandOut out;
+        for (std::size_t i = 0; i < ranges.size(); ++i) out.add(4, ranges[i], into(got[i]));
+        std::vector<std::uint64_t> runs;
+        for (std::uint64_t at = 0; at < 10'000; at += 512) runs.push_back(at);
+        std::shuffle(runs.begin(), runs.end(), random);
+        for (const std::uint64_t at : runs) {
+            EXPECT_FALSE(out.check_complete().ok());
+            ASSERT_TRUE(out.take(4, at, ByteView(image).subspan(at, std::min<std::uint64_t>(512, 10'000 - at))).ok());
+        }
+        EXPECT_TRUE(out.check_complete().ok()) << out.check_complete().to_string();
+        for (std::size_t i = 0; i < ranges.size(); ++i)
+            ASSERT_TRUE(std::equal(got[i].begin(), got[i].end(), image.begin() + static_cast<std::ptrdiff_t>(ranges[i].offset)));
+    }
+}
+
+TEST(HandOut, RanksAreKeptApart) {
+    const Bytes image = image_of(100);
+    Bytes one(100), two(100);
+    HandOut out;
+    out.add(1, {0, 100}, into(one));
+    out.add(2, {0, 100}, into(two));
+    out.add(3, {0, 0}, nullptr);  // of no bytes: it waits for none
+    EXPECT_EQ(out.ranks(), (std::vector<Rank>{1, 2}));
+    ASSERT_TRUE(out.take(2, 0, image).ok());
+    ASSERT_TRUE(out.take(9, 0, image).ok());  // nobody's
+    EXPECT_EQ(two, image);
+    EXPECT_EQ(one, Bytes(100));
+    EXPECT_NE(out.check_complete().text().find("rank 1"), std::string::npos) << out.check_complete().to_string();
+}
+
+TEST(HandOut, WhatAReceiverSaysEndsTheReading) {
+    HandOut out;
+    out.add(0, {10, 10}, [](std::uint64_t, ByteView) { return Status(Code::out_of_space, "full"); });
+    EXPECT_TRUE(out.take(0, 0, Bytes(10)).ok());
+    EXPECT_EQ(out.take(0, 5, Bytes(10)).code(), Code::out_of_space);
+}
+
+// Ten times the regions, in ten times the runs, are ten times the work; a look at every region for every run is a hundred times as much.
+TEST(HandOut, WorkGrowsWithTheRegionsAndNotWithTheirSquare) {
+    const auto work = [](std::uint64_t regions) {
+        HandOut out;
+        for (std::uint64_t i = 0; i < regions; ++i) out.add(0, {64 * i, 60}, [](std::uint64_t, ByteView) { return Status(); });
+        const Bytes run(640);
+        for (std::uint64_t at = 0; at < 64 * regions; at += run.size()) EXPECT_TRUE(out.take(0, at, run).ok());
+        EXPECT_TRUE(out.check_complete().ok());
+        return out.looked_at();
+    };
+    EXPECT_LE(work(100'000), 10 * work(10'000));
+    EXPECT_LE(work(10'000), 10'000u);
+}
+
+}  // namespace
+}  // namespace cairn
