@@ -8,7 +8,9 @@
 #include "base/text_table.hpp"
 #include "base/units.hpp"
 #include "cli/output_file.hpp"
-#include "cli/source.hpp"
+#include "cli/series.hpp"
+#include "read/hand_out.hpp"
+#include "read/plan.hpp"
 
 namespace cairn::cli {
 
@@ -24,18 +26,10 @@ struct Wanted {
     std::string path;  // "-": standard output
 };
 
-// The part of a delivered run that lies in `range`, and where it goes in the output.
-std::pair<std::uint64_t, ByteView> clip(const ImageRange& range, std::uint64_t image_offset, ByteView bytes) {
-    const std::uint64_t from = std::max(range.offset, image_offset);
-    const std::uint64_t end = std::min(range.offset + range.length, image_offset + bytes.size());
-    if (from >= end) return {0, {}};
-    return {from - range.offset, bytes.subspan(from - image_offset, end - from)};
-}
-
 class Extraction {
   public:
-    Extraction(Console& console, Place& place, Source& source, std::vector<Wanted> wanted, bool replace)
-        : console_(console), place_(place), source_(source), wanted_(std::move(wanted)), replace_(replace) {}
+    Extraction(Console& console, Place& place, const VersionCopies& copies, std::vector<Wanted> wanted, bool replace)
+        : console_(console), place_(place), copies_(copies), wanted_(std::move(wanted)), replace_(replace) {}
 
     Status run() {
         std::uint64_t total_bytes = 0;
@@ -50,26 +44,31 @@ class Extraction {
     }
 
   private:
-    Status read(const Wanted& one, const ImageRange& range, const ImageSink& sink) {
-        if (range.length == 0) return {};
-        Status status = source_.read(one.rank, range, sink);
-        TRY(source_.settled(one.rank));
-        return status;
+    // Bytes of scratch are only good when it says afterwards that they were.
+    Status read(const Wanted& one, const ImageRange& range, HandOut::Receiver receiver) {
+        HandOut out;
+        out.add(one.rank, range, std::move(receiver));
+        const RankSink sink = [&out](Rank rank, std::uint64_t offset, const Slice& data) { return out.take(rank, offset, data); };
+        const std::vector<WantedImage> wanted = out.wanted();
+        if (wanted.empty()) return {};
+        TRY_ASSIGN(ReadPlan plan, plan_reads(copies_, wanted, place_.restore().buffer_bytes));
+        const Status status = place_.run(read_planned(place_.world(), place_.layout(), copies_, std::move(plan), sink, place_.restore()));
+        TRY(place_.run(check_settled(place_.world(), copies_, one.rank, place_.deadline())));
+        return copies_.parts ? status : status.within(version_text(copies_.key));
     }
 
     Status to_file(const Wanted& one) {
         TRY_ASSIGN(OutputFile file, OutputFile::create(one.path, replace_));
-        TRY(read(one, one.range, [&](std::uint64_t offset, const Slice& data) {
-            const auto [at, bytes] = clip(one.range, offset, data.bytes());
-            if (!bytes.empty()) progress_->set(done_bytes_ += bytes.size());
-            return file.write_at(at, bytes);
+        TRY(read(one, one.range, [&](std::uint64_t at, const Slice& data) {
+            progress_->set(done_bytes_ += data.length);
+            return file.write_at(at, data.bytes());
         }));
         return file.commit(one.range.length);
     }
 
     // Runs arrive in the order of the parts, a stream wants the order of the image: so one window after the other.
     Status to_stream(const Wanted& one) {
-        const std::uint64_t block_bytes = source_.block_bytes();
+        const std::uint64_t block_bytes = copies_.block_bytes();
         const std::uint64_t window_bytes =
             std::max(block_bytes, place_.restore().buffer_bytes / block_bytes * block_bytes);
         const std::uint64_t end = one.range.offset + one.range.length;
@@ -78,9 +77,8 @@ class Extraction {
             const std::uint64_t stop = std::min(end, at / block_bytes * block_bytes + window_bytes);
             const ImageRange range{at, stop - at};
             window.resize(range.length);
-            TRY(read(one, range, [&](std::uint64_t offset, const Slice& data) {
-                const auto [into, bytes] = clip(range, offset, data.bytes());
-                if (!bytes.empty()) std::memcpy(window.data() + into, bytes.data(), bytes.size());
+            TRY(read(one, range, [&](std::uint64_t into, const Slice& data) {
+                std::memcpy(window.data() + into, data.data(), data.length);
                 return Status();
             }));
             console_.out.write(reinterpret_cast<const char*>(window.data()),
@@ -94,31 +92,31 @@ class Extraction {
 
     Console& console_;
     Place& place_;
-    Source& source_;
+    const VersionCopies& copies_;
     std::vector<Wanted> wanted_;
     bool replace_;
     Progress* progress_ = nullptr;
     std::uint64_t done_bytes_ = 0;
 };
 
-Result<Wanted> region_of(const Source& source, Rank rank, const std::string& name) {
-    TRY_ASSIGN(const ImageInfo* const image, source.image(rank));
+Result<Wanted> region_of(const VersionCopies& copies, Rank rank, const std::string& name) {
+    TRY_ASSIGN(const ImageInfo* const image, copies.image(rank));
     std::string known;
     for (const Region& region : image->regions) {
         if (region.name == name) return Wanted{rank, name, {region.offset, region.length}, {}};
         if (known.size() < 200) known += (known.empty() ? "" : ", ") + for_terminal(region.name);
     }
-    return not_found("rank " + std::to_string(rank) + " of " + what(source.key()) + " has no region " + name +
+    return not_found("rank " + std::to_string(rank) + " of " + version_text(copies.key) + " has no region " + name +
                      "; it has " + (known.empty() ? "none" : known));
 }
 
 // All routed files, each at its own path below `folder`. Two ranks may not have routed the same path.
-Result<std::vector<Wanted>> files_of(const Source& source, const Arguments& arguments) {
+Result<std::vector<Wanted>> files_of(const VersionCopies& copies, const Arguments& arguments) {
     std::map<std::string, Wanted> files;
     const bool one_rank = arguments.given("rank");
-    for (Rank rank = 0; rank < source.ranks(); ++rank) {
+    for (Rank rank = 0; rank < copies.ranks; ++rank) {
         if (one_rank && rank != arguments.number("rank")) continue;
-        TRY_ASSIGN(const ImageInfo* const image, source.image(rank));
+        TRY_ASSIGN(const ImageInfo* const image, copies.image(rank));
         for (const Region& region : image->regions) {
             if (region.kind != RegionKind::file) continue;
             const std::string path =
@@ -131,7 +129,7 @@ Result<std::vector<Wanted>> files_of(const Source& source, const Arguments& argu
                                                         "; take one with --rank");
         }
     }
-    if (files.empty()) return not_found(what(source.key()) + " holds no routed files; `cairn show` lists its regions");
+    if (files.empty()) return not_found(version_text(copies.key) + " holds no routed files; `cairn show` lists its regions");
     std::vector<Wanted> wanted;
     for (auto& [name, file] : files) wanted.push_back(std::move(file));
     return wanted;
@@ -151,24 +149,24 @@ Status check_usage(const Arguments& arguments) {
     return {};
 }
 
-Result<std::vector<Wanted>> wanted_of(const Source& source, const Arguments& arguments) {
-    if (arguments.given("files")) return files_of(source, arguments);
+Result<std::vector<Wanted>> wanted_of(const VersionCopies& copies, const Arguments& arguments) {
+    if (arguments.given("files")) return files_of(copies, arguments);
     const Rank rank = static_cast<Rank>(arguments.number("rank"));
-    TRY_ASSIGN(const ImageInfo* const image, source.image(rank));
+    TRY_ASSIGN(const ImageInfo* const image, copies.image(rank));
     Wanted one{rank, {}, {0, image->bytes}, {}};
     if (arguments.given("region")) {
-        TRY_ASSIGN(one, region_of(source, rank, arguments.text("region")));
+        TRY_ASSIGN(one, region_of(copies, rank, arguments.text("region")));
     }
     one.path = arguments.text("output");
     return std::vector<Wanted>{one};
 }
 
-void tell(Console& console, const Source& source, bool from_scratch, const std::vector<Wanted>& wanted) {
+void tell(Console& console, const VersionCopies& copies, bool from_scratch, const std::vector<Wanted>& wanted) {
     std::uint64_t bytes = 0;
     bool verified = true;
     for (const Wanted& one : wanted) {
         bytes += one.range.length;
-        verified &= source.has_checksums(one.rank);
+        verified &= copies.is_verifiable(one.rank);
     }
     if (console.json) {
         Json files = Json::array();
@@ -177,25 +175,25 @@ void tell(Console& console, const Source& source, bool from_scratch, const std::
                              {"rank", one.rank},
                              {"region", one.region},
                              {"bytes", one.range.length},
-                             {"verified", source.has_checksums(one.rank)}});
-        const Json document = {{"checkpoint", source.key().name},
-                               {"version", source.key().version},
-                               {"incarnation", source.key().incarnation.hex()},
+                             {"verified", copies.is_verifiable(one.rank)}});
+        const Json document = {{"checkpoint", copies.key.name},
+                               {"version", copies.key.version},
+                               {"incarnation", copies.key.incarnation.hex()},
                                {"level", from_scratch ? "scratch" : "persistent"},
                                {"files", std::move(files)}};
         console.document(document.dump(2, ' ', false, Json::error_handler_t::replace));
         return;
     }
-    console.out << what(source.key()) << ": " << plural(wanted.size(), "file") << ", " << format_bytes(bytes)
+    console.out << version_text(copies.key) << ": " << plural(wanted.size(), "file") << ", " << format_bytes(bytes)
                 << (verified ? ", every byte verified\n" : ", not verified: no checksums yet\n");
 }
 
-void note_scratch(Console& console, const Source& source, const std::vector<Wanted>& wanted) {
+void note_scratch(Console& console, const VersionCopies& copies, const std::vector<Wanted>& wanted) {
     std::vector<Rank> unverified;
     for (const Wanted& one : wanted)
-        if (!source.has_checksums(one.rank) && (unverified.empty() || unverified.back() != one.rank))
+        if (!copies.is_verifiable(one.rank) && (unverified.empty() || unverified.back() != one.rank))
             unverified.push_back(one.rank);
-    console.err << "cairn extract: note: " << what(source.key()) << " is not committed; taken from this host's scratch";
+    console.err << "cairn extract: note: " << version_text(copies.key) << " is not committed; taken from this host's scratch";
     if (!unverified.empty())
         console.err << "; its daemon has not made checksums of " << (unverified.size() == 1 ? "rank " : "ranks ")
                     << format_ranges(unverified) << " yet, so these bytes can not be verified";
@@ -214,12 +212,12 @@ Status run_extract(Console& console, const Arguments& arguments) {
     if (arguments.number("rank") >= seen.ranks) return no_rank(seen.key, arguments.number("rank"), seen.ranks);
     // Only the parts that hold the rank: damage elsewhere does not matter.
     const Rank rank = arguments.given("rank") ? static_cast<Rank>(arguments.number("rank")) : every_rank;
-    TRY_ASSIGN(const std::unique_ptr<Source> source, open_source(place, scratch, seen, rank));
-    TRY_ASSIGN(const std::vector<Wanted> wanted, wanted_of(*source, arguments));
+    TRY_ASSIGN(const VersionCopies copies, place.run(open_copies(place.world(), place.layout(), seen, scratch.images, rank, place.restore())));
+    TRY_ASSIGN(const std::vector<Wanted> wanted, wanted_of(copies, arguments));
     const bool from_scratch = in_scratch_only(seen);
-    if (from_scratch) note_scratch(console, *source, wanted);
-    TRY(Extraction(console, place, *source, wanted, arguments.given("force")).run());
-    if (!stream) tell(console, *source, from_scratch, wanted);
+    if (from_scratch) note_scratch(console, copies, wanted);
+    TRY(Extraction(console, place, copies, wanted, arguments.given("force")).run());
+    if (!stream) tell(console, copies, from_scratch, wanted);
     return {};
 }
 

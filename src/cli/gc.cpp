@@ -62,7 +62,7 @@ Status carry_out(Place& place, const Leftover& leftover) {
 }
 
 std::string where(const Leftover& leftover) {
-    if (leftover.key.version != 0) return what(leftover.key);
+    if (leftover.key.version != 0) return version_text(leftover.key);
     return leftover.key.name.empty() ? leftover.directory : leftover.key.name + ": " + leftover.directory;
 }
 

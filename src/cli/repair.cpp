@@ -45,7 +45,7 @@ Status run_repair(Console& console, const Arguments& arguments) {
     for (const Status& problem : scratch.problems) console.err << "cairn repair: " << problem.text() << "\n";
     TRY(read_series(place, scratch, name).status());
     std::vector<SealedVersion> sealed;
-    for (const ScratchView::Image& image : scratch.images)
+    for (const ScratchImage& image : scratch.images)
         if (image.key.name == name) sealed.push_back({image.key.incarnation, image.epoch, image.key.version, image.parent});
     RepairOptions options;
     options.forget = arguments.given("forget");

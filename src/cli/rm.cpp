@@ -75,7 +75,7 @@ Status run_rm(Console& console, const Arguments& arguments) {
     for (const Seen* last : needed(series))
         if (!arguments.given("force") && std::find(versions.begin(), versions.end(), last) != versions.end())
             return invalid_argument(
-                what(last->key) + " is the newest committed one" + (series.doubt_of_newest().ok() ? ", which a restart would take" : " of its incarnation, and may be what a restart would take") +
+                version_text(last->key) + " is the newest committed one" + (series.doubt_of_newest().ok() ? ", which a restart would take" : " of its incarnation, and may be what a restart would take") +
                 "; --force removes it nevertheless");
     TRY_ASSIGN(const Evidence evidence, Evidence::gather(place, 0));
     std::uint64_t freed_bytes = 0;
@@ -84,7 +84,7 @@ Status run_rm(Console& console, const Arguments& arguments) {
     Json removed = Json::array();
     for (const Seen* seen : versions) {
         const bool lift = fence_can_go(series, *seen, evidence, versions);
-        failed = remove(place, *seen, lift ? Fence::lift : Fence::keep).within("removing " + what(seen->key));
+        failed = remove(place, *seen, lift ? Fence::lift : Fence::keep).within("removing " + version_text(seen->key));
         if (!failed.ok()) break;
         tell_put_aside(place, console, "rm", place.layout().version(seen->key));
         if (!lift) ++fenced;
@@ -94,7 +94,7 @@ Status run_rm(Console& console, const Arguments& arguments) {
                            {"bytes", seen->stored_bytes},
                            {"tombstone", !lift}});
         if (!console.json)
-            console.out << "removed " << what(seen->key) << ", " << format_bytes(seen->stored_bytes) << "\n";
+            console.out << "removed " << version_text(seen->key) << ", " << format_bytes(seen->stored_bytes) << "\n";
     }
     if (!removed.empty()) fill_reserve(place, console, "rm");
     if (fenced != 0)

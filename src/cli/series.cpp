@@ -1,69 +1,17 @@
-// Series: joins the catalog, the lineage and scratch by (version, incarnation).
+// What commands see of scratch: each image with the doubt that a starting daemon would have of it.
 #include "cli/series.hpp"
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <ctime>
-#include <map>
+#include <ostream>
 #include <set>
 
 #include "base/text_table.hpp"
-#include "daemon/boot.hpp"
 #include "copies/scratch.hpp"
-#include "format/names.hpp"
+#include "daemon/boot.hpp"
 
 namespace cairn::cli {
-
-namespace {
-
-SeenState state_of(const Seen& seen) {
-    if (seen.entry.damage) return SeenState::damaged;
-    if (seen.entry.manifest) return seen.entry.manifest->abandoned ? SeenState::given_up : SeenState::committed;
-    if (seen.scratch_ranks.empty()) return SeenState::unfinished;
-    return seen.scratch_ranks.size() == seen.ranks ? SeenState::sealed : SeenState::partial;
-}
-
-Seen from_entry(CatalogEntry entry) {
-    Seen seen;
-    seen.key = entry.key;
-    for (const DirectoryEntry& file : entry.files) seen.stored_bytes += file.bytes;
-    if (entry.manifest) {
-        seen.ranks = entry.manifest->ranks;
-        seen.epoch = entry.manifest->epoch;
-        seen.parent = entry.manifest->parent;
-        seen.image_bytes = entry.manifest->image_bytes;
-    }
-    seen.entry = std::move(entry);
-    return seen;
-}
-
-void add_image(Seen& seen, const ScratchView::Image& image) {
-    if (!seen.entry.manifest) {
-        seen.key = image.key;
-        seen.ranks = image.ranks;
-        seen.epoch = image.epoch;
-        seen.parent = image.parent;
-        seen.image_bytes += image.bytes;
-    }
-    seen.scratch_ranks.push_back(image.rank);
-}
-
-std::string known_versions(const Series& series) {
-    std::set<Version> numbers;
-    for (const Seen& seen : series.versions)
-        if (seen.state == SeenState::committed) numbers.insert(seen.key.version);
-    if (numbers.empty()) return "none is committed";
-    std::string text = "committed are ";
-    std::size_t left = numbers.size();
-    for (const Version version : numbers) {
-        if (left-- > 10) continue;  // the newest ten
-        text += (text.ends_with(' ') ? "" : ", ") + std::to_string(version);
-    }
-    return text;
-}
-
-}  // namespace
 
 namespace {
 
@@ -105,147 +53,22 @@ ScratchView read_scratch(Place& place, const std::vector<ScratchLayout>& nodes) 
     return view;
 }
 
-std::string_view state_name(SeenState state) {
-    static constexpr std::array<std::string_view, 6> names = {"committed",  "sealed",   "partial",
-                                                              "unfinished", "given up", "damaged"};
-    return names[static_cast<std::size_t>(state)];
-}
-
 Result<std::vector<std::string>> series_names(Place& place, const ScratchView& scratch) {
     TRY_ASSIGN(const std::vector<std::string> names,
                place.run(list_series(place.world(), place.layout(), place.deadline())));
     std::set<std::string> all(names.begin(), names.end());
-    for (const ScratchView::Image& image : scratch.images) all.insert(image.key.name);
+    for (const ScratchImage& image : scratch.images) all.insert(image.key.name);
     return std::vector<std::string>(all.begin(), all.end());
 }
 
 Result<Series> read_series(Place& place, const ScratchView& scratch, const std::string& name) {
-    TRY(check_name(name));
-    Series series;
-    series.name = name;
-    TRY_ASSIGN(std::vector<CatalogEntry> entries,
-               place.run(list_versions(place.world(), place.layout(), name, place.deadline())));
-    TRY_ASSIGN(LineageRecords records, place.run(read_lineage(place.world(), place.layout(), name, place.deadline())));
-    std::vector<SealedVersion> sealed;
-    for (const ScratchView::Image& image : scratch.images)
-        if (image.key.name == name)
-            sealed.push_back({image.key.incarnation, image.epoch, image.key.version, image.parent});
-    series.lineage = current_lineage(records, entries, sealed);
-    series.opens = std::move(records.opens);
-
-    // Parts alone tell the first half of their incarnation only (format/names).
-    std::map<std::pair<Version, std::uint64_t>, Seen> joined;
-    for (CatalogEntry& entry : entries) {
-        const auto place_of = std::pair(entry.key.version, entry.key.incarnation.high);
-        joined[place_of] = from_entry(std::move(entry));
-    }
-    for (const ScratchView::Image& image : scratch.images)
-        if (image.key.name == name) add_image(joined[{image.key.version, image.key.incarnation.high}], image);
-    for (auto& [where, seen] : joined) {
-        for (const LineageEntry& open : series.opens)
-            if (open.open.incarnation && open.open.incarnation.high == where.second && seen.epoch == 0) {
-                seen.key.incarnation = open.open.incarnation;
-                seen.epoch = open.open.epoch;
-                seen.ranks = open.open.ranks;
-            }
-        std::sort(seen.scratch_ranks.begin(), seen.scratch_ranks.end());
-        seen.scratch_ranks.erase(std::unique(seen.scratch_ranks.begin(), seen.scratch_ranks.end()),
-                                 seen.scratch_ranks.end());
-        seen.current = series.lineage.contains(seen.key.incarnation, seen.key.version);
-        seen.state = state_of(seen);
-        series.versions.push_back(std::move(seen));
-    }
-    std::stable_sort(series.versions.begin(), series.versions.end(), [](const Seen& a, const Seen& b) {
-        return std::pair(a.key.version, a.epoch) < std::pair(b.key.version, b.epoch);
-    });
-    if (series.versions.empty() && series.opens.empty() && records.unlisted.ok())
-        return not_found("no checkpoint is named " + name + " under " + place.layout().persistent +
-                         " or in scratch; `cairn ls` lists all");
-    return series;
-}
-
-Result<Version> parse_version(const std::string& text) {
-    Version version = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), version);
-    if (error != std::errc{} || end != text.data() + text.size() || version == 0 || version == UINT64_MAX)
-        return invalid_argument("'" + text + "' is not a version: a number from 1, below 2^64 - 1, or newest");
-    return version;
-}
-
-std::vector<Status> lineage_problems(const Series& series) {
-    std::vector<Status> problems = series.lineage.passed_over;
-    for (const Status* doubt : {&series.lineage.head, &series.lineage.tail})
-        if (!doubt->ok()) problems.push_back(*doubt);
-    return problems;
+    return place.run(load_series(place.world(), place.layout(), name, scratch.images, place.io_wait()));
 }
 
 void tell_lineage_problems(Console& console, const char* command, const Series& series) {
     for (const Status& problem : lineage_problems(series)) console.err << "cairn " << command << ": " << for_terminal(problem.text()) << "\n";
 }
 
-Status Series::doubt_of_newest() const {
-    Version newest = 0;
-    for (const Seen& seen : versions)
-        if (seen.current && (seen.state == SeenState::committed || in_scratch_only(seen))) newest = std::max(newest, seen.key.version);
-    return lineage.doubt_of(newest);
-}
-
-Result<Seen> pick_committed(const Series& series, const std::string& text, const std::string& incarnation) {
-    const bool latest = text.empty() || text == "latest" || text == "newest";
-    Version version = 0;
-    if (!latest) {
-        TRY_ASSIGN(version, parse_version(text));
-    }
-    std::vector<const Seen*> found;
-    const Seen* damaged = nullptr;
-    for (const Seen& seen : series.versions) {
-        if (!latest && seen.key.version != version) continue;
-        if (!seen.key.incarnation.hex().starts_with(incarnation)) continue;
-        if (seen.state == SeenState::damaged && !latest) damaged = &seen;
-        if (seen.state == SeenState::committed && (!latest || seen.current || !incarnation.empty()))
-            found.push_back(&seen);
-    }
-    if (latest && incarnation.empty()) TRY(series.doubt_of_newest());
-    if (latest && !found.empty()) return *found.back();
-    if (found.size() > 1 && series.lineage.head.ok())
-        for (const Seen* seen : found)
-            if (seen->current) return *seen;
-    if (found.size() > 1)
-        return invalid_argument("several incarnations committed " + what(found[0]->key) +
-                                (series.lineage.head.ok() ? ", none in the current lineage" : ", and which is in the current lineage can not be told") + "; choose one with "
-                                "--incarnation (`cairn ls " +
-                                series.name + "` lists them)");
-    if (found.size() == 1) return *found.front();
-    if (damaged) return Status(*damaged->entry.damage);
-    return not_found((latest ? series.name + " has no committed version in its current lineage"
-                             : series.name + " has no committed version " + std::to_string(version)) +
-                     (incarnation.empty() ? "" : " of incarnation " + incarnation) + "; " + known_versions(series));
-}
-
-bool in_scratch_only(const Seen& seen) { return seen.state == SeenState::sealed || seen.state == SeenState::partial; }
-
-Result<Seen> pick_readable(const Series& series, const std::string& text, const std::string& incarnation) {
-    Result<Seen> committed = pick_committed(series, text, incarnation);
-    if (committed.code() != Code::not_found) return committed;
-    const bool latest = text.empty() || text == "latest" || text == "newest";
-    const Seen* found = nullptr;
-    std::string where;
-    for (const Seen& seen : series.versions) {
-        if (!seen.key.incarnation.hex().starts_with(incarnation)) continue;
-        if (latest ? !seen.current && incarnation.empty() : std::to_string(seen.key.version) != text) continue;
-        if (in_scratch_only(seen) && (!found || latest || !found->current)) found = &seen;
-        if (latest) continue;
-        if (seen.state == SeenState::given_up) where = "; it was given up or removed, and does not come back";
-        if (seen.state == SeenState::unfinished)
-            where =
-                "; parts of it are there without a manifest, and no image of it is in this host's scratch: it is being "
-                "flushed (`cairn status` on its nodes), or was left behind (`cairn gc`)";
-    }
-    if (found) return *found;
-    return not_found(committed.status().text() + where);
-}
-
-std::string what(const VersionKey& key) { return key.name + " version " + std::to_string(key.version); }
 std::string short_id(Id128 id) { return id ? id.hex().substr(0, 8) : "-"; }
 
 std::string format_time(std::uint64_t wall_time_s) {

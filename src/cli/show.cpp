@@ -7,6 +7,7 @@
 #include "base/text_table.hpp"
 #include "base/units.hpp"
 #include "cli/series.hpp"
+#include "read/version_copies.hpp"
 
 namespace cairn::cli {
 
@@ -171,8 +172,8 @@ Status run_show(Console& console, const Arguments& arguments) {
     tell_lineage_problems(console, "show", series);
     TRY_ASSIGN(const Seen seen, pick_committed(series, arguments.text("VERSION"), arguments.text("incarnation")));
     Shown shown{*seen.entry.manifest, {}, {}};
-    TRY_ASSIGN(shown.open,
-               place.run(open_version(place.world(), place.layout(), shown.manifest, every_rank, place.restore())));
+    TRY_ASSIGN(VersionCopies copies, place.run(open_copies(place.world(), place.layout(), seen, {}, every_rank, place.restore())));
+    shown.open = std::move(*copies.parts);
     for (const Footer& footer : shown.open.footers)
         for (const ImageInfo& image : footer.images) shown.images.emplace(image.rank, image);
     if (console.json) {

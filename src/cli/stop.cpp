@@ -104,7 +104,7 @@ void tell_stopped(Console& console, const StopOutcome& outcome) {
     if (outcome.pid != 0) console.out << "cairnd of node " << for_terminal(outcome.node) << " stopped (process " << outcome.pid << ")\n";
     if (outcome.held) console.out << "  its process has not ended yet: a file system that does not answer holds it, and what it gave back of scratch\n";
     for (const VersionKey& key : outcome.unfinished)
-        console.out << "  left in scratch: " << for_terminal(what(key)) << "\n";
+        console.out << "  left in scratch: " << for_terminal(version_text(key)) << "\n";
     if (outcome.keeper)
         console.out << "stopped the keeper of one that had died, which was about to start another (process " << *outcome.keeper
                     << "); what was sealed stays in scratch\n";
@@ -119,7 +119,7 @@ Result<std::vector<VersionKey>> left_in(Console& console, const Arguments& argum
     const ScratchView scratch = read_scratch(place, places);
     std::vector<Status> problems = scratch.problems;
     std::set<std::string> names;
-    for (const ScratchView::Image& image : scratch.images) names.insert(image.key.name);
+    for (const ScratchImage& image : scratch.images) names.insert(image.key.name);
     for (const std::string& name : names) {
         const Result<Series> series = read_series(place, scratch, name);
         if (!series.ok()) problems.push_back(series.status().within("whether the images of " + name + " in scratch are committed"));
@@ -200,7 +200,7 @@ Status run_stop(Console& console, const Arguments& arguments) {
         console.out << "no daemon runs here\n";
     }
     for (const VersionKey& key : stops.left)
-        if (!console.json) console.out << "  left in scratch, without a daemon: " << for_terminal(what(key)) << "\n";
+        if (!console.json) console.out << "  left in scratch, without a daemon: " << for_terminal(version_text(key)) << "\n";
     TRY(silent_status(stops.silent));
     if (!left.ok()) return left.status().within("what is left in scratch can not be told");
     const std::size_t unfinished = stops.unfinished();

@@ -6,24 +6,14 @@
 
 #include "base/text_table.hpp"
 #include "base/units.hpp"
-#include "cli/source.hpp"
+#include "cli/series.hpp"
+#include "read/verify.hpp"
 
 namespace cairn::cli {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-struct Verdict {
-    VersionKey key;
-    std::uint64_t bytes = 0;
-    std::vector<Damage> damage;
-    std::uint32_t ranks = 0;
-    bool from_scratch = false;
-    std::vector<Rank> unchecked;  // in scratch, without checksums yet
-    std::vector<Rank> absent;     // neither committed nor in this host's scratch
-    bool whole() const { return damage.empty() && unchecked.empty() && absent.empty(); }
-};
 
 // What stands in a checkpoint's lineage, and can not be read.
 struct LineageDamage {
@@ -162,66 +152,6 @@ Result<std::vector<Seen>> chosen(Place& place, const ScratchView& scratch, const
     return versions;
 }
 
-class Verification {
-  public:
-    Verification(Console& console, Place& place, const ScratchView& scratch, std::uint64_t total_bytes)
-        : place_(place), scratch_(scratch), progress_(console, "verify", total_bytes) {}
-
-    Result<Verdict> run(const Seen& seen) {
-        Verdict verdict;
-        verdict.key = seen.key;
-        verdict.bytes = seen.image_bytes;
-        verdict.ranks = seen.ranks;
-        verdict.from_scratch = in_scratch_only(seen);
-        if (verdict.from_scratch) {
-            TRY(images(seen, verdict));
-        } else if (seen.entry.manifest) {
-            TRY_ASSIGN(verdict.damage, place_.run(verify_version(place_.world(), place_.layout(), *seen.entry.manifest,
-                                                                 place_.restore(), advance())));
-        } else {
-            Damage damage;
-            damage.status = *seen.entry.damage;
-            verdict.damage.push_back(std::move(damage));
-        }
-        return verdict;
-    }
-
-  private:
-    std::function<void(std::uint64_t)> advance() {
-        return [this](std::uint64_t bytes) { progress_.set(done_bytes_ += bytes); };
-    }
-
-    Status images(const Seen& seen, Verdict& verdict) {
-        TRY_ASSIGN(const LocalImages local, local_images(place_, scratch_, seen.key));
-        for (Rank rank = 0; rank < seen.ranks; ++rank) {
-            const auto found = local.images.find(rank);
-            if (found == local.images.end()) {
-                const auto doubt = local.doubts.find(rank);
-                if (doubt == local.doubts.end()) verdict.absent.push_back(rank);
-                else verdict.damage.push_back({"", 0, 0, "", doubt->second.within("the image of rank " + std::to_string(rank))});
-                continue;
-            }
-            const LocalImage& image = found->second;
-            if (image.data.length != 0 && image.checksums.empty()) {
-                verdict.unchecked.push_back(rank);
-                continue;
-            }
-            auto damage = place_.run(verify_local(place_.world(), image, place_.restore(), advance()));
-            // A slot that was given to another image meanwhile says nothing about this one.
-            if (!still_there(place_, image))
-                verdict.absent.push_back(rank);
-            else
-                std::move(damage.begin(), damage.end(), std::back_inserter(verdict.damage));
-        }
-        return {};
-    }
-
-    Place& place_;
-    const ScratchView& scratch_;
-    Progress progress_;
-    std::uint64_t done_bytes_ = 0;
-};
-
 Status failure_of(const std::vector<Verdict>& verdicts, std::size_t count) {
     const Verdict* where = nullptr;
     const Damage* worst = nullptr;  // the first damage, else the first that can not be read
@@ -232,7 +162,7 @@ Status failure_of(const std::vector<Verdict>& verdicts, std::size_t count) {
             worst = &damage;
         }
     const std::string of = std::to_string(count) + " of " + plural(verdicts.size(), "version");
-    const std::string first = "; the first is " + what(where->key) + ": " + where_of(*worst);
+    const std::string first = "; the first is " + version_text(where->key) + ": " + where_of(*worst);
     if (is_unread(worst->status)) return Status(worst->status.code(), of + " can not be read" + first);
     return corrupt(of + " damaged" + first + "\nA restart passes damaged versions over and takes the next older one");
 }
@@ -261,9 +191,11 @@ Status run_verify(Console& console, const Arguments& arguments) {
     std::vector<Verdict> verdicts;
     std::size_t damaged = 0;
     {
-        Verification verification(console, place, scratch, total_bytes);
+        Progress progress(console, "verify", total_bytes);
+        std::uint64_t done_bytes = 0;
+        const auto advance = [&](std::uint64_t bytes) { progress.set(done_bytes += bytes); };
         for (const Seen& seen : versions) {
-            TRY_ASSIGN(Verdict verdict, verification.run(seen));
+            TRY_ASSIGN(Verdict verdict, place.run(verify_seen(place.world(), place.layout(), seen, scratch.images, place.restore(), advance)));
             damaged += verdict.damage.empty() ? 0 : 1;
             verdicts.push_back(std::move(verdict));
         }

@@ -10,82 +10,22 @@
 
 #include "client/guarded.hpp"
 #include "client/packer.hpp"
-#include "copies/restore.hpp"
-#include "copies/scratch.hpp"
-#include "read/hand_out.hpp"
+#include "world/real/world.hpp"
 
 namespace cairn {
 
 namespace {
 
-constexpr std::uint64_t buffer_bytes = 8u << 20;  // of one read; a few are in flight in each of a node's ranks
-
-// Whether an older version could do better than this one did.
-bool another_may_do(const Status& status) {
-    switch (status.code()) {
-        case Code::corrupt:
-        case Code::io_error:
-        case Code::unavailable:
-        case Code::unsupported:
-        case Code::deadline:
-        case Code::permission:
-            return true;
-        default:
-            return false;
-    }
+RestoreSettings restore_settings(const Settings& settings) {
+    RestoreSettings restore;
+    restore.buffer_bytes = 8u << 20;  // of one read; a few are in flight in each of a node's ranks
+    restore.io_wait = static_cast<Nanos>(settings.deadlines.io_ms) * millisecond;
+    return restore;
 }
+
+ImagePlaces places_of(const KeptVersion& kept, Rank rank) { return {kept.key, rank, kept.local_path, kept.committed}; }
 
 }  // namespace
-
-Result<std::unique_ptr<ImageReader>> ImageReader::create(std::unique_ptr<RealWorld> real, const Layout& layout,
-                                                         Rank rank, std::uint64_t wait_ms, std::uint64_t io_ms) {
-    std::unique_ptr<ImageReader> reader(new ImageReader);
-    reader->real_ = std::move(real);
-    reader->layout_ = layout;
-    reader->rank_ = rank;
-    reader->settings_.buffer_bytes = buffer_bytes;
-    reader->settings_.io_wait = static_cast<Nanos>(io_ms) * millisecond;
-    reader->until_ = reader->real_->loop().now() + static_cast<Nanos>(wait_ms) * millisecond;
-    return reader;
-}
-
-Status ImageReader::open_local(const KeptVersion& kept) {
-    World world = real_->world();
-    auto read = real_->loop().run(read_image(world, kept.local_path, until_));
-    // Somebody has tidied scratch up; not that the version is not there.
-    if (read.code() == Code::not_found) return corrupt(kept.local_path + ": is not there any more");
-    TRY_ASSIGN(std::optional<LocalImage> image, std::move(read));
-    if (!image || image->header.key != kept.key || image->header.rank != rank_)
-        return corrupt(kept.local_path + ": the image of version " + std::to_string(kept.key.version) +
-                       " is not there any more");
-    local_ = std::move(image);
-    return {};
-}
-
-Status ImageReader::open_committed(const KeptVersion& kept) {
-    World world = real_->world();
-    auto read = real_->loop().run(read_manifest(world, layout_, kept.key, until_));
-    if (read.code() == Code::not_found)  // an older version may be there still
-        return corrupt("version " + std::to_string(kept.key.version) + " was removed while it was looked for");
-    TRY_ASSIGN(Manifest manifest, std::move(read));
-    if (manifest.abandoned) return corrupt("version " + std::to_string(kept.key.version) + " was abandoned");
-    TRY_ASSIGN(committed_, real_->loop().run(open_version(world, layout_, std::move(manifest), rank_, settings_)));
-    if (!committed_->image(rank_))
-        return corrupt("no part of version " + std::to_string(kept.key.version) + " has the image of rank " +
-                       std::to_string(rank_));
-    return {};
-}
-
-const ImageInfo& ImageReader::image() const { return local_ ? local_->header.image : *committed_->image(rank_); }
-
-Status ImageReader::read(std::vector<ImageRange> ranges, ImageSink sink) {
-    World world = real_->world();
-    if (local_) return real_->loop().run(restore_local(world, *local_, std::move(ranges), std::move(sink), settings_));
-    return real_->loop().run(
-        restore_image(world, layout_, *committed_, rank_, std::move(ranges), std::move(sink), settings_));
-}
-
-// ---- one version ----
 
 RestoreRun::RestoreRun(Session& session, const std::vector<std::string>* names, Deadline deadline)
     : session_(session), names_(names), deadline_(deadline) {}
@@ -106,11 +46,13 @@ Result<std::vector<const ProtectedRegion*>> RestoreRun::wanted() const {
     return wanted;
 }
 
-Status RestoreRun::aim(const KeptVersion& kept, ImageInfo image) {
+// Once for each level that is tried: what an earlier one has filled is begun anew.
+Result<HandOut> RestoreRun::aim(const KeptVersion& kept, const ImageInfo& image) {
     targets_.clear();
     TRY_ASSIGN(const auto regions, wanted());
     TRY_ASSIGN(const MemoryMap map, MemoryMap::read());
-    const ImageRegions held(std::move(image));
+    const ImageRegions held(image);
+    HandOut out;
     targets_.reserve(regions.size());
     for (const ProtectedRegion* region : regions) {
         const Region* found = held.find(region->name);
@@ -120,45 +62,27 @@ Status RestoreRun::aim(const KeptVersion& kept, ImageInfo image) {
                              ": unprotect it, or restore the others by name");
         TRY(check_fits(*region, *found));
         targets_.push_back(std::make_unique<RestoreTarget>(*region, *found));
-        TRY(targets_.back()->prepare(map));
+        RestoreTarget* const target = targets_.back().get();
+        TRY(target->prepare(map));
+        out.add(session_.rank_, {found->offset, found->length},
+                [target](std::uint64_t at, const Slice& data) { return target->take(at, data.bytes()); });
     }
-    return {};
+    return out;
 }
 
-// `refused`: it is the application that does not fit, and no other level or version would do.
-Status RestoreRun::fetch_from(ImageReader& reader, const KeptVersion& kept, bool& refused) {
-    const Status aimed = aim(kept, reader.image());
-    refused = !aimed.ok();
-    TRY(aimed);
-    HandOut out;
-    const Rank rank = session_.rank_;
-    for (const auto& target : targets_)
-        out.add(rank, {target->kept().offset, target->kept().length},
-                [place = target.get()](std::uint64_t at, ByteView bytes) { return place->take(at, bytes); });
-    if (out.empty()) return {};
-    TRY(reader.read(out.ranges_of(rank), [&](std::uint64_t offset, Slice data) { return out.take(rank, offset, data.bytes()); }));
-    return out.check_complete();
-}
-
-// From the cheapest level that holds. Damage in scratch is told, and the committed files are asked.
 Status RestoreRun::fetch(const KeptVersion& kept, bool& refused) {
-    const auto& deadlines = session_.settings_.deadlines;
-    TRY_ASSIGN(auto real, session_.open_world());
-    TRY_ASSIGN(const auto reader, ImageReader::create(std::move(real), session_.layout_, session_.rank_,
-                                                      deadline_.left_ms(), deadlines.io_ms));
     refused = false;
-    Status local = corrupt("nothing of version " + std::to_string(kept.key.version) + " in this node's scratch");
-    if (!kept.local_path.empty()) {
-        local = reader->open_local(kept);
-        if (local.ok()) local = fetch_from(*reader, kept, refused);
-        if (local.ok() || refused || !kept.committed || !another_may_do(local)) return local;
-        notes_ += "rank " + std::to_string(session_.rank_) +
-                  ": the image in scratch is damaged, taking the committed files: " + local.to_string() + "\n";
-        reader->close_local();
-    }
-    if (!kept.committed) return local;
-    TRY(reader->open_committed(kept));
-    return fetch_from(*reader, kept, refused);
+    TRY_ASSIGN(const std::unique_ptr<RealWorld> real, session_.open_world());
+    World world = real->world();
+    const Nanos until = real->loop().now() + static_cast<Nanos>(deadline_.left_ms()) * millisecond;
+    const Aim aimed = [&](const ImageInfo& image) { return guarded([&] { return aim(kept, image); }); };
+    const Fetched fetched = real->loop().run(fetch_image(world, session_.layout_, places_of(kept, session_.rank_), aimed,
+                                                         restore_settings(session_.settings_), until));
+    if (fetched.passed_over)
+        notes_ += "rank " + std::to_string(session_.rank_) + ": the image in scratch is damaged, taking the committed files: " +
+                  fetched.passed_over->to_string() + "\n";
+    refused = fetched.refused;
+    return fetched.status;
 }
 
 // Collective. refused is the same on all ranks.
@@ -192,7 +116,7 @@ Result<const KeptVersion*> RestoreRun::newest() {
     Status last;
     for (auto it = session_.kept_.rbegin(); it != session_.kept_.rend(); ++it) {
         const std::string version = "version " + std::to_string(it->key.version);
-        if (!it->committed && !it->sealed) {
+        if (!it->can_be_had()) {
             notes_ += version + " is damaged, going back to an older one: " + it->damage.to_string() + "\n";
             last = it->damage;
             continue;
@@ -218,7 +142,7 @@ Result<const KeptVersion*> RestoreRun::exactly(Version version) {
     if (!kept)
         return not_found(who + " of \"" + session_.name_ +
                          "\" can not be restored by all ranks; `cairn ls` lists what there is");
-    if (!kept->committed && !kept->sealed) return kept->damage.within(who);
+    if (!kept->can_be_had()) return kept->damage.within(who);
     TRY(session_.check_ranks(*kept));
     bool refused = false;
     TRY(restore(*kept, refused).within(who));
@@ -287,18 +211,16 @@ Result<std::shared_ptr<const ImageRegions>> Session::image_of(Version version) {
         return not_found("no version of \"" + name_ +
                          "\" is known: cairn_newest or cairn_list comes first, and finds one");
     auto* kept = const_cast<KeptVersion*>(find_kept(version));
-    if (!kept || (!kept->committed && !kept->sealed))
+    if (!kept || !kept->can_be_had())
         return not_found("version " + std::to_string(version) + " of \"" + name_ +
                          "\" is not among those that the last cairn_newest, cairn_list or cairn_restore found");
     TRY(check_ranks(*kept));
     if (kept->image) return kept->image;
-    TRY_ASSIGN(auto real, open_world());
-    TRY_ASSIGN(const auto reader, ImageReader::create(std::move(real), layout_, rank_, settings_.deadlines.open_ms,
-                                                      settings_.deadlines.io_ms));
-    Status status = kept->local_path.empty() ? not_found("not in this node's scratch") : reader->open_local(*kept);
-    if (!status.ok() && kept->committed) status = reader->open_committed(*kept);
-    TRY(status);
-    kept->image = std::make_shared<const ImageRegions>(reader->image());
+    TRY_ASSIGN(const std::unique_ptr<RealWorld> real, open_world());
+    World world = real->world();
+    const Nanos until = real->loop().now() + static_cast<Nanos>(settings_.deadlines.open_ms) * millisecond;
+    TRY_ASSIGN(ImageInfo image, real->loop().run(describe_image(world, layout_, places_of(*kept, rank_), restore_settings(settings_), until)));
+    kept->image = std::make_shared<const ImageRegions>(std::move(image));
     return kept->image;
 }
 

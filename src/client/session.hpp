@@ -24,21 +24,15 @@
 #include "catalog/layout.hpp"
 #include "catalog/lineage.hpp"
 #include "read/image_regions.hpp"
+#include "read/restorable.hpp"
 
 namespace cairn {
 
 class RealWorld;
 
 // A version that can be gone back to, as all ranks agree on it.
-struct KeptVersion {
-    VersionKey key;
-    std::uint64_t epoch = 0;
-    std::uint32_t ranks = 0;
-    std::uint64_t bytes = 0;  // of all ranks
-    bool committed = false;
-    bool sealed = false;             // in the scratch of every rank
-    Status damage;                   // its manifest, or its directory, can not be read
-    std::string local_path;          // this rank's slot, as of the last survey; empty: none
+struct KeptVersion : RestorableVersion {
+    std::string local_path;                     // this rank's slot, as of the last survey; empty: none
     std::shared_ptr<const ImageRegions> image;  // this rank's, once asked for
 };
 

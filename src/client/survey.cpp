@@ -82,46 +82,6 @@ std::vector<KeptVersion> unpack_kept(Unpacker& unpacker, const std::string& name
     return kept;
 }
 
-// What persistent and scratch together hold of a lineage.
-std::vector<KeptVersion> keep_lineage(const Lineage& lineage, const std::vector<CatalogEntry>& entries,
-                                      const std::vector<SealedVersion>& sealed) {
-    std::map<std::pair<Version, Id128>, KeptVersion> found;
-    for (const SealedVersion& each : sealed) {
-        if (!each.is_whole || !lineage.contains(each.incarnation, each.version)) continue;
-        KeptVersion& kept = found[{each.version, each.incarnation}];
-        kept.epoch = each.epoch;
-        kept.sealed = true;
-    }
-    for (const CatalogEntry& each : entries) {
-        const std::pair key(each.key.version, each.key.incarnation);
-        if (each.manifest && each.manifest->abandoned)
-            found.erase(key);  // given up, or lost to another: not to come back from scratch either
-        if (!each.committed() && !each.damage) continue;
-        if (!each.unlisted() && !lineage.contains(each.key.incarnation, each.key.version)) continue;
-        KeptVersion& kept = found[key];
-        if (each.damage) kept.damage = *each.damage;
-        if (!each.committed()) continue;
-        kept.committed = true;
-        kept.epoch = each.manifest->epoch;
-        kept.ranks = each.manifest->ranks;
-        kept.bytes = each.manifest->image_bytes;
-    }
-    std::vector<KeptVersion> all;
-    for (auto& [key, kept] : found) {
-        kept.key.version = key.first;
-        kept.key.incarnation = key.second;
-        all.push_back(std::move(kept));
-    }
-    return all;
-}
-
-Version newest_of(const std::vector<KeptVersion>& kept) {
-    Version newest = 0;
-    for (const KeptVersion& each : kept)
-        if (each.committed || each.sealed) newest = std::max(newest, each.key.version);
-    return newest;
-}
-
 }  // namespace
 
 // What a rank's node has in scratch. Its first rank tells of what is not the present ranks', too: left by a job of another size or order.
@@ -192,29 +152,21 @@ FromRecord Session::from_record(Id128 incarnation, const Parent& parent) const {
 
 // Rank 0 alone.
 Bytes Session::look_at_persistent(const std::vector<SealedVersion>& sealed, Deadline deadline) {
-    std::string notes;
-    Status tail;
-    const auto look = [&]() -> Result<std::vector<KeptVersion>> {
+    const auto look = [&]() -> Result<RestorableSeries> {
         TRY_ASSIGN(const std::unique_ptr<RealWorld> real, open_world());
         World world = real->world();
         const Nanos until = real->loop().now() + static_cast<Nanos>(deadline.left_ms()) * millisecond;
-        TRY_ASSIGN(const LineageRecords records, real->loop().run(read_lineage(world, layout_, name_, until)));
-        TRY_ASSIGN(const std::vector<CatalogEntry> entries,
-                   real->loop().run(list_versions(world, layout_, name_, until)));
-        const Lineage lineage = current_lineage(records, entries, sealed, roster_.incarnation);
-        std::vector<KeptVersion> kept = keep_lineage(lineage, entries, sealed);
-        TRY(lineage.doubt_of(newest_of(kept)));
-        for (const Status& each : lineage.passed_over) notes += each.text() + "\n";
-        tail = lineage.tail;
-        if (!tail.ok()) notes += tail.text() + "\n";
-        return kept;
+        return real->loop().run(load_restorable(world, layout_, name_, sealed, roster_.incarnation, until));
     };
-    const auto kept = look();
+    const auto found = look();
     Packer packer;
-    packer.status(kept.status());
-    if (!kept.ok()) return packer.take();
-    packer.status(tail).text(notes).number<std::uint64_t>(kept->size());
-    for (const KeptVersion& each : *kept)
+    packer.status(found.status());
+    if (!found.ok()) return packer.take();
+    std::string notes;
+    for (const Status& each : found->passed_over) notes += each.text() + "\n";
+    if (!found->tail.ok()) notes += found->tail.text() + "\n";
+    packer.status(found->tail).text(notes).number<std::uint64_t>(found->versions.size());
+    for (const RestorableVersion& each : found->versions)
         packer.number(each.key.version)
             .id(each.key.incarnation)
             .number(each.epoch)
@@ -265,7 +217,7 @@ Status Session::survey(Deadline deadline) {
 
 const KeptVersion* Session::find_kept(Version version) const {
     for (auto it = kept_.rbegin(); it != kept_.rend(); ++it)
-        if (version == CAIRN_NEWEST ? it->committed || it->sealed : it->key.version == version) return &*it;
+        if (version == CAIRN_NEWEST ? it->can_be_had() : it->key.version == version) return &*it;
     return nullptr;
 }
 
@@ -283,7 +235,7 @@ Result<std::vector<KeptVersion>> Session::list() {
     TRY(exchange_->agree(surveyed, deadline));
     std::vector<KeptVersion> whole;
     for (const KeptVersion& each : kept_)
-        if (each.committed || each.sealed) whole.push_back(each);
+        if (each.can_be_had()) whole.push_back(each);
     if (whole.empty()) TRY(kept_tail_);  // "none" would mean that one may begin anew
     return whole;
 }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <set>
 
 #include "format/image.hpp"
 #include "format/manifest.hpp"
@@ -15,18 +17,13 @@ namespace {
 
 constexpr std::size_t buffers_lost_max = 16;  // of one restore or verification
 
-// One read: whole blocks of one extent.
-struct ReadRun {
-    std::size_t footer = 0;
-    const Extent* extent = nullptr;
-    std::uint64_t first_block = 0;  // in the extent
-    std::uint64_t offset = 0;       // in the extent, bytes
-    std::uint64_t length = 0;       // bytes
-};
+const Extent& extent_of(const OpenVersion& version, const PartRead& read) { return version.footers[read.footer].extents[read.extent]; }
 
 // Cuts an extent into reads of at most a buffer, leaving out blocks that nobody wants.
-void add_runs(std::vector<ReadRun>& runs, std::size_t footer, const Extent& extent, std::uint64_t block_bytes,
-              const Wanted& wanted, std::uint64_t buffer_bytes) {
+void add_reads(std::vector<PartRead>& reads, const OpenVersion& version, std::size_t footer, std::size_t index, const Wanted& wanted,
+               std::uint64_t buffer_bytes) {
+    const std::uint64_t block_bytes = version.footers[footer].block_bytes;
+    const Extent& extent = version.footers[footer].extents[index];
     const std::uint64_t run_max = std::max(block_bytes, buffer_bytes / block_bytes * block_bytes);
     for (std::uint64_t at = 0; at < extent.length;) {
         const std::uint64_t one = std::min(block_bytes, extent.length - at);
@@ -38,9 +35,14 @@ void add_runs(std::vector<ReadRun>& runs, std::size_t footer, const Extent& exte
         while (at + length < extent.length && length + block_bytes <= run_max &&
                wanted.touches(extent.image_offset + at + length, std::min(block_bytes, extent.length - at - length)))
             length += std::min(block_bytes, extent.length - at - length);
-        runs.push_back({footer, &extent, at / block_bytes, at, length});
+        reads.push_back({footer, index, at, length});
         at += length;
     }
+}
+
+void sort_front_to_back(std::vector<PartRead>& reads, const OpenVersion& version) {
+    const auto place = [&](const PartRead& read) { return std::pair(read.footer, extent_of(version, read).part_offset + read.offset); };
+    std::sort(reads.begin(), reads.end(), [&](const PartRead& a, const PartRead& b) { return place(a) < place(b); });
 }
 
 std::string region_at(const ImageInfo* image, std::uint64_t offset, std::uint64_t length) {
@@ -58,12 +60,22 @@ const ImageInfo* find_image(const Footer& footer, Rank rank) {
     return nullptr;
 }
 
+// Where the extents of one rank are, as (footer, extent).
+using Places = std::vector<std::pair<std::size_t, std::size_t>>;
+
+// Of all ranks of which `is_wanted`, in one pass, however many they are.
+std::map<Rank, Places> extents_by_rank(const OpenVersion& version, const std::function<bool(Rank)>& is_wanted) {
+    std::map<Rank, Places> found;
+    for (std::size_t i = 0; i < version.footers.size(); ++i)
+        for (std::size_t j = 0; j < version.footers[i].extents.size(); ++j)
+            if (const Rank rank = version.footers[i].extents[j].rank; is_wanted(rank)) found[rank].push_back({i, j});
+    return found;
+}
+
 // The extents of a rank tile [0, bytes) exactly.
-Status check_tiling(const OpenVersion& version, Rank rank, std::uint64_t bytes) {
+Status check_tiling(const OpenVersion& version, Rank rank, const Places& places, std::uint64_t bytes) {
     std::vector<const Extent*> extents;
-    for (const Footer& footer : version.footers)
-        for (const Extent& extent : footer.extents)
-            if (extent.rank == rank) extents.push_back(&extent);
+    for (const auto& [footer, extent] : places) extents.push_back(&version.footers[footer].extents[extent]);
     std::sort(extents.begin(), extents.end(), [](const Extent* a, const Extent* b) { return a->image_offset < b->image_offset; });
     std::uint64_t at = 0;
     for (const Extent* extent : extents) {
@@ -76,33 +88,42 @@ Status check_tiling(const OpenVersion& version, Rank rank, std::uint64_t bytes) 
     return {};
 }
 
+// Of every rank; the first footer that has one counts.
+std::map<Rank, const ImageInfo*> images_by_rank(const OpenVersion& version) {
+    std::map<Rank, const ImageInfo*> images;
+    for (const Footer& footer : version.footers)
+        for (const ImageInfo& image : footer.images) images.emplace(image.rank, &image);
+    return images;
+}
+
 // What the readers of one restore share.
 struct Reading {
     World& world;
     RestoreSettings settings;
     const OpenVersion& version;
     std::vector<FilePtr> files;  // by footer
-    std::vector<ReadRun> runs;
+    std::vector<PartRead> reads;
     std::size_t next = 0;
     Status failure;
-    std::function<Status(const ReadRun&, Slice)> deliver;                    // a verified run
-    std::function<Status(const ReadRun&, std::uint64_t block, Status)> bad;  // a block that is not what it should be; ok: go on
+    std::function<Status(const PartRead&, Slice)> deliver;                    // a verified run
+    std::function<Status(const PartRead&, std::uint64_t block, Status)> bad;  // a block that is not what it should be; ok: go on
     std::size_t buffers_lost = 0;  // to reads that did not come back
 };
 
 // ok, or what `bad` made of a damaged block (block counted in the extent) or of a failed read.
-Task<Status> read_run(Reading& r, const ReadRun& run, BufferPtr buffer) {
-    const std::uint64_t block_bytes = r.version.footers[run.footer].block_bytes;
+Task<Status> read_run(Reading& r, const PartRead& run, BufferPtr buffer) {
+    const std::uint64_t block_bytes = r.version.footers[run.footer].block_bytes, first_block = run.offset / block_bytes;
+    const Extent& extent = extent_of(r.version, run);
     Slice into{buffer, 0, run.length};
     const Nanos deadline = r.world.clock.in(r.settings.io_wait);
-    Status status = co_await read_all(r.world.storage, r.files[run.footer], run.extent->part_offset + run.offset, into, deadline);
-    if (!status.ok()) co_return r.bad(run, run.first_block, std::move(status));
+    Status status = co_await read_all(r.world.storage, r.files[run.footer], extent.part_offset + run.offset, into, deadline);
+    if (!status.ok()) co_return r.bad(run, first_block, std::move(status));
     std::vector<std::uint64_t> made = co_await r.world.cpu.checksums(into, block_bytes);
     bool whole = true;
     for (std::size_t i = 0; i < made.size(); ++i) {
-        if (made[i] == run.extent->checksums[run.first_block + i]) continue;
+        if (made[i] == extent.checksums[first_block + i]) continue;
         whole = false;
-        Status told = r.bad(run, run.first_block + i, corrupt("checksum differs"));
+        Status told = r.bad(run, first_block + i, corrupt("checksum differs"));
         if (!told.ok()) co_return told;
     }
     if (whole) co_return r.deliver(run, into);
@@ -111,14 +132,14 @@ Task<Status> read_run(Reading& r, const ReadRun& run, BufferPtr buffer) {
 
 Task<void> reader(Reading& r) {
     std::uint64_t buffer_bytes = 0;
-    for (const ReadRun& run : r.runs) buffer_bytes = std::max(buffer_bytes, run.length);
+    for (const PartRead& run : r.reads) buffer_bytes = std::max(buffer_bytes, run.length);
     Result<BufferPtr> buffer = r.world.storage.allocate(round_up(buffer_bytes, 4096));
     if (!buffer.ok()) {
         r.failure = std::move(buffer).status();
         co_return;
     }
-    while (r.failure.ok() && r.next < r.runs.size()) {
-        const ReadRun& run = r.runs[r.next++];
+    while (r.failure.ok() && r.next < r.reads.size()) {
+        const PartRead& run = r.reads[r.next++];
         Status status = co_await read_run(r, run, *buffer);
         if (!status.ok() && r.failure.ok()) r.failure = std::move(status);
         if (buffer->use_count() == 1) continue;
@@ -140,15 +161,11 @@ Task<Status> read_runs(Reading& r, Layout layout) {
         if (!file.ok()) co_return std::move(file).status();
         r.files.push_back(std::move(file).value());
     }
-    std::sort(r.runs.begin(), r.runs.end(), [](const ReadRun& a, const ReadRun& b) {
-        const std::uint64_t at_a = a.extent->part_offset + a.offset, at_b = b.extent->part_offset + b.offset;
-        return a.footer != b.footer ? a.footer < b.footer : at_a < at_b;
-    });
     Gate gate(r.world.clock);
-    const std::size_t readers = std::min<std::size_t>(r.settings.readers, r.runs.size());
+    const std::size_t readers = std::min<std::size_t>(r.settings.readers, r.reads.size());
     for (std::size_t i = 0; i < readers; ++i) gate.spawn(reader(r));
     co_await gate.close();
-    if (r.failure.ok() && r.next < r.runs.size())
+    if (r.failure.ok() && r.next < r.reads.size())
         co_return deadline_passed("reads of its parts did not come back, and the rest was not looked at: try again when the file system answers");
     co_return r.failure;
 }
@@ -212,7 +229,7 @@ Status of_another(const std::string& path) { return corrupt(path + ": belongs to
 
 Task<Result<OpenVersion>> open_version(World& world, Layout layout, Manifest manifest, Rank rank, RestoreSettings settings) {
     OpenVersion version;
-    if (manifest.abandoned) co_return not_found(manifest.key.name + " version " + std::to_string(manifest.key.version) + " was given up");
+    if (manifest.abandoned) co_return not_found(version_text(manifest.key) + " was given up");
     for (std::uint32_t i = 0; i < manifest.parts.size(); ++i) {
         const PartInfo& part = manifest.parts[i];
         if (rank != every_rank && !std::binary_search(part.ranks.begin(), part.ranks.end(), rank)) continue;
@@ -227,29 +244,53 @@ Task<Result<OpenVersion>> open_version(World& world, Layout layout, Manifest man
     co_return version;
 }
 
-Task<Status> restore_image(World& world, Layout layout, const OpenVersion& version, Rank rank, std::vector<ImageRange> ranges,
-                           ImageSink sink, RestoreSettings settings) {
-    const ImageInfo* image = version.image(rank);
-    const VersionKey& key = version.manifest.key;
-    const std::string what = key.name + " version " + std::to_string(key.version);
-    if (!image)
-        co_return not_found(what + " has no image of rank " + std::to_string(rank) + "; it was taken by " +
-                            std::to_string(version.manifest.ranks) + " ranks");
-    CO_TRY(check_tiling(version, rank, image->bytes).within(what));
-    Reading r{world, settings, version, {}, {}, 0, {}, {}, {}};
-    const Wanted wanted(std::move(ranges));
-    for (std::size_t i = 0; i < version.footers.size(); ++i)
-        for (const Extent& extent : version.footers[i].extents)
-            if (extent.rank == rank) add_runs(r.runs, i, extent, version.footers[i].block_bytes, wanted, settings.buffer_bytes);
-    r.deliver = [&](const ReadRun& run, Slice data) { return sink(run.extent->image_offset + run.offset, std::move(data)); };
-    r.bad = [&](const ReadRun& run, std::uint64_t block, Status status) {
+Result<std::vector<PartRead>> plan_part_reads(const OpenVersion& version, const std::vector<WantedImage>& wanted, std::uint64_t buffer_bytes) {
+    const std::string what = version_text(version.manifest.key);
+    std::set<Rank> ranks;
+    for (const WantedImage& each : wanted) ranks.insert(each.rank);
+    const std::map<Rank, const ImageInfo*> images = images_by_rank(version);
+    std::map<Rank, Places> places = extents_by_rank(version, [&](Rank rank) { return ranks.count(rank) != 0; });
+    std::vector<PartRead> reads;
+    for (const WantedImage& each : wanted) {
+        const auto image = images.find(each.rank);
+        if (image == images.end())
+            return not_found(what + " has no image of rank " + std::to_string(each.rank) + "; it was taken by " +
+                             std::to_string(version.manifest.ranks) + " ranks");
+        TRY(check_tiling(version, each.rank, places[each.rank], image->second->bytes).within(what));
+        const Wanted of_rank(each.ranges);
+        for (const auto& [footer, extent] : places[each.rank]) add_reads(reads, version, footer, extent, of_rank, buffer_bytes);
+    }
+    sort_front_to_back(reads, version);
+    return reads;
+}
+
+Task<Status> read_parts(World& world, Layout layout, const OpenVersion& version, std::vector<PartRead> reads, RankSink sink,
+                        RestoreSettings settings) {
+    Reading r{world, settings, version, {}, std::move(reads), 0, {}, {}, {}};
+    r.deliver = [&](const PartRead& run, Slice data) {
+        const Extent& extent = extent_of(version, run);
+        return sink(extent.rank, extent.image_offset + run.offset, std::move(data));
+    };
+    r.bad = [&](const PartRead& run, std::uint64_t block, Status status) {
         const std::uint64_t block_bytes = version.footers[run.footer].block_bytes;
-        const std::string region = region_at(image, run.extent->image_offset + block * block_bytes, block_bytes);
-        return std::move(status).within(what + ": " + version.manifest.parts[version.parts[run.footer]].file + " block " +
-                                        std::to_string(run.extent->part_offset / block_bytes + block) + ", rank " + std::to_string(rank) +
+        const Extent& extent = extent_of(version, run);
+        const std::string region = region_at(version.image(extent.rank), extent.image_offset + block * block_bytes, block_bytes);
+        return std::move(status).within(version_text(version.manifest.key) + ": " + version.manifest.parts[version.parts[run.footer]].file + " block " +
+                                        std::to_string(extent.part_offset / block_bytes + block) + ", rank " + std::to_string(extent.rank) +
                                         (region.empty() ? "" : ", region " + region));
     };
     Status status = co_await read_runs(r, layout);
+    co_return status;
+}
+
+Task<Status> restore_image(World& world, Layout layout, const OpenVersion& version, Rank rank, std::vector<ImageRange> ranges,
+                           ImageSink sink, RestoreSettings settings) {
+    std::vector<WantedImage> wanted;
+    wanted.push_back({rank, std::move(ranges)});
+    Result<std::vector<PartRead>> reads = plan_part_reads(version, wanted, settings.buffer_bytes);
+    if (!reads.ok()) co_return std::move(reads).status();
+    const RankSink of_rank = [&sink](Rank, std::uint64_t offset, Slice data) { return sink(offset, std::move(data)); };
+    Status status = co_await read_parts(world, layout, version, std::move(reads).value(), of_rank, settings);
     co_return status;
 }
 
@@ -271,31 +312,44 @@ Status check_not_taken(const LocalImage& image) {
 
 }  // namespace
 
-Task<Status> restore_local(World& world, const LocalImage& image, std::vector<ImageRange> ranges, ImageSink sink, RestoreSettings settings) {
+std::vector<ImageRange> plan_local_reads(const LocalImage& image, std::vector<ImageRange> ranges, std::uint64_t buffer_bytes) {
     const std::uint64_t block_bytes = image.header.block_bytes, bytes = image.header.image.bytes;
-    const std::uint64_t run_max = std::max(block_bytes, settings.buffer_bytes / block_bytes * block_bytes);
+    const std::uint64_t run_max = std::max(block_bytes, buffer_bytes / block_bytes * block_bytes);
     const Wanted wanted(std::move(ranges));
+    std::vector<ImageRange> reads;
     for (std::uint64_t at = 0; at < bytes;) {
         const std::uint64_t length = std::min(run_max, bytes - at);
-        if (wanted.touches(at, length)) {
-            Slice data = image.data.part(at, length);
-            if (!image.checksums.empty()) {
-                std::vector<std::uint64_t> made = co_await world.cpu.checksums(data, block_bytes);
-                for (std::size_t i = 0; i < made.size(); ++i) {
-                    const std::uint64_t block = at / block_bytes + i;
-                    if (made[i] == image.checksums[block]) continue;
-                    const std::string region = region_at(&image.header.image, block * block_bytes, block_bytes);
-                    co_return corrupt(image.path + ": image in scratch: block " + std::to_string(block) + ", rank " +
-                                      std::to_string(image.header.rank) + (region.empty() ? "" : ", region " + region) + ": checksum differs");
-                }
-            }
-            Status taken = sink(at, std::move(data));
-            if (!taken.ok()) co_return taken;
-            if (const Status there = check_not_lost(image); !there.ok()) co_return corrupt(there.text());
-        }
+        if (wanted.touches(at, length)) reads.push_back({at, length});
         at += length;
     }
+    return reads;
+}
+
+Task<Status> read_local(World& world, const LocalImage& image, std::vector<ImageRange> reads, ImageSink sink) {
+    const std::uint64_t block_bytes = image.header.block_bytes;
+    for (const ImageRange& read : reads) {
+        Slice data = image.data.part(read.offset, read.length);
+        if (!image.checksums.empty()) {
+            std::vector<std::uint64_t> made = co_await world.cpu.checksums(data, block_bytes);
+            for (std::size_t i = 0; i < made.size(); ++i) {
+                const std::uint64_t block = read.offset / block_bytes + i;
+                if (made[i] == image.checksums[block]) continue;
+                const std::string region = region_at(&image.header.image, block * block_bytes, block_bytes);
+                co_return corrupt(image.path + ": image in scratch: block " + std::to_string(block) + ", rank " +
+                                  std::to_string(image.header.rank) + (region.empty() ? "" : ", region " + region) + ": checksum differs");
+            }
+        }
+        Status taken = sink(read.offset, std::move(data));
+        if (!taken.ok()) co_return taken;
+        if (const Status there = check_not_lost(image); !there.ok()) co_return corrupt(there.text());
+    }
     co_return check_not_taken(image);
+}
+
+Task<Status> restore_local(World& world, const LocalImage& image, std::vector<ImageRange> ranges, ImageSink sink, RestoreSettings settings) {
+    std::vector<ImageRange> reads = plan_local_reads(image, std::move(ranges), settings.buffer_bytes);
+    Status status = co_await read_local(world, image, std::move(reads), std::move(sink));
+    co_return status;
 }
 
 namespace {
@@ -327,28 +381,32 @@ Task<Result<std::vector<Damage>>> verify_version(World& world, Layout layout, Ma
         whole.footers.push_back(std::move(footer).value());
         whole.parts.push_back(i);
     }
+    const std::map<Rank, const ImageInfo*> images = images_by_rank(whole);
     if (damages.empty()) {
+        std::map<Rank, Places> places = extents_by_rank(whole, [](Rank) { return true; });
         for (Rank rank = 0; rank < manifest.ranks; ++rank) {
-            const ImageInfo* image = whole.image(rank);
-            Status tiles = image ? check_tiling(whole, rank, image->bytes) : corrupt("rank " + std::to_string(rank) + " is in no part");
+            const auto image = images.find(rank);
+            Status tiles = image != images.end() ? check_tiling(whole, rank, places[rank], image->second->bytes)
+                                                 : corrupt("rank " + std::to_string(rank) + " is in no part");
             if (!tiles.ok()) damages.push_back(damage_of("", std::move(tiles)));
         }
     }
     Reading r{world, settings, whole, {}, {}, 0, {}, {}, {}};
     const Wanted everything({});
     for (std::size_t i = 0; i < whole.footers.size(); ++i)
-        for (const Extent& extent : whole.footers[i].extents)
-            add_runs(r.runs, i, extent, whole.footers[i].block_bytes, everything, settings.buffer_bytes);
-    r.deliver = [&](const ReadRun& run, Slice) {
+        for (std::size_t j = 0; j < whole.footers[i].extents.size(); ++j) add_reads(r.reads, whole, i, j, everything, settings.buffer_bytes);
+    sort_front_to_back(r.reads, whole);
+    r.deliver = [&](const PartRead& run, Slice) {
         if (progress) progress(run.length);
         return Status();
     };
-    r.bad = [&](const ReadRun& run, std::uint64_t block, Status status) {
+    r.bad = [&](const PartRead& run, std::uint64_t block, Status status) {
         const Footer& footer = whole.footers[run.footer];
+        const Extent& extent = extent_of(whole, run);
         Damage damage = damage_of(manifest.parts[whole.parts[run.footer]].file, std::move(status));
-        damage.block = run.extent->part_offset / footer.block_bytes + block;
-        damage.rank = run.extent->rank;
-        damage.region = region_at(find_image(footer, damage.rank), run.extent->image_offset + block * footer.block_bytes, footer.block_bytes);
+        damage.block = extent.part_offset / footer.block_bytes + block;
+        damage.rank = extent.rank;
+        damage.region = region_at(find_image(footer, damage.rank), extent.image_offset + block * footer.block_bytes, footer.block_bytes);
         damages.push_back(std::move(damage));
         return Status();
     };

@@ -35,13 +35,36 @@ struct OpenVersion {
 inline constexpr Rank every_rank = UINT32_MAX;
 Task<Result<OpenVersion>> open_version(World& world, Layout layout, Manifest manifest, Rank rank, RestoreSettings settings);
 
-// Reads ranges of one rank's image (all of it when empty). corrupt names part, block, rank and region; missing extents are corrupt.
+// What is wanted of one rank's image; no ranges: all of it.
+struct WantedImage {
+    Rank rank = 0;
+    std::vector<ImageRange> ranges;
+    bool operator==(const WantedImage&) const = default;
+};
+// One read of a part: whole blocks of one extent, both counted in what is open.
+struct PartRead {
+    std::size_t footer = 0;    // in OpenVersion::footers
+    std::size_t extent = 0;    // in the footer's extents
+    std::uint64_t offset = 0;  // in the extent, bytes
+    std::uint64_t length = 0;
+    bool operator==(const PartRead&) const = default;
+};
+// Reads of up to a buffer that give what is wanted of any ranks, front to back in one part after the other. Pure. not_found where no open part has a
+// rank, corrupt where a rank's extents are not its image.
+Result<std::vector<PartRead>> plan_part_reads(const OpenVersion& version, const std::vector<WantedImage>& wanted, std::uint64_t buffer_bytes);
+using RankSink = std::function<Status(Rank rank, std::uint64_t image_offset, Slice data)>;
+// corrupt names part, block, rank and region.
+Task<Status> read_parts(World& world, Layout layout, const OpenVersion& version, std::vector<PartRead> reads, RankSink sink,
+                        RestoreSettings settings);
+// Both, for ranges of one rank's image (all of it when empty).
 Task<Status> restore_image(World& world, Layout layout, const OpenVersion& version, Rank rank, std::vector<ImageRange> ranges,
                            ImageSink sink, RestoreSettings settings);
 
 // The same from a sealed image in scratch. An image whose checksums were never made (its daemon died first) has them made here
 // from what scratch holds: nothing to compare with, which is scratch's limit (ARCHITECTURE.md, table of limits). corrupt, too, when the
 // slot was taken for another image meanwhile: what the sink got is worth nothing then.
+std::vector<ImageRange> plan_local_reads(const LocalImage& image, std::vector<ImageRange> ranges, std::uint64_t buffer_bytes);
+Task<Status> read_local(World& world, const LocalImage& image, std::vector<ImageRange> reads, ImageSink sink);
 Task<Status> restore_local(World& world, const LocalImage& image, std::vector<ImageRange> ranges, ImageSink sink,
                            RestoreSettings settings);
 

@@ -20,12 +20,12 @@ void HandOut::sort() {
     sorted_ = true;
 }
 
-Status HandOut::take(Rank rank, std::uint64_t image_offset, ByteView bytes) {
+Status HandOut::take(Rank rank, std::uint64_t image_offset, const Slice& data) {
     if (!sorted_) sort();
     const auto found = by_rank_.find(rank);
     if (found == by_rank_.end()) return {};
     std::vector<Waiting>& all = found->second;
-    const std::uint64_t run_end = image_offset + bytes.size();
+    const std::uint64_t run_end = image_offset + data.length;
     auto each = std::partition_point(all.begin(), all.end(), [&](const Waiting& w) { return w.ends_at_most <= image_offset; });
     for (; each != all.end() && each->range.offset < run_end; ++each) {
         ++looked_at_;
@@ -33,22 +33,18 @@ Status HandOut::take(Rank rank, std::uint64_t image_offset, ByteView bytes) {
         const std::uint64_t end = std::min(run_end, each->range.offset + each->range.length);
         if (begin >= end) continue;
         each->taken_bytes += end - begin;
-        TRY(each->receiver(begin - each->range.offset, bytes.subspan(begin - image_offset, end - begin)));
+        TRY(each->receiver(begin - each->range.offset, data.part(begin - image_offset, end - begin)));
     }
     return {};
 }
 
-std::vector<ImageRange> HandOut::ranges_of(Rank rank) const {
-    std::vector<ImageRange> ranges;
-    if (const auto found = by_rank_.find(rank); found != by_rank_.end())
-        for (const Waiting& each : found->second) ranges.push_back(each.range);
-    return ranges;
-}
-
-std::vector<Rank> HandOut::ranks() const {
-    std::vector<Rank> ranks;
-    for (const auto& [rank, all] : by_rank_) ranks.push_back(rank);
-    return ranks;
+std::vector<WantedImage> HandOut::wanted() const {
+    std::vector<WantedImage> wanted;
+    for (const auto& [rank, all] : by_rank_) {
+        WantedImage& image = wanted.emplace_back(WantedImage{rank, {}});
+        for (const Waiting& each : all) image.ranges.push_back(each.range);
+    }
+    return wanted;
 }
 
 Status HandOut::check_complete() const {

@@ -8,23 +8,21 @@
 #include <vector>
 
 #include "base/status.hpp"
-#include "copies/wanted.hpp"
-#include "model/types.hpp"
+#include "copies/restore.hpp"
 
 namespace cairn {
 
 class HandOut {
   public:
     // `at`: in the range that was asked for. Not ok: the reading ends with it.
-    using Receiver = std::function<Status(std::uint64_t at, ByteView bytes)>;
+    using Receiver = std::function<Status(std::uint64_t at, Slice data)>;
 
     // Order: every add() comes before the first take(). Ranges may overlap.
     void add(Rank rank, ImageRange range, Receiver receiver);
-    Status take(Rank rank, std::uint64_t image_offset, ByteView bytes);
+    Status take(Rank rank, std::uint64_t image_offset, const Slice& data);
 
-    bool empty() const noexcept { return by_rank_.empty(); }
-    std::vector<ImageRange> ranges_of(Rank rank) const;  // as they were added, without those of no bytes
-    std::vector<Rank> ranks() const;                     // increasing; those with a range of any bytes
+    // All that is to be read for them, by rank; of ranges of no bytes nothing.
+    std::vector<WantedImage> wanted() const;
     // internal, naming the range, where one has not got all its bytes.
     Status check_complete() const;
 

@@ -16,7 +16,8 @@ Bytes image_of(std::size_t bytes) {
 }
 
 HandOut::Receiver into(Bytes& place) {
-    return [&place](std::uint64_t at, ByteView bytes) {
+    return [&place](std::uint64_t at, const Slice& data) {
+        const ByteView bytes = data.bytes();
         std::copy(bytes.begin(), bytes.end(), place.begin() + static_cast<std::ptrdiff_t>(at));
         return Status();
     };
@@ -40,7 +41,7 @@ TEST(HandOut, RangesThatOverlapAndNestAllGetTheirBytes) {
         std::shuffle(runs.begin(), runs.end(), random);
         for (const std::uint64_t at : runs) {
             EXPECT_FALSE(out.check_complete().ok());
-            ASSERT_TRUE(out.take(4, at, ByteView(image).subspan(at, std::min<std::uint64_t>(512, 10'000 - at))).ok());
+            ASSERT_TRUE(out.take(4, at, Slice::of(image).part(at, std::min<std::uint64_t>(512, 10'000 - at))).ok());
         }
         EXPECT_TRUE(out.check_complete().ok()) << out.check_complete().to_string();
         for (std::size_t i = 0; i < ranges.size(); ++i)
@@ -55,9 +56,9 @@ TEST(HandOut, RanksAreKeptApart) {
     out.add(1, {0, 100}, into(one));
     out.add(2, {0, 100}, into(two));
     out.add(3, {0, 0}, nullptr);  // of no bytes: it waits for none
-    EXPECT_EQ(out.ranks(), (std::vector<Rank>{1, 2}));
-    ASSERT_TRUE(out.take(2, 0, image).ok());
-    ASSERT_TRUE(out.take(9, 0, image).ok());  // nobody's
+    EXPECT_EQ(out.wanted(), (std::vector<WantedImage>{{1, {{0, 100}}}, {2, {{0, 100}}}}));
+    ASSERT_TRUE(out.take(2, 0, Slice::of(image)).ok());
+    ASSERT_TRUE(out.take(9, 0, Slice::of(image)).ok());  // nobody's
     EXPECT_EQ(two, image);
     EXPECT_EQ(one, Bytes(100));
     EXPECT_NE(out.check_complete().text().find("rank 1"), std::string::npos) << out.check_complete().to_string();
@@ -65,18 +66,18 @@ TEST(HandOut, RanksAreKeptApart) {
 
 TEST(HandOut, WhatAReceiverSaysEndsTheReading) {
     HandOut out;
-    out.add(0, {10, 10}, [](std::uint64_t, ByteView) { return Status(Code::out_of_space, "full"); });
-    EXPECT_TRUE(out.take(0, 0, Bytes(10)).ok());
-    EXPECT_EQ(out.take(0, 5, Bytes(10)).code(), Code::out_of_space);
+    out.add(0, {10, 10}, [](std::uint64_t, const Slice&) { return Status(Code::out_of_space, "full"); });
+    EXPECT_TRUE(out.take(0, 0, Slice::of(Bytes(10))).ok());
+    EXPECT_EQ(out.take(0, 5, Slice::of(Bytes(10))).code(), Code::out_of_space);
 }
 
 // Ten times the regions, in ten times the runs, are ten times the work; a look at every region for every run is a hundred times as much.
 TEST(HandOut, WorkGrowsWithTheRegionsAndNotWithTheirSquare) {
     const auto work = [](std::uint64_t regions) {
         HandOut out;
-        for (std::uint64_t i = 0; i < regions; ++i) out.add(0, {64 * i, 60}, [](std::uint64_t, ByteView) { return Status(); });
-        const Bytes run(640);
-        for (std::uint64_t at = 0; at < 64 * regions; at += run.size()) EXPECT_TRUE(out.take(0, at, run).ok());
+        for (std::uint64_t i = 0; i < regions; ++i) out.add(0, {64 * i, 60}, [](std::uint64_t, const Slice&) { return Status(); });
+        const Slice run = Slice::of(Bytes(640));
+        for (std::uint64_t at = 0; at < 64 * regions; at += run.length) EXPECT_TRUE(out.take(0, at, run).ok());
         EXPECT_TRUE(out.check_complete().ok());
         return out.looked_at();
     };

@@ -1,0 +1,98 @@
+// Scratch first; damage there is told, and the parts are asked. `deadline` bounds the opening, each read has its own.
+#include "read/fetch.hpp"
+
+namespace cairn {
+
+namespace {
+
+std::string number_of(const ImagePlaces& places) { return "version " + std::to_string(places.key.version); }
+
+Task<Status> add_slot(World& world, VersionCopies& copies, const ImagePlaces& places, Nanos deadline) {
+    Result<std::optional<LocalImage>> slot = co_await open_slot(world, places.slot_path, places.key, places.rank, deadline);
+    // Somebody has tidied scratch up; not that the version is not there.
+    if (slot.code() == Code::not_found) co_return corrupt(places.slot_path + ": is not there any more");
+    if (!slot.ok()) co_return std::move(slot).status();
+    if (!*slot) co_return corrupt(places.slot_path + ": the image of " + number_of(places) + " is not there any more");
+    copies.slots.emplace(places.rank, std::move(**slot));
+    co_return Status();
+}
+
+Task<Status> add_parts(World& world, Layout layout, VersionCopies& copies, const ImagePlaces& places, RestoreSettings settings, Nanos deadline) {
+    Result<Manifest> manifest = co_await read_manifest(world, layout, places.key, deadline);
+    if (manifest.code() == Code::not_found)  // an older version may be there still
+        co_return corrupt(number_of(places) + " was removed while it was looked for");
+    if (!manifest.ok()) co_return std::move(manifest).status();
+    if (manifest->abandoned) co_return corrupt(number_of(places) + " was abandoned");
+    copies.ranks = manifest->ranks;
+    Result<OpenVersion> parts = co_await open_version(world, layout, std::move(manifest).value(), places.rank, settings);
+    if (!parts.ok()) co_return std::move(parts).status();
+    if (!parts->image(places.rank)) co_return corrupt("no part of " + number_of(places) + " has the image of rank " + std::to_string(places.rank));
+    copies.parts = std::move(parts).value();
+    co_return Status();
+}
+
+VersionCopies nothing_open(const ImagePlaces& places) {
+    VersionCopies copies;
+    copies.key = places.key;
+    return copies;
+}
+
+// From what is open.
+Task<Status> hand_out_image(World& world, Layout layout, const VersionCopies& copies, Rank rank, const Aim& aim, RestoreSettings settings, bool& refused) {
+    Result<HandOut> out = aim(*copies.find(rank));
+    refused = !out.ok();
+    if (refused) co_return std::move(out).status();
+    const std::vector<WantedImage> wanted = out->wanted();
+    if (wanted.empty()) co_return Status();
+    Result<ReadPlan> plan = plan_reads(copies, wanted, settings.buffer_bytes);
+    if (!plan.ok()) co_return std::move(plan).status();
+    const RankSink sink = [&out](Rank of, std::uint64_t offset, const Slice& data) { return out->take(of, offset, data); };
+    Status status = co_await read_planned(world, layout, copies, std::move(plan).value(), sink, settings);
+    if (!status.ok()) co_return status;
+    co_return out->check_complete();
+}
+
+}  // namespace
+
+bool another_may_do(const Status& status) {
+    switch (status.code()) {
+        case Code::corrupt:
+        case Code::io_error:
+        case Code::unavailable:
+        case Code::unsupported:
+        case Code::deadline:
+        case Code::permission:
+            return true;
+        default:
+            return false;
+    }
+}
+
+Task<Fetched> fetch_image(World& world, Layout layout, ImagePlaces places, Aim aim, RestoreSettings settings, Nanos deadline) {
+    Fetched fetched;
+    fetched.status = corrupt("nothing of " + number_of(places) + " in this node's scratch");
+    VersionCopies copies = nothing_open(places);
+    if (!places.slot_path.empty()) {
+        Status local = co_await add_slot(world, copies, places, deadline);
+        if (local.ok()) local = co_await hand_out_image(world, layout, copies, places.rank, aim, settings, fetched.refused);
+        fetched.status = local;
+        if (local.ok() || fetched.refused || !places.committed || !another_may_do(local)) co_return fetched;
+        fetched.passed_over = std::move(local);
+        copies.slots.clear();
+    }
+    if (!places.committed) co_return fetched;
+    fetched.status = co_await add_parts(world, layout, copies, places, settings, deadline);
+    if (fetched.status.ok()) fetched.status = co_await hand_out_image(world, layout, copies, places.rank, aim, settings, fetched.refused);
+    co_return fetched;
+}
+
+Task<Result<ImageInfo>> describe_image(World& world, Layout layout, ImagePlaces places, RestoreSettings settings, Nanos deadline) {
+    VersionCopies copies = nothing_open(places);
+    Status status = not_found("not in this node's scratch");
+    if (!places.slot_path.empty()) status = co_await add_slot(world, copies, places, deadline);
+    if (!status.ok() && places.committed) status = co_await add_parts(world, layout, copies, places, settings, deadline);
+    if (!status.ok()) co_return status;
+    co_return ImageInfo(*copies.find(places.rank));
+}
+
+}  // namespace cairn

@@ -1,0 +1,37 @@
+// Fetch: one rank's image of one version, from the cheapest level that holds, into whoever wants ranges of it.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "read/hand_out.hpp"
+#include "read/plan.hpp"
+
+namespace cairn {
+
+// Where one rank's image may be, as a survey told.
+struct ImagePlaces {
+    VersionKey key;
+    Rank rank = 0;
+    std::string slot_path;   // empty: not in this node's scratch
+    bool committed = false;  // the version is
+};
+
+// Who wants what of the image, told its regions and sizes before a byte is read; once for each level that is tried. Not ok: the application does not fit,
+// and no other level or version would do. It throws nothing.
+using Aim = std::function<Result<HandOut>(const ImageInfo& image)>;
+
+struct Fetched {
+    Status status;
+    bool refused = false;               // by the aim
+    std::optional<Status> passed_over;  // damage in scratch, where the committed parts were asked instead
+};
+Task<Fetched> fetch_image(World& world, Layout layout, ImagePlaces places, Aim aim, RestoreSettings settings, Nanos deadline);
+
+// Only its regions and sizes.
+Task<Result<ImageInfo>> describe_image(World& world, Layout layout, ImagePlaces places, RestoreSettings settings, Nanos deadline);
+
+// Whether another level, or an older version, could do better than one that failed with this.
+bool another_may_do(const Status& status);
+
+}  // namespace cairn

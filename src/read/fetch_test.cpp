@@ -1,0 +1,221 @@
+// Reading in the simulated world: the plan for any set of ranks, from scratch and from parts, and what happens when a copy is damaged.
+#include "read/fetch.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "proof/cluster.hpp"
+#include "read/verify.hpp"
+
+namespace cairn {
+namespace {
+
+using testing::Cluster;
+using testing::ClusterOptions;
+
+constexpr std::uint64_t image_bytes = 50'000;
+
+// Four ranks on two nodes; version 1 is committed in two parts and still in scratch.
+class Reading : public ::testing::Test {
+  protected:
+    Reading() : cluster_(options()) {
+        CAIRN_CHECK(cluster_.open_job().ok());
+        CAIRN_CHECK(cluster_.capture_all(1).ok());
+        CAIRN_CHECK(cluster_.run_until_committed(1, 60 * second));
+        manifest_ = **cluster_.newest_committed();
+        settings_.buffer_bytes = 8192;
+        for (const NodeIndex node : {0u, 1u}) look_into_scratch(node);
+    }
+    static ClusterOptions options() {
+        ClusterOptions o;
+        o.files = 2;
+        o.image_bytes = [](Rank, Version) { return image_bytes; };
+        return o;
+    }
+
+    // In a process of its own on this node.
+    template <class T, class Make>
+    T run(NodeIndex node, T otherwise, Make make) {
+        sim::Process& process = cluster_.hosts[node].node->start_process("reader");
+        T result = std::move(otherwise);
+        World world = process.world();
+        const auto task = [](World& w, Make& m, T& out) -> Task<void> {
+            T got = co_await m(w);
+            out = std::move(got);
+        };
+        EXPECT_TRUE(cluster_.sim.run(task(world, make, result), cluster_.sim.now() + 600 * second));
+        process.kill();
+        return result;
+    }
+    void look_into_scratch(NodeIndex node) {
+        const auto scan = run(node, Result<ScratchScan>(Status(Code::deadline, "")), [&](World& w) { return scan_scratch(w, cluster_.scratch(node), 60 * second); });
+        CAIRN_CHECK(scan.ok());
+        for (const LocalImage& image : scan->images)
+            images_[node].push_back({image.header.key, image.header.epoch, {}, image.header.rank, image.header.ranks, image.header.image.bytes, image.path, {}});
+        CAIRN_CHECK(images_[node].size() == 2);
+    }
+    Seen seen(SeenState state) const {
+        Seen s;
+        s.key = manifest_.key;
+        s.entry.manifest = manifest_;
+        s.ranks = 4;
+        s.image_bytes = 4 * image_bytes;
+        s.state = state;
+        return s;
+    }
+    Result<VersionCopies> open(NodeIndex node, SeenState state, std::vector<ScratchImage> images = {}) {
+        return run(node, Result<VersionCopies>(Status(Code::deadline, "")),
+                   [&](World& w) { return open_copies(w, cluster_.layout, seen(state), images, every_rank, settings_); });
+    }
+    Slice captured(Rank rank, std::uint64_t offset, std::uint64_t length) const {
+        return sim::describe(Cluster::content_seed(manifest_.key.incarnation, 1, rank), length, offset);
+    }
+    // Whoever gets other bytes than were captured says so.
+    HandOut::Receiver expect(Rank rank, std::uint64_t offset) const {
+        return [this, rank, offset](std::uint64_t at, const Slice& data) {
+            return sim::content_equal(data, captured(rank, offset + at, data.length)) ? Status() : Status(Code::internal, "other bytes");
+        };
+    }
+    Status read(NodeIndex node, const VersionCopies& copies, const ReadPlan& plan, HandOut& out) {
+        return run(node, Status(Code::deadline, ""), [&](World& w) {
+            return read_planned(w, cluster_.layout, copies, plan, [&out](Rank r, std::uint64_t at, const Slice& data) { return out.take(r, at, data); }, settings_);
+        });
+    }
+    Fetched fetch(Rank rank, bool committed, const Aim& aim) {
+        const NodeIndex node = cluster_.node_of(rank);
+        return run(node, Fetched{Status(Code::deadline, ""), false, {}}, [&](World& w) {
+            return fetch_image(w, cluster_.layout, {manifest_.key, rank, slot(rank).path, committed}, aim, settings_, w.clock.in(60 * second));
+        });
+    }
+    Aim whole(Rank rank) const {
+        return [this, rank](const ImageInfo& image) -> Result<HandOut> {
+            HandOut out;
+            out.add(rank, {0, image.bytes}, expect(rank, 0));
+            return out;
+        };
+    }
+    const ScratchImage& slot(Rank rank) const {
+        for (const auto& [node, images] : images_)
+            for (const ScratchImage& image : images)
+                if (image.rank == rank) return image;
+        return images_.at(0).at(0);
+    }
+    void damage_slot(Rank rank) {
+        const NodeIndex node = cluster_.node_of(rank);
+        ASSERT_TRUE(cluster_.hosts[node].node->scratch().flip_bit(slot(rank).path, 16'000, 2).ok());
+    }
+
+    Cluster cluster_;
+    Manifest manifest_;
+    RestoreSettings settings_;
+    std::map<NodeIndex, std::vector<ScratchImage>> images_;
+};
+
+TEST_F(Reading, AnySetOfRanksInOnePassOverTheParts) {
+    const auto copies = open(0, SeenState::committed);
+    ASSERT_TRUE(copies.ok()) << copies.status().to_string();
+    EXPECT_EQ(copies->find(3)->bytes, image_bytes);  // before a byte is read
+    HandOut out;
+    out.add(3, {0, image_bytes}, expect(3, 0));
+    out.add(0, {10'000, 100}, expect(0, 10'000));
+    out.add(0, {45'000, 5'000}, expect(0, 45'000));
+    out.add(1, {0, 4097}, expect(1, 0));
+    const auto plan = plan_reads(*copies, out.wanted(), settings_.buffer_bytes);
+    ASSERT_TRUE(plan.ok()) << plan.status().to_string();
+    EXPECT_TRUE(plan->slots.empty());
+    const auto place = [&](const PartRead& each) { return std::pair(each.footer, copies->parts->footers[each.footer].extents[each.extent].part_offset + each.offset); };
+    for (std::size_t i = 1; i < plan->parts.size(); ++i) EXPECT_LT(place(plan->parts[i - 1]), place(plan->parts[i]));
+    // Whole blocks of 4096: all of rank 3, one and three of rank 0 (the last of them short), two of rank 1.
+    EXPECT_EQ(plan->bytes(), image_bytes + 4096 + (image_bytes - 10 * 4096) + 2 * 4096);
+    EXPECT_TRUE(read(0, *copies, *plan, out).ok());
+    EXPECT_TRUE(out.check_complete().ok()) << out.check_complete().to_string();
+}
+
+TEST_F(Reading, ScratchIsTakenForTheRanksThatItHas) {
+    auto copies = open(0, SeenState::committed);
+    ASSERT_TRUE(copies.ok());
+    const auto local = open(0, SeenState::sealed, images_[0]);
+    ASSERT_TRUE(local.ok()) << local.status().to_string();
+    copies->slots = local->slots;
+    HandOut out;
+    for (Rank rank = 0; rank < 4; ++rank) out.add(rank, {0, image_bytes}, expect(rank, 0));
+    const auto plan = plan_reads(*copies, out.wanted(), settings_.buffer_bytes);
+    ASSERT_TRUE(plan.ok());
+    for (const SlotRead& each : plan->slots) EXPECT_EQ(cluster_.node_of(each.rank), 0u);
+    for (const PartRead& each : plan->parts) EXPECT_EQ(cluster_.node_of(copies->parts->footers[each.footer].extents[each.extent].rank), 1u);
+    EXPECT_EQ(plan->bytes(), 4 * image_bytes);
+    EXPECT_TRUE(read(0, *copies, *plan, out).ok());
+    EXPECT_TRUE(out.check_complete().ok());
+}
+
+TEST_F(Reading, ARankThatIsNotThereIsNamed) {
+    const auto copies = open(0, SeenState::committed);
+    ASSERT_TRUE(copies.ok());
+    EXPECT_EQ(plan_reads(*copies, {{7, {}}}, 8192).status().code(), Code::not_found);
+    EXPECT_EQ(copies->image(7).status().text(), version_text(manifest_.key) + " has no rank 7; it was taken by 4 ranks, 0 to 3");
+    const auto local = open(0, SeenState::partial, images_[0]);
+    ASSERT_TRUE(local.ok());
+    const Rank away = cluster_.ranks_on(1).front();
+    EXPECT_NE(plan_reads(*local, {{away, {}}}, 8192).status().text().find("is not in this host's scratch, which has ranks"), std::string::npos);
+}
+
+TEST_F(Reading, DamageInScratchIsPassedOverWherePartsAreCommitted) {
+    damage_slot(0);
+    const Fetched from_parts = fetch(0, true, whole(0));
+    EXPECT_TRUE(from_parts.status.ok()) << from_parts.status.to_string();
+    ASSERT_TRUE(from_parts.passed_over);
+    EXPECT_EQ(from_parts.passed_over->code(), Code::corrupt);
+    EXPECT_NE(from_parts.passed_over->text().find("region state"), std::string::npos) << from_parts.passed_over->to_string();
+    const Fetched nowhere = fetch(0, false, whole(0));
+    EXPECT_EQ(nowhere.status.code(), Code::corrupt);
+    EXPECT_FALSE(nowhere.refused);
+    EXPECT_TRUE(fetch(1, false, whole(1)).status.ok());  // its neighbour
+}
+
+// No other level would do: it is asked once.
+TEST_F(Reading, AnApplicationThatDoesNotFitIsRefusedAtOnce) {
+    int asked = 0;
+    const Fetched fetched = fetch(0, true, [&](const ImageInfo& image) -> Result<HandOut> {
+        EXPECT_EQ(image.bytes, image_bytes);
+        ++asked;
+        return invalid_argument("too small");
+    });
+    EXPECT_TRUE(fetched.refused);
+    EXPECT_EQ(fetched.status.code(), Code::invalid_argument);
+    EXPECT_EQ(asked, 1);
+}
+
+TEST_F(Reading, AFullReceiverEndsItWithoutAnotherLevel) {
+    const Fetched fetched = fetch(0, true, [&](const ImageInfo& image) -> Result<HandOut> {
+        HandOut out;
+        out.add(0, {0, image.bytes}, [](std::uint64_t, const Slice&) { return Status(Code::out_of_space, "full"); });
+        return out;
+    });
+    EXPECT_EQ(fetched.status.code(), Code::out_of_space);
+    EXPECT_FALSE(fetched.passed_over);
+}
+
+TEST_F(Reading, VerdictsNameWhatIsDamagedUncheckedAndAbsent) {
+    const auto verdict = [&](SeenState state, std::vector<ScratchImage> images) {
+        Seen version = seen(state);
+        const auto got = run(NodeIndex{0}, Result<Verdict>(Status(Code::deadline, "")),
+                             [&](World& w) { return verify_seen(w, cluster_.layout, version, images, settings_, nullptr); });
+        CAIRN_CHECK(got.ok());
+        return *got;
+    };
+    EXPECT_TRUE(verdict(SeenState::committed, {}).whole());
+    const Verdict partial = verdict(SeenState::partial, images_[0]);
+    EXPECT_TRUE(partial.damage.empty());
+    EXPECT_TRUE(partial.from_scratch);
+    EXPECT_EQ(partial.absent, cluster_.ranks_on(1));
+    std::vector<ScratchImage> doubted = images_[0];
+    doubted[1].doubt = corrupt("not believed");
+    damage_slot(doubted[0].rank);
+    const Verdict damaged = verdict(SeenState::partial, doubted);
+    ASSERT_EQ(damaged.damage.size(), 2u);
+    EXPECT_FALSE(damaged.whole());
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,45 @@
+// Ranks whose slot is open are read there; all others together from the parts.
+#include "read/plan.hpp"
+
+namespace cairn {
+
+std::uint64_t ReadPlan::bytes() const {
+    std::uint64_t bytes = 0;
+    for (const SlotRead& read : slots) bytes += read.run.length;
+    for (const PartRead& read : parts) bytes += read.length;
+    return bytes;
+}
+
+Result<ReadPlan> plan_reads(const VersionCopies& copies, const std::vector<WantedImage>& wanted, std::uint64_t buffer_bytes) {
+    ReadPlan plan;
+    std::vector<WantedImage> of_parts;
+    for (const WantedImage& each : wanted) {
+        const auto slot = copies.slots.find(each.rank);
+        if (slot != copies.slots.end()) {
+            for (const ImageRange& run : plan_local_reads(slot->second, each.ranges, buffer_bytes)) plan.slots.push_back({each.rank, run});
+        } else if (copies.parts) {
+            of_parts.push_back(each);
+        } else {
+            TRY(copies.image(each.rank).status());
+        }
+    }
+    if (of_parts.empty()) return plan;
+    TRY_ASSIGN(plan.parts, plan_part_reads(*copies.parts, of_parts, buffer_bytes));
+    return plan;
+}
+
+Task<Status> read_planned(World& world, Layout layout, const VersionCopies& copies, ReadPlan plan, RankSink sink, RestoreSettings settings) {
+    for (std::size_t i = 0; i < plan.slots.size();) {
+        const Rank rank = plan.slots[i].rank;
+        std::vector<ImageRange> runs;
+        for (; i < plan.slots.size() && plan.slots[i].rank == rank; ++i) runs.push_back(plan.slots[i].run);
+        const ImageSink of_rank = [&sink, rank](std::uint64_t offset, Slice data) { return sink(rank, offset, std::move(data)); };
+        Status status = co_await read_local(world, copies.slots.at(rank), std::move(runs), of_rank);
+        if (!status.ok()) co_return status;
+    }
+    if (plan.parts.empty()) co_return Status();
+    Status status = co_await read_parts(world, layout, *copies.parts, std::move(plan.parts), std::move(sink), settings);
+    co_return status;
+}
+
+}  // namespace cairn

@@ -1,0 +1,29 @@
+// The plan of reads: which bytes of which copies, in which order, so that what is wanted of any set of ranks is had. A plain value; pure but for
+// read_planned, which reads by it and verifies every block before anybody sees it.
+#pragma once
+
+#include "read/version_copies.hpp"
+
+namespace cairn {
+
+// Whole blocks of an image in scratch.
+struct SlotRead {
+    Rank rank = 0;
+    ImageRange run;
+    bool operator==(const SlotRead&) const = default;
+};
+
+// First scratch, rank by rank, then the parts, front to back: each is passed over once, however many ranks are wanted.
+struct ReadPlan {
+    std::vector<SlotRead> slots;
+    std::vector<PartRead> parts;
+    std::uint64_t bytes() const;  // that are read: wanted ones, and what lies with them in their blocks
+};
+
+// Reads of up to a buffer. not_found and corrupt name a rank of which nothing is open, or not all.
+Result<ReadPlan> plan_reads(const VersionCopies& copies, const std::vector<WantedImage>& wanted, std::uint64_t buffer_bytes);
+
+// Order: the sink gets verified runs as they come. The first failure ends it, and then what the sink has got may not be all, but is right.
+Task<Status> read_planned(World& world, Layout layout, const VersionCopies& copies, ReadPlan plan, RankSink sink, RestoreSettings settings);
+
+}  // namespace cairn

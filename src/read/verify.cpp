@@ -1,0 +1,57 @@
+// Verification: parts by the catalog's manifest, or slot by slot.
+#include "read/verify.hpp"
+
+#include <iterator>
+
+namespace cairn {
+
+namespace {
+
+Task<Status> verify_slots(World& world, const Seen& seen, std::vector<ScratchImage> images, RestoreSettings settings,
+                          std::function<void(std::uint64_t bytes)> progress, Verdict& verdict) {
+    const Result<VersionCopies> copies = co_await open_slots(world, seen, std::move(images), settings);
+    if (!copies.ok()) co_return copies.status();
+    for (Rank rank = 0; rank < seen.ranks; ++rank) {
+        const auto slot = copies->slots.find(rank);
+        if (slot == copies->slots.end()) {
+            const auto doubt = copies->doubts.find(rank);
+            if (doubt == copies->doubts.end()) verdict.absent.push_back(rank);
+            else verdict.damage.push_back({"", 0, 0, "", Status(doubt->second).within("the image of rank " + std::to_string(rank))});
+            continue;
+        }
+        if (!copies->is_verifiable(rank)) {
+            verdict.unchecked.push_back(rank);
+            continue;
+        }
+        std::vector<Damage> damage = co_await verify_local(world, slot->second, settings, progress);
+        // A slot that was given to another image meanwhile says nothing about this one.
+        const bool there = co_await still_there(world, slot->second, world.clock.in(settings.io_wait));
+        if (there) std::move(damage.begin(), damage.end(), std::back_inserter(verdict.damage));
+        else verdict.absent.push_back(rank);
+    }
+    co_return Status();
+}
+
+}  // namespace
+
+Task<Result<Verdict>> verify_seen(World& world, Layout layout, Seen seen, std::vector<ScratchImage> images, RestoreSettings settings,
+                                  std::function<void(std::uint64_t bytes)> progress) {
+    Verdict verdict;
+    verdict.key = seen.key;
+    verdict.bytes = seen.image_bytes;
+    verdict.ranks = seen.ranks;
+    verdict.from_scratch = in_scratch_only(seen);
+    if (verdict.from_scratch) {
+        Status status = co_await verify_slots(world, seen, std::move(images), settings, std::move(progress), verdict);
+        if (!status.ok()) co_return status;
+    } else if (seen.entry.manifest) {
+        Result<std::vector<Damage>> damage = co_await verify_version(world, layout, *seen.entry.manifest, settings, std::move(progress));
+        if (!damage.ok()) co_return std::move(damage).status();
+        verdict.damage = std::move(damage).value();
+    } else {
+        verdict.damage.emplace_back().status = *seen.entry.damage;
+    }
+    co_return verdict;
+}
+
+}  // namespace cairn

@@ -1,0 +1,44 @@
+// VersionCopies: which copies of one version are open for reading, and of which ranks: images in scratch, and the parts on persistent. What is open
+// says the sizes and regions of its images before a byte of them is read.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "copies/restore.hpp"
+#include "read/series.hpp"
+
+namespace cairn {
+
+struct VersionCopies {
+    VersionKey key;
+    std::uint32_t ranks = 0;
+    std::map<Rank, LocalImage> slots;  // in scratch; of a rank that is here, its image is read here
+    std::map<Rank, Status> doubts;     // images in scratch that are not believed
+    std::optional<OpenVersion> parts;
+
+    // Of the copy that is read; null where none is open.
+    const ImageInfo* find(Rank rank) const;
+    // The same; not_found says why there is none here, and where it is.
+    Result<const ImageInfo*> image(Rank rank) const;
+    std::uint64_t block_bytes() const;
+    // Whether checksums are made of it; without them bytes of scratch can not be verified.
+    bool is_verifiable(Rank rank) const;
+};
+
+Status no_rank(const VersionKey& key, std::uint64_t rank, std::uint32_t ranks);
+
+// Of one rank, or every_rank: the parts of a committed version, else those of `images` that are of this version and still there.
+Task<Result<VersionCopies>> open_copies(World& world, Layout layout, Seen seen, std::vector<ScratchImage> images, Rank rank, RestoreSettings settings);
+// The second alone.
+Task<Result<VersionCopies>> open_slots(World& world, Seen seen, std::vector<ScratchImage> images, RestoreSettings settings);
+// One slot, as it is now; nothing where it does not hold that image any more.
+Task<Result<std::optional<LocalImage>>> open_slot(World& world, std::string path, VersionKey key, Rank rank, Nanos deadline);
+
+// A slot may be given to another image while it is read; then what was read means nothing. Asked afterwards. Of parts always ok.
+Task<Status> check_settled(World& world, const VersionCopies& copies, Rank rank, Nanos deadline);
+Task<bool> still_there(World& world, const LocalImage& image, Nanos deadline);
+
+}  // namespace cairn
