@@ -42,10 +42,26 @@ void temporaries(Place& place, const std::string& name, const std::string& direc
     if (!out.files.empty()) collected.take.push_back(std::move(out));
 }
 
+GcVersion facts_of(const Seen& seen) {
+    return {seen.key, seen.state == SeenState::committed, seen.current, !seen.scratch_ranks.empty(), false};
+}
+
+GcSeries facts_of(const Series& series) {
+    GcSeries facts;
+    for (const Seen& seen : series.versions) facts.versions.push_back(facts_of(seen));
+    if (!series.lineage.links.empty()) facts.head = series.lineage.links.front().incarnation;
+    facts.head_is_certain = series.head_is_certain();
+    facts.lineage_is_certain = series.lineage.is_certain();
+    facts.head_is_on_record = std::any_of(series.opens.begin(), series.opens.end(), [&](const LineageEntry& open) {
+        return facts.head && open.open.incarnation == facts.head && (open.from || open.from_damage);
+    });
+    return facts;
+}
+
 class Collector {
   public:
     Collector(Place& place, const Series& series, Evidence& evidence, const CollectOptions& options)
-        : place_(place), series_(series), evidence_(evidence), options_(options) {}
+        : place_(place), series_(series), facts_(facts_of(series)), evidence_(evidence), options_(options) {}
 
     Collected run() {
         records();
@@ -96,49 +112,33 @@ class Collector {
                            [&](const auto& file) { return is_old(directory + "/" + file.name, options_.before_s); });
     }
 
-    // An open that a newer one has gone on from, or left behind, and that committed: nobody waits for the older one's
-    // unfinished versions.
-    bool superseded(Id128 incarnation) const {
-        const std::vector<LineageLink>& links = series_.lineage.links;
-        if (!series_.head_is_certain() || links.empty() || links.front().incarnation == incarnation) return false;
-        const Id128 head = links.front().incarnation;
-        return std::any_of(series_.versions.begin(), series_.versions.end(), [&](const Seen& seen) {
-            return seen.state == SeenState::committed && seen.key.incarnation == head;
-        });
-    }
-
-    // The head is there for sure, and not only a manifest of it that can not be read.
-    bool head_is_whole() const {
-        if (series_.lineage.links.empty()) return false;
-        const Id128 head = series_.lineage.links.front().incarnation;
-        return std::any_of(series_.versions.begin(), series_.versions.end(), [&](const Seen& seen) {
-                   return seen.key.incarnation == head && (seen.state == SeenState::committed || !seen.scratch_ranks.empty());
-               }) ||
-               std::any_of(series_.opens.begin(), series_.opens.end(), [&](const LineageEntry& open) { return open.open.incarnation == head && (open.from || open.from_damage); });
+    // As an answer says; what is spared is listed without a way to take it.
+    void act(const Seen& seen, GcAnswer answer, Kind fenced) {
+        if (answer.act == GcAnswer::Act::nothing) return;
+        if (answer.act == GcAnswer::Act::spare) return spare(seen, std::move(answer.why));
+        const bool is_fenced = answer.act == GcAnswer::Act::take;
+        Leftover out = leftover(seen, is_fenced ? fenced : Kind::files, std::move(answer.why));
+        out.fence = answer.fence;
+        if (!is_fenced)
+            for (const DirectoryEntry& file : seen.entry.files) out.files.push_back(file.name);
+        collected_.take.push_back(std::move(out));
     }
 
     void other_lineage(const Seen& seen) {
-        if (series_.may_be_current(seen)) return spare(seen, "it may be in the current lineage, which can not be told: `cairn repair`");
-        if (head_is_whole()) return version(seen, "of another lineage");
-        spare(seen, "a manifest of the newest lineage can not be read, so that this one may be the current one: `cairn verify` names it");
+        act(seen, judge_other_lineage(facts_, facts_of(seen), {evidence_.over(seen.key.incarnation), false}), Kind::version);
     }
 
     void records() {
         for (const LineageEntry& open : series_.opens) {
             const Id128 incarnation = open.open.incarnation;  // zero: of a damaged record, and there is no such job
             const auto found = evidence_.records().find(incarnation);
-            if (found == evidence_.records().end() || found->second.is_young) continue;
-            if (found->second.has_roster && !superseded(incarnation)) continue;
+            if (found == evidence_.records().end()) continue;
+            const Evidence::Record& record = found->second;
+            if (!record_can_go(record.is_young, record.has_roster, is_superseded(facts_, incarnation))) continue;
             if (evidence_.served_here(incarnation)) continue;
-            collected_.take.push_back(record_of(place_, series_.name, incarnation, found->second));
+            collected_.take.push_back(record_of(place_, series_.name, incarnation, record));
             evidence_.dismiss(incarnation);
         }
-    }
-
-    void version(const Seen& seen, std::string why) {
-        Leftover out = leftover(seen, Kind::version, std::move(why));
-        out.fence = fence_can_go(series_, seen, evidence_, {}) ? Fence::lift : Fence::keep;
-        collected_.take.push_back(std::move(out));
     }
 
     void by_retention() {
@@ -152,7 +152,7 @@ class Collector {
             }
         const Settings::Retention& rule = place_.settings().retention;
         for (const std::size_t i : beyond_retention(versions, rule.persistent_last, rule.persistent_every))
-            version(*committed[i], "beyond the retention rule");
+            act(*committed[i], judge_beyond_retention(facts_, facts_of(*committed[i]), {evidence_.over(committed[i]->key.incarnation), false}), Kind::version);
     }
 
     // Of attempts of this incarnation that lost: no manifest can name their parts, nor be published, any more.
@@ -169,26 +169,16 @@ class Collector {
         take_files(seen, "unpublished manifests", manifests);
     }
 
-    // Parts without a manifest, and no image of it in this host's scratch: being flushed, or left behind.
+    // Who is young is not asked about: its daemon may be busy.
     void unfinished(Seen seen) {
-        if (!old(seen)) return spare(seen, "changed lately: it may be in flight");
-        if (!seen.key.incarnation.low) identify(seen);
-        if (!seen.key.incarnation.low && !options_.unknown)
-            return spare(seen,
-                         "nothing tells whose it is, so nobody can be kept from committing it; --unknown takes it");
-        if (evidence_.served_here(seen.key.incarnation)) return spare(seen, "a daemon of its job runs on this host");
-        if (series_.may_be_current(seen) && !evidence_.over(seen.key.incarnation))
-            return spare(seen, seen.current ? "its job is on record and in the current lineage: it may be in flight"
-                                            : "its job is on record, and may be in the current lineage, which can not be told");
-        const bool known = seen.key.incarnation.low != 0;
-        Leftover out =
-            leftover(seen, known ? Kind::give_up : Kind::files,
-                     known ? "left behind by a job that is over or superseded" : "of an unknown incarnation");
-        if (known && fence_can_go(series_, seen, evidence_, {})) out.fence = Fence::lift;
-        if (!known)
-            for (const DirectoryEntry& file : seen.entry.files) out.files.push_back(file.name);
-        collected_.take.push_back(std::move(out));
+        const bool is_old = old(seen);
+        if (is_old && !seen.key.incarnation.low) identify(seen);
+        GcVersion version = facts_of(seen);
+        version.is_old = is_old;
+        act(seen, judge_unfinished(facts_, version, is_old ? job_of(seen.key.incarnation) : GcJob(), options_.unknown), Kind::give_up);
     }
+
+    GcJob job_of(Id128 incarnation) { return {evidence_.over(incarnation), evidence_.served_here(incarnation)}; }
 
     // Parts tell the first half of their incarnation only; their footers, if they got that far, tell all of it.
     void identify(Seen& seen) {
@@ -204,24 +194,19 @@ class Collector {
         }
     }
 
-    // A tombstone stands: nothing beside it can be named. It goes itself when nobody needs it.
     void given_up(const Seen& seen) {
-        std::uint64_t bytes = 0;
-        bool more = false;
+        std::uint64_t parts_bytes = 0;
+        bool has_parts = false;
         for (const DirectoryEntry& file : seen.entry.files)
             if (parse_attempt_of(file.name)) {
-                more = true;
-                bytes += file.bytes;
+                has_parts = true;
+                parts_bytes += file.bytes;
             }
-        const bool lift =
-            old(seen) && fence_can_go(series_, seen, evidence_, {}) && !evidence_.served_here(seen.key.incarnation);
-        if (!more && !lift) return;
-        Leftover out =
-            leftover(seen, Kind::tombstone,
-                     more ? "parts of a version that was given up or removed" : "tombstone of a job that is over");
-        if (!lift) out.bytes = bytes;
-        out.fence = lift ? Fence::lift : Fence::keep;
-        collected_.take.push_back(std::move(out));
+        GcVersion version = facts_of(seen);
+        version.is_old = old(seen);
+        const std::size_t before = collected_.take.size();
+        act(seen, judge_given_up(facts_, version, version.is_old ? job_of(seen.key.incarnation) : GcJob(), has_parts), Kind::tombstone);
+        if (collected_.take.size() > before && collected_.take.back().fence == Fence::keep) collected_.take.back().bytes = parts_bytes;
     }
 
     void empty_directories() {
@@ -244,6 +229,7 @@ class Collector {
 
     Place& place_;
     const Series& series_;
+    const GcSeries facts_;
     Evidence& evidence_;
     CollectOptions options_;
     Collected collected_;
@@ -253,12 +239,9 @@ class Collector {
 
 bool fence_can_go(const Series& series, const Seen& seen, const Evidence& evidence,
                   const std::vector<const Seen*>& gone) {
-    if (!evidence.over(seen.key.incarnation) || !seen.scratch_ranks.empty() || !series.head_is_certain()) return false;
-    if (!series.may_be_current(seen)) return true;
-    return std::any_of(series.versions.begin(), series.versions.end(), [&](const Seen& other) {
-        return other.current && other.state == SeenState::committed && other.key.version > seen.key.version &&
-               std::find(gone.begin(), gone.end(), &other) == gone.end();
-    });
+    std::vector<VersionKey> keys;
+    for (const Seen* each : gone) keys.push_back(each->key);
+    return fence_can_go(facts_of(series), facts_of(seen), {evidence.over(seen.key.incarnation), false}, keys);
 }
 
 Collected collect(Place& place, const Series& series, Evidence& evidence, const CollectOptions& options) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/gc_evidence.hpp"
-#include "catalog/removal.hpp"
+#include "catalog/gc_rules.hpp"
 
 namespace cairn::cli {
 
@@ -50,8 +50,7 @@ Collected collect_others(Place& place, Evidence& evidence, const std::vector<std
 // it names is over, which a job that lives is not, however long it calls nothing.
 Collected collect_meetings(Place& place, Evidence& evidence, const CollectOptions& options);
 
-// Whether nobody needs the fence of a version that is not there (any more): its job is over, this host's scratch does
-// not hold it, and a restart would not look for it. `gone`: what is removed together with it.
+// The rule of the same name (catalog/gc_rules.hpp), of what was found.
 bool fence_can_go(const Series& series, const Seen& seen, const Evidence& evidence,
                   const std::vector<const Seen*>& gone);
 

@@ -87,19 +87,12 @@ class Meetings {
         const auto record = evidence_.records().find(incarnation);
         out.key.incarnation = incarnation;
         if (record != evidence_.records().end()) out.key.name = record->second.name;
-        const std::string ranks = "the ranks of job " + job;
-        std::string in_use;
-        if (is_young)
-            in_use = "changed lately: " + ranks + " may be talking here";
-        else if (!incarnation && !options_.unknown)
-            in_use = "nothing tells which job it is of, so " + ranks + " may talk here; --unknown takes it";
-        else if (incarnation && evidence_.served_here(incarnation))
-            in_use = ranks + " may talk here: a daemon of this host takes part in it";
-        else if (incarnation && !evidence_.over(incarnation))
-            in_use = ranks + " may talk here: it is on record";
-        out.why = in_use.empty() ? "left behind by " + ranks + ", which is over" : in_use;
-        (in_use.empty() ? collected_.take : collected_.spare).push_back(std::move(out));
-        return in_use.empty();
+        const GcJob known = is_young || !incarnation ? GcJob() : GcJob{evidence_.over(incarnation), evidence_.served_here(incarnation)};
+        GcAnswer answer = judge_meeting(job, incarnation, is_young, known, options_.unknown);
+        const bool goes = answer.act != GcAnswer::Act::spare;
+        out.why = std::move(answer.why);
+        (goes ? collected_.take : collected_.spare).push_back(std::move(out));
+        return goes;
     }
 
     // The incarnation that rank 0 wrote down last; zero where it did not come to that.
