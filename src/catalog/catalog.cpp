@@ -32,7 +32,7 @@ Task<Result<Manifest>> read_manifest(World& world, Layout layout, VersionKey key
     if (!bytes.ok()) co_return std::move(bytes).status();
     Result<Manifest> manifest = decode_manifest(*bytes);
     if (!manifest.ok()) co_return std::move(manifest).status().within(path);
-    if (manifest->key != key) co_return corrupt(path + ": is the manifest of " + manifest->key.name + " version " + std::to_string(manifest->key.version));
+    if (manifest->key != key) co_return corrupt(path + ": is the manifest of " + version_text(manifest->key));
     co_return manifest;
 }
 

@@ -218,7 +218,7 @@ Told told_of(const LineageEntry& record, const std::vector<CatalogEntry>& entrie
 }
 
 Status went_back_behind(const LineageRecords& records, const std::vector<CatalogEntry>& entries, const VersionKey& key, std::uint64_t epoch) {
-    const std::string what = key.name + " version " + std::to_string(key.version);
+    const std::string what = version_text(key);
     if (!records.unlisted.ok()) return doubt(records.unlisted, records.name, "whether the job went back behind " + what + " can not be told");
     Status untold;
     for (const LineageEntry& entry : records.opens) {

@@ -208,7 +208,7 @@ std::string versions_text(const std::vector<NodeStatus>& now, std::size_t column
             table.add({shortened(node, columns), shortened(name, columns), version, level,
                        steady(format_bytes(flush->bytes), columns), progress});
             if (flush->code != Code::ok)
-                notes += node + ", " + name + " version " + version + ": " + for_terminal(flush->text) + "\n";
+                notes += node + ", " + version_text(name, flush->key.version) + ": " + for_terminal(flush->text) + "\n";
         }
     table.fit(columns, {"images", "level", "node"});
     return (table.rows() == 0 ? "" : "\n" + table.to_string()) + (notes.empty() ? "" : "\n" + notes);

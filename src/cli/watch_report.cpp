@@ -26,7 +26,7 @@ void say(Console& console, const Json& line) {
 }  // namespace
 
 std::string WatchReport::label(Version version) const {
-    return options_.name + " version " + std::to_string(version) + ": ";
+    return version_text(options_.name, version) + ": ";
 }
 
 void WatchReport::watching(const std::string& folder, const std::string& pattern, Version from) {

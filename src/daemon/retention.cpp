@@ -166,7 +166,7 @@ std::string Slots::what_holds() {
             held_bytes += place->second.bytes;
             pinned |= !place->second.pins.empty();
         }
-        add(held.key.name + " version " + std::to_string(held.key.version) + " holds " + format_bytes(held_bytes) +
+        add(version_text(held.key) + " holds " + format_bytes(held_bytes) +
             " (" +
             (pinned           ? "being restored"
              : held.committed ? "committed"

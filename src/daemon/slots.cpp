@@ -159,8 +159,7 @@ Task<Status> Slots::allocate(Place place, std::uint64_t bytes) {
 }
 
 Task<Result<control::Slot>> Slots::acquire(Owner owner, control::Acquire request) {
-    const std::string what =
-        request.key.name + " version " + std::to_string(request.key.version) + " rank " + std::to_string(request.rank);
+    const std::string what = image_text(request.key, request.rank);
     if (request.bytes <= image_header_offset || request.bytes > bytes_max)
         co_return invalid_argument(what + ": an image can not be " + std::to_string(request.bytes) + " bytes");
     request.bytes = round_up(request.bytes, slot_step_bytes);

@@ -1,4 +1,4 @@
-// Sizes and names of data types.
+// Sizes and names of data types, and how versions are named.
 #include "model/types.hpp"
 
 namespace cairn {
@@ -13,5 +13,7 @@ std::uint64_t type_bytes(DataType type) noexcept { return rows[static_cast<std::
 const char* type_name(DataType type) noexcept { return rows[static_cast<std::size_t>(type)].name; }
 
 NodeIndex coordinator_of(const Roster&) { return 0; }
+std::string version_text(const std::string& name, Version version) { return name + " version " + std::to_string(version); }
+std::string image_text(const VersionKey& key, Rank rank) { return version_text(key) + " rank " + std::to_string(rank); }
 
 }  // namespace cairn

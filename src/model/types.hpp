@@ -43,8 +43,10 @@ struct VersionKey {
     Id128 incarnation;
     auto operator<=>(const VersionKey&) const = default;
 };
-// As messages name it.
-inline std::string version_text(const VersionKey& key) { return key.name + " version " + std::to_string(key.version); }
+// As messages to people name it: "melt version 3", and "melt version 3 rank 2" of one rank's image.
+std::string version_text(const std::string& name, Version version);
+inline std::string version_text(const VersionKey& key) { return version_text(key.name, key.version); }
+std::string image_text(const VersionKey& key, Rank rank);
 
 // Where an incarnation came from: none for a fresh start.
 struct Parent {
