@@ -133,7 +133,7 @@ Task<Result<bool>> DeadImages::opened_since(std::string name, std::uint64_t epoc
 void DeadImages::end(const Undecided& version, const std::string& why) {
     const VersionKey& key = version.key;
     log_info("version-dead", {{"name", key.name}, {"version", key.version}, {"incarnation", key.incarnation}, {"why", why}});
-    node_.give_up(key, Status(Code::superseded, key.name + " version " + std::to_string(key.version) + ": given up: " + why));
+    node_.give_up(key, Status(Code::superseded, version_text(key) + ": given up: " + why));
     scratch_.let_go(key);
     to_clear_.emplace(key, version);
 }

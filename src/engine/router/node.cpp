@@ -37,7 +37,7 @@ bool Node::knows(Id128 incarnation) const { return impl_->jobs.count(incarnation
 Status Node::add_image(LocalImage image) {
     const ImageHeader& header = image.header;
     const FlightPtr flight = impl_->flight_of(header.key);
-    const std::string what = header.key.name + " version " + std::to_string(header.key.version) + " rank " + std::to_string(header.rank);
+    const std::string what = image_text(header.key, header.rank);
     if (!flight) return not_found(what + ": its job is not known on this node");
     if (impl_->common.stopping) return unavailable(what + ": this daemon is stopping; the next one takes the image from scratch");
     const auto& ranks = flight->job->own_ranks();
@@ -70,7 +70,7 @@ Status Node::drop_image(const VersionKey& key, Rank rank) {
     if (image == flight.images.end()) return {};
     const bool being_flushed = !flight.state.final && flight.state.failure.ok();
     if (being_flushed || image->second.users > 0)
-        return {Code::already_exists, key.name + " version " + std::to_string(key.version) + " is being flushed"};
+        return {Code::already_exists, version_text(key) + " is being flushed"};
     flight.images.erase(image);
     if (!flight.state.final) impl_->end(flight, {Code::superseded, "its images left scratch before it was committed", true});
     impl_->common.update(flight);
@@ -118,7 +118,7 @@ Pace& Node::pace() { return impl_->common.pace; }
 
 Task<Status> Node::wait(VersionKey key, Level level, Nanos deadline, std::uint64_t failures_told) {
     Impl& impl = *impl_;
-    const std::string what = key.name + " version " + std::to_string(key.version);
+    const std::string what = version_text(key);
     for (;;) {
         const VersionState state = this->state(key);
         if (state.level >= level) co_return Status();
