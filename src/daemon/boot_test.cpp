@@ -136,7 +136,7 @@ std::optional<std::size_t> images_known(Client& client) {
 // Nobody knows what is in it: it stays, and so do the doubt about it and the jobs, one of which may be its own.
 TEST(Boot, WhatCanNotBeReadKeepsItsDoubt) {
     Home home;
-    Unreadable::expect_in(home);
+    home.expect_unreadable();
     const std::string slot = commit_one(home);
     const std::string noted = read_text(home.layout.boot());
     const std::string left = home.layout.jobs() + "/" + Id128{7, 7}.hex() + ".new-1-1";
@@ -164,7 +164,7 @@ TEST(Boot, WhatCanNotBeReadKeepsItsDoubt) {
 
 TEST(Boot, WhatCanNotBeReadAtFirstIsReadLater) {
     Home home;
-    Unreadable::expect_in(home);
+    home.expect_unreadable();
     const std::string slot = commit_one(home);
     for (const std::string& path : {home.layout.job({1, 2}), slot}) {
         Unreadable unreadable(path);

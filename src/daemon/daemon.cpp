@@ -71,8 +71,12 @@ Daemon::Daemon(DaemonOptions options, Door door, std::unique_ptr<RealWorld> worl
       workers_(real_->loop().remote(), worker_options()),
       node_(world_, options_.persistent, options_.flush),
       slots_(world_.clock, workers_, node_, options_.scratch.images(), options_.slots),
-      jobs_(world_, workers_, node_, slots_, options_.persistent, options_.scratch, options_.node,
-            options_.persistent_rule, options_.flush.io_wait),
+      job_files_(world_, workers_, options_.persistent, options_.scratch, options_.flush.io_wait),
+      jobs_(world_, node_, job_files_, options_.node, options_.flush.io_wait),
+      adoption_(world_, workers_, node_, slots_, job_files_, jobs_, options_.scratch, options_.node, options_.persistent,
+                options_.persistent_rule, options_.flush.io_wait),
+      left_slots_(world_, node_, slots_, options_.flush.io_wait),
+      ended_jobs_(world_, node_, slots_, job_files_, jobs_, options_.node),
       epochs_(world_, options_.persistent, options_.flush.io_wait),
       persistent_retention_(world_, node_, options_.persistent, options_.persistent_rule, options_.flush.io_wait),
       dead_images_(world_, options_.persistent, node_, slots_, options_.flush.io_wait),
@@ -83,7 +87,10 @@ Daemon::Daemon(DaemonOptions options, Door door, std::unique_ptr<RealWorld> worl
       last_busy_(started_),
       changed_(world_.clock),
       gate_(world_.clock) {
-    node_.set_unseen_images([this](Id128 incarnation) { return jobs_.has_unseen(incarnation); });
+    // While it is not known whose some image is, it may be of any job.
+    node_.set_unseen_images([this](Id128 incarnation) {
+        return !adoption_.knows_images() || adoption_.has_unread() || left_slots_.is_looking() || adoption_.unseen().has_of(incarnation);
+    });
 }
 
 Daemon::~Daemon() = default;
@@ -120,7 +127,7 @@ Exit Daemon::run() {
     gate_.spawn(find_targets());
     gate_.spawn(keep_retention());
     gate_.spawn(jobs_.publish_late([this] { return stopping_; }));
-    gate_.spawn(jobs_.flush_orphans_late([this] { return stopping_; }));
+    gate_.spawn(adoption_.unseen().give_orphans_late([this] { return stopping_; }));
     gate_.spawn(dead_images_.watch_commits());
     gate_.spawn(watch());
     gate_.spawn(enter_background());
@@ -130,12 +137,12 @@ Exit Daemon::run() {
 }
 
 Task<void> Daemon::adopt() {
-    const Status status = co_await jobs_.adopt_scratch([this] { return stopping_; });
+    const Status status = co_await adoption_.adopt([this] { return stopping_; });
     if (!status.ok()) log_info("scratch-not-adopted", {{"why", status}});
     is_adopted_ = true;
     changed_.notify_all();
     gate_.spawn(dead_images_.run());
-    co_await jobs_.adopt_waiting([this] { return stopping_; });
+    co_await adoption_.go_on([this] { return stopping_; });
 }
 
 Task<Status> Daemon::adopted() {
@@ -143,7 +150,7 @@ Task<Status> Daemon::adopted() {
     while (!is_adopted_ && world_.clock.now() < deadline) co_await changed_.wait(deadline);
     if (is_adopted_) co_return Status();
     Status looking = deadline_passed("this daemon is still looking at what scratch holds");
-    if (!jobs_.scratch_problem().ok()) looking = std::move(looking).within(jobs_.scratch_problem().text());
+    if (!adoption_.problem().ok()) looking = std::move(looking).within(adoption_.problem().text());
     co_return looking;
 }
 
@@ -216,6 +223,22 @@ Yielding::Ranks Daemon::ranks() const {
     return ranks;
 }
 
+void Daemon::forget_ended_jobs() {
+    if (left_slots_.is_looking() || !is_adopted_) return;  // an image may be found whose rank could not tell of it
+    std::set<Id128> had;
+    for (const auto& [id, client] : clients_) had.insert(client.jobs.begin(), client.jobs.end());
+    for (const Id128 incarnation : ended_jobs_.left_for(options_.idle, std::move(had))) forget_job(incarnation);
+}
+
+void Daemon::forget_job(Id128 incarnation) {
+    if (persistent_retention_.busy(incarnation) || epochs_.busy(incarnation) || !node_.forget(incarnation)) return;
+    jobs_.let_go(incarnation);
+    epochs_.forget(incarnation);
+    persistent_retention_.forget(incarnation);
+    ended_jobs_.begin_anew(incarnation);
+    log_info("job-forgotten", {{"incarnation", incarnation}});
+}
+
 // ---- when to end ----
 
 std::uint32_t Daemon::sessions() const {
@@ -225,8 +248,8 @@ std::uint32_t Daemon::sessions() const {
 
 // Nor does it stay for a scratch that can not be read: the next one looks, too.
 bool Daemon::idle() const {
-    const bool has_looked = is_adopted_ || !jobs_.scratch_problem().ok();
-    return has_looked && !jobs_.verifying() && sessions() == 0 && node_.idle();
+    const bool has_looked = is_adopted_ || !adoption_.problem().ok();
+    return has_looked && !adoption_.verifying() && sessions() == 0 && node_.idle();
 }
 
 Task<void> Daemon::watch() {
@@ -299,7 +322,7 @@ Task<std::vector<VersionKey>> Daemon::stop(Nanos wait, const char* why, Ending e
         const Nanos tidy_deadline = world_.clock.in(tidy_wait);
         while (persistent_retention_.busy() && world_.clock.now() < tidy_deadline)
             co_await world_.clock.sleep(settle_down);
-        co_await jobs_.forget_ended(tidy_deadline);
+        if (!adoption_.has_unread()) co_await ended_jobs_.remove_files(adoption_.knows_images(), tidy_deadline);
         const bool is_told_to_end = told_ + keeper_told_ > 0;  // meanwhile
         if (ending == Ending::in_order && unfinished_.empty() && !is_told_to_end && options_.free_at_end) co_await free_scratch(world_.clock.in(tidy_wait));
         stopped_ = true;

@@ -7,9 +7,11 @@
 
 #include <memory>
 
+#include "daemon/adoption.hpp"
 #include "daemon/door.hpp"
+#include "daemon/ended_jobs.hpp"
 #include "daemon/epochs.hpp"
-#include "daemon/jobs.hpp"
+#include "daemon/left_slots.hpp"
 #include "daemon/options.hpp"
 #include "daemon/persistent_retention.hpp"
 #include "daemon/process.hpp"
@@ -94,7 +96,11 @@ class Daemon final : public Server::Handler {
     WorkerPool workers_;
     Node node_;
     Slots slots_;
+    JobFiles job_files_;
     Jobs jobs_;
+    Adoption adoption_;
+    LeftSlots left_slots_;
+    EndedJobs ended_jobs_;
     Epochs epochs_;
     PersistentRetention persistent_retention_;
     DeadImages dead_images_;
@@ -103,7 +109,6 @@ class Daemon final : public Server::Handler {
     std::unique_ptr<Signals> signals_;
 
     std::map<ConnectionId, Client> clients_;
-    std::map<Id128, Nanos> left_;  // jobs that no client has and nothing is left to do for, and since when
     Nanos started_ = 0;
     Nanos last_busy_ = 0;  // a request came, or there was work
     bool is_adopted_ = false;

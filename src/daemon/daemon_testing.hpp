@@ -22,6 +22,7 @@
 
 #include "daemon/door.hpp"
 #include "daemon/record_testing.hpp"
+#include "daemon/unreadable_testing.hpp"
 #include "catalog/layout.hpp"
 #include "format/control.hpp"
 #include "format/image.hpp"
@@ -169,6 +170,8 @@ class Home {
         layout = ScratchLayout::of(scratch, ::geteuid(), node, persistent);
     }
 
+    // Files of it may be Unreadable: its daemons give one up after a while. Before they are started.
+    void expect_unreadable() { set("CAIRN_DEADLINES_IO_MS", "2000"); }
     void set(const std::string& variable, const std::string& value) { variables_[variable] = value; }
 
     // Starts cairnd; its stderr goes to a file.
@@ -298,24 +301,5 @@ inline void write_image(const control::Slot& slot, const Roster& roster, Version
     image_seal(base);
     ::munmap(mapped, slot.bytes);
 }
-
-// A file that can not be read, as on a disk that does not answer: a copy of it takes its place, and is leased, so that who opens it waits until it is let go
-// (the system itself ends that after 45 s). Daemons of the home give it up sooner: so before they are started.
-class Unreadable {
-  public:
-    static void expect_in(Home& home) { home.set("CAIRN_DEADLINES_IO_MS", "2000"); }
-    explicit Unreadable(const std::string& path) {
-        const std::string copy = fs::path(path).parent_path().parent_path().string() + "/copy";
-        if (fs::exists(path)) fs::copy_file(path, copy);
-        held_.reset(::open(copy.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-        EXPECT_EQ(::fcntl(held_.get(), F_SETSIG, SIGURG), 0);  // who is asked to let go is told by a signal: one that does nothing
-        EXPECT_EQ(::fcntl(held_.get(), F_SETLEASE, F_WRLCK), 0);
-        fs::rename(copy, path);
-    }
-    void end() { held_.reset(-1); }
-
-  private:
-    Descriptor held_;
-};
 
 }  // namespace cairn::test

@@ -138,7 +138,7 @@ TEST(Forget, NoJobAtTheEndOfADaemonThatHasNotSeenAllOfScratch) {
         seal(home, client, job, 1);  // of two ranks one never seals
     }
     home.kill_daemon();
-    Unreadable::expect_in(home);
+    home.expect_unreadable();
     const Unreadable unreadable(home.layout.images() + "/slot-1");
     const pid_t pid = home.start_here();
     ASSERT_TRUE(becomes_true([&] { return home.errors().find("scratch-can-not-be-read") != std::string::npos; })) << home.errors();

@@ -1,36 +1,14 @@
 #include "daemon/jobs.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/log.hpp"
 #include "daemon/blocking.hpp"
-#include "daemon/slot_files.hpp"
-#include "catalog/catalog.hpp"
-#include "catalog/record.hpp"
-#include "catalog/reserve.hpp"
-#include "format/limits.hpp"
-#include "format/roster.hpp"
 
 namespace cairn {
 
-namespace {
-
-
-}  // namespace
-
-Jobs::Jobs(World world, WorkerPool& workers, Node& node, Slots& slots, Layout layout, ScratchLayout scratch,
-           std::string node_name, RetentionRule persistent_rule, Nanos io_wait)
-    : world_(world),
-      workers_(workers),
-      node_(node),
-      slots_(slots),
-      layout_(std::move(layout)),
-      scratch_(std::move(scratch)),
-      node_name_(std::move(node_name)),
-      persistent_rule_(persistent_rule),
-      io_wait_(io_wait),
-      joined_(world.clock) {}
+Jobs::Jobs(World world, Node& node, JobFiles& files, std::string node_name, Nanos io_wait)
+    : world_(world), node_(node), files_(files), node_name_(std::move(node_name)), io_wait_(io_wait), joined_(world.clock) {}
 
 Task<Status> Jobs::join(Roster roster, NodeIndex self) {
     if (self >= roster.members.size() || roster.members[self].node != node_name_)
@@ -42,22 +20,56 @@ Task<Status> Jobs::join(Roster roster, NodeIndex self) {
     const auto known = known_.find(incarnation);
     if (known == known_.end() || known->second.self != self || !(known->second.roster == roster)) {
         joining_.insert(incarnation);
-        Status remembered = co_await remember(roster);
-        Status published = remembered;
-        if (remembered.ok()) published = co_await publish(roster, self);
-        const bool elsewhere = published.code() == Code::unavailable;
-        if (elsewhere) log_warning("job-not-on-record", {{"name", roster.name}, {"incarnation", incarnation}, {"why", published}});
-        else remembered = std::move(published);
+        Known job{roster, self};
+        const Status recorded = co_await put_on_record(&job);
         joining_.erase(incarnation);
         joined_.notify_all();
-        // unavailable would say that this daemon is about to end, and the client would look for another.
-        if (remembered.code() == Code::unavailable) remembered = Status(Code::io_error, remembered.text());
-        if (!remembered.ok()) co_return std::move(remembered).within("job " + roster.name);
-        known_[incarnation] = {roster, self, !elsewhere};
+        if (!recorded.ok()) co_return recorded.within("job " + roster.name);
+        known_[incarnation] = std::move(job);
     }
-    Status joined = node_.join(std::make_shared<const Roster>(std::move(roster)), self);
-    if (joined.ok()) co_await flush_orphans(incarnation);
+    co_return node_.join(std::make_shared<const Roster>(std::move(roster)), self);
+}
+
+// In scratch, or there is no job; under persistent, or it is told there later.
+Task<Status> Jobs::put_on_record(Known* job) {
+    Status recorded = co_await files_.keep(job->roster);
+    if (recorded.ok()) {
+        Status published = co_await files_.publish(job->roster, job->self);
+        job->published = published.ok();
+        if (published.code() == Code::unavailable)
+            log_warning("job-not-on-record", {{"name", job->roster.name}, {"incarnation", job->roster.incarnation}, {"why", published}});
+        else
+            recorded = std::move(published);
+    }
+    // unavailable would say that this daemon is about to end, and the client would look for another.
+    if (recorded.code() == Code::unavailable) recorded = Status(Code::io_error, recorded.text());
+    co_return recorded;
+}
+
+// The others may have been started again, too: their newest addresses are under persistent; where none is, the one of
+// the open stays.
+Task<Status> Jobs::join_again(Id128 incarnation) {
+    if (node_.knows(incarnation)) co_return Status();
+    Roster roster;
+    if (const auto found = found_.find(incarnation); found != found_.end()) {
+        roster = found->second;
+    } else {
+        Result<Roster> published = co_await files_.read_published(incarnation);
+        if (!published.ok()) co_return std::move(published).status();
+        roster = std::move(published).value();
+    }
+    NodeIndex self = static_cast<NodeIndex>(roster.members.size());
+    for (NodeIndex node = 0; node < roster.members.size(); ++node)
+        if (roster.members[node].node == node_name_) self = node;
+    Status joined = co_await join(std::move(roster), self);
     co_return joined;
+}
+
+void Jobs::found(std::vector<Roster> rosters) {
+    for (Roster& roster : rosters) {
+        const Id128 incarnation = roster.incarnation;
+        found_.emplace(incarnation, std::move(roster));
+    }
 }
 
 bool Jobs::coordinates(Id128 incarnation) const {
@@ -65,43 +77,16 @@ bool Jobs::coordinates(Id128 incarnation) const {
     return known != known_.end() && known->second.self == coordinator_of(known->second.roster);
 }
 
-std::optional<std::uint64_t> Jobs::epoch_of(Id128 incarnation) const {
+const Roster* Jobs::roster_of(Id128 incarnation) const {
     const auto known = known_.find(incarnation);
-    return known == known_.end() ? std::nullopt : std::optional(known->second.roster.epoch);
+    return known == known_.end() ? nullptr : &known->second.roster;
 }
 
-Task<Status> Jobs::remember(Roster roster) {
-    const Bytes bytes = encode_roster(roster);
-    const std::string path = scratch_.job(roster.incarnation);
-    std::function<Status()> work = [path, bytes] { return write_private_file(path, bytes); };
-    const Nanos deadline = world_.clock.in(io_wait_);
-    Status kept = co_await call_blocking(workers_, world_.clock, std::move(work), deadline);
-    co_return kept;
-}
-
-// unavailable: persistent is another file system for the moment, or has no room for the node's address. Without its roster no job is: what `cairn gc` may take
-// is known by it.
-Task<Status> Jobs::publish(Roster roster, NodeIndex self) {
-    const Id128 incarnation = roster.incarnation;
-    const Bytes bytes = encode_roster(roster);
-    const Nanos deadline = world_.clock.in(io_wait_);
-    Status on_record = co_await check_on_record(world_, layout_, roster.name, roster.epoch, incarnation, deadline);
-    if (!on_record.ok()) co_return on_record;
-    Status made = co_await make_directories(world_, layout_, layout_.job(incarnation), deadline);
-    if (!made.ok()) co_return made;
-    Status published = co_await publish_once(layout_.job_roster(incarnation), bytes);
-    if (!published.ok()) co_return published;
-    NodeRecord record;
-    record.incarnation = incarnation;
-    record.node = self;
-    record.address = world_.network.self();
-    Status replaced = co_await replace(layout_.job_node(incarnation, self), encode_node_record(record));
-    // Only who is started again asks for it, and there is the address of the open.
-    if (replaced.code() == Code::out_of_space) replaced = Status(Code::unavailable, replaced.text());
-    if (self != coordinator_of(roster)) co_return replaced;
-    const Status kept = co_await keep_reserve(world_, layout_, deadline);  // now that all that an open writes is written
-    if (kept.code() == Code::corrupt && !std::exchange(told_of_reserve_, true)) log_warning("no-reserve", {{"why", kept}});
-    co_return replaced;
+std::vector<Id128> Jobs::known() const {
+    std::vector<Id128> incarnations;
+    for (const auto& [incarnation, job] : known_)
+        if (!joining_.count(incarnation)) incarnations.push_back(incarnation);
+    return incarnations;
 }
 
 Task<void> Jobs::publish_late(std::function<bool()> over) {
@@ -111,28 +96,11 @@ Task<void> Jobs::publish_late(std::function<bool()> over) {
         for (const auto& [incarnation, known] : known_)
             if (!known.published) late.emplace_back(known.roster, known.self);
         for (const auto& [roster, self] : late) {
-            const Status published = co_await publish(roster, self);
+            const Status published = co_await files_.publish(roster, self);
             const auto known = known_.find(roster.incarnation);
             if (published.ok() && known != known_.end()) known->second.published = true;
         }
     }
-}
-
-// The first one stays.
-Task<Status> Jobs::publish_once(std::string path, Bytes bytes) {
-    const Nanos deadline = world_.clock.in(io_wait_);
-    Status published = co_await publish_small_file(world_, layout_, std::move(path), std::move(bytes), 0600, deadline);
-    if (published.code() == Code::already_exists) co_return Status();
-    co_return published;
-}
-
-// For a moment there is none: who reads then asks again.
-Task<Status> Jobs::replace(std::string path, Bytes bytes) {
-    const Nanos deadline = world_.clock.in(io_wait_);
-    Status removed = co_await world_.storage.remove(path, deadline);
-    if (!removed.ok() && removed.code() != Code::not_found) co_return removed;
-    Status published = co_await publish_once(std::move(path), std::move(bytes));
-    co_return published;
 }
 
 }  // namespace cairn

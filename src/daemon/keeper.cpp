@@ -23,7 +23,7 @@ namespace cairn {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 using std::chrono::seconds;
 
 constexpr seconds good_life{60};  // a daemon that has lived so long did not die of its start
@@ -78,8 +78,8 @@ class Keeper {
     int wait_for_daemon();
     bool may_stay_dead(int ended) const;
     void tell(const std::string& how, std::optional<seconds> pause) const;
-    int next_signal(Clock::time_point until) const;
-    bool pause(Clock::duration wait);
+    int next_signal(SteadyClock::time_point until) const;
+    bool pause(SteadyClock::duration wait);
     Descriptor set_mark() const;
     bool bring_session_forward();
 
@@ -90,7 +90,7 @@ class Keeper {
     std::array<char, 16> daemon_name_{};
     sigset_t awaited_, daemon_mask_;
     pid_t daemon_ = 0;
-    Clock::time_point started_;
+    SteadyClock::time_point started_;
     bool told_to_end_ = false;
     bool ever_began_ = false;
     int deaths_ = 0;  // in a row
@@ -98,7 +98,7 @@ class Keeper {
 
 bool Keeper::start() {
     life_.began = life_.stopping = false;
-    started_ = Clock::now();
+    started_ = SteadyClock::now();
     daemon_ = ::fork();
     if (daemon_ == 0) {
         ::prctl(PR_SET_NAME, daemon_name_.data());
@@ -110,9 +110,9 @@ bool Keeper::start() {
 }
 
 // One of awaited_, or 0 when there was none until then.
-int Keeper::next_signal(Clock::time_point until) const {
+int Keeper::next_signal(SteadyClock::time_point until) const {
     for (;;) {
-        const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(until - Clock::now()).count();
+        const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(until - SteadyClock::now()).count();
         const timespec wait{static_cast<time_t>(std::max(left, 0l) / 1'000'000'000), std::max(left, 0l) % 1'000'000'000};
         const int number = ::sigtimedwait(&awaited_, nullptr, &wait);
         if (number > 0) return number;
@@ -125,7 +125,7 @@ int Keeper::wait_for_daemon() {
     for (;;) {
         int ended = 0;
         if (::waitpid(daemon_, &ended, WNOHANG) == daemon_) return ended;
-        const int number = next_signal(Clock::now() + std::chrono::hours(1));
+        const int number = next_signal(SteadyClock::now() + std::chrono::hours(1));
         if (number != SIGTERM && number != SIGINT) continue;
         ::kill(daemon_, keeper_says_stop());
         told_to_end_ = true;
@@ -157,7 +157,7 @@ void Keeper::watch() {
         ever_began_ = ever_began_ || life_.began;
         if (may_stay_dead(ended)) end(WIFEXITED(ended) ? static_cast<Exit>(WEXITSTATUS(ended)) : Exit::at_once);
         how = WIFEXITED(ended) ? "exit code " + std::to_string(WEXITSTATUS(ended)) : signal_name(WTERMSIG(ended));
-        if (life_.began && Clock::now() - started_ >= good_life) deaths_ = 0;
+        if (life_.began && SteadyClock::now() - started_ >= good_life) deaths_ = 0;
     }
     ++deaths_;
     if (deaths_ > deaths_max) {
@@ -183,8 +183,8 @@ Descriptor Keeper::set_mark() const {
 }
 
 // False: told to end meanwhile, when there is no daemon to pass it on to.
-bool Keeper::pause(Clock::duration wait) {
-    for (const auto until = Clock::now() + wait;;) {
+bool Keeper::pause(SteadyClock::duration wait) {
+    for (const auto until = SteadyClock::now() + wait;;) {
         const int number = next_signal(until);
         if (number == 0) return true;
         if (number != SIGCHLD) return false;

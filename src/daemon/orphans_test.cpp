@@ -8,7 +8,7 @@ using namespace cairn::test;
 
 TEST(Orphans, OneThatCanNotBeReadWhenItsJobIsToldOfIsFlushedLater) {
     Home home;
-    Unreadable::expect_in(home);
+    home.expect_unreadable();
     ASSERT_EQ(home.start(), 0) << home.errors();
     const Roster roster = home.roster(1);
     const VersionKey key{"heat", 1, roster.incarnation};

@@ -68,7 +68,7 @@ bool PersistentRetention::settled(const VersionKey& key) const {
     return state.final || state.level == Level::none;
 }
 
-// This daemon coordinates `own` and will not commit again what the rule lets go (Jobs::adopt). An ancestor's
+// This daemon coordinates `own` and will not commit again what the rule lets go (Outcomes). An ancestor's
 // coordinator may live somewhere, paused, and not know: its fence stays until its job is over.
 Task<Result<Fence>> PersistentRetention::fence_of(Id128 incarnation, Id128 own) {
     if (incarnation == own) co_return Fence::lift;

@@ -50,11 +50,11 @@ void Daemon::on_request(ConnectionId from, std::uint64_t number, control::Reques
 
 void Daemon::on_disconnect(ConnectionId from) {
     if (const auto client = clients_.find(from); client != clients_.end()) {
-        for (const Id128 incarnation : client->second.jobs) left_.erase(incarnation);  // also where it came and went between two looks
+        for (const Id128 incarnation : client->second.jobs) ended_jobs_.begin_anew(incarnation);  // also where it came and went between two looks
         clients_.erase(client);
     }
     last_busy_ = world_.clock.now();
-    for (Slots::Left& left : slots_.disconnected(from)) gate_.spawn(jobs_.look_into(std::move(left)));
+    for (Slots::Left& left : slots_.disconnected(from)) gate_.spawn(left_slots_.look_into(std::move(left)));
 }
 
 Task<void> Daemon::serve(ConnectionId from, std::uint64_t number, control::Request request) {
@@ -95,7 +95,9 @@ Task<control::Answer> Daemon::handle(ConnectionId from, control::Join request) {
     if (const auto client = clients_.find(from); client != clients_.end()) client->second.jobs.insert(request.roster.incarnation);
     const bool is_new = !node_.knows(request.roster.incarnation);
     const bool went_on = static_cast<bool>(request.roster.parent.incarnation);
+    const Id128 incarnation = request.roster.incarnation;
     const Status joined = co_await jobs_.join(std::move(request.roster), request.self);
+    if (joined.ok()) co_await adoption_.unseen().give_orphans(incarnation);
     if (joined.ok() && is_new) gate_.spawn(find_targets());
     if (went_on) dead_images_.look_soon();
     co_return answer_of(joined);
@@ -132,9 +134,9 @@ Task<control::Answer> Daemon::handle(ConnectionId from, control::Sealed request)
 }
 
 Task<Status> Daemon::check_epoch(VersionKey key, Nanos wait) {
-    const std::optional<std::uint64_t> epoch = jobs_.epoch_of(key.incarnation);
-    if (!epoch) co_return Status();  // whoever has not joined is told so elsewhere
-    Status current = co_await epochs_.check(std::move(key), *epoch, wait);
+    const Roster* job = jobs_.roster_of(key.incarnation);
+    if (!job) co_return Status();  // whoever has not joined is told so elsewhere
+    Status current = co_await epochs_.check(std::move(key), job->epoch, wait);
     co_return current;
 }
 
@@ -218,7 +220,7 @@ Task<control::Answer> Daemon::handle(ConnectionId from, control::Images request)
     if (!ready.ok()) co_return answer_of(ready);
     if (!clients_.count(from)) co_return answer_of(unavailable("the client has gone"));
     control::ImageList list = slots_.pin_images(from, request.name);
-    list.unread = jobs_.has_unread();
+    list.unread = adoption_.has_unread();
     co_return list;
 }
 

@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t mib = 1 << 20;
 constexpr Slots::Owner alice = 1, bob = 2, carol = 3;
 
-// Another storage, but that what is written to one file does not come back.
+// Another storage, but that writing one file, removing it, or listing one directory, does not come back.
 class HangingStorage final : public Storage {
   public:
     HangingStorage(Storage& inner, Clock& clock) : inner_(inner), clock_(clock) {}
@@ -54,9 +54,23 @@ class HangingStorage final : public Storage {
     Task<Status> fsync_directory(std::string path, Nanos deadline) override { return inner_.fsync_directory(path, deadline); }
     Task<Status> publish(std::string from, std::string to, Nanos deadline) override { return inner_.publish(from, to, deadline); }
     Task<Status> replace(std::string from, std::string to, Nanos deadline) override { return inner_.replace(from, to, deadline); }
-    Task<Status> remove(std::string path, Nanos deadline) override { return inner_.remove(path, deadline); }
+    Task<Status> remove(std::string path, Nanos deadline) override {
+        if (path != hang_at) {
+            Status removed = co_await inner_.remove(path, deadline);
+            co_return removed;
+        }
+        co_await clock_.sleep(deadline - clock_.now());
+        co_return deadline_passed("removing " + hang_at);
+    }
     Task<Status> remove_directory(std::string path, Nanos deadline) override { return inner_.remove_directory(path, deadline); }
-    Task<Result<std::vector<DirectoryEntry>>> list(std::string path, Nanos deadline) override { return inner_.list(path, deadline); }
+    Task<Result<std::vector<DirectoryEntry>>> list(std::string path, Nanos deadline) override {
+        if (path != hang_at) {
+            Result<std::vector<DirectoryEntry>> entries = co_await inner_.list(path, deadline);
+            co_return entries;
+        }
+        co_await clock_.sleep(deadline - clock_.now());
+        co_return deadline_passed("listing " + hang_at);
+    }
     Task<Result<BufferPtr>> map(std::string path, bool writable, Nanos deadline) override { return inner_.map(path, writable, deadline); }
 
   private:

@@ -1,4 +1,4 @@
-// The simulated cluster's daemons that end in order, and ranks that find the next one: as daemon/daemon.cpp and daemon/jobs.cpp do it.
+// The simulated cluster's daemons that end in order, and ranks that find the next one: as daemon/daemon.cpp and daemon/ended_jobs.cpp do it.
 #include <algorithm>
 #include <set>
 
