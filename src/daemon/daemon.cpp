@@ -29,7 +29,6 @@ constexpr Nanos last_answers_wait = second;
 constexpr Nanos spare_slot_wait = 30 * second;  // a free slot that a burst of checkpoints needed
 constexpr Nanos tidy_wait = 5 * second;
 constexpr Nanos targets_again = 300 * second;
-constexpr std::uint64_t log_bytes_max = 8 << 20;
 constexpr int session_nice = 19;
 constexpr int session_tries = 100;  // all daemons of a host start at once, and the kernel takes one change in 100 ms
 constexpr Nanos session_pause = 130 * millisecond;
@@ -64,7 +63,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(DaemonOptions options, Door door) 
 Daemon::Daemon(DaemonOptions options, Door door, std::unique_ptr<RealWorld> world,
                std::unique_ptr<FabricNetwork> network)
     : options_(std::move(options)),
-      door_(std::move(door)),
+      door_(std::make_shared<Door>(std::move(door))),
       real_(std::move(world)),
       network_(std::move(network)),
       world_(real_->world()),
@@ -80,6 +79,7 @@ Daemon::Daemon(DaemonOptions options, Door door, std::unique_ptr<RealWorld> worl
       epochs_(world_, options_.persistent, options_.flush.io_wait),
       persistent_retention_(world_, node_, options_.persistent, options_.persistent_rule, options_.flush.io_wait),
       dead_images_(world_, options_.persistent, node_, slots_, options_.flush.io_wait),
+      upkeep_(workers_, world_.clock, door_, options_.log_file, options_.log_level, options_.flush.io_wait),
       server_(real_->loop(), *this),
       yielding_(world_.clock, node_.pace(), options_.yielding, network_->self()),
       signals_(std::make_unique<Signals>(real_->loop(), options_.life != nullptr)),
@@ -105,7 +105,7 @@ Status Daemon::offer_as_io_node() {
 }
 
 Status Daemon::listen() {
-    TRY_ASSIGN(Descriptor socket, door_.listen());
+    TRY_ASSIGN(Descriptor socket, door_->listen());
     TRY(server_.accept_on(std::move(socket)));
     if (options_.life) options_.life->began = true;
     log_info("started", {{"version", CAIRN_VERSION},
@@ -130,6 +130,7 @@ Exit Daemon::run() {
     gate_.spawn(adoption_.unseen().give_orphans_late([this] { return stopping_; }));
     gate_.spawn(dead_images_.watch_commits());
     gate_.spawn(watch());
+    gate_.spawn(watch_scratch());
     gate_.spawn(enter_background());
     gate_.spawn(yielding_.run([this] { return ranks(); }));
     real_->loop().run();
@@ -257,20 +258,26 @@ Task<void> Daemon::watch() {
         const bool busy = !node_.idle();
         co_await world_.clock.sleep(busy ? busy_tick : tick);
         sample_anonymous_memory();
-        keep_log_short();
         slots_.apply_retention();  // what was in use when its version ended
         slots_.trim_idle(spare_slot_wait);
         if (stopping_) continue;
         forget_ended_jobs();
         if (node_.targets().names.empty() && world_.clock.now() - targets_looked_for_ >= targets_again) gate_.spawn(find_targets());
-        if (!door_.still_ours()) {
-            log_error("scratch-was-removed", {{"path", options_.scratch.root}});
-            gate_.spawn(stop_and_end(options_.stop_wait, "scratch was removed", Ending::by_signal));
-        } else if (!idle()) {
+        if (!idle()) {
             last_busy_ = world_.clock.now();
         } else if (!options_.io_node && world_.clock.now() - last_busy_ >= options_.idle) {
             gate_.spawn(stop_and_end(options_.stop_wait, "idle", Ending::in_order));  // which is over at once, unless something failed
         }
+    }
+}
+
+Task<void> Daemon::watch_scratch() {
+    for (;;) {
+        co_await world_.clock.sleep(tick);
+        const Status looked = co_await upkeep_.look();
+        if (looked.ok() || stopping_) continue;
+        log_error("scratch-was-removed", {{"path", options_.scratch.root}});
+        gate_.spawn(stop_and_end(options_.stop_wait, "scratch was removed", Ending::by_signal));
     }
 }
 
@@ -288,12 +295,15 @@ void Daemon::on_signal(int number) {
     const bool by_keeper = number == keeper_says_stop();
     const char* name = by_keeper ? "its keeper was told to end" : number == SIGTERM ? "SIGTERM" : "SIGINT";
     const int times = by_keeper ? ++keeper_told_ : ++told_;
-    if (times > 1 || (stopping_ && !by_keeper && keeper_told_ == 0)) {
-        log_warning("ended-at-once", {{"signal", name}});
-        door_.remove_socket();
-        ::_exit(static_cast<int>(Exit::at_once));
-    }
-    if (!stopping_) gate_.spawn(stop_and_end(options_.stop_wait, name, Ending::by_signal));
+    const bool at_once = times > 1 || (stopping_ && !by_keeper && keeper_told_ == 0);
+    if (at_once && !std::exchange(ends_at_once_, true)) gate_.spawn(end_at_once(name));
+    if (!at_once && !stopping_) gate_.spawn(stop_and_end(options_.stop_wait, name, Ending::by_signal));
+}
+
+Task<void> Daemon::end_at_once(const char* name) {
+    log_warning("ended-at-once", {{"signal", name}});
+    co_await upkeep_.remove_socket(world_.clock.in(second));
+    ::_exit(static_cast<int>(Exit::at_once));
 }
 
 // Finishes what it can; the first call decides how long that takes, later ones wait for it.
@@ -338,7 +348,7 @@ Task<void> Daemon::free_scratch(Nanos deadline) {
     for (const VersionKey& key : slots_.all_committed()) {
         const Result<Manifest> manifest = co_await read_manifest(world_, options_.persistent, key, deadline);
         const Status status = manifest.ok() && manifest->abandoned ? not_found("it was given up or removed") : manifest.status();
-        if (status.ok()) slots_.unlink_version(key);
+        if (status.ok()) co_await slots_.remove_version(key, deadline);
         else log_warning("images-stay", {{"name", key.name}, {"version", key.version}, {"why", status}});
     }
     if (slots_.bytes() != before) log_info("scratch-freed", {{"bytes", before - slots_.bytes()}});
@@ -346,34 +356,24 @@ Task<void> Daemon::free_scratch(Nanos deadline) {
 
 Task<void> Daemon::stop_and_end(Nanos wait, const char* why, Ending ending) {
     co_await stop(wait, why, ending);
-    end();
+    co_await end();
 }
 
 Task<void> Daemon::end_after_answers() {
     const Nanos deadline = world_.clock.in(last_answers_wait);
     do co_await world_.clock.sleep(10 * millisecond);  // the answer to whoever asked is queued meanwhile
     while (!server_.answers_are_out() && world_.clock.now() < deadline);
-    end();
+    co_await end();
 }
 
 // Under the lock to the last: whoever finds no socket now starts a daemon that finds no lock soon.
-void Daemon::end() {
+Task<void> Daemon::end() {
     server_.stop_accepting();
-    door_.remove_socket();
-    slots_.unlink_unsealed();
+    co_await upkeep_.remove_socket(world_.clock.in(tidy_wait));
+    co_await slots_.remove_unsealed(world_.clock.in(tidy_wait));
     log_info("ended", {{"unfinished", unfinished_.size()}});
     static_cast<void>(trace_close());  // which logs what went wrong
     real_->loop().stop();
-}
-
-void Daemon::keep_log_short() {
-    struct stat about = {};
-    if (options_.log_file.empty() || ::stat(options_.log_file.c_str(), &about) != 0) return;
-    if (static_cast<std::uint64_t>(about.st_size) < log_bytes_max) return;
-    const std::string older = options_.log_file + ".1";
-    if (::rename(options_.log_file.c_str(), older.c_str()) != 0) return;
-    const Status opened = log_to_file(options_.log_file, options_.log_level);
-    log_info("log-continued", {{"from", older}, {"outcome", opened}});
 }
 
 }  // namespace cairn

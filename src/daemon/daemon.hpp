@@ -17,6 +17,7 @@
 #include "daemon/process.hpp"
 #include "daemon/server.hpp"
 #include "daemon/slots.hpp"
+#include "daemon/upkeep.hpp"
 #include "daemon/yielding.hpp"
 
 namespace cairn {
@@ -70,6 +71,7 @@ class Daemon final : public Server::Handler {
     Task<void> find_targets();
     Task<void> keep_retention();
     Task<void> watch();
+    Task<void> watch_scratch();
     void forget_ended_jobs();
     void forget_job(Id128 incarnation);
     Task<void> enter_background();
@@ -81,15 +83,15 @@ class Daemon final : public Server::Handler {
     Task<std::vector<VersionKey>> stop(Nanos wait, const char* why, Ending ending);
     Task<void> free_scratch(Nanos deadline);
     Task<void> end_after_answers();
-    void end();
+    Task<void> end();
+    Task<void> end_at_once(const char* name);
     std::uint32_t sessions() const;
     bool idle() const;
-    void keep_log_short();
 
     struct Signals;
 
     DaemonOptions options_;
-    Door door_;
+    std::shared_ptr<Door> door_;  // a worker that hangs may have it, too
     std::unique_ptr<RealWorld> real_;
     std::unique_ptr<FabricNetwork> network_;
     World world_;
@@ -104,6 +106,7 @@ class Daemon final : public Server::Handler {
     Epochs epochs_;
     PersistentRetention persistent_retention_;
     DeadImages dead_images_;
+    Upkeep upkeep_;
     Server server_;
     Yielding yielding_;
     std::unique_ptr<Signals> signals_;
@@ -117,6 +120,7 @@ class Daemon final : public Server::Handler {
     std::string targets_said_;  // in the log, last
     bool stopping_ = false;
     int told_ = 0, keeper_told_ = 0;  // signals to end
+    bool ends_at_once_ = false;
     bool stopped_ = false;
     std::vector<VersionKey> unfinished_;
     Event changed_;  // is_adopted_, stopped_

@@ -99,6 +99,7 @@ TEST_F(DoubtsTest, WhatIsTornGoes) {
 TEST_F(DoubtsTest, WhatHasNoProofGoesAtOnce) {
     start_again();
     const LocalImage unproved = leave_image(roster_, 2);
+    doubts_.emplace(world(), *workers_, *slots_, scratch_layout(), io_wait_);
     const std::vector<LocalImage> images = drop_unproved();
     EXPECT_EQ(images.size(), 2u);
     EXPECT_FALSE(fs::exists(unproved.path));

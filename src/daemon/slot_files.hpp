@@ -1,4 +1,4 @@
-// Files of scratch: slots, how they are made, cleared and removed, and small ones beside them. All of it blocks: in workers only, but for what is said otherwise.
+// Files of scratch: slots, how they are made, cleared and removed, and small ones beside them. All of it blocks: in workers only.
 #pragma once
 
 #include <atomic>
@@ -28,7 +28,6 @@ Status write_private_file(const std::string& path, const Bytes& bytes);
 // What tries of that left when their daemon died. Only for who has the scratch to itself.
 void remove_temporaries(const std::string& directory);
 
-// Takes no time: one page.
 Status invalidate_slot_file(const std::string& path);
 
 }  // namespace cairn

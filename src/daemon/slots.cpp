@@ -37,7 +37,8 @@ Slots::Slots(Clock& clock, WorkerPool& workers, Node& node, std::string director
       node_(node),
       directory_(std::move(directory)),
       settings_(std::move(settings)),
-      freed_(clock) {
+      freed_(clock),
+      gate_(clock) {
     // Names that no earlier daemon gave out: a client may still have those mapped.
     using namespace std::chrono;
     next_number_ =
@@ -173,6 +174,10 @@ Task<Result<control::Slot>> Slots::acquire(Owner owner, control::Acquire request
     const Nanos deadline =
         clock_.in(static_cast<Nanos>(std::min<std::uint64_t>(request.wait_ms, 1u << 31)) * millisecond);
     while (live_.count(owner)) {
+        if (clearing_ > 0) {  // each may be the one
+            co_await freed_.wait(clock_.in(look_for_room));
+            continue;
+        }
         Place place = find_free(owner, request, false);
         if (place != slots_.end()) co_return hand_out(place, owner, request.rank);
         if (is_being_made_for(owner) && clock_.now() < deadline) {
@@ -186,9 +191,11 @@ Task<Result<control::Slot>> Slots::acquire(Owner owner, control::Acquire request
             if (made.ok()) continue;  // it is free and fits, unless the owner has gone meanwhile
             if (made.code() != Code::out_of_space) co_return made;
         }
+        const std::uint64_t room = co_await room_bytes();
+        if (!live_.count(owner)) break;
         place = find_free(owner, request, true);
         if (place != slots_.end()) co_return hand_out(place, owner, request.rank);
-        if (unlink_one_free(request.bytes)) continue;
+        if (unlink_one_free(request.bytes, room)) continue;
         const bool gained = co_await make_room();
         if (gained) continue;
         if (clock_.now() >= deadline)
@@ -214,13 +221,13 @@ Slots::Place Slots::add_slot(Owner owner, Rank rank) {
 
 // ---- before it is asked for ----
 
-Slots::Place Slots::find_single() {
+Slots::Place Slots::find_single(std::uint64_t room_bytes) {
     std::map<Owner, std::size_t> count;
     for (const auto& [path, slot] : slots_) ++count[slot.owner];
     for (Place place = slots_.begin(); place != slots_.end(); ++place) {
         const Slot& slot = place->second;
         if (slot.state == State::image && live_.count(slot.owner) && count[slot.owner] == 1 && !not_ahead_.count(slot.owner) &&
-            node_.state(slot.image.key).level >= Level::sealed && has_room_to_spare(slot.bytes))
+            node_.state(slot.image.key).level >= Level::sealed && has_room_to_spare(slot.bytes, room_bytes))
             return place;
     }
     return slots_.end();
@@ -233,11 +240,22 @@ bool Slots::is_being_made_for(Owner owner) const {
 }
 
 // The program's own memory may come from the same place.
-bool Slots::has_room_to_spare(std::uint64_t bytes) const {
-    struct statvfs about = {};
+bool Slots::has_room_to_spare(std::uint64_t bytes, std::uint64_t room_bytes) const {
     const Result<std::uint64_t> memory = available_memory_bytes();
-    return has_room(bytes) && ::statvfs(directory_.c_str(), &about) == 0 && about.f_bavail * about.f_frsize >= 2 * bytes &&
-           memory.ok() && *memory >= 2 * bytes;
+    return has_room(bytes) && room_bytes >= 2 * bytes && memory.ok() && *memory >= 2 * bytes;
+}
+
+// What the file system has left; none where it does not say.
+Task<std::uint64_t> Slots::room_bytes() {
+    const auto bytes = std::make_shared<std::uint64_t>(0);
+    std::function<Status()> look = [bytes, directory = directory_] {
+        struct statvfs about = {};
+        if (::statvfs(directory.c_str(), &about) != 0) return Status::from_errno(errno, "looking at " + directory);
+        *bytes = about.f_bavail * about.f_frsize;
+        return Status();
+    };
+    const Status looked = co_await call_blocking(workers_, clock_, std::move(look), clock_.in(settings_.allocate_wait));
+    co_return looked.ok() ? *bytes : 0;
 }
 
 void Slots::stop_clearing(Slot& slot) {
@@ -248,7 +266,10 @@ void Slots::stop_clearing(Slot& slot) {
 Task<void> Slots::prepare_next() {
     if (prepares_) co_return;
     prepares_ = true;
-    for (Place single = find_single(); single != slots_.end(); single = find_single()) {
+    for (;;) {
+        const std::uint64_t room = co_await room_bytes();
+        const Place single = find_single(room);
+        if (single == slots_.end()) break;
         const Owner owner = single->second.owner;
         const Rank rank = single->second.image.rank;
         const std::uint64_t bytes = single->second.bytes;
@@ -336,16 +357,27 @@ std::vector<Slots::Left> Slots::disconnected(Owner owner) {
 }
 
 void Slots::make_free(Place place) {
-    const Status cleared = invalidate_slot_file(place->first);
-    if (!cleared.ok()) {
-        log_warning("slot-lost", {{"path", place->first}, {"error", cleared}});
-        return unlink(place);
-    }
-    place->second.state = State::free;
+    place->second.state = State::busy;
     place->second.lease = 0;
     place->second.image = {};
     place->second.freed = ++last_freed_;
-    place->second.freed_at = clock_.now();
+    ++clearing_;
+    gate_.spawn(clear(place->first));
+}
+
+// One that can not be cleared goes: it may be any time that what it held is invalid, or never.
+Task<void> Slots::clear(std::string path) {
+    std::function<Status()> work = [path] { return invalidate_slot_file(path); };
+    const Status cleared = co_await call_blocking(workers_, clock_, std::move(work), clock_.in(settings_.allocate_wait));
+    --clearing_;
+    const Place place = slots_.find(path);
+    if (place != slots_.end() && cleared.ok()) {
+        place->second.state = State::free;
+        place->second.freed_at = clock_.now();
+    } else if (place != slots_.end()) {
+        log_warning("slot-lost", {{"path", path}, {"error", cleared}});
+        unlink(place);
+    }
     freed_.notify_all();
 }
 
@@ -358,30 +390,39 @@ void Slots::unlink(Place place) {
     freed_.notify_all();
 }
 
-void Slots::unlink_unsealed() {
+Task<void> Slots::remove_unsealed(Nanos deadline) {
+    std::function<bool(const Slot&)> which = [](const Slot& slot) { return slot.state != State::image; };
+    co_await remove_all(std::move(which), deadline);
+}
+
+Task<void> Slots::remove_version(VersionKey key, Nanos deadline) {
+    std::function<bool(const Slot&)> which = [key](const Slot& slot) {
+        return slot.state == State::image && slot.image.key == key && slot.pins.empty();
+    };
+    co_await remove_all(std::move(which), deadline);
+}
+
+// Waited for: the process may end as soon as this does.
+Task<void> Slots::remove_all(std::function<bool(const Slot&)> which, Nanos deadline) {
+    std::vector<std::string> paths;
     for (Place place = slots_.begin(); place != slots_.end();) {
         const Place here = place++;
-        if (here->second.state == State::image) continue;
-        ::unlink(here->first.c_str());
+        if (!which(here->second)) continue;
+        paths.push_back(here->first);
         bytes_ -= here->second.bytes;
         stop_clearing(here->second);
         slots_.erase(here);
     }
-}
-
-void Slots::unlink_version(const VersionKey& key) {
-    for (Place place = slots_.begin(); place != slots_.end();) {
-        const Place here = place++;
-        const Slot& slot = here->second;
-        if (slot.state != State::image || slot.image.key != key || !slot.pins.empty()) continue;
-        ::unlink(here->first.c_str());
-        bytes_ -= slot.bytes;
-        slots_.erase(here);
-    }
+    std::function<Status()> work = [paths] {
+        for (const std::string& path : paths) (void)remove_slot_file(path);
+        return Status();
+    };
+    const Status removed = co_await call_blocking(workers_, clock_, std::move(work), deadline);
+    if (!removed.ok()) log_warning("slots-stay", {{"why", removed}});
 }
 
 // Only when all free slots together would make the difference; then the largest one first.
-bool Slots::unlink_one_free(std::uint64_t wanted_bytes) {
+bool Slots::unlink_one_free(std::uint64_t wanted_bytes, std::uint64_t room_bytes) {
     std::uint64_t free_bytes = 0;
     Place largest = slots_.end();
     for (Place place = slots_.begin(); place != slots_.end(); ++place) {
@@ -390,8 +431,7 @@ bool Slots::unlink_one_free(std::uint64_t wanted_bytes) {
         if (largest == slots_.end() || place->second.bytes > largest->second.bytes) largest = place;
     }
     if (largest == slots_.end()) return false;
-    struct statvfs about = {};
-    std::uint64_t room = ::statvfs(directory_.c_str(), &about) == 0 ? about.f_bavail * about.f_frsize : 0;
+    std::uint64_t room = room_bytes;
     if (settings_.bytes_max != 0) room = std::min(room, settings_.bytes_max - std::min(bytes_, settings_.bytes_max));
     if (free_bytes + room < wanted_bytes) return false;
     unlink(largest);

@@ -20,10 +20,12 @@
 // are on persistent; then, with replace_oldest, versions older than one that is sealed on every node, except the oldest
 // that is on its way: its flush is left to finish, else none ever would.
 //
-// Single-threaded, on the loop; allocation and unlinking run in workers.
+// Single-threaded, on the loop; all that asks the file system runs in workers. A slot that is given back is handed out again when its state word is invalid: whoever
+// wants one waits for that, as for one that is allocated.
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -33,6 +35,7 @@
 
 #include "engine/router/dead_images.hpp"
 #include "model/control.hpp"
+#include "world/gate.hpp"
 #include "world/real/worker_pool.hpp"
 
 namespace cairn {
@@ -93,8 +96,8 @@ class Slots final : public DeadImages::Scratch {
     void apply_retention();
     // Gives back what has been free for so long, but the two slots of each living connection that were used last.
     void trim_idle(Nanos age);
-    // At the daemon's end, blocks: what is free or still being written gives its memory back.
-    void unlink_unsealed();
+    // At the daemon's end: what is free or still being written gives its memory back.
+    Task<void> remove_unsealed(Nanos deadline);
 
     std::uint64_t bytes() const noexcept { return bytes_; }
     std::size_t count() const noexcept { return slots_.size(); }
@@ -102,8 +105,8 @@ class Slots final : public DeadImages::Scratch {
     std::vector<VersionKey> unfinished();
     // Versions of which images are here, all committed; none when one is not.
     std::vector<VersionKey> all_committed();
-    // At the daemon's end, blocks: its images give their memory back, but those that somebody reads.
-    void unlink_version(const VersionKey& key);
+    // At the daemon's end: its images give their memory back, but those that somebody reads.
+    Task<void> remove_version(VersionKey key, Nanos deadline);
     std::vector<DeadImages::Scratch::Held> undecided() override;
     void let_go(const VersionKey& key) override;
 
@@ -153,16 +156,19 @@ class Slots final : public DeadImages::Scratch {
     Place find_growable(Owner owner, const control::Acquire& request);
     bool has_room(std::uint64_t more_bytes) const;
     Place add_slot(Owner owner, Rank rank);
-    Place find_single();  // the image of an owner that has no other slot
+    Place find_single(std::uint64_t room_bytes);  // the image of an owner that has no other slot
     bool is_being_made_for(Owner owner) const;
-    bool has_room_to_spare(std::uint64_t bytes) const;
+    bool has_room_to_spare(std::uint64_t bytes, std::uint64_t room_bytes) const;
+    Task<std::uint64_t> room_bytes();
     static void stop_clearing(Slot& slot);
+    Task<void> remove_all(std::function<bool(const Slot&)> which, Nanos deadline);
     void trim(Owner owner);
     control::Slot hand_out(Place place, Owner owner, Rank rank);
     Task<Status> allocate(Place place, std::uint64_t bytes);
     Task<bool> make_room();  // true when a slot became free
-    bool unlink_one_free(std::uint64_t wanted_bytes);
+    bool unlink_one_free(std::uint64_t wanted_bytes, std::uint64_t room_bytes);
     void make_free(Place place);
+    Task<void> clear(std::string path);
     void unlink(Place place);
     std::vector<Held> held_versions();
     bool drop(const Held& version);
@@ -184,7 +190,9 @@ class Slots final : public DeadImages::Scratch {
     std::uint64_t next_number_ = 0;
     std::uint64_t last_freed_ = 0;
     Lease last_lease_ = 0;
+    std::size_t clearing_ = 0;  // slots on their way from an owner or an image to being free
     Event freed_;
+    Gate gate_;  // last: its coroutines refer to all of the above
 };
 
 }  // namespace cairn

@@ -1,5 +1,6 @@
 // Slots: who gets which, and when it is made.
 #include "daemon/slots_testing.hpp"
+#include "daemon/unreadable_testing.hpp"
 
 namespace cairn {
 namespace {
@@ -135,10 +136,9 @@ TEST_F(SlotsTest, TwoStayWarmWhenNobodyCaptures) {
     std::vector<control::Slot> many;
     for (int i = 0; i < 6; ++i) many.push_back(acquire(alice, wanted(0, mib)).value());
     for (const auto& slot : many) ASSERT_TRUE(slots_->release(alice, slot.path).ok());
-    slots_->trim_idle(3600 * second);
+    EXPECT_FALSE(trim_to(2, 3600 * second));
     EXPECT_EQ(slots_->count(), 6u);
-    slots_->trim_idle(0);
-    EXPECT_EQ(slots_->count(), 2u);
+    EXPECT_TRUE(trim_to(2, 0));
     EXPECT_EQ(acquire(alice, wanted(0, mib))->path, many.back().path);
 }
 
@@ -146,8 +146,7 @@ TEST_F(SlotsTest, NothingStaysWarmForWhoHasGone) {
     begin();
     ASSERT_TRUE(slots_->release(alice, acquire(alice, wanted(0, mib))->path).ok());
     slots_->disconnected(alice);
-    slots_->trim_idle(0);
-    EXPECT_EQ(slots_->count(), 0u);
+    EXPECT_TRUE(trim_to(0, 0));
 }
 
 TEST_F(SlotsTest, AHugeSlotIsNotSpentOnASmallImage) {
@@ -263,5 +262,19 @@ TEST_F(SlotsTest, ASlotThatMayBeWrittenLateHoldsNoOtherImage) {
     EXPECT_TRUE(fs::exists(other->path));  // the other rank's is free, for the next image
     EXPECT_EQ(slots_->count(), 3u);
 }
+// Its state word can not be made invalid: the loop goes on, and the slot is nobody's any more.
+TEST_F(SlotsTest, ASlotWhoseFileDoesNotAnswerIsLostAndHoldsNobodyUp) {
+    SlotSettings settings;
+    settings.allocate_wait = 100 * millisecond;
+    begin(settings);
+    const auto slot = acquire(alice, wanted(0, mib));
+    const test::Unreadable unreadable(slot->path);
+    ASSERT_TRUE(slots_->release(alice, slot->path).ok());
+    const auto next = acquire(alice, wanted(0, mib));
+    ASSERT_TRUE(next.ok()) << next.status().to_string();
+    EXPECT_NE(next->path, slot->path);
+    EXPECT_EQ(slots_->count(), 1u);
+}
+
 }  // namespace
 }  // namespace cairn

@@ -183,6 +183,14 @@ class SlotsTest : public testing::Test {
         while (!condition() && world_->loop().now() < limit) (void)world_->loop().run_until_done(short_sleep(world_->loop()), limit);
         return condition();
     }
+    // What was given back a moment ago is free in a moment.
+    bool trim_to(std::size_t count, Nanos age) {
+        for (int looks = 0; looks < 100 && slots_->count() != count; ++looks) {
+            world_->loop().run(short_sleep(world_->loop()));
+            slots_->trim_idle(age);
+        }
+        return slots_->count() == count;
+    }
     static Task<void> short_sleep(Clock& clock) { co_await clock.sleep(10 * millisecond); }
     Nanos in(Nanos span) { return world_->loop().in(span); }
     std::vector<Version> held() {
