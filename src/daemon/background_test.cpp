@@ -10,20 +10,7 @@ namespace cairn {
 namespace {
 
 using namespace cairn::test;
-constexpr std::uint64_t slot_bytes = 16 << 20;
-
-VersionKey key(Version version) { return {"heat", version, {1, 2}}; }
-
-void seal(Home& home, Client& client, Version version, std::uint64_t image_bytes) {
-    const auto slot = client.expect<control::Slot>(control::Acquire{key(version), 0, slot_bytes, 1000});
-    write_image(slot, home.roster(1), version, 0, image_bytes);
-    client.expect<control::Done>(control::Sealed{key(version), 0, slot.path});
-}
-
-void join(Home& home, Client& client) {
-    client.hello(true);
-    client.expect<control::Done>(control::Join{home.roster(1), 0, 0});
-}
+constexpr std::uint64_t large_slot = 16 << 20;
 
 // Threads that never sleep, one for each processor.
 class Load {
@@ -67,16 +54,16 @@ TEST(Background, FlushesAndAnswersWhileEveryProcessorIsTaken) {
         home.set("CAIRN_BACKGROUND_CPU", cpu);
         ASSERT_EQ(home.start(), 0) << home.errors();
         Client client(home.layout);
-        join(home, client);
+        join(client, home.roster(1));
         const Load load;
         std::set<int> policies;
         Version versions = 0;  // two, and as many as it takes to see a thread of the pool: they end when there is no work
         while (versions < 2 || (policies.empty() && versions < 50)) {
             const Version version = ++versions;
-            seal(home, client, version, 2'000'000);
+            seal(client, home.roster(1), version, 0, {2'000'000, large_slot});
             EXPECT_TRUE(becomes_true([&] {
                 policies.merge(classes_of(home.daemon_pid()).cpu_policies);
-                return home.committed(key(version));
+                return home.committed(key_of(home.roster(1), version));
             })) << home.log();
         }
         const auto status = [&] { return client.expect<control::NodeStatus>(control::GetStatus{}); };
@@ -101,9 +88,9 @@ TEST(Background, NormalIsLikeAnyProcess) {
     home.set("CAIRN_BACKGROUND_CPU", "normal");
     ASSERT_EQ(home.start(), 0) << home.errors();
     Client client(home.layout);
-    join(home, client);
-    seal(home, client, 1, 8'000'000);
-    EXPECT_TRUE(becomes_true([&] { return home.committed(key(1)); })) << home.log();
+    join(client, home.roster(1));
+    seal(client, home.roster(1), 1, 0, {8'000'000, large_slot});
+    EXPECT_TRUE(becomes_true([&] { return home.committed(key_of(home.roster(1), 1)); })) << home.log();
     const Classes classes = classes_of(home.daemon_pid());
     EXPECT_EQ(classes.loop_nice, ::getpriority(PRIO_PROCESS, 0));
     EXPECT_EQ(classes.cpu_policies, std::set<int>{SCHED_OTHER});
@@ -116,12 +103,12 @@ double held_back_s(const std::string& variable, const std::string& value, bool w
     home.set("CAIRN_BACKGROUND_CPU", "normal");  // what a starved flush does not use it need not be held back from
     EXPECT_EQ(home.start(), 0) << home.errors();
     Client client(home.layout);
-    join(home, client);
-    if (wait) client.send_request(control::Wait{key(1), Level::committed, 100'000});  // rank 0 waits already, on its connection
+    join(client, home.roster(1));
+    if (wait) client.send_request(control::Wait{key_of(home.roster(1), 1), 3, 100'000});  // rank 0 waits already, on its connection
     Client second(home.layout);
     second.hello();
-    seal(home, second, 1, 8'000'000);
-    EXPECT_TRUE(becomes_true([&] { return home.committed(key(1)); })) << home.log();
+    seal(second, home.roster(1), 1, 0, {8'000'000, large_slot});
+    EXPECT_TRUE(becomes_true([&] { return home.committed(key_of(home.roster(1), 1)); })) << home.log();
     const std::string word = "held_back_s=";
     EXPECT_TRUE(becomes_true([&] { return home.log().find(word) != std::string::npos; })) << home.log();
     const std::string log = home.log();

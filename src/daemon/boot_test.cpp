@@ -10,7 +10,6 @@ namespace cairn {
 namespace {
 
 using namespace cairn::test;
-constexpr std::uint64_t image_bytes = 200'000, slot_bytes = 1 << 20;
 
 void write_text(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
 
@@ -45,13 +44,8 @@ TEST(Boot, IsToldByTheNote) {
 std::string commit_one(Home& home) {
     EXPECT_EQ(home.start(), 0) << home.errors();
     Client client(home.layout);
-    client.hello(true);
-    client.expect<control::Done>(control::Join{home.roster(1), 0, 0});
-    const VersionKey key{"heat", 1, {1, 2}};
-    const auto slot = client.expect<control::Slot>(control::Acquire{key, 0, slot_bytes, 60'000});
-    write_image(slot, home.roster(1), 1, 0, image_bytes);
-    client.expect<control::Done>(control::Sealed{key, 0, slot.path});
-    EXPECT_EQ(client.expect<control::State>(control::Wait{key, Level::committed, 60'000}).level, Level::committed);
+    join(client, home.roster(1));
+    const control::Slot slot = commit(client, home.roster(1), 1);
     EXPECT_TRUE(becomes_true([&] { return read_text(slot.path).substr(image_checksummed_offset, 8) == "CRNCSUMD"; }));
     home.kill_daemon();
     return slot.path;
@@ -107,12 +101,8 @@ TEST(Boot, OnlyWhatTheNoteDoubtsIsLookedAtAgain) {
     std::string fresh;
     {
         Client client(home.layout);
-        client.hello(true);
-        client.expect<control::Done>(control::Join{home.roster(2), 0, 0});
-        const auto second = client.expect<control::Slot>(control::Acquire{{"heat", 2, {1, 2}}, 0, slot_bytes, 60'000});
-        write_image(second, home.roster(2), 2, 0, image_bytes);
-        client.expect<control::Done>(control::Sealed{{"heat", 2, {1, 2}}, 0, second.path});  // rank 1 never: it is not flushed
-        fresh = second.path;
+        join(client, home.roster(2));
+        fresh = seal(client, home.roster(2), 2).path;  // rank 1 never: it is not flushed
     }
     home.kill_daemon();
     const std::string noted = read_text(home.layout.boot());
@@ -195,12 +185,8 @@ TEST(Boot, ImagesWithoutChecksumsAreDiscardedAfterARestartOfTheMachine) {
         ASSERT_EQ(home.start(), 0) << home.errors();
         {
             Client client(home.layout);
-            client.hello(true);
-            client.expect<control::Done>(control::Join{home.roster(2), 0, 0});
-            const VersionKey key{"heat", 1, {1, 2}};
-            const auto slot = client.expect<control::Slot>(control::Acquire{key, 0, slot_bytes, 1000});
-            write_image(slot, home.roster(2), 1, 0, image_bytes);
-            client.expect<control::Done>(control::Sealed{key, 0, slot.path});  // and rank 1 never: nobody reads it
+            join(client, home.roster(2));
+            seal(client, home.roster(2), 1);  // and rank 1 never: nobody reads it
         }
         home.kill_daemon();
         if (restarted) write_text(home.layout.boot(), "another boot\n");

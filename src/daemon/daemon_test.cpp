@@ -12,7 +12,6 @@ namespace cairn {
 namespace {
 
 using namespace cairn::test;
-constexpr std::uint64_t image_bytes = 200'000, slot_bytes = 1 << 20;
 
 TEST(End, WhenIdleAndNotBefore) {
     Home home;
@@ -31,11 +30,8 @@ TEST(End, WhenIdleAndNotBefore) {
 
 // rank 1 never seals, so that the version can not be finished.
 void seal_half(Home& home, Client& client) {
-    client.hello(true);
-    client.expect<control::Done>(control::Join{home.roster(2), 0, 0});
-    const auto slot = client.expect<control::Slot>(control::Acquire{{"heat", 1, {1, 2}}, 0, slot_bytes, 1000});
-    write_image(slot, home.roster(2), 1, 0, image_bytes);
-    client.expect<control::Done>(control::Sealed{{"heat", 1, {1, 2}}, 0, slot.path});
+    join(client, home.roster(2));
+    seal(client, home.roster(2), 1);
 }
 
 TEST(End, SigtermFinishesAndEndsWithZero) {
@@ -186,12 +182,8 @@ TEST(Version, FilesGetThePermissionsOfTheStarter) {
     ::umask(before);
     const VersionKey key{"heat", 1, {1, 2}};
     Client client(home.layout);
-    client.hello(true);
-    client.expect<control::Done>(control::Join{home.roster(1), 0, 0});
-    const auto slot = client.expect<control::Slot>(control::Acquire{key, 0, slot_bytes, 0});
-    write_image(slot, home.roster(1), 1, 0, image_bytes);
-    client.expect<control::Done>(control::Sealed{key, 0, slot.path});
-    EXPECT_EQ(client.expect<control::State>(control::Wait{key, Level::committed, 60'000}).level, Level::committed);
+    join(client, home.roster(1));
+    const control::Slot slot = commit(client, home.roster(1), 1);
     struct stat about = {};
     ASSERT_EQ(::stat(Layout{home.persistent}.manifest(key).c_str(), &about), 0);
     EXPECT_EQ(about.st_mode & 0777, 0640u);
@@ -210,17 +202,13 @@ TEST(Version, SealedImagesBecomeCommitted) {
     Home home;
     ASSERT_EQ(home.start(), 0) << home.errors();
     Client client(home.layout);
-    client.hello(true);
-    client.expect<control::Done>(control::Join{home.roster(1), 0, 0});
+    join(client, home.roster(1));
     std::set<std::string> slots;
     for (Version version = 1; version <= 6; ++version) {
         const VersionKey key{"heat", version, {1, 2}};
-        const auto slot = client.expect<control::Slot>(control::Acquire{key, 0, slot_bytes, 60'000});
-        slots.insert(slot.path);
-        write_image(slot, home.roster(1), version, 0, image_bytes);
-        client.expect<control::Done>(control::Sealed{key, 0, slot.path});
-        const auto state = client.expect<control::State>(control::Wait{key, Level::committed, 60'000});
-        EXPECT_EQ(state.level, Level::committed) << state.text << home.log();
+        slots.insert(seal(client, home.roster(1), version).path);
+        const auto state = await_commit(client, home.roster(1), version);
+        EXPECT_EQ(state.level, 3) << state.text << home.log();
         EXPECT_TRUE(state.final);
         EXPECT_TRUE(home.committed(key));
         EXPECT_TRUE(becomes_true([&] { return images_held(client) <= 2; }));
@@ -247,10 +235,8 @@ TEST(Version, SealedByTheDeadIsCommitted) {
     const VersionKey key{"heat", 1, {1, 2}};
     {
         Client client(home.layout);
-        client.hello(true);
-        client.expect<control::Done>(control::Join{home.roster(1), 0, 0});
-        const auto slot = client.expect<control::Slot>(control::Acquire{key, 0, slot_bytes, 0});
-        write_image(slot, home.roster(1), 1, 0, image_bytes);
+        join(client, home.roster(1));
+        seal_untold(client, home.roster(1), 1);
         client.expect<control::Slot>(
             control::Acquire{{"heat", 2, {1, 2}}, 0, slot_bytes, 0});  // in the middle of the next one
     }
@@ -264,8 +250,7 @@ TEST(Version, SealedByTheDeadIsCommitted) {
 void leave_in_scratch(Home& home, const VersionKey& key) {
     ASSERT_EQ(home.start(), 0) << home.errors();
     Client client(home.layout);
-    client.hello(true);
-    client.expect<control::Done>(control::Join{home.roster(2), 0, 0});
+    join(client, home.roster(2));
     for (Rank rank : {0u, 1u}) {
         const auto slot = client.expect<control::Slot>(control::Acquire{key, rank, slot_bytes, 0});
         if (rank == 1) home.kill_daemon();
@@ -321,8 +306,7 @@ TEST(Version, SealedWhileTheDaemonEndsIsFinishedByTheNextOne) {
     roster.name = key.name;
     home.put_on_record(roster);
     Client client(home.layout);
-    client.hello(true);
-    client.expect<control::Done>(control::Join{roster, 0, 0});
+    join(client, roster);
     const auto slot = client.expect<control::Slot>(control::Acquire{key, 0, slot_bytes, 0});
     std::thread stops([&] {
         Client stop(home.layout);
@@ -350,9 +334,8 @@ TEST(Version, SealedWhileItsJobWasForgottenIsFinishedOnceItsRanksAreBack) {
     ASSERT_EQ(home.start(), 0) << home.errors();
     EXPECT_TRUE(becomes_true([&] { return count_of(home.log(), "image-can-not-be-flushed") == 2; })) << home.log();
     Client client(home.layout);
-    client.hello(true);
-    client.expect<control::Done>(control::Join{home.roster(2), 0, 0});
-    EXPECT_EQ(client.expect<control::State>(control::Wait{key, Level::committed, 60'000}).level, Level::committed) << home.log();
+    join(client, home.roster(2));
+    EXPECT_EQ(await_commit(client, home.roster(2), 1).level, 3) << home.log();
 }
 
 TEST(Version, CancelledIsFinalAndItsSlotsComeBack) {
@@ -377,15 +360,9 @@ TEST(Version, PersistentRetentionRemovesWhatTheRuleLetsGo) {
     home.set("CAIRN_RETENTION_PERSISTENT_EVERY", "3");
     ASSERT_EQ(home.start(), 0) << home.errors();
     Client client(home.layout);
-    client.hello(true);
-    client.expect<control::Done>(control::Join{home.roster(1), 0, 0});
+    join(client, home.roster(1));
     const auto key = [](Version version) { return VersionKey{"heat", version, {1, 2}}; };
-    for (Version version = 1; version <= 6; ++version) {
-        const auto slot = client.expect<control::Slot>(control::Acquire{key(version), 0, slot_bytes, 60'000});
-        write_image(slot, home.roster(1), version, 0, image_bytes);
-        client.expect<control::Done>(control::Sealed{key(version), 0, slot.path});
-        EXPECT_EQ(client.expect<control::State>(control::Wait{key(version), Level::committed, 60'000}).level, Level::committed);
-    }
+    for (Version version = 1; version <= 6; ++version) commit(client, home.roster(1), version);
     EXPECT_TRUE(
         becomes_true([&] { return !home.committed(key(4)) && !fs::exists(Layout{home.persistent}.version(key(4))); }));
     for (Version version = 1; version <= 6; ++version)
@@ -397,15 +374,8 @@ void commit_four(Home& home) {
     home.set("CAIRN_RETENTION_SCRATCH_LAST", "9");
     ASSERT_EQ(home.start(), 0) << home.errors();
     Client client(home.layout);
-    client.hello(true);
-    client.expect<control::Done>(control::Join{home.roster(1), 0, 0});
-    for (Version version = 1; version <= 4; ++version) {
-        const VersionKey key{"heat", version, {1, 2}};
-        const auto slot = client.expect<control::Slot>(control::Acquire{key, 0, slot_bytes, 60'000});
-        write_image(slot, home.roster(1), version, 0, image_bytes);
-        client.expect<control::Done>(control::Sealed{key, 0, slot.path});
-        EXPECT_EQ(client.expect<control::State>(control::Wait{key, Level::committed, 60'000}).level, Level::committed);
-    }
+    join(client, home.roster(1));
+    for (Version version = 1; version <= 4; ++version) commit(client, home.roster(1), version);
 }
 
 // What was removed from persistent does not come back out of scratch. Retention leaves nothing that says so.
@@ -455,8 +425,7 @@ TEST(Version, JobsAreRememberedPrivatelyAndForgottenWhenDone) {
     Home home;
     ASSERT_EQ(home.start(), 0) << home.errors();
     Client client(home.layout);
-    client.hello(true);
-    client.expect<control::Done>(control::Join{home.roster(1), 0, 0});
+    join(client, home.roster(1));
     const Layout persistent{home.persistent};
     for (const std::string& path :
          {home.layout.job({1, 2}), persistent.job_roster({1, 2}), persistent.job_node({1, 2}, 0)}) {

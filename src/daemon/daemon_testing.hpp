@@ -32,11 +32,12 @@ extern char** environ;
 namespace cairn::test {
 
 namespace fs = std::filesystem;
-inline constexpr std::chrono::seconds patience{120};  // nothing asserts that so much time passes
+inline constexpr std::chrono::seconds process_patience{120};                // nothing asserts that so much time passes
+inline constexpr std::uint64_t image_bytes = 200'000, slot_bytes = 1 << 20;  // of a rank, where a test does not say otherwise
 
 template <class Condition>
 bool becomes_true(Condition condition) {
-    const auto end = std::chrono::steady_clock::now() + patience;
+    const auto end = std::chrono::steady_clock::now() + process_patience;
     while (!condition()) {
         if (std::chrono::steady_clock::now() > end) return false;
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -117,7 +118,7 @@ class Client {
   private:
     bool wait_readable() {
         pollfd wait{socket_.get(), POLLIN, 0};
-        return ::poll(&wait, 1, static_cast<int>(std::chrono::milliseconds(patience).count())) == 1;
+        return ::poll(&wait, 1, static_cast<int>(std::chrono::milliseconds(process_patience).count())) == 1;
     }
     bool read_all(Bytes& into) {
         std::size_t have = 0;
@@ -300,6 +301,44 @@ inline void write_image(const control::Slot& slot, const Roster& roster, Version
     std::memset(base + layout.data_offset, static_cast<int>(version * 16 + rank), bytes);
     image_seal(base);
     ::munmap(mapped, slot.bytes);
+}
+
+// Says who it is, a rank, and which job is its.
+inline void join(Client& client, const Roster& job) {
+    client.hello(true);
+    client.expect<control::Done>(control::Join{job, 0, 0});
+}
+
+inline VersionKey key_of(const Roster& job, Version version) { return {job.name, version, job.incarnation}; }
+
+struct Sizes {
+    std::uint64_t image = image_bytes, slot = slot_bytes;
+};
+
+// As a rank does at a checkpoint, but for its last word: takes a slot, fills it and seals it.
+inline control::Slot seal_untold(Client& client, const Roster& job, Version version, Rank rank = 0, Sizes bytes = {}) {
+    auto slot = client.expect<control::Slot>(control::Acquire{key_of(job, version), rank, bytes.slot, 60'000});
+    write_image(slot, job, version, rank, bytes.image);
+    return slot;
+}
+
+inline control::Slot seal(Client& client, const Roster& job, Version version, Rank rank = 0, Sizes bytes = {}) {
+    control::Slot slot = seal_untold(client, job, version, rank, bytes);
+    client.expect<control::Done>(control::Sealed{key_of(job, version), rank, slot.path});
+    return slot;
+}
+
+// How the version ended.
+inline control::State await_commit(Client& client, const Roster& job, Version version) {
+    return client.expect<control::State>(control::Wait{key_of(job, version), 3, 60'000});
+}
+
+// The only rank of its job.
+inline control::Slot commit(Client& client, const Roster& job, Version version, Sizes bytes = {}) {
+    control::Slot slot = seal(client, job, version, 0, bytes);
+    const control::State state = await_commit(client, job, version);
+    EXPECT_EQ(state.level, 3) << state.text;
+    return slot;
 }
 
 }  // namespace cairn::test

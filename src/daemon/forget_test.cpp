@@ -7,27 +7,17 @@ namespace cairn {
 namespace {
 
 using namespace cairn::test;
-constexpr std::uint64_t image_bytes = 200'000, slot_bytes = 1 << 20;
 
-Roster roster(const Home& home, std::uint32_t ranks, std::uint64_t epoch, const char* name = "heat") {
+Roster job_of(const Home& home, std::uint32_t ranks, std::uint64_t epoch, const char* name = "heat") {
     Roster out = home.roster(ranks, {9, epoch});
     out.name = name;
     out.epoch = epoch;
     return out;
 }
 
-void seal(Home& home, Client& client, const Roster& job, Version version) {
-    const VersionKey key{job.name, version, job.incarnation};
+void begin_job(Home& home, Client& client, const Roster& job) {
     home.put_on_record(job);
     client.expect<control::Done>(control::Join{job, 0, 0});
-    const auto slot = client.expect<control::Slot>(control::Acquire{key, 0, slot_bytes, 60'000});
-    write_image(slot, job, version, 0, image_bytes);
-    client.expect<control::Done>(control::Sealed{key, 0, slot.path});
-}
-
-void commit(Home& home, Client& client, const Roster& job, Version version) {
-    seal(home, client, job, version);
-    EXPECT_EQ(client.expect<control::State>(control::Wait{{"heat", version, job.incarnation}, Level::committed, 60'000}).level, Level::committed) << home.log();
 }
 
 TEST(Forget, JobsThatHaveEndedAndNoOthers) {
@@ -36,11 +26,13 @@ TEST(Forget, JobsThatHaveEndedAndNoOthers) {
     ASSERT_EQ(home.start(), 0) << home.errors();
     Client present(home.layout);
     present.hello(true);
-    commit(home, present, roster(home, 1, 1), 1);
+    begin_job(home, present, job_of(home, 1, 1));
+    commit(present, job_of(home, 1, 1), 1);
     {
         Client half(home.layout);  // of two ranks one never seals
         half.hello(true);
-        seal(home, half, roster(home, 2, 2, "cold"), 2);
+        begin_job(home, half, job_of(home, 2, 2, "cold"));
+        seal(half, job_of(home, 2, 2, "cold"), 2);
     }
     const auto known = [&] {
         std::set<Id128> incarnations;
@@ -50,7 +42,8 @@ TEST(Forget, JobsThatHaveEndedAndNoOthers) {
     for (std::uint64_t epoch = 3; epoch <= 5; ++epoch) {
         Client client(home.layout);
         client.hello(true);
-        commit(home, client, roster(home, 1, epoch), 3);
+        begin_job(home, client, job_of(home, 1, epoch));
+        commit(client, job_of(home, 1, epoch), 3);
         EXPECT_EQ(known().count({9, epoch}), 1u);
     }
     const std::set<Id128> left = {{9, 1}, {9, 2}};
@@ -61,7 +54,8 @@ TEST(Forget, JobsThatHaveEndedAndNoOthers) {
     EXPECT_EQ(present.expect<control::State>(control::Wait{last, Level::committed, 0}).level, Level::committed);
     EXPECT_TRUE(fs::exists(home.layout.job(last.incarnation)));
     EXPECT_TRUE(fs::exists(Layout{home.persistent}.job_roster(last.incarnation)));
-    commit(home, present, roster(home, 1, 5), 4);
+    begin_job(home, present, job_of(home, 1, 5));
+    commit(present, job_of(home, 1, 5), 4);
     EXPECT_EQ(known().count({9, 5}), 1u);
     present.expect<control::Stopped>(control::Stop{100});
     EXPECT_TRUE(becomes_true([&] { return home.nobody_lives(); }));
@@ -79,11 +73,10 @@ TEST(Forget, AJobThatSomebodyHadForAMoment) {
     ASSERT_EQ(home.start(), 0) << home.errors();
     Client present(home.layout);
     present.hello(true);
-    const Roster job = roster(home, 1, 1);
+    const Roster job = job_of(home, 1, 1);
     const auto come = [&] {
         Client client(home.layout);
-        client.hello(true);
-        client.expect<control::Done>(control::Join{job, 0, 0});
+        join(client, job);
         return home.log().find("job-forgotten") == std::string::npos;
     };
     home.put_on_record(job);
@@ -110,18 +103,16 @@ TEST(Forget, AJobOnlyWhenItsEndIsAsLongAgo) {
     ASSERT_EQ(home.start(), 0) << home.errors();
     Client present(home.layout);
     present.hello(true);
-    const Roster job = roster(home, 2, 1);
+    const Roster job = job_of(home, 2, 1);
     {
         Client client(home.layout);
         client.hello(true);
-        seal(home, client, job, 1);
+        begin_job(home, client, job);
+        seal(client, job, 1);
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(2500));
     EXPECT_EQ(home.log().find("job-forgotten"), std::string::npos) << home.log();
-    const VersionKey key{job.name, 1, job.incarnation};
-    const auto slot = present.expect<control::Slot>(control::Acquire{key, 1, slot_bytes, 60'000});  // it has not joined
-    write_image(slot, job, 1, 1, image_bytes);
-    present.expect<control::Done>(control::Sealed{key, 1, slot.path});
+    seal(present, job, 1, 1);  // it has not joined
     ASSERT_TRUE(becomes_true([&] { return home.log().find("job-forgotten") != std::string::npos; })) << home.log();
     constexpr std::int64_t day = 24 * 3600 * 1000;
     EXPECT_GE((time_of(home, "job-forgotten") - time_of(home, "version-committed") + day) % day, 1000) << home.log();
@@ -131,11 +122,12 @@ TEST(Forget, AJobOnlyWhenItsEndIsAsLongAgo) {
 TEST(Forget, NoJobAtTheEndOfADaemonThatHasNotSeenAllOfScratch) {
     Home home;
     ASSERT_EQ(home.start(), 0) << home.errors();
-    const Roster job = roster(home, 2, 2, "cold");
+    const Roster job = job_of(home, 2, 2, "cold");
     {
         Client client(home.layout);
         client.hello(true);
-        seal(home, client, job, 1);  // of two ranks one never seals
+        begin_job(home, client, job);
+        seal(client, job, 1);  // of two ranks one never seals
     }
     home.kill_daemon();
     home.expect_unreadable();

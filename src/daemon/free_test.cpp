@@ -5,7 +5,6 @@ namespace cairn {
 namespace {
 
 using namespace cairn::test;
-constexpr std::uint64_t image_bytes = 200'000, slot_bytes = 1 << 20;
 
 std::size_t images_in(const Home& home) {
     std::size_t count = 0;
@@ -13,27 +12,19 @@ std::size_t images_in(const Home& home) {
     return count;
 }
 
-// Of a job with `ranks` ranks, whose rank 0 alone seals.
-void seal(Home& home, Client& client, Version version, std::uint32_t ranks, bool commits) {
-    const VersionKey key{"heat", version, {1, ranks + 1}};
-    Roster roster = home.roster(ranks, key.incarnation);
-    roster.epoch = ranks;
-    home.put_on_record(roster);
-    client.expect<control::Done>(control::Join{roster, 0, 0});
-    const auto slot = client.expect<control::Slot>(control::Acquire{key, 0, slot_bytes, 60'000});
-    write_image(slot, roster, version, 0, image_bytes);
-    client.expect<control::Done>(control::Sealed{key, 0, slot.path});
-    if (!commits) return;
-    EXPECT_EQ(client.expect<control::State>(control::Wait{key, Level::committed, 60'000}).level, Level::committed) << home.log();
+Roster job_of_ranks(const Home& home, std::uint32_t ranks) {
+    Roster job = home.roster(ranks, {1, ranks + 1});
+    job.epoch = ranks;
+    return job;
 }
 
 void commit_two(Home& home, Client& client) {
-    client.hello(true);
-    for (Version version : {1u, 2u}) seal(home, client, version, 1, true);
+    join(client, job_of_ranks(home, 1));
+    for (Version version : {1u, 2u}) commit(client, job_of_ranks(home, 1), version);
     EXPECT_EQ(images_in(home), 2u);
 }
 
-void stop(Home& home) {
+void stop_daemon(Home& home) {
     Client client(home.layout);
     client.hello();
     client.expect<control::Stopped>(control::Stop{1'000});
@@ -49,7 +40,7 @@ TEST(FreeAtEnd, WhatIsCommittedGoesWhenItIsStopped) {
             Client client(home.layout);
             commit_two(home, client);
         }
-        stop(home);
+        stop_daemon(home);
         EXPECT_EQ(images_in(home), asked ? 0u : 2u) << home.log();
         EXPECT_EQ(home.log().find("scratch-freed") != std::string::npos, asked) << home.log();
         EXPECT_TRUE(home.committed({"heat", 2, {1, 2}}));
@@ -86,9 +77,12 @@ TEST(FreeAtEnd, NothingGoesWhereAVersionIsNotCommitted) {
     {
         Client client(home.layout);
         commit_two(home, client);
-        seal(home, client, 1, 2, false);  // rank 1 never does
+        const Roster half = job_of_ranks(home, 2);
+        home.put_on_record(half);
+        client.expect<control::Done>(control::Join{half, 0, 0});
+        seal(client, half, 1);  // rank 1 never does
     }
-    stop(home);
+    stop_daemon(home);
     EXPECT_EQ(images_in(home), 3u) << home.log();
 }
 
@@ -101,7 +95,7 @@ TEST(FreeAtEnd, WhatIsNotThereAnyMoreStays) {
         commit_two(home, client);
     }
     fs::remove(Layout{home.persistent}.manifest({"heat", 2, {1, 2}}));
-    stop(home);
+    stop_daemon(home);
     EXPECT_EQ(images_in(home), 1u) << home.log();
     EXPECT_NE(home.log().find("images-stay name=heat version=2"), std::string::npos) << home.log();
 }
@@ -112,7 +106,7 @@ TEST(FreeAtEnd, WhatSomebodyReadsStays) {
     Client client(home.layout);
     commit_two(home, client);
     EXPECT_EQ(client.expect<control::ImageList>(control::Images{"heat"}).images.size(), 2u);
-    stop(home);
+    stop_daemon(home);
     EXPECT_EQ(images_in(home), 2u) << home.log();
 }
 

@@ -13,8 +13,6 @@ using namespace cairn::test;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr std::uint64_t slot_bytes = 1 << 20;
-
 std::string about(pid_t pid, const std::string& file) { return read_text("/proc/" + std::to_string(pid) + "/" + file); }
 
 // What follows `word` in the line that begins with it, of /proc/<pid>/<file>; "0" where there is none.
@@ -54,11 +52,8 @@ class Keeper : public testing::Test {
     }
     // So that a stop takes as long as it may: rank 1 of 2 never seals.
     void seal_half(Client& client, Version version = 1) {
-        client.hello(true);
-        client.expect<control::Done>(control::Join{home.roster(2), 0, 0});
-        const auto slot = client.expect<control::Slot>(control::Acquire{{"heat", version, {1, 2}}, 0, slot_bytes, 1000});
-        write_image(slot, home.roster(2), version, 0, 1000);
-        client.expect<control::Done>(control::Sealed{{"heat", version, {1, 2}}, 0, slot.path});
+        join(client, home.roster(2));
+        seal(client, home.roster(2), version);
     }
 
     Home home;
@@ -81,8 +76,7 @@ TEST_F(Keeper, NothingSealedIsLost) {
     {
         Client client(home.layout);
         seal_half(client);
-        const auto slot = client.expect<control::Slot>(control::Acquire{{"heat", 1, {1, 2}}, 1, slot_bytes, 1000});
-        write_image(slot, home.roster(2), 1, 1, 1000);  // the daemon is not told
+        seal_untold(client, home.roster(2), 1, 1);
         kill_and_await_next();
     }
     EXPECT_TRUE(becomes_true([&] { return home.committed({"heat", 1, {1, 2}}); })) << home.log();

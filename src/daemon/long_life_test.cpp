@@ -9,7 +9,7 @@ namespace {
 
 using namespace cairn::test;
 
-constexpr std::uint64_t image_bytes = 9'000, slot_bytes = 64 << 10;
+constexpr Sizes small = {9'000, 64 << 10};
 
 // Of the process itself: what it maps of scratch is not among it.
 std::uint64_t anonymous_bytes(pid_t pid) {
@@ -39,14 +39,10 @@ class LongLife {
     // Versions up to this one, each committed before the next is taken.
     void commit_to(Version last) {
         while (version_ < last && !::testing::Test::HasFailure()) {
-            const VersionKey key{roster_.name, ++version_, roster_.incarnation};
-            for (Rank rank : {0u, 1u}) {
-                const auto slot = clients_[rank]->expect<control::Slot>(control::Acquire{key, rank, slot_bytes, 60'000});
-                write_image(slot, roster_, key.version, rank, image_bytes);
-                clients_[rank]->expect<control::Done>(control::Sealed{key, rank, slot.path});
-            }
+            ++version_;
+            for (Rank rank : {0u, 1u}) seal(*clients_[rank], roster_, version_, rank, small);
             for (Rank rank : {0u, 1u})
-                ASSERT_EQ(clients_[rank]->expect<control::State>(control::Wait{key, Level::committed, 60'000}).level, Level::committed) << homes_[rank].log();
+                ASSERT_EQ(await_commit(*clients_[rank], roster_, version_).level, 3) << homes_[rank].log();
         }
     }
     std::array<std::uint64_t, 2> memory() const { return {anonymous_bytes(homes_[0].daemon_pid()), anonymous_bytes(homes_[1].daemon_pid())}; }

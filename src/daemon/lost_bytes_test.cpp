@@ -5,7 +5,6 @@ namespace cairn {
 namespace {
 
 using namespace cairn::test;
-constexpr std::uint64_t image_bytes = 200'000, slot_bytes = 1 << 20;
 
 TEST(LostBytes, AnImageThatWasMadeShorterCostsItsVersionOnly) {
     Home home;
@@ -13,23 +12,20 @@ TEST(LostBytes, AnImageThatWasMadeShorterCostsItsVersionOnly) {
     ASSERT_EQ(home.start(), 0) << home.errors();
     const pid_t pid = home.daemon_pid();
     Client client(home.layout);
-    client.hello(true);
-    home.put_on_record(home.roster(2));
-    client.expect<control::Done>(control::Join{home.roster(2), 0, 0});
+    const Roster roster = home.roster(2);
+    home.put_on_record(roster);
+    join(client, roster);
     std::string lost;
     for (Version version : {1u, 2u}) {
-        const VersionKey key{"heat", version, {1, 2}};
         for (Rank rank : {0u, 1u}) {  // the flush begins with the second
-            const auto slot = client.expect<control::Slot>(control::Acquire{key, rank, slot_bytes, 60'000});
-            write_image(slot, home.roster(2), version, rank, image_bytes);
-            client.expect<control::Done>(control::Sealed{key, rank, slot.path});
+            const control::Slot slot = seal(client, roster, version, rank);
             if (version == 1 && rank == 0) {
                 lost = slot.path;
                 fs::resize_file(lost, 64 << 10);
             }
         }
-        const auto state = client.expect<control::State>(control::Wait{key, Level::committed, 60'000});
-        EXPECT_EQ(state.level == Level::committed, version == 2) << state.text;
+        const auto state = await_commit(client, roster, version);
+        EXPECT_EQ(state.level == 3, version == 2) << state.text;
         if (version == 1) {
             EXPECT_NE(state.text.find(lost + ": a part of it can not be read any more"), std::string::npos) << state.text;
         }

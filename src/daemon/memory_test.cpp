@@ -10,7 +10,7 @@
 namespace cairn {
 namespace {
 
-constexpr std::uint64_t mib = 1 << 20;
+constexpr std::uint64_t mib_here = 1 << 20;
 
 class FakeMachine : public testing::Test {
   protected:
@@ -28,15 +28,15 @@ class FakeMachine : public testing::Test {
     std::string root;
 };
 
-TEST_F(FakeMachine, AllMemoryWithoutControlGroups) { EXPECT_EQ(node_memory_bytes(root).value(), 2 * mib); }
+TEST_F(FakeMachine, AllMemoryWithoutControlGroups) { EXPECT_EQ(node_memory_bytes(root).value(), 2 * mib_here); }
 
 TEST_F(FakeMachine, LowestLimitOfTheGroupsAbove) {
     put("/proc/self/cgroup", "0::/a/b\n");
     put("/sys/fs/cgroup/a/b/memory.max", "max\n");
     put("/sys/fs/cgroup/a/memory.max", "1048576\n");
-    EXPECT_EQ(node_memory_bytes(root).value(), mib);
+    EXPECT_EQ(node_memory_bytes(root).value(), mib_here);
     put("/sys/fs/cgroup/a/b/memory.max", "524288\n");
-    EXPECT_EQ(node_memory_bytes(root).value(), mib / 2);
+    EXPECT_EQ(node_memory_bytes(root).value(), mib_here / 2);
 }
 
 TEST_F(FakeMachine, FirstVersionOfControlGroups) {
@@ -47,18 +47,18 @@ TEST_F(FakeMachine, FirstVersionOfControlGroups) {
 
 TEST_F(FakeMachine, WhatGroupsAndMachineLeave) {
     put("/proc/meminfo", "MemTotal:   2048 kB\nMemAvailable:  1024 kB\n");
-    EXPECT_EQ(available_memory_bytes(root).value(), mib);
+    EXPECT_EQ(available_memory_bytes(root).value(), mib_here);
     put("/proc/self/cgroup", "0::/a/b\n");
     put("/sys/fs/cgroup/a/b/memory.max", "max\n");
     put("/sys/fs/cgroup/a/memory.max", "1048576\n");
     put("/sys/fs/cgroup/a/memory.current", "1000000\n");
-    EXPECT_EQ(available_memory_bytes(root).value(), mib - 1'000'000);
+    EXPECT_EQ(available_memory_bytes(root).value(), mib_here - 1'000'000);
     put("/sys/fs/cgroup/a/memory.stat", "anon 5\ninactive_file 900000\n");
-    EXPECT_EQ(available_memory_bytes(root).value(), mib - 100'000);
+    EXPECT_EQ(available_memory_bytes(root).value(), mib_here - 100'000);
     put("/sys/fs/cgroup/a/memory.current", "2000000\n");
     put("/sys/fs/cgroup/a/memory.stat", "anon 5\n");
     EXPECT_EQ(available_memory_bytes(root).value(), 0u);
-    EXPECT_EQ(node_memory_bytes(root).value(), mib);
+    EXPECT_EQ(node_memory_bytes(root).value(), mib_here);
 }
 
 TEST_F(FakeMachine, WithoutMeminfoItSaysSo) {
@@ -66,25 +66,25 @@ TEST_F(FakeMachine, WithoutMeminfoItSaysSo) {
     EXPECT_EQ(node_memory_bytes(root).code(), Code::unsupported);
 }
 
-TEST(Memory, ThisMachineHasSome) { EXPECT_GT(node_memory_bytes().value(), 16 * mib); }
+TEST(Memory, ThisMachineHasSome) { EXPECT_GT(node_memory_bytes().value(), 16 * mib_here); }
 
-TEST(Ring, StaysWhenItFits) { EXPECT_EQ(fit_ring({8, 64 * mib}, mib, 2048 * mib, 0.25), (Ring{8, 64 * mib})); }
-TEST(Ring, FewerBuffersFirst) { EXPECT_EQ(fit_ring({8, 64 * mib}, mib, 1024 * mib, 0.25), (Ring{4, 64 * mib})); }
+TEST(Ring, StaysWhenItFits) { EXPECT_EQ(fit_ring({8, 64 * mib_here}, mib_here, 2048 * mib_here, 0.25), (Ring{8, 64 * mib_here})); }
+TEST(Ring, FewerBuffersFirst) { EXPECT_EQ(fit_ring({8, 64 * mib_here}, mib_here, 1024 * mib_here, 0.25), (Ring{4, 64 * mib_here})); }
 TEST(Ring, ThenSmallerOnesInWholeBlocks) {
-    EXPECT_EQ(fit_ring({8, 64 * mib}, 4 * mib, 100 * mib, 0.25), (Ring{2, 12 * mib}));
+    EXPECT_EQ(fit_ring({8, 64 * mib_here}, 4 * mib_here, 100 * mib_here, 0.25), (Ring{2, 12 * mib_here}));
 }
-TEST(Ring, NeverLessThanABlock) { EXPECT_EQ(fit_ring({8, 64 * mib}, mib, mib, 0.25), (Ring{2, mib})); }
-TEST(Ring, OneStaysOne) { EXPECT_EQ(fit_ring({1, 64 * mib}, mib, 128 * mib, 0.25), (Ring{1, 32 * mib})); }
+TEST(Ring, NeverLessThanABlock) { EXPECT_EQ(fit_ring({8, 64 * mib_here}, mib_here, mib_here, 0.25), (Ring{2, mib_here})); }
+TEST(Ring, OneStaysOne) { EXPECT_EQ(fit_ring({1, 64 * mib_here}, mib_here, 128 * mib_here, 0.25), (Ring{1, 32 * mib_here})); }
 
 TEST(Memory, AnonymousPeakStays) {
     const AnonymousMemory before = sample_anonymous_memory();
     EXPECT_GT(before.now_bytes, 0u);
     {
-        std::vector<char> touched(64 * mib, 1);
-        EXPECT_GE(sample_anonymous_memory().now_bytes, before.now_bytes + 60 * mib);
+        std::vector<char> touched(64 * mib_here, 1);
+        EXPECT_GE(sample_anonymous_memory().now_bytes, before.now_bytes + 60 * mib_here);
         EXPECT_EQ(touched.back(), 1);
     }
-    EXPECT_GE(sample_anonymous_memory().peak_bytes, before.now_bytes + 60 * mib);
+    EXPECT_GE(sample_anonymous_memory().peak_bytes, before.now_bytes + 60 * mib_here);
 }
 
 }  // namespace

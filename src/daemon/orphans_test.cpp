@@ -15,11 +15,8 @@ TEST(Orphans, OneThatCanNotBeReadWhenItsJobIsToldOfIsFlushedLater) {
     std::string path;
     {
         Client client(home.layout);
-        client.hello(true);
-        client.expect<control::Done>(control::Join{roster, 0, 0});
-        const auto slot = client.expect<control::Slot>(control::Acquire{key, 0, 1 << 20, 60'000});
-        write_image(slot, roster, 1, 0, 200'000);
-        path = slot.path;
+        join(client, roster);
+        path = seal_untold(client, roster, 1).path;
         home.kill_daemon();  // before it is told
     }
     const Layout layout{home.persistent};
@@ -29,8 +26,7 @@ TEST(Orphans, OneThatCanNotBeReadWhenItsJobIsToldOfIsFlushedLater) {
     ASSERT_TRUE(becomes_true([&] { return home.log().find("image-can-not-be-flushed") != std::string::npos; })) << home.log();
     Unreadable unreadable(path);
     Client client(home.layout);
-    client.hello(true);
-    client.expect<control::Done>(control::Join{roster, 0, 0});
+    join(client, roster);
     EXPECT_FALSE(home.committed(key));
     unreadable.end();
     EXPECT_TRUE(becomes_true([&] { return home.committed(key); })) << home.log();
@@ -44,10 +40,8 @@ TEST(Orphans, AStopWaitsUntilScratchIsKnown) {
     const VersionKey key{"heat", 1, roster.incarnation};
     {
         Client client(home.layout);
-        client.hello(true);
-        client.expect<control::Done>(control::Join{roster, 0, 0});
-        const auto slot = client.expect<control::Slot>(control::Acquire{key, 0, 1 << 20, 60'000});
-        write_image(slot, roster, 1, 0, 200'000);
+        join(client, roster);
+        seal_untold(client, roster, 1);
         home.kill_daemon();  // before it is told
     }
     for (int i = 0; i < 2000; ++i) std::ofstream(home.layout.images() + "/slot-" + std::to_string(i)) << "nothing";  // to be looked at, too
