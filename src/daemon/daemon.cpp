@@ -80,11 +80,12 @@ Daemon::Daemon(DaemonOptions options, Door door, std::unique_ptr<RealWorld> worl
       persistent_retention_(world_, node_, options_.persistent, options_.persistent_rule, options_.flush.io_wait),
       dead_images_(world_, options_.persistent, node_, slots_, options_.flush.io_wait),
       upkeep_(workers_, world_.clock, door_, options_.log_file, options_.log_level, options_.flush.io_wait),
+      requests_({world_, node_, slots_, jobs_, adoption_, ended_jobs_, epochs_, dead_images_}, *this,
+                {options_.node, std::string(real_->storage().backend_name()), options_.io_node, options_.persistent, options_.flush.io_wait}),
       server_(real_->loop(), *this),
       yielding_(world_.clock, node_.pace(), options_.yielding, network_->self()),
       signals_(std::make_unique<Signals>(real_->loop(), options_.life != nullptr)),
-      started_(world_.clock.now()),
-      last_busy_(started_),
+      last_busy_(world_.clock.now()),
       changed_(world_.clock),
       gate_(world_.clock) {
     // While it is not known whose some image is, it may be of any job.
@@ -132,10 +133,37 @@ Exit Daemon::run() {
     gate_.spawn(watch());
     gate_.spawn(watch_scratch());
     gate_.spawn(enter_background());
-    gate_.spawn(yielding_.run([this] { return ranks(); }));
+    gate_.spawn(yielding_.run([this] { return requests_.clients().ranks(); }));
     real_->loop().run();
     return unfinished_.empty() ? Exit::fine : Exit::unfinished;
 }
+
+// ---- requests ----
+
+void Daemon::on_request(ConnectionId from, std::uint64_t number, control::Request request) {
+    last_busy_ = world_.clock.now();
+    gate_.spawn(serve(from, number, std::move(request)));
+}
+
+void Daemon::on_disconnect(ConnectionId from) {
+    last_busy_ = world_.clock.now();
+    requests_.disconnected(from);
+}
+
+Task<void> Daemon::serve(ConnectionId from, std::uint64_t number, control::Request request) {
+    const control::Answer answer = co_await requests_.answer(from, std::move(request));
+    server_.answer(from, number, answer);
+    const bool hello_refused = std::holds_alternative<control::Failed>(answer) && !requests_.clients().has(from);
+    if (hello_refused) server_.disconnect_after_answers(from);
+}
+
+Task<std::vector<VersionKey>> Daemon::finish(Nanos wait) {
+    std::vector<VersionKey> unfinished = co_await stop(wait, "asked to", Ending::in_order);
+    gate_.spawn(end_after_answers());
+    co_return unfinished;
+}
+
+// ---- at the start, and beside all else ----
 
 Task<void> Daemon::adopt() {
     const Status status = co_await adoption_.adopt([this] { return stopping_; });
@@ -212,23 +240,9 @@ Task<void> Daemon::enter_background() {
     if (!session.ok() && session.code() != Code::unsupported) log_warning("session-can-not-give-way", {{"why", session}});
 }
 
-Yielding::Ranks Daemon::ranks() const {
-    Yielding::Ranks ranks;
-    std::set<std::uint64_t> waiting;
-    for (const auto& [id, client] : clients_) {
-        if (client.is_application) ranks.processes.insert(client.pid);
-        if (client.waiting > 0) waiting.insert(client.pid);
-    }
-    // Also without a rank, as on an I/O node or when the program has ended: nobody is in the way.
-    ranks.all_wait = std::includes(waiting.begin(), waiting.end(), ranks.processes.begin(), ranks.processes.end());
-    return ranks;
-}
-
 void Daemon::forget_ended_jobs() {
     if (left_slots_.is_looking() || !is_adopted_) return;  // an image may be found whose rank could not tell of it
-    std::set<Id128> had;
-    for (const auto& [id, client] : clients_) had.insert(client.jobs.begin(), client.jobs.end());
-    for (const Id128 incarnation : ended_jobs_.left_for(options_.idle, std::move(had))) forget_job(incarnation);
+    for (const Id128 incarnation : ended_jobs_.left_for(options_.idle, requests_.clients().jobs())) forget_job(incarnation);
 }
 
 void Daemon::forget_job(Id128 incarnation) {
@@ -242,15 +256,10 @@ void Daemon::forget_job(Id128 incarnation) {
 
 // ---- when to end ----
 
-std::uint32_t Daemon::sessions() const {
-    return static_cast<std::uint32_t>(
-        std::count_if(clients_.begin(), clients_.end(), [](const auto& c) { return c.second.is_application; }));
-}
-
 // Nor does it stay for a scratch that can not be read: the next one looks, too.
 bool Daemon::idle() const {
     const bool has_looked = is_adopted_ || !adoption_.problem().ok();
-    return has_looked && !adoption_.verifying() && sessions() == 0 && node_.idle();
+    return has_looked && !adoption_.verifying() && requests_.clients().sessions() == 0 && node_.idle();
 }
 
 Task<void> Daemon::watch() {

@@ -7,14 +7,11 @@
 
 #include <memory>
 
-#include "daemon/adoption.hpp"
 #include "daemon/door.hpp"
-#include "daemon/ended_jobs.hpp"
-#include "daemon/epochs.hpp"
-#include "daemon/left_slots.hpp"
 #include "daemon/options.hpp"
 #include "daemon/persistent_retention.hpp"
 #include "daemon/process.hpp"
+#include "daemon/requests.hpp"
 #include "daemon/server.hpp"
 #include "daemon/slots.hpp"
 #include "daemon/upkeep.hpp"
@@ -22,7 +19,7 @@
 
 namespace cairn {
 
-class Daemon final : public Server::Handler {
+class Daemon final : public Server::Handler, private Requests::House {
   public:
     // `door` is locked. Opens the network and listens.
     static Result<std::unique_ptr<Daemon>> start(DaemonOptions options, Door door);
@@ -35,38 +32,21 @@ class Daemon final : public Server::Handler {
     void on_disconnect(ConnectionId from) override;
 
   private:
-    struct Client {
-        bool is_application = false;
-        std::uint64_t pid = 0;
-        unsigned waiting = 0;  // requests that its process sits in: for a slot, for a version
-        std::set<Id128> jobs;  // that it joined
-    };
-    class Waits;
-
     Daemon(DaemonOptions options, Door door, std::unique_ptr<RealWorld> world, std::unique_ptr<FabricNetwork> network);
     Status offer_as_io_node();
     Status listen();
 
-    // requests.cpp: one request, one answer
-    Task<void> serve(ConnectionId from, std::uint64_t number, control::Request request);
-    Task<control::Answer> handle(ConnectionId from, control::Hello request);
-    Task<control::Answer> handle(ConnectionId from, control::Join request);
-    Task<control::Answer> handle(ConnectionId from, control::Acquire request);
-    Task<control::Answer> handle(ConnectionId from, control::Sealed request);
-    Task<control::Answer> handle(ConnectionId from, control::Release request);
-    Task<control::Answer> handle(ConnectionId from, control::Wait request);
-    Task<control::Answer> handle(ConnectionId from, control::Cancel request);
-    Task<control::Answer> handle(ConnectionId from, control::Images request);
-    Task<control::Answer> handle(ConnectionId from, control::Unpin request);
-    Task<control::Answer> handle(ConnectionId from, control::GetStatus request);
-    Task<control::Answer> handle(ConnectionId from, control::Stop request);
-    Task<Status> check_epoch(VersionKey key, Nanos wait);
-    Task<Status> take_image(ConnectionId from, const control::Sealed& request);
-    Task<control::State> state_of(VersionKey key, bool ask_persistent);
-    control::NodeStatus status() const;
-    Task<Status> adopted();  // scratch has been gone through; deadline: not in time
+    // Requests::House
+    Task<Status> adopted() override;
+    bool is_stopping() const override { return stopping_; }
+    bool has_stopped() const override { return stopped_; }
+    void job_opened() override { gate_.spawn(find_targets()); }
+    std::uint64_t process_of(ConnectionId client) const override { return server_.process_of(client); }
+    void client_left(Slots::Left left) override { gate_.spawn(left_slots_.look_into(std::move(left))); }
+    Task<std::vector<VersionKey>> finish(Nanos wait) override;
 
-    // daemon.cpp: what goes on beside requests
+    Task<void> serve(ConnectionId from, std::uint64_t number, control::Request request);
+    // what goes on beside requests
     Task<void> adopt();
     Task<void> find_targets();
     Task<void> keep_retention();
@@ -75,7 +55,6 @@ class Daemon final : public Server::Handler {
     void forget_ended_jobs();
     void forget_job(Id128 incarnation);
     Task<void> enter_background();
-    Yielding::Ranks ranks() const;
     void wait_for_signals();
     void on_signal(int number);
     enum class Ending : std::uint8_t { in_order, by_signal };  // also when its scratch was taken away
@@ -85,7 +64,6 @@ class Daemon final : public Server::Handler {
     Task<void> end_after_answers();
     Task<void> end();
     Task<void> end_at_once(const char* name);
-    std::uint32_t sessions() const;
     bool idle() const;
 
     struct Signals;
@@ -107,12 +85,11 @@ class Daemon final : public Server::Handler {
     PersistentRetention persistent_retention_;
     DeadImages dead_images_;
     Upkeep upkeep_;
+    Requests requests_;
     Server server_;
     Yielding yielding_;
     std::unique_ptr<Signals> signals_;
 
-    std::map<ConnectionId, Client> clients_;
-    Nanos started_ = 0;
     Nanos last_busy_ = 0;  // a request came, or there was work
     bool is_adopted_ = false;
     std::weak_ptr<PlacementTargets> targets_look_;  // of the last look, while it is under way
