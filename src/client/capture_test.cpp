@@ -1,5 +1,4 @@
-// From protected regions to a sealed image: layout, refusals, memory that is not there, and what the slot holds
-// afterwards.
+// From protected regions to a sealed image: memory that is not there, and what the slot holds afterwards.
 #include "client/capture.hpp"
 
 #include <fcntl.h>
@@ -19,86 +18,6 @@ namespace {
 using testing::HasSubstr;
 
 MemoryMap memory_now() { return MemoryMap::read().value(); }
-
-TEST(Regions, AreLaidOutInOrderOnCacheLines) {
-    RegionTable regions;
-    double a[10];
-    std::uint8_t b[3];
-    const std::uint64_t shape_a[] = {2, 5}, shape_b[] = {3};
-    ASSERT_TRUE(regions.add_memory("a", a, CAIRN_F64, 2, shape_a).ok());
-    ASSERT_TRUE(regions.add_memory("b", b, CAIRN_U8, 1, shape_b).ok());
-    std::uint64_t bytes = 0;
-    const auto laid = regions.lay_out(memory_now(), bytes).value();
-    ASSERT_EQ(laid.size(), 2u);
-    EXPECT_EQ(laid[0].offset, 0u);
-    EXPECT_EQ(laid[0].length, 80u);
-    EXPECT_EQ(laid[0].shape, (std::vector<std::uint64_t>{2, 5}));
-    EXPECT_EQ(laid[1].offset, 128u);
-    EXPECT_EQ(bytes, 131u);
-}
-
-TEST(Regions, RefuseWhatCanNotBe) {
-    RegionTable regions;
-    int x = 0;
-    const std::uint64_t one[] = {1}, zero[] = {4, 0}, huge[] = {1ull << 40, 1ull << 40};
-    ASSERT_TRUE(regions.add_memory("x", &x, CAIRN_I32, 1, one).ok());
-    const auto refused = [&](const char* name, void* data, int type, std::uint32_t ndim, const std::uint64_t* shape,
-                             Code code, const char* word) {
-        const Status status = regions.add_memory(name, data, type, ndim, shape);
-        EXPECT_EQ(status.code(), code) << status.to_string();
-        EXPECT_THAT(status.text(), HasSubstr(word));
-    };
-    refused("x", &x, CAIRN_I32, 1, one, Code::already_exists, "\"x\"");
-    refused("y", nullptr, CAIRN_I32, 1, one, Code::invalid_argument, "NULL");
-    refused("y", &x, 99, 1, one, Code::invalid_argument, "99");
-    refused("y", &x, CAIRN_I32, 2, zero, Code::invalid_argument, "size zero");
-    refused("y", &x, CAIRN_I32, 2, huge, Code::invalid_argument, "larger");
-    refused("y", &x, CAIRN_I32, 0, one, Code::invalid_argument, "dimensions");
-    refused("y", &x, CAIRN_I32, 1, nullptr, Code::invalid_argument, "extents");
-    refused("../y", &x, CAIRN_I32, 1, one, Code::invalid_argument, "..");
-    refused(nullptr, &x, CAIRN_I32, 1, one, Code::invalid_argument, "name");
-    EXPECT_EQ(regions.remove("y").code(), Code::not_found);
-    EXPECT_TRUE(regions.remove("x").ok());
-    EXPECT_TRUE(regions.all().empty());
-}
-
-TEST(Regions, FitOnlyWhatTheyWere) {
-    RegionTable regions;
-    double x[6];
-    const std::uint64_t shape[] = {2, 3};
-    ASSERT_TRUE(regions.add_memory("x", x, CAIRN_F64, 2, shape).ok());
-    Region kept{"x", RegionKind::memory, DataType::f64, {2, 3}, 0, 48};
-    EXPECT_TRUE(check_fits(*regions.find("x"), kept).ok());
-    kept.shape = {3, 2};
-    EXPECT_THAT(check_fits(*regions.find("x"), kept).text(), HasSubstr("another shape"));
-    kept.shape = {4, 2};
-    kept.length = 64;
-    EXPECT_THAT(check_fits(*regions.find("x"), kept).text(), HasSubstr("too small"));
-    kept.type = DataType::i64;
-    EXPECT_THAT(check_fits(*regions.find("x"), kept).text(), HasSubstr("another type"));
-    kept.kind = RegionKind::file;
-    EXPECT_FALSE(check_fits(*regions.find("x"), kept).ok());
-}
-
-TEST(Memory, KnowsWhatIsMapped) {
-    const std::size_t page = 4096;
-    auto* base =
-        static_cast<char*>(::mmap(nullptr, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    ASSERT_NE(base, MAP_FAILED);
-    EXPECT_TRUE(memory_now().readable(base, 4 * page));
-    ASSERT_EQ(::mprotect(base + page, page, PROT_READ), 0);
-    EXPECT_TRUE(memory_now().readable(base, 4 * page)) << "neighbours with other rights count as one";
-    EXPECT_FALSE(memory_now().writable(base, 4 * page));
-    EXPECT_TRUE(memory_now().writable(base + 2 * page, 2 * page));
-    ASSERT_EQ(::mprotect(base + page, page, PROT_NONE), 0);
-    EXPECT_FALSE(memory_now().readable(base, 4 * page));
-    ASSERT_EQ(::munmap(base + 3 * page, page), 0);
-    EXPECT_TRUE(memory_now().readable(base + 2 * page, page));
-    EXPECT_FALSE(memory_now().readable(base + 2 * page, page + 1));
-    EXPECT_FALSE(memory_now().readable(nullptr, 1));
-    EXPECT_FALSE(memory_now().readable(reinterpret_cast<void*>(~0ull - 10), 100));
-    ::munmap(base, 3 * page);
-}
 
 // A slot as the daemon hands it out, full of what an older image left.
 class Capture : public testing::Test {
