@@ -1,5 +1,5 @@
 // Slots: who gets which file, and how files come and go. What is given up when scratch is full, or by retention, is in
-// retention.cpp.
+// slots_full.cpp.
 #include "daemon/slots.hpp"
 
 #include <sys/statvfs.h>

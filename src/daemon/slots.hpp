@@ -33,7 +33,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/router/dead_images.hpp"
+#include "daemon/retention.hpp"
+#include "engine/dead.hpp"
 #include "model/control.hpp"
 #include "world/gate.hpp"
 #include "world/real/worker_pool.hpp"
@@ -139,17 +140,6 @@ class Slots final : public DeadImages::Scratch {
         std::uint64_t pinned = 0;  // how often
     };
     using Place = std::map<std::string, Slot>::iterator;
-    struct VersionAge {  // order in a series: the newer open first, then the version
-        std::uint64_t epoch = 0;
-        Version version = 0;
-        auto operator<=>(const VersionAge&) const = default;
-    };
-    struct Held {  // one version's images on this node
-        VersionKey key;
-        VersionAge age;
-        bool committed = false, sealed_everywhere = false, final = false, failed = false, abandoned = false;
-        std::vector<Place> slots;
-    };
 
     int kinship(const Slot& slot, Owner owner, Rank rank) const;
     Place find_free(Owner owner, const control::Acquire& request, bool take_any);
@@ -170,10 +160,8 @@ class Slots final : public DeadImages::Scratch {
     void make_free(Place place);
     Task<void> clear(std::string path);
     void unlink(Place place);
-    std::vector<Held> held_versions();
-    bool drop(const Held& version);
-    bool drop_committed(const std::vector<Held>& versions);
-    std::optional<Held> replaceable(const std::vector<Held>& versions) const;
+    std::vector<HeldVersion> held_versions();
+    bool drop(const VersionKey& key);
     std::string what_holds();
 
     Clock& clock_;
