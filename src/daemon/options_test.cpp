@@ -1,0 +1,88 @@
+#include "daemon/options.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include "daemon/memory.hpp"
+
+namespace cairn {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(DaemonOptions, PlacesOfTheCommandLineComeBeforeSettings) {
+    Settings settings;
+    settings.paths.scratch = "/settings/scratch";
+    settings.paths.persistent = "/settings/persistent";
+    const auto set = daemon_options(settings, {});
+    ASSERT_TRUE(set.ok()) << set.status().to_string();
+    EXPECT_EQ(set->scratch_directory, "/settings/scratch");
+    EXPECT_EQ(set->persistent.persistent, "/settings/persistent");
+    EXPECT_EQ(set->node, default_node_name());
+    EXPECT_EQ(set->log_file, set->scratch.log());
+    settings.daemon.log_file = "/logs/cairnd";
+    const auto given = daemon_options(settings, {"n7", "/given/scratch//", "/given/./persistent", true});
+    ASSERT_TRUE(given.ok()) << given.status().to_string();
+    EXPECT_EQ(given->scratch_directory, "/given/scratch");
+    EXPECT_EQ(given->persistent.persistent, "/given/persistent");
+    EXPECT_EQ(given->scratch.root, ScratchLayout::of("/given/scratch", ::geteuid(), "n7", "/given/persistent").root);
+    EXPECT_EQ(given->world.storage.local, given->scratch.root);
+    EXPECT_EQ(given->log_file, "/logs/cairnd");
+    EXPECT_TRUE(given->io_node);
+}
+
+TEST(DaemonOptions, ANodeNeedsANameThatAFileCanHave) {
+    const auto refused = daemon_options({}, {"../n7", "/s", "/p", false});
+    EXPECT_EQ(refused.code(), Code::invalid_argument);
+    EXPECT_THAT(refused.status().text(), HasSubstr("--node"));
+}
+
+TEST(DaemonOptions, TimesAndShapesAreThoseOfTheSettings) {
+    Settings settings;
+    settings.deadlines.io_ms = 1'500;
+    settings.deadlines.version_ms = 7'000;
+    settings.daemon.idle_s = 3;
+    settings.daemon.stop_wait_ms = 250;
+    settings.flush.placement = Settings::Placement::contiguous;
+    settings.capture.when_full = Settings::WhenFull::replace_oldest;
+    settings.retention.scratch_last = 5;
+    settings.retention.persistent_every = 10;
+    settings.background.network_bytes_per_s = 1'000;
+    settings.background.cpu = Settings::BackgroundCpu::low;
+    settings.placement.targets = "a,b";
+    const auto options = daemon_options(settings, {"n0", "/s", "/p", false});
+    ASSERT_TRUE(options.ok()) << options.status().to_string();
+    EXPECT_EQ(options->flush.io_wait, 1500 * millisecond);
+    EXPECT_EQ(options->slots.allocate_wait, options->flush.io_wait);
+    EXPECT_EQ(options->flush.version_wait, 7 * second);
+    EXPECT_EQ(options->idle, 3 * second);
+    EXPECT_EQ(options->stop_wait, 250 * millisecond);
+    EXPECT_EQ(options->flush.placement, Placement::contiguous);
+    EXPECT_TRUE(options->slots.replace_oldest);
+    EXPECT_EQ(options->slots.keep_last, 5u);
+    EXPECT_EQ(options->persistent_rule.every, 10u);
+    EXPECT_EQ(options->yielding.caps.in_bytes_s, 1000);
+    EXPECT_EQ(options->yielding.caps.out_bytes_s, 1000);
+    EXPECT_EQ(options->world.cpu_class.cpu, CpuClass::low);
+    EXPECT_EQ(options->world.storage.thread_class.cpu, CpuClass::low);
+    EXPECT_EQ(options->targets, (std::vector<std::string>{"a", "b"}));
+}
+
+TEST(DaemonOptions, TheRingFitsTheMemoryOfTheNode) {
+    Settings settings;
+    auto options = daemon_options(settings, {"n0", "/s", "/p", false});
+    ASSERT_TRUE(options.ok());
+    const Result<std::uint64_t> memory = node_memory_bytes();
+    ASSERT_TRUE(memory.ok());
+    options->flush.buffers = 64;
+    options->flush.buffer_bytes = *memory / 16 / settings.flush.block_bytes * settings.flush.block_bytes;
+    fit_memory(*options, settings);
+    const double share = static_cast<double>(options->flush.buffers * options->flush.buffer_bytes) / static_cast<double>(*memory);
+    EXPECT_LE(share, settings.flush.memory_share);
+    EXPECT_GE(options->flush.buffers, 2u);
+    EXPECT_EQ(options->slots.bytes_max, settings.capture.scratch_bytes) << "of memory only where scratch is memory";
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,104 @@
+#include "daemon/slot_files.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "format/image.hpp"
+#include "world/real/test_world.hpp"
+
+namespace cairn {
+namespace {
+
+class SlotFiles : public testing::Test {
+  protected:
+    static std::string text_in(const std::string& path) {
+        std::ifstream file(path);
+        std::stringstream text;
+        text << file.rdbuf();
+        return text.str();
+    }
+    static void put(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
+    static struct stat about(const std::string& path) {
+        struct stat out = {};
+        EXPECT_EQ(::stat(path.c_str(), &out), 0) << path;
+        return out;
+    }
+    test::TemporaryDirectory scratch_;
+    std::string path_ = scratch_ / "slot-1";
+};
+
+TEST_F(SlotFiles, HaveTheirSpaceBeforeTheyAreMapped) {
+    ASSERT_TRUE(allocate_slot_file(path_, 1 << 20).ok());
+    EXPECT_EQ(std::filesystem::file_size(path_), 1u << 20);
+    EXPECT_GE(about(path_).st_blocks * 512, 1 << 20);
+    EXPECT_EQ(about(path_).st_mode & 0777, 0600u);
+    put(path_, "kept");
+    ASSERT_TRUE(allocate_slot_file(path_, 2 << 20).ok());  // grows
+    EXPECT_EQ(text_in(path_).substr(0, 4), "kept");
+    EXPECT_EQ(allocate_slot_file(scratch_ / "missing/slot", 1).code(), Code::not_found);
+}
+
+TEST_F(SlotFiles, AreNoLinks) {
+    put(scratch_ / "others", "theirs");
+    std::filesystem::create_symlink(scratch_ / "others", path_);
+    EXPECT_FALSE(allocate_slot_file(path_, 1 << 20).ok());
+    EXPECT_FALSE(invalidate_slot_file(path_).ok());
+    std::filesystem::remove(path_);
+    std::filesystem::create_hard_link(scratch_ / "others", path_);
+    EXPECT_EQ(invalidate_slot_file(path_).code(), Code::corrupt);
+    EXPECT_EQ(text_in(scratch_ / "others"), "theirs");
+}
+
+TEST_F(SlotFiles, AreInvalidBeforeTheyAreHandedOut) {
+    ASSERT_TRUE(allocate_slot_file(path_, 64 << 10).ok());
+    std::string sealed = text_in(path_);
+    image_seal(reinterpret_cast<std::byte*>(sealed.data()));
+    sealed.replace(image_checksummed_offset, 8, "CRNCSUMD");
+    sealed[20'000] = 'x';
+    put(path_, sealed);
+    ASSERT_TRUE(invalidate_slot_file(path_).ok());
+    const std::string left = text_in(path_);
+    EXPECT_FALSE(image_is_sealed(reinterpret_cast<const std::byte*>(left.data())));
+    EXPECT_EQ(left.substr(image_checksummed_offset, 8), std::string(8, '\0'));
+    EXPECT_EQ(left[20'000], 'x');  // what nobody will read is not written over
+}
+
+TEST_F(SlotFiles, ThatAreNotThereNeedNotBeRemoved) {
+    put(path_, "");
+    EXPECT_TRUE(remove_slot_file(path_).ok());
+    EXPECT_FALSE(std::filesystem::exists(path_));
+    EXPECT_TRUE(remove_slot_file(path_).ok());
+    EXPECT_FALSE(remove_slot_file(scratch_.path()).ok());  // a directory
+}
+
+TEST_F(SlotFiles, SmallOnesAreWrittenWholeAndPrivately) {
+    const std::string note = scratch_ / "note";
+    put(note, "older, and longer");
+    ASSERT_TRUE(write_private_file(note, to_bytes("new")).ok());
+    EXPECT_EQ(text_in(note), "new");
+    EXPECT_EQ(about(note).st_mode & 0777, 0600u);
+    std::filesystem::create_directory(scratch_ / "folder");
+    EXPECT_FALSE(write_private_file(scratch_ / "folder", to_bytes("new")).ok());
+}
+
+// What this process is writing at this moment in another thread stays.
+TEST_F(SlotFiles, WhatADeadDaemonWasWritingGoes) {
+    std::filesystem::create_directory(scratch_ / "folder");
+    ASSERT_FALSE(write_private_file(scratch_ / "folder", to_bytes("own")).ok());  // leaves its temporary: it could not be renamed
+    put(scratch_ / "note.new-1-1", "half");
+    put(scratch_ / "note.new", "of an older release");
+    put(scratch_ / "note", "kept");
+    remove_temporaries(scratch_.path());
+    std::vector<std::string> left;
+    for (const auto& entry : std::filesystem::directory_iterator(scratch_.path())) left.push_back(entry.path().filename().string());
+    EXPECT_THAT(left, testing::UnorderedElementsAre("folder", "note", testing::StartsWith("folder.new-")));
+    remove_temporaries(scratch_ / "missing");
+}
+
+}  // namespace
+}  // namespace cairn
