@@ -1,3 +1,5 @@
+// Drawn by hand: what Debian keeps for C++ (PLplot, MathGL) brings fonts, a PDF writer and a dozen packages into the command of every node, and draws other bytes
+// from release to release; matplotlib, which the scripts of bench/ use, would need Python where the command runs.
 #include "base/plot.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// By the kernel's own macros: with libmnl asking and hearing are hardly shorter (its callback and what that is given take the lines that its loops save), and every
+// node would need one more library.
 #include "daemon/traffic.hpp"
 
 #include <dirent.h>
