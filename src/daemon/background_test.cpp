@@ -104,7 +104,7 @@ double held_back_s(const std::string& variable, const std::string& value, bool w
     EXPECT_EQ(home.start(), 0) << home.errors();
     Client client(home.layout);
     join(client, home.roster(1));
-    if (wait) client.send_request(control::Wait{key_of(home.roster(1), 1), 3, 100'000});  // rank 0 waits already, on its connection
+    if (wait) client.send_request(control::Wait{key_of(home.roster(1), 1), Level::committed, 100'000});  // rank 0 waits already, on its connection
     Client second(home.layout);
     second.hello();
     seal(second, home.roster(1), 1, 0, {8'000'000, large_slot});

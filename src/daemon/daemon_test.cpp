@@ -208,7 +208,7 @@ TEST(Version, SealedImagesBecomeCommitted) {
         const VersionKey key{"heat", version, {1, 2}};
         slots.insert(seal(client, home.roster(1), version).path);
         const auto state = await_commit(client, home.roster(1), version);
-        EXPECT_EQ(state.level, 3) << state.text << home.log();
+        EXPECT_EQ(state.level, Level::committed) << state.text << home.log();
         EXPECT_TRUE(state.final);
         EXPECT_TRUE(home.committed(key));
         EXPECT_TRUE(becomes_true([&] { return images_held(client) <= 2; }));
@@ -335,7 +335,7 @@ TEST(Version, SealedWhileItsJobWasForgottenIsFinishedOnceItsRanksAreBack) {
     EXPECT_TRUE(becomes_true([&] { return count_of(home.log(), "image-can-not-be-flushed") == 2; })) << home.log();
     Client client(home.layout);
     join(client, home.roster(2));
-    EXPECT_EQ(await_commit(client, home.roster(2), 1).level, 3) << home.log();
+    EXPECT_EQ(await_commit(client, home.roster(2), 1).level, Level::committed) << home.log();
 }
 
 TEST(Version, CancelledIsFinalAndItsSlotsComeBack) {

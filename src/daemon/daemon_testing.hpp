@@ -330,14 +330,14 @@ inline control::Slot seal(Client& client, const Roster& job, Version version, Ra
 
 // How the version ended.
 inline control::State await_commit(Client& client, const Roster& job, Version version) {
-    return client.expect<control::State>(control::Wait{key_of(job, version), 3, 60'000});
+    return client.expect<control::State>(control::Wait{key_of(job, version), Level::committed, 60'000});
 }
 
 // The only rank of its job.
 inline control::Slot commit(Client& client, const Roster& job, Version version, Sizes bytes = {}) {
     control::Slot slot = seal(client, job, version, 0, bytes);
     const control::State state = await_commit(client, job, version);
-    EXPECT_EQ(state.level, 3) << state.text;
+    EXPECT_EQ(state.level, Level::committed) << state.text;
     return slot;
 }
 

@@ -43,7 +43,7 @@ Task<Status> JobFiles::publish(Roster roster, NodeIndex self) {
     Status replaced = co_await replace(layout_.job_node(incarnation, self), encode_node_record(record));
     // Only who is started again asks for it, and there is the address of the open.
     if (replaced.code() == Code::out_of_space) replaced = Status(Code::unavailable, replaced.text());
-    if (self != 0) co_return replaced;
+    if (self != coordinator_of(roster)) co_return replaced;
     const Status kept = co_await keep_reserve(world_, layout_, deadline);  // now that all that an open writes is written
     if (kept.code() == Code::corrupt && !std::exchange(told_of_reserve_, true)) log_warning("no-reserve", {{"why", kept}});
     co_return replaced;
@@ -93,7 +93,7 @@ Task<void> JobFiles::remove(Roster roster, std::string node, Nanos deadline) {
         if (roster.members[at].node != node) continue;
         const Status record = co_await world_.storage.remove(layout_.job_node(incarnation, at), deadline);
         (void)record;
-        if (at != 0) continue;
+        if (at != coordinator_of(roster)) continue;
         const Status removed = co_await world_.storage.remove(layout_.job_roster(incarnation), deadline);
         (void)removed;
     }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "daemon/job_files.hpp"
-#include "engine/node.hpp"
+#include "engine/router/node.hpp"
 
 namespace cairn {
 

@@ -42,7 +42,7 @@ class LongLife {
             ++version_;
             for (Rank rank : {0u, 1u}) seal(*clients_[rank], roster_, version_, rank, small);
             for (Rank rank : {0u, 1u})
-                ASSERT_EQ(await_commit(*clients_[rank], roster_, version_).level, 3) << homes_[rank].log();
+                ASSERT_EQ(await_commit(*clients_[rank], roster_, version_).level, Level::committed) << homes_[rank].log();
         }
     }
     std::array<std::uint64_t, 2> memory() const { return {anonymous_bytes(homes_[0].daemon_pid()), anonymous_bytes(homes_[1].daemon_pid())}; }

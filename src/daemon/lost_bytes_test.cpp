@@ -25,7 +25,7 @@ TEST(LostBytes, AnImageThatWasMadeShorterCostsItsVersionOnly) {
             }
         }
         const auto state = await_commit(client, roster, version);
-        EXPECT_EQ(state.level == 3, version == 2) << state.text;
+        EXPECT_EQ(state.level == Level::committed, version == 2) << state.text;
         if (version == 1) {
             EXPECT_NE(state.text.find(lost + ": a part of it can not be read any more"), std::string::npos) << state.text;
         }

@@ -40,7 +40,7 @@ TEST(PersistentRetention, RemovesNothingOnceAnotherJobOpened) {
     }
     write_image(slot, home.roster(1), 3, 0, image_bytes);
     client.expect<control::Done>(control::Sealed{key(3), 0, slot.path});
-    EXPECT_EQ(await_commit(client, home.roster(1), 3).level, 3);
+    EXPECT_EQ(await_commit(client, home.roster(1), 3).level, Level::committed);
     std::this_thread::sleep_for(std::chrono::milliseconds(300));  // a hundred times what removing takes
     EXPECT_TRUE(home.committed(key(2)));
     EXPECT_TRUE(home.committed(key(3)));

@@ -150,7 +150,7 @@ Task<control::Answer> Requests::handle(ConnectionId from, control::Release reque
 Task<control::State> Requests::state_of(VersionKey key, bool ask_persistent) {
     control::State out;
     const VersionState state = parts_.node.state(key);
-    out.level = static_cast<std::uint8_t>(state.level);
+    out.level = state.level;
     out.code = state.failure.code();
     out.text = state.failure.ok() ? parts_.node.unsealed_by(key) : state.failure.text();
     out.final = state.final;
@@ -173,7 +173,6 @@ Task<control::Answer> Requests::handle(ConnectionId from, control::Wait request)
     const Nanos deadline = parts_.world.clock.in(from_ms(request.wait_ms));
     const Status ready = co_await house_.adopted();
     if (!ready.ok()) co_return answer_of(ready);
-    const auto level = static_cast<Level>(request.level);
     std::optional<Clients::Waits> waits;
     if (request.wait_ms > 0) waits.emplace(clients_, from);  // else it only asks
     for (bool first = true;; first = false) {
@@ -182,7 +181,7 @@ Task<control::Answer> Requests::handle(ConnectionId from, control::Wait request)
         const bool ended = state.level >= request.level || failed || state.final || house_.has_stopped();
         if (ended || parts_.world.clock.now() >= deadline || !clients_.has(from)) co_return state;
         const Nanos until = std::min(deadline, parts_.world.clock.in(look_again));
-        const Status ignored = co_await parts_.node.wait(request.key, level, until, request.failures_told);
+        const Status ignored = co_await parts_.node.wait(request.key, request.level, until, request.failures_told);
         (void)ignored;  // state_of tells
     }
 }

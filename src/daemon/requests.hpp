@@ -9,7 +9,7 @@
 #include "daemon/ended_jobs.hpp"
 #include "daemon/epochs.hpp"
 #include "daemon/left_slots.hpp"
-#include "engine/dead.hpp"
+#include "engine/router/dead_images.hpp"
 #include "model/control.hpp"
 
 namespace cairn {

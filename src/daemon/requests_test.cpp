@@ -96,8 +96,8 @@ TEST_F(RequestsTest, AVersionIsSealedAndCommitted) {
     EXPECT_EQ(refusal(1, control::Sealed{version(2), 0, slot.path}), Code::invalid_argument) << "it is another version";
     EXPECT_EQ(refusal(2, control::Sealed{version(1), 0, slot.path}), Code::not_found) << "it is somebody else's";
     for (int times = 0; times < 2; ++times) ask<control::Done>(1, control::Sealed{version(1), 0, slot.path});
-    const auto state = ask<control::State>(1, control::Wait{version(1), 3, 60'000});
-    EXPECT_EQ(state.level, 3) << state.text;
+    const auto state = ask<control::State>(1, control::Wait{version(1), Level::committed, 60'000});
+    EXPECT_EQ(state.level, Level::committed) << state.text;
     EXPECT_TRUE(state.final);
     EXPECT_EQ(ask<control::ImageList>(1, control::Images{"heat"}).images.size(), 1u);
     ask<control::Done>(1, control::Unpin{});
@@ -111,8 +111,8 @@ TEST_F(RequestsTest, WhatTheNodeDoesNotKnowPersistentIsAskedFor) {
     ASSERT_TRUE(node_->forget(roster_.incarnation));
     run(slots_->remove_version(version(1), in(io_wait_)));
     come(1);
-    EXPECT_EQ(ask<control::State>(1, control::Wait{version(1), 3, 0}).level, 3);
-    EXPECT_EQ(ask<control::State>(1, control::Wait{version(7), 3, 0}).level, 0);
+    EXPECT_EQ(ask<control::State>(1, control::Wait{version(1), Level::committed, 0}).level, Level::committed);
+    EXPECT_EQ(ask<control::State>(1, control::Wait{version(7), Level::committed, 0}).level, Level::none);
 }
 
 TEST_F(RequestsTest, ASupersededJobGetsNoSlot) {
@@ -162,7 +162,7 @@ TEST_F(RequestsTest, NothingIsToldOfScratchBeforeItWasLookedAt) {
     come(1);
     adopted_ = deadline_passed("this daemon is still looking at what scratch holds");
     EXPECT_EQ(refusal(1, control::Images{"heat"}), Code::deadline);
-    EXPECT_EQ(refusal(1, control::Wait{version(1), 3, 0}), Code::deadline);
+    EXPECT_EQ(refusal(1, control::Wait{version(1), Level::committed, 0}), Code::deadline);
     EXPECT_EQ(refusal(1, wanted(0, mib)), Code::deadline);
     EXPECT_EQ(refusal(1, control::Join{stranger(2), 0, 0}), Code::deadline);
     ask<control::NodeStatus>(1, control::GetStatus{});

@@ -34,7 +34,7 @@
 #include <vector>
 
 #include "daemon/retention.hpp"
-#include "engine/dead.hpp"
+#include "engine/router/dead_images.hpp"
 #include "model/control.hpp"
 #include "world/gate.hpp"
 #include "world/real/worker_pool.hpp"
