@@ -136,7 +136,7 @@ class RoleWorld {
         return operations_;
     }
     std::optional<Bytes> read(const std::string& path) {
-        Result<Bytes> bytes = result_of(read_file(world.storage, path, 1 << 30, world.clock.in(second)));
+        Result<Bytes> bytes = result_of(read_file(world.storage, path, 1 << 30, world.clock.in(1000 * second)));
         return bytes.ok() ? std::optional(std::move(bytes).value()) : std::nullopt;
     }
     // What of a file would be left if all nodes lost their power now; nothing, where its name would not be.
