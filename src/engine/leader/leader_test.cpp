@@ -178,6 +178,25 @@ TEST_F(LeaderTest, LeavesAnAttemptAndRemovesItsPart) {
     EXPECT_LT(node->common.counters.written_bytes, image_bytes);
 }
 
+// Its receiver waits for a buffer, and all of them wait for a follower that says nothing: they come back at once, and the next attempt may need them.
+TEST_F(LeaderTest, LeavesAtOnceThoughAllItsBuffersAreAskedFor) {
+    RoleOptions few = options();
+    few.settings.buffers = 2;
+    few.settings.buffer_bytes = role_block;
+    message::Lead lead = whole();
+    lead.parts[0].shares[0].nodes = {{2, {{2, 0, image_bytes}}}};
+    lead.images = {testing::role_image(2, image_bytes)};
+    node = std::make_unique<Alone<Leader>>(few);
+    lead.addresses = {{2, node->process(2).address()}};
+    hear(lead);
+    node->run(second);
+    EXPECT_GE(node->heard<message::Want>(2).size(), 2u);
+    hear(message::Leave{attempt_id});
+    node->run(second);
+    EXPECT_FALSE(node->subject.is_leading(*node->flight));
+    EXPECT_EQ(node->process(1).buffer_bytes(), 2 * role_block);
+}
+
 TEST_F(LeaderTest, ANewerAttemptTakesThePlaceOfAnOlder) {
     begin(slow(), whole());
     node->run(200 * millisecond);

@@ -72,6 +72,7 @@ Task<void> Receiver::fetch(Attempt& attempt, PartState& part, NodeIndex from, Pe
             attempt.fail(std::move(status).within(what), from);
         }
     }
+    chunk.data = {};  // what is not queued is a credit again: this frame stays until its gate looks, and the receiver may wait for the last buffer
     attempt.work.notify_all();
 }
 

@@ -1,0 +1,231 @@
+// The receiver alone: a credit for each free buffer, what comes damaged is asked for again, and a follower that is silent or has nothing more is named.
+#include "engine/leader/receiver.hpp"
+
+#include "engine/role_testing.hpp"
+
+namespace cairn::engine {
+namespace {
+
+using testing::Alone;
+using testing::role_block;
+using testing::role_bytes;
+using testing::RoleOptions;
+
+struct ReceiverAlone {
+    explicit ReceiverAlone(Common& c) : ring(c.world.clock, c.world.storage, c.settings.buffers, c.settings.buffer_bytes), receiver(c, ring) {}
+    BufferRing ring;
+    Receiver receiver;
+};
+
+// Node 0 leads, and wants eight blocks of rank 1, which node 1 holds. Chunks of one block, two buffers.
+struct ReceiverTest : ::testing::Test {
+    static constexpr std::uint64_t blocks = 8, image_bytes = blocks * role_block;
+    static RoleOptions options() {
+        RoleOptions options;
+        options.settings.buffers = 2;
+        options.settings.buffer_bytes = role_block;
+        return options;
+    }
+
+    ReceiverTest() {
+        message::Lead lead;
+        lead.attempt_id = {7, 5};
+        lead.block_bytes = role_block;
+        lead.parts = {{0, "", 0, {{0, 0, image_bytes, {{1, {{1, 0, image_bytes}}}}}}}};
+        lead.addresses = {{1, node.process(1).address()}};
+        attempt = std::make_shared<Attempt>(node.world, node.flight, lead);
+        node.flight->leader = std::make_shared<LeaderSide>();
+        node.flight->leader->leading = attempt;
+        part().chunk_bytes_max = role_block;
+        part().remote.push_back({{1, {1, 0, image_bytes}, 0, 0}});
+        part().write_queue.resize(1);
+    }
+    PartState& part() { return *attempt->parts.front(); }
+    void begin() { node.gate.spawn(node.subject.receiver.receive(*attempt, part())); }
+    // All Wants that node 1 was sent, and that were not asked for before.
+    std::vector<message::Want> wants() {
+        node.run(100 * millisecond);
+        return node.heard<message::Want>(1);
+    }
+    message::Chunk chunk_of(const message::Want& want) const {
+        const Bytes data = testing::bytes_in(role_bytes(1, image_bytes), want.source.image_offset, want.source.length);
+        return {want.tag, Code::ok, "", testing::block_checksums(data)};
+    }
+    void tell(message::Chunk chunk) {
+        node.note_heard(1);
+        node.subject.receiver.on_chunk(*node.flight, std::move(chunk));
+    }
+    // The payload alone, as node 1 sends it.
+    void send(const message::Want& want, bool damaged = false) {
+        Bytes data = testing::bytes_in(role_bytes(1, image_bytes), want.source.image_offset, want.source.length);
+        if (damaged) data[17] ^= std::byte{1};
+        const auto task = [](World w, Address to, std::uint64_t tag, Slice slice) -> Task<void> {
+            const Status sent = co_await w.network.send_payload(std::move(to), tag, std::move(slice), w.clock.in(second));
+            EXPECT_TRUE(sent.ok()) << sent.to_string();
+        };
+        ASSERT_TRUE(node.sim.run(task(node.process(1).world(), node.process(0).address(), want.tag, Slice::of(std::move(data))), node.sim.now() + 2 * second));
+    }
+    void answer(const message::Want& want, bool damaged = false) {
+        send(want, damaged);
+        tell(chunk_of(want));
+    }
+    // As a writer does it: what is queued is written, and its buffer free again.
+    std::vector<PendingChunk> write_all_queued() {
+        std::vector<PendingChunk> taken;
+        for (PendingChunk& chunk : part().write_queue.front()) {
+            EXPECT_TRUE(sim::content_equal(chunk.data, Slice::of(testing::bytes_in(role_bytes(1, image_bytes), chunk.source.image_offset, chunk.source.length))));
+            part().ahead_bytes -= chunk.source.length;
+            part().written_bytes += chunk.source.length;
+            taken.push_back(std::move(chunk));
+            taken.back().data = {};
+        }
+        part().write_queue.front().clear();
+        attempt->work.notify_all();
+        return taken;
+    }
+
+    Alone<ReceiverAlone> node{options()};
+    std::shared_ptr<Attempt> attempt;
+};
+
+TEST_F(ReceiverTest, AsksForAsMuchAsThereAreFreeBuffers) {
+    begin();
+    std::vector<message::Want> asked = wants();
+    ASSERT_EQ(asked.size(), 2u);
+    std::vector<Source> queued;
+    while (!asked.empty()) {
+        for (const message::Want& want : asked) answer(want);
+        node.run(100 * millisecond);
+        EXPECT_TRUE(wants().empty()) << "both buffers wait to be written";
+        for (const PendingChunk& chunk : write_all_queued()) {
+            queued.push_back(chunk.source);
+            EXPECT_TRUE(chunk.received);
+            EXPECT_EQ(chunk.checksums, testing::block_checksums(testing::bytes_in(role_bytes(1, image_bytes), chunk.source.image_offset, chunk.source.length)));
+        }
+        asked = wants();
+        EXPECT_LE(asked.size(), 2u);
+    }
+    ASSERT_EQ(queued.size(), blocks);
+    std::sort(queued.begin(), queued.end(), [](const Source& a, const Source& b) { return a.image_offset < b.image_offset; });
+    for (std::uint64_t i = 0; i < blocks; ++i) EXPECT_EQ(queued[i], (Source{1, i * role_block, role_block}));
+    EXPECT_FALSE(part().receiver_done) << "work of others may come yet";
+    attempt->finishing = true;
+    attempt->work.notify_all();
+    node.run(second);
+    EXPECT_TRUE(part().receiver_done);
+    EXPECT_TRUE(attempt->failure.ok()) << attempt->failure.to_string();
+}
+
+TEST_F(ReceiverTest, ADamagedChunkIsAskedForAgain) {
+    begin();
+    const message::Want first = wants().front();
+    answer(first, true);
+    const std::vector<message::Want> again = wants();
+    ASSERT_EQ(again.size(), 1u);
+    EXPECT_EQ(again[0].source, first.source);
+    EXPECT_NE(again[0].tag, first.tag) << "what comes late of the first must not land in the second's place";
+    EXPECT_TRUE(part().write_queue.front().empty());
+    answer(again[0]);
+    node.run(100 * millisecond);
+    EXPECT_EQ(write_all_queued().size(), 1u);
+    EXPECT_TRUE(attempt->failure.ok());
+}
+
+TEST_F(ReceiverTest, AChunkThatIsAlwaysDamagedFailsTheAttemptByName) {
+    begin();
+    std::vector<message::Want> asked = wants();
+    const Source source = asked.front().source;
+    int tries = 0;
+    for (; attempt->failure.ok() && tries < 10; ++tries) {
+        ASSERT_FALSE(asked.empty());
+        EXPECT_EQ(asked.front().source, source);
+        answer(asked.front(), true);
+        asked = wants();
+    }
+    EXPECT_EQ(tries, 3);
+    EXPECT_EQ(attempt->failure.code(), Code::corrupt);
+    EXPECT_NE(attempt->failure.text().find("rank 1 from node 1 (n1, rank 1)"), std::string::npos) << attempt->failure.text();
+    EXPECT_EQ(attempt->lost, 1u);
+    EXPECT_TRUE(part().receiver_done);
+}
+
+TEST_F(ReceiverTest, APayloadOfAnotherLengthIsDamage) {
+    begin();
+    message::Want want = wants().front();
+    const message::Chunk chunk = chunk_of(want);
+    want.source.length /= 2;
+    send(want);
+    tell(chunk);
+    ASSERT_EQ(wants().size(), 1u);
+    EXPECT_TRUE(part().write_queue.front().empty());
+}
+
+TEST_F(ReceiverTest, AnImageThatIsGoneIsNotAskedForAgain) {
+    begin();
+    const message::Want want = wants().front();
+    tell({want.tag, Code::not_found, "the image of rank 1 is not in this node's scratch any more", {}});
+    EXPECT_TRUE(wants().empty());
+    EXPECT_EQ(attempt->failure.code(), Code::not_found);
+    EXPECT_EQ(attempt->lost, 1u);
+}
+
+// A repeated or a foreign answer is none.
+TEST_F(ReceiverTest, TheFirstAnswerToACreditCounts) {
+    begin();
+    const message::Want want = wants().front();
+    tell({want.tag + 1000, Code::not_found, "", {}});
+    tell(chunk_of(want));
+    tell({want.tag, Code::not_found, "", {}});
+    send(want);
+    node.run(100 * millisecond);
+    EXPECT_EQ(write_all_queued().size(), 1u);
+    EXPECT_TRUE(attempt->failure.ok()) << attempt->failure.to_string();
+}
+
+TEST_F(ReceiverTest, ASilentFollowerIsAskedOnceMoreAndThenGivenUp) {
+    begin();
+    const std::vector<message::Want> asked = wants();
+    const Nanos begun = node.sim.now();
+    const FlushSettings& settings = node.common.settings;
+    while (attempt->failure.ok() && node.sim.now() - begun < 10 * settings.peer_wait) {
+        node.subject.receiver.watch_followers(*attempt);
+        const std::vector<message::Want> again = wants();
+        EXPECT_EQ(again.size(), attempt->failure.ok() ? 1u : 0u) << "one of its credits shows whether it lives";
+        for (const message::Want& want : again) EXPECT_TRUE(want == asked[0] || want == asked[1]);
+        node.run(settings.heartbeat);
+    }
+    EXPECT_EQ(attempt->failure.code(), Code::unavailable);
+    EXPECT_NE(attempt->failure.text().find("node 1 (n1, rank 1) fell silent"), std::string::npos) << attempt->failure.text();
+    EXPECT_EQ(attempt->lost, 1u);
+    EXPECT_GT(node.sim.now() - begun, settings.peer_wait);
+    EXPECT_LT(node.sim.now() - begun, settings.peer_wait + 4 * settings.heartbeat);
+}
+
+TEST_F(ReceiverTest, AFollowerThatSpeaksIsWaitedFor) {
+    begin();
+    wants();
+    for (int i = 0; i < 100; ++i) {
+        node.subject.receiver.watch_followers(*attempt);
+        node.run(node.common.settings.heartbeat);
+        if (i % 10 == 0) node.note_heard(1);  // that its checksums are being made, say
+    }
+    EXPECT_TRUE(attempt->failure.ok()) << attempt->failure.to_string();
+}
+
+// The buffers of a follower that died do not stay with the attempt.
+TEST_F(ReceiverTest, AnAttemptThatIsOverGivesItsBuffersBack) {
+    begin();
+    ASSERT_EQ(wants().size(), 2u);
+    attempt->fail(unavailable("elsewhere"));
+    node.run(second);
+    EXPECT_TRUE(part().receiver_done);
+    EXPECT_EQ(part().fetching, 0u);
+    EXPECT_TRUE(attempt->credits.empty());
+    for (int i = 0; i < 2; ++i) {
+        const Result<BufferPtr> free = node.result_of(node.subject.ring.take(node.world.clock.now()));
+        EXPECT_TRUE(free.ok());
+    }
+}
+
+}  // namespace
+}  // namespace cairn::engine
