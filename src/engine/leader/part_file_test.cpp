@@ -1,0 +1,296 @@
+// The part file alone: two leaders of one part. Who opens it when, whose share must be in before the footer, and what is found out when they do not have the
+// same file.
+#include "engine/leader/part_file.hpp"
+
+#include "engine/role_testing.hpp"
+#include "format/part.hpp"
+#include "model/coverage.hpp"
+
+namespace cairn::engine {
+namespace {
+
+using testing::Alone;
+using testing::role_block;
+using testing::role_bytes;
+using testing::RoleOptions;
+
+struct PartFileAlone {
+    explicit PartFileAlone(Common& c) : ring(c.world.clock, c.world.storage, c.settings.buffers, c.settings.buffer_bytes), part_file(c, ring) {}
+    BufferRing ring;
+    PartFile part_file;
+};
+
+// One part of eight blocks: nodes 1 and 2 lead, node 1 first, each with half of it and its own rank's image. One of them is under test.
+struct PartFileTest : ::testing::Test {
+    static constexpr std::uint64_t half = 4 * role_block;
+    static constexpr Id128 attempt_id{7, 5};
+
+    void begin(NodeIndex self, RoleOptions options = {}) {
+        options.self = self;
+        options.settings.buffer_bytes = 16 * role_block;
+        node = std::make_unique<Alone<PartFileAlone>>(options);
+        message::Lead lead;
+        lead.attempt = 1;
+        lead.attempt_id = attempt_id;
+        lead.parts_total = 1;
+        lead.ranks_total = 3;
+        lead.block_bytes = role_block;
+        lead.parts = {{0, "", 4 * half, {{1, 0, half, {{1, {{1, 0, half}}}}}, {2, half, half, {{2, {{2, 0, half}}}}}}}};
+        lead.images = {testing::role_image(1, half), testing::role_image(2, half)};
+        lead.addresses = {{1, node->process(1).address()}, {2, node->process(2).address()}};
+        attempt = std::make_shared<Attempt>(node->world, node->flight, lead);
+        node->flight->leader = std::make_shared<LeaderSide>();
+        node->flight->leader->leading = attempt;
+        part().path = node->layout.part(node->flight->key, 0, 1, attempt_id);
+    }
+    PartState& part() { return *attempt->parts.front(); }
+    PartFile& part_file() { return node->subject.part_file; }
+    static Task<void> keep(Task<Status> task, std::optional<Status>* out) {
+        Status status = co_await task;
+        *out = std::move(status);
+    }
+    void start_open() { node->gate.spawn(keep(part_file().open(*attempt, part()), &opened)); }
+    void start_finish() { node->gate.spawn(keep(part_file().finish_share(*attempt, part()), &finished)); }
+    static Extent extent_of(Rank rank, std::uint64_t part_offset, std::uint64_t from = 0, std::uint64_t length = half) {
+        return {rank, from, length, part_offset, testing::block_checksums(testing::bytes_in(role_bytes(rank, half), from, length))};
+    }
+    // What the node's writers would have written and noted: its rank's image, at this offset.
+    void write_own(Rank rank, std::uint64_t offset) {
+        const Slice data = Slice::of(role_bytes(rank, half));
+        const Status wrote = node->result_of(write_all(node->world.storage, part().file, offset, data, node->world.clock.in(second)));
+        ASSERT_TRUE(wrote.ok()) << wrote.to_string();
+        part().extents.push_back(extent_of(rank, offset));
+    }
+    // The other leader writes its half, through its own machine.
+    void write_as(NodeIndex other, Rank rank, std::uint64_t offset) {
+        const auto task = [](World w, std::string path, std::uint64_t at, Slice data, OpenMode mode) -> Task<Status> {
+            OpenOptions options;
+            options.mode = mode;
+            Result<FilePtr> file = co_await w.storage.open(std::move(path), options, w.clock.in(second));
+            if (!file.ok()) co_return std::move(file).status();
+            Status wrote = co_await write_all(w.storage, *file, at, std::move(data), w.clock.in(second));
+            co_return wrote;
+        };
+        const OpenMode mode = other == 1 ? OpenMode::create : OpenMode::write;
+        const Status wrote = node->result_of(task(node->process(other).world(), part().path, offset, Slice::of(role_bytes(rank, half)), mode));
+        ASSERT_TRUE(wrote.ok()) << wrote.to_string();
+    }
+    void share_done(std::vector<Extent> extents, std::uint32_t piece = 0, std::uint32_t pieces = 1, message::Sample sample = {}) {
+        part_file().on_share_done(*node->flight, 2, {attempt_id, 0, piece, pieces, std::move(extents), sample});
+    }
+    static message::Sample sample_at(std::uint64_t offset, Rank rank, std::uint64_t from) {
+        return {offset, role_block, testing::block_checksums(testing::bytes_in(role_bytes(rank, half), from, role_block)).front()};
+    }
+
+    std::unique_ptr<Alone<PartFileAlone>> node;
+    std::shared_ptr<Attempt> attempt;
+    std::optional<Status> opened, finished;
+};
+
+TEST_F(PartFileTest, TheFirstLeaderSizesTheFileBeforeItTellsTheOthers) {
+    begin(1);
+    const std::vector<std::string>& operations = node->watch_operations();
+    start_open();
+    EXPECT_EQ(node->next<message::Opened>(2), (message::Opened{attempt_id, 0}));
+    ASSERT_TRUE(opened && opened->ok());
+    EXPECT_EQ(node->read(part().path)->size(), 4 * half);
+    const auto place = [&](const std::string& what) { return std::find(operations.begin(), operations.end(), what) - operations.begin(); };
+    EXPECT_LT(place("create " + part().path), place("resize " + part().path));
+    EXPECT_LT(place("resize " + part().path), place("send " + node->process(2).address()));
+    part_file().tell_opened(*attempt, part());  // every heartbeat, until its share is in
+    EXPECT_EQ(node->next<message::Opened>(2), (message::Opened{attempt_id, 0}));
+    share_done({extent_of(2, half)});
+    part_file().tell_opened(*attempt, part());
+    node->run(second);
+    EXPECT_TRUE(node->heard<message::Opened>(2).empty());
+}
+
+TEST_F(PartFileTest, AFileThatDidNotGetItsSizeIsNotUsed) {
+    RoleOptions options;
+    options.faults.resize_lost = 1;
+    begin(1, options);
+    start_open();
+    node->run(second);
+    ASSERT_TRUE(opened.has_value());
+    EXPECT_EQ(opened->code(), Code::io_error);
+    EXPECT_TRUE(node->heard<message::Opened>(2).empty());
+}
+
+TEST_F(PartFileTest, AnotherLeaderOpensOnlyAfterOpened) {
+    begin(2);
+    const std::vector<std::string>& operations = node->watch_operations();
+    write_as(1, 1, 0);
+    start_open();
+    part_file().on_opened(*node->flight, {{7, 6}, 0});   // of another attempt
+    part_file().on_opened(*node->flight, {attempt_id, 1});  // of another part
+    node->run(10 * second);
+    EXPECT_FALSE(opened.has_value());
+    EXPECT_TRUE(operations.empty());
+    part_file().on_opened(*node->flight, {attempt_id, 0});
+    node->run(second);
+    ASSERT_TRUE(opened && opened->ok());
+    EXPECT_EQ(operations, std::vector<std::string>{"open " + part().path}) << "it creates nothing";
+}
+
+// It may be heard before the Lead.
+TEST_F(PartFileTest, OpenedMayComeFirst) {
+    begin(2);
+    write_as(1, 1, 0);
+    part_file().on_opened(*node->flight, {attempt_id, 0});
+    start_open();
+    node->run(second);
+    EXPECT_TRUE(opened && opened->ok());
+}
+
+TEST_F(PartFileTest, AFirstLeaderThatNeverOpensIsNamed) {
+    begin(2);
+    start_open();
+    ASSERT_TRUE(node->run_until([&] { return opened.has_value(); }, 300 * second));
+    EXPECT_EQ(opened->code(), Code::unavailable);
+    EXPECT_NE(opened->text().find("node 1 (n1, rank 1)"), std::string::npos) << opened->text();
+    EXPECT_TRUE(part().blameless) << "its storage is not to blame";
+}
+
+TEST_F(PartFileTest, TheFooterComesWhenEveryShareIsIn) {
+    begin(1);
+    start_open();
+    node->run(second);
+    write_own(1, 0);
+    write_as(2, 2, half);
+    const std::vector<std::string>& operations = node->watch_operations();
+    start_finish();
+    node->run(60 * second);
+    EXPECT_FALSE(finished.has_value());
+    EXPECT_EQ(operations, std::vector<std::string>{"fsync " + part().path}) << "its own share; no footer while another's is missing";
+    share_done({extent_of(2, half, 0, role_block)}, 0, 2);
+    EXPECT_EQ(node->next<message::ShareKept>(2), (message::ShareKept{attempt_id, 0, 0}));
+    share_done({extent_of(2, half, 0, role_block)}, 0, 2);  // its answer was lost
+    EXPECT_EQ(node->next<message::ShareKept>(2), (message::ShareKept{attempt_id, 0, 0}));
+    node->run(60 * second);
+    EXPECT_FALSE(finished.has_value()) << "one of two pieces";
+    share_done({extent_of(2, half + role_block, role_block, half - role_block)}, 1, 2, sample_at(half, 2, 0));
+    node->run(second);
+    ASSERT_TRUE(finished.has_value());
+    EXPECT_TRUE(finished->ok()) << finished->to_string();
+    ASSERT_TRUE(part().done && part().durable);
+    EXPECT_EQ(part().done->footer_offset, 2 * half);
+    EXPECT_EQ(part().done->ranks, (std::vector<Rank>{1, 2}));
+    EXPECT_EQ(attempt->coverage, coverage(1, 0, half, role_block) + coverage(2, 0, half, role_block));
+    const Bytes file = node->read(part().path).value();
+    EXPECT_EQ(file.size(), part().done->bytes) << "cut to what it is";
+    const Result<FooterPlace> place = decode_trailer(ByteView(file).last(part_trailer_bytes), file.size());
+    ASSERT_TRUE(place.ok()) << place.status().to_string();
+    const Result<Footer> footer = decode_footer(ByteView(file).subspan(place->offset, place->length), *place);
+    ASSERT_TRUE(footer.ok()) << footer.status().to_string();
+    EXPECT_EQ(footer->extents, (std::vector{extent_of(1, 0), extent_of(2, half)})) << "what was cut for messages is joined again";
+}
+
+// It was said to the coordinator, so all pieces came: only the answer was lost.
+TEST_F(PartFileTest, AShareIsAnsweredAlsoWhenThePartIsDone) {
+    begin(1);
+    node->flight->leader->leading.reset();
+    share_done({extent_of(2, half)});
+    node->run(second);
+    EXPECT_TRUE(node->heard<message::ShareKept>(2).empty()) << "an attempt that is not known here";
+    node->flight->leader->reported = attempt_id;
+    share_done({extent_of(2, half)});
+    EXPECT_EQ(node->next<message::ShareKept>(2), (message::ShareKept{attempt_id, 0, 0}));
+}
+
+// Two files of one name: what the other made durable is not in this one.
+TEST_F(PartFileTest, AShareThatIsNotInTheFileFails) {
+    begin(1);
+    start_open();
+    node->run(second);
+    write_own(1, 0);
+    start_finish();
+    share_done({extent_of(2, half)}, 0, 1, sample_at(half + role_block, 2, role_block));
+    node->run(second);
+    ASSERT_TRUE(finished.has_value());
+    EXPECT_EQ(finished->code(), Code::io_error);
+    EXPECT_NE(finished->text().find("two files of one name"), std::string::npos) << finished->text();
+    EXPECT_NE(finished->text().find("node 2 (n2, rank 2)"), std::string::npos) << finished->text();
+    EXPECT_FALSE(part().done.has_value());
+    EXPECT_EQ(node->read(part().path)->size(), 4 * half) << "no footer";
+}
+
+// Also where it sent no sample: any block of its extents that a hole would not do for is looked at.
+TEST_F(PartFileTest, WithoutASampleABlockIsLookedAt) {
+    begin(1);
+    start_open();
+    node->run(second);
+    write_own(1, 0);
+    start_finish();
+    share_done({extent_of(2, half)});
+    node->run(second);
+    ASSERT_TRUE(finished.has_value());
+    EXPECT_NE(finished->text().find("two files of one name"), std::string::npos) << finished->text();
+}
+
+TEST_F(PartFileTest, AShareThatNeverComesIsNamed) {
+    RoleOptions options;
+    options.settings.version_wait = 20 * second;
+    begin(1, options);
+    start_open();
+    node->run(second);
+    start_finish();
+    ASSERT_TRUE(node->run_until([&] { return finished.has_value(); }, 60 * second));
+    EXPECT_EQ(finished->code(), Code::unavailable);
+    EXPECT_NE(finished->text().find("node 2 (n2, rank 2)"), std::string::npos) << finished->text();
+    EXPECT_TRUE(part().blameless);
+}
+
+TEST_F(PartFileTest, AnotherLeaderSyncsAndThenRepeatsItsShareUntilItIsKept) {
+    RoleOptions options;
+    options.settings.limits.piece_blocks = 3;
+    begin(2, options);
+    write_as(1, 1, 0);
+    const Status named = node->result_of(node->world.storage.fsync_directory(node->layout.version(node->flight->key), node->world.clock.in(second)));
+    ASSERT_TRUE(named.ok());
+    part_file().on_opened(*node->flight, {attempt_id, 0});
+    start_open();
+    node->run(second);
+    write_own(2, half);
+    part().sample = sample_at(half, 2, 0);
+    start_finish();
+    message::ShareDone share = node->next<message::ShareDone>(1);
+    const std::optional<Bytes> kept = node->durable(part().path);  // when the word arrives, if everybody's power went
+    ASSERT_TRUE(kept && kept->size() == 2 * half);
+    EXPECT_TRUE(testing::bytes_in(*kept, half, half) == role_bytes(2, half));
+    EXPECT_EQ(share.pieces, 2u);
+    EXPECT_EQ(share.sample, part().sample);
+    part_file().on_share_kept(*node->flight, {attempt_id, 0, 0});
+    part_file().on_share_kept(*node->flight, {{7, 6}, 0, 1});  // of another attempt
+    node->run(10 * node->common.settings.heartbeat);
+    const std::vector<message::ShareDone> again = node->heard<message::ShareDone>(1);
+    ASSERT_GE(again.size(), 2u);
+    EXPECT_EQ(again.back().piece, 1u) << "only what was not kept";
+    EXPECT_EQ(again.back().extents, std::vector{extent_of(2, half + 3 * role_block, 3 * role_block, role_block)});
+    EXPECT_FALSE(finished.has_value());
+    part_file().on_share_kept(*node->flight, {attempt_id, 0, 1});
+    node->run(second);
+    ASSERT_TRUE(finished && finished->ok());
+    EXPECT_TRUE(part().durable);
+    EXPECT_FALSE(part().done.has_value()) << "the footer is the first leader's";
+    EXPECT_EQ(node->read(part().path)->size(), 2 * half);
+}
+
+// Whoever could not sync has nothing to say.
+TEST_F(PartFileTest, AShareThatIsNotDurableIsNotSaid) {
+    begin(2);
+    write_as(1, 1, 0);
+    part_file().on_opened(*node->flight, {attempt_id, 0});
+    start_open();
+    node->run(second);
+    write_own(2, half);
+    node->sim.faults().fsync_error = 1;
+    start_finish();
+    node->run(60 * second);
+    ASSERT_TRUE(finished.has_value());
+    EXPECT_EQ(finished->code(), Code::io_error);
+    EXPECT_FALSE(part().durable);
+    EXPECT_TRUE(node->heard<message::ShareDone>(1).empty());
+}
+
+}  // namespace
+}  // namespace cairn::engine
