@@ -1,0 +1,206 @@
+// The writer alone: what was received goes first, extents are whole blocks in its own range, and where each went is kept for the footer.
+#include "engine/leader/writer.hpp"
+
+#include "engine/role_testing.hpp"
+
+namespace cairn::engine {
+namespace {
+
+using testing::Alone;
+using testing::role_block;
+using testing::role_bytes;
+using testing::RoleOptions;
+
+struct WriterAlone {
+    explicit WriterAlone(Common& c)
+        : ring(c.world.clock, c.world.storage, c.settings.buffers, c.settings.buffer_bytes), part_file(c, ring), writer(c, ring, part_file) {}
+    BufferRing ring;
+    PartFile part_file;
+    Writer writer;
+};
+
+// Node 1 leads one part, from an offset on: its own rank 1, in blocks of which the last is short, and rank 2 of node 2.
+struct WriterTest : ::testing::Test {
+    static constexpr std::uint64_t from = 3 * role_block, own_bytes = 5 * role_block + 100, other_bytes = 2 * role_block + 10;
+    static constexpr std::uint64_t range_bytes = 9 * role_block;
+
+    static message::Lead lead() {
+        message::Lead lead;
+        lead.attempt_id = {7, 5};
+        lead.parts_total = 1;
+        lead.block_bytes = role_block;
+        lead.parts = {{0, "", 0, {{1, from, range_bytes, {{1, {{1, 0, own_bytes}}}, {2, {{2, 0, other_bytes}}}}}}}};
+        return lead;
+    }
+    void begin(RoleOptions options = {}, const message::Lead& lead = WriterTest::lead()) {
+        options.self = 1;
+        options.settings.writers = 1;
+        options.settings.buffer_bytes = 2 * role_block;
+        node = std::make_unique<Alone<WriterAlone>>(options);
+        node->add_image(1, own_bytes);
+        attempt = std::make_shared<Attempt>(node->world, node->flight, lead);
+        attempt->times.assign(1, {});
+        node->flight->leader = std::make_shared<LeaderSide>();
+        node->flight->leader->leading = attempt;
+        node->subject.writer.lay_out(*attempt, part());
+        part().path = node->layout.part(node->flight->key, 0, 1, lead.attempt_id);
+        OpenOptions creating;
+        creating.mode = OpenMode::create;
+        part().file = node->result_of(node->world.storage.open(part().path, creating, node->world.clock.in(second))).value();
+    }
+    PartState& part() { return *attempt->parts.front(); }
+    void start() { node->gate.spawn(keep(node->subject.writer.write_loop(*attempt, part(), 0), &ended)); }
+    static Task<void> keep(Task<void> task, bool* out) {
+        co_await task;
+        *out = true;
+    }
+    // As the receiver does it.
+    void receive(Source source) {
+        PendingChunk chunk;
+        chunk.received = true;
+        chunk.source = source;
+        const Bytes data = testing::bytes_in(role_bytes(source.rank, other_bytes), source.image_offset, source.length);
+        chunk.checksums = testing::block_checksums(data);
+        chunk.data = Slice::of(data);
+        part().ahead_bytes += source.length;
+        part().write_queue.front().push_back(std::move(chunk));
+        attempt->work.notify_all();
+    }
+    void end_of_received() {
+        part().receiver_done = true;
+        attempt->work.notify_all();
+    }
+    // What the extents say of the file, checked.
+    void check(std::uint64_t bytes_wanted) {
+        const Bytes file = node->read(part().path).value();
+        std::map<std::uint64_t, std::uint64_t> taken;
+        std::uint64_t sum = 0;
+        for (const Extent& extent : part().extents) {
+            const Bytes data = testing::bytes_in(role_bytes(extent.rank, extent.rank == 1 ? own_bytes : other_bytes), extent.image_offset, extent.length);
+            EXPECT_TRUE(testing::bytes_in(file, extent.part_offset, extent.length) == data) << extent.part_offset;
+            EXPECT_EQ(extent.checksums, testing::block_checksums(data));
+            EXPECT_EQ(extent.part_offset % role_block, 0u);
+            EXPECT_GE(extent.part_offset, from);
+            EXPECT_LE(extent.part_offset + extent.length, from + range_bytes);
+            EXPECT_TRUE(taken.emplace(extent.part_offset, round_up(extent.length, role_block)).second);
+            sum += extent.length;
+        }
+        std::uint64_t end = 0;
+        for (const auto& [offset, bytes] : taken) {
+            EXPECT_GE(offset, end) << "no block has two";
+            end = offset + bytes;
+        }
+        EXPECT_EQ(sum, bytes_wanted);
+    }
+
+    std::unique_ptr<Alone<WriterAlone>> node;
+    std::shared_ptr<Attempt> attempt;
+    bool ended = false;
+};
+
+TEST_F(WriterTest, LaysOutWhatIsLocalAndWhatMustCome) {
+    begin();
+    ASSERT_EQ(part().local.size(), 1u);
+    EXPECT_EQ(part().local[0].source, (Source{1, 0, own_bytes}));
+    ASSERT_EQ(part().remote.size(), 1u);
+    EXPECT_EQ(part().remote[0].front().source, (Source{2, 0, other_bytes}));
+    EXPECT_EQ(part().remote[0].front().node, 2u);
+    EXPECT_EQ(part().unstarted_bytes(), own_bytes + other_bytes);
+    EXPECT_EQ(part().chunk_bytes_max, 2 * role_block);
+}
+
+TEST_F(WriterTest, WhatWasReceivedGoesFirst) {
+    begin();
+    receive({2, 0, role_block});
+    receive({2, role_block, other_bytes - role_block});
+    start();
+    end_of_received();
+    node->run(second);
+    ASSERT_TRUE(ended);
+    EXPECT_TRUE(attempt->failure.ok()) << attempt->failure.to_string();
+    ASSERT_GE(part().extents.size(), 3u);
+    EXPECT_EQ(part().extents[0].rank, 2u);
+    EXPECT_EQ(part().extents[1].rank, 2u);
+    EXPECT_EQ(part().extents[2].rank, 1u);
+    check(own_bytes + other_bytes);
+    EXPECT_EQ(attempt->written_bytes, own_bytes + other_bytes);
+    EXPECT_EQ(attempt->times[0].received_bytes, other_bytes);
+    EXPECT_EQ(attempt->times[0].local_bytes, own_bytes);
+    EXPECT_EQ(part().begun_bytes() + part().writing_bytes, 0u);
+}
+
+// Local data do not wait for what must come; and nobody goes home before all came.
+TEST_F(WriterTest, WaitsForWhatIsStillToCome) {
+    begin();
+    start();
+    node->run(10 * second);
+    EXPECT_FALSE(ended);
+    EXPECT_TRUE(part().local.empty());
+    check(own_bytes);
+    receive({2, 0, other_bytes});
+    end_of_received();
+    node->run(second);
+    EXPECT_TRUE(ended);
+    check(own_bytes + other_bytes);
+}
+
+TEST_F(WriterTest, AnImageThatHasLeftScratchIsNotTheStoragesFault) {
+    begin();
+    node->flight->images.clear();
+    start();
+    node->run(second);
+    EXPECT_TRUE(ended);
+    EXPECT_EQ(attempt->failure.code(), Code::not_found);
+    EXPECT_NE(attempt->failure.text().find("rank 1"), std::string::npos) << attempt->failure.text();
+    EXPECT_FALSE(attempt->failed_part.has_value());
+    EXPECT_TRUE(part().extents.empty());
+}
+
+TEST_F(WriterTest, AWriteThatFailsNamesItsPartAndLeavesNoExtent) {
+    begin();
+    node->sim.faults().out_of_space = 1;
+    start();
+    node->run(second);
+    EXPECT_TRUE(ended);
+    EXPECT_EQ(attempt->failure.code(), Code::out_of_space);
+    EXPECT_EQ(attempt->failed_part, 0u);
+    EXPECT_TRUE(part().extents.empty());
+    EXPECT_EQ(attempt->written_bytes, 0u);
+}
+
+// More than the range holds would go over what another leader writes.
+TEST_F(WriterTest, NothingIsWrittenBehindTheRange) {
+    message::Lead narrow = lead();
+    narrow.parts[0].shares[0].bytes = 4 * role_block;
+    begin({}, narrow);
+    start();
+    node->run(second);
+    EXPECT_TRUE(ended);
+    EXPECT_EQ(attempt->failure.code(), Code::internal);
+    EXPECT_LE(node->read(part().path)->size(), from + 4 * role_block);
+}
+
+TEST_F(WriterTest, EachRankBelongsToOneWriterWhereImagesAreNotSplit) {
+    RoleOptions options;
+    options.settings.local_split = LocalSplit::files;
+    begin(options);
+    part().local.clear();
+    part().local_end = 0;
+    part().remote.clear();
+    part().writers = 2;
+    node->subject.writer.lay_out(*attempt, part());
+    ASSERT_FALSE(part().local.empty());
+    for (const auto& run : part().local) EXPECT_EQ(run.writer, 0u);
+    node->gate.spawn(keep(node->subject.writer.write_loop(*attempt, part(), 1), &ended));
+    node->run(second);
+    EXPECT_EQ(attempt->written_bytes, 0u) << "it is the other's";
+    bool other_ended = false;
+    node->gate.spawn(keep(node->subject.writer.write_loop(*attempt, part(), 0), &other_ended));
+    end_of_received();
+    node->run(second);
+    EXPECT_TRUE(ended && other_ended);
+    check(own_bytes);
+}
+
+}  // namespace
+}  // namespace cairn::engine
