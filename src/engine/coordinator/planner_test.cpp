@@ -1,0 +1,207 @@
+// The planner alone: what an attempt is planned with, and what it does without after attempts that failed.
+#include "engine/coordinator/planner.hpp"
+
+#include "engine/role_testing.hpp"
+
+namespace cairn::engine {
+namespace {
+
+using testing::Alone;
+using testing::role_block;
+using testing::RoleOptions;
+
+// Node 0 coordinates; each node's rank has sealed an image of eight blocks.
+struct PlannerTest : ::testing::Test {
+    static constexpr std::uint64_t image_bytes = 8 * role_block;
+
+    void begin(const RoleOptions& options = {}) {
+        node = std::make_unique<Alone<Planner>>(options);
+        node->flight->coordinator = std::make_shared<CoordinatorSide>(node->flight->since);
+        for (NodeIndex each = 0; each < node->job->nodes(); ++each)
+            for (const Rank rank : node->job->roster->members[each].ranks) seal(each, rank);
+    }
+    void seal(NodeIndex from, Rank rank, std::uint64_t block_bytes = role_block) { side().sealed[from] = {{testing::role_image(rank, image_bytes)}, block_bytes}; }
+    CoordinatorSide& side() { return *node->flight->coordinator; }
+    // The next attempt's, which is then the one under way.
+    const Contest& plan() {
+        Contest contest;
+        contest.attempt = ++side().attempts;
+        contest.attempt_id = {7, contest.attempt};
+        contest.begun = node->world.clock.now();
+        const Result<std::vector<NodeImages>> planned = node->subject.plan(*node->flight, contest);
+        EXPECT_TRUE(planned.ok()) << planned.status().to_string();
+        side().contest = std::move(contest);
+        return *side().contest;
+    }
+    std::vector<NodeIndex> leaders() {
+        std::vector<NodeIndex> found;
+        for (const auto& [leader, track] : side().contest->leaders) found.push_back(leader);
+        return found;
+    }
+    std::set<std::string> targets() {
+        std::set<std::string> found;
+        for (const PartPlan& part : side().contest->plan) found.insert(part.target);
+        return found;
+    }
+    // As a leader tells it.
+    void fails(NodeIndex leader, message::PartsDone done) {
+        done.attempt_id = side().contest->attempt_id;
+        side().contest->leaders.at(leader).done = std::move(done);
+        node->subject.learn_from_failures(*node->flight);
+    }
+    static message::PartsDone of_part(std::uint32_t part) {
+        message::PartsDone done;
+        done.code = Code::io_error;
+        done.has_failed_part = true;
+        done.failed_part = part;
+        return done;
+    }
+    static message::PartsDone of_itself() {
+        message::PartsDone done;
+        done.code = Code::out_of_space;
+        return done;
+    }
+
+    std::unique_ptr<Alone<Planner>> node;
+};
+
+TEST_F(PlannerTest, EveryByteOfEveryImageIsSomebodysOnce) {
+    RoleOptions options;
+    options.files = 2;
+    begin(options);
+    const Contest& contest = plan();
+    EXPECT_EQ(contest.block_bytes, role_block);
+    ASSERT_EQ(contest.plan.size(), 2u);
+    std::map<Rank, std::uint64_t> bytes;
+    for (const auto& [leader, track] : contest.leaders) {
+        EXPECT_EQ(track.lead.attempt_id, contest.attempt_id);
+        EXPECT_EQ(track.lead.parts_total, 2u);
+        EXPECT_EQ(track.lead.ranks_total, 3u);
+        for (const PartPlan& part : track.lead.parts)
+            for (const Share& share : part.shares) {
+                if (share.leader != leader) {
+                    EXPECT_TRUE(share.nodes.empty()) << "of others' shares only the range";
+                }
+                for (const NodeSources& sources : share.nodes) {
+                    EXPECT_TRUE(std::any_of(track.lead.addresses.begin(), track.lead.addresses.end(), [&](const auto& each) { return each.node == sources.node; }));
+                    for (const Source& source : sources.sources) bytes[source.rank] += source.length;
+                }
+            }
+    }
+    EXPECT_EQ(bytes, (std::map<Rank, std::uint64_t>{{0, image_bytes}, {1, image_bytes}, {2, image_bytes}}));
+}
+
+TEST_F(PlannerTest, NodesThatDoNotAgreeOnBlocksAreNamed) {
+    begin();
+    seal(2, 2, 2 * role_block);
+    Contest contest;
+    const Result<std::vector<NodeImages>> planned = node->subject.plan(*node->flight, contest);
+    EXPECT_EQ(planned.code(), Code::invalid_argument);
+    EXPECT_NE(planned.status().text().find("node 2 (n2, rank 2)"), std::string::npos) << planned.status().text();
+}
+
+TEST_F(PlannerTest, ATargetThatFailedIsNotUsedForAWhile) {
+    RoleOptions options;
+    options.files = 3;
+    begin(options);
+    node->common.targets = std::make_shared<PlacementTargets>(PlacementTargets{"sim", {"a", "b", "c"}, "@"});
+    plan();
+    EXPECT_EQ(targets(), (std::set<std::string>{"a", "b", "c"}));
+    const PartPlan failed = side().contest->plan[1];
+    fails(failed.first_leader(), of_part(1));
+    const std::vector<NodeIndex> led = leaders();
+    plan();
+    EXPECT_EQ(targets().size(), 2u);
+    EXPECT_EQ(targets().count(failed.target), 0u);
+    EXPECT_EQ(leaders(), led) << "its leader is not to blame";
+    node->run(1000 * second);
+    plan();
+    EXPECT_EQ(targets().count(failed.target), 1u) << "and not for ever";
+}
+
+TEST_F(PlannerTest, ALeaderThatFailedByItselfDoesNotLeadNextTime) {
+    begin();
+    plan();
+    EXPECT_EQ(leaders(), (std::vector<NodeIndex>{0, 1, 2}));
+    fails(1, of_itself());
+    plan();
+    EXPECT_EQ(leaders(), (std::vector<NodeIndex>{0, 2}));
+    EXPECT_EQ(side().sealed.size(), 3u) << "its images are to be had";
+    node->run(1000 * second);
+    plan();
+    EXPECT_EQ(leaders(), (std::vector<NodeIndex>{0, 1, 2}));
+}
+
+// One that was told to leave, or whose part failed where the file system put it.
+TEST_F(PlannerTest, WhoWasToldToLeaveIsNotToBlame) {
+    begin();
+    plan();
+    message::PartsDone left;
+    left.code = Code::superseded;
+    fails(1, left);
+    plan();
+    EXPECT_EQ(leaders(), (std::vector<NodeIndex>{0, 1, 2}));
+    fails(2, of_part(0));
+    plan();
+    EXPECT_EQ(leaders(), (std::vector<NodeIndex>{0, 1})) << "without targets it may be the node";
+}
+
+TEST_F(PlannerTest, ANodeThatWasLostHasToSealAgain) {
+    begin();
+    plan();
+    message::PartsDone lost;
+    lost.code = Code::unavailable;
+    lost.has_lost = true;
+    lost.lost = 2;
+    fails(1, lost);
+    EXPECT_EQ(side().missing(*node->job), std::vector<NodeIndex>{2});
+    EXPECT_EQ(side().first_missing(*node->job), std::vector<NodeIndex>{2});
+    EXPECT_FALSE(side().lost_io_node);
+    seal(2, 2);
+    plan();
+    EXPECT_EQ(leaders(), (std::vector<NodeIndex>{0, 1, 2})) << "neither is unfit";
+}
+
+TEST_F(PlannerTest, ALostIoNodeIsNoLeaderNextTime) {
+    RoleOptions options;
+    options.ranks = {{0}, {1}, {}, {}};
+    begin(options);
+    plan();
+    EXPECT_EQ(leaders(), (std::vector<NodeIndex>{2, 3}));
+    node->subject.lose(*node->flight, 3);
+    EXPECT_TRUE(side().lost_io_node) << "the next attempt begins at once";
+    EXPECT_TRUE(side().complete(*node->job));
+    plan();
+    EXPECT_EQ(leaders(), std::vector<NodeIndex>{2});
+    node->subject.lose(*node->flight, 2);
+    plan();
+    EXPECT_EQ(leaders(), (std::vector<NodeIndex>{0, 1})) << "without I/O nodes those lead that have images";
+    node->subject.lose(*node->flight, 17);  // what a leader says is not believed blindly
+    node->run(1000 * second);
+    plan();
+    EXPECT_EQ(leaders(), (std::vector<NodeIndex>{0, 1})) << "until they answer a call";
+}
+
+TEST_F(PlannerTest, WhereCardsDecideEachWritesItsOwn) {
+    begin();
+    for (const bool full : {true, false}) {
+        plan();
+        for (auto& [leader, track] : side().contest->leaders) {
+            track.done.emplace();
+            track.done->card = full ? Card::full : Card::has_room;
+        }
+        node->subject.learn_from_success(*node->flight, {}, second, false);
+        plan();
+        EXPECT_EQ(side().contest->keep_own, full);
+        for (const auto& [leader, track] : side().contest->leaders) {
+            EXPECT_EQ(track.lead.keep_own, full);
+            for (const PartPlan& part : track.lead.parts)
+                for (const Share& share : part.shares)
+                    for (const NodeSources& sources : share.nodes)
+                        EXPECT_TRUE(!full || sources.node == leader);
+        }
+    }
+}
+
+}  // namespace
+}  // namespace cairn::engine
