@@ -115,8 +115,8 @@ class RoleWorld {
         return found.empty() ? Body() : found.back();
     }
 
-    // A sealed image of this node, which its router would know; its bytes are role_bytes().
-    void add_image(Rank rank, std::uint64_t bytes) {
+    // A sealed image of this node; its bytes are role_bytes().
+    LocalImage image_of(Rank rank, std::uint64_t bytes) const {
         LocalImage image;
         image.header.key = flight->key;
         image.header.rank = rank;
@@ -125,8 +125,10 @@ class RoleWorld {
         image.header.image = role_image(rank, bytes);
         image.path = "/scratch/slot-" + std::to_string(rank);
         image.data = Slice::of(role_bytes(rank, bytes));
-        flight->images.emplace(rank, held_image(std::move(image)));
+        return image;
     }
+    // As the router takes it in.
+    void add_image(Rank rank, std::uint64_t bytes) { flight->images.emplace(rank, held_image(image_of(rank, bytes))); }
 
     // What the node under test does from now on, in order: "fsync /persistent/...".
     const std::vector<std::string>& watch_operations() {

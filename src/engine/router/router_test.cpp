@@ -1,0 +1,219 @@
+// The router of one node: which messages it hears at all, whose each is, and what it remembers. The test plays the other nodes.
+#include "engine/router/router.hpp"
+
+#include "engine/role_testing.hpp"
+
+namespace cairn::engine {
+namespace {
+
+using testing::role_block;
+using testing::RoleOptions;
+using testing::RoleWorld;
+
+struct RouterTest : ::testing::Test {
+    static constexpr std::uint64_t image_bytes = 4 * role_block;
+
+    void begin(RoleOptions options) {
+        net = std::make_unique<RoleWorld>(options);
+        node = std::make_unique<Node>(net->world, net->layout, options.settings);
+        ASSERT_TRUE(node->join(net->job->roster, options.self).ok());
+    }
+    void begin(NodeIndex self) {
+        RoleOptions options;
+        options.self = self;
+        begin(options);
+    }
+    ~RouterTest() override {
+        net->process(net->self).kill();
+        node.reset();
+    }
+    VersionKey key(Version version) const { return {net->flight->key.name, version, net->flight->key.incarnation}; }
+    message::Message message(NodeIndex from, Version version, message::Body body) const {
+        return {net->job->roster->secret, key(version), from, from < 3 ? net->process(from).address() : "elsewhere", std::move(body)};
+    }
+    void send(sim::Process& by, const message::Message& said) {
+        const auto task = [](World w, Address to, Bytes bytes) -> Task<Status> {
+            Status sent = co_await w.network.send(std::move(to), std::move(bytes), w.clock.in(second));
+            co_return sent;
+        };
+        EXPECT_TRUE(net->result_of(task(by.world(), net->process(net->self).address(), encode(said))).ok());
+        net->run(100 * millisecond);
+    }
+    void say(NodeIndex from, Version version, message::Body body) { send(net->process(from), message(from, version, std::move(body))); }
+    LocalImage image_of(Rank rank, Version version) const {
+        LocalImage image = net->image_of(rank, image_bytes);
+        image.header.key = key(version);
+        image.path += "-" + std::to_string(version);
+        return image;
+    }
+
+    std::unique_ptr<RoleWorld> net;
+    std::unique_ptr<Node> node;
+};
+
+TEST_F(RouterTest, WhatIsNotOfItsJobsIsDropped) {
+    begin(1);
+    const message::Want want{5, {1, 0, role_block}};
+    message::Message said = message(2, 1, want);
+    said.secret.low ^= 1;
+    send(net->process(2), said);
+    said = message(2, 1, want);
+    said.key.incarnation.low ^= 1;  // of a job that is not known here
+    send(net->process(2), said);
+    said = message(2, 1, want);
+    said.key.name = "other";
+    send(net->process(2), said);
+    send(net->process(2), message(3, 1, want));  // from a node that the job does not have
+    EXPECT_TRUE(node->versions().empty());
+    EXPECT_TRUE(net->heard<message::Chunk>(2).empty());
+    say(2, 1, want);
+    EXPECT_EQ(node->versions(), std::vector{key(1)});
+    EXPECT_EQ(net->next<message::Chunk>(2).tag, 5u);
+}
+
+TEST_F(RouterTest, WhatIsNoMessageIsDropped) {
+    begin(1);
+    const auto task = [](World w, Address to) -> Task<Status> {
+        Bytes bytes(100, std::byte{3});
+        Status sent = co_await w.network.send(std::move(to), std::move(bytes), w.clock.in(second));
+        co_return sent;
+    };
+    EXPECT_TRUE(net->result_of(task(net->process(2).world(), net->process(1).address())).ok());
+    say(2, 1, message::Want{5, {1, 0, role_block}});
+    EXPECT_EQ(net->next<message::Chunk>(2).tag, 5u) << "it goes on";
+}
+
+// The follower of a node that lacks images answers; a coordinator that is none does not.
+TEST_F(RouterTest, NotedOfTheCoordinatorIsForTheFollower) {
+    begin(1);
+    say(2, 1, message::Noted{{1}});
+    EXPECT_TRUE(net->heard<message::Noted>(2).empty());
+    EXPECT_TRUE(net->heard<message::Noted>(0).empty());
+    say(0, 1, message::Noted{{1}});
+    EXPECT_TRUE(net->next<message::Noted>(0).missing.empty());
+}
+
+// What the coordinator says to its own node names node 1; what node 2 says of itself is no word on who is missing.
+TEST_F(RouterTest, NotedOfOthersIsForTheCoordinator) {
+    begin(0);
+    ASSERT_TRUE(node->add_image(image_of(0, 1)).ok());
+    net->run(second);
+    EXPECT_EQ(node->unsealed_by(key(1)), "node 1 (n1, rank 1)");
+    say(2, 1, message::Noted{{2}});
+    EXPECT_EQ(node->unsealed_by(key(1)), "node 1 (n1, rank 1)");
+    EXPECT_EQ(net->heard<message::Noted>(1).back().missing, std::vector<NodeIndex>{1});
+}
+
+// Each message finds its role, on this node and on another one.
+TEST_F(RouterTest, HandsEachMessageToItsRole) {
+    begin(1);
+    message::Lead lead;
+    lead.attempt_id = {7, 5};
+    lead.block_bytes = role_block;
+    lead.parts_total = lead.ranks_total = 1;
+    lead.parts = {{0, "", 0, {{2, 0, role_block, {}}}}};
+    say(0, 1, lead);
+    EXPECT_EQ(net->next<message::PartsDone>(0).code, Code::internal) << "the leader's, who has no share of this part";
+    say(2, 1, message::Sealed{{testing::role_image(2, role_block)}, role_block});
+    EXPECT_TRUE(net->heard<message::Noted>(2).empty()) << "the coordinator's, who is another node";
+    say(0, 1, message::Ended{Code::ok, "", true});
+    EXPECT_EQ(node->state(key(1)).level, Level::committed);
+    EXPECT_EQ(node->counters().versions_committed, 1u);
+    say(0, 1, message::Ended{Code::superseded, "said late", true});
+    EXPECT_EQ(node->state(key(1)).level, Level::committed) << "the first word stands";
+    EXPECT_TRUE(node->state(key(1)).failure.ok());
+}
+
+// A job of one node: what it says to itself comes to the roles, too.
+TEST_F(RouterTest, OneNodeIsAllRoles) {
+    RoleOptions options;
+    options.ranks = {{0}};
+    begin(options);
+    ASSERT_TRUE(node->add_image(image_of(0, 1)).ok());
+    ASSERT_TRUE(net->run_until([&] { return node->state(key(1)).level == Level::committed; }, 10 * second));
+    EXPECT_TRUE(net->durable(net->layout.manifest(key(1))).has_value());
+}
+
+// A daemon that was started again is where it spoke from.
+TEST_F(RouterTest, AnswersWhereTheNodeWasLastHeardOf) {
+    begin(1);
+    sim::Process& again = net->process(0).node().start_process("cairnd");
+    message::Message said = message(0, 1, message::Noted{{1}});
+    said.address = again.address();
+    send(again, said);
+    EXPECT_TRUE(net->heard<message::Noted>(0).empty());
+    EXPECT_FALSE(again.world().network.inbox().empty());
+}
+
+TEST_F(RouterTest, AnImageIsTakenOnceAndOnlyOfThisNodesRanks) {
+    begin(1);
+    LocalImage foreign = image_of(1, 1);
+    foreign.header.key.incarnation.low ^= 1;
+    EXPECT_EQ(node->add_image(foreign).code(), Code::not_found);
+    EXPECT_EQ(node->add_image(image_of(2, 1)).code(), Code::invalid_argument);
+    LocalImage large = image_of(1, 1);
+    large.header.block_bytes = 1ull << 40;
+    EXPECT_EQ(node->add_image(large).code(), Code::invalid_argument);
+    EXPECT_EQ(node->state(key(1)).level, Level::none);
+    ASSERT_TRUE(node->add_image(image_of(1, 1)).ok());
+    ASSERT_TRUE(node->add_image(image_of(1, 1)).ok()) << "said twice";
+    EXPECT_EQ(node->state(key(1)).bytes, image_bytes);
+    LocalImage other = image_of(1, 1);
+    other.path += "-other";
+    EXPECT_EQ(node->add_image(other).code(), Code::already_exists);
+    EXPECT_EQ(node->drop_image(key(1), 1).code(), Code::already_exists) << "it is being flushed";
+    say(0, 1, message::Ended{Code::ok, "", true});
+    EXPECT_TRUE(node->drop_image(key(1), 1).ok());
+    EXPECT_EQ(node->image(key(1), 1), nullptr);
+}
+
+// Ended versions whose images have left: the oldest go, and no others.
+TEST_F(RouterTest, AVersionThatNobodyHoldsIsForgotten) {
+    RoleOptions options;
+    options.self = 1;
+    options.settings.limits.versions = 2;
+    begin(options);
+    ASSERT_TRUE(node->add_image(image_of(1, 1)).ok());
+    say(0, 1, message::Ended{Code::ok, "", true});
+    for (Version version = 2; version <= 5; ++version) {
+        say(0, version, message::Noted{{2}});
+        EXPECT_EQ(node->versions().size(), version) << "what has not ended is remembered, and 1, whose image is here";
+    }
+    for (Version version = 2; version <= 5; ++version) say(0, version, message::Ended{Code::ok, "", true});
+    EXPECT_EQ(node->versions().size(), 5u) << "more than it need: no new one has come";
+    say(0, 6, message::Noted{{2}});
+    EXPECT_EQ(node->versions(), (std::vector{key(1), key(6)})) << "the image of 1 is here, 6 has not ended";
+    EXPECT_TRUE(node->drop_image(key(1), 1).ok());
+    say(0, 7, message::Noted{{2}});
+    EXPECT_EQ(node->versions(), (std::vector{key(6), key(7)}));
+}
+
+// It may not hear of the end.
+TEST_F(RouterTest, AnIoNodeForgetsWhatItDoesNotLead) {
+    RoleOptions options;
+    options.ranks = {{0}, {}, {1}};
+    options.self = 1;
+    options.settings.limits.versions = 2;
+    begin(options);
+    for (Version version = 1; version <= 5; ++version) say(0, version, message::Noted{{2}});
+    EXPECT_EQ(node->versions(), (std::vector{key(4), key(5)}));
+}
+
+TEST_F(RouterTest, AJobIsForgottenWhenNothingOfItIsNeeded) {
+    begin(1);
+    const Id128 incarnation = key(1).incarnation;
+    ASSERT_TRUE(node->add_image(image_of(1, 1)).ok());
+    net->run(second);
+    EXPECT_FALSE(node->forget(incarnation)) << "it is announced";
+    EXPECT_TRUE(node->knows(incarnation));
+    say(0, 1, message::Ended{Code::ok, "", true});
+    net->run(second);
+    EXPECT_TRUE(node->forget(incarnation));
+    EXPECT_FALSE(node->knows(incarnation));
+    EXPECT_TRUE(node->versions().empty());
+    say(0, 2, message::Noted{{1}});
+    EXPECT_TRUE(node->versions().empty()) << "late messages are nobody's";
+}
+
+}  // namespace
+}  // namespace cairn::engine
