@@ -1,6 +1,7 @@
 // The receiver alone: a credit for each free buffer, what comes damaged is asked for again, and a follower that is silent or has nothing more is named.
 #include "engine/leader/receiver.hpp"
 
+#include "engine/leader/writer.hpp"
 #include "engine/role_testing.hpp"
 
 namespace cairn::engine {
@@ -11,10 +12,14 @@ using testing::role_block;
 using testing::role_bytes;
 using testing::RoleOptions;
 
+// The writer only lays out what there is to do: it never runs.
 struct ReceiverAlone {
-    explicit ReceiverAlone(Common& c) : ring(c.world.clock, c.world.storage, c.settings.buffers, c.settings.buffer_bytes), receiver(c, ring) {}
+    explicit ReceiverAlone(Common& c)
+        : ring(c.world.clock, c.world.storage, c.settings.buffers, c.settings.buffer_bytes), receiver(c, ring), part_file(c, ring), writer(c, ring, part_file) {}
     BufferRing ring;
     Receiver receiver;
+    PartFile part_file;
+    Writer writer;
 };
 
 // Node 0 leads, and wants eight blocks of rank 1, which node 1 holds. Chunks of one block, two buffers.
@@ -36,9 +41,7 @@ struct ReceiverTest : ::testing::Test {
         attempt = std::make_shared<Attempt>(node.world, node.flight, lead);
         node.flight->leader = std::make_shared<LeaderSide>();
         node.flight->leader->leading = attempt;
-        part().chunk_bytes_max = role_block;
-        part().remote.push_back({{1, {1, 0, image_bytes}, 0, 0}});
-        part().write_queue.resize(1);
+        node.subject.writer.lay_out(*attempt, part());
     }
     PartState& part() { return *attempt->parts.front(); }
     void begin() { node.gate.spawn(node.subject.receiver.receive(*attempt, part())); }

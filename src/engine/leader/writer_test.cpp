@@ -32,9 +32,8 @@ struct WriterTest : ::testing::Test {
         lead.parts = {{0, "", 0, {{1, from, range_bytes, {{1, {{1, 0, own_bytes}}}, {2, {{2, 0, other_bytes}}}}}}}};
         return lead;
     }
-    void begin(RoleOptions options = {}, const message::Lead& lead = WriterTest::lead()) {
+    void begin(RoleOptions options = {}, const message::Lead& lead = WriterTest::lead(), std::uint32_t writers = 1) {
         options.self = 1;
-        options.settings.writers = 1;
         options.settings.buffer_bytes = 2 * role_block;
         node = std::make_unique<Alone<WriterAlone>>(options);
         node->add_image(1, own_bytes);
@@ -42,6 +41,7 @@ struct WriterTest : ::testing::Test {
         attempt->times.assign(1, {});
         node->flight->leader = std::make_shared<LeaderSide>();
         node->flight->leader->leading = attempt;
+        part().writers = writers;
         node->subject.writer.lay_out(*attempt, part());
         part().path = node->layout.part(node->flight->key, 0, 1, lead.attempt_id);
         OpenOptions creating;
@@ -98,17 +98,6 @@ struct WriterTest : ::testing::Test {
     bool ended = false;
 };
 
-TEST_F(WriterTest, LaysOutWhatIsLocalAndWhatMustCome) {
-    begin();
-    ASSERT_EQ(part().local.size(), 1u);
-    EXPECT_EQ(part().local[0].source, (Source{1, 0, own_bytes}));
-    ASSERT_EQ(part().remote.size(), 1u);
-    EXPECT_EQ(part().remote[0].front().source, (Source{2, 0, other_bytes}));
-    EXPECT_EQ(part().remote[0].front().node, 2u);
-    EXPECT_EQ(part().unstarted_bytes(), own_bytes + other_bytes);
-    EXPECT_EQ(part().chunk_bytes_max, 2 * role_block);
-}
-
 TEST_F(WriterTest, WhatWasReceivedGoesFirst) {
     begin();
     receive({2, 0, role_block});
@@ -135,7 +124,6 @@ TEST_F(WriterTest, WaitsForWhatIsStillToCome) {
     start();
     node->run(10 * second);
     EXPECT_FALSE(ended);
-    EXPECT_TRUE(part().local.empty());
     check(own_bytes);
     receive({2, 0, other_bytes});
     end_of_received();
@@ -183,14 +171,7 @@ TEST_F(WriterTest, NothingIsWrittenBehindTheRange) {
 TEST_F(WriterTest, EachRankBelongsToOneWriterWhereImagesAreNotSplit) {
     RoleOptions options;
     options.settings.local_split = LocalSplit::files;
-    begin(options);
-    part().local.clear();
-    part().local_end = 0;
-    part().remote.clear();
-    part().writers = 2;
-    node->subject.writer.lay_out(*attempt, part());
-    ASSERT_FALSE(part().local.empty());
-    for (const auto& run : part().local) EXPECT_EQ(run.writer, 0u);
+    begin(options, lead(), 2);
     node->gate.spawn(keep(node->subject.writer.write_loop(*attempt, part(), 1), &ended));
     node->run(second);
     EXPECT_EQ(attempt->written_bytes, 0u) << "it is the other's";
