@@ -1,5 +1,25 @@
 // Router: it owns the network, the jobs and the versions of a node, and hands each message to the role that it is for. For other rooms there is node.hpp.
 //
+// A flush, from sealed images to a committed version, in the order in which it happens. Every arrow is a message, also on one node:
+//
+//   coordinator                              leader of shares of some parts                 follower
+//                    <--------------------------------------------------------------------  Sealed, until it has ended  (follower/announce.cpp)
+//   gather: all nodes sealed                                                                      (coordinator/gatherer.cpp)
+//     Noted  ---------------------------------------------------------------------------->  waits, or lacks images
+//   look: is it committed already?                                                                (coordinator/publisher.cpp)
+//   plan, Lead to every leader  --------->   lead: per part, at the same time                     (coordinator/planner.cpp, leader/lead.cpp)
+//                                              open, sized by its first leader; Opened            (leader/part_file.cpp)
+//                                              receive: Want for each free buffer  ------>  serve: Chunk, payload  (leader/receiver.cpp, follower/serve.cpp)
+//                                              W x write_loop: received first, then local data    (leader/writer.cpp)
+//   work changes hands  <----------------->  Progress; Shed, Given, Take, Taken                   (coordinator/mover.cpp, leader/moves.cpp)
+//   Complete: all is begun  ------------->   fsync; ShareDone, ShareKept; footer, fsync           (leader/part_file.cpp)
+//                    <--------------------   PartsDone, until Acknowledged                        (leader/lead.cpp)
+//   commit: one manifest                                                                          (coordinator/publisher.cpp)
+//   Ended to every node  --------------------------------------------------------------->  its waiters are told  (router.cpp, end)
+//
+// Every arrow can be lost and is asked again. A leader that falls silent, or fails, ends the attempt (Leave): the next one writes under new names (rule 2), and
+// what the old one may still write is looked at by nobody. Cancel, from any node, ends the version.
+//
 // Who owns what: the router owns jobs and flights; a flight owns what this node knows of one version; each role's side of it is the role's. All coroutines
 // run in one gate, which goes first.
 #pragma once
