@@ -164,7 +164,7 @@ Result<Version> Session::restore(Version version, const std::vector<std::string>
     }
     Status status = kept.status();
     if (status.ok()) status = continue_from(**kept, deadline);
-    // Not before: until it is on record that this version is gone on from, daemons may think that nobody needs it (engine/dead.hpp).
+    // Not before: until it is on record that this version is gone on from, daemons may think that nobody needs it (catalog/dead.hpp).
     static_cast<void>(daemon_->ask_for<control::Done>(control::Unpin{}, deadline));
     TRY(status);
     return (*kept)->key.version;

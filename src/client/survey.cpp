@@ -143,7 +143,7 @@ void Session::note_whole(const std::vector<Bytes>& all) {
         if (held.first == held.second.size()) whole_.push_back({version.first, version.second});
 }
 
-// What is on record of the look before it (engine/dead.hpp).
+// What is on record of the look before it (catalog/dead.hpp).
 FromRecord Session::from_record(Id128 incarnation, const Parent& parent) const {
     constexpr std::size_t most = 10'000;  // records are small; whoever holds more knows nothing of any
     const bool looked = looked_ && whole_.size() <= most;

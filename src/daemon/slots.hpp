@@ -11,7 +11,7 @@
 //  - a slot whose writer got lost without sealing it is unlinked, never handed on: the writer may be alive, and still
 //  be writing;
 //  - the newest committed version of a series stays until a newer one is committed; so does one that some rank never
-//    sealed, and no longer; what nobody can need any more goes at once (engine/dead.hpp).
+//    sealed, and no longer; what nobody can need any more goes at once (catalog/dead.hpp).
 //
 // Which free slot an image gets: the one that this connection had last (mapped there, its pages warm), then the one its
 // rank had, then one whose last owner is gone; another one's warm slot only when there is no room for a new one. Among

@@ -52,7 +52,7 @@ Nanos undisturbed(const SeedRun& run) {
 }
 
 // Of all that anybody may be waiting for when faults stop: who looks at its scratch does so for a minute (cluster.cpp), and as long is the longest pause
-// between attempts that fail (flush.cpp).
+// between attempts that fail (coordinator/coordinator.cpp).
 Nanos longest_deadline(const SeedRun& run) {
     const FlushSettings& settings = run.cluster.options.settings;
     return std::max({settings.version_wait, settings.peer_wait, settings.io_wait, 60 * second});

@@ -23,7 +23,8 @@ struct ReadPlan {
 // Reads of up to a buffer. not_found and corrupt name a rank of which nothing is open, or not all.
 Result<ReadPlan> plan_reads(const VersionCopies& copies, const std::vector<WantedImage>& wanted, std::uint64_t buffer_bytes);
 
-// Order: the sink gets verified runs as they come. The first failure ends it, and then what the sink has got may not be all, but is right.
+// Order: the sink gets verified runs as they come. The first failure ends it, and then what the sink has got may not be all, but is right; of a slot it is worth nothing before
+// check_settled says so, and without checksums (is_verifiable) nothing verifies it.
 Task<Status> read_planned(World& world, Layout layout, const VersionCopies& copies, ReadPlan plan, RankSink sink, RestoreSettings settings);
 
 }  // namespace cairn

@@ -1,7 +1,8 @@
 // Coordinator: one daemon decides on a version: it plans, watches the leaders, publishes, and says how the version ended.
 //
-//   gather: all nodes sealed                 (gatherer.hpp)
 //   look: is it committed already?           (publisher.hpp)
+//   gather: all nodes sealed                 (gatherer.hpp)
+//   the job's turn: one flush at a time
 //   plan, Lead to every leader               (planner.hpp)
 //   Progress heard, work changes hands       (mover.hpp)
 //   PartsDone of all: commit, one manifest   (publisher.hpp)

@@ -2,7 +2,7 @@
 //
 // Nobody waits for ever: a version that some rank does not seal within version_wait is abandoned by name; its images stay in scratch, and
 // when the missing ones turn up after all (a daemon that was started again), the flush begins anew. Once a newer version is committed
-// scratch lets them go; the coordinator then gives the version up for all nodes (coordinator/gather.cpp).
+// scratch lets them go; the coordinator then gives the version up for all nodes (coordinator/gatherer.cpp).
 #include <algorithm>
 
 #include "catalog/catalog.hpp"

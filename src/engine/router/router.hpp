@@ -4,9 +4,10 @@
 //
 //   coordinator                              leader of shares of some parts                 follower
 //                    <--------------------------------------------------------------------  Sealed, until it has ended  (follower/announce.cpp)
+//   look: is it committed already?                                                                (coordinator/publisher.cpp)
 //   gather: all nodes sealed                                                                      (coordinator/gatherer.cpp)
 //     Noted  ---------------------------------------------------------------------------->  waits, or lacks images
-//   look: is it committed already?                                                                (coordinator/publisher.cpp)
+//   the job's turn: one flush of a job at a time
 //   plan, Lead to every leader  --------->   lead: per part, at the same time                     (coordinator/planner.cpp, leader/lead.cpp)
 //                                              open, sized by its first leader; Opened            (leader/part_file.cpp)
 //                                              receive: Want for each free buffer  ------>  serve: Chunk, payload  (leader/receiver.cpp, follower/serve.cpp)
@@ -20,8 +21,8 @@
 // Every arrow can be lost and is asked again. A leader that falls silent, or fails, ends the attempt (Leave): the next one writes under new names (rule 2), and
 // what the old one may still write is looked at by nobody. Cancel, from any node, ends the version.
 //
-// Who owns what: the router owns jobs and flights; a flight owns what this node knows of one version; each role's side of it is the role's. All coroutines
-// run in one gate, which goes first.
+// Who owns what: the router owns jobs and flights; a flight owns what this node knows of one version; each role's side of it is the role's. Coroutines
+// run in one gate, which goes first; those of a part in the part's, which its attempt outlives.
 #pragma once
 
 #include "engine/coordinator/coordinator.hpp"
