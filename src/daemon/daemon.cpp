@@ -377,6 +377,7 @@ Task<void> Daemon::end_after_answers() {
 
 // Under the lock to the last: whoever finds no socket now starts a daemon that finds no lock soon.
 Task<void> Daemon::end() {
+    if (std::exchange(ending_, true)) co_return;  // two were told; the first one's removals must not be cut short
     server_.stop_accepting();
     co_await upkeep_.remove_socket(world_.clock.in(tidy_wait));
     co_await slots_.remove_unsealed(world_.clock.in(tidy_wait));

@@ -99,6 +99,7 @@ class Daemon final : public Server::Handler, private Requests::House {
     int told_ = 0, keeper_told_ = 0;  // signals to end
     bool ends_at_once_ = false;
     bool stopped_ = false;
+    bool ending_ = false;
     std::vector<VersionKey> unfinished_;
     Event changed_;  // is_adopted_, stopped_
     Gate gate_;      // last: its coroutines refer to all of the above

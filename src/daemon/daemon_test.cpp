@@ -39,9 +39,9 @@ TEST(End, SigtermFinishesAndEndsWithZero) {
     const pid_t pid = home.start_here();
     Client client(home.layout);
     client.hello(true);
-    ::kill(pid, SIGHUP);
+    send_signal(pid, SIGHUP);
     client.expect<control::NodeStatus>(control::GetStatus{});  // which it ignores
-    ::kill(pid, SIGTERM);
+    send_signal(pid, SIGTERM);
     EXPECT_EQ(Home::wait_exit(pid), 0);
     EXPECT_TRUE(client.ended());
     EXPECT_FALSE(fs::exists(home.layout.socket()));
@@ -53,7 +53,7 @@ TEST(End, SigtermSaysWhatIsUnfinished) {
     const pid_t pid = home.start_here();
     Client client(home.layout);
     seal_half(home, client);
-    ::kill(pid, SIGTERM);
+    send_signal(pid, SIGTERM);
     EXPECT_EQ(Home::wait_exit(pid), 1);
     EXPECT_NE(home.errors().find("unfinished name=heat version=1"), std::string::npos) << home.errors();
 }
@@ -64,11 +64,11 @@ TEST(End, ASecondSigtermEndsAtOnce) {
     const pid_t pid = home.start_here();
     Client client(home.layout);
     seal_half(home, client);
-    ::kill(pid, SIGTERM);
+    send_signal(pid, SIGTERM);
     ASSERT_TRUE(becomes_true([&] { return home.errors().find("stopping") != std::string::npos; }));
     const auto refused = client.ask(control::Acquire{{"heat", 2, {1, 2}}, 0, slot_bytes, 0});
     EXPECT_EQ(std::get<control::Failed>(*refused).code, Code::unavailable);
-    ::kill(pid, SIGTERM);
+    send_signal(pid, SIGTERM);
     EXPECT_EQ(Home::wait_exit(pid), 4);
     EXPECT_FALSE(fs::exists(home.layout.socket()));
 }

@@ -134,6 +134,13 @@ class Client {
     std::uint64_t number_ = 0;
 };
 
+// Of one process that a test knows: 0, -1 and the test's own would reach others, or end the test.
+inline int send_signal(pid_t pid, int number) {
+    if (pid > 1 && pid != ::getpid()) return ::kill(pid, number);
+    ADD_FAILURE() << "a signal to process " << pid;
+    return -1;
+}
+
 // Scratch and persistent of one node, and the daemons started there. What still runs at the end is killed.
 class Home {
   public:
@@ -223,7 +230,7 @@ class Home {
     void kill_daemon() {
         if (!fs::exists(layout.lock()) || nobody_lives()) return;
         const pid_t pid = daemon_pid();
-        ::kill(pid, SIGKILL);
+        send_signal(pid, SIGKILL);
         ::waitpid(pid, nullptr, 0);  // where it is ours
         EXPECT_TRUE(becomes_true([&] { return nobody_lives(); }));
     }
@@ -241,7 +248,7 @@ class Home {
     void kill_all() const {
         EXPECT_TRUE(becomes_true([&] {
             const std::vector<pid_t> left = processes();
-            for (const pid_t pid : left) ::kill(pid, SIGKILL);
+            for (const pid_t pid : left) send_signal(pid, SIGKILL);
             for (const pid_t pid : left) ::waitpid(pid, nullptr, 0);  // where it is ours
             return left.empty();
         }));

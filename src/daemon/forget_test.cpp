@@ -134,7 +134,7 @@ TEST(Forget, NoJobAtTheEndOfADaemonThatHasNotSeenAllOfScratch) {
     const Unreadable unreadable(home.layout.images() + "/slot-1");
     const pid_t pid = home.start_here();
     ASSERT_TRUE(becomes_true([&] { return home.errors().find("scratch-can-not-be-read") != std::string::npos; })) << home.errors();
-    ASSERT_EQ(::kill(pid, SIGTERM), 0);  // before it looks at the others
+    ASSERT_EQ(send_signal(pid, SIGTERM), 0);  // before it looks at the others
     Home::wait_exit(pid);
     EXPECT_EQ(home.errors().find("image-found"), std::string::npos) << home.errors();
     EXPECT_TRUE(fs::exists(home.layout.job(job.incarnation))) << home.errors();

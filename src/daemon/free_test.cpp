@@ -65,7 +65,7 @@ TEST(FreeAtEnd, NothingGoesAfterASignal) {
         const pid_t pid = home.start_here();
         Client client(home.layout);
         commit_two(home, client);
-        ::kill(pid, number);
+        send_signal(pid, number);
         Home::wait_exit(pid);
         EXPECT_EQ(images_in(home), 2u) << home.errors();
     }

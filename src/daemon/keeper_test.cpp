@@ -38,7 +38,7 @@ class Keeper : public testing::Test {
     // kill -9, and until another one answers.
     void kill_and_await_next() {
         const pid_t dead = daemon;
-        ASSERT_EQ(::kill(dead, SIGKILL), 0);
+        ASSERT_EQ(send_signal(dead, SIGKILL), 0);
         ASSERT_TRUE(becomes_true([&] { return home.daemon_pid() != dead && Client(home.layout).connected(); })) << home.log();
         Client client(home.layout);
         daemon = static_cast<pid_t>(client.hello().pid);
@@ -91,7 +91,7 @@ TEST_F(Keeper, AStoppedDaemonStaysAway) {
     }
     await_end();
     start();
-    ASSERT_EQ(::kill(daemon, SIGTERM), 0);
+    ASSERT_EQ(send_signal(daemon, SIGTERM), 0);
     await_end();
     home.set("CAIRN_DAEMON_IDLE_S", "1");
     start();
@@ -106,16 +106,16 @@ TEST_F(Keeper, ADaemonKilledWhileItStopsStaysAway) {
     start();
     Client client(home.layout);
     seal_half(client);
-    ASSERT_EQ(::kill(daemon, SIGTERM), 0);
+    ASSERT_EQ(send_signal(daemon, SIGTERM), 0);
     ASSERT_TRUE(becomes_true([&] { return home.log().find("stopping") != std::string::npos; }));
-    ASSERT_EQ(::kill(daemon, SIGKILL), 0);
+    ASSERT_EQ(send_signal(daemon, SIGKILL), 0);
     await_end();
     EXPECT_EQ(count_of(home.log(), " started "), 1u) << home.log();
 }
 
 TEST_F(Keeper, TakesItsDaemonAlong) {
     start();
-    ASSERT_EQ(::kill(keeper, SIGTERM), 0);
+    ASSERT_EQ(send_signal(keeper, SIGTERM), 0);
     await_end();
     EXPECT_THAT(home.log(), HasSubstr("why=\"its keeper was told to end\""));
     EXPECT_THAT(home.log(), HasSubstr(" ended "));
@@ -129,14 +129,14 @@ TEST_F(Keeper, ToldTogetherWithItsDaemonItDoesNotHurryIt) {
         start();
         Client client(home.layout);
         seal_half(client, keeper_first ? 2 : 1);
-        ASSERT_EQ(::kill(keeper_first ? keeper : daemon, SIGTERM), 0);
+        ASSERT_EQ(send_signal(keeper_first ? keeper : daemon, SIGTERM), 0);
         const std::size_t stops = keeper_first ? 2 : 1;
         ASSERT_TRUE(becomes_true([&] { return count_of(home.log(), " stopping ") == stops; }));
-        ASSERT_EQ(::kill(keeper_first ? daemon : keeper, SIGTERM), 0);
+        ASSERT_EQ(send_signal(keeper_first ? daemon : keeper, SIGTERM), 0);
         client.expect<control::NodeStatus>(control::GetStatus{});  // it is still at it
         const auto waits_for_it = [&] { return (std::stoull(text_of(keeper, "status", "ShdPnd:"), nullptr, 16) >> (SIGTERM - 1) & 1) != 0; };
         ASSERT_TRUE(becomes_true([&] { return !waits_for_it(); }));  // or the two become one
-        ASSERT_EQ(::kill(keeper, SIGTERM), 0);                     // a second one for the keeper is one for the daemon
+        ASSERT_EQ(send_signal(keeper, SIGTERM), 0);                     // a second one for the keeper is one for the daemon
         await_end();
         EXPECT_EQ(count_of(home.log(), " stopping "), stops) << home.log();
         EXPECT_EQ(count_of(home.log(), "ended-at-once"), stops) << home.log();
@@ -150,7 +150,7 @@ TEST_F(Keeper, TriesAgainWhenTheNextOneCanNotStart) {
     const std::string images = home.layout.images(), aside = home.layout.root + "/aside";
     fs::rename(images, aside);
     std::ofstream(images) << "in the way\n";
-    ASSERT_EQ(::kill(daemon, SIGKILL), 0);
+    ASSERT_EQ(send_signal(daemon, SIGKILL), 0);
     ASSERT_TRUE(becomes_true([&] { return home.log().find("by=\"exit code 3\"") != std::string::npos; })) << home.log();
     fs::remove(images);
     fs::rename(aside, images);
@@ -166,9 +166,9 @@ TEST_F(Keeper, WaitsLongerFromDeathToDeath) {
         pauses.push_back(log.substr(at + then.size(), log.find('"', at + then.size()) - at - then.size()));
     EXPECT_EQ(pauses, (std::vector<std::string>{"0 s", "1 s", "2 s"})) << log;
     // Told to end in the pause before the next one, 4 s: none comes.
-    ASSERT_EQ(::kill(daemon, SIGKILL), 0);
+    ASSERT_EQ(send_signal(daemon, SIGKILL), 0);
     ASSERT_TRUE(becomes_true([&] { return home.log().find("again in 4 s") != std::string::npos; })) << home.log();
-    ASSERT_EQ(::kill(keeper, SIGINT), 0);
+    ASSERT_EQ(send_signal(keeper, SIGINT), 0);
     await_end();
     EXPECT_EQ(count_of(home.log(), " started version="), 4u) << home.log();
 }
@@ -176,7 +176,7 @@ TEST_F(Keeper, WaitsLongerFromDeathToDeath) {
 TEST_F(Keeper, AnotherDaemonTakesOverInThePause) {
     start();
     kill_and_await_next();
-    ASSERT_EQ(::kill(daemon, SIGKILL), 0);  // a pause of 1 s
+    ASSERT_EQ(send_signal(daemon, SIGKILL), 0);  // a pause of 1 s
     ASSERT_TRUE(becomes_true([&] { return home.nobody_lives(); }));
     start();  // or the keeper's own, where this machine is slow: then that one stays
     EXPECT_TRUE(becomes_true([&] { return home.processes().size() == 2; })) << home.log();

@@ -137,6 +137,9 @@ void Slots::trim_idle(Nanos age) {
     }
 }
 
+// Whoever asks again does so at the next daemon.
+static Status daemon_ends(const std::string& what) { return unavailable(what + ": this daemon ends"); }
+
 // To `bytes`, from what it has. The slot is free again afterwards; one that never had anything is gone when that fails.
 Task<Status> Slots::allocate(Place place, std::uint64_t bytes) {
     Slot& slot = place->second;
@@ -147,7 +150,11 @@ Task<Status> Slots::allocate(Place place, std::uint64_t bytes) {
     bytes_ += bytes - before;
     const std::string path = place->first;
     std::function<Status()> work = [path, bytes] { return allocate_slot_file(path, bytes); };
+    ++allocating_;
     Status made = co_await call_blocking(workers_, clock_, std::move(work), clock_.in(settings_.allocate_wait));
+    --allocating_;
+    if (ended_) freed_.notify_all();  // who removes what is not sealed waits for this one
+    if (slots_.find(path) == slots_.end()) co_return daemon_ends(path);
     slot.state = State::free;
     if (made.ok()) {
         slot.fresh = true;
@@ -173,7 +180,7 @@ Task<Result<control::Slot>> Slots::acquire(Owner owner, control::Acquire request
     apply_retention();  // what was committed this very moment is a warm slot, too
     const Nanos deadline =
         clock_.in(static_cast<Nanos>(std::min<std::uint64_t>(request.wait_ms, 1u << 31)) * millisecond);
-    while (live_.count(owner)) {
+    while (live_.count(owner) && !ended_) {
         if (clearing_ > 0) {  // each may be the one
             co_await freed_.wait(clock_.in(look_for_room));
             continue;
@@ -192,7 +199,7 @@ Task<Result<control::Slot>> Slots::acquire(Owner owner, control::Acquire request
             if (made.code() != Code::out_of_space) co_return made;
         }
         const std::uint64_t room = co_await room_bytes();
-        if (!live_.count(owner)) break;
+        if (!live_.count(owner) || ended_) break;
         place = find_free(owner, request, true);
         if (place != slots_.end()) co_return hand_out(place, owner, request.rank);
         if (unlink_one_free(request.bytes, room)) continue;
@@ -203,6 +210,7 @@ Task<Result<control::Slot>> Slots::acquire(Owner owner, control::Acquire request
                                                      format_bytes(request.bytes) + ": " + what_holds());
         co_await freed_.wait(std::min(deadline, clock_.in(look_for_room)));
     }
+    if (ended_) co_return daemon_ends(what);
     co_return unavailable(what + ": the client has gone");
 }
 
@@ -268,7 +276,7 @@ Task<void> Slots::prepare_next() {
     prepares_ = true;
     for (;;) {
         const std::uint64_t room = co_await room_bytes();
-        const Place single = find_single(room);
+        const Place single = ended_ ? slots_.end() : find_single(room);
         if (single == slots_.end()) break;
         const Owner owner = single->second.owner;
         const Rank rank = single->second.image.rank;
@@ -390,7 +398,12 @@ void Slots::unlink(Place place) {
     freed_.notify_all();
 }
 
+// A file that is being allocated is no one's to remove: it is waited for, for half of the time.
 Task<void> Slots::remove_unsealed(Nanos deadline) {
+    ended_ = true;
+    freed_.notify_all();  // who waits for room is told, and makes no slot of what is given back here
+    const Nanos give_up = clock_.now() + (deadline - clock_.now()) / 2;
+    while (allocating_ > 0 && clock_.now() < give_up) co_await freed_.wait(give_up);
     std::function<bool(const Slot&)> which = [](const Slot& slot) { return slot.state != State::image; };
     co_await remove_all(std::move(which), deadline);
 }

@@ -174,6 +174,8 @@ class Slots final : public DeadImages::Scratch {
     std::set<Owner> live_;
     std::set<Owner> not_ahead_;  // for whom a slot could not be made ahead
     bool prepares_ = false;
+    bool ended_ = false;           // no slot is made any more
+    std::size_t allocating_ = 0;   // slot files that are being made or enlarged
     std::uint64_t bytes_ = 0;
     std::uint64_t next_number_ = 0;
     std::uint64_t last_freed_ = 0;

@@ -31,7 +31,7 @@ TEST(Start, TenAtOnceMakeOneDaemonEveryTime) {
         Client client(home.layout);
         const pid_t pid = static_cast<pid_t>(client.hello().pid);
         EXPECT_EQ(pid, home.daemon_pid());
-        ASSERT_EQ(::kill(pid, SIGKILL), 0);
+        ASSERT_EQ(send_signal(pid, SIGKILL), 0);
         ASSERT_TRUE(becomes_true([&] { return home.nobody_lives(); }))
             << "try " << i << ": a second daemon holds the lock";
     }
@@ -41,7 +41,7 @@ TEST(Start, ADaemonKilledIsFollowedByAnother) {
     Home home;
     ASSERT_EQ(home.start(), 0) << home.errors();
     const pid_t first = home.daemon_pid();
-    ::kill(first, SIGKILL);
+    send_signal(first, SIGKILL);
     ASSERT_TRUE(becomes_true([&] { return home.nobody_lives(); }));
     EXPECT_TRUE(fs::exists(home.layout.socket()));  // stale
     EXPECT_LT(connect_to(home.layout).get(), 0);
