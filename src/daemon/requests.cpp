@@ -129,9 +129,7 @@ Task<Status> Requests::take_image(ConnectionId from, const control::Sealed& requ
     if (!read->has_value()) co_return invalid_argument(request.path + " is not sealed");
     LocalImage image = std::move(**read);
     if (image.header.key != request.key || image.header.rank != request.rank)
-        co_return invalid_argument(request.path + " holds " + image.header.key.name + " version " +
-                                   std::to_string(image.header.key.version) + " rank " +
-                                   std::to_string(image.header.rank) + ", not what was said");
+        co_return invalid_argument(request.path + " holds " + image_text(image.header.key, image.header.rank) + ", not what was said");
     if (parts_.slots.holds(request.key, request.rank, request.path)) co_return Status();
     if (!parts_.slots.sealed(image, lease))
         co_return not_found(request.path + " was given back or given up while it was looked into");

@@ -61,7 +61,7 @@ std::string what_holds(const std::vector<HeldVersion>& versions, std::uint64_t w
     std::string text;
     const auto add = [&](const std::string& piece) { text += (text.empty() ? "" : "; ") + piece; };
     for (const HeldVersion& held : versions)
-        add(held.key.name + " version " + std::to_string(held.key.version) + " holds " + format_bytes(held.bytes) + " (" +
+        add(version_text(held.key) + " holds " + format_bytes(held.bytes) + " (" +
             (held.pinned          ? "being restored"
              : held.committed     ? "committed"
              : !held.failure.ok() ? "not committed: " + held.failure.text()

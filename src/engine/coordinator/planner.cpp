@@ -40,7 +40,7 @@ Result<std::vector<NodeImages>> Planner::all_images(const Flight& flight, std::u
         if (block_bytes == 0) block_bytes = sealed.block_bytes;
         if (sealed.block_bytes != block_bytes)
             return invalid_argument(version_text(flight.key) + ": " + flight.job->node_name(node) + " captured with flush.block_bytes = " +
-                                    std::to_string(sealed.block_bytes) + ", node 0 with " + std::to_string(block_bytes) +
+                                    std::to_string(sealed.block_bytes) + ", " + flight.job->node_name(flight.job->coordinator()) + " with " + std::to_string(block_bytes) +
                                     "; give all nodes the same");
     }
     return nodes;
