@@ -109,20 +109,21 @@ class Reader(unittest.TestCase):
             reader.versions(self.series)
 
     def test_worked_example(self):
-        path = os.path.join(ROOT, "tests", "golden", "v1", "part")
-        footer, checksum = reader.read_footer(path, 13040)
-        self.assertEqual(checksum, 0x29fce7f2f3a351aa)
-        self.assertEqual((footer.key.name, footer.key.version, footer.part, footer.parts, footer.ranks), ("melt", 7, 0, 1, 3))
-        self.assertEqual((footer.block_bytes, footer.data_bytes), (4096, 12288))
-        images = {image.rank: image for image in footer.images}
-        self.assertEqual({rank: image.bytes for rank, image in images.items()}, {0: 5000, 1: 40, 2: 0})
-        self.assertEqual([(r.name, r.kind, r.type, r.shape, r.offset, r.length) for r in images[0].regions],
-                         [("x", 0, 12, [5, 100], 0, 4000), ("step", 0, 7, [], 4000, 8), ("rng", 1, 0, [992], 4008, 992)])
-        self.assertEqual([r.name for r in images[1].regions], ["out/restart.1"])
-        self.assertEqual([(e.rank, e.image_offset, e.length, e.part_offset) for e in footer.extents], [(1, 0, 40, 0), (0, 0, 5000, 4096)])
-        data = reader.read(path)
-        self.assertEqual([reader.checksum(data[at:end]) for at, end in ((0, 40), (4096, 8192), (8192, 9096))],
-                         footer.extents[0].checksums + footer.extents[1].checksums)
+        for version, size, footer_checksum in (("v1", 13040, 0x29fce7f2f3a351aa), ("v2", 13208, 0x487cb0fb7676f0c0)):
+            path = os.path.join(ROOT, "tests", "golden", version, "part")
+            footer, checksum = reader.read_footer(path, size)
+            self.assertEqual(checksum, footer_checksum)
+            self.assertEqual((footer.key.name, footer.key.version, footer.part, footer.parts, footer.ranks), ("melt", 7, 0, 1, 3))
+            self.assertEqual((footer.block_bytes, footer.data_bytes), (4096, 12288))
+            images = {image.rank: image for image in footer.images}
+            self.assertEqual({rank: image.bytes for rank, image in images.items()}, {0: 5000, 1: 40, 2: 0})
+            self.assertEqual([(r.name, r.kind, r.type, r.shape, r.offset, r.length) for r in images[0].regions],
+                             [("x", 0, 12, [5, 100], 0, 4000), ("step", 0, 7, [], 4000, 8), ("rng", 1, 0, [992], 4008, 992)])
+            self.assertEqual([r.name for r in images[1].regions], ["out/restart.1"])
+            pieces = list(reader.pieces(footer))
+            self.assertEqual([(p.rank, p.image_offset, p.length, p.run.part_offset + p.at) for p in pieces], [(1, 0, 40, 0), (0, 0, 5000, 4096)])
+            data = reader.read(path)
+            self.assertEqual([reader.checksum(data[at:end]) for at, end in ((0, 40), (4096, 8192), (8192, 9096))], pieces[0].checksums + pieces[1].checksums)
 
 
 if __name__ == "__main__":

@@ -37,13 +37,17 @@ def checksum(data):
 # ---- FlatBuffers: the tables of src/format/*.fbs, fields in their order ----
 
 NUMBERS = {"bool": "<?", "u8": "<B", "u32": "<I", "u64": "<Q"}
-STRUCTS = {"Id": "<QQ", "Parent": "<QQQ"}
+STRUCTS = {"Id": "<QQ", "Parent": "<QQQ", "Piece": "<I4xQQQ"}
 TABLES = {
     "Key": "name:string version:u64 incarnation:Id",
     "Region": "name:string kind:u8 type:u8 shape:[u64] offset:u64 length:u64",
     "Image": "rank:u32 bytes:u64 regions:[Region]",
     "Extent": "rank:u32 image_offset:u64 length:u64 part_offset:u64 checksums:[u64]",
-    "Footer": "key:Key attempt:u32 attempt_id:Id part:u32 parts:u32 ranks:u32 block_bytes:u64 data_bytes:u64 images:[Image] extents:[Extent]",
+    "Cover": "rank:u32 image_offset:u64 length:u64 checksums:[u64]",
+    "StoredRun": "part_offset:u64 stored_bytes:u64 codec:u32 checksum:u64 pieces:[Piece]",
+    "Codec": "name:string parameters:string",
+    "Footer": "key:Key attempt:u32 attempt_id:Id part:u32 parts:u32 ranks:u32 block_bytes:u64 data_bytes:u64 images:[Image] extents:[Extent] "
+              "codecs:[Codec] covers:[Cover] runs:[StoredRun]",
     "PartInfo": "file:string bytes:u64 footer_offset:u64 footer_checksum:u64 ranks:[u32]",
     "Manifest": "key:Key epoch:u64 parent:Parent attempt_id:Id abandoned:bool ranks:u32 nodes:u32 image_bytes:u64 block_bytes:u64 "
                 "wall_time_s:u64 parts:[PartInfo]",
@@ -116,7 +120,7 @@ def frame(path, magic, name):
     require(len(data) >= 40 and data[:8] == magic, f"{path}: not {magic.decode()}")
     version, zero, length, body_checksum, header_checksum = struct.unpack_from("<IIQQQ", data, 8)
     require(checksum(data[:32]) == header_checksum, f"{path}: its header is damaged")
-    require(version == 1, f"{path}: format version {version}; this reader knows 1")
+    require(version in (1, 2), f"{path}: format version {version}; this reader knows 1 and 2")
     require(zero == 0 and 40 + length == len(data), f"{path}: its length is wrong")
     require(checksum(data[40:]) == body_checksum, f"{path}: its body is damaged")
     return root(name, data[40:])
@@ -129,13 +133,39 @@ def read_footer(path, size):
     offset, length, footer_checksum, version, zero, trailer_checksum = struct.unpack_from("<QQQIIQ", trailer)
     require(trailer[40:] == b"CAIRNprt", f"{path}: no trailer")
     require(checksum(trailer[:32]) == trailer_checksum, f"{path}: its trailer is damaged")
-    require(version == 1, f"{path}: format version {version}; this reader knows 1")
+    require(version in (1, 2), f"{path}: format version {version}; this reader knows 1 and 2")
     require(zero == 0 and offset + length + 48 == size, f"{path}: its trailer is wrong")
     data = read(path, offset, length)
     require(checksum(data) == footer_checksum, f"{path}: its footer is damaged")
     footer = root("Footer", data)
     require(footer.data_bytes == offset, f"{path}: its footer is elsewhere")
     return footer, footer_checksum
+
+
+Piece = collections.namedtuple("Piece", "rank image_offset length checksums run at codec")
+
+
+def pieces(footer):
+    """What a part holds, of whichever version: raw bytes of an image, their checksums, and where in which stored run they are."""
+    for extent in footer.extents:  # version 1: each is a run of its own
+        run = collections.namedtuple("Run", "part_offset stored_bytes")(extent.part_offset, extent.length)
+        yield Piece(extent.rank, extent.image_offset, extent.length, extent.checksums, run, 0, None)
+    for run in footer.runs:
+        codec = footer.codecs[run.codec - 1] if run.codec else None
+        for rank, image_offset, length, at in run.pieces:
+            covers = [c for c in footer.covers if c.rank == rank and c.image_offset <= image_offset and image_offset + length <= c.image_offset + c.length]
+            require(len(covers) == 1, f"rank {rank} at {image_offset}: not one cover with its checksums")
+            first = (image_offset - covers[0].image_offset) // footer.block_bytes
+            checksums = covers[0].checksums[first:first + -(-length // footer.block_bytes)]
+            yield Piece(rank, image_offset, length, checksums, run, at, codec)
+
+
+def raw(path, piece):
+    """The raw bytes of a piece."""
+    require(piece.codec is None, f"{path}: encoded with {piece.codec and piece.codec.name}, which this reader does not know")
+    data = read(path, piece.run.part_offset + piece.at, piece.length)
+    require(len(data) == piece.length, f"{path}: too short")
+    return data
 
 
 # ---- lineage ----
@@ -193,7 +223,7 @@ class Version:
     def __init__(self, manifest_path):
         directory = os.path.dirname(manifest_path)
         self.manifest = frame(manifest_path, b"CAIRNman", "Manifest")
-        self.images, self.extents = {}, collections.defaultdict(list)
+        self.images, self.pieces = {}, collections.defaultdict(list)
         for place, info in enumerate(self.manifest.parts):
             path = os.path.join(directory, os.path.basename(info.file))
             footer, footer_checksum = read_footer(path, info.bytes)
@@ -202,21 +232,21 @@ class Version:
                     sorted(image.rank for image in footer.images) == info.ranks)
             require(same, f"{path}: does not belong to {manifest_path}")
             self.images.update((image.rank, image) for image in footer.images)
-            for extent in footer.extents:
-                self.extents[extent.rank].append((extent.image_offset, extent, path))
+            for piece in pieces(footer):
+                self.pieces[piece.rank].append((piece.image_offset, piece, path))
 
     def image(self, rank):
         """All bytes of a rank's image, each block compared with its checksum first."""
         data, block = bytearray(), self.manifest.block_bytes
         require(rank in self.images, f"there is no rank {rank}")
-        for image_offset, extent, path in sorted(self.extents[rank], key=lambda each: each[0]):
-            require(image_offset == len(data), f"rank {rank}: its extents leave a gap")
-            found = read(path, extent.part_offset, extent.length)
-            require(len(found) == extent.length, f"{path}: too short")
+        for image_offset, piece, path in sorted(self.pieces[rank], key=lambda each: each[0]):
+            require(image_offset == len(data), f"rank {rank}: its pieces leave a gap")
+            found = raw(path, piece)
             blocks = [found[i:i + block] for i in range(0, len(found), block)]
-            require(len(blocks) == len(extent.checksums), f"{path}: not one checksum for each block")
-            for index, (one, expected) in enumerate(zip(blocks, extent.checksums)):
-                require(checksum(one) == expected, f"{path}: block {extent.part_offset // block + index} of rank {rank} is damaged")
+            require(len(blocks) == len(piece.checksums), f"{path}: not one checksum for each block")
+            for index, (one, expected) in enumerate(zip(blocks, piece.checksums)):
+                where = (piece.run.part_offset + piece.at) // block + index
+                require(checksum(one) == expected, f"{path}: block {where} of rank {rank} is damaged")
             data += found
         require(len(data) == self.images[rank].bytes, f"rank {rank}: its image is not all there")
         return bytes(data)

@@ -91,7 +91,7 @@ TEST_F(Ls, a_damaged_slot_is_told_and_hides_nothing) {
     EXPECT_THAT(ls.out, ContainsRegex("1 +partial +scratch 1/4"));
 }
 
-TEST_F(Ls, show_names_parts_regions_and_extents) {
+TEST_F(Ls, show_names_parts_regions_and_pieces) {
     melt.open(1, first);
     melt.commit(1, first, 1);
     melt.commit(3, first, 1);
@@ -103,10 +103,10 @@ TEST_F(Ls, show_names_parts_regions_and_extents) {
     EXPECT_THAT(show.out, ContainsRegex("1 +grid +memory +f64 +2362 +18\\.5 KiB +0\n"));
     EXPECT_THAT(show.out, ContainsRegex("1 +restart/melt\\.1 +file +bytes +1000 +1000 B +19000\n"));
     EXPECT_THAT(show.out, Not(HasSubstr("from byte of image")));
-    EXPECT_THAT(cairn("show melt 1 --extents").out, ContainsRegex("1 +0 +20000 +0 +12288 +5\n"));
+    EXPECT_THAT(cairn("show melt 1 --pieces").out, ContainsRegex("1 +0 +20000 +0 +12288 +5 +raw\n"));
     const Json json = Json::parse(cairn("show melt 1 --json").out);
     EXPECT_EQ(json["version"], 1);
-    EXPECT_EQ(json["parts"][0]["extents"][1]["part_offset"], 12'288);
+    EXPECT_EQ(json["parts"][0]["runs"][1]["part_offset"], 12'288);
     EXPECT_EQ(json["images"][3]["bytes"], 0);
     EXPECT_EQ(json["images"][0]["regions"][0]["shape"][0], 1'112);
 }

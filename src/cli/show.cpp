@@ -62,11 +62,11 @@ void print_head(Console& console, const Shown& shown, const Seen& seen) {
 }
 
 void print_parts(Console& console, const Shown& shown) {
-    TextTable table({left("part"), right("bytes"), right("extents"), right("ranks"), left("which")});
+    TextTable table({left("part"), right("bytes"), right("runs"), right("ranks"), left("which")});
     for (std::size_t i = 0; i < shown.manifest.parts.size(); ++i) {
         const PartInfo& part = shown.manifest.parts[i];
         table.add({for_terminal(part.file), format_bytes(part.bytes),
-                   std::to_string(shown.open.footers[i].extents.size()), std::to_string(part.ranks.size()),
+                   std::to_string(shown.open.footers[i].runs.size()), std::to_string(part.ranks.size()),
                    format_ranges(part.ranks)});
     }
     console.out << "\n" << table.to_string();
@@ -111,16 +111,33 @@ void print_regions(Console& console, const Shown& shown, bool all) {
     rows.print("no regions");
 }
 
-void print_extents(Console& console, const Shown& shown, bool all) {
+std::string stored_as(const Footer& footer, const StoredRun& run) { return run.codec == 0 ? "raw" : footer.codecs[run.codec - 1].name; }
+
+// Of a run that is encoded nobody can say where a piece lies in it.
+std::uint64_t place_of(const StoredRun& run, const StoredPiece& piece) { return run.part_offset + (run.codec == 0 ? piece.at : 0); }
+
+void print_pieces(Console& console, const Shown& shown, bool all) {
     Rows rows(console,
               TextTable({right("rank"), right("from byte of image"), right("bytes"), right("part"),
-                         right("at byte of part"), right("blocks")}),
+                         right("at byte of part"), right("blocks"), left("stored as")}),
               all);
     for (std::size_t i = 0; i < shown.open.footers.size(); ++i)
-        for (const Extent& extent : shown.open.footers[i].extents)
-            rows.add({std::to_string(extent.rank), std::to_string(extent.image_offset), std::to_string(extent.length),
-                      std::to_string(i), std::to_string(extent.part_offset), std::to_string(extent.checksums.size())});
-    rows.print("no extents: all images are empty");
+        for (const StoredRun& run : shown.open.footers[i].runs)
+            for (const StoredPiece& piece : run.pieces)
+                rows.add({std::to_string(piece.rank), std::to_string(piece.image_offset), std::to_string(piece.length), std::to_string(i),
+                          std::to_string(place_of(run, piece)), std::to_string(piece.checksums.size()), for_terminal(stored_as(shown.open.footers[i], run))});
+    rows.print("no pieces: all images are empty");
+}
+
+Json runs_json(const Footer& footer) {
+    Json runs = Json::array();
+    for (const StoredRun& run : footer.runs) {
+        Json pieces = Json::array();
+        for (const StoredPiece& piece : run.pieces)
+            pieces.push_back({{"rank", piece.rank}, {"image_offset", piece.image_offset}, {"length", piece.length}, {"at", piece.at}});
+        runs.push_back({{"part_offset", run.part_offset}, {"stored_bytes", run.stored_bytes}, {"codec", stored_as(footer, run)}, {"pieces", std::move(pieces)}});
+    }
+    return runs;
 }
 
 void print_json(Console& console, const Shown& shown, const Seen& seen) {
@@ -140,16 +157,10 @@ void print_json(Console& console, const Shown& shown, const Seen& seen) {
         document["parent"] = {{"incarnation", m.parent.incarnation.hex()}, {"version", m.parent.version}};
     document["parts"] = Json::array();
     for (std::size_t i = 0; i < m.parts.size(); ++i) {
-        Json extents = Json::array();
-        for (const Extent& extent : shown.open.footers[i].extents)
-            extents.push_back({{"rank", extent.rank},
-                               {"image_offset", extent.image_offset},
-                               {"length", extent.length},
-                               {"part_offset", extent.part_offset}});
         document["parts"].push_back({{"file", m.parts[i].file},
                                      {"bytes", m.parts[i].bytes},
                                      {"ranks", m.parts[i].ranks},
-                                     {"extents", std::move(extents)}});
+                                     {"runs", runs_json(shown.open.footers[i])}});
     }
     document["images"] = Json::array();
     for (const auto& [rank, image] : shown.images) {
@@ -183,7 +194,7 @@ Status run_show(Console& console, const Arguments& arguments) {
     print_head(console, shown, seen);
     print_parts(console, shown);
     print_regions(console, shown, arguments.given("all"));
-    if (arguments.given("extents")) print_extents(console, shown, arguments.given("all"));
+    if (arguments.given("pieces")) print_pieces(console, shown, arguments.given("all"));
     return {};
 }
 
@@ -191,12 +202,12 @@ Status run_show(Console& console, const Arguments& arguments) {
 
 const Command show_command = {
     "show",
-    "show what a committed version is made of: parts, regions, extents",
-    "Prints identity, parts and regions of a version that is committed. With --extents also where each run of each "
-    "image lies.",
+    "show what a committed version is made of: parts, regions, pieces",
+    "Prints identity, parts and regions of a version that is committed. With --pieces also where each piece of each "
+    "image lies, and how it is stored.",
     {{"NAME", OptionKind::text, "", "The checkpoint.", true},
      {"VERSION", OptionKind::text, "", "The version, or newest (the default): the newest of the current lineage."},
-     {"--extents", OptionKind::flag, "", "Also list the extents."},
+     {"--pieces", OptionKind::flag, "", "Also list where the pieces of images lie."},
      {"--all", OptionKind::flag, "", "All rows, however many."},
      {"--incarnation", OptionKind::text, "HEX",
       "The incarnation (its first digits), where several committed this version."}},

@@ -90,10 +90,10 @@ struct Melt {
             footer.images.push_back(info(rank));
             const std::string bytes = image(rank, version);
             if (bytes.empty()) continue;
-            Extent extent{rank, 0, bytes.size(), data.size(), {}};
+            StoredPiece piece{rank, 0, bytes.size(), 0, {}};
             for (std::size_t at = 0; at < bytes.size(); at += block_bytes)
-                extent.checksums.push_back(checksum(as_bytes(bytes.substr(at, block_bytes))));
-            footer.extents.push_back(extent);
+                piece.checksums.push_back(checksum(as_bytes(bytes.substr(at, block_bytes))));
+            footer.runs.push_back({data.size(), bytes.size(), 0, 0, {piece}});
             data += bytes;
             data.resize(round_up(data.size(), block_bytes));
         }

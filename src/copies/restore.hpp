@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "catalog/catalog.hpp"
@@ -25,13 +26,34 @@ using ImageSink = std::function<Status(std::uint64_t image_offset, Slice data)>;
 // Footer of one part, verified against the manifest.
 Task<Result<Footer>> read_footer(World& world, std::string path, const PartInfo* expected, RestoreSettings settings);
 
-// A committed version, opened for reading: its manifest and the footers of the parts that hold `rank` (all parts when every_rank).
-struct OpenVersion {
-    Manifest manifest;
-    std::vector<Footer> footers;             // parallel to parts
-    std::vector<std::uint32_t> parts;        // indices into manifest.parts
-    const ImageInfo* image(Rank rank) const; // null when none of the footers has it
+// Where a piece of an image is: its footer in what is open, its run there, its place in the run.
+struct PiecePlace {
+    std::size_t footer = 0;
+    std::size_t run = 0;
+    std::uint32_t piece = 0;
 };
+
+// A committed version, opened for reading: its manifest and the footers of the parts that hold `rank` (all parts when every_rank).
+class OpenVersion {
+  public:
+    Manifest manifest;
+    std::vector<Footer> footers;       // parallel to parts
+    std::vector<std::uint32_t> parts;  // indices into manifest.parts
+
+    void index();  // once the footers are there: what follows answers from it
+    const ImageInfo* image(Rank rank) const;  // null when none of the footers has it
+    const std::vector<PiecePlace>& pieces(Rank rank) const;  // by image offset
+    const StoredRun& run(const PiecePlace& place) const { return footers[place.footer].runs[place.run]; }
+    const StoredPiece& piece(const PiecePlace& place) const { return run(place).pieces[place.piece]; }
+
+  private:
+    std::unordered_map<Rank, std::pair<std::size_t, std::size_t>> images_;  // footer, image
+    std::unordered_map<Rank, std::vector<PiecePlace>> pieces_;
+};
+// corrupt, naming them, where bytes of the rank's image are in no piece, or in two.
+Status check_tiling(const OpenVersion& version, Rank rank);
+// Whether a footer is that of this part of the manifest; the text names the path.
+Status check_belongs(const Footer& footer, const Manifest& manifest, std::uint32_t part, const std::string& path);
 inline constexpr Rank every_rank = UINT32_MAX;
 Task<Result<OpenVersion>> open_version(World& world, Layout layout, Manifest manifest, Rank rank, RestoreSettings settings);
 
@@ -41,16 +63,17 @@ struct WantedImage {
     std::vector<ImageRange> ranges;
     bool operator==(const WantedImage&) const = default;
 };
-// One read of a part: whole blocks of one extent, both counted in what is open.
+// One read of a part, of one run: whole blocks of its one piece, or the whole run, of which these pieces are wanted.
 struct PartRead {
-    std::size_t footer = 0;    // in OpenVersion::footers
-    std::size_t extent = 0;    // in the footer's extents
-    std::uint64_t offset = 0;  // in the extent, bytes
+    std::size_t footer = 0;  // in OpenVersion::footers
+    std::size_t run = 0;     // in the footer's runs
+    std::vector<std::uint32_t> pieces;
+    std::uint64_t offset = 0;  // in the run's stored bytes
     std::uint64_t length = 0;
     bool operator==(const PartRead&) const = default;
 };
 // Reads of up to a buffer that give what is wanted of any ranks, front to back in one part after the other. Pure. not_found where no open part has a
-// rank, corrupt where a rank's extents are not its image.
+// rank, corrupt where a rank's pieces are not its image.
 Result<std::vector<PartRead>> plan_part_reads(const OpenVersion& version, const std::vector<WantedImage>& wanted, std::uint64_t buffer_bytes);
 using RankSink = std::function<Status(Rank rank, std::uint64_t image_offset, Slice data)>;
 // corrupt names part, block, rank and region.
@@ -67,6 +90,9 @@ std::vector<ImageRange> plan_local_reads(const LocalImage& image, std::vector<Im
 Task<Status> read_local(World& world, const LocalImage& image, std::vector<ImageRange> reads, ImageSink sink);
 Task<Status> restore_local(World& world, const LocalImage& image, std::vector<ImageRange> ranges, ImageSink sink,
                            RestoreSettings settings);
+
+// The regions that a run of an image touches, for people: "x, y", or "".
+std::string region_at(const ImageInfo* image, std::uint64_t offset, std::uint64_t length);
 
 // Every block of every part of a version. Calls `progress(bytes)` as it goes; collects all damage rather than stopping at the first.
 struct Damage {

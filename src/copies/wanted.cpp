@@ -24,4 +24,19 @@ bool Wanted::touches(std::uint64_t offset, std::uint64_t length) const {
     return after != runs_.begin() && offset < std::prev(after)->offset + std::prev(after)->length;
 }
 
+std::vector<ImageRange> Wanted::blocks_in(std::uint64_t offset, std::uint64_t length, std::uint64_t block_bytes) const {
+    if (all_) return {{offset, length}};
+    const std::uint64_t limit = offset + length;
+    auto run = std::partition_point(runs_.begin(), runs_.end(), [&](const ImageRange& each) { return each.offset + each.length <= offset; });
+    std::vector<ImageRange> found;
+    for (; run != runs_.end() && run->offset < limit; ++run) {
+        const std::uint64_t first = run->offset <= offset ? offset : offset + (run->offset - offset) / block_bytes * block_bytes;
+        const std::uint64_t last = std::min(run->offset + run->length, limit) - offset;
+        const std::uint64_t end = std::min(limit, offset + (last + block_bytes - 1) / block_bytes * block_bytes);
+        if (!found.empty() && found.back().offset + found.back().length >= first) found.back().length = end - found.back().offset;
+        else found.push_back({first, end - first});
+    }
+    return found;
+}
+
 }  // namespace cairn

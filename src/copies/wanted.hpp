@@ -19,6 +19,9 @@ class Wanted {
     // In any order, overlapping or not. None at all: the whole image.
     explicit Wanted(std::vector<ImageRange> ranges);
     bool touches(std::uint64_t offset, std::uint64_t length) const;
+    // The wanted blocks of [offset, offset + length), counted from offset, as increasing runs with gaps between them: what lies with wanted bytes in a block is
+    // part of it.
+    std::vector<ImageRange> blocks_in(std::uint64_t offset, std::uint64_t length, std::uint64_t block_bytes) const;
 
     const std::vector<ImageRange>& runs() const noexcept { return runs_; }
 

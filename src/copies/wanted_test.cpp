@@ -32,6 +32,31 @@ TEST(Wanted, AnswersWhatALookAtEveryRangeWould) {
     }
 }
 
+TEST(Wanted, BlocksAreThoseThatAreTouched) {
+    std::mt19937_64 random(8);
+    constexpr std::uint64_t block = 16;
+    for (int round = 0; round < 300; ++round) {
+        std::vector<ImageRange> ranges;
+        for (std::uint64_t i = 0, count = 1 + random() % 6; i < count; ++i) ranges.push_back({random() % 300, random() % 40});
+        const Wanted wanted(ranges);
+        const std::uint64_t offset = random() % 10 * block, length = 1 + random() % 200;
+        std::vector<bool> expected, got;
+        for (std::uint64_t at = 0; at < length; at += block) expected.push_back(wanted.touches(offset + at, std::min(block, length - at)));
+        got.assign(expected.size(), false);
+        std::uint64_t end = 0;
+        for (const ImageRange& run : wanted.blocks_in(offset, length, block)) {
+            EXPECT_TRUE(end == 0 || run.offset > end) << "with gaps between them";
+            end = run.offset + run.length;
+            EXPECT_EQ((run.offset - offset) % block, 0u);
+            EXPECT_TRUE((end - offset) % block == 0 || end == offset + length);
+            ASSERT_LE(end, offset + length);
+            for (std::uint64_t at = run.offset - offset; at < end - offset; at += block) got[at / block] = true;
+        }
+        ASSERT_EQ(got, expected) << round;
+    }
+    EXPECT_EQ(Wanted({}).blocks_in(32, 100, block), (std::vector<ImageRange>{{32, 100}}));
+}
+
 TEST(Wanted, WhatTouchesIsOneRun) {
     std::vector<ImageRange> regions;
     for (std::uint64_t i = 0; i < 1000; ++i) regions.push_back({64 * (999 - i), 64});

@@ -9,6 +9,7 @@
 #include <flatbuffers/flatbuffers.h>
 
 #include "common_generated.h"
+#include "format/covers.hpp"
 #include "format/limits.hpp"
 #include "model/types.hpp"
 
@@ -83,10 +84,20 @@ class Reader {
     std::vector<ImageInfo> images(const flatbuffers::Vector<flatbuffers::Offset<fb::Image>>* from) {
         return tables(from, [this](const fb::Image& i) { return image(i); });
     }
-    Extent extent(const fb::Extent& e) { return {e.rank(), e.image_offset(), e.length(), e.part_offset(), numbers(e.checksums())}; }
-    std::vector<Extent> extents(const flatbuffers::Vector<flatbuffers::Offset<fb::Extent>>* from) {
-        return tables(from, [this](const fb::Extent& e) { return extent(e); });
+    CodecName codec(const fb::Codec& c) { return {string(c.name()), string(c.parameters())}; }
+    std::vector<Cover> covers(const flatbuffers::Vector<flatbuffers::Offset<fb::Cover>>* from) {
+        return tables(from, [this](const fb::Cover& c) { return Cover{c.rank(), c.image_offset(), c.length(), numbers(c.checksums())}; });
     }
+    // Their pieces are still without checksums.
+    std::vector<StoredRun> runs(const flatbuffers::Vector<flatbuffers::Offset<fb::StoredRun>>* from) {
+        return tables(from, [this](const fb::StoredRun& r) {
+            StoredRun run{r.part_offset(), r.stored_bytes(), r.codec(), r.checksum(), {}};
+            for (const fb::Piece& piece : structs(r.pieces())) run.pieces.push_back({piece.rank(), piece.image_offset(), piece.length(), piece.at(), {}});
+            return run;
+        });
+    }
+    // Of version 1: a run of one piece.
+    StoredRun extent(const fb::Extent& e) { return {e.part_offset(), e.length(), 0, 0, {{e.rank(), e.image_offset(), e.length(), 0, numbers(e.checksums())}}}; }
     PartInfo part_info(const fb::PartInfo& part) {
         return {string(part.file()), part.bytes(), part.footer_offset(), part.footer_checksum(), numbers(part.ranks())};
     }
@@ -147,10 +158,24 @@ class Writer {
     auto images(const std::vector<ImageInfo>& images_) {
         return tables(images_, [this](const ImageInfo& i) { return image(i); });
     }
-    auto extents(const std::vector<Extent>& extents_) {
-        return tables(extents_, [this](const Extent& e) {
-            const auto checksums = numbers(e.checksums);
-            return fb::CreateExtent(builder, e.rank, e.image_offset, e.length, e.part_offset, checksums);
+    auto codecs(const std::vector<CodecName>& codecs_) {
+        return tables(codecs_, [this](const CodecName& c) {
+            const auto name = string(c.name), parameters = string(c.parameters);
+            return fb::CreateCodec(builder, name, parameters);
+        });
+    }
+    auto covers(const std::vector<Cover>& covers_) {
+        return tables(covers_, [this](const Cover& c) {
+            const auto checksums = numbers(c.checksums);
+            return fb::CreateCover(builder, c.rank, c.image_offset, c.length, checksums);
+        });
+    }
+    auto runs(const std::vector<StoredRun>& runs_) {
+        return tables(runs_, [this](const StoredRun& r) {
+            std::vector<fb::Piece> pieces;
+            for (const StoredPiece& piece : r.pieces) pieces.emplace_back(piece.rank, piece.image_offset, piece.length, piece.at);
+            const auto offset = builder.CreateVectorOfStructs(pieces);
+            return fb::CreateStoredRun(builder, r.part_offset, r.stored_bytes, r.codec, r.checksum, offset);
         });
     }
     auto part_info(const PartInfo& part) {

@@ -87,6 +87,8 @@ Status check_frame_start(FrameKind kind, ByteView start, std::uint64_t file_byte
     return body_length(kind, start, file_bytes, FrameEnd::exact, header).status();
 }
 
+std::uint32_t frame_version(ByteView bytes) noexcept { return get_u32(&bytes[8]); }
+
 Result<Bytes> unframe(FrameKind kind, ByteView bytes, FrameEnd end) {
     Header header;
     TRY_ASSIGN(const std::uint64_t length, body_length(kind, bytes, bytes.size(), end, header));

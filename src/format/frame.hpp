@@ -28,6 +28,9 @@ Bytes frame(FrameKind kind, ByteView body);
 // named.
 Result<Bytes> unframe(FrameKind kind, ByteView bytes, FrameEnd end = FrameEnd::exact);
 
+// Of bytes that unframe() took.
+std::uint32_t frame_version(ByteView bytes) noexcept;
+
 // Whether a file of `file_bytes` that begins with `start` can be a frame of this kind that ends with it: all that its header tells, so that no more
 // than that is read of what is not. ok is no promise: unframe() compares the checksum.
 Status check_frame_start(FrameKind kind, ByteView start, std::uint64_t file_bytes);

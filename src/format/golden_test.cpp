@@ -16,7 +16,15 @@
 namespace cairn {
 namespace {
 
-std::filesystem::path golden(const std::string& file) { return std::filesystem::path(CAIRN_GOLDEN) / "v1" / file; }
+std::filesystem::path golden(const std::string& file, std::uint32_t version = format_version) {
+    return std::filesystem::path(CAIRN_GOLDEN) / ("v" + std::to_string(version)) / file;
+}
+
+// As an earlier version wrote it.
+Bytes read_old_golden(const std::string& file, std::uint32_t version) {
+    std::ifstream stream(golden(file, version), std::ios::binary);
+    return to_bytes(std::string(std::istreambuf_iterator<char>(stream), {}));
+}
 
 // The golden file; written first when asked for and absent. Empty when it is not there.
 Bytes read_golden(const std::string& file, const Bytes& made_now) {
@@ -33,8 +41,9 @@ Bytes read_golden(const std::string& file, const Bytes& made_now) {
 // FlatBuffers promises what its bytes mean, not how a later library arranges them; those here were arranged by 2.0.
 constexpr bool same_arrangement = FLATBUFFERS_VERSION_MAJOR == 2;
 
+// `of_version_1`: where that version said something else.
 template <class Value, class Encode, class Decode>
-void expect_golden(const std::string& file, const Value& value, Encode encode_value, Decode decode_value) {
+void expect_golden(const std::string& file, const Value& value, Encode encode_value, Decode decode_value, std::optional<Value> of_version_1 = {}) {
     const Bytes made_now = encode_value(value);
     const Bytes bytes = read_golden(file, made_now);
     const auto read = decode_value(bytes);
@@ -42,10 +51,17 @@ void expect_golden(const std::string& file, const Value& value, Encode encode_va
     EXPECT_TRUE(*read == value) << file;
     EXPECT_TRUE(*decode_value(made_now) == value) << file;
     EXPECT_TRUE(encode_value(*read) == bytes || !same_arrangement) << file << ": written otherwise than it was read";
+    for (std::uint32_t version = 1; version < format_version; ++version) {
+        const Bytes old = read_old_golden(file, version);
+        if (old.empty()) continue;  // there was no such record
+        const auto of_old = decode_value(old);
+        ASSERT_TRUE(of_old.ok()) << file << " of version " << version << ": " << of_old.status().to_string();
+        EXPECT_TRUE(*of_old == (version == 1 ? of_version_1.value_or(value) : value)) << file << " of version " << version;
+    }
 }
 
 TEST(Golden, Records) {
-    expect_golden("manifest", samples::manifest(), encode_manifest, decode_manifest);
+    expect_golden("manifest", samples::manifest(), encode_manifest, decode_manifest, std::optional(samples::manifest_of_version_1()));
     expect_golden("manifest-abandoned", samples::tombstone(), encode_manifest, decode_manifest);
     expect_golden("image-header", samples::image_header(), encode_image_header, decode_image_header);
     expect_golden("roster", samples::roster(), encode_roster, decode_roster);
@@ -63,28 +79,41 @@ TEST(Golden, Messages) {
                                   "share-done", "share-kept"};
     const std::vector<message::Message> messages = samples::messages();
     ASSERT_EQ(messages.size(), std::size(called));
-    for (std::size_t i = 0; i < messages.size(); ++i)
-        expect_golden(
-            std::string("message-") + called[i], messages[i], [](const message::Message& m) { return encode(m); },
-            decode_message);
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+        const std::string file = std::string("message-") + called[i];
+        const Bytes bytes = read_golden(file, encode(messages[i]));
+        const auto read = decode_message(bytes);
+        ASSERT_TRUE(read.ok()) << file << ": " << read.status().to_string();
+        EXPECT_TRUE(*read == messages[i]) << file;
+        EXPECT_TRUE(encode(*read) == bytes || !same_arrangement) << file << ": written otherwise than it was read";
+        const auto old = decode_message(read_old_golden(file, 1));
+        ASSERT_EQ(old.code(), Code::unsupported) << file << ": members of a job speak one version";
+        EXPECT_NE(old.status().text().find("of format 1, and this Cairn speaks format 2"), std::string::npos) << old.status().text();
+    }
 }
 
 // A whole part, read as FORMAT.md tells a reader to: trailer, footer, every block against its checksum, every image put
 // together.
-TEST(Golden, Part) {
-    const Bytes bytes = read_golden("part", samples::part());
+void expect_part(const Bytes& bytes) {
     const auto place = decode_trailer(bytes, bytes.size());
     ASSERT_TRUE(place.ok()) << place.status().to_string();
     const auto footer = decode_footer(ByteView(bytes).subspan(place->offset, place->length), *place);
     ASSERT_TRUE(footer.ok()) << footer.status().to_string();
     EXPECT_EQ(*footer, samples::footer());
-    for (const Extent& extent : footer->extents) {
-        const ByteView data = ByteView(bytes).subspan(extent.part_offset, extent.length);
-        EXPECT_EQ(samples::block_checksums(data), extent.checksums) << "rank " << extent.rank;
-        const Bytes image = samples::image_bytes(extent.rank);
-        EXPECT_TRUE(std::equal(data.begin(), data.end(), image.begin(), image.end())) << "rank " << extent.rank;
+    for (const StoredRun& run : footer->runs) {
+        const StoredPiece& piece = run.pieces.at(0);
+        const ByteView data = ByteView(bytes).subspan(run.part_offset, run.stored_bytes);
+        EXPECT_EQ(samples::block_checksums(data), piece.checksums) << "rank " << piece.rank;
+        const Bytes image = samples::image_bytes(piece.rank);
+        EXPECT_TRUE(std::equal(data.begin(), data.end(), image.begin(), image.end())) << "rank " << piece.rank;
     }
+}
+
+TEST(Golden, Part) {
+    const Bytes bytes = read_golden("part", samples::part());
+    expect_part(bytes);
     EXPECT_TRUE(samples::part() == bytes || !same_arrangement) << "written otherwise than it was read";
+    expect_part(read_old_golden("part", 1));
 }
 
 // The part's tail alone: what fuzz_part starts from.
@@ -94,6 +123,17 @@ TEST(Golden, PartTail) {
     ASSERT_GT(tail.size(), part_trailer_bytes);
     ASSERT_LT(tail.size(), part.size());
     EXPECT_TRUE(std::equal(tail.rbegin(), tail.rend(), part.rbegin()));
+}
+
+// Runs of several pieces, and an encoded one.
+TEST(Golden, PackedTail) {
+    const Bytes tail = read_golden("part-tail-packed", encode_footer(samples::packed_footer()));
+    const auto place = decode_trailer(tail, samples::packed_footer().data_bytes + tail.size());
+    ASSERT_TRUE(place.ok()) << place.status().to_string();
+    const auto footer = decode_footer(ByteView(tail).first(place->length), *place);
+    ASSERT_TRUE(footer.ok()) << footer.status().to_string();
+    EXPECT_EQ(*footer, samples::packed_footer());
+    EXPECT_TRUE(encode_footer(*footer) == tail || !same_arrangement) << "written otherwise than it was read";
 }
 
 // FORMAT.md prints the tail; a print that nobody checks would soon be of another format.
@@ -121,6 +161,11 @@ TEST(Golden, ManifestAndPartBelongTogether) {
     ASSERT_TRUE(footer.ok());
     const Status status = check_part_of(*manifest, 0, *footer, *place);
     EXPECT_TRUE(status.ok()) << status.to_string();
+    const auto old = decode_manifest(read_old_golden("manifest", 1));
+    const Bytes old_part = read_old_golden("part", 1);
+    const auto old_place = decode_trailer(old_part, old_part.size());
+    ASSERT_TRUE(old.ok() && old_place.ok());
+    EXPECT_TRUE(check_part_of(*old, 0, *footer, *old_place).ok()) << "a committed version of format 1";
 }
 
 }  // namespace

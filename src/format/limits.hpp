@@ -6,8 +6,7 @@
 
 namespace cairn {
 
-inline constexpr std::uint32_t format_version =
-    1;  // of everything Cairn writes; readers know all versions up to this one
+inline constexpr std::uint32_t format_version = 2;  // of everything Cairn writes; readers of files know all versions up to this one
 
 inline constexpr std::uint64_t block_bytes_min = 4096;  // block sizes are powers of two
 inline constexpr std::uint64_t block_bytes_max = 1ull << 30;
@@ -15,10 +14,13 @@ inline constexpr std::uint64_t bytes_max = 1ull << 60;  // of an image, a part; 
 inline constexpr std::uint32_t ranks_max = 1u << 24;
 inline constexpr std::uint64_t part_blocks_max =
     1ull << 27;  // checksums in one footer: 1 GiB of the 2 GiB FlatBuffers allow
+inline constexpr std::uint64_t encoded_run_bytes_max = 1ull << 30;      // raw, of a run with a codec: who reads any of it decodes all of it
 inline constexpr std::uint64_t record_bytes_max = (1ull << 31) - 4096;  // of one FlatBuffers record
 inline constexpr std::uint64_t roster_bytes_max = 1ull << 30;            // of one that is read
 inline constexpr std::uint32_t name_bytes_max = 128;                    // checkpoint and node names
 inline constexpr std::uint32_t region_name_bytes_max = 512;
+inline constexpr std::uint32_t codec_text_bytes_max = 128;              // name and parameters, each
+inline constexpr std::uint32_t codecs_max = 1024;                       // of one part
 inline constexpr std::uint32_t shape_dimensions_max = 32;
 inline constexpr std::uint32_t address_bytes_max = 1024;
 inline constexpr std::uint32_t text_bytes_max = 4096;      // reasons in messages; longer ones are cut when sent

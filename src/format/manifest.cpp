@@ -34,8 +34,8 @@ Status check_parts(const Manifest& manifest) {
         const auto name = parse_part_file_name(part.file);
         if (name->part != i || name->parts != manifest.parts.size() || name->attempt_id != manifest.attempt_id)
             return refuse(part.file, " is not part ", i, " of ", manifest.parts.size(), " of its attempt");
-        if (part.footer_offset % manifest.block_bytes != 0)
-            return refuse(part.file, ": its footer does not start on a block");
+        if (part.footer_offset % part_alignment != 0)
+            return refuse(part.file, ": its footer does not start on a multiple of ", part_alignment);
         TRY(check::increasing(part.ranks, manifest.ranks).within(part.file));
     }
     return check_every_rank(manifest);

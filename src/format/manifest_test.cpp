@@ -44,7 +44,7 @@ const Violation violations[] = {
     {"footer too near the end", [](Manifest& m) { m.parts[0].bytes = m.parts[0].footer_offset + part_trailer_bytes; },
      "leave no room"},
     {"footer beyond all bounds", [](Manifest& m) { m.parts[0].footer_offset = 1ull << 61; }, "leave no room"},
-    {"footer not on a block", [](Manifest& m) { m.parts[0].footer_offset -= 1; }, "does not start on a block"},
+    {"footer that is not aligned", [](Manifest& m) { m.parts[0].footer_offset -= 1; }, "does not start on a multiple of 4096"},
     {"rank beyond",
      [](Manifest& m) {
          m.parts[0].ranks = {0, 1, 3};

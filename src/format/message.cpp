@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "format/check.hpp"
+#include "format/covers.hpp"
 #include "format/fields.hpp"
 #include "format/frame.hpp"
 #include "format/union.hpp"
@@ -101,9 +102,11 @@ struct BodyWriter {
     }
     auto write(const message::Opened& m) { return fb::CreateOpened(builder, id(m.attempt_id), m.part); }
     auto write(const message::ShareDone& m) {
-        const auto extents = writer.extents(m.extents);
-        return fb::CreateShareDone(builder, id(m.attempt_id), m.part, m.piece, m.pieces, extents, m.sample.part_offset, m.sample.length,
-                                   m.sample.checksum);
+        const auto covers = writer.covers(covers_of(m.runs, m.block_bytes));
+        const auto runs = writer.runs(m.runs);
+        const auto empty_ranks = writer.numbers(m.empty_ranks);
+        return fb::CreateShareDone(builder, id(m.attempt_id), m.part, m.piece, m.pieces, m.sample.part_offset, m.sample.length, m.sample.checksum, covers, runs,
+                                   m.block_bytes, empty_ranks);
     }
     fb::Id id_;  // of the message that is being written
 
@@ -119,6 +122,7 @@ static_assert(std::variant_size_v<message::Body> == static_cast<std::size_t>(fb:
 
 struct BodyReader {
     Reader& reader;
+    std::vector<Cover> covers = {};  // of a ShareDone, whose pieces get their checksums once the budget is known to hold
 
     static Source source(const fb::Source& s) { return {s.rank(), s.image_offset(), s.length()}; }
 
@@ -188,7 +192,8 @@ struct BodyReader {
     message::Body read(const fb::Complete& m) { return message::Complete{Reader::id(*m.attempt_id()), reader.images(m.images())}; }
     message::Body read(const fb::Opened& m) { return message::Opened{Reader::id(*m.attempt_id()), m.part()}; }
     message::Body read(const fb::ShareDone& m) {
-        return message::ShareDone{Reader::id(*m.attempt_id()), m.part(), m.piece(), m.pieces(), reader.extents(m.extents()),
+        covers = reader.covers(m.covers());
+        return message::ShareDone{Reader::id(*m.attempt_id()), m.part(), m.piece(), m.pieces(), m.block_bytes(), reader.runs(m.runs()), reader.numbers(m.empty_ranks()),
                                   {m.sample_offset(), m.sample_bytes(), m.sample_checksum()}};
     }
     message::Body read(const fb::ShareKept& m) { return message::ShareKept{Reader::id(*m.attempt_id()), m.part(), m.piece()}; }
@@ -313,10 +318,14 @@ struct BodyCheck {
     Status operator()(const message::Opened& m) const { return check_attempt(m.attempt_id); }
     Status operator()(const message::ShareDone& m) const {
         TRY(check_attempt(m.attempt_id));
+        TRY(check::block_bytes(m.block_bytes));
         if (m.pieces == 0 || m.piece >= m.pieces) return refuse("piece ", m.piece, " of ", m.pieces);
-        for (const Extent& extent : m.extents) {
-            TRY(check_source({extent.rank, extent.image_offset, extent.length}));
-            TRY(check_range(extent.part_offset, extent.length));
+        for (const StoredRun& run : m.runs) {
+            TRY(check_range(run.part_offset, run.stored_bytes));
+            for (const StoredPiece& piece : run.pieces) {
+                TRY(check_source({piece.rank, piece.image_offset, piece.length}));
+                TRY(check_range(piece.at, piece.length));
+            }
         }
         return check_range(m.sample.part_offset, m.sample.length);
     }
@@ -324,6 +333,12 @@ struct BodyCheck {
     Status operator()(const message::Noted&) const { return {}; }
     Status operator()(const message::Cancel&) const { return {}; }
 };
+
+// All members of a job speak the version that its roster fixes: what an older one says is not guessed at.
+Status other_message_format(std::uint32_t version) {
+    return {Code::unsupported, "message: of format " + std::to_string(version) + ", and this Cairn speaks format " + std::to_string(format_version) +
+                                   " with other nodes: all nodes of a job run one release"};
+}
 
 }  // namespace
 
@@ -342,6 +357,7 @@ Bytes encode(const message::Message& message) {
 Result<message::Message> decode_message(ByteView bytes) {
     Bytes raw;
     TRY_ASSIGN(raw, unframe(FrameKind::message, bytes));
+    if (const std::uint32_t version = frame_version(bytes); version != format_version) return other_message_format(version);
     const auto* root = verified_root<fb::Message>(raw, fb::MessageIdentifier());
     if (!root) return corrupt("message: its checksum holds but its structure does not");
     Reader reader(raw.size());
@@ -350,12 +366,16 @@ Result<message::Message> decode_message(ByteView bytes) {
     value.key = reader.key(*root->key());
     value.from = root->from();
     value.address = reader.string(root->address());
-    if (!BodyReader{reader}.read(*root, value.body))
+    BodyReader body{reader};
+    if (!body.read(*root, value.body))
         return Status(Code::unsupported, "message: of a kind this Cairn does not know");
     if (reader.exhausted()) return corrupt("message: it unpacks to more than it holds");
     TRY(check::key(value.key).within("message"));
     if (!printable(value.address, address_bytes_max)) return refuse("message: an impossible address");
     TRY(std::visit(BodyCheck{}, value.body).within("message"));
+    if (auto* done = std::get_if<message::ShareDone>(&value.body)) {
+        TRY(give_checksums(done->runs, body.covers, done->block_bytes).within("message"));
+    }
     return value;
 }
 

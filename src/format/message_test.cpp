@@ -93,8 +93,8 @@ TEST(Message, InvariantsOfWorkThatMoves) {
     expect_refused<Opened>([](Message&, Opened& o) { o.attempt_id = {}; }, "no attempt");
     expect_refused<ShareDone>([](Message&, ShareDone& s) { s.attempt_id = {}; }, "no attempt");
     expect_refused<ShareDone>([](Message&, ShareDone& s) { s.piece = 2; }, "piece 2 of 2");
-    expect_refused<ShareDone>([](Message&, ShareDone& s) { s.extents[0].length = UINT64_MAX; }, "impossible run");
-    expect_refused<ShareDone>([](Message&, ShareDone& s) { s.extents[0].part_offset = UINT64_MAX; }, "impossible range");
+    expect_refused<ShareDone>([](Message&, ShareDone& s) { s.runs[0].pieces[0].length = UINT64_MAX; }, "impossible run");
+    expect_refused<ShareDone>([](Message&, ShareDone& s) { s.runs[0].part_offset = UINT64_MAX; }, "impossible range");
     expect_refused<ShareDone>([](Message&, ShareDone& s) { s.sample.part_offset = UINT64_MAX; }, "impossible range");
     expect_refused<ShareKept>([](Message&, ShareKept& s) { s.attempt_id = {}; }, "no attempt");
 }

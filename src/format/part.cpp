@@ -6,6 +6,7 @@
 
 #include "base/checksum.hpp"
 #include "format/check.hpp"
+#include "format/covers.hpp"
 #include "format/fields.hpp"
 #include "format/frame.hpp"
 #include "part_generated.h"
@@ -22,48 +23,69 @@ static_assert(magic_at + 8 == part_trailer_bytes);
 
 using check::refuse;
 
-std::string name_of(const Extent& extent) {
-    return "the extent of rank " + std::to_string(extent.rank) + " at " + std::to_string(extent.part_offset);
-}
+std::string name_of(const StoredRun& run) { return "the run at " + std::to_string(run.part_offset); }
+std::string name_of(const StoredPiece& piece) { return "rank " + std::to_string(piece.rank) + " at " + std::to_string(piece.image_offset) + " of its image"; }
 
-// One extent by itself; `image_bytes` are its rank's.
-Status check_extent(const Extent& extent, const Footer& footer, std::uint64_t image_bytes) {
-    const std::uint64_t block = footer.block_bytes;
-    const std::string of = name_of(extent);
-    if (extent.part_offset % block != 0 || extent.image_offset % block != 0)
-        return refuse(of, " does not start on a block");
-    if (extent.length == 0 || extent.length > image_bytes || extent.image_offset > image_bytes - extent.length)
-        return refuse(of, " lies outside its image of ", image_bytes, " bytes");
-    if (extent.length % block != 0 && extent.image_offset + extent.length != image_bytes)
-        return refuse(of, " ends within a block that is not its image's last");
-    if (extent.part_offset > footer.data_bytes ||
-        round_up(extent.length, block) > footer.data_bytes - extent.part_offset)
-        return refuse(of, " reaches beyond the part's ", footer.data_bytes, " data bytes");
-    if (extent.checksums.size() != div_up(extent.length, block))
-        return refuse(of, " has ", extent.checksums.size(), " checksums for ", div_up(extent.length, block), " blocks");
+using ImageBytes = std::unordered_map<Rank, std::uint64_t>;
+
+// Where a run lies, and how its bytes are stored.
+Status check_place(const StoredRun& run, const Footer& footer) {
+    const std::string of = name_of(run);
+    if (run.part_offset % part_alignment != 0) return refuse(of, " does not start on a multiple of ", part_alignment);
+    if (run.stored_bytes == 0 || run.part_offset > footer.data_bytes || run.stored_bytes > footer.data_bytes - run.part_offset)
+        return refuse(of, " with ", run.stored_bytes, " bytes reaches beyond the part's ", footer.data_bytes, " data bytes");
+    if (run.pieces.empty()) return refuse(of, " holds nothing of any image");
+    if (run.codec > footer.codecs.size()) return refuse(of, " has codec ", run.codec, " of ", footer.codecs.size());
+    if (run.codec == 0 && run.checksum != 0) return refuse(of, " is stored as it is, and yet has a checksum of its own");
     return {};
 }
 
-// No two extents share a byte, in the part or in an image.
-Status check_overlaps(const Footer& footer) {
-    std::vector<const Extent*> by_image;
-    by_image.reserve(footer.extents.size());
-    for (std::size_t i = 0; i < footer.extents.size(); ++i) {
-        const Extent& extent = footer.extents[i];
-        by_image.push_back(&extent);
-        if (i == 0) continue;
-        const Extent& before = footer.extents[i - 1];
-        if (extent.part_offset < before.part_offset + round_up(before.length, footer.block_bytes))
-            return refuse(name_of(extent), " overlaps or precedes the one before it in the part");
+// One piece by itself; `end`: of what the pieces before it hold of the run.
+Status check_piece(const StoredPiece& piece, const Footer& footer, const ImageBytes& images, std::uint64_t end) {
+    const std::uint64_t block = footer.block_bytes;
+    const std::string of = name_of(piece);
+    const auto image = images.find(piece.rank);
+    if (image == images.end()) return refuse(of, ": nothing is said of that rank's image");
+    if (piece.image_offset % block != 0) return refuse(of, " does not start on a block");
+    if (piece.length == 0 || piece.length > image->second || piece.image_offset > image->second - piece.length)
+        return refuse(of, " with ", piece.length, " bytes lies outside its image of ", image->second, " bytes");
+    if (piece.length % block != 0 && piece.image_offset + piece.length != image->second)
+        return refuse(of, " ends within a block that is not its image's last");
+    if (piece.checksums.size() != div_up(piece.length, block))
+        return refuse(of, " has ", piece.checksums.size(), " checksums for ", div_up(piece.length, block), " blocks");
+    if (piece.at > end) return refuse(of, " lies at ", piece.at, " of its run, of which only ", end, " bytes come before");
+    return {};
+}
+
+Status check_run(const StoredRun& run, const Footer& footer, const ImageBytes& images) {
+    TRY(check_place(run, footer));
+    std::uint64_t end = 0, at = 0;
+    for (const StoredPiece& piece : run.pieces) {
+        if (piece.at < at) return refuse(name_of(run), ": ", name_of(piece), " is out of order");
+        at = piece.at;
+        TRY(check_piece(piece, footer, images, end).within(name_of(run)));
+        end = std::max(end, piece.at + piece.length);
     }
-    std::sort(by_image.begin(), by_image.end(), [](const Extent* a, const Extent* b) {
-        return a->rank != b->rank ? a->rank < b->rank : a->image_offset < b->image_offset;
-    });
-    for (std::size_t i = 1; i < by_image.size(); ++i) {
-        const Extent &before = *by_image[i - 1], &extent = *by_image[i];
-        if (extent.rank == before.rank && extent.image_offset < before.image_offset + before.length)
-            return refuse(name_of(extent), " holds bytes of its image that another extent holds, too");
+    if (run.codec == 0 && end != run.stored_bytes) return refuse(name_of(run), " stores ", run.stored_bytes, " bytes as they are, and its pieces are ", end);
+    if (run.codec != 0 && run.stored_bytes > 2 * encoded_run_bytes_max) return refuse(name_of(run), " has ", run.stored_bytes, " encoded bytes");
+    if (run.codec != 0 && end > encoded_run_bytes_max) return refuse(name_of(run), " encodes ", end, " bytes in one; at most ", encoded_run_bytes_max, " are allowed");
+    return {};
+}
+
+// No two runs share a byte of the part.
+Status check_runs_apart(const Footer& footer) {
+    for (std::size_t i = 1; i < footer.runs.size(); ++i) {
+        const StoredRun &before = footer.runs[i - 1], &run = footer.runs[i];
+        if (run.part_offset < before.part_offset + before.stored_bytes) return refuse(name_of(run), " overlaps or precedes the one before it");
     }
+    return {};
+}
+
+Status check_codecs(const std::vector<CodecName>& codecs) {
+    if (codecs.size() > codecs_max) return refuse(codecs.size(), " codecs; at most ", codecs_max, " are allowed");
+    for (const CodecName& codec : codecs)
+        if (codec.name.empty() || !printable(codec.name, codec_text_bytes_max) || !printable(codec.parameters, codec_text_bytes_max))
+            return refuse("a codec with an impossible name or parameters");
     return {};
 }
 
@@ -74,60 +96,67 @@ Status check_identity(const Footer& footer) {
     if (footer.parts == 0 || footer.parts > footer.ranks || footer.part >= footer.parts)
         return refuse("part ", footer.part, " of ", footer.parts, " for ", footer.ranks, " ranks");
     TRY(check::block_bytes(footer.block_bytes));
-    if (footer.data_bytes > bytes_max || footer.data_bytes % footer.block_bytes != 0)
-        return refuse(footer.data_bytes, " data bytes are not whole blocks of ", footer.block_bytes);
-    return {};
+    if (footer.data_bytes > bytes_max || footer.data_bytes % part_alignment != 0)
+        return refuse(footer.data_bytes, " data bytes are no multiple of ", part_alignment, ", or too many");
+    return check_codecs(footer.codecs);
 }
 
-std::uint64_t footer_bytes_bound(std::uint64_t blocks, std::uint64_t extents, const std::vector<ImageInfo>& images) {
-    return 1024 + 8 * blocks + 128 * extents + check::encoded_bytes(images);
+// Every piece a run and a cover of its own.
+std::uint64_t footer_bytes_bound(std::uint64_t blocks, std::uint64_t pieces, const std::vector<ImageInfo>& images) {
+    return 1024 + 8 * blocks + 192 * pieces + check::encoded_bytes(images);
+}
+
+struct Counts {
+    std::uint64_t blocks = 0, pieces = 0;
+};
+Counts counts_of(const Footer& footer) {
+    Counts counts;
+    for (const StoredRun& run : footer.runs)
+        for (const StoredPiece& piece : run.pieces) ++counts.pieces, counts.blocks += piece.checksums.size();
+    return counts;
 }
 
 }  // namespace
 
-Status check_part_size(std::uint64_t blocks, std::uint64_t extents, const std::vector<ImageInfo>& images) {
+Status check_part_size(std::uint64_t blocks, std::uint64_t pieces, const std::vector<ImageInfo>& images) {
     if (blocks > part_blocks_max)
         return invalid_argument("a part of " + std::to_string(blocks) + " blocks; it has at most " +
                                 std::to_string(part_blocks_max) + ": use larger blocks or more parts");
-    if (footer_bytes_bound(blocks, extents, images) > record_bytes_max)
+    if (footer_bytes_bound(blocks, pieces, images) > record_bytes_max)
         return invalid_argument("regions and runs of images are too many for one part's footer: use more parts");
     return {};
 }
 
 Status check_footer(const Footer& footer) {
     TRY(check_identity(footer));
-    std::unordered_map<Rank, std::uint64_t> image_bytes;
+    ImageBytes image_bytes;
     for (const ImageInfo& image : footer.images) {
         if (image.rank >= footer.ranks) return refuse("rank ", image.rank, " of ", footer.ranks);
         if (!image_bytes.emplace(image.rank, image.bytes).second) return refuse("rank ", image.rank, " is there twice");
         TRY(check::image(image));
     }
-    std::uint64_t blocks = 0;
-    for (const Extent& extent : footer.extents) {
-        const auto image = image_bytes.find(extent.rank);
-        if (image == image_bytes.end()) return refuse(name_of(extent), ": nothing is said of that rank's image");
-        TRY(check_extent(extent, footer, image->second));
-        blocks += extent.checksums.size();
-    }
-    if (const Status size = check_part_size(blocks, footer.extents.size(), footer.images); !size.ok())
-        return corrupt(size.text());
-    return check_overlaps(footer);
+    for (const StoredRun& run : footer.runs) TRY(check_run(run, footer, image_bytes));
+    const Counts counts = counts_of(footer);
+    if (const Status size = check_part_size(counts.blocks, counts.pieces, footer.images); !size.ok()) return corrupt(size.text());
+    TRY(check_runs_apart(footer));
+    return check_pieces_apart(footer.runs);
 }
 
 Bytes encode_footer(const Footer& footer) {
-    std::uint64_t blocks = 0;
-    for (const Extent& extent : footer.extents) blocks += extent.checksums.size();
-    const std::uint64_t bound = footer_bytes_bound(blocks, footer.extents.size(), footer.images);
+    const Counts counts = counts_of(footer);
+    const std::uint64_t bound = footer_bytes_bound(counts.blocks, counts.pieces, footer.images) + 300 * footer.codecs.size();
     CAIRN_CHECK(bound <= record_bytes_max);
     Writer writer(bound);
     auto& builder = writer.builder;
     const auto images = writer.images(footer.images);
-    const auto extents = writer.extents(footer.extents);
+    const auto codecs = writer.codecs(footer.codecs);
+    const auto covers = writer.covers(covers_of(footer.runs, footer.block_bytes));
+    const auto runs = writer.runs(footer.runs);
     const auto key = writer.key(footer.key);
     const fb::Id attempt_id = Writer::id(footer.attempt_id);
     fb::FinishFooterBuffer(
         builder, fb::CreateFooter(builder, key, footer.attempt, &attempt_id, footer.part, footer.parts, footer.ranks,
-                                  footer.block_bytes, footer.data_bytes, images, extents));
+                                  footer.block_bytes, footer.data_bytes, images, 0, codecs, covers, runs));
     const ByteView body = writer.bytes();
     Bytes tail(body.size() + part_trailer_bytes);
     std::memcpy(tail.data(), body.data(), body.size());
@@ -156,7 +185,7 @@ Result<FooterPlace> decode_trailer(ByteView last_bytes, std::uint64_t file_bytes
         return corrupt("the part's trailer is damaged");
     const std::uint32_t version = get_u32(&trailer[version_at]);
     if (version > format_version) return newer_format(version).within("part");
-    const FooterPlace place{get_u64(&trailer[offset_at]), get_u64(&trailer[length_at]), get_u64(&trailer[checksum_at])};
+    const FooterPlace place{get_u64(&trailer[offset_at]), get_u64(&trailer[length_at]), get_u64(&trailer[checksum_at]), version};
     if (version == 0 || get_u32(&trailer[zero_at]) != 0) return corrupt("the part's trailer has impossible fields");
     const std::uint64_t before = file_bytes - part_trailer_bytes;
     if (place.length == 0 || place.length > record_bytes_max || place.length > before ||
@@ -188,8 +217,13 @@ Result<Footer> decode_footer(ByteView footer, const FooterPlace& place) {
     value.block_bytes = root->block_bytes();
     value.data_bytes = root->data_bytes();
     value.images = reader.images(root->images());
-    value.extents = reader.extents(root->extents());
+    if (place.version == 1) value.runs = reader.tables(root->extents(), [&](const fb::Extent& extent) { return reader.extent(extent); });
+    else value.runs = reader.runs(root->runs());
+    value.codecs = reader.tables(root->codecs(), [&](const fb::Codec& codec) { return reader.codec(codec); });
+    const std::vector<Cover> covers = reader.covers(root->covers());
     if (reader.exhausted()) return corrupt("footer: it unpacks to more than it holds");
+    TRY(check::block_bytes(value.block_bytes).within("footer"));
+    if (place.version > 1) TRY(give_checksums(value.runs, covers, value.block_bytes).within("footer"));
     TRY(check_footer(value).within("footer"));
     if (value.data_bytes != place.offset)
         return refuse("footer: it lies at ", place.offset, ", not behind its ", value.data_bytes, " data bytes");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/status.hpp"
+#include "format/limits.hpp"
 #include "format/names.hpp"
 #include "model/types.hpp"
 
@@ -14,14 +15,15 @@ struct FooterPlace {
     std::uint64_t offset = 0;
     std::uint64_t length = 0;
     std::uint64_t checksum = 0;
+    std::uint32_t version = format_version;  // of the part
     bool operator==(const FooterPlace&) const = default;
 };
 
 // Everything FORMAT.md demands of a footer; corrupt names what is wrong, and with which rank.
 Status check_footer(const Footer& footer);
 
-// Whether one footer can hold so much; invalid_argument says what to do. For planning, when sizes are a user's choice.
-Status check_part_size(std::uint64_t blocks, std::uint64_t extents, const std::vector<ImageInfo>& images);
+// Whether one footer can hold so much; invalid_argument says what to do. For planning, when sizes are a user's choice. `pieces`: of all its runs.
+Status check_part_size(std::uint64_t blocks, std::uint64_t pieces, const std::vector<ImageInfo>& images);
 
 // The complete tail of a part, footer and trailer, to be written at data_bytes. More than check_part_size allows is a
 // programmer's error.

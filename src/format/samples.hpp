@@ -59,7 +59,17 @@ inline Footer footer() {
     f.block_bytes = block_bytes;
     f.data_bytes = 3 * block_bytes;
     f.images = {image(0), image(1), image(2)};
-    f.extents = {{1, 0, 40, 0, block_checksums(image_bytes(1))}, {0, 0, 5000, 4096, block_checksums(image_bytes(0))}};
+    f.runs = {{0, 40, 0, 0, {{1, 0, 40, 0, block_checksums(image_bytes(1))}}}, {4096, 5000, 0, 0, {{0, 0, 5000, 0, block_checksums(image_bytes(0))}}}};
+    return f;
+}
+
+// The same images, the other way: a run that holds pieces of two ranks, and one that is encoded.
+inline Footer packed_footer() {
+    Footer f = footer();
+    const std::vector<std::uint64_t> sums = block_checksums(image_bytes(0));
+    f.data_bytes = 2 * block_bytes;
+    f.codecs = {{"zero-runs", ""}};
+    f.runs = {{0, 944, 0, 0, {{1, 0, 40, 0, block_checksums(image_bytes(1))}, {0, 4096, 904, 40, {sums[1]}}}}, {4096, 3000, 1, 0xC0DEC, {{0, 0, 4096, 0, {sums[0]}}}}};
     return f;
 }
 
@@ -67,9 +77,9 @@ inline Footer footer() {
 inline Bytes part() {
     const Footer f = footer();
     Bytes bytes(f.data_bytes);
-    for (const Extent& extent : f.extents) {
-        const Bytes image = image_bytes(extent.rank);
-        std::copy(image.begin(), image.end(), bytes.begin() + static_cast<std::ptrdiff_t>(extent.part_offset));
+    for (const StoredRun& run : f.runs) {
+        const Bytes image = image_bytes(run.pieces.front().rank);
+        std::copy(image.begin(), image.end(), bytes.begin() + static_cast<std::ptrdiff_t>(run.part_offset));
     }
     const Bytes tail = encode_footer(f);
     bytes.insert(bytes.end(), tail.begin(), tail.end());
@@ -93,6 +103,14 @@ inline Manifest manifest() {
                 footer().data_bytes,
                 footer_checksum(tail),
                 {0, 1, 2}}};
+    return m;
+}
+
+// As version 1 had it: its part ended in a footer of another form.
+inline Manifest manifest_of_version_1() {
+    Manifest m = manifest();
+    m.parts[0].bytes = 13'040;
+    m.parts[0].footer_checksum = 0x29FCE7F2F3A351AA;
     return m;
 }
 
@@ -153,7 +171,7 @@ inline std::vector<message::Message> messages() {
         message::Taken{attempt_id, 1},
         message::Complete{attempt_id, {image(0)}},
         message::Opened{attempt_id, 0},
-        message::ShareDone{attempt_id, 0, 1, 2, {{1, 0, 40, 4 * block_bytes, {7}}}, {4 * block_bytes, 40, 8}},
+        message::ShareDone{attempt_id, 0, 1, 2, block_bytes, {{4 * block_bytes, 40, 0, 0, {{1, 0, 40, 0, {7}}}}}, {2}, {4 * block_bytes, 40, 8}},
         message::ShareKept{attempt_id, 0, 1}};
     std::vector<message::Message> all;
     for (const message::Body& body : bodies) all.push_back({{0x5EC2E7, 0x5EC2E8}, key, 1, "a:1", body});
@@ -218,11 +236,20 @@ class Random {
         f.part = below32(f.parts);
         f.block_bytes = block_bytes_min << below(3);
         f.images = images(f.ranks);
-        for (const ImageInfo& image : f.images) cut(image, f);
-        std::shuffle(f.extents.begin(), f.extents.end(), engine_);
-        for (Extent& extent : f.extents) {
-            extent.part_offset = f.data_bytes + below(3) * f.block_bytes;  // gaps are allowed
-            f.data_bytes = extent.part_offset + round_up(extent.length, f.block_bytes);
+        if (coin()) f.codecs.push_back({"zero-runs", text("level=19", 8)});
+        std::vector<StoredPiece> pieces;
+        for (const ImageInfo& image : f.images) cut(image, f.block_bytes, pieces);
+        std::shuffle(pieces.begin(), pieces.end(), engine_);
+        for (std::size_t i = 0; i < pieces.size();) {
+            StoredRun& run = f.runs.emplace_back();
+            for (std::uint64_t n = 1 + below(3); n > 0 && i < pieces.size(); --n, ++i) {
+                pieces[i].at = raw_bytes(run);
+                run.pieces.push_back(std::move(pieces[i]));
+            }
+            run.stored_bytes = raw_bytes(run);
+            run.part_offset = f.data_bytes + below(3) * part_alignment;  // gaps are allowed
+            if (!f.codecs.empty() && coin()) run = {run.part_offset, 1 + below(2 * run.stored_bytes), 1, number(), std::move(run.pieces)};
+            f.data_bytes = run.part_offset + round_up(run.stored_bytes, part_alignment);
         }
         return f;
     }
@@ -345,7 +372,7 @@ class Random {
                 m.body = message::Opened{id(), below32(9)};
                 break;
             case 16:
-                m.body = message::ShareDone{id(), below32(9), below32(3), 3, {{below32(9), below(99), below(99), below(99), {number()}}},
+                m.body = message::ShareDone{id(), below32(9), below32(3), 3, 4096, {{below(99), below(99), below32(3), number(), {{below32(9), 4096 * below(99), 1 + below(99), below(99), {number()}}}}}, {below32(9)},
                                             {below(99), below(99), number()}};
                 break;
             case 17:
@@ -382,13 +409,13 @@ class Random {
         }
         return lead;
     }
-    // Some or all of an image, as extents that are not placed yet.
-    void cut(const ImageInfo& image, Footer& f) {
+    // Some or all of an image, as pieces that are in no run yet.
+    void cut(const ImageInfo& image, std::uint64_t block, std::vector<StoredPiece>& pieces) {
         for (std::uint64_t at = 0; at < image.bytes;) {
-            const std::uint64_t length = std::min((1 + below(4)) * f.block_bytes, image.bytes - at);
-            Extent extent{image.rank, at, length, 0, {}};
-            for (std::uint64_t n = div_up(length, f.block_bytes); n > 0; --n) extent.checksums.push_back(number());
-            if (below(5) != 0) f.extents.push_back(extent);
+            const std::uint64_t length = std::min((1 + below(4)) * block, image.bytes - at);
+            StoredPiece piece{image.rank, at, length, 0, {}};
+            for (std::uint64_t n = div_up(length, block); n > 0; --n) piece.checksums.push_back(number());
+            if (below(5) != 0) pieces.push_back(piece);
             at += length;
         }
     }

@@ -139,7 +139,9 @@ struct ShareDone {
     Id128 attempt_id;
     std::uint32_t part = 0;
     std::uint32_t piece = 0, pieces = 1;
-    std::vector<Extent> extents;
+    std::uint64_t block_bytes = 0;
+    std::vector<StoredRun> runs;
+    std::vector<Rank> empty_ranks;  // without bytes, that have their place here
     Sample sample;
     bool operator==(const ShareDone&) const = default;
 };
@@ -161,7 +163,7 @@ struct PartsDone {
     bool has_failed_part = false;  // storage failed, on this part
     std::uint32_t failed_part = 0;
     std::vector<PartInfo> parts;
-    std::uint64_t coverage = 0;  // of their extents (model/coverage.hpp)
+    std::uint64_t coverage = 0;  // of their pieces (model/coverage.hpp)
     Card card = Card::unknown;
     bool operator==(const PartsDone&) const = default;
 };

@@ -1,6 +1,8 @@
 // Sizes and names of data types, and how versions are named.
 #include "model/types.hpp"
 
+#include <algorithm>
+
 namespace cairn {
 
 namespace {
@@ -11,6 +13,12 @@ constexpr TypeRow rows[] = {{"bytes", 1}, {"i8", 1}, {"u8", 1}, {"i16", 2}, {"u1
 
 std::uint64_t type_bytes(DataType type) noexcept { return rows[static_cast<std::size_t>(type)].bytes; }
 const char* type_name(DataType type) noexcept { return rows[static_cast<std::size_t>(type)].name; }
+
+std::uint64_t raw_bytes(const StoredRun& run) noexcept {
+    std::uint64_t end = 0;
+    for (const StoredPiece& piece : run.pieces) end = std::max(end, piece.at + piece.length);
+    return end;
+}
 
 NodeIndex coordinator_of(const Roster&) { return 0; }
 std::string version_text(const std::string& name, Version version) { return name + " version " + std::to_string(version); }

@@ -1,5 +1,5 @@
 // Plain values: what a checkpoint is made of. No behaviour but equality; no I/O, no encoding.
-// The words are the glossary's (ARCHITECTURE.md): checkpoint, version, incarnation, attempt, image, region, extent, part.
+// The words are the glossary's (ARCHITECTURE.md): checkpoint, version, incarnation, attempt, image, region, run, part.
 #pragma once
 
 #include <cstdint>
@@ -63,15 +63,34 @@ struct ImageInfo {
     bool operator==(const ImageInfo&) const = default;
 };
 
-// Where a run of an image's bytes lies in a part. Starts on a block of the image and on a block of the part; its blocks are
-// contiguous in both; only the last block of an image may be short.
-struct Extent {
+// Raw bytes of one image that a stored run holds. They start on a block of the image; only the last block of an image may be short.
+struct StoredPiece {
     Rank rank = 0;
     std::uint64_t image_offset = 0;
     std::uint64_t length = 0;
-    std::uint64_t part_offset = 0;
-    std::vector<std::uint64_t> checksums;  // one per block, of the raw bytes
-    bool operator==(const Extent&) const = default;
+    std::uint64_t at = 0;                  // in the run's raw bytes
+    std::vector<std::uint64_t> checksums;  // one a block of the image, of the raw bytes
+    bool operator==(const StoredPiece&) const = default;
+};
+
+// A run of a part: bytes of one or more images laid end to end, stored as they are or encoded as one.
+struct StoredRun {
+    std::uint64_t part_offset = 0;  // a multiple of part_alignment
+    std::uint64_t stored_bytes = 0;
+    std::uint32_t codec = 0;     // 0: the raw bytes; else 1 + place in the footer's codecs
+    std::uint64_t checksum = 0;  // of the stored bytes; 0 with codec 0, where those of the pieces are all that is needed
+    std::vector<StoredPiece> pieces;
+    bool operator==(const StoredRun&) const = default;
+};
+inline constexpr std::uint64_t part_alignment = 4096;  // of runs in a part: what direct I/O needs, and the smallest block
+
+std::uint64_t raw_bytes(const StoredRun& run) noexcept;
+
+// How a run was encoded: a name and what belongs to it, as its writer said.
+struct CodecName {
+    std::string name;
+    std::string parameters;
+    bool operator==(const CodecName&) const = default;
 };
 
 // The tail of a part: everything needed to list, verify and extract it on its own.
@@ -83,9 +102,10 @@ struct Footer {
     std::uint32_t parts = 0;  // K
     std::uint32_t ranks = 0;  // of the whole version
     std::uint64_t block_bytes = 0;
-    std::uint64_t data_bytes = 0;   // where the footer starts in the part, bytes: a multiple of block_bytes
-    std::vector<ImageInfo> images;  // of every rank with an extent here, and of those with zero bytes assigned here
-    std::vector<Extent> extents;    // by part_offset
+    std::uint64_t data_bytes = 0;   // where the footer starts in the part, bytes: a multiple of part_alignment
+    std::vector<ImageInfo> images;  // of every rank with a piece here, and of those with zero bytes assigned here
+    std::vector<CodecName> codecs;  // of its runs
+    std::vector<StoredRun> runs;    // by part_offset
     bool operator==(const Footer&) const = default;
 };
 
@@ -95,7 +115,7 @@ struct PartInfo {
     std::uint64_t bytes = 0;
     std::uint64_t footer_offset = 0;
     std::uint64_t footer_checksum = 0;
-    std::vector<Rank> ranks;  // with extents or images here, increasing
+    std::vector<Rank> ranks;  // with pieces or images here, increasing
     bool operator==(const PartInfo&) const = default;
 };
 

@@ -6,8 +6,8 @@ namespace cairn::testing {
 
 namespace {
 
-// The extents of a part that hold data.
-std::vector<Extent> data_in(SeedRun& run, const std::string& path) {
+// The runs of a part.
+std::vector<StoredRun> runs_in(SeedRun& run, const std::string& path) {
     sim::Process& process = run.cluster.hosts[run.cluster.reader()].node->start_process("reader");
     Result<Footer> footer(Status(Code::deadline, "not read"));
     const auto task = [](World w, std::string file, Result<Footer>* out) -> Task<void> {
@@ -16,9 +16,7 @@ std::vector<Extent> data_in(SeedRun& run, const std::string& path) {
     };
     (void)run.cluster.sim.run(task(process.world(), path, &footer), run.cluster.sim.now() + 60 * second);
     process.kill();
-    if (!footer.ok()) return {};
-    std::erase_if(footer->extents, [](const Extent& extent) { return extent.length == 0; });
-    return std::move(footer->extents);
+    return footer.ok() ? std::move(footer->runs) : std::vector<StoredRun>{};
 }
 
 // Every image in a node's scratch whose checksums were kept there, as a restarting rank reads it.
@@ -108,14 +106,19 @@ void check_flipped_bit(SeedRun& run) {
     for (std::size_t i = 0; i < parts.size(); ++i) {
         const PartInfo& part = parts[(first + i) % parts.size()];
         const std::string path = run.cluster.layout.version(key) + "/" + part.file;
-        const std::vector<Extent> extents = data_in(run, path);
-        if (extents.empty()) continue;
-        const Extent& extent = extents[run.draw(extents.size())];
-        (void)run.cluster.sim.persistent().flip_bit(path, extent.part_offset + run.draw(extent.length), static_cast<unsigned>(run.draw(8))).ok();
+        const std::vector<StoredRun> runs = runs_in(run, path);
+        if (runs.empty()) continue;
+        const StoredRun& stored = runs[run.draw(runs.size())];
+        const std::uint64_t at = run.draw(stored.stored_bytes);
+        (void)run.cluster.sim.persistent().flip_bit(path, stored.part_offset + at, static_cast<unsigned>(run.draw(8))).ok();
         const Status status = run.cluster.check_committed(key);
         if (status.code() != Code::corrupt) return run.fail("a flipped bit was not found: " + part.file + ": " + status.to_string());
-        const bool named = status.text().find(part.file) != std::string::npos && status.text().find("rank " + std::to_string(extent.rank)) != std::string::npos;
-        if (!named) run.fail("a flipped bit was found, and not where it is: " + part.file + ", rank " + std::to_string(extent.rank) + ": " + status.to_string());
+        const auto names = [&](const StoredPiece& piece) {
+            const bool hit = stored.codec != 0 || (at >= piece.at && at < piece.at + piece.length);
+            return hit && status.text().find("rank " + std::to_string(piece.rank)) != std::string::npos;
+        };
+        const bool named = status.text().find(part.file) != std::string::npos && std::any_of(stored.pieces.begin(), stored.pieces.end(), names);
+        if (!named) run.fail("a flipped bit was found, and not where it is: " + part.file + ", at " + std::to_string(stored.part_offset + at) + ": " + status.to_string());
         return;
     }
 }

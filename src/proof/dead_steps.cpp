@@ -55,14 +55,21 @@ std::uint64_t epoch_of(const SeedRun& run, Id128 incarnation) {
     return found == run.known.epochs.end() ? 0 : found->second;
 }
 
+// As whoever looks sees it: of one that somebody tried to give up or to remove only that tells how it ended.
+bool is_committed(SeedRun& run, const VersionKey& key) {
+    const Result<Cluster::Found> found = run.cluster.look_now();
+    return found.ok() && std::any_of(found->entries.begin(), found->entries.end(), [&](const CatalogEntry& entry) { return entry.key == key && entry.committed(); });
+}
+
 // A commit decides as soon as it can be seen, which is before any daemon tells of it.
-bool has_commit(const SeedRun& run, Id128 incarnation) {
+bool has_commit(SeedRun& run, Id128 incarnation) {
     return std::any_of(run.known.published.begin(), run.known.published.end(), [&](const VersionKey& key) {
-        return key.incarnation == incarnation && !run.known.removed.count(key) && run.cluster.sim.persistent().find(run.cluster.layout.manifest(key)).ok();
+        if (key.incarnation != incarnation) return false;
+        return run.known.removed.count(key) ? is_committed(run, key) : run.cluster.sim.persistent().find(run.cluster.layout.manifest(key)).ok();
     });
 }
 
-Id128 head_seen(const SeedRun& run) {
+Id128 head_seen(SeedRun& run) {
     Id128 newest = head(run);
     for (const auto& [incarnation, epoch] : run.known.epochs)
         if (epoch > epoch_of(run, newest) && has_commit(run, incarnation)) newest = incarnation;
@@ -87,12 +94,6 @@ bool reaches_the_beginning(const SeedRun& run, Id128 at) {
         at = found == run.known.chains.end() ? Id128() : found->second.incarnation;
     }
     return true;
-}
-
-// As whoever looks sees it: of one that somebody tried to give up or to remove only that tells how it ended.
-bool is_committed(SeedRun& run, const VersionKey& key) {
-    const Result<Cluster::Found> found = run.cluster.look_now();
-    return found.ok() && std::any_of(found->entries.begin(), found->entries.end(), [&](const CatalogEntry& entry) { return entry.key == key && entry.committed(); });
 }
 
 // Its daemon was started again since, and has yet to hear of it.

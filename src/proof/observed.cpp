@@ -46,18 +46,20 @@ Status check_bytes(const SeedRun& run, Kept& kept, const OpenVersion& version) {
     const VersionKey& key = version.manifest.key;
     for (std::size_t i = 0; i < version.footers.size(); ++i) {
         const std::string path = run.cluster.layout.version(key) + "/" + version.manifest.parts[version.parts[i]].file;
-        for (const Extent& extent : version.footers[i].extents) {
-            const Result<Slice> there = kept.bytes_of(path, extent.part_offset, extent.length);
+        for (const StoredRun& stored : version.footers[i].runs) {
+            const Result<Slice> there = kept.bytes_of(path, stored.part_offset, stored.stored_bytes);
             if (!there.ok()) return there.status();
-            const std::uint64_t seed = Cluster::content_seed(key.incarnation, key.version, extent.rank);
-            if (!sim::content_equal(*there, sim::describe(seed, extent.length, extent.image_offset)))
-                return corrupt(path + ": at " + std::to_string(extent.part_offset) + " are not the bytes of rank " + std::to_string(extent.rank));
+            for (const StoredPiece& piece : stored.pieces) {
+                const std::uint64_t seed = Cluster::content_seed(key.incarnation, key.version, piece.rank);
+                if (!sim::content_equal(there->part(piece.at, piece.length), sim::describe(seed, piece.length, piece.image_offset)))
+                    return corrupt(path + ": at " + std::to_string(stored.part_offset + piece.at) + " are not the bytes of rank " + std::to_string(piece.rank));
+            }
         }
     }
     return {};
 }
 
-// A rank's image as the footers have it: its size, and every byte of it once. `look`: a reader also asks for a range of it alone, whatever extents that lies
+// A rank's image as the footers have it: its size, and every byte of it once. `look`: a reader also asks for a range of it alone, whatever runs that lies
 // in, and gets all of that.
 Status check_image(SeedRun& run, Kept& kept, const OpenVersion& version, Rank rank, bool look) {
     const ClusterOptions& options = run.cluster.options;

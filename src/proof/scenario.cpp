@@ -62,8 +62,8 @@ const std::vector<ScenarioNumber>& scenario_numbers() {
         {"attempts", &S::attempts, 1, 100, 3},
         {"versions", &S::versions, 1, 64, 64},
         {"answers", &S::answers, 1, 4096, 4096},
-        {"piece_blocks", &S::piece_blocks, 1, 512u << 10, 512u << 10},
-        {"piece_extents", &S::piece_extents, 1, 64u << 10, 64u << 10},
+        {"message_blocks", &S::message_blocks, 1, 512u << 10, 512u << 10},
+        {"message_pieces", &S::message_pieces, 1, 64u << 10, 64u << 10},
         {"guests", &S::guests, 1, 1024, 1024},
         {"small_io", &S::small_io, 0, 1, 0},
         {"read", &S::read_bytes, 4096, 64ull << 20, 64ull << 20},
@@ -163,8 +163,8 @@ class Draw {
         Scenario& s = scenario_;
         if (chance(30)) s.versions = 1 + below(4);
         if (chance(30)) s.answers = 1 + below(4);
-        if (chance(30)) s.piece_blocks = 1 + below(8);
-        if (chance(30)) s.piece_extents = 1 + below(4);
+        if (chance(30)) s.message_blocks = 1 + below(8);
+        if (chance(30)) s.message_pieces = 1 + below(4);
         if (chance(30)) s.guests = 1;
         if (s.ranks_per_node.back() == 0 && chance(15)) s.small_io = 1;
         if (chance(50)) s.read_bytes = 4096 << below(6);
@@ -328,8 +328,8 @@ ClusterOptions cluster_of(const Scenario& scenario) {
     s.retry_wait = 1 * second;
     s.limits.versions = scenario.versions;
     s.limits.answers = scenario.answers;
-    s.limits.piece_blocks = scenario.piece_blocks;
-    s.limits.piece_extents = scenario.piece_extents;
+    s.limits.message_blocks = scenario.message_blocks;
+    s.limits.message_pieces = scenario.message_pieces;
     s.limits.guests = s.limits.strangers = scenario.guests;
     if (scenario.small_io != 0) options.io_node_buffer_bytes = scenario.block_bytes / 2;
     options.restore.buffer_bytes = scenario.read_bytes;

@@ -52,8 +52,8 @@ struct Scenario {
     std::uint64_t attempts = 3;  // before the waiters are told
     std::uint64_t versions = 64;        // remembered, and what follows: FlushLimits
     std::uint64_t answers = 4096;
-    std::uint64_t piece_blocks = 512u << 10;
-    std::uint64_t piece_extents = 64u << 10;
+    std::uint64_t message_blocks = 512u << 10;
+    std::uint64_t message_pieces = 64u << 10;
     std::uint64_t guests = 1024;
     std::uint64_t small_io = 0;  // I/O nodes' buffers are half a block
     std::uint64_t read_bytes = 64ull << 20;  // at once, by a restore

@@ -124,7 +124,7 @@ TEST_F(Reading, AnySetOfRanksInOnePassOverTheParts) {
     const auto plan = plan_reads(*copies, out.wanted(), settings_.buffer_bytes);
     ASSERT_TRUE(plan.ok()) << plan.status().to_string();
     EXPECT_TRUE(plan->slots.empty());
-    const auto place = [&](const PartRead& each) { return std::pair(each.footer, copies->parts->footers[each.footer].extents[each.extent].part_offset + each.offset); };
+    const auto place = [&](const PartRead& each) { return std::pair(each.footer, copies->parts->footers[each.footer].runs[each.run].part_offset + each.offset); };
     for (std::size_t i = 1; i < plan->parts.size(); ++i) EXPECT_LT(place(plan->parts[i - 1]), place(plan->parts[i]));
     // Whole blocks of 4096: all of rank 3, one and three of rank 0 (the last of them short), two of rank 1.
     EXPECT_EQ(plan->bytes(), image_bytes + 4096 + (image_bytes - 10 * 4096) + 2 * 4096);
@@ -143,7 +143,7 @@ TEST_F(Reading, ScratchIsTakenForTheRanksThatItHas) {
     const auto plan = plan_reads(*copies, out.wanted(), settings_.buffer_bytes);
     ASSERT_TRUE(plan.ok());
     for (const SlotRead& each : plan->slots) EXPECT_EQ(cluster_.node_of(each.rank), 0u);
-    for (const PartRead& each : plan->parts) EXPECT_EQ(cluster_.node_of(copies->parts->footers[each.footer].extents[each.extent].rank), 1u);
+    for (const PartRead& each : plan->parts) EXPECT_EQ(cluster_.node_of(copies->parts->footers[each.footer].runs[each.run].pieces[each.pieces.front()].rank), 1u);
     EXPECT_EQ(plan->bytes(), 4 * image_bytes);
     EXPECT_TRUE(read(0, *copies, *plan, out).ok());
     EXPECT_TRUE(out.check_complete().ok());

@@ -96,14 +96,16 @@ struct PartState {
     std::uint64_t written_bytes = 0;
     RateMeter rate;
 
-    // Algorithm 5: where every extent went, and for interleaved the passes of each writer
+    // Algorithm 5: where everything went, and for interleaved the passes of each writer
     std::vector<std::uint64_t> passes;
-    std::vector<Extent> extents;  // and, with length 0, ranks without bytes that have their place here
+    std::vector<StoredRun> runs;
+    std::vector<Rank> empty_ranks;  // without bytes, that have their place here
 
     // First leader: what the others wrote, by leader and piece. Another leader: the pieces that the first one has.
     struct Gathered {
         std::uint32_t pieces = 0;  // 0: nothing came yet
-        std::map<std::uint32_t, std::vector<Extent>> extents;
+        std::map<std::uint32_t, std::vector<StoredRun>> runs;
+        std::vector<Rank> empty_ranks;
         message::Sample sample;
     };
     std::map<NodeIndex, Gathered> gathered;
@@ -139,7 +141,7 @@ struct Attempt {
     std::optional<std::uint32_t> failed_part;  // when storage failed, and not a node
     Pace* pace = nullptr;  // whose waits end with this attempt
     std::uint64_t written_bytes = 0;
-    std::uint64_t coverage = 0;  // first leader: of all extents in its parts
+    std::uint64_t coverage = 0;  // first leader: of all pieces in its parts
     std::uint64_t progress_sequence = 0;
     bool idle_told = false;         // that there is nothing to begin in any part
     std::size_t idle_parts_told = 0;

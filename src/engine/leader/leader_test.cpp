@@ -65,16 +65,17 @@ struct LeaderTest : ::testing::Test {
         EXPECT_TRUE(footer.ok()) << footer.status().to_string();
         return footer.ok() ? std::move(footer).value() : Footer();
     }
-    // Every extent's bytes are where the footer says, and are what it says: so many bytes in all.
+    // Every piece's bytes are where the footer says, and are what it says: so many bytes in all.
     std::uint64_t check_bytes(const Bytes& file, const Footer& footer) {
         const Bytes image = role_bytes(1, image_bytes);
         std::uint64_t sum = 0;
-        for (const Extent& extent : footer.extents) {
-            EXPECT_TRUE(testing::bytes_in(file, extent.part_offset, extent.length) == testing::bytes_in(image, extent.image_offset, extent.length));
-            EXPECT_EQ(extent.checksums, testing::block_checksums(testing::bytes_in(image, extent.image_offset, extent.length)));
-            EXPECT_EQ(extent.part_offset % role_block, 0u);
-            sum += extent.length;
-        }
+        for (const StoredRun& run : footer.runs)
+            for (const StoredPiece& piece : run.pieces) {
+                EXPECT_TRUE(testing::bytes_in(file, run.part_offset + piece.at, piece.length) == testing::bytes_in(image, piece.image_offset, piece.length));
+                EXPECT_EQ(piece.checksums, testing::block_checksums(testing::bytes_in(image, piece.image_offset, piece.length)));
+                EXPECT_EQ(run.part_offset % part_alignment, 0u);
+                sum += piece.length;
+            }
         return sum;
     }
 

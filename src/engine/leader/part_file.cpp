@@ -4,6 +4,7 @@
 
 #include "base/checksum.hpp"
 #include "base/trace.hpp"
+#include "engine/leader/stored_runs.hpp"
 #include "format/limits.hpp"
 #include "format/names.hpp"
 #include "format/part.hpp"
@@ -83,7 +84,7 @@ void PartFile::tell_opened(Attempt& attempt, PartState& part) {
     for (const Share& share : part.plan.shares) {
         if (share.leader == attempt.flight->job->self) continue;
         const auto gathered = part.gathered.find(share.leader);
-        const bool in = gathered != part.gathered.end() && gathered->second.extents.size() == gathered->second.pieces;
+        const bool in = gathered != part.gathered.end() && gathered->second.runs.size() == gathered->second.pieces;
         if (!in) send_to(*attempt.flight, share.leader, attempt.addresses[share.leader], message::Opened{attempt.lead.attempt_id, part.plan.part});
     }
 }
@@ -115,63 +116,6 @@ Task<Status> PartFile::finish_share(Attempt& attempt, PartState& part) {
     co_return status;
 }
 
-namespace {
-
-// Neighbours in the image and in the part become one, pieces are cut for messages.
-void join_extents(std::vector<Extent>& extents, std::uint64_t block) {
-    std::sort(extents.begin(), extents.end(), [](const Extent& a, const Extent& b) {
-        return a.part_offset != b.part_offset ? a.part_offset < b.part_offset : a.length < b.length;
-    });
-    std::vector<Extent> joined;
-    for (Extent& extent : extents) {
-        Extent* before = joined.empty() ? nullptr : &joined.back();
-        const bool goes_on = before && before->rank == extent.rank && before->length > 0 && extent.length > 0 &&
-                             before->length % block == 0 && before->image_offset + before->length == extent.image_offset &&
-                             before->part_offset + before->length == extent.part_offset;
-        if (!goes_on) {
-            joined.push_back(std::move(extent));
-            continue;
-        }
-        before->length += extent.length;
-        before->checksums.insert(before->checksums.end(), extent.checksums.begin(), extent.checksums.end());
-    }
-    extents = std::move(joined);
-}
-
-// The front of an extent, of so many blocks, taken off it.
-Extent cut_front(Extent& extent, std::uint64_t blocks, std::uint64_t block) {
-    const auto end = extent.checksums.begin() + static_cast<std::ptrdiff_t>(blocks);
-    Extent front{extent.rank, extent.image_offset, blocks * block, extent.part_offset, {extent.checksums.begin(), end}};
-    extent.checksums.erase(extent.checksums.begin(), end);
-    extent.image_offset += front.length;
-    extent.part_offset += front.length;
-    extent.length -= front.length;
-    return front;
-}
-
-// So that a piece is a message of a few MiB. What is cut in two is joined again for the footer.
-std::vector<std::vector<Extent>> cut_into_pieces(std::vector<Extent> extents, std::uint64_t block, const FlushLimits& limits) {
-    std::vector<std::vector<Extent>> pieces(1);
-    std::uint64_t blocks = 0;
-    for (Extent& extent : extents) {
-        while (extent.checksums.size() > limits.piece_blocks) {
-            if (!pieces.back().empty()) pieces.emplace_back();
-            pieces.back().push_back(cut_front(extent, limits.piece_blocks, block));
-            pieces.emplace_back();
-            blocks = 0;
-        }
-        if (!pieces.back().empty() && (blocks + extent.checksums.size() > limits.piece_blocks || pieces.back().size() == limits.piece_extents)) {
-            pieces.emplace_back();
-            blocks = 0;
-        }
-        blocks += extent.checksums.size();
-        pieces.back().push_back(std::move(extent));
-    }
-    return pieces;
-}
-
-}  // namespace
-
 // The beginning of what is about to be written, unless it is all zeros.
 Task<void> PartFile::keep_sample(PartState& part, Slice data, std::uint64_t offset) {
     static const std::uint64_t zeros = checksum(Bytes(sample_bytes));
@@ -190,16 +134,19 @@ Task<void> PartFile::keep_local_sample(std::shared_ptr<Attempt> attempt, PartSta
 }
 
 Task<Status> PartFile::report_share(Attempt& attempt, PartState& part) {
-    join_extents(part.extents, attempt.lead.block_bytes);
-    const std::vector<std::vector<Extent>> pieces = cut_into_pieces(std::move(part.extents), attempt.lead.block_bytes, settings.limits);
+    const std::uint64_t block = attempt.lead.block_bytes;
+    join_runs(part.runs, block);
+    const std::vector<std::vector<StoredRun>> pieces = cut_for_messages(std::move(part.runs), block, settings.limits);
     const NodeIndex first = part.plan.first_leader();
     const Nanos give_up = world.clock.in(settings.version_wait);
     Nanos pause = settings.heartbeat;
     while (!attempt.over() && part.kept.size() < pieces.size() && world.clock.now() < give_up) {
-        for (std::uint32_t i = 0; i < pieces.size(); ++i)
-            if (!part.kept.count(i))
-                send_to(*attempt.flight, first, attempt.addresses[first],
-                        message::ShareDone{attempt.lead.attempt_id, part.plan.part, i, static_cast<std::uint32_t>(pieces.size()), pieces[i], part.sample});
+        for (std::uint32_t i = 0; i < pieces.size(); ++i) {
+            if (part.kept.count(i)) continue;
+            message::ShareDone done{attempt.lead.attempt_id, part.plan.part, i, static_cast<std::uint32_t>(pieces.size()), block, pieces[i], {}, part.sample};
+            if (i == 0) done.empty_ranks = part.empty_ranks;
+            send_to(*attempt.flight, first, attempt.addresses[first], std::move(done));
+        }
         const Nanos next = world.clock.in(pause);
         while (!attempt.over() && part.kept.size() < pieces.size() && world.clock.now() < next) co_await attempt.work.wait(next);
         pause = std::min(pause * 2, settings.peer_wait);
@@ -225,7 +172,7 @@ void PartFile::on_share_done(Flight& flight, NodeIndex from, message::ShareDone 
     PartState::Gathered& gathered = part->gathered[from];
     if (gathered.pieces == 0) gathered.pieces = done.pieces;
     if (done.piece >= gathered.pieces) return;
-    gathered.extents.emplace(done.piece, std::move(done.extents));
+    if (gathered.runs.emplace(done.piece, std::move(done.runs)).second) gathered.empty_ranks.insert(gathered.empty_ranks.end(), done.empty_ranks.begin(), done.empty_ranks.end());
     gathered.sample = done.sample;
     send(flight, from, kept);
     attempt.work.notify_all();
@@ -243,7 +190,7 @@ Task<Status> PartFile::gather_shares(Attempt& attempt, PartState& part) {
         return std::find_if(part.plan.shares.begin(), part.plan.shares.end(), [&](const Share& share) {
             if (share.leader == attempt.flight->job->self) return false;
             const auto found = part.gathered.find(share.leader);
-            return found == part.gathered.end() || found->second.extents.size() < found->second.pieces;
+            return found == part.gathered.end() || found->second.runs.size() < found->second.pieces;
         });
     };
     const Nanos give_up = world.clock.in(settings.version_wait);
@@ -253,11 +200,13 @@ Task<Status> PartFile::gather_shares(Attempt& attempt, PartState& part) {
     if (part.blameless)
         co_return unavailable("the share of " + attempt.flight->job->node_name(missing()->leader) + " did not come");
     CO_TRY(co_await check_shares(attempt, part));
-    for (auto& [leader, gathered] : part.gathered)
-        for (auto& [piece, extents] : gathered.extents) {
-            part.extents.insert(part.extents.end(), std::make_move_iterator(extents.begin()), std::make_move_iterator(extents.end()));
-            extents.clear();
+    for (auto& [leader, gathered] : part.gathered) {
+        part.empty_ranks.insert(part.empty_ranks.end(), gathered.empty_ranks.begin(), gathered.empty_ranks.end());
+        for (auto& [piece, runs] : gathered.runs) {
+            part.runs.insert(part.runs.end(), std::make_move_iterator(runs.begin()), std::make_move_iterator(runs.end()));
+            runs.clear();
         }
+    }
     co_return Status();
 }
 
@@ -269,17 +218,27 @@ struct Look {
     message::Sample sample;
 };
 
-// The sample it sent; else a block that is not all zeros, as a hole would be; nothing of a share that a hole would do for.
+// A block of a piece that a hole would not do for; nothing where it would.
+std::optional<message::Sample> sample_in(const StoredRun& run, const StoredPiece& piece, std::uint64_t block, std::uint64_t zeros) {
+    if ((run.part_offset + piece.at) % part_alignment != 0) return std::nullopt;  // direct I/O reads from there on
+    for (std::uint64_t at = 0, i = 0; at < piece.length && i < piece.checksums.size(); at += block, ++i) {
+        const std::uint64_t length = std::min(block, piece.length - at);
+        if (piece.checksums[i] != (length == block ? zeros : checksum(Bytes(length)))) return message::Sample{run.part_offset + piece.at + at, length, piece.checksums[i]};
+    }
+    return std::nullopt;
+}
+
+// The sample it sent; else something that is not all zeros, as a hole would be; nothing of a share that a hole would do for. What is encoded is no zeros.
 message::Sample sample_of(const PartState::Gathered& gathered, std::uint64_t block) {
     if (gathered.sample.length > 0 && gathered.sample.length <= block) return gathered.sample;
     const std::uint64_t zeros = checksum(Bytes(block));
-    for (const auto& [piece, extents] : gathered.extents)
-        for (const Extent& extent : extents)
-            for (std::uint64_t at = 0, i = 0; at < extent.length && i < extent.checksums.size(); at += block, ++i) {
-                const std::uint64_t length = std::min(block, extent.length - at);
-                if (extent.checksums[i] != (length == block ? zeros : checksum(Bytes(length))))
-                    return {extent.part_offset + at, length, extent.checksums[i]};
-            }
+    for (const auto& [message, runs] : gathered.runs)
+        for (const StoredRun& run : runs) {
+            if (run.codec != 0 && run.stored_bytes <= block) return {run.part_offset, run.stored_bytes, run.checksum};
+            for (const StoredPiece& piece : run.pieces)
+                if (run.codec != 0) continue;
+                else if (const auto sample = sample_in(run, piece, block, zeros)) return *sample;
+        }
     return {};
 }
 
@@ -336,7 +295,7 @@ Task<Status> PartFile::check_shares(Attempt& attempt, PartState& part) {
 
 namespace {
 
-// Everything but the bytes: what the footer of this part says. An extent whose image nobody told of is a programming error, told as such.
+// Everything but the bytes: what the footer of this part says. A piece whose image nobody told of is a programming error, told as such.
 Result<Footer> make_footer(Attempt& attempt, PartState& part) {
     const message::Lead& lead = attempt.lead;
     Footer footer;
@@ -347,15 +306,16 @@ Result<Footer> make_footer(Attempt& attempt, PartState& part) {
     footer.parts = lead.parts_total;
     footer.ranks = lead.ranks_total;
     footer.block_bytes = lead.block_bytes;
-    std::set<Rank> ranks;
-    join_extents(part.extents, lead.block_bytes);
-    for (Extent& extent : part.extents) {
-        ranks.insert(extent.rank);
-        if (extent.length == 0) continue;  // a rank without bytes that has its place here
-        attempt.coverage += coverage(extent.rank, extent.image_offset, extent.length, lead.block_bytes);
-        footer.data_bytes = std::max(footer.data_bytes, extent.part_offset + round_up(extent.length, lead.block_bytes));
-        footer.extents.push_back(std::move(extent));
+    std::set<Rank> ranks(part.empty_ranks.begin(), part.empty_ranks.end());
+    join_runs(part.runs, lead.block_bytes);
+    for (const StoredRun& run : part.runs) {
+        footer.data_bytes = std::max(footer.data_bytes, round_up(run.part_offset + run.stored_bytes, part_alignment));
+        for (const StoredPiece& piece : run.pieces) {
+            ranks.insert(piece.rank);
+            attempt.coverage += coverage(piece.rank, piece.image_offset, piece.length, lead.block_bytes);
+        }
     }
+    footer.runs = std::move(part.runs);
     for (Rank rank : ranks) {
         const auto image = attempt.images.find(rank);
         if (image == attempt.images.end()) return Status(Code::internal, "nothing is known of the image of rank " + std::to_string(rank));

@@ -5,7 +5,7 @@
 //   Opened, again and again  --------->  open it, write their own ranges (writer.hpp)
 //   writes its own range
 //   fsync                                fsync, each its own descriptor
-//                            <---------  ShareDone, piece by piece until ShareKept: the extents
+//                            <---------  ShareDone, piece by piece until ShareKept: the runs
 //   all shares in: reads a little of each, looks at the size, footer, the size cut to what it is, fsync, fsync of the directory
 //
 // The file has its size before a second leader opens it: a GlusterFS volume with features.shard loses bytes of a file that several nodes make grow, and

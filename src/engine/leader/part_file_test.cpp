@@ -51,15 +51,15 @@ struct PartFileTest : ::testing::Test {
     }
     void start_open() { node->gate.spawn(keep(part_file().open(*attempt, part()), &opened)); }
     void start_finish() { node->gate.spawn(keep(part_file().finish_share(*attempt, part()), &finished)); }
-    static Extent extent_of(Rank rank, std::uint64_t part_offset, std::uint64_t from = 0, std::uint64_t length = half) {
-        return {rank, from, length, part_offset, testing::block_checksums(testing::bytes_in(role_bytes(rank, half), from, length))};
+    static StoredRun run_of(Rank rank, std::uint64_t part_offset, std::uint64_t from = 0, std::uint64_t length = half) {
+        return {part_offset, length, 0, 0, {{rank, from, length, 0, testing::block_checksums(testing::bytes_in(role_bytes(rank, half), from, length))}}};
     }
     // What the node's writers would have written and noted: its rank's image, at this offset.
     void write_own(Rank rank, std::uint64_t offset) {
         const Slice data = Slice::of(role_bytes(rank, half));
         const Status wrote = node->result_of(write_all(node->world.storage, part().file, offset, data, node->world.clock.in(second)));
         ASSERT_TRUE(wrote.ok()) << wrote.to_string();
-        part().extents.push_back(extent_of(rank, offset));
+        part().runs.push_back(run_of(rank, offset));
     }
     // The other leader writes its half, through its own machine.
     void write_as(NodeIndex other, Rank rank, std::uint64_t offset) {
@@ -75,8 +75,8 @@ struct PartFileTest : ::testing::Test {
         const Status wrote = node->result_of(task(node->process(other).world(), part().path, offset, Slice::of(role_bytes(rank, half)), mode));
         ASSERT_TRUE(wrote.ok()) << wrote.to_string();
     }
-    void share_done(std::vector<Extent> extents, std::uint32_t piece = 0, std::uint32_t pieces = 1, message::Sample sample = {}) {
-        part_file().on_share_done(*node->flight, 2, {attempt_id, 0, piece, pieces, std::move(extents), sample});
+    void share_done(std::vector<StoredRun> runs, std::uint32_t piece = 0, std::uint32_t pieces = 1, message::Sample sample = {}) {
+        part_file().on_share_done(*node->flight, 2, {attempt_id, 0, piece, pieces, role_block, std::move(runs), {}, sample});
     }
     static message::Sample sample_at(std::uint64_t offset, Rank rank, std::uint64_t from) {
         return {offset, role_block, testing::block_checksums(testing::bytes_in(role_bytes(rank, half), from, role_block)).front()};
@@ -99,7 +99,7 @@ TEST_F(PartFileTest, TheFirstLeaderSizesTheFileBeforeItTellsTheOthers) {
     EXPECT_LT(place("resize " + part().path), place("send " + node->process(2).address()));
     part_file().tell_opened(*attempt, part());  // every heartbeat, until its share is in
     EXPECT_EQ(node->next<message::Opened>(2), (message::Opened{attempt_id, 0}));
-    share_done({extent_of(2, half)});
+    share_done({run_of(2, half)});
     part_file().tell_opened(*attempt, part());
     node->run(second);
     EXPECT_TRUE(node->heard<message::Opened>(2).empty());
@@ -162,13 +162,13 @@ TEST_F(PartFileTest, TheFooterComesWhenEveryShareIsIn) {
     node->run(60 * second);
     EXPECT_FALSE(finished.has_value());
     EXPECT_EQ(operations, std::vector<std::string>{"fsync " + part().path}) << "its own share; no footer while another's is missing";
-    share_done({extent_of(2, half, 0, role_block)}, 0, 2);
+    share_done({run_of(2, half, 0, role_block)}, 0, 2);
     EXPECT_EQ(node->next<message::ShareKept>(2), (message::ShareKept{attempt_id, 0, 0}));
-    share_done({extent_of(2, half, 0, role_block)}, 0, 2);  // its answer was lost
+    share_done({run_of(2, half, 0, role_block)}, 0, 2);  // its answer was lost
     EXPECT_EQ(node->next<message::ShareKept>(2), (message::ShareKept{attempt_id, 0, 0}));
     node->run(60 * second);
     EXPECT_FALSE(finished.has_value()) << "one of two pieces";
-    share_done({extent_of(2, half + role_block, role_block, half - role_block)}, 1, 2, sample_at(half, 2, 0));
+    share_done({run_of(2, half + role_block, role_block, half - role_block)}, 1, 2, sample_at(half, 2, 0));
     node->run(second);
     ASSERT_TRUE(finished.has_value());
     EXPECT_TRUE(finished->ok()) << finished->to_string();
@@ -182,18 +182,18 @@ TEST_F(PartFileTest, TheFooterComesWhenEveryShareIsIn) {
     ASSERT_TRUE(place.ok()) << place.status().to_string();
     const Result<Footer> footer = decode_footer(ByteView(file).subspan(place->offset, place->length), *place);
     ASSERT_TRUE(footer.ok()) << footer.status().to_string();
-    EXPECT_EQ(footer->extents, (std::vector{extent_of(1, 0), extent_of(2, half)})) << "what was cut for messages is joined again";
+    EXPECT_EQ(footer->runs, (std::vector{run_of(1, 0), run_of(2, half)})) << "what was cut for messages is joined again";
 }
 
 // It was said to the coordinator, so all pieces came: only the answer was lost.
 TEST_F(PartFileTest, AShareIsAnsweredAlsoWhenThePartIsDone) {
     begin(1);
     node->flight->leader->leading.reset();
-    share_done({extent_of(2, half)});
+    share_done({run_of(2, half)});
     node->run(second);
     EXPECT_TRUE(node->heard<message::ShareKept>(2).empty()) << "an attempt that is not known here";
     node->flight->leader->reported = attempt_id;
-    share_done({extent_of(2, half)});
+    share_done({run_of(2, half)});
     EXPECT_EQ(node->next<message::ShareKept>(2), (message::ShareKept{attempt_id, 0, 0}));
 }
 
@@ -204,7 +204,7 @@ TEST_F(PartFileTest, AShareThatIsNotInTheFileFails) {
     node->run(second);
     write_own(1, 0);
     start_finish();
-    share_done({extent_of(2, half)}, 0, 1, sample_at(half + role_block, 2, role_block));
+    share_done({run_of(2, half)}, 0, 1, sample_at(half + role_block, 2, role_block));
     node->run(second);
     ASSERT_TRUE(finished.has_value());
     EXPECT_EQ(finished->code(), Code::io_error);
@@ -221,7 +221,7 @@ TEST_F(PartFileTest, WithoutASampleABlockIsLookedAt) {
     node->run(second);
     write_own(1, 0);
     start_finish();
-    share_done({extent_of(2, half)});
+    share_done({run_of(2, half)});
     node->run(second);
     ASSERT_TRUE(finished.has_value());
     EXPECT_NE(finished->text().find("two files of one name"), std::string::npos) << finished->text();
@@ -242,7 +242,7 @@ TEST_F(PartFileTest, AShareThatNeverComesIsNamed) {
 
 TEST_F(PartFileTest, AnotherLeaderSyncsAndThenRepeatsItsShareUntilItIsKept) {
     RoleOptions options;
-    options.settings.limits.piece_blocks = 3;
+    options.settings.limits.message_blocks = 3;
     begin(2, options);
     write_as(1, 1, 0);
     const Status named = node->result_of(node->world.storage.fsync_directory(node->layout.version(node->flight->key), node->world.clock.in(second)));
@@ -265,7 +265,7 @@ TEST_F(PartFileTest, AnotherLeaderSyncsAndThenRepeatsItsShareUntilItIsKept) {
     const std::vector<message::ShareDone> again = node->heard<message::ShareDone>(1);
     ASSERT_GE(again.size(), 2u);
     EXPECT_EQ(again.back().piece, 1u) << "only what was not kept";
-    EXPECT_EQ(again.back().extents, std::vector{extent_of(2, half + 3 * role_block, 3 * role_block, role_block)});
+    EXPECT_EQ(again.back().runs, std::vector{run_of(2, half + 3 * role_block, 3 * role_block, role_block)});
     EXPECT_FALSE(finished.has_value());
     part_file().on_share_kept(*node->flight, {attempt_id, 0, 1});
     node->run(second);

@@ -55,7 +55,7 @@ void Writer::lay_out(Attempt& attempt, PartState& part) const {
     part.work = WorkList(part.share, attempt.flight->job->self, {settings.placement, settings.local_split, part.writers, block, part.chunk_bytes_max});
     for (const NodeSources& node : part.share.nodes)
         for (const Source& source : node.sources)
-            if (source.length == 0) part.extents.push_back({source.rank, 0, 0, 0, {}});
+            if (source.length == 0) part.empty_ranks.push_back(source.rank);
     part.write_queue.resize(settings.placement == Placement::contiguous ? part.writers : 1);
     part.passes.assign(part.writers, 0);
 }
@@ -157,7 +157,7 @@ Task<Status> Writer::write_chunk(Attempt& attempt, PartState& part, std::uint32_
     if (chunk.received) part.ahead_bytes -= length;
     if (!status.ok() || attempt.over()) co_return status;
     trace_chunk(part, writer, chunk, begun, checksummed, world.clock.now());
-    part.extents.push_back({chunk.source.rank, chunk.source.image_offset, length, *offset, std::move(chunk.checksums)});
+    part.runs.push_back({*offset, length, 0, 0, {{chunk.source.rank, chunk.source.image_offset, length, 0, std::move(chunk.checksums)}}});
     WriterTimes& times = attempt.times[(part.first_writer + writer) % attempt.times.size()];
     (chunk.received ? times.received_s : times.local_s) += static_cast<double>(world.clock.now() - begun) / second;
     (chunk.received ? times.received_bytes : times.local_bytes) += length;

@@ -1,8 +1,8 @@
-// Writer: chunks become extents of a leader's ranges of a part.
+// Writer: chunks become runs in a leader's ranges of a part.
 //
 // fgcs24, Algorithm 5 (write loop) and Algorithm 4 (shared read of local data). W writers per leader share the write queue and the local
 // data; received data goes first, so that its buffer is a credit again soon. Offsets are append-only in the leader's range and block
-// aligned; where each extent went is kept apart, for the footer. A writer exits when no local data is left and the write queue is empty and
+// aligned; where each went is kept apart, for the footer. A writer exits when no local data is left and the write queue is empty and
 // the receiver is done - and the coordinator has said that no more work will change hands (moves.cpp).
 //
 // How much is begun at a time follows what the target takes: half a second's worth, in chunks of at most a writer's part of that. On a fast

@@ -1,4 +1,4 @@
-// The writer alone: what was received goes first, extents are whole blocks in its own range, and where each went is kept for the footer.
+// The writer alone: what was received goes first, runs are aligned in its own range, and where each went is kept for the footer.
 #include "engine/leader/writer.hpp"
 
 #include "engine/role_testing.hpp"
@@ -70,20 +70,21 @@ struct WriterTest : ::testing::Test {
         part().receiver_done = true;
         attempt->work.notify_all();
     }
-    // What the extents say of the file, checked.
+    // What the runs say of the file, checked.
     void check(std::uint64_t bytes_wanted) {
         const Bytes file = node->read(part().path).value();
         std::map<std::uint64_t, std::uint64_t> taken;
         std::uint64_t sum = 0;
-        for (const Extent& extent : part().extents) {
-            const Bytes data = testing::bytes_in(role_bytes(extent.rank, extent.rank == 1 ? own_bytes : other_bytes), extent.image_offset, extent.length);
-            EXPECT_TRUE(testing::bytes_in(file, extent.part_offset, extent.length) == data) << extent.part_offset;
-            EXPECT_EQ(extent.checksums, testing::block_checksums(data));
-            EXPECT_EQ(extent.part_offset % role_block, 0u);
-            EXPECT_GE(extent.part_offset, from);
-            EXPECT_LE(extent.part_offset + extent.length, from + range_bytes);
-            EXPECT_TRUE(taken.emplace(extent.part_offset, round_up(extent.length, role_block)).second);
-            sum += extent.length;
+        for (const StoredRun& run : part().runs) {
+            const StoredPiece& piece = run.pieces.at(0);
+            const Bytes data = testing::bytes_in(role_bytes(piece.rank, piece.rank == 1 ? own_bytes : other_bytes), piece.image_offset, piece.length);
+            EXPECT_TRUE(testing::bytes_in(file, run.part_offset, run.stored_bytes) == data) << run.part_offset;
+            EXPECT_EQ(piece.checksums, testing::block_checksums(data));
+            EXPECT_EQ(run.part_offset % part_alignment, 0u);
+            EXPECT_GE(run.part_offset, from);
+            EXPECT_LE(run.part_offset + run.stored_bytes, from + range_bytes);
+            EXPECT_TRUE(taken.emplace(run.part_offset, round_up(run.stored_bytes, part_alignment)).second);
+            sum += piece.length;
         }
         std::uint64_t end = 0;
         for (const auto& [offset, bytes] : taken) {
@@ -107,10 +108,10 @@ TEST_F(WriterTest, WhatWasReceivedGoesFirst) {
     node->run(second);
     ASSERT_TRUE(ended);
     EXPECT_TRUE(attempt->failure.ok()) << attempt->failure.to_string();
-    ASSERT_GE(part().extents.size(), 3u);
-    EXPECT_EQ(part().extents[0].rank, 2u);
-    EXPECT_EQ(part().extents[1].rank, 2u);
-    EXPECT_EQ(part().extents[2].rank, 1u);
+    ASSERT_GE(part().runs.size(), 3u);
+    EXPECT_EQ(part().runs[0].pieces[0].rank, 2u);
+    EXPECT_EQ(part().runs[1].pieces[0].rank, 2u);
+    EXPECT_EQ(part().runs[2].pieces[0].rank, 1u);
     check(own_bytes + other_bytes);
     EXPECT_EQ(attempt->written_bytes, own_bytes + other_bytes);
     EXPECT_EQ(attempt->times[0].received_bytes, other_bytes);
@@ -141,10 +142,10 @@ TEST_F(WriterTest, AnImageThatHasLeftScratchIsNotTheStoragesFault) {
     EXPECT_EQ(attempt->failure.code(), Code::not_found);
     EXPECT_NE(attempt->failure.text().find("rank 1"), std::string::npos) << attempt->failure.text();
     EXPECT_FALSE(attempt->failed_part.has_value());
-    EXPECT_TRUE(part().extents.empty());
+    EXPECT_TRUE(part().runs.empty());
 }
 
-TEST_F(WriterTest, AWriteThatFailsNamesItsPartAndLeavesNoExtent) {
+TEST_F(WriterTest, AWriteThatFailsNamesItsPartAndLeavesNoRun) {
     begin();
     node->sim.faults().out_of_space = 1;
     start();
@@ -152,7 +153,7 @@ TEST_F(WriterTest, AWriteThatFailsNamesItsPartAndLeavesNoExtent) {
     EXPECT_TRUE(ended);
     EXPECT_EQ(attempt->failure.code(), Code::out_of_space);
     EXPECT_EQ(attempt->failed_part, 0u);
-    EXPECT_TRUE(part().extents.empty());
+    EXPECT_TRUE(part().runs.empty());
     EXPECT_EQ(attempt->written_bytes, 0u);
 }
 

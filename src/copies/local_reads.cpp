@@ -1,0 +1,100 @@
+// From a sealed image in scratch: whole blocks, each compared with its checksum where there are checksums, before anybody sees it.
+#include <algorithm>
+#include <atomic>
+
+#include "copies/restore.hpp"
+#include "format/image.hpp"
+
+namespace cairn {
+
+std::string region_at(const ImageInfo* image, std::uint64_t offset, std::uint64_t length) {
+    std::string names;
+    if (image)
+        for (const Region& region : image->regions)
+            if (region.offset < offset + length && offset < region.offset + region.length)
+                names += (names.empty() ? "" : ", ") + region.name;
+    return names;
+}
+
+namespace {
+
+// Whoever takes a slot for another image invalidates it before anything else changes (FORMAT.md, order of writes), so what was copied out
+// of the mapping before this holds was the image. Pins keep a slot from being taken, but die with their daemon.
+Status check_not_taken(const LocalImage& image) {
+    const std::byte* base = image.data.buffer->data();
+    if (base == nullptr) return {};  // described content
+    std::atomic_thread_fence(std::memory_order_acquire);
+    bool same = image_is_sealed(base);
+    if (same) {
+        const auto header = decode_image_header({base + image_header_offset, image.data.buffer->size() - image_header_offset});
+        same = header.ok() && header->key == image.header.key && header->rank == image.header.rank;
+    }
+    return same ? Status() : corrupt(image.path + ": was taken for another image while it was read");
+}
+
+}  // namespace
+
+std::vector<ImageRange> plan_local_reads(const LocalImage& image, std::vector<ImageRange> ranges, std::uint64_t buffer_bytes) {
+    const std::uint64_t block_bytes = image.header.block_bytes, bytes = image.header.image.bytes;
+    const std::uint64_t run_max = std::max(block_bytes, buffer_bytes / block_bytes * block_bytes);
+    const Wanted wanted(std::move(ranges));
+    std::vector<ImageRange> reads;
+    for (std::uint64_t at = 0; at < bytes;) {
+        const std::uint64_t length = std::min(run_max, bytes - at);
+        if (wanted.touches(at, length)) reads.push_back({at, length});
+        at += length;
+    }
+    return reads;
+}
+
+Task<Status> read_local(World& world, const LocalImage& image, std::vector<ImageRange> reads, ImageSink sink) {
+    const std::uint64_t block_bytes = image.header.block_bytes;
+    for (const ImageRange& read : reads) {
+        Slice data = image.data.part(read.offset, read.length);
+        if (!image.checksums.empty()) {
+            std::vector<std::uint64_t> made = co_await world.cpu.checksums(data, block_bytes);
+            for (std::size_t i = 0; i < made.size(); ++i) {
+                const std::uint64_t block = read.offset / block_bytes + i;
+                if (made[i] == image.checksums[block]) continue;
+                const std::string region = region_at(&image.header.image, block * block_bytes, block_bytes);
+                co_return corrupt(image.path + ": image in scratch: block " + std::to_string(block) + ", rank " +
+                                  std::to_string(image.header.rank) + (region.empty() ? "" : ", region " + region) + ": checksum differs");
+            }
+        }
+        Status taken = sink(read.offset, std::move(data));
+        if (!taken.ok()) co_return taken;
+        if (const Status there = check_not_lost(image); !there.ok()) co_return corrupt(there.text());
+    }
+    co_return check_not_taken(image);
+}
+
+Task<Status> restore_local(World& world, const LocalImage& image, std::vector<ImageRange> ranges, ImageSink sink, RestoreSettings settings) {
+    std::vector<ImageRange> reads = plan_local_reads(image, std::move(ranges), settings.buffer_bytes);
+    Status status = co_await read_local(world, image, std::move(reads), std::move(sink));
+    co_return status;
+}
+
+Task<std::vector<Damage>> verify_local(World& world, const LocalImage& image, RestoreSettings settings,
+                                       std::function<void(std::uint64_t bytes)> progress) {
+    std::vector<Damage> damages;
+    const std::uint64_t block_bytes = image.header.block_bytes;
+    const std::uint64_t run_max = std::max(block_bytes, settings.buffer_bytes / block_bytes * block_bytes);
+    for (std::uint64_t at = 0; at < image.data.length; at += run_max) {
+        Slice data = image.data.part(at, std::min(run_max, image.data.length - at));
+        const std::vector<std::uint64_t> made = co_await world.cpu.checksums(data, block_bytes);
+        for (std::size_t i = 0; i < made.size(); ++i) {
+            const std::uint64_t block = at / block_bytes + i;
+            if (made[i] == image.checksums[block]) continue;
+            Damage damage{image.path, 0, 0, {}, corrupt("checksum differs")};
+            damage.block = block;
+            damage.rank = image.header.rank;
+            damage.region = region_at(&image.header.image, block * block_bytes, block_bytes);
+            damages.push_back(std::move(damage));
+        }
+        if (progress) progress(data.length);
+    }
+    if (const Status there = check_not_lost(image); !there.ok()) damages.push_back({image.path, 0, 0, {}, corrupt(there.text())});
+    co_return damages;
+}
+
+}  // namespace cairn

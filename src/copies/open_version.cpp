@@ -1,0 +1,115 @@
+// A committed version opened: the footers of the parts that hold what is asked for, each checked against the manifest, then what they say by rank.
+#include <algorithm>
+#include <limits>
+
+#include "copies/restore.hpp"
+#include "format/manifest.hpp"
+#include "format/part.hpp"
+
+namespace cairn {
+
+void OpenVersion::index() {
+    images_.clear();
+    pieces_.clear();
+    for (std::size_t footer = 0; footer < footers.size(); ++footer) {
+        for (std::size_t i = 0; i < footers[footer].images.size(); ++i) images_.emplace(footers[footer].images[i].rank, std::pair(footer, i));
+        const std::vector<StoredRun>& runs = footers[footer].runs;
+        for (std::size_t run = 0; run < runs.size(); ++run)
+            for (std::size_t piece = 0; piece < runs[run].pieces.size(); ++piece)
+                pieces_[runs[run].pieces[piece].rank].push_back({footer, run, static_cast<std::uint32_t>(piece)});
+    }
+    for (auto& [rank, places] : pieces_)
+        std::sort(places.begin(), places.end(), [this](const PiecePlace& a, const PiecePlace& b) { return piece(a).image_offset < piece(b).image_offset; });
+}
+
+const ImageInfo* OpenVersion::image(Rank rank) const {
+    const auto found = images_.find(rank);
+    return found == images_.end() ? nullptr : &footers[found->second.first].images[found->second.second];
+}
+
+const std::vector<PiecePlace>& OpenVersion::pieces(Rank rank) const {
+    static const std::vector<PiecePlace> none;
+    const auto found = pieces_.find(rank);
+    return found == pieces_.end() ? none : found->second;
+}
+
+Status check_tiling(const OpenVersion& version, Rank rank) {
+    const ImageInfo* image = version.image(rank);
+    if (!image) return corrupt("rank " + std::to_string(rank) + " is in no part");
+    std::uint64_t at = 0;
+    for (const PiecePlace& place : version.pieces(rank)) {
+        const StoredPiece& piece = version.piece(place);
+        if (piece.image_offset != at)
+            return corrupt("rank " + std::to_string(rank) + ": bytes from " + std::to_string(at) + " of its image are " + (piece.image_offset > at ? "in no part" : "in two places"));
+        at += piece.length;
+    }
+    if (at != image->bytes) return corrupt("rank " + std::to_string(rank) + ": bytes from " + std::to_string(at) + " of its image are in no part");
+    return {};
+}
+
+// A part that several nodes wrote was larger before its footer, and a node that wrote to it may remember that size for as long as its file
+// system keeps attributes, a second or two: what is too large is looked at again before it is called damaged.
+static Task<Result<std::uint64_t>> part_bytes(World& world, FilePtr file, std::uint64_t expected, Nanos deadline) {
+    constexpr int looks = 4;
+    for (int look = 1;; ++look) {
+        Result<std::uint64_t> bytes = co_await world.storage.file_bytes(file, deadline);
+        if (!bytes.ok() || *bytes <= expected || look == looks) co_return bytes;
+        co_await world.clock.sleep(second);
+    }
+}
+
+Task<Result<Footer>> read_footer(World& world, std::string path, const PartInfo* expected, RestoreSettings settings) {
+    const Nanos deadline = world.clock.in(settings.io_wait);
+    OpenOptions options;
+    Result<FilePtr> file = co_await world.storage.open(path, options, deadline);
+    if (!file.ok()) {
+        if (file.code() == Code::not_found) co_return corrupt(path + ": the part is missing");
+        co_return std::move(file).status();
+    }
+    const std::uint64_t bytes_most = expected ? expected->bytes : std::numeric_limits<std::uint64_t>::max();
+    Result<std::uint64_t> bytes = co_await part_bytes(world, *file, bytes_most, deadline);
+    if (!bytes.ok()) co_return std::move(bytes).status();
+    if (expected && *bytes != expected->bytes)
+        co_return corrupt(path + ": " + std::to_string(*bytes) + " bytes, " + std::to_string(expected->bytes) + " in the manifest");
+    if (*bytes < part_trailer_bytes) co_return corrupt(path + ": too short to be a part");
+    auto trailer = std::make_shared<BytesBuffer>(Bytes(part_trailer_bytes));
+    Slice trailer_slice{trailer, 0, part_trailer_bytes};
+    Status got = co_await read_all(world.storage, *file, *bytes - part_trailer_bytes, trailer_slice, deadline);
+    if (!got.ok()) co_return got;
+    Result<FooterPlace> place = decode_trailer(trailer->bytes(), *bytes);
+    if (!place.ok()) co_return std::move(place).status().within(path);
+    if (expected && place->checksum != expected->footer_checksum) co_return corrupt(path + ": its footer is not the one in the manifest");
+    auto body = std::make_shared<BytesBuffer>(Bytes(place->length));
+    Slice body_slice{body, 0, place->length};
+    got = co_await read_all(world.storage, *file, place->offset, body_slice, deadline);
+    if (!got.ok()) co_return got;
+    Result<Footer> footer = decode_footer(body->bytes(), *place);
+    if (!footer.ok()) co_return std::move(footer).status().within(path);
+    co_return footer;
+}
+
+Status check_belongs(const Footer& footer, const Manifest& manifest, std::uint32_t part, const std::string& path) {
+    const bool belongs = footer.key == manifest.key && footer.attempt_id == manifest.attempt_id && footer.part == part && footer.parts == manifest.parts.size() &&
+                         footer.ranks == manifest.ranks;
+    return belongs ? Status() : corrupt(path + ": belongs to another version, attempt or place than its manifest says");
+}
+
+Task<Result<OpenVersion>> open_version(World& world, Layout layout, Manifest manifest, Rank rank, RestoreSettings settings) {
+    OpenVersion version;
+    if (manifest.abandoned) co_return not_found(version_text(manifest.key) + " was given up");
+    for (std::uint32_t i = 0; i < manifest.parts.size(); ++i) {
+        const PartInfo& part = manifest.parts[i];
+        if (rank != every_rank && !std::binary_search(part.ranks.begin(), part.ranks.end(), rank)) continue;
+        const std::string path = layout.version(manifest.key) + "/" + part.file;
+        Result<Footer> footer = co_await read_footer(world, path, &part, settings);
+        if (!footer.ok()) co_return std::move(footer).status();
+        CO_TRY(check_belongs(*footer, manifest, i, path));
+        version.footers.push_back(std::move(footer).value());
+        version.parts.push_back(i);
+    }
+    version.manifest = std::move(manifest);
+    version.index();
+    co_return version;
+}
+
+}  // namespace cairn
