@@ -64,9 +64,15 @@ class Reading : public ::testing::Test {
         s.state = state;
         return s;
     }
-    Result<VersionCopies> open(NodeIndex node, SeenState state, std::vector<ScratchImage> images = {}) {
+    Result<VersionCopies> open(NodeIndex node, SeenState state, std::vector<ScratchImage> images = {}, Rank rank = every_rank) {
         return run(node, Result<VersionCopies>(Status(Code::deadline, "")),
-                   [&](World& w) { return open_copies(w, cluster_.layout, seen(state), images, every_rank, settings_); });
+                   [&](World& w) { return open_copies(w, cluster_.layout, seen(state), images, rank, settings_); });
+    }
+    Verdict verify(NodeIndex node, SeenState state, std::vector<ScratchImage> images) {
+        const Result<Verdict> got = run(node, Result<Verdict>(Status(Code::deadline, "")),
+                                        [&](World& w) { return verify_seen(w, cluster_.layout, seen(state), images, settings_, nullptr); });
+        CAIRN_CHECK(got.ok());
+        return *got;
     }
     Slice captured(Rank rank, std::uint64_t offset, std::uint64_t length) const {
         return sim::describe(Cluster::content_seed(manifest_.key.incarnation, 1, rank), length, offset);
@@ -146,7 +152,7 @@ TEST_F(Reading, ScratchIsTakenForTheRanksThatItHas) {
     for (const PartRead& each : plan->parts) EXPECT_EQ(cluster_.node_of(copies->parts->footers[each.footer].runs[each.run].pieces[each.pieces.front()].rank), 1u);
     EXPECT_EQ(plan->bytes(), 4 * image_bytes);
     EXPECT_TRUE(read(0, *copies, *plan, out).ok());
-    EXPECT_TRUE(out.check_complete().ok());
+    EXPECT_TRUE(out.check_complete().ok()) << out.check_complete().to_string();
 }
 
 TEST_F(Reading, ARankThatIsNotThereIsNamed) {
@@ -158,6 +164,61 @@ TEST_F(Reading, ARankThatIsNotThereIsNamed) {
     ASSERT_TRUE(local.ok());
     const Rank away = cluster_.ranks_on(1).front();
     EXPECT_NE(plan_reads(*local, {{away, {}}}, 8192).status().text().find("is not in this host's scratch, which has ranks"), std::string::npos);
+}
+
+// Scratch is tidied, and its slots are written, while somebody looks.
+TEST_F(Reading, ASlotThatLeftSaysNothingOfTheOthers) {
+    const Rank gone = images_[0][0].rank, whole = images_[0][1].rank;
+    ASSERT_TRUE(cluster_.hosts[0].node->scratch().remove(images_[0][0].path, 0).ok());
+    const auto copies = open(0, SeenState::partial, images_[0]);
+    ASSERT_TRUE(copies.ok()) << copies.status().to_string();
+    EXPECT_TRUE(copies->image(whole).ok());
+    EXPECT_EQ(copies->image(gone).status().code(), Code::unavailable);
+    EXPECT_NE(copies->image(gone).status().text().find("left scratch just now"), std::string::npos);
+    EXPECT_EQ(copies->image(cluster_.ranks_on(1).front()).status().code(), Code::not_found);
+    const Verdict verdict = verify(0, SeenState::partial, images_[0]);
+    EXPECT_TRUE(verdict.damage.empty());
+    EXPECT_EQ(verdict.absent.size(), 3u);  // not the other
+}
+
+TEST_F(Reading, ASlotThatCanNotBeReadSaysNothingOfTheOthers) {
+    const Rank torn = images_[1][0].rank, whole = images_[1][1].rank;
+    ASSERT_TRUE(cluster_.hosts[1].node->scratch().flip_bit(images_[1][0].path, image_header_offset + 9, 2).ok());
+    const auto copies = open(1, SeenState::partial, images_[1]);
+    ASSERT_TRUE(copies.ok()) << copies.status().to_string();
+    EXPECT_TRUE(copies->image(whole).ok());
+    EXPECT_EQ(copies->image(torn).status().code(), Code::corrupt);
+    const Verdict verdict = verify(1, SeenState::partial, images_[1]);
+    EXPECT_EQ(verdict.absent, cluster_.ranks_on(0));
+    ASSERT_EQ(verdict.damage.size(), 1u);
+    const std::string& text = verdict.damage[0].status.text();
+    EXPECT_NE(text.find("the image of rank " + std::to_string(torn)), std::string::npos) << text;
+    EXPECT_NE(text.find(images_[1][0].path), std::string::npos) << text;
+}
+
+// Each would take a thread, and the whole wait for it.
+TEST_F(Reading, SlotsThatHangAreNotWaitedForOneByOne) {
+    std::vector<ScratchImage> images(100, images_[0][0]);
+    for (Rank rank = 0; rank < images.size(); ++rank) images[rank].rank = rank;
+    cluster_.sim.faults().hang_scratch = 1;
+    cluster_.sim.faults().hang_never = 1;
+    const auto copies = open(0, SeenState::partial, images);
+    ASSERT_TRUE(copies.ok()) << copies.status().to_string();
+    EXPECT_EQ(copies->doubts.size(), images.size());
+    for (const auto& [rank, doubt] : copies->doubts) EXPECT_EQ(doubt.code(), Code::deadline);
+}
+
+TEST_F(Reading, OnlyTheSlotThatIsWantedIsOpened) {
+    const Rank wanted = images_[0][1].rank;
+    const auto copies = open(0, SeenState::partial, images_[0], wanted);
+    ASSERT_TRUE(copies.ok()) << copies.status().to_string();
+    ASSERT_EQ(copies->slots.size(), 1u);
+    EXPECT_TRUE(copies->image(wanted).ok());
+    const Rank away = cluster_.ranks_on(1).front();
+    const auto none = open(0, SeenState::partial, images_[0], away);
+    ASSERT_TRUE(none.ok());
+    EXPECT_TRUE(none->slots.empty());
+    EXPECT_NE(none->image(away).status().text().find("which has ranks"), std::string::npos) << none->image(away).status().to_string();
 }
 
 TEST_F(Reading, DamageInScratchIsPassedOverWherePartsAreCommitted) {
@@ -197,22 +258,15 @@ TEST_F(Reading, AFullReceiverEndsItWithoutAnotherLevel) {
 }
 
 TEST_F(Reading, VerdictsNameWhatIsDamagedUncheckedAndAbsent) {
-    const auto verdict = [&](SeenState state, std::vector<ScratchImage> images) {
-        Seen version = seen(state);
-        const auto got = run(NodeIndex{0}, Result<Verdict>(Status(Code::deadline, "")),
-                             [&](World& w) { return verify_seen(w, cluster_.layout, version, images, settings_, nullptr); });
-        CAIRN_CHECK(got.ok());
-        return *got;
-    };
-    EXPECT_TRUE(verdict(SeenState::committed, {}).whole());
-    const Verdict partial = verdict(SeenState::partial, images_[0]);
+    EXPECT_TRUE(verify(0, SeenState::committed, {}).whole());
+    const Verdict partial = verify(0, SeenState::partial, images_[0]);
     EXPECT_TRUE(partial.damage.empty());
     EXPECT_TRUE(partial.from_scratch);
     EXPECT_EQ(partial.absent, cluster_.ranks_on(1));
     std::vector<ScratchImage> doubted = images_[0];
     doubted[1].doubt = corrupt("not believed");
     damage_slot(doubted[0].rank);
-    const Verdict damaged = verdict(SeenState::partial, doubted);
+    const Verdict damaged = verify(0, SeenState::partial, doubted);
     ASSERT_EQ(damaged.damage.size(), 2u);
     EXPECT_FALSE(damaged.whole());
 }

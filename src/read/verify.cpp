@@ -7,19 +7,18 @@ namespace cairn {
 
 namespace {
 
-Task<Status> verify_slots(World& world, const Seen& seen, std::vector<ScratchImage> images, RestoreSettings settings,
+Task<void> verify_slots(World& world, const Seen& seen, std::vector<ScratchImage> images, RestoreSettings settings,
                           std::function<void(std::uint64_t bytes)> progress, Verdict& verdict) {
-    const Result<VersionCopies> copies = co_await open_slots(world, seen, std::move(images), settings);
-    if (!copies.ok()) co_return copies.status();
+    const VersionCopies copies = co_await open_slots(world, seen, std::move(images), every_rank, settings);
     for (Rank rank = 0; rank < seen.ranks; ++rank) {
-        const auto slot = copies->slots.find(rank);
-        if (slot == copies->slots.end()) {
-            const auto doubt = copies->doubts.find(rank);
-            if (doubt == copies->doubts.end()) verdict.absent.push_back(rank);
+        const auto slot = copies.slots.find(rank);
+        if (slot == copies.slots.end()) {
+            const auto doubt = copies.doubts.find(rank);
+            if (doubt == copies.doubts.end()) verdict.absent.push_back(rank);
             else verdict.damage.push_back({"", 0, 0, "", Status(doubt->second).within("the image of rank " + std::to_string(rank))});
             continue;
         }
-        if (!copies->is_verifiable(rank)) {
+        if (!copies.is_verifiable(rank)) {
             verdict.unchecked.push_back(rank);
             continue;
         }
@@ -29,7 +28,6 @@ Task<Status> verify_slots(World& world, const Seen& seen, std::vector<ScratchIma
         if (there) std::move(damage.begin(), damage.end(), std::back_inserter(verdict.damage));
         else verdict.absent.push_back(rank);
     }
-    co_return Status();
 }
 
 }  // namespace
@@ -42,8 +40,7 @@ Task<Result<Verdict>> verify_seen(World& world, Layout layout, Seen seen, std::v
     verdict.ranks = seen.ranks;
     verdict.from_scratch = in_scratch_only(seen);
     if (verdict.from_scratch) {
-        Status status = co_await verify_slots(world, seen, std::move(images), settings, std::move(progress), verdict);
-        if (!status.ok()) co_return status;
+        co_await verify_slots(world, seen, std::move(images), settings, std::move(progress), verdict);
     } else if (seen.entry.manifest) {
         Result<std::vector<Damage>> damage = co_await verify_version(world, layout, *seen.entry.manifest, settings, std::move(progress));
         if (!damage.ok()) co_return std::move(damage).status();

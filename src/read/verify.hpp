@@ -19,7 +19,7 @@ struct Verdict {
 };
 
 // A committed version is read from its parts, any other from the images of it that scratch has; one whose manifest can not be read is damage by itself.
-// An image that is not believed is damage; one that leaves scratch meanwhile is absent. Fails where nothing can be said of the version.
+// An image that is not believed, or can not be read, is damage; one that leaves scratch meanwhile is absent. Fails where nothing can be said of the version.
 Task<Result<Verdict>> verify_seen(World& world, Layout layout, Seen seen, std::vector<ScratchImage> images, RestoreSettings settings,
                                   std::function<void(std::uint64_t bytes)> progress);
 

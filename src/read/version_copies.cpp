@@ -13,11 +13,11 @@ const ImageInfo* VersionCopies::find(Rank rank) const {
 Result<const ImageInfo*> VersionCopies::image(Rank rank) const {
     if (const ImageInfo* found = find(rank)) return found;
     if (parts || rank >= ranks) return no_rank(key, rank, ranks);
-    if (const auto doubt = doubts.find(rank); doubt != doubts.end())
-        return Status(doubt->second).within("the image of rank " + std::to_string(rank) + " of " + version_text(key));
-    std::vector<Rank> here;
-    for (const auto& [each, slot] : slots) here.push_back(each);
-    return not_found("the image of rank " + std::to_string(rank) + " of " + version_text(key) + " is not in this host's scratch, which has " +
+    const std::string image = "the image of rank " + std::to_string(rank) + " of " + version_text(key);
+    if (const auto doubt = doubts.find(rank); doubt != doubts.end()) return Status(doubt->second).within(image);
+    if (listed.count(rank) != 0) return unavailable(image + " left scratch just now; try again (`cairn ls " + key.name + "`)");
+    const std::vector<Rank> here(listed.begin(), listed.end());
+    return not_found(image + " is not in this host's scratch, which has " +
                      (here.size() == 1 ? "rank " : "ranks ") + format_ranges(here) +
                      ", and the version is not committed: extract it on the node of that rank, or wait until it is committed (`cairn status`)");
 }
@@ -40,21 +40,31 @@ Task<Result<std::optional<LocalImage>>> open_slot(World& world, std::string path
     co_return image;
 }
 
-Task<Result<VersionCopies>> open_slots(World& world, Seen seen, std::vector<ScratchImage> images, RestoreSettings settings) {
+Task<VersionCopies> open_slots(World& world, Seen seen, std::vector<ScratchImage> images, Rank rank, RestoreSettings settings) {
+    constexpr std::size_t hang_max = 4;  // each takes a thread and a whole wait
+    std::size_t hang = 0;
     VersionCopies copies;
     copies.key = seen.key;
     copies.ranks = seen.ranks;
     for (const ScratchImage& each : images) {
         if (each.key != seen.key) continue;
+        copies.listed.insert(each.rank);
+        if (rank != every_rank && each.rank != rank) continue;
         if (!each.doubt.ok()) {
             copies.doubts.emplace(each.rank, each.doubt);
             continue;
         }
+        if (hang == hang_max) {
+            copies.doubts.emplace(each.rank, deadline_passed(each.path + ": not looked at, since other slots did not come back: look after this node's scratch"));
+            continue;
+        }
         Result<std::optional<LocalImage>> image = co_await open_slot(world, each.path, seen.key, each.rank, world.clock.in(settings.io_wait));
-        if (!image.ok()) co_return std::move(image).status();
-        if (*image) copies.slots.emplace(each.rank, std::move(**image));
+        if (image.code() == Code::deadline) ++hang;
+        if (image.code() == Code::not_found) continue;  // tidied up meanwhile, as if it were another's now
+        if (!image.ok()) copies.doubts.emplace(each.rank, std::move(image).status());
+        else if (*image) copies.slots.emplace(each.rank, std::move(**image));
     }
-    for (const auto& [rank, image] : copies.slots) copies.doubts.erase(rank);
+    for (const auto& [opened, image] : copies.slots) copies.doubts.erase(opened);
     co_return copies;
 }
 
@@ -68,11 +78,8 @@ Task<Result<VersionCopies>> open_copies(World& world, Layout layout, Seen seen, 
         copies.parts = std::move(parts).value();
         co_return copies;
     }
-    const VersionKey key = seen.key;
-    Result<VersionCopies> copies = co_await open_slots(world, std::move(seen), std::move(images), settings);
-    if (!copies.ok() || !copies->slots.empty()) co_return copies;
-    if (!copies->doubts.empty()) co_return Status(copies->doubts.begin()->second).within(version_text(key));
-    co_return unavailable("the images of " + version_text(key) + " left scratch just now; try again (`cairn ls " + key.name + "`)");
+    VersionCopies copies = co_await open_slots(world, std::move(seen), std::move(images), rank, settings);
+    co_return copies;
 }
 
 Task<bool> still_there(World& world, const LocalImage& image, Nanos deadline) {
