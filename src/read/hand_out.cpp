@@ -1,4 +1,4 @@
-// Handing out: ranges by offset, and beside each how far any before it reaches, so that the first that a run can touch is found by halving.
+// Handing out: ranges by offset, as a tree in which each knows how far those below it reach, so that where none can touch a run nobody is asked.
 #include "read/hand_out.hpp"
 
 #include <algorithm>
@@ -14,28 +14,37 @@ void HandOut::add(Rank rank, ImageRange range, Receiver receiver) {
 void HandOut::sort() {
     for (auto& [rank, all] : by_rank_) {
         std::stable_sort(all.begin(), all.end(), [](const Waiting& a, const Waiting& b) { return a.range.offset < b.range.offset; });
-        std::uint64_t ends_at_most = 0;
-        for (Waiting& each : all) each.ends_at_most = ends_at_most = std::max(ends_at_most, each.range.offset + each.range.length);
+        note_ends(Tree{all});
     }
     sorted_ = true;
+}
+
+std::uint64_t HandOut::note_ends(const Tree& tree) {
+    if (tree.empty()) return 0;
+    return tree.root().ends_at_most = std::max({tree.root().end(), note_ends(tree.before()), note_ends(tree.behind())});
 }
 
 Status HandOut::take(Rank rank, std::uint64_t image_offset, const Slice& data) {
     if (!sorted_) sort();
     const auto found = by_rank_.find(rank);
     if (found == by_rank_.end()) return {};
-    std::vector<Waiting>& all = found->second;
+    return hand_out(Tree{found->second}, image_offset, data);
+}
+
+Status HandOut::hand_out(const Tree& tree, std::uint64_t image_offset, const Slice& data) {
+    if (tree.empty()) return {};
+    ++looked_at_;
+    Waiting& each = tree.root();
+    if (each.ends_at_most <= image_offset) return {};
+    TRY(hand_out(tree.before(), image_offset, data));
     const std::uint64_t run_end = image_offset + data.length;
-    auto each = std::partition_point(all.begin(), all.end(), [&](const Waiting& w) { return w.ends_at_most <= image_offset; });
-    for (; each != all.end() && each->range.offset < run_end; ++each) {
-        ++looked_at_;
-        const std::uint64_t begin = std::max(image_offset, each->range.offset);
-        const std::uint64_t end = std::min(run_end, each->range.offset + each->range.length);
-        if (begin >= end) continue;
-        each->taken_bytes += end - begin;
-        TRY(each->receiver(begin - each->range.offset, data.part(begin - image_offset, end - begin)));
+    if (each.range.offset >= run_end) return {};
+    const std::uint64_t begin = std::max(image_offset, each.range.offset), end = std::min(run_end, each.end());
+    if (begin < end) {
+        each.taken_bytes += end - begin;
+        TRY(each.receiver(begin - each.range.offset, data.part(begin - image_offset, end - begin)));
     }
-    return {};
+    return hand_out(tree.behind(), image_offset, data);
 }
 
 std::vector<WantedImage> HandOut::wanted() const {

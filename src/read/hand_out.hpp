@@ -1,5 +1,6 @@
 // HandOut: verified runs of images come in the order in which copies are read; those who want ranges of them get each byte of theirs once, whatever
-// the order. A run costs a search and those whom it touches, not all who wait: an image may have a hundred thousand regions.
+// the order. A run costs a search, and at most another for each whom it touches, not a look at all who wait: an image may have a hundred thousand regions,
+// and one of them may reach over all others.
 #pragma once
 
 #include <cstdint>
@@ -31,11 +32,24 @@ class HandOut {
   private:
     struct Waiting {
         ImageRange range;
-        std::uint64_t ends_at_most = 0;  // no range up to this one ends later
+        std::uint64_t ends_at_most = 0;  // no range of the tree below this one ends later
         std::uint64_t taken_bytes = 0;
         Receiver receiver;
+        std::uint64_t end() const { return range.offset + range.length; }
+    };
+    // Those with the places `first` to `last` are a tree: the one in the middle is above those before it and those behind it.
+    struct Tree {
+        std::vector<Waiting>& all;
+        std::size_t first = 0, last = all.size();
+        bool empty() const { return first == last; }
+        Waiting& root() const { return all[middle()]; }
+        Tree before() const { return {all, first, middle()}; }
+        Tree behind() const { return {all, middle() + 1, last}; }
+        std::size_t middle() const { return first + (last - first) / 2; }
     };
     void sort();
+    static std::uint64_t note_ends(const Tree& tree);
+    Status hand_out(const Tree& tree, std::uint64_t image_offset, const Slice& data);
 
     std::map<Rank, std::vector<Waiting>> by_rank_;  // once sorted, by offset
     bool sorted_ = true;
