@@ -4,12 +4,13 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <set>
+#include <span>
 
 #include "base/text_table.hpp"
 #include "base/units.hpp"
 #include "cli/output_file.hpp"
 #include "cli/series.hpp"
-#include "read/hand_out.hpp"
 #include "read/plan.hpp"
 
 namespace cairn::cli {
@@ -26,6 +27,10 @@ struct Wanted {
     std::string path;  // "-": standard output
 };
 
+std::string what_of(const Wanted& one) { return one.region.empty() ? "the image" : "region " + one.region; }
+
+constexpr std::size_t files_at_once = 256;  // each has a descriptor until all of them have their bytes
+
 class Extraction {
   public:
     Extraction(Console& console, Place& place, const VersionCopies& copies, std::vector<Wanted> wanted, bool replace)
@@ -36,58 +41,70 @@ class Extraction {
         for (const Wanted& one : wanted_) total_bytes += one.range.length;
         Progress progress(console_, "extract", total_bytes);
         progress_ = &progress;
-        for (const Wanted& one : wanted_) {
-            Status status = one.path == "-" ? to_stream(one) : to_file(one);
-            if (!status.ok()) return status;
-        }
+        if (wanted_.front().path == "-") return to_stream(wanted_.front());
+        // Where all can not be had in one pass, each is over a run of ranks, and not over everything.
+        std::sort(wanted_.begin(), wanted_.end(), [](const Wanted& a, const Wanted& b) {
+            return std::pair(a.rank, a.range.offset) < std::pair(b.rank, b.range.offset);
+        });
+        const std::span<const Wanted> all(wanted_);
+        for (std::size_t at = 0; at < all.size(); at += files_at_once)
+            TRY(to_files(all.subspan(at, std::min(files_at_once, all.size() - at))));
         return {};
     }
 
   private:
     // Bytes of scratch are only good when it says afterwards that they were.
-    Status read(const Wanted& one, const ImageRange& range, HandOut::Receiver receiver) {
-        HandOut out;
-        out.add(one.rank, range, std::move(receiver));
-        const RankSink sink = [&out](Rank rank, std::uint64_t offset, const Slice& data) { return out.take(rank, offset, data); };
-        const std::vector<WantedImage> wanted = out.wanted();
-        if (wanted.empty()) return {};
-        TRY_ASSIGN(ReadPlan plan, plan_reads(copies_, wanted, place_.restore().buffer_bytes));
-        const Status status = place_.run(read_planned(place_.world(), place_.layout(), copies_, std::move(plan), sink, place_.restore()));
-        TRY(place_.run(check_settled(place_.world(), copies_, one.rank, place_.deadline())));
+    Status read(ReadPlan plan, HandOut& out) {
+        std::set<Rank> of_scratch;
+        for (const SlotRead& each : plan.slots) of_scratch.insert(each.rank);
+        const Status status = place_.run(read_planned(place_.world(), place_.layout(), copies_, std::move(plan), out, place_.restore()));
+        for (const Rank rank : of_scratch) TRY(place_.run(check_settled(place_.world(), copies_, rank, place_.deadline())));
         return copies_.parts ? status : status.within(version_text(copies_.key));
     }
 
-    Status to_file(const Wanted& one) {
-        TRY_ASSIGN(OutputFile file, OutputFile::create(one.path, replace_));
-        TRY(read(one, one.range, [&](std::uint64_t at, const Slice& data) {
-            progress_->set(done_bytes_ += data.length);
-            return file.write_at(at, data.bytes());
-        }));
-        return file.commit(one.range.length);
+    // In one pass; where it fails none of them appears.
+    Status to_files(std::span<const Wanted> wanted) {
+        std::vector<OutputFile> files;
+        files.reserve(wanted.size());  // receivers keep their places
+        HandOut out;
+        for (const Wanted& one : wanted) {
+            TRY_ASSIGN(OutputFile file, OutputFile::create(one.path, replace_));
+            files.push_back(std::move(file));
+            out.add(one.rank, one.range, what_of(one), [this, &into = files.back()](std::uint64_t at, const Slice& data) {
+                progress_->set(done_bytes_ += data.length);
+                return into.write_at(at, data.bytes());
+            });
+        }
+        TRY_ASSIGN(ReadPlan plan, plan_reads(copies_, out.wanted(), place_.restore().buffer_bytes));
+        TRY(read(std::move(plan), out));
+        for (std::size_t i = 0; i < files.size(); ++i) TRY(files[i].commit(wanted[i].range.length));
+        return {};
     }
 
-    // Runs arrive in the order of the parts, a stream wants the order of the image: so one window after the other.
+    // Runs arrive in the order of the parts, a stream wants the order of the image: so one piece of it after the other.
     Status to_stream(const Wanted& one) {
-        const std::uint64_t block_bytes = copies_.block_bytes();
-        const std::uint64_t window_bytes =
-            std::max(block_bytes, place_.restore().buffer_bytes / block_bytes * block_bytes);
+        if (one.range.length == 0) return {};
+        const std::uint64_t block_bytes = copies_.block_bytes(), buffer_bytes = place_.restore().buffer_bytes;
+        const std::uint64_t window_bytes = std::max(block_bytes, buffer_bytes / block_bytes * block_bytes);
         const std::uint64_t end = one.range.offset + one.range.length;
+        TRY_ASSIGN(ReadPlan plan, plan_reads(copies_, {{one.rank, {one.range}}}, buffer_bytes));
+        std::uint64_t at = one.range.offset;
         Bytes window;
-        for (std::uint64_t at = one.range.offset; at < end;) {
-            const std::uint64_t stop = std::min(end, at / block_bytes * block_bytes + window_bytes);
-            const ImageRange range{at, stop - at};
-            window.resize(range.length);
-            TRY(read(one, range, [&](std::uint64_t into, const Slice& data) {
+        for (PlanPiece& piece : in_image_order(copies_, std::move(plan), window_bytes)) {
+            window.resize(std::min(end, piece.range.offset + piece.range.length) - at);
+            HandOut out;
+            out.add(one.rank, {at, window.size()}, what_of(one), [&](std::uint64_t into, const Slice& data) {
                 std::memcpy(window.data() + into, data.data(), data.length);
                 return Status();
-            }));
+            });
+            TRY(read(std::move(piece.plan), out));
             console_.out.write(reinterpret_cast<const char*>(window.data()),
                                static_cast<std::streamsize>(window.size()));
             if (!console_.out) return Status(Code::io_error, "cannot write to standard output");
-            progress_->set(done_bytes_ += range.length);
-            at = stop;
+            progress_->set(done_bytes_ += window.size());
+            at += window.size();
         }
-        return {};
+        return at == end ? Status() : Status(Code::internal, what_of(one) + " was written only up to byte " + std::to_string(at) + " of the image; a defect in Cairn, please report it");
     }
 
     Console& console_;

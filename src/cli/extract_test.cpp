@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -56,6 +57,54 @@ TEST_F(Extract, a_region_and_the_routed_files) {
     EXPECT_FALSE(std::filesystem::exists(folder.path("one_rank/restart/melt.1")));
 }
 
+// Images of `files` routed files of `file_bytes` each.
+void make_large(Melt& melt, std::uint64_t files, std::uint64_t file_bytes) {
+    melt.describe = [=](Rank rank) {
+        ImageInfo image{rank, files * file_bytes, {}};
+        for (std::uint64_t i = 0; i < files; ++i)
+            image.regions.push_back({"r" + std::to_string(rank) + "/" + std::to_string(i), RegionKind::file, DataType::bytes, {file_bytes}, i * file_bytes, file_bytes});
+        return image;
+    };
+    melt.bytes_of = [=](Rank rank, Version version) {
+        std::string bytes(files * file_bytes, '\0');
+        for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 31 + i / 251 + rank * 7 + version * 13);
+        return bytes;
+    };
+}
+
+// Each has a descriptor while it is written; so many at once are not to be had.
+TEST_F(Extract, more_files_than_can_be_open) {
+    make_large(melt, 250, 100);
+    melt.commit(3, first, 1);
+    rlimit before{};
+    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+    const rlimit few{400, before.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+    const Ran ran = cairn("extract melt 3 --files back");
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+    EXPECT_EQ(ran.exit, 0) << ran.err;
+    for (Rank rank = 0; rank < 4; ++rank) {
+        const std::string image = melt.bytes_of(rank, 3);
+        for (std::size_t i = 0; i < 250; ++i)
+            ASSERT_EQ(folder.read("back/r" + std::to_string(rank) + "/" + std::to_string(i)), image.substr(i * 100, 100)) << rank << " " << i;
+    }
+}
+
+// Of several pieces, which do not begin where what is wanted does.
+TEST_F(Extract, a_stream_larger_than_the_buffer) {
+    make_large(melt, 3, 123'456);
+    melt.commit(3, first, 1);
+    static_cast<void>(melt.seal("n0", 4, first, 1, 1, {}, true));
+    folder.environment = "CAIRN_FLUSH_BUFFER_BYTES=65536 CAIRN_FLUSH_BLOCK_BYTES=4096";
+    for (const Version version : {3u, 4u}) {
+        const std::string number = std::to_string(version), image = melt.bytes_of(1, version);
+        EXPECT_EQ(cairn("extract melt " + number + " --rank 1 -o -").out, image) << version;
+        EXPECT_EQ(cairn("extract melt " + number + " --rank 1 --region r1/1 -o -").out, image.substr(123'456, 123'456)) << version;
+        EXPECT_EQ(cairn("extract melt " + number + " --rank 1 -o image." + number).exit, 0);
+        EXPECT_EQ(folder.read("image." + number), image) << version;
+    }
+}
+
 TEST_F(Extract, a_name_may_be_as_long_as_names_can_be) {
     const std::string name(255, 'n');
     const Ran ran = cairn("extract melt --rank 0 -o out/" + name);
@@ -101,6 +150,17 @@ TEST_F(Extract, a_flipped_bit_is_named_and_nothing_comes_out) {
         << "checkpoints, scratch and the two outputs";
     EXPECT_EQ(cairn("extract melt 2 --rank 0 -o -").out, Melt::image(0, 2)) << "the rest is not affected";
     EXPECT_EQ(cairn("extract melt 2 --rank 1 --region restart/melt.1 -o -").out, Melt::image(1, 2).substr(19'000));
+}
+
+// They are read together.
+TEST_F(Extract, damage_in_one_of_the_files_is_named_and_none_appears) {
+    Melt::flip(melt.part_path(2, first, 0), 12'288 + 19'500);  // in rank 1's
+    const Ran ran = cairn("extract melt 2 --files back");
+    EXPECT_EQ(ran.exit, exit_of(Code::corrupt));
+    EXPECT_THAT(ran.err, HasSubstr("rank 1, region grid, restart/melt.1"));
+    EXPECT_FALSE(std::filesystem::exists(folder.path("back/restart/melt.0")));
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path("back/restart")));
+    EXPECT_EQ(cairn("extract melt 2 --files back --rank 0").exit, 0);
 }
 
 TEST_F(Extract, damage_in_another_part_does_not_matter) {

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,8 @@ struct Melt {
     Layout layout;
     std::string scratch;
     std::uint32_t ranks = 4, files = 2;
+    std::function<ImageInfo(Rank)> describe = &Melt::info;  // or other images, where a test wants them larger
+    std::function<std::string(Rank, Version)> bytes_of = &Melt::image;
 
     static std::uint64_t image_bytes(Rank rank) { return rank == 3 ? 0 : (rank + 1) * 10'000; }
     static std::string image(Rank rank, Version version) {
@@ -87,8 +90,8 @@ struct Melt {
         for (Rank rank = 0; rank < ranks; ++rank) {
             if (rank * files / ranks != k) continue;
             result.ranks.push_back(rank);
-            footer.images.push_back(info(rank));
-            const std::string bytes = image(rank, version);
+            footer.images.push_back(describe(rank));
+            const std::string bytes = bytes_of(rank, version);
             if (bytes.empty()) continue;
             StoredPiece piece{rank, 0, bytes.size(), 0, {}};
             for (std::size_t at = 0; at < bytes.size(); at += block_bytes)
@@ -118,7 +121,7 @@ struct Melt {
         manifest.nodes = 2;
         manifest.block_bytes = block_bytes;
         manifest.wall_time_s = 1'700'000'000 + version;
-        for (Rank rank = 0; rank < ranks; ++rank) manifest.image_bytes += image_bytes(rank);
+        for (Rank rank = 0; rank < ranks; ++rank) manifest.image_bytes += describe(rank).bytes;
         for (std::uint32_t k = 0; k < files; ++k) manifest.parts.push_back(part(version, incarnation, k));
         ASSERT_TRUE(check_manifest(manifest).ok()) << check_manifest(manifest).text();
         write(layout.manifest(manifest.key), encode_manifest(manifest));
@@ -148,12 +151,12 @@ struct Melt {
         header.rank = rank;
         header.ranks = ranks;
         header.block_bytes = block_bytes;
-        header.image = info(rank);
+        header.image = describe(rank);
         const ImageLayout where = image_layout(encode_image_header(header).size(), header.image.bytes, block_bytes);
         header.data_offset = where.data_offset;
         header.checksums_offset = where.checksums_offset;
         const Bytes encoded = encode_image_header(header);
-        const std::string data = image(rank, version);
+        const std::string data = bytes_of(rank, version);
         Bytes slot(where.file_bytes);
         std::copy(encoded.begin(), encoded.end(), slot.begin() + image_header_offset);
         std::copy_n(as_bytes(data).begin(), data.size(), slot.begin() + static_cast<std::ptrdiff_t>(where.data_offset));

@@ -64,7 +64,7 @@ Result<HandOut> RestoreRun::aim(const KeptVersion& kept, const ImageInfo& image)
         targets_.push_back(std::make_unique<RestoreTarget>(*region, *found));
         RestoreTarget* const target = targets_.back().get();
         TRY(target->prepare(map));
-        out.add(session_.rank_, {found->offset, found->length},
+        out.add(session_.rank_, {found->offset, found->length}, "region " + region->name,
                 [target](std::uint64_t at, const Slice& data) { return target->take(at, data.bytes()); });
     }
     return out;

@@ -46,10 +46,8 @@ Task<Status> hand_out_image(World& world, Layout layout, const VersionCopies& co
     if (wanted.empty()) co_return Status();
     Result<ReadPlan> plan = plan_reads(copies, wanted, settings.buffer_bytes);
     if (!plan.ok()) co_return std::move(plan).status();
-    const RankSink sink = [&out](Rank of, std::uint64_t offset, const Slice& data) { return out->take(of, offset, data); };
-    Status status = co_await read_planned(world, layout, copies, std::move(plan).value(), sink, settings);
-    if (!status.ok()) co_return status;
-    co_return out->check_complete();
+    Status status = co_await read_planned(world, layout, copies, std::move(plan).value(), *out, settings);
+    co_return status;
 }
 
 }  // namespace

@@ -85,7 +85,7 @@ class Reading : public ::testing::Test {
     }
     Status read(NodeIndex node, const VersionCopies& copies, const ReadPlan& plan, HandOut& out) {
         return run(node, Status(Code::deadline, ""), [&](World& w) {
-            return read_planned(w, cluster_.layout, copies, plan, [&out](Rank r, std::uint64_t at, const Slice& data) { return out.take(r, at, data); }, settings_);
+            return read_planned(w, cluster_.layout, copies, plan, out, settings_);
         });
     }
     Fetched fetch(Rank rank, bool committed, const Aim& aim) {
@@ -97,7 +97,7 @@ class Reading : public ::testing::Test {
     Aim whole(Rank rank) const {
         return [this, rank](const ImageInfo& image) -> Result<HandOut> {
             HandOut out;
-            out.add(rank, {0, image.bytes}, expect(rank, 0));
+            out.add(rank, {0, image.bytes}, "image", expect(rank, 0));
             return out;
         };
     }
@@ -123,10 +123,10 @@ TEST_F(Reading, AnySetOfRanksInOnePassOverTheParts) {
     ASSERT_TRUE(copies.ok()) << copies.status().to_string();
     EXPECT_EQ(copies->find(3)->bytes, image_bytes);  // before a byte is read
     HandOut out;
-    out.add(3, {0, image_bytes}, expect(3, 0));
-    out.add(0, {10'000, 100}, expect(0, 10'000));
-    out.add(0, {45'000, 5'000}, expect(0, 45'000));
-    out.add(1, {0, 4097}, expect(1, 0));
+    out.add(3, {0, image_bytes}, "image", expect(3, 0));
+    out.add(0, {10'000, 100}, "region a", expect(0, 10'000));
+    out.add(0, {45'000, 5'000}, "region b", expect(0, 45'000));
+    out.add(1, {0, 4097}, "region c", expect(1, 0));
     const auto plan = plan_reads(*copies, out.wanted(), settings_.buffer_bytes);
     ASSERT_TRUE(plan.ok()) << plan.status().to_string();
     EXPECT_TRUE(plan->slots.empty());
@@ -134,8 +134,21 @@ TEST_F(Reading, AnySetOfRanksInOnePassOverTheParts) {
     for (std::size_t i = 1; i < plan->parts.size(); ++i) EXPECT_LT(place(plan->parts[i - 1]), place(plan->parts[i]));
     // Whole blocks of 4096: all of rank 3, one and three of rank 0 (the last of them short), two of rank 1.
     EXPECT_EQ(plan->bytes(), image_bytes + 4096 + (image_bytes - 10 * 4096) + 2 * 4096);
-    EXPECT_TRUE(read(0, *copies, *plan, out).ok());
-    EXPECT_TRUE(out.check_complete().ok()) << out.check_complete().to_string();
+    const Status got = read(0, *copies, *plan, out);
+    EXPECT_TRUE(got.ok()) << got.to_string();
+}
+
+TEST_F(Reading, APlanThatLeavesSomebodyShortIsNoSuccess) {
+    const auto copies = open(0, SeenState::committed);
+    ASSERT_TRUE(copies.ok()) << copies.status().to_string();
+    HandOut out;
+    out.add(2, {10'000, 30'000}, "region grid", expect(2, 10'000));
+    auto plan = plan_reads(*copies, out.wanted(), settings_.buffer_bytes);
+    ASSERT_TRUE(plan.ok()) << plan.status().to_string();
+    plan->parts.pop_back();
+    const Status got = read(0, *copies, *plan, out);
+    EXPECT_EQ(got.code(), Code::internal);
+    EXPECT_NE(got.text().find("region grid of rank 2"), std::string::npos) << got.to_string();
 }
 
 TEST_F(Reading, ScratchIsTakenForTheRanksThatItHas) {
@@ -145,14 +158,14 @@ TEST_F(Reading, ScratchIsTakenForTheRanksThatItHas) {
     ASSERT_TRUE(local.ok()) << local.status().to_string();
     copies->slots = local->slots;
     HandOut out;
-    for (Rank rank = 0; rank < 4; ++rank) out.add(rank, {0, image_bytes}, expect(rank, 0));
+    for (Rank rank = 0; rank < 4; ++rank) out.add(rank, {0, image_bytes}, "image", expect(rank, 0));
     const auto plan = plan_reads(*copies, out.wanted(), settings_.buffer_bytes);
     ASSERT_TRUE(plan.ok());
     for (const SlotRead& each : plan->slots) EXPECT_EQ(cluster_.node_of(each.rank), 0u);
     for (const PartRead& each : plan->parts) EXPECT_EQ(cluster_.node_of(copies->parts->footers[each.footer].runs[each.run].pieces[each.pieces.front()].rank), 1u);
     EXPECT_EQ(plan->bytes(), 4 * image_bytes);
-    EXPECT_TRUE(read(0, *copies, *plan, out).ok());
-    EXPECT_TRUE(out.check_complete().ok()) << out.check_complete().to_string();
+    const Status got = read(0, *copies, *plan, out);
+    EXPECT_TRUE(got.ok()) << got.to_string();
 }
 
 TEST_F(Reading, ARankThatIsNotThereIsNamed) {
@@ -250,7 +263,7 @@ TEST_F(Reading, AnApplicationThatDoesNotFitIsRefusedAtOnce) {
 TEST_F(Reading, AFullReceiverEndsItWithoutAnotherLevel) {
     const Fetched fetched = fetch(0, true, [&](const ImageInfo& image) -> Result<HandOut> {
         HandOut out;
-        out.add(0, {0, image.bytes}, [](std::uint64_t, const Slice&) { return Status(Code::out_of_space, "full"); });
+        out.add(0, {0, image.bytes}, "image", [](std::uint64_t, const Slice&) { return Status(Code::out_of_space, "full"); });
         return out;
     });
     EXPECT_EQ(fetched.status.code(), Code::out_of_space);

@@ -5,9 +5,9 @@
 
 namespace cairn {
 
-void HandOut::add(Rank rank, ImageRange range, Receiver receiver) {
+void HandOut::add(Rank rank, ImageRange range, std::string what, Receiver receiver) {
     if (range.length == 0) return;  // it has all its bytes
-    by_rank_[rank].push_back({range, 0, 0, std::move(receiver)});
+    by_rank_[rank].push_back({range, 0, 0, std::move(what), std::move(receiver)});
     sorted_ = false;
 }
 
@@ -60,8 +60,9 @@ Status HandOut::check_complete() const {
     for (const auto& [rank, all] : by_rank_)
         for (const Waiting& each : all)
             if (each.taken_bytes != each.range.length)
-                return {Code::internal, "of " + std::to_string(each.range.length) + " bytes from " + std::to_string(each.range.offset) + " of the image of rank " +
-                                            std::to_string(rank) + " " + std::to_string(each.taken_bytes) + " were handed out"};
+                return {Code::internal, each.what + " of rank " + std::to_string(rank) + " (" + std::to_string(each.range.length) + " bytes from " +
+                                            std::to_string(each.range.offset) + " of its image): " + std::to_string(each.taken_bytes) +
+                                            " bytes were handed out; a defect in Cairn, please report it"};
     return {};
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "base/status.hpp"
@@ -18,13 +19,13 @@ class HandOut {
     // `at`: in the range that was asked for. Not ok: the reading ends with it.
     using Receiver = std::function<Status(std::uint64_t at, Slice data)>;
 
-    // Order: every add() comes before the first take(). Ranges may overlap.
-    void add(Rank rank, ImageRange range, Receiver receiver);
+    // Order: every add() comes before the first take(). Ranges may overlap. `what`: what the range is to a person, as "region grid".
+    void add(Rank rank, ImageRange range, std::string what, Receiver receiver);
     Status take(Rank rank, std::uint64_t image_offset, const Slice& data);
 
     // All that is to be read for them, by rank; of ranges of no bytes nothing.
     std::vector<WantedImage> wanted() const;
-    // internal, naming the range, where one has not got all its bytes.
+    // internal, naming what was asked for, where somebody has not got all its bytes.
     Status check_complete() const;
 
     std::uint64_t looked_at() const noexcept { return looked_at_; }  // receivers asked so far whether a run is theirs
@@ -34,6 +35,7 @@ class HandOut {
         ImageRange range;
         std::uint64_t ends_at_most = 0;  // no range of the tree below this one ends later
         std::uint64_t taken_bytes = 0;
+        std::string what;
         Receiver receiver;
         std::uint64_t end() const { return range.offset + range.length; }
     };

@@ -35,7 +35,7 @@ TEST(HandOut, RangesThatOverlapAndNestAllGetTheirBytes) {
         std::vector<Bytes> got;
         for (const ImageRange& range : ranges) got.emplace_back(range.length);
         HandOut out;
-        for (std::size_t i = 0; i < ranges.size(); ++i) out.add(4, ranges[i], into(got[i]));
+        for (std::size_t i = 0; i < ranges.size(); ++i) out.add(4, ranges[i], "one", into(got[i]));
         std::vector<std::uint64_t> runs;
         for (std::uint64_t at = 0; at < 10'000; at += 512) runs.push_back(at);
         std::shuffle(runs.begin(), runs.end(), random);
@@ -53,20 +53,21 @@ TEST(HandOut, RanksAreKeptApart) {
     const Bytes image = image_of(100);
     Bytes one(100), two(100);
     HandOut out;
-    out.add(1, {0, 100}, into(one));
-    out.add(2, {0, 100}, into(two));
-    out.add(3, {0, 0}, nullptr);  // of no bytes: it waits for none
+    out.add(1, {0, 100}, "region grid", into(one));
+    out.add(2, {0, 100}, "region grid", into(two));
+    out.add(3, {0, 0}, "nothing", nullptr);  // of no bytes: it waits for none
     EXPECT_EQ(out.wanted(), (std::vector<WantedImage>{{1, {{0, 100}}}, {2, {{0, 100}}}}));
     ASSERT_TRUE(out.take(2, 0, Slice::of(image)).ok());
     ASSERT_TRUE(out.take(9, 0, Slice::of(image)).ok());  // nobody's
     EXPECT_EQ(two, image);
     EXPECT_EQ(one, Bytes(100));
-    EXPECT_NE(out.check_complete().text().find("rank 1"), std::string::npos) << out.check_complete().to_string();
+    EXPECT_NE(out.check_complete().text().find("region grid of rank 1 (100 bytes from 0 of its image): 0 bytes"), std::string::npos)
+        << out.check_complete().to_string();
 }
 
 TEST(HandOut, WhatAReceiverSaysEndsTheReading) {
     HandOut out;
-    out.add(0, {10, 10}, [](std::uint64_t, const Slice&) { return Status(Code::out_of_space, "full"); });
+    out.add(0, {10, 10}, "one", [](std::uint64_t, const Slice&) { return Status(Code::out_of_space, "full"); });
     EXPECT_TRUE(out.take(0, 0, Slice::of(Bytes(10))).ok());
     EXPECT_EQ(out.take(0, 5, Slice::of(Bytes(10))).code(), Code::out_of_space);
 }
@@ -77,8 +78,8 @@ TEST(HandOut, WorkGrowsWithTheRegionsAndNotWithTheirSquare) {
     const auto work = [](std::uint64_t regions, bool one_over_all) {
         HandOut out;
         const auto takes = [](std::uint64_t, const Slice&) { return Status(); };
-        for (std::uint64_t i = 0; i < regions; ++i) out.add(0, {64 * i, 60}, takes);
-        if (one_over_all) out.add(0, {0, 64 * regions}, takes);
+        for (std::uint64_t i = 0; i < regions; ++i) out.add(0, {64 * i, 60}, "one", takes);
+        if (one_over_all) out.add(0, {0, 64 * regions}, "all", takes);
         const Slice run = Slice::of(Bytes(640));
         for (std::uint64_t at = 0; at < 64 * regions; at += run.length) EXPECT_TRUE(out.take(0, at, run).ok());
         EXPECT_TRUE(out.check_complete().ok());

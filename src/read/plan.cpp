@@ -1,6 +1,8 @@
 // Ranks whose slot is open are read there; all others together from the parts.
 #include "read/plan.hpp"
 
+#include <algorithm>
+
 namespace cairn {
 
 std::uint64_t ReadPlan::bytes() const {
@@ -28,7 +30,28 @@ Result<ReadPlan> plan_reads(const VersionCopies& copies, const std::vector<Wante
     return plan;
 }
 
-Task<Status> read_planned(World& world, Layout layout, const VersionCopies& copies, ReadPlan plan, RankSink sink, RestoreSettings settings) {
+std::vector<PlanPiece> in_image_order(const VersionCopies& copies, ReadPlan plan, std::uint64_t piece_bytes) {
+    const auto extent_of = [&](const PartRead& read) -> const Extent& { return copies.parts->footers[read.footer].extents[read.extent]; };
+    const auto image_offset = [&](const PartRead& read) { return extent_of(read).image_offset + read.offset; };
+    const auto place = [&](const PartRead& read) { return std::pair(read.footer, extent_of(read).part_offset + read.offset); };
+    std::vector<PlanPiece> pieces;
+    const auto piece_of = [&](const ImageRange& run) -> ReadPlan& {
+        const std::uint64_t end = run.offset + run.length;
+        if (pieces.empty() || end - pieces.back().range.offset > piece_bytes) pieces.push_back({{run.offset, 0}, {}});
+        pieces.back().range.length = end - pieces.back().range.offset;
+        return pieces.back().plan;
+    };
+    for (const SlotRead& read : plan.slots) piece_of(read.run).slots.push_back(read);
+    std::sort(plan.parts.begin(), plan.parts.end(), [&](const PartRead& a, const PartRead& b) { return image_offset(a) < image_offset(b); });
+    for (const PartRead& read : plan.parts) piece_of({image_offset(read), read.length}).parts.push_back(read);
+    for (PlanPiece& piece : pieces)
+        std::sort(piece.plan.parts.begin(), piece.plan.parts.end(), [&](const PartRead& a, const PartRead& b) { return place(a) < place(b); });
+    return pieces;
+}
+
+namespace {
+
+Task<Status> read_all_planned(World& world, Layout layout, const VersionCopies& copies, ReadPlan plan, RankSink sink, RestoreSettings settings) {
     for (std::size_t i = 0; i < plan.slots.size();) {
         const Rank rank = plan.slots[i].rank;
         std::vector<ImageRange> runs;
@@ -40,6 +63,15 @@ Task<Status> read_planned(World& world, Layout layout, const VersionCopies& copi
     if (plan.parts.empty()) co_return Status();
     Status status = co_await read_parts(world, layout, *copies.parts, std::move(plan.parts), std::move(sink), settings);
     co_return status;
+}
+
+}  // namespace
+
+Task<Status> read_planned(World& world, Layout layout, const VersionCopies& copies, ReadPlan plan, HandOut& out, RestoreSettings settings) {
+    const RankSink sink = [&out](Rank rank, std::uint64_t offset, const Slice& data) { return out.take(rank, offset, data); };
+    Status status = co_await read_all_planned(world, layout, copies, std::move(plan), sink, settings);
+    if (!status.ok()) co_return status;
+    co_return out.check_complete();
 }
 
 }  // namespace cairn
