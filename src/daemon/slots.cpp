@@ -100,6 +100,21 @@ Slots::Place Slots::find_growable(Owner owner, const control::Acquire& request) 
     return best;
 }
 
+bool Slots::is_clearing() const {
+    return std::any_of(slots_.begin(), slots_.end(), [](const auto& entry) { return entry.second.clearing_since.has_value(); });
+}
+
+// One that is being cleared, and has not been for long, will be worth having: warm or nobody else's, and not too large. take_any: where there is no
+// room, each is, if only to be removed.
+bool Slots::will_be_free_for(Owner owner, const control::Acquire& request, bool take_any) const {
+    return std::any_of(slots_.begin(), slots_.end(), [&](const auto& entry) {
+        const Slot& slot = entry.second;
+        if (!slot.clearing_since || clock_.now() - *slot.clearing_since >= settings_.clear_wait) return false;
+        if (take_any) return true;
+        return kinship(slot, owner, request.rank) > 0 && (slot.bytes < request.bytes || fits(slot.bytes, request.bytes, false));
+    });
+}
+
 bool Slots::has_room(std::uint64_t more_bytes) const {
     return settings_.bytes_max == 0 || bytes_ + more_bytes <= settings_.bytes_max;
 }
@@ -180,15 +195,13 @@ Task<Result<control::Slot>> Slots::acquire(Owner owner, control::Acquire request
     apply_retention();  // what was committed this very moment is a warm slot, too
     const Nanos deadline =
         clock_.in(static_cast<Nanos>(std::min<std::uint64_t>(request.wait_ms, 1u << 31)) * millisecond);
+    const Nanos clear_deadline = std::max(deadline, clock_.in(settings_.clear_wait));  // others may give back one after the other
     while (live_.count(owner) && !ended_) {
-        if (clearing_ > 0) {  // each may be the one
-            co_await freed_.wait(clock_.in(look_for_room));
-            continue;
-        }
         Place place = find_free(owner, request, false);
         if (place != slots_.end()) co_return hand_out(place, owner, request.rank);
-        if (is_being_made_for(owner) && clock_.now() < deadline) {
-            co_await freed_.wait(std::min(deadline, clock_.in(look_for_room)));
+        if ((is_being_made_for(owner) && clock_.now() < deadline) ||
+            (will_be_free_for(owner, request, false) && clock_.now() < clear_deadline)) {
+            co_await freed_.wait(std::min(clear_deadline, clock_.in(look_for_room)));
             continue;
         }
         place = find_growable(owner, request);
@@ -202,6 +215,10 @@ Task<Result<control::Slot>> Slots::acquire(Owner owner, control::Acquire request
         if (!live_.count(owner) || ended_) break;
         place = find_free(owner, request, true);
         if (place != slots_.end()) co_return hand_out(place, owner, request.rank);
+        if (will_be_free_for(owner, request, true) && clock_.now() < clear_deadline) {
+            co_await freed_.wait(std::min(clear_deadline, clock_.in(look_for_room)));
+            continue;
+        }
         if (unlink_one_free(request.bytes, room)) continue;
         const bool gained = co_await make_room();
         if (gained) continue;
@@ -369,7 +386,7 @@ void Slots::make_free(Place place) {
     place->second.lease = 0;
     place->second.image = {};
     place->second.freed = ++last_freed_;
-    ++clearing_;
+    place->second.clearing_since = clock_.now();
     gate_.spawn(clear(place->first));
 }
 
@@ -377,10 +394,10 @@ void Slots::make_free(Place place) {
 Task<void> Slots::clear(std::string path) {
     std::function<Status()> work = [path] { return invalidate_slot_file(path); };
     const Status cleared = co_await call_blocking(workers_, clock_, std::move(work), clock_.in(settings_.allocate_wait));
-    --clearing_;
     const Place place = slots_.find(path);
     if (place != slots_.end() && cleared.ok()) {
         place->second.state = State::free;
+        place->second.clearing_since.reset();
         place->second.freed_at = clock_.now();
     } else if (place != slots_.end()) {
         log_warning("slot-lost", {{"path", path}, {"error", cleared}});

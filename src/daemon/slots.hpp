@@ -16,7 +16,8 @@
 // Which free slot an image gets: the one that this connection had last (mapped there, its pages warm), then the one its
 // rank had, then one whose last owner is gone; another one's warm slot only when there is no room for a new one. Among
 // equals the one freed last; so a slot more than a connection needs, from a time when flushes were slow, is passed over
-// again and again, and given back. When there is no room: committed versions but the newest are given up first, they
+// again and again, and given back. One that fits and is free goes before any that is still being cleared: a file that can
+// not be cleared holds nobody up who can do without it, and who can not waits for `clear_wait`. When there is no room: committed versions but the newest are given up first, they
 // are on persistent; then, with replace_oldest, versions older than one that is sealed on every node, except the oldest
 // that is on its way: its flush is left to finish, else none ever would.
 //
@@ -47,6 +48,7 @@ struct SlotSettings {
     bool replace_oldest = false;
     std::uint64_t keep_last = 2, keep_every = 0;  // base/config's retention_keeps
     Nanos allocate_wait = 60 * second;
+    Nanos clear_wait = second;       // for a slot on its way to being free; then whoever wants one does without it
     Nanos cancel_wait = 2 * second;  // for a version that is given up to end on all nodes
 };
 
@@ -102,6 +104,7 @@ class Slots final : public DeadImages::Scratch {
 
     std::uint64_t bytes() const noexcept { return bytes_; }
     std::size_t count() const noexcept { return slots_.size(); }
+    bool is_clearing() const;  // a slot is on its way from an owner or an image to being free
     // Versions of which images are here, and that are neither committed nor given up.
     std::vector<VersionKey> unfinished();
     // Versions of which images are here, all committed; none when one is not.
@@ -132,6 +135,7 @@ class Slots final : public DeadImages::Scratch {
         bool ahead = false;        // being made before it is asked for
         std::shared_ptr<std::atomic<bool>> stop_clearing;  // its pages are being cleared before it is asked for
         std::uint64_t freed = 0;   // by order of becoming free
+        std::optional<Nanos> clearing_since;  // its state word is being made invalid
         Nanos freed_at = 0;
         std::uint32_t passed_over = 0;  // captures of its last owner since that did without it
         Image image;
@@ -144,6 +148,7 @@ class Slots final : public DeadImages::Scratch {
     int kinship(const Slot& slot, Owner owner, Rank rank) const;
     Place find_free(Owner owner, const control::Acquire& request, bool take_any);
     Place find_growable(Owner owner, const control::Acquire& request);
+    bool will_be_free_for(Owner owner, const control::Acquire& request, bool take_any) const;
     bool has_room(std::uint64_t more_bytes) const;
     Place add_slot(Owner owner, Rank rank);
     Place find_single(std::uint64_t room_bytes);  // the image of an owner that has no other slot
@@ -180,7 +185,6 @@ class Slots final : public DeadImages::Scratch {
     std::uint64_t next_number_ = 0;
     std::uint64_t last_freed_ = 0;
     Lease last_lease_ = 0;
-    std::size_t clearing_ = 0;  // slots on their way from an owner or an image to being free
     Event freed_;
     Gate gate_;  // last: its coroutines refer to all of the above
 };

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "daemon/slots_testing.hpp"
+#include "daemon/unreadable_testing.hpp"
 
 namespace cairn {
 namespace {
@@ -48,6 +49,20 @@ TEST_F(SlotsTest, WhoWaitsGetsWhatIsReleased) {
     EXPECT_TRUE(world_->loop().run(gate.close(in(60 * second))));
     ASSERT_TRUE(got.has_value() && got->ok());
     EXPECT_EQ((*got)->path, a->path);
+}
+
+// What is being cleared would be the room: it is waited for, but not for as long as a file may take to answer.
+TEST_F(SlotsTest, FullIsSaidThoughASlotCanNotBeCleared) {
+    SlotSettings settings;
+    settings.bytes_max = mib;
+    settings.allocate_wait = 30 * second;
+    settings.clear_wait = 50 * millisecond;
+    begin(settings);
+    const auto stuck = acquire(alice, wanted(0, mib));
+    const test::Unreadable unreadable(stuck->path);
+    ASSERT_TRUE(slots_->release(alice, stuck->path).ok());
+    for (const Slots::Owner owner : {alice, bob}) EXPECT_EQ(acquire(owner, wanted(0, mib)).code(), Code::out_of_space);
+    EXPECT_TRUE(slots_->is_clearing()) << "they waited until it was lost";
 }
 
 TEST_F(SlotsTest, SmallFreeSlotsMakeWayForALargeOne) {

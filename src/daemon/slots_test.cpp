@@ -147,6 +147,7 @@ TEST_F(SlotsTest, WhatASlowTimeNeededIsGivenBack) {
     for (int i = 0; i < 20; ++i) {
         const auto one = acquire(alice, wanted(0, mib)), two = acquire(alice, wanted(0, mib));
         for (const auto& slot : {*two, *one}) ASSERT_TRUE(slots_->release(alice, slot.path).ok());
+        ASSERT_TRUE(eventually([&] { return !slots_->is_clearing(); }));
     }
     EXPECT_EQ(slots_->count(), 3u);  // two that she uses, and the one that somebody else will
 }
@@ -294,6 +295,25 @@ TEST_F(SlotsTest, ASlotWhoseFileDoesNotAnswerIsLostAndHoldsNobodyUp) {
     ASSERT_TRUE(next.ok()) << next.status().to_string();
     EXPECT_NE(next->path, slot->path);
     EXPECT_EQ(slots_->count(), 1u);
+}
+
+// As long as it is not given up, too: who has another slot gets that, who has none gets a new one.
+TEST_F(SlotsTest, ASlotThatIsNotClearedYetHoldsOnlyItsOwnerUpAndNotForLong) {
+    SlotSettings settings;
+    settings.allocate_wait = 30 * second;
+    settings.clear_wait = 50 * millisecond;
+    begin(settings);
+    const auto stuck = acquire(alice, wanted(0, mib)), warm = acquire(bob, wanted(1, mib));
+    ASSERT_TRUE(slots_->release(bob, warm->path).ok());
+    ASSERT_TRUE(eventually([&] { return !slots_->is_clearing(); }));
+    const test::Unreadable unreadable(stuck->path);
+    ASSERT_TRUE(slots_->release(alice, stuck->path).ok());
+    EXPECT_EQ(acquire(bob, wanted(1, mib))->path, warm->path);
+    EXPECT_TRUE(slots_->is_clearing()) << "he waited until it was lost";
+    const auto other = acquire(carol, wanted(2, mib)), own = acquire(alice, wanted(0, mib));
+    EXPECT_TRUE(other.ok() && own.ok());
+    EXPECT_TRUE(slots_->is_clearing()) << "they waited until it was lost";
+    EXPECT_EQ(slots_->count(), 4u);
 }
 
 }  // namespace
