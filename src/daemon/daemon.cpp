@@ -28,6 +28,7 @@ constexpr Nanos settle_down = 20 * millisecond;  // many changes at once are one
 constexpr Nanos last_answers_wait = second;
 constexpr Nanos spare_slot_wait = 30 * second;  // a free slot that a burst of checkpoints needed
 constexpr Nanos tidy_wait = 5 * second;
+constexpr Nanos remove_wait = 4 * second;  // for all slots that go together at the end
 constexpr Nanos targets_again = 300 * second;
 constexpr int session_nice = 19;
 constexpr int session_tries = 100;  // all daemons of a host start at once, and the kernel takes one change in 100 ms
@@ -37,6 +38,12 @@ WorkerPoolOptions worker_options() {
     WorkerPoolOptions options;
     options.name = "cairn-slots";
     options.threads_max = 4;  // allocation is the kernel's work on memory: more threads do not help
+    return options;
+}
+
+WorkerPoolOptions remover_options() {
+    WorkerPoolOptions options;
+    options.name = "cairn-remove";
     return options;
 }
 
@@ -68,6 +75,7 @@ Daemon::Daemon(DaemonOptions options, Door door, std::unique_ptr<RealWorld> worl
       network_(std::move(network)),
       world_(real_->world()),
       workers_(real_->loop().remote(), worker_options()),
+      removers_(real_->loop().remote(), remover_options()),
       node_(world_, options_.persistent, options_.flush),
       slots_(world_.clock, workers_, node_, options_.scratch.images(), options_.slots),
       job_files_(world_, workers_, options_.persistent, options_.scratch, options_.flush.io_wait),
@@ -343,7 +351,7 @@ Task<std::vector<VersionKey>> Daemon::stop(Nanos wait, const char* why, Ending e
             co_await world_.clock.sleep(settle_down);
         if (!adoption_.has_unread()) co_await ended_jobs_.remove_files(adoption_.knows_images(), tidy_deadline);
         const bool is_told_to_end = told_ + keeper_told_ > 0;  // meanwhile
-        if (ending == Ending::in_order && unfinished_.empty() && !is_told_to_end && options_.free_at_end) co_await free_scratch(world_.clock.in(tidy_wait));
+        if (ending == Ending::in_order && unfinished_.empty() && !is_told_to_end && options_.free_at_end) co_await free_scratch(world_.clock.in(remove_wait));
         stopped_ = true;
         changed_.notify_all();
     }
@@ -351,16 +359,18 @@ Task<std::vector<VersionKey>> Daemon::stop(Nanos wait, const char* why, Ending e
     co_return unfinished_;
 }
 
-// What is committed is looked for once more: these may be the only other copies.
+// What is committed is looked for once more, for half of the time: these may be the only other copies.
 Task<void> Daemon::free_scratch(Nanos deadline) {
-    const std::uint64_t before = slots_.bytes();
+    const Nanos look_deadline = world_.clock.now() + (deadline - world_.clock.now()) / 2;
+    std::vector<VersionKey> safe;
     for (const VersionKey& key : slots_.all_committed()) {
-        const Result<Manifest> manifest = co_await read_manifest(world_, options_.persistent, key, deadline);
+        const Result<Manifest> manifest = co_await read_manifest(world_, options_.persistent, key, look_deadline);
         const Status status = manifest.ok() && manifest->abandoned ? not_found("it was given up or removed") : manifest.status();
-        if (status.ok()) co_await slots_.remove_version(key, deadline);
+        if (status.ok()) safe.push_back(key);
         else log_warning("images-stay", {{"name", key.name}, {"version", key.version}, {"why", status}});
     }
-    if (slots_.bytes() != before) log_info("scratch-freed", {{"bytes", before - slots_.bytes()}});
+    const std::uint64_t freed = co_await slots_.remove_versions(std::move(safe), removers_, deadline);
+    if (freed != 0) log_info("scratch-freed", {{"bytes", freed}});
 }
 
 Task<void> Daemon::stop_and_end(Nanos wait, const char* why, Ending ending) {
@@ -380,7 +390,7 @@ Task<void> Daemon::end() {
     if (std::exchange(ending_, true)) co_return;  // two were told; the first one's removals must not be cut short
     server_.stop_accepting();
     co_await upkeep_.remove_socket(world_.clock.in(tidy_wait));
-    co_await slots_.remove_unsealed(world_.clock.in(tidy_wait));
+    co_await slots_.remove_unsealed(removers_, world_.clock.in(remove_wait));
     log_info("ended", {{"unfinished", unfinished_.size()}});
     static_cast<void>(trace_close());  // which logs what went wrong
     real_->loop().stop();

@@ -74,6 +74,7 @@ class Daemon final : public Server::Handler, private Requests::House {
     std::unique_ptr<FabricNetwork> network_;
     World world_;
     WorkerPool workers_;
+    WorkerPool removers_;  // of slots, at the end: whatever hangs in the other one
     Node node_;
     Slots slots_;
     JobFiles job_files_;

@@ -100,6 +100,22 @@ TEST(FreeAtEnd, WhatIsNotThereAnyMoreStays) {
     EXPECT_NE(home.log().find("images-stay name=heat version=2"), std::string::npos) << home.log();
 }
 
+TEST(FreeAtEnd, WhatCanNotBeRemovedIsNotSaidToBeFreed) {
+    Home home;
+    ASSERT_EQ(home.start(), 0) << home.errors();
+    {
+        Client client(home.layout);
+        join(client, job_of_ranks(home, 1));
+        const control::Slot first = commit(client, job_of_ranks(home, 1), 1);
+        commit(client, job_of_ranks(home, 1), 2);
+        fs::remove(first.path);
+        fs::create_directory(first.path);
+    }
+    stop_daemon(home);
+    EXPECT_NE(home.log().find("slots-stay count=1 bytes=1048576 "), std::string::npos) << home.log();
+    EXPECT_NE(home.log().find("scratch-freed bytes=1048576\n"), std::string::npos) << home.log();
+}
+
 TEST(FreeAtEnd, WhatSomebodyReadsStays) {
     Home home;
     ASSERT_EQ(home.start(), 0) << home.errors();

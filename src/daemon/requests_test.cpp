@@ -109,7 +109,7 @@ TEST_F(RequestsTest, WhatTheNodeDoesNotKnowPersistentIsAskedFor) {
     begin_requests();
     checkpoint(1);
     ASSERT_TRUE(node_->forget(roster_.incarnation));
-    run(slots_->remove_version(version(1), in(io_wait_)));
+    run(slots_->remove_versions({version(1)}, *removers_, in(io_wait_)));
     come(1);
     EXPECT_EQ(ask<control::State>(1, control::Wait{version(1), Level::committed, 0}).level, Level::committed);
     EXPECT_EQ(ask<control::State>(1, control::Wait{version(7), Level::committed, 0}).level, Level::none);

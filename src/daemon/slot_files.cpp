@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <memory>
 #include <random>
 
 #include "base/units.hpp"
@@ -77,6 +78,14 @@ bool is_in_memory(const std::string& directory) {
 Status remove_slot_file(const std::string& path) {
     if (::unlink(path.c_str()) == 0 || errno == ENOENT) return {};
     return Status::from_errno(errno, "can not remove " + path);
+}
+
+// Removing the last name of a file takes as long as giving all its pages back, unless somebody has it open. O_PATH: that waits for nothing.
+Status remove_slot_name(const std::string& path, const std::function<void(std::function<void()>)>& later) {
+    const auto held = std::make_shared<Descriptor>(::open(path.c_str(), O_PATH | O_CLOEXEC | O_NOFOLLOW));
+    Status removed = remove_slot_file(path);
+    later([held] { held->reset(-1); });
+    return removed;
 }
 
 // A name of its own for each try: one that hung and was given up may go on at any time, and would rename what another has half written.

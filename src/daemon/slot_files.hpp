@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "base/bytes.hpp"
@@ -22,6 +23,8 @@ bool is_in_memory(const std::string& directory);
 
 // No error when it is not there.
 Status remove_slot_file(const std::string& path);
+// For many or large ones: the name goes at once, the memory in `later`, or with this process.
+Status remove_slot_name(const std::string& path, const std::function<void(std::function<void()>)>& later);
 
 // Whole or not at all, for whoever reads after this process was killed. Mode 0600: jobs/ holds secrets.
 Status write_private_file(const std::string& path, const Bytes& bytes);

@@ -1,8 +1,10 @@
 #include "daemon/slot_files.hpp"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -74,6 +76,32 @@ TEST_F(SlotFiles, ThatAreNotThereNeedNotBeRemoved) {
     EXPECT_FALSE(std::filesystem::exists(path_));
     EXPECT_TRUE(remove_slot_file(path_).ok());
     EXPECT_FALSE(remove_slot_file(scratch_.path()).ok());  // a directory
+}
+
+TEST_F(SlotFiles, LoseTheirNamesBeforeTheirMemory) {
+    std::vector<std::function<void()>> later;
+    const auto keep = [&](std::function<void()> action) { later.push_back(std::move(action)); };
+    put(path_, "x");
+    const int file = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+    EXPECT_TRUE(remove_slot_name(path_, keep).ok());
+    EXPECT_FALSE(std::filesystem::exists(path_));
+    ASSERT_EQ(later.size(), 1u);
+    struct stat held = {};
+    const auto is_held = [&] {  // by somebody else than this test
+        for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd")) {
+            struct stat about = {};
+            const int number = std::stoi(each.path().filename());
+            if (number != file && ::fstat(number, &about) == 0 && about.st_dev == held.st_dev && about.st_ino == held.st_ino) return true;
+        }
+        return false;
+    };
+    ASSERT_EQ(::fstat(file, &held), 0);
+    EXPECT_TRUE(is_held());
+    later[0]();
+    EXPECT_FALSE(is_held());
+    ::close(file);
+    EXPECT_TRUE(remove_slot_name(path_, keep).ok());               // is not there
+    EXPECT_FALSE(remove_slot_name(scratch_.path(), keep).ok());  // a directory
 }
 
 TEST_F(SlotFiles, SmallOnesAreWrittenWholeAndPrivately) {

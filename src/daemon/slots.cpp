@@ -1,5 +1,5 @@
 // Slots: who gets which file, and how files come and go. What is given up when scratch is full, or by retention, is in
-// slots_full.cpp.
+// slots_full.cpp; what goes at the daemon's end, in slots_end.cpp.
 #include "daemon/slots.hpp"
 
 #include <sys/statvfs.h>
@@ -413,42 +413,6 @@ void Slots::unlink(Place place) {
     stop_clearing(place->second);
     slots_.erase(place);
     freed_.notify_all();
-}
-
-// A file that is being allocated is no one's to remove: it is waited for, for half of the time.
-Task<void> Slots::remove_unsealed(Nanos deadline) {
-    ended_ = true;
-    freed_.notify_all();  // who waits for room is told, and makes no slot of what is given back here
-    const Nanos give_up = clock_.now() + (deadline - clock_.now()) / 2;
-    while (allocating_ > 0 && clock_.now() < give_up) co_await freed_.wait(give_up);
-    std::function<bool(const Slot&)> which = [](const Slot& slot) { return slot.state != State::image; };
-    co_await remove_all(std::move(which), deadline);
-}
-
-Task<void> Slots::remove_version(VersionKey key, Nanos deadline) {
-    std::function<bool(const Slot&)> which = [key](const Slot& slot) {
-        return slot.state == State::image && slot.image.key == key && slot.pins.empty();
-    };
-    co_await remove_all(std::move(which), deadline);
-}
-
-// Waited for: the process may end as soon as this does.
-Task<void> Slots::remove_all(std::function<bool(const Slot&)> which, Nanos deadline) {
-    std::vector<std::string> paths;
-    for (Place place = slots_.begin(); place != slots_.end();) {
-        const Place here = place++;
-        if (!which(here->second)) continue;
-        paths.push_back(here->first);
-        bytes_ -= here->second.bytes;
-        stop_clearing(here->second);
-        slots_.erase(here);
-    }
-    std::function<Status()> work = [paths] {
-        for (const std::string& path : paths) (void)remove_slot_file(path);
-        return Status();
-    };
-    const Status removed = co_await call_blocking(workers_, clock_, std::move(work), deadline);
-    if (!removed.ok()) log_warning("slots-stay", {{"why", removed}});
 }
 
 // Only when all free slots together would make the difference; then the largest one first.

@@ -99,8 +99,8 @@ class Slots final : public DeadImages::Scratch {
     void apply_retention();
     // Gives back what has been free for so long, but the two slots of each living connection that were used last.
     void trim_idle(Nanos age);
-    // At the daemon's end: what is free or still being written gives its memory back.
-    Task<void> remove_unsealed(Nanos deadline);
+    // At the daemon's end: what is free or still being written gives its memory back. `removers`: where nothing hangs that slots were asked for before.
+    Task<void> remove_unsealed(WorkerPool& removers, Nanos deadline);
 
     std::uint64_t bytes() const noexcept { return bytes_; }
     std::size_t count() const noexcept { return slots_.size(); }
@@ -109,8 +109,8 @@ class Slots final : public DeadImages::Scratch {
     std::vector<VersionKey> unfinished();
     // Versions of which images are here, all committed; none when one is not.
     std::vector<VersionKey> all_committed();
-    // At the daemon's end: its images give their memory back, but those that somebody reads.
-    Task<void> remove_version(VersionKey key, Nanos deadline);
+    // At the daemon's end: their images give their memory back, but those that somebody reads. How much that was.
+    Task<std::uint64_t> remove_versions(std::vector<VersionKey> keys, WorkerPool& removers, Nanos deadline);
     std::vector<DeadImages::Scratch::Held> undecided() override;
     void let_go(const VersionKey& key) override;
 
@@ -156,7 +156,9 @@ class Slots final : public DeadImages::Scratch {
     bool has_room_to_spare(std::uint64_t bytes, std::uint64_t room_bytes) const;
     Task<std::uint64_t> room_bytes();
     static void stop_clearing(Slot& slot);
-    Task<void> remove_all(std::function<bool(const Slot&)> which, Nanos deadline);
+    Task<std::uint64_t> remove_all(std::function<bool(const Slot&)> which, WorkerPool& removers, Nanos deadline);
+    struct Removed;
+    Task<void> remove_one(std::string path, std::uint64_t bytes, WorkerPool& removers, Nanos deadline, Removed& removed);
     void trim(Owner owner);
     control::Slot hand_out(Place place, Owner owner, Rank rank);
     Task<Status> allocate(Place place, std::uint64_t bytes);

@@ -98,7 +98,7 @@ TEST_F(SlotsTest, AFullFileSystemIsAnErrorNotASignal) {
     }
     ASSERT_TRUE(slots_->release(alice, got[0].path).ok());
     EXPECT_TRUE(acquire(alice, wanted(0, 3 * mib)).ok());
-    world_->loop().run(slots_->remove_unsealed(in(60 * second)));
+    world_->loop().run(slots_->remove_unsealed(*removers_, in(60 * second)));
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);  // what made room for another slot goes in the background
     while (!fs::is_empty(directory_) && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     EXPECT_TRUE(fs::is_empty(directory_));

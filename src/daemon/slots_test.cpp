@@ -96,26 +96,6 @@ TEST_F(SlotsTest, ACaptureWaitsForTheSlotThatIsBeingMadeForIt) {
     EXPECT_EQ(slots_->count(), 4u);
 }
 
-// A daemon that ends while ranks ask for slots: what is being allocated for them, and what was made ahead, does not stay behind.
-TEST_F(SlotsTest, ADaemonThatEndsLeavesNoSlotThatWasBeingMade) {
-    begin();
-    checkpoint(1);
-    const std::size_t sealed = slots_->count();
-    Gate gate(world_->loop());
-    Result<control::Slot> asked = unavailable("not told yet");
-    const auto ask = [](Slots& slots, control::Acquire request, Result<control::Slot>& out) -> Task<void> {
-        Result<control::Slot> slot = co_await slots.acquire(bob, std::move(request));
-        out = std::move(slot);
-    };
-    gate.spawn(ask(*slots_, wanted(0, 64 * mib, 2, 60'000), asked));  // nothing is free: it allocates
-    gate.spawn(slots_->prepare_next());
-    world_->loop().run(slots_->remove_unsealed(world_->loop().in(60 * second)));
-    world_->loop().run(gate.close());
-    EXPECT_EQ(asked.code(), Code::unavailable) << asked.status().to_string();
-    EXPECT_EQ(slots_->count(), sealed);
-    EXPECT_EQ(static_cast<std::size_t>(std::distance(fs::directory_iterator(scratch / "images"), fs::directory_iterator())), sealed);
-}
-
 TEST_F(SlotsTest, AnothersWarmSlotIsLeftAloneWhileHeLives) {
     begin();
     const auto a = acquire(alice, wanted(0, mib));

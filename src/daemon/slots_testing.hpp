@@ -109,6 +109,7 @@ class SlotsTest : public testing::Test {
         flush.version_wait = version_wait_;
         flush.io_wait = io_wait_;
         workers_ = std::make_unique<WorkerPool>(world_->loop().remote(), WorkerPoolOptions());
+        removers_ = std::make_unique<WorkerPool>(world_->loop().remote(), WorkerPoolOptions());
         const Layout layout{persistent_directory.empty() ? persistent / "files" : persistent_directory};
         const World world = world_->world();
         storage_ = std::make_unique<HangingStorage>(world.storage, world.clock);
@@ -205,7 +206,7 @@ class SlotsTest : public testing::Test {
     Nanos version_wait_ = 600 * second, io_wait_ = 60 * second;
     std::unique_ptr<RealWorld> world_;
     Roster roster_;
-    std::unique_ptr<WorkerPool> workers_;
+    std::unique_ptr<WorkerPool> workers_, removers_;
     std::unique_ptr<HangingStorage> storage_;
     std::unique_ptr<Node> node_;
     std::unique_ptr<Slots> slots_;
