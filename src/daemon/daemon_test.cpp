@@ -85,6 +85,25 @@ TEST(End, StopAnswersWithWhatIsUnfinished) {
     EXPECT_TRUE(becomes_true([&] { return home.nobody_lives(); }));
 }
 
+// The second one finds nothing to remove, and would end the process in the middle of what the first one removes.
+TEST(End, WhoeverAsksSecondDoesNotCutTheFirstOnesRemovalsShort) {
+    Home home;
+    home.set("LD_PRELOAD", SLOW_REMOVAL);
+    home.set("ASAN_OPTIONS", "verify_asan_link_order=0");
+    const pid_t pid = home.start_here();
+    Client client(home.layout), first(home.layout), second(home.layout);
+    join(client, home.roster(1));
+    const auto slot = client.expect<control::Slot>(control::Acquire{{"heat", 1, {1, 2}}, 0, slot_bytes, 60'000});
+    for (Client* each : {&first, &second}) each->hello();
+    for (Client* each : {&first, &second}) each->send_request(control::Stop{1'000});
+    for (Client* each : {&first, &second}) {
+        const auto answer = each->receive();
+        EXPECT_TRUE(answer.ok() && std::holds_alternative<control::Stopped>(*answer));
+    }
+    EXPECT_EQ(Home::wait_exit(pid), 0) << home.errors();
+    EXPECT_FALSE(fs::exists(slot.path)) << home.errors();
+}
+
 TEST(End, AWipedScratchEndsItAndSparesTheNextOne) {
     Home home;
     const pid_t pid = home.start_here();
