@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -73,6 +74,12 @@ void clear_ahead(const std::string& path, std::uint64_t bytes, const std::atomic
 bool is_in_memory(const std::string& directory) {
     struct statfs about = {};
     return ::statfs(directory.c_str(), &about) == 0 && (about.f_type == TMPFS_MAGIC || about.f_type == RAMFS_MAGIC);
+}
+
+Result<std::uint64_t> room_in(const std::string& directory) {
+    struct statvfs about = {};
+    if (::statvfs(directory.c_str(), &about) != 0) return Status::from_errno(errno, "looking at " + directory);
+    return about.f_bavail * about.f_frsize;
 }
 
 Status remove_slot_file(const std::string& path) {

@@ -21,6 +21,9 @@ void clear_ahead(const std::string& path, std::uint64_t bytes, const std::atomic
 // Whether its files are memory only, and gone when the machine starts again. False when that can not be told.
 bool is_in_memory(const std::string& directory);
 
+// What the file system has left for files in it.
+Result<std::uint64_t> room_in(const std::string& directory);
+
 // No error when it is not there.
 Status remove_slot_file(const std::string& path);
 // For many or large ones: the name goes at once, the memory in `later`, or with this process.

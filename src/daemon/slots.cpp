@@ -2,11 +2,9 @@
 // slots_full.cpp; what goes at the daemon's end, in slots_end.cpp.
 #include "daemon/slots.hpp"
 
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 
 #include "base/log.hpp"
@@ -270,17 +268,27 @@ bool Slots::has_room_to_spare(std::uint64_t bytes, std::uint64_t room_bytes) con
     return has_room(bytes) && room_bytes >= 2 * bytes && memory.ok() && *memory >= 2 * bytes;
 }
 
-// What the file system has left; none where it does not say.
+// What the file system has left; none where it does not say. One look for all who ask while it is under way: where it hangs, many would take all
+// threads. Who asks after one that hangs was given up is told at once.
 Task<std::uint64_t> Slots::room_bytes() {
+    if (!room_look_running_.expired()) {
+        const std::shared_ptr<RoomLook> others = room_look_;
+        while (!others->is_over) co_await others->over.wait(clock_.in(settings_.allocate_wait));
+        co_return others->bytes;
+    }
+    const auto look = std::make_shared<RoomLook>(clock_);
+    room_look_ = look;
     const auto bytes = std::make_shared<std::uint64_t>(0);
-    std::function<Status()> look = [bytes, directory = directory_] {
-        struct statvfs about = {};
-        if (::statvfs(directory.c_str(), &about) != 0) return Status::from_errno(errno, "looking at " + directory);
-        *bytes = about.f_bavail * about.f_frsize;
+    room_look_running_ = bytes;
+    std::function<Status()> work = [bytes, directory = directory_, room_in = settings_.room_in] {
+        TRY_ASSIGN(*bytes, room_in(directory));
         return Status();
     };
-    const Status looked = co_await call_blocking(workers_, clock_, std::move(look), clock_.in(settings_.allocate_wait));
-    co_return looked.ok() ? *bytes : 0;
+    const Status looked = co_await call_blocking(workers_, clock_, std::move(work), clock_.in(settings_.allocate_wait));
+    if (looked.ok()) look->bytes = *bytes;
+    look->is_over = true;
+    look->over.notify_all();
+    co_return look->bytes;
 }
 
 void Slots::stop_clearing(Slot& slot) {

@@ -35,6 +35,7 @@
 #include <vector>
 
 #include "daemon/retention.hpp"
+#include "daemon/slot_files.hpp"
 #include "engine/router/dead_images.hpp"
 #include "model/control.hpp"
 #include "world/gate.hpp"
@@ -48,6 +49,7 @@ struct SlotSettings {
     bool replace_oldest = false;
     std::uint64_t keep_last = 2, keep_every = 0;  // base/config's retention_keeps
     Nanos allocate_wait = 60 * second;
+    std::function<Result<std::uint64_t>(const std::string& directory)> room_in = cairn::room_in;  // blocks
     Nanos clear_wait = second;       // for a slot on its way to being free; then whoever wants one does without it
     Nanos cancel_wait = 2 * second;  // for a version that is given up to end on all nodes
 };
@@ -186,6 +188,14 @@ class Slots final : public DeadImages::Scratch {
     std::uint64_t bytes_ = 0;
     std::uint64_t next_number_ = 0;
     std::uint64_t last_freed_ = 0;
+    struct RoomLook {
+        explicit RoomLook(Clock& clock) : over(clock) {}
+        Event over;
+        bool is_over = false;  // it came back, or was given up
+        std::uint64_t bytes = 0;
+    };
+    std::shared_ptr<RoomLook> room_look_;             // the last one
+    std::weak_ptr<std::uint64_t> room_look_running_;  // while it is under way, given up or not
     Lease last_lease_ = 0;
     Event freed_;
     Gate gate_;  // last: its coroutines refer to all of the above

@@ -2,7 +2,9 @@
 // full one mounts a small tmpfs where it may, and has the limit on all slots play that part elsewhere.
 #include <sys/mount.h>
 
+#include <atomic>
 #include <chrono>
+#include <future>
 #include <thread>
 
 #include "daemon/slots_testing.hpp"
@@ -63,6 +65,55 @@ TEST_F(SlotsTest, FullIsSaidThoughASlotCanNotBeCleared) {
     ASSERT_TRUE(slots_->release(alice, stuck->path).ok());
     for (const Slots::Owner owner : {alice, bob}) EXPECT_EQ(acquire(owner, wanted(0, mib)).code(), Code::out_of_space);
     EXPECT_TRUE(slots_->is_clearing()) << "they waited until it was lost";
+}
+
+// A file system that does not say what room it has, until it is let go.
+struct HangingRoom {
+    std::atomic<int> looks = 0;
+    std::promise<void> end;
+    std::shared_future<void> ended = end.get_future().share();
+    SlotSettings settings() {
+        SlotSettings settings;
+        settings.bytes_max = mib;
+        settings.room_in = [this](const std::string&) -> Result<std::uint64_t> {
+            ++looks;
+            ended.wait_for(std::chrono::seconds(60));
+            return std::uint64_t{0};
+        };
+        return settings;
+    }
+};
+
+TEST_F(SlotsTest, AllWhoAskForRoomShareOneLook) {
+    HangingRoom room;
+    begin(room.settings());
+    const auto a = acquire(alice, wanted(0, mib));
+    std::vector<std::optional<Result<control::Slot>>> got(3);
+    Gate gate(world_->loop());
+    for (auto& each : got) gate.spawn(acquire_into(*slots_, wanted(1, mib), &each));
+    EXPECT_TRUE(eventually([&] { return room.looks > 0; }));
+    room.end.set_value();
+    EXPECT_TRUE(world_->loop().run(gate.close(in(60 * second))));
+    for (const auto& each : got) EXPECT_TRUE(each.has_value() && each->code() == Code::out_of_space);
+    EXPECT_EQ(room.looks, 1);
+}
+
+TEST_F(SlotsTest, ALookForRoomThatHangsTakesOneThreadAndIsTriedAgainOnceItIsBack) {
+    HangingRoom room;
+    SlotSettings settings = room.settings();
+    settings.allocate_wait = 500 * millisecond;
+    begin(settings);
+    const auto a = acquire(alice, wanted(0, mib));
+    ASSERT_TRUE(a.ok());
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(acquire(bob, wanted(1, mib)).code(), Code::out_of_space);
+    EXPECT_EQ(room.looks, 1);
+    EXPECT_EQ(workers_->stuck(), 1u);
+    room.end.set_value();
+    EXPECT_TRUE(eventually([&] {
+        EXPECT_EQ(acquire(bob, wanted(1, mib)).code(), Code::out_of_space);
+        return room.looks > 1;
+    }));
+    EXPECT_EQ(workers_->stuck(), 0u);
 }
 
 TEST_F(SlotsTest, SmallFreeSlotsMakeWayForALargeOne) {
