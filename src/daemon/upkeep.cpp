@@ -36,7 +36,7 @@ Task<Status> Upkeep::look() {
     looking_ = is_ours;
     std::function<Status()> work = [is_ours, door = door_, file = log_file_, level = log_level_] {
         *is_ours = door->still_ours();
-        (void)keep_log_short(file, level, log_bytes_max);  // where it can not be renamed it grows
+        if (*is_ours) (void)keep_log_short(file, level, log_bytes_max);  // where it can not be renamed it grows; else it is the next daemon's
         return Status();
     };
     const Status looked = co_await call_blocking(workers_, clock_, std::move(work), clock_.in(io_wait_));

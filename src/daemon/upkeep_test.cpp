@@ -54,6 +54,20 @@ TEST_F(UpkeepTest, ALongLogIsContinuedInANewOne) {
     EXPECT_NE(line.find("log-continued"), std::string::npos) << line;
 }
 
+// Under the name lies what another daemon writes, who has the scratch now.
+TEST_F(UpkeepTest, OnlyTheLogOfItsOwnScratchIsContinued) {
+    ASSERT_TRUE(log_to_file(log_file(), LogLevel::info).ok());
+    fs::resize_file(log_file(), 16 << 20);
+    const std::string lock = layout_.lock();
+    fs::rename(lock, scratch_ / "lock");
+    std::ofstream(lock) << "1\n";
+    EXPECT_EQ(loop_->run(upkeep_->look()).code(), Code::not_found);
+    EXPECT_FALSE(fs::exists(log_file() + ".1"));
+    fs::rename(scratch_ / "lock", lock);
+    EXPECT_TRUE(loop_->run(upkeep_->look()).ok());
+    EXPECT_TRUE(fs::exists(log_file() + ".1"));
+}
+
 TEST_F(UpkeepTest, NoLogFileIsKeptShort) { EXPECT_TRUE(keep_log_short("", LogLevel::info, 0).ok()); }
 
 }  // namespace
