@@ -8,6 +8,7 @@
 #include <ctime>
 #include <filesystem>
 
+#include "client/hand.hpp"
 #include "client/packer.hpp"
 #include "client/rendezvous.hpp"
 #include "client/session.hpp"
@@ -22,42 +23,6 @@
 #endif
 
 namespace cairn {
-
-// What one rank shows the others at open.
-struct Session::Hand {
-    Status prepared;
-    std::string library = CAIRN_VERSION, name, persistent, node, address;
-    std::uint32_t files = 0;
-    std::uint64_t block_bytes = 0;
-    std::uint64_t epoch = 0;  // the highest that its node's scratch knows of
-
-    Bytes pack() const {
-        Packer packer;
-        packer.status(prepared)
-            .text(library)
-            .text(name)
-            .text(persistent)
-            .text(node)
-            .text(address)
-            .number(files)
-            .number(block_bytes)
-            .number(epoch);
-        return packer.take();
-    }
-    static Result<Hand> unpack(const Bytes& bytes) {
-        Unpacker unpacker(bytes);
-        Hand hand;
-        hand.prepared = unpacker.status();
-        for (std::string* each : {&hand.library, &hand.name, &hand.persistent, &hand.node, &hand.address})
-            *each = unpacker.text();
-        hand.files = unpacker.number<std::uint32_t>();
-        hand.block_bytes = unpacker.number<std::uint64_t>();
-        hand.epoch = unpacker.number<std::uint64_t>();
-        if (!unpacker.ok())
-            return Status(Code::unsupported, "it sent what can not be read: all ranks need the same release of Cairn");
-        return hand;
-    }
-};
 
 namespace {
 
@@ -201,18 +166,24 @@ Status Session::meet(std::unique_ptr<Exchange> exchange, const Status& prepared,
     }
     exchange_ = std::move(exchange);
     Hand hand;
+    hand.library = CAIRN_VERSION;
     hand.prepared = prepared;
     if (hand.prepared.ok()) hand.prepared = connect(deadline);
     hand.name = name_;
     hand.persistent = layout_.persistent;
     hand.node = node_;
-    if (hand.prepared.ok()) hand.address = daemon_->welcome().address;
+    if (hand.prepared.ok()) {
+        hand.address = daemon_->welcome().address;
+        hand.daemon = daemon_->welcome().program_version;
+        hand.daemon_format = daemon_->welcome().format;
+    }
     hand.files = settings_.flush.files;
     hand.block_bytes = settings_.flush.block_bytes;
     if (hand.prepared.ok()) hand.epoch = scratch_epoch(deadline);
     TRY_ASSIGN(const std::vector<Bytes> hands, exchange_->allgather(hand.pack(), deadline));
-    TRY_ASSIGN(members_, compare_hands(hands));
-    return adopt_rank_0(hands.front());
+    TRY_ASSIGN(HandsTogether together, compare_hands(hands));
+    adopt(std::move(together));
+    return {};
 }
 
 // A series can be removed while scratch still has images of it. 0: none, or it can not be told now, and then the clock has to do.
@@ -225,46 +196,13 @@ std::uint64_t Session::scratch_epoch(Deadline deadline) {
     return highest;
 }
 
-// The same hands in the same order give the same result on every rank.
-Result<std::vector<Member>> Session::compare_hands(const std::vector<Bytes>& hands) {
-    std::vector<Member> members;
-    std::map<std::string, std::size_t> by_node;
-    std::optional<Hand> first;
-    for (Rank rank = 0; rank < hands.size(); ++rank) {
-        const std::string who = "rank " + std::to_string(rank);
-        auto unpacked = Hand::unpack(hands[rank]);
-        if (!unpacked.ok()) return unpacked.status().within(who);
-        Hand& hand = *unpacked;
-        if (!first) first = hand;
-        if (!hand.prepared.ok()) return hands.size() == 1 ? hand.prepared : hand.prepared.within(who);
-        const auto differs = [&](const char* what, const std::string& mine, const std::string& theirs) {
-            return invalid_argument(who + " has another " + what + " than rank 0: \"" + mine + "\", not \"" + theirs +
-                                    "\"");
-        };
-        if (hand.library != first->library) return differs("release of Cairn", hand.library, first->library);
-        if (hand.name != first->name) return differs("name", hand.name, first->name);
-        if (hand.persistent != first->persistent)
-            return differs("paths.persistent", hand.persistent, first->persistent);
-        const auto [at, is_new] = by_node.emplace(hand.node, members.size());
-        if (is_new) members.push_back({hand.node, hand.address, {}});
-        Member& member = members[at->second];
-        if (member.address != hand.address)
-            return invalid_argument(rank_list({member.ranks.front(), rank}) + " both say that they are on node " +
-                                    hand.node +
-                                    " but have different daemons (another paths.scratch, or another host): give each "
-                                    "its own node name (CAIRN_NODE)");
-        member.ranks.push_back(rank);
-        known_epoch_ = std::max(known_epoch_, hand.epoch);
-    }
-    return members;
-}
-
-Status Session::adopt_rank_0(const Bytes& bytes) {
-    TRY_ASSIGN(const Hand hand, Hand::unpack(bytes));
-    block_bytes_ = hand.block_bytes;
+// What rank 0 says goes for all.
+void Session::adopt(HandsTogether hands) {
+    members_ = std::move(hands.members);
+    known_epoch_ = hands.epoch;
+    block_bytes_ = hands.block_bytes;
     // One a node unless asked for; a node has at least one rank, so this is within 1..ranks.
-    files_ = hand.files != 0 ? hand.files : static_cast<std::uint32_t>(members_.size());
-    return {};
+    files_ = hands.files != 0 ? hands.files : static_cast<std::uint32_t>(members_.size());
 }
 
 // A short-lived one, for the engine's reading and for records: its threads end with it.
@@ -284,6 +222,7 @@ Result<Roster> Session::draw_incarnation(const std::vector<Member>& members, con
     roster.ranks = ranks_;
     roster.files = files_;
     roster.members = members;
+    roster.format = format_version;  // compare_hands: all know it
     TRY_ASSIGN(roster.incarnation, files::random_id());
     TRY_ASSIGN(roster.secret, files::random_id());
     OpenRecord record;
@@ -326,7 +265,10 @@ void Session::add_io_nodes(Roster& roster, RealWorld& real, World& world, Nanos 
     for (const IoNodeRecord& record : found->records) {
         const bool asked_for = wanted == "all" || std::find(names.begin(), names.end(), record.node) != names.end();
         const bool has_ranks = std::any_of(roster.members.begin(), roster.members.end(), [&](const Member& member) { return member.node == record.node; });
-        if (asked_for && !has_ranks) roster.members.push_back({record.node, record.address, {}});
+        if (!asked_for || has_ranks) continue;
+        if (record.format == roster.format) roster.members.push_back({record.node, record.address, {}});
+        else warnings_ += older_member("I/O node " + record.node + " is left out: it runs a cairnd", record.format, roster.format) +
+                          " and start it anew (`cairn stop`, `cairn start --io-node`)\n";
     }
 }
 

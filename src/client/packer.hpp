@@ -1,5 +1,6 @@
 // Packer, Unpacker: what ranks tell each other at collective calls, as bytes. All ranks run the same release (open
-// checks it), so the format is nobody else's and has no versions; an Unpacker still believes no length it reads.
+// checks it, by hands that only ever grow at their end: hand.hpp), so the format is nobody else's and has no versions;
+// an Unpacker still believes no length it reads.
 #pragma once
 
 #include <cstring>
@@ -60,6 +61,7 @@ class Unpacker {
         return code == 0 ? Status() : Status(static_cast<Code>(code), std::move(words));
     }
     bool ok() const noexcept { return ok_; }
+    bool at_end() const noexcept { return left_.empty(); }
 
   private:
     bool take(std::uint64_t length) {

@@ -19,6 +19,7 @@
 #include "client/capture.hpp"
 #include "client/daemon_link.hpp"
 #include "client/exchange.hpp"
+#include "client/hand.hpp"
 #include "client/regions.hpp"
 #include "catalog/catalog.hpp"
 #include "catalog/layout.hpp"
@@ -92,7 +93,6 @@ class Session {
 
   private:
     friend class RestoreRun;
-    struct Hand;  // what one rank shows the others at open
     // A version that was taken by this session, or gone back to, and what the application was told of it.
     struct Taken {
         Id128 incarnation;
@@ -108,8 +108,7 @@ class Session {
     Status meet(std::unique_ptr<Exchange> exchange, const Status& prepared, Deadline deadline);
     Status connect(Deadline deadline);
     Result<std::unique_ptr<RealWorld>> open_world() const;
-    Result<std::vector<Member>> compare_hands(const std::vector<Bytes>& hands);
-    Status adopt_rank_0(const Bytes& hand);
+    void adopt(HandsTogether hands);
     std::uint64_t scratch_epoch(Deadline deadline);
     Result<Roster> draw_incarnation(const std::vector<Member>& members, const Parent& parent, Deadline deadline);
     void add_io_nodes(Roster& roster, RealWorld& real, World& world, Nanos until);

@@ -8,6 +8,7 @@
 #include "base/trace.hpp"
 #include "catalog/catalog.hpp"
 #include "daemon/memory.hpp"
+#include "format/limits.hpp"
 
 namespace cairn {
 
@@ -59,6 +60,7 @@ Task<control::Answer> Requests::handle(ConnectionId from, control::Hello request
     welcome.pid = static_cast<std::uint64_t>(::getpid());
     welcome.node = facts_.node;
     welcome.address = parts_.world.network.self();
+    welcome.format = format_version;
     co_return welcome;
 }
 

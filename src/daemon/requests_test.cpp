@@ -52,7 +52,9 @@ class RequestsTest : public JobsTest, protected Requests::House {
         control::Hello hello;
         hello.pid = process;
         hello.is_application = true;
-        EXPECT_EQ(ask<control::Welcome>(client, hello).node, "n0");
+        const auto welcome = ask<control::Welcome>(client, hello);
+        EXPECT_EQ(welcome.node, "n0");
+        EXPECT_EQ(welcome.format, format_version) << "of a daemon that does not say it, the ranks think that it is old";
     }
     // Its only rank has joined.
     Roster open_job(ConnectionId client, std::uint64_t epoch = 2) {

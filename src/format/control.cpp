@@ -66,7 +66,7 @@ Body put(Builder& to, const control::Done&) { return fc::CreateDone(to).Union();
 Body put(Builder& to, const control::Welcome& m) {
     const auto version = to.CreateString(m.program_version), node = to.CreateString(m.node),
                address = to.CreateString(m.address);
-    return fc::CreateWelcome(to, m.protocol, version, m.pid, node, address).Union();
+    return fc::CreateWelcome(to, m.protocol, version, m.pid, node, address, m.format).Union();
 }
 Body put(Builder& to, const control::Slot& m) {
     return fc::CreateSlot(to, to.CreateString(m.path), m.bytes, m.fresh).Union();
@@ -216,7 +216,7 @@ Result<control::Answer> get(const fc::Welcome& m) {
     TRY_ASSIGN(std::string node, printable_of(m.node(), name_bytes_max, "a node's name"));
     TRY_ASSIGN(std::string address, printable_of(m.address(), address_bytes_max, "an address"));
     return control::Answer(
-        control::Welcome{m.protocol(), std::move(version), m.pid(), std::move(node), std::move(address)});
+        control::Welcome{m.protocol(), std::move(version), m.pid(), std::move(node), std::move(address), m.format()});
 }
 Result<control::Answer> get(const fc::Slot& m) {
     TRY_ASSIGN(std::string path, path_of(m.path()));

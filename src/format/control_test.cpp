@@ -57,7 +57,7 @@ std::vector<control::Answer> answers() {
     status.io_node = true;
     return {control::Failed{Code::out_of_space, "scratch is full"},
             control::Done{},
-            control::Welcome{1, "1.2.3", 78, "n0", "somewhere"},
+            control::Welcome{1, "1.2.3", 78, "n0", "somewhere", 3},
             control::Slot{"/dev/shm/cairn/images/slot-1", 1 << 20, true},
             control::State{Level::committed, Code::cancelled, "why", true, 3},
             control::ImageList{{{key, 8, {{5, 6}, 3}, 2, 4, 100, "/dev/shm/cairn/images/slot-1"}}, true},
@@ -104,6 +104,9 @@ TEST(Control, FieldsArriveAtTheirPlaces) {
     EXPECT_EQ(std::get<control::Acquire>(*acquired).key, key);
     EXPECT_EQ(std::get<control::Acquire>(*acquired).bytes, 1ull << 40);
     EXPECT_EQ(std::get<control::Acquire>(*acquired).wait_ms, 250u);
+    const Bytes welcome = encode_control(1, answers()[2]);
+    const auto welcomed = decode_control_answer(payload_of(welcome));
+    EXPECT_EQ(std::get<control::Welcome>(*welcomed).format, 3u);
     const Bytes list = encode_control(1, answers()[5]);
     const auto listed = decode_control_answer(payload_of(list));
     const auto& entry = std::get<control::ImageList>(*listed).images.at(0);

@@ -92,7 +92,7 @@ Bytes encode_io_node_record(const IoNodeRecord& record) {
     Writer writer;
     const auto node = writer.string(record.node);
     const auto address = writer.string(record.address);
-    writer.builder.Finish(fb::CreateIoNodeRecord(writer.builder, node, address));
+    writer.builder.Finish(fb::CreateIoNodeRecord(writer.builder, node, address, record.format));
     return frame(FrameKind::io_node, writer.bytes());
 }
 
@@ -102,7 +102,7 @@ Result<IoNodeRecord> decode_io_node_record(ByteView bytes) {
     const auto* root = verified_root<fb::IoNodeRecord>(body, nullptr);
     if (!root) return corrupt("I/O node record: its checksum holds but its structure does not");
     Reader reader(body.size());
-    const IoNodeRecord value{reader.string(root->node()), reader.string(root->address())};
+    const IoNodeRecord value{reader.string(root->node()), reader.string(root->address()), root->format()};
     if (reader.exhausted()) return corrupt("I/O node record: it unpacks to more than it holds");
     if (!valid_name(value.node)) return refuse("I/O node record: a node whose name is not a valid one");
     if (value.address.empty() || !printable(value.address, address_bytes_max))

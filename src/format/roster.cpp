@@ -39,6 +39,8 @@ Status check_members(const Roster& roster) {
 }  // namespace
 
 Status check_roster(const Roster& roster) {
+    if (roster.format > format_version) return newer_format(roster.format);  // first: what else it holds may mean something else there
+    if (roster.format == 0) return refuse("format version 0");
     if (!valid_name(roster.name)) return refuse("the checkpoint's name is not a valid one");
     if (!roster.incarnation || !roster.secret) return refuse("no incarnation or no secret");
     if (roster.epoch == 0 || roster.epoch > epoch_max) return refuse("epoch ", roster.epoch);
@@ -64,7 +66,7 @@ Bytes encode_roster(const Roster& roster) {
     const fb::Id incarnation = Writer::id(roster.incarnation), secret = Writer::id(roster.secret);
     const fb::Parent parent = Writer::parent(roster.parent);
     fb::FinishRosterBuffer(builder, fb::CreateRoster(builder, name, &incarnation, &secret, roster.epoch, &parent,
-                                                     roster.ranks, roster.files, members));
+                                                     roster.ranks, roster.files, members, roster.format));
     return frame(FrameKind::roster, writer.bytes());
 }
 
@@ -85,6 +87,7 @@ Result<Roster> decode_roster(ByteView bytes) {
     value.members = reader.tables(root->members(), [&](const fb::Member& m) {
         return Member{reader.string(m.node()), reader.string(m.address()), reader.numbers(m.ranks())};
     });
+    value.format = root->format();
     if (reader.exhausted()) return corrupt("roster: it unpacks to more than it holds");
     TRY(check_roster(value).within("roster"));
     return value;

@@ -3,11 +3,13 @@
 #pragma once
 
 #include "base/status.hpp"
+#include "format/limits.hpp"
 #include "format/names.hpp"
 #include "model/types.hpp"
 
 namespace cairn {
 
+// Also of one whose format is newer than this Cairn's (unsupported, both named): what its job writes could not be read.
 Status check_roster(const Roster& roster);
 Bytes encode_roster(const Roster& roster);
 Result<Roster> decode_roster(ByteView bytes);
@@ -25,6 +27,7 @@ Result<NodeRecord> decode_node_record(ByteView bytes);
 struct IoNodeRecord {
     std::string node;
     std::string address;
+    std::uint32_t format = format_version;  // that the daemon knows; of a record without one: 1
     bool operator==(const IoNodeRecord&) const = default;
 };
 Bytes encode_io_node_record(const IoNodeRecord& record);

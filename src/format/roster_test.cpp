@@ -15,6 +15,7 @@ TEST(Roster, Invariants) {
         {[](Roster& r) { r.name = "a b"; }, "name is not a valid one"},
         {[](Roster& r) { r.incarnation = {}; }, "no incarnation or no secret"},
         {[](Roster& r) { r.secret = {}; }, "no incarnation or no secret"},
+        {[](Roster& r) { r.format = 0; }, "format version 0"},
         {[](Roster& r) { r.epoch = 0; }, "epoch 0"},
         {[](Roster& r) { r.epoch = epoch_max + 1; }, "epoch 10000000000"},
         {[](Roster& r) {
@@ -45,6 +46,21 @@ TEST(Roster, Invariants) {
         const auto result = decode_roster(encode_roster(roster));
         ASSERT_EQ(result.code(), Code::corrupt) << told;
         EXPECT_NE(result.status().text().find(told), std::string::npos) << result.status().text();
+    }
+}
+
+// Of one that lacks it golden/v1 tells: it is 1. A newer one is told from a damaged one, also where the frame could be read.
+TEST(Roster, SaysTheFormatOfItsJob) {
+    Roster roster = samples::roster();
+    roster.format = format_version + 1;
+    const auto newer = decode_roster(encode_roster(roster));
+    EXPECT_EQ(newer.code(), Code::unsupported);
+    const std::string told = "roster: format version " + std::to_string(format_version + 1) + " found, this Cairn knows up to " + std::to_string(format_version);
+    EXPECT_NE(newer.status().text().find(told), std::string::npos) << newer.status().text();
+    for (roster.format = 1; roster.format <= format_version; ++roster.format) {
+        const auto back = decode_roster(encode_roster(roster));
+        ASSERT_TRUE(back.ok()) << back.status().text();
+        EXPECT_EQ(back->format, roster.format);
     }
 }
 

@@ -138,10 +138,11 @@ inline Roster roster() {
             parent,
             3,
             1,
-            {{"node-a", "fi_sockaddr_in://127.0.0.1:4711", {0, 2}}, {"node-b", "", {1}}}};
+            {{"node-a", "fi_sockaddr_in://127.0.0.1:4711", {0, 2}}, {"node-b", "", {1}}},
+            1};
 }
 inline NodeRecord node_record() { return {incarnation, 1, "fi_sockaddr_in://127.0.0.1:4712"}; }
-inline IoNodeRecord io_node_record() { return {"io-0", "fi_sockaddr_in://127.0.0.1:4713"}; }
+inline IoNodeRecord io_node_record() { return {"io-0", "fi_sockaddr_in://127.0.0.1:4713", 1}; }
 inline OpenRecord open_record() { return {incarnation, 3, "node-a.cluster", 4242, 1'700'000'000, 3}; }
 inline FromRecord from_record() { return {incarnation, parent, false, {}}; }
 inline FromRecord from_record_looked() { return {incarnation, parent, true, {parent, {{0xF00, 0xBA}, 9}}}; }
@@ -295,7 +296,7 @@ class Random {
         return h;
     }
     Roster roster() {
-        Roster r{name(), id(), id(), 1 + below(epoch_max), some_parent(), 1 + below32(50), 1, {}};
+        Roster r{name(), id(), id(), 1 + below(epoch_max), some_parent(), 1 + below32(50), 1, {}, 1 + below32(format_version)};
         r.files = 1 + below32(r.ranks);
         for (std::uint64_t i = 0, nodes = 1 + below(8); i < nodes; ++i)
             r.members.push_back({"node" + std::to_string(i), text("abc:/[]1234567890", 60), {}});
@@ -303,7 +304,7 @@ class Random {
         return r;
     }
     NodeRecord node_record() { return {id(), below32(5000), text("abc:/", 60)}; }
-    IoNodeRecord io_node_record() { return {name(), "a" + text("bc:/", 60)}; }
+    IoNodeRecord io_node_record() { return {name(), "a" + text("bc:/", 60), 1 + below32(3)}; }
     OpenRecord open_record() {
         return {id(), 1 + below(epoch_max), text("host.-", 60), number(), number(), 1 + below32(ranks_max)};
     }

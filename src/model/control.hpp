@@ -82,6 +82,7 @@ struct Welcome {
     std::uint64_t pid = 0;
     std::string node;
     std::string address;  // of the daemon, for other daemons
+    std::uint32_t format = 1;  // the newest that it knows, and the one that it writes
 };
 struct Slot {
     std::string path;

@@ -168,6 +168,7 @@ struct Roster {
     std::uint32_t ranks = 0;
     std::uint32_t files = 0;  // K
     std::vector<Member> members;
+    std::uint32_t format = 1;  // of the files and messages of this job: what all its members knew when it was opened
     bool operator==(const Roster&) const = default;
 };
 
