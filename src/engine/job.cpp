@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/flight.hpp"
+#include "format/limits.hpp"
 
 namespace cairn::engine {
 
@@ -62,6 +63,8 @@ std::string Job::node_name(NodeIndex node, const std::vector<Rank>& ranks) const
         text += ranks.size() == 1 ? ", rank " : ", ranks ";
         for (std::size_t i = 0; i < ranks.size(); ++i) text += (i ? " " : "") + std::to_string(ranks[i]);
     }
+    if (const auto found = older.find(node); found != older.end())
+        text += ", its cairnd is older: format " + std::to_string(found->second) + ", not " + std::to_string(format_version);
     return text + ")";
 }
 

@@ -28,6 +28,7 @@ struct Job {
     NodeIndex self;
     AddressBook addresses;             // newest known
     std::map<NodeIndex, Nanos> heard;  // when a node last said anything; none: not since `began`
+    std::map<NodeIndex, std::uint32_t> older;  // nodes that last spoke an older format than this daemon, and which: they are not heard
     Nanos began;
     Version committed = 0;  // the highest, and since when
     Nanos committed_at = 0;
@@ -44,7 +45,7 @@ struct Job {
     std::uint32_t nodes_with_ranks() const { return nodes() - static_cast<std::uint32_t>(io_nodes().size()); }
     Nanos last_heard(NodeIndex node) const;
     Nanos last_heard_of_any() const;
-    std::string node_name(NodeIndex node) const;  // "node 3 (n3, ranks 6 7)"
+    std::string node_name(NodeIndex node) const;  // "node 3 (n3, ranks 6 7)", and in it why it is not heard, where that is known
     std::string node_name(NodeIndex node, const std::vector<Rank>& ranks) const;  // some of its ranks
 
   private:

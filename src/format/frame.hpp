@@ -27,6 +27,8 @@ Bytes frame(FrameKind kind, ByteView body);
 // The body, copied out (the source may be a mapping that others write). corrupt, or unsupported with both versions
 // named.
 Result<Bytes> unframe(FrameKind kind, ByteView bytes, FrameEnd end = FrameEnd::exact);
+// The format version of a frame that unframe() took: this Cairn's, or an older one.
+std::uint32_t frame_version(ByteView bytes) noexcept;
 
 // Of bytes that unframe() took.
 std::uint32_t frame_version(ByteView bytes) noexcept;

@@ -86,9 +86,9 @@ TEST(Golden, Messages) {
         ASSERT_TRUE(read.ok()) << file << ": " << read.status().to_string();
         EXPECT_TRUE(*read == messages[i]) << file;
         EXPECT_TRUE(encode(*read) == bytes || !same_arrangement) << file << ": written otherwise than it was read";
+        // Of an older version only the sender matters (engine/router): its words may mean something else, or nothing.
         const auto old = decode_message(read_old_golden(file, 1));
-        ASSERT_EQ(old.code(), Code::unsupported) << file << ": members of a job speak one version";
-        EXPECT_NE(old.status().text().find("of format 1, and this Cairn speaks format 2"), std::string::npos) << old.status().text();
+        EXPECT_TRUE(old.ok() ? old->key == messages[i].key && old->from == messages[i].from : file == "message-share-done") << file;
     }
 }
 

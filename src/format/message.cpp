@@ -334,12 +334,6 @@ struct BodyCheck {
     Status operator()(const message::Cancel&) const { return {}; }
 };
 
-// All members of a job speak the version that its roster fixes: what an older one says is not guessed at.
-Status other_message_format(std::uint32_t version) {
-    return {Code::unsupported, "message: of format " + std::to_string(version) + ", and this Cairn speaks format " + std::to_string(format_version) +
-                                   " with other nodes: all nodes of a job run one release"};
-}
-
 }  // namespace
 
 Bytes encode(const message::Message& message) {
@@ -357,7 +351,6 @@ Bytes encode(const message::Message& message) {
 Result<message::Message> decode_message(ByteView bytes) {
     Bytes raw;
     TRY_ASSIGN(raw, unframe(FrameKind::message, bytes));
-    if (const std::uint32_t version = frame_version(bytes); version != format_version) return other_message_format(version);
     const auto* root = verified_root<fb::Message>(raw, fb::MessageIdentifier());
     if (!root) return corrupt("message: its checksum holds but its structure does not");
     Reader reader(raw.size());

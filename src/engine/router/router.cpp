@@ -1,7 +1,10 @@
 // What comes in finds its flight, and each message its role.
 #include "engine/router/router.hpp"
 
+#include <utility>
+
 #include "base/log.hpp"
+#include "format/frame.hpp"
 #include "format/message.hpp"
 
 namespace cairn {
@@ -40,9 +43,42 @@ Task<void> Node::Impl::dispatch_network() {
     for (;;) {
         Result<Bytes> bytes = co_await common.world.network.inbox().receive();
         if (!bytes.ok()) co_return;
-        Result<message::Message> message = decode_message(*bytes);
-        if (message.ok()) handle(std::move(message).value());  // what is not ours is dropped: datagrams
+        hear(*bytes);
     }
+}
+
+// What is not ours is dropped: datagrams. So is what another version of the format says, told once: its words may mean something else, and nothing that we
+// answer would be understood. Of a newer one not even the sender is known; its daemon can read us, and names this node.
+void Node::Impl::hear(ByteView bytes) {
+    Result<message::Message> message = decode_message(bytes);
+    if (message.code() == Code::unsupported && !std::exchange(newer_told, true))
+        log_warning("newer-daemon-not-understood", {{"why", message.status()}, {"do", "run the newest release on all nodes"}});
+    if (!message.ok()) return;
+    const std::uint32_t version = frame_version(bytes);
+    if (version == format_version) handle(std::move(message).value());
+    else refuse_older(*message, version);
+}
+
+void Node::Impl::refuse_older(const message::Message& message, std::uint32_t version) {
+    Job* const job = job_of(message);
+    if (!job) return;
+    const auto [known, is_new] = job->older.try_emplace(message.from, version);
+    known->second = version;
+    if (!is_new) return;
+    log_warning("older-daemon-not-heard", {{"name", job->roster->name},
+                                           {"incarnation", message.key.incarnation},
+                                           {"node", job->roster->members[message.from].node},
+                                           {"format", version},
+                                           {"format_here", format_version},
+                                           {"format_of_job", job->roster->format},
+                                           {"do", "update Cairn there and end that daemon (cairn stop)"}});
+}
+
+Job* Node::Impl::job_of(const message::Message& message) const {
+    const auto found = jobs.find(message.key.incarnation);
+    if (found == jobs.end()) return nullptr;
+    Job& job = *found->second;
+    return message.secret == job.roster->secret && message.from < job.nodes() && message.key.name == job.roster->name ? &job : nullptr;
 }
 
 Task<void> Node::Impl::dispatch_local() {
@@ -80,10 +116,11 @@ void Node::Impl::route(const FlightPtr& flight, NodeIndex from, const Address& a
 }
 
 void Node::Impl::handle(message::Message message) {
-    const auto found = jobs.find(message.key.incarnation);
-    if (found == jobs.end()) return io_node.on_stranger(std::move(message));
-    Job& job = *found->second;
-    if (message.secret != job.roster->secret || message.from >= job.nodes() || message.key.name != job.roster->name) return;
+    if (!jobs.count(message.key.incarnation)) return io_node.on_stranger(std::move(message));
+    Job* const known = job_of(message);
+    if (!known) return;
+    Job& job = *known;
+    job.older.erase(message.from);
     job.heard[message.from] = common.world.clock.now();
     job.addresses.set(message.from, message.address);
     const FlightPtr flight = flight_of(message.key);

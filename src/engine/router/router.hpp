@@ -39,6 +39,9 @@ struct Node::Impl : engine::IoNode::Jobs {
 
     Task<void> dispatch_network();
     Task<void> dispatch_local();
+    void hear(ByteView bytes);
+    engine::Job* job_of(const message::Message& message) const;  // null: not known here, or its sender does not know it
+    void refuse_older(const message::Message& message, std::uint32_t version);
     void handle(message::Message message) override;
     template <class Body>
     void route(const engine::FlightPtr& flight, NodeIndex from, const Address& address, Body& body);
@@ -61,6 +64,7 @@ struct Node::Impl : engine::IoNode::Jobs {
     engine::Leader leader;
     engine::Follower follower;
     engine::IoNode io_node;
+    bool newer_told = false;
     Gate gate;  // last: its coroutines refer to all of the above
 };
 

@@ -1,7 +1,15 @@
 // The router of one node: which messages it hears at all, whose each is, and what it remembers. The test plays the other nodes.
 #include "engine/router/router.hpp"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "base/log.hpp"
 #include "engine/role_testing.hpp"
+#include "format/frame.hpp"
 
 namespace cairn::engine {
 namespace {
@@ -31,12 +39,13 @@ struct RouterTest : ::testing::Test {
     message::Message message(NodeIndex from, Version version, message::Body body) const {
         return {net->job->roster->secret, key(version), from, from < 3 ? net->process(from).address() : "elsewhere", std::move(body)};
     }
-    void send(sim::Process& by, const message::Message& said) {
+    void send(sim::Process& by, const message::Message& said) { send(by, encode(said)); }
+    void send(sim::Process& by, Bytes said) {
         const auto task = [](World w, Address to, Bytes bytes) -> Task<Status> {
             Status sent = co_await w.network.send(std::move(to), std::move(bytes), w.clock.in(second));
             co_return sent;
         };
-        EXPECT_TRUE(net->result_of(task(by.world(), net->process(net->self).address(), encode(said))).ok());
+        EXPECT_TRUE(net->result_of(task(by.world(), net->process(net->self).address(), std::move(said))).ok());
         net->run(100 * millisecond);
     }
     void say(NodeIndex from, Version version, message::Body body) { send(net->process(from), message(from, version, std::move(body))); }
@@ -81,6 +90,41 @@ TEST_F(RouterTest, WhatIsNoMessageIsDropped) {
     EXPECT_TRUE(net->result_of(task(net->process(2).world(), net->process(1).address())).ok());
     say(2, 1, message::Want{5, {1, 0, role_block}});
     EXPECT_EQ(net->next<message::Chunk>(2).tag, 5u) << "it goes on";
+}
+
+// What it says is neither heard nor answered; the log names it once, and so does whoever waits for it.
+TEST_F(RouterTest, ADaemonOfAnotherFormatIsNotHeardAndNamedOnce) {
+    const std::string path = (std::filesystem::temp_directory_path() / ("cairn-router-" + std::to_string(::getpid()))).string();
+    ASSERT_TRUE(log_to_file(path, LogLevel::warning).ok());
+    begin(0);
+    ASSERT_TRUE(node->add_image(image_of(0, 1)).ok());
+    const auto say_as = [&](std::uint32_t version) {
+        Bytes bytes = encode(message(1, 1, message::Want{5, {0, 0, role_block}}));
+        put_u32(&bytes[8], version);
+        put_u64(&bytes[32], checksum(ByteView(bytes).first(32)));
+        for (int i = 0; i < 2; ++i) send(net->process(1), bytes);
+    };
+    say_as(format_version + 1);
+    for (std::uint32_t older = 1; older < format_version; ++older) {
+        say_as(older);
+        EXPECT_EQ(node->unsealed_by(key(1)), "node 1 (n1, rank 1, its cairnd is older: format " + std::to_string(older) + ", not " + std::to_string(format_version) + ")");
+    }
+    EXPECT_TRUE(net->heard<message::Chunk>(1).empty());
+    say(1, 1, message::Want{5, {0, 0, role_block}});
+    EXPECT_EQ(net->next<message::Chunk>(1).tag, 5u) << "it was replaced by a newer one";
+    EXPECT_EQ(node->unsealed_by(key(1)), "node 1 (n1, rank 1)");
+    log_off();
+    std::ifstream file(path);
+    std::string newer, older, line;
+    while (std::getline(file, line)) {
+        if (line.find("newer-daemon-not-understood") != std::string::npos) newer += line + "\n";
+        if (line.find("older-daemon-not-heard") != std::string::npos) older += line + "\n";
+    }
+    std::filesystem::remove(path);
+    EXPECT_EQ(std::count(newer.begin(), newer.end(), '\n'), 1) << newer;
+    EXPECT_NE(newer.find("format version " + std::to_string(format_version + 1) + " found"), std::string::npos) << newer;
+    EXPECT_EQ(std::count(older.begin(), older.end(), '\n'), format_version > 1 ? 1 : 0) << older;
+    EXPECT_EQ(older.find("node=n1") != std::string::npos, format_version > 1) << older;
 }
 
 // The follower of a node that lacks images answers; a coordinator that is none does not.
