@@ -40,6 +40,16 @@ s.close()
 """
 
 
+SMALL = """
+import random
+s = Session({series!r}, {rank}, {ranks}, job="small")
+s.protect("x", random.Random({rank}).randbytes({size}))
+s.restore()
+tell([s.checkpoint(1), s.wait(1)])
+s.close()
+"""
+
+
 class Reader(unittest.TestCase):
     def setUp(self):
         self.nodes = Nodes(flush_files=2, daemon_idle_s=60)
@@ -92,6 +102,26 @@ class Reader(unittest.TestCase):
         self.assertIn("trailer is damaged", self.damaged(part, -40))
         self.assertIn("body is damaged", self.damaged(known[3], -1))
         self.assertIn("header is damaged", self.damaged(known[3], 20))
+
+    def test_small_images_share_their_part(self):
+        """A part takes at most its bytes, its index, 1 % and 64 KiB a leader, however its images lie in blocks of 1 MiB: 4 x 520 KiB took 4 MiB."""
+        for series, size, count in (("half", 520 << 10, 4), ("tiny", 1000, 24), ("odd", 700_001, 3)):
+            nodes = Nodes(flush_files=1, flush_block_bytes=1 << 20, daemon_idle_s=60)
+            self.addCleanup(nodes.__exit__)
+            ranks = [nodes.start(SMALL.format(rank=r, size=size, ranks=count, series=series), node=r % 2) for r in range(count)]
+            for process in ranks:
+                self.assertEqual(nodes.told(process), [[OK, OK]])
+            path = dict(reader.versions(os.path.join(nodes.persistent, series)))[1]
+            part = reader.frame(path, b"CAIRNman", "Manifest").parts[0]
+            bytes_there = os.stat(os.path.join(os.path.dirname(path), part.file)).st_size
+            index = part.bytes - part.footer_offset
+            self.assertLessEqual(bytes_there, size * count * 1.01 + index + 2 * 65536, series)
+            whole = reader.Version(path)
+            for rank in range(count):
+                self.assertEqual(whole.region(rank, "x"), random.Random(rank).randbytes(size))
+            if series == "tiny":
+                runs = {piece.run.part_offset for _, piece, _ in sum(whole.pieces.values(), [])}
+                self.assertLessEqual(len(runs), 2, "each leader's images are in one run")
 
     def test_damaged_records(self):
         self.take("first", [1, 2], 0)

@@ -170,6 +170,14 @@ std::string region_of(const OpenVersion& version, const PartRead& read, const St
 
 }  // namespace
 
+ImageRange image_run_of(const OpenVersion& version, const PartRead& read, std::uint32_t index) {
+    const StoredRun& run = run_of(version, read);
+    const StoredPiece& piece = run.pieces[index];
+    const std::uint64_t raw_length = run.codec == 0 ? read.length : raw_bytes(run);
+    const std::uint64_t begin = std::max(piece.at, read.offset), end = std::min(piece.at + piece.length, read.offset + raw_length);
+    return {piece.image_offset + (begin - piece.at), end - begin};
+}
+
 Result<std::vector<PartRead>> plan_part_reads(const OpenVersion& version, const std::vector<WantedImage>& wanted, std::uint64_t buffer_bytes) {
     const std::string what = version_text(version.manifest.key);
     ReadList list(version, buffer_bytes);

@@ -72,6 +72,8 @@ struct PartRead {
     std::uint64_t length = 0;
     bool operator==(const PartRead&) const = default;
 };
+// What a read gives of one of its pieces, as a run of that piece's image.
+ImageRange image_run_of(const OpenVersion& version, const PartRead& read, std::uint32_t piece);
 // Reads of up to a buffer that give what is wanted of any ranks, front to back in one part after the other. Pure. not_found where no open part has a
 // rank, corrupt where a rank's pieces are not its image.
 Result<std::vector<PartRead>> plan_part_reads(const OpenVersion& version, const std::vector<WantedImage>& wanted, std::uint64_t buffer_bytes);

@@ -83,7 +83,7 @@ struct BodyWriter {
         const auto images = writer.images(m.images);
         const auto where = addresses(m.addresses);
         return fb::CreateLead(builder, m.attempt, id(m.attempt_id), m.parts_total, m.ranks_total, m.block_bytes, parts,
-                              images, where, m.keep_own);
+                              images, where, m.keep_own, m.pack_bytes);
     }
     auto write(const message::Shed& m) { return fb::CreateShed(builder, id(m.attempt_id), m.move, m.part, m.to, m.bytes); }
     auto write(const message::Given& m) {
@@ -180,6 +180,7 @@ struct BodyReader {
         lead.ranks_total = m.ranks_total();
         lead.block_bytes = m.block_bytes();
         lead.keep_own = m.keep_own();
+        lead.pack_bytes = m.pack_bytes();
         lead.parts = reader.tables(m.parts(), [&](const fb::PartPlan& p) { return plan(p); });
         lead.images = reader.images(m.images());
         lead.addresses = addresses(m.addresses());
@@ -249,6 +250,7 @@ Status check_nodes(const std::vector<NodeSources>& nodes, std::uint64_t block_by
 Status check_work(const std::vector<message::Work>& work) {
     for (const message::Work& w : work) {
         TRY(check_range(w.offset, w.bytes));
+        if (w.offset % part_alignment != 0) return refuse("a range of a part that is not aligned");
         TRY(check_nodes(w.nodes, 1));
     }
     return {};
@@ -273,6 +275,7 @@ struct BodyCheck {
         if (m.parts_total == 0 || m.parts_total > m.ranks_total)
             return refuse(m.parts_total, " parts for ", m.ranks_total, " ranks");
         TRY(check::block_bytes(m.block_bytes));
+        if (m.pack_bytes > bytes_max) return refuse("packs of ", m.pack_bytes, " bytes");
         TRY(check_images(m.images));
         TRY(check_addresses(m.addresses));
         for (const PartPlan& part : m.parts) {
@@ -282,7 +285,7 @@ struct BodyCheck {
             if (part.sized_bytes > 2 * bytes_max) return refuse("part ", part.part, " is sized to ", part.sized_bytes, " bytes");
             for (const Share& share : part.shares) {
                 TRY(check_range(share.offset, share.bytes));
-                if (share.offset % m.block_bytes != 0 || share.bytes % m.block_bytes != 0) return refuse("a share that is not whole blocks");
+                if (share.offset % part_alignment != 0 || share.bytes % part_alignment != 0) return refuse("a share that is not aligned");
                 TRY(check_nodes(share.nodes, m.block_bytes));
             }
         }

@@ -75,7 +75,8 @@ TEST(Message, LeadSharesInvariants) {
     expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].shares.clear(); }, "part 0 has no leader");
     expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].target = "\n"; }, "impossible storage target");
     expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].sized_bytes = UINT64_MAX; }, "part 0 is sized to");
-    expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].shares[1].offset = 5; }, "not whole blocks");
+    expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].shares[1].offset = 5; }, "not aligned");
+    expect_refused<Lead>([](Message&, Lead& l) { l.pack_bytes = UINT64_MAX; }, "packs of");
     expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].shares[0].bytes = UINT64_MAX; }, "impossible range");
 }
 
@@ -84,6 +85,7 @@ TEST(Message, InvariantsOfWorkThatMoves) {
     expect_refused<Shed>([](Message&, Shed& s) { s.attempt_id = {}; }, "no attempt");
     expect_refused<Given>([](Message&, Given& g) { g.attempt_id = {}; }, "no attempt");
     expect_refused<Given>([](Message&, Given& g) { g.work[0].offset = UINT64_MAX; }, "impossible range");
+    expect_refused<Given>([](Message&, Given& g) { g.work[0].offset = 5; }, "not aligned");
     expect_refused<Take>([](Message&, Take& t) { t.attempt_id = {}; }, "no attempt");
     expect_refused<Take>([](Message&, Take& t) { t.work[0].nodes[0].sources[0].length = UINT64_MAX; }, "impossible run");
     expect_refused<Take>([](Message&, Take& t) { t.addresses[0].address = "\n"; }, "impossible address of node 1");

@@ -157,7 +157,7 @@ inline std::vector<message::Message> messages() {
         message::Sealed{{image(0), image(2)}, block_bytes},
         message::Noted{{1, 5}},
         message::Lead{
-            2, attempt_id, 1, 3, block_bytes, {plan}, {image(0), image(1), image(2)}, {{0, "a:1"}, {1, "b:2"}}, true},
+            2, attempt_id, 1, 3, block_bytes, {plan}, {image(0), image(1), image(2)}, {{0, "a:1"}, {1, "b:2"}}, true, 1 << 20},
         message::Progress{attempt_id, 3, 123456, {{0, 4096, 8192, 1'000'000}, {2, 0, 4096, 0}}, 1},
         message::PartsDone{attempt_id, Code::unavailable, "node-b: silent for 10 s", true, 1, true, 0, manifest().parts, 0x0123456789abcdef, Card::has_room},
         message::Acknowledged{attempt_id},
@@ -391,7 +391,7 @@ class Random {
         for (std::uint64_t n = below(3); n > 0; --n) nodes.push_back({below32(9), {{below32(20), below(9) * block, below(1ull << 40)}}});
         return nodes;
     }
-    std::vector<message::Work> work() { return {{below32(9), below(99), below(99), nodes(4096)}}; }
+    std::vector<message::Work> work() { return {{below32(9), below(99) * part_alignment, below(99), nodes(4096)}}; }
     message::Lead lead() {
         message::Lead lead;
         lead.attempt = below32(9);
@@ -400,6 +400,7 @@ class Random {
         lead.parts_total = 1 + below32(lead.ranks_total);
         lead.block_bytes = block();
         lead.keep_own = below32(2) == 1;
+        lead.pack_bytes = below(1 << 20);
         lead.images = images(lead.ranks_total);
         for (std::uint32_t part = 0; part < lead.parts_total; ++part) {
             PartPlan plan{part, text("target-1", 20), number() / 4 % bytes_max, {}};

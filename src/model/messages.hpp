@@ -46,6 +46,7 @@ struct Lead {
     std::vector<ImageInfo> images;
     std::vector<NodeAddress> addresses;
     bool keep_own = false;  // what leaders hold themselves changes hands by portions (model/card.hpp)
+    std::uint64_t pack_bytes = 0;  // how shares and work were given their space (model/space.hpp)
     bool operator==(const Lead&) const = default;
 };
 
@@ -82,8 +83,8 @@ struct Shed {
 // Sources that go to one range of one part.
 struct Work {
     std::uint32_t part = 0;
-    std::uint64_t offset = 0;  // of the range; a multiple of the block size
-    std::uint64_t bytes = 0;   // whole blocks
+    std::uint64_t offset = 0;  // of the range; a multiple of part_alignment
+    std::uint64_t bytes = 0;   // the space of the sources, which are packed again as they were
     std::vector<NodeSources> nodes;
     bool operator==(const Work&) const = default;
 };

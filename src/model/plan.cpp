@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/status.hpp"
+#include "model/space.hpp"
 
 namespace cairn {
 
@@ -55,7 +56,6 @@ class Supply {
             offset_ = 0;
         }
         left_ -= given;
-        share.bytes += given * block_bytes_;
         if (sources.empty()) return given;
         if (!share.nodes.empty() && share.nodes.back().node == node_->node)
             share.nodes.back().sources.insert(share.nodes.back().sources.end(), sources.begin(), sources.end());
@@ -204,6 +204,7 @@ std::vector<PartPlan> make_plan(const std::vector<NodeImages>& nodes, const Plan
         for (Share& share : part.shares) {
             std::sort(share.nodes.begin(), share.nodes.end(), [](const NodeSources& a, const NodeSources& b) { return a.node < b.node; });
             share.offset = offset;
+            share.bytes = space_of(share.nodes, {options.block_bytes, options.pack_bytes});
             offset += share.bytes;
         }
     }

@@ -1,8 +1,8 @@
 // The plan of one flush attempt: who writes which range of which part and what goes into it. Pure functions of the sizes (Algorithm 1).
 //
 // Writers are not files: K parts are what the user asked for, how many nodes write them is Cairn's choice. A part has one or more leaders,
-// each with its own block-aligned range (its share), so that no two ever touch the same block. Parts and leaders both divide the same line of
-// blocks evenly; a share is where the range of a leader and the range of a part meet, so every leader writes the same and every part holds the
+// each with its own aligned range (its share), so that no two ever touch the same page of the file. Parts and leaders both divide the same line of
+// blocks of images evenly; a share is where the range of a leader and the range of a part meet, so every leader writes the same and every part holds the
 // same, whatever the nodes hold. What a node has beyond its share goes to leaders with room, the one of its own group first. Where all nodes lead,
 // each may as well write its own (keep_own): sending what is uneven uses the same card as writing it, so it is worth it only where cards have room,
 // and that shows when some are done and others are not (balance.hpp).
@@ -34,8 +34,8 @@ struct NodeSources {
 // What one leader writes of one part.
 struct Share {
     NodeIndex leader = 0;
-    std::uint64_t offset = 0;  // in the part, where its range starts: a multiple of the block size
-    std::uint64_t bytes = 0;   // of its range: whole blocks
+    std::uint64_t offset = 0;  // in the part, where its range starts: a multiple of part_alignment
+    std::uint64_t bytes = 0;   // of its range: the space of its sources (space.hpp)
     std::vector<NodeSources> nodes;  // by node
     bool operator==(const Share&) const = default;
 };
@@ -62,6 +62,7 @@ struct PlanOptions {
     bool whole_parts = false;   // one leader a part, however that divides the bytes among leaders
     bool keep_own = false;      // where all nodes lead, each writes what it holds, however uneven that is; else all write the same
     std::uint64_t block_bytes = 0;
+    std::uint64_t pack_bytes = 0;  // SpacePolicy's
     // Blocks of each of the K parts, together all there are; empty: the same for all, give or take one.
     std::vector<std::uint64_t> part_blocks;
     std::vector<NodeIndex> unfit;  // should not lead; those with images do when nobody else can

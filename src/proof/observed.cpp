@@ -59,6 +59,24 @@ Status check_bytes(const SeedRun& run, Kept& kept, const OpenVersion& version) {
     return {};
 }
 
+// A part takes no more than its runs, each from a multiple of part_alignment on: where offsets are not fixed beforehand, and no work left a gap behind.
+Status check_space(SeedRun& run, const OpenVersion& version) {
+    const auto moved = [](const Host& host) { return host.daemon && host.daemon->counters().taken_over_bytes > 0; };
+    const bool gaps = run.cluster.options.settings.placement != Placement::append || run.result.saw.test(static_cast<std::size_t>(Saw::work_moved)) ||
+                      std::any_of(run.cluster.hosts.begin(), run.cluster.hosts.end(), moved);
+    for (const Footer& footer : version.footers) {
+        std::uint64_t end = 0;
+        for (const StoredRun& stored : footer.runs) {
+            if (stored.pieces.size() > 1) run.see(Saw::packed);
+            if (!gaps && stored.part_offset - end >= part_alignment)
+                return corrupt("part " + std::to_string(footer.part) + " has " + std::to_string(stored.part_offset - end) + " bytes of nothing at " + std::to_string(end));
+            end = stored.part_offset + stored.stored_bytes;
+        }
+        if (footer.data_bytes - end >= part_alignment) return corrupt("part " + std::to_string(footer.part) + " has bytes of nothing before its footer");
+    }
+    return {};
+}
+
 // A rank's image as the footers have it: its size, and every byte of it once. `look`: a reader also asks for a range of it alone, whatever runs that lies
 // in, and gets all of that.
 Status check_image(SeedRun& run, Kept& kept, const OpenVersion& version, Rank rank, bool look) {
@@ -99,6 +117,7 @@ void check_published(SeedRun& run, sim::Process& process, const Published& publi
     const Result<OpenVersion> version = kept.run(open_version(kept.world(), layout, *manifest, every_rank, run.cluster.options.restore));
     if (!version.ok()) return bad(version.status());
     if (const Status status = check_bytes(run, kept, *version); !status.ok()) return bad(status);
+    if (const Status status = check_space(run, *version); !status.ok()) return bad(status);
     std::uint64_t bytes = 0;
     for (Rank rank = 0; rank < manifest->ranks; ++rank) {
         const bool look = rank == sim::mix(manifest->attempt_id.low) % manifest->ranks;

@@ -16,6 +16,7 @@ namespace cairn::testing {
 #define CAIRN_SITUATIONS(row) \
     /* how a version is written */ \
     row(several_leaders,    seeds, "several leaders wrote one part") \
+    row(packed,             seeds, "small images were packed into one run") \
     row(io_node_led,        seeds, "an I/O node led") \
     row(small_io,           seeds, "I/O nodes had buffers smaller than a block") \
     row(work_moved,         seeds, "work changed hands") \

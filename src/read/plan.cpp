@@ -30,10 +30,24 @@ Result<ReadPlan> plan_reads(const VersionCopies& copies, const std::vector<Wante
     return plan;
 }
 
+namespace {
+
+// Each for one piece of the image: a run of which several are wanted is read once for each, since they may lie far apart in the image.
+std::vector<PartRead> one_by_one(const std::vector<PartRead>& reads) {
+    std::vector<PartRead> single;
+    for (const PartRead& read : reads)
+        for (const std::uint32_t piece : read.pieces) {
+            single.push_back(read);
+            single.back().pieces = {piece};
+        }
+    return single;
+}
+
+}  // namespace
+
 std::vector<PlanPiece> in_image_order(const VersionCopies& copies, ReadPlan plan, std::uint64_t piece_bytes) {
-    const auto extent_of = [&](const PartRead& read) -> const Extent& { return copies.parts->footers[read.footer].extents[read.extent]; };
-    const auto image_offset = [&](const PartRead& read) { return extent_of(read).image_offset + read.offset; };
-    const auto place = [&](const PartRead& read) { return std::pair(read.footer, extent_of(read).part_offset + read.offset); };
+    const auto image_run = [&](const PartRead& read) { return image_run_of(*copies.parts, read, read.pieces.front()); };
+    const auto place = [&](const PartRead& read) { return std::pair(read.footer, copies.parts->footers[read.footer].runs[read.run].part_offset + read.offset); };
     std::vector<PlanPiece> pieces;
     const auto piece_of = [&](const ImageRange& run) -> ReadPlan& {
         const std::uint64_t end = run.offset + run.length;
@@ -42,8 +56,9 @@ std::vector<PlanPiece> in_image_order(const VersionCopies& copies, ReadPlan plan
         return pieces.back().plan;
     };
     for (const SlotRead& read : plan.slots) piece_of(read.run).slots.push_back(read);
-    std::sort(plan.parts.begin(), plan.parts.end(), [&](const PartRead& a, const PartRead& b) { return image_offset(a) < image_offset(b); });
-    for (const PartRead& read : plan.parts) piece_of({image_offset(read), read.length}).parts.push_back(read);
+    std::vector<PartRead> reads = one_by_one(plan.parts);
+    std::sort(reads.begin(), reads.end(), [&](const PartRead& a, const PartRead& b) { return image_run(a).offset < image_run(b).offset; });
+    for (PartRead& read : reads) piece_of(image_run(read)).parts.push_back(std::move(read));
     for (PlanPiece& piece : pieces)
         std::sort(piece.plan.parts.begin(), piece.plan.parts.end(), [&](const PartRead& a, const PartRead& b) { return place(a) < place(b); });
     return pieces;

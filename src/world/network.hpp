@@ -25,7 +25,7 @@ class Network {
     virtual Task<Status> send(Address to, Bytes message, Nanos deadline) = 0;
     virtual Channel<Bytes>& inbox() = 0;
 
-    // Sender's side of a payload. Ends when `data` may be changed again, or at the deadline.
+    // Sender's side of a payload, also to itself. Ends when `data` may be changed again, or at the deadline.
     virtual Task<Status> send_payload(Address to, std::uint64_t tag, Slice data, Nanos deadline) = 0;
     // Receiver's side: post first, then ask for the data, then wait. Tags are not reused by one endpoint. The length received may
     // be less than the slice. A wait that ends without data has withdrawn the posting; the transport holds the slice's buffer until it

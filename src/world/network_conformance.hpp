@@ -165,6 +165,26 @@ Task<void> network_large_payload(Bench& bench) {
     EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), test.into.data()));
 }
 
+// A node is among its own followers (a leader gathers small images of its own node as those of others).
+template <class Bench>
+Task<void> network_payload_to_itself(Bench& bench) {
+    const Nanos deadline = bench.clock().in(20 * second);
+    for (std::uint64_t tag = 1; tag <= 3; ++tag) {
+        PayloadTest test;
+        const Bytes bytes = pattern(tag * 700, static_cast<unsigned>(tag));
+        test.into = Slice::of(Bytes(bytes.size()));
+        Status posted = bench.network(0).post_payload(tag, test.into);
+        CO_ASSERT_OK(posted);
+        Gate gate(bench.clock());
+        gate.spawn(receive_payload(bench.network(0), tag, test, deadline));
+        gate.spawn(supply_payload(bench.clock(), bench.network(0), bench.network(0).self(), tag, bytes, test, deadline));
+        const bool closed = co_await gate.close(deadline + second);
+        CO_ASSERT(closed);
+        CO_ASSERT_OK(test.status);
+        EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), test.into.data()));
+    }
+}
+
 // No free buffer, no data: what nobody posted is dropped, what was withdrawn stays as it is once the transport has let go of it.
 template <class Bench>
 Task<void> network_unposted_and_withdrawn(Bench& bench) {
@@ -226,9 +246,10 @@ TYPED_TEST_P(NetworkConformance, RefusesWhatCanNotBe) { this->run(network_refuse
 TYPED_TEST_P(NetworkConformance, APeerThatIsGone) { this->run(network_gone_peer<TypeParam>); }
 TYPED_TEST_P(NetworkConformance, Payloads) { this->run(network_payloads<TypeParam>); }
 TYPED_TEST_P(NetworkConformance, LargePayload) { this->run(network_large_payload<TypeParam>); }
+TYPED_TEST_P(NetworkConformance, PayloadToItself) { this->run(network_payload_to_itself<TypeParam>); }
 TYPED_TEST_P(NetworkConformance, UnpostedAndWithdrawn) { this->run(network_unposted_and_withdrawn<TypeParam>); }
 TYPED_TEST_P(NetworkConformance, AbandonedOperations) { this->run(network_abandoned<TypeParam>); }
-REGISTER_TYPED_TEST_SUITE_P(NetworkConformance, Messages, RefusesWhatCanNotBe, APeerThatIsGone, Payloads, LargePayload,
+REGISTER_TYPED_TEST_SUITE_P(NetworkConformance, Messages, RefusesWhatCanNotBe, APeerThatIsGone, Payloads, LargePayload, PayloadToItself,
                             UnpostedAndWithdrawn, AbandonedOperations);
 
 }  // namespace cairn::conformance

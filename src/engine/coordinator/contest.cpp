@@ -51,6 +51,7 @@ void make_leads(Contest& contest, const Job& job, const std::vector<NodeImages>&
         track.lead.ranks_total = job.roster->ranks;
         track.lead.block_bytes = contest.block_bytes;
         track.lead.keep_own = contest.keep_own;
+        track.lead.pack_bytes = contest.pack_bytes;
     }
 }
 

@@ -7,6 +7,7 @@
 namespace cairn::engine {
 
 namespace {
+constexpr std::uint64_t pack_bytes_most = 1 << 20;  // a write that storage takes well
 constexpr Nanos avoided_for = 300 * second;  // a leader, or a target, that made an attempt fail
 }  // namespace
 
@@ -16,6 +17,7 @@ Result<std::vector<NodeImages>> Planner::plan(Flight& flight, Contest& contest) 
     Job& job = *flight.job;
     TRY_ASSIGN(std::vector<NodeImages> nodes, all_images(flight, contest.block_bytes));
     contest.keep_own = settings.placement == Placement::append && leader_choice(job).keep_own();
+    contest.pack_bytes = settings.placement == Placement::append ? std::min(pack_bytes_most, settings.buffer_bytes) : 0;
     contest.plan = plan_flush(job, nodes, contest);
     TRY(check_sizes(contest.plan, nodes, contest.block_bytes));
     contest.addresses = job.addresses;
@@ -71,6 +73,7 @@ std::vector<PartPlan> Planner::plan_flush(Job& job, const std::vector<NodeImages
     options.files = job.roster->files;
     options.block_bytes = contest.block_bytes;
     options.keep_own = contest.keep_own;
+    options.pack_bytes = contest.pack_bytes;
     for (const auto& [node, until] : experience(job).unfit)
         if (world.clock.now() < until) options.unfit.push_back(node);
     options.unfit.insert(options.unfit.end(), experience(job).absent.begin(), experience(job).absent.end());

@@ -38,12 +38,14 @@ struct Range {
 // A chunk on its way into a part.
 struct PendingChunk {
     Source source;
+    std::vector<StoredPiece> packed;  // of several small sources that become one run, instead of source and checksums
     std::uint32_t range = 0;
     std::uint64_t position = 0;
     std::uint32_t region = 0;  // writer it belongs to, placement contiguous
     Slice data;
     std::vector<std::uint64_t> checksums;
     bool received = false;
+    std::uint64_t bytes() const { return packed.empty() ? source.length : packed.back().at + packed.back().length; }
 };
 
 // Bytes per second lately, while there was something to write.

@@ -27,6 +27,9 @@ Status check_lead(const Job& job, const message::Lead& lead, std::uint64_t buffe
     if (lead.block_bytes > buffer_bytes)  // a node with ranks has said so when it was given an image
         return invalid_argument("blocks of " + format_bytes(lead.block_bytes) + " (flush.block_bytes) do not fit this daemon's buffers of " +
                                 format_bytes(buffer_bytes) + " (flush.buffer_bytes when it was started, less where flush.memory_share says so)");
+    if (lead.pack_bytes > buffer_bytes)
+        return invalid_argument("small images are packed into runs of " + format_bytes(lead.pack_bytes) + ", as the coordinator's flush.buffer_bytes is, and this daemon's buffers have " +
+                                format_bytes(buffer_bytes) + ": give all nodes the same");
     if (!are_nodes(job, lead.addresses)) return refused("an address of a node that the job does not have");
     for (const PartPlan& part : lead.parts) {
         bool is_ours = false;

@@ -10,17 +10,29 @@ namespace cairn::engine {
 
 namespace {
 
-// The work given so far, by part and range.
-using Gifts = std::map<std::pair<std::uint32_t, std::uint32_t>, message::Work>;
+// The work given so far. What goes to one range is one, but a pack, which must become the same pack again: each of those has a work of its own.
+struct Gift {
+    std::uint32_t range = 0;
+    bool packed = false;
+    message::Work work;
+};
+using Gifts = std::vector<Gift>;
 
-void add(Gifts& gifts, const PartState& part, const std::vector<Piece>& pieces, std::uint64_t block) {
+void add_source(message::Work& work, const NodeSource& from) {
+    const auto same_node = std::find_if(work.nodes.begin(), work.nodes.end(), [&](const NodeSources& n) { return n.node == from.node; });
+    if (same_node == work.nodes.end()) work.nodes.push_back({from.node, {from.source}});
+    else same_node->sources.push_back(from.source);
+}
+
+void add(Gifts& gifts, const PartState& part, const std::vector<Piece>& pieces, const SpacePolicy& space) {
     for (const Piece& piece : pieces) {
-        message::Work& work = gifts[{part.plan.part, piece.range}];
-        work.part = part.plan.part;
-        work.bytes += round_up(piece.source.length, block);
-        const auto same_node = std::find_if(work.nodes.begin(), work.nodes.end(), [&](const NodeSources& n) { return n.node == piece.node; });
-        if (same_node == work.nodes.end()) work.nodes.push_back({piece.node, {piece.source}});
-        else same_node->sources.push_back(piece.source);
+        const bool packed = !piece.packed.empty();
+        auto gift = std::find_if(gifts.begin(), gifts.end(), [&](const Gift& each) { return !packed && !each.packed && each.range == piece.range; });
+        if (gift == gifts.end()) gift = gifts.insert(gift, Gift{piece.range, packed, {part.plan.part, 0, 0, {}}});
+        gift->work.bytes += space_of(piece.bytes(), space);
+        if (packed)
+            for (const NodeSource& each : piece.packed) add_source(gift->work, each);
+        else add_source(gift->work, {piece.node, piece.source});
     }
 }
 
@@ -28,21 +40,22 @@ void add(Gifts& gifts, const PartState& part, const std::vector<Piece>& pieces, 
 // decide, another leader gets no more than a portion of those.
 Gifts give(Attempt& attempt, const message::Shed& shed, NodeIndex self, Nanos now) {
     const std::uint64_t block = attempt.lead.block_bytes;
+    const SpacePolicy space{block, attempt.lead.pack_bytes};
     std::uint64_t blocks = shed.bytes / block;
     Gifts gifts;
     PartState* const part = attempt.part(shed.part);
     if (!part) return gifts;
-    add(gifts, *part, part->work.give_remote(shed.to, blocks), block);
-    add(gifts, *part, part->work.give_remote(std::nullopt, blocks), block);
+    add(gifts, *part, part->work.give_remote(shed.to, blocks), space);
+    add(gifts, *part, part->work.give_remote(std::nullopt, blocks), space);
     if (shed.to == self || !attempt.lead.keep_own) {
-        add(gifts, *part, part->work.give_local(blocks), block);
+        add(gifts, *part, part->work.give_local(blocks), space);
         return gifts;
     }
     double bytes_per_s = 0;
     for (const auto& each : attempt.parts) bytes_per_s += each->rate.per_s(now, each->writing_bytes > 0);
     const std::uint64_t allowed = attempt.portions.allowed(bytes_per_s, block), most = std::min(blocks, allowed / block);
     std::uint64_t left = most;
-    add(gifts, *part, part->work.give_local(left), block);
+    add(gifts, *part, part->work.give_local(left), space);
     attempt.portions.given((most - left) * block, allowed);
     return gifts;
 }
@@ -60,8 +73,8 @@ void Leader::on_shed(Flight& flight, const message::Shed& shed) {
     }
     message::Given given{shed.attempt_id, shed.move, {}};
     if (!attempt.finishing)
-        for (auto& [where, work] : give(attempt, shed, flight.job->self, world.clock.now())) {
-            Range& range = attempt.part(where.first)->ranges[where.second];
+        for (auto& [range_index, packed, work] : give(attempt, shed, flight.job->self, world.clock.now())) {
+            Range& range = attempt.part(work.part)->ranges[range_index];
             range.end -= work.bytes;
             work.offset = range.end;
             for (const NodeSources& node : work.nodes)
@@ -91,10 +104,8 @@ void Leader::on_take(Flight& flight, message::Take take) {
                 for (const Source& source : node.sources) {
                     flight.state.node_expected_bytes += source.length;
                     counters.taken_over_bytes += source.length;
-                    const Piece piece{node.node, source, range, 0};
-                    if (node.node == flight.job->self) part->work.add_local(piece);
-                    else part->work.add_remote(piece);
                 }
+            part->work.add(work.nodes, range);
         }
         attempt.idle_told = false;
         attempt.idle_parts_told = attempt.idle_parts();

@@ -45,35 +45,82 @@ Task<void> Receiver::receive(Attempt& attempt, PartState& part) {
         const auto next = part.work.take_remote(part.next_chunk_bytes(attempt.lead.block_bytes, world.clock.now()));
         if (!next) continue;  // given away while we waited
         PendingChunk chunk = chunk_of(*next, part);
-        chunk.data = {std::move(buffer).value(), 0, chunk.source.length};
-        part.ahead_bytes += chunk.source.length;
+        chunk.data = {std::move(buffer).value(), 0, next->piece.bytes()};
+        part.ahead_bytes += next->piece.bytes();
         ++part.fetching;
-        part.gate.spawn(fetch(attempt, part, next->piece.node, std::move(chunk)));
+        if (next->piece.packed.empty()) part.gate.spawn(fetch(attempt, part, next->piece.node, std::move(chunk)));
+        else part.gate.spawn(fetch_pack(attempt, part, next->piece.packed, std::move(chunk)));
     }
     part.receiver_done = true;
     attempt.work.notify_all();
 }
 
-// One chunk into one buffer and onto the write queue. What arrives damaged is asked for again, a few times.
-Task<void> Receiver::fetch(Attempt& attempt, PartState& part, NodeIndex from, PendingChunk chunk) {
+// What arrives damaged is asked for again, a few times.
+Task<Status> Receiver::fetch_tries(Attempt& attempt, NodeIndex from, PendingChunk& chunk) {
     constexpr int tries = 3;
     Status status;
     for (int i = 0; i < tries && !attempt.over(); ++i) {
         status = co_await fetch_once(attempt, from, chunk);
         if (status.ok() || status.code() == Code::not_found) break;
     }
+    if (!status.ok() && !attempt.over()) {
+        const std::string what = "rank " + std::to_string(chunk.source.rank) + " from " + attempt.flight->job->node_name(from);
+        attempt.fail(std::move(status).within(what), from);
+    }
+    co_return status;
+}
+
+// Of an attempt that is over it is not queued, and its buffer is a credit again: the frame of who fetched stays until its gate looks, and the receiver may wait
+// for the last buffer.
+void Receiver::queue(Attempt& attempt, PartState& part, PendingChunk& chunk) {
     --part.fetching;
     if (!attempt.over()) {
-        if (status.ok()) {
-            counters.received_bytes += chunk.source.length;
-            part.write_queue[chunk.region].push_back(std::move(chunk));
-        } else {
-            const std::string what = "rank " + std::to_string(chunk.source.rank) + " from " + attempt.flight->job->node_name(from);
-            attempt.fail(std::move(status).within(what), from);
-        }
+        counters.received_bytes += chunk.bytes();
+        part.write_queue[chunk.region].push_back(std::move(chunk));
     }
-    chunk.data = {};  // what is not queued is a credit again: this frame stays until its gate looks, and the receiver may wait for the last buffer
+    chunk.data = {};
     attempt.work.notify_all();
+}
+
+// One chunk into one buffer and onto the write queue.
+Task<void> Receiver::fetch(Attempt& attempt, PartState& part, NodeIndex from, PendingChunk chunk) {
+    const Status ended = co_await fetch_tries(attempt, from, chunk);
+    (void)ended;  // the attempt knows
+    queue(attempt, part, chunk);
+}
+
+struct Receiver::PackFetch {
+    Attempt& attempt;
+    const Pack& pack;
+    PendingChunk& chunk;
+    std::size_t next = 0;
+};
+
+// One after the other of a pack, beside others who do the same.
+Task<void> Receiver::fetch_next(PackFetch& fetch) {
+    while (!fetch.attempt.over() && fetch.next < fetch.pack.size()) {
+        const std::size_t index = fetch.next++;
+        StoredPiece& piece = fetch.chunk.packed[index];
+        PendingChunk one;
+        one.source = fetch.pack[index].source;
+        one.data = fetch.chunk.data.part(piece.at, piece.length);
+        const Status got = co_await fetch_tries(fetch.attempt, fetch.pack[index].node, one);
+        if (got.ok()) piece.checksums = std::move(one.checksums);
+    }
+}
+
+Task<void> Receiver::fetch_pack(Attempt& attempt, PartState& part, Pack pack, PendingChunk chunk) {
+    constexpr std::size_t at_a_time = 16;
+    std::uint64_t at = 0;
+    for (const NodeSource& each : pack) {
+        chunk.packed.push_back({each.source.rank, each.source.image_offset, each.source.length, at, {}});
+        at += each.source.length;
+    }
+    PackFetch fetch{attempt, pack, chunk};
+    Gate gate(world.clock);
+    for (std::size_t i = 0; i < std::min(at_a_time, pack.size()); ++i) gate.spawn(fetch_next(fetch));
+    co_await gate.close();
+    queue(attempt, part, chunk);
 }
 
 Task<Status> Receiver::fetch_once(Attempt& attempt, NodeIndex from, PendingChunk& chunk) {

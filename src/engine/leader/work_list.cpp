@@ -7,23 +7,44 @@
 
 namespace cairn::engine {
 
-WorkList::WorkList(const Share& share, NodeIndex self, const WorkPolicy& policy) : block_bytes_(policy.block_bytes) {
-    const bool whole = policy.placement == Placement::append;
+WorkList::WorkList(const Share& share, NodeIndex self, const WorkPolicy& policy) : self_(self), block_bytes_(policy.block_bytes), pack_bytes_(policy.pack_bytes) {
+    if (policy.placement == Placement::append) add(share.nodes, 0);
+    else lay_in_chunks(share, policy);
+    if (policy.local_split == LocalSplit::files) deal_out(policy.writers);
+}
+
+// A follower's pieces go behind those that it has in its queue; packs have a queue of their own.
+void WorkList::add(const std::vector<NodeSources>& nodes, std::uint32_t range) {
+    for (Pack& pack : packs_of(nodes, {block_bytes_, pack_bytes_})) {
+        Piece piece{pack.front().node, pack.front().source, {}, range, 0};
+        const bool packed = pack.size() > 1;
+        if (packed) piece.packed = std::move(pack);
+        if (!packed && piece.node == self_) {
+            local_.push_back(std::move(piece));
+            continue;
+        }
+        auto queue = std::find_if(remote_.begin(), remote_.end(), [&](const Queue& each) { return each.packs == packed && (packed || each.node == piece.node); });
+        if (queue == remote_.end()) queue = remote_.insert(queue, Queue{piece.node, packed, {}});
+        queue->pieces.push_back(std::move(piece));
+    }
+}
+
+// Offsets are fixed beforehand: each chunk has a position of its own, in whole blocks.
+void WorkList::lay_in_chunks(const Share& share, const WorkPolicy& policy) {
     std::uint64_t received = 0;
     for (const NodeSources& node : share.nodes) {
         std::deque<Piece> pieces;
-        std::uint64_t& position = node.node == self ? local_end_ : received;
+        std::uint64_t& position = node.node == self_ ? local_end_ : received;
         for (const Source& source : node.sources)
             for (std::uint64_t at = 0; at < source.length;) {
-                const std::uint64_t length = whole ? source.length : std::min(policy.chunk_bytes_max, source.length - at);
-                pieces.push_back({node.node, {source.rank, source.image_offset + at, length}, 0, position});
+                const std::uint64_t length = std::min(policy.chunk_bytes_max, source.length - at);
+                pieces.push_back({node.node, {source.rank, source.image_offset + at, length}, {}, 0, position});
                 position += round_up(length, block_bytes_);
                 at += length;
             }
-        if (node.node == self) local_.insert(local_.end(), pieces.begin(), pieces.end());
-        else remote_.push_back(std::move(pieces));
+        if (node.node == self_) local_.insert(local_.end(), pieces.begin(), pieces.end());
+        else remote_.push_back({node.node, false, std::move(pieces)});
     }
-    if (policy.local_split == LocalSplit::files) deal_out(policy.writers);
     if (policy.placement == Placement::contiguous) sort_by_region(policy.writers, received);
 }
 
@@ -40,14 +61,18 @@ void WorkList::deal_out(std::uint32_t writers) {
 }
 
 void WorkList::sort_by_region(std::uint32_t writers, std::uint64_t received_bytes) {
-    std::vector<std::deque<Piece>> regions(writers);
-    for (const auto& pieces : remote_)
-        for (const Piece& piece : pieces) regions[std::min<std::uint64_t>(writers - 1, piece.position * writers / received_bytes)].push_back(piece);
+    std::vector<Queue> regions(writers);
+    for (const Queue& queue : remote_)
+        for (const Piece& piece : queue.pieces) regions[std::min<std::uint64_t>(writers - 1, piece.position * writers / received_bytes)].pieces.push_back(piece);
     remote_ = std::move(regions);
 }
 
 Piece WorkList::take_front(std::deque<Piece>& pieces, std::deque<Piece>::iterator piece, std::uint64_t bytes_max) const {
     Piece taken = *piece;
+    if (!taken.packed.empty()) {  // as it is: its space was counted for all of it
+        pieces.erase(piece);
+        return taken;
+    }
     const std::uint64_t length = taken.source.length = std::min(bytes_max, piece->source.length);
     piece->source.image_offset += length;
     piece->source.length -= length;
@@ -65,32 +90,35 @@ std::optional<Piece> WorkList::take_local(std::uint32_t writer, std::uint64_t by
 std::optional<WorkList::Remote> WorkList::take_remote(std::uint64_t bytes_max) {
     for (std::size_t i = 0; i < remote_.size(); ++i) {
         const std::size_t turn = turn_++ % remote_.size();
-        if (!remote_[turn].empty()) return Remote{take_front(remote_[turn], remote_[turn].begin(), bytes_max), static_cast<std::uint32_t>(turn)};
+        std::deque<Piece>& pieces = remote_[turn].pieces;
+        if (!pieces.empty()) return Remote{take_front(pieces, pieces.begin(), bytes_max), static_cast<std::uint32_t>(turn)};
     }
     return std::nullopt;
 }
 
 bool WorkList::has_remote() const noexcept {
-    return std::any_of(remote_.begin(), remote_.end(), [](const auto& pieces) { return !pieces.empty(); });
+    return std::any_of(remote_.begin(), remote_.end(), [](const Queue& queue) { return !queue.pieces.empty(); });
 }
 
 std::uint64_t WorkList::unstarted_bytes() const noexcept {
     std::uint64_t sum = 0;
-    for (const Piece& piece : local_) sum += piece.source.length;
-    for (const auto& pieces : remote_)
-        for (const Piece& piece : pieces) sum += piece.source.length;
+    for (const Piece& piece : local_) sum += piece.bytes();
+    for (const Queue& queue : remote_)
+        for (const Piece& piece : queue.pieces) sum += piece.bytes();
     return sum;
 }
 
 void WorkList::give_end(std::deque<Piece>& pieces, std::uint64_t& blocks, std::vector<Piece>& given) const {
     while (blocks > 0 && !pieces.empty()) {
         Piece& last = pieces.back();
-        const std::uint64_t of_piece = div_up(last.source.length, block_bytes_), count = std::min(of_piece, blocks);
-        const std::uint64_t keep = (of_piece - count) * block_bytes_;
+        const std::uint64_t of_piece = div_up(last.bytes(), block_bytes_), count = std::min(of_piece, blocks);
+        const bool packed = !last.packed.empty();
+        if (packed && count < of_piece) return;
+        const std::uint64_t keep = packed ? 0 : (of_piece - count) * block_bytes_;
         Piece piece = last;
         piece.source.image_offset += keep;
         piece.source.length -= keep;
-        given.push_back(piece);
+        given.push_back(std::move(piece));
         last.source.length = keep;
         blocks -= count;
         if (keep == 0) pieces.pop_back();
@@ -99,8 +127,8 @@ void WorkList::give_end(std::deque<Piece>& pieces, std::uint64_t& blocks, std::v
 
 std::vector<Piece> WorkList::give_remote(std::optional<NodeIndex> of, std::uint64_t& blocks) {
     std::vector<Piece> given;
-    for (auto& pieces : remote_)
-        if (!of || (!pieces.empty() && pieces.back().node == *of)) give_end(pieces, blocks, given);
+    for (Queue& queue : remote_)
+        if (!of || (!queue.packs && queue.node == *of)) give_end(queue.pieces, blocks, given);
     return given;
 }
 

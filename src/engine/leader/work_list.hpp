@@ -4,7 +4,8 @@
 // Local images pass it like all others. Policies (ispdc23): with append a piece is a whole source, cut when it is taken, as long as its target takes much at a
 // time; with interleaved and contiguous, whose offsets are fixed beforehand, pieces are a chunk long. Remote pieces stand in a queue for each follower, by
 // turns (fgcs24, Algorithm 3), or in one for each writer's region (contiguous). Local ones are anybody's (fgcs24, Algorithm 4), or dealt out to writers by
-// image (ispdc23, Section III-A).
+// image (ispdc23, Section III-A). Packs of small images stand in a queue of their own among the remote ones, also where some of them lie on this node: they are
+// gathered in a buffer.
 #pragma once
 
 #include <deque>
@@ -12,7 +13,7 @@
 #include <vector>
 
 #include "engine/settings.hpp"
-#include "model/plan.hpp"
+#include "model/space.hpp"
 
 namespace cairn::engine {
 
@@ -21,9 +22,11 @@ inline constexpr std::uint32_t any_writer = UINT32_MAX;
 struct Piece {
     NodeIndex node = 0;
     Source source;
+    Pack packed;                 // several small sources that become one run, of whichever nodes; then node and source are the first one's
     std::uint32_t range = 0;     // of the leader's in the part: where it goes
     std::uint64_t position = 0;  // in the received (or local) data laid end to end in blocks, where placement is not append
     std::uint32_t writer = any_writer;  // local data: whose it is
+    std::uint64_t bytes() const { return packed.empty() ? source.length : bytes_of(packed); }
     bool operator==(const Piece&) const = default;
 };
 
@@ -33,6 +36,7 @@ struct WorkPolicy {
     std::uint32_t writers = 1;
     std::uint64_t block_bytes = 0;
     std::uint64_t chunk_bytes_max = 0;
+    std::uint64_t pack_bytes = 0;
 };
 
 class WorkList {
@@ -52,26 +56,32 @@ class WorkList {
     bool has_local() const noexcept { return !local_.empty(); }
     bool has_remote() const noexcept;
     std::uint64_t unstarted_bytes() const noexcept;
-    // Of all local data that the share began with, in whole blocks.
+    // Of all local data that the share began with, in whole blocks; where placement is not append.
     std::uint64_t local_end() const noexcept { return local_end_; }
 
-    // What was taken over from another leader.
-    void add_local(Piece piece) { local_.push_back(piece); }
-    void add_remote(Piece piece) { remote_.push_back({piece}); }
+    // What was taken over from another leader, for this range.
+    void add(const std::vector<NodeSources>& nodes, std::uint32_t range);
 
-    // Up to `blocks` blocks off the end; what is left of them stays in `blocks`. Remote: of queues that end in a piece of this node, or of all.
+    // Up to `blocks` blocks off the end, packs whole; what is left of them stays in `blocks`. Remote: of this node's queue, or of all.
     std::vector<Piece> give_remote(std::optional<NodeIndex> of, std::uint64_t& blocks);
     std::vector<Piece> give_local(std::uint64_t& blocks);
 
   private:
+    struct Queue {
+        NodeIndex node = 0;  // whose pieces these are, where they are a node's
+        bool packs = false;
+        std::deque<Piece> pieces;
+    };
+    void lay_in_chunks(const Share& share, const WorkPolicy& policy);
     Piece take_front(std::deque<Piece>& pieces, std::deque<Piece>::iterator piece, std::uint64_t bytes_max) const;
     void give_end(std::deque<Piece>& pieces, std::uint64_t& blocks, std::vector<Piece>& given) const;
     void deal_out(std::uint32_t writers);
     void sort_by_region(std::uint32_t writers, std::uint64_t received_bytes);
 
-    std::uint64_t block_bytes_ = 0, local_end_ = 0;
+    NodeIndex self_ = 0;
+    std::uint64_t block_bytes_ = 0, pack_bytes_ = 0, local_end_ = 0;
     std::deque<Piece> local_;
-    std::vector<std::deque<Piece>> remote_;
+    std::vector<Queue> remote_;
     std::size_t turn_ = 0;
 };
 

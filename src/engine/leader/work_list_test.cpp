@@ -57,13 +57,11 @@ TEST(WorkList, FollowersTakeTurns) {
 
 TEST(WorkList, APieceThatIsCutGoesOnWhereItWas) {
     WorkList list = list_of(Placement::append);
-    EXPECT_EQ(list.take_local(0, 2 * block)->position, 0u);
+    EXPECT_EQ(list.take_local(0, 2 * block)->source.image_offset, 0u);
     const auto second = list.take_local(1, 2 * block);
     EXPECT_EQ(second->source, (Source{0, 2 * block, 2 * block}));
-    EXPECT_EQ(second->position, 2 * block);
     const auto last = list.take_local(0, 2 * block);
     EXPECT_EQ(last->source, (Source{0, 4 * block, block + 100}));
-    EXPECT_EQ(list.local_end(), 6 * block);  // in whole blocks, whatever was taken
 }
 
 TEST(WorkList, ImagesAreDealtOutWholeAndTheLargestFirst) {
@@ -114,10 +112,47 @@ TEST(WorkList, GivesWhatLiesOnTheTakersNodeWhenAskedFor) {
 
 TEST(WorkList, WhatWasTakenOverComesBehindItsOwn) {
     WorkList list = list_of(Placement::append);
-    list.add_local({0, {7, 0, block}, 1, 0});
+    list.add({{0, {{7, 0, block}}}, {2, {{8, 0, block}}}}, 1);
     std::vector<Rank> ranks;
     while (auto piece = list.take_local(0, 100 * block)) ranks.push_back(piece->source.rank);
     EXPECT_EQ(ranks, (std::vector<Rank>{0, 7}));
+    std::vector<Rank> remote;
+    std::uint32_t last_range = 0;
+    while (auto next = list.take_remote(100 * block)) {
+        remote.push_back(next->piece.source.rank);
+        last_range = next->piece.range;
+    }
+    EXPECT_EQ(remote, (std::vector<Rank>{1, 3, 2, 8}));
+    EXPECT_EQ(last_range, 1u);
+}
+
+TEST(WorkList, FixedPlacementsKnowTheirPlaceInWholeBlocks) {
+    WorkList list = list_of(Placement::interleaved);
+    EXPECT_EQ(list.take_local(0, 2 * block)->position, 0u);
+    EXPECT_EQ(list.take_local(1, 2 * block)->position, 2 * block);
+    EXPECT_EQ(list.local_end(), 6 * block);  // whatever was taken
+}
+
+// Small images of several nodes, the leader's own among them.
+TEST(WorkList, SmallImagesArePackedAndChangeHandsWhole) {
+    Share share;
+    for (NodeIndex node = 0; node < 8; ++node) share.nodes.push_back({node, {{node, 0, 1000}}});
+    share.nodes.push_back({8, {{8, 0, 5 * block}}});
+    const WorkPolicy policy{Placement::append, LocalSplit::chunks, 2, block, 2 * block, block};
+    WorkList list(share, 0, policy);
+    EXPECT_EQ(list.unstarted_bytes(), 8000 + 5 * block);
+    EXPECT_FALSE(list.has_local()) << "those of this node are gathered with the others";
+    std::uint64_t blocks = 1;
+    const std::vector<Piece> given = list.give_remote(std::nullopt, blocks);
+    ASSERT_EQ(given.size(), 1u);
+    EXPECT_EQ(given[0].packed.size(), 4u);
+    EXPECT_EQ(given[0].packed.front().source.rank, 4u) << "from the end";
+    EXPECT_EQ(length_of(list.give_remote(NodeIndex(4), blocks = 9)), 0u) << "a pack is no node's";
+    std::vector<Rank> ranks;
+    while (auto next = list.take_remote(block))
+        if (!next->piece.packed.empty())
+            for (const NodeSource& each : next->piece.packed) ranks.push_back(each.source.rank);
+    EXPECT_EQ(ranks, (std::vector<Rank>{0, 1, 2, 3}));
 }
 
 }  // namespace

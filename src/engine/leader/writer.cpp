@@ -27,7 +27,7 @@ Result<std::uint64_t> place(const Attempt& attempt, PartState& part, const Pendi
     Range& range = part.ranges[chunk.range];
     if (settings.placement == Placement::append) {
         const std::uint64_t offset = range.next;
-        range.next += round_up(chunk.source.length, attempt.lead.block_bytes);
+        range.next += space_of(chunk.bytes(), {attempt.lead.block_bytes, attempt.lead.pack_bytes});
         if (range.next > range.end) return Status(Code::internal, "the coordinator's plan gives this range more data than it holds");
         return offset;
     }
@@ -42,7 +42,7 @@ void trace_chunk(const PartState& part, std::uint32_t writer, const PendingChunk
     const std::string track = "part " + std::to_string(part.plan.part) + " writer " + std::to_string(writer);
     if (!chunk.received) trace_span(track, "checksums", begun, checksummed);
     trace_span(track, chunk.received ? "write received" : "write local", checksummed, ended,
-               {{"rank", chunk.source.rank}, {"bytes", chunk.source.length}});
+               {{"rank", chunk.source.rank}, {"bytes", chunk.bytes()}});
 }
 
 }  // namespace
@@ -52,7 +52,7 @@ Writer::Writer(Common& c, BufferRing& r, PartFile& part_file) : LeaderRole(c, r)
 void Writer::lay_out(Attempt& attempt, PartState& part) const {
     const std::uint64_t block = attempt.lead.block_bytes;
     part.chunk_bytes_max = chunk_bytes(ring.buffer_bytes(), block, part.share.bytes, part.writers);
-    part.work = WorkList(part.share, attempt.flight->job->self, {settings.placement, settings.local_split, part.writers, block, part.chunk_bytes_max});
+    part.work = WorkList(part.share, attempt.flight->job->self, {settings.placement, settings.local_split, part.writers, block, part.chunk_bytes_max, attempt.lead.pack_bytes});
     for (const NodeSources& node : part.share.nodes)
         for (const Source& source : node.sources)
             if (source.length == 0) part.empty_ranks.push_back(source.rank);
@@ -94,7 +94,7 @@ Task<void> Writer::write_loop(Attempt& attempt, PartState& part, std::uint32_t w
             co_await attempt.work.wait();
             continue;
         }
-        const std::uint64_t length = chunk->source.length;
+        const std::uint64_t length = chunk->bytes();
         if (part.writing_bytes == 0) part.rate.begin(world.clock.now());
         part.writing_bytes += length;
         const std::uint64_t of_local = chunk->received ? 0 : length;
@@ -113,7 +113,7 @@ Task<void> Writer::write_loop(Attempt& attempt, PartState& part, std::uint32_t w
 
 Task<Status> Writer::write_chunk(Attempt& attempt, PartState& part, std::uint32_t writer, PendingChunk chunk) {
     const FlightPtr flight = attempt.flight;
-    const std::uint64_t length = chunk.source.length;
+    const std::uint64_t length = chunk.bytes();
     const Nanos begun = world.clock.now();
     HeldImage* held = nullptr;
     Status status;
@@ -157,7 +157,8 @@ Task<Status> Writer::write_chunk(Attempt& attempt, PartState& part, std::uint32_
     if (chunk.received) part.ahead_bytes -= length;
     if (!status.ok() || attempt.over()) co_return status;
     trace_chunk(part, writer, chunk, begun, checksummed, world.clock.now());
-    part.runs.push_back({*offset, length, 0, 0, {{chunk.source.rank, chunk.source.image_offset, length, 0, std::move(chunk.checksums)}}});
+    if (chunk.packed.empty()) chunk.packed.push_back({chunk.source.rank, chunk.source.image_offset, length, 0, std::move(chunk.checksums)});
+    part.runs.push_back({*offset, length, 0, 0, std::move(chunk.packed)});
     WriterTimes& times = attempt.times[(part.first_writer + writer) % attempt.times.size()];
     (chunk.received ? times.received_s : times.local_s) += static_cast<double>(world.clock.now() - begun) / second;
     (chunk.received ? times.received_bytes : times.local_bytes) += length;
