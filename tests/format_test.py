@@ -50,6 +50,28 @@ s.close()
 """
 
 
+def zeros_and_others(rank):
+    data = bytearray(5_000_000)
+    data[1_000_000 * rank:1_000_000 * (rank + 1)] = random.Random(rank).randbytes(1_000_000)
+    return bytes(data)
+
+
+ZEROS = """
+import random
+NONE = None
+data = bytearray(5_000_000)
+data[1_000_000 * {rank}:1_000_000 * ({rank} + 1)] = random.Random({rank}).randbytes(1_000_000)
+s = Session("zeros", {rank}, 2, job="zeros" + str({version}))
+s.protect("x", bytes(data) if {version} is None else bytes(len(data)))
+if {version} is None:
+    s.restore()
+    tell([s.checkpoint(1), s.wait(1)])
+else:
+    tell([s.restore({version})[0], s.buffers["x"].raw[:len(data)] == bytes(data)])
+s.close()
+"""
+
+
 class Reader(unittest.TestCase):
     def setUp(self):
         self.nodes = Nodes(flush_files=2, daemon_idle_s=60)
@@ -122,6 +144,34 @@ class Reader(unittest.TestCase):
             if series == "tiny":
                 runs = {piece.run.part_offset for _, piece, _ in sum(whole.pieces.values(), [])}
                 self.assertLessEqual(len(runs), 2, "each leader's images are in one run")
+
+    def test_zero_runs(self):
+        """Data with zeros take less with flush.codec, come back bit for bit by every way, and damage in what is stored is named."""
+        nodes = Nodes(flush_files=1, flush_codec="zero-runs", daemon_idle_s=60)
+        self.addCleanup(nodes.__exit__)
+        ranks = [nodes.start(ZEROS.format(rank=r, version="NONE"), node=r) for r in range(2)]
+        for process in ranks:
+            self.assertEqual(nodes.told(process), [[OK, OK]])
+        path = dict(reader.versions(os.path.join(nodes.persistent, "zeros")))[1]
+        part = os.path.join(os.path.dirname(path), reader.frame(path, b"CAIRNman", "Manifest").parts[0].file)
+        self.assertLess(os.stat(part).st_size, 2 * 1_500_000, "of 2 x 5,000,000 bytes, of which a fifth are no zeros")
+        whole = reader.Version(path)
+        for rank in range(2):
+            self.assertEqual(whole.region(rank, "x"), zeros_and_others(rank))
+        for process in [nodes.start(ZEROS.format(rank=r, version="1"), node=r) for r in range(2)]:
+            self.assertEqual(nodes.told(process), [[OK, True]], "restored from the part")
+        code, out, err = nodes.cairn("verify", "zeros")
+        self.assertEqual(code, 0, out + err)
+        self.assertIn("zero-runs", nodes.cairn("show", "zeros", "--pieces")[1])
+        run = next(p.run for _, p, _ in whole.pieces[1] if p.codec)
+        with open(part, "r+b") as file:
+            file.seek(run.part_offset + run.stored_bytes // 2)
+            byte = file.read(1)[0]
+            file.seek(run.part_offset + run.stored_bytes // 2)
+            file.write(bytes([byte ^ 4]))
+        code, out, err = nodes.cairn("verify", "zeros")
+        self.assertNotEqual(code, 0)
+        self.assertRegex(out, r"part-0000.* 1 +x .*encoded bytes")
 
     def test_damaged_records(self):
         self.take("first", [1, 2], 0)

@@ -162,10 +162,25 @@ def pieces(footer):
 
 def raw(path, piece):
     """The raw bytes of a piece."""
-    require(piece.codec is None, f"{path}: encoded with {piece.codec and piece.codec.name}, which this reader does not know")
-    data = read(path, piece.run.part_offset + piece.at, piece.length)
+    if piece.codec is None:
+        data = read(path, piece.run.part_offset + piece.at, piece.length)
+    else:
+        require(piece.codec.name == "zero-runs" and not piece.codec.parameters, f"{path}: encoded with {piece.codec.name}, which this reader does not know")
+        stored = read(path, piece.run.part_offset, piece.run.stored_bytes)
+        require(checksum(stored) == piece.run.checksum, f"{path}: the run at {piece.run.part_offset} is damaged")
+        data = zero_runs(stored)[piece.at:piece.at + piece.length]
     require(len(data) == piece.length, f"{path}: too short")
     return data
+
+
+def zero_runs(stored):
+    """The raw bytes of a run with the codec of that name."""
+    data, at = bytearray(), 0
+    while at < len(stored):
+        literal, zeros = struct.unpack_from("<II", stored, at)
+        data += stored[at + 8:at + 8 + literal] + bytes(zeros)
+        at += 8 + literal
+    return bytes(data)
 
 
 # ---- lineage ----

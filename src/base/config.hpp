@@ -27,6 +27,7 @@ struct Settings {
     enum class WhenFull : std::uint8_t { wait, replace_oldest };
     enum class TargetsDriver : std::uint8_t { automatic, none, glusterfs };
     enum class BackgroundCpu : std::uint8_t { idle, low, normal };
+    enum class Codec : std::uint8_t { none, zero_runs };
     enum class BackgroundIo : std::uint8_t { idle, normal };
 
     struct Paths {
@@ -44,6 +45,7 @@ struct Settings {
         Placement placement = Placement::append;
         LocalSplit local_split = LocalSplit::chunks;
         bool direct = true;
+        Codec codec = Codec::none;
         Io io = Io::automatic;
         double memory_share = 0.25;
         std::uint32_t attempts_max = 3;

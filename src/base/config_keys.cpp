@@ -58,6 +58,7 @@ constexpr double kib = 1024, mib = 1024 * kib, gib = 1024 * mib;
 constexpr double minute_ms = 60e3, day_ms = 86400e3, week_ms = 7 * day_ms;
 
 // Each list in the order of its enum.
+constexpr std::array<std::string_view, 2> codecs = {"none", "zero-runs"};
 constexpr std::array<std::string_view, 3> placements = {"append", "interleaved", "contiguous"};
 constexpr std::array<std::string_view, 2> local_splits = {"chunks", "files"};
 constexpr std::array<std::string_view, 3> io_ways = {"automatic", "uring", "threads"};
@@ -125,6 +126,9 @@ constexpr std::array table = {
         "`cairn tune` tells which is faster where."), local_splits),
     key<&S::flush, &S::Flush::direct>("flush", "direct", K::flag, 0, 0,
         "Write and read parts past the page cache where the file system can: half the CPU time, and the node's memory is left to the application."),
+    one_of(key<&S::flush, &S::Flush::codec>("flush", "codec", K::choice, 0, 1,
+        "How data are stored: as they are, or without their runs of zeros, where that makes a chunk a sixteenth shorter or more. Whether a chunk holds a block of zeros "
+        "is known from its checksums, so that data without any cost nothing. With another placement than append data are stored as they are."), codecs),
     one_of(key<&S::flush, &S::Flush::io>("flush", "io", K::choice, 0, 2,
         "How files are written: io_uring, a pool of threads, or io_uring wherever the kernel has it."), io_ways),
     key<&S::flush, &S::Flush::memory_share>("flush", "memory_share", K::fraction, 0.001, 0.9,

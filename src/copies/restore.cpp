@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "codec/codec.hpp"
 #include "format/part.hpp"
 
 namespace cairn {
@@ -99,12 +100,40 @@ Status tell_all(Reading& r, const PartRead& read, const Status& why) {
     return {};
 }
 
+// The raw bytes of a run that is encoded, of which the stored ones are in `stored`.
+Task<Result<Slice>> decoded(Reading& r, const PartRead& read, Slice stored) {
+    const StoredRun& run = run_of(r.version, read);
+    const CodecName& name = r.version.footers[read.footer].codecs[run.codec - 1];
+    const std::optional<Codec> codec = codec_of(name.name, name.parameters);
+    if (!codec) co_return Status(Code::unsupported, "it is encoded with " + name.name + ", which this Cairn does not know: read it with a newer one");
+    const std::vector<std::uint64_t> made = co_await r.world.cpu.checksums(stored, stored.length);
+    if (made.front() != run.checksum) co_return corrupt("checksum of the encoded bytes differs");
+    Result<BufferPtr> buffer = r.world.storage.allocate(round_up(raw_bytes(run), 4096));
+    if (!buffer.ok()) co_return std::move(buffer).status();
+    Slice raw{std::move(buffer).value(), 0, raw_bytes(run)};
+    Status status = co_await r.world.cpu.decode(*codec, std::move(stored), raw, r.world.clock.in(r.settings.io_wait));
+    if (!status.ok()) co_return status;
+    co_return raw;
+}
+
+Task<Status> read_encoded(Reading& r, const PartRead& read, BufferPtr buffer) {
+    const StoredRun& run = run_of(r.version, read);
+    Slice stored{std::move(buffer), 0, read.length};
+    const Nanos deadline = r.world.clock.in(r.settings.io_wait);
+    Status status = co_await read_all(r.world.storage, r.files.at(read.footer), run.part_offset, stored, deadline);
+    if (!status.ok()) co_return tell_all(r, read, status);
+    Result<Slice> raw = co_await decoded(r, read, std::move(stored));
+    if (!raw.ok()) co_return tell_all(r, read, raw.status());
+    for (const std::uint32_t index : read.pieces) CO_TRY(co_await check_piece(r, read, run.pieces[index], *raw, 0));
+    co_return Status();
+}
+
 // ok, or what `bad` made of a damaged block or of a failed read.
 Task<Status> read_run(Reading& r, const PartRead& read, BufferPtr buffer) {
     const StoredRun& run = run_of(r.version, read);
     if (run.codec != 0) {
-        const CodecName& codec = r.version.footers[read.footer].codecs[run.codec - 1];
-        co_return tell_all(r, read, Status(Code::unsupported, "it is encoded with " + codec.name + ", which this Cairn does not know: read it with a newer one"));
+        Status encoded = co_await read_encoded(r, read, std::move(buffer));
+        co_return encoded;
     }
     Slice into{buffer, 0, read.length};
     const Nanos deadline = r.world.clock.in(r.settings.io_wait);

@@ -16,7 +16,7 @@ using testing::ClusterOptions;
 
 class Damaged : public ::testing::Test {
   protected:
-    Damaged() : cluster_(options()) {
+    explicit Damaged(ClusterOptions chosen = options()) : cluster_(std::move(chosen)) {
         CAIRN_CHECK(cluster_.open_job().ok());
         CAIRN_CHECK(cluster_.capture_all(1).ok());
         CAIRN_CHECK(cluster_.run_until_committed(1, 60 * second));
@@ -51,6 +51,50 @@ class Damaged : public ::testing::Test {
     Cluster cluster_;
     Manifest manifest_;
 };
+
+// The same with a codec that shortens most of what it is given.
+class DamagedEncoded : public Damaged {
+  protected:
+    DamagedEncoded() : Damaged([] {
+        ClusterOptions o = options();
+        o.settings.codec = Codec::zero_runs;
+        o.model.codec_shrinks = true;
+        o.model.stored_max = 0.8;
+        return o;
+    }()) {}
+    Footer footer_of(std::size_t i) {
+        sim::Process& process = cluster_.hosts[0].node->start_process("reader");
+        Result<Footer> found(Status(Code::deadline, ""));
+        const auto task = [](World w, std::string path, Result<Footer>& out) -> Task<void> {
+            Result<Footer> footer = co_await read_footer(w, std::move(path), nullptr, {});
+            out = std::move(footer);
+        };
+        EXPECT_TRUE(cluster_.sim.run(task(process.world(), part(i), found), cluster_.sim.now() + 60 * second));
+        process.kill();
+        return found.ok() ? *found : Footer();
+    }
+};
+
+TEST_F(DamagedEncoded, NothingIsFoundAndAllIsShorter) {
+    EXPECT_TRUE(verify().empty());
+    EXPECT_TRUE(cluster_.check_committed(manifest_.key).ok());
+    for (std::size_t i = 0; i < manifest_.parts.size(); ++i) {
+        const Footer footer = footer_of(i);
+        ASSERT_FALSE(footer.runs.empty());
+        EXPECT_EQ(footer.codecs, (std::vector<CodecName>{{"zero-runs", ""}}));
+        for (const StoredRun& run : footer.runs) EXPECT_TRUE(run.codec == 1 && run.stored_bytes < raw_bytes(run));
+    }
+}
+
+TEST_F(DamagedEncoded, AFlippedBitInWhatIsStoredIsNamed) {
+    const StoredRun run = footer_of(1).runs.back();
+    ASSERT_TRUE(cluster_.sim.persistent().flip_bit(part(1), run.part_offset + run.stored_bytes - 1, 5).ok());
+    expect_corrupt(manifest_.parts[1].file + " block " + std::to_string(run.part_offset / 4096) + ", rank " + std::to_string(run.pieces[0].rank));
+    const std::vector<Damage> damage = verify();
+    ASSERT_EQ(damage.size(), run.pieces.size());
+    EXPECT_EQ(damage[0].rank, run.pieces[0].rank);
+    EXPECT_NE(damage[0].status.text().find("encoded bytes"), std::string::npos) << damage[0].status.text();
+}
 
 TEST_F(Damaged, NothingIsFoundWhereNothingIs) { EXPECT_TRUE(verify().empty()); }
 

@@ -27,6 +27,7 @@ FlushSettings flush_settings(const Settings& settings) {
     flush.buffers = settings.flush.buffers;
     flush.leaders = settings.flush.leaders;
     flush.placement = static_cast<Placement>(settings.flush.placement);  // the same names in the same order
+    flush.codec = static_cast<Codec>(settings.flush.codec);
     flush.local_split = static_cast<LocalSplit>(settings.flush.local_split);
     flush.direct = settings.flush.direct;
     flush.attempts_max = settings.flush.attempts_max;

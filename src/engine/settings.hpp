@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "codec/codec.hpp"
 #include "world/clock.hpp"
 
 namespace cairn {
@@ -31,6 +32,7 @@ struct FlushSettings {
     LocalSplit local_split = LocalSplit::chunks;
     std::uint32_t leaders = 0;                   // nodes that write; 0: as many as were best lately
     bool direct = false;
+    Codec codec = Codec::none;                   // of the runs that it shortens
     std::uint32_t attempts_max = 3;              // in a row, before the version's waiters are told; then again after retry_wait
     Nanos io_wait = 60 * second;                 // one read, write, fsync
     Nanos heartbeat = 500 * millisecond;

@@ -76,7 +76,7 @@ TEST(Golden, Messages) {
     const char* const called[] = {"sealed", "noted", "lead",  "progress", "parts-done", "acknowledged",
                                   "leave",  "want",  "chunk", "ended",    "cancel",
                                   "shed",   "given", "take",  "taken",    "complete",   "opened",
-                                  "share-done", "share-kept"};
+                                  "share-done", "share-kept", "room", "roomed"};
     const std::vector<message::Message> messages = samples::messages();
     ASSERT_EQ(messages.size(), std::size(called));
     for (std::size_t i = 0; i < messages.size(); ++i) {
@@ -88,6 +88,7 @@ TEST(Golden, Messages) {
         EXPECT_TRUE(encode(*read) == bytes || !same_arrangement) << file << ": written otherwise than it was read";
         // Of an older version only the sender matters (engine/router): its words may mean something else, or nothing.
         const auto old = decode_message(read_old_golden(file, 1));
+        if (read_old_golden(file, 1).empty()) continue;  // there was no such message
         EXPECT_TRUE(old.ok() ? old->key == messages[i].key && old->from == messages[i].from : file == "message-share-done") << file;
     }
 }

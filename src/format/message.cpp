@@ -82,8 +82,9 @@ struct BodyWriter {
         const auto parts = writer.tables(m.parts, [&](const PartPlan& p) { return plan(p); });
         const auto images = writer.images(m.images);
         const auto where = addresses(m.addresses);
+        const auto codec = writer.string(m.codec);
         return fb::CreateLead(builder, m.attempt, id(m.attempt_id), m.parts_total, m.ranks_total, m.block_bytes, parts,
-                              images, where, m.keep_own, m.pack_bytes);
+                              images, where, m.keep_own, m.pack_bytes, codec);
     }
     auto write(const message::Shed& m) { return fb::CreateShed(builder, id(m.attempt_id), m.move, m.part, m.to, m.bytes); }
     auto write(const message::Given& m) {
@@ -108,6 +109,8 @@ struct BodyWriter {
         return fb::CreateShareDone(builder, id(m.attempt_id), m.part, m.piece, m.pieces, m.sample.part_offset, m.sample.length, m.sample.checksum, covers, runs,
                                    m.block_bytes, empty_ranks);
     }
+    auto write(const message::Room& m) { return fb::CreateRoom(builder, id(m.attempt_id), m.part, m.number, m.bytes); }
+    auto write(const message::Roomed& m) { return fb::CreateRoomed(builder, id(m.attempt_id), m.part, m.number, m.offset); }
     fb::Id id_;  // of the message that is being written
 
     auto write(const message::ShareKept& m) { return fb::CreateShareKept(builder, id(m.attempt_id), m.part, m.piece); }
@@ -115,7 +118,7 @@ struct BodyWriter {
 
 // fb::Body has NONE first, then the alternatives of message::Body in their order.
 using BodyTables = Bodies<fb::Sealed, fb::Noted, fb::Lead, fb::Progress, fb::PartsDone, fb::Acknowledged, fb::Leave, fb::Want, fb::Chunk, fb::Ended, fb::Cancel,
-                          fb::Shed, fb::Given, fb::Take, fb::Taken, fb::Complete, fb::Opened, fb::ShareDone, fb::ShareKept>;
+                          fb::Shed, fb::Given, fb::Take, fb::Taken, fb::Complete, fb::Opened, fb::ShareDone, fb::ShareKept, fb::Room, fb::Roomed>;
 static_assert(std::variant_size_v<message::Body> == static_cast<std::size_t>(fb::Body::MAX));
 
 // ---- reading ----
@@ -181,6 +184,7 @@ struct BodyReader {
         lead.block_bytes = m.block_bytes();
         lead.keep_own = m.keep_own();
         lead.pack_bytes = m.pack_bytes();
+        lead.codec = reader.string(m.codec());
         lead.parts = reader.tables(m.parts(), [&](const fb::PartPlan& p) { return plan(p); });
         lead.images = reader.images(m.images());
         lead.addresses = addresses(m.addresses());
@@ -198,6 +202,9 @@ struct BodyReader {
                                   {m.sample_offset(), m.sample_bytes(), m.sample_checksum()}};
     }
     message::Body read(const fb::ShareKept& m) { return message::ShareKept{Reader::id(*m.attempt_id()), m.part(), m.piece()}; }
+
+    message::Body read(const fb::Room& m) { return message::Room{Reader::id(*m.attempt_id()), m.part(), m.number(), m.bytes()}; }
+    message::Body read(const fb::Roomed& m) { return message::Roomed{Reader::id(*m.attempt_id()), m.part(), m.number(), m.offset()}; }
 
     // False when the union holds nothing, or a member this version does not know.
     bool read(const fb::Message& m, message::Body& body) {
@@ -275,6 +282,7 @@ struct BodyCheck {
         if (m.parts_total == 0 || m.parts_total > m.ranks_total)
             return refuse(m.parts_total, " parts for ", m.ranks_total, " ranks");
         TRY(check::block_bytes(m.block_bytes));
+        if (!printable(m.codec, codec_text_bytes_max)) return refuse("an impossible codec");
         if (m.pack_bytes > bytes_max) return refuse("packs of ", m.pack_bytes, " bytes");
         TRY(check_images(m.images));
         TRY(check_addresses(m.addresses));
@@ -333,6 +341,16 @@ struct BodyCheck {
         return check_range(m.sample.part_offset, m.sample.length);
     }
     Status operator()(const message::ShareKept& m) const { return check_attempt(m.attempt_id); }
+    Status operator()(const message::Room& m) const {
+        TRY(check_attempt(m.attempt_id));
+        if (m.bytes == 0 || m.bytes > bytes_max) return refuse("room for ", m.bytes, " bytes");
+        return {};
+    }
+    Status operator()(const message::Roomed& m) const {
+        TRY(check_attempt(m.attempt_id));
+        if (m.offset % part_alignment != 0 || m.offset > 2 * bytes_max) return refuse("room at ", m.offset);
+        return {};
+    }
     Status operator()(const message::Noted&) const { return {}; }
     Status operator()(const message::Cancel&) const { return {}; }
 };

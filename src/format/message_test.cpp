@@ -77,6 +77,7 @@ TEST(Message, LeadSharesInvariants) {
     expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].sized_bytes = UINT64_MAX; }, "part 0 is sized to");
     expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].shares[1].offset = 5; }, "not aligned");
     expect_refused<Lead>([](Message&, Lead& l) { l.pack_bytes = UINT64_MAX; }, "packs of");
+    expect_refused<Lead>([](Message&, Lead& l) { l.codec = "\n"; }, "impossible codec");
     expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].shares[0].bytes = UINT64_MAX; }, "impossible range");
 }
 
@@ -98,6 +99,9 @@ TEST(Message, InvariantsOfWorkThatMoves) {
     expect_refused<ShareDone>([](Message&, ShareDone& s) { s.runs[0].pieces[0].length = UINT64_MAX; }, "impossible run");
     expect_refused<ShareDone>([](Message&, ShareDone& s) { s.runs[0].part_offset = UINT64_MAX; }, "impossible range");
     expect_refused<ShareDone>([](Message&, ShareDone& s) { s.sample.part_offset = UINT64_MAX; }, "impossible range");
+    expect_refused<Room>([](Message&, Room& r) { r.attempt_id = {}; }, "no attempt");
+    expect_refused<Room>([](Message&, Room& r) { r.bytes = 0; }, "room for 0 bytes");
+    expect_refused<Roomed>([](Message&, Roomed& r) { r.offset = 5; }, "room at 5");
     expect_refused<ShareKept>([](Message&, ShareKept& s) { s.attempt_id = {}; }, "no attempt");
 }
 

@@ -157,7 +157,7 @@ inline std::vector<message::Message> messages() {
         message::Sealed{{image(0), image(2)}, block_bytes},
         message::Noted{{1, 5}},
         message::Lead{
-            2, attempt_id, 1, 3, block_bytes, {plan}, {image(0), image(1), image(2)}, {{0, "a:1"}, {1, "b:2"}}, true, 1 << 20},
+            2, attempt_id, 1, 3, block_bytes, {plan}, {image(0), image(1), image(2)}, {{0, "a:1"}, {1, "b:2"}}, true, "zero-runs", 1 << 20},
         message::Progress{attempt_id, 3, 123456, {{0, 4096, 8192, 1'000'000}, {2, 0, 4096, 0}}, 1},
         message::PartsDone{attempt_id, Code::unavailable, "node-b: silent for 10 s", true, 1, true, 0, manifest().parts, 0x0123456789abcdef, Card::has_room},
         message::Acknowledged{attempt_id},
@@ -173,7 +173,9 @@ inline std::vector<message::Message> messages() {
         message::Complete{attempt_id, {image(0)}},
         message::Opened{attempt_id, 0},
         message::ShareDone{attempt_id, 0, 1, 2, block_bytes, {{4 * block_bytes, 40, 0, 0, {{1, 0, 40, 0, {7}}}}}, {2}, {4 * block_bytes, 40, 8}},
-        message::ShareKept{attempt_id, 0, 1}};
+        message::ShareKept{attempt_id, 0, 1},
+        message::Room{attempt_id, 0, 7, 3000},
+        message::Roomed{attempt_id, 0, 7, 8192}};
     std::vector<message::Message> all;
     for (const message::Body& body : bodies) all.push_back({{0x5EC2E7, 0x5EC2E8}, key, 1, "a:1", body});
     return all;
@@ -321,7 +323,7 @@ class Random {
             return Source{below32(ranks_max), below(1000) * b, below(1ull << 40)};
         };
         message::Message m{id(), version_key(), below32(5000), text("addr:/1", 60), message::Cancel{}};
-        switch (below(19)) {
+        switch (below(21)) {
             case 0:
                 m.body = message::Sealed{images(10), block()};
                 break;
@@ -379,6 +381,12 @@ class Random {
             case 17:
                 m.body = message::ShareKept{id(), below32(9), below32(9)};
                 break;
+            case 18:
+                m.body = message::Room{id(), below32(9), below32(9), 1 + below(99)};
+                break;
+            case 19:
+                m.body = message::Roomed{id(), below32(9), below32(9), below(99) * part_alignment};
+                break;
             default:
                 break;
         }
@@ -401,6 +409,7 @@ class Random {
         lead.block_bytes = block();
         lead.keep_own = below32(2) == 1;
         lead.pack_bytes = below(1 << 20);
+        lead.codec = text("zero-runs", 9);
         lead.images = images(lead.ranks_total);
         for (std::uint32_t part = 0; part < lead.parts_total; ++part) {
             PartPlan plan{part, text("target-1", 20), number() / 4 % bytes_max, {}};

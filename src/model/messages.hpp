@@ -46,6 +46,7 @@ struct Lead {
     std::vector<ImageInfo> images;
     std::vector<NodeAddress> addresses;
     bool keep_own = false;  // what leaders hold themselves changes hands by portions (model/card.hpp)
+    std::string codec;             // by its name; empty: none. A leader that does not know it stores raw bytes
     std::uint64_t pack_bytes = 0;  // how shares and work were given their space (model/space.hpp)
     bool operator==(const Lead&) const = default;
 };
@@ -127,6 +128,23 @@ struct Opened {
     Id128 attempt_id;
     std::uint32_t part = 0;
     bool operator==(const Opened&) const = default;
+};
+
+// leader -> first leader of the part, until Roomed: so many bytes are to be stored. Numbers are the leader's own, from 0.
+struct Room {
+    Id128 attempt_id;
+    std::uint32_t part = 0;
+    std::uint32_t number = 0;
+    std::uint64_t bytes = 0;
+    bool operator==(const Room&) const = default;
+};
+// first leader -> leader, in answer to Room: there.
+struct Roomed {
+    Id128 attempt_id;
+    std::uint32_t part = 0;
+    std::uint32_t number = 0;
+    std::uint64_t offset = 0;  // in the part
+    bool operator==(const Roomed&) const = default;
 };
 
 // Something a leader wrote that is not all zeros, by which the first leader sees that both have the same file. No length: nothing such was met.
@@ -212,12 +230,12 @@ struct Cancel {
 };
 
 using Body = std::variant<Sealed, Noted, Lead, Progress, PartsDone, Acknowledged, Leave, Want, Chunk, Ended, Cancel, Shed, Given, Take,
-                          Taken, Complete, Opened, ShareDone, ShareKept>;
+                          Taken, Complete, Opened, ShareDone, ShareKept, Room, Roomed>;
 
 // By who hears them, on the node that they are sent to. What everybody hears is Ended; Noted is the coordinator's word to a node, and a node's to the
 // coordinator.
 using ForFollower = std::variant<Noted, Want>;
-using ForLeader = std::variant<Lead, Opened, Chunk, Shed, Take, Complete, ShareDone, ShareKept, Acknowledged, Leave>;
+using ForLeader = std::variant<Lead, Opened, Chunk, Shed, Take, Complete, ShareDone, ShareKept, Room, Roomed, Acknowledged, Leave>;
 using ForCoordinator = std::variant<Sealed, Noted, Cancel, Progress, Given, Taken, PartsDone>;
 
 struct Message {

@@ -4,6 +4,7 @@
 #include "proof/kept.hpp"
 #include "proof/promise.hpp"
 #include "format/names.hpp"
+#include "world/sim/encoding.hpp"
 
 namespace cairn::testing {
 
@@ -47,8 +48,13 @@ Status check_bytes(const SeedRun& run, Kept& kept, const OpenVersion& version) {
     for (std::size_t i = 0; i < version.footers.size(); ++i) {
         const std::string path = run.cluster.layout.version(key) + "/" + version.manifest.parts[version.parts[i]].file;
         for (const StoredRun& stored : version.footers[i].runs) {
-            const Result<Slice> there = kept.bytes_of(path, stored.part_offset, stored.stored_bytes);
+            Result<Slice> there = kept.bytes_of(path, stored.part_offset, stored.stored_bytes);
             if (!there.ok()) return there.status();
+            if (stored.codec != 0) {
+                const std::optional<sim::Runs> raw = sim::decode_runs(sim::runs_of(*there), raw_bytes(stored));
+                if (!raw) return corrupt(path + ": at " + std::to_string(stored.part_offset) + " are not the bytes that were encoded");
+                there = sim::slice_of(*raw);
+            }
             for (const StoredPiece& piece : stored.pieces) {
                 const std::uint64_t seed = Cluster::content_seed(key.incarnation, key.version, piece.rank);
                 if (!sim::content_equal(there->part(piece.at, piece.length), sim::describe(seed, piece.length, piece.image_offset)))
@@ -59,13 +65,18 @@ Status check_bytes(const SeedRun& run, Kept& kept, const OpenVersion& version) {
     return {};
 }
 
-// A part takes no more than its runs, each from a multiple of part_alignment on: where offsets are not fixed beforehand, and no work left a gap behind.
+// A part takes no more than its runs, each from a multiple of part_alignment on: where offsets are not fixed beforehand, and no work left a gap behind (with
+// a codec none does).
 Status check_space(SeedRun& run, const OpenVersion& version) {
     const auto moved = [](const Host& host) { return host.daemon && host.daemon->counters().taken_over_bytes > 0; };
-    const bool gaps = run.cluster.options.settings.placement != Placement::append || run.result.saw.test(static_cast<std::size_t>(Saw::work_moved)) ||
-                      std::any_of(run.cluster.hosts.begin(), run.cluster.hosts.end(), moved);
+    const bool any_moved = run.result.saw.test(static_cast<std::size_t>(Saw::work_moved)) || std::any_of(run.cluster.hosts.begin(), run.cluster.hosts.end(), moved);
+    const bool gaps = run.cluster.options.settings.placement != Placement::append || (run.scenario.codec == 0 && any_moved);
     for (const Footer& footer : version.footers) {
         std::uint64_t end = 0;
+        const auto is_encoded = [](const StoredRun& stored) { return stored.codec != 0; };
+        const auto encoded = std::count_if(footer.runs.begin(), footer.runs.end(), is_encoded);
+        if (encoded > 0) run.see(Saw::encoded);
+        if (encoded > 0 && encoded < static_cast<std::ptrdiff_t>(footer.runs.size())) run.see(Saw::encoded_some);
         for (const StoredRun& stored : footer.runs) {
             if (stored.pieces.size() > 1) run.see(Saw::packed);
             if (!gaps && stored.part_offset - end >= part_alignment)

@@ -41,6 +41,7 @@ const std::vector<FaultClass>& fault_classes() {
         {"resize_lost", &Faults::resize_lost, 30, 0.3},
         {"grow_lost", &Faults::grow_lost, 50, 1},
         {"rename", &Faults::publish_renames, 50, 1},
+        {"encode_error", &Faults::encode_error, 30, 0.3},
     };
     return classes;
 }
@@ -59,6 +60,7 @@ const std::vector<ScenarioNumber>& scenario_numbers() {
         {"buffers", &S::buffers, 1, 1024, 1},
         {"placement", &S::placement, 0, 2, 0},
         {"leaders", &S::leaders, 0, nodes_max, 0},
+        {"codec", &S::codec, 0, 1, 0},
         {"attempts", &S::attempts, 1, 100, 3},
         {"versions", &S::versions, 1, 64, 64},
         {"answers", &S::answers, 1, 4096, 4096},
@@ -121,6 +123,7 @@ class Draw {
         limits();
         speeds();
         // Kinds that came later hang on the seed alone, so that all others stay what they were.
+        scenario_.codec = sim::mix(scenario_.seed ^ 0x636F6465) % 10 < 3;
         const std::uint64_t kind = sim::mix(scenario_.seed ^ 0x6B696E64) % 100;
         if (chance(12)) only_messages();
         else if (kind < 5) only_limits();
@@ -320,6 +323,8 @@ ClusterOptions cluster_of(const Scenario& scenario) {
     s.buffers = static_cast<std::uint32_t>(scenario.buffers);
     s.placement = static_cast<Placement>(scenario.placement);
     s.leaders = static_cast<std::uint32_t>(scenario.leaders);
+    s.codec = scenario.codec != 0 ? Codec::zero_runs : Codec::none;
+    options.model.codec_shrinks = true;
     s.attempts_max = static_cast<std::uint32_t>(scenario.attempts);
     s.heartbeat = 100 * millisecond;
     s.peer_wait = 2 * second;

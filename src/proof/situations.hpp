@@ -17,6 +17,8 @@ namespace cairn::testing {
     /* how a version is written */ \
     row(several_leaders,    seeds, "several leaders wrote one part") \
     row(packed,             seeds, "small images were packed into one run") \
+    row(encoded,            seeds, "data were encoded") \
+    row(encoded_some,       seeds, "and some of the same version were not") \
     row(io_node_led,        seeds, "an I/O node led") \
     row(small_io,           seeds, "I/O nodes had buffers smaller than a block") \
     row(work_moved,         seeds, "work changed hands") \

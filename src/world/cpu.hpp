@@ -3,10 +3,18 @@
 
 #include <vector>
 
+#include "codec/codec.hpp"
 #include "world/buffer.hpp"
+#include "world/clock.hpp"
 #include "world/task.hpp"
 
 namespace cairn {
+
+// What encode() made.
+struct Encoded {
+    std::uint64_t bytes = 0;     // 0: nothing that fits
+    std::uint64_t checksum = 0;  // of these bytes
+};
 
 class Cpu {
   public:
@@ -14,6 +22,14 @@ class Cpu {
     // One checksum for each block of `data`, the last one of what is left; none for an empty slice. The only place where checksums of
     // image data are made.
     virtual Task<std::vector<std::uint64_t>> checksums(Slice data, std::uint64_t block_bytes) = 0;
+
+    // Whether encode() can be worth a buffer for bytes with these checksums, one a block. It costs nothing.
+    virtual bool may_shrink(Codec codec, const std::vector<std::uint64_t>& checksums, std::uint64_t bytes, std::uint64_t block_bytes) const = 0;
+    // Encodes `raw` into the front of `into`, which has room for no more than is worth it. deadline: `raw` is mapped memory that did not come back; whoever works on
+    // it holds both slices until it is over.
+    virtual Task<Result<Encoded>> encode(Codec codec, Slice raw, Slice into, Nanos deadline) = 0;
+    // All of `into`. corrupt where `stored` makes something else.
+    virtual Task<Status> decode(Codec codec, Slice stored, Slice into, Nanos deadline) = 0;
 };
 
 class Randomness {

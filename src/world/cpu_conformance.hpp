@@ -32,6 +32,29 @@ Task<void> cpu_checksums(Bench& bench) {
     EXPECT_TRUE(nothing.empty());
 }
 
+// What is encoded comes back, also from and into a part of a buffer; what does not fit is not begun; and what was changed makes nothing.
+template <class Bench>
+Task<void> cpu_codecs(Bench& bench) {
+    const Nanos deadline = bench.clock().in(20 * second);
+    for (const std::uint64_t bytes : {5'000ull, 1ull << 20}) {
+        Slice raw = Slice::of(Bytes(bytes + 10)).part(7, bytes), room = Slice::of(Bytes(2 * bytes)).part(100, bytes + bytes / 4);
+        const Result<Encoded> made = co_await bench.cpu().encode(Codec::zero_runs, raw, room, deadline);
+        CO_ASSERT_OK(made.status());
+        CO_ASSERT(made->bytes > 0 && made->bytes <= room.length);
+        EXPECT_EQ(made->checksum, checksum(room.part(0, made->bytes).bytes()));
+        Slice back = Slice::of(Bytes(bytes, std::byte(0xAA)));
+        const Status decoded = co_await bench.cpu().decode(Codec::zero_runs, room.part(0, made->bytes), back, deadline);
+        CO_ASSERT_OK(decoded);
+        EXPECT_TRUE(std::equal(back.bytes().begin(), back.bytes().end(), raw.bytes().begin()));
+        room.data()[0] ^= std::byte(0x10);
+        const Status damaged = co_await bench.cpu().decode(Codec::zero_runs, room.part(0, made->bytes), back, deadline);
+        EXPECT_EQ(damaged.code(), Code::corrupt);
+        const Result<Encoded> no_room = co_await bench.cpu().encode(Codec::zero_runs, raw, room.part(0, 7), deadline);
+        CO_ASSERT_OK(no_room.status());
+        EXPECT_EQ(no_room->bytes, 0u);
+    }
+}
+
 inline Task<void> one_checksum(Cpu& cpu, Bytes bytes, int& done) {
     const std::uint64_t expected = checksum(bytes);
     Slice data = Slice::of(std::move(bytes));
@@ -62,6 +85,7 @@ Task<void> cpu_many_and_abandoned(Bench& bench) {
 
 TYPED_TEST_P(CpuConformance, Checksums) { this->run(cpu_checksums<TypeParam>); }
 TYPED_TEST_P(CpuConformance, ManyAndAbandoned) { this->run(cpu_many_and_abandoned<TypeParam>); }
-REGISTER_TYPED_TEST_SUITE_P(CpuConformance, Checksums, ManyAndAbandoned);
+TYPED_TEST_P(CpuConformance, Codecs) { this->run(cpu_codecs<TypeParam>); }
+REGISTER_TYPED_TEST_SUITE_P(CpuConformance, Checksums, ManyAndAbandoned, Codecs);
 
 }  // namespace cairn::conformance

@@ -52,6 +52,7 @@ void make_leads(Contest& contest, const Job& job, const std::vector<NodeImages>&
         track.lead.block_bytes = contest.block_bytes;
         track.lead.keep_own = contest.keep_own;
         track.lead.pack_bytes = contest.pack_bytes;
+        track.lead.codec = contest.codec;
     }
 }
 

@@ -83,6 +83,13 @@ struct PartState {
     std::uint32_t first_writer = 0;  // of this part, among the leader's: for its times
     std::vector<Range> ranges;  // the share's own, then those taken over
 
+    // With a codec, instead of the ranges (rooms.hpp). First leader: where the next run goes, and what it gave whom. Another leader: what it asked for and got.
+    std::uint64_t rooms_end = 0;
+    std::map<std::pair<NodeIndex, std::uint32_t>, std::uint64_t> rooms_given;
+    std::uint32_t rooms_asked = 0;
+    std::map<std::uint32_t, std::uint64_t> rooms_got;  // by number, until it is used
+    std::set<std::uint32_t> rooms_done;                // answered: an answer may come twice
+
     // What is not begun (Algorithm 4's shared structure). One loop runs all writers and the receiver, so its critical section is free of locks.
     WorkList work;
 
@@ -131,6 +138,7 @@ struct Attempt {
     Attempt(World& world, FlightPtr f, message::Lead l);
     FlightPtr flight;
     message::Lead lead;
+    Codec codec = Codec::none;
     std::map<NodeIndex, Address> addresses;
     std::map<Rank, ImageInfo> images;  // first leader: of all ranks in its parts
     Event work;  // something for a writer, or the end

@@ -4,7 +4,7 @@ namespace cairn::engine {
 
 Leader::Leader(Common& c)
     : LeaderRole(c, ring_), ring_(c.world.clock, c.world.storage, c.settings.buffers, c.settings.buffer_bytes), receiver_(c, ring_), part_file_(c, ring_),
-      writer_(c, ring_, part_file_) {}
+      rooms_(c, ring_), writer_(c, ring_, part_file_, rooms_) {}
 
 void Leader::hear(const FlightPtr& flight, NodeIndex from, message::ForLeader body) {
     std::visit(Hears{
@@ -16,6 +16,8 @@ void Leader::hear(const FlightPtr& flight, NodeIndex from, message::ForLeader bo
                    [&](message::Complete& complete) { on_complete(*flight, std::move(complete)); },
                    [&](message::ShareDone& done) { part_file_.on_share_done(*flight, from, std::move(done)); },
                    [&](message::ShareKept& kept) { part_file_.on_share_kept(*flight, kept); },
+                   [&](message::Room& room) { rooms_.on_room(*flight, from, room); },
+                   [&](message::Roomed& roomed) { rooms_.on_roomed(*flight, roomed); },
                    [&](message::Acknowledged& acknowledged) { on_acknowledged(*flight, acknowledged); },
                    [&](message::Leave& leave) { on_leave(*flight, leave); },
                },

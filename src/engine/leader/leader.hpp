@@ -50,6 +50,7 @@ class Leader : LeaderRole {
     RecentIds attempts_seen_{4096};  // that this node was asked to lead, or must not: whatever else is forgotten, none is led again
     Receiver receiver_;
     PartFile part_file_;
+    Rooms rooms_;
     Writer writer_;
 };
 

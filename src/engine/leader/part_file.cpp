@@ -315,6 +315,7 @@ Result<Footer> make_footer(Attempt& attempt, PartState& part) {
             attempt.coverage += coverage(piece.rank, piece.image_offset, piece.length, lead.block_bytes);
         }
     }
+    if (std::any_of(part.runs.begin(), part.runs.end(), [](const StoredRun& run) { return run.codec != 0; })) footer.codecs = {{lead.codec, ""}};
     footer.runs = std::move(part.runs);
     for (Rank rank : ranks) {
         const auto image = attempt.images.find(rank);

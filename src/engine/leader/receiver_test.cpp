@@ -15,10 +15,11 @@ using testing::RoleOptions;
 // The writer only lays out what there is to do: it never runs.
 struct ReceiverAlone {
     explicit ReceiverAlone(Common& c)
-        : ring(c.world.clock, c.world.storage, c.settings.buffers, c.settings.buffer_bytes), receiver(c, ring), part_file(c, ring), writer(c, ring, part_file) {}
+        : ring(c.world.clock, c.world.storage, c.settings.buffers, c.settings.buffer_bytes), receiver(c, ring), part_file(c, ring), rooms(c, ring), writer(c, ring, part_file, rooms) {}
     BufferRing ring;
     Receiver receiver;
     PartFile part_file;
+    Rooms rooms;
     Writer writer;
 };
 

@@ -1,6 +1,9 @@
 // BufferRing: the fixed set of buffers of a leader (fgcs24, Section 4.1: circular buffer reuse). A buffer that is free is in the free
 // queue FQ; taking one is the credit a follower needs. A buffer returns to FQ when its last holder lets go of it, whoever that is: the
 // writer when its write ended, or the kernel when a write that outlived its deadline is over at last.
+//
+// Where data are encoded before they are written, that takes a second buffer. So receivers leave half of them: else all could hold what waits to be encoded. And
+// who encodes waits only for others who do, whose buffers come back soon, and not for those in quarantine.
 #pragma once
 
 #include "world/world.hpp"
@@ -14,17 +17,40 @@ class BufferRing {
 
     // Algorithm 3, lines 3 to 6. deadline: none became free; out_of_space: no memory for the first one.
     Task<Result<BufferPtr>> take(Nanos deadline);
+    // The same, for what is received. leave_half: not more than half of them are held for that, but one.
+    Task<Result<BufferPtr>> take_to_receive(bool leave_half, Nanos deadline);
+
+    // For what is encoded. Not ok: there is none, and nobody encodes who would give one back; or not in time.
+    struct Encoding {
+        std::shared_ptr<std::uint32_t> count;
+        std::shared_ptr<Event> fewer;
+        BufferPtr buffer;
+        Encoding() = default;
+        Encoding(Encoding&&) = default;
+        Encoding& operator=(Encoding&& other) noexcept;
+        ~Encoding();  // its user is done, whether or not the kernel is
+    };
+    Task<Result<Encoding>> take_to_encode(Nanos deadline);
 
     std::uint64_t buffer_bytes() const noexcept { return buffer_bytes_; }
+    std::uint32_t buffers() const noexcept { return usable_; }  // that there is memory for, as far as it was asked for
 
   private:
+    struct Receiving {
+        explicit Receiving(Clock& clock) : fewer(clock) {}
+        std::uint32_t buffers = 0;
+        Event fewer;
+    };
     BufferPtr lend(BufferPtr base);
 
     Storage& storage_;
     std::uint64_t buffer_bytes_;
     std::uint32_t buffers_;
-    std::uint32_t born_ = 0;
+    std::uint32_t born_ = 0, usable_;
     std::shared_ptr<Channel<BufferPtr>> free_;  // FQ; shared with the deleters of lent buffers, which may outlive the ring
+    std::shared_ptr<Receiving> receiving_;      // the same
+    std::shared_ptr<std::uint32_t> encoding_;
+    std::shared_ptr<Event> encoded_;
 };
 
 }  // namespace cairn

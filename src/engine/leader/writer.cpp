@@ -47,7 +47,7 @@ void trace_chunk(const PartState& part, std::uint32_t writer, const PendingChunk
 
 }  // namespace
 
-Writer::Writer(Common& c, BufferRing& r, PartFile& part_file) : LeaderRole(c, r), part_file_(part_file) {}
+Writer::Writer(Common& c, BufferRing& r, PartFile& part_file, Rooms& rooms) : LeaderRole(c, r), part_file_(part_file), rooms_(rooms) {}
 
 void Writer::lay_out(Attempt& attempt, PartState& part) const {
     const std::uint64_t block = attempt.lead.block_bytes;
@@ -111,6 +111,42 @@ Task<void> Writer::write_loop(Attempt& attempt, PartState& part, std::uint32_t w
     }
 }
 
+// What is written of a chunk.
+struct Writer::Stored {
+    Slice data;
+    std::uint32_t codec = 0;  // 1: that of the attempt
+    std::uint64_t checksum = 0;
+    BufferRing::Encoding encoding = {};  // whose buffer it is
+};
+
+// A sixteenth less is worth it: whoever reads any of a run that is encoded decodes all of it.
+Task<Result<Writer::Stored>> Writer::encoded(Attempt& attempt, const PendingChunk& chunk) {
+    Stored raw{chunk.data, 0, 0, {}};
+    const std::uint64_t block = attempt.lead.block_bytes, bytes = chunk.bytes();
+    bool may_shrink = chunk.packed.empty() && world.cpu.may_shrink(attempt.codec, chunk.checksums, bytes, block);
+    for (const StoredPiece& piece : chunk.packed) may_shrink |= world.cpu.may_shrink(attempt.codec, piece.checksums, piece.length, block);
+    if (!may_shrink || ring.buffers() < 2) co_return raw;  // of one buffer receivers leave none
+    Result<BufferRing::Encoding> encoding = co_await ring.take_to_encode(world.clock.in(settings.io_wait));
+    if (!encoding.ok() || attempt.over()) co_return raw;
+    Slice into{encoding->buffer, 0, bytes - bytes / 16};
+    const Result<Encoded> made = co_await world.cpu.encode(attempt.codec, chunk.data, into, world.clock.in(settings.io_wait));
+    if (made.code() == Code::deadline && !chunk.received) co_return made.status().within("the image of rank " + std::to_string(chunk.source.rank));
+    if (!made.ok() || made->bytes == 0) co_return raw;
+    co_return Stored{into.part(0, made->bytes), 1, made->checksum, std::move(encoding).value()};
+}
+
+// What a local chunk's bytes and checksums are.
+Task<Status> Writer::read_local(Attempt& attempt, HeldImage& held, PendingChunk& chunk) {
+    Result<Slice> data = held_bytes(held, chunk.source);
+    if (!data.ok()) co_return std::move(data).status();
+    chunk.data = std::move(data).value();
+    const std::function<bool()> over = [&attempt] { return attempt.over(); };
+    Result<std::vector<std::uint64_t>> checksums = co_await common.reads.checksums_of(images_of(attempt.flight), chunk.source, over);
+    if (!checksums.ok()) co_return std::move(checksums).status();
+    chunk.checksums = std::move(checksums).value();
+    co_return Status();
+}
+
 Task<Status> Writer::write_chunk(Attempt& attempt, PartState& part, std::uint32_t writer, PendingChunk chunk) {
     const FlightPtr flight = attempt.flight;
     const std::uint64_t length = chunk.bytes();
@@ -125,47 +161,58 @@ Task<Status> Writer::write_chunk(Attempt& attempt, PartState& part, std::uint32_
         }
         held = &found->second;
         ++held->users;
-        Result<Slice> data = held_bytes(*held, chunk.source);
-        if (data.ok()) {
-            chunk.data = std::move(data).value();
-            const std::function<bool()> over = [&attempt] { return attempt.over(); };
-            Result<std::vector<std::uint64_t>> checksums = co_await common.reads.checksums_of(images_of(flight), chunk.source, over);
-            if (checksums.ok()) chunk.checksums = std::move(checksums).value();
-            else status = std::move(checksums).status();
-        } else {
-            status = std::move(data).status();
-        }
+        status = co_await read_local(attempt, *held, chunk);
+    }
+    Stored stored;
+    if (status.ok()) {
+        Result<Stored> made = co_await encoded(attempt, chunk);
+        if (made.ok()) stored = std::move(made).value();
+        else status = std::move(made).status();
     }
     part.blameless |= !status.ok();
-    const Result<std::uint64_t> offset = place(attempt, part, chunk, writer, settings);
-    if (status.ok()) status = offset.status();
+    const std::uint64_t stored_bytes = stored.data.length;
     const Nanos checksummed = world.clock.now();
+    std::uint64_t offset = 0;
     if (status.ok() && !attempt.over()) {
-        Slice data = chunk.data;
+        if (stored.codec != 0) chunk.data = {};  // its buffer is a credit again
+        Result<std::uint64_t> placed = 0;
+        if (attempt.lead.codec.empty()) placed = place(attempt, part, chunk, writer, settings);
+        else placed = co_await rooms_.take(attempt, part, stored_bytes);
+        if (attempt.over()) placed = 0;
+        status = placed.status();
+        if (status.ok()) offset = *placed;
+    }
+    if (status.ok() && !attempt.over()) {
         if (!part.first && part.sample.length == 0) {
-            if (chunk.received) co_await part_file_.keep_sample(part, data, *offset);
-            else if (!std::exchange(part.sampling, true)) gate.spawn(part_file_.keep_local_sample(side(*flight).leading, part, *held, data, *offset));
+            if (chunk.received || stored.codec != 0) co_await part_file_.keep_sample(part, stored.data, offset);
+            else if (!std::exchange(part.sampling, true)) gate.spawn(part_file_.keep_local_sample(side(*flight).leading, part, *held, stored.data, offset));
         }
-        status = co_await write_paced(attempt, part.file, *offset, std::move(data), chunk.received);
+        status = co_await write_paced(attempt, part.file, offset, std::move(stored.data), chunk.received);
         if (held && status.ok()) {  // what was written may be zeros in the place of what its checksums are of
             status = check_not_lost(held->image);
             part.blameless |= !status.ok();
         }
     }
     if (held) --held->users;
-    chunk.data = {};  // the buffer goes back to FQ
+    stored.data = chunk.data = {};  // the buffer goes back to FQ
     if (chunk.received) part.ahead_bytes -= length;
     if (!status.ok() || attempt.over()) co_return status;
     trace_chunk(part, writer, chunk, begun, checksummed, world.clock.now());
-    if (chunk.packed.empty()) chunk.packed.push_back({chunk.source.rank, chunk.source.image_offset, length, 0, std::move(chunk.checksums)});
-    part.runs.push_back({*offset, length, 0, 0, std::move(chunk.packed)});
+    note_written(attempt, part, writer, std::move(chunk), {offset, stored_bytes, stored.codec, stored.checksum, {}}, world.clock.now() - begun);
+    co_return Status();
+}
+
+void Writer::note_written(Attempt& attempt, PartState& part, std::uint32_t writer, PendingChunk chunk, StoredRun run, Nanos took) {
+    const std::uint64_t length = chunk.bytes();
+    run.pieces = std::move(chunk.packed);
+    if (run.pieces.empty()) run.pieces.push_back({chunk.source.rank, chunk.source.image_offset, length, 0, std::move(chunk.checksums)});
+    part.runs.push_back(std::move(run));
     WriterTimes& times = attempt.times[(part.first_writer + writer) % attempt.times.size()];
-    (chunk.received ? times.received_s : times.local_s) += static_cast<double>(world.clock.now() - begun) / second;
+    (chunk.received ? times.received_s : times.local_s) += static_cast<double>(took) / second;
     (chunk.received ? times.received_bytes : times.local_bytes) += length;
     attempt.written_bytes += length;
     counters.written_bytes += length;
-    flight->state.node_written_bytes += length;
-    co_return Status();
+    attempt.flight->state.node_written_bytes += length;
 }
 
 }  // namespace cairn::engine

@@ -14,16 +14,20 @@
 //   contiguous   received: each writer a region of recv_total / t_count, equation 1; it waits for data of that region
 // In the latter two local data lies first, end to end, and `base` is where it ends; they are for one leader a part, and no work moves.
 //
+// Where the flush has a codec, a chunk that it may shorten is encoded into a buffer of the ring before it gets its place, so that its place (rooms.hpp) is as long as what
+// is stored. What does not get shorter, or finds no buffer, is written as it is.
+//
 // Local data is anybody's, chunk by chunk; or, with the paper's split (ispdc23, Section III-A), each image belongs to one writer.
 #pragma once
 
 #include "engine/leader/part_file.hpp"
+#include "engine/leader/rooms.hpp"
 
 namespace cairn::engine {
 
 class Writer : LeaderRole {
   public:
-    Writer(Common& common, BufferRing& ring, PartFile& part_file);
+    Writer(Common& common, BufferRing& ring, PartFile& part_file, Rooms& rooms);
 
     // What there is to do in the part, as the placement wants it.
     void lay_out(Attempt& attempt, PartState& part) const;
@@ -31,10 +35,15 @@ class Writer : LeaderRole {
     Task<void> write_loop(Attempt& attempt, PartState& part, std::uint32_t writer);
 
   private:
+    struct Stored;
+    Task<Result<Stored>> encoded(Attempt& attempt, const PendingChunk& chunk);
     Task<Status> write_paced(Attempt& attempt, FilePtr file, std::uint64_t offset, Slice data, bool received);
+    Task<Status> read_local(Attempt& attempt, HeldImage& held, PendingChunk& chunk);
+    void note_written(Attempt& attempt, PartState& part, std::uint32_t writer, PendingChunk chunk, StoredRun run, Nanos took);
     Task<Status> write_chunk(Attempt& attempt, PartState& part, std::uint32_t writer, PendingChunk chunk);
 
     PartFile& part_file_;
+    Rooms& rooms_;
 };
 
 }  // namespace cairn::engine

@@ -13,9 +13,10 @@ using testing::RoleOptions;
 
 struct WriterAlone {
     explicit WriterAlone(Common& c)
-        : ring(c.world.clock, c.world.storage, c.settings.buffers, c.settings.buffer_bytes), part_file(c, ring), writer(c, ring, part_file) {}
+        : ring(c.world.clock, c.world.storage, c.settings.buffers, c.settings.buffer_bytes), part_file(c, ring), rooms(c, ring), writer(c, ring, part_file, rooms) {}
     BufferRing ring;
     PartFile part_file;
+    Rooms rooms;
     Writer writer;
 };
 

@@ -5,6 +5,7 @@
 
 #include "base/log.hpp"
 #include "format/frame.hpp"
+#include "format/limits.hpp"
 #include "format/message.hpp"
 
 namespace cairn {

@@ -10,6 +10,7 @@
 #include "base/log.hpp"
 #include "engine/role_testing.hpp"
 #include "format/frame.hpp"
+#include "format/limits.hpp"
 
 namespace cairn::engine {
 namespace {

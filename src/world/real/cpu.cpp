@@ -65,6 +65,22 @@ class Helper final : public Job {
     std::atomic<bool> runs_{false};  // or has run
 };
 
+// One piece of work that is not shared.
+class Single final : public Job {
+  public:
+    Single(Clock& clock, std::function<void()> work) : ended(clock), work_(std::move(work)) {}
+    void run() override { work_(); }
+    void finished() override {
+        done = true;
+        ended.notify_all();
+    }
+    bool done = false;  // loop only
+    Event ended;
+
+  private:
+    std::function<void()> work_;
+};
+
 unsigned default_threads() { return std::max(1u, std::thread::hardware_concurrency() / 2); }
 
 }  // namespace
@@ -106,6 +122,45 @@ Task<std::vector<std::uint64_t>> RealCpu::checksums(Slice data, std::uint64_t bl
     }
     CAIRN_CHECK(work->next_block >= work->sums.size());
     co_return std::move(work->sums);
+}
+
+// In a thread, whatever its size: what it holds may be mapped memory that does not come back. What it was given lives as long as it.
+Task<Status> RealCpu::run(std::function<void()> work, Nanos deadline) {
+    auto job = std::make_shared<Single>(loop_, std::move(work));
+    while (!pool_.submit(job).ok()) {
+        if (loop_.now() >= deadline) co_return deadline_passed("no thread was to be had for encoding or decoding");
+        co_await loop_.sleep(no_thread_wait);
+    }
+    while (!job->done) {
+        const bool ended = co_await job->ended.wait(deadline);
+        if (ended || job->done) continue;
+        (void)pool_.abandon(job);
+        co_return deadline_passed("encoding or decoding did not come to its end: memory did not come back, or the machine had no time for it");
+    }
+    co_return Status();
+}
+
+bool RealCpu::may_shrink(Codec codec, const std::vector<std::uint64_t>& checksums, std::uint64_t bytes, std::uint64_t block_bytes) const {
+    return cairn::may_shrink(codec, checksums, bytes, block_bytes);
+}
+
+Task<Result<Encoded>> RealCpu::encode(Codec codec, Slice raw, Slice into, Nanos deadline) {
+    auto made = std::make_shared<Encoded>();
+    std::function<void()> work = [codec, raw, into, made] {
+        made->bytes = cairn::encode(codec, raw.bytes(), {into.data(), static_cast<std::size_t>(into.length)});
+        made->checksum = made->bytes == 0 ? 0 : checksum(into.part(0, made->bytes).bytes());
+    };
+    const Status ran = co_await run(std::move(work), deadline);
+    if (!ran.ok()) co_return ran;
+    co_return *made;
+}
+
+Task<Status> RealCpu::decode(Codec codec, Slice stored, Slice into, Nanos deadline) {
+    auto made = std::make_shared<Status>();
+    std::function<void()> work = [codec, stored, into, made] { *made = cairn::decode(codec, stored.bytes(), {into.data(), static_cast<std::size_t>(into.length)}); };
+    const Status ran = co_await run(std::move(work), deadline);
+    if (!ran.ok()) co_return ran;
+    co_return *made;
 }
 
 }  // namespace cairn

@@ -1,5 +1,7 @@
-// RealCpu: checksums on a small pool of threads, completed on the loop.
+// RealCpu: checksums and codecs on a small pool of threads, completed on the loop.
 #pragma once
+
+#include <functional>
 
 #include "world/cpu.hpp"
 #include "world/real/worker_pool.hpp"
@@ -16,9 +18,15 @@ class RealCpu final : public Cpu {
     // Small slices are computed in the calling thread, large ones by all threads together.
     Task<std::vector<std::uint64_t>> checksums(Slice data, std::uint64_t block_bytes) override;
 
+    bool may_shrink(Codec codec, const std::vector<std::uint64_t>& checksums, std::uint64_t bytes, std::uint64_t block_bytes) const override;
+    Task<Result<Encoded>> encode(Codec codec, Slice raw, Slice into, Nanos deadline) override;
+    Task<Status> decode(Codec codec, Slice stored, Slice into, Nanos deadline) override;
+
     unsigned threads() const noexcept { return threads_; }
 
   private:
+    Task<Status> run(std::function<void()> work, Nanos deadline);
+
     Loop& loop_;
     unsigned threads_;
     Nanos stuck_wait_;

@@ -386,12 +386,15 @@ bool is_mapped(const Slice& slice) {
     return dynamic_cast<const FlatBuffer*>(slice.buffer.get()) != nullptr;
 }
 
-Slice describe(std::uint64_t seed, std::uint64_t length, std::uint64_t offset) {
+Slice slice_of(const Runs& runs) {
+    const std::uint64_t length = length_of(runs);
     auto content = std::make_shared<Content>();
-    content->write(0, runs_of_description(seed, offset, length));
+    content->write(0, runs);
     content->resize(length);
     return {std::make_shared<SimBuffer>(std::move(content), length), 0, length};
 }
+
+Slice describe(std::uint64_t seed, std::uint64_t length, std::uint64_t offset) { return slice_of(runs_of_description(seed, offset, length)); }
 
 bool content_equal(const Slice& a, const Slice& b) { return equal(runs_of(a), runs_of(b)); }
 

@@ -107,6 +107,8 @@ Runs runs_of(const Slice& slice);
 bool is_mapped(const Slice& slice);  // of a file
 void put(const Slice& into, const Runs& runs);
 
+// A slice that holds these.
+Slice slice_of(const Runs& runs);
 // For tests: a slice of `length` described bytes, and comparison byte for byte.
 Slice describe(std::uint64_t seed, std::uint64_t length, std::uint64_t offset = 0);
 bool content_equal(const Slice& a, const Slice& b);

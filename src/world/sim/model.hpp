@@ -29,6 +29,9 @@ struct Model {
     std::set<std::size_t> targets_gone;    // of these the mark means nothing any more: a file made with it keeps it in its name
     double nic_rate = 12.5e9;              // of a node, in and out each
     double checksum_rate = 20e9;           // of a process
+    double codec_rate = 5e9;               // of a process, raw bytes
+    bool codec_shrinks = false;            // that it may is what may_shrink() says of everything; of nothing otherwise
+    double stored_min = 0.2, stored_max = 1.1;  // what a codec makes of a byte, drawn from the content
 
     Nanos scratch_latency = 5 * microsecond;
     Nanos persistent_latency = 200 * microsecond;
@@ -67,6 +70,8 @@ struct Faults {
     double stale_read = 0;       // from some page on what stood there before anything was written: zeros; shared only
     double other_read = 0;       // the bytes of another page of the same file, and those behind it; shared only
     double wall_set = 0;         // of a look at the wall clock: its node's was set to another time before, as far off as Model says
+
+    double encode_error = 0;     // no memory for it
 
     double message_loss = 0;
     double message_repeat = 0;

@@ -1,6 +1,7 @@
 // Nodes and processes, and the small facades: clock, randomness, CPU.
 #include <algorithm>
 
+#include "world/sim/encoding.hpp"
 #include "world/sim/network.hpp"
 #include "world/sim/operation.hpp"
 
@@ -53,6 +54,36 @@ class SimCpu final : public Cpu {
         ready = std::max(ready, pipe_.pass(sim_.now(), data.length, sim_.model().checksum_rate));
         co_await clock_.sleep(ready - sim_.now());
         co_return checksums_of(runs_of(data), block_bytes);
+    }
+
+    bool may_shrink(Codec codec, const std::vector<std::uint64_t>&, std::uint64_t, std::uint64_t) const override {
+        return codec != Codec::none && sim_.model().codec_shrinks;
+    }
+
+    Task<Result<Encoded>> encode(Codec, Slice raw, Slice into, Nanos deadline) override {
+        sim_.note(process_, "encode", std::to_string(raw.length));
+        Nanos ready = sim_.now();
+        if (is_mapped(raw) && draw_scratch_delay(sim_, ready)) {
+            process_.lose_read();
+            co_await clock_.sleep_until(deadline);
+            co_return deadline_passed("encoding did not come to its end");
+        }
+        ready = std::max(ready, pipe_.pass(sim_.now(), raw.length, sim_.model().codec_rate));
+        co_await clock_.sleep(ready - sim_.now());
+        if (sim_.strikes(&Faults::encode_error)) co_return Status(Code::out_of_space, "no memory for encoding");
+        const Runs stored = encode_runs(runs_of(raw), into.length, sim_.model().stored_min, sim_.model().stored_max);
+        put(into, stored);
+        const std::uint64_t bytes = length_of(stored);
+        co_return Encoded{bytes, bytes == 0 ? 0 : checksum_of(runs_of(into.part(0, bytes)))};
+    }
+
+    Task<Status> decode(Codec, Slice stored, Slice into, Nanos) override {
+        const Nanos ready = pipe_.pass(sim_.now(), into.length, sim_.model().codec_rate);
+        co_await clock_.sleep(ready - sim_.now());
+        const std::optional<Runs> raw = decode_runs(runs_of(stored), into.length);
+        if (!raw) co_return corrupt("what was encoded makes other bytes");
+        put(into, *raw);
+        co_return Status();
     }
 
   private:

@@ -1,0 +1,35 @@
+// Codecs: bytes to bytes, and back. A part names those of its runs (FORMAT.md, "Codecs"); here stands which names there are and what each does. Pure: who calls
+// them, on which thread and for how long, is the world's matter (Cpu::encode).
+//
+// A new codec is a number, a row in codec.cpp, and its description in FORMAT.md.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.hpp"
+#include "base/status.hpp"
+
+namespace cairn {
+
+enum class Codec : std::uint8_t {
+    none = 0,       // the bytes as they are
+    zero_runs = 1,  // runs of zero bytes are told and not stored
+};
+
+std::string_view codec_name(Codec codec) noexcept;
+// Nothing for a name, or parameters, that this Cairn does not know.
+std::optional<Codec> codec_of(std::string_view name, std::string_view parameters) noexcept;
+
+// Whether encoding can be worth it for bytes with these checksums, one a block, the last of what is left. Costs no look at the bytes.
+bool may_shrink(Codec codec, const std::vector<std::uint64_t>& checksums, std::uint64_t bytes, std::uint64_t block_bytes);
+
+// The bytes that `into` holds then; 0: encoded they do not fit, and are best stored as they are.
+std::uint64_t encode(Codec codec, ByteView raw, std::span<std::byte> into);
+
+// All of `into`, from what encode() made. corrupt where it makes other than so many bytes: `stored` is believed in nothing.
+Status decode(Codec codec, ByteView stored, std::span<std::byte> into);
+
+}  // namespace cairn

@@ -1,0 +1,100 @@
+// Codecs: what is encoded comes back, only where it is shorter, and nothing hostile gets through.
+#include "codec/codec.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "base/checksum.hpp"
+
+namespace cairn {
+namespace {
+
+Bytes random_bytes(std::mt19937_64& random, std::size_t count) {
+    Bytes bytes(count);
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(1 + random() % 255);
+    return bytes;
+}
+
+// Literal bytes and zeros by turns, of all lengths around those that matter.
+Bytes mixed(std::mt19937_64& random) {
+    Bytes bytes;
+    for (std::uint64_t n = random() % 12; n > 0; --n) {
+        const std::size_t lengths[] = {1, 7, 63, 64, 65, 127, 128, 4095, 4096, 4097, 20'000};
+        const std::size_t length = lengths[random() % std::size(lengths)];
+        if (random() % 2 == 0) bytes.resize(bytes.size() + length);
+        else {
+            const Bytes more = random_bytes(random, length);
+            bytes.insert(bytes.end(), more.begin(), more.end());
+        }
+    }
+    return bytes;
+}
+
+TEST(ZeroRuns, ComeBack) {
+    std::mt19937_64 random(5);
+    for (int round = 0; round < 2000; ++round) {
+        const Bytes raw = mixed(random);
+        Bytes stored(raw.size() + 1000);
+        stored.resize(encode(Codec::zero_runs, raw, stored));
+        Bytes back(raw.size(), std::byte(0xAA));
+        const Status status = decode(Codec::zero_runs, stored, back);
+        ASSERT_TRUE(status.ok()) << status.to_string();
+        ASSERT_TRUE(back == raw) << round;
+    }
+}
+
+TEST(ZeroRuns, TellZerosInEightBytes) {
+    Bytes raw(1 << 20), stored(1 << 20);
+    EXPECT_EQ(encode(Codec::zero_runs, raw, stored), 8u);
+    raw[500'000] = std::byte(1);
+    EXPECT_EQ(encode(Codec::zero_runs, raw, stored), 17u);
+}
+
+TEST(ZeroRuns, WhatDoesNotGetShorterIsLeft) {
+    std::mt19937_64 random(6);
+    const Bytes raw = random_bytes(random, 5000);
+    Bytes stored(raw.size());
+    EXPECT_EQ(encode(Codec::zero_runs, raw, stored), 0u);
+    EXPECT_EQ(encode(Codec::zero_runs, Bytes(5000), std::span(stored).first(7)), 0u) << "no byte beyond the room";
+}
+
+TEST(ZeroRuns, HostileBytesAreRefused) {
+    std::mt19937_64 random(7);
+    const auto refused = [](const Bytes& stored, std::size_t raw_bytes) {
+        Bytes into(raw_bytes);
+        return decode(Codec::zero_runs, stored, into).code() == Code::corrupt;
+    };
+    Bytes raw = random_bytes(random, 300), stored(400);
+    raw.resize(1000);
+    stored.resize(encode(Codec::zero_runs, raw, stored));
+    ASSERT_FALSE(refused(stored, raw.size()));
+    for (std::size_t length = 0; length < stored.size(); ++length) EXPECT_TRUE(refused(Bytes(stored.begin(), stored.begin() + static_cast<std::ptrdiff_t>(length)), raw.size())) << length;
+    for (const std::size_t other : {0u, 1u, 999u, 1001u}) EXPECT_TRUE(refused(stored, other)) << other;
+    for (std::size_t bit = 0; bit < 64; ++bit) {
+        Bytes damaged = stored;
+        damaged[bit / 8] ^= std::byte(1 << bit % 8);
+        EXPECT_TRUE(refused(damaged, raw.size())) << bit;
+    }
+    for (int round = 0; round < 5000; ++round) {
+        Bytes into(random() % 200);
+        (void)decode(Codec::zero_runs, random_bytes(random, random() % 100), into).ok();  // whatever it says, it stays within both
+    }
+}
+
+TEST(Codecs, AreKnownByNameAndParameters) {
+    EXPECT_EQ(codec_of("zero-runs", ""), Codec::zero_runs);
+    EXPECT_EQ(codec_of("zero-runs", "x"), std::nullopt);
+    EXPECT_EQ(codec_of("none", ""), std::nullopt) << "raw bytes have no codec";
+    EXPECT_EQ(codec_name(Codec::zero_runs), "zero-runs");
+}
+
+TEST(Codecs, WholeBlocksOfZerosAreWorthAnEncoding) {
+    const std::uint64_t zeros = checksum(Bytes(4096));
+    EXPECT_TRUE(may_shrink(Codec::zero_runs, {1, zeros, 2}, 3 * 4096, 4096));
+    EXPECT_FALSE(may_shrink(Codec::zero_runs, {1, 3, 2}, 3 * 4096, 4096));
+    EXPECT_FALSE(may_shrink(Codec::none, {zeros}, 4096, 4096));
+}
+
+}  // namespace
+}  // namespace cairn
