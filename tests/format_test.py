@@ -56,6 +56,22 @@ def zeros_and_others(rank):
     return bytes(data)
 
 
+BLOCKS = """
+s = Session("blocks", {rank}, 3, job="blocks")
+U16, U64 = 4, ctypes.c_uint64
+block = ctypes.create_string_buffer(bytes(range({at} * 14, ({at} + {rows}) * 14)), {rows} * 14)
+def protect(rows, at):
+    return s.lib.cairn_protect_block(s.handle, b"u", ctypes.c_void_p(ctypes.addressof(block)), U16, 2, (U64 * 2)(rows, 7), (U64 * 2)(9, 7), (U64 * 2)(at, 0))
+protected = protect({rows}, {at})
+s.restore()
+tell([protected, s.checkpoint(1), s.wait(1)])
+beyond = protect({rows}, 9)
+s.unprotect("u")
+tell(beyond != OK and protect({rows}, {at} + 1 if {at} == 0 else {at} - 1) == OK and s.restore(1)[0] != OK)
+s.close()
+"""
+
+
 ZEROS = """
 import random
 NONE = None
@@ -144,6 +160,23 @@ class Reader(unittest.TestCase):
             if series == "tiny":
                 runs = {piece.run.part_offset for _, piece, _ in sum(whole.pieces.values(), [])}
                 self.assertLessEqual(len(runs), 2, "each leader's images are in one run")
+
+    def test_blocks_of_a_global_array(self):
+        """Each rank protects its rows of one array, and a reader of the files puts the array together, and another block does not fit."""
+        nodes = Nodes(flush_files=2, daemon_idle_s=60)
+        self.addCleanup(nodes.__exit__)
+        ranks = [nodes.start(BLOCKS.format(rank=r, at=[0, 3, 5][r], rows=[3, 2, 4][r]), node=r // 2) for r in range(3)]
+        for process in ranks:
+            self.assertEqual(nodes.told(process), [[OK, OK, OK], True])
+        whole = reader.Version(dict(reader.versions(os.path.join(nodes.persistent, "blocks")))[1])
+        array = bytearray(9 * 7 * 2)
+        for rank, image in whole.images.items():
+            region = image.regions[0]
+            self.assertEqual((region.shape[1], region.global_shape, region.global_offset[1]), (7, [9, 7], 0))
+            first = region.global_offset[0] * 7 * 2
+            array[first:first + region.length] = whole.region(rank, "u")
+        self.assertEqual(bytes(array), bytes(range(9 * 7 * 2)))
+        self.assertIn("2 x 7 at 3, 0 of 9 x 7", nodes.cairn("show", "blocks")[1])
 
     def test_zero_runs(self):
         """Data with zeros take less with flush.codec, come back bit for bit by every way, and damage in what is stored is named."""

@@ -40,7 +40,7 @@ NUMBERS = {"bool": "<?", "u8": "<B", "u32": "<I", "u64": "<Q"}
 STRUCTS = {"Id": "<QQ", "Parent": "<QQQ", "Piece": "<I4xQQQ"}
 TABLES = {
     "Key": "name:string version:u64 incarnation:Id",
-    "Region": "name:string kind:u8 type:u8 shape:[u64] offset:u64 length:u64",
+    "Region": "name:string kind:u8 type:u8 shape:[u64] offset:u64 length:u64 global_shape:[u64] global_offset:[u64]",
     "Image": "rank:u32 bytes:u64 regions:[Region]",
     "Extent": "rank:u32 image_offset:u64 length:u64 part_offset:u64 checksums:[u64]",
     "Cover": "rank:u32 image_offset:u64 length:u64 checksums:[u64]",

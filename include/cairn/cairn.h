@@ -173,6 +173,14 @@ CAIRN_API int cairn_close(cairn_session* session);
 CAIRN_API int cairn_protect(cairn_session* session, const char* region, void* data, int type, uint32_t ndim,
                             const uint64_t* shape);
 
+/* Protects memory that is this rank's block of an array that all ranks have together: `global_shape` is the array's, and
+ * `global_offset` where the block begins in it, in elements; both have `ndim` entries, and the block lies within the
+ * array. Cairn keeps and restores the block as cairn_protect does, and keeps the two beside it: `cairn show` tells them, and
+ * readers of the files can put the array together. A block that is restored must be the one that was kept. Errors as
+ * cairn_protect. */
+CAIRN_API int cairn_protect_block(cairn_session* session, const char* region, void* data, int type, uint32_t ndim,
+                                  const uint64_t* shape, const uint64_t* global_shape, const uint64_t* global_offset);
+
 /* Each returns 0, or anything else to refuse: the call under way then returns CAIRN_CANCELLED. A C++ exception refuses,
  * too, and cairn_last_error has its text. At a checkpoint they may be called a second time: the image is captured again
  * when this node's daemon was started again meanwhile. They must not call Cairn: with this session that is

@@ -202,6 +202,22 @@ class Session {
     Status protect(const std::string& region, R& data, std::initializer_list<std::uint64_t> shape = {}) {
         return protect(region, std::span(std::ranges::data(data), std::ranges::size(data)), shape);
     }
+    // This rank's block of an array that all ranks have together: its shape, the array's, and where it begins there, in elements.
+    template <class T>
+    Status protect_block(const std::string& region, std::span<T> data, std::vector<std::uint64_t> shape, std::vector<std::uint64_t> global_shape,
+                         std::vector<std::uint64_t> global_offset) {
+        static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T>, "a block is of plain elements");
+        constexpr int type = type_of<T>();
+        std::uint64_t count = 1;
+        for (const std::uint64_t extent : shape) count *= extent;
+        if (shape.empty() || count != data.size() || global_shape.size() != shape.size() || global_offset.size() != shape.size())
+            return Status(CAIRN_INVALID_ARGUMENT, "region \"" + region + "\": a block's shape, its array's and its offset have as many dimensions, and the "
+                                                      "shape as many elements as its memory, " + std::to_string(data.size()));
+        if (type == CAIRN_BYTES)
+            for (std::vector<std::uint64_t>* each : {&shape, &global_shape, &global_offset}) each->back() *= sizeof(T);
+        return tell(cairn_protect_block(session_, region.c_str(), data.data(), type, static_cast<std::uint32_t>(shape.size()), shape.data(),
+                                        global_shape.data(), global_offset.data()));
+    }
     // One value: a step counter, the state of a generator.
     template <class T>
     requires std::is_trivially_copyable_v<T> Status protect_value(const std::string& region, T& value) {

@@ -38,7 +38,12 @@ std::string_view kind_name(RegionKind kind) {
 std::string shape_text(const Region& region) {
     std::string text;
     for (const std::uint64_t length : region.shape) text += (text.empty() ? "" : " x ") + std::to_string(length);
-    return text.empty() ? "1" : text;
+    if (text.empty()) text = "1";
+    if (region.global_shape.empty()) return text;
+    std::string at, of;
+    for (const std::uint64_t offset : region.global_offset) at += (at.empty() ? "" : ", ") + std::to_string(offset);
+    for (const std::uint64_t length : region.global_shape) of += (of.empty() ? "" : " x ") + std::to_string(length);
+    return text + " at " + at + " of " + of;
 }
 
 void print_head(Console& console, const Shown& shown, const Seen& seen) {
@@ -165,13 +170,17 @@ void print_json(Console& console, const Shown& shown, const Seen& seen) {
     document["images"] = Json::array();
     for (const auto& [rank, image] : shown.images) {
         Json regions = Json::array();
-        for (const Region& region : image.regions)
+        for (const Region& region : image.regions) {
             regions.push_back({{"name", region.name},
                                {"kind", kind_name(region.kind)},
                                {"type", type_name(region.type)},
                                {"shape", region.shape},
                                {"offset", region.offset},
                                {"length", region.length}});
+            if (region.global_shape.empty()) continue;
+            regions.back()["global_shape"] = region.global_shape;
+            regions.back()["global_offset"] = region.global_offset;
+        }
         document["images"].push_back({{"rank", rank}, {"bytes", image.bytes}, {"regions", std::move(regions)}});
     }
     console.document(document.dump(2, ' ', false, Json::error_handler_t::replace));

@@ -140,6 +140,12 @@ int cairn_protect(cairn_session* handle, const char* region, void* data, int typ
                  [&](Session& session) { return session.regions().add_memory(region, data, type, ndim, shape); });
 }
 
+int cairn_protect_block(cairn_session* handle, const char* region, void* data, int type, uint32_t ndim, const uint64_t* shape,
+                        const uint64_t* global_shape, const uint64_t* global_offset) {
+    return enter(handle, Order::one_by_one,
+                 [&](Session& session) { return session.regions().add_block(region, data, type, ndim, shape, global_shape, global_offset); });
+}
+
 int cairn_protect_callbacks(cairn_session* handle, const char* region, cairn_size_function size,
                             cairn_serialise_function serialise, cairn_deserialise_function deserialise, void* context) {
     return enter(handle, Order::one_by_one, [&](Session& session) {

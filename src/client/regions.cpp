@@ -54,7 +54,7 @@ Status RegionTable::check_new(const char* name) const {
     return {};
 }
 
-Status RegionTable::add_memory(const char* name, void* data, int type, std::uint32_t ndim, const std::uint64_t* shape) {
+Result<ProtectedRegion> RegionTable::make_memory(const char* name, void* data, int type, std::uint32_t ndim, const std::uint64_t* shape) const {
     TRY(check_new(name));
     ProtectedRegion region;
     region.name = name;
@@ -76,6 +76,29 @@ Status RegionTable::add_memory(const char* name, void* data, int type, std::uint
         if (__builtin_mul_overflow(region.bytes, extent, &region.bytes) || region.bytes > bytes_max)
             return invalid_argument(quoted(name) +
                                     " is larger than any memory: " + describe(region.type, region.shape));
+    }
+    return region;
+}
+
+Status RegionTable::add_memory(const char* name, void* data, int type, std::uint32_t ndim, const std::uint64_t* shape) {
+    TRY_ASSIGN(ProtectedRegion region, make_memory(name, data, type, ndim, shape));
+    add(std::move(region));
+    return {};
+}
+
+Status RegionTable::add_block(const char* name, void* data, int type, std::uint32_t ndim, const std::uint64_t* shape, const std::uint64_t* global_shape,
+                              const std::uint64_t* global_offset) {
+    TRY_ASSIGN(ProtectedRegion region, make_memory(name, data, type, ndim, shape));
+    if (!global_shape || !global_offset) return invalid_argument(quoted(name) + ": a block needs the shape of its array, and its offset there");
+    region.global_shape.assign(global_shape, global_shape + ndim);
+    region.global_offset.assign(global_offset, global_offset + ndim);
+    std::uint64_t elements = 1;
+    for (std::uint32_t i = 0; i < ndim; ++i) {
+        if (__builtin_mul_overflow(elements, global_shape[i], &elements) || elements > bytes_max)
+            return invalid_argument(quoted(name) + " is a block of an array larger than any can be: " + describe(region.type, region.global_shape));
+        if (global_offset[i] > global_shape[i] || shape[i] > global_shape[i] - global_offset[i])
+            return invalid_argument(quoted(name) + ": in dimension " + std::to_string(i) + " its " + std::to_string(shape[i]) + " elements from " +
+                                    std::to_string(global_offset[i]) + " on go beyond the array's " + std::to_string(global_shape[i]));
     }
     add(std::move(region));
     return {};
@@ -149,6 +172,8 @@ Result<std::vector<Region>> RegionTable::lay_out(const MemoryMap& map, std::uint
             return invalid_argument(quoted(each.name) + ": " + std::to_string(region.length) + " bytes can not be");
         region.type = each.type;
         region.shape = each.kind == RegionKind::memory ? each.shape : std::vector<std::uint64_t>{region.length};
+        region.global_shape = each.global_shape;
+        region.global_offset = each.global_offset;
         region.offset = round_up(image_bytes, each.kind == RegionKind::file ? file_align_bytes : memory_align_bytes);
         image_bytes = region.offset + region.length;
         if (image_bytes > bytes_max) return invalid_argument("all regions together are larger than an image can be");
@@ -157,9 +182,22 @@ Result<std::vector<Region>> RegionTable::lay_out(const MemoryMap& map, std::uint
     return laid;
 }
 
+namespace {
+
+// A version that was taken without saying where its block lies is believed to be of the same one.
+Status check_same_block(const ProtectedRegion& wanted, const Region& kept) {
+    if (wanted.global_shape.empty() || kept.global_shape.empty()) return {};
+    if (wanted.global_shape == kept.global_shape && wanted.global_offset == kept.global_offset) return {};
+    return invalid_argument(quoted(wanted.name) + " is another block: the version holds the one at " + describe(kept.type, kept.global_offset) + " of " +
+                            describe(kept.type, kept.global_shape) + ", protected is the one at " + describe(wanted.type, wanted.global_offset) + " of " +
+                            describe(wanted.type, wanted.global_shape));
+}
+
+}  // namespace
+
 Status check_fits(const ProtectedRegion& wanted, const Region& kept) {
     if (wanted.kind == RegionKind::memory && kept.kind == RegionKind::memory) {
-        if (wanted.type == kept.type && wanted.shape == kept.shape) return {};
+        if (wanted.type == kept.type && wanted.shape == kept.shape) return check_same_block(wanted, kept);
         const char* why = wanted.type != kept.type     ? "another type"
                           : wanted.bytes < kept.length ? "too small"
                                                        : "another shape";

@@ -25,6 +25,7 @@ struct ProtectedRegion {
     void* data = nullptr;
     DataType type = DataType::bytes;
     std::vector<std::uint64_t> shape;
+    std::vector<std::uint64_t> global_shape, global_offset;  // of a block of an array of all ranks; else empty
     std::uint64_t bytes = 0;
 
     // callback
@@ -42,6 +43,9 @@ class RegionTable {
     RegionTable() = default;
     RegionTable(const RegionTable&) = delete;  // by_name_ points into regions_
     Status add_memory(const char* name, void* data, int type, std::uint32_t ndim, const std::uint64_t* shape);
+    // A block of an array that all ranks have together.
+    Status add_block(const char* name, void* data, int type, std::uint32_t ndim, const std::uint64_t* shape, const std::uint64_t* global_shape,
+                     const std::uint64_t* global_offset);
     Status add_callbacks(const char* name, cairn_size_function size, cairn_serialise_function serialise,
                          cairn_deserialise_function deserialise, void* context);
     Status add_file(const char* name, const char* path);
@@ -56,6 +60,7 @@ class RegionTable {
 
   private:
     Status check_new(const char* name) const;
+    Result<ProtectedRegion> make_memory(const char* name, void* data, int type, std::uint32_t ndim, const std::uint64_t* shape) const;
     void add(ProtectedRegion region);
 
     std::list<ProtectedRegion> regions_;

@@ -15,6 +15,28 @@ using testing::HasSubstr;
 
 MemoryMap map_now() { return MemoryMap::read().value(); }
 
+TEST(Regions, ABlockKeepsWhereItLiesInTheArrayOfAllRanks) {
+    RegionTable regions;
+    float x[6] = {};
+    const std::uint64_t shape[] = {2, 3}, array[] = {8, 3}, at[] = {4, 0}, beyond[] = {7, 0}, huge[] = {1ull << 40, 1ull << 40};
+    ASSERT_TRUE(regions.add_block("x", x, CAIRN_F32, 2, shape, array, at).ok());
+    EXPECT_THAT(regions.add_block("y", x, CAIRN_F32, 2, shape, array, beyond).text(), HasSubstr("in dimension 0 its 2 elements from 7 on go beyond the array's 8"));
+    EXPECT_THAT(regions.add_block("y", x, CAIRN_F32, 2, shape, huge, at).text(), HasSubstr("larger than any can be"));
+    EXPECT_THAT(regions.add_block("y", x, CAIRN_F32, 2, shape, array, nullptr).text(), HasSubstr("needs the shape of its array"));
+    EXPECT_EQ(regions.find("y"), nullptr);
+    std::uint64_t image_bytes = 0;
+    const auto laid = regions.lay_out(map_now(), image_bytes);
+    ASSERT_TRUE(laid.ok()) << laid.status().to_string();
+    EXPECT_EQ(laid->front().global_shape, (std::vector<std::uint64_t>{8, 3}));
+    EXPECT_EQ(laid->front().global_offset, (std::vector<std::uint64_t>{4, 0}));
+    Region kept = laid->front();
+    EXPECT_TRUE(check_fits(*regions.find("x"), kept).ok());
+    kept.global_offset = {2, 0};
+    EXPECT_THAT(check_fits(*regions.find("x"), kept).text(), HasSubstr("another block: the version holds the one at f32[2,0] of f32[8,3]"));
+    kept.global_offset = kept.global_shape = {};
+    EXPECT_TRUE(check_fits(*regions.find("x"), kept).ok()) << "taken before that could be said";
+}
+
 TEST(Regions, AreLaidOutInOrderOnCacheLines) {
     RegionTable regions;
     double a[10];

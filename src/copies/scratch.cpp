@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include <exception>
+
 #include "format/limits.hpp"
 #include "format/image.hpp"
 #include "format/roster.hpp"
@@ -16,8 +18,20 @@ namespace {
 
 constexpr std::uint64_t check_bytes_at_once = 8 << 20;
 
+// As many as a file's header says, which may be more than there is memory for: such a file may be sparse.
+template <class Values>
+Result<Values> room_for(std::uint64_t count) {
+    try {
+        return Values(count);
+    } catch (const std::exception&) {  // bad_alloc, or longer than a vector can be
+        return Status(Code::out_of_space, "no memory for " + std::to_string(count * sizeof(typename Values::value_type)) + " bytes that its header asks for");
+    }
+}
+
 Task<Result<Bytes>> read_run(World& world, FilePtr file, std::uint64_t offset, std::uint64_t length, Nanos deadline) {
-    auto buffer = std::make_shared<BytesBuffer>(Bytes(length));
+    Result<Bytes> room = room_for<Bytes>(length);
+    if (!room.ok()) co_return std::move(room).status().within(file->path());
+    auto buffer = std::make_shared<BytesBuffer>(std::move(room).value());
     Slice into{buffer, 0, length};
     Status status = co_await read_all(world.storage, std::move(file), offset, into, deadline);
     if (!status.ok()) co_return status;
@@ -71,7 +85,9 @@ Task<Result<std::optional<LocalImage>>> read_image(World& world, std::string pat
     if (image.header.checksummed && blocks > 0) {
         Result<Bytes> table = co_await read_run(world, *file, image.header.checksums_offset, blocks * sizeof(std::uint64_t), deadline);
         if (!table.ok()) co_return std::move(table).status();
-        image.checksums.resize(blocks);
+        Result<std::vector<std::uint64_t>> room = room_for<std::vector<std::uint64_t>>(blocks);
+        if (!room.ok()) co_return std::move(room).status().within(path);
+        image.checksums = std::move(room).value();
         std::memcpy(image.checksums.data(), table->data(), table->size());
     }
     if (!mapped || mapped->size() != *size) {

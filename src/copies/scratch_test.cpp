@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "format/image.hpp"
 #include "proof/cluster.hpp"
 
 namespace cairn {
@@ -94,6 +95,26 @@ TEST_F(Scan, ATornEndIsFound) {
     EXPECT_TRUE(check().ok());
     ASSERT_TRUE(cluster_->hosts[0].node->scratch().flip_bit(image.path, image.header.data_offset + image.header.image.bytes - 1, 3).ok());
     EXPECT_EQ(check().code(), Code::corrupt);
+}
+
+// Whoever may write there can make a sparse file that says to be an image of 2^59 bytes, all of them checksummed.
+TEST_F(Scan, ASlotThatAsksForMoreMemoryThanThereIsIsToldAndNoOther) {
+    make(2);
+    ASSERT_TRUE(look(false));
+    ASSERT_EQ(scan_.images.size(), 2u);
+    ImageHeader header = scan_.images.front().header;
+    header.image = {header.rank, 1ull << 59, {}};
+    const ImageLayout layout = image_layout(encode_image_header(header).size(), header.image.bytes, header.block_bytes);
+    header.checksums_offset = layout.checksums_offset;
+    header.data_offset = layout.data_offset;
+    const auto inode = cluster_->hosts[0].node->scratch().find(scan_.images.front().path);
+    ASSERT_TRUE(inode.ok());
+    (*inode)->content->write(image_header_offset, sim::runs_of_bytes(encode_image_header(header)));
+    (*inode)->content->resize(layout.file_bytes);
+    ASSERT_TRUE(look(false));
+    EXPECT_EQ(scan_.images.size(), 1u);
+    ASSERT_EQ(scan_.unread.size(), 1u);
+    EXPECT_EQ(scan_.unread.front().why.code(), Code::out_of_space) << scan_.unread.front().why.to_string();
 }
 
 }  // namespace

@@ -46,6 +46,20 @@ bool shape_elements(const std::vector<std::uint64_t>& shape, std::uint64_t& elem
     return true;
 }
 
+// That its block lies within the array of all ranks.
+Status global_block(const Region& region, const std::string& of) {
+    if (region.global_shape.empty() && region.global_offset.empty()) return {};
+    if (region.kind != RegionKind::memory) return refuse(of, " is no memory, and yet a block of an array");
+    if (region.global_shape.size() != region.shape.size() || region.global_offset.size() != region.shape.size())
+        return refuse(of, " has ", region.shape.size(), " dimensions, and the array that it is a block of has others");
+    std::uint64_t elements = 0;
+    if (!shape_elements(region.global_shape, elements) || elements > bytes_max) return refuse(of, " is a block of an array larger than any can be");
+    for (std::size_t i = 0; i < region.shape.size(); ++i)
+        if (region.global_offset[i] > region.global_shape[i] || region.shape[i] > region.global_shape[i] - region.global_offset[i])
+            return refuse(of, " is a block of ", region.shape[i], " at ", region.global_offset[i], " of ", region.global_shape[i], " in dimension ", i);
+    return {};
+}
+
 Status region(const Region& region, std::uint64_t image_bytes) {
     if (!valid_region_name(region.name)) return refuse("a region with an impossible name");
     const auto of = "region '" + region.name + "'";
@@ -62,7 +76,7 @@ Status region(const Region& region, std::uint64_t image_bytes) {
     if (!shape_elements(region.shape, bytes) || __builtin_mul_overflow(bytes, type_bytes(region.type), &bytes) ||
         bytes != region.length)
         return refuse(of, ": its shape and type do not make its ", region.length, " bytes");
-    return {};
+    return global_block(region, of);
 }
 
 }  // namespace
@@ -104,7 +118,7 @@ std::uint64_t encoded_bytes(const std::vector<ImageInfo>& images) {
     std::uint64_t bytes = 0;
     for (const ImageInfo& image : images) {
         bytes += 64;
-        for (const Region& region : image.regions) bytes += 96 + region.name.size() + 8 * region.shape.size();
+        for (const Region& region : image.regions) bytes += 112 + region.name.size() + 8 * (region.shape.size() + region.global_shape.size() + region.global_offset.size());
     }
     return bytes;
 }

@@ -75,7 +75,9 @@ class Reader {
                 static_cast<DataType>(region.type()),
                 numbers(region.shape()),
                 region.offset(),
-                region.length()};
+                region.length(),
+                numbers(region.global_shape()),
+                numbers(region.global_offset())};
     }
     ImageInfo image(const fb::Image& image) {
         return {image.rank(), image.bytes(),
@@ -148,8 +150,10 @@ class Writer {
     auto region(const Region& r) {
         const auto name = string(r.name);
         const auto shape = numbers(r.shape);
-        return fb::CreateRegion(builder, name, static_cast<std::uint8_t>(r.kind), static_cast<std::uint8_t>(r.type),
-                                shape, r.offset, r.length);
+        if (r.global_shape.empty()) return fb::CreateRegion(builder, name, static_cast<std::uint8_t>(r.kind), static_cast<std::uint8_t>(r.type), shape, r.offset, r.length);
+        const auto global_shape = numbers(r.global_shape), global_offset = numbers(r.global_offset);
+        return fb::CreateRegion(builder, name, static_cast<std::uint8_t>(r.kind), static_cast<std::uint8_t>(r.type), shape, r.offset, r.length, global_shape,
+                                global_offset);
     }
     auto image(const ImageInfo& image) {
         const auto regions = tables(image.regions, [this](const Region& r) { return region(r); });

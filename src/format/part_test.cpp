@@ -191,6 +191,25 @@ const Violation violations[] = {
          f.images[2].regions = {{"z", RegionKind::memory, DataType::u8, {1ull << 63, 4, 0}, 0, 0}};
      },
      "do not make its 0 bytes"},
+    {"block of other dimensions", [](Footer& f) { f.images[0].regions[0].global_shape = {40}; }, "the array that it is a block of has others"},
+    {"block beyond its array",
+     [](Footer& f) {
+         f.images[0].regions[0].global_shape = {10, 100};
+         f.images[0].regions[0].global_offset = {6, 0};
+     },
+     "is a block of 5 at 6 of 10 in dimension 0"},
+    {"array that overflows",
+     [](Footer& f) {
+         f.images[0].regions[0].global_shape = {1ull << 62, 1ull << 62};
+         f.images[0].regions[0].global_offset = {0, 0};
+     },
+     "larger than any can be"},
+    {"file as a block",
+     [](Footer& f) {
+         f.images[1].regions[0].global_shape = {80};
+         f.images[1].regions[0].global_offset = {0};
+     },
+     "and yet a block of an array"},
     {"too many dimensions", [](Footer& f) { f.images[0].regions[1].shape.assign(33, 1); }, "33 dimensions"},
     {"file of numbers", [](Footer& f) { f.images[1].regions[0].type = DataType::i8; }, "no memory"},
     {"file of two dimensions",

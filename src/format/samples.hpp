@@ -63,9 +63,11 @@ inline Footer footer() {
     return f;
 }
 
-// The same images, the other way: a run that holds pieces of two ranks, and one that is encoded.
+// The same images, the other way: a run that holds pieces of two ranks, and one that is encoded. And one region is a block of an array.
 inline Footer packed_footer() {
     Footer f = footer();
+    f.images[0].regions[0].global_shape = {40, 100};
+    f.images[0].regions[0].global_offset = {10, 0};
     const std::vector<std::uint64_t> sums = block_checksums(image_bytes(0));
     f.data_bytes = 2 * block_bytes;
     f.codecs = {{"zero-runs", ""}};
@@ -207,9 +209,14 @@ class Random {
         Region r{std::move(name), RegionKind::memory, static_cast<DataType>(below(15)), {}, offset, 0};
         r.length = type_bytes(r.type);
         for (std::uint64_t n = below(4); n > 0; --n) r.length *= r.shape.emplace_back(below(20));
+        if (coin() && !r.shape.empty())
+            for (const std::uint64_t extent : r.shape) {
+                r.global_offset.push_back(below(100));
+                r.global_shape.push_back(r.global_offset.back() + extent + below(100));
+            }
         if (below(4) == 0)
             r = {r.name,  coin() ? RegionKind::callback : RegionKind::file, DataType::bytes, {r.length}, offset,
-                 r.length};
+                 r.length, {}, {}};
         return r;
     }
     ImageInfo image(Rank rank) {

@@ -33,6 +33,9 @@ struct Region {
     std::vector<std::uint64_t> shape;
     std::uint64_t offset = 0;  // in the image, bytes
     std::uint64_t length = 0;  // bytes
+    // Of a block of an array that all ranks have together; else both are empty. As many dimensions as the shape, in elements.
+    std::vector<std::uint64_t> global_shape;
+    std::vector<std::uint64_t> global_offset;  // where the block begins in it
     bool operator==(const Region&) const = default;
 };
 

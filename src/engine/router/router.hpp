@@ -12,6 +12,7 @@
 //                                              open, sized by its first leader; Opened            (leader/part_file.cpp)
 //                                              receive: Want for each free buffer  ------>  serve: Chunk, payload  (leader/receiver.cpp, follower/serve.cpp)
 //                                              W x write_loop: received first, then local data    (leader/writer.cpp)
+//                                              with a codec: Room, Roomed for each run            (leader/rooms.cpp)
 //   work changes hands  <----------------->  Progress; Shed, Given, Take, Taken                   (coordinator/mover.cpp, leader/moves.cpp)
 //   Complete: all is begun  ------------->   fsync; ShareDone, ShareKept; footer, fsync           (leader/part_file.cpp)
 //                    <--------------------   PartsDone, until Acknowledged                        (leader/lead.cpp)
