@@ -151,6 +151,7 @@ def pieces(footer):
         run = collections.namedtuple("Run", "part_offset stored_bytes")(extent.part_offset, extent.length)
         yield Piece(extent.rank, extent.image_offset, extent.length, extent.checksums, run, 0, None)
     for run in footer.runs:
+        require(run.codec <= len(footer.codecs), f"a run has codec {run.codec} of {len(footer.codecs)}")
         codec = footer.codecs[run.codec - 1] if run.codec else None
         for rank, image_offset, length, at in run.pieces:
             covers = [c for c in footer.covers if c.rank == rank and c.image_offset <= image_offset and image_offset + length <= c.image_offset + c.length]
@@ -168,19 +169,20 @@ def raw(path, piece):
         require(piece.codec.name == "zero-runs" and not piece.codec.parameters, f"{path}: encoded with {piece.codec.name}, which this reader does not know")
         stored = read(path, piece.run.part_offset, piece.run.stored_bytes)
         require(checksum(stored) == piece.run.checksum, f"{path}: the run at {piece.run.part_offset} is damaged")
-        data = zero_runs(stored)[piece.at:piece.at + piece.length]
+        data = zero_runs(stored, piece.at + piece.length)[piece.at:]
     require(len(data) == piece.length, f"{path}: too short")
     return data
 
 
-def zero_runs(stored):
-    """The raw bytes of a run with the codec of that name."""
+def zero_runs(stored, wanted):
+    """The first raw bytes of a run with the codec of that name, as many as are wanted."""
     data, at = bytearray(), 0
-    while at < len(stored):
+    while at + 8 <= len(stored) and len(data) < wanted:
         literal, zeros = struct.unpack_from("<II", stored, at)
-        data += stored[at + 8:at + 8 + literal] + bytes(zeros)
+        data += stored[at + 8:at + 8 + literal]
+        data += bytes(min(zeros, max(0, wanted - len(data))))
         at += 8 + literal
-    return bytes(data)
+    return bytes(data[:wanted])
 
 
 # ---- lineage ----

@@ -127,8 +127,9 @@ constexpr std::array table = {
     key<&S::flush, &S::Flush::direct>("flush", "direct", K::flag, 0, 0,
         "Write and read parts past the page cache where the file system can: half the CPU time, and the node's memory is left to the application."),
     one_of(key<&S::flush, &S::Flush::codec>("flush", "codec", K::choice, 0, 1,
-        "How data are stored: as they are, or without their runs of zeros, where that makes a chunk a sixteenth shorter or more. Whether a chunk holds a block of zeros "
-        "is known from its checksums, so that data without any cost nothing. With another placement than append data are stored as they are."), codecs),
+        "How data are stored: as they are, or without their runs of zeros, where that makes a chunk a sixteenth shorter or more. How many blocks of zeros a chunk holds "
+        "is known from its checksums, so that no other is looked at. It costs the ring half of its buffers for received data, and a file that several nodes write "
+        "a message for each run. With another placement than append data are stored as they are."), codecs),
     one_of(key<&S::flush, &S::Flush::io>("flush", "io", K::choice, 0, 2,
         "How files are written: io_uring, a pool of threads, or io_uring wherever the kernel has it."), io_ways),
     key<&S::flush, &S::Flush::memory_share>("flush", "memory_share", K::fraction, 0.001, 0.9,

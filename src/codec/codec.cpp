@@ -92,7 +92,8 @@ std::optional<Codec> codec_of(std::string_view name, std::string_view parameters
     return std::nullopt;
 }
 
-// A block of zeros has a checksum that is known beforehand. Zeros that fill no block are left as they are.
+// A block of zeros has a checksum that is known beforehand. Zeros that fill no block are left as they are, and so are few among many others: what is encoded must
+// be a sixteenth shorter to be worth it.
 bool may_shrink(Codec codec, const std::vector<std::uint64_t>& checksums, std::uint64_t bytes, std::uint64_t block_bytes) {
     if (codec == Codec::none || bytes < block_bytes) return false;
     static thread_local std::uint64_t known_bytes = 0, known = 0;
@@ -100,7 +101,8 @@ bool may_shrink(Codec codec, const std::vector<std::uint64_t>& checksums, std::u
         known_bytes = block_bytes;
         known = checksum(Bytes(block_bytes));
     }
-    return std::find(checksums.begin(), checksums.end(), known) != checksums.end();
+    const auto zeros = static_cast<std::uint64_t>(std::count(checksums.begin(), checksums.end(), known));
+    return zeros * block_bytes > bytes / 16;
 }
 
 std::uint64_t encode(Codec codec, ByteView raw, std::span<std::byte> into) { return codec == Codec::zero_runs ? encode_zero_runs(raw, into) : 0; }

@@ -94,6 +94,11 @@ TEST(Codecs, WholeBlocksOfZerosAreWorthAnEncoding) {
     EXPECT_TRUE(may_shrink(Codec::zero_runs, {1, zeros, 2}, 3 * 4096, 4096));
     EXPECT_FALSE(may_shrink(Codec::zero_runs, {1, 3, 2}, 3 * 4096, 4096));
     EXPECT_FALSE(may_shrink(Codec::none, {zeros}, 4096, 4096));
+    std::vector<std::uint64_t> many(64, 5);
+    many[7] = zeros;
+    EXPECT_FALSE(may_shrink(Codec::zero_runs, many, 64 * 4096, 4096)) << "one of 64 is not worth it";
+    std::fill_n(many.begin(), 5, zeros);
+    EXPECT_TRUE(may_shrink(Codec::zero_runs, many, 64 * 4096, 4096));
 }
 
 }  // namespace

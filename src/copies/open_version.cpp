@@ -88,9 +88,16 @@ Task<Result<Footer>> read_footer(World& world, std::string path, const PartInfo*
     co_return footer;
 }
 
+static std::vector<Rank> ranks_of(const Footer& footer) {
+    std::vector<Rank> ranks;
+    for (const ImageInfo& image : footer.images) ranks.push_back(image.rank);
+    std::sort(ranks.begin(), ranks.end());
+    return ranks;
+}
+
 Status check_belongs(const Footer& footer, const Manifest& manifest, std::uint32_t part, const std::string& path) {
     const bool belongs = footer.key == manifest.key && footer.attempt_id == manifest.attempt_id && footer.part == part && footer.parts == manifest.parts.size() &&
-                         footer.ranks == manifest.ranks;
+                         footer.ranks == manifest.ranks && footer.block_bytes == manifest.block_bytes && ranks_of(footer) == manifest.parts[part].ranks;
     return belongs ? Status() : corrupt(path + ": belongs to another version, attempt or place than its manifest says");
 }
 

@@ -123,6 +123,7 @@ Task<Status> read_encoded(Reading& r, const PartRead& read, BufferPtr buffer) {
     Status status = co_await read_all(r.world.storage, r.files.at(read.footer), run.part_offset, stored, deadline);
     if (!status.ok()) co_return tell_all(r, read, status);
     Result<Slice> raw = co_await decoded(r, read, std::move(stored));
+    if (raw.code() == Code::out_of_space || raw.code() == Code::deadline) co_return raw.status();  // this machine's trouble, and no damage
     if (!raw.ok()) co_return tell_all(r, read, raw.status());
     for (const std::uint32_t index : read.pieces) CO_TRY(co_await check_piece(r, read, run.pieces[index], *raw, 0));
     co_return Status();

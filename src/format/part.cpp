@@ -67,7 +67,7 @@ Status check_run(const StoredRun& run, const Footer& footer, const ImageBytes& i
         end = std::max(end, piece.at + piece.length);
     }
     if (run.codec == 0 && end != run.stored_bytes) return refuse(name_of(run), " stores ", run.stored_bytes, " bytes as they are, and its pieces are ", end);
-    if (run.codec != 0 && run.stored_bytes > 2 * encoded_run_bytes_max) return refuse(name_of(run), " has ", run.stored_bytes, " encoded bytes");
+    if (run.codec != 0 && run.stored_bytes >= end) return refuse(name_of(run), " encodes ", end, " bytes as ", run.stored_bytes, ", which is not shorter");
     if (run.codec != 0 && end > encoded_run_bytes_max) return refuse(name_of(run), " encodes ", end, " bytes in one; at most ", encoded_run_bytes_max, " are allowed");
     return {};
 }
@@ -106,6 +106,8 @@ std::uint64_t footer_bytes_bound(std::uint64_t blocks, std::uint64_t pieces, con
     return 1024 + 8 * blocks + 192 * pieces + check::encoded_bytes(images);
 }
 
+constexpr std::uint64_t codec_bytes_bound = 300;
+
 struct Counts {
     std::uint64_t blocks = 0, pieces = 0;
 };
@@ -138,13 +140,15 @@ Status check_footer(const Footer& footer) {
     for (const StoredRun& run : footer.runs) TRY(check_run(run, footer, image_bytes));
     const Counts counts = counts_of(footer);
     if (const Status size = check_part_size(counts.blocks, counts.pieces, footer.images); !size.ok()) return corrupt(size.text());
+    if (footer_bytes_bound(counts.blocks, counts.pieces, footer.images) + codec_bytes_bound * footer.codecs.size() > record_bytes_max)
+        return refuse("its runs, regions and codecs are too many for one footer");
     TRY(check_runs_apart(footer));
     return check_pieces_apart(footer.runs);
 }
 
 Bytes encode_footer(const Footer& footer) {
     const Counts counts = counts_of(footer);
-    const std::uint64_t bound = footer_bytes_bound(counts.blocks, counts.pieces, footer.images) + 300 * footer.codecs.size();
+    const std::uint64_t bound = footer_bytes_bound(counts.blocks, counts.pieces, footer.images) + codec_bytes_bound * footer.codecs.size();
     CAIRN_CHECK(bound <= record_bytes_max);
     Writer writer(bound);
     auto& builder = writer.builder;

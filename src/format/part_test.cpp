@@ -248,6 +248,12 @@ const Violation violations[] = {
          f.images[2].bytes = 1;
      },
      "is out of order"},
+    {"encoded and not shorter",
+     [](Footer& f) {
+         f = samples::packed_footer();
+         f.runs[1].stored_bytes = 4096;
+     },
+     "encodes 4096 bytes as 4096, which is not shorter"},
     {"run of more than its pieces", [](Footer& f) { f.runs[0].stored_bytes = 41; }, "stores 41 bytes as they are, and its pieces are 40"},
     {"raw run with a checksum", [](Footer& f) { f.runs[0].checksum = 1; }, "has a checksum of its own"},
     {"run beyond the data", [](Footer& f) { f.data_bytes -= 8192; }, "reaches beyond the part's 4096"},

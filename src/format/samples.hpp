@@ -258,7 +258,7 @@ class Random {
             }
             run.stored_bytes = raw_bytes(run);
             run.part_offset = f.data_bytes + below(3) * part_alignment;  // gaps are allowed
-            if (!f.codecs.empty() && coin()) run = {run.part_offset, 1 + below(2 * run.stored_bytes), 1, number(), std::move(run.pieces)};
+            if (!f.codecs.empty() && run.stored_bytes > 1 && coin()) run = {run.part_offset, 1 + below(run.stored_bytes - 1), 1, number(), std::move(run.pieces)};
             f.data_bytes = run.part_offset + round_up(run.stored_bytes, part_alignment);
         }
         return f;

@@ -2,6 +2,8 @@
 
 namespace cairn {
 
+constexpr std::size_t pack_sources_most = 4096;  // so that what is told of one pack is a small message
+
 std::uint64_t bytes_of(const Pack& pack) {
     std::uint64_t sum = 0;
     for (const NodeSource& each : pack) sum += each.source.length;
@@ -21,7 +23,7 @@ std::vector<Pack> packs_of(const std::vector<NodeSources>& nodes, const SpacePol
                 packs.push_back({{node.node, source}});
                 continue;
             }
-            if (open_bytes + source.length > policy.pack_bytes) {
+            if (open_bytes + source.length > policy.pack_bytes || open.size() == pack_sources_most) {
                 packs.push_back(std::move(open));
                 open.clear();
                 open_bytes = 0;

@@ -30,6 +30,7 @@ TEST(Space, SmallOnesOfAllNodesAreLaidEndToEnd) {
     ASSERT_EQ(packs_of(small, packing).size(), 1u);
     EXPECT_EQ(packs_of(small, packing)[0].size(), 1000u);
     EXPECT_EQ(space_of(small, packing), round_up(100'000, part_alignment));
+    EXPECT_EQ(packs_of(images_of(5000, 8), packing).size(), 2u) << "and not too many";
 }
 
 TEST(Space, WithoutPackingEachTakesWholeBlocks) { EXPECT_EQ(space_of(images_of(4, 520 * space_kib), {space_mib, 0}), 4 * space_mib); }

@@ -23,10 +23,12 @@ Status refused(std::string what) { return {Code::internal, "asked for something 
 
 }  // namespace
 
-Status check_lead(const Job& job, const message::Lead& lead, std::uint64_t buffer_bytes) {
+Status check_lead(const Job& job, const message::Lead& lead, std::uint64_t buffer_bytes, Placement placement) {
     if (lead.block_bytes > buffer_bytes)  // a node with ranks has said so when it was given an image
         return invalid_argument("blocks of " + format_bytes(lead.block_bytes) + " (flush.block_bytes) do not fit this daemon's buffers of " +
                                 format_bytes(buffer_bytes) + " (flush.buffer_bytes when it was started, less where flush.memory_share says so)");
+    if (lead.pack_bytes != 0 && placement != Placement::append)
+        return invalid_argument("the coordinator plans with flush.placement = append, and this daemon has another: give all nodes the same");
     if (lead.pack_bytes > buffer_bytes)
         return invalid_argument("small images are packed into runs of " + format_bytes(lead.pack_bytes) + ", as the coordinator's flush.buffer_bytes is, and this daemon's buffers have " +
                                 format_bytes(buffer_bytes) + ": give all nodes the same");

@@ -3,10 +3,11 @@
 #pragma once
 
 #include "engine/job.hpp"
+#include "engine/settings.hpp"
 
 namespace cairn::engine {
 
-Status check_lead(const Job& job, const message::Lead& lead, std::uint64_t buffer_bytes);
+Status check_lead(const Job& job, const message::Lead& lead, std::uint64_t buffer_bytes, Placement placement);
 Status check_work(const Job& job, const std::vector<message::Work>& work);
 
 }  // namespace cairn::engine

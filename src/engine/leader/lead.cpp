@@ -30,7 +30,7 @@ void Leader::on_lead(FlightPtr flight, message::Lead lead) {
     // Once only: asked again while it runs, Progress is on its way; asked again later, it is a datagram that came late, and its part
     // names are taken.
     if (!attempts_seen_.insert(lead.attempt_id)) return;
-    if (const Status can = check_lead(*flight->job, lead, ring.buffer_bytes()); !can.ok()) {
+    if (const Status can = check_lead(*flight->job, lead, ring.buffer_bytes(), settings.placement); !can.ok()) {
         message::PartsDone refused;
         refused.attempt_id = lead.attempt_id;
         refused.code = can.code();

@@ -20,18 +20,21 @@ BufferPtr BufferRing::lend(BufferPtr base) {
     });
 }
 
+Result<BufferPtr> BufferRing::be_born() {
+    if (born_ == buffers_) return BufferPtr();
+    TRY_ASSIGN(BufferPtr born, storage_.allocate(buffer_bytes_));
+    ++born_;
+    usable_ = buffers_;
+    return lend(std::move(born));
+}
+
 Task<Result<BufferPtr>> BufferRing::take(Nanos deadline) {
-    if (free_->empty() && born_ < buffers_) {
-        Result<BufferPtr> born = storage_.allocate(buffer_bytes_);
-        if (born.ok()) {
-            ++born_;
-            usable_ = buffers_;
-            BufferPtr lent = lend(std::move(born).value());
-            co_return lent;
-        }
+    if (free_->empty()) {
+        Result<BufferPtr> born = be_born();
         // With some buffers in use the flush goes on with fewer; with none it can not.
-        if (born_ == 0) co_return std::move(born).status();
-        usable_ = born_;
+        if (!born.ok() && born_ == 0) co_return std::move(born).status();
+        if (!born.ok()) usable_ = born_;
+        else if (*born) co_return born;
     }
     Result<BufferPtr> base = co_await free_->receive(deadline);
     if (!base.ok()) co_return std::move(base).status();
@@ -76,17 +79,24 @@ BufferRing::Encoding::~Encoding() {
 }
 
 Task<Result<BufferRing::Encoding>> BufferRing::take_to_encode(Nanos deadline) {
-    while (free_->empty() && (born_ == buffers_ || usable_ < buffers_)) {
+    Result<BufferPtr> born{BufferPtr()};
+    while (free_->empty()) {
+        born = be_born();
+        if (born.ok() && *born) break;
         if (*encoding_ == 0) co_return deadline_passed("no buffer is free");
         const bool fewer = co_await encoded_->wait(deadline);
         if (!fewer && free_->empty()) co_return deadline_passed("no buffer became free");
     }
-    Result<BufferPtr> buffer = co_await take(deadline);
-    if (!buffer.ok()) co_return std::move(buffer).status();
     Encoding encoding;
     encoding.count = encoding_;
     encoding.fewer = encoded_;
-    encoding.buffer = std::move(buffer).value();
+    if (born.ok() && *born) {
+        encoding.buffer = std::move(born).value();
+    } else {
+        Result<BufferPtr> buffer = co_await take(deadline);  // there is one: it does not wait
+        if (!buffer.ok()) co_return std::move(buffer).status();
+        encoding.buffer = std::move(buffer).value();
+    }
     ++*encoding_;
     co_return encoding;
 }

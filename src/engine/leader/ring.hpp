@@ -42,6 +42,7 @@ class BufferRing {
         Event fewer;
     };
     BufferPtr lend(BufferPtr base);
+    Result<BufferPtr> be_born();  // ok, and null: there are as many as there may be
 
     Storage& storage_;
     std::uint64_t buffer_bytes_;

@@ -1,5 +1,9 @@
 #include "engine/leader/rooms.hpp"
 
+#include <algorithm>
+#include <utility>
+
+#include "format/limits.hpp"
 #include "model/space.hpp"
 
 namespace cairn::engine {
@@ -9,7 +13,8 @@ Rooms::Rooms(Common& c, BufferRing& r) : LeaderRole(c, r) {}
 // A file that several nodes write must not grow under their writes (part_file.hpp): what it was sized to is the end of its space.
 Result<std::uint64_t> Rooms::hand_out(const Attempt& attempt, PartState& part, std::uint64_t bytes) {
     const std::uint64_t space = space_of(bytes, {attempt.lead.block_bytes, attempt.lead.pack_bytes});
-    if (part.plan.sized_bytes != 0 && space > part.plan.sized_bytes - part.rooms_end) return Status(Code::internal, "more was to be stored in this part than was planned");
+    const std::uint64_t most = part.plan.sized_bytes != 0 ? part.plan.sized_bytes : bytes_max;
+    if (part.rooms_end > most || space > most - part.rooms_end) return Status(Code::internal, "more was to be stored in this part than was planned");
     return std::exchange(part.rooms_end, part.rooms_end + space);
 }
 
@@ -38,7 +43,8 @@ Task<Result<std::uint64_t>> Rooms::take(Attempt& attempt, PartState& part, std::
 void Rooms::on_room(Flight& flight, NodeIndex from, const message::Room& room) {
     LeaderSide& own = side(flight);
     PartState* part = own.leads(room.attempt_id) && !own.leading->over() ? own.leading->part(room.part) : nullptr;
-    if (!part || !part->first) return;
+    const auto is_leader = [&] { return std::any_of(part->plan.shares.begin(), part->plan.shares.end(), [&](const Share& share) { return share.leader == from; }); };
+    if (!part || !part->first || !is_leader()) return;
     const auto [given, is_new] = part->rooms_given.emplace(std::pair(from, room.number), 0);
     if (is_new) {
         const Result<std::uint64_t> offset = hand_out(*own.leading, *part, room.bytes);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/trace.hpp"
+#include "format/limits.hpp"
 
 namespace cairn::engine {
 
@@ -105,7 +106,6 @@ Task<void> Writer::write_loop(Attempt& attempt, PartState& part, std::uint32_t w
         part.written_bytes += length;
         part.rate.end(world.clock.now(), length);
         attempt.last_write = world.clock.now();
-        attempt.card.wrote(static_cast<double>(attempt.last_write) / second, length);
         if (!status.ok()) attempt.fail_part(std::move(status), part);
         attempt.work.notify_all();
     }
@@ -120,18 +120,17 @@ struct Writer::Stored {
 };
 
 // A sixteenth less is worth it: whoever reads any of a run that is encoded decodes all of it.
-Task<Result<Writer::Stored>> Writer::encoded(Attempt& attempt, const PendingChunk& chunk) {
+Task<Writer::Stored> Writer::encoded(Attempt& attempt, const PendingChunk& chunk) {
     Stored raw{chunk.data, 0, 0, {}};
     const std::uint64_t block = attempt.lead.block_bytes, bytes = chunk.bytes();
     bool may_shrink = chunk.packed.empty() && world.cpu.may_shrink(attempt.codec, chunk.checksums, bytes, block);
     for (const StoredPiece& piece : chunk.packed) may_shrink |= world.cpu.may_shrink(attempt.codec, piece.checksums, piece.length, block);
-    if (!may_shrink || ring.buffers() < 2) co_return raw;  // of one buffer receivers leave none
+    if (!may_shrink || bytes > encoded_run_bytes_max || ring.buffers() < 2) co_return raw;  // of one buffer receivers leave none
     Result<BufferRing::Encoding> encoding = co_await ring.take_to_encode(world.clock.in(settings.io_wait));
     if (!encoding.ok() || attempt.over()) co_return raw;
     Slice into{encoding->buffer, 0, bytes - bytes / 16};
     const Result<Encoded> made = co_await world.cpu.encode(attempt.codec, chunk.data, into, world.clock.in(settings.io_wait));
-    if (made.code() == Code::deadline && !chunk.received) co_return made.status().within("the image of rank " + std::to_string(chunk.source.rank));
-    if (!made.ok() || made->bytes == 0) co_return raw;
+    if (!made.ok() || made->bytes == 0) co_return raw;  // nothing that a codec does fails a flush: memory that does not come back is the write's to tell
     co_return Stored{into.part(0, made->bytes), 1, made->checksum, std::move(encoding).value()};
 }
 
@@ -165,9 +164,8 @@ Task<Status> Writer::write_chunk(Attempt& attempt, PartState& part, std::uint32_
     }
     Stored stored;
     if (status.ok()) {
-        Result<Stored> made = co_await encoded(attempt, chunk);
-        if (made.ok()) stored = std::move(made).value();
-        else status = std::move(made).status();
+        Stored made = co_await encoded(attempt, chunk);
+        stored = std::move(made);
     }
     part.blameless |= !status.ok();
     const std::uint64_t stored_bytes = stored.data.length;
@@ -204,6 +202,7 @@ Task<Status> Writer::write_chunk(Attempt& attempt, PartState& part, std::uint32_
 
 void Writer::note_written(Attempt& attempt, PartState& part, std::uint32_t writer, PendingChunk chunk, StoredRun run, Nanos took) {
     const std::uint64_t length = chunk.bytes();
+    attempt.card.wrote(static_cast<double>(world.clock.now()) / second, run.stored_bytes);
     run.pieces = std::move(chunk.packed);
     if (run.pieces.empty()) run.pieces.push_back({chunk.source.rank, chunk.source.image_offset, length, 0, std::move(chunk.checksums)});
     part.runs.push_back(std::move(run));
