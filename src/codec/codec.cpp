@@ -105,7 +105,12 @@ bool may_shrink(Codec codec, const std::vector<std::uint64_t>& checksums, std::u
     return zeros * block_bytes > bytes / 16;
 }
 
-std::uint64_t encode(Codec codec, ByteView raw, std::span<std::byte> into) { return codec == Codec::zero_runs ? encode_zero_runs(raw, into) : 0; }
+std::uint64_t encode(Codec codec, ByteView raw, std::span<std::byte> into) {
+    if (codec == Codec::zero_runs) return encode_zero_runs(raw, into);
+    if (raw.size() > into.size()) return 0;
+    std::copy(raw.begin(), raw.end(), into.begin());
+    return raw.size();
+}
 
 Status decode(Codec codec, ByteView stored, std::span<std::byte> into) {
     if (codec == Codec::zero_runs) return decode_zero_runs(stored, into);

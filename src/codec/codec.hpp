@@ -26,7 +26,7 @@ std::optional<Codec> codec_of(std::string_view name, std::string_view parameters
 // Whether encoding can be worth it for bytes with these checksums, one a block, the last of what is left. Costs no look at the bytes.
 bool may_shrink(Codec codec, const std::vector<std::uint64_t>& checksums, std::uint64_t bytes, std::uint64_t block_bytes);
 
-// The bytes that `into` holds then; 0: encoded they do not fit, and are best stored as they are.
+// The bytes that `into` holds then (with none: a copy); 0: encoded they do not fit, and are best stored as they are.
 std::uint64_t encode(Codec codec, ByteView raw, std::span<std::byte> into);
 
 // All of `into`, from what encode() made. corrupt where it makes other than so many bytes: `stored` is believed in nothing.

@@ -82,6 +82,14 @@ TEST(ZeroRuns, HostileBytesAreRefused) {
     }
 }
 
+TEST(Codecs, NoneIsACopy) {
+    const Bytes raw = to_bytes("as it is");
+    Bytes copy(raw.size());
+    EXPECT_EQ(encode(Codec::none, raw, copy), raw.size());
+    EXPECT_TRUE(copy == raw);
+    EXPECT_EQ(encode(Codec::none, raw, std::span(copy).first(3)), 0u);
+}
+
 TEST(Codecs, AreKnownByNameAndParameters) {
     EXPECT_EQ(codec_of("zero-runs", ""), Codec::zero_runs);
     EXPECT_EQ(codec_of("zero-runs", "x"), std::nullopt);

@@ -25,7 +25,7 @@ class Cpu {
 
     // Whether encode() can be worth a buffer for bytes with these checksums, one a block. It costs nothing.
     virtual bool may_shrink(Codec codec, const std::vector<std::uint64_t>& checksums, std::uint64_t bytes, std::uint64_t block_bytes) const = 0;
-    // Encodes `raw` into the front of `into`, which has room for no more than is worth it. deadline: `raw` is mapped memory that did not come back; whoever works on
+    // Encodes `raw` (with Codec::none: copies it) into the front of `into`, which has room for no more than is worth it. deadline: `raw` is mapped memory that did not come back; whoever works on
     // it holds both slices until it is over.
     virtual Task<Result<Encoded>> encode(Codec codec, Slice raw, Slice into, Nanos deadline) = 0;
     // All of `into`. corrupt where `stored` makes something else.

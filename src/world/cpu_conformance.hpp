@@ -49,6 +49,10 @@ Task<void> cpu_codecs(Bench& bench) {
         room.data()[0] ^= std::byte(0x10);
         const Status damaged = co_await bench.cpu().decode(Codec::zero_runs, room.part(0, made->bytes), back, deadline);
         EXPECT_EQ(damaged.code(), Code::corrupt);
+        const Result<Encoded> copied = co_await bench.cpu().encode(Codec::none, raw, room, deadline);
+        CO_ASSERT_OK(copied.status());
+        EXPECT_EQ(copied->bytes, raw.length);
+        EXPECT_TRUE(std::equal(raw.bytes().begin(), raw.bytes().end(), room.bytes().begin()));
         const Result<Encoded> no_room = co_await bench.cpu().encode(Codec::zero_runs, raw, room.part(0, 7), deadline);
         CO_ASSERT_OK(no_room.status());
         EXPECT_EQ(no_room->bytes, 0u);

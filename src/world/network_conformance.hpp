@@ -165,7 +165,7 @@ Task<void> network_large_payload(Bench& bench) {
     EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), test.into.data()));
 }
 
-// A node is among its own followers (a leader gathers small images of its own node as those of others).
+// A node may ask itself.
 template <class Bench>
 Task<void> network_payload_to_itself(Bench& bench) {
     const Nanos deadline = bench.clock().in(20 * second);

@@ -63,8 +63,7 @@ Task<void> Follower::serve(FlightPtr flight, NodeIndex from, Address address, me
     if (checksums.ok()) {
         chunk.checksums = std::move(checksums).value();
         answer_want(*flight, from, address, std::move(chunk));
-        // What a leader gathers of its own node is not on its card.
-        const std::function<void(std::uint64_t)> sent_now = from == flight->job->self ? [](std::uint64_t) {} : watch_send_(*flight);
+        const std::function<void(std::uint64_t)> sent_now = watch_send_(*flight);
         const Status sent = co_await world.network.send_payload(address, want.tag, std::move(data).value(), world.clock.in(settings.io_wait));
         if (sent.ok()) counters.sent_bytes += want.source.length;  // not ok: the leader asks again under another tag
         sent_now(sent.ok() ? want.source.length : 0);

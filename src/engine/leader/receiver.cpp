@@ -65,7 +65,8 @@ Task<Status> Receiver::fetch_tries(Attempt& attempt, NodeIndex from, PendingChun
     }
     if (!status.ok() && !attempt.over()) {
         const std::string what = "rank " + std::to_string(chunk.source.rank) + " from " + attempt.flight->job->node_name(from);
-        attempt.fail(std::move(status).within(what), from);
+        const bool own = from == attempt.flight->job->self;  // what is wrong with its own image, a leader lives to say
+        attempt.fail(std::move(status).within(what), own ? std::nullopt : std::optional(from));
     }
     co_return status;
 }
@@ -123,7 +124,36 @@ Task<void> Receiver::fetch_pack(Attempt& attempt, PartState& part, Pack pack, Pe
     queue(attempt, part, chunk);
 }
 
+// An image of this node.
+Task<Status> Receiver::fetch_own(Attempt& attempt, PendingChunk& chunk) {
+    const HeldImagesPtr images = images_of(attempt.flight);
+    const auto found = images->find(chunk.source.rank);
+    if (found == images->end()) co_return not_found("the image has left scratch");
+    HeldImage& held = found->second;
+    Result<Slice> data = held_bytes(held, chunk.source);
+    if (!data.ok()) co_return std::move(data).status();
+    const std::function<bool()> over = [&attempt] { return attempt.over(); };
+    ++held.users;
+    Result<std::vector<std::uint64_t>> sums = co_await common.reads.checksums_of(images, chunk.source, over);
+    Status status = sums.status();
+    if (status.ok()) {
+        const Result<Encoded> copied = co_await world.cpu.encode(Codec::none, std::move(data).value(), chunk.data, world.clock.in(settings.io_wait));
+        status = copied.status();
+        if (status.ok()) status = check_not_lost(held.image);
+    }
+    --held.users;
+    if (!status.ok()) co_return status;
+    std::vector<std::uint64_t> made = co_await world.cpu.checksums(chunk.data, attempt.lead.block_bytes);
+    if (made != *sums) co_return corrupt("bytes of its image differ after they were copied");
+    chunk.checksums = std::move(made);
+    co_return Status();
+}
+
 Task<Status> Receiver::fetch_once(Attempt& attempt, NodeIndex from, PendingChunk& chunk) {
+    if (from == attempt.flight->job->self) {
+        Status own = co_await fetch_own(attempt, chunk);
+        co_return own;
+    }
     const std::function<bool()> over = [&attempt] { return attempt.over(); };
     const Pace::Pass pass = co_await pace.admit(Pace::Step::fetch, chunk.source.length, over);
     if (attempt.over()) co_return Status(Code::cancelled, "attempt over");

@@ -4,8 +4,8 @@
 // wanted, so the leader decides the order (round robin over followers; by regions when placement is contiguous), and a chunk can change leaders without a
 // word to the follower (moves.cpp).
 //
-// A pack of small images is gathered in one buffer: each comes with a request of its own, several at a time. Those of this node come the same way, by its own
-// follower, since to copy mapped memory here would be to wait for a disk on the loop.
+// A pack of small images is gathered in one buffer: each comes with a request of its own, several at a time. Those of this node are copied, by a thread: to touch
+// mapped memory here may be to wait for a disk on the loop.
 //
 // Checksums are made when an image is first read (copies/held.hpp), before a byte leaves the node; they travel with the chunk and are verified here.
 #pragma once
@@ -31,6 +31,7 @@ class Receiver : LeaderRole {
     Task<void> fetch_next(PackFetch& fetch);
     Task<Status> fetch_tries(Attempt& attempt, NodeIndex from, PendingChunk& chunk);
     void queue(Attempt& attempt, PartState& part, PendingChunk& chunk);
+    Task<Status> fetch_own(Attempt& attempt, PendingChunk& chunk);
     Task<Status> fetch_once(Attempt& attempt, NodeIndex from, PendingChunk& chunk);
 
     std::uint64_t next_tag_;

@@ -60,7 +60,7 @@ class SimCpu final : public Cpu {
         return codec != Codec::none && sim_.model().codec_shrinks;
     }
 
-    Task<Result<Encoded>> encode(Codec, Slice raw, Slice into, Nanos deadline) override {
+    Task<Result<Encoded>> encode(Codec codec, Slice raw, Slice into, Nanos deadline) override {
         sim_.note(process_, "encode", std::to_string(raw.length));
         Nanos ready = sim_.now();
         if (is_mapped(raw) && draw_scratch_delay(sim_, ready)) {
@@ -71,7 +71,7 @@ class SimCpu final : public Cpu {
         ready = std::max(ready, pipe_.pass(sim_.now(), raw.length, sim_.model().codec_rate));
         co_await clock_.sleep(ready - sim_.now());
         if (sim_.strikes(&Faults::encode_error)) co_return Status(Code::out_of_space, "no memory for encoding");
-        const Runs stored = encode_runs(runs_of(raw), into.length, sim_.model().stored_min, sim_.model().stored_max);
+        const Runs stored = codec == Codec::none ? runs_of(raw) : encode_runs(runs_of(raw), into.length, sim_.model().stored_min, sim_.model().stored_max);
         put(into, stored);
         const std::uint64_t bytes = length_of(stored);
         co_return Encoded{bytes, bytes == 0 ? 0 : checksum_of(runs_of(into.part(0, bytes)))};
