@@ -33,7 +33,7 @@ Task<void> Receiver::receive(Attempt& attempt, PartState& part) {
             continue;
         }
         const std::uint64_t written_before = counters.written_bytes;
-        Result<BufferPtr> buffer = co_await ring.take_to_receive(attempt.codec != Codec::none, world.clock.in(settings.io_wait));
+        Result<BufferPtr> buffer = co_await ring.take_to_receive(attempt.codec != Codec::none, world.clock.in(settings.heartbeat), world.clock.in(settings.io_wait));
         if (attempt.over()) break;
         if (!buffer.ok() && counters.written_bytes != written_before) continue;  // slow, but not stuck
         if (buffer.code() == Code::deadline && pace.holds_back()) continue;  // the application goes first, that is all

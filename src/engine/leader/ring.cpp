@@ -42,13 +42,10 @@ Task<Result<BufferPtr>> BufferRing::take(Nanos deadline) {
     co_return lent;
 }
 
-Task<Result<BufferPtr>> BufferRing::take_to_receive(bool leave_half, Nanos deadline) {
+Task<Result<BufferPtr>> BufferRing::take_to_receive(bool leave_half, Nanos patience, Nanos deadline) {
     const std::shared_ptr<Receiving> receiving = receiving_;
     const auto too_many = [&] { return leave_half && receiving->buffers >= std::max(1u, usable_ / 2); };
-    while (too_many()) {
-        const bool fewer = co_await receiving->fewer.wait(deadline);
-        if (!fewer && too_many()) co_return deadline_passed("no buffer became free");
-    }
+    for (bool fewer = true; fewer && too_many();) fewer = co_await receiving->fewer.wait(patience);
     ++receiving->buffers;
     Result<BufferPtr> buffer = co_await take(deadline);
     if (!buffer.ok()) {

@@ -17,8 +17,9 @@ class BufferRing {
 
     // Algorithm 3, lines 3 to 6. deadline: none became free; out_of_space: no memory for the first one.
     Task<Result<BufferPtr>> take(Nanos deadline);
-    // The same, for what is received. leave_half: not more than half of them are held for that, but one.
-    Task<Result<BufferPtr>> take_to_receive(bool leave_half, Nanos deadline);
+    // The same, for what is received. leave_half: while more than half of them are held for that it waits, but not beyond `patience`: those in quarantine count, and
+    // who finds no buffer to encode into stores what it has.
+    Task<Result<BufferPtr>> take_to_receive(bool leave_half, Nanos patience, Nanos deadline);
 
     // For what is encoded. Not ok: there is none, and nobody encodes who would give one back; or not in time.
     struct Encoding {
