@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
+#include "base/checksum.hpp"
 #include "catalog/io_nodes.hpp"
+#include "format/frame.hpp"
 
 namespace cairn::testing {
 
@@ -165,6 +167,14 @@ Task<void> Cluster::record_address_late(World world, Roster job, NodeIndex place
         if (recorded) co_return;
         co_await world.clock.sleep(2 * second);
     }
+}
+
+// The frame alone: the body means the same in format 1.
+Bytes Cluster::as_left(Bytes framed) const {
+    if (!options.old_format) return framed;
+    put_u32(&framed[8], 1);
+    put_u64(&framed[32], checksum(ByteView(framed).first(32)));
+    return framed;
 }
 
 Task<void> Cluster::boot(NodeIndex node, World world) {

@@ -31,6 +31,7 @@ struct ClusterOptions {
     FlushSettings settings;
     std::uint64_t io_node_buffer_bytes = 0;  // 0: as the others have
     RestoreSettings restore;
+    bool old_format = false;  // images and rosters are as a release with format 1 left them
     bool placed = false;  // the engine knows the model's storage targets
     sim::Model model;
     sim::Faults faults;
@@ -175,6 +176,7 @@ class Cluster {
 
     std::vector<Seat> seats_;
     std::map<Id128, std::vector<Seat>> seated_;  // of all opens
+    Bytes as_left(Bytes framed) const;  // by the release that wrote it
     Task<void> write_roster(World world, Roster job, std::string path, bool& done);
     Task<Result<FilePtr>> open_slot(World world, Host& host, NodeIndex node, std::uint64_t bytes, Nanos deadline);
     Task<void> replace_roster(World world, std::string path, bool& done);

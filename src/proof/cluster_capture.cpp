@@ -94,7 +94,7 @@ Task<Status> Cluster::capture(sim::Process& client, Rank rank, Version version, 
     Slice data = sim::describe(content_seed(incarnation, version, rank) ^ twist, header.image.bytes);
     Status status = co_await write_all(world.storage, opened, header.data_offset, data, deadline);
     if (!status.ok()) co_return status;
-    Slice encoded = Slice::of(encode_image_header(header));
+    Slice encoded = Slice::of(as_left(encode_image_header(header)));
     status = co_await write_all(world.storage, opened, image_header_offset, encoded, deadline);
     if (!status.ok()) co_return status;
     Slice sealed = word(image_sealed_word);

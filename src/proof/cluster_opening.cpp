@@ -22,7 +22,7 @@ Task<void> claim(World world, Layout layout, Roster* job, Status* out) {
 }  // namespace
 
 Task<void> Cluster::write_roster(World world, Roster job, std::string path, bool& done) {
-    Bytes bytes = encode_roster(job);
+    Bytes bytes = as_left(encode_roster(job));
     const std::string parent = path.substr(0, path.rfind('/'));
     if (parent == layout.job(job.incarnation)) {
         const Status made = co_await make_directories(world.storage, layout.persistent, parent, world.clock.in(io_span));
@@ -53,6 +53,7 @@ Result<std::vector<Roster>> Cluster::claim_jobs(std::size_t count, Nanos limit) 
             jobs[i].secret = world.random.id();
             jobs[i].ranks = ranks();
             jobs[i].files = options.files;
+            jobs[i].format = options.old_format ? 1 : format_version;  // 1 is an absent field
             clients.push_back(&client);
             tasks.push_back(claim(world, layout, &jobs[i], &claimed[i]));
             tasks.back().start();

@@ -136,6 +136,7 @@ void check_published(SeedRun& run, sim::Process& process, const Published& publi
         bytes += version->image(rank)->bytes;
     }
     if (bytes != manifest->image_bytes) return bad(corrupt("its images have other sizes than it says"));
+    if (run.scenario.old_format != 0) run.see(Saw::old_format);
 }
 
 }  // namespace

@@ -68,6 +68,7 @@ const std::vector<ScenarioNumber>& scenario_numbers() {
         {"message_pieces", &S::message_pieces, 1, 64u << 10, 64u << 10},
         {"guests", &S::guests, 1, 1024, 1024},
         {"small_io", &S::small_io, 0, 1, 0},
+        {"old_format", &S::old_format, 0, 1, 0},
         {"read", &S::read_bytes, 4096, 64ull << 20, 64ull << 20},
         {"storage", &S::storage_bytes_s, 1, any, 1'000'000'000},
         {"nic", &S::nic_bytes_s, 1, any, 1'000'000'000},
@@ -130,6 +131,7 @@ class Draw {
         else faults_and_steps();
         if (kind == 99) long_job();
         if (sim::mix(scenario_.seed ^ 0x666F7267) % 4 == 0) forgetting();
+        scenario_.old_format = sim::mix(scenario_.seed ^ 0x6F6C6466) % 10 == 0;
         return std::move(scenario_);
     }
 
@@ -337,6 +339,7 @@ ClusterOptions cluster_of(const Scenario& scenario) {
     s.limits.message_pieces = scenario.message_pieces;
     s.limits.guests = s.limits.strangers = scenario.guests;
     if (scenario.small_io != 0) options.io_node_buffer_bytes = scenario.block_bytes / 2;
+    options.old_format = scenario.old_format != 0;
     options.restore.buffer_bytes = scenario.read_bytes;
     options.placed = scenario.placed != 0;
     options.model.wall_time_s = 1'700'000'000;

@@ -15,6 +15,7 @@ namespace cairn::testing {
 // clang-format off
 #define CAIRN_SITUATIONS(row) \
     /* how a version is written */ \
+    row(old_format,         seeds, "images that an older release had left were committed") \
     row(several_leaders,    seeds, "several leaders wrote one part") \
     row(packed,             seeds, "small images were packed into one run") \
     row(encoded,            seeds, "data were encoded") \
