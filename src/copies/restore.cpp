@@ -2,7 +2,7 @@
 // and offset order, a few in flight; every block verified; then the sink.
 //
 // A run of one piece is read block by block, as far as it is wanted. One of several pieces is small, and is read whole: what is wanted of it is verified alone,
-// so that damage elsewhere in the run costs nobody anything.
+// so that damage elsewhere in the run costs nobody anything. So is an encoded one, of whatever size: what all of them take has a bound (encoded_runs.hpp).
 #include "copies/restore.hpp"
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include <set>
 
 #include "codec/codec.hpp"
+#include "copies/encoded_runs.hpp"
 #include "format/part.hpp"
 
 namespace cairn {
@@ -69,6 +70,7 @@ struct Reading {
     std::function<Status(const StoredPiece&, std::uint64_t at, Slice)> deliver;  // verified bytes, from there on in the piece
     // A block of a piece that is not what it should be; ok: go on.
     std::function<Status(const PartRead&, const StoredPiece&, std::uint64_t block, Status)> bad;
+    EncodedRuns encoded;
     std::size_t buffers_lost = 0;  // to reads that did not come back
 };
 
@@ -100,32 +102,53 @@ Status tell_all(Reading& r, const PartRead& read, const Status& why) {
     return {};
 }
 
-// The raw bytes of a run that is encoded, of which the stored ones are in `stored`.
-Task<Result<Slice>> decoded(Reading& r, const PartRead& read, Slice stored) {
+// What was stored of a run that is encoded, into raw bytes.
+Task<Status> decode(Reading& r, const PartRead& read, Slice stored, Slice raw) {
     const StoredRun& run = run_of(r.version, read);
     const CodecName& name = r.version.footers[read.footer].codecs[run.codec - 1];
     const std::optional<Codec> codec = codec_of(name.name, name.parameters);
     if (!codec) co_return Status(Code::unsupported, "it is encoded with " + name.name + ", which this Cairn does not know: read it with a newer one");
     const std::vector<std::uint64_t> made = co_await r.world.cpu.checksums(stored, stored.length);
     if (made.front() != run.checksum) co_return corrupt("checksum of the encoded bytes differs");
-    Result<BufferPtr> buffer = r.world.storage.allocate(round_up(raw_bytes(run), 4096));
-    if (!buffer.ok()) co_return std::move(buffer).status();
-    Slice raw{std::move(buffer).value(), 0, raw_bytes(run)};
-    Status status = co_await r.world.cpu.decode(*codec, std::move(stored), raw, r.world.clock.in(r.settings.io_wait));
-    if (!status.ok()) co_return status;
-    co_return raw;
+    Status status = co_await r.world.cpu.decode(*codec, std::move(stored), std::move(raw), r.world.clock.in(r.settings.io_wait));
+    co_return status;
 }
+
+// Both or none: who waits for the second while it has the first may wait for ever.
+struct EncodedMemory {
+    Slice stored, raw;
+};
+Task<Result<EncodedMemory>> take_memory(Reading& r, const PartRead& read, BufferPtr buffer) {
+    const std::uint64_t raw = raw_bytes(run_of(r.version, read));
+    const bool is_in_buffer = read.length <= buffer->size();
+    // Whoever has room reads and decodes, each in a wait, and hands out.
+    const std::uint64_t bytes = round_up(raw, 4096) + (is_in_buffer ? 0 : round_up(read.length, 4096));
+    Result<EncodedRuns::Room> room = co_await r.encoded.take(bytes, 3 * r.settings.io_wait);
+    if (!room.ok()) co_return std::move(room).status();
+    Result<Slice> of_raw = r.encoded.allocate(*room, raw);
+    if (!of_raw.ok()) co_return std::move(of_raw).status();
+    if (is_in_buffer) co_return EncodedMemory{Slice{std::move(buffer), 0, read.length}, std::move(of_raw).value()};
+    Result<Slice> of_stored = r.encoded.allocate(*room, read.length);
+    if (!of_stored.ok()) co_return std::move(of_stored).status();
+    co_return EncodedMemory{std::move(of_stored).value(), std::move(of_raw).value()};
+}
+
+// Says something of the run; all else is this machine's trouble.
+bool is_of_the_run(const Status& status) { return status.code() == Code::corrupt || status.code() == Code::unsupported; }
 
 Task<Status> read_encoded(Reading& r, const PartRead& read, BufferPtr buffer) {
     const StoredRun& run = run_of(r.version, read);
-    Slice stored{std::move(buffer), 0, read.length};
+    const std::string name = r.version.manifest.parts[r.version.parts[read.footer]].file + ": run at " + std::to_string(run.part_offset);
+    Result<EncodedMemory> memory = co_await take_memory(r, read, std::move(buffer));
+    if (!memory.ok()) co_return std::move(memory).status().within(name);
     const Nanos deadline = r.world.clock.in(r.settings.io_wait);
-    Status status = co_await read_all(r.world.storage, r.files.at(read.footer), run.part_offset, stored, deadline);
+    Status status = co_await read_all(r.world.storage, r.files.at(read.footer), run.part_offset, memory->stored, deadline);
     if (!status.ok()) co_return tell_all(r, read, status);
-    Result<Slice> raw = co_await decoded(r, read, std::move(stored));
-    if (raw.code() == Code::out_of_space || raw.code() == Code::deadline) co_return raw.status();  // this machine's trouble, and no damage
-    if (!raw.ok()) co_return tell_all(r, read, raw.status());
-    for (const std::uint32_t index : read.pieces) CO_TRY(co_await check_piece(r, read, run.pieces[index], *raw, 0));
+    const Slice raw = std::move(memory->raw);
+    status = co_await decode(r, read, std::move(memory->stored), raw);
+    if (!status.ok() && !is_of_the_run(status)) co_return std::move(status).within(name);
+    if (!status.ok()) co_return tell_all(r, read, status);
+    for (const std::uint32_t index : read.pieces) CO_TRY(co_await check_piece(r, read, run.pieces[index], raw, 0));
     co_return Status();
 }
 
@@ -145,8 +168,9 @@ Task<Status> read_run(Reading& r, const PartRead& read, BufferPtr buffer) {
 }
 
 Task<void> reader(Reading& r) {
-    std::uint64_t buffer_bytes = 0;
-    for (const PartRead& read : r.reads) buffer_bytes = std::max(buffer_bytes, read.length);
+    std::uint64_t buffer_bytes = part_alignment;
+    for (const PartRead& read : r.reads)
+        if (run_of(r.version, read).codec == 0 || read.length <= r.settings.buffer_bytes) buffer_bytes = std::max(buffer_bytes, read.length);
     Result<BufferPtr> buffer = r.world.storage.allocate(round_up(buffer_bytes, 4096));
     if (!buffer.ok()) {
         r.failure = std::move(buffer).status();
@@ -223,7 +247,7 @@ Result<std::vector<PartRead>> plan_part_reads(const OpenVersion& version, const 
 
 Task<Status> read_parts(World& world, Layout layout, const OpenVersion& version, std::vector<PartRead> reads, RankSink sink,
                         RestoreSettings settings) {
-    Reading r{world, settings, version, {}, std::move(reads), 0, {}, {}, {}};
+    Reading r{world, settings, version, {}, std::move(reads), 0, {}, {}, {}, EncodedRuns(world, settings.encoded_bytes)};
     r.deliver = [&](const StoredPiece& piece, std::uint64_t at, Slice data) { return sink(piece.rank, piece.image_offset + at, std::move(data)); };
     r.bad = [&](const PartRead& read, const StoredPiece& piece, std::uint64_t block, Status status) {
         const std::string region = region_of(version, read, piece, block);
@@ -291,7 +315,7 @@ Task<Result<std::vector<Damage>>> verify_version(World& world, Layout layout, Ma
     if (damages.empty())
         for (Rank rank = 0; rank < manifest.ranks; ++rank)
             if (Status tiles = check_tiling(whole, rank); !tiles.ok()) damages.push_back(damage_of("", std::move(tiles)));
-    Reading r{world, settings, whole, {}, all_reads(whole, settings.buffer_bytes), 0, {}, {}, {}};
+    Reading r{world, settings, whole, {}, all_reads(whole, settings.buffer_bytes), 0, {}, {}, {}, EncodedRuns(world, settings.encoded_bytes)};
     r.deliver = [&](const StoredPiece&, std::uint64_t, Slice data) {
         if (progress) progress(data.length);
         return Status();
@@ -305,7 +329,7 @@ Task<Result<std::vector<Damage>>> verify_version(World& world, Layout layout, Ma
         return Status();
     };
     Status read = co_await read_runs(r, layout);
-    if (!read.ok() && (read.code() != Code::deadline || damages.empty())) co_return read;
+    if (!read.ok() && damages.empty()) co_return read;  // nothing can be said; else damage that was found is told before what ended the look
     if (!read.ok()) damages.push_back(damage_of("", std::move(read)));
     co_return damages;
 }

@@ -16,6 +16,7 @@ namespace cairn {
 struct RestoreSettings {
     std::uint64_t buffer_bytes = 64ull << 20;  // one read
     std::uint32_t readers = 4;                 // reads in flight
+    std::uint64_t encoded_bytes = 256ull << 20;  // what encoded runs take beside the readers' buffers: two of the size that flushes make them
     bool direct = false;
     Nanos io_wait = 60 * second;
 };

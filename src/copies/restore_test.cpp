@@ -29,15 +29,15 @@ class Damaged : public ::testing::Test {
         return o;
     }
     std::string part(std::size_t i) const { return cluster_.layout.version(manifest_.key) + "/" + manifest_.parts[i].file; }
-    std::vector<Damage> verify() {
+    std::vector<Damage> verify(RestoreSettings settings = {}) {
         sim::Process& process = cluster_.hosts[0].node->start_process("verify");
         Result<std::vector<Damage>> found(Status(Code::deadline, ""));
-        const auto task = [](World w, Layout l, Manifest m, Result<std::vector<Damage>>& out) -> Task<void> {
-            RestoreSettings settings;
-            Result<std::vector<Damage>> damage = co_await verify_version(w, l, m, settings, nullptr);
+        const auto task = [](World w, Layout l, Manifest m, RestoreSettings s, Result<std::vector<Damage>>& out) -> Task<void> {
+            Result<std::vector<Damage>> damage = co_await verify_version(w, l, m, s, nullptr);
             out = std::move(damage);
         };
-        EXPECT_TRUE(cluster_.sim.run(task(process.world(), cluster_.layout, manifest_, found), cluster_.sim.now() + 60 * second));
+        EXPECT_TRUE(cluster_.sim.run(task(process.world(), cluster_.layout, manifest_, settings, found), cluster_.sim.now() + 60 * second));
+        memory_peak_ = process.buffer_bytes_peak();
         process.kill();
         EXPECT_TRUE(found.ok()) << found.status().to_string();
         return found.ok() ? *found : std::vector<Damage>{};
@@ -50,6 +50,7 @@ class Damaged : public ::testing::Test {
 
     Cluster cluster_;
     Manifest manifest_;
+    std::uint64_t memory_peak_ = 0;  // of the last verify()
 };
 
 // The same with a codec that shortens most of what it is given.
@@ -58,6 +59,8 @@ class DamagedEncoded : public Damaged {
     DamagedEncoded() : Damaged([] {
         ClusterOptions o = options();
         o.settings.codec = Codec::zero_runs;
+        o.settings.buffer_bytes = 16'384;
+        o.settings.writers = 1;
         o.model.codec_shrinks = true;
         o.model.stored_max = 0.8;
         return o;
@@ -84,6 +87,29 @@ TEST_F(DamagedEncoded, NothingIsFoundAndAllIsShorter) {
         EXPECT_EQ(footer.codecs, (std::vector<CodecName>{{"zero-runs", ""}}));
         for (const StoredRun& run : footer.runs) EXPECT_TRUE(run.codec == 1 && run.stored_bytes < raw_bytes(run));
     }
+}
+
+// A reader's buffer is one block here, and most runs are larger.
+TEST_F(DamagedEncoded, ReadersTogetherTakeABoundedAmountOfMemory) {
+    std::size_t runs = 0, large = 0;
+    std::uint64_t largest = 0;
+    for (std::size_t i = 0; i < manifest_.parts.size(); ++i)
+        for (const StoredRun& run : footer_of(i).runs) {
+            ++runs;
+            large += run.stored_bytes > 4096 ? 1 : 0;
+            largest = std::max(largest, round_up(run.stored_bytes, 4096) + round_up(raw_bytes(run), 4096));
+        }
+    ASSERT_GE(runs, 8u);
+    ASSERT_GT(large, runs / 2);
+    RestoreSettings settings;
+    settings.buffer_bytes = 4096;
+    settings.encoded_bytes = 1;  // one at a time
+    EXPECT_TRUE(verify(settings).empty());
+    EXPECT_LE(memory_peak_, settings.readers * settings.buffer_bytes + largest);
+    settings.encoded_bytes = 2 * largest;
+    EXPECT_TRUE(verify(settings).empty());
+    EXPECT_GT(memory_peak_, settings.readers * settings.buffer_bytes + largest);
+    EXPECT_LE(memory_peak_, settings.readers * settings.buffer_bytes + 2 * largest);
 }
 
 TEST_F(DamagedEncoded, AFlippedBitInWhatIsStoredIsNamed) {

@@ -1,0 +1,33 @@
+// Room is counted, not laid out: each buffer is memory of its own, and holds the room it was made in.
+#include "copies/encoded_runs.hpp"
+
+namespace cairn {
+
+EncodedRuns::EncodedRuns(World& world, std::uint64_t bytes_max) : world_(world), bytes_max_(bytes_max), held_(std::make_shared<Held>(world.clock)) {}
+
+Task<Result<EncodedRuns::Room>> EncodedRuns::take(std::uint64_t bytes, Nanos patience) {
+    const auto fits = [&] { return held_->bytes == 0 || (held_->bytes <= bytes_max_ && bytes <= bytes_max_ - held_->bytes); };
+    while (!fits()) {
+        const bool less = co_await held_->less.wait(world_.clock.in(patience));
+        if (!less && !fits())
+            co_return deadline_passed("no memory became free for the " + std::to_string(bytes) +
+                                      " bytes that it takes encoded and decoded, since other reads did not come back: try again when the file system answers");
+    }
+    held_->bytes += bytes;
+    co_return Room(held_.get(), [held = held_, bytes](void*) {
+        held->bytes -= bytes;
+        held->less.notify_all();
+    });
+}
+
+Result<Slice> EncodedRuns::allocate(Room room, std::uint64_t bytes) {
+    TRY_ASSIGN(BufferPtr base, world_.storage.allocate(round_up(bytes, 4096)));
+    Buffer* const raw = base.get();
+    BufferPtr buffer(raw, [room = std::move(room), base = std::move(base)](Buffer*) mutable {
+        base.reset();
+        room.reset();
+    });
+    return Slice{std::move(buffer), 0, bytes};
+}
+
+}  // namespace cairn

@@ -1,0 +1,33 @@
+// Encoded runs in memory. Who wants any byte of a run with a codec needs all its stored bytes and all its raw ones, up to 2 GiB: so what the readers of one
+// restore hold of them has a bound.
+#pragma once
+
+#include <memory>
+
+#include "world/world.hpp"
+
+namespace cairn {
+
+class EncodedRuns {
+  public:
+    // At most `bytes_max` together, or one run that needs more, alone.
+    EncodedRuns(World& world, std::uint64_t bytes_max);
+
+    // Goes back when it and all buffers that were made in it are gone, also those that a read or a decoding which outlived its deadline holds.
+    using Room = std::shared_ptr<void>;
+    // deadline: in `patience` nobody gave any room back. Those who wait take what they find in any order; every run comes to its turn, the last one when all others are done.
+    Task<Result<Room>> take(std::uint64_t bytes, Nanos patience);
+    Result<Slice> allocate(Room room, std::uint64_t bytes);
+
+  private:
+    struct Held {
+        explicit Held(Clock& clock) : less(clock) {}
+        std::uint64_t bytes = 0;
+        Event less;
+    };
+    World& world_;
+    const std::uint64_t bytes_max_;
+    std::shared_ptr<Held> held_;  // shared with all room, which may outlive this
+};
+
+}  // namespace cairn
