@@ -238,6 +238,38 @@ class Reader(unittest.TestCase):
             data = reader.read(path)
             self.assertEqual([reader.checksum(data[at:end]) for at, end in ((0, 40), (4096, 8192), (8192, 9096))], pieces[0].checksums + pieces[1].checksums)
 
+    def test_as_many_covers_as_pieces(self):
+        """A cover is found by a search: a footer of 20,000 costs 10 times what one of 2,000 does, and not 100 times."""
+
+        class Cover:
+            looks = 0
+
+            def __init__(self, place):
+                self.rank, self.at, self.length, self.checksums = place // 100, place % 100 * 8192, 4096, [place]
+
+            @property
+            def image_offset(self):
+                Cover.looks += 1
+                return self.at
+
+        def footer(count, gap=0):
+            runs = [reader.RECORDS["StoredRun"](i * 4096, 4096, 0, 0, [(i // 100, i % 100 * 8192 + gap, 4096, 0)]) for i in reversed(range(count))]
+            made = dict.fromkeys(reader.RECORDS["Footer"]._fields, ())
+            return reader.RECORDS["Footer"](**{**made, "block_bytes": 4096, "covers": [Cover(i) for i in range(count)], "runs": runs})
+
+        looks = {}
+        for count in (2_000, 20_000):
+            Cover.looks = 0
+            self.assertEqual([piece.checksums for piece in reader.pieces(footer(count))], [[i] for i in reversed(range(count))])
+            looks[count] = Cover.looks
+        self.assertLessEqual(looks[20_000], 10 * looks[2_000])
+        with self.assertRaisesRegex(reader.Corrupt, "rank 19 at 815104: no cover"):
+            list(reader.pieces(footer(2_000, gap=4096)))
+        swapped = footer(2)
+        swapped.covers.reverse()
+        with self.assertRaisesRegex(reader.Corrupt, "covers are not by rank"):
+            list(reader.pieces(swapped))
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

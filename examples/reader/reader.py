@@ -8,6 +8,7 @@
 Python's own library and libxxhash (for XXH3) is all it needs. Order: numbers and FlatBuffers, frame and part, lineage, a version, the command.
 It checks what it relies on and not each invariant of FORMAT.md; `cairn verify` does.
 """
+import bisect
 import collections
 import ctypes
 import ctypes.util
@@ -54,6 +55,7 @@ TABLES = {
     "OpenRecord": "incarnation:Id epoch:u64 host:string pid:u64 wall_time_s:u64 ranks:u32",
     "FromRecord": "incarnation:Id parent:Parent looked:bool whole:[Parent]",
 }
+RECORDS = {name: collections.namedtuple(name, [field.split(":")[0] for field in fields.split()]) for name, fields in TABLES.items()}
 
 
 def number(kind, data, at):
@@ -88,14 +90,14 @@ def value(kind, data, at):
 def table(name, data, at):
     """A table as a namespace; a field that is absent has its default."""
     vtable = at - number("<i", data, at)
-    fields = {}
+    values = []
     for slot, field in enumerate(TABLES[name].split()):
-        field, kind = field.split(":")
+        kind = field.split(":")[1]
         place = 4 + 2 * slot
         offset = number("<H", data, vtable + place) if place < number("<H", data, vtable) else 0
         absent = [] if kind.startswith("[") else "" if kind == "string" else None if kind in TABLES or kind in STRUCTS else 0
-        fields[field] = value(kind, data, at + offset) if offset else absent
-    return collections.namedtuple(name, fields)(**fields)
+        values.append(value(kind, data, at + offset) if offset else absent)
+    return RECORDS[name](*values)
 
 
 def root(name, data):
@@ -143,21 +145,25 @@ def read_footer(path, size):
 
 
 Piece = collections.namedtuple("Piece", "rank image_offset length checksums run at codec")
+ExtentRun = collections.namedtuple("ExtentRun", "part_offset stored_bytes")
 
 
 def pieces(footer):
     """What a part holds, of whichever version: raw bytes of an image, their checksums, and where in which stored run they are."""
     for extent in footer.extents:  # version 1: each is a run of its own
-        run = collections.namedtuple("Run", "part_offset stored_bytes")(extent.part_offset, extent.length)
-        yield Piece(extent.rank, extent.image_offset, extent.length, extent.checksums, run, 0, None)
+        yield Piece(extent.rank, extent.image_offset, extent.length, extent.checksums, ExtentRun(extent.part_offset, extent.length), 0, None)
+    starts = [(cover.rank, cover.image_offset) for cover in footer.covers]  # each is searched for, since there may be as many as pieces
+    require(all(a < b for a, b in zip(starts, starts[1:])), "covers are not by rank and image offset")
     for run in footer.runs:
         require(run.codec <= len(footer.codecs), f"a run has codec {run.codec} of {len(footer.codecs)}")
         codec = footer.codecs[run.codec - 1] if run.codec else None
         for rank, image_offset, length, at in run.pieces:
-            covers = [c for c in footer.covers if c.rank == rank and c.image_offset <= image_offset and image_offset + length <= c.image_offset + c.length]
-            require(len(covers) == 1, f"rank {rank} at {image_offset}: not one cover with its checksums")
-            first = (image_offset - covers[0].image_offset) // footer.block_bytes
-            checksums = covers[0].checksums[first:first + -(-length // footer.block_bytes)]
+            place = bisect.bisect(starts, (rank, image_offset)) - 1
+            cover = footer.covers[place] if place >= 0 else None
+            inside = cover and cover.rank == rank and image_offset + length <= cover.image_offset + cover.length
+            require(inside, f"rank {rank} at {image_offset}: no cover with its checksums")
+            first = (image_offset - cover.image_offset) // footer.block_bytes
+            checksums = cover.checksums[first:first + -(-length // footer.block_bytes)]
             yield Piece(rank, image_offset, length, checksums, run, at, codec)
 
 
