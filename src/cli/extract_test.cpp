@@ -217,6 +217,25 @@ TEST_F(Extract, verify_calls_damage_only_what_is_damaged) {
     ::close(held);
 }
 
+TEST_F(Extract, verify_calls_a_newer_format_no_damage) {
+    const std::string path = melt.part_path(2, first, 1);
+    std::string part = folder.read(std::filesystem::relative(path, folder.path("")));
+    char* const trailer = part.data() + part.size() - part_trailer_bytes;
+    const std::uint32_t newer = format_version + 1;
+    std::memcpy(trailer + 24, &newer, sizeof newer);
+    const std::uint64_t checked = checksum(as_bytes({trailer, 32}));
+    std::memcpy(trailer + 32, &checked, sizeof checked);
+    Melt::write(path, as_bytes(part));
+    const Ran ran = cairn("verify melt");
+    EXPECT_EQ(ran.exit, exit_of(Code::unsupported)) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr("1 of 2 versions can not be read; the first is melt version 2"));
+    EXPECT_THAT(ran.out, ContainsRegex("melt +1 +persistent +58\\.6 KiB +whole\nmelt +2 +persistent +58\\.6 KiB +can not be read"));
+    Melt::flip(melt.part_path(2, first, 0), 3);  // damage is told before what could not be read
+    const Ran both = cairn("verify melt");
+    EXPECT_EQ(both.exit, exit_of(Code::corrupt));
+    EXPECT_THAT(both.out, ContainsRegex("melt +2 +persistent +58\\.6 KiB +damaged in 1 place\n"));
+}
+
 TEST_F(Extract, verify_tells_a_damaged_manifest) {
     Melt::flip(melt.layout.manifest(Melt::key(1, first)), 70);
     const Ran ran = cairn("verify melt 1");

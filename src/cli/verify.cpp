@@ -25,16 +25,16 @@ std::string ranks_text(const std::vector<Rank>& ranks) {
     return (ranks.size() == 1 ? "rank " : "ranks ") + format_ranges(ranks);
 }
 
-// Not being allowed to read something, or not in time, is no damage; but whoever asked did not learn that it is whole.
-bool is_unread(const Status& status) {
-    return status.code() == Code::permission || status.code() == Code::io_error || status.code() == Code::deadline;
-}
+// What was not read, or not understood (no right, no memory, no thread, no time, a newer format or codec), is no damage; but whoever asked did not learn that
+// it is whole.
+bool is_unread(const Status& status) { return status.code() != Code::corrupt; }
 
 std::string verdict_text(const Verdict& verdict) {
-    const bool unread = std::all_of(verdict.damage.begin(), verdict.damage.end(), [](const Damage& damage) { return is_unread(damage.status); });
-    std::string text = verdict.damage.empty() ? "whole"
-                       : unread               ? "can not be read"
-                                              : "damaged in " + plural(verdict.damage.size(), "place");
+    const auto unread = static_cast<std::size_t>(
+        std::count_if(verdict.damage.begin(), verdict.damage.end(), [](const Damage& damage) { return is_unread(damage.status); }));
+    std::string text = verdict.damage.empty()             ? "whole"
+                       : unread == verdict.damage.size() ? "can not be read"
+                                                          : "damaged in " + plural(verdict.damage.size() - unread, "place");
     if (!verdict.from_scratch) return text;
     const std::size_t checked = verdict.ranks - verdict.unchecked.size() - verdict.absent.size();
     if (verdict.damage.empty() && !verdict.whole())
@@ -176,6 +176,17 @@ Status failure_of(const std::vector<LineageDamage>& lineage) {
     return is_unread(worst->status) ? Status(worst->status.code(), text) : corrupt(text);
 }
 
+// Of a version of which nothing can be said; the others are looked at all the same.
+Verdict verdict_of(const Seen& seen, Status status) {
+    Verdict verdict;
+    verdict.key = seen.key;
+    verdict.bytes = seen.image_bytes;
+    verdict.ranks = seen.ranks;
+    verdict.from_scratch = in_scratch_only(seen);
+    verdict.damage.emplace_back().status = std::move(status);
+    return verdict;
+}
+
 Status run_verify(Console& console, const Arguments& arguments) {
     TRY_ASSIGN(Place place, Place::open(arguments));
     const ScratchView scratch = read_scratch(place);
@@ -195,9 +206,9 @@ Status run_verify(Console& console, const Arguments& arguments) {
         std::uint64_t done_bytes = 0;
         const auto advance = [&](std::uint64_t bytes) { progress.set(done_bytes += bytes); };
         for (const Seen& seen : versions) {
-            TRY_ASSIGN(Verdict verdict, place.run(verify_seen(place.world(), place.layout(), seen, scratch.images, place.restore(), advance)));
-            damaged += verdict.damage.empty() ? 0 : 1;
-            verdicts.push_back(std::move(verdict));
+            Result<Verdict> verdict = place.run(verify_seen(place.world(), place.layout(), seen, scratch.images, place.restore(), advance));
+            verdicts.push_back(verdict.ok() ? std::move(verdict).value() : verdict_of(seen, std::move(verdict).status()));
+            damaged += verdicts.back().damage.empty() ? 0 : 1;
         }
     }
     if (console.json)
@@ -235,6 +246,7 @@ const Command verify_command = {
       "The version, or newest; without it, all that are committed or in this host's scratch."}},
     {{Code::corrupt, "something is damaged"},
      {Code::permission, "nothing is damaged as far as it can be read, but not all may be read"},
+     {Code::unsupported, "the same, but something is in a newer format, or encoded in a way that this Cairn does not know"},
      {Code::not_found, "no such checkpoint or version, or neither committed nor on this host"}},
     true,
     &run_verify,

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "copies/restore.hpp"
+#include "copies/room_for.hpp"
 #include "format/manifest.hpp"
 #include "format/part.hpp"
 
@@ -58,6 +59,19 @@ static Task<Result<std::uint64_t>> part_bytes(World& world, FilePtr file, std::u
     }
 }
 
+// A sparse part can say that it has a footer of 2 GiB: what the manifest says first, and then a failure for want of memory is no more than that.
+static Status check_footer_place(const FooterPlace& place, const PartInfo& expected) {
+    if (place.checksum == expected.footer_checksum && place.offset == expected.footer_offset) return {};
+    return corrupt("its footer is not the one in the manifest");
+}
+static Result<Footer> unpacked(ByteView footer, const FooterPlace& place) {
+    try {
+        return decode_footer(footer, place);
+    } catch (const std::exception&) {  // bad_alloc: it unpacks to several times its bytes
+        return Status(Code::out_of_space, "no memory for what its footer of " + std::to_string(place.length) + " bytes holds");
+    }
+}
+
 Task<Result<Footer>> read_footer(World& world, std::string path, const PartInfo* expected, RestoreSettings settings) {
     const Nanos deadline = world.clock.in(settings.io_wait);
     OpenOptions options;
@@ -78,12 +92,14 @@ Task<Result<Footer>> read_footer(World& world, std::string path, const PartInfo*
     if (!got.ok()) co_return got;
     Result<FooterPlace> place = decode_trailer(trailer->bytes(), *bytes);
     if (!place.ok()) co_return std::move(place).status().within(path);
-    if (expected && place->checksum != expected->footer_checksum) co_return corrupt(path + ": its footer is not the one in the manifest");
-    auto body = std::make_shared<BytesBuffer>(Bytes(place->length));
+    if (expected) CO_TRY(check_footer_place(*place, *expected).within(path));
+    Result<Bytes> room = room_for<Bytes>(place->length);
+    if (!room.ok()) co_return std::move(room).status().within(path + ": its footer");
+    auto body = std::make_shared<BytesBuffer>(std::move(room).value());
     Slice body_slice{body, 0, place->length};
     got = co_await read_all(world.storage, *file, place->offset, body_slice, deadline);
     if (!got.ok()) co_return got;
-    Result<Footer> footer = decode_footer(body->bytes(), *place);
+    Result<Footer> footer = unpacked(body->bytes(), *place);
     if (!footer.ok()) co_return std::move(footer).status().within(path);
     co_return footer;
 }

@@ -2,11 +2,18 @@
 #include "copies/restore.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
+#include <fstream>
 
-#include "proof/cluster.hpp"
+#include "base/checksum.hpp"
 #include "catalog/removal.hpp"
+#include "copies/cpu_testing.hpp"
+#include "format/part.hpp"
+#include "proof/cluster.hpp"
 
 namespace cairn {
 namespace {
@@ -30,17 +37,23 @@ class Damaged : public ::testing::Test {
     }
     std::string part(std::size_t i) const { return cluster_.layout.version(manifest_.key) + "/" + manifest_.parts[i].file; }
     std::vector<Damage> verify(RestoreSettings settings = {}) {
+        const Result<std::vector<Damage>> found = look(settings);
+        EXPECT_TRUE(found.ok()) << found.status().to_string();
+        return found.ok() ? *found : std::vector<Damage>{};
+    }
+    Result<std::vector<Damage>> look(RestoreSettings settings = {}, Status decode_fails = {}) {
         sim::Process& process = cluster_.hosts[0].node->start_process("verify");
         Result<std::vector<Damage>> found(Status(Code::deadline, ""));
         const auto task = [](World w, Layout l, Manifest m, RestoreSettings s, Result<std::vector<Damage>>& out) -> Task<void> {
             Result<std::vector<Damage>> damage = co_await verify_version(w, l, m, s, nullptr);
             out = std::move(damage);
         };
-        EXPECT_TRUE(cluster_.sim.run(task(process.world(), cluster_.layout, manifest_, settings, found), cluster_.sim.now() + 60 * second));
+        testing::WatchedCpu cpu(process.world().cpu);
+        cpu.fails = std::move(decode_fails);
+        EXPECT_TRUE(cluster_.sim.run(task(testing::with_cpu(process.world(), cpu), cluster_.layout, manifest_, settings, found), cluster_.sim.now() + 60 * second));
         memory_peak_ = process.buffer_bytes_peak();
         process.kill();
-        EXPECT_TRUE(found.ok()) << found.status().to_string();
-        return found.ok() ? *found : std::vector<Damage>{};
+        return found;
     }
     void expect_corrupt(const std::string& named) {
         const Status status = cluster_.check_committed(manifest_.key);
@@ -122,6 +135,41 @@ TEST_F(DamagedEncoded, AFlippedBitInWhatIsStoredIsNamed) {
     EXPECT_NE(damage[0].status.text().find("encoded bytes"), std::string::npos) << damage[0].status.text();
 }
 
+// No memory, no time, no thread: nothing is known of the run then. What was found before is told all the same.
+TEST_F(DamagedEncoded, WhatKeepsThisMachineFromDecodingIsNoDamage) {
+    for (const Code code : {Code::out_of_space, Code::deadline, Code::unavailable, Code::io_error}) {
+        const Result<std::vector<Damage>> found = look({}, Status(code, "it can not"));
+        EXPECT_EQ(found.code(), code);
+        EXPECT_NE(found.status().text().find(manifest_.parts[0].file + ": run at "), std::string::npos) << found.status().to_string();
+    }
+    ASSERT_TRUE(cluster_.sim.persistent().flip_bit(part(0), 0, 5).ok());
+    RestoreSettings one;
+    one.readers = 1;
+    const Result<std::vector<Damage>> found = look(one, Status(Code::out_of_space, "it can not"));
+    ASSERT_TRUE(found.ok()) << found.status().to_string();
+    EXPECT_EQ(found->front().status.code(), Code::corrupt);
+    EXPECT_EQ(found->back().status.code(), Code::out_of_space);
+}
+
+TEST_F(DamagedEncoded, ACodecThatNobodyKnowsIsNoDamage) {
+    Footer footer = footer_of(0);
+    ASSERT_FALSE(footer.runs.empty());
+    footer.codecs.front().name = "newer-one";  // as long as the other
+    const Bytes tail = encode_footer(footer);
+    PartInfo& info = manifest_.parts[0];
+    ASSERT_EQ(info.footer_offset + tail.size(), info.bytes);
+    info.footer_checksum = footer_checksum(tail);
+    const auto inode = cluster_.sim.persistent().find(part(0));
+    ASSERT_TRUE(inode.ok());
+    (*inode)->content->write(info.footer_offset, sim::runs_of_bytes(tail));
+    const std::vector<Damage> found = verify();
+    EXPECT_FALSE(found.empty());
+    for (const Damage& each : found) {
+        EXPECT_EQ(each.status.code(), Code::unsupported);
+        EXPECT_EQ(each.part, info.file);
+    }
+}
+
 TEST_F(Damaged, NothingIsFoundWhereNothingIs) { EXPECT_TRUE(verify().empty()); }
 
 TEST_F(Damaged, AFlippedBitIsNamedByPartBlockRankAndRegion) {
@@ -173,6 +221,63 @@ TEST_F(Damaged, AFlippedBitInAFooterIsNamed) {
     expect_corrupt(manifest_.parts[0].file);
     EXPECT_EQ(verify().size(), 1u);
 }
+
+// Whoever may write there can make a sparse part that says to have a footer of nearly 2 GiB.
+class HugeFooter : public Damaged {
+  protected:
+    // The part's own tail, of a footer as large as it can be; what the manifest would say of it.
+    PartInfo grow() {
+        PartInfo info = manifest_.parts[0];
+        const auto inode = cluster_.sim.persistent().find(part(0));
+        CAIRN_CHECK(inode.ok());
+        sim::Content& content = *(*inode)->content;
+        Bytes trailer = sim::materialise(content.read(info.bytes - part_trailer_bytes, part_trailer_bytes));
+        const std::uint64_t length = record_bytes_max;
+        std::memcpy(trailer.data() + 8, &length, 8);
+        const std::uint64_t checked = checksum(ByteView(trailer).first(32));
+        std::memcpy(trailer.data() + 32, &checked, 8);
+        info.bytes = info.footer_offset + length + part_trailer_bytes;
+        content.resize(info.bytes);
+        content.write(info.bytes - part_trailer_bytes, sim::runs_of_bytes(trailer));
+        return info;
+    }
+    Status read(const PartInfo* expected) {
+        sim::Process& process = cluster_.hosts[0].node->start_process("reader");
+        Status status;
+        const auto task = [](World w, std::string path, const PartInfo* info, Status& out) -> Task<void> {
+            Result<Footer> footer = co_await read_footer(w, std::move(path), info, {});
+            out = std::move(footer).status();
+        };
+        EXPECT_TRUE(cluster_.sim.run(task(process.world(), part(0), expected, status), cluster_.sim.now() + 60 * second));
+        process.kill();
+        return status;
+    }
+};
+
+TEST_F(HugeFooter, OneThatIsNotInTheManifestIsNotRead) {
+    PartInfo info = grow();
+    info.footer_offset += 4096;
+    const Status status = read(&info);
+    EXPECT_EQ(status.code(), Code::corrupt);
+    EXPECT_NE(status.text().find(info.file + ": its footer is not the one in the manifest"), std::string::npos) << status.to_string();
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // with these whoever gets no memory dies
+TEST_F(HugeFooter, WithoutMemoryForItItIsNamed) {
+    const PartInfo info = grow();
+    rlimit before{};
+    ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
+    std::uint64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    rlimit less = before;
+    less.rlim_cur = pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) + (512ull << 20);
+    ASSERT_EQ(::setrlimit(RLIMIT_AS, &less), 0);
+    const Status status = read(&info);
+    ASSERT_EQ(::setrlimit(RLIMIT_AS, &before), 0);
+    EXPECT_EQ(status.code(), Code::out_of_space);
+    EXPECT_NE(status.text().find(info.file + ": its footer: no memory for "), std::string::npos) << status.to_string();
+}
+#endif
 
 TEST_F(Damaged, ATruncatedPartIsNamed) {
     ASSERT_TRUE(cluster_.sim.persistent().truncate(part(0), manifest_.parts[0].bytes - 1).ok());

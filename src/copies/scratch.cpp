@@ -5,8 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include <exception>
-
+#include "copies/room_for.hpp"
 #include "format/limits.hpp"
 #include "format/image.hpp"
 #include "format/roster.hpp"
@@ -17,16 +16,6 @@ namespace cairn {
 namespace {
 
 constexpr std::uint64_t check_bytes_at_once = 8 << 20;
-
-// As many as a file's header says, which may be more than there is memory for: such a file may be sparse.
-template <class Values>
-Result<Values> room_for(std::uint64_t count) {
-    try {
-        return Values(count);
-    } catch (const std::exception&) {  // bad_alloc, or longer than a vector can be
-        return Status(Code::out_of_space, "no memory for " + std::to_string(count * sizeof(typename Values::value_type)) + " bytes that its header asks for");
-    }
-}
 
 Task<Result<Bytes>> read_run(World& world, FilePtr file, std::uint64_t offset, std::uint64_t length, Nanos deadline) {
     Result<Bytes> room = room_for<Bytes>(length);

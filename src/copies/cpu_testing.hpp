@@ -1,0 +1,34 @@
+// For tests: a world whose decodings are counted, or fail.
+#pragma once
+
+#include "world/world.hpp"
+
+namespace cairn::testing {
+
+class WatchedCpu final : public Cpu {
+  public:
+    explicit WatchedCpu(Cpu& inner) : inner_(inner) {}
+    Status fails;         // what decode() says instead
+    int decodes = 0;
+
+    Task<std::vector<std::uint64_t>> checksums(Slice data, std::uint64_t block_bytes) override { return inner_.checksums(std::move(data), block_bytes); }
+    bool may_shrink(Codec codec, const std::vector<std::uint64_t>& checksums, std::uint64_t bytes, std::uint64_t block_bytes) const override {
+        return inner_.may_shrink(codec, checksums, bytes, block_bytes);
+    }
+    Task<Result<Encoded>> encode(Codec codec, Slice raw, Slice into, Nanos deadline) override {
+        return inner_.encode(codec, std::move(raw), std::move(into), deadline);
+    }
+    Task<Status> decode(Codec codec, Slice stored, Slice into, Nanos deadline) override {
+        ++decodes;
+        if (!fails.ok()) co_return fails;
+        Status status = co_await inner_.decode(codec, std::move(stored), std::move(into), deadline);
+        co_return status;
+    }
+
+  private:
+    Cpu& inner_;
+};
+
+inline World with_cpu(const World& world, Cpu& cpu) { return {world.clock, world.storage, world.network, world.random, cpu}; }
+
+}  // namespace cairn::testing
