@@ -54,10 +54,10 @@ class Extraction {
 
   private:
     // Bytes of scratch are only good when it says afterwards that they were.
-    Status read(ReadPlan plan, HandOut& out) {
+    Status read(ReadPlan plan, HandOut& out, EncodedRuns* encoded = nullptr) {
         std::set<Rank> of_scratch;
         for (const SlotRead& each : plan.slots) of_scratch.insert(each.rank);
-        const Status status = place_.run(read_planned(place_.world(), place_.layout(), copies_, std::move(plan), out, place_.restore()));
+        const Status status = place_.run(read_planned(place_.world(), place_.layout(), copies_, std::move(plan), out, place_.restore(), encoded));
         for (const Rank rank : of_scratch) TRY(place_.run(check_settled(place_.world(), copies_, rank, place_.deadline())));
         return copies_.parts ? status : status.within(version_text(copies_.key));
     }
@@ -90,6 +90,7 @@ class Extraction {
         TRY_ASSIGN(ReadPlan plan, plan_reads(copies_, {{one.rank, {one.range}}}, buffer_bytes));
         std::uint64_t at = one.range.offset;
         Bytes window;
+        EncodedRuns encoded(place_.world(), place_.restore().encoded_bytes);
         for (PlanPiece& piece : in_image_order(copies_, std::move(plan), window_bytes)) {
             window.resize(std::min(end, piece.range.offset + piece.range.length) - at);
             HandOut out;
@@ -97,7 +98,7 @@ class Extraction {
                 std::memcpy(window.data() + into, data.data(), data.length);
                 return Status();
             });
-            TRY(read(std::move(piece.plan), out));
+            TRY(read(std::move(piece.plan), out, &encoded));
             console_.out.write(reinterpret_cast<const char*>(window.data()),
                                static_cast<std::streamsize>(window.size()));
             if (!console_.out) return Status(Code::io_error, "cannot write to standard output");

@@ -1,6 +1,8 @@
 // Room is counted, not laid out: each buffer is memory of its own, and holds the room it was made in.
 #include "copies/encoded_runs.hpp"
 
+#include <algorithm>
+
 namespace cairn {
 
 EncodedRuns::EncodedRuns(World& world, std::uint64_t bytes_max) : world_(world), bytes_max_(bytes_max), held_(std::make_shared<Held>(world.clock)) {}
@@ -8,6 +10,10 @@ EncodedRuns::EncodedRuns(World& world, std::uint64_t bytes_max) : world_(world),
 Task<Result<EncodedRuns::Room>> EncodedRuns::take(std::uint64_t bytes, Nanos patience) {
     const auto fits = [&] { return held_->bytes == 0 || (held_->bytes <= bytes_max_ && bytes <= bytes_max_ - held_->bytes); };
     while (!fits()) {
+        if (!kept_.empty()) {
+            kept_.erase(kept_.begin());
+            continue;
+        }
         const bool less = co_await held_->less.wait(world_.clock.in(patience));
         if (!less && !fits())
             co_return deadline_passed("no memory became free for the " + std::to_string(bytes) +
@@ -28,6 +34,19 @@ Result<Slice> EncodedRuns::allocate(Room room, std::uint64_t bytes) {
         room.reset();
     });
     return Slice{std::move(buffer), 0, bytes};
+}
+
+void EncodedRuns::keep(Which which, Slice raw) {
+    kept_.push_back({which, std::move(raw)});
+    held_->less.notify_all();  // whoever waits may have it
+}
+
+Slice EncodedRuns::take_kept(Which which) {
+    const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& each) { return each.which == which; });
+    if (found == kept_.end()) return {};
+    Slice raw = std::move(found->raw);
+    kept_.erase(found);
+    return raw;
 }
 
 }  // namespace cairn

@@ -1,13 +1,16 @@
 // Encoded runs in memory. Who wants any byte of a run with a codec needs all its stored bytes and all its raw ones, up to 2 GiB: so what the readers of one
-// restore hold of them has a bound.
+// restore hold of them has a bound. A run that is wanted again soon (by a stream, which goes through the image piece by piece) is kept as long as nobody else needs the
+// room, and not decoded again.
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "world/world.hpp"
 
 namespace cairn {
 
+// Of one opened version.
 class EncodedRuns {
   public:
     // At most `bytes_max` together, or one run that needs more, alone.
@@ -19,7 +22,18 @@ class EncodedRuns {
     Task<Result<Room>> take(std::uint64_t bytes, Nanos patience);
     Result<Slice> allocate(Room room, std::uint64_t bytes);
 
+    struct Which {
+        std::size_t footer = 0, run = 0;
+        bool operator==(const Which&) const = default;
+    };
+    void keep(Which which, Slice raw);
+    Slice take_kept(Which which);  // no buffer: it is to be decoded
+
   private:
+    struct Kept {
+        Which which;
+        Slice raw;
+    };
     struct Held {
         explicit Held(Clock& clock) : less(clock) {}
         std::uint64_t bytes = 0;
@@ -28,6 +42,7 @@ class EncodedRuns {
     World& world_;
     const std::uint64_t bytes_max_;
     std::shared_ptr<Held> held_;  // shared with all room, which may outlive this
+    std::vector<Kept> kept_;      // those go first that were kept first
 };
 
 }  // namespace cairn

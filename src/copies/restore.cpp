@@ -10,7 +10,6 @@
 #include <set>
 
 #include "codec/codec.hpp"
-#include "copies/encoded_runs.hpp"
 #include "format/part.hpp"
 
 namespace cairn {
@@ -35,7 +34,7 @@ class ReadList {
         if (run.codec != 0 || (run.pieces.size() > 1 && run.stored_bytes <= bytes_max)) return add_whole(place, run);
         for (const ImageRange& blocks : wanted.blocks_in(piece.image_offset, piece.length, block_bytes))
             for (std::uint64_t at = 0; at < blocks.length; at += bytes_max)
-                reads_.push_back({place.footer, place.run, {place.piece}, piece.at + blocks.offset - piece.image_offset + at, std::min(bytes_max, blocks.length - at)});
+                reads_.push_back({place.footer, place.run, {place.piece}, piece.at + blocks.offset - piece.image_offset + at, std::min(bytes_max, blocks.length - at), false});
     }
 
     // Front to back in one part after the other.
@@ -48,7 +47,7 @@ class ReadList {
   private:
     void add_whole(const PiecePlace& place, const StoredRun& run) {
         const auto [found, fresh] = whole_.emplace(std::pair(place.footer, place.run), reads_.size());
-        if (fresh) reads_.push_back({place.footer, place.run, {}, 0, run.stored_bytes});
+        if (fresh) reads_.push_back({place.footer, place.run, {}, 0, run.stored_bytes, false});
         reads_[found->second].pieces.push_back(place.piece);
     }
 
@@ -70,7 +69,7 @@ struct Reading {
     std::function<Status(const StoredPiece&, std::uint64_t at, Slice)> deliver;  // verified bytes, from there on in the piece
     // A block of a piece that is not what it should be; ok: go on.
     std::function<Status(const PartRead&, const StoredPiece&, std::uint64_t block, Status)> bad;
-    EncodedRuns encoded;
+    EncodedRuns& encoded;
     std::size_t buffers_lost = 0;  // to reads that did not come back
 };
 
@@ -136,19 +135,37 @@ Task<Result<EncodedMemory>> take_memory(Reading& r, const PartRead& read, Buffer
 // Says something of the run; all else is this machine's trouble.
 bool is_of_the_run(const Status& status) { return status.code() == Code::corrupt || status.code() == Code::unsupported; }
 
-Task<Status> read_encoded(Reading& r, const PartRead& read, BufferPtr buffer) {
-    const StoredRun& run = run_of(r.version, read);
-    const std::string name = r.version.manifest.parts[r.version.parts[read.footer]].file + ": run at " + std::to_string(run.part_offset);
+// Nothing: what is wrong with the run was told, and the reading goes on.
+Task<Result<std::optional<Slice>>> decoded(Reading& r, const PartRead& read, BufferPtr buffer) {
+    const std::uint64_t part_offset = run_of(r.version, read).part_offset;
+    const std::string name = r.version.manifest.parts[r.version.parts[read.footer]].file + ": run at " + std::to_string(part_offset);
     Result<EncodedMemory> memory = co_await take_memory(r, read, std::move(buffer));
     if (!memory.ok()) co_return std::move(memory).status().within(name);
     const Nanos deadline = r.world.clock.in(r.settings.io_wait);
-    Status status = co_await read_all(r.world.storage, r.files.at(read.footer), run.part_offset, memory->stored, deadline);
-    if (!status.ok()) co_return tell_all(r, read, status);
-    const Slice raw = std::move(memory->raw);
-    status = co_await decode(r, read, std::move(memory->stored), raw);
-    if (!status.ok() && !is_of_the_run(status)) co_return std::move(status).within(name);
-    if (!status.ok()) co_return tell_all(r, read, status);
+    Status status = co_await read_all(r.world.storage, r.files.at(read.footer), part_offset, memory->stored, deadline);
+    bool is_told = !status.ok();
+    if (status.ok()) {
+        status = co_await decode(r, read, std::move(memory->stored), memory->raw);
+        is_told = is_of_the_run(status);
+    }
+    if (status.ok()) co_return std::optional<Slice>(std::move(memory->raw));
+    if (!is_told) co_return std::move(status).within(name);
+    CO_TRY(tell_all(r, read, status));
+    co_return std::optional<Slice>();
+}
+
+Task<Status> read_encoded(Reading& r, const PartRead& read, BufferPtr buffer) {
+    const EncodedRuns::Which which{read.footer, read.run};
+    Slice raw = r.encoded.take_kept(which);
+    if (!raw.buffer) {
+        Result<std::optional<Slice>> made = co_await decoded(r, read, std::move(buffer));
+        if (!made.ok()) co_return std::move(made).status();
+        if (!*made) co_return Status();
+        raw = std::move(**made);
+    }
+    const StoredRun& run = run_of(r.version, read);
     for (const std::uint32_t index : read.pieces) CO_TRY(co_await check_piece(r, read, run.pieces[index], raw, 0));
+    if (read.is_wanted_again) r.encoded.keep(which, std::move(raw));
     co_return Status();
 }
 
@@ -246,8 +263,9 @@ Result<std::vector<PartRead>> plan_part_reads(const OpenVersion& version, const 
 }
 
 Task<Status> read_parts(World& world, Layout layout, const OpenVersion& version, std::vector<PartRead> reads, RankSink sink,
-                        RestoreSettings settings) {
-    Reading r{world, settings, version, {}, std::move(reads), 0, {}, {}, {}, EncodedRuns(world, settings.encoded_bytes)};
+                        RestoreSettings settings, EncodedRuns* encoded) {
+    EncodedRuns own(world, settings.encoded_bytes);
+    Reading r{world, settings, version, {}, std::move(reads), 0, {}, {}, {}, encoded ? *encoded : own};
     r.deliver = [&](const StoredPiece& piece, std::uint64_t at, Slice data) { return sink(piece.rank, piece.image_offset + at, std::move(data)); };
     r.bad = [&](const PartRead& read, const StoredPiece& piece, std::uint64_t block, Status status) {
         const std::string region = region_of(version, read, piece, block);
@@ -315,7 +333,8 @@ Task<Result<std::vector<Damage>>> verify_version(World& world, Layout layout, Ma
     if (damages.empty())
         for (Rank rank = 0; rank < manifest.ranks; ++rank)
             if (Status tiles = check_tiling(whole, rank); !tiles.ok()) damages.push_back(damage_of("", std::move(tiles)));
-    Reading r{world, settings, whole, {}, all_reads(whole, settings.buffer_bytes), 0, {}, {}, {}, EncodedRuns(world, settings.encoded_bytes)};
+    EncodedRuns encoded(world, settings.encoded_bytes);
+    Reading r{world, settings, whole, {}, all_reads(whole, settings.buffer_bytes), 0, {}, {}, {}, encoded};
     r.deliver = [&](const StoredPiece&, std::uint64_t, Slice data) {
         if (progress) progress(data.length);
         return Status();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "catalog/catalog.hpp"
+#include "copies/encoded_runs.hpp"
 #include "copies/scratch.hpp"
 #include "copies/wanted.hpp"
 
@@ -71,6 +72,7 @@ struct PartRead {
     std::vector<std::uint32_t> pieces;
     std::uint64_t offset = 0;  // in the run's stored bytes
     std::uint64_t length = 0;
+    bool is_wanted_again = false;  // by another read with the same EncodedRuns
     bool operator==(const PartRead&) const = default;
 };
 // What a read gives of one of its pieces, as a run of that piece's image.
@@ -79,9 +81,9 @@ ImageRange image_run_of(const OpenVersion& version, const PartRead& read, std::u
 // rank, corrupt where a rank's pieces are not its image.
 Result<std::vector<PartRead>> plan_part_reads(const OpenVersion& version, const std::vector<WantedImage>& wanted, std::uint64_t buffer_bytes);
 using RankSink = std::function<Status(Rank rank, std::uint64_t image_offset, Slice data)>;
-// corrupt names part, block, rank and region.
+// corrupt names part, block, rank and region. `encoded`: for who reads piece by piece; null: of this reading alone.
 Task<Status> read_parts(World& world, Layout layout, const OpenVersion& version, std::vector<PartRead> reads, RankSink sink,
-                        RestoreSettings settings);
+                        RestoreSettings settings, EncodedRuns* encoded = nullptr);
 // Both, for ranges of one rank's image (all of it when empty).
 Task<Status> restore_image(World& world, Layout layout, const OpenVersion& version, Rank rank, std::vector<ImageRange> ranges,
                            ImageSink sink, RestoreSettings settings);

@@ -2,6 +2,7 @@
 #include "read/plan.hpp"
 
 #include <algorithm>
+#include <set>
 
 namespace cairn {
 
@@ -32,15 +33,37 @@ Result<ReadPlan> plan_reads(const VersionCopies& copies, const std::vector<Wante
 
 namespace {
 
-// Each for one piece of the image: a run of which several are wanted is read once for each, since they may lie far apart in the image.
-std::vector<PartRead> one_by_one(const std::vector<PartRead>& reads) {
+// Each for one piece of the image, since those of one run may lie far apart there; of a run that is stored as it is no more than that piece.
+std::vector<PartRead> one_by_one(const OpenVersion& version, const std::vector<PartRead>& reads) {
     std::vector<PartRead> single;
-    for (const PartRead& read : reads)
-        for (const std::uint32_t piece : read.pieces) {
-            single.push_back(read);
-            single.back().pieces = {piece};
+    for (const PartRead& read : reads) {
+        const StoredRun& run = version.footers[read.footer].runs[read.run];
+        for (const std::uint32_t index : read.pieces) {
+            PartRead& one = single.emplace_back(read);
+            one.pieces = {index};
+            if (run.codec != 0 || run.pieces.size() == 1 || read.length < run.stored_bytes) continue;
+            one.offset = run.pieces[index].at;
+            one.length = run.pieces[index].length;
         }
+    }
     return single;
+}
+
+// An encoded run is one read of a piece of the plan, and the pieces behind that one may want it again.
+void join_encoded(const OpenVersion& version, std::vector<PlanPiece>& pieces) {
+    const auto is_encoded = [&](const PartRead& read) { return version.footers[read.footer].runs[read.run].codec != 0; };
+    std::set<std::pair<std::size_t, std::size_t>> later;
+    for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece) {
+        std::vector<PartRead> joined;
+        for (PartRead& read : piece->plan.parts) {  // in the order of the parts: those of one run follow each other
+            const bool goes_on = !joined.empty() && is_encoded(read) && joined.back().footer == read.footer && joined.back().run == read.run;
+            if (goes_on) joined.back().pieces.push_back(read.pieces.front());
+            else joined.push_back(std::move(read));
+        }
+        for (PartRead& read : joined)
+            if (is_encoded(read)) read.is_wanted_again = !later.emplace(read.footer, read.run).second;
+        piece->plan.parts = std::move(joined);
+    }
 }
 
 }  // namespace
@@ -56,17 +79,20 @@ std::vector<PlanPiece> in_image_order(const VersionCopies& copies, ReadPlan plan
         return pieces.back().plan;
     };
     for (const SlotRead& read : plan.slots) piece_of(read.run).slots.push_back(read);
-    std::vector<PartRead> reads = one_by_one(plan.parts);
+    if (plan.parts.empty()) return pieces;
+    std::vector<PartRead> reads = one_by_one(*copies.parts, plan.parts);
     std::sort(reads.begin(), reads.end(), [&](const PartRead& a, const PartRead& b) { return image_run(a).offset < image_run(b).offset; });
     for (PartRead& read : reads) piece_of(image_run(read)).parts.push_back(std::move(read));
     for (PlanPiece& piece : pieces)
         std::sort(piece.plan.parts.begin(), piece.plan.parts.end(), [&](const PartRead& a, const PartRead& b) { return place(a) < place(b); });
+    join_encoded(*copies.parts, pieces);
     return pieces;
 }
 
 namespace {
 
-Task<Status> read_all_planned(World& world, Layout layout, const VersionCopies& copies, ReadPlan plan, RankSink sink, RestoreSettings settings) {
+Task<Status> read_all_planned(World& world, Layout layout, const VersionCopies& copies, ReadPlan plan, RankSink sink, RestoreSettings settings,
+                              EncodedRuns* encoded) {
     for (std::size_t i = 0; i < plan.slots.size();) {
         const Rank rank = plan.slots[i].rank;
         std::vector<ImageRange> runs;
@@ -76,15 +102,15 @@ Task<Status> read_all_planned(World& world, Layout layout, const VersionCopies& 
         if (!status.ok()) co_return status;
     }
     if (plan.parts.empty()) co_return Status();
-    Status status = co_await read_parts(world, layout, *copies.parts, std::move(plan.parts), std::move(sink), settings);
+    Status status = co_await read_parts(world, layout, *copies.parts, std::move(plan.parts), std::move(sink), settings, encoded);
     co_return status;
 }
 
 }  // namespace
 
-Task<Status> read_planned(World& world, Layout layout, const VersionCopies& copies, ReadPlan plan, HandOut& out, RestoreSettings settings) {
+Task<Status> read_planned(World& world, Layout layout, const VersionCopies& copies, ReadPlan plan, HandOut& out, RestoreSettings settings, EncodedRuns* encoded) {
     const RankSink sink = [&out](Rank rank, std::uint64_t offset, const Slice& data) { return out.take(rank, offset, data); };
-    Status status = co_await read_all_planned(world, layout, copies, std::move(plan), sink, settings);
+    Status status = co_await read_all_planned(world, layout, copies, std::move(plan), sink, settings, encoded);
     if (!status.ok()) co_return status;
     co_return out.check_complete();
 }

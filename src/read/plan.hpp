@@ -25,7 +25,7 @@ struct ReadPlan {
 Result<ReadPlan> plan_reads(const VersionCopies& copies, const std::vector<WantedImage>& wanted, std::uint64_t buffer_bytes);
 
 // A plan for one rank in pieces that follow each other in its image, for who wants its bytes in their order: each is read by itself, and is of up to
-// `piece_bytes` of the image, or of one read.
+// `piece_bytes` of the image, or of one read. With one EncodedRuns for all of them an encoded run of which several want something is decoded once, while there is room to keep it.
 struct PlanPiece {
     ImageRange range;  // from its first byte to its last
     ReadPlan plan;
@@ -34,6 +34,6 @@ std::vector<PlanPiece> in_image_order(const VersionCopies& copies, ReadPlan plan
 
 // Order: verified runs are handed out as they come. The first failure ends it, and then what was handed out may not be all, but is right; of a slot it is worth nothing before
 // check_settled says so, and without checksums (is_verifiable) nothing verifies it. internal where the plan left somebody without some of their bytes.
-Task<Status> read_planned(World& world, Layout layout, const VersionCopies& copies, ReadPlan plan, HandOut& out, RestoreSettings settings);
+Task<Status> read_planned(World& world, Layout layout, const VersionCopies& copies, ReadPlan plan, HandOut& out, RestoreSettings settings, EncodedRuns* encoded = nullptr);
 
 }  // namespace cairn

@@ -72,7 +72,7 @@ TEST(Plan, AReadLargerThanAPieceIsAPieceByItself) {
     for (const PlanPiece& piece : pieces) EXPECT_EQ(piece.plan.parts.size(), 1u);
 }
 
-// A packed run with both ends of the image: a stream reads it twice rather than hold what lies between.
+// A packed run with both ends of the image: a stream reads each by itself rather than hold what lies between, and no more of the run.
 TEST(Plan, PiecesOfOneRunThatLieApartAreReadOneByOne) {
     VersionCopies copies = scattered();
     OpenVersion& parts = *copies.parts;
@@ -89,6 +89,7 @@ TEST(Plan, PiecesOfOneRunThatLieApartAreReadOneByOne) {
     for (const PlanPiece& piece : pieces) {
         EXPECT_EQ(piece.range.offset, std::exchange(end, end_of(piece.range)));
         EXPECT_LE(piece.range.length, 6 * block);
+        EXPECT_EQ(piece.plan.bytes(), piece.range.length);
     }
     EXPECT_EQ(end, 21 * block + 5);
 }
