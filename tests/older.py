@@ -76,6 +76,25 @@ def make_roster_old(path):
     write(path, frame(b"CAIRNros", changed("roster.fbs", reader.read(path)[40:], change)))
 
 
+def make_image_old(path):
+    """A slot: its header knows no cuts, and its table, where it is filled, has a checksum for each block."""
+    state = {}
+
+    def change(record):
+        record["image"].pop("cuts", None)
+        state.update(record)
+    length = struct.unpack("<Q", reader.read(path, SLOT_HEADER + 16, 8))[0]
+    write(path, frame(b"CAIRNimg", changed("image.fbs", reader.read(path, SLOT_HEADER + 40, length), change)), SLOT_HEADER)
+    if reader.read(path, 8, 8) == b"CRNCSUMD":
+        image, block = state["image"], state["block_bytes"]
+        data = reader.read(path, state["place"]["data_offset"], image.get("bytes", 0))
+        table = struct.pack(f"<{-(-len(data) // block)}Q", *(reader.checksum(data[at:at + block]) for at in range(0, len(data), block)))
+        incarnation = state["key"]["incarnation"]
+        proof = struct.pack("<6Q", incarnation["high"], incarnation["low"], state["key"]["version"], image.get("rank", 0), len(data), block)
+        write(path, table, state["place"]["checksums_offset"])
+        write(path, struct.pack("<Q", reader.checksum(proof + table)), 16)
+
+
 def make_records_old(*tops):
     """Every image header, roster and record below these folders, but for what belongs to committed versions: how many of which magic there were."""
     seen = {}
@@ -84,7 +103,9 @@ def make_records_old(*tops):
             continue
         at = SLOT_HEADER if os.path.basename(path).startswith("slot-") else 0
         magic = reader.read(path, at, 8)
-        if magic in (b"CAIRNopn", b"CAIRNfrm", b"CAIRNnod", b"CAIRNimg"):
+        if magic == b"CAIRNimg":
+            make_image_old(path)
+        elif magic in (b"CAIRNopn", b"CAIRNfrm", b"CAIRNnod"):
             make_frame_old(path, at)
         elif magic == b"CAIRNros":
             make_roster_old(path)
@@ -102,14 +123,17 @@ def make_part_old(path):
     start, length = struct.unpack_from("<QQ", reader.read(path, size - 48))
     data, extents = bytearray(), []
     for piece in reader.pieces(footer):
+        raw = reader.raw(path, piece)
         extents.append({"rank": piece.rank, "image_offset": piece.image_offset, "length": piece.length, "part_offset": len(data),
-                        "checksums": piece.checksums})
-        data += reader.raw(path, piece)
+                        "checksums": [reader.checksum(raw[at:at + footer.block_bytes]) for at in range(0, len(raw), footer.block_bytes)]})
+        data += raw
         data += bytes(-len(data) % footer.block_bytes)
 
     def change(record):
         for later in ("codecs", "covers", "runs"):
             record.pop(later, None)
+        for image in record["images"]:
+            image.pop("cuts", None)
         record["extents"], record["data_bytes"] = extents, len(data)
     body = changed("part.fbs", reader.read(path, start, length), change)
     trailer = struct.pack("<QQQII", len(data), len(body), reader.checksum(body), 1, 0)

@@ -12,6 +12,7 @@ import bisect
 import collections
 import ctypes
 import ctypes.util
+import itertools
 import os
 import re
 import struct
@@ -42,9 +43,9 @@ STRUCTS = {"Id": "<QQ", "Parent": "<QQQ", "Piece": "<I4xQQQ"}
 TABLES = {
     "Key": "name:string version:u64 incarnation:Id",
     "Region": "name:string kind:u8 type:u8 shape:[u64] offset:u64 length:u64 global_shape:[u64] global_offset:[u64]",
-    "Image": "rank:u32 bytes:u64 regions:[Region]",
+    "Image": "rank:u32 bytes:u64 regions:[Region] cuts:u64",
     "Extent": "rank:u32 image_offset:u64 length:u64 part_offset:u64 checksums:[u64]",
-    "Cover": "rank:u32 image_offset:u64 length:u64 checksums:[u64]",
+    "Cover": "rank:u32 image_offset:u64 length:u64 checksums:[u64] cuts:[u64]",
     "StoredRun": "part_offset:u64 stored_bytes:u64 codec:u32 checksum:u64 pieces:[Piece]",
     "Codec": "name:string parameters:string",
     "Footer": "key:Key attempt:u32 attempt_id:Id part:u32 parts:u32 ranks:u32 block_bytes:u64 data_bytes:u64 images:[Image] extents:[Extent] "
@@ -144,16 +145,27 @@ def read_footer(path, size):
     return footer, footer_checksum
 
 
-Piece = collections.namedtuple("Piece", "rank image_offset length checksums run at codec")
+Piece = collections.namedtuple("Piece", "rank image_offset length units run at codec")  # units: (length, checksum)
 ExtentRun = collections.namedtuple("ExtentRun", "part_offset stored_bytes")
+
+
+def units_of(cover, cuts, block_bytes):
+    """The lengths of its units, which end at blocks and cuts of the image, each with its checksum."""
+    begin, end = cover.image_offset, cover.image_offset + cover.length
+    inside = {cut for cut in cuts if begin < cut < end} | set(range(begin // block_bytes * block_bytes + block_bytes, end, block_bytes))
+    places = [begin, *sorted(inside), end]
+    require(len(cover.checksums) == len(places) - 1, f"rank {cover.rank} at {begin}: {len(cover.checksums)} checksums for {len(places) - 1} units")
+    return [(b - a, checksum) for a, b, checksum in zip(places, places[1:], cover.checksums)]
 
 
 def pieces(footer):
     """What a part holds, of whichever version: raw bytes of an image, their checksums, and where in which stored run they are."""
     for extent in footer.extents:  # version 1: each is a run of its own
-        yield Piece(extent.rank, extent.image_offset, extent.length, extent.checksums, ExtentRun(extent.part_offset, extent.length), 0, None)
+        units = units_of(extent, [], footer.block_bytes)
+        yield Piece(extent.rank, extent.image_offset, extent.length, units, ExtentRun(extent.part_offset, extent.length), 0, None)
     starts = [(cover.rank, cover.image_offset) for cover in footer.covers]  # each is searched for, since there may be as many as pieces
     require(all(a < b for a, b in zip(starts, starts[1:])), "covers are not by rank and image offset")
+    units, ends = {}, {}  # of a cover: lengths with checksums, and where they end in it
     for run in footer.runs:
         require(run.codec <= len(footer.codecs), f"a run has codec {run.codec} of {len(footer.codecs)}")
         codec = footer.codecs[run.codec - 1] if run.codec else None
@@ -162,9 +174,13 @@ def pieces(footer):
             cover = footer.covers[place] if place >= 0 else None
             inside = cover and cover.rank == rank and image_offset + length <= cover.image_offset + cover.length
             require(inside, f"rank {rank} at {image_offset}: no cover with its checksums")
-            first = (image_offset - cover.image_offset) // footer.block_bytes
-            checksums = cover.checksums[first:first + -(-length // footer.block_bytes)]
-            yield Piece(rank, image_offset, length, checksums, run, at, codec)
+            if place not in units:
+                units[place] = units_of(cover, cover.cuts, footer.block_bytes)
+                ends[place] = list(itertools.accumulate(each for each, _ in units[place]))
+            begin = image_offset - cover.image_offset
+            those = units[place][bisect.bisect(ends[place], begin):bisect.bisect(ends[place], begin + length)]
+            require(sum(each for each, _ in those) == length, f"rank {rank} at {image_offset}: no whole units of its cover")
+            yield Piece(rank, image_offset, length, those, run, at, codec)
 
 
 def raw(path, piece):
@@ -259,17 +275,17 @@ class Version:
                 self.pieces[piece.rank].append((piece.image_offset, piece, path))
 
     def image(self, rank):
-        """All bytes of a rank's image, each block compared with its checksum first."""
+        """All bytes of a rank's image, each unit compared with its checksum first."""
         data, block = bytearray(), self.manifest.block_bytes
         require(rank in self.images, f"there is no rank {rank}")
         for image_offset, piece, path in sorted(self.pieces[rank], key=lambda each: each[0]):
             require(image_offset == len(data), f"rank {rank}: its pieces leave a gap")
             found = raw(path, piece)
-            blocks = [found[i:i + block] for i in range(0, len(found), block)]
-            require(len(blocks) == len(piece.checksums), f"{path}: not one checksum for each block")
-            for index, (one, expected) in enumerate(zip(blocks, piece.checksums)):
-                where = (piece.run.part_offset + piece.at) // block + index
-                require(checksum(one) == expected, f"{path}: block {where} of rank {rank} is damaged")
+            begin = 0
+            for length, expected in piece.units:
+                where = (piece.run.part_offset + piece.at + begin) // block
+                require(checksum(found[begin:begin + length]) == expected, f"{path}: block {where} of rank {rank} is damaged")
+                begin += length
             data += found
         require(len(data) == self.images[rank].bytes, f"rank {rank}: its image is not all there")
         return bytes(data)

@@ -152,7 +152,7 @@ struct Melt {
         header.ranks = ranks;
         header.block_bytes = block_bytes;
         header.image = describe(rank);
-        const ImageLayout where = image_layout(encode_image_header(header).size(), header.image.bytes, block_bytes);
+        const ImageLayout where = image_layout(encode_image_header(header).size(), header.image, block_bytes);
         header.data_offset = where.data_offset;
         header.checksums_offset = where.checksums_offset;
         const Bytes encoded = encode_image_header(header);

@@ -11,23 +11,24 @@
 #include "base/checksum.hpp"
 #include "client/files.hpp"
 #include "client/guarded.hpp"
+#include "model/checksum_units.hpp"
 
 namespace cairn {
 
 namespace {
 
-// Writes an image front to back, making the checksum of each block when its last byte is in place, while it still is in
+// Writes an image front to back, making the checksum of each unit when its last byte is in place, while it still is in
 // the cache.
 class ImageWriter {
   public:
     ImageWriter(std::byte* data, const ImageHeader& header, std::byte* table)
-        : data_(data), bytes_(header.image.bytes), block_bytes_(header.block_bytes), table_(table) {}
+        : data_(data), ends_(table ? unit_ends({header.block_bytes, 0, header.cuts}, header.image.bytes) : std::vector<std::uint64_t>()), table_(table) {}
 
     void copy(const void* from, std::uint64_t bytes) {
         const auto* source = static_cast<const std::byte*>(from);
         while (bytes > 0) {
             // Without checksums in one go: memcpy knows best how to move much.
-            const std::uint64_t now = table_ ? std::min(bytes, block_bytes_ - at_ % block_bytes_) : bytes;
+            const std::uint64_t now = within_unit(bytes);
             std::memcpy(data_ + at_, source, now);
             advance(now);
             source += now;
@@ -36,7 +37,7 @@ class ImageWriter {
     }
     void zero_to(std::uint64_t offset) {
         while (at_ < offset) {
-            const std::uint64_t now = std::min(offset - at_, block_bytes_ - at_ % block_bytes_);
+            const std::uint64_t now = within_unit(offset - at_);
             std::memset(data_ + at_, 0, now);
             advance(now);
         }
@@ -45,27 +46,29 @@ class ImageWriter {
     // Somebody else wrote so many bytes at place().
     void wrote(std::uint64_t bytes) {
         while (bytes > 0) {
-            const std::uint64_t now = std::min(bytes, block_bytes_ - at_ % block_bytes_);
+            const std::uint64_t now = within_unit(bytes);
             advance(now);
             bytes -= now;
         }
     }
 
   private:
-    // Within one block, unless there are no checksums to make.
+    // As many bytes as the unit has left, unless there are no checksums to make.
+    std::uint64_t within_unit(std::uint64_t bytes) const { return table_ ? std::min(bytes, ends_[unit_] - at_) : bytes; }
     void advance(std::uint64_t bytes) {
         at_ += bytes;
-        if (!table_ || (at_ % block_bytes_ != 0 && at_ != bytes_)) return;
-        const std::uint64_t block = (at_ - 1) / block_bytes_, begin = block * block_bytes_;
+        if (!table_ || at_ != ends_[unit_]) return;
+        const std::uint64_t begin = unit_ == 0 ? 0 : ends_[unit_ - 1];
         const std::uint64_t sum = checksum({data_ + begin, static_cast<std::size_t>(at_ - begin)});
-        std::memcpy(table_ + 8 * block, &sum, sizeof sum);
+        std::memcpy(table_ + 8 * unit_, &sum, sizeof sum);
+        ++unit_;
     }
 
     std::byte* data_;
-    std::uint64_t bytes_;
-    std::uint64_t block_bytes_;
-    std::byte* table_;  // null: no checksums
+    std::vector<std::uint64_t> ends_;  // of units, in the image
+    std::byte* table_;                 // null: no checksums
     std::uint64_t at_ = 0;
+    std::size_t unit_ = 0;
 };
 
 // A routed file into the slot, by reading into the mapping: blocks shared with the file (copy_file_range makes such, where both lie on a file
@@ -115,7 +118,7 @@ Status fill(const CapturePlan& plan, const RegionTable& regions, SlotMaps::Map& 
 }
 
 std::uint64_t proof_of(const ImageHeader& header, const std::byte* table) {
-    return image_proof(header, {table, 8 * div_up(header.image.bytes, header.block_bytes)});
+    return image_proof(header, {table, image_table_bytes(header)});
 }
 
 }  // namespace
@@ -125,8 +128,9 @@ Result<CapturePlan> plan_capture(ImageHeader header, const RegionTable& regions,
     plan.header = std::move(header);
     plan.header.image.rank = plan.header.rank;
     TRY_ASSIGN(plan.header.image.regions, regions.lay_out(map, plan.header.image.bytes));
-    const ImageLayout layout =
-        image_layout(encode_image_header(plan.header).size(), plan.header.image.bytes, plan.header.block_bytes);
+    plan.header.cuts = cuts_of(plan.header.image.regions, plan.header.image.bytes, plan.header.block_bytes);
+    plan.header.image.cuts = plan.header.cuts.size();
+    const ImageLayout layout = image_layout(encode_image_header(plan.header).size(), plan.header.image, plan.header.block_bytes);
     plan.header.checksums_offset = layout.checksums_offset;
     plan.header.data_offset = layout.data_offset;
     plan.slot_bytes = layout.file_bytes;
@@ -137,8 +141,9 @@ Result<CapturePlan> plan_capture(ImageHeader header, const RegionTable& regions,
 
 Status capture(const CapturePlan& plan, const RegionTable& regions, SlotMaps::Map& slot, bool make_checksums) {
     image_set_invalid(slot.base);
-    std::byte* const table = make_checksums ? slot.base + plan.header.checksums_offset : nullptr;
-    ImageWriter writer(slot.base + plan.header.data_offset, plan.header, table);
+    std::byte* const table = slot.base + plan.header.checksums_offset;
+    if (!plan.header.cuts.empty()) std::memcpy(table + 8 * image_units(plan.header), plan.header.cuts.data(), 8 * plan.header.cuts.size());
+    ImageWriter writer(slot.base + plan.header.data_offset, plan.header, make_checksums ? table : nullptr);
     TRY(fill(plan, regions, slot, writer));
     // The rest of the last page: direct I/O reads whole pages, and what an older image left there is nobody's business.
     const std::uint64_t end = plan.header.data_offset + plan.header.image.bytes;

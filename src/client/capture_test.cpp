@@ -11,6 +11,7 @@
 
 #include "base/checksum.hpp"
 #include "client/testing.hpp"
+#include "model/checksum_units.hpp"
 
 namespace cairn {
 namespace {
@@ -44,6 +45,16 @@ class Capture : public testing::Test {
         return {slot.base + header.data_offset, header.image.bytes};
     }
 
+    void expect_checksums(const SlotMaps::Map& to, const CapturePlan& planned) {
+        const ByteView image = image_in(to, planned.header);
+        const std::vector<std::uint64_t> ends = unit_ends({4096, 0, planned.header.cuts}, image.size());
+        for (std::size_t unit = 0, begin = 0; unit < ends.size(); begin = ends[unit++]) {
+            std::uint64_t sum = 0;
+            std::memcpy(&sum, to.base + planned.header.checksums_offset + 8 * unit, sizeof sum);
+            EXPECT_EQ(sum, checksum(image.subspan(begin, ends[unit] - begin))) << unit;
+        }
+    }
+
     TemporaryPlace place_;
     ImageHeader header_;
     RegionTable regions_;
@@ -61,7 +72,10 @@ TEST_F(Capture, SealsAWholeImage) {
     ASSERT_TRUE(capture(planned, regions_, to, false).ok());
     EXPECT_TRUE(image_is_sealed(to.base));
     EXPECT_FALSE(image_is_checksummed(to.base));
-    const auto header = decode_image_header({to.base + image_header_offset, to.bytes - image_header_offset}).value();
+    auto header = decode_image_header({to.base + image_header_offset, to.bytes - image_header_offset}).value();
+    header.cuts.resize(header.image.cuts);
+    std::memcpy(header.cuts.data(), to.base + header.checksums_offset + 8 * image_units(header), 8 * header.cuts.size());
+    EXPECT_EQ(header.cuts, (std::vector<std::uint64_t>{sizeof field_})) << "the field is cut from what is beside it";
     EXPECT_EQ(header, planned.header);
     EXPECT_EQ(header.key.version, 3u);
     const ByteView image = image_in(to, header);
@@ -80,13 +94,19 @@ TEST_F(Capture, MakesChecksumsInTheSamePass) {
     EXPECT_TRUE(image_is_checksummed(to.base));
     const ByteView image = image_in(to, planned.header);
     ASSERT_NE(image.size() % 4096, 0u) << "the last block is to be a short one";
-    for (std::uint64_t block = 0; block < div_up(image.size(), 4096); ++block) {
-        std::uint64_t sum = 0;
-        std::memcpy(&sum, to.base + planned.header.checksums_offset + 8 * block, sizeof sum);
-        EXPECT_EQ(sum,
-                  checksum(image.subspan(block * 4096, std::min<std::uint64_t>(4096, image.size() - block * 4096))))
-            << block;
-    }
+    expect_checksums(to, planned);
+}
+
+TEST_F(Capture, MakesAChecksumForEachUnit) {
+    std::vector<std::uint8_t> large(9000, 7), small(10, 8);
+    const std::uint64_t many[] = {large.size()}, few[] = {small.size()};
+    ASSERT_TRUE(regions_.add_memory("small", small.data(), CAIRN_U8, 1, few).ok());
+    ASSERT_TRUE(regions_.add_memory("large", large.data(), CAIRN_U8, 1, many).ok());
+    const CapturePlan planned = plan();
+    EXPECT_EQ(planned.header.cuts.size(), 2u);
+    auto& to = slot(planned.slot_bytes);
+    ASSERT_TRUE(capture(planned, regions_, to, true).ok());
+    expect_checksums(to, planned);
 }
 
 TEST_F(Capture, OfNothingIsAnImageToo) {

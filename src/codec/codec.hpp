@@ -23,7 +23,7 @@ std::string_view codec_name(Codec codec) noexcept;
 // Nothing for a name, or parameters, that this Cairn does not know.
 std::optional<Codec> codec_of(std::string_view name, std::string_view parameters) noexcept;
 
-// Whether encoding can be worth it for bytes with these checksums, one a block, the last of what is left. Costs no look at the bytes.
+// Whether encoding can be worth it for bytes with these checksums, one a unit of at most a block. Costs no look at the bytes.
 bool may_shrink(Codec codec, const std::vector<std::uint64_t>& checksums, std::uint64_t bytes, std::uint64_t block_bytes);
 
 // The bytes that `into` holds then (with none: a copy); 0: encoded they do not fit, and are best stored as they are.

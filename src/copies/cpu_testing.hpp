@@ -11,7 +11,7 @@ class WatchedCpu final : public Cpu {
     Status fails;         // what decode() says instead
     int decodes = 0;
 
-    Task<std::vector<std::uint64_t>> checksums(Slice data, std::uint64_t block_bytes) override { return inner_.checksums(std::move(data), block_bytes); }
+    Task<std::vector<std::uint64_t>> checksums(Slice data, Units units) override { return inner_.checksums(std::move(data), std::move(units)); }
     bool may_shrink(Codec codec, const std::vector<std::uint64_t>& checksums, std::uint64_t bytes, std::uint64_t block_bytes) const override {
         return inner_.may_shrink(codec, checksums, bytes, block_bytes);
     }

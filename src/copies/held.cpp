@@ -5,34 +5,47 @@
 
 #include "base/units.hpp"
 #include "format/image.hpp"
+#include "model/checksum_units.hpp"
 
 namespace cairn {
 
 HeldImage held_image(LocalImage image) {
     HeldImage held;
-    const std::size_t blocks = div_up(image.header.image.bytes, image.header.block_bytes);
-    const bool made = image.checksums.size() == blocks;
-    held.checksums = made ? std::move(image.checksums) : std::vector<std::uint64_t>(blocks);
-    held.known.assign(blocks, made);
-    held.unknown = made ? 0 : blocks;
+    held.unit_ends = unit_ends({image.header.block_bytes, 0, image.header.cuts}, image.header.image.bytes);
+    const std::size_t units = held.unit_ends.size();
+    const bool made = image.checksums.size() == units;
+    held.checksums = made ? std::move(image.checksums) : std::vector<std::uint64_t>(units);
+    held.known.assign(units, made);
+    held.unknown = made ? 0 : units;
     image.checksums.clear();
     held.image = std::move(image);
     return held;
 }
 
+namespace {
+
+// The unit that begins there; the number of units at the end of the image.
+std::size_t unit_at(const HeldImage& held, std::uint64_t offset) {
+    return static_cast<std::size_t>(std::upper_bound(held.unit_ends.begin(), held.unit_ends.end(), offset) - held.unit_ends.begin());
+}
+std::uint64_t begin_of(const HeldImage& held, std::size_t unit) { return unit == 0 ? 0 : held.unit_ends[unit - 1]; }
+
+}  // namespace
+
 Result<Slice> held_bytes(const HeldImage& held, const Source& source) {
     const std::uint64_t bytes = held.image.data.length;
-    if (source.image_offset > bytes || source.length > bytes - source.image_offset || source.image_offset % held.image.header.block_bytes != 0)
+    const auto divides = [&](std::uint64_t offset) { return begin_of(held, unit_at(held, offset)) == offset; };
+    if (source.image_offset > bytes || source.length > bytes - source.image_offset || !divides(source.image_offset) || !divides(source.image_offset + source.length))
         return invalid_argument("rank " + std::to_string(source.rank) + ": bytes outside its image were asked for");
     return held.image.data.part(source.image_offset, source.length);
 }
 
 HeldReads::HeldReads(World& world, Gate& gate, Nanos heartbeat, Nanos io_wait) : world_(world), gate_(gate), heartbeat_(heartbeat), io_wait_(io_wait) {}
 
-// The first run of blocks in [first, end) of whose checksums nobody knows or is making any; empty: there is none.
+// The first run of units in [first, end) of whose checksums nobody knows or is making any; empty: there is none.
 HeldReads::Read HeldReads::next_to_read(const HeldImage& held, std::size_t first, std::size_t end) const {
-    const auto open = [&](std::size_t block) {
-        return !held.known[block] && std::none_of(reads_.begin(), reads_.end(), [&](const auto& entry) { return entry.second.covers(held, block); });
+    const auto open = [&](std::size_t unit) {
+        return !held.known[unit] && std::none_of(reads_.begin(), reads_.end(), [&](const auto& entry) { return entry.second.covers(held, unit); });
     };
     while (first < end && !open(first)) ++first;
     Read read{&held, first, first};
@@ -40,13 +53,12 @@ HeldReads::Read HeldReads::next_to_read(const HeldImage& held, std::size_t first
     return read;
 }
 
-// Checksums of a run of blocks of a local image, made at most once. Ends early when nobody wants them any more (`over`).
-Task<Result<std::vector<std::uint64_t>>> HeldReads::checksums_of(HeldImagesPtr images, Source source, std::function<bool()> over) {
+// Checksums of a run of units of a local image, made at most once. Ends early when nobody wants them any more (`over`).
+Task<Result<UnitChecksums>> HeldReads::checksums_of(HeldImagesPtr images, Source source, std::function<bool()> over) {
     const auto found = images->find(source.rank);
     if (found == images->end()) co_return not_found("the image of rank " + std::to_string(source.rank) + " has left scratch");
     HeldImage& held = found->second;
-    const std::uint64_t block = held.image.header.block_bytes;
-    const std::size_t first = source.image_offset / block, end = first + div_up(source.length, block);
+    const std::size_t first = unit_at(held, source.image_offset), end = unit_at(held, source.image_offset + source.length);
     const auto all_known = [&] { return std::all_of(held.known.begin() + first, held.known.begin() + end, [](bool k) { return k; }); };
     Status status = check_not_lost(held.image);
     ++held.users;
@@ -65,20 +77,22 @@ Task<Result<std::vector<std::uint64_t>>> HeldReads::checksums_of(HeldImagesPtr i
     }
     --held.users;
     if (!status.ok()) co_return status;
-    std::vector<std::uint64_t> result(held.checksums.begin() + first, held.checksums.begin() + end);
+    UnitChecksums result;
+    result.checksums.assign(held.checksums.begin() + first, held.checksums.begin() + end);
+    result.cuts = cuts_within(held.image.header.cuts, source.image_offset, source.length);
     co_return result;
 }
 
 // One read. It outlives whoever wanted it, and keeps the image where it is for as long as it takes.
 Task<void> HeldReads::make(HeldImagesPtr images, Rank rank, Read read) {
     HeldImage& held = images->at(rank);
-    const std::uint64_t number = ++begun_, block = held.image.header.block_bytes, offset = read.first * block;
+    const std::uint64_t number = ++begun_, offset = begin_of(held, read.first);
     read.ended = std::make_shared<Event>(world_.clock);
     reads_.emplace(number, read);
     if (!std::exchange(watched_, true)) gate_.spawn(watch());
     ++held.users;
-    Slice data = held.image.data.part(offset, std::min(read.end * block, held.image.data.length) - offset);
-    const std::vector<std::uint64_t> made = co_await world_.cpu.checksums(std::move(data), block);
+    Slice data = held.image.data.part(offset, begin_of(held, read.end) - offset);
+    const std::vector<std::uint64_t> made = co_await world_.cpu.checksums(std::move(data), {held.image.header.block_bytes, offset, held.image.header.cuts});
     --held.users;
     reads_.erase(number);
     for (auto later = reads_.upper_bound(number); later != reads_.end(); ++later) later->second.waited = 0;
@@ -103,9 +117,9 @@ Task<void> HeldReads::watch() {
 Status HeldReads::check(const HeldImage& held, std::size_t first, std::size_t end) const {
     for (const auto& [number, read] : reads_) {
         if (read.of != &held || read.end <= first || read.first >= end || read.waited < io_wait_) continue;
-        const std::uint64_t block = held.image.header.block_bytes, offset = read.first * block;
+        const std::uint64_t offset = begin_of(held, read.first);
         return deadline_passed("the image of rank " + std::to_string(held.image.header.rank) + ", " + held.image.path + ": bytes " +
-                               std::to_string(offset) + "+" + std::to_string((read.end - read.first) * block) +
+                               std::to_string(offset) + "+" + std::to_string(begin_of(held, read.end) - offset) +
                                " were not read in " + std::to_string(io_wait_ / millisecond) +
                                " ms (deadlines.io_ms): look after this node's scratch; the version is tried again as long as its images are there");
     }
@@ -122,11 +136,10 @@ Task<void> HeldReads::keep(HeldImagesPtr images, Rank rank) {
     options.sole_name = true;
     Result<FilePtr> file = co_await world_.storage.open(held.image.path, options, deadline);
     if (file.ok()) {
-        Bytes table(held.checksums.size() * sizeof(std::uint64_t));
-        std::memcpy(table.data(), held.checksums.data(), table.size());
+        const Bytes table = image_table(held.image.header, held.checksums);
         const std::uint64_t words[] = {image_checksummed_word, image_proof(held.image.header, table)};
         static_assert(image_proof_offset == image_checksummed_offset + sizeof words[0]);
-        Slice data = Slice::of(std::move(table));
+        Slice data = Slice::of(table);
         Status status = co_await write_all(world_.storage, *file, held.image.header.checksums_offset, std::move(data), deadline);
         if (status.ok()) {
             Bytes flag(sizeof words);

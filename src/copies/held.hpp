@@ -23,7 +23,8 @@ namespace cairn {
 
 struct HeldImage {
     LocalImage image;
-    std::vector<std::uint64_t> checksums;
+    std::vector<std::uint64_t> unit_ends;  // in the image
+    std::vector<std::uint64_t> checksums;  // by unit, like all below
     std::vector<bool> known;
     std::size_t unknown = 0;
     std::uint32_t users = 0;      // reads and writes under way that refer to the mapping
@@ -35,8 +36,13 @@ HeldImage held_image(LocalImage image);
 using HeldImages = std::map<Rank, HeldImage>;
 using HeldImagesPtr = std::shared_ptr<HeldImages>;
 
-// The bytes of a range of an image; invalid_argument where it has none there, or where no block begins.
+// The bytes of a range of an image; invalid_argument where it has none there, or where it is no whole units.
 Result<Slice> held_bytes(const HeldImage& held, const Source& source);
+
+// Checksums of raw bytes, one a unit, and how they are divided.
+struct UnitChecksums {
+    std::vector<std::uint64_t> checksums, cuts;
+};
 
 class HeldReads {
   public:
@@ -44,17 +50,17 @@ class HeldReads {
     HeldReads(World& world, Gate& gate, Nanos heartbeat, Nanos io_wait);
     HeldReads(const HeldReads&) = delete;
 
-    // One a block of the range, of the raw bytes. Ends early, as cancelled, when nobody wants them any more (`over`).
-    Task<Result<std::vector<std::uint64_t>>> checksums_of(HeldImagesPtr images, Source source, std::function<bool()> over);
+    // Of a range that held_bytes() gave. Ends early, as cancelled, when nobody wants them any more (`over`).
+    Task<Result<UnitChecksums>> checksums_of(HeldImagesPtr images, Source source, std::function<bool()> over);
 
   private:
-    // Blocks of an image that are being read for the first time.
+    // Units of an image that are being read for the first time.
     struct Read {
         const HeldImage* of = nullptr;
         std::size_t first = 0, end = 0;
         Nanos waited = 0;  // since it was at the front
         std::shared_ptr<Event> ended = nullptr;
-        bool covers(const HeldImage& held, std::size_t block) const { return of == &held && block >= first && block < end; }
+        bool covers(const HeldImage& held, std::size_t unit) const { return of == &held && unit >= first && unit < end; }
     };
 
     Read next_to_read(const HeldImage& held, std::size_t first, std::size_t end) const;

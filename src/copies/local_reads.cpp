@@ -1,9 +1,10 @@
-// From a sealed image in scratch: whole blocks, each compared with its checksum where there are checksums, before anybody sees it.
+// From a sealed image in scratch: whole units, each compared with its checksum where there are checksums, before anybody sees it.
 #include <algorithm>
 #include <atomic>
 
 #include "copies/restore.hpp"
 #include "format/image.hpp"
+#include "model/checksum_units.hpp"
 
 namespace cairn {
 
@@ -32,32 +33,37 @@ Status check_not_taken(const LocalImage& image) {
     return same ? Status() : corrupt(image.path + ": was taken for another image while it was read");
 }
 
+// Those among the units of a run, which end at `ends` of the image, that are not what their checksums are of.
+Task<std::vector<ImageRange>> bad_units(World& world, const LocalImage& image, const std::vector<std::uint64_t>& ends, ImageRange run) {
+    Slice data = image.data.part(run.offset, run.length);
+    const std::vector<std::uint64_t> made = co_await world.cpu.checksums(std::move(data), {image.header.block_bytes, run.offset, image.header.cuts});
+    const auto first = static_cast<std::size_t>(std::upper_bound(ends.begin(), ends.end(), run.offset) - ends.begin());
+    std::vector<ImageRange> bad;
+    for (std::size_t i = 0; i < made.size(); ++i) {
+        const std::uint64_t begin = first + i == 0 ? 0 : ends[first + i - 1];
+        if (made[i] != image.checksums[first + i]) bad.push_back({begin, ends[first + i] - begin});
+    }
+    co_return bad;
+}
+
 }  // namespace
 
 std::vector<ImageRange> plan_local_reads(const LocalImage& image, std::vector<ImageRange> ranges, std::uint64_t buffer_bytes) {
     const std::uint64_t block_bytes = image.header.block_bytes, bytes = image.header.image.bytes;
     const std::uint64_t run_max = std::max(block_bytes, buffer_bytes / block_bytes * block_bytes);
     const Wanted wanted(std::move(ranges));
-    std::vector<ImageRange> reads;
-    for (std::uint64_t at = 0; at < bytes;) {
-        const std::uint64_t length = std::min(run_max, bytes - at);
-        if (wanted.touches(at, length)) reads.push_back({at, length});
-        at += length;
-    }
-    return reads;
+    return wanted.units_in({block_bytes, 0, image.header.cuts}, bytes, run_max);
 }
 
 Task<Status> read_local(World& world, const LocalImage& image, std::vector<ImageRange> reads, ImageSink sink) {
-    const std::uint64_t block_bytes = image.header.block_bytes;
+    const std::vector<std::uint64_t> ends = unit_ends({image.header.block_bytes, 0, image.header.cuts}, image.header.image.bytes);
     for (const ImageRange& read : reads) {
         Slice data = image.data.part(read.offset, read.length);
         if (!image.checksums.empty()) {
-            std::vector<std::uint64_t> made = co_await world.cpu.checksums(data, block_bytes);
-            for (std::size_t i = 0; i < made.size(); ++i) {
-                const std::uint64_t block = read.offset / block_bytes + i;
-                if (made[i] == image.checksums[block]) continue;
-                const std::string region = region_at(&image.header.image, block * block_bytes, block_bytes);
-                co_return corrupt(image.path + ": image in scratch: block " + std::to_string(block) + ", rank " +
+            const std::vector<ImageRange> bad = co_await bad_units(world, image, ends, read);
+            if (!bad.empty()) {
+                const std::string region = region_at(&image.header.image, bad.front().offset, bad.front().length);
+                co_return corrupt(image.path + ": image in scratch: block " + std::to_string(bad.front().offset / image.header.block_bytes) + ", rank " +
                                   std::to_string(image.header.rank) + (region.empty() ? "" : ", region " + region) + ": checksum differs");
             }
         }
@@ -79,19 +85,18 @@ Task<std::vector<Damage>> verify_local(World& world, const LocalImage& image, Re
     std::vector<Damage> damages;
     const std::uint64_t block_bytes = image.header.block_bytes;
     const std::uint64_t run_max = std::max(block_bytes, settings.buffer_bytes / block_bytes * block_bytes);
+    const std::vector<std::uint64_t> ends = unit_ends({block_bytes, 0, image.header.cuts}, image.header.image.bytes);
     for (std::uint64_t at = 0; at < image.data.length; at += run_max) {
-        Slice data = image.data.part(at, std::min(run_max, image.data.length - at));
-        const std::vector<std::uint64_t> made = co_await world.cpu.checksums(data, block_bytes);
-        for (std::size_t i = 0; i < made.size(); ++i) {
-            const std::uint64_t block = at / block_bytes + i;
-            if (made[i] == image.checksums[block]) continue;
+        const ImageRange run{at, std::min(run_max, image.data.length - at)};
+        const std::vector<ImageRange> bad = co_await bad_units(world, image, ends, run);
+        for (const ImageRange& unit : bad) {
             Damage damage{image.path, 0, 0, {}, corrupt("checksum differs")};
-            damage.block = block;
+            damage.block = unit.offset / block_bytes;
             damage.rank = image.header.rank;
-            damage.region = region_at(&image.header.image, block * block_bytes, block_bytes);
+            damage.region = region_at(&image.header.image, unit.offset, unit.length);
             damages.push_back(std::move(damage));
         }
-        if (progress) progress(data.length);
+        if (progress) progress(run.length);
     }
     if (const Status there = check_not_lost(image); !there.ok()) damages.push_back({image.path, 0, 0, {}, corrupt(there.text())});
     co_return damages;

@@ -1,7 +1,7 @@
 // Restore, in this order: footers of the parts that hold the rank (open_version.cpp); the rank's pieces must tile its image; reads of up to a buffer in part
-// and offset order, a few in flight; every block verified; then the sink.
+// and offset order, a few in flight; every unit verified; then the sink.
 //
-// A run of one piece is read block by block, as far as it is wanted. One of several pieces is small, and is read whole: what is wanted of it is verified alone,
+// A run of one piece is read unit by unit, as far as it is wanted. One of several pieces is small, and is read whole: what is wanted of it is verified alone,
 // so that damage elsewhere in the run costs nobody anything. So is an encoded one, of whatever size: what all of them take has a bound (encoded_runs.hpp).
 #include "copies/restore.hpp"
 
@@ -10,6 +10,7 @@
 #include <set>
 
 #include "codec/codec.hpp"
+#include "model/checksum_units.hpp"
 #include "format/part.hpp"
 
 namespace cairn {
@@ -32,9 +33,8 @@ class ReadList {
         const std::uint64_t block_bytes = version_.footers[place.footer].block_bytes;
         const std::uint64_t bytes_max = std::max(block_bytes, buffer_bytes_ / block_bytes * block_bytes);
         if (run.codec != 0 || (run.pieces.size() > 1 && run.stored_bytes <= bytes_max)) return add_whole(place, run);
-        for (const ImageRange& blocks : wanted.blocks_in(piece.image_offset, piece.length, block_bytes))
-            for (std::uint64_t at = 0; at < blocks.length; at += bytes_max)
-                reads_.push_back({place.footer, place.run, {place.piece}, piece.at + blocks.offset - piece.image_offset + at, std::min(bytes_max, blocks.length - at), false});
+        for (const ImageRange& units : wanted.units_in({block_bytes, piece.image_offset, piece.cuts}, piece.length, bytes_max))
+            reads_.push_back({place.footer, place.run, {place.piece}, piece.at + units.offset - piece.image_offset, units.length, false});
     }
 
     // Front to back in one part after the other.
@@ -67,24 +67,26 @@ struct Reading {
     std::size_t next = 0;
     Status failure;
     std::function<Status(const StoredPiece&, std::uint64_t at, Slice)> deliver;  // verified bytes, from there on in the piece
-    // A block of a piece that is not what it should be; ok: go on.
-    std::function<Status(const PartRead&, const StoredPiece&, std::uint64_t block, Status)> bad;
+    // A unit of a piece, from there on in it, that is not what it should be; ok: go on.
+    std::function<Status(const PartRead&, const StoredPiece&, ImageRange unit, Status)> bad;
     EncodedRuns& encoded;
     std::size_t buffers_lost = 0;  // to reads that did not come back
 };
 
-// The bytes of one piece, as far as they were read, block by block.
+// The bytes of one piece, as far as they were read, unit by unit.
 Task<Status> check_piece(Reading& r, const PartRead& read, const StoredPiece& piece, Slice raw, std::uint64_t raw_offset) {
     const std::uint64_t block_bytes = r.version.footers[read.footer].block_bytes;
     const std::uint64_t begin = std::max(piece.at, raw_offset), end = std::min(piece.at + piece.length, raw_offset + raw.length);
-    const std::uint64_t first_block = (begin - piece.at) / block_bytes;
+    const std::uint64_t at = begin - piece.at, first = unit_count({block_bytes, piece.image_offset, piece.cuts}, at);
     Slice data = raw.part(begin - raw_offset, end - begin);
-    const std::vector<std::uint64_t> made = co_await r.world.cpu.checksums(data, block_bytes);
+    const Units units(block_bytes, piece.image_offset + at, piece.cuts);
+    const std::vector<std::uint64_t> made = co_await r.world.cpu.checksums(data, units), ends = unit_ends(units, end - begin);
     bool whole = true;
     for (std::size_t i = 0; i < made.size(); ++i) {
-        if (made[i] == piece.checksums[first_block + i]) continue;
+        if (made[i] == piece.checksums[first + i]) continue;
         whole = false;
-        Status told = r.bad(read, piece, first_block + i, corrupt("checksum differs"));
+        const std::uint64_t unit = i == 0 ? 0 : ends[i - 1];
+        Status told = r.bad(read, piece, {at + unit, ends[i] - unit}, corrupt("checksum differs"));
         if (!told.ok()) co_return told;
     }
     if (whole) co_return r.deliver(piece, begin - piece.at, std::move(data));
@@ -93,10 +95,10 @@ Task<Status> check_piece(Reading& r, const PartRead& read, const StoredPiece& pi
 
 // What keeps the wanted pieces of a read from being had at all.
 Status tell_all(Reading& r, const PartRead& read, const Status& why) {
-    const std::uint64_t block_bytes = r.version.footers[read.footer].block_bytes;
     for (const std::uint32_t index : read.pieces) {
         const StoredPiece& piece = run_of(r.version, read).pieces[index];
-        TRY(r.bad(read, piece, read.offset > piece.at ? (read.offset - piece.at) / block_bytes : 0, Status(why)));
+        const ImageRange part = image_run_of(r.version, read, index);
+        TRY(r.bad(read, piece, {part.offset - piece.image_offset, part.length}, Status(why)));
     }
     return {};
 }
@@ -228,15 +230,13 @@ Task<Status> read_runs(Reading& r, Layout layout) {
 }
 
 // Of the part, as people count them.
-std::uint64_t block_in_part(const OpenVersion& version, const PartRead& read, const StoredPiece& piece, std::uint64_t block) {
-    const std::uint64_t block_bytes = version.footers[read.footer].block_bytes;
+std::uint64_t block_in_part(const OpenVersion& version, const PartRead& read, const StoredPiece& piece, ImageRange unit) {
     const StoredRun& run = run_of(version, read);
-    return (run.part_offset + (run.codec == 0 ? piece.at + block * block_bytes : 0)) / block_bytes;
+    return (run.part_offset + (run.codec == 0 ? piece.at + unit.offset : 0)) / version.footers[read.footer].block_bytes;
 }
 
-std::string region_of(const OpenVersion& version, const PartRead& read, const StoredPiece& piece, std::uint64_t block) {
-    const std::uint64_t block_bytes = version.footers[read.footer].block_bytes;
-    return region_at(version.image(piece.rank), piece.image_offset + block * block_bytes, block_bytes);
+std::string region_of(const OpenVersion& version, const StoredPiece& piece, ImageRange unit) {
+    return region_at(version.image(piece.rank), piece.image_offset + unit.offset, unit.length);
 }
 
 }  // namespace
@@ -267,10 +267,10 @@ Task<Status> read_parts(World& world, Layout layout, const OpenVersion& version,
     EncodedRuns own(world, settings.encoded_bytes);
     Reading r{world, settings, version, {}, std::move(reads), 0, {}, {}, {}, encoded ? *encoded : own};
     r.deliver = [&](const StoredPiece& piece, std::uint64_t at, Slice data) { return sink(piece.rank, piece.image_offset + at, std::move(data)); };
-    r.bad = [&](const PartRead& read, const StoredPiece& piece, std::uint64_t block, Status status) {
-        const std::string region = region_of(version, read, piece, block);
+    r.bad = [&](const PartRead& read, const StoredPiece& piece, ImageRange unit, Status status) {
+        const std::string region = region_of(version, piece, unit);
         return std::move(status).within(version_text(version.manifest.key) + ": " + version.manifest.parts[version.parts[read.footer]].file + " block " +
-                                        std::to_string(block_in_part(version, read, piece, block)) + ", rank " + std::to_string(piece.rank) +
+                                        std::to_string(block_in_part(version, read, piece, unit)) + ", rank " + std::to_string(piece.rank) +
                                         (region.empty() ? "" : ", region " + region));
     };
     Status status = co_await read_runs(r, layout);
@@ -339,11 +339,11 @@ Task<Result<std::vector<Damage>>> verify_version(World& world, Layout layout, Ma
         if (progress) progress(data.length);
         return Status();
     };
-    r.bad = [&](const PartRead& read, const StoredPiece& piece, std::uint64_t block, Status status) {
+    r.bad = [&](const PartRead& read, const StoredPiece& piece, ImageRange unit, Status status) {
         Damage damage = damage_of(manifest.parts[whole.parts[read.footer]].file, std::move(status));
-        damage.block = block_in_part(whole, read, piece, block);
+        damage.block = block_in_part(whole, read, piece, unit);
         damage.rank = piece.rank;
-        damage.region = region_of(whole, read, piece, block);
+        damage.region = region_of(whole, piece, unit);
         damages.push_back(std::move(damage));
         return Status();
     };

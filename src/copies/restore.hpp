@@ -1,5 +1,5 @@
 // Restore: from the parts of a committed version, or from an image in scratch, back to bytes. Reads are large and in offset order; every
-// block is verified before anybody sees it; what is damaged is named (part, block, rank, region).
+// checksum unit is verified before anybody sees it; what is damaged is named (part, block, rank, region).
 #pragma once
 
 #include <functional>
@@ -65,7 +65,7 @@ struct WantedImage {
     std::vector<ImageRange> ranges;
     bool operator==(const WantedImage&) const = default;
 };
-// One read of a part, of one run: whole blocks of its one piece, or the whole run, of which these pieces are wanted.
+// One read of a part, of one run: whole units of its one piece, or the whole run, of which these pieces are wanted.
 struct PartRead {
     std::size_t footer = 0;  // in OpenVersion::footers
     std::size_t run = 0;     // in the footer's runs
@@ -99,7 +99,7 @@ Task<Status> restore_local(World& world, const LocalImage& image, std::vector<Im
 // The regions that a run of an image touches, for people: "x, y", or "".
 std::string region_at(const ImageInfo* image, std::uint64_t offset, std::uint64_t length);
 
-// Every block of every part of a version. Calls `progress(bytes)` as it goes; collects all damage rather than stopping at the first.
+// Every unit of every part of a version. Calls `progress(bytes)` as it goes; collects all damage rather than stopping at the first.
 struct Damage {
     std::string part;
     std::uint64_t block = 0;  // in the part

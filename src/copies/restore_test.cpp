@@ -13,6 +13,7 @@
 #include "catalog/removal.hpp"
 #include "copies/cpu_testing.hpp"
 #include "format/part.hpp"
+#include "model/checksum_units.hpp"
 #include "proof/cluster.hpp"
 
 namespace cairn {
@@ -90,6 +91,68 @@ class DamagedEncoded : public Damaged {
         return found.ok() ? *found : Footer();
     }
 };
+
+// Images of several regions, most of which end within a block.
+class DamagedRegions : public Damaged {
+  protected:
+    DamagedRegions() : Damaged([] {
+        ClusterOptions o = options();
+        o.block_bytes = 16'384;
+        o.settings.buffer_bytes = 65'536;
+        o.regions = 4;
+        return o;
+    }()) {}
+    // Rank 0's image, opened anew.
+    OpenVersion open() {
+        sim::Process& process = cluster_.hosts[0].node->start_process("reader");
+        Result<OpenVersion> version(Status(Code::deadline, ""));
+        const auto task = [](World w, Layout l, Manifest m, Result<OpenVersion>& out) -> Task<void> {
+            Result<OpenVersion> opened = co_await open_version(w, l, m, 0, {});
+            out = std::move(opened);
+        };
+        EXPECT_TRUE(cluster_.sim.run(task(process.world(), cluster_.layout, manifest_, version), cluster_.sim.now() + 60 * second));
+        process.kill();
+        return std::move(version).value();
+    }
+    Status read(const OpenVersion& version, const Region& region) {
+        sim::Process& process = cluster_.hosts[0].node->start_process("reader");
+        Status status = deadline_passed("not read");
+        const auto task = [](World w, Layout l, const OpenVersion& v, ImageRange range, Status& out) -> Task<void> {
+            const ImageSink sink = [](std::uint64_t, Slice) { return Status(); };
+            std::vector<ImageRange> ranges(1, range);
+            Status restored = co_await restore_image(w, l, v, 0, std::move(ranges), sink, {});
+            out = std::move(restored);
+        };
+        EXPECT_TRUE(cluster_.sim.run(task(process.world(), cluster_.layout, version, {region.offset, region.length}, status), cluster_.sim.now() + 60 * second));
+        process.kill();
+        return status;
+    }
+    void flip(const OpenVersion& version, std::uint64_t image_offset) {
+        for (const PiecePlace& place : version.pieces(0)) {
+            const StoredPiece& piece = version.piece(place);
+            if (image_offset < piece.image_offset || image_offset >= piece.image_offset + piece.length) continue;
+            const std::uint64_t at = version.run(place).part_offset + piece.at + image_offset - piece.image_offset;
+            ASSERT_TRUE(cluster_.sim.persistent().flip_bit(part(version.parts[place.footer]), at, 3).ok());
+        }
+    }
+};
+
+TEST_F(DamagedRegions, OneIsVerifiedWithoutAByteOfItsNeighbour) {
+    const OpenVersion version = open();
+    const std::vector<Region>& regions = version.image(0)->regions;
+    ASSERT_EQ(regions.size(), 4u);
+    const Region &damaged = regions[2], &neighbour = regions[3];
+    ASSERT_GE(damaged.length, unit_bytes_min);
+    ASSERT_NE(neighbour.offset % 16'384, 0u) << "they are to meet within a block";
+    flip(version, damaged.offset + damaged.length - 1);
+    const Status status = read(version, damaged);
+    EXPECT_EQ(status.code(), Code::corrupt) << status.to_string();
+    EXPECT_NE(status.text().find("region state-2: checksum differs"), std::string::npos) << status.text();
+    EXPECT_TRUE(read(version, neighbour).ok()) << read(version, neighbour).to_string();
+    const std::vector<Damage> all = verify();
+    ASSERT_EQ(all.size(), 1u);
+    EXPECT_EQ(all.front().region, "state-2");
+}
 
 TEST_F(DamagedEncoded, NothingIsFoundAndAllIsShorter) {
     EXPECT_TRUE(verify().empty());

@@ -9,6 +9,7 @@
 #include "format/limits.hpp"
 #include "format/image.hpp"
 #include "format/roster.hpp"
+#include "model/checksum_units.hpp"
 #include "world/gate.hpp"
 
 namespace cairn {
@@ -32,6 +33,31 @@ std::uint64_t word_at(const Bytes& bytes, std::uint64_t offset) {
     std::uint64_t word;
     std::memcpy(&word, bytes.data() + offset, sizeof word);
     return word;
+}
+
+// Numbers from there on in the slot.
+Task<Result<std::vector<std::uint64_t>>> read_numbers(World& world, FilePtr file, std::uint64_t offset, std::uint64_t count, Nanos deadline) {
+    Result<std::vector<std::uint64_t>> room = room_for<std::vector<std::uint64_t>>(count);
+    if (!room.ok()) co_return std::move(room).status().within(file->path());
+    Result<Bytes> bytes = co_await read_run(world, std::move(file), offset, count * sizeof(std::uint64_t), deadline);
+    if (!bytes.ok()) co_return std::move(bytes).status();
+    if (count > 0) std::memcpy(room->data(), bytes->data(), bytes->size());
+    co_return std::move(room).value();
+}
+
+// What stands between header and data: the cuts, and the checksums where they are made.
+Task<Status> read_table(World& world, FilePtr file, Nanos deadline, LocalImage& image) {
+    const std::uint64_t at = image.header.checksums_offset, units = image_units(image.header);
+    if (image.header.checksummed && units > 0) {
+        Result<std::vector<std::uint64_t>> checksums = co_await read_numbers(world, file, at, units, deadline);
+        if (!checksums.ok()) co_return std::move(checksums).status();
+        image.checksums = std::move(checksums).value();
+    }
+    if (image.header.image.cuts == 0) co_return Status();
+    Result<std::vector<std::uint64_t>> cuts = co_await read_numbers(world, file, at + 8 * units, image.header.image.cuts, deadline);
+    if (!cuts.ok()) co_return std::move(cuts).status();
+    image.header.cuts = std::move(cuts).value();
+    co_return check_cuts(image.header).within(image.path);
 }
 
 }  // namespace
@@ -70,15 +96,7 @@ Task<Result<std::optional<LocalImage>>> read_image(World& world, std::string pat
     image.header = std::move(header).value();
     image.header.checksummed = word_at(*front, image_checksummed_offset) == image_checksummed_word;
     image.proof = word_at(*front, image_proof_offset);
-    const std::uint64_t blocks = div_up(image.header.image.bytes, image.header.block_bytes);
-    if (image.header.checksummed && blocks > 0) {
-        Result<Bytes> table = co_await read_run(world, *file, image.header.checksums_offset, blocks * sizeof(std::uint64_t), deadline);
-        if (!table.ok()) co_return std::move(table).status();
-        Result<std::vector<std::uint64_t>> room = room_for<std::vector<std::uint64_t>>(blocks);
-        if (!room.ok()) co_return std::move(room).status().within(path);
-        image.checksums = std::move(room).value();
-        std::memcpy(image.checksums.data(), table->data(), table->size());
-    }
+    CO_TRY(co_await read_table(world, *file, deadline, image));
     if (!mapped || mapped->size() != *size) {
         Result<BufferPtr> map = co_await world.storage.map(path, false, deadline);
         if (!map.ok()) co_return std::move(map).status();
@@ -93,7 +111,7 @@ Task<Result<std::optional<LocalImage>>> read_image(World& world, std::string pat
 Status check_proof(const LocalImage& image) {
     if (image.header.image.bytes == 0) return {};  // the header has a checksum of its own
     if (image.checksums.empty()) return corrupt(image.path + ": no checksums were stored with it, to tell whether all of it reached the disk");
-    if (image.proof != image_proof(image.header, std::as_bytes(std::span(image.checksums))))
+    if (image.proof != image_proof(image.header, image_table(image.header, image.checksums)))
         return corrupt(image.path + ": the checksums stored with it are not, or not all, of this image");
     return {};
 }
@@ -109,8 +127,9 @@ Task<Status> check_data(World& world, const LocalImage& image, Nanos io_wait) {
         Result<Bytes> data = co_await read_run(world, *file, image.header.data_offset + offset, length, world.clock.in(io_wait));
         if (!data.ok()) co_return std::move(data).status().within(image.path);
         Slice slice = Slice::of(std::move(data).value());
-        const std::vector<std::uint64_t> sums = co_await world.cpu.checksums(std::move(slice), block);
-        if (!std::equal(sums.begin(), sums.end(), image.checksums.begin() + static_cast<std::ptrdiff_t>(offset / block)))
+        const std::vector<std::uint64_t> sums = co_await world.cpu.checksums(std::move(slice), {block, offset, image.header.cuts});
+        const auto first = image.checksums.begin() + static_cast<std::ptrdiff_t>(unit_count({block, 0, image.header.cuts}, offset));
+        if (!std::equal(sums.begin(), sums.end(), first))
             co_return corrupt(image.path + ": bytes " + std::to_string(offset) + "+" + std::to_string(length) + " are not what was written there");
     }
     co_return Status();

@@ -15,7 +15,7 @@ struct LocalImage {
     ImageHeader header;
     std::string path;
     Slice data;
-    std::vector<std::uint64_t> checksums;  // one a block; empty while not made (image with bytes) or when there are no bytes
+    std::vector<std::uint64_t> checksums;  // one a unit; empty while not made (image with bytes) or when there are no bytes
     std::uint64_t proof = 0;               // as it stands in the slot
 };
 

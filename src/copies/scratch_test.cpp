@@ -104,7 +104,7 @@ TEST_F(Scan, ASlotThatAsksForMoreMemoryThanThereIsIsToldAndNoOther) {
     ASSERT_EQ(scan_.images.size(), 2u);
     ImageHeader header = scan_.images.front().header;
     header.image = {header.rank, 1ull << 59, {}};
-    const ImageLayout layout = image_layout(encode_image_header(header).size(), header.image.bytes, header.block_bytes);
+    const ImageLayout layout = image_layout(encode_image_header(header).size(), header.image, header.block_bytes);
     header.checksums_offset = layout.checksums_offset;
     header.data_offset = layout.data_offset;
     const auto inode = cluster_->hosts[0].node->scratch().find(scan_.images.front().path);

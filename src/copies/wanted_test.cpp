@@ -32,29 +32,37 @@ TEST(Wanted, AnswersWhatALookAtEveryRangeWould) {
     }
 }
 
-TEST(Wanted, BlocksAreThoseThatAreTouched) {
+TEST(Wanted, UnitsAreThoseThatAreTouched) {
     std::mt19937_64 random(8);
     constexpr std::uint64_t block = 16;
-    for (int round = 0; round < 300; ++round) {
+    for (int round = 0; round < 500; ++round) {
         std::vector<ImageRange> ranges;
         for (std::uint64_t i = 0, count = 1 + random() % 6; i < count; ++i) ranges.push_back({random() % 300, random() % 40});
         const Wanted wanted(ranges);
-        const std::uint64_t offset = random() % 10 * block, length = 1 + random() % 200;
-        std::vector<bool> expected, got;
-        for (std::uint64_t at = 0; at < length; at += block) expected.push_back(wanted.touches(offset + at, std::min(block, length - at)));
-        got.assign(expected.size(), false);
+        const std::uint64_t offset = random() % 160, length = 1 + random() % 200, bytes_max = block * (1 + random() % 4);
+        std::vector<std::uint64_t> cuts;
+        for (std::uint64_t at = 0; (at += 1 + random() % 60) < 400;) cuts.push_back(at);
+        const Units units(block, offset, cuts);
+        const std::vector<std::uint64_t> ends = unit_ends(units, length);
+        std::vector<bool> expected, got(ends.size(), false);
+        for (std::size_t i = 0, begin = 0; i < ends.size(); begin = ends[i++]) expected.push_back(wanted.touches(offset + begin, ends[i] - begin));
         std::uint64_t end = 0;
-        for (const ImageRange& run : wanted.blocks_in(offset, length, block)) {
-            EXPECT_TRUE(end == 0 || run.offset > end) << "with gaps between them";
+        for (const ImageRange& run : wanted.units_in(units, length, bytes_max)) {
+            ASSERT_GE(run.offset, end);
+            ASSERT_TRUE(run.offset != end || end == offset || end % block == 0) << "what is read on from there is read from a block on";
+            ASSERT_LE(run.length, bytes_max);
             end = run.offset + run.length;
-            EXPECT_EQ((run.offset - offset) % block, 0u);
-            EXPECT_TRUE((end - offset) % block == 0 || end == offset + length);
-            ASSERT_LE(end, offset + length);
-            for (std::uint64_t at = run.offset - offset; at < end - offset; at += block) got[at / block] = true;
+            for (std::size_t i = 0, begin = 0; i < ends.size(); begin = ends[i++]) {
+                const bool inside = offset + begin >= run.offset && offset + ends[i] <= end;
+                ASSERT_TRUE(inside || offset + ends[i] <= run.offset || offset + begin >= end) << "whole units";
+                if (inside) got[i] = true;
+            }
         }
         ASSERT_EQ(got, expected) << round;
     }
-    EXPECT_EQ(Wanted({}).blocks_in(32, 100, block), (std::vector<ImageRange>{{32, 100}}));
+    EXPECT_EQ(Wanted({}).units_in({16, 32, {}}, 100, 128), (std::vector<ImageRange>{{32, 100}}));
+    EXPECT_EQ(Wanted({}).units_in(16, 0, 128), std::vector<ImageRange>());
+    EXPECT_EQ(Wanted({{1005, 3000}}).units_in({4096, 0, {1000, 4010}}, 9000, 8192), (std::vector<ImageRange>{{1000, 3010}})) << "one region, and no byte of another";
 }
 
 TEST(Wanted, WhatTouchesIsOneRun) {

@@ -292,7 +292,7 @@ inline void write_image(const control::Slot& slot, const Roster& roster, Version
     header.image.rank = rank;
     header.image.bytes = bytes;
     header.image.regions = {{"u", RegionKind::memory, DataType::bytes, {bytes}, 0, bytes}};
-    const ImageLayout layout = image_layout(encode_image_header(header).size(), bytes, header.block_bytes);
+    const ImageLayout layout = image_layout(encode_image_header(header).size(), header.image, header.block_bytes);
     header.checksums_offset = layout.checksums_offset;
     header.data_offset = layout.data_offset;
     const Bytes encoded = encode_image_header(header);

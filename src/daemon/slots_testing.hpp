@@ -135,7 +135,7 @@ class SlotsTest : public testing::Test {
         header.image.bytes = 10'000;
         header.image.regions = {{"u", RegionKind::memory, DataType::bytes, {10'000}, 0, 10'000}};
         const ImageLayout layout =
-            image_layout(encode_image_header(header).size(), header.image.bytes, header.block_bytes);
+            image_layout(encode_image_header(header).size(), header.image, header.block_bytes);
         header.checksums_offset = layout.checksums_offset;
         header.data_offset = layout.data_offset;
         const Bytes encoded = encode_image_header(header);

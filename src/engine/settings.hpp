@@ -18,7 +18,7 @@ enum class LocalSplit : std::uint8_t { chunks, files };
 struct FlushLimits {
     std::size_t versions = 64;                  // of a job, that ended and whose images have left scratch
     std::size_t answers = 4096;                 // to requests for data, of a version
-    std::size_t message_blocks = 512u << 10;      // of what a leader tells of its share, in one message of a few MiB
+    std::size_t message_units = 512u << 10;      // of what a leader tells of its share, in one message of a few MiB
     std::size_t message_pieces = 64u << 10;
     std::size_t guests = 1024;                  // I/O node: jobs; the one longest silent is forgotten, and learned again when it speaks
     std::size_t strangers = 1024;               // I/O node: jobs that were looked for

@@ -85,6 +85,7 @@ Status image(const ImageInfo& image) {
     const std::string of = "rank " + std::to_string(image.rank);
     if (image.rank >= ranks_max) return refuse(of, " is beyond the largest rank, ", ranks_max - 1);
     if (image.bytes > bytes_max) return refuse(of, ": an image of ", image.bytes, " bytes");
+    if (image.cuts > image.bytes) return refuse(of, ": an image of ", image.bytes, " bytes, cut in ", image.cuts, " places");
     std::vector<std::string_view> names;
     names.reserve(image.regions.size());
     for (const Region& r : image.regions) {

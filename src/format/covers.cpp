@@ -3,8 +3,10 @@
 #include "format/covers.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "format/check.hpp"
+#include "model/checksum_units.hpp"
 
 namespace cairn {
 
@@ -33,13 +35,14 @@ std::vector<Cover> covers_of(const std::vector<StoredRun>& runs, std::uint64_t b
     std::vector<Cover> covers;
     for (const StoredPiece* piece : sorted_pieces(runs)) {
         Cover* before = covers.empty() ? nullptr : &covers.back();
-        const bool goes_on = before && before->rank == piece->rank && before->image_offset + before->length == piece->image_offset && before->length % block_bytes == 0;
+        const bool goes_on = before && before->rank == piece->rank && before->image_offset + before->length == piece->image_offset;
         if (!goes_on) {
-            covers.push_back({piece->rank, piece->image_offset, piece->length, piece->checksums});
+            covers.push_back({piece->rank, piece->image_offset, piece->length, piece->checksums, piece->cuts});
             continue;
         }
         before->length += piece->length;
         before->checksums.insert(before->checksums.end(), piece->checksums.begin(), piece->checksums.end());
+        append_cuts(before->cuts, piece->image_offset, piece->cuts, block_bytes);
     }
     return covers;
 }
@@ -54,28 +57,63 @@ Status check_pieces_apart(const std::vector<StoredRun>& runs) {
     return {};
 }
 
+namespace {
+
+// A cover whose units pieces take, front to back.
+class Taken {
+  public:
+    Taken(const Cover& cover, std::uint64_t block_bytes) : cover_(cover), ends_(unit_ends({block_bytes, cover.image_offset, cover.cuts}, cover.length)) {}
+
+    bool is_whole() const { return units_ == ends_.size(); }
+    std::uint64_t image_offset() const { return cover_.image_offset + bytes(); }
+
+    Status give(StoredPiece& piece) {
+        const auto end = std::lower_bound(ends_.begin(), ends_.end(), bytes() + piece.length);
+        if (cover_.rank != piece.rank || image_offset() != piece.image_offset)
+            return refuse(name_of(piece.rank, piece.image_offset), ": its checksums are of ", name_of(cover_.rank, image_offset()));
+        if (end == ends_.end() || *end != bytes() + piece.length)
+            return refuse(name_of(piece.rank, piece.image_offset), ": ", piece.length, " bytes are no whole units with checksums");
+        const auto next = static_cast<std::size_t>(end - ends_.begin()) + 1;
+        piece.checksums.assign(cover_.checksums.begin() + static_cast<std::ptrdiff_t>(units_), cover_.checksums.begin() + static_cast<std::ptrdiff_t>(next));
+        piece.cuts = cuts_within(cover_.cuts, piece.image_offset, piece.length);
+        units_ = next;
+        return {};
+    }
+
+  private:
+    std::uint64_t bytes() const { return units_ == 0 ? 0 : ends_[units_ - 1]; }
+
+    const Cover& cover_;
+    std::vector<std::uint64_t> ends_;
+    std::size_t units_ = 0;
+};
+
+// Before anything is made for it: what it takes is no more than the checksums that came.
+Status check_cover(const Cover& cover, std::uint64_t block_bytes) {
+    const std::string of = name_of(cover.rank, cover.image_offset);
+    if (cover.length == 0 || cover.length > bytes_max || cover.image_offset > bytes_max) return refuse(of, ": checksums of ", cover.length, " bytes");
+    if (!cuts_valid(cover.cuts, cover.image_offset, cover.length, block_bytes)) return refuse(of, ": its units can not be cut so");
+    const std::uint64_t units = unit_count({block_bytes, cover.image_offset, cover.cuts}, cover.length);
+    if (cover.checksums.size() != units) return refuse(of, ": has ", cover.checksums.size(), " checksums for ", units, " units");
+    return {};
+}
+
+}  // namespace
+
 Status give_checksums(std::vector<StoredRun>& runs, const std::vector<Cover>& covers, std::uint64_t block_bytes) {
     TRY(check_pieces_apart(runs));
-    std::size_t at = 0;
-    std::uint64_t taken = 0;  // of covers[at], blocks
-    const auto whole = [&](const Cover& cover) { return taken == cover.checksums.size(); };
+    std::size_t begun = 0;
+    std::optional<Taken> taken;
     for (StoredPiece* piece : sorted_pieces(runs)) {
-        if (at < covers.size() && whole(covers[at])) ++at, taken = 0;
         if (piece->length > bytes_max) return refuse(name_of(piece->rank, piece->image_offset), ": ", piece->length, " bytes");
-        const std::uint64_t blocks = div_up(piece->length, block_bytes);
-        if (at == covers.size()) return refuse(name_of(piece->rank, piece->image_offset), ": no checksums");
-        const Cover& cover = covers[at];
-        if (cover.rank != piece->rank || cover.image_offset > bytes_max || cover.image_offset + taken * block_bytes != piece->image_offset)
-            return refuse(name_of(piece->rank, piece->image_offset), ": its checksums are of ", name_of(cover.rank, cover.image_offset + taken * block_bytes));
-        if (cover.length > bytes_max || taken * block_bytes + piece->length > cover.length || blocks > cover.checksums.size() - taken)
-            return refuse(name_of(piece->rank, piece->image_offset), ": has ", cover.checksums.size() - taken, " checksums for ", blocks, " blocks");
-        const auto first = cover.checksums.begin() + static_cast<std::ptrdiff_t>(taken);
-        piece->checksums.assign(first, first + static_cast<std::ptrdiff_t>(blocks));
-        taken += blocks;
-        if (taken == cover.checksums.size() && (taken - blocks) * block_bytes + piece->length != cover.length)
-            return refuse(name_of(cover.rank, cover.image_offset), ": ", cover.length, " bytes have checksums, and other ones are stored");
+        if (!taken || taken->is_whole()) {
+            if (begun == covers.size()) return refuse(name_of(piece->rank, piece->image_offset), ": no checksums");
+            TRY(check_cover(covers[begun], block_bytes));
+            taken.emplace(covers[begun++], block_bytes);
+        }
+        TRY(taken->give(*piece));
     }
-    if (at + 1 < covers.size() || (at < covers.size() && !whole(covers[at]))) return refuse("checksums of bytes that no run holds");
+    if (begun < covers.size() || (taken && !taken->is_whole())) return refuse("checksums of bytes that no run holds");
     return {};
 }
 

@@ -9,18 +9,19 @@
 
 namespace cairn {
 
-// Raw bytes of one image, from a block on.
+// Raw bytes of one image: whole units (model/checksum_units.hpp).
 struct Cover {
     Rank rank = 0;
     std::uint64_t image_offset = 0;
     std::uint64_t length = 0;
-    std::vector<std::uint64_t> checksums;  // one a block
+    std::vector<std::uint64_t> checksums;  // one a unit
+    std::vector<std::uint64_t> cuts;       // where units end besides blocks: in the image, within the cover
 };
 
-// Of all pieces, by rank and image offset. What is side by side is one, where whole blocks meet.
+// Of all pieces, by rank and image offset. What is side by side is one.
 std::vector<Cover> covers_of(const std::vector<StoredRun>& runs, std::uint64_t block_bytes);
 
-// The reverse: gives each piece its checksums. corrupt where covers and pieces are not of the same bytes, each once. Pieces without bytes have none.
+// The reverse: gives each piece its checksums and cuts. corrupt where covers and pieces are not of the same bytes, each once, or a piece is no whole units. Pieces without bytes have none.
 Status give_checksums(std::vector<StoredRun>& runs, const std::vector<Cover>& covers, std::uint64_t block_bytes);
 
 // Whether no byte of an image is in two pieces.

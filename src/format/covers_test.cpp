@@ -36,6 +36,19 @@ TEST(Covers, GiveEachPieceItsOwn) {
     EXPECT_EQ(back, runs());
 }
 
+// Pieces that meet within a block: their cover is cut there, and each gets back the cuts that lie within it.
+TEST(Covers, AreCutWherePiecesMeetWithinABlock) {
+    const std::vector<StoredRun> cut = {{0, 2 * block, 0, 0, {{0, 5000, 2000, 0, {3, 4}, {6000}}, {0, 0, 5000, 2000, {0, 1, 2}, {100}}}}};
+    const std::vector<Cover> covers = covers_of(cut, block);
+    ASSERT_EQ(covers.size(), 1u);
+    EXPECT_EQ(covers[0].checksums, (std::vector<std::uint64_t>{0, 1, 2, 3, 4}));
+    EXPECT_EQ(covers[0].cuts, (std::vector<std::uint64_t>{100, 5000, 6000}));
+    std::vector<StoredRun> back = without_checksums(cut);
+    for (StoredPiece& piece : back[0].pieces) piece.cuts.clear();
+    ASSERT_TRUE(give_checksums(back, covers, block).ok());
+    EXPECT_EQ(back, cut);
+}
+
 TEST(Covers, OfOtherBytesThanThePiecesAreRefused) {
     const auto refused = [](auto change, const char* told) {
         std::vector<Cover> covers = covers_of(runs(), block);
@@ -48,10 +61,19 @@ TEST(Covers, OfOtherBytesThanThePiecesAreRefused) {
     refused([](auto& covers, auto&) { covers.pop_back(); }, "rank 1 at 0 of its image: no checksums");
     refused([](auto& covers, auto&) { covers[1].image_offset = block; }, "its checksums are of rank 1 at 4096");
     refused([](auto& covers, auto&) { covers[1].rank = 2; }, "its checksums are of rank 2");
-    refused([](auto& covers, auto&) { covers[1].checksums.pop_back(); }, "has 1 checksums for 2 blocks");
-    refused([](auto& covers, auto&) { covers[1].checksums.push_back(0); }, "checksums of bytes that no run holds");
-    refused([](auto& covers, auto&) { covers[0].length = 101; }, "101 bytes have checksums");
-    refused([](auto& covers, auto&) { covers.push_back({3, 0, 1, {0}}); }, "checksums of bytes that no run holds");
+    refused([](auto& covers, auto&) { covers[1].checksums.pop_back(); }, "has 3 checksums for 4 units");
+    refused([](auto& covers, auto&) { covers[1].checksums.push_back(0); }, "has 5 checksums for 4 units");
+    refused([](auto& covers, auto&) { covers[0].length = 101; }, "100 bytes are no whole units");
+    refused([](auto& covers, auto&) { covers[1].cuts = {7, 7}; }, "can not be cut so");
+    refused([](auto& covers, auto&) { covers[1].length = 1ull << 61; }, "checksums of");
+    refused([](auto& covers, auto&) { covers[1].length += block, covers[1].checksums.push_back(14); }, "no whole units");
+    refused(
+        [](auto&, auto& pieces) {
+            pieces[0].pieces[0].image_offset -= 1, pieces[0].pieces[0].length += 1;
+            pieces[1].pieces[0].length -= 1;
+        },
+        "8191 bytes are no whole units");
+    refused([](auto& covers, auto&) { covers.push_back({3, 0, 1, {0}, {}}); }, "checksums of bytes that no run holds");
     refused([](auto&, auto& pieces) { pieces[1].pieces[0].length += block; }, "another run holds these bytes");
 }
 

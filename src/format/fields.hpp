@@ -81,25 +81,25 @@ class Reader {
     }
     ImageInfo image(const fb::Image& image) {
         return {image.rank(), image.bytes(),
-                tables(image.regions(), [this](const fb::Region& r) { return region(r); })};
+                tables(image.regions(), [this](const fb::Region& r) { return region(r); }), image.cuts()};
     }
     std::vector<ImageInfo> images(const flatbuffers::Vector<flatbuffers::Offset<fb::Image>>* from) {
         return tables(from, [this](const fb::Image& i) { return image(i); });
     }
     CodecName codec(const fb::Codec& c) { return {string(c.name()), string(c.parameters())}; }
     std::vector<Cover> covers(const flatbuffers::Vector<flatbuffers::Offset<fb::Cover>>* from) {
-        return tables(from, [this](const fb::Cover& c) { return Cover{c.rank(), c.image_offset(), c.length(), numbers(c.checksums())}; });
+        return tables(from, [this](const fb::Cover& c) { return Cover{c.rank(), c.image_offset(), c.length(), numbers(c.checksums()), numbers(c.cuts())}; });
     }
     // Their pieces are still without checksums.
     std::vector<StoredRun> runs(const flatbuffers::Vector<flatbuffers::Offset<fb::StoredRun>>* from) {
         return tables(from, [this](const fb::StoredRun& r) {
             StoredRun run{r.part_offset(), r.stored_bytes(), r.codec(), r.checksum(), {}};
-            for (const fb::Piece& piece : structs(r.pieces())) run.pieces.push_back({piece.rank(), piece.image_offset(), piece.length(), piece.at(), {}});
+            for (const fb::Piece& piece : structs(r.pieces())) run.pieces.push_back({piece.rank(), piece.image_offset(), piece.length(), piece.at(), {}, {}});
             return run;
         });
     }
     // Of version 1: a run of one piece.
-    StoredRun extent(const fb::Extent& e) { return {e.part_offset(), e.length(), 0, 0, {{e.rank(), e.image_offset(), e.length(), 0, numbers(e.checksums())}}}; }
+    StoredRun extent(const fb::Extent& e) { return {e.part_offset(), e.length(), 0, 0, {{e.rank(), e.image_offset(), e.length(), 0, numbers(e.checksums()), {}}}}; }
     PartInfo part_info(const fb::PartInfo& part) {
         return {string(part.file()), part.bytes(), part.footer_offset(), part.footer_checksum(), numbers(part.ranks())};
     }
@@ -157,7 +157,7 @@ class Writer {
     }
     auto image(const ImageInfo& image) {
         const auto regions = tables(image.regions, [this](const Region& r) { return region(r); });
-        return fb::CreateImage(builder, image.rank, image.bytes, regions);
+        return fb::CreateImage(builder, image.rank, image.bytes, regions, image.cuts);
     }
     auto images(const std::vector<ImageInfo>& images_) {
         return tables(images_, [this](const ImageInfo& i) { return image(i); });
@@ -171,7 +171,9 @@ class Writer {
     auto covers(const std::vector<Cover>& covers_) {
         return tables(covers_, [this](const Cover& c) {
             const auto checksums = numbers(c.checksums);
-            return fb::CreateCover(builder, c.rank, c.image_offset, c.length, checksums);
+            if (c.cuts.empty()) return fb::CreateCover(builder, c.rank, c.image_offset, c.length, checksums);
+            const auto cuts = numbers(c.cuts);
+            return fb::CreateCover(builder, c.rank, c.image_offset, c.length, checksums, cuts);
         });
     }
     auto runs(const std::vector<StoredRun>& runs_) {

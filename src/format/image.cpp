@@ -6,6 +6,7 @@
 #include "format/fields.hpp"
 #include "format/frame.hpp"
 #include "image_generated.h"
+#include "model/checksum_units.hpp"
 
 namespace cairn {
 
@@ -15,11 +16,20 @@ namespace {
 constexpr std::uint64_t page_bytes = 4096;
 }
 
-ImageLayout image_layout(std::uint64_t header_encoded_bytes, std::uint64_t image_bytes, std::uint64_t block_bytes) {
+namespace {
+
+std::uint64_t units_of(const ImageInfo& image, std::uint64_t block_bytes) { return div_up(image.bytes, block_bytes) + image.cuts; }
+
+}  // namespace
+
+std::uint64_t image_units(const ImageHeader& header) { return units_of(header.image, header.block_bytes); }
+std::uint64_t image_table_bytes(const ImageHeader& header) { return 8 * (image_units(header) + header.image.cuts); }
+
+ImageLayout image_layout(std::uint64_t header_encoded_bytes, const ImageInfo& image, std::uint64_t block_bytes) {
     ImageLayout layout;
     layout.checksums_offset = round_up(image_header_offset + header_encoded_bytes, 64);
-    layout.data_offset = round_up(layout.checksums_offset + 8 * div_up(image_bytes, block_bytes), page_bytes);
-    layout.file_bytes = layout.data_offset + round_up(image_bytes, page_bytes);
+    layout.data_offset = round_up(layout.checksums_offset + 8 * (units_of(image, block_bytes) + image.cuts), page_bytes);
+    layout.file_bytes = layout.data_offset + round_up(image.bytes, page_bytes);
     return layout;
 }
 
@@ -33,13 +43,25 @@ Status check_image_header(const ImageHeader& header) {
         return refuse("rank ", header.rank, " with the image of rank ", header.image.rank);
     TRY(check::block_bytes(header.block_bytes));
     TRY(check::image(header.image));
-    const std::uint64_t table_bytes = 8 * div_up(header.image.bytes, header.block_bytes);
+    const std::uint64_t table_bytes = image_table_bytes(header);
     if (header.checksums_offset < image_header_offset || header.checksums_offset % 8 != 0 ||
         header.data_offset > bytes_max || header.data_offset % page_bytes != 0 ||
         header.checksums_offset > header.data_offset || table_bytes > header.data_offset - header.checksums_offset)
         return refuse("a checksum table at ", header.checksums_offset, " and data at ", header.data_offset,
                       " can not be");
     return {};
+}
+
+Bytes image_table(const ImageHeader& header, const std::vector<std::uint64_t>& checksums) {
+    const ByteView sums = std::as_bytes(std::span(checksums)), cuts = std::as_bytes(std::span(header.cuts));
+    Bytes table(sums.begin(), sums.end());
+    table.insert(table.end(), cuts.begin(), cuts.end());
+    return table;
+}
+
+Status check_cuts(const ImageHeader& header) {
+    if (header.cuts.size() == header.image.cuts && cuts_valid(header.cuts, 0, header.image.bytes, header.block_bytes)) return {};
+    return refuse("image of rank ", header.rank, ": its checksum units can not be cut so");
 }
 
 Bytes encode_image_header(const ImageHeader& header) {

@@ -1,4 +1,4 @@
-// An image slot in scratch: a page of state words, the header, the checksum table, the image's bytes.
+// An image slot in scratch: a page of state words, the header, the table of checksums and cuts, the image's bytes.
 //
 // Order (rule 4): the client invalidates a slot before it changes anything in it and seals it after everything else;
 // the daemon sets `checksummed` and the proof after it filled the table. The words are written with release and read with acquire.
@@ -27,9 +27,16 @@ struct ImageLayout {
     bool operator==(const ImageLayout&) const = default;
 };
 // `header_encoded_bytes`: the size of what encode_image_header gave, which does not depend on the two offsets in it.
-ImageLayout image_layout(std::uint64_t header_encoded_bytes, std::uint64_t image_bytes, std::uint64_t block_bytes);
+ImageLayout image_layout(std::uint64_t header_encoded_bytes, const ImageInfo& image, std::uint64_t block_bytes);
 
-// Without `checksummed`, which is a word of its own: decoding leaves it false.
+// Behind the header: a u64 for each checksum unit, and then one for each cut.
+std::uint64_t image_units(const ImageHeader& header);
+std::uint64_t image_table_bytes(const ImageHeader& header);
+Bytes image_table(const ImageHeader& header, const std::vector<std::uint64_t>& checksums);
+// corrupt where the cuts, which stand in the table, are none of this image.
+Status check_cuts(const ImageHeader& header);
+
+// Without `checksummed`, which is a word of its own, and `cuts`, which stand in the table: decoding leaves them empty.
 Status check_image_header(const ImageHeader& header);
 Bytes encode_image_header(const ImageHeader& header);
 // `bytes` starts at image_header_offset and may go on behind the header (to the end of the mapping).
@@ -38,7 +45,7 @@ Result<ImageHeader> decode_image_header(ByteView bytes);
 Status check_image_fits(const ImageHeader& header, std::uint64_t file_bytes);
 
 // Binds a checksum table to its image: a machine that lost power may have written any of a slot's pages and not the others, and what an
-// earlier image left in them is whole, too, table and data alike. `table`: one u64 a block.
+// earlier image left in them is whole, too, table and data alike. `table`: all of it, checksums and cuts.
 std::uint64_t image_proof(const ImageHeader& header, ByteView table);
 
 namespace detail {

@@ -16,10 +16,11 @@ TEST(Image, LayoutLeavesRoomForEverything) {
     for (int i = 0; i < 1000; ++i) {
         const std::uint64_t header = random.below(100'000),
                             bytes = random.below(10) == 0 ? 0 : random.below(1ull << 40), block = random.block();
-        const ImageLayout layout = image_layout(header, bytes, block);
+        const std::uint64_t cuts = bytes == 0 || random.coin() ? 0 : random.below(std::min<std::uint64_t>(bytes, 1000));
+        const ImageLayout layout = image_layout(header, {0, bytes, {}, cuts}, block);
         ASSERT_GE(layout.checksums_offset, image_header_offset + header);
         ASSERT_EQ(layout.checksums_offset % 64, 0u);
-        ASSERT_GE(layout.data_offset, layout.checksums_offset + 8 * div_up(bytes, block));
+        ASSERT_GE(layout.data_offset, layout.checksums_offset + 8 * (div_up(bytes, block) + 2 * cuts));
         ASSERT_EQ(layout.data_offset % 4096, 0u);
         ASSERT_GE(layout.file_bytes, layout.data_offset + bytes);
         ASSERT_LT(layout.file_bytes, layout.data_offset + bytes + 4096);

@@ -12,7 +12,7 @@ inline constexpr std::uint64_t block_bytes_min = 4096;  // block sizes are power
 inline constexpr std::uint64_t block_bytes_max = 1ull << 30;
 inline constexpr std::uint64_t bytes_max = 1ull << 60;  // of an image, a part; leaves room for sums and rounding
 inline constexpr std::uint32_t ranks_max = 1u << 24;
-inline constexpr std::uint64_t part_blocks_max =
+inline constexpr std::uint64_t part_units_max =
     1ull << 27;  // checksums in one footer: 1 GiB of the 2 GiB FlatBuffers allow
 inline constexpr std::uint64_t encoded_run_bytes_max = 1ull << 30;      // raw, of a run with a codec: who reads any of it decodes all of it
 inline constexpr std::uint64_t record_bytes_max = (1ull << 31) - 4096;  // of one FlatBuffers record

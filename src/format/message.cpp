@@ -48,8 +48,8 @@ struct BodyWriter {
     }
     auto write(const message::Chunk& m) {
         const auto why = text(m.text);
-        const auto checksums = writer.numbers(m.checksums);
-        return fb::CreateChunk(builder, m.tag, code(m.code), why, checksums);
+        const auto checksums = writer.numbers(m.checksums), cuts = writer.numbers(m.cuts);
+        return fb::CreateChunk(builder, m.tag, code(m.code), why, checksums, cuts);
     }
     auto write(const message::Ended& m) { return fb::CreateEnded(builder, code(m.code), text(m.text), m.final); }
     auto write(const message::Cancel&) { return fb::CreateCancel(builder); }
@@ -148,7 +148,7 @@ struct BodyReader {
     message::Body read(const fb::Want& m) { return message::Want{m.tag(), source(*m.source())}; }
     message::Body read(const fb::Chunk& m) {
         return message::Chunk{m.tag(), static_cast<Code>(m.code()), reader.string(m.text()),
-                              reader.numbers(m.checksums())};
+                              reader.numbers(m.checksums()), reader.numbers(m.cuts())};
     }
     message::Body read(const fb::Ended& m) { return message::Ended{static_cast<Code>(m.code()), reader.string(m.text()), m.final()}; }
     message::Body read(const fb::Cancel&) { return message::Cancel{}; }

@@ -9,6 +9,7 @@
 #include "format/covers.hpp"
 #include "format/fields.hpp"
 #include "format/frame.hpp"
+#include "model/checksum_units.hpp"
 #include "part_generated.h"
 
 namespace cairn {
@@ -42,17 +43,14 @@ Status check_place(const StoredRun& run, const Footer& footer) {
 
 // One piece by itself; `end`: of what the pieces before it hold of the run.
 Status check_piece(const StoredPiece& piece, const Footer& footer, const ImageBytes& images, std::uint64_t end) {
-    const std::uint64_t block = footer.block_bytes;
     const std::string of = name_of(piece);
     const auto image = images.find(piece.rank);
     if (image == images.end()) return refuse(of, ": nothing is said of that rank's image");
-    if (piece.image_offset % block != 0) return refuse(of, " does not start on a block");
     if (piece.length == 0 || piece.length > image->second || piece.image_offset > image->second - piece.length)
         return refuse(of, " with ", piece.length, " bytes lies outside its image of ", image->second, " bytes");
-    if (piece.length % block != 0 && piece.image_offset + piece.length != image->second)
-        return refuse(of, " ends within a block that is not its image's last");
-    if (piece.checksums.size() != div_up(piece.length, block))
-        return refuse(of, " has ", piece.checksums.size(), " checksums for ", div_up(piece.length, block), " blocks");
+    if (!cuts_valid(piece.cuts, piece.image_offset, piece.length, footer.block_bytes)) return refuse(of, ": its units can not be cut so");
+    const std::uint64_t units = unit_count({footer.block_bytes, piece.image_offset, piece.cuts}, piece.length);
+    if (piece.checksums.size() != units) return refuse(of, " has ", piece.checksums.size(), " checksums for ", units, " units");
     if (piece.at > end) return refuse(of, " lies at ", piece.at, " of its run, of which only ", end, " bytes come before");
     return {};
 }
@@ -102,29 +100,26 @@ Status check_identity(const Footer& footer) {
 }
 
 // Every piece a run and a cover of its own.
-std::uint64_t footer_bytes_bound(std::uint64_t blocks, std::uint64_t pieces, const std::vector<ImageInfo>& images) {
-    return 1024 + 8 * blocks + 192 * pieces + check::encoded_bytes(images);
+std::uint64_t footer_bytes_bound(const FooterCounts& counts, const std::vector<ImageInfo>& images) {
+    return 1024 + 8 * (counts.units + counts.cuts) + 192 * counts.pieces + check::encoded_bytes(images);
 }
 
 constexpr std::uint64_t codec_bytes_bound = 300;
 
-struct Counts {
-    std::uint64_t blocks = 0, pieces = 0;
-};
-Counts counts_of(const Footer& footer) {
-    Counts counts;
+FooterCounts counts_of(const Footer& footer) {
+    FooterCounts counts;
     for (const StoredRun& run : footer.runs)
-        for (const StoredPiece& piece : run.pieces) ++counts.pieces, counts.blocks += piece.checksums.size();
+        for (const StoredPiece& piece : run.pieces) ++counts.pieces, counts.units += piece.checksums.size(), counts.cuts += piece.cuts.size();
     return counts;
 }
 
 }  // namespace
 
-Status check_part_size(std::uint64_t blocks, std::uint64_t pieces, const std::vector<ImageInfo>& images) {
-    if (blocks > part_blocks_max)
-        return invalid_argument("a part of " + std::to_string(blocks) + " blocks; it has at most " +
-                                std::to_string(part_blocks_max) + ": use larger blocks or more parts");
-    if (footer_bytes_bound(blocks, pieces, images) > record_bytes_max)
+Status check_part_size(const FooterCounts& counts, const std::vector<ImageInfo>& images) {
+    if (counts.units > part_units_max)
+        return invalid_argument("a part of " + std::to_string(counts.units) + " checksums; it has at most " +
+                                std::to_string(part_units_max) + ": use larger blocks or more parts");
+    if (footer_bytes_bound(counts, images) > record_bytes_max)
         return invalid_argument("regions and runs of images are too many for one part's footer: use more parts");
     return {};
 }
@@ -138,17 +133,17 @@ Status check_footer(const Footer& footer) {
         TRY(check::image(image));
     }
     for (const StoredRun& run : footer.runs) TRY(check_run(run, footer, image_bytes));
-    const Counts counts = counts_of(footer);
-    if (const Status size = check_part_size(counts.blocks, counts.pieces, footer.images); !size.ok()) return corrupt(size.text());
-    if (footer_bytes_bound(counts.blocks, counts.pieces, footer.images) + codec_bytes_bound * footer.codecs.size() > record_bytes_max)
+    const FooterCounts counts = counts_of(footer);
+    if (const Status size = check_part_size(counts, footer.images); !size.ok()) return corrupt(size.text());
+    if (footer_bytes_bound(counts, footer.images) + codec_bytes_bound * footer.codecs.size() > record_bytes_max)
         return refuse("its runs, regions and codecs are too many for one footer");
     TRY(check_runs_apart(footer));
     return check_pieces_apart(footer.runs);
 }
 
 Bytes encode_footer(const Footer& footer) {
-    const Counts counts = counts_of(footer);
-    const std::uint64_t bound = footer_bytes_bound(counts.blocks, counts.pieces, footer.images) + codec_bytes_bound * footer.codecs.size();
+    const FooterCounts counts = counts_of(footer);
+    const std::uint64_t bound = footer_bytes_bound(counts, footer.images) + codec_bytes_bound * footer.codecs.size();
     CAIRN_CHECK(bound <= record_bytes_max);
     Writer writer(bound);
     auto& builder = writer.builder;
@@ -199,6 +194,18 @@ Result<FooterPlace> decode_trailer(ByteView last_bytes, std::uint64_t file_bytes
     return place;
 }
 
+namespace {
+
+// Of version 1, where everything began on a block.
+Status check_extents(const std::vector<StoredRun>& runs, std::uint64_t block_bytes) {
+    for (const StoredRun& run : runs)
+        if (run.part_offset % block_bytes != 0 || run.pieces.front().image_offset % block_bytes != 0)
+            return refuse(name_of(run), ": ", name_of(run.pieces.front()), " does not start on a block");
+    return {};
+}
+
+}  // namespace
+
 Result<Footer> decode_footer(ByteView footer, const FooterPlace& place) {
     if (footer.size() != place.length)
         return refuse("footer: ", footer.size(), " of ", place.length, " bytes are there");
@@ -228,6 +235,7 @@ Result<Footer> decode_footer(ByteView footer, const FooterPlace& place) {
     if (reader.exhausted()) return corrupt("footer: it unpacks to more than it holds");
     TRY(check::block_bytes(value.block_bytes).within("footer"));
     if (place.version > 1) TRY(give_checksums(value.runs, covers, value.block_bytes).within("footer"));
+    else TRY(check_extents(value.runs, value.block_bytes).within("footer"));
     TRY(check_footer(value).within("footer"));
     if (value.data_bytes != place.offset)
         return refuse("footer: it lies at ", place.offset, ", not behind its ", value.data_bytes, " data bytes");

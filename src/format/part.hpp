@@ -22,8 +22,14 @@ struct FooterPlace {
 // Everything FORMAT.md demands of a footer; corrupt names what is wrong, and with which rank.
 Status check_footer(const Footer& footer);
 
-// Whether one footer can hold so much; invalid_argument says what to do. For planning, when sizes are a user's choice. `pieces`: of all its runs.
-Status check_part_size(std::uint64_t blocks, std::uint64_t pieces, const std::vector<ImageInfo>& images);
+// Of all pieces of all runs of a part.
+struct FooterCounts {
+    std::uint64_t units = 0;  // checksums
+    std::uint64_t cuts = 0;
+    std::uint64_t pieces = 0;
+};
+// Whether one footer can hold so much; invalid_argument says what to do. For planning, when sizes are a user's choice.
+Status check_part_size(const FooterCounts& counts, const std::vector<ImageInfo>& images);
 
 // The complete tail of a part, footer and trailer, to be written at data_bytes. More than check_part_size allows is a
 // programmer's error.

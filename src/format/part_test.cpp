@@ -221,12 +221,8 @@ const Violation violations[] = {
     {"run that is not aligned", [](Footer& f) { f.runs[1].part_offset += 512; }, "does not start on a multiple of 4096"},
     {"run of nothing", [](Footer& f) { f.runs[0].pieces.clear(); }, "holds nothing of any image"},
     {"run of no bytes", [](Footer& f) { f.runs[0].stored_bytes = 0; }, "with 0 bytes reaches beyond"},
-    {"piece not on a block of the image",
-     [](Footer& f) {
-         f.runs[1].pieces[0].image_offset = 1;
-         f.runs[1].pieces[0].length -= 1;
-     },
-     "does not start on a block"},
+    {"cuts out of order", [](Footer& f) { f.runs[1].pieces[0].cuts = {10, 10}; }, "can not be cut so"},
+    {"cut at the end of a piece", [](Footer& f) { f.runs[1].pieces[0].cuts = {5000}; }, "can not be cut so"},
     {"piece of nothing",
      [](Footer& f) {
          f.runs[0].pieces[0].length = 0;
@@ -235,7 +231,7 @@ const Violation violations[] = {
      "lies outside its image"},
     {"piece beyond its image", [](Footer& f) { f.runs[0].pieces[0].length = 41; }, "lies outside its image of 40"},
     {"piece offset overflows", [](Footer& f) { f.runs[0].pieces[0].image_offset = UINT64_MAX - 4095; }, "lies outside its image"},
-    {"piece ends inside a block", [](Footer& f) { f.runs[1].pieces[0].length = 4097; }, "ends within a block"},
+    {"a checksum too few for a cut", [](Footer& f) { f.runs[1].pieces[0].cuts = {10}; }, "has 2 checksums for 3 units"},
     {"piece behind a gap in its run", [](Footer& f) { f.runs[0].pieces[0].at = 1; }, "of which only 0 bytes come before"},
     {"pieces out of order",
      [](Footer& f) {
@@ -258,7 +254,7 @@ const Violation violations[] = {
     {"raw run with a checksum", [](Footer& f) { f.runs[0].checksum = 1; }, "has a checksum of its own"},
     {"run beyond the data", [](Footer& f) { f.data_bytes -= 8192; }, "reaches beyond the part's 4096"},
     {"run far beyond the data", [](Footer& f) { f.runs[1].part_offset = 0 - 4096ull; }, "reaches beyond"},
-    {"a checksum too few", [](Footer& f) { f.runs[1].pieces[0].checksums.pop_back(); }, "has 1 checksums for 2 blocks"},
+    {"a checksum too few", [](Footer& f) { f.runs[1].pieces[0].checksums.pop_back(); }, "has 1 checksums for 2 units"},
     {"runs out of order", [](Footer& f) { std::swap(f.runs[0], f.runs[1]); }, "overlaps or precedes"},
     {"runs overlap in the part", [](Footer& f) { f.runs[1].part_offset = 0; }, "overlaps or precedes"},
     {"pieces overlap in an image",
@@ -368,11 +364,11 @@ TEST(Part, OneImageSharedManyTimes) {
 }
 
 TEST(Part, MoreThanOneFooterHolds) {
-    EXPECT_TRUE(check_part_size(part_blocks_max, 1000, {samples::image(0)}).ok());
-    const Status blocks = check_part_size(part_blocks_max + 1, 1, {});
+    EXPECT_TRUE(check_part_size({part_units_max, 0, 1000}, {samples::image(0)}).ok());
+    const Status blocks = check_part_size({part_units_max + 1, 0, 1}, {});
     EXPECT_EQ(blocks.code(), Code::invalid_argument);
     EXPECT_NE(blocks.text().find("use larger blocks or more parts"), std::string::npos) << blocks.text();
-    const Status pieces = check_part_size(part_blocks_max, 1ull << 24, {});
+    const Status pieces = check_part_size({part_units_max, 0, 1ull << 24}, {});
     EXPECT_NE(pieces.text().find("use more parts"), std::string::npos) << pieces.text();
 }
 

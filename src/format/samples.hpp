@@ -12,6 +12,7 @@
 #include "format/message.hpp"
 #include "format/part.hpp"
 #include "format/roster.hpp"
+#include "model/checksum_units.hpp"
 
 namespace cairn::samples {
 
@@ -63,15 +64,18 @@ inline Footer footer() {
     return f;
 }
 
-// The same images, the other way: a run that holds pieces of two ranks, and one that is encoded. And one region is a block of an array.
+// The same images, the other way: a run that holds pieces of two ranks, and one that is encoded, and its checksums are cut where a region ends. And one region is a
+// block of an array.
 inline Footer packed_footer() {
     Footer f = footer();
     f.images[0].regions[0].global_shape = {40, 100};
     f.images[0].regions[0].global_offset = {10, 0};
-    const std::vector<std::uint64_t> sums = block_checksums(image_bytes(0));
+    const Bytes bytes = image_bytes(0);
+    const std::vector<std::uint64_t> sums = block_checksums(bytes);
+    f.images[0].cuts = 1;
     f.data_bytes = 2 * block_bytes;
     f.codecs = {{"zero-runs", ""}};
-    f.runs = {{0, 944, 0, 0, {{1, 0, 40, 0, block_checksums(image_bytes(1))}, {0, 4096, 904, 40, {sums[1]}}}}, {4096, 3000, 1, 0xC0DEC, {{0, 0, 4096, 0, {sums[0]}}}}};
+    f.runs = {{0, 944, 0, 0, {{1, 0, 40, 0, block_checksums(image_bytes(1))}, {0, 4096, 904, 40, {sums[1]}}}}, {4096, 3000, 1, 0xC0DEC, {{0, 0, 4096, 0, {checksum(ByteView(bytes).first(4000)), checksum(ByteView(bytes).subspan(4000, 96))}, {4000}}}}};
     return f;
 }
 
@@ -126,7 +130,7 @@ inline Manifest tombstone() {
 
 inline ImageHeader image_header() {
     ImageHeader h{key, 3, parent, 0, 3, block_bytes, 0, 0, false, image(0)};
-    const ImageLayout layout = image_layout(encode_image_header(h).size(), h.image.bytes, h.block_bytes);
+    const ImageLayout layout = image_layout(encode_image_header(h).size(), h.image, h.block_bytes);
     h.checksums_offset = layout.checksums_offset;
     h.data_offset = layout.data_offset;
     return h;
@@ -165,7 +169,7 @@ inline std::vector<message::Message> messages() {
         message::Acknowledged{attempt_id},
         message::Leave{attempt_id},
         message::Want{99, source},
-        message::Chunk{99, Code::ok, "", {1, 2, 0xFFFFFFFFFFFFFFFF}},
+        message::Chunk{99, Code::ok, "", {1, 2, 0xFFFFFFFFFFFFFFFF}, {5, 4095}},
         message::Ended{Code::superseded, "version 7 was taken again", true},
         message::Cancel{},
         message::Shed{attempt_id, 1, 3, 2, 8192},
@@ -226,6 +230,7 @@ class Random {
             image.regions.push_back(r);
             image.bytes += r.length + below(100);
         }
+        if (image.bytes > 0) image.cuts = below(std::min<std::uint64_t>(image.bytes, 10));
         return image;
     }
     std::vector<ImageInfo> images(std::uint32_t ranks) {
@@ -298,8 +303,7 @@ class Random {
         h.rank = below32(h.ranks);
         h.block_bytes = block();
         h.image = image(h.rank);
-        const ImageLayout layout =
-            image_layout(encode_image_header(h).size() + below(5000), h.image.bytes, h.block_bytes);
+        const ImageLayout layout = image_layout(encode_image_header(h).size() + below(5000), h.image, h.block_bytes);
         h.checksums_offset = layout.checksums_offset;
         h.data_offset = layout.data_offset;
         return h;
@@ -430,9 +434,11 @@ class Random {
     // Some or all of an image, as pieces that are in no run yet.
     void cut(const ImageInfo& image, std::uint64_t block, std::vector<StoredPiece>& pieces) {
         for (std::uint64_t at = 0; at < image.bytes;) {
-            const std::uint64_t length = std::min((1 + below(4)) * block, image.bytes - at);
-            StoredPiece piece{image.rank, at, length, 0, {}};
-            for (std::uint64_t n = div_up(length, block); n > 0; --n) piece.checksums.push_back(number());
+            const std::uint64_t length = std::min(coin() ? (1 + below(4)) * block : 1 + below(4 * block), image.bytes - at);
+            StoredPiece piece{image.rank, at, length, 0, {}, {}};
+            for (std::uint64_t next = at; coin() && (next += 1 + below(2 * block)) < at + length;)
+                if (next % block != 0) piece.cuts.push_back(next);
+            for (std::uint64_t n = unit_count({block, at, piece.cuts}, length); n > 0; --n) piece.checksums.push_back(number());
             if (below(5) != 0) pieces.push_back(piece);
             at += length;
         }

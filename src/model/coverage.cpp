@@ -14,14 +14,9 @@ std::uint64_t mix(std::uint64_t x) {
 
 }  // namespace
 
-std::uint64_t coverage(Rank rank, std::uint64_t image_offset, std::uint64_t length, std::uint64_t block_bytes) {
-    std::uint64_t sum = 0;
+std::uint64_t coverage(Rank rank, std::uint64_t image_offset, std::uint64_t length) {
     const std::uint64_t of_rank = mix(rank);
-    for (std::uint64_t at = 0; at < length; at += block_bytes) {
-        const std::uint64_t bytes = length - at < block_bytes ? length - at : block_bytes;
-        sum += mix(mix(of_rank ^ (image_offset + at)) + bytes);
-    }
-    return sum;
+    return mix(of_rank ^ (image_offset + length)) - mix(of_rank ^ image_offset);
 }
 
 }  // namespace cairn

@@ -1,6 +1,7 @@
-// Coverage: whether extents in many places, counted by many nodes, are together every block of every image once. A sum over blocks, each of its
-// rank and its place in the image, modulo 2^64: a block that is missing, or there twice, makes another sum, but for one case in 2^64, and sums of parts
-// add up without anybody seeing all extents.
+// Coverage: whether runs in many places, counted by many nodes, are together every byte of every image once. Each run adds a number for where it ends and takes away
+// one for where it begins, each of its rank and its place in the image, modulo 2^64. What meets cancels out, wherever it was cut, so that what is left of a whole
+// image is its end less its beginning. A byte that is missing, or there twice, leaves something else, but for one case in 2^64; and sums of parts add up without
+// anybody seeing all runs.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 
 namespace cairn {
 
-// Of the bytes [image_offset, image_offset + length) of a rank's image, whole blocks but for the image's last: 0 for none.
-std::uint64_t coverage(Rank rank, std::uint64_t image_offset, std::uint64_t length, std::uint64_t block_bytes);
+// Of the bytes [image_offset, image_offset + length) of a rank's image: 0 for none.
+std::uint64_t coverage(Rank rank, std::uint64_t image_offset, std::uint64_t length);
 
 }  // namespace cairn

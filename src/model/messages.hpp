@@ -211,7 +211,8 @@ struct Chunk {
     std::uint64_t tag = 0;
     Code code = Code::ok;
     std::string text;
-    std::vector<std::uint64_t> checksums;  // one a block, of the raw bytes
+    std::vector<std::uint64_t> checksums;  // one a unit, of the raw bytes
+    std::vector<std::uint64_t> cuts;       // where units end besides blocks, in the image
     bool operator==(const Chunk&) const = default;
 };
 

@@ -63,16 +63,18 @@ struct ImageInfo {
     Rank rank = 0;
     std::uint64_t bytes = 0;
     std::vector<Region> regions;
+    std::uint64_t cuts = 0;  // how many there are besides its blocks (checksum_units.hpp)
     bool operator==(const ImageInfo&) const = default;
 };
 
-// Raw bytes of one image that a stored run holds. They start on a block of the image; only the last block of an image may be short.
+// Raw bytes of one image that a stored run holds: whole checksum units (checksum_units.hpp).
 struct StoredPiece {
     Rank rank = 0;
     std::uint64_t image_offset = 0;
     std::uint64_t length = 0;
     std::uint64_t at = 0;                  // in the run's raw bytes
-    std::vector<std::uint64_t> checksums;  // one a block of the image, of the raw bytes
+    std::vector<std::uint64_t> checksums;  // one a unit, of the raw bytes
+    std::vector<std::uint64_t> cuts;       // where its units end besides blocks: in the image, within the piece
     bool operator==(const StoredPiece&) const = default;
 };
 
@@ -147,9 +149,10 @@ struct ImageHeader {
     std::uint32_t ranks = 0;
     std::uint64_t block_bytes = 0;
     std::uint64_t data_offset = 0;      // in the slot file, where byte 0 of the image lies
-    std::uint64_t checksums_offset = 0; // in the slot file: one u64 a block; valid when checksummed
+    std::uint64_t checksums_offset = 0; // in the slot file: one u64 a unit, valid when checksummed; behind them the cuts
     bool checksummed = false;
     ImageInfo image;
+    std::vector<std::uint64_t> cuts;    // image.cuts of them; the slot keeps them beside the header, not in it
     bool operator==(const ImageHeader&) const = default;
 };
 

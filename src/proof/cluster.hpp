@@ -32,6 +32,7 @@ struct ClusterOptions {
     std::uint64_t io_node_buffer_bytes = 0;  // 0: as the others have
     RestoreSettings restore;
     bool old_format = false;  // images and rosters are as a release with format 1 left them
+    std::uint32_t regions = 0;  // of each image that has bytes, some of them tiny; 0: one, of all of it
     bool placed = false;  // the engine knows the model's storage targets
     sim::Model model;
     sim::Faults faults;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "model/checksum_units.hpp"
 #include "proof/cluster.hpp"
 
 namespace cairn::testing {
@@ -12,6 +13,24 @@ Slice word(std::uint64_t value) {
     std::memcpy(bytes.data(), &value, sizeof value);
     return Slice::of(std::move(bytes));
 }
+
+// Side by side, and every other one tiny: of so many, or of one, all bytes of an image.
+std::vector<Region> regions_of(std::uint64_t bytes, std::uint32_t count, std::uint64_t seed) {
+    std::vector<Region> regions;
+    for (std::uint64_t at = 0, i = 0; at < bytes; ++i) {
+        const std::uint64_t most = i % 2 == 1 ? 100 : 2 * bytes / std::max(count, 1u);
+        const std::uint64_t length = i + 1 >= count ? bytes - at : std::min(bytes - at, 1 + sim::mix(seed + i) % (most + 1));
+        Region region;
+        region.name = count <= 1 ? "state" : "state-" + std::to_string(i);
+        region.offset = at;
+        region.length = length;
+        region.shape = {length};
+        regions.push_back(std::move(region));
+        at += length;
+    }
+    return regions;
+}
+
 }  // namespace
 
 // Only while no earlier daemon lives that may be writing there: it would hold the lock of this scratch.
@@ -75,15 +94,11 @@ Task<Status> Cluster::capture(sim::Process& client, Rank rank, Version version, 
     header.block_bytes = options.block_bytes;
     header.image.rank = rank;
     header.image.bytes = options.image_bytes(rank, version);
-    if (header.image.bytes > 0) {
-        Region region;
-        region.name = "state";
-        region.length = header.image.bytes;
-        region.shape = {header.image.bytes};
-        header.image.regions.push_back(std::move(region));
-    }
+    header.image.regions = regions_of(header.image.bytes, options.regions, sim::mix(version) ^ rank);
+    if (options.regions > 0) header.cuts = cuts_of(header.image.regions, header.image.bytes, header.block_bytes);
+    header.image.cuts = header.cuts.size();
     const Id128 incarnation = roster.incarnation;
-    const ImageLayout slot = image_layout(encode_image_header(header).size(), header.image.bytes, header.block_bytes);
+    const ImageLayout slot = image_layout(encode_image_header(header).size(), header.image, header.block_bytes);
     header.checksums_offset = slot.checksums_offset;
     header.data_offset = slot.data_offset;
     Result<FilePtr> file = co_await open_slot(world, host, node, slot.file_bytes, deadline);
@@ -93,6 +108,9 @@ Task<Status> Cluster::capture(sim::Process& client, Rank rank, Version version, 
     GiveBack give_back{this, &host, path, twist != 0};
     Slice data = sim::describe(content_seed(incarnation, version, rank) ^ twist, header.image.bytes);
     Status status = co_await write_all(world.storage, opened, header.data_offset, data, deadline);
+    if (!status.ok()) co_return status;
+    Slice cuts = Slice::of(image_table(header, {}));
+    status = co_await write_all(world.storage, opened, header.checksums_offset + 8 * image_units(header), cuts, deadline);
     if (!status.ok()) co_return status;
     Slice encoded = Slice::of(as_left(encode_image_header(header)));
     status = co_await write_all(world.storage, opened, image_header_offset, encoded, deadline);

@@ -74,8 +74,8 @@ class Kept::Files final : public Storage {
 
 class Kept::Sums final : public Cpu {
   public:
-    Task<std::vector<std::uint64_t>> checksums(Slice data, std::uint64_t block_bytes) override {
-        co_return sim::checksums_of(sim::runs_of(data), block_bytes);
+    Task<std::vector<std::uint64_t>> checksums(Slice data, Units units) override {
+        co_return sim::checksums_of(sim::runs_of(data), units);
     }
     bool may_shrink(Codec, const std::vector<std::uint64_t>&, std::uint64_t, std::uint64_t) const override { return false; }
     Task<Result<Encoded>> encode(Codec, Slice, Slice, Nanos) override { co_return not_ours(); }

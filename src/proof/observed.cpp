@@ -137,6 +137,10 @@ void check_published(SeedRun& run, sim::Process& process, const Published& publi
     }
     if (bytes != manifest->image_bytes) return bad(corrupt("its images have other sizes than it says"));
     if (run.scenario.old_format != 0) run.see(Saw::old_format);
+    for (const Footer& footer : version->footers)
+        for (const StoredRun& stored : footer.runs)
+            for (const StoredPiece& piece : stored.pieces)
+                if (!piece.cuts.empty()) run.see(Saw::units_cut);
 }
 
 }  // namespace

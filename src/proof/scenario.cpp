@@ -64,11 +64,12 @@ const std::vector<ScenarioNumber>& scenario_numbers() {
         {"attempts", &S::attempts, 1, 100, 3},
         {"versions", &S::versions, 1, 64, 64},
         {"answers", &S::answers, 1, 4096, 4096},
-        {"message_blocks", &S::message_blocks, 1, 512u << 10, 512u << 10},
+        {"message_units", &S::message_units, 1, 512u << 10, 512u << 10},
         {"message_pieces", &S::message_pieces, 1, 64u << 10, 64u << 10},
         {"guests", &S::guests, 1, 1024, 1024},
         {"small_io", &S::small_io, 0, 1, 0},
         {"old_format", &S::old_format, 0, 1, 0},
+        {"regions", &S::regions, 0, 1000, 0},
         {"read", &S::read_bytes, 4096, 64ull << 20, 64ull << 20},
         {"storage", &S::storage_bytes_s, 1, any, 1'000'000'000},
         {"nic", &S::nic_bytes_s, 1, any, 1'000'000'000},
@@ -132,6 +133,8 @@ class Draw {
         if (kind == 99) long_job();
         if (sim::mix(scenario_.seed ^ 0x666F7267) % 4 == 0) forgetting();
         scenario_.old_format = sim::mix(scenario_.seed ^ 0x6F6C6466) % 10 == 0;
+        const std::uint64_t regions = sim::mix(scenario_.seed ^ 0x72656769);
+        if (scenario_.old_format == 0) scenario_.regions = regions % 2 * (regions / 2 % 20);
         return std::move(scenario_);
     }
 
@@ -168,7 +171,7 @@ class Draw {
         Scenario& s = scenario_;
         if (chance(30)) s.versions = 1 + below(4);
         if (chance(30)) s.answers = 1 + below(4);
-        if (chance(30)) s.message_blocks = 1 + below(8);
+        if (chance(30)) s.message_units = 1 + below(8);
         if (chance(30)) s.message_pieces = 1 + below(4);
         if (chance(30)) s.guests = 1;
         if (s.ranks_per_node.back() == 0 && chance(15)) s.small_io = 1;
@@ -335,11 +338,12 @@ ClusterOptions cluster_of(const Scenario& scenario) {
     s.retry_wait = 1 * second;
     s.limits.versions = scenario.versions;
     s.limits.answers = scenario.answers;
-    s.limits.message_blocks = scenario.message_blocks;
+    s.limits.message_units = scenario.message_units;
     s.limits.message_pieces = scenario.message_pieces;
     s.limits.guests = s.limits.strangers = scenario.guests;
     if (scenario.small_io != 0) options.io_node_buffer_bytes = scenario.block_bytes / 2;
     options.old_format = scenario.old_format != 0;
+    options.regions = scenario.old_format != 0 ? 0 : static_cast<std::uint32_t>(scenario.regions);
     options.restore.buffer_bytes = scenario.read_bytes;
     options.placed = scenario.placed != 0;
     options.model.wall_time_s = 1'700'000'000;

@@ -53,11 +53,12 @@ struct Scenario {
     std::uint64_t attempts = 3;  // before the waiters are told
     std::uint64_t versions = 64;        // remembered, and what follows: FlushLimits
     std::uint64_t answers = 4096;
-    std::uint64_t message_blocks = 512u << 10;
+    std::uint64_t message_units = 512u << 10;
     std::uint64_t message_pieces = 64u << 10;
     std::uint64_t guests = 1024;
     std::uint64_t small_io = 0;  // I/O nodes' buffers are half a block
     std::uint64_t old_format = 0;  // images and rosters in scratch are as a release with format 1 left them
+    std::uint64_t regions = 0;     // of each image that has bytes, some of them tiny; 0: one, of all of it
     std::uint64_t read_bytes = 64ull << 20;  // at once, by a restore
     std::uint64_t storage_bytes_s = 1'000'000'000;
     std::uint64_t nic_bytes_s = 1'000'000'000;

@@ -16,6 +16,7 @@ namespace cairn::testing {
 #define CAIRN_SITUATIONS(row) \
     /* how a version is written */ \
     row(old_format,         seeds, "images that an older release had left were committed") \
+    row(units_cut,          seeds, "images had checksum units that ended within a block") \
     row(several_leaders,    seeds, "several leaders wrote one part") \
     row(packed,             seeds, "small images were packed into one run") \
     row(encoded,            seeds, "data were encoded") \

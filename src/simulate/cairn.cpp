@@ -182,7 +182,7 @@ ImageHeader Run::header_of(Rank rank, Version version) const {
     region.length = header.image.bytes;
     region.shape = {header.image.bytes};
     header.image.regions.push_back(std::move(region));
-    const ImageLayout slot = image_layout(encode_image_header(header).size(), header.image.bytes, header.block_bytes);
+    const ImageLayout slot = image_layout(encode_image_header(header).size(), header.image, header.block_bytes);
     header.checksums_offset = slot.checksums_offset;
     header.data_offset = slot.data_offset;
     return header;
@@ -193,7 +193,7 @@ Task<Status> Run::capture_image(std::uint32_t node, Rank rank, Version version) 
     World world = host.client->world();
     const Nanos deadline = world.clock.in(limit()), begun = world.clock.now();
     const ImageHeader header = header_of(rank, version);
-    const ImageLayout slot = image_layout(encode_image_header(header).size(), header.image.bytes, header.block_bytes);
+    const ImageLayout slot = image_layout(encode_image_header(header).size(), header.image, header.block_bytes);
     const std::string path = ScratchLayout::of("/scratch", 0, node_text(node), layout_.persistent).images() + "/slot-" + std::to_string(version) + "-" +
                              std::to_string(rank);
     OpenOptions create;

@@ -173,7 +173,7 @@ namespace {
 LocalImage image_of(const VersionKey& key, Rank rank, std::uint32_t ranks, std::uint64_t bytes, std::uint64_t block_bytes) {
     const SlotLayout layout(bytes);
     LocalImage image;
-    image.header = {key, 1, {}, rank, ranks, block_bytes, layout.data_offset, layout.checksums_offset, false, {rank, bytes, {}}};
+    image.header = {key, 1, {}, rank, ranks, block_bytes, layout.data_offset, layout.checksums_offset, false, {rank, bytes, {}, 0}, {}};
     image.header.image.regions.push_back({"data", RegionKind::memory, DataType::bytes, {bytes}, 0, bytes});
     return image;
 }

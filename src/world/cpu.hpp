@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "codec/codec.hpp"
+#include "model/checksum_units.hpp"
 #include "world/buffer.hpp"
 #include "world/clock.hpp"
 #include "world/task.hpp"
@@ -19,11 +20,10 @@ struct Encoded {
 class Cpu {
   public:
     virtual ~Cpu() = default;
-    // One checksum for each block of `data`, the last one of what is left; none for an empty slice. The only place where checksums of
-    // image data are made.
-    virtual Task<std::vector<std::uint64_t>> checksums(Slice data, std::uint64_t block_bytes) = 0;
+    // One checksum for each unit of `data`; none for an empty slice. The only place where checksums of image data are made.
+    virtual Task<std::vector<std::uint64_t>> checksums(Slice data, Units units) = 0;
 
-    // Whether encode() can be worth a buffer for bytes with these checksums, one a block. It costs nothing.
+    // Whether encode() can be worth a buffer for bytes with these checksums, one a unit. It costs nothing.
     virtual bool may_shrink(Codec codec, const std::vector<std::uint64_t>& checksums, std::uint64_t bytes, std::uint64_t block_bytes) const = 0;
     // Encodes `raw` (with Codec::none: copies it) into the front of `into`, which has room for no more than is worth it. deadline: `raw` is mapped memory that did not come back; whoever works on
     // it holds both slices until it is over.

@@ -61,18 +61,21 @@ Status check_sizes(const std::vector<PartPlan>& plan, const std::vector<NodeImag
     for (const NodeImages& node : nodes)
         for (const ImageInfo& image : node.images) images[image.rank] = &image;
     for (const PartPlan& part : plan) {
-        std::uint64_t blocks = 0, pieces = 0;
+        FooterCounts counts;
         std::map<Rank, ImageInfo> held;
         for (const Share& share : part.shares)
             for (const NodeSources& node : share.nodes)
                 for (const Source& source : node.sources) {
-                    blocks += round_up(source.length, block_bytes) / block_bytes;
-                    ++pieces;
+                    counts.units += div_up(source.length, block_bytes);
+                    ++counts.pieces;
                     held.emplace(source.rank, *images.at(source.rank));
                 }
         std::vector<ImageInfo> infos;
-        for (auto& [rank, image] : held) infos.push_back(std::move(image));
-        TRY(check_part_size(blocks, pieces, infos).within("part " + std::to_string(part.part)));
+        for (auto& [rank, image] : held) {
+            counts.units += image.cuts, counts.cuts += image.cuts;  // of an image of which others hold a part, too many
+            infos.push_back(std::move(image));
+        }
+        TRY(check_part_size(counts, infos).within("part " + std::to_string(part.part)));
     }
     return {};
 }

@@ -43,7 +43,7 @@ struct CoordinatorTest : ::testing::Test {
         message::PartsDone done;
         done.attempt_id = lead.attempt_id;
         done.parts = {{name, 20 * role_block, 12 * role_block, 1, {0, 1}}};
-        for (const NodeIndex from : {0u, 1u}) done.coverage += coverage(from, 0, bytes_of(from), role_block);
+        for (const NodeIndex from : {0u, 1u}) done.coverage += coverage(from, 0, bytes_of(from));
         return done;
     }
     static message::PartsDone failed(const message::Lead& lead) {

@@ -141,10 +141,10 @@ Task<Status> Publisher::commit(FlightPtr flight) {
     for (const auto& [node, sealed] : own.sealed)
         for (const ImageInfo& image : sealed.images) {
             manifest.image_bytes += image.bytes;
-            covered -= coverage(image.rank, 0, image.bytes, manifest.block_bytes);
+            covered -= coverage(image.rank, 0, image.bytes);
         }
-    // Work went from hand to hand between three nodes: nothing is published unless all parts together hold every block once.
-    if (covered != 0) co_return Status(Code::internal, version_text(flight->key) + ": its parts do not hold every block of every image once");
+    // Work went from hand to hand between three nodes: nothing is published unless all parts together hold every byte once.
+    if (covered != 0) co_return Status(Code::internal, version_text(flight->key) + ": its parts do not hold every byte of every image once");
     manifest.wall_time_s = world.clock.wall_time_s();
     const Id128 attempt_id = manifest.attempt_id;
     Result<std::vector<DirectoryEntry>> entries = co_await world.storage.list(layout.version(flight->key), world.clock.in(settings.io_wait));

@@ -29,7 +29,7 @@ struct PublisherTest : ::testing::Test {
         track.done.emplace();
         for (const Rank rank : {0u, 1u, 2u}) {
             side().sealed[rank] = {{testing::role_image(rank, image_bytes)}, role_block};
-            track.done->coverage += coverage(rank, 0, image_bytes, role_block);
+            track.done->coverage += coverage(rank, 0, image_bytes);
         }
         track.done->parts = {{part_file_name(0, 1, attempt_id), part_bytes, 9 * role_block, 1, {0, 1, 2}}};
         side().contest = std::move(contest);
@@ -204,7 +204,7 @@ TEST_F(PublisherTest, ANameThatIsNotDurableIsNoCommit) {
 }
 
 TEST_F(PublisherTest, PartsMustHoldEveryBlockOnce) {
-    contest().leaders.at(1).done->coverage -= coverage(2, role_block, role_block, role_block);
+    contest().leaders.at(1).done->coverage -= coverage(2, role_block, role_block);
     EXPECT_EQ(commit().code(), Code::internal);
     EXPECT_FALSE(standing().has_value());
 }

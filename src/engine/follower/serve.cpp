@@ -59,16 +59,17 @@ Task<void> Follower::serve(FlightPtr flight, NodeIndex from, Address address, me
     ++counters.sending;
     const std::function<bool()> over = [flight] { return flight->state.final; };
     const Pace::Pass pass = co_await pace.admit(Pace::Step::serve, want.source.length, over);
-    Result<std::vector<std::uint64_t>> checksums = co_await common.reads.checksums_of(images_of(flight), want.source, over);
-    if (checksums.ok()) {
-        chunk.checksums = std::move(checksums).value();
+    Result<UnitChecksums> made = co_await common.reads.checksums_of(images_of(flight), want.source, over);
+    if (made.ok()) {
+        chunk.checksums = std::move(made->checksums);
+        chunk.cuts = std::move(made->cuts);
         answer_want(*flight, from, address, std::move(chunk));
         const std::function<void(std::uint64_t)> sent_now = watch_send_(*flight);
         const Status sent = co_await world.network.send_payload(address, want.tag, std::move(data).value(), world.clock.in(settings.io_wait));
         if (sent.ok()) counters.sent_bytes += want.source.length;  // not ok: the leader asks again under another tag
         sent_now(sent.ok() ? want.source.length : 0);
     } else {
-        refuse(checksums.code(), checksums.status().text());
+        refuse(made.code(), made.status().text());
     }
     --counters.sending;
     --held.users;

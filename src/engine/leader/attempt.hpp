@@ -43,7 +43,7 @@ struct PendingChunk {
     std::uint64_t position = 0;
     std::uint32_t region = 0;  // writer it belongs to, placement contiguous
     Slice data;
-    std::vector<std::uint64_t> checksums;
+    std::vector<std::uint64_t> checksums, cuts;
     bool received = false;
     std::uint64_t bytes() const { return packed.empty() ? source.length : packed.back().at + packed.back().length; }
 };

@@ -102,7 +102,7 @@ TEST_F(LeaderTest, WritesAPartDurablyBeforeItSaysSo) {
     EXPECT_EQ(done.parts[0].footer_offset, footer.data_bytes);
     EXPECT_EQ(done.parts[0].footer_checksum, footer_checksum(ByteView(*kept).subspan(footer.data_bytes)));
     EXPECT_EQ(done.parts[0].ranks, std::vector<Rank>{1});
-    EXPECT_EQ(done.coverage, coverage(1, 0, image_bytes, role_block));
+    EXPECT_EQ(done.coverage, coverage(1, 0, image_bytes));
 }
 
 // All is written: nothing is closed before the coordinator says that no more work will come. Its report is repeated until it is acknowledged.
@@ -263,7 +263,7 @@ TEST_F(LeaderTest, ShedGivesFromTheEndAndRemembersItsAnswer) {
     const Bytes file = node->read(path()).value();
     const Footer footer = footer_of(file);
     EXPECT_EQ(check_bytes(file, footer), second_move);
-    EXPECT_EQ(done.coverage, coverage(1, 0, second_move, role_block));
+    EXPECT_EQ(done.coverage, coverage(1, 0, second_move));
 }
 
 // More than there is: all that is not begun. After Complete, or of a part that it does not write: nothing, which is an answer, too.
@@ -281,7 +281,7 @@ TEST_F(LeaderTest, ShedGivesNoMoreThanIsNotBegun) {
     hear(message::Shed{attempt_id, 3, 0, 2, role_block});
     EXPECT_TRUE(node->next<message::Given>(0).work.empty());
     complete();
-    EXPECT_EQ(node->next<message::PartsDone>(0).coverage, coverage(1, 0, begun, role_block));
+    EXPECT_EQ(node->next<message::PartsDone>(0).coverage, coverage(1, 0, begun));
 }
 
 TEST_F(LeaderTest, ATakeIsWrittenOnceHoweverOftenItComes) {
@@ -299,7 +299,7 @@ TEST_F(LeaderTest, ATakeIsWrittenOnceHoweverOftenItComes) {
     complete();
     const message::PartsDone done = node->next<message::PartsDone>(0);
     EXPECT_EQ(done.code, Code::ok) << done.text;
-    EXPECT_EQ(done.coverage, coverage(1, 0, image_bytes, role_block));
+    EXPECT_EQ(done.coverage, coverage(1, 0, image_bytes));
     const Bytes file = node->read(path()).value();
     EXPECT_EQ(check_bytes(file, footer_of(file)), image_bytes);
     EXPECT_EQ(node->common.counters.taken_over_bytes, image_bytes - own);

@@ -8,6 +8,7 @@
 #include "format/limits.hpp"
 #include "format/names.hpp"
 #include "format/part.hpp"
+#include "model/checksum_units.hpp"
 #include "model/coverage.hpp"
 
 namespace cairn::engine {
@@ -221,8 +222,10 @@ struct Look {
 // A block of a piece that a hole would not do for; nothing where it would.
 std::optional<message::Sample> sample_in(const StoredRun& run, const StoredPiece& piece, std::uint64_t block, std::uint64_t zeros) {
     if ((run.part_offset + piece.at) % part_alignment != 0) return std::nullopt;  // direct I/O reads from there on
-    for (std::uint64_t at = 0, i = 0; at < piece.length && i < piece.checksums.size(); at += block, ++i) {
-        const std::uint64_t length = std::min(block, piece.length - at);
+    const std::vector<std::uint64_t> ends = unit_ends({block, piece.image_offset, piece.cuts}, piece.length);
+    for (std::size_t i = 0; i < ends.size() && i < piece.checksums.size(); ++i) {
+        const std::uint64_t at = i == 0 ? 0 : ends[i - 1], length = ends[i] - at;
+        if ((run.part_offset + piece.at + at) % part_alignment != 0) continue;
         if (piece.checksums[i] != (length == block ? zeros : checksum(Bytes(length)))) return message::Sample{run.part_offset + piece.at + at, length, piece.checksums[i]};
     }
     return std::nullopt;
@@ -312,7 +315,7 @@ Result<Footer> make_footer(Attempt& attempt, PartState& part) {
         footer.data_bytes = std::max(footer.data_bytes, round_up(run.part_offset + run.stored_bytes, part_alignment));
         for (const StoredPiece& piece : run.pieces) {
             ranks.insert(piece.rank);
-            attempt.coverage += coverage(piece.rank, piece.image_offset, piece.length, lead.block_bytes);
+            attempt.coverage += coverage(piece.rank, piece.image_offset, piece.length);
         }
     }
     if (std::any_of(part.runs.begin(), part.runs.end(), [](const StoredRun& run) { return run.codec != 0; })) footer.codecs = {{lead.codec, ""}};

@@ -175,7 +175,7 @@ TEST_F(PartFileTest, TheFooterComesWhenEveryShareIsIn) {
     ASSERT_TRUE(part().done && part().durable);
     EXPECT_EQ(part().done->footer_offset, 2 * half);
     EXPECT_EQ(part().done->ranks, (std::vector<Rank>{1, 2}));
-    EXPECT_EQ(attempt->coverage, coverage(1, 0, half, role_block) + coverage(2, 0, half, role_block));
+    EXPECT_EQ(attempt->coverage, coverage(1, 0, half) + coverage(2, 0, half));
     const Bytes file = node->read(part().path).value();
     EXPECT_EQ(file.size(), part().done->bytes) << "cut to what it is";
     const Result<FooterPlace> place = decode_trailer(ByteView(file).last(part_trailer_bytes), file.size());
@@ -242,7 +242,7 @@ TEST_F(PartFileTest, AShareThatNeverComesIsNamed) {
 
 TEST_F(PartFileTest, AnotherLeaderSyncsAndThenRepeatsItsShareUntilItIsKept) {
     RoleOptions options;
-    options.settings.limits.message_blocks = 3;
+    options.settings.limits.message_units = 3;
     begin(2, options);
     write_as(1, 1, 0);
     const Status named = node->result_of(node->world.storage.fsync_directory(node->layout.version(node->flight->key), node->world.clock.in(second)));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/trace.hpp"
+#include "model/checksum_units.hpp"
 
 namespace cairn::engine {
 
@@ -106,7 +107,7 @@ Task<void> Receiver::fetch_next(PackFetch& fetch) {
         one.source = fetch.pack[index].source;
         one.data = fetch.chunk.data.part(piece.at, piece.length);
         const Status got = co_await fetch_tries(fetch.attempt, fetch.pack[index].node, one);
-        if (got.ok()) piece.checksums = std::move(one.checksums);
+        if (got.ok()) piece.checksums = std::move(one.checksums), piece.cuts = std::move(one.cuts);
     }
 }
 
@@ -114,7 +115,7 @@ Task<void> Receiver::fetch_pack(Attempt& attempt, PartState& part, Pack pack, Pe
     constexpr std::size_t at_a_time = 16;
     std::uint64_t at = 0;
     for (const NodeSource& each : pack) {
-        chunk.packed.push_back({each.source.rank, each.source.image_offset, each.source.length, at, {}});
+        chunk.packed.push_back({each.source.rank, each.source.image_offset, each.source.length, at, {}, {}});
         at += each.source.length;
     }
     PackFetch fetch{attempt, pack, chunk};
@@ -122,6 +123,17 @@ Task<void> Receiver::fetch_pack(Attempt& attempt, PartState& part, Pack pack, Pe
     for (std::size_t i = 0; i < std::min(at_a_time, pack.size()); ++i) gate.spawn(fetch_next(fetch));
     co_await gate.close();
     queue(attempt, part, chunk);
+}
+
+// Checksums that came with a chunk's bytes, once the bytes have proved to be those; corrupt: they are not.
+Task<Status> Receiver::keep_checksums(Attempt& attempt, PendingChunk& chunk, UnitChecksums told) {
+    const std::uint64_t block = attempt.lead.block_bytes, offset = chunk.source.image_offset;
+    if (!cuts_valid(told.cuts, offset, chunk.source.length, block)) co_return corrupt("its units can not be cut so");
+    const std::vector<std::uint64_t> made = co_await world.cpu.checksums(chunk.data, {block, offset, told.cuts});
+    if (made != told.checksums) co_return corrupt("checksum differs");
+    chunk.checksums = std::move(told.checksums);
+    chunk.cuts = std::move(told.cuts);
+    co_return Status();
 }
 
 // An image of this node.
@@ -134,7 +146,7 @@ Task<Status> Receiver::fetch_own(Attempt& attempt, PendingChunk& chunk) {
     if (!data.ok()) co_return std::move(data).status();
     const std::function<bool()> over = [&attempt] { return attempt.over(); };
     ++held.users;
-    Result<std::vector<std::uint64_t>> sums = co_await common.reads.checksums_of(images, chunk.source, over);
+    Result<UnitChecksums> sums = co_await common.reads.checksums_of(images, chunk.source, over);
     Status status = sums.status();
     if (status.ok()) {
         const Result<Encoded> copied = co_await world.cpu.encode(Codec::none, std::move(data).value(), chunk.data, world.clock.in(settings.io_wait));
@@ -143,10 +155,8 @@ Task<Status> Receiver::fetch_own(Attempt& attempt, PendingChunk& chunk) {
     }
     --held.users;
     if (!status.ok()) co_return status;
-    std::vector<std::uint64_t> made = co_await world.cpu.checksums(chunk.data, attempt.lead.block_bytes);
-    if (made != *sums) co_return corrupt("bytes of its image differ after they were copied");
-    chunk.checksums = std::move(made);
-    co_return Status();
+    Status same = co_await keep_checksums(attempt, chunk, std::move(sums).value());
+    co_return same.ok() ? same : corrupt("bytes of its image differ after they were copied");
 }
 
 Task<Status> Receiver::fetch_once(Attempt& attempt, NodeIndex from, PendingChunk& chunk) {
@@ -180,12 +190,9 @@ Task<Status> Receiver::fetch_once(Attempt& attempt, NodeIndex from, PendingChunk
     if (!got.ok()) co_return std::move(got).status();
     attempt.flight->job->heard[from] = world.clock.now();  // data is a sign of life; on some transports messages wait behind it
     if (*got != chunk.source.length) co_return corrupt("a payload of another length than asked for");
-    std::vector<std::uint64_t> made = co_await world.cpu.checksums(chunk.data, attempt.lead.block_bytes);
-    if (made != credit->answer->checksums)
-        co_return corrupt("image bytes " + std::to_string(chunk.source.image_offset) + "+" + std::to_string(chunk.source.length) +
-                          ": checksum differs after the network");
-    chunk.checksums = std::move(made);
-    co_return Status();
+    UnitChecksums told{std::move(credit->answer->checksums), std::move(credit->answer->cuts)};
+    Status same = co_await keep_checksums(attempt, chunk, std::move(told));
+    co_return same.ok() ? same : corrupt("image bytes " + std::to_string(chunk.source.image_offset) + "+" + std::to_string(chunk.source.length) + ": checksum differs after the network");
 }
 
 void Receiver::on_chunk(Flight& flight, message::Chunk chunk) {

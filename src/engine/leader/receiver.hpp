@@ -31,6 +31,7 @@ class Receiver : LeaderRole {
     Task<void> fetch_next(PackFetch& fetch);
     Task<Status> fetch_tries(Attempt& attempt, NodeIndex from, PendingChunk& chunk);
     void queue(Attempt& attempt, PartState& part, PendingChunk& chunk);
+    Task<Status> keep_checksums(Attempt& attempt, PendingChunk& chunk, UnitChecksums told);
     Task<Status> fetch_own(Attempt& attempt, PendingChunk& chunk);
     Task<Status> fetch_once(Attempt& attempt, NodeIndex from, PendingChunk& chunk);
 

@@ -30,7 +30,7 @@ TEST(StoredRuns, EncodedOnesAndThoseOfSeveralPiecesStayApart) {
     join_runs(runs, run_block);
     EXPECT_EQ(runs, before);
     FlushLimits limits;
-    limits.message_blocks = 1;
+    limits.message_units = 1;
     const auto messages = cut_for_messages(runs, run_block, limits);
     ASSERT_EQ(messages.size(), 3u);
     EXPECT_EQ(messages[0], std::vector{encoded});
@@ -39,13 +39,13 @@ TEST(StoredRuns, EncodedOnesAndThoseOfSeveralPiecesStayApart) {
 
 TEST(StoredRuns, CutForMessagesTheyAreTheSame) {
     FlushLimits limits;
-    limits.message_blocks = 3;
+    limits.message_units = 3;
     limits.message_pieces = 2;
     std::vector<StoredRun> runs = {plain(1, 0, 8, 0), plain(2, 0, 1, 8), plain(3, 0, 1, 9), plain(4, 0, 1, 10)}, again;
     for (const auto& message : cut_for_messages(runs, run_block, limits)) {
         std::size_t blocks = 0;
         for (const StoredRun& run : message) blocks += run.pieces[0].checksums.size();
-        EXPECT_LE(blocks, limits.message_blocks);
+        EXPECT_LE(blocks, limits.message_units);
         EXPECT_LE(message.size(), limits.message_pieces);
         again.insert(again.end(), message.begin(), message.end());
     }

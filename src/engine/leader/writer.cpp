@@ -140,9 +140,10 @@ Task<Status> Writer::read_local(Attempt& attempt, HeldImage& held, PendingChunk&
     if (!data.ok()) co_return std::move(data).status();
     chunk.data = std::move(data).value();
     const std::function<bool()> over = [&attempt] { return attempt.over(); };
-    Result<std::vector<std::uint64_t>> checksums = co_await common.reads.checksums_of(images_of(attempt.flight), chunk.source, over);
-    if (!checksums.ok()) co_return std::move(checksums).status();
-    chunk.checksums = std::move(checksums).value();
+    Result<UnitChecksums> made = co_await common.reads.checksums_of(images_of(attempt.flight), chunk.source, over);
+    if (!made.ok()) co_return std::move(made).status();
+    chunk.checksums = std::move(made->checksums);
+    chunk.cuts = std::move(made->cuts);
     co_return Status();
 }
 
@@ -204,7 +205,7 @@ void Writer::note_written(Attempt& attempt, PartState& part, std::uint32_t write
     const std::uint64_t length = chunk.bytes();
     attempt.card.wrote(static_cast<double>(world.clock.now()) / second, run.stored_bytes);
     run.pieces = std::move(chunk.packed);
-    if (run.pieces.empty()) run.pieces.push_back({chunk.source.rank, chunk.source.image_offset, length, 0, std::move(chunk.checksums)});
+    if (run.pieces.empty()) run.pieces.push_back({chunk.source.rank, chunk.source.image_offset, length, 0, std::move(chunk.checksums), std::move(chunk.cuts)});
     part.runs.push_back(std::move(run));
     WriterTimes& times = attempt.times[(part.first_writer + writer) % attempt.times.size()];
     (chunk.received ? times.received_s : times.local_s) += static_cast<double>(took) / second;

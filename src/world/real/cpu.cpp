@@ -20,28 +20,27 @@ constexpr unsigned stuck_slices_max = 16;             // whose threads are repla
 
 // One slice, shared by the threads that work on it; each takes the next portion until none is left.
 struct Work {
-    Work(Clock& clock, Slice s, std::uint64_t block) : data(std::move(s)), block_bytes(block), ended(clock) {
-        sums.resize(div_up(data.length, block_bytes));
-        blocks_a_portion = std::max<std::uint64_t>(1, portion_bytes / block_bytes);
+    Work(Clock& clock, Slice s, const Units& units) : data(std::move(s)), ends(unit_ends(units, data.length)), sums(ends.size()), ended(clock) {
+        units_a_portion = std::max<std::uint64_t>(1, portion_bytes / units.block_bytes);
     }
 
     Slice data;
-    std::uint64_t block_bytes;
-    std::uint64_t blocks_a_portion;
+    std::vector<std::uint64_t> ends;
+    std::uint64_t units_a_portion;
     std::vector<std::uint64_t> sums;
-    std::atomic<std::uint64_t> next_block{0};
+    std::atomic<std::uint64_t> next_unit{0};
     unsigned helpers = 0;  // still at it; loop only
     std::atomic<bool> stuck{false};  // whoever has not begun leaves it to those that have, should they come back
     Event ended;
 
     void compute() {
         for (;;) {
-            const std::uint64_t first = next_block.fetch_add(blocks_a_portion, std::memory_order_relaxed);
+            const std::uint64_t first = next_unit.fetch_add(units_a_portion, std::memory_order_relaxed);
             if (first >= sums.size()) return;
-            const std::uint64_t end = std::min<std::uint64_t>(first + blocks_a_portion, sums.size());
-            for (std::uint64_t block = first; block < end; ++block) {
-                const std::uint64_t offset = block * block_bytes;
-                sums[block] = checksum(data.part(offset, std::min(block_bytes, data.length - offset)).bytes());
+            const std::uint64_t end = std::min<std::uint64_t>(first + units_a_portion, sums.size());
+            for (std::uint64_t unit = first; unit < end; ++unit) {
+                const std::uint64_t begin = unit == 0 ? 0 : ends[unit - 1];
+                sums[unit] = checksum(data.part(begin, ends[unit] - begin).bytes());
             }
         }
     }
@@ -91,12 +90,12 @@ RealCpu::RealCpu(Loop& loop, unsigned threads, ThreadClass thread_class, Nanos s
       stuck_wait_(stuck_wait),
       pool_(loop.remote(), {.name = "cairn-cpu", .threads_max = threads_, .stuck_max = stuck_slices_max * threads_, .thread_class = thread_class}) {}
 
-Task<std::vector<std::uint64_t>> RealCpu::checksums(Slice data, std::uint64_t block_bytes) {
-    CAIRN_CHECK(block_bytes != 0);
-    auto work = std::make_shared<Work>(loop_, std::move(data), block_bytes);
+Task<std::vector<std::uint64_t>> RealCpu::checksums(Slice data, Units units) {
+    CAIRN_CHECK(units.block_bytes != 0);
+    auto work = std::make_shared<Work>(loop_, std::move(data), units);
     std::vector<std::shared_ptr<Helper>> helpers;
     const bool mapped = work->data.length > 0 && work->data.buffer->is_mapped();  // the loop does not touch it: it may never come back
-    const std::uint64_t portions = mapped || work->data.length >= inline_bytes_max ? div_up(work->sums.size(), work->blocks_a_portion) : 0;
+    const std::uint64_t portions = mapped || work->data.length >= inline_bytes_max ? div_up(work->sums.size(), work->units_a_portion) : 0;
     for (int tries = 0; tries < no_thread_tries; ++tries) {
         while (helpers.size() < std::min<std::uint64_t>(threads_, portions)) {
             auto helper = std::make_shared<Helper>(work);
@@ -109,10 +108,10 @@ Task<std::vector<std::uint64_t>> RealCpu::checksums(Slice data, std::uint64_t bl
     }
     if (work->helpers == 0) work->compute();  // small, or not one thread to be had
     while (work->helpers != 0) {
-        const std::uint64_t begun = work->next_block;
+        const std::uint64_t begun = work->next_unit;
         const bool ended = co_await work->ended.wait(loop_.in(stuck_wait_));
         // Before anybody has begun nobody is stuck: threads that wait for their turn come to it, and whoever has begun goes on to the end.
-        if (ended || begun == 0 || work->next_block != begun) continue;
+        if (ended || begun == 0 || work->next_unit != begun) continue;
         // Mapped memory of which a page does not come back: other slices get threads of their own.
         for (const auto& helper : helpers) {
             if (!helper->runs()) continue;
@@ -120,7 +119,7 @@ Task<std::vector<std::uint64_t>> RealCpu::checksums(Slice data, std::uint64_t bl
             (void)pool_.abandon(helper);
         }
     }
-    CAIRN_CHECK(work->next_block >= work->sums.size());
+    CAIRN_CHECK(work->next_unit >= work->sums.size());
     co_return std::move(work->sums);
 }
 

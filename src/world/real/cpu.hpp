@@ -16,7 +16,7 @@ class RealCpu final : public Cpu {
     explicit RealCpu(Loop& loop, unsigned threads = 0, ThreadClass thread_class = {}, Nanos stuck_wait = 5 * second);
 
     // Small slices are computed in the calling thread, large ones by all threads together.
-    Task<std::vector<std::uint64_t>> checksums(Slice data, std::uint64_t block_bytes) override;
+    Task<std::vector<std::uint64_t>> checksums(Slice data, Units units) override;
 
     bool may_shrink(Codec codec, const std::vector<std::uint64_t>& checksums, std::uint64_t bytes, std::uint64_t block_bytes) const override;
     Task<Result<Encoded>> encode(Codec codec, Slice raw, Slice into, Nanos deadline) override;

@@ -205,19 +205,21 @@ std::uint64_t checksum_of(const Runs& runs) {
 }
 
 // Most blocks lie within one run: those need no list of their own.
-std::vector<std::uint64_t> checksums_of(const Runs& runs, std::uint64_t block_bytes) {
-    const std::uint64_t bytes = length_of(runs);
+std::vector<std::uint64_t> checksums_of(const Runs& runs, const Units& units) {
+    const std::vector<std::uint64_t> ends = unit_ends(units, length_of(runs));
     std::vector<std::uint64_t> sums;
-    sums.reserve((bytes + block_bytes - 1) / block_bytes);
+    sums.reserve(ends.size());
     std::size_t at = 0;
     std::uint64_t begins = 0;  // where run `at` does
-    for (std::uint64_t from = 0; from < bytes; from += block_bytes) {
-        const std::uint64_t length = std::min(block_bytes, bytes - from);
+    std::uint64_t from = 0;
+    for (const std::uint64_t end : ends) {
+        const std::uint64_t length = end - from;
         while (begins + runs[at].length <= from) begins += runs[at++].length;
         const Run& run = runs[at];
         if (run.kind == Run::Kind::described && length > exact_bytes_max && from + length <= begins + run.length)
             sums.push_back(mix(add_description(0, run.kind, run.seed, run.offset + (from - begins), length)));
         else sums.push_back(checksum_of(part_of(runs, from, length)));
+        from = end;
     }
     return sums;
 }

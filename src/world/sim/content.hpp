@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "model/checksum_units.hpp"
 #include "world/buffer.hpp"
 
 namespace cairn::sim {
@@ -36,7 +37,7 @@ Runs coalesce(const Runs& runs);
 Bytes materialise(const Runs& runs);
 bool equal(const Runs& a, const Runs& b);
 std::uint64_t checksum_of(const Runs& runs);
-std::vector<std::uint64_t> checksums_of(const Runs& runs, std::uint64_t block_bytes);  // of each block; the last may be shorter
+std::vector<std::uint64_t> checksums_of(const Runs& runs, const Units& units);  // of each unit
 
 class Content {
   public:

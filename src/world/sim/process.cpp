@@ -42,8 +42,8 @@ class SimCpu final : public Cpu {
   public:
     SimCpu(Process& process, Clock& clock) : process_(process), sim_(process.simulation()), clock_(clock) {}
 
-    Task<std::vector<std::uint64_t>> checksums(Slice data, std::uint64_t block_bytes) override {
-        CAIRN_CHECK(block_bytes > 0);
+    Task<std::vector<std::uint64_t>> checksums(Slice data, Units units) override {
+        CAIRN_CHECK(units.block_bytes > 0);
         sim_.note(process_, "checksums", std::to_string(data.length));
         Nanos ready = sim_.now();
         if (is_mapped(data) && draw_scratch_delay(sim_, ready)) {
@@ -53,7 +53,7 @@ class SimCpu final : public Cpu {
         }
         ready = std::max(ready, pipe_.pass(sim_.now(), data.length, sim_.model().checksum_rate));
         co_await clock_.sleep(ready - sim_.now());
-        co_return checksums_of(runs_of(data), block_bytes);
+        co_return checksums_of(runs_of(data), units);
     }
 
     bool may_shrink(Codec codec, const std::vector<std::uint64_t>&, std::uint64_t, std::uint64_t) const override {
