@@ -142,23 +142,26 @@ NodeIndex Cluster::add_node() {
     return node;
 }
 
-// Where this node's daemon is now. False: persistent is another file system than the job's.
+// Where this node's daemon is now. False: it could not be told, or persistent is another file system than the job's. Whoever can not see that it is the job's
+// writes nothing there: as daemon/job_files.cpp does it.
 Task<bool> Cluster::record_address(World world, Roster job, NodeIndex place) {
     const std::string path = layout.job_node(job.incarnation, place);
     for (int tries = 0; tries < 20; ++tries) {
         const Nanos soon = world.clock.in(io_span);
         const Status on_record = co_await check_on_record(world, layout, job.name, job.epoch, job.incarnation, soon);
         if (on_record.code() == Code::unavailable) co_return false;
-        Bytes record = encode_node_record({job.incarnation, place, world.network.self()});
-        const Status removed = co_await world.storage.remove(path, soon);
-        (void)removed;
-        const Status made = co_await make_directories(world.storage, layout.persistent, layout.job(job.incarnation), soon);
-        (void)made;
-        const Status wrote = co_await write_file(world.storage, path, std::move(record), 0600, soon);
-        if (wrote.ok()) break;
+        if (on_record.ok()) {
+            Bytes record = encode_node_record({job.incarnation, place, world.network.self()});
+            const Status removed = co_await world.storage.remove(path, soon);
+            (void)removed;
+            const Status made = co_await make_directories(world.storage, layout.persistent, layout.job(job.incarnation), soon);
+            (void)made;
+            const Status wrote = co_await write_file(world.storage, path, std::move(record), 0600, soon);
+            if (wrote.ok()) co_return true;
+        }
         co_await world.clock.sleep(100 * millisecond);
     }
-    co_return true;
+    co_return false;
 }
 
 Task<void> Cluster::record_address_late(World world, Roster job, NodeIndex place) {

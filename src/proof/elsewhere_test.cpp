@@ -131,6 +131,27 @@ TEST_F(Elsewhere, NothingIsGivenUpThereEither) {
     EXPECT_TRUE(cluster.sim.persistent().find(cluster.layout.manifest(cluster.key(2))).ok());
 }
 
+// A daemon of the test that is started meanwhile, and can not tell whose tree it is, writes nothing there, as the real one: else the others would never learn
+// where it is.
+TEST_F(Elsewhere, AnAddressIsToldWhereTheJobIsOnRecord) {
+    cover(true);
+    bool fails = true;
+    cluster.sim.set_observer([&](sim::Process&, const char* what, const std::string& path) {
+        cluster.sim.faults().metadata_error = fails && what == std::string("open") && path.find("/lineage/") != std::string::npos ? 1 : 0;
+    });
+    cluster.kill_daemon(0);
+    cluster.start_daemon(0);
+    cluster.sim.run_until(cluster.sim.now() + 10 * second);
+    EXPECT_FALSE(cluster.sim.other_persistent().find(cluster.layout.job_node(cluster.roster.incarnation, 0)).ok());
+    cover(false);
+    fails = false;
+    cluster.sim.run_until(cluster.sim.now() + 10 * second);
+    cluster.kill_daemon(1);  // the next one asks the record where node 0's is
+    cluster.start_daemon(1);
+    ASSERT_TRUE(cluster.capture_all(2).ok());
+    expect_found(2);
+}
+
 // That a record can not be read says nothing about where it lies.
 TEST_F(Elsewhere, ADamagedRecordIsOnRecord) {
     World world = cluster.hosts[0].process->world();

@@ -17,6 +17,8 @@ const Once once[] = {
      "seed=2817 files=4 block=8192 image=157937 image_seed=538992 writers=8 buffer=8192 buffers=2 attempts=2 guests=1 storage=2775842 placed=1 gone=1 apart_s=1 "
      "ranks=3,1,3,2,1,3,0,0,0 targets=36000000,1200000 short=86100 full=5180 slow_io=28900 repeat=14100 resize_lost=149100 grow_lost=870000 "
      "steps=capture:21646,end:14477,end:70369"},
+    {"a simulated daemon that could not see whether persistent was the job's wrote its address into another tree, and nobody found it",
+     "seed=7352 image=65593 image_seed=304450 ranks=1,1,1,0 short=86400 metadata_error=17220 steps=strike:49539,mount:77751,kill:69793,stop:57046"},
 };
 
 TEST(Seeds, WhatOnceFailedFailsNoMore) {
