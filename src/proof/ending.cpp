@@ -138,6 +138,14 @@ void check_rest(SeedRun& run) {
     run.fail("scratch can not let go of a version that has ended: " + held.to_string());
 }
 
+// A node's images may have left scratch before a version was committed: there it has ended, but its coordinator goes on, as long as others hold theirs, and
+// tells of it again whoever forgot it.
+bool has_ended(const SeedRun& run, const Node& daemon, const VersionKey& key) {
+    const Host& coordinator = run.cluster.hosts[run.cluster.coordinator(key.incarnation)];
+    const bool goes_on = coordinator.daemon && coordinator.daemon->state(key).level != Level::none && !coordinator.daemon->state(key).final;
+    return daemon.state(key).final && !goes_on;
+}
+
 // Of a job a daemon remembers as many versions as it was told to, and besides only those that have not ended or whose images scratch holds.
 void check_forgotten(SeedRun& run) {
     const Id128 job = run.cluster.roster.incarnation;
@@ -146,7 +154,7 @@ void check_forgotten(SeedRun& run) {
         for (const VersionKey& key : daemon.versions()) {
             bool holds = false;
             for (Rank rank = 0; rank < run.cluster.ranks(); ++rank) holds |= daemon.image(key, rank) != nullptr;
-            count += key.incarnation == job && (may_go || holds || !daemon.state(key).final);
+            count += key.incarnation == job && (may_go || holds || !has_ended(run, daemon, key));
         }
         return count;
     };

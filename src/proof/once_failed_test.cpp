@@ -19,6 +19,10 @@ const Once once[] = {
      "steps=capture:21646,end:14477,end:70369"},
     {"a simulated daemon that could not see whether persistent was the job's wrote its address into another tree, and nobody found it",
      "seed=7352 image=65593 image_seed=304450 ranks=1,1,1,0 short=86400 metadata_error=17220 steps=strike:49539,mount:77751,kill:69793,stop:57046"},
+    {"a version that had left one node alone was counted as forgotten there, though its coordinator told of it again",
+     "seed=4046 files=30 image=71948 image_seed=149923 writers=7 buffer=32768 buffers=6 placement=2 versions=1 answers=4 nic=4154857 delay_ms=3000 "
+     "ranks=1,2,2,1,2,2,1,2,1,2,1,1,1,2,1,2,2,1,2,1,1,1,1,0 slow_io=95300 hang_scratch=380 repeat=48600 rename=594000 "
+     "steps=start:29063,forget:11991,strike:95735,mount:27138,forget:75663,succeed:74979,let_go:77218"},
 };
 
 TEST(Seeds, WhatOnceFailedFailsNoMore) {

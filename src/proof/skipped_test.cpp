@@ -241,6 +241,34 @@ TEST(Skipped, AVersionThatCanNotBeCompleteAnyMoreHoldsNoScratch) {
     EXPECT_TRUE(cluster.sim.run_until(told(Code::deadline), cluster.sim.now() + 200 * second)) << cluster.state(1, 1).failure.to_string();
 }
 
+// Of a version that failed one node's images leave scratch. There it has ended, and is forgotten; its coordinator goes on while others hold theirs, and tells of it
+// again. It ends everywhere when the coordinator's own images leave, too.
+TEST(Skipped, AVersionThatLeftOneNodeIsToldOfAgainUntilItsCoordinatorEndsIt) {
+    ClusterOptions options;
+    options.ranks_per_node = {1, 1, 1};
+    options.settings.limits.versions = 1;
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.open_job().ok());
+    bool fails = true;
+    fail_parts_of_first(cluster, fails);
+    ASSERT_TRUE(cluster.capture_all(1).ok());
+    ASSERT_TRUE(cluster.sim.run_until([&] { return cluster.hosts[1].daemon->drop_image(cluster.key(1), 1).ok(); }, cluster.sim.now() + 60 * second));
+    const Node& node = *cluster.hosts[1].daemon;
+    EXPECT_TRUE(node.state(cluster.key(1)).final);
+    bool was_forgotten = false;
+    for (Version version : {2, 3}) {
+        ASSERT_TRUE(cluster.capture_all(version).ok());
+        was_forgotten |= node.state(cluster.key(1)).level == Level::none;
+        ASSERT_TRUE(cluster.run_until_committed(version, 120 * second)) << cluster.state(0, version).failure.to_string();
+    }
+    EXPECT_TRUE(was_forgotten);
+    cluster.sim.run_until(cluster.sim.now() + 60 * second);
+    EXPECT_EQ(node.versions().back(), cluster.key(1)) << "anew";
+    EXPECT_FALSE(node.state(cluster.key(1)).final || cluster.state(0, 1).final);
+    EXPECT_TRUE(cluster.sim.run_until([&] { return cluster.hosts[0].daemon->drop_image(cluster.key(1), 0).ok(); }, cluster.sim.now() + 120 * second));
+    EXPECT_TRUE(cluster.sim.run_until([&] { return ended_everywhere(cluster, 1); }, cluster.sim.now() + 60 * second));
+}
+
 // The last version of a job, of which nobody holds anything any more.
 TEST(Skipped, AVersionThatNobodyHoldsAnyMoreIsForgotten) {
     ClusterOptions options;
