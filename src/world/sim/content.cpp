@@ -367,9 +367,11 @@ Runs runs_of(const Slice& slice) {
     return buffer->content().read(slice.offset, slice.length);
 }
 
+// A real buffer ends where it ends; here what came behind its end would only make its content longer.
 void put(const Slice& into, const Runs& runs) {
     CAIRN_CHECK(length_of(runs) <= into.length);
     if (runs.empty()) return;
+    CAIRN_CHECK(into.offset <= into.buffer->size() && into.length <= into.buffer->size() - into.offset);
     if (into.buffer->data() != nullptr) {
         std::byte* at = into.data();
         for (const Run& run : runs) {
