@@ -19,6 +19,17 @@ bool are_nodes(const Job& job, const std::vector<message::NodeAddress>& addresse
     return std::all_of(addresses.begin(), addresses.end(), [&](const message::NodeAddress& each) { return is_node(job, each.node); });
 }
 
+// What lies behind the space that it was given with would be written over what another leader writes. Many long sources may add up to little (2^64).
+bool fits(const message::Work& work, const SpacePolicy& space) {
+    std::uint64_t left = work.bytes;
+    for (const NodeSources& node : work.nodes)
+        for (const Source& source : node.sources) {
+            if (source.length > left) return false;
+            left -= source.length;
+        }
+    return space_of(work.nodes, space) <= work.bytes;
+}
+
 Status refused(std::string what) { return {Code::internal, "asked for something that can not be: " + std::move(what)}; }
 
 }  // namespace
@@ -44,9 +55,11 @@ Status check_lead(const Job& job, const message::Lead& lead, std::uint64_t buffe
     return {};
 }
 
-Status check_work(const Job& job, const std::vector<message::Work>& work) {
-    for (const message::Work& each : work)
+Status check_work(const Job& job, const std::vector<message::Work>& work, const SpacePolicy& space) {
+    for (const message::Work& each : work) {
         if (!are_nodes(job, each.nodes)) return refused("work with data of a node that the job does not have");
+        if (!fits(each, space)) return refused("work for part " + std::to_string(each.part) + " that takes more than the " + format_bytes(each.bytes) + " that it is given with");
+    }
     return {};
 }
 

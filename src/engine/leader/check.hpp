@@ -4,10 +4,11 @@
 
 #include "engine/job.hpp"
 #include "engine/settings.hpp"
+#include "model/space.hpp"
 
 namespace cairn::engine {
 
 Status check_lead(const Job& job, const message::Lead& lead, std::uint64_t buffer_bytes, Placement placement);
-Status check_work(const Job& job, const std::vector<message::Work>& work);
+Status check_work(const Job& job, const std::vector<message::Work>& work, const SpacePolicy& space);
 
 }  // namespace cairn::engine

@@ -315,6 +315,20 @@ TEST_F(LeaderTest, ATakeOfAPartThatItDoesNotWriteFailsTheAttempt) {
     EXPECT_TRUE(node->heard<message::Taken>(0).empty());
 }
 
+// It would be written over what another leader writes, or goes round where so much is named.
+TEST_F(LeaderTest, ATakeThatClaimsLessThanItNeedsFailsTheAttempt) {
+    const std::vector<NodeSources> works[] = {{{1, {{1, 0, 2 * role_block}}}}, {{2, {{2, 0, 1ull << 60}, {2, 0, 15ull << 60}, {2, 0, role_block}}}}};
+    for (const std::vector<NodeSources>& nodes : works) {
+        begin(slow(), lead_of(role_block, role_block));
+        hear(message::Take{attempt_id, 1, {{0, role_block, role_block, nodes}}, {}});
+        const message::PartsDone done = node->next<message::PartsDone>(0);
+        EXPECT_EQ(done.code, Code::internal);
+        EXPECT_NE(done.text.find("takes more than the 4.00 KiB"), std::string::npos) << done.text;
+        EXPECT_TRUE(node->heard<message::Taken>(0).empty());
+        EXPECT_EQ(node->common.counters.taken_over_bytes, 0u);
+    }
+}
+
 // Storage that fails is told with its part, and what was written of it goes.
 TEST_F(LeaderTest, AFailedWriteNamesItsPart) {
     node = std::make_unique<Alone<Leader>>(options());

@@ -92,7 +92,7 @@ void Leader::on_take(Flight& flight, message::Take take) {
     LeaderSide& own = side(flight);
     if (!own.leads(take.attempt_id) || own.leading->over()) return;
     Attempt& attempt = *own.leading;
-    if (const Status can = check_work(*flight.job, take.work); !can.ok()) return attempt.fail(can);
+    if (const Status can = check_work(*flight.job, take.work, {attempt.lead.block_bytes, attempt.lead.pack_bytes}); !can.ok()) return attempt.fail(can);
     if (attempt.taken.insert(take.move).second) {
         for (const message::NodeAddress& entry : take.addresses) attempt.addresses.emplace(entry.node, entry.address);
         for (const message::Work& work : take.work) {
