@@ -329,6 +329,39 @@ TEST_F(LeaderTest, ATakeThatClaimsLessThanItNeedsFailsTheAttempt) {
     }
 }
 
+// Where cards decide, its own small images are its own data, too, in packs: they go by portions, and the next one when as much was sent as those have.
+TEST_F(LeaderTest, ItsOwnSmallImagesChangeHandsByPortions) {
+    constexpr std::uint64_t small = 1000;
+    message::Lead lead = lead_of(image_bytes, 4 * blocks * role_block);
+    lead.keep_own = true;
+    lead.pack_bytes = role_block;
+    lead.parts[0].shares[0].nodes = {{1, {{1, 0, image_bytes}}}, {2, {}}};
+    for (Rank rank = 10; rank < 410; ++rank) {
+        lead.parts[0].shares[0].nodes[rank % 2].sources.push_back({rank, 0, small});
+        lead.images.push_back(testing::role_image(rank, small));
+    }
+    node = std::make_unique<Alone<Leader>>(slow());
+    node->add_image(1, image_bytes);
+    for (Rank rank = 10; rank < 410; rank += 2) node->add_image(rank, small);
+    hear(lead);
+    node->run(200 * millisecond);
+    hear(message::Shed{attempt_id, 1, 0, 2, 1000 * role_block});
+    const message::Given given = node->next<message::Given>(0);
+    std::uint64_t own = 0;
+    for (const message::Work& work : given.work)
+        for (const NodeSources& each : work.nodes)
+            for (const Source& source : each.sources) own += each.node == 1 ? source.length : 0;
+    EXPECT_GT(own, 0u);
+    EXPECT_LE(own, 16 * role_block) << "a portion: half a second of what it writes, or a little";
+    hear(message::Shed{attempt_id, 2, 0, 2, 1000 * role_block});
+    for (const message::Work& work : node->next<message::Given>(0).work)
+        for (const NodeSources& each : work.nodes) EXPECT_NE(each.node, 1u) << "the first portion was not sent yet";
+    const auto sent = node->subject.watch_send(*node->flight);
+    sent(own);
+    hear(message::Shed{attempt_id, 3, 0, 2, 1000 * role_block});
+    EXPECT_FALSE(node->next<message::Given>(0).work.empty());
+}
+
 // Storage that fails is told with its part, and what was written of it goes.
 TEST_F(LeaderTest, AFailedWriteNamesItsPart) {
     node = std::make_unique<Alone<Leader>>(options());

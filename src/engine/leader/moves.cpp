@@ -36,6 +36,16 @@ void add(Gifts& gifts, const PartState& part, const std::vector<Piece>& pieces, 
     }
 }
 
+// What this node will send of it.
+std::uint64_t own_bytes(const std::vector<Piece>& pieces, NodeIndex self) {
+    std::uint64_t sum = 0;
+    for (const Piece& piece : pieces) {
+        if (piece.packed.empty()) sum += piece.node == self ? piece.source.length : 0;
+        for (const NodeSource& each : piece.packed) sum += each.node == self ? each.source.length : 0;
+    }
+    return sum;
+}
+
 // What costs least to move: first what lies on the taker's own node, then what had to travel anyway, then local data: where cards
 // decide, another leader gets no more than a portion of those.
 Gifts give(Attempt& attempt, const message::Shed& shed, NodeIndex self, Nanos now) {
@@ -53,10 +63,11 @@ Gifts give(Attempt& attempt, const message::Shed& shed, NodeIndex self, Nanos no
     }
     double bytes_per_s = 0;
     for (const auto& each : attempt.parts) bytes_per_s += each->rate.per_s(now, each->writing_bytes > 0);
-    const std::uint64_t allowed = attempt.portions.allowed(bytes_per_s, block), most = std::min(blocks, allowed / block);
-    std::uint64_t left = most;
-    add(gifts, *part, part->work.give_local(left), space);
-    attempt.portions.given((most - left) * block, allowed);
+    const std::uint64_t allowed = attempt.portions.allowed(bytes_per_s, block);
+    std::uint64_t most = std::min(blocks, allowed / block);
+    const std::vector<Piece> local = part->work.give_local(most);
+    add(gifts, *part, local, space);
+    attempt.portions.given(own_bytes(local, self), allowed);
     return gifts;
 }
 

@@ -18,13 +18,14 @@ void WorkList::add(const std::vector<NodeSources>& nodes, std::uint32_t range) {
     for (Pack& pack : packs_of(nodes, {block_bytes_, pack_bytes_})) {
         Piece piece{pack.front().node, pack.front().source, {}, range, 0};
         const bool packed = pack.size() > 1;
+        const bool own = packed && std::any_of(pack.begin(), pack.end(), [&](const NodeSource& each) { return each.node == self_; });
         if (packed) piece.packed = std::move(pack);
         if (!packed && piece.node == self_) {
             local_.push_back(std::move(piece));
             continue;
         }
-        auto queue = std::find_if(remote_.begin(), remote_.end(), [&](const Queue& each) { return each.packs == packed && (packed || each.node == piece.node); });
-        if (queue == remote_.end()) queue = remote_.insert(queue, Queue{piece.node, packed, {}});
+        auto queue = std::find_if(remote_.begin(), remote_.end(), [&](const Queue& each) { return each.packs == packed && each.own == own && (packed || each.node == piece.node); });
+        if (queue == remote_.end()) queue = remote_.insert(queue, Queue{piece.node, packed, own, {}});
         queue->pieces.push_back(std::move(piece));
     }
 }
@@ -43,7 +44,7 @@ void WorkList::lay_in_chunks(const Share& share, const WorkPolicy& policy) {
                 at += length;
             }
         if (node.node == self_) local_.insert(local_.end(), pieces.begin(), pieces.end());
-        else remote_.push_back({node.node, false, std::move(pieces)});
+        else remote_.push_back({node.node, false, false, std::move(pieces)});
     }
     if (policy.placement == Placement::contiguous) sort_by_region(policy.writers, received);
 }
@@ -128,13 +129,15 @@ void WorkList::give_end(std::deque<Piece>& pieces, std::uint64_t& blocks, std::v
 std::vector<Piece> WorkList::give_remote(std::optional<NodeIndex> of, std::uint64_t& blocks) {
     std::vector<Piece> given;
     for (Queue& queue : remote_)
-        if (!of || (!queue.packs && queue.node == *of)) give_end(queue.pieces, blocks, given);
+        if (!queue.own && (!of || (!queue.packs && queue.node == *of))) give_end(queue.pieces, blocks, given);
     return given;
 }
 
 std::vector<Piece> WorkList::give_local(std::uint64_t& blocks) {
     std::vector<Piece> given;
     give_end(local_, blocks, given);
+    for (Queue& queue : remote_)
+        if (queue.own) give_end(queue.pieces, blocks, given);
     return given;
 }
 

@@ -4,8 +4,8 @@
 // Local images pass it like all others. Policies (ispdc23): with append a piece is a whole source, cut when it is taken, as long as its target takes much at a
 // time; with interleaved and contiguous, whose offsets are fixed beforehand, pieces are a chunk long. Remote pieces stand in a queue for each follower, by
 // turns (fgcs24, Algorithm 3), or in one for each writer's region (contiguous). Local ones are anybody's (fgcs24, Algorithm 4), or dealt out to writers by
-// image (ispdc23, Section III-A). Packs of small images stand in a queue of their own among the remote ones, also where some of them lie on this node: they are
-// gathered in a buffer.
+// image (ispdc23, Section III-A). Packs of small images stand in queues of their own among the remote ones, also where some of them lie on this node: they are
+// gathered in a buffer. Those with any image of this node are given away as local data are.
 #pragma once
 
 #include <deque>
@@ -70,6 +70,7 @@ class WorkList {
     struct Queue {
         NodeIndex node = 0;  // whose pieces these are, where they are a node's
         bool packs = false;
+        bool own = false;  // packs: in each is an image of this node
         std::deque<Piece> pieces;
     };
     void lay_in_chunks(const Share& share, const WorkPolicy& policy);

@@ -142,17 +142,23 @@ TEST(WorkList, SmallImagesArePackedAndChangeHandsWhole) {
     WorkList list(share, 0, policy);
     EXPECT_EQ(list.unstarted_bytes(), 8000 + 5 * block);
     EXPECT_FALSE(list.has_local()) << "those of this node are gathered with the others";
-    std::uint64_t blocks = 1;
-    const std::vector<Piece> given = list.give_remote(std::nullopt, blocks);
+    std::uint64_t blocks = 100;
+    EXPECT_EQ(length_of(list.give_remote(NodeIndex(4), blocks)), 0u) << "a pack is no node's";
+    EXPECT_EQ(length_of(list.give_remote(NodeIndex(8), blocks)), 5 * block);
+    WorkList rest = list;
+    const std::vector<Piece> given = rest.give_remote(std::nullopt, blocks);
     ASSERT_EQ(given.size(), 1u);
-    EXPECT_EQ(given[0].packed.size(), 4u);
-    EXPECT_EQ(given[0].packed.front().source.rank, 4u) << "from the end";
-    EXPECT_EQ(length_of(list.give_remote(NodeIndex(4), blocks = 9)), 0u) << "a pack is no node's";
+    ASSERT_EQ(given[0].packed.size(), 4u);
+    EXPECT_EQ(given[0].packed.front().source.rank, 4u);
+    const std::vector<Piece> own = rest.give_local(blocks);
+    ASSERT_EQ(own.size(), 1u) << "with an image of this node it is no remote data";
+    EXPECT_EQ(own[0].packed.front().source.rank, 0u);
+    EXPECT_EQ(rest.unstarted_bytes(), 0u);
     std::vector<Rank> ranks;
     while (auto next = list.take_remote(block))
         if (!next->piece.packed.empty())
             for (const NodeSource& each : next->piece.packed) ranks.push_back(each.source.rank);
-    EXPECT_EQ(ranks, (std::vector<Rank>{0, 1, 2, 3}));
+    EXPECT_EQ(ranks, (std::vector<Rank>{0, 1, 2, 3, 4, 5, 6, 7}));
 }
 
 }  // namespace
