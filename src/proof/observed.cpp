@@ -68,9 +68,7 @@ Status check_bytes(const SeedRun& run, Kept& kept, const OpenVersion& version) {
 // A part takes no more than its runs, each from a multiple of part_alignment on: where offsets are not fixed beforehand, and no work left a gap behind (with
 // a codec none does).
 Status check_space(SeedRun& run, const OpenVersion& version) {
-    const auto moved = [](const Host& host) { return host.daemon && host.daemon->counters().taken_over_bytes > 0; };
-    const bool any_moved = run.result.saw.test(static_cast<std::size_t>(Saw::work_moved)) || std::any_of(run.cluster.hosts.begin(), run.cluster.hosts.end(), moved);
-    const bool gaps = run.cluster.options.settings.placement != Placement::append || (run.scenario.codec == 0 && any_moved);
+    const bool gaps = run.cluster.options.settings.placement != Placement::append || (run.scenario.codec == 0 && run.cluster.has_moved_work());
     for (const Footer& footer : version.footers) {
         std::uint64_t end = 0;
         const auto is_encoded = [](const StoredRun& stored) { return stored.codec != 0; };
