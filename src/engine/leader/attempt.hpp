@@ -10,6 +10,7 @@
 #include <set>
 
 #include "engine/flight.hpp"
+#include "engine/leader/ring.hpp"
 #include "engine/leader/work_list.hpp"
 #include "engine/pace.hpp"
 #include "model/card.hpp"
@@ -43,8 +44,13 @@ struct PendingChunk {
     std::uint64_t position = 0;
     std::uint32_t region = 0;  // writer it belongs to, placement contiguous
     Slice data;
+    BufferRing::Use use;  // received: of the buffer
     std::vector<std::uint64_t> checksums, cuts;
     bool received = false;
+    void let_go() {  // the buffer is a credit again, unless it is in quarantine
+        data = {};
+        use = {};
+    }
     std::uint64_t bytes() const { return packed.empty() ? source.length : packed.back().at + packed.back().length; }
 };
 

@@ -34,7 +34,7 @@ Task<void> Receiver::receive(Attempt& attempt, PartState& part) {
             continue;
         }
         const std::uint64_t written_before = counters.written_bytes;
-        Result<BufferPtr> buffer = co_await ring.take_to_receive(attempt.codec != Codec::none, world.clock.in(settings.heartbeat), world.clock.in(settings.io_wait));
+        Result<BufferRing::Use> buffer = co_await ring.take_to_receive(attempt.codec != Codec::none, world.clock.in(settings.io_wait));
         if (attempt.over()) break;
         if (!buffer.ok() && counters.written_bytes != written_before) continue;  // slow, but not stuck
         if (buffer.code() == Code::deadline && pace.holds_back()) continue;  // the application goes first, that is all
@@ -46,7 +46,8 @@ Task<void> Receiver::receive(Attempt& attempt, PartState& part) {
         const auto next = part.work.take_remote(part.next_chunk_bytes(attempt.lead.block_bytes, world.clock.now()));
         if (!next) continue;  // given away while we waited
         PendingChunk chunk = chunk_of(*next, part);
-        chunk.data = {std::move(buffer).value(), 0, next->piece.bytes()};
+        chunk.use = std::move(buffer).value();
+        chunk.data = {chunk.use.buffer, 0, next->piece.bytes()};
         part.ahead_bytes += next->piece.bytes();
         ++part.fetching;
         if (next->piece.packed.empty()) part.gate.spawn(fetch(attempt, part, next->piece.node, std::move(chunk)));
@@ -80,7 +81,7 @@ void Receiver::queue(Attempt& attempt, PartState& part, PendingChunk& chunk) {
         counters.received_bytes += chunk.bytes();
         part.write_queue[chunk.region].push_back(std::move(chunk));
     }
-    chunk.data = {};
+    chunk.let_go();
     attempt.work.notify_all();
 }
 

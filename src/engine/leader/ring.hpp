@@ -3,7 +3,8 @@
 // writer when its write ended, or the kernel when a write that outlived its deadline is over at last.
 //
 // Where data are encoded before they are written, that takes a second buffer. So receivers leave half of them: else all could hold what waits to be encoded. And
-// who encodes waits only for others who do, whose buffers come back soon, and not for those in quarantine.
+// who encodes waits only for others who do, whose buffers come back soon. A buffer in quarantine, whose user is done and whose I/O is not, belongs to neither: the
+// half is of what is left.
 #pragma once
 
 #include "world/world.hpp"
@@ -17,42 +18,38 @@ class BufferRing {
 
     // Algorithm 3, lines 3 to 6. deadline: none became free; out_of_space: no memory for the first one.
     Task<Result<BufferPtr>> take(Nanos deadline);
-    // The same, for what is received. leave_half: while more than half of them are held for that it waits, but not beyond `patience`: those in quarantine count, and
-    // who finds no buffer to encode into stores what it has.
-    Task<Result<BufferPtr>> take_to_receive(bool leave_half, Nanos patience, Nanos deadline);
 
-    // For what is encoded. Not ok: there is none, and nobody encodes who would give one back; or not in time.
-    struct Encoding {
-        std::shared_ptr<std::uint32_t> count;
-        std::shared_ptr<Event> fewer;
+    struct Users;
+    // A buffer and its user, who is done when this goes, whether or not the kernel is.
+    struct Use {
+        std::shared_ptr<Users> users;
         BufferPtr buffer;
-        Encoding() = default;
-        Encoding(Encoding&&) = default;
-        Encoding& operator=(Encoding&& other) noexcept;
-        ~Encoding();  // its user is done, whether or not the kernel is
+        Use() = default;
+        Use(std::shared_ptr<Users> users, BufferPtr buffer);
+        Use(Use&&) = default;
+        Use& operator=(Use&& other) noexcept;
+        ~Use();
     };
-    Task<Result<Encoding>> take_to_encode(Nanos deadline);
+    // For what is received. leave_half: not more than half of them are held for that, but one.
+    Task<Result<Use>> take_to_receive(bool leave_half, Nanos deadline);
+    // For what is encoded. Not ok: there is none, and nobody encodes who would give one back; or not in time.
+    Task<Result<Use>> take_to_encode(Nanos deadline);
 
     std::uint64_t buffer_bytes() const noexcept { return buffer_bytes_; }
     std::uint32_t buffers() const noexcept { return usable_; }  // that there is memory for, as far as it was asked for
 
   private:
-    struct Receiving {
-        explicit Receiving(Clock& clock) : fewer(clock) {}
-        std::uint32_t buffers = 0;
-        Event fewer;
-    };
     BufferPtr lend(BufferPtr base);
     Result<BufferPtr> be_born();  // ok, and null: there are as many as there may be
+    std::uint32_t in_quarantine() const;
 
     Storage& storage_;
     std::uint64_t buffer_bytes_;
     std::uint32_t buffers_;
     std::uint32_t born_ = 0, usable_;
     std::shared_ptr<Channel<BufferPtr>> free_;  // FQ; shared with the deleters of lent buffers, which may outlive the ring
-    std::shared_ptr<Receiving> receiving_;      // the same
-    std::shared_ptr<std::uint32_t> encoding_;
-    std::shared_ptr<Event> encoded_;
+    std::shared_ptr<Users> receiving_;          // the same
+    std::shared_ptr<Users> encoding_;
 };
 
 }  // namespace cairn

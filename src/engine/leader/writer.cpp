@@ -116,7 +116,7 @@ struct Writer::Stored {
     Slice data;
     std::uint32_t codec = 0;  // 1: that of the attempt
     std::uint64_t checksum = 0;
-    BufferRing::Encoding encoding = {};  // whose buffer it is
+    BufferRing::Use encoding = {};  // whose buffer it is
 };
 
 // A sixteenth less is worth it: whoever reads any of a run that is encoded decodes all of it.
@@ -126,7 +126,7 @@ Task<Writer::Stored> Writer::encoded(Attempt& attempt, const PendingChunk& chunk
     bool may_shrink = chunk.packed.empty() && world.cpu.may_shrink(attempt.codec, chunk.checksums, bytes, block);
     for (const StoredPiece& piece : chunk.packed) may_shrink |= world.cpu.may_shrink(attempt.codec, piece.checksums, piece.length, block);
     if (!may_shrink || bytes > encoded_run_bytes_max || ring.buffers() < 2) co_return raw;  // of one buffer receivers leave none
-    Result<BufferRing::Encoding> encoding = co_await ring.take_to_encode(world.clock.in(settings.io_wait));
+    Result<BufferRing::Use> encoding = co_await ring.take_to_encode(world.clock.in(settings.io_wait));
     if (!encoding.ok() || attempt.over()) co_return raw;
     Slice into{encoding->buffer, 0, bytes - bytes / 16};
     const Result<Encoded> made = co_await world.cpu.encode(attempt.codec, chunk.data, into, world.clock.in(settings.io_wait));
@@ -173,7 +173,7 @@ Task<Status> Writer::write_chunk(Attempt& attempt, PartState& part, std::uint32_
     const Nanos checksummed = world.clock.now();
     std::uint64_t offset = 0;
     if (status.ok() && !attempt.over()) {
-        if (stored.codec != 0) chunk.data = {};  // its buffer is a credit again
+        if (stored.codec != 0) chunk.let_go();
         Result<std::uint64_t> placed = 0;
         if (attempt.lead.codec.empty()) placed = place(attempt, part, chunk, writer, settings);
         else placed = co_await rooms_.take(attempt, part, stored_bytes);
@@ -193,7 +193,8 @@ Task<Status> Writer::write_chunk(Attempt& attempt, PartState& part, std::uint32_
         }
     }
     if (held) --held->users;
-    stored.data = chunk.data = {};  // the buffer goes back to FQ
+    stored.data = {};
+    chunk.let_go();
     if (chunk.received) part.ahead_bytes -= length;
     if (!status.ok() || attempt.over()) co_return status;
     trace_chunk(part, writer, chunk, begun, checksummed, world.clock.now());
