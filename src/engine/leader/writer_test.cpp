@@ -185,5 +185,41 @@ TEST_F(WriterTest, EachRankBelongsToOneWriterWhereImagesAreNotSplit) {
     check(own_bytes);
 }
 
+// Its checksums were made before: what is encoded may be zeros in the place of what they are of.
+TEST_F(WriterTest, WhatScratchLosesWhileItIsEncodedIsNoRun) {
+    for (const bool loses : {true, false}) {
+        message::Lead encoding = lead();
+        encoding.codec = "zero-runs";
+        encoding.parts[0].shares[0].nodes = {{1, {{1, 0, role_block}}}};
+        RoleOptions options;
+        options.model.codec_shrinks = true;
+        options.model.stored_max = 0.5;
+        begin(options, encoding);
+        const auto scratch = std::make_shared<sim::Content>();
+        scratch->write(0, sim::runs_of_description(1, 0, own_bytes));
+        node->flight->images.at(1).image.data = {std::make_shared<sim::SimBuffer>(scratch, own_bytes), 0, own_bytes};
+        std::uint32_t encoded = 0;
+        node->sim.set_observer([&](sim::Process&, const char* what, const std::string&) {
+            if (std::string(what) != "encode") return;
+            ++encoded;
+            if (loses) scratch->lose(0);
+        });
+        end_of_received();
+        start();
+        node->run(second);
+        EXPECT_TRUE(ended);
+        EXPECT_EQ(encoded, 1u);
+        EXPECT_EQ(part().runs.size(), loses ? 0u : 1u);
+        EXPECT_EQ(attempt->failure.code(), loses ? Code::io_error : Code::ok) << attempt->failure.to_string();
+        if (!loses) {
+            EXPECT_NE(part().runs.at(0).codec, 0u);
+            continue;
+        }
+        EXPECT_NE(attempt->failure.text().find("rank 1, /scratch/slot-1: a part of it can not be read any more"), std::string::npos) << attempt->failure.text();
+        EXPECT_FALSE(attempt->failed_part.has_value()) << "storage is not to blame";
+        EXPECT_EQ(node->flight->images.at(1).users, 0u);
+    }
+}
+
 }  // namespace
 }  // namespace cairn::engine
