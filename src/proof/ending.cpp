@@ -261,26 +261,29 @@ void settle(SeedRun& run) {
         if (!run.scenario.only_messages_suffer() && !run.scenario.only_limits_hold()) limit(run, node, false);
     }
     run.cluster.sim.run_until(run.cluster.sim.now() + second);
-    if (run.known.job_lives) introduce_all(run);
+    if (run.known.job_lives && run.scenario.alone == 0) introduce_all(run);
     note_states(run);
     if (run.known.flipped.empty()) return;
     (void)check_catalog(run);
     if (run.result.ok) repair(run);
 }
 
+void check_sealed_commit(SeedRun& run) {
+    const Nanos by = run.cluster.sim.now() + calm_span(run);
+    for (const VersionKey& key : run.known.sealed) {
+        if (key.incarnation != run.cluster.roster.incarnation || run.known.removed.count(key) || run.known.let_go.count(key)) continue;
+        if (run.known.reported.count(key) && run.known.versions_forgotten.count(key)) continue;
+        const bool done = run.cluster.run_until_committed(key.version, by - run.cluster.sim.now());
+        note_states(run);
+        if (!done) return run.fail("a sealed version did not commit after the faults ended: version " + std::to_string(key.version) + ": " +
+                                   run.cluster.state(run.cluster.coordinator(), key.version).failure.to_string());
+    }
+}
+
 // After the faults: what is sealed everywhere and still in scratch commits by itself, and so does a new version.
 void check_liveness(SeedRun& run) {
-    const bool intact = run.known.job_lives && !lost_scratch(run);
-    if (intact) {
-        const Nanos by = run.cluster.sim.now() + calm_span(run);
-        for (const VersionKey& key : run.known.sealed) {
-            if (key.incarnation != run.cluster.roster.incarnation || run.known.removed.count(key) || run.known.let_go.count(key)) continue;
-            if (run.known.reported.count(key) && run.known.versions_forgotten.count(key)) continue;
-            const bool done = run.cluster.run_until_committed(key.version, by - run.cluster.sim.now());
-            note_states(run);
-            if (!done) return run.fail("a sealed version did not commit after the faults ended: version " + std::to_string(key.version) + ": " +
-                                   run.cluster.state(run.cluster.coordinator(), key.version).failure.to_string());
-        }
+    if (run.known.job_lives && !lost_scratch(run)) {
+        check_sealed_commit(run);
     } else {
         reopen(run);
         run.cluster.sim.faults() = {};

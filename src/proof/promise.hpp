@@ -42,7 +42,11 @@ Nanos calm_span(const SeedRun& run);
 void settle(SeedRun& run);
 // Daemons that are started again at the very end hide nothing, and find out how what they hold ended.
 void check_started_again(SeedRun& run);
-// What is sealed everywhere and still in scratch commits by itself, and so does a new version; then nothing is left over and all is at rest.
+// Of the present job, what is sealed everywhere and still in scratch commits by itself.
+void check_sealed_commit(SeedRun& run);
+// The same where no rank lives any more and daemons are started again (alone.cpp).
+void check_alone(SeedRun& run);
+// The same, and a new version commits; then nothing is left over and all is at rest.
 void check_liveness(SeedRun& run);
 
 // What nobody can need any more leaves scratch, and nothing else does (dead_steps.cpp).

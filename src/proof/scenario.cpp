@@ -70,6 +70,7 @@ const std::vector<ScenarioNumber>& scenario_numbers() {
         {"small_io", &S::small_io, 0, 1, 0},
         {"old_format", &S::old_format, 0, 1, 0},
         {"regions", &S::regions, 0, 1000, 0},
+        {"alone", &S::alone, 0, 1, 0},
         {"read", &S::read_bytes, 4096, 64ull << 20, 64ull << 20},
         {"storage", &S::storage_bytes_s, 1, any, 1'000'000'000},
         {"nic", &S::nic_bytes_s, 1, any, 1'000'000'000},
@@ -102,13 +103,13 @@ bool is_sound(const Scenario& s, bool but_for_messages) {
 }  // namespace
 
 bool Scenario::only_messages_suffer() const {
-    return is_sound(*this, true) && std::all_of(steps.begin(), steps.end(), [](const Step& step) { return step.what == Happening::capture; });
+    return alone == 0 && is_sound(*this, true) && std::all_of(steps.begin(), steps.end(), [](const Step& step) { return step.what == Happening::capture; });
 }
 
 bool Scenario::only_limits_hold() const {
     const auto is_limit = [](const Step& step) { return step.what == Happening::limit; };
     const auto harmless = [&](const Step& step) { return step.what == Happening::capture || is_limit(step); };
-    return is_sound(*this, false) && std::all_of(steps.begin(), steps.end(), harmless) && std::any_of(steps.begin(), steps.end(), is_limit);
+    return alone == 0 && is_sound(*this, false) && std::all_of(steps.begin(), steps.end(), harmless) && std::any_of(steps.begin(), steps.end(), is_limit);
 }
 
 // ---- drawing ----
@@ -135,6 +136,8 @@ class Draw {
         scenario_.old_format = sim::mix(scenario_.seed ^ 0x6F6C6466) % 10 == 0;
         const std::uint64_t regions = sim::mix(scenario_.seed ^ 0x72656769);
         if (scenario_.old_format == 0) scenario_.regions = regions % 2 * (regions / 2 % 20);
+        const bool is_of_a_kind = scenario_.only_messages_suffer() || scenario_.only_limits_hold();
+        scenario_.alone = !is_of_a_kind && sim::mix(scenario_.seed ^ 0x616C6F6E) % 16 == 0;
         return std::move(scenario_);
     }
 

@@ -59,6 +59,7 @@ struct Scenario {
     std::uint64_t small_io = 0;  // I/O nodes' buffers are half a block
     std::uint64_t old_format = 0;  // images and rosters in scratch are as a release with format 1 left them
     std::uint64_t regions = 0;     // of each image that has bytes, some of them tiny; 0: one, of all of it
+    std::uint64_t alone = 0;  // at the end no rank lives any more, and daemons are started again
     std::uint64_t read_bytes = 64ull << 20;  // at once, by a restore
     std::uint64_t storage_bytes_s = 1'000'000'000;
     std::uint64_t nic_bytes_s = 1'000'000'000;

@@ -39,7 +39,7 @@ SeedResult SeedRun::run() {
 
 void SeedRun::check_ending() {
     prng = sim::Prng(sim::mix(~scenario.seed));
-    for (const auto check : {settle, check_promise, check_scratch, check_dead, check_liveness, check_dead, check_started_again, check_flipped_bit})
+    for (const auto check : {settle, check_promise, check_scratch, check_dead, check_alone, check_liveness, check_dead, check_started_again, check_flipped_bit})
         if (result.ok) check(*this);
 }
 

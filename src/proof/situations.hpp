@@ -43,6 +43,8 @@ namespace cairn::testing {
     row(died_at_open,       seeds, "a job died between its open and its restore") \
     row(parent_undurable,   seeds, "a job died while it named its parent") \
     row(taken_again,        seeds, "a rank took a version again, with other bytes") \
+    row(alone,              seeds, "no rank lived any more at the end") \
+    row(alone_committed,    seeds, "and daemons that were started again committed what was sealed") \
     row(cancelled,          seeds, "a version was to be cancelled") \
     row(cancelled_in_time,  seeds, "a version was cancelled") \
     row(cancel_at_commit,   seeds, "one was to be cancelled while it was published") \
