@@ -348,9 +348,11 @@ TEST_F(LeaderTest, ItsOwnSmallImagesChangeHandsByPortions) {
     hear(message::Shed{attempt_id, 1, 0, 2, 1000 * role_block});
     const message::Given given = node->next<message::Given>(0);
     std::uint64_t own = 0;
-    for (const message::Work& work : given.work)
+    for (const message::Work& work : given.work) {
+        EXPECT_EQ(packs_of(work.nodes, {role_block, role_block}).size(), 1u) << "packed anew, several might take more space than they have";
         for (const NodeSources& each : work.nodes)
             for (const Source& source : each.sources) own += each.node == 1 ? source.length : 0;
+    }
     EXPECT_GT(own, 0u);
     EXPECT_LE(own, 16 * role_block) << "a portion: half a second of what it writes, or a little";
     hear(message::Shed{attempt_id, 2, 0, 2, 1000 * role_block});
