@@ -50,9 +50,9 @@ TABLES = {
     "Codec": "name:string parameters:string",
     "Footer": "key:Key attempt:u32 attempt_id:Id part:u32 parts:u32 ranks:u32 block_bytes:u64 data_bytes:u64 images:[Image] extents:[Extent] "
               "codecs:[Codec] covers:[Cover] runs:[StoredRun]",
-    "PartInfo": "file:string bytes:u64 footer_offset:u64 footer_checksum:u64 ranks:[u32]",
+    "PartInfo": "file:string bytes:u64 footer_offset:u64 footer_checksum:u64 ranks:[u32] root:u32",
     "Manifest": "key:Key epoch:u64 parent:Parent attempt_id:Id abandoned:bool ranks:u32 nodes:u32 image_bytes:u64 block_bytes:u64 "
-                "wall_time_s:u64 parts:[PartInfo]",
+                "wall_time_s:u64 parts:[PartInfo] roots:[string]",
     "OpenRecord": "incarnation:Id epoch:u64 host:string pid:u64 wall_time_s:u64 ranks:u32",
     "FromRecord": "incarnation:Id parent:Parent looked:bool whole:[Parent]",
 }
@@ -264,7 +264,9 @@ class Version:
         self.manifest = frame(manifest_path, b"CAIRNman", "Manifest")
         self.images, self.pieces = {}, collections.defaultdict(list)
         for place, info in enumerate(self.manifest.parts):
-            path = os.path.join(directory, os.path.basename(info.file))
+            require(info.root <= len(self.manifest.roots), f"{manifest_path}: part {place} lies below a root that it does not name")
+            below = directory if info.root == 0 else os.path.join(self.manifest.roots[info.root - 1], self.manifest.key.name, str(self.manifest.key.version))
+            path = os.path.join(below, os.path.basename(info.file))
             footer, footer_checksum = read_footer(path, info.bytes)
             same = (footer_checksum == info.footer_checksum and footer.key == self.manifest.key and footer.part == place and
                     footer.attempt_id == self.manifest.attempt_id and footer.block_bytes == self.manifest.block_bytes and

@@ -69,6 +69,7 @@ class Reader {
     Status read_file();
     void read_environment();
     void check_together();
+    void check_directories(const std::string& where);
     void make_paths_absolute();
     Status result() const {
         if (problems_.empty()) return {};
@@ -307,6 +308,7 @@ void Reader::check_together() {
                 "; allowed: names of storage targets, each once, with commas between");
     else if (!targets->empty() && s.placement.driver == Settings::TargetsDriver::none)
         problem(where("placement.targets") + " has no effect: " + where("placement.driver") + " is none");
+    check_directories(where("storage.directories"));
     const Result<std::vector<std::string>> io_nodes = parse_list(s.flush.io_nodes);
     if (!io_nodes.ok() || io_nodes->empty())
         problem(where("flush.io_nodes") + ": " + (io_nodes.ok() ? "it names nobody" : io_nodes.status().text()) +
@@ -316,7 +318,26 @@ void Reader::check_together() {
          "retention.persistent_every");
 }
 
+// A directory below persistent would be taken for a checkpoint, and its checkpoints for versions.
+void Reader::check_directories(const std::string& where) {
+    const Settings& s = config_.settings;
+    const Result<std::vector<std::string>> directories = parse_list(s.storage.directories);
+    if (!directories.ok()) return problem(where + ": " + directories.status().text() + "; allowed: directories, each once, with commas between");
+    const std::string persistent = absolute_path(sources_.directory, s.paths.persistent);
+    std::vector<std::string> seen;
+    for (const std::string& each : *directories) {
+        const std::string path = absolute_path(sources_.directory, each);
+        if (path == "/" || path.starts_with(persistent + "/")) problem(where + ": " + path + " can not be one: it is " + (path == "/" ? "the root of all" : "below paths.persistent"));
+        if (std::find(seen.begin(), seen.end(), path) != seen.end()) problem(where + ": " + path + " stands there twice");
+        seen.push_back(path);
+    }
+}
+
 void Reader::make_paths_absolute() {
+    std::string directories;
+    for (const std::string& each : parse_list(config_.settings.storage.directories).value_or({}))
+        directories += (directories.empty() ? "" : ", ") + absolute_path(sources_.directory, each);
+    config_.settings.storage.directories = std::move(directories);
     for (const ConfigKey& key : config_keys()) {
         if (key.kind != ConfigKind::path) continue;
         const ConfigValue value = key.get(config_.settings);
@@ -351,6 +372,8 @@ Result<std::vector<std::string>> parse_list(std::string_view text) {
     }
     return names;
 }
+
+std::vector<std::string> storage_roots(const Settings& settings) { return parse_list(settings.storage.directories).value_or({}); }
 
 ConfigSources ConfigSources::of_process() {
     ConfigSources sources;

@@ -52,6 +52,10 @@ struct Settings {
         std::string io_nodes = "none";  // none, all, or parse_list
     } flush;
 
+    struct Storage {
+        std::string directories;  // parse_list; absolute once loaded; empty: parts lie below persistent, like all else
+    } storage;
+
     struct Targets {
         TargetsDriver driver = TargetsDriver::automatic;
         std::string targets;  // parse_list; empty: all that the driver finds
@@ -196,6 +200,9 @@ std::string absolute_path(const std::string& directory, const std::string& path)
 // The names in a text such as "a, b": blanks around a name do not count; no name is empty or stands twice. Of an empty
 // text: none.
 Result<std::vector<std::string>> parse_list(std::string_view text);
+
+// The directories of a loaded `storage.directories`.
+std::vector<std::string> storage_roots(const Settings& settings);
 
 // docs/settings.md, made from the table.
 std::string config_markdown();

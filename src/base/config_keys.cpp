@@ -76,6 +76,7 @@ constexpr std::array sections = {
         "Doubled and trailing slashes, `.` and `..` make no difference (`..` is taken by name, whatever is a symbolic "
         "link)."},
     ConfigSection{"flush", "How sealed images become K files."},
+    ConfigSection{"storage", "Below which directories the files of a version lie."},
     ConfigSection{
         "placement",
         "Which storage target (a disk server of the file system) holds which file. Where targets can be chosen, the K "
@@ -140,6 +141,10 @@ constexpr std::array table = {
         "Dedicated I/O nodes (`cairn start --io-node`) that write for this job instead of the nodes of its ranks, as long as one of them answers: "
         "none; all that there are for this persistent directory when the job opens; or their names, with commas between. Rank 0's counts."),
 
+    may_be_empty(key<&S::storage, &S::Storage::directories>("storage", "directories", K::text, 0, 0,
+        "Directories for the files of versions, with commas between: each a target of its own, such as a mount of a file system, and all the same on all nodes. "
+        "They must exist. The files go round them; one that fails or has no room is left out for a while. Manifests, which are the commit, stay below `paths.persistent`, which can be "
+        "named here to hold files, too. Empty: it holds all of them. Rank 0's counts, for the whole job.")),
     one_of(key<&S::placement, &S::Targets::driver>("placement", "driver", K::choice, 0, 2,
         "How targets are found and chosen. automatic: by the file system that `paths.persistent` lies on; none: the "
         "file system puts the files where it likes."), targets_drivers),

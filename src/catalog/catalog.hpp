@@ -18,6 +18,12 @@ struct CatalogEntry {
     std::optional<Status> damage;          // the manifest can not be read: why. It may have been a tombstone
     std::vector<DirectoryEntry> files;     // all files of the version's directory that carry this incarnation or attempt:
                                            // manifest, parts, unpublished manifests
+    struct Below {
+        std::string root;
+        std::vector<DirectoryEntry> files;
+    };
+    std::vector<Below> elsewhere;          // the same of other roots than persistent, where they were looked at (roots.hpp)
+    std::vector<Status> away;              // roots that its manifest names, and that could not be looked at
     bool committed() const { return manifest && !manifest->abandoned; }
     // The version's directory can not be listed, or is none: of no incarnation, and whatever any of them left there is not known.
     bool unlisted() const { return damage && !key.incarnation; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "catalog/removal.hpp"
+#include "catalog/roots.hpp"
 #include "format/names.hpp"
 
 namespace cairn {
@@ -51,26 +52,36 @@ std::optional<std::string> why_dead(const LineageRecords& records, const std::ve
     return std::nullopt;
 }
 
+static bool any_of_incarnation(const std::vector<DirectoryEntry>& files, Id128 incarnation) {
+    return std::any_of(files.begin(), files.end(), [&](const DirectoryEntry& file) {
+        const std::optional<Id128> attempt_id = parse_attempt_of(file.name);
+        return attempt_id && attempt_id->high == incarnation.high;
+    });
+}
+
 Task<Status> clear_dead(World& world, Layout layout, Undecided dead, Nanos io_wait) {
     const VersionKey key = dead.key;
     Result<std::vector<DirectoryEntry>> files = co_await world.storage.list(layout.version(key), world.clock.in(io_wait));
     if (files.code() == Code::not_found) co_return Status();
     if (!files.ok()) co_return std::move(files).status();
-    const bool any = std::any_of(files->begin(), files->end(), [&](const DirectoryEntry& file) {
-        const std::optional<Id128> attempt_id = parse_attempt_of(file.name);
-        return attempt_id && attempt_id->high == key.incarnation.high;
-    });
+    bool any = any_of_incarnation(*files, key.incarnation);
+    for (const std::string& root : layout.roots) {
+        if (any) break;
+        const Result<std::vector<DirectoryEntry>> below = co_await list_below(world, root, key, world.clock.in(io_wait));
+        any = below.ok() && any_of_incarnation(*below, key.incarnation);
+    }
     if (!any) co_return Status();
-    Manifest tombstone = tombstone_of(key, dead.epoch, dead.parent, dead.ranks);
-    Status given_up = co_await give_up_version(world, layout, std::move(tombstone), io_wait);
+    Manifest tombstone = tombstone_of(key, dead.epoch, dead.parent, dead.ranks, layout.roots);
+    Status given_up = co_await give_up_version(world, layout, tombstone, io_wait);
     if (given_up.code() == Code::already_exists) {
         Result<Manifest> standing = co_await read_manifest(world, layout, key, world.clock.in(io_wait));
         if (!standing.ok()) co_return std::move(standing).status();
         if (!standing->abandoned) co_return Status();  // committed before: its parts are its own
+        tombstone = std::move(standing).value();
     } else if (!given_up.ok()) {
         co_return given_up;
     }
-    Status cleared = co_await clear_version(world, layout, key, Fence::keep, io_wait);
+    Status cleared = co_await clear_version(world, layout, std::move(tombstone), Fence::keep, io_wait);
     co_return cleared;
 }
 

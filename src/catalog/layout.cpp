@@ -8,8 +8,12 @@
 
 namespace cairn {
 
-std::string Layout::part(const VersionKey& key, std::uint32_t part, std::uint32_t parts, Id128 attempt_id) const {
-    return version(key) + "/" + part_file_name(part, parts, attempt_id);
+std::string Layout::part_below(const std::string& root, const VersionKey& key, std::uint32_t part, std::uint32_t parts, Id128 attempt_id) {
+    return version_below(root, key) + "/" + part_file_name(part, parts, attempt_id);
+}
+std::string Layout::part(const Manifest& manifest, std::size_t part) const {
+    const PartInfo& info = manifest.parts[part];
+    return version_below(root(manifest.roots, info.root), manifest.key) + "/" + info.file;
 }
 std::string Layout::manifest(const VersionKey& key) const { return version(key) + "/" + manifest_file_name(key.incarnation); }
 std::string Layout::temporary(const VersionKey& key, Id128 attempt_id) const { return version(key) + "/" + temporary_file_name(attempt_id); }

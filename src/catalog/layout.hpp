@@ -2,24 +2,31 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "model/types.hpp"
 
 namespace cairn {
 
-// <persistent>/<name>/<version>/part-0003-of-0016.<attempt>
-//                               manifest.<incarnation>, .tmp-<attempt>
+// <root>/<name>/<version>/part-0003-of-0016.<attempt>          persistent is a root, and the settings can name more
+// <root>/.cairn                                                 in each: where it is missing, the root's file system is not mounted
+// <persistent>/<name>/<version>/manifest.<incarnation>, .tmp-<attempt>
 // <persistent>/<name>/lineage/<epoch>.open, <epoch>.from
 // <persistent>/.cairn/<incarnation>/roster, node-<i>
 // <persistent>/.cairn/io-nodes/<node>
 // <persistent>/.cairn/rendezvous/<job>/...
 struct Layout {
     std::string persistent;  // absolute, no slash at the end
+    std::vector<std::string> roots = {};  // of the settings (storage.directories): looked at for what is left behind, also where no manifest names them
 
     std::string series(const std::string& name) const { return persistent + "/" + name; }
     std::string version(const VersionKey& key) const { return version(key.name, key.version); }
     std::string version(const std::string& name, Version v) const { return series(name) + "/" + std::to_string(v); }
-    std::string part(const VersionKey& key, std::uint32_t part, std::uint32_t parts, Id128 attempt_id) const;
+    static std::string version_below(const std::string& root, const VersionKey& key) { return root + "/" + key.name + "/" + std::to_string(key.version); }
+    const std::string& root(const std::vector<std::string>& others, std::uint32_t number) const { return number == 0 ? persistent : others[number - 1]; }
+    std::string part(const Manifest& manifest, std::size_t part) const;
+    static std::string part_below(const std::string& root, const VersionKey& key, std::uint32_t part, std::uint32_t parts, Id128 attempt_id);
+    std::string part(const VersionKey& key, std::uint32_t part, std::uint32_t parts, Id128 attempt_id) const { return part_below(persistent, key, part, parts, attempt_id); }
     std::string manifest(const VersionKey& key) const;
     std::string temporary(const VersionKey& key, Id128 attempt_id) const;  // a manifest of that attempt before it is published
     std::string lineage(const std::string& name) const { return series(name) + "/lineage"; }

@@ -5,12 +5,13 @@
 
 #include "base/config.hpp"
 #include "catalog/reserve.hpp"
+#include "catalog/roots.hpp"
 #include "format/manifest.hpp"
 #include "format/names.hpp"
 
 namespace cairn {
 
-Manifest tombstone_of(const VersionKey& key, std::uint64_t epoch, Parent parent, std::uint32_t ranks) {
+Manifest tombstone_of(const VersionKey& key, std::uint64_t epoch, Parent parent, std::uint32_t ranks, std::vector<std::string> roots) {
     Manifest tombstone;
     tombstone.key = key;
     tombstone.epoch = std::max<std::uint64_t>(epoch, 1);  // a damaged manifest tells none; for a tombstone nothing depends on it
@@ -18,6 +19,7 @@ Manifest tombstone_of(const VersionKey& key, std::uint64_t epoch, Parent parent,
     tombstone.abandoned = true;
     tombstone.ranks = ranks;
     tombstone.nodes = 1;
+    tombstone.roots = std::move(roots);
     return tombstone;
 }
 
@@ -95,10 +97,12 @@ Task<Status> remove_unpublished(World& world, std::string directory, Id128 incar
     co_return Status();
 }
 
-// The tombstone in the place of the manifest that was moved to `aside`: in its blocks, or in those of parts that it named.
+// The tombstone in the place of the manifest that was moved to `aside`: in its blocks, or in those of parts that it named (below other roots they give it no
+// room).
 Task<Status> turn_into_tombstone(World& world, std::string directory, std::string aside, Bytes bytes, std::vector<PartInfo> parts, Nanos io_wait) {
     Status wrote = co_await overwrite(world, aside, bytes, io_wait);
     for (std::size_t i = 0; wrote.code() == Code::out_of_space && i < parts.size(); ++i) {
+        if (parts[i].root != 0) continue;
         Status removed = co_await take_away(world, directory + "/" + parts[i].file, io_wait);
         if (!removed.ok()) co_return removed;
         Status synced = co_await world.storage.fsync_directory(directory, world.clock.in(io_wait));
@@ -162,7 +166,46 @@ Task<Status> remove_files(World& world, std::string directory, std::vector<std::
     co_return Status();
 }
 
-Task<Status> clear_version(World& world, Layout layout, VersionKey key, Fence fence, Nanos io_wait) {
+namespace {
+
+// What a root holds of an incarnation's version, durably.
+Task<Status> clear_below(World& world, std::string root, VersionKey key, Nanos io_wait) {
+    Result<std::vector<DirectoryEntry>> entries = co_await list_below(world, root, key, world.clock.in(io_wait));
+    if (!entries.ok()) co_return std::move(entries).status();
+    const std::string directory = Layout::version_below(root, key);
+    std::vector<std::string> files;
+    for (const DirectoryEntry& entry : *entries)
+        if (const auto attempt_id = parse_attempt_of(entry.name); attempt_id && attempt_id->high == key.incarnation.high) files.push_back(entry.name);
+    if (entries->empty()) co_return Status();
+    Status removed = co_await remove_files(world, directory, std::move(files), io_wait, directory);
+    if (!removed.ok()) co_return removed;
+    Status synced = co_await world.storage.fsync_directory(directory, world.clock.in(io_wait));
+    if (!synced.ok() && synced.code() != Code::not_found) co_return synced;
+    removed = co_await remove_files(world, directory, {}, io_wait);
+    co_return removed;
+}
+
+// Below all roots but persistent. Those that the tombstone names must be there: the others are only looked at.
+Task<Status> clear_elsewhere(World& world, Layout layout, Manifest tombstone, Nanos io_wait) {
+    Status failed;
+    for (const std::string& root : tombstone.roots) {
+        Status cleared = co_await clear_below(world, root, tombstone.key, io_wait);
+        if (failed.ok()) failed = std::move(cleared);
+    }
+    for (const std::string& root : layout.roots) {
+        if (std::find(tombstone.roots.begin(), tombstone.roots.end(), root) != tombstone.roots.end()) continue;
+        const Status ignored = co_await clear_below(world, root, tombstone.key, io_wait);
+        (void)ignored;
+    }
+    if (failed.code() == Code::unavailable)
+        co_return std::move(failed).within("it is removed, but for what may lie where nothing can be done now; `cairn gc` takes the rest when that is back");
+    co_return failed;
+}
+
+}  // namespace
+
+Task<Status> clear_version(World& world, Layout layout, Manifest tombstone, Fence fence, Nanos io_wait) {
+    const VersionKey key = tombstone.key;
     const std::string directory = layout.version(key);
     // Listed now: attempts may have come since the caller looked.
     Result<std::vector<DirectoryEntry>> entries = co_await world.storage.list(directory, world.clock.in(io_wait));
@@ -174,11 +217,12 @@ Task<Status> clear_version(World& world, Layout layout, VersionKey key, Fence fe
         Status removed = co_await take_away(world, directory + "/" + entry.name, io_wait);
         if (!removed.ok()) co_return removed;
     }
-    if (fence == Fence::keep) co_return Status();
+    Status elsewhere = co_await clear_elsewhere(world, layout, std::move(tombstone), io_wait);
+    if (fence == Fence::keep || !elsewhere.ok()) co_return elsewhere;
     Status synced = co_await world.storage.fsync_directory(directory, world.clock.in(io_wait));
     if (!synced.ok()) co_return synced.code() == Code::not_found ? Status() : std::move(synced);
-    std::vector<std::string> tombstone = {manifest_file_name(key.incarnation)};
-    Status removed = co_await remove_files(world, directory, std::move(tombstone), io_wait);
+    std::vector<std::string> fences = {manifest_file_name(key.incarnation)};
+    Status removed = co_await remove_files(world, directory, std::move(fences), io_wait);
     co_return removed;
 }
 
@@ -188,7 +232,7 @@ Task<Status> remove_where_full(World& world, Layout layout, Manifest tombstone, 
     const VersionKey key = tombstone.key;
     Status done = co_await fence_where_full(world, layout, tombstone, io_wait);
     if (!done.ok()) co_return std::move(done).within("no room for a tombstone");
-    done = co_await clear_version(world, layout, key, fence, io_wait);
+    done = co_await clear_version(world, layout, tombstone, fence, io_wait);
     if (!done.ok() || fence == Fence::lift) co_return done;
     // Two that removed it at once may have taken each other's tombstone; now there is room for one.
     done = co_await give_up_version(world, layout, std::move(tombstone), io_wait);
@@ -220,7 +264,7 @@ Task<Status> remove_version(World& world, Layout layout, Manifest tombstone, Fen
     }
     Status synced = co_await world.storage.fsync_directory(layout.version(key), world.clock.in(io_wait));
     if (!synced.ok()) co_return synced.code() == Code::not_found ? Status() : std::move(synced);
-    Status cleared = co_await clear_version(world, layout, key, fence, io_wait);
+    Status cleared = co_await clear_version(world, layout, std::move(tombstone), fence, io_wait);
     co_return cleared;
 }
 

@@ -3,7 +3,8 @@
 //
 //   1. A tombstone takes the manifest's name. Where a manifest stands it is put in its place in one step (Storage::replace); where none
 //      does, it is published like a manifest, without replacing. Durably: the directory is synced.
-//   2. The incarnation's parts and unpublished manifests go, in any order: nothing names them, nothing ever will.
+//   2. The incarnation's parts and unpublished manifests go, in any order: nothing names them, nothing ever will. Below every root that the tombstone
+//      names, as the manifest did, and those of the settings. Where a named one is away the tombstone stays, so that `cairn gc` can finish it.
 //   3. With Fence::lift, durably again, the tombstone itself, and the directory if nothing else is in it.
 //
 // Where there is no room for a tombstone, even with the reserve (reserve.hpp), the manifest's own file becomes one. Unpublished manifests of the incarnation go
@@ -33,8 +34,8 @@ namespace cairn {
 
 enum class Fence : std::uint8_t { keep, lift };
 
-// A manifest that says: never (again) to be committed. `epoch`, `parent`, `ranks`: what is known of the incarnation.
-Manifest tombstone_of(const VersionKey& key, std::uint64_t epoch, Parent parent, std::uint32_t ranks);
+// A manifest that says: never (again) to be committed. `epoch`, `parent`, `ranks`: what is known of the incarnation; `roots`: where parts of it may lie.
+Manifest tombstone_of(const VersionKey& key, std::uint64_t epoch, Parent parent, std::uint32_t ranks, std::vector<std::string> roots = {});
 
 // Removes a committed or damaged version, whatever manifest stands: steps 1 to 3. What is gone already is no error.
 Task<Status> remove_version(World& world, Layout layout, Manifest tombstone, Fence fence, Nanos io_wait);
@@ -42,8 +43,8 @@ Task<Status> remove_version(World& world, Layout layout, Manifest tombstone, Fen
 // Step 1 for a version without a manifest: after that nobody can commit it. already_exists: somebody committed or gave it up first.
 Task<Status> give_up_version(World& world, Layout layout, Manifest tombstone, Nanos io_wait);
 
-// Steps 2 and 3 for a version whose tombstone stands.
-Task<Status> clear_version(World& world, Layout layout, VersionKey key, Fence fence, Nanos io_wait);
+// Steps 2 and 3 for a version whose tombstone stands. unavailable: one of its roots is away, and all else is done but step 3.
+Task<Status> clear_version(World& world, Layout layout, Manifest tombstone, Fence fence, Nanos io_wait);
 
 // Removes files that nothing names, then the directory if it is empty, unless it is `kept`.
 Task<Status> remove_files(World& world, std::string directory, std::vector<std::string> files, Nanos io_wait, std::string kept = {});

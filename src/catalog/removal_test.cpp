@@ -184,7 +184,7 @@ TEST(Removal, ACoordinatorPausedAtAnyMomentComesTooLate) {
             ++given_up;
             ASSERT_TRUE(fenced.ok()) << fenced.to_string();
             World again = r.world();
-            fenced = run_status(r.cluster, clear_version(again, r.cluster.layout, r.cluster.key(1), Fence::keep, io_wait));
+            fenced = run_status(r.cluster, clear_version(again, r.cluster.layout, r.tombstone(), Fence::keep, io_wait));
         }
         ASSERT_TRUE(fenced.ok()) << fenced.to_string();
         r.cluster.hosts[0].process->resume();

@@ -50,11 +50,13 @@ Status carry_out(Place& place, const Leftover& leftover) {
         case Leftover::Kind::version:
             return place.run(remove_version(world, layout, leftover.tombstone, leftover.fence, place.io_wait()));
         case Leftover::Kind::give_up:
+            // Gone where parts are left below another root only.
+            TRY(place.run(make_directories(world.storage, layout.persistent, leftover.directory, place.deadline())));
             // already_exists: it was committed, or given up, meanwhile. Nothing has been touched.
             TRY(place.run(give_up_version(world, layout, leftover.tombstone, place.io_wait())));
             [[fallthrough]];
         case Leftover::Kind::tombstone:
-            return place.run(clear_version(world, layout, leftover.key, leftover.fence, place.io_wait()));
+            return place.run(clear_version(world, layout, leftover.tombstone, leftover.fence, place.io_wait()));
         case Leftover::Kind::files:
             break;
     }
@@ -166,6 +168,7 @@ Status run_gc(Console& console, const Arguments& arguments) {
     const CollectOptions options{now_s - age_s, now_s - std::max(age_s, open_s), arguments.given("other-lineages"),
                                  arguments.given("unknown")};
     TRY_ASSIGN(Evidence evidence, Evidence::gather(place, options.before_s));
+    place.know_roots(evidence.roots());
     const ScratchView scratch = read_scratch(place);
     std::vector<std::string> names = {arguments.text("NAME")};
     if (all) {
@@ -175,7 +178,7 @@ Status run_gc(Console& console, const Arguments& arguments) {
     taking.only_look = only_look;
     Status& failed = taking.failed;
     for (const std::string& name : names) {
-        const Result<Series> series = read_series(place, scratch, name);
+        const Result<Series> series = read_series(place, scratch, name, Roots::all);
         if (!series.ok() && series.code() == Code::not_found && all) continue;
         if (!series.ok() && !all) return series.status();
         if (!series.ok()) {

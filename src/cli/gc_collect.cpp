@@ -75,7 +75,8 @@ class Collector {
         }
         temporaries(place_, series_.name, place_.layout().lineage(series_.name), "unpublished records",
                     options_.before_s, collected_);
-        empty_directories();
+        empty_directories(place_.layout().series(series_.name));
+        for (const std::string& root : place_.layout().roots) empty_directories(root + "/" + series_.name);
         return std::move(collected_);
     }
 
@@ -86,14 +87,24 @@ class Collector {
         out.key = seen.key;
         out.why = std::move(why);
         out.bytes = seen.stored_bytes;
-        out.tombstone = tombstone_of(seen.key, seen.epoch, seen.parent, seen.ranks);
+        out.tombstone = tombstone_of(seen.key, seen.epoch, seen.parent, seen.ranks, roots_of(seen));
         out.directory = place_.layout().version(seen.key);
         return out;
     }
 
-    void take_files(const Seen& seen, std::string why, const std::vector<const DirectoryEntry*>& files) {
+    // Where parts of it are or may be, besides persistent.
+    std::vector<std::string> roots_of(const Seen& seen) const {
+        if (seen.entry.manifest) return seen.entry.manifest->roots;
+        if (seen.entry.damage) return place_.layout().roots;
+        std::vector<std::string> roots;
+        for (const CatalogEntry::Below& below : seen.entry.elsewhere) roots.push_back(below.root);
+        return roots;
+    }
+
+    void take_files(const Seen& seen, std::string why, std::string directory, const std::vector<const DirectoryEntry*>& files) {
         if (files.empty()) return;
         Leftover out = leftover(seen, Kind::files, std::move(why));
+        out.directory = std::move(directory);
         out.bytes = 0;
         for (const DirectoryEntry* file : files) {
             out.files.push_back(file->name);
@@ -107,9 +118,12 @@ class Collector {
     }
 
     bool old(const Seen& seen) const {
-        const std::string directory = place_.layout().version(seen.key);
-        return std::all_of(seen.entry.files.begin(), seen.entry.files.end(),
-                           [&](const auto& file) { return is_old(directory + "/" + file.name, options_.before_s); });
+        const auto all_old = [&](const std::string& root, const std::vector<DirectoryEntry>& files) {
+            const std::string directory = Layout::version_below(root, seen.key);
+            return std::all_of(files.begin(), files.end(), [&](const auto& file) { return is_old(directory + "/" + file.name, options_.before_s); });
+        };
+        return all_old(place_.layout().persistent, seen.entry.files) &&
+               std::all_of(seen.entry.elsewhere.begin(), seen.entry.elsewhere.end(), [&](const auto& below) { return all_old(below.root, below.files); });
     }
 
     // As an answer says; what is spared is listed without a way to take it.
@@ -119,9 +133,17 @@ class Collector {
         const bool is_fenced = answer.act == GcAnswer::Act::take;
         Leftover out = leftover(seen, is_fenced ? fenced : Kind::files, std::move(answer.why));
         out.fence = answer.fence;
-        if (!is_fenced)
+        if (!is_fenced) {
             for (const DirectoryEntry& file : seen.entry.files) out.files.push_back(file.name);
+            for (const CatalogEntry::Below& below : seen.entry.elsewhere) take_files(seen, out.why, Layout::version_below(below.root, seen.key), pointers(below.files));
+        }
         collected_.take.push_back(std::move(out));
+    }
+
+    static std::vector<const DirectoryEntry*> pointers(const std::vector<DirectoryEntry>& files) {
+        std::vector<const DirectoryEntry*> out;
+        for (const DirectoryEntry& file : files) out.push_back(&file);
+        return out;
     }
 
     void other_lineage(const Seen& seen) {
@@ -165,8 +187,14 @@ class Collector {
             if (parse_temporary_file_name(file.name) && is_old(directory + "/" + file.name, options_.before_s))
                 manifests.push_back(&file);
         }
-        take_files(seen, "parts of attempts that did not commit", parts);
-        take_files(seen, "unpublished manifests", manifests);
+        take_files(seen, "parts of attempts that did not commit", directory, parts);
+        take_files(seen, "unpublished manifests", directory, manifests);
+        for (const CatalogEntry::Below& below : seen.entry.elsewhere) {
+            parts.clear();
+            for (const DirectoryEntry& file : below.files)
+                if (parse_attempt_of(file.name) != seen.entry.manifest->attempt_id) parts.push_back(&file);
+            take_files(seen, "parts of attempts that did not commit", Layout::version_below(below.root, seen.key), parts);
+        }
     }
 
     // Who is young is not asked about: its daemon may be busy.
@@ -183,10 +211,15 @@ class Collector {
     // Parts tell the first half of their incarnation only; their footers, if they got that far, tell all of it.
     void identify(Seen& seen) {
         if (const auto id = evidence_.whole_id(seen.key.incarnation.high)) seen.key.incarnation = *id;
-        for (const DirectoryEntry& file : seen.entry.files) {
+        identify_by(seen, place_.layout().persistent, seen.entry.files);
+        for (const CatalogEntry::Below& below : seen.entry.elsewhere) identify_by(seen, below.root, below.files);
+    }
+
+    void identify_by(Seen& seen, const std::string& root, const std::vector<DirectoryEntry>& files) {
+        for (const DirectoryEntry& file : files) {
             if (seen.key.incarnation.low) return;
             if (!parse_part_file_name(file.name)) continue;
-            const std::string path = place_.layout().version(seen.key) + "/" + file.name;
+            const std::string path = Layout::version_below(root, seen.key) + "/" + file.name;
             const auto footer = place_.run(read_footer(place_.world(), path, nullptr, place_.restore()));
             if (!footer.ok() || footer->key.incarnation.high != seen.key.incarnation.high) continue;
             seen.key.incarnation = footer->key.incarnation;
@@ -195,8 +228,11 @@ class Collector {
     }
 
     void given_up(const Seen& seen) {
+        if (!seen.entry.away.empty()) return spare(seen, "removed, but for what may lie where nothing can be done now: " + seen.entry.away.front().text());
         std::uint64_t parts_bytes = 0;
-        bool has_parts = false;
+        bool has_parts = !seen.entry.elsewhere.empty();
+        for (const CatalogEntry::Below& below : seen.entry.elsewhere)
+            for (const DirectoryEntry& file : below.files) parts_bytes += file.bytes;
         for (const DirectoryEntry& file : seen.entry.files)
             if (parse_attempt_of(file.name)) {
                 has_parts = true;
@@ -209,8 +245,7 @@ class Collector {
         if (collected_.take.size() > before && collected_.take.back().fence == Fence::keep) collected_.take.back().bytes = parts_bytes;
     }
 
-    void empty_directories() {
-        const std::string series = place_.layout().series(series_.name);
+    void empty_directories(const std::string& series) {
         const auto entries = place_.run(place_.world().storage.list(series, place_.deadline()));
         if (!entries.ok()) return;
         for (const DirectoryEntry& entry : *entries) {

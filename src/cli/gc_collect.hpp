@@ -22,7 +22,7 @@ struct Leftover {
     std::string why;
     std::uint64_t bytes = 0;
     Fence fence = Fence::keep;
-    Manifest tombstone;  // version, give_up
+    Manifest tombstone;  // version, give_up, tombstone
     std::string directory;
     std::vector<std::string> files;
     std::int64_t before_s = 0;  // not 0: files that somebody may take up again under the same name; looked at once more before they go

@@ -45,7 +45,9 @@ Result<Evidence> Evidence::gather(Place& place, std::int64_t before_s) {
             record.has_roster = true;
             const auto bytes = place.run(read_record(world, path, FrameKind::roster, roster_bytes_max, place.deadline()));
             const Result<Roster> roster = bytes.ok() ? decode_roster(*bytes) : Result<Roster>(bytes.status());
-            if (roster.ok() && roster->incarnation == incarnation) record.name = roster->name;
+            if (!roster.ok() || roster->incarnation != incarnation) continue;
+            record.name = roster->name;
+            evidence.roots_.insert(roster->roots.begin(), roster->roots.end());
         }
         record.is_young |= record.files.empty() && !is_old(layout.job(incarnation), before_s);
         evidence.records_.emplace(incarnation, std::move(record));

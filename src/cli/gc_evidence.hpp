@@ -30,6 +30,8 @@ class Evidence {
         std::uint64_t bytes = 0;
     };
     const std::map<Id128, Record>& records() const { return records_; }
+    // Below which the jobs on record put parts, besides persistent.
+    const std::set<std::string>& roots() const { return roots_; }
 
     // Nobody publishes versions of this incarnation any more: its roster is gone, or declared so by dismiss().
     bool over(Id128 incarnation) const;
@@ -46,6 +48,7 @@ class Evidence {
 
     Place* place_;
     std::map<Id128, Record> records_;
+    std::set<std::string> roots_;
     std::set<Id128> dismissed_;
     std::map<std::string, bool> answers_;  // by daemon's directory
 };

@@ -84,6 +84,11 @@ std::vector<ScratchLayout> scratch_roots(const Settings& settings) {
     return roots;
 }
 
+void Place::know_roots(const std::set<std::string>& roots) {
+    for (const std::string& root : roots)
+        if (std::find(layout_.roots.begin(), layout_.roots.end(), root) == layout_.roots.end()) layout_.roots.push_back(root);
+}
+
 Result<Place> Place::open(const Arguments& arguments) {
     TRY_ASSIGN(const Config config, load_settings(arguments));
     Place place;
@@ -92,7 +97,7 @@ Result<Place> Place::open(const Arguments& arguments) {
     TRY(check_directory(paths.persistent, arguments.given("persistent")
                                               ? "--persistent"
                                               : "paths.persistent, from " + origin_of(config, "paths.persistent")));
-    place.layout_ = {paths.persistent};
+    place.layout_ = {paths.persistent, storage_roots(place.settings_)};
     place.restore_.buffer_bytes = place.settings_.flush.buffer_bytes;
     place.restore_.direct = place.settings_.flush.direct;
     place.restore_.io_wait = static_cast<Nanos>(place.settings_.deadlines.io_ms) * millisecond;

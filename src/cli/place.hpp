@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 
 #include "base/config.hpp"
@@ -26,6 +27,8 @@ class Place {
 
     const Settings& settings() const noexcept { return settings_; }
     const Layout& layout() const noexcept { return layout_; }
+    // Besides those of the settings.
+    void know_roots(const std::set<std::string>& roots);
     const RestoreSettings& restore() const noexcept { return restore_; }
     World& world() noexcept { return *world_; }
     Nanos io_wait() const noexcept { return restore_.io_wait; }

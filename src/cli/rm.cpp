@@ -17,9 +17,12 @@ using Json = nlohmann::ordered_json;
 
 // A tombstone alone is what rm leaves.
 bool removable(const Seen& seen) {
-    return seen.state == SeenState::committed || seen.state == SeenState::damaged ||
-           (seen.state == SeenState::given_up && seen.entry.files.size() > 1);
+    const bool has_more = seen.entry.files.size() > 1 || !seen.entry.elsewhere.empty() || !seen.entry.away.empty();
+    return seen.state == SeenState::committed || seen.state == SeenState::damaged || (seen.state == SeenState::given_up && has_more);
 }
+
+// Of one whose manifest can not be read only the settings tell.
+std::vector<std::string> roots_of(const Place& place, const Seen& seen) { return seen.entry.manifest ? seen.entry.manifest->roots : place.layout().roots; }
 
 // The newest committed version of the current lineage is what a restart needs; where it can not be told which that is, of every lineage.
 std::vector<const Seen*> needed(const Series& series) {
@@ -62,14 +65,14 @@ Result<std::vector<const Seen*>> chosen(const Series& series, const Arguments& a
 Status remove(Place& place, const Seen& seen, Fence fence) {
     World& world = place.world();
     if (seen.state == SeenState::given_up)
-        return place.run(clear_version(world, place.layout(), seen.key, fence, place.io_wait()));
-    const Manifest tombstone = tombstone_of(seen.key, seen.epoch, seen.parent, seen.ranks);
+        return place.run(clear_version(world, place.layout(), *seen.entry.manifest, fence, place.io_wait()));
+    const Manifest tombstone = tombstone_of(seen.key, seen.epoch, seen.parent, seen.ranks, roots_of(place, seen));
     return place.run(remove_version(world, place.layout(), tombstone, fence, place.io_wait()));
 }
 
 Status run_rm(Console& console, const Arguments& arguments) {
     TRY_ASSIGN(Place place, Place::open(arguments));
-    TRY_ASSIGN(const Series series, read_series(place, read_scratch(place), arguments.text("NAME")));
+    TRY_ASSIGN(const Series series, read_series(place, read_scratch(place), arguments.text("NAME"), Roots::all));
     tell_lineage_problems(console, "rm", series);
     TRY_ASSIGN(const std::vector<const Seen*> versions, chosen(series, arguments));
     for (const Seen* last : needed(series))

@@ -70,7 +70,8 @@ void print_parts(Console& console, const Shown& shown) {
     TextTable table({left("part"), right("bytes"), right("runs"), right("ranks"), left("which")});
     for (std::size_t i = 0; i < shown.manifest.parts.size(); ++i) {
         const PartInfo& part = shown.manifest.parts[i];
-        table.add({for_terminal(part.file), format_bytes(part.bytes),
+        const std::string where = part.root == 0 ? "" : Layout::version_below(shown.manifest.roots[part.root - 1], shown.manifest.key) + "/";
+        table.add({for_terminal(where + part.file), format_bytes(part.bytes),
                    std::to_string(shown.open.footers[i].runs.size()), std::to_string(part.ranks.size()),
                    format_ranges(part.ranks)});
     }
@@ -145,7 +146,7 @@ Json runs_json(const Footer& footer) {
     return runs;
 }
 
-void print_json(Console& console, const Shown& shown, const Seen& seen) {
+void print_json(Console& console, const Layout& layout, const Shown& shown, const Seen& seen) {
     const Manifest& m = shown.manifest;
     Json document = {{"checkpoint", m.key.name},
                      {"version", m.key.version},
@@ -163,6 +164,7 @@ void print_json(Console& console, const Shown& shown, const Seen& seen) {
     document["parts"] = Json::array();
     for (std::size_t i = 0; i < m.parts.size(); ++i) {
         document["parts"].push_back({{"file", m.parts[i].file},
+                                     {"root", layout.root(m.roots, m.parts[i].root)},
                                      {"bytes", m.parts[i].bytes},
                                      {"ranks", m.parts[i].ranks},
                                      {"runs", runs_json(shown.open.footers[i])}});
@@ -197,7 +199,7 @@ Status run_show(Console& console, const Arguments& arguments) {
     for (const Footer& footer : shown.open.footers)
         for (const ImageInfo& image : footer.images) shown.images.emplace(image.rank, image);
     if (console.json) {
-        print_json(console, shown, seen);
+        print_json(console, place.layout(), shown, seen);
         return {};
     }
     print_head(console, shown, seen);

@@ -25,7 +25,7 @@ std::string ranks_text(const std::vector<Rank>& ranks) {
     return (ranks.size() == 1 ? "rank " : "ranks ") + format_ranges(ranks);
 }
 
-// What was not read, or not understood (no right, no memory, no thread, no time, a newer format or codec), is no damage; but whoever asked did not learn that
+// What was not read, or not understood (no right, no memory, no thread, no time, a root that is away, a newer format or codec), is no damage; but whoever asked did not learn that
 // it is whole.
 bool is_unread(const Status& status) { return status.code() != Code::corrupt; }
 

@@ -133,7 +133,7 @@ Status Session::read_settings(const cairn_options& options) {
     TRY_ASSIGN(const Config config, load_config(sources));
     settings_ = config.settings;
     if (!config.file.empty()) set("CAIRN_CONFIG", config.file);
-    layout_.persistent = settings_.paths.persistent;
+    layout_ = {settings_.paths.persistent, storage_roots(settings_)};
     place_.scratch = settings_.paths.scratch;
     place_.persistent = settings_.paths.persistent;
     place_.node = node_;
@@ -239,6 +239,7 @@ Result<Roster> Session::draw_incarnation(const std::vector<Member>& members, con
         TRY(real->loop().run(record_parent(world, layout_, name_, roster.epoch, from_record(roster.incarnation, parent), until)));
     }
     add_io_nodes(roster, *real, world, until);
+    add_roots(roster, *real, world, until);
     TRY(check_roster(roster));
     return roster;
 }
@@ -269,6 +270,17 @@ void Session::add_io_nodes(Roster& roster, RealWorld& real, World& world, Nanos 
         if (record.format == roster.format) roster.members.push_back({record.node, record.address, {}});
         else warnings_ += older_member("I/O node " + record.node + " is left out: it runs a cairnd", record.format, roster.format) +
                           " and start it anew (`cairn stop`, `cairn start --io-node`)\n";
+    }
+}
+
+// One that is missing is left out of attempts until it is there: a warning, never an error.
+void Session::add_roots(Roster& roster, RealWorld& real, World& world, Nanos until) {
+    roster.roots = layout_.roots;
+    const Nanos each = (until - world.clock.now()) / static_cast<Nanos>(2 * roster.roots.size() + 1);
+    for (const std::string& root : roster.roots) {
+        const Status there = real.loop().run(world.storage.fsync_directory(root, world.clock.in(each)));
+        const std::lock_guard lock(state_);
+        if (!there.ok()) warnings_ += there.within("storage.directories names " + root + ", which gets no files before it can be used").text() + "\n";
     }
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "catalog/roots.hpp"
 #include "copies/restore.hpp"
 #include "copies/room_for.hpp"
 #include "format/manifest.hpp"
@@ -76,10 +77,7 @@ Task<Result<Footer>> read_footer(World& world, std::string path, const PartInfo*
     const Nanos deadline = world.clock.in(settings.io_wait);
     OpenOptions options;
     Result<FilePtr> file = co_await world.storage.open(path, options, deadline);
-    if (!file.ok()) {
-        if (file.code() == Code::not_found) co_return corrupt(path + ": the part is missing");
-        co_return std::move(file).status();
-    }
+    if (!file.ok()) co_return std::move(file).status();
     const std::uint64_t bytes_most = expected ? expected->bytes : std::numeric_limits<std::uint64_t>::max();
     Result<std::uint64_t> bytes = co_await part_bytes(world, *file, bytes_most, deadline);
     if (!bytes.ok()) co_return std::move(bytes).status();
@@ -123,8 +121,12 @@ Task<Result<OpenVersion>> open_version(World& world, Layout layout, Manifest man
     for (std::uint32_t i = 0; i < manifest.parts.size(); ++i) {
         const PartInfo& part = manifest.parts[i];
         if (rank != every_rank && !std::binary_search(part.ranks.begin(), part.ranks.end(), rank)) continue;
-        const std::string path = layout.version(manifest.key) + "/" + part.file;
+        const std::string path = layout.part(manifest, i);
         Result<Footer> footer = co_await read_footer(world, path, &part, settings);
+        if (footer.code() == Code::not_found) {
+            Status missing = co_await missing_part(world, layout, manifest, i, world.clock.in(settings.io_wait));
+            co_return missing;
+        }
         if (!footer.ok()) co_return std::move(footer).status();
         CO_TRY(check_belongs(*footer, manifest, i, path));
         version.footers.push_back(std::move(footer).value());

@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "catalog/roots.hpp"
 #include "codec/codec.hpp"
 #include "model/checksum_units.hpp"
 #include "format/part.hpp"
@@ -211,12 +212,15 @@ Task<void> reader(Reading& r) {
 Task<Status> read_runs(Reading& r, Layout layout) {
     for (const PartRead& read : r.reads) {
         if (r.files.count(read.footer)) continue;
-        const PartInfo& part = r.version.manifest.parts[r.version.parts[read.footer]];
         OpenOptions options;
         options.direct = r.settings.direct;
-        const std::string path = layout.version(r.version.manifest.key) + "/" + part.file;
+        const std::uint32_t part = r.version.parts[read.footer];
+        const std::string path = layout.part(r.version.manifest, part);
         Result<FilePtr> file = co_await r.world.storage.open(path, options, r.world.clock.in(r.settings.io_wait));
-        if (file.code() == Code::not_found) co_return corrupt(path + ": the part is missing");
+        if (file.code() == Code::not_found) {
+            Status missing = co_await missing_part(r.world, layout, r.version.manifest, part, r.world.clock.in(r.settings.io_wait));
+            co_return missing;
+        }
         if (!file.ok()) co_return std::move(file).status();
         r.files.emplace(read.footer, std::move(file).value());
     }
@@ -316,11 +320,11 @@ Task<Result<std::vector<Damage>>> verify_version(World& world, Layout layout, Ma
     if (manifest.abandoned) co_return damages;
     OpenVersion whole;  // what could be opened; damage in one part does not hide damage in another
     whole.manifest = manifest;
-    const std::string directory = layout.version(manifest.key);
     for (std::uint32_t i = 0; i < manifest.parts.size(); ++i) {
-        const std::string path = directory + "/" + manifest.parts[i].file;
+        const std::string path = layout.part(manifest, i);
         Result<Footer> footer = co_await read_footer(world, path, &manifest.parts[i], settings);
         Status status = footer.status();
+        if (status.code() == Code::not_found) status = co_await missing_part(world, layout, manifest, i, world.clock.in(settings.io_wait));
         if (status.ok()) status = check_belongs(*footer, manifest, i, path);
         if (!status.ok()) {
             damages.push_back(damage_of(manifest.parts[i].file, std::move(status)));

@@ -25,7 +25,7 @@ struct RestoreSettings {
 // Takes verified bytes of an image: `image_offset`, then the bytes. In order of arrival, every byte once.
 using ImageSink = std::function<Status(std::uint64_t image_offset, Slice data)>;
 
-// Footer of one part, verified against the manifest.
+// Footer of one part, verified against the manifest. not_found: whoever asked knows what that means (catalog/roots.hpp).
 Task<Result<Footer>> read_footer(World& world, std::string path, const PartInfo* expected, RestoreSettings settings);
 
 // Where a piece of an image is: its footer in what is open, its run there, its place in the run.

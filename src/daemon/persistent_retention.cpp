@@ -46,6 +46,7 @@ Task<Status> PersistentRetention::apply_once(std::string name, Id128 incarnation
             committed.push_back(&entry);
             versions.push_back(entry.key.version);
         }
+    Status away;  // a root that is not there keeps only what lies below it
     for (const std::size_t i : beyond_retention(versions, rule_.last, rule_.every)) {
         const CatalogEntry& entry = *committed[i];
         const VersionKey key = entry.key;
@@ -53,13 +54,17 @@ Task<Status> PersistentRetention::apply_once(std::string name, Id128 incarnation
         Result<Fence> fence = co_await fence_of(key.incarnation, incarnation);
         if (!fence.ok()) co_return std::move(fence).status();
         const Manifest tombstone =
-            tombstone_of(key, entry.manifest->epoch, entry.manifest->parent, entry.manifest->ranks);
+            tombstone_of(key, entry.manifest->epoch, entry.manifest->parent, entry.manifest->ranks, entry.manifest->roots);
         Status removed = co_await remove_version(world_, layout_, tombstone, *fence, io_wait_);
+        if (removed.code() == Code::unavailable) {
+            away = std::move(removed);
+            continue;
+        }
         if (!removed.ok()) co_return removed;
         log_info("version-removed", {{"name", name}, {"version", key.version}, {"incarnation", key.incarnation}});
     }
     Status lifted = co_await lift_tombstones(*entries, incarnation);
-    co_return lifted;
+    co_return lifted.ok() ? away : std::move(lifted);
 }
 
 // No attempt of this daemon at it is under way (one that began before it was seen that an earlier one had committed).
@@ -79,14 +84,16 @@ Task<Result<Fence>> PersistentRetention::fence_of(Id128 incarnation, Id128 own) 
 
 // Of cancelled versions, and of removals that an earlier daemon began: one file each for ever, if nobody did it.
 Task<Status> PersistentRetention::lift_tombstones(const std::vector<CatalogEntry>& entries, Id128 own) {
+    Status away;
     for (const CatalogEntry& entry : entries) {
         if (!entry.manifest || !entry.manifest->abandoned || entry.key.incarnation != own) continue;
         if (rule_keeps(rule_, entries, entry.key) || !settled(entry.key)) continue;
-        const VersionKey key = entry.key;
-        Status cleared = co_await clear_version(world_, layout_, key, Fence::lift, io_wait_);
-        if (!cleared.ok()) co_return cleared;
+        const Manifest tombstone = *entry.manifest;
+        Status cleared = co_await clear_version(world_, layout_, tombstone, Fence::lift, io_wait_);
+        if (cleared.code() == Code::unavailable) away = std::move(cleared);
+        else if (!cleared.ok()) co_return cleared;
     }
-    co_return Status();
+    co_return away;
 }
 
 bool rule_keeps(const RetentionRule& rule, const std::vector<CatalogEntry>& entries, const VersionKey& key) {

@@ -54,6 +54,11 @@ Nanos Job::last_heard(NodeIndex node) const {
     return found == heard.end() ? began : found->second;
 }
 
+std::uint32_t Job::root_of(const std::string& target) const {
+    const auto found = std::find(roster->roots.begin(), roster->roots.end(), target);
+    return found == roster->roots.end() ? 0 : static_cast<std::uint32_t>(found - roster->roots.begin()) + 1;
+}
+
 std::string Job::node_name(NodeIndex node) const { return node_name(node, roster->members[node].ranks); }
 
 std::string Job::node_name(NodeIndex node, const std::vector<Rank>& ranks) const {

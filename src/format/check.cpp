@@ -112,7 +112,35 @@ Status part_info(const PartInfo& part) {
         part.bytes - part.footer_offset <= part_trailer_bytes)
         return refuse(part.file, ": ", part.bytes, " bytes with a footer at ", part.footer_offset,
                       " leave no room for it");
+    if (part.root > roots_max) return refuse(part.file, " lies below root ", part.root, "; there are at most ", roots_max);
     return increasing(part.ranks, ranks_max).within(part.file);
+}
+
+namespace {
+
+// Absolute, and spelled in one way only: nothing empty, `.` or `..` between its slashes.
+bool is_root(const std::string& path) {
+    if (path.size() < 2 || path.front() != '/' || !printable(path, root_bytes_max)) return false;
+    for (std::size_t at = 1; at <= path.size();) {
+        const std::size_t slash = std::min(path.find('/', at), path.size());
+        const std::string_view name = std::string_view(path).substr(at, slash - at);
+        if (name.empty() || name == "." || name == "..") return false;
+        at = slash + 1;
+    }
+    return true;
+}
+
+}  // namespace
+
+Status roots(const std::vector<std::string>& roots) {
+    if (roots.size() > roots_max) return refuse(roots.size(), " roots; there are at most ", roots_max);
+    for (const std::string& root : roots)
+        if (!is_root(root)) return refuse("a root that is no absolute path, or not in its one spelling");
+    std::vector<std::string_view> sorted(roots.begin(), roots.end());
+    std::sort(sorted.begin(), sorted.end());
+    const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+    if (twice != sorted.end()) return refuse("root ", *twice, " is there twice");
+    return {};
 }
 
 std::uint64_t encoded_bytes(const std::vector<ImageInfo>& images) {

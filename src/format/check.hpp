@@ -26,6 +26,7 @@ Status key(const VersionKey& key);
 Status parent(const Parent& parent);
 Status image(const ImageInfo& image);  // its regions, too
 Status part_info(const PartInfo& part);
+Status roots(const std::vector<std::string>& roots);
 Status increasing(const std::vector<Rank>& ranks, std::uint32_t ranks_total);
 // Bytes that the records of these images take at most, encoded.
 std::uint64_t encoded_bytes(const std::vector<ImageInfo>& images);

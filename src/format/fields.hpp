@@ -38,6 +38,13 @@ class Reader {
         if (!text || !take(text->size())) return {};
         return text->str();
     }
+    std::vector<std::string> strings(const flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>* from) {
+        if (!from || !take(std::uint64_t{from->size()} * sizeof(flatbuffers::uoffset_t))) return {};
+        std::vector<std::string> values;
+        values.reserve(from->size());
+        for (flatbuffers::uoffset_t i = 0; i < from->size() && !exhausted_; ++i) values.push_back(string(from->Get(i)));
+        return values;
+    }
     // Of numbers or structs. Copied bytewise: the verifier looks at the alignment of a vector's length only.
     template <class Element>
     std::vector<Element> numbers(const flatbuffers::Vector<Element>* from) {
@@ -101,7 +108,7 @@ class Reader {
     // Of version 1: a run of one piece.
     StoredRun extent(const fb::Extent& e) { return {e.part_offset(), e.length(), 0, 0, {{e.rank(), e.image_offset(), e.length(), 0, numbers(e.checksums()), {}}}}; }
     PartInfo part_info(const fb::PartInfo& part) {
-        return {string(part.file()), part.bytes(), part.footer_offset(), part.footer_checksum(), numbers(part.ranks())};
+        return {string(part.file()), part.bytes(), part.footer_offset(), part.footer_checksum(), numbers(part.ranks()), part.root()};
     }
     std::vector<PartInfo> part_infos(const flatbuffers::Vector<flatbuffers::Offset<fb::PartInfo>>* from) {
         return tables(from, [this](const fb::PartInfo& p) { return part_info(p); });
@@ -129,6 +136,13 @@ class Writer {
     using Offsets = flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<T>>>;
 
     auto string(std::string_view text) { return builder.CreateString(text.data(), text.size()); }
+    // None at all where there are none: a record without them is what it was before it could have them.
+    flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>> strings(const std::vector<std::string>& values) {
+        if (values.empty()) return 0;
+        std::vector<flatbuffers::Offset<flatbuffers::String>> offsets;
+        for (const std::string& value : values) offsets.push_back(string(value));
+        return builder.CreateVector(offsets);
+    }
     template <class Number>
     auto numbers(const std::vector<Number>& values) {
         return builder.CreateVector(values);
@@ -187,7 +201,7 @@ class Writer {
     auto part_info(const PartInfo& part) {
         const auto file = string(part.file);
         const auto ranks = numbers(part.ranks);
-        return fb::CreatePartInfo(builder, file, part.bytes, part.footer_offset, part.footer_checksum, ranks);
+        return fb::CreatePartInfo(builder, file, part.bytes, part.footer_offset, part.footer_checksum, ranks, part.root);
     }
     auto part_infos(const std::vector<PartInfo>& parts) {
         return tables(parts, [this](const PartInfo& p) { return part_info(p); });

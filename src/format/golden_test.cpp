@@ -63,6 +63,9 @@ void expect_golden(const std::string& file, const Value& value, Encode encode_va
 TEST(Golden, Records) {
     expect_golden("manifest", samples::manifest(), encode_manifest, decode_manifest, std::optional(samples::manifest_of_version_1()));
     expect_golden("manifest-abandoned", samples::tombstone(), encode_manifest, decode_manifest);
+    expect_golden("manifest-roots", samples::manifest_with_roots(), encode_manifest, decode_manifest);
+    expect_golden("manifest-abandoned-roots", samples::tombstone_with_roots(), encode_manifest, decode_manifest);
+    expect_golden("roster-roots", samples::roster_with_roots(), encode_roster, decode_roster);
     expect_golden("image-header", samples::image_header(), encode_image_header, decode_image_header);
     expect_golden("roster", samples::roster(), encode_roster, decode_roster);
     expect_golden("node", samples::node_record(), encode_node_record, decode_node_record);

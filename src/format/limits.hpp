@@ -23,6 +23,8 @@ inline constexpr std::uint32_t codec_text_bytes_max = 128;              // name 
 inline constexpr std::uint32_t codecs_max = 1024;                       // of one part
 inline constexpr std::uint32_t shape_dimensions_max = 32;
 inline constexpr std::uint32_t address_bytes_max = 1024;
+inline constexpr std::uint32_t root_bytes_max = 1024;
+inline constexpr std::uint32_t roots_max = 256;            // of a job, besides persistent
 inline constexpr std::uint32_t text_bytes_max = 4096;      // reasons in messages; longer ones are cut when sent
 inline constexpr std::uint64_t epoch_max = 9'999'999'999;  // ten digits
 

@@ -36,6 +36,7 @@ Status check_parts(const Manifest& manifest) {
             return refuse(part.file, " is not part ", i, " of ", manifest.parts.size(), " of its attempt");
         if (part.footer_offset % part_alignment != 0)
             return refuse(part.file, ": its footer does not start on a multiple of ", part_alignment);
+        if (part.root > manifest.roots.size()) return refuse(part.file, " lies below root ", part.root, "; the manifest names ", manifest.roots.size());
         TRY(check::increasing(part.ranks, manifest.ranks).within(part.file));
     }
     return check_every_rank(manifest);
@@ -47,6 +48,7 @@ Status check_manifest(const Manifest& manifest) {
     TRY(check::key(manifest.key));
     TRY(check::parent(manifest.parent));
     if (manifest.epoch == 0 || manifest.epoch > epoch_max) return refuse("epoch ", manifest.epoch);
+    TRY(check::roots(manifest.roots));
     if (manifest.abandoned) {
         if (!manifest.parts.empty()) return refuse("abandoned, and yet it names parts");
         return {};
@@ -64,13 +66,14 @@ Bytes encode_manifest(const Manifest& manifest) {
     Writer writer;
     auto& builder = writer.builder;
     const auto parts = writer.part_infos(manifest.parts);
+    const auto roots = writer.strings(manifest.roots);
     const auto key = writer.key(manifest.key);
     const fb::Parent parent = Writer::parent(manifest.parent);
     const fb::Id attempt_id = Writer::id(manifest.attempt_id);
     fb::FinishManifestBuffer(
         builder,
         fb::CreateManifest(builder, key, manifest.epoch, &parent, &attempt_id, manifest.abandoned, manifest.ranks,
-                           manifest.nodes, manifest.image_bytes, manifest.block_bytes, manifest.wall_time_s, parts));
+                           manifest.nodes, manifest.image_bytes, manifest.block_bytes, manifest.wall_time_s, parts, roots));
     return frame(FrameKind::manifest, writer.bytes());
 }
 
@@ -92,6 +95,7 @@ Result<Manifest> decode_manifest(ByteView bytes) {
     value.block_bytes = root->block_bytes();
     value.wall_time_s = root->wall_time_s();
     value.parts = reader.part_infos(root->parts());
+    value.roots = reader.strings(root->roots());
     if (reader.exhausted()) return corrupt("manifest: it unpacks to more than it holds");
     TRY(check_manifest(value).within("manifest"));
     return value;

@@ -72,6 +72,28 @@ const Violation violations[] = {
          m.parts[0].ranks = m.parts[1].ranks = {0, 2};
      },
      "no part holds rank 1"},
+    {"root that is not named", [](Manifest& m) { m.parts[0].root = 1; }, "lies below root 1; the manifest names 0"},
+    {"root beyond all bounds", [](Manifest& m) { m.parts[0].root = roots_max + 1; }, "there are at most 256"},
+    {"root that is relative", [](Manifest& m) { m.roots = {"fast/a"}; }, "no absolute path"},
+    {"root that is empty", [](Manifest& m) { m.roots = {""}; }, "no absolute path"},
+    {"root that is the root of all", [](Manifest& m) { m.roots = {"/"}; }, "no absolute path"},
+    {"root that goes up", [](Manifest& m) { m.roots = {"/fast/../etc"}; }, "no absolute path, or not in its one spelling"},
+    {"root with a slash too many", [](Manifest& m) { m.roots = {"/fast/"}; }, "not in its one spelling"},
+    {"root with a control character", [](Manifest& m) { m.roots = {"/fast\n"}; }, "no absolute path"},
+    {"root that is too long", [](Manifest& m) { m.roots = {"/" + std::string(root_bytes_max, 'a')}; }, "no absolute path"},
+    {"root twice", [](Manifest& m) { m.roots = {"/a", "/b", "/a"}; }, "root /a is there twice"},
+    {"more roots than there can be",
+     [](Manifest& m) {
+         for (std::uint32_t i = 0; i <= roots_max; ++i) m.roots.push_back("/" + std::to_string(i));
+     },
+     "257 roots"},
+    {"tombstone with a root that goes up",
+     [](Manifest& m) {
+         m.abandoned = true;
+         m.parts.clear();
+         m.roots = {"/fast/.."};
+     },
+     "no absolute path"},
     {"ranks beyond what parts could hold", [](Manifest& m) { m.ranks = ranks_max; },
      "its parts hold 3 of 16777216 ranks"},
 };
@@ -91,6 +113,14 @@ INSTANTIATE_TEST_SUITE_P(Manifest, ManifestInvariants, testing::ValuesIn(violati
     std::replace(name.begin(), name.end(), ' ', '_');
     return name;
 });
+
+TEST(Manifest, Roots) {
+    for (const Manifest& manifest : {samples::manifest_with_roots(), samples::tombstone_with_roots()}) {
+        const auto back = decode_manifest(encode_manifest(manifest));
+        ASSERT_TRUE(back.ok()) << back.status().to_string();
+        EXPECT_EQ(*back, manifest);
+    }
+}
 
 TEST(Manifest, Tombstone) {
     const auto back = decode_manifest(encode_manifest(samples::tombstone()));

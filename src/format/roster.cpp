@@ -50,6 +50,7 @@ Status check_roster(const Roster& roster) {
         return refuse(roster.files, " files for ", roster.ranks, " ranks");
     if (roster.members.empty() || roster.members[coordinator_of(roster)].ranks.empty())
         return refuse("node 0 has no ranks, and coordinates");
+    TRY(check::roots(roster.roots));
     return check_members(roster);
 }
 
@@ -62,11 +63,12 @@ Bytes encode_roster(const Roster& roster) {
         const auto ranks = writer.numbers(m.ranks);
         return fb::CreateMember(builder, node, address, ranks);
     });
+    const auto roots = writer.strings(roster.roots);
     const auto name = writer.string(roster.name);
     const fb::Id incarnation = Writer::id(roster.incarnation), secret = Writer::id(roster.secret);
     const fb::Parent parent = Writer::parent(roster.parent);
     fb::FinishRosterBuffer(builder, fb::CreateRoster(builder, name, &incarnation, &secret, roster.epoch, &parent,
-                                                     roster.ranks, roster.files, members, roster.format));
+                                                     roster.ranks, roster.files, members, roster.format, roots));
     return frame(FrameKind::roster, writer.bytes());
 }
 
@@ -88,6 +90,7 @@ Result<Roster> decode_roster(ByteView bytes) {
         return Member{reader.string(m.node()), reader.string(m.address()), reader.numbers(m.ranks())};
     });
     value.format = root->format();
+    value.roots = reader.strings(root->roots());
     if (reader.exhausted()) return corrupt("roster: it unpacks to more than it holds");
     TRY(check_roster(value).within("roster"));
     return value;

@@ -37,6 +37,8 @@ TEST(Roster, Invariants) {
          "rank 0 after rank 2"},
         {[](Roster& r) { r.members[1].ranks = {2}; }, "rank 1 is on no node"},
         {[](Roster& r) { r.members[1].ranks = {}; }, "2 ranks on all nodes together, not 3"},
+        {[](Roster& r) { r.roots = {"fast"}; }, "no absolute path"},
+        {[](Roster& r) { r.roots = {"/fast", "/fast"}; }, "root /fast is there twice"},
         {[](Roster& r) { r.members.clear(); }, "node 0 has no ranks"}};
     ASSERT_TRUE(check_roster(samples::roster()).ok());
     for (const auto& [make, told] : violations) {

@@ -120,6 +120,23 @@ inline Manifest manifest_of_version_1() {
     return m;
 }
 
+// One part below another root, and one more root without any.
+inline Manifest manifest_with_roots() {
+    Manifest m = manifest();
+    m.roots = {"/fast/a", "/fast/b"};
+    m.parts[0].root = 2;
+    return m;
+}
+
+inline Manifest tombstone_with_roots() {
+    Manifest m;
+    m.key = key;
+    m.epoch = 4;
+    m.abandoned = true;
+    m.roots = {"/fast/a", "/fast/b"};
+    return m;
+}
+
 inline Manifest tombstone() {
     Manifest m;
     m.key = key;
@@ -146,6 +163,12 @@ inline Roster roster() {
             1,
             {{"node-a", "fi_sockaddr_in://127.0.0.1:4711", {0, 2}}, {"node-b", "", {1}}},
             1};
+}
+inline Roster roster_with_roots() {
+    Roster r = roster();
+    r.format = format_version;
+    r.roots = {"/fast/a", "/fast/b"};
+    return r;
 }
 inline NodeRecord node_record() { return {incarnation, 1, "fi_sockaddr_in://127.0.0.1:4712"}; }
 inline IoNodeRecord io_node_record() { return {"io-0", "fi_sockaddr_in://127.0.0.1:4713", 1}; }
@@ -279,6 +302,7 @@ class Random {
         m.epoch = 1 + below(epoch_max);
         m.parent = some_parent();
         m.abandoned = below(5) == 0;
+        for (std::uint64_t root = coin() ? below(4) : 0; root > 0; --root) m.roots.push_back("/fast/" + std::to_string(root));
         if (m.abandoned) return m;
         m.attempt_id = id();
         m.ranks = 1 + below32(30);
@@ -289,6 +313,7 @@ class Random {
         const std::uint32_t parts = 1 + below32(m.ranks);
         for (std::uint32_t part = 0; part < parts; ++part) {
             m.parts.push_back(part_info(part, parts, m.attempt_id, m.block_bytes));
+            m.parts.back().root = below32(static_cast<std::uint32_t>(m.roots.size()) + 1);
             for (Rank rank = 0; rank < m.ranks; ++rank)
                 if (rank % parts == part || below(4) == 0) m.parts.back().ranks.push_back(rank);
         }
@@ -313,6 +338,7 @@ class Random {
         r.files = 1 + below32(r.ranks);
         for (std::uint64_t i = 0, nodes = 1 + below(8); i < nodes; ++i)
             r.members.push_back({"node" + std::to_string(i), text("abc:/[]1234567890", 60), {}});
+        for (std::uint64_t root = coin() ? below(4) : 0; root > 0; --root) r.roots.push_back("/fast/" + std::to_string(root));
         for (Rank rank = 0; rank < r.ranks; ++rank) r.members[rank == 0 ? 0 : below(r.members.size())].ranks.push_back(rank);
         return r;
     }

@@ -116,11 +116,12 @@ struct Footer {
 
 // What a manifest says of one part.
 struct PartInfo {
-    std::string file;  // name within the version's directory
+    std::string file;  // name within the version's directory below its root
     std::uint64_t bytes = 0;
     std::uint64_t footer_offset = 0;
     std::uint64_t footer_checksum = 0;
     std::vector<Rank> ranks;  // with pieces or images here, increasing
+    std::uint32_t root = 0;   // persistent; else 1 + place in the manifest's roots
     bool operator==(const PartInfo&) const = default;
 };
 
@@ -137,6 +138,7 @@ struct Manifest {
     std::uint64_t block_bytes = 0;
     std::uint64_t wall_time_s = 0;  // since 1970, for people; nothing depends on it
     std::vector<PartInfo> parts;
+    std::vector<std::string> roots;  // besides persistent, where files of this incarnation's attempts at it may lie; a tombstone names them, too
     bool operator==(const Manifest&) const = default;
 };
 
@@ -175,6 +177,7 @@ struct Roster {
     std::uint32_t files = 0;  // K
     std::vector<Member> members;
     std::uint32_t format = 1;  // of the files and messages of this job: what all its members knew when it was opened
+    std::vector<std::string> roots = {};  // below which its parts go, each a target; none: they go below persistent
     bool operator==(const Roster&) const = default;
 };
 

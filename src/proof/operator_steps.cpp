@@ -43,7 +43,7 @@ Errand* begin_give_up(SeedRun& run, NodeIndex node, const VersionKey& key) {
         Status given_up = co_await give_up_version(w, l, tombstone, 4 * second);
         *out = given_up;
         if (!given_up.ok()) co_return;
-        Status cleared = co_await clear_version(w, l, k, Fence::keep, 4 * second);
+        Status cleared = co_await clear_version(w, l, tombstone, Fence::keep, 4 * second);
         (void)cleared;
     };
     Errand& errand = run.errands.emplace_back(key, false);

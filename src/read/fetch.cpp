@@ -1,6 +1,10 @@
 // Scratch first; damage there is told, and the parts are asked. `deadline` bounds the opening, each read has its own.
 #include "read/fetch.hpp"
 
+#include <set>
+
+#include "catalog/roots.hpp"
+
 namespace cairn {
 
 namespace {
@@ -17,14 +21,27 @@ Task<Status> add_slot(World& world, VersionCopies& copies, const ImagePlaces& pl
     co_return Status();
 }
 
-Task<Status> add_parts(World& world, Layout layout, VersionCopies& copies, const ImagePlaces& places, RestoreSettings settings, Nanos deadline) {
+// Whether a root that the version's parts lie below is not there: then nothing is damaged.
+Task<bool> is_root_away(World& world, const Manifest& manifest, Nanos deadline) {
+    std::set<std::uint32_t> used;
+    for (const PartInfo& part : manifest.parts) used.insert(part.root);
+    used.erase(0);
+    for (const std::uint32_t root : used) {
+        const Status there = co_await check_root(world, manifest.roots[root - 1], deadline);
+        if (there.code() == Code::unavailable) co_return true;
+    }
+    co_return false;
+}
+
+Task<Status> add_parts(World& world, Layout layout, VersionCopies& copies, const ImagePlaces& places, RestoreSettings settings, Nanos deadline, bool& away) {
     Result<Manifest> manifest = co_await read_manifest(world, layout, places.key, deadline);
     if (manifest.code() == Code::not_found)  // an older version may be there still
         co_return corrupt(number_of(places) + " was removed while it was looked for");
     if (!manifest.ok()) co_return std::move(manifest).status();
     if (manifest->abandoned) co_return corrupt(number_of(places) + " was abandoned");
     copies.ranks = manifest->ranks;
-    Result<OpenVersion> parts = co_await open_version(world, layout, std::move(manifest).value(), places.rank, settings);
+    Result<OpenVersion> parts = co_await open_version(world, layout, *manifest, places.rank, settings);
+    if (parts.code() == Code::unavailable) away = co_await is_root_away(world, *manifest, deadline);
     if (!parts.ok()) co_return std::move(parts).status();
     if (!parts->image(places.rank)) co_return corrupt("no part of " + number_of(places) + " has the image of rank " + std::to_string(places.rank));
     copies.parts = std::move(parts).value();
@@ -79,16 +96,17 @@ Task<Fetched> fetch_image(World& world, Layout layout, ImagePlaces places, Aim a
         copies.slots.clear();
     }
     if (!places.committed) co_return fetched;
-    fetched.status = co_await add_parts(world, layout, copies, places, settings, deadline);
+    fetched.status = co_await add_parts(world, layout, copies, places, settings, deadline, fetched.refused);
     if (fetched.status.ok()) fetched.status = co_await hand_out_image(world, layout, copies, places.rank, aim, settings, fetched.refused);
     co_return fetched;
 }
 
 Task<Result<ImageInfo>> describe_image(World& world, Layout layout, ImagePlaces places, RestoreSettings settings, Nanos deadline) {
     VersionCopies copies = nothing_open(places);
+    bool ignored = false;
     Status status = not_found("not in this node's scratch");
     if (!places.slot_path.empty()) status = co_await add_slot(world, copies, places, deadline);
-    if (!status.ok() && places.committed) status = co_await add_parts(world, layout, copies, places, settings, deadline);
+    if (!status.ok() && places.committed) status = co_await add_parts(world, layout, copies, places, settings, deadline, ignored);
     if (!status.ok()) co_return status;
     co_return ImageInfo(*copies.find(places.rank));
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "catalog/roots.hpp"
 #include "format/names.hpp"
 
 namespace cairn {
@@ -24,6 +25,10 @@ Seen from_entry(CatalogEntry entry) {
     Seen seen;
     seen.key = entry.key;
     for (const DirectoryEntry& file : entry.files) seen.stored_bytes += file.bytes;
+    for (const CatalogEntry::Below& below : entry.elsewhere)
+        for (const DirectoryEntry& file : below.files) seen.stored_bytes += file.bytes;
+    if (entry.manifest && entry.elsewhere.empty())
+        for (const PartInfo& part : entry.manifest->parts) seen.stored_bytes += part.root == 0 ? 0 : part.bytes;
     if (entry.manifest) {
         seen.ranks = entry.manifest->ranks;
         seen.epoch = entry.manifest->epoch;
@@ -109,10 +114,11 @@ Result<Series> join_series(const Layout& layout, const std::string& name, Lineag
     return series;
 }
 
-Task<Result<Series>> load_series(World& world, Layout layout, std::string name, std::vector<ScratchImage> images, Nanos io_wait) {
+Task<Result<Series>> load_series(World& world, Layout layout, std::string name, std::vector<ScratchImage> images, Roots roots, Nanos io_wait) {
     CO_TRY(check_name(name));
     Result<std::vector<CatalogEntry>> entries = co_await list_versions(world, layout, name, world.clock.in(io_wait));
     if (!entries.ok()) co_return std::move(entries).status();
+    if (roots == Roots::all) co_await look_elsewhere(world, layout, name, *entries, io_wait);
     Result<LineageRecords> records = co_await read_lineage(world, layout, name, world.clock.in(io_wait));
     if (!records.ok()) co_return std::move(records).status();
     co_return join_series(layout, name, std::move(records).value(), std::move(entries).value(), images);

@@ -41,7 +41,7 @@ struct Seen {
     std::uint64_t epoch = 0;          // 0: not known
     Parent parent;
     std::uint64_t image_bytes = 0;   // of all ranks; where only scratch tells, of those here
-    std::uint64_t stored_bytes = 0;  // of its files on persistent
+    std::uint64_t stored_bytes = 0;  // of its files below persistent, and below other roots as far as they are known
     bool current = false;            // in the current lineage
     SeenState state = SeenState::unfinished;
 };
@@ -66,7 +66,11 @@ std::vector<Status> lineage_problems(const Series& series);
 Result<Series> join_series(const Layout& layout, const std::string& name, LineageRecords records, std::vector<CatalogEntry> entries,
                            const std::vector<ScratchImage>& images);
 // The same, of what is on persistent now.
-Task<Result<Series>> load_series(World& world, Layout layout, std::string name, std::vector<ScratchImage> images, Nanos io_wait);
+enum class Roots : std::uint8_t {
+    persistent,  // which tells what is committed; a root that hangs keeps nobody from it
+    all,         // also what lies below the others
+};
+Task<Result<Series>> load_series(World& world, Layout layout, std::string name, std::vector<ScratchImage> images, Roots roots, Nanos io_wait);
 
 // The committed copy that a version text means: a number, or "latest" (also ""), which is the newest of the current
 // lineage. Where several incarnations have it, the current lineage's; `incarnation` (the first digits of one) chooses

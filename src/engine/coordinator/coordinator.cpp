@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/trace.hpp"
+#include "catalog/roots.hpp"
 
 namespace cairn::engine {
 
@@ -103,6 +104,8 @@ Task<Status> Coordinator::attempt(FlightPtr flight) {
     if (!nodes.ok()) co_return nodes.status();
     Status made = co_await make_directories(world.storage, layout.persistent, layout.version(flight->key), world.clock.in(settings.io_wait));
     if (!made.ok()) co_return made;  // names the directory
+    made = co_await make_below_roots(flight, contest.plan);
+    if (!made.ok()) co_return made;
     Status on_record = co_await check_record(common, flight);  // leaders find the directory where it was made, and nowhere else
     if (!on_record.ok()) co_return on_record;
     contest.begun = world.clock.now();
@@ -131,6 +134,21 @@ Task<Status> Coordinator::attempt(FlightPtr flight) {
     if (!state.ok() && !own.contest->may_be_published) co_await publisher_.remove_attempt(flight, *own.contest);
     own.contest.reset();
     co_return state;
+}
+
+// The version's directory below every root that gets a part. A root that fails is left out of the next plan.
+Task<Status> Coordinator::make_below_roots(FlightPtr flight, const std::vector<PartPlan>& plan) {
+    std::set<std::string> roots;
+    for (const PartPlan& part : plan)
+        if (flight->job->root_of(part.target) != 0) roots.insert(part.target);
+    Status failed;
+    for (const std::string& root : roots) {
+        Status made = co_await make_version_below(world, root, flight->key, world.clock.in(settings.io_wait));
+        if (made.ok()) continue;
+        planner_.avoid(*flight->job, root);
+        if (failed.ok()) failed = std::move(made).within("setting storage.directories");
+    }
+    co_return failed;
 }
 
 // Every heartbeat: what was not answered is said once more. A Lead can be long, so ever more seldom: each one is kept until it is sent.

@@ -31,6 +31,7 @@ class Coordinator : CoordinatorRole {
     Task<void> coordinate(FlightPtr flight);
     Task<void> wait_for_news(FlightPtr flight, bool knew_of_cancel, Nanos& pause);
     Task<Status> attempt(FlightPtr flight);
+    Task<Status> make_below_roots(FlightPtr flight, const std::vector<PartPlan>& plan);
     void repeat(Flight& flight);
     std::optional<Status> contest_state(Flight& flight);
     std::optional<Status> silent_leader(Flight& flight);

@@ -54,18 +54,20 @@ Result<std::vector<NodeImages>> Planner::all_images(const Flight& flight, std::u
 bool Planner::avoid_target_of(Flight& flight, std::uint32_t part) {
     if (part >= side(flight).contest->plan.size()) return false;
     const std::string& target = side(flight).contest->plan[part].target;
-    if (!target.empty()) experience(*flight.job).avoided[target] = world.clock.in(avoided_for);
+    if (!target.empty()) avoid(*flight.job, target);
     return !target.empty();
 }
 
-// The targets that parts may go to.
+void Planner::avoid(Job& job, const std::string& target) { experience(job).avoided[target] = world.clock.in(avoided_for); }
+
+// The targets that parts may go to: the job's roots, or those of persistent's file system. Where none of these is left the file system chooses; where no
+// root is, all of them are tried again: nobody asked for parts below persistent.
 std::vector<std::string> Planner::usable_targets(Job& job) const {
+    const std::vector<std::string>& roots = job.roster->roots;
     std::vector<std::string> names;
-    for (const std::string& name : common.targets->names) {
-        const auto avoided = experience(job).avoided.find(name);
-        if (avoided == experience(job).avoided.end() || world.clock.now() >= avoided->second) names.push_back(name);
-    }
-    return names;
+    for (const std::string& name : roots.empty() ? common.targets->names : roots)
+        if (!is_avoided(job, name)) names.push_back(name);
+    return names.empty() ? roots : names;
 }
 
 // Groups, election and division (model/plan); as many leaders as were best lately, and the same bytes on every target.

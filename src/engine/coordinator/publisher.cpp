@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/trace.hpp"
 #include "catalog/catalog.hpp"
@@ -22,18 +23,6 @@ Task<bool> begun_again(World& world, const Layout& layout, std::string name, std
     Result<std::vector<CatalogEntry>> versions = co_await list_versions(world, layout, std::move(name), world.clock.in(wait));
     co_return versions.ok() && std::any_of(versions->begin(), versions->end(),
                                            [&](const CatalogEntry& entry) { return entry.committed() && entry.manifest->epoch > epoch; });
-}
-
-// Files in a version's directory that belong to attempts of its incarnation other than the committed one.
-Task<void> remove_others(World& world, const Layout& layout, const VersionKey& key, std::vector<DirectoryEntry> entries, Id128 committed_attempt, Nanos wait) {
-    const std::string directory = layout.version(key);
-    for (const DirectoryEntry& entry : entries) {
-        const auto attempt_id = parse_attempt_of(entry.name);
-        if (!attempt_id || attempt_id->high != key.incarnation.high) continue;
-        if (*attempt_id == committed_attempt && parse_part_file_name(entry.name)) continue;
-        const Status ignored = co_await world.storage.remove(directory + "/" + entry.name, world.clock.in(wait));
-        (void)ignored;
-    }
 }
 
 }  // namespace
@@ -75,6 +64,7 @@ Task<Status> Publisher::publish(FlightPtr flight, Manifest manifest) {
     manifest.parent = job.roster->parent;
     manifest.ranks = job.roster->ranks;
     manifest.nodes = job.nodes_with_ranks();
+    manifest.roots = job.roster->roots;  // all of them: attempts that failed may have left something below any
     if (manifest.abandoned) {
         manifest.attempt_id = {flight->key.incarnation.high, world.random.next()};
         Status on_record = co_await check_record(common, flight);
@@ -147,9 +137,9 @@ Task<Status> Publisher::commit(FlightPtr flight) {
     if (covered != 0) co_return Status(Code::internal, version_text(flight->key) + ": its parts do not hold every byte of every image once");
     manifest.wall_time_s = world.clock.wall_time_s();
     const Id128 attempt_id = manifest.attempt_id;
-    Result<std::vector<DirectoryEntry>> entries = co_await world.storage.list(layout.version(flight->key), world.clock.in(settings.io_wait));
-    if (!entries.ok()) co_return std::move(entries).status();
-    Status seen = co_await check_parts(flight, manifest, *entries);
+    Result<Listed> listed = co_await list_roots(flight, manifest);
+    if (!listed.ok()) co_return std::move(listed).status();
+    Status seen = co_await check_parts(flight, manifest, *listed);
     if (!seen.ok()) co_return seen;
     Status published = co_await publish(flight, std::move(manifest));
     if (published.code() == Code::already_exists) {
@@ -157,23 +147,54 @@ Task<Status> Publisher::commit(FlightPtr flight) {
         co_return stands;
     }
     if (!published.ok()) co_return published;
-    co_await remove_others(world, layout, flight->key, std::move(*entries), attempt_id, settings.io_wait);
+    for (auto& [root, entries] : *listed) co_await remove_others(flight, root, std::move(entries), attempt_id);
     co_return Status();
 }
 
-// A leader's parts lie where its own path led. A listing may be older than they are, so what it does not show as it should is asked for by name.
-Task<Status> Publisher::check_parts(FlightPtr flight, const Manifest& manifest, const std::vector<DirectoryEntry>& entries) {
-    std::map<std::string_view, std::uint64_t> bytes_of;
-    for (const DirectoryEntry& entry : entries) bytes_of.emplace(entry.name, entry.bytes);
+// Persistent, and the roots that hold its parts; another that does not answer need not keep anybody from the commit.
+Task<Result<Publisher::Listed>> Publisher::list_roots(FlightPtr flight, const Manifest& manifest) {
+    std::set<std::uint32_t> roots = {0};
     for (const PartInfo& part : manifest.parts) {
-        const auto listed = bytes_of.find(part.file);
-        if (listed != bytes_of.end() && listed->second == part.bytes) continue;
-        const std::string path = layout.version(flight->key) + "/" + part.file;
+        if (part.root > flight->job->roster->roots.size()) co_return Status(Code::internal, "a leader reported a part below a root that the job does not have");
+        roots.insert(part.root);
+    }
+    Listed listed;
+    for (const std::uint32_t root : roots) {
+        const std::string directory = Layout::version_below(layout.root(flight->job->roster->roots, root), flight->key);
+        Result<std::vector<DirectoryEntry>> entries = co_await world.storage.list(directory, world.clock.in(settings.io_wait));
+        if (!entries.ok()) co_return std::move(entries).status();
+        listed.emplace(root, std::move(entries).value());
+    }
+    co_return listed;
+}
+
+// Files in a version's directory that belong to attempts of its incarnation other than the committed one.
+Task<void> Publisher::remove_others(FlightPtr flight, std::uint32_t root, std::vector<DirectoryEntry> entries, Id128 committed_attempt) {
+    const std::string directory = Layout::version_below(layout.root(flight->job->roster->roots, root), flight->key);
+    for (const DirectoryEntry& entry : entries) {
+        const auto attempt_id = parse_attempt_of(entry.name);
+        if (!attempt_id || attempt_id->high != flight->key.incarnation.high) continue;
+        if (*attempt_id == committed_attempt && parse_part_file_name(entry.name)) continue;
+        const Status ignored = co_await world.storage.remove(directory + "/" + entry.name, world.clock.in(settings.io_wait));
+        (void)ignored;
+    }
+}
+
+// A leader's parts lie where its own path led. A listing may be older than they are, so what it does not show as it should is asked for by name.
+Task<Status> Publisher::check_parts(FlightPtr flight, const Manifest& manifest, const Listed& listed) {
+    std::map<std::pair<std::uint32_t, std::string_view>, std::uint64_t> bytes_of;
+    for (const auto& [root, entries] : listed)
+        for (const DirectoryEntry& entry : entries) bytes_of.emplace(std::pair(root, std::string_view(entry.name)), entry.bytes);
+    for (const PartInfo& part : manifest.parts) {
+        const auto found = bytes_of.find({part.root, part.file});
+        if (found != bytes_of.end() && found->second == part.bytes) continue;
+        const std::string& root = layout.root(flight->job->roster->roots, part.root);
+        const std::string path = Layout::version_below(root, flight->key) + "/" + part.file;
         OpenOptions options;
         Result<FilePtr> file = co_await world.storage.open(path, options, world.clock.in(settings.io_wait));
         if (file.code() == Code::not_found)
             co_return unavailable(path + ": its leader has written it, but it is not to be seen from " + flight->job->node_name(flight->job->coordinator()) + ": is the same file system mounted at " +
-                                  layout.persistent + " on all nodes?");
+                                  root + " on all nodes?");
         if (!file.ok()) co_return std::move(file).status();
         Result<std::uint64_t> bytes = co_await world.storage.file_bytes(*file, world.clock.in(settings.io_wait));
         if (!bytes.ok()) co_return std::move(bytes).status();
@@ -211,7 +232,8 @@ Task<void> Publisher::remove_attempt(FlightPtr flight, const Contest& contest) {
     std::vector<std::string> parts;
     for (const auto& [node, track] : contest.leaders)
         for (const PartPlan& part : track.lead.parts)
-            if (track.done && part.first_leader() == node) parts.push_back(layout.part(flight->key, part.part, track.lead.parts_total, contest.attempt_id));
+            if (track.done && part.first_leader() == node)
+                parts.push_back(Layout::part_below(layout.root(flight->job->roster->roots, flight->job->root_of(part.target)), flight->key, part.part, track.lead.parts_total, contest.attempt_id));
     const Nanos deadline = world.clock.in(settings.io_wait);
     for (const std::string& part : parts) {
         const Status ignored = co_await world.storage.remove(part, deadline);
@@ -222,8 +244,13 @@ Task<void> Publisher::remove_attempt(FlightPtr flight, const Contest& contest) {
 // After a manifest stands, or a tombstone: parts of other attempts of this incarnation can never be named by one, and nothing unpublished can be published
 // any more (a coordinator that died between the two names of its manifest leaves the first). Best effort; `cairn gc` does the rest.
 Task<void> Publisher::clean_up(FlightPtr flight, Id128 committed_attempt) {
-    Result<std::vector<DirectoryEntry>> entries = co_await world.storage.list(layout.version(flight->key), world.clock.in(settings.io_wait));
-    if (entries.ok()) co_await remove_others(world, layout, flight->key, std::move(*entries), committed_attempt, settings.io_wait);
+    const std::vector<std::string>& roots = flight->job->roster->roots;
+    for (std::uint32_t root = 0; root <= roots.size(); ++root) {
+        if (root != 0 && is_avoided(*flight->job, roots[root - 1])) continue;  // it failed lately; the sweep looks again
+        const std::string directory = Layout::version_below(layout.root(roots, root), flight->key);
+        Result<std::vector<DirectoryEntry>> entries = co_await world.storage.list(directory, world.clock.in(settings.io_wait));
+        if (entries.ok()) co_await remove_others(flight, root, std::move(*entries), committed_attempt);
+    }
 }
 
 // After attempts failed: a file system that lost a server for a while says of files on it that they are not there, and what failed attempts

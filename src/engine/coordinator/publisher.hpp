@@ -8,6 +8,8 @@
 // part under its name (check_parts).
 #pragma once
 
+#include <map>
+
 #include "engine/coordinator/side.hpp"
 #include "world/storage.hpp"
 
@@ -30,7 +32,11 @@ class Publisher : CoordinatorRole {
   private:
     Task<Status> publish(FlightPtr flight, Manifest manifest);
     Task<Status> check_superseded(FlightPtr flight);
-    Task<Status> check_parts(FlightPtr flight, const Manifest& manifest, const std::vector<DirectoryEntry>& entries);
+    // What the version's directories below roots hold, by the root's number (PartInfo::root).
+    using Listed = std::map<std::uint32_t, std::vector<DirectoryEntry>>;
+    Task<Result<Listed>> list_roots(FlightPtr flight, const Manifest& manifest);
+    Task<Status> check_parts(FlightPtr flight, const Manifest& manifest, const Listed& listed);
+    Task<void> remove_others(FlightPtr flight, std::uint32_t root, std::vector<DirectoryEntry> entries, Id128 committed_attempt);
     Task<void> clean_up(FlightPtr flight, Id128 committed_attempt);
 };
 

@@ -35,6 +35,11 @@ Experience& CoordinatorRole::experience(Job& job) const {
     return *job.experience;
 }
 
+bool CoordinatorRole::is_avoided(Job& job, const std::string& target) const {
+    const auto avoided = experience(job).avoided.find(target);
+    return avoided != experience(job).avoided.end() && world.clock.now() < avoided->second;
+}
+
 void CoordinatorRole::send(Flight& flight, NodeIndex to, message::Body body) {
     if (Role::send(flight, to, std::move(body))) return;
     CoordinatorSide& own = side(flight);

@@ -42,6 +42,7 @@ class CoordinatorRole : protected Role {
     static CoordinatorSide& side(Flight& flight);
     static const CoordinatorSide& side(const Flight& flight) { return *flight.coordinator; }
     Experience& experience(Job& job) const;
+    bool is_avoided(Job& job, const std::string& target) const;
     // A leader that is told more than a message can hold would never answer: the attempt ends (Contest::unsendable).
     void send(Flight& flight, NodeIndex to, message::Body body);
 };

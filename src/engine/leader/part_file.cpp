@@ -30,6 +30,13 @@ Task<Status> check_sized(World& world, const PartState& part, Nanos wait) {
     co_return Status();
 }
 
+// The coordinator made the directory before it asked for a part there.
+Status where_it_should_lie(const Flight& flight, const PartState& part, Status status) {
+    if (status.code() != Code::not_found || flight.job->root_of(part.plan.target) == 0) return status;
+    return unavailable(status.text() + ": the coordinator, " + flight.job->node_name(flight.job->coordinator()) + ", has made its directory; is the same file system mounted at " +
+                       part.plan.target + " on all nodes (storage.directories)?");
+}
+
 }  // namespace
 
 Task<Status> PartFile::open(Attempt& attempt, PartState& part) {
@@ -40,7 +47,7 @@ Task<Status> PartFile::open(Attempt& attempt, PartState& part) {
         options.mode = OpenMode::create;
         const std::string path = common.targets->create_path(part.path, part.plan.target);
         Result<FilePtr> file = co_await world.storage.open(path, options, world.clock.in(settings.io_wait));
-        if (!file.ok()) co_return std::move(file).status().within("creating a part");
+        if (!file.ok()) co_return where_it_should_lie(flight, part, std::move(file).status()).within("creating a part");
         part.file = std::move(file).value();
         if (path != part.path) CO_TRY(co_await check_name(part, path));
         if (part.plan.sized_bytes == 0) co_return Status();
@@ -345,6 +352,7 @@ Task<Status> PartFile::write_footer(Attempt& attempt, PartState& part) {
     info.bytes = footer->data_bytes + tail.size();
     info.footer_offset = footer->data_bytes;
     info.footer_checksum = footer_checksum(tail);
+    info.root = flight.job->root_of(part.plan.target);
     for (const ImageInfo& image : footer->images) info.ranks.push_back(image.rank);
     Slice data = Slice::of(std::move(tail));
     CO_TRY(co_await write_all(world.storage, part.file, info.footer_offset, std::move(data), world.clock.in(settings.io_wait)));
@@ -353,7 +361,7 @@ Task<Status> PartFile::write_footer(Attempt& attempt, PartState& part) {
     Result<std::uint64_t> size = co_await world.storage.file_bytes(part.file, world.clock.in(settings.io_wait));
     if (!size.ok()) co_return std::move(size).status();
     if (*size != info.bytes) co_return Status(Code::io_error, "is " + std::to_string(*size) + " bytes, not the " + std::to_string(info.bytes) + " written");
-    CO_TRY(co_await world.storage.fsync_directory(layout.version(flight.key), world.clock.in(settings.io_wait)));
+    CO_TRY(co_await world.storage.fsync_directory(part.path.substr(0, part.path.rfind('/')), world.clock.in(settings.io_wait)));
     part.done = std::move(info);
     co_return Status();
 }

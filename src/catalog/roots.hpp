@@ -1,0 +1,29 @@
+// Roots besides persistent: directories, of whatever file systems, below which parts of versions lie. A manifest and a tombstone name theirs, so that who
+// reads or removes needs no settings. A root's own directory `.cairn` tells that its file system is mounted: without it nothing is concluded from what is
+// not found there.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "catalog/catalog.hpp"
+
+namespace cairn {
+
+// For whoever will put parts there: the mark, and the version's directory, durably. unavailable when the root itself is missing: whoever set it makes it.
+Task<Status> make_version_below(World& world, std::string root, VersionKey key, Nanos deadline);
+
+// ok: it is there. unavailable: it is not, and its file system may be mounted again.
+Task<Status> check_root(World& world, std::string root, Nanos deadline);
+
+// What to tell of a part that was not found: unavailable when its root is not there, with all the parts that lie below it; else it is damage.
+Task<Status> missing_part(World& world, Layout layout, Manifest manifest, std::uint32_t part, Nanos deadline);
+
+// The files in a version's directory below a root. None where there is no such directory; unavailable as check_root.
+Task<Result<std::vector<DirectoryEntry>>> list_below(World& world, std::string root, VersionKey key, Nanos deadline);
+
+// Adds to the entries of a series what the roots of their manifests, and of the layout, hold of them; entries of their own for what persistent knows nothing
+// of. A root that can not be looked at is told in the entries that name it (CatalogEntry::away).
+Task<void> look_elsewhere(World& world, Layout layout, std::string name, std::vector<CatalogEntry>& entries, Nanos io_wait);
+
+}  // namespace cairn

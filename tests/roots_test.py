@@ -1,0 +1,198 @@
+"""Parts below several roots (storage.directories), with real daemons: where they lie, that a root which is away is named and nothing is concluded from it, that
+all of a version goes, and that a root without room is left out.
+
+Usage: CAIRN_BUILD=build/release python3 tests/roots_test.py [Class[.test]]; exit code 77 where nothing may be mounted. In a namespace of its own, so that
+no mount outlives it.
+"""
+import json
+import os
+import sys
+import unittest
+
+from mount_test import mount_tmpfs, private_mounts, unmount
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "examples", "reader"))
+import reader  # noqa: E402
+from support import CORRUPT, OK, UNAVAILABLE, Nodes
+
+RANKS = 4
+IMAGE_BYTES = 300_000
+RANK = f"""
+def content(version):
+    return bytes((version * 7 + rank * 31 + i) % 251 for i in range(1000)) * ({IMAGE_BYTES} // 1000)
+s = Session("series", rank, {RANKS})
+if s.opened != OK:
+    tell([s.opened, s.text()])
+    sys.exit()
+s.protect("memory", content(0))
+"""
+TAKE = RANK + """
+for version in versions:
+    ctypes.memmove(s.buffers["memory"], content(version), len(content(version)))
+    assert s.checkpoint(version) == OK, s.text()
+    assert s.wait(version, wait_ms=60000) == OK, s.text()
+tell([s.close()])
+"""
+RESTORE = RANK + """
+status, version = s.restore()
+tell([status, version, s.buffers["memory"].raw == content(version), s.text()])
+s.close()
+"""
+
+
+class Roots(unittest.TestCase):
+    def setUp(self):
+        self.nodes = Nodes(flush_files=RANKS, flush_block_bytes=4096, deadlines_restore_ms=5000, daemon_idle_s=60)
+        self.addCleanup(self.nodes.__exit__)
+        self.roots = [os.path.join(self.nodes.shared, name) for name in ("fast-a", "fast-b")]
+        for root in self.roots:
+            os.mkdir(root)
+        self.nodes.settings["storage_directories"] = ", ".join(self.roots)
+
+    def job(self, code, versions=()):
+        """What each rank told; two ranks on each of two nodes."""
+        running = [self.nodes.start(f"rank, versions = {rank}, {versions}\n" + code, rank // 2) for rank in range(RANKS)]
+        return [Nodes.told(each)[0] for each in running]
+
+    def take(self, *versions):
+        for told in self.job(TAKE, versions):
+            self.assertEqual(told[0], OK, told)
+
+    def forget_scratch(self):
+        for node in range(2):
+            self.nodes.cairn("stop", node=node)
+        self.nodes.kill_daemons()
+        for node in range(2):
+            for folder, _, names in os.walk(self.nodes.scratch(node)):
+                for name in names:
+                    if name.startswith("slot-"):
+                        os.remove(os.path.join(folder, name))
+
+    def parts(self, top=None, version=None):
+        """Names of part files below a directory, of one version or all."""
+        found = []
+        for folder, _, names in os.walk(top or self.nodes.persistent):
+            found += [name for name in names if name.startswith("part-") and (version is None or os.path.basename(folder) == str(version))]
+        return sorted(found)
+
+    def cairn(self, *arguments, code=OK, **more):
+        got, out, err = self.nodes.cairn(*arguments, **more)
+        self.assertEqual(got, code, out + err)
+        return out + err
+
+
+class Placed(Roots):
+    def test_parts_go_round_the_roots_and_come_back(self):
+        self.take(1, 2)
+        self.assertEqual(self.parts(), [])
+        for root in self.roots:
+            for version in (1, 2):
+                self.assertEqual(len(self.parts(root, version)), 2, f"{root} {version}")
+            self.assertEqual(sorted(os.listdir(root)), [".cairn", "series"])
+        self.forget_scratch()
+        for told in self.job(RESTORE):
+            self.assertEqual(told[:3], [OK, 2, True], told)
+        self.cairn("verify", "series")
+        # Who reads needs no settings.
+        self.cairn("verify", "series", storage_directories="")
+        shown = json.loads(self.cairn("show", "series", "2", "--json", storage_directories=""))
+        self.assertEqual(sorted(part["root"] for part in shown["parts"]), sorted(self.roots * 2))
+        whole = reader.Version(dict(reader.versions(os.path.join(self.nodes.persistent, "series")))[2])
+        for rank in range(RANKS):
+            content = bytes((2 * 7 + rank * 31 + i) % 251 for i in range(1000)) * (IMAGE_BYTES // 1000)
+            self.assertEqual(whole.region(rank, "memory"), content)
+        listed = json.loads(self.cairn("ls", "series", "--json", storage_directories=""))
+        self.assertGreater(listed["checkpoints"][0]["versions"][-1]["stored_bytes"], RANKS * IMAGE_BYTES)
+
+    def test_a_root_that_is_away_is_named_and_nothing_else_is_said(self):
+        self.take(1)
+        self.forget_scratch()
+        away = self.roots[1] + "-away"
+        for mount_point in (False, True):  # nothing at all, or the empty directory that a file system was mounted on
+            os.rename(self.roots[1], away)
+            if mount_point:
+                os.mkdir(self.roots[1])
+            for told in self.job(RESTORE):
+                self.assertEqual(told[0], UNAVAILABLE, told)
+                self.assertIn(self.roots[1] + "/series/1/part-", told[3])
+                self.assertRegex(told[3], r"holds parts \d and \d of series version 1")
+            said = self.cairn("verify", "series", code=UNAVAILABLE)
+            self.assertIn(self.roots[1] + "/series/1/part-", said)
+            self.assertNotIn("missing", said)
+            if mount_point:
+                os.rmdir(self.roots[1])
+            os.rename(away, self.roots[1])
+        self.forget_scratch()
+        for told in self.job(RESTORE):
+            self.assertEqual(told[:3], [OK, 1, True], told)
+        os.remove(os.path.join(self.roots[1], "series", "1", self.parts(self.roots[1])[0]))
+        self.assertIn("the part is missing", self.cairn("verify", "series", code=CORRUPT))
+
+
+class Removed(Roots):
+    def test_rm_takes_all_of_it(self):
+        self.take(1, 2)
+        self.cairn("rm", "series", "1", storage_directories="")
+        for root in self.roots:
+            self.assertEqual(self.parts(root, 1), [])
+            self.assertEqual(os.listdir(os.path.join(root, "series")), ["2"])
+            self.assertEqual(len(self.parts(root, 2)), 2)
+
+    def test_what_is_away_goes_when_it_is_back(self):
+        self.take(1, 2)
+        away = self.roots[0] + "-away"
+        os.rename(self.roots[0], away)
+        said = self.cairn("rm", "series", "1", code=UNAVAILABLE)
+        self.assertIn(self.roots[0], said)
+        self.assertIn("cairn gc", said)
+        self.assertEqual(self.parts(self.roots[1], 1), [])
+        said = self.cairn("gc", "series", "--age", "0 s", storage_directories="")
+        self.assertIn(self.roots[0], said)
+        self.assertIn("spared", said)
+        self.assertEqual(len(self.parts(away, 1)), 2)
+        os.rename(away, self.roots[0])
+        self.cairn("gc", "series", "--age", "0 s", storage_directories="")
+        self.assertEqual(self.parts(self.roots[0], 1), [])
+        self.assertEqual(len(self.parts(self.roots[0], 2)), 2)
+
+    def test_gc_takes_what_attempts_left_below_roots(self):
+        self.take(1)
+        self.forget_scratch()
+        (manifest,) = [n for n in os.listdir(os.path.join(self.nodes.persistent, "series", "1")) if n.startswith("manifest.")]
+        half = manifest.removeprefix("manifest.")[:16]
+        for version in ("1", "7"):
+            folder = os.path.join(self.roots[0], "series", version)
+            os.makedirs(folder, exist_ok=True)
+            with open(os.path.join(folder, f"part-0000-of-0004.{half}00000000000000aa"), "w") as file:
+                file.write("left")
+        os.utime(os.path.join(self.roots[0], "series", "7", f"part-0000-of-0004.{half}00000000000000aa"), (1, 1))
+        before = self.parts(self.roots[1])
+        self.cairn("gc", "series", "--age", "1 s")
+        self.assertEqual(len(self.parts(self.roots[0], 1)), 2)
+        self.assertEqual(self.parts(self.roots[0], 7), [])
+        self.assertEqual(self.parts(self.roots[1]), before)
+        self.cairn("verify", "series")
+
+
+class Full(Roots):
+    def test_a_root_without_room_is_left_out(self):
+        mount_tmpfs(self.roots[0], "100k")
+        self.addCleanup(unmount, self.roots[0])
+        self.take(1)
+        self.assertEqual(self.parts(self.roots[0]), [])
+        self.assertEqual(len(self.parts(self.roots[1], 1)), RANKS)
+        self.forget_scratch()
+        for told in self.job(RESTORE):
+            self.assertEqual(told[:3], [OK, 1, True], told)
+
+    def test_a_root_that_is_missing_is_left_out_and_told(self):
+        os.rmdir(self.roots[0])
+        self.take(1)
+        self.assertEqual(len(self.parts(self.roots[1], 1)), RANKS)
+        self.assertFalse(os.path.exists(self.roots[0]))
+
+
+if __name__ == "__main__":
+    if not private_mounts() and sys.argv[1:] == ["Full"]:
+        print("skipped: mount(2) is not allowed here (run it as root)")
+        sys.exit(77)
+    unittest.main(verbosity=2)
