@@ -137,6 +137,15 @@ class Removed(Roots):
             self.assertEqual(os.listdir(os.path.join(root, "series")), ["2"])
             self.assertEqual(len(self.parts(root, 2)), 2)
 
+    def test_a_root_that_never_got_a_part_keeps_nothing(self):
+        self.nodes.settings["flush_files"] = 1
+        self.take(1, 2)
+        self.assertEqual(sorted(len(self.parts(root)) for root in self.roots), [1, 1])
+        idle = next(root for root in self.roots if not self.parts(root, 1))
+        os.rename(idle, idle + "-away")
+        self.cairn("rm", "series", "1")
+        self.assertEqual([self.parts(root, 1) for root in self.roots], [[], []])
+
     def test_what_is_away_goes_when_it_is_back(self):
         self.take(1, 2)
         away = self.roots[0] + "-away"

@@ -64,14 +64,13 @@ Task<Status> clear_dead(World& world, Layout layout, Undecided dead, Nanos io_wa
     Result<std::vector<DirectoryEntry>> files = co_await world.storage.list(layout.version(key), world.clock.in(io_wait));
     if (files.code() == Code::not_found) co_return Status();
     if (!files.ok()) co_return std::move(files).status();
-    bool any = any_of_incarnation(*files, key.incarnation);
+    std::vector<std::string> roots;
     for (const std::string& root : layout.roots) {
-        if (any) break;
         const Result<std::vector<DirectoryEntry>> below = co_await list_below(world, root, key, world.clock.in(io_wait));
-        any = below.ok() && any_of_incarnation(*below, key.incarnation);
+        if (below.ok() && any_of_incarnation(*below, key.incarnation)) roots.push_back(root);
     }
-    if (!any) co_return Status();
-    Manifest tombstone = tombstone_of(key, dead.epoch, dead.parent, dead.ranks, layout.roots);
+    if (roots.empty() && !any_of_incarnation(*files, key.incarnation)) co_return Status();
+    Manifest tombstone = tombstone_of(key, dead.epoch, dead.parent, dead.ranks, std::move(roots));
     Status given_up = co_await give_up_version(world, layout, tombstone, io_wait);
     if (given_up.code() == Code::already_exists) {
         Result<Manifest> standing = co_await read_manifest(world, layout, key, world.clock.in(io_wait));

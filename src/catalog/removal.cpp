@@ -109,7 +109,11 @@ Task<Status> turn_into_tombstone(World& world, std::string directory, std::strin
         if (!synced.ok()) co_return synced;
         wrote = co_await overwrite(world, aside, bytes, io_wait);
     }
-    co_return wrote;
+    if (!wrote.ok()) co_return wrote;
+    // What is published now stands for good: it has to be the tombstone, wherever the file system's open led.
+    const Result<Bytes> there = co_await read_file(world.storage, aside, bytes.size(), world.clock.in(io_wait));
+    if (there.ok() && *there == bytes) co_return Status();
+    co_return there.ok() || there.code() == Code::corrupt ? Status(Code::io_error, aside + ": does not hold what was written to it: look after the file system") : there.status();
 }
 
 // Without replacing.

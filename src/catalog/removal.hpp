@@ -3,8 +3,8 @@
 //
 //   1. A tombstone takes the manifest's name. Where a manifest stands it is put in its place in one step (Storage::replace); where none
 //      does, it is published like a manifest, without replacing. Durably: the directory is synced.
-//   2. The incarnation's parts and unpublished manifests go, in any order: nothing names them, nothing ever will. Below every root that the tombstone
-//      names, as the manifest did, and those of the settings. Where a named one is away the tombstone stays, so that `cairn gc` can finish it.
+//   2. The incarnation's parts and unpublished manifests go, in any order: nothing names them, nothing ever will. Below every root that held parts, which the
+//      tombstone names, and below those of the layout. Where a named one is away the tombstone stays, so that `cairn gc` can finish it.
 //   3. With Fence::lift, durably again, the tombstone itself, and the directory if nothing else is in it.
 //
 // Where there is no room for a tombstone, even with the reserve (reserve.hpp), the manifest's own file becomes one. Unpublished manifests of the incarnation go
@@ -34,7 +34,8 @@ namespace cairn {
 
 enum class Fence : std::uint8_t { keep, lift };
 
-// A manifest that says: never (again) to be committed. `epoch`, `parent`, `ranks`: what is known of the incarnation; `roots`: where parts of it may lie.
+// A manifest that says: never (again) to be committed. `epoch`, `parent`, `ranks`: what is known of the incarnation; `roots`: where parts of it
+// lie (roots_with_parts).
 Manifest tombstone_of(const VersionKey& key, std::uint64_t epoch, Parent parent, std::uint32_t ranks, std::vector<std::string> roots = {});
 
 // Removes a committed or damaged version, whatever manifest stands: steps 1 to 3. What is gone already is no error.

@@ -26,6 +26,14 @@ std::string parts_text(const Manifest& manifest, std::uint32_t root) {
 
 }  // namespace
 
+std::vector<std::string> roots_with_parts(const Manifest& manifest) {
+    if (manifest.abandoned) return manifest.roots;
+    std::vector<std::string> roots;
+    for (std::uint32_t i = 0; i < manifest.roots.size(); ++i)
+        if (std::any_of(manifest.parts.begin(), manifest.parts.end(), [&](const PartInfo& part) { return part.root == i + 1; })) roots.push_back(manifest.roots[i]);
+    return roots;
+}
+
 Task<Status> make_version_below(World& world, std::string root, VersionKey key, Nanos deadline) {
     Status made = co_await make_directories(world.storage, root, mark_of(root), deadline);
     if (made.ok()) made = co_await make_directories(world.storage, root, Layout::version_below(root, key), deadline);
@@ -110,6 +118,13 @@ Task<void> look_elsewhere(World& world, Layout layout, std::string name, std::ve
         for (CatalogEntry& entry : entries)
             if (names(entry, root)) entry.away.push_back(looked);
     }
+}
+
+std::vector<std::string> roots_of(const CatalogEntry& entry) {
+    if (entry.manifest) return roots_with_parts(*entry.manifest);
+    std::vector<std::string> roots;
+    for (const CatalogEntry::Below& below : entry.elsewhere) roots.push_back(below.root);
+    return roots;
 }
 
 }  // namespace cairn

@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "catalog/reserve.hpp"
+#include "catalog/roots.hpp"
 #include "format/names.hpp"
 
 namespace cairn::cli {
@@ -87,18 +88,9 @@ class Collector {
         out.key = seen.key;
         out.why = std::move(why);
         out.bytes = seen.stored_bytes;
-        out.tombstone = tombstone_of(seen.key, seen.epoch, seen.parent, seen.ranks, roots_of(seen));
+        out.tombstone = tombstone_of(seen.key, seen.epoch, seen.parent, seen.ranks, roots_of(seen.entry));
         out.directory = place_.layout().version(seen.key);
         return out;
-    }
-
-    // Where parts of it are or may be, besides persistent.
-    std::vector<std::string> roots_of(const Seen& seen) const {
-        if (seen.entry.manifest) return seen.entry.manifest->roots;
-        if (seen.entry.damage) return place_.layout().roots;
-        std::vector<std::string> roots;
-        for (const CatalogEntry::Below& below : seen.entry.elsewhere) roots.push_back(below.root);
-        return roots;
     }
 
     void take_files(const Seen& seen, std::string why, std::string directory, const std::vector<const DirectoryEntry*>& files) {

@@ -7,6 +7,7 @@
 
 #include "base/text_table.hpp"
 #include "base/units.hpp"
+#include "catalog/roots.hpp"
 #include "cli/gc_collect.hpp"
 
 namespace cairn::cli {
@@ -21,8 +22,6 @@ bool removable(const Seen& seen) {
     return seen.state == SeenState::committed || seen.state == SeenState::damaged || (seen.state == SeenState::given_up && has_more);
 }
 
-// Of one whose manifest can not be read only the settings tell.
-std::vector<std::string> roots_of(const Place& place, const Seen& seen) { return seen.entry.manifest ? seen.entry.manifest->roots : place.layout().roots; }
 
 // The newest committed version of the current lineage is what a restart needs; where it can not be told which that is, of every lineage.
 std::vector<const Seen*> needed(const Series& series) {
@@ -64,9 +63,10 @@ Result<std::vector<const Seen*>> chosen(const Series& series, const Arguments& a
 
 Status remove(Place& place, const Seen& seen, Fence fence) {
     World& world = place.world();
+    if (seen.entry.manifest) place.know_roots({seen.entry.manifest->roots.begin(), seen.entry.manifest->roots.end()});
     if (seen.state == SeenState::given_up)
         return place.run(clear_version(world, place.layout(), *seen.entry.manifest, fence, place.io_wait()));
-    const Manifest tombstone = tombstone_of(seen.key, seen.epoch, seen.parent, seen.ranks, roots_of(place, seen));
+    const Manifest tombstone = tombstone_of(seen.key, seen.epoch, seen.parent, seen.ranks, roots_of(seen.entry));
     return place.run(remove_version(world, place.layout(), tombstone, fence, place.io_wait()));
 }
 

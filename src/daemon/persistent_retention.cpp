@@ -5,6 +5,7 @@
 #include "base/config.hpp"
 #include "base/log.hpp"
 #include "catalog/lineage.hpp"
+#include "catalog/roots.hpp"
 
 namespace cairn {
 
@@ -54,7 +55,7 @@ Task<Status> PersistentRetention::apply_once(std::string name, Id128 incarnation
         Result<Fence> fence = co_await fence_of(key.incarnation, incarnation);
         if (!fence.ok()) co_return std::move(fence).status();
         const Manifest tombstone =
-            tombstone_of(key, entry.manifest->epoch, entry.manifest->parent, entry.manifest->ranks, entry.manifest->roots);
+            tombstone_of(key, entry.manifest->epoch, entry.manifest->parent, entry.manifest->ranks, roots_with_parts(*entry.manifest));
         Status removed = co_await remove_version(world_, layout_, tombstone, *fence, io_wait_);
         if (removed.code() == Code::unavailable) {
             away = std::move(removed);

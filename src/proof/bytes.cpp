@@ -105,7 +105,7 @@ void check_flipped_bit(SeedRun& run) {
     const std::size_t first = run.draw(parts.size());
     for (std::size_t i = 0; i < parts.size(); ++i) {
         const PartInfo& part = parts[(first + i) % parts.size()];
-        const std::string path = run.cluster.layout.version(key) + "/" + part.file;
+        const std::string path = run.cluster.layout.part(**newest, (first + i) % parts.size());
         const std::vector<StoredRun> runs = runs_in(run, path);
         if (runs.empty()) continue;
         const StoredRun& stored = runs[run.draw(runs.size())];

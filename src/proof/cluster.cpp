@@ -18,6 +18,14 @@ PlacementTargets targets_of(const sim::Model& model) {
 }  // namespace
 
 Cluster::Cluster(ClusterOptions o) : sim(o.seed, o.model, o.faults), options(std::move(o)) {
+    layout.roots = options.roots;
+    for (const std::string& root : options.roots) {
+        const std::string parent = root.substr(0, root.rfind('/'));
+        const Status made = sim.persistent().make_directory(parent, 0);
+        CAIRN_CHECK(made.ok() || made.code() == Code::already_exists);
+        CAIRN_CHECK(sim.persistent().make_directory(root, 0).ok());
+        for (const std::string& each : {layout.persistent, parent}) CAIRN_CHECK(sim.persistent().fsync_directory(each).ok());
+    }
     for (const std::uint32_t ranks : options.ranks_per_node) {
         Host& host = hosts.emplace_back();
         host.node = &sim.add_node();

@@ -53,6 +53,7 @@ Result<std::vector<Roster>> Cluster::claim_jobs(std::size_t count, Nanos limit) 
             jobs[i].secret = world.random.id();
             jobs[i].ranks = ranks();
             jobs[i].files = options.files;
+            jobs[i].roots = options.roots;
             jobs[i].format = options.old_format ? 1 : format_version;  // 1 is an absent field
             clients.push_back(&client);
             tasks.push_back(claim(world, layout, &jobs[i], &claimed[i]));

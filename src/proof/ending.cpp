@@ -73,13 +73,18 @@ void check_nothing_left_over(SeedRun& run) {
     run.cluster.sim.run_until(run.cluster.sim.now() + second);
     const auto newest = run.cluster.newest_committed();
     if (!newest.ok() || !*newest || (*newest)->key != key) return run.fail("the last version is not the newest");
-    const auto entries = run.cluster.sim.persistent().list(run.cluster.layout.version(key));
-    if (!entries.ok()) return run.fail("the last version's directory: " + entries.status().to_string());
-    for (const DirectoryEntry& entry : *entries) {
-        const std::optional<Id128> attempt_id = parse_attempt_of(entry.name);
-        const bool ours = attempt_id && attempt_id->high == key.incarnation.high;
-        const bool named = std::any_of((*newest)->parts.begin(), (*newest)->parts.end(), [&](const PartInfo& part) { return part.file == entry.name; });
-        if (ours && !named) return run.fail("something is left over beside the last version: " + entry.name);
+    const std::vector<std::string>& roots = run.cluster.options.roots;
+    for (std::uint32_t root = 0; root <= roots.size(); ++root) {
+        const auto entries = run.cluster.sim.persistent().list(Layout::version_below(run.cluster.layout.root(roots, root), key));
+        if (!entries.ok() && root != 0 && entries.code() == Code::not_found) continue;
+        if (!entries.ok()) return run.fail("the last version's directory: " + entries.status().to_string());
+        for (const DirectoryEntry& entry : *entries) {
+            const std::optional<Id128> attempt_id = parse_attempt_of(entry.name);
+            const bool ours = attempt_id && attempt_id->high == key.incarnation.high;
+            const auto is_it = [&](const PartInfo& part) { return part.file == entry.name && part.root == root; };
+            const bool named = std::any_of((*newest)->parts.begin(), (*newest)->parts.end(), is_it);
+            if (ours && !named) return run.fail("something is left over beside the last version: " + entry.name);
+        }
     }
 }
 

@@ -46,7 +46,7 @@ void check_superseded(SeedRun& run, sim::Process& process, const Published& publ
 Status check_bytes(const SeedRun& run, Kept& kept, const OpenVersion& version) {
     const VersionKey& key = version.manifest.key;
     for (std::size_t i = 0; i < version.footers.size(); ++i) {
-        const std::string path = run.cluster.layout.version(key) + "/" + version.manifest.parts[version.parts[i]].file;
+        const std::string path = run.cluster.layout.part(version.manifest, version.parts[i]);
         for (const StoredRun& stored : version.footers[i].runs) {
             Result<Slice> there = kept.bytes_of(path, stored.part_offset, stored.stored_bytes);
             if (!there.ok()) return there.status();
@@ -110,6 +110,17 @@ Status check_image(SeedRun& run, Kept& kept, const OpenVersion& version, Rank ra
     return {};
 }
 
+void see_roots(SeedRun& run, const Manifest& manifest) {
+    std::set<std::uint32_t> used;
+    for (const PartInfo& part : manifest.parts) used.insert(part.root);
+    if (used.size() > 1 || !used.count(0)) run.see(Saw::on_roots);
+    const sim::Faults& faults = run.cluster.sim.faults();
+    const auto spoiled = std::find(manifest.roots.begin(), manifest.roots.end(), faults.below);
+    if (spoiled == manifest.roots.end() || used.count(static_cast<std::uint32_t>(spoiled - manifest.roots.begin()) + 1)) return;
+    const std::array saw = {Saw::left_out_failing, Saw::left_out_full, Saw::left_out_away};
+    run.see(saw[static_cast<std::size_t>(faults.below_is)]);
+}
+
 // What becomes visible now is what readers take, and would be if all nodes lost power now.
 void check_published(SeedRun& run, sim::Process& process, const Published& published) {
     Kept kept(process, published.path);
@@ -118,8 +129,8 @@ void check_published(SeedRun& run, sim::Process& process, const Published& publi
     Result<Manifest> manifest = kept.run(read_manifest(kept.world(), layout, published.key, never));
     if (!manifest.ok()) return bad(manifest.status());
     if (manifest->abandoned) return;
-    run.known.published.insert(published.key);
-    check_superseded(run, process, published);
+    const bool is_new = run.known.published.insert(published.key).second;
+    if (is_new || process.name() != "rm") check_superseded(run, process, published);  // a removal that fails puts back what it moved aside
     const auto chain = run.known.chains.find(published.key.incarnation);
     if (chain != run.known.chains.end() && !(chain->second == manifest->parent)) return bad(corrupt("it names another parent than its job has"));
     if (manifest->parts.size() != run.cluster.options.files || manifest->ranks != run.cluster.ranks()) return bad(corrupt("not K parts, or not all ranks"));
@@ -139,6 +150,7 @@ void check_published(SeedRun& run, sim::Process& process, const Published& publi
         for (const StoredRun& stored : footer.runs)
             for (const StoredPiece& piece : stored.pieces)
                 if (!piece.cuts.empty()) run.see(Saw::units_cut);
+    see_roots(run, *manifest);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "proof/promise.hpp"
 #include "catalog/removal.hpp"
+#include "catalog/roots.hpp"
 #include "proof/steps.hpp"
 #include "format/manifest.hpp"
 
@@ -103,7 +104,8 @@ void remove(SeedRun& run, NodeIndex node) {
     sim::Process& process = where.start_process("rm");
     Status status(Code::deadline, "killed");
     const auto task = [](World w, Layout l, VersionKey k, std::uint64_t epoch, Fence fence, Status* out) -> Task<void> {
-        const Manifest tombstone = tombstone_of(k, epoch, {}, 1);
+        const Result<Manifest> standing = co_await read_manifest(w, l, k, w.clock.in(4 * second));
+        const Manifest tombstone = tombstone_of(k, epoch, {}, 1, standing.ok() ? roots_with_parts(*standing) : std::vector<std::string>());
         Status removed = co_await remove_version(w, l, tombstone, fence, 4 * second);
         *out = std::move(removed);
     };
@@ -116,6 +118,7 @@ void remove(SeedRun& run, NodeIndex node) {
     run.cluster.sim.model().persistent_bytes_max = bytes_max;
     process.kill();
     run.tell(full ? "full; " : "", "remove version ", key->version, lift ? ", lifting the fence: " : ": ", status.to_string());
+    if (status.code() == Code::unavailable && run.background.below_is == sim::Faults::Below::away) run.see(Saw::removed_away);
     run.known.removed[*key] = status.ok() && !lift;
     if (run.known.removed[*key]) run.known.fenced[*key] = run.cluster.sim.now();
 }

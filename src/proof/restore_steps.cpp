@@ -14,6 +14,7 @@ struct Restart {
     std::optional<VersionKey> got;
     std::map<VersionKey, Status> passed_over;  // named to the user, and why
     std::optional<std::string> wrong;
+    bool any_away = false;
 };
 
 // As client/restore.cpp does it: the newest that is whole, and what can not be read is named.
@@ -35,6 +36,7 @@ Task<void> restart(const Cluster* cluster, World world, int tries, Restart* out)
         if (status.ok()) out->got = key;
         if (status.code() == Code::internal) out->wrong = "version " + std::to_string(key.version) + ": " + status.text();
         if (status.ok() || out->wrong) co_return;
+        out->any_away |= status.code() == Code::unavailable && status.text().find("holds part") != std::string::npos;
         out->passed_over.emplace(key, std::move(status));
     }
     out->looked = found->lineage.tail;
@@ -85,6 +87,7 @@ void restore(SeedRun& run, NodeIndex node) {
     if (restarted.wrong) return run.fail("a restore in trouble gave wrong bytes: " + *restarted.wrong);
     if (!restarted.looked.ok()) return run.see(Saw::restore_failed);
     if (!restarted.passed_over.empty()) run.see(Saw::passed_over);
+    if (restarted.any_away) run.see(Saw::read_away);
     if (restarted.got && reading_troubles(run.cluster.sim.struck()) > troubles) run.see(Saw::restored_in_trouble);
     for (const VersionKey& key : told) {
         const bool older = !restarted.got || restarted.got->version < key.version;

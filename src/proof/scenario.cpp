@@ -68,6 +68,7 @@ const std::vector<ScenarioNumber>& scenario_numbers() {
         {"message_pieces", &S::message_pieces, 1, 64u << 10, 64u << 10},
         {"guests", &S::guests, 1, 1024, 1024},
         {"small_io", &S::small_io, 0, 1, 0},
+        {"roots", &S::roots, 0, 8, 0},
         {"old_format", &S::old_format, 0, 1, 0},
         {"regions", &S::regions, 0, 1000, 0},
         {"alone", &S::alone, 0, 1, 0},
@@ -136,6 +137,7 @@ class Draw {
         scenario_.old_format = sim::mix(scenario_.seed ^ 0x6F6C6466) % 10 == 0;
         const std::uint64_t regions = sim::mix(scenario_.seed ^ 0x72656769);
         if (scenario_.old_format == 0) scenario_.regions = regions % 2 * (regions / 2 % 20);
+        if (!scenario_.old_format && sim::mix(scenario_.seed ^ 0x726F6F74) % 100 < 15) several_roots();
         const bool is_of_a_kind = scenario_.only_messages_suffer() || scenario_.only_limits_hold();
         scenario_.alone = !is_of_a_kind && sim::mix(scenario_.seed ^ 0x616C6F6E) % 16 == 0;
         return std::move(scenario_);
@@ -225,7 +227,7 @@ class Draw {
             Often{H::cancel, 2},   Often{H::open, 1},   Often{H::restore, 2}, Often{H::stop, 2},      Often{H::succeed, 2},
             Often{H::wait, 2},     Often{H::mount, 2},  Often{H::flip, 1}, Often{H::capture_again, 2}, Often{H::lose, 0},  // lose_nodes
         };
-        static_assert(often.size() + 1 == happening_names.size());  // and what is drawn apart (forgetting)
+        static_assert(often.size() + 2 == happening_names.size());  // and what is drawn apart (forgetting, several_roots)
         unsigned all = 0;
         for (const Often& each : often) all += each.weight;
         std::uint64_t drawn = below(all);
@@ -276,15 +278,23 @@ class Draw {
         for (std::uint64_t i = 0; i < 80; ++i) s.steps.push_back({i % 8 == 7 ? Happening::let_go : Happening::capture, below(100'000)});
     }
 
-    // Some steps besides, anywhere among those that there are, and none where they would make it another kind.
-    void forgetting() {
+    void forgetting() { add_steps(Happening::forget, 0x666F7268, 3); }
+
+    // Parts lie below them, and each can be in trouble on its own.
+    void several_roots() {
+        scenario_.roots = 1 + sim::mix(scenario_.seed ^ 0x726F6F75) % 4;
+        add_steps(Happening::root, 0x726F6F76, 5);
+    }
+
+    // Up to so many besides, anywhere among those that there are, and none where they would make it another kind.
+    void add_steps(Happening what, std::uint64_t salt, std::uint64_t most) {
         std::vector<Step>& steps = scenario_.steps;
         if (scenario_.only_messages_suffer() || scenario_.only_limits_hold()) return;
-        std::uint64_t random = sim::mix(scenario_.seed ^ 0x666F7268);
+        std::uint64_t random = sim::mix(scenario_.seed ^ salt);
         const auto draw = [&](std::uint64_t bound) { return (random = sim::mix(random + 1)) % bound; };
-        for (std::uint64_t i = 1 + draw(3); i > 0; --i) {
+        for (std::uint64_t i = 1 + draw(most); i > 0; --i) {
             const auto place = steps.begin() + static_cast<std::ptrdiff_t>(draw(steps.size() + 1));
-            steps.insert(place, {Happening::forget, draw(100'000)});
+            steps.insert(place, {what, draw(100'000)});
         }
     }
 
@@ -347,6 +357,7 @@ ClusterOptions cluster_of(const Scenario& scenario) {
     if (scenario.small_io != 0) options.io_node_buffer_bytes = scenario.block_bytes / 2;
     options.old_format = scenario.old_format != 0;
     options.regions = scenario.old_format != 0 ? 0 : static_cast<std::uint32_t>(scenario.regions);
+    for (std::uint64_t root = 0; root < (options.old_format ? 0 : scenario.roots); ++root) options.roots.push_back("/persistent/.roots/" + std::to_string(root));
     options.restore.buffer_bytes = scenario.read_bytes;
     options.placed = scenario.placed != 0;
     options.model.wall_time_s = 1'700'000'000;

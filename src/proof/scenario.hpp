@@ -16,11 +16,11 @@ namespace cairn::testing {
 // What happens in a step. An application's part (capture, cancel, going on), an operator's, and what goes wrong.
 enum class Happening : std::uint8_t {
     capture, kill, pause, crash, partition, end_job, remove, limit, start, power, strike, let_go, cancel, open, restore,
-    stop, succeed, wait, mount, flip, capture_again, lose, forget
+    stop, succeed, wait, mount, flip, capture_again, lose, forget, root
 };
 inline constexpr std::array happening_names = {"capture", "kill", "pause", "crash", "partition", "end", "remove", "limit", "start", "power", "strike",
                                                 "let_go", "cancel", "open", "restore", "stop",
-                                                "succeed", "wait", "mount", "flip", "capture_again", "lose", "forget"};
+                                                "succeed", "wait", "mount", "flip", "capture_again", "lose", "forget", "root"};
 
 struct Step {
     Happening what = Happening::capture;
@@ -57,6 +57,7 @@ struct Scenario {
     std::uint64_t message_pieces = 64u << 10;
     std::uint64_t guests = 1024;
     std::uint64_t small_io = 0;  // I/O nodes' buffers are half a block
+    std::uint64_t roots = 0;       // below which parts lie; none: below persistent. Not with old_format
     std::uint64_t old_format = 0;  // images and rosters in scratch are as a release with format 1 left them
     std::uint64_t regions = 0;     // of each image that has bytes, some of them tiny; 0: one, of all of it
     std::uint64_t alone = 0;  // at the end no rank lives any more, and daemons are started again

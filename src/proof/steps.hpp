@@ -60,6 +60,9 @@ void cover(SeedRun& run, NodeIndex node);
 void cover_all(SeedRun& run);
 void uncover(SeedRun& run);
 
+// One root fails, is full or away, until the next such step, at the latest when all heals.
+void spoil_root(SeedRun& run);
+
 // in the middle of a chosen operation (strike_steps.cpp)
 void strike(SeedRun& run, NodeIndex node);
 void lose(SeedRun& run, NodeIndex node);

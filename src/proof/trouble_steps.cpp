@@ -103,4 +103,18 @@ void cover(SeedRun& run, NodeIndex node) {
     if (run.chance(80)) uncover(run);
 }
 
+void spoil_root(SeedRun& run) {
+    using Below = sim::Faults::Below;
+    static const std::array names = {"fails", "is full", "is away"};
+    const std::vector<std::string>& roots = run.cluster.options.roots;
+    if (roots.empty()) return;
+    run.background.below = run.chance(20) ? "" : roots[run.draw(roots.size())];
+    run.background.below_is = static_cast<Below>(run.draw(3));
+    run.cluster.sim.faults() = run.background;
+    if (run.background.below.empty()) run.tell("all roots are well");
+    else run.tell("root ", run.background.below, " ", names[static_cast<std::size_t>(run.background.below_is)]);
+    if (run.chance(70)) capture(run);
+    pass(run);
+}
+
 }  // namespace cairn::testing

@@ -7,6 +7,7 @@
 #include "base/trace.hpp"
 #include "catalog/catalog.hpp"
 #include "catalog/lineage.hpp"
+#include "catalog/roots.hpp"
 #include "format/manifest.hpp"
 #include "format/names.hpp"
 #include "model/coverage.hpp"
@@ -50,6 +51,10 @@ Task<Status> Publisher::look(FlightPtr flight) {
 Task<Status> Publisher::give_up(FlightPtr flight) {
     Manifest tombstone;
     tombstone.abandoned = true;
+    for (const std::string& root : flight->job->roster->roots) {
+        const Status there = co_await check_root(world, root, world.clock.in(settings.io_wait));
+        if (there.ok()) tombstone.roots.push_back(root);  // else nothing was made there, or nobody can tell
+    }
     Status given_up = co_await publish(flight, tombstone);
     if (given_up.ok()) co_await clean_up(flight, {});
     co_return given_up;
@@ -64,7 +69,7 @@ Task<Status> Publisher::publish(FlightPtr flight, Manifest manifest) {
     manifest.parent = job.roster->parent;
     manifest.ranks = job.roster->ranks;
     manifest.nodes = job.nodes_with_ranks();
-    manifest.roots = job.roster->roots;  // all of them: attempts that failed may have left something below any
+    if (!manifest.abandoned) manifest.roots = job.roster->roots;  // all of them: attempts that failed may have left something below any
     if (manifest.abandoned) {
         manifest.attempt_id = {flight->key.incarnation.high, world.random.next()};
         Status on_record = co_await check_record(common, flight);

@@ -89,6 +89,10 @@ struct Faults {
 
     double publish_renames = 0;  // publish() takes the first name away, as RENAME_NOREPLACE does
 
+    // Everything below this path of the shared file system, as if that were another one in trouble. Empty: nothing.
+    std::string below;
+    enum class Below : std::uint8_t { fails, full, away } below_is = Below::fails;  // EIO; ENOSPC; no name is there, and what is open goes on
+
     // Which way it goes, of what goes wrong. Who tries every way says 0 or 1, or which.
     double error_done = 0.5;     // of an operation on names or a message that fails: it took effect nevertheless
     double hang_never = 0.5;     // of what hangs: it never returns

@@ -38,6 +38,17 @@ void draw_wrong_bytes(Operation& operation, Simulation& sim) {
     operation.offset = (page + prng.between(1, pages - 1)) % pages * page_bytes + operation.offset % page_bytes;
 }
 
+// What is wrong with the part of the file system that the operation is about.
+void strike_below(Operation& operation, const Faults& faults) {
+    if (faults.below.empty() || !operation.path.starts_with(faults.below)) return;
+    operation.away = faults.below_is == Faults::Below::away && !operation.file;
+    operation.full |= faults.below_is == Faults::Below::full && operation.takes_space;
+    if (faults.below_is != Faults::Below::fails) return;
+    operation.fails = true;
+    if (operation.kind == Operation::Kind::metadata) operation.effect = nullptr;
+    if (operation.kind == Operation::Kind::write) operation.value = 0;
+}
+
 void draw_faults(Operation& operation, Simulation& sim) {
     using Kind = Operation::Kind;
     Prng& prng = sim.fault_prng();
@@ -61,6 +72,7 @@ void draw_faults(Operation& operation, Simulation& sim) {
             if (operation.fails && prng.chance(1 - sim.faults().error_done)) operation.effect = nullptr;
             break;
     }
+    strike_below(operation, sim.faults());
 }
 
 }  // namespace
@@ -106,7 +118,8 @@ void InFlight::drop_all(Simulation& sim) {
 namespace {
 
 void complete(const std::shared_ptr<Operation>& operation) {
-    if (operation->full) operation->status = Status::from_errno(ENOSPC, operation->path);
+    if (operation->away) operation->status = Status::from_errno(ENOENT, operation->path);
+    else if (operation->full) operation->status = Status::from_errno(ENOSPC, operation->path);
     else if (operation->effect) operation->effect(*operation);
     const bool denied = operation->fails && operation->effect && operation->status.ok() && operation->kind == Operation::Kind::metadata;
     if (operation->fails && operation->status.ok()) operation->status = Status::from_errno(EIO, operation->path);

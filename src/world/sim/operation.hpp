@@ -48,6 +48,7 @@ struct Operation {
     bool takes_space = false;
     bool full = false;   // ENOSPC, without effect
     bool fails = false;  // EIO, whatever the effect said
+    bool away = false;   // ENOENT, without effect
 
     Slice data;
     std::uint64_t offset = 0;
