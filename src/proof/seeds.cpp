@@ -120,7 +120,7 @@ constexpr std::array steps = {
     StepKind{Happening::strike, true, strike},
     StepKind{Happening::mount, true, cover},
     StepKind{Happening::lose, true, lose},
-    StepKind{Happening::root, true, [](SeedRun& run, NodeIndex) { spoil_root(run); }},
+    StepKind{Happening::root, true, spoil_root},
 };
 static_assert(steps.size() == happening_names.size());
 

@@ -32,7 +32,7 @@ namespace cairn::testing {
     row(left_out_full,      seeds, "that had no room") \
     row(left_out_away,      seeds, "that was away") \
     row(read_away,          seeds, "a version was asked for while a root of it was away") \
-    row(removed_away,       seeds, "one was removed while a root of it was away, and its tombstone stayed") \
+    row(removed_away,       steered, "one was removed while a root of it was away, and its tombstone stayed") \
     row(paced,              seeds, "a flush gave way to the application") \
     row(attempt_failed,     seeds, "an attempt failed") \
     row(forgotten,          seeds, "a daemon forgot a version that had ended") \

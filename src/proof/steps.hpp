@@ -61,7 +61,7 @@ void cover_all(SeedRun& run);
 void uncover(SeedRun& run);
 
 // One root fails, is full or away, until the next such step, at the latest when all heals.
-void spoil_root(SeedRun& run);
+void spoil_root(SeedRun& run, NodeIndex node);
 
 // in the middle of a chosen operation (strike_steps.cpp)
 void strike(SeedRun& run, NodeIndex node);

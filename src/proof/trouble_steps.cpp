@@ -103,7 +103,7 @@ void cover(SeedRun& run, NodeIndex node) {
     if (run.chance(80)) uncover(run);
 }
 
-void spoil_root(SeedRun& run) {
+void spoil_root(SeedRun& run, NodeIndex node) {
     using Below = sim::Faults::Below;
     static const std::array names = {"fails", "is full", "is away"};
     const std::vector<std::string>& roots = run.cluster.options.roots;
@@ -114,6 +114,8 @@ void spoil_root(SeedRun& run) {
     if (run.background.below.empty()) run.tell("all roots are well");
     else run.tell("root ", run.background.below, " ", names[static_cast<std::size_t>(run.background.below_is)]);
     if (run.chance(70)) capture(run);
+    if (run.chance(25)) restore(run, node);
+    if (run.chance(20)) remove(run, node);
     pass(run);
 }
 
