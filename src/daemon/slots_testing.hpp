@@ -52,6 +52,7 @@ class HangingStorage final : public Storage {
         return inner_.make_directory(path, permissions, deadline);
     }
     Task<Status> fsync_directory(std::string path, Nanos deadline) override { return inner_.fsync_directory(path, deadline); }
+    Task<Result<std::uint64_t>> free_bytes(std::string directory, Nanos deadline) override { return inner_.free_bytes(directory, deadline); }
     Task<Status> publish(std::string from, std::string to, Nanos deadline) override { return inner_.publish(from, to, deadline); }
     Task<Status> replace(std::string from, std::string to, Nanos deadline) override { return inner_.replace(from, to, deadline); }
     Task<Status> remove(std::string path, Nanos deadline) override {

@@ -90,7 +90,7 @@ void cut(SeedRun& run, bool from_first, bool from_second) {
 
 constexpr const char* names = "open create resize stat mkdir publish replace remove rmdir list map";
 constexpr const char* changes = "create resize mkdir publish replace remove rmdir";
-constexpr const char* storage = "open create resize stat mkdir publish replace remove rmdir list map read write fsync fsync_directory";
+constexpr const char* storage = "open create resize stat mkdir publish replace remove rmdir list statvfs map read write fsync fsync_directory";
 
 void fail(Faults& faults) {
     faults.read_error = faults.write_error = faults.metadata_error = faults.fsync_error = 1;

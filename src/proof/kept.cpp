@@ -64,6 +64,7 @@ class Kept::Files final : public Storage {
     Task<Status> remove(std::string, Nanos) override { co_return not_ours(); }
     Task<Status> remove_directory(std::string, Nanos) override { co_return not_ours(); }
     Task<Result<std::vector<DirectoryEntry>>> list(std::string, Nanos) override { co_return not_ours(); }
+    Task<Result<std::uint64_t>> free_bytes(std::string, Nanos) override { co_return not_ours(); }
     Task<Result<BufferPtr>> map(std::string, bool, Nanos) override { co_return not_ours(); }
 
   private:

@@ -162,5 +162,28 @@ TEST_F(RootsTest, WhatPersistentDoesNotKnowIsFound) {
     EXPECT_EQ(roots_of(entries[1]), std::vector<std::string>{idle});
 }
 
+class LeftOut : public ::testing::TestWithParam<Below> {};
+
+TEST_P(LeftOut, ARootInTroubleGetsNoPart) {
+    ClusterOptions options = RootsTest::options();
+    options.roots.pop_back();  // as many as parts: none has a turn without one
+    Cluster cluster(std::move(options));
+    const std::string& spoiled = cluster.options.roots[1];
+    cluster.sim.faults().below = spoiled;
+    cluster.sim.faults().below_is = GetParam();
+    ASSERT_TRUE(cluster.open_job().ok());
+    for (Version version = 1; version <= 3; ++version) {  // its turn comes
+        ASSERT_TRUE(cluster.capture_all(version).ok());
+        ASSERT_TRUE(cluster.run_until_committed(version, 60 * second));
+        const Manifest manifest = *cluster.newest_committed().value();
+        for (const PartInfo& part : manifest.parts) EXPECT_NE(cluster.layout.root(manifest.roots, part.root), spoiled);
+    }
+}
+
+std::string trouble_name(const ::testing::TestParamInfo<Below>& info) {
+    return info.param == Below::fails ? "Fails" : info.param == Below::full ? "IsFull" : "IsAway";
+}
+INSTANTIATE_TEST_SUITE_P(Roots, LeftOut, ::testing::Values(Below::fails, Below::full, Below::away), trouble_name);
+
 }  // namespace
 }  // namespace cairn

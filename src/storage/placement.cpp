@@ -1,5 +1,8 @@
 #include "storage/placement.hpp"
 
+#include <algorithm>
+#include <functional>
+
 #include "base/status.hpp"
 
 namespace cairn {
@@ -32,6 +35,23 @@ std::vector<PartShare> share_parts(std::uint64_t blocks, std::uint32_t parts, st
         share.blocks = portion(blocks, cut + 1, cuts) - portion(blocks, cut, cuts);
     }
     return shares;
+}
+
+std::vector<std::string> with_room(const std::vector<TargetRoom>& targets, std::uint64_t bytes, std::uint32_t parts) {
+    std::vector<std::uint64_t> most_first;
+    for (const TargetRoom& target : targets) most_first.push_back(target.free_bytes);
+    std::sort(most_first.begin(), most_first.end(), std::greater<>());
+    std::size_t count = targets.size();
+    std::uint64_t needed = 0;
+    for (; count > 0; --count) {
+        const std::uint64_t share = bytes / std::min<std::uint64_t>(parts, count);
+        needed = share + share / 64 + (64u << 10);  // with what describes it
+        if (most_first[count - 1] >= needed) break;
+    }
+    std::vector<std::string> names;
+    for (const TargetRoom& target : targets)
+        if (count == 0 || target.free_bytes >= needed) names.push_back(target.name);
+    return names;
 }
 
 }  // namespace cairn

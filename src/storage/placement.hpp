@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace cairn {
@@ -25,5 +26,13 @@ struct PartShare {
 // jobs that begin at different turns do not all begin with the same target.
 std::vector<PartShare> share_parts(std::uint64_t blocks, std::uint32_t parts, std::uint32_t targets,
                                    std::uint64_t turn);
+
+struct TargetRoom {
+    std::string name;
+    std::uint64_t free_bytes = 0;
+};
+// As many of the targets as have room each for its equal share of the bytes, those with most, in the order in which they came. All of them where no number of
+// them has: what they say is not certain.
+std::vector<std::string> with_room(const std::vector<TargetRoom>& targets, std::uint64_t bytes, std::uint32_t parts);
 
 }  // namespace cairn

@@ -107,5 +107,18 @@ TEST(Placement, NothingOverflows) {
     }
 }
 
+TEST(Placement, ATargetWithoutRoomForItsShareIsLeftOut) {
+    using Names = std::vector<std::string>;
+    constexpr std::uint64_t mib = 1 << 20;
+    EXPECT_EQ(with_room({{"a", 100 * mib}, {"b", 100 * mib}}, 150 * mib, 4), (Names{"a", "b"}));
+    EXPECT_EQ(with_room({{"a", 60 * mib}, {"b", 200 * mib}}, 150 * mib, 4), Names{"b"});
+    EXPECT_EQ(with_room({{"a", 60 * mib}, {"b", 200 * mib}, {"c", 90 * mib}}, 150 * mib, 4), (Names{"a", "b", "c"})) << "50 each";
+    EXPECT_EQ(with_room({{"a", 40 * mib}, {"b", 200 * mib}, {"c", 90 * mib}}, 150 * mib, 4), (Names{"b", "c"}));
+    EXPECT_EQ(with_room({{"a", 60 * mib}, {"b", 200 * mib}}, 150 * mib, 1), Names{"b"}) << "one part, of all bytes";
+    EXPECT_EQ(with_room({{"a", 1}, {"b", 2}}, 150 * mib, 4), (Names{"a", "b"})) << "nobody knows better";
+    EXPECT_EQ(with_room({}, 150 * mib, 4), Names());
+    EXPECT_EQ(with_room({{"a", UINT64_MAX}}, UINT64_MAX / 2, 4), Names{"a"});
+}
+
 }  // namespace
 }  // namespace cairn

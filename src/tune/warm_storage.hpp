@@ -48,6 +48,7 @@ class WarmStorage final : public Storage {
     Task<Status> remove(std::string path, Nanos deadline) override { return real_.remove(std::move(path), deadline); }
     Task<Status> remove_directory(std::string path, Nanos deadline) override { return real_.remove_directory(std::move(path), deadline); }
     Task<Result<std::vector<DirectoryEntry>>> list(std::string path, Nanos deadline) override { return real_.list(std::move(path), deadline); }
+    Task<Result<std::uint64_t>> free_bytes(std::string directory, Nanos deadline) override { return real_.free_bytes(std::move(directory), deadline); }
     Task<Result<BufferPtr>> map(std::string path, bool writable, Nanos deadline) override { return real_.map(std::move(path), writable, deadline); }
 
   private:

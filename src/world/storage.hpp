@@ -72,6 +72,9 @@ class Storage {
     virtual Task<Status> remove_directory(std::string path, Nanos deadline) = 0;  // empty; already_exists when not
     virtual Task<Result<std::vector<DirectoryEntry>>> list(std::string path, Nanos deadline) = 0;  // by name; directories, and all else: who opens it hears what it is
 
+    // What the file system of a directory still takes of this user, as far as it says: others may take it meanwhile, and a quota may be smaller.
+    virtual Task<Result<std::uint64_t>> free_bytes(std::string directory, Nanos deadline) = 0;
+
     // Maps a whole existing file of node-local scratch; the mapping is shared with whoever else maps it. The file must not shrink.
     virtual Task<Result<BufferPtr>> map(std::string path, bool writable, Nanos deadline) = 0;
 };

@@ -283,6 +283,11 @@ Task<void> storage_directories(Bench& bench) {
         const bool put = co_await put_file(storage, root + "/a/zz", pattern(7));
         const bool put_too = co_await put_file(storage, root + "/a/aa", pattern(70'000));
         CO_ASSERT(put && put_too);
+        const Result<std::uint64_t> room = co_await storage.free_bytes(root + "/a", never);
+        CO_ASSERT_OK(room);
+        EXPECT_GT(*room, 0u);
+        const Result<std::uint64_t> nowhere = co_await storage.free_bytes(root + "/x", never);
+        EXPECT_EQ(nowhere.code(), Code::not_found);
         Result<std::vector<DirectoryEntry>> listed = co_await storage.list(root + "/a", never);
         CO_ASSERT_OK(listed);
         CO_ASSERT(listed->size() == 3);

@@ -100,6 +100,7 @@ Task<Status> Coordinator::attempt(FlightPtr flight) {
     contest.attempt = ++own.attempts;
     // The first half names the incarnation, so that parts without a manifest can be told apart by whoever cleans up.
     contest.attempt_id = {flight->key.incarnation.high, world.random.next()};
+    co_await planner_.look_for_room(*flight->job);
     const Result<std::vector<NodeImages>> nodes = planner_.plan(*flight, contest);
     if (!nodes.ok()) co_return nodes.status();
     Status made = co_await make_directories(world.storage, layout.persistent, layout.version(flight->key), world.clock.in(settings.io_wait));

@@ -62,12 +62,29 @@ void Planner::avoid(Job& job, const std::string& target) { experience(job).avoid
 
 // The targets that parts may go to: the job's roots, or those of persistent's file system. Where none of these is left the file system chooses; where no
 // root is, all of them are tried again: nobody asked for parts below persistent.
-std::vector<std::string> Planner::usable_targets(Job& job) const {
+std::vector<std::string> Planner::usable_targets(Job& job, const std::vector<NodeImages>& nodes) const {
     const std::vector<std::string>& roots = job.roster->roots;
-    std::vector<std::string> names;
-    for (const std::string& name : roots.empty() ? common.targets->names : roots)
-        if (!is_avoided(job, name)) names.push_back(name);
-    return names.empty() ? roots : names;
+    std::vector<TargetRoom> usable;
+    for (const std::string& name : roots.empty() ? common.targets->names : roots) {
+        const auto known = experience(job).free_bytes.find(name);
+        if (!is_avoided(job, name)) usable.push_back({name, known == experience(job).free_bytes.end() ? UINT64_MAX : known->second});
+    }
+    if (usable.empty()) return roots;
+    std::uint64_t bytes = 0;
+    for (const NodeImages& node : nodes) bytes += node_bytes(node);
+    return with_room(usable, bytes, job.roster->files);
+}
+
+// One that does not answer has failed already, before a byte was written. One that answers otherwise is met when a part is made.
+Task<void> Planner::look_for_room(Job& job) {
+    experience(job).free_bytes.clear();
+    const std::vector<std::string> roots = job.roster->roots;
+    for (const std::string& root : roots) {
+        if (is_avoided(job, root)) continue;
+        const Result<std::uint64_t> room = co_await world.storage.free_bytes(root, world.clock.in(settings.io_wait));
+        if (room.ok()) experience(job).free_bytes[root] = *room;
+        else if (room.code() == Code::deadline) avoid(job, root);
+    }
 }
 
 // Groups, election and division (model/plan); as many leaders as were best lately, and the same bytes on every target.
@@ -81,7 +98,7 @@ std::vector<PartPlan> Planner::plan_flush(Job& job, const std::vector<NodeImages
         if (world.clock.now() < until) options.unfit.push_back(node);
     options.unfit.insert(options.unfit.end(), experience(job).absent.begin(), experience(job).absent.end());
     options.whole_parts = settings.placement != Placement::append;
-    const std::vector<std::string> names = usable_targets(job);
+    const std::vector<std::string> names = usable_targets(job, nodes);
     options.leaders = settings.leaders != 0 ? settings.leaders : leader_choice(job).next(options.files, leaders_max(nodes, options.unfit));
     std::uint64_t blocks = 0;
     for (const NodeImages& node : nodes) blocks += node_blocks(node, contest.block_bytes);

@@ -15,6 +15,8 @@ class Planner : CoordinatorRole {
 
     // Fills the contest's plan, targets and leads; the images of all nodes, none of an I/O node, are the result.
     Result<std::vector<NodeImages>> plan(Flight& flight, Contest& contest);
+    // Before a plan: what room the job's roots have.
+    Task<void> look_for_room(Job& job);
     // It took so long, and nothing held it back.
     void learn_from_success(Flight& flight, const std::vector<NodeImages>& nodes, Nanos took, bool held_back);
     // What the next attempt does without, of all that failed so far.
@@ -28,7 +30,7 @@ class Planner : CoordinatorRole {
     LeaderChoice& leader_choice(const Job& job) { return leader_choices_[{job.roster->name, job.roster->files, job.nodes()}]; }
     Result<std::vector<NodeImages>> all_images(const Flight& flight, std::uint64_t& block_bytes) const;
     std::vector<PartPlan> plan_flush(Job& job, const std::vector<NodeImages>& nodes, const Contest& contest);
-    std::vector<std::string> usable_targets(Job& job) const;
+    std::vector<std::string> usable_targets(Job& job, const std::vector<NodeImages>& nodes) const;
     bool avoid_target_of(Flight& flight, std::uint32_t part);
     void learn_from_cards(const Flight& flight);
 

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -206,6 +207,12 @@ Status remove_file(const std::string& path) { return outcome(::unlink(path.c_str
 
 Status remove_directory(const std::string& path) {
     return outcome(::rmdir(path.c_str()), "removing the directory", path);
+}
+
+Result<std::uint64_t> free_bytes(const std::string& directory) {
+    struct statvfs room = {};
+    if (::statvfs(directory.c_str(), &room) != 0) return outcome(-1, "asking for the room of", directory);
+    return std::uint64_t{room.f_bavail} * room.f_frsize;
 }
 
 Result<std::vector<DirectoryEntry>> list_directory(const std::string& path) {

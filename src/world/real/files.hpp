@@ -64,6 +64,7 @@ Status publish_by_link(const std::string& from, const std::string& to);  // the 
 Status replace_file(const std::string& from, const std::string& to);
 Status remove_file(const std::string& path);
 Status remove_directory(const std::string& path);
+Result<std::uint64_t> free_bytes(const std::string& directory);
 Result<std::vector<DirectoryEntry>> list_directory(const std::string& path);
 Result<std::uint64_t> size_of(const RealFile& file);
 Status resize_file(const RealFile& file, std::uint64_t bytes);

@@ -250,6 +250,12 @@ Task<Result<std::vector<DirectoryEntry>>> RealStorage::list(std::string path, Na
     return perform(pool_of(path), std::move(work), std::move(what), deadline);
 }
 
+Task<Result<std::uint64_t>> RealStorage::free_bytes(std::string directory, Nanos deadline) {
+    std::string what = "asking for the room of " + directory;
+    std::function<Result<std::uint64_t>()> work = [directory] { return cairn::free_bytes(directory); };
+    return perform(pool_of(directory), std::move(work), std::move(what), deadline);
+}
+
 Task<Result<BufferPtr>> RealStorage::map(std::string path, bool writable, Nanos deadline) {
     WorkerPool& pool = pool_of(path);
     std::string what = "mapping " + path;

@@ -77,6 +77,7 @@ class RealStorage final : public Storage {
     Task<Status> remove(std::string path, Nanos deadline) override;
     Task<Status> remove_directory(std::string path, Nanos deadline) override;
     Task<Result<std::vector<DirectoryEntry>>> list(std::string path, Nanos deadline) override;
+    Task<Result<std::uint64_t>> free_bytes(std::string directory, Nanos deadline) override;
     Task<Result<BufferPtr>> map(std::string path, bool writable, Nanos deadline) override;
 
   private:

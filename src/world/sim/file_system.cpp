@@ -176,7 +176,7 @@ Result<std::vector<DirectoryEntry>> FileSystem::list(const std::string& path) co
 std::uint64_t FileSystem::room(const Inode& inode, std::uint64_t offset, std::uint64_t wanted) const {
     if (bytes_max_ == UINT64_MAX) return wanted;
     // What is overwritten frees its space first; only the part past the stored bytes is counted, as an estimate from below.
-    const std::uint64_t free = bytes_max_ > *used_ ? bytes_max_ - *used_ : 0;
+    const std::uint64_t free = free_bytes();
     const std::uint64_t size = inode.content->size();
     const std::uint64_t overwritten = offset < size ? length_of(inode.content->read(offset, std::min(wanted, size - offset))) : 0;
     return std::min(wanted, overwritten > UINT64_MAX - free ? wanted : free + overwritten);

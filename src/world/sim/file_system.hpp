@@ -73,6 +73,7 @@ class FileSystem {
     bool covers(const std::string& path) const;
     void set_bytes_max(std::uint64_t bytes_max) { bytes_max_ = bytes_max; }
     std::uint64_t used_bytes() const { return *used_; }
+    std::uint64_t free_bytes() const { return bytes_max_ > *used_ ? bytes_max_ - *used_ : 0; }
 
     Result<InodePtr> find(const std::string& path) const;
     // What would be there, and in it, if every node crashed now and all that is not durable went.

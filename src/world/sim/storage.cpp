@@ -30,6 +30,7 @@ class SimStorage final : public Storage {
     Task<Status> remove(std::string path, Nanos deadline) override;
     Task<Status> remove_directory(std::string path, Nanos deadline) override;
     Task<Result<std::vector<DirectoryEntry>>> list(std::string path, Nanos deadline) override;
+    Task<Result<std::uint64_t>> free_bytes(std::string directory, Nanos deadline) override;
     Task<Result<BufferPtr>> map(std::string path, bool writable, Nanos deadline) override;
 
   private:
@@ -335,6 +336,17 @@ Task<Result<std::vector<DirectoryEntry>>> SimStorage::list(std::string path, Nan
     Status status = co_await finish(operation, deadline);
     if (!status.ok()) co_return status;
     co_return std::move(operation->entries);
+}
+
+Task<Result<std::uint64_t>> SimStorage::free_bytes(std::string directory, Nanos deadline) {
+    OperationPtr operation = on_path("statvfs", directory, false, [](FileSystem& fs, Operation& op) -> Status {
+        const Result<InodePtr> there = fs.find(op.path);
+        op.value = fs.free_bytes();
+        return there.status();
+    });
+    Status status = co_await finish(operation, deadline);
+    if (!status.ok()) co_return status;
+    co_return operation->value;
 }
 
 // What holds described bytes, or is large, has no data(): its header is read and written through files.
