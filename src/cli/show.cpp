@@ -125,7 +125,7 @@ std::uint64_t place_of(const StoredRun& run, const StoredPiece& piece) { return 
 void print_pieces(Console& console, const Shown& shown, bool all) {
     Rows rows(console,
               TextTable({right("rank"), right("from byte of image"), right("bytes"), right("part"),
-                         right("at byte of part"), right("blocks"), left("stored as")}),
+                         right("at byte of part"), right("checksums"), left("stored as")}),
               all);
     for (std::size_t i = 0; i < shown.open.footers.size(); ++i)
         for (const StoredRun& run : shown.open.footers[i].runs)

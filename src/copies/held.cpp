@@ -92,7 +92,8 @@ Task<void> HeldReads::make(HeldImagesPtr images, Rank rank, Read read) {
     if (!std::exchange(watched_, true)) gate_.spawn(watch());
     ++held.users;
     Slice data = held.image.data.part(offset, begin_of(held, read.end) - offset);
-    const std::vector<std::uint64_t> made = co_await world_.cpu.checksums(std::move(data), {held.image.header.block_bytes, offset, held.image.header.cuts});
+    const Units units(held.image.header.block_bytes, offset, cuts_within(held.image.header.cuts, offset, data.length));
+    const std::vector<std::uint64_t> made = co_await world_.cpu.checksums(std::move(data), units);
     --held.users;
     reads_.erase(number);
     for (auto later = reads_.upper_bound(number); later != reads_.end(); ++later) later->second.waited = 0;

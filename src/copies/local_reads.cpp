@@ -36,7 +36,7 @@ Status check_not_taken(const LocalImage& image) {
 // Those among the units of a run, which end at `ends` of the image, that are not what their checksums are of.
 Task<std::vector<ImageRange>> bad_units(World& world, const LocalImage& image, const std::vector<std::uint64_t>& ends, ImageRange run) {
     Slice data = image.data.part(run.offset, run.length);
-    const std::vector<std::uint64_t> made = co_await world.cpu.checksums(std::move(data), {image.header.block_bytes, run.offset, image.header.cuts});
+    const std::vector<std::uint64_t> made = co_await world.cpu.checksums(std::move(data), {image.header.block_bytes, run.offset, cuts_within(image.header.cuts, run.offset, run.length)});
     const auto first = static_cast<std::size_t>(std::upper_bound(ends.begin(), ends.end(), run.offset) - ends.begin());
     std::vector<ImageRange> bad;
     for (std::size_t i = 0; i < made.size(); ++i) {

@@ -78,9 +78,9 @@ struct Reading {
 Task<Status> check_piece(Reading& r, const PartRead& read, const StoredPiece& piece, Slice raw, std::uint64_t raw_offset) {
     const std::uint64_t block_bytes = r.version.footers[read.footer].block_bytes;
     const std::uint64_t begin = std::max(piece.at, raw_offset), end = std::min(piece.at + piece.length, raw_offset + raw.length);
-    const std::uint64_t at = begin - piece.at, first = unit_count({block_bytes, piece.image_offset, piece.cuts}, at);
+    const std::uint64_t at = begin - piece.at, first = unit_count(block_bytes, piece.image_offset, piece.cuts, at);
     Slice data = raw.part(begin - raw_offset, end - begin);
-    const Units units(block_bytes, piece.image_offset + at, piece.cuts);
+    const Units units(block_bytes, piece.image_offset + at, cuts_within(piece.cuts, piece.image_offset + at, end - begin));
     const std::vector<std::uint64_t> made = co_await r.world.cpu.checksums(data, units), ends = unit_ends(units, end - begin);
     bool whole = true;
     for (std::size_t i = 0; i < made.size(); ++i) {

@@ -127,8 +127,8 @@ Task<Status> check_data(World& world, const LocalImage& image, Nanos io_wait) {
         Result<Bytes> data = co_await read_run(world, *file, image.header.data_offset + offset, length, world.clock.in(io_wait));
         if (!data.ok()) co_return std::move(data).status().within(image.path);
         Slice slice = Slice::of(std::move(data).value());
-        const std::vector<std::uint64_t> sums = co_await world.cpu.checksums(std::move(slice), {block, offset, image.header.cuts});
-        const auto first = image.checksums.begin() + static_cast<std::ptrdiff_t>(unit_count({block, 0, image.header.cuts}, offset));
+        const std::vector<std::uint64_t> sums = co_await world.cpu.checksums(std::move(slice), {block, offset, cuts_within(image.header.cuts, offset, length)});
+        const auto first = image.checksums.begin() + static_cast<std::ptrdiff_t>(unit_count(block, 0, image.header.cuts, offset));
         if (!std::equal(sums.begin(), sums.end(), first))
             co_return corrupt(image.path + ": bytes " + std::to_string(offset) + "+" + std::to_string(length) + " are not what was written there");
     }

@@ -77,7 +77,8 @@ TEST_F(SlotsEndTest, WhatStaysIsCountedAndTold) {
     world_->loop().run(slots_->remove_unsealed(*removers_, in(60 * second)));
     EXPECT_EQ(files(), 2u);
     EXPECT_NE(log().find("slots-stay count=2 bytes=2097152 "), std::string::npos) << log();
-    EXPECT_NE(log().find(paths[1]), std::string::npos) << log();
+    const auto names = [&](std::size_t i) { return log().find(paths[i]) != std::string::npos; };
+    EXPECT_TRUE(names(1) || names(3)) << log();  // one of them: removers work beside each other
 }
 
 TEST_F(SlotsEndTest, OnlyWhatWentIsFreed) {

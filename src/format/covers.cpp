@@ -93,7 +93,7 @@ Status check_cover(const Cover& cover, std::uint64_t block_bytes) {
     const std::string of = name_of(cover.rank, cover.image_offset);
     if (cover.length == 0 || cover.length > bytes_max || cover.image_offset > bytes_max) return refuse(of, ": checksums of ", cover.length, " bytes");
     if (!cuts_valid(cover.cuts, cover.image_offset, cover.length, block_bytes)) return refuse(of, ": its units can not be cut so");
-    const std::uint64_t units = unit_count({block_bytes, cover.image_offset, cover.cuts}, cover.length);
+    const std::uint64_t units = unit_count(block_bytes, cover.image_offset, cover.cuts, cover.length);
     if (cover.checksums.size() != units) return refuse(of, ": has ", cover.checksums.size(), " checksums for ", units, " units");
     return {};
 }

@@ -49,7 +49,7 @@ Status check_piece(const StoredPiece& piece, const Footer& footer, const ImageBy
     if (piece.length == 0 || piece.length > image->second || piece.image_offset > image->second - piece.length)
         return refuse(of, " with ", piece.length, " bytes lies outside its image of ", image->second, " bytes");
     if (!cuts_valid(piece.cuts, piece.image_offset, piece.length, footer.block_bytes)) return refuse(of, ": its units can not be cut so");
-    const std::uint64_t units = unit_count({footer.block_bytes, piece.image_offset, piece.cuts}, piece.length);
+    const std::uint64_t units = unit_count(footer.block_bytes, piece.image_offset, piece.cuts, piece.length);
     if (piece.checksums.size() != units) return refuse(of, " has ", piece.checksums.size(), " checksums for ", units, " units");
     if (piece.at > end) return refuse(of, " lies at ", piece.at, " of its run, of which only ", end, " bytes come before");
     return {};

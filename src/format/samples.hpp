@@ -464,7 +464,7 @@ class Random {
             StoredPiece piece{image.rank, at, length, 0, {}, {}};
             for (std::uint64_t next = at; coin() && (next += 1 + below(2 * block)) < at + length;)
                 if (next % block != 0) piece.cuts.push_back(next);
-            for (std::uint64_t n = unit_count({block, at, piece.cuts}, length); n > 0; --n) piece.checksums.push_back(number());
+            for (std::uint64_t n = unit_count(block, at, piece.cuts, length); n > 0; --n) piece.checksums.push_back(number());
             if (below(5) != 0) pieces.push_back(piece);
             at += length;
         }

@@ -20,12 +20,11 @@ std::vector<std::uint64_t> unit_ends(const Units& units, std::uint64_t length) {
     return ends;
 }
 
-std::uint64_t unit_count(const Units& units, std::uint64_t length) {
+std::uint64_t unit_count(std::uint64_t block_bytes, std::uint64_t offset, const std::vector<std::uint64_t>& cuts, std::uint64_t length) {
     if (length == 0) return 0;
-    const std::uint64_t begin = units.offset, end = begin + length, block = units.block_bytes;
-    std::uint64_t count = div_up(end, block) - begin / block;
-    for (auto cut = std::upper_bound(units.cuts.begin(), units.cuts.end(), begin); cut != units.cuts.end() && *cut < end; ++cut) count += *cut % block != 0;
-    return count;
+    const std::uint64_t end = offset + length, blocks = div_up(end, block_bytes) - offset / block_bytes;
+    const auto first = std::upper_bound(cuts.begin(), cuts.end(), offset);
+    return blocks + static_cast<std::uint64_t>(std::lower_bound(first, cuts.end(), end) - first);
 }
 
 std::vector<std::uint64_t> cuts_within(const std::vector<std::uint64_t>& cuts, std::uint64_t offset, std::uint64_t length) {

@@ -25,7 +25,8 @@ struct Units {
 
 // Where the units of a run of `length` bytes end, from its beginning: increasing, and the last is `length`. None of an empty run.
 std::vector<std::uint64_t> unit_ends(const Units& units, std::uint64_t length);
-std::uint64_t unit_count(const Units& units, std::uint64_t length);
+// How many there are of a run of cuts_valid() cuts; a search, however many cuts the image has.
+std::uint64_t unit_count(std::uint64_t block_bytes, std::uint64_t offset, const std::vector<std::uint64_t>& cuts, std::uint64_t length);
 
 // The cuts that lie within a run, neither at its beginning nor at its end.
 std::vector<std::uint64_t> cuts_within(const std::vector<std::uint64_t>& cuts, std::uint64_t offset, std::uint64_t length);
