@@ -43,10 +43,11 @@ Status check_image_header(const ImageHeader& header) {
         return refuse("rank ", header.rank, " with the image of rank ", header.image.rank);
     TRY(check::block_bytes(header.block_bytes));
     TRY(check::image(header.image));
-    const std::uint64_t table_bytes = image_table_bytes(header);
-    if (header.checksums_offset < image_header_offset || header.checksums_offset % 8 != 0 ||
-        header.data_offset > bytes_max || header.data_offset % page_bytes != 0 ||
-        header.checksums_offset > header.data_offset || table_bytes > header.data_offset - header.checksums_offset)
+    const std::uint64_t room = header.data_offset - header.checksums_offset;
+    const bool is_place = header.checksums_offset >= image_header_offset && header.checksums_offset % 8 == 0 && header.data_offset <= bytes_max &&
+                          header.data_offset % page_bytes == 0 && header.checksums_offset <= header.data_offset;
+    // Cuts first: a hostile header's may be so many that what they take is no number any more.
+    if (!is_place || header.image.cuts > room / 16 || image_table_bytes(header) > room)
         return refuse("a checksum table at ", header.checksums_offset, " and data at ", header.data_offset,
                       " can not be");
     return {};

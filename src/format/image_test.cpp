@@ -132,6 +132,7 @@ const Violation violations[] = {
     {"table over the data", [](ImageHeader& h) { h.checksums_offset = h.data_offset - 8; }, "can not be"},
     {"table behind the data", [](ImageHeader& h) { h.checksums_offset = h.data_offset + 8; }, "can not be"},
     {"table far beyond", [](ImageHeader& h) { h.checksums_offset = 0 - 8ull; }, "can not be"},
+    {"table of more cuts than numbers can count", [](ImageHeader& h) { h.image = {0, 1ull << 60, {}, (1ull << 60) - (1ull << 29)}, h.block_bytes = block_bytes_max; }, "can not be"},
     {"data not on a page", [](ImageHeader& h) { h.data_offset += 512; }, "can not be"},
     {"data far beyond", [](ImageHeader& h) { h.data_offset = 0 - 4096ull; }, "can not be"},
 };
