@@ -21,14 +21,17 @@ Task<Status> add_slot(World& world, VersionCopies& copies, const ImagePlaces& pl
     co_return Status();
 }
 
-// Whether a root that the version's parts lie below is not there: then nothing is damaged.
-Task<bool> is_root_away(World& world, const Manifest& manifest, Nanos deadline) {
+// Whether what was met may be a root's trouble, below which the version's parts lie: one that is not there, hangs, or can not be read. Then nothing is damaged, and who
+// went back to an older version would give this one up. The roots are looked at within one wait.
+Task<bool> is_roots_trouble(World& world, const Manifest& manifest, Code met, Nanos io_wait) {
+    if (met != Code::unavailable && met != Code::deadline && met != Code::io_error) co_return false;
     std::set<std::uint32_t> used;
     for (const PartInfo& part : manifest.parts) used.insert(part.root);
     used.erase(0);
+    const Nanos deadline = world.clock.in(io_wait);
     for (const std::uint32_t root : used) {
         const Status there = co_await check_root(world, manifest.roots[root - 1], deadline);
-        if (there.code() == Code::unavailable) co_return true;
+        if (!there.ok()) co_return true;
     }
     co_return false;
 }
@@ -41,7 +44,7 @@ Task<Status> add_parts(World& world, Layout layout, VersionCopies& copies, const
     if (manifest->abandoned) co_return corrupt(number_of(places) + " was abandoned");
     copies.ranks = manifest->ranks;
     Result<OpenVersion> parts = co_await open_version(world, layout, *manifest, places.rank, settings);
-    if (parts.code() == Code::unavailable) away = co_await is_root_away(world, *manifest, deadline);
+    if (!parts.ok()) away = co_await is_roots_trouble(world, *manifest, parts.code(), settings.io_wait);
     if (!parts.ok()) co_return std::move(parts).status();
     if (!parts->image(places.rank)) co_return corrupt("no part of " + number_of(places) + " has the image of rank " + std::to_string(places.rank));
     copies.parts = std::move(parts).value();
@@ -97,7 +100,10 @@ Task<Fetched> fetch_image(World& world, Layout layout, ImagePlaces places, Aim a
     }
     if (!places.committed) co_return fetched;
     fetched.status = co_await add_parts(world, layout, copies, places, settings, deadline, fetched.refused);
-    if (fetched.status.ok()) fetched.status = co_await hand_out_image(world, layout, copies, places.rank, aim, settings, fetched.refused);
+    if (!fetched.status.ok()) co_return fetched;
+    fetched.status = co_await hand_out_image(world, layout, copies, places.rank, aim, settings, fetched.refused);
+    if (!fetched.status.ok() && !fetched.refused)
+        fetched.refused = co_await is_roots_trouble(world, copies.parts->manifest, fetched.status.code(), settings.io_wait);
     co_return fetched;
 }
 

@@ -23,7 +23,7 @@ using Aim = std::function<Result<HandOut>(const ImageInfo& image)>;
 
 struct Fetched {
     Status status;
-    bool refused = false;               // by the aim; or a root of its parts is away, and an older version is not what a restart should take for that
+    bool refused = false;               // by the aim; or a root of its parts is away or in trouble, and an older version is not what a restart should take for that
     std::optional<Status> passed_over;  // damage in scratch, where the committed parts were asked instead
 };
 Task<Fetched> fetch_image(World& world, Layout layout, ImagePlaces places, Aim aim, RestoreSettings settings, Nanos deadline);
