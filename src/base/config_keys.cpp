@@ -118,7 +118,7 @@ constexpr std::array table = {
     key<&S::flush, &S::Flush::buffers>("flush", "buffers", K::number, 1, 1024,
         "Buffers of a daemon. It never allocates more than this many, nor more than memory_share allows."),
     power_of_two(key<&S::flush, &S::Flush::block_bytes>("flush", "block_bytes", K::bytes, 4 * kib, 64 * mib,
-        "Aligned unit of data in the files; each block has one checksum.")),
+        "Aligned unit of data in the files. A checksum is of a block, or of less where a region begins or ends.")),
     one_of(key<&S::flush, &S::Flush::placement>("flush", "placement", K::choice, 0, 2,
         "Where concurrent writers put their chunks: at the end in order of arrival, in turns, or each in a "
         "run of its own."), placements),

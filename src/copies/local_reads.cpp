@@ -33,15 +33,17 @@ Status check_not_taken(const LocalImage& image) {
     return same ? Status() : corrupt(image.path + ": was taken for another image while it was read");
 }
 
-// Those among the units of a run, which end at `ends` of the image, that are not what their checksums are of.
-Task<std::vector<ImageRange>> bad_units(World& world, const LocalImage& image, const std::vector<std::uint64_t>& ends, ImageRange run) {
+// Those among the units of a run that are not what their checksums are of.
+Task<std::vector<ImageRange>> bad_units(World& world, const LocalImage& image, ImageRange run) {
     Slice data = image.data.part(run.offset, run.length);
-    const std::vector<std::uint64_t> made = co_await world.cpu.checksums(std::move(data), {image.header.block_bytes, run.offset, cuts_within(image.header.cuts, run.offset, run.length)});
-    const auto first = static_cast<std::size_t>(std::upper_bound(ends.begin(), ends.end(), run.offset) - ends.begin());
+    const std::uint64_t block_bytes = image.header.block_bytes;
+    const Units units(block_bytes, run.offset, cuts_within(image.header.cuts, run.offset, run.length));
+    const std::vector<std::uint64_t> made = co_await world.cpu.checksums(std::move(data), units), ends = unit_ends(units, run.length);
+    const std::uint64_t first = unit_count(block_bytes, 0, image.header.cuts, run.offset);
     std::vector<ImageRange> bad;
     for (std::size_t i = 0; i < made.size(); ++i) {
-        const std::uint64_t begin = first + i == 0 ? 0 : ends[first + i - 1];
-        if (made[i] != image.checksums[first + i]) bad.push_back({begin, ends[first + i] - begin});
+        const std::uint64_t begin = i == 0 ? 0 : ends[i - 1];
+        if (made[i] != image.checksums[first + i]) bad.push_back({run.offset + begin, ends[i] - begin});
     }
     co_return bad;
 }
@@ -56,11 +58,10 @@ std::vector<ImageRange> plan_local_reads(const LocalImage& image, std::vector<Im
 }
 
 Task<Status> read_local(World& world, const LocalImage& image, std::vector<ImageRange> reads, ImageSink sink) {
-    const std::vector<std::uint64_t> ends = unit_ends({image.header.block_bytes, 0, image.header.cuts}, image.header.image.bytes);
     for (const ImageRange& read : reads) {
         Slice data = image.data.part(read.offset, read.length);
         if (!image.checksums.empty()) {
-            const std::vector<ImageRange> bad = co_await bad_units(world, image, ends, read);
+            const std::vector<ImageRange> bad = co_await bad_units(world, image, read);
             if (!bad.empty()) {
                 const std::string region = region_at(&image.header.image, bad.front().offset, bad.front().length);
                 co_return corrupt(image.path + ": image in scratch: block " + std::to_string(bad.front().offset / image.header.block_bytes) + ", rank " +
@@ -85,10 +86,9 @@ Task<std::vector<Damage>> verify_local(World& world, const LocalImage& image, Re
     std::vector<Damage> damages;
     const std::uint64_t block_bytes = image.header.block_bytes;
     const std::uint64_t run_max = std::max(block_bytes, settings.buffer_bytes / block_bytes * block_bytes);
-    const std::vector<std::uint64_t> ends = unit_ends({block_bytes, 0, image.header.cuts}, image.header.image.bytes);
     for (std::uint64_t at = 0; at < image.data.length; at += run_max) {
         const ImageRange run{at, std::min(run_max, image.data.length - at)};
-        const std::vector<ImageRange> bad = co_await bad_units(world, image, ends, run);
+        const std::vector<ImageRange> bad = co_await bad_units(world, image, run);
         for (const ImageRange& unit : bad) {
             Damage damage{image.path, 0, 0, {}, corrupt("checksum differs")};
             damage.block = unit.offset / block_bytes;

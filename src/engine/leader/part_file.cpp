@@ -232,7 +232,8 @@ std::optional<message::Sample> sample_in(const StoredRun& run, const StoredPiece
     const std::vector<std::uint64_t> ends = unit_ends({block, piece.image_offset, piece.cuts}, piece.length);
     for (std::size_t i = 0; i < ends.size() && i < piece.checksums.size(); ++i) {
         const std::uint64_t at = i == 0 ? 0 : ends[i - 1], length = ends[i] - at;
-        if ((run.part_offset + piece.at + at) % part_alignment != 0) continue;
+        const bool is_cut = length != block && i != 0 && i + 1 != ends.size();  // zeros of each such length would be made and summed here, on the loop
+        if (is_cut || (run.part_offset + piece.at + at) % part_alignment != 0) continue;
         if (piece.checksums[i] != (length == block ? zeros : checksum(Bytes(length)))) return message::Sample{run.part_offset + piece.at + at, length, piece.checksums[i]};
     }
     return std::nullopt;
