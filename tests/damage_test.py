@@ -70,6 +70,13 @@ class Files(Case):
     def test_part_bit_flipped(self):
         self.damaged(self.patch(300000), "part-", "part-0000-of-0001", "field")
 
+    def test_region_index_flipped(self):
+        def change(path):
+            with open(path, "rb") as f:
+                at = f.read().index(b"CAIRNreg")
+            self.patch(at - 100)(path)
+        self.damaged(change, "part-", "part-0000-of-0001", "(the region index)")
+
     def test_part_footer_flipped(self):
         self.damaged(self.patch(-100), "part-", "part-0000-of-0001")
 

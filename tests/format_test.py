@@ -128,7 +128,7 @@ class Reader(unittest.TestCase):
             for rank in range(RANKS):
                 self.assertEqual(whole.region(rank, "field/u"), content(rank, version))
                 self.assertEqual(whole.region(rank, "step"), version.to_bytes(8, "little"))
-        self.assertEqual([r.type for r in whole.images[0].regions], [2, 8])
+        self.assertEqual([r.type for r in reader.regions(whole.images[0], whole.image(0))], [2, 8])
 
         said = subprocess.run([READER, self.series, "4", "1", "field/u"], capture_output=True, timeout=60)
         self.assertEqual(said.stdout, content(1, 4))
@@ -171,7 +171,7 @@ class Reader(unittest.TestCase):
         whole = reader.Version(dict(reader.versions(os.path.join(nodes.persistent, "blocks")))[1])
         array = bytearray(9 * 7 * 2)
         for rank, image in whole.images.items():
-            region = image.regions[0]
+            region = reader.regions(image, whole.image(rank))[0]
             self.assertEqual((region.shape[1], region.global_shape, region.global_offset[1]), (7, [9, 7], 0))
             first = region.global_offset[0] * 7 * 2
             array[first:first + region.length] = whole.region(rank, "u")

@@ -5,7 +5,7 @@
     reader.py PERSISTENT/NAME VERSION                ranks and regions of one, every checksum compared
     reader.py PERSISTENT/NAME VERSION RANK REGION    the region's bytes to stdout
 
-Python's own library and libxxhash (for XXH3) is all it needs. Order: numbers and FlatBuffers, frame and part, lineage, a version, the command.
+Python's own library and libxxhash (for XXH3) is all it needs. Order: numbers and FlatBuffers, frame and part, lineage, the region index, a version, the command.
 It checks what it relies on and not each invariant of FORMAT.md; `cairn verify` does.
 """
 import bisect
@@ -43,7 +43,9 @@ STRUCTS = {"Id": "<QQ", "Parent": "<QQQ", "Piece": "<I4xQQQ"}
 TABLES = {
     "Key": "name:string version:u64 incarnation:Id",
     "Region": "name:string kind:u8 type:u8 shape:[u64] offset:u64 length:u64 global_shape:[u64] global_offset:[u64]",
-    "Image": "rank:u32 bytes:u64 regions:[Region] cuts:u64",
+    "Image": "rank:u32 bytes:u64 regions:[Region] cuts:u64 index_bytes:u64",
+    "PageRef": "first_name:string offset:u64 length:u64",
+    "RegionPage": "regions:[Region] below:[PageRef]",
     "Extent": "rank:u32 image_offset:u64 length:u64 part_offset:u64 checksums:[u64]",
     "Cover": "rank:u32 image_offset:u64 length:u64 checksums:[u64] cuts:[u64]",
     "StoredRun": "part_offset:u64 stored_bytes:u64 codec:u32 checksum:u64 pieces:[Piece]",
@@ -256,6 +258,29 @@ def versions(series):
     return sorted(found)
 
 
+# ---- the region index ----
+
+def regions(image, data):
+    """What an image's regions are, as they lie in it: told beside it, or by the index that ends it."""
+    if image.index_bytes == 0:
+        return image.regions
+    index = data[len(data) - image.index_bytes:]
+    require(len(index) >= 32 and index[-8:] == b"CAIRNreg", f"rank {image.rank}: its region index does not end as one")
+    at, length, count = struct.unpack_from("<QQQ", index, len(index) - 32)
+    found = list(below(index[:-32], at, length))
+    require(len(found) == count, f"rank {image.rank}: its region index has {len(found)} regions, and says {count}")
+    return sorted(found, key=lambda region: (region.offset, region.length, region.name))
+
+
+def below(index, at, length):
+    require(at + length <= len(index), "a page of a region index goes beyond it")
+    page = root("RegionPage", index[at:at + length])
+    yield from page.regions
+    for ref in page.below:
+        require(ref.offset + ref.length <= at, "a page of a region index is not before the one that names it")
+        yield from below(index, ref.offset, ref.length)
+
+
 # ---- a version ----
 
 class Version:
@@ -294,7 +319,7 @@ class Version:
 
     def region(self, rank, name):
         image = self.image(rank)
-        for region in self.images[rank].regions:
+        for region in regions(self.images[rank], image):
             if region.name == name:
                 return image[region.offset:region.offset + region.length]
         raise Corrupt(f"rank {rank} has no region {name}")
@@ -314,9 +339,9 @@ def main(series, version=None, rank=None, region=None):
         sys.stdout.buffer.write(whole.region(int(rank), region))
         return
     for each_rank, image in sorted(whole.images.items()):
-        whole.image(each_rank)
+        data = whole.image(each_rank)
         print(f"rank {each_rank}: {image.bytes} bytes, checksums hold")
-        for each in image.regions:
+        for each in regions(image, data):
             print(f"    {each.name}: kind {each.kind}, type {each.type}, shape {each.shape}, {each.length} bytes")
 
 

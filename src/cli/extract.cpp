@@ -12,6 +12,7 @@
 #include "cli/output_file.hpp"
 #include "cli/series.hpp"
 #include "read/plan.hpp"
+#include "read/regions.hpp"
 
 namespace cairn::cli {
 
@@ -117,13 +118,18 @@ class Extraction {
     std::uint64_t done_bytes_ = 0;
 };
 
-Result<Wanted> region_of(const VersionCopies& copies, Rank rank, const std::string& name) {
+Result<Wanted> region_of(Place& place, VersionCopies& copies, Rank rank, const std::string& name) {
+    TRY_ASSIGN(FoundRegion found, place.run(find_region(place.world(), place.layout(), copies, rank, name, place.restore())));
+    if (found.region) {
+        const ImageRange range{found.region->offset, found.region->length};
+        copies.set_regions(rank, {std::move(*found.region)});  // so that damage is told with its name
+        return Wanted{rank, name, range, {}};
+    }
+    TRY(place.run(load_regions(place.world(), place.layout(), copies, {rank}, place.restore())));
     TRY_ASSIGN(const ImageInfo* const image, copies.image(rank));
     std::string known;
-    for (const Region& region : image->regions) {
-        if (region.name == name) return Wanted{rank, name, {region.offset, region.length}, {}};
+    for (const Region& region : image->regions)
         if (known.size() < 200) known += (known.empty() ? "" : ", ") + for_terminal(region.name);
-    }
     return not_found("rank " + std::to_string(rank) + " of " + version_text(copies.key) + " has no region " + name +
                      "; it has " + (known.empty() ? "none" : known));
 }
@@ -167,13 +173,16 @@ Status check_usage(const Arguments& arguments) {
     return {};
 }
 
-Result<std::vector<Wanted>> wanted_of(const VersionCopies& copies, const Arguments& arguments) {
-    if (arguments.given("files")) return files_of(copies, arguments);
+Result<std::vector<Wanted>> wanted_of(Place& place, VersionCopies& copies, const Arguments& arguments) {
+    if (arguments.given("files")) {
+        TRY(place.run(load_regions(place.world(), place.layout(), copies, {}, place.restore())));
+        return files_of(copies, arguments);
+    }
     const Rank rank = static_cast<Rank>(arguments.number("rank"));
     TRY_ASSIGN(const ImageInfo* const image, copies.image(rank));
-    Wanted one{rank, {}, {0, image->bytes}, {}};
+    Wanted one{rank, {}, {0, image->bytes - image->index_bytes}, {}};
     if (arguments.given("region")) {
-        TRY_ASSIGN(one, region_of(copies, rank, arguments.text("region")));
+        TRY_ASSIGN(one, region_of(place, copies, rank, arguments.text("region")));
     }
     one.path = arguments.text("output");
     return std::vector<Wanted>{one};
@@ -230,8 +239,8 @@ Status run_extract(Console& console, const Arguments& arguments) {
     if (arguments.number("rank") >= seen.ranks) return no_rank(seen.key, arguments.number("rank"), seen.ranks);
     // Only the parts that hold the rank: damage elsewhere does not matter.
     const Rank rank = arguments.given("rank") ? static_cast<Rank>(arguments.number("rank")) : every_rank;
-    TRY_ASSIGN(const VersionCopies copies, place.run(open_copies(place.world(), place.layout(), seen, scratch.images, rank, place.restore())));
-    TRY_ASSIGN(const std::vector<Wanted> wanted, wanted_of(copies, arguments));
+    TRY_ASSIGN(VersionCopies copies, place.run(open_copies(place.world(), place.layout(), seen, scratch.images, rank, place.restore())));
+    TRY_ASSIGN(const std::vector<Wanted> wanted, wanted_of(place, copies, arguments));
     const bool from_scratch = in_scratch_only(seen);
     if (from_scratch) note_scratch(console, copies, wanted);
     TRY(Extraction(console, place, copies, wanted, arguments.given("force")).run());

@@ -7,7 +7,7 @@
 #include "base/text_table.hpp"
 #include "base/units.hpp"
 #include "cli/series.hpp"
-#include "read/version_copies.hpp"
+#include "read/regions.hpp"
 
 namespace cairn::cli {
 
@@ -195,6 +195,7 @@ Status run_show(Console& console, const Arguments& arguments) {
     TRY_ASSIGN(const Seen seen, pick_committed(series, arguments.text("VERSION"), arguments.text("incarnation")));
     Shown shown{*seen.entry.manifest, {}, {}};
     TRY_ASSIGN(VersionCopies copies, place.run(open_copies(place.world(), place.layout(), seen, {}, every_rank, place.restore())));
+    TRY(place.run(load_regions(place.world(), place.layout(), copies, {}, place.restore())));
     shown.open = std::move(*copies.parts);
     for (const Footer& footer : shown.open.footers)
         for (const ImageInfo& image : footer.images) shown.images.emplace(image.rank, image);

@@ -11,6 +11,7 @@
 #include "base/checksum.hpp"
 #include "client/files.hpp"
 #include "client/guarded.hpp"
+#include "format/region_index.hpp"
 #include "model/checksum_units.hpp"
 
 namespace cairn {
@@ -114,11 +115,30 @@ Status fill(const CapturePlan& plan, const RegionTable& regions, SlotMaps::Map& 
                 break;
         }
     }
+    writer.zero_to(plan.header.image.bytes - plan.index.size());
+    writer.copy(plan.index.data(), plan.index.size());
     return {};
 }
 
 std::uint64_t proof_of(const ImageHeader& header, const std::byte* table) {
     return image_proof(header, {table, image_table_bytes(header)});
+}
+
+// Puts the region index behind the regions, and says where the image is cut; gives the bytes of the index.
+Bytes add_index(ImageHeader& header) {
+    RegionIndex index = encode_region_index(header.image.regions);
+    std::vector<Region> pieces = header.image.regions;
+    if (!index.bytes.empty()) header.image.bytes = round_up(header.image.bytes, region_index_align);
+    for (const IndexPage& page : index.pages) {
+        Region piece;
+        piece.offset = header.image.bytes + page.offset;
+        piece.length = page.length;
+        pieces.push_back(std::move(piece));
+    }
+    header.image.index_bytes = index.bytes.size();
+    header.image.bytes += index.bytes.size();
+    header.cuts = cuts_of(pieces, header.image.bytes, header.block_bytes);
+    return std::move(index.bytes);
 }
 
 }  // namespace
@@ -128,7 +148,7 @@ Result<CapturePlan> plan_capture(ImageHeader header, const RegionTable& regions,
     plan.header = std::move(header);
     plan.header.image.rank = plan.header.rank;
     TRY_ASSIGN(plan.header.image.regions, regions.lay_out(map, plan.header.image.bytes));
-    plan.header.cuts = cuts_of(plan.header.image.regions, plan.header.image.bytes, plan.header.block_bytes);
+    plan.index = add_index(plan.header);
     plan.header.image.cuts = plan.header.cuts.size();
     const ImageLayout layout = image_layout(encode_image_header(plan.header).size(), plan.header.image, plan.header.block_bytes);
     plan.header.checksums_offset = layout.checksums_offset;

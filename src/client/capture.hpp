@@ -16,6 +16,7 @@ namespace cairn {
 struct CapturePlan {
     ImageHeader header;  // with the offsets filled in
     Bytes encoded;       // the header as it goes into the slot
+    Bytes index;         // the region index, the last bytes of the image
     std::uint64_t slot_bytes = 0;
 };
 

@@ -11,7 +11,11 @@
 
 #include "base/checksum.hpp"
 #include "client/testing.hpp"
+#include "copies/scratch.hpp"
+#include "format/region_index.hpp"
 #include "model/checksum_units.hpp"
+#include "read/regions.hpp"
+#include "world/real/world.hpp"
 
 namespace cairn {
 namespace {
@@ -76,9 +80,11 @@ TEST_F(Capture, SealsAWholeImage) {
     header.cuts.resize(header.image.cuts);
     std::memcpy(header.cuts.data(), to.base + header.checksums_offset + 8 * image_units(header), 8 * header.cuts.size());
     EXPECT_EQ(header.cuts, (std::vector<std::uint64_t>{sizeof field_})) << "the field is cut from what is beside it";
+    const ByteView image = image_in(to, header);
+    EXPECT_TRUE(header.image.regions.empty()) << "they are in the image";
+    header.image.regions = decode_region_index(image.last(header.image.index_bytes), image.size() - header.image.index_bytes).value();
     EXPECT_EQ(header, planned.header);
     EXPECT_EQ(header.key.version, 3u);
-    const ByteView image = image_in(to, header);
     EXPECT_EQ(std::memcmp(image.data(), field_, sizeof field_), 0);
     EXPECT_EQ(std::memcmp(image.data() + header.image.regions[1].offset, odd, 5), 0);
     for (std::uint64_t gap = header.image.regions[1].offset + 5; gap < header.image.regions[2].offset; ++gap)
@@ -103,10 +109,43 @@ TEST_F(Capture, MakesAChecksumForEachUnit) {
     ASSERT_TRUE(regions_.add_memory("small", small.data(), CAIRN_U8, 1, few).ok());
     ASSERT_TRUE(regions_.add_memory("large", large.data(), CAIRN_U8, 1, many).ok());
     const CapturePlan planned = plan();
-    EXPECT_EQ(planned.header.cuts.size(), 2u);
+    EXPECT_EQ(planned.header.cuts.size(), 3u) << "before and behind the large one, and before the index";
     auto& to = slot(planned.slot_bytes);
     ASSERT_TRUE(capture(planned, regions_, to, true).ok());
     expect_checksums(to, planned);
+}
+
+// Of a hundred thousand: the header is as short as with one, and a name costs three reads of the index.
+TEST_F(Capture, OneRegionOfVeryManyIsFoundByFewReads) {
+    const std::size_t header_bytes = plan().encoded.size();
+    std::vector<double> values(100'000);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        values[i] = static_cast<double>(i);
+        const std::uint64_t one[] = {1};
+        ASSERT_TRUE(regions_.add_memory(("layers/" + std::to_string(i) + "/weight").c_str(), &values[i], CAIRN_F64, 1, one).ok());
+    }
+    const CapturePlan planned = plan();
+    EXPECT_EQ(planned.encoded.size(), header_bytes);
+    ASSERT_TRUE(capture(planned, regions_, slot(planned.slot_bytes), true).ok());
+
+    const std::unique_ptr<RealWorld> real = RealWorld::create({}).value();
+    World world = real->world();
+    const Nanos until = real->loop().now() + 60 * second;
+    VersionCopies copies;
+    copies.slots.emplace(1, **real->loop().run(read_image(world, place_.file("slot-0"), until)));
+    for (const int i : {0, 1, 777, 50'000, 99'999}) {
+        const std::string name = "layers/" + std::to_string(i) + "/weight";
+        const Result<FoundRegion> found = real->loop().run(find_region(world, Layout("/nowhere"), copies, 1, name, {}));
+        ASSERT_TRUE(found.ok()) << found.status().to_string();
+        ASSERT_TRUE(found->region) << name;
+        EXPECT_LE(found->index_reads, 3u);
+        double value = 0;
+        std::memcpy(&value, copies.slots.at(1).data.data() + found->region->offset, sizeof value);
+        EXPECT_EQ(value, i);
+    }
+    EXPECT_FALSE(real->loop().run(find_region(world, Layout("/nowhere"), copies, 1, "layers/7/bias", {}))->region);
+    ASSERT_TRUE(real->loop().run(load_regions(world, Layout("/nowhere"), copies, {}, {})).ok());
+    EXPECT_EQ(copies.find(1)->regions, planned.header.image.regions);
 }
 
 TEST_F(Capture, OfNothingIsAnImageToo) {

@@ -43,7 +43,8 @@ TEST_F(Room, OneProcessComesBackBitForBit) {
     EXPECT_EQ(all[0].version, 1u);
     EXPECT_EQ(all[3].level, CAIRN_COMMITTED);
     EXPECT_EQ(all[3].ranks, 1u);
-    EXPECT_EQ(all[3].bytes, 100'003u * 8);
+    EXPECT_GE(all[3].bytes, 100'003u * 8);
+    EXPECT_LT(all[3].bytes, 100'003u * 8 + 4096) << "what tells its regions is in it";
     std::uint64_t bytes = 0;
     ASSERT_EQ(cairn_region_bytes(session, 3, "field", &bytes), CAIRN_OK) << cairn_last_error(session);
     EXPECT_EQ(bytes, 100'003u * 8);

@@ -9,11 +9,12 @@
 namespace cairn {
 
 std::string region_at(const ImageInfo* image, std::uint64_t offset, std::uint64_t length) {
+    if (!image) return {};
     std::string names;
-    if (image)
-        for (const Region& region : image->regions)
-            if (region.offset < offset + length && offset < region.offset + region.length)
-                names += (names.empty() ? "" : ", ") + region.name;
+    const auto add = [&](const std::string& name) { names += (names.empty() ? "" : ", ") + name; };
+    for (const Region& region : image->regions)
+        if (region.offset < offset + length && offset < region.offset + region.length) add(region.name);
+    if (offset + length > image->bytes - image->index_bytes) add("(the region index)");  // no region's name may be that
     return names;
 }
 

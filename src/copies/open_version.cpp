@@ -29,6 +29,18 @@ const ImageInfo* OpenVersion::image(Rank rank) const {
     return found == images_.end() ? nullptr : &footers[found->second.first].images[found->second.second];
 }
 
+std::vector<Rank> OpenVersion::ranks() const {
+    std::vector<Rank> ranks;
+    for (const auto& [rank, place] : images_) ranks.push_back(rank);
+    std::sort(ranks.begin(), ranks.end());
+    return ranks;
+}
+
+void OpenVersion::set_regions(Rank rank, std::vector<Region> regions) {
+    const auto& [footer, image] = images_.at(rank);
+    footers[footer].images[image].regions = std::move(regions);
+}
+
 const std::vector<PiecePlace>& OpenVersion::pieces(Rank rank) const {
     static const std::vector<PiecePlace> none;
     const auto found = pieces_.find(rank);

@@ -11,6 +11,7 @@
 
 #include "catalog/roots.hpp"
 #include "codec/codec.hpp"
+#include "copies/regions.hpp"
 #include "model/checksum_units.hpp"
 #include "format/part.hpp"
 
@@ -312,6 +313,15 @@ std::vector<PartRead> all_reads(const OpenVersion& version, std::uint64_t buffer
     return list.take();
 }
 
+// So that damage is told with the region that it is in. An index that is damaged is found when all is read, and keeps no other rank's from being known.
+Task<void> name_regions(World& world, const Layout& layout, OpenVersion& version, RestoreSettings settings) {
+    const Status all = co_await load_regions(world, layout, version, version.ranks(), settings);
+    if (all.ok()) co_return;
+    for (const Rank rank : version.ranks()) {
+        [[maybe_unused]] const Status one = co_await load_regions(world, layout, version, std::vector<Rank>(1, rank), settings);
+    }
+}
+
 }  // namespace
 
 Task<Result<std::vector<Damage>>> verify_version(World& world, Layout layout, Manifest manifest, RestoreSettings settings,
@@ -337,6 +347,7 @@ Task<Result<std::vector<Damage>>> verify_version(World& world, Layout layout, Ma
     if (damages.empty())
         for (Rank rank = 0; rank < manifest.ranks; ++rank)
             if (Status tiles = check_tiling(whole, rank); !tiles.ok()) damages.push_back(damage_of("", std::move(tiles)));
+    co_await name_regions(world, layout, whole, settings);
     EncodedRuns encoded(world, settings.encoded_bytes);
     Reading r{world, settings, whole, {}, all_reads(whole, settings.buffer_bytes), 0, {}, {}, {}, encoded};
     r.deliver = [&](const StoredPiece&, std::uint64_t, Slice data) {

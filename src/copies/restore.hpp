@@ -44,6 +44,8 @@ class OpenVersion {
 
     void index();  // once the footers are there: what follows answers from it
     const ImageInfo* image(Rank rank) const;  // null when none of the footers has it
+    std::vector<Rank> ranks() const;          // of which there is one, increasing
+    void set_regions(Rank rank, std::vector<Region> regions);  // as its index says; of a rank that has an image
     const std::vector<PiecePlace>& pieces(Rank rank) const;  // by image offset
     const StoredRun& run(const PiecePlace& place) const { return footers[place.footer].runs[place.run]; }
     const StoredPiece& piece(const PiecePlace& place) const { return run(place).pieces[place.piece]; }

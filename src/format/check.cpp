@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "format/part.hpp"
+#include "format/region_index.hpp"
 
 namespace cairn::check {
 
@@ -60,14 +61,16 @@ Status global_block(const Region& region, const std::string& of) {
     return {};
 }
 
-Status region(const Region& region, std::uint64_t image_bytes) {
+}  // namespace
+
+Status region(const Region& region, std::uint64_t data_bytes) {
     if (!valid_region_name(region.name)) return refuse("a region with an impossible name");
     const auto of = "region '" + region.name + "'";
     if (region.kind > RegionKind::file) return refuse(of, " is of unknown kind ", int(region.kind));
     if (region.type > data_type_last) return refuse(of, " is of unknown type ", int(region.type));
-    if (region.length > image_bytes || region.offset > image_bytes - region.length)
+    if (region.length > data_bytes || region.offset > data_bytes - region.length)
         return refuse(of, " at ", region.offset, " with ", region.length, " bytes lies outside its image of ",
-                      image_bytes);
+                      data_bytes);
     if (region.shape.size() > shape_dimensions_max)
         return refuse(of, " has ", region.shape.size(), " dimensions; at most ", shape_dimensions_max, " are allowed");
     if (region.kind != RegionKind::memory && (region.type != DataType::bytes || region.shape.size() != 1))
@@ -79,17 +82,17 @@ Status region(const Region& region, std::uint64_t image_bytes) {
     return global_block(region, of);
 }
 
-}  // namespace
-
 Status image(const ImageInfo& image) {
     const std::string of = "rank " + std::to_string(image.rank);
     if (image.rank >= ranks_max) return refuse(of, " is beyond the largest rank, ", ranks_max - 1);
     if (image.bytes > bytes_max) return refuse(of, ": an image of ", image.bytes, " bytes");
     if (image.cuts > image.bytes) return refuse(of, ": an image of ", image.bytes, " bytes, cut in ", image.cuts, " places");
+    if (image.index_bytes != 0 && (image.index_bytes > image.bytes || image.index_bytes < region_index_end_bytes || (image.bytes - image.index_bytes) % region_index_align != 0))
+        return refuse(of, ": an image of ", image.bytes, " bytes whose last ", image.index_bytes, " are its region index");
     std::vector<std::string_view> names;
     names.reserve(image.regions.size());
     for (const Region& r : image.regions) {
-        TRY(region(r, image.bytes).within(of));
+        TRY(region(r, image.bytes - image.index_bytes).within(of));
         names.push_back(r.name);
     }
     std::sort(names.begin(), names.end());
@@ -143,11 +146,16 @@ Status roots(const std::vector<std::string>& roots) {
     return {};
 }
 
+std::uint64_t encoded_bytes(const Region& region) {
+    return 112 + region.name.size() + 8 * (region.shape.size() + region.global_shape.size() + region.global_offset.size());
+}
+
 std::uint64_t encoded_bytes(const std::vector<ImageInfo>& images) {
     std::uint64_t bytes = 0;
     for (const ImageInfo& image : images) {
         bytes += 64;
-        for (const Region& region : image.regions) bytes += 112 + region.name.size() + 8 * (region.shape.size() + region.global_shape.size() + region.global_offset.size());
+        if (image.index_bytes != 0) continue;
+        for (const Region& region : image.regions) bytes += encoded_bytes(region);
     }
     return bytes;
 }

@@ -24,11 +24,13 @@ Status block_bytes(std::uint64_t bytes);
 Status ranks(std::uint32_t count);
 Status key(const VersionKey& key);
 Status parent(const Parent& parent);
-Status image(const ImageInfo& image);  // its regions, too
+Status region(const Region& region, std::uint64_t data_bytes);  // of an image with so many bytes before its region index
+Status image(const ImageInfo& image);                            // its regions, too
 Status part_info(const PartInfo& part);
 Status roots(const std::vector<std::string>& roots);
 Status increasing(const std::vector<Rank>& ranks, std::uint32_t ranks_total);
-// Bytes that the records of these images take at most, encoded.
+// Bytes that the records of these take at most, encoded.
+std::uint64_t encoded_bytes(const Region& region);
 std::uint64_t encoded_bytes(const std::vector<ImageInfo>& images);
 
 }  // namespace cairn::check

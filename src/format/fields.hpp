@@ -87,8 +87,9 @@ class Reader {
                 numbers(region.global_offset())};
     }
     ImageInfo image(const fb::Image& image) {
-        return {image.rank(), image.bytes(),
-                tables(image.regions(), [this](const fb::Region& r) { return region(r); }), image.cuts()};
+        const bool beside = image.index_bytes() == 0;
+        return {image.rank(), image.bytes(), tables(beside ? image.regions() : nullptr, [this](const fb::Region& r) { return region(r); }), image.cuts(),
+                image.index_bytes()};
     }
     std::vector<ImageInfo> images(const flatbuffers::Vector<flatbuffers::Offset<fb::Image>>* from) {
         return tables(from, [this](const fb::Image& i) { return image(i); });
@@ -170,6 +171,7 @@ class Writer {
                                 global_offset);
     }
     auto image(const ImageInfo& image) {
+        if (image.index_bytes != 0) return fb::CreateImage(builder, image.rank, image.bytes, 0, image.cuts, image.index_bytes);
         const auto regions = tables(image.regions, [this](const Region& r) { return region(r); });
         return fb::CreateImage(builder, image.rank, image.bytes, regions, image.cuts);
     }

@@ -64,6 +64,7 @@ struct ImageInfo {
     std::uint64_t bytes = 0;
     std::vector<Region> regions;
     std::uint64_t cuts = 0;  // how many there are besides its blocks (checksum_units.hpp)
+    std::uint64_t index_bytes = 0;  // its last bytes are its region index (format/region_index.hpp): `regions` are empty until somebody has read it. 0: they are told beside the image
     bool operator==(const ImageInfo&) const = default;
 };
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "catalog/roots.hpp"
+#include "read/regions.hpp"
 
 namespace cairn {
 
@@ -58,7 +59,9 @@ VersionCopies nothing_open(const ImagePlaces& places) {
 }
 
 // From what is open.
-Task<Status> hand_out_image(World& world, Layout layout, const VersionCopies& copies, Rank rank, const Aim& aim, RestoreSettings settings, bool& refused) {
+Task<Status> hand_out_image(World& world, Layout layout, VersionCopies& copies, Rank rank, const Aim& aim, RestoreSettings settings, bool& refused) {
+    Status known = co_await load_regions(world, layout, copies, std::vector<Rank>(1, rank), settings);
+    if (!known.ok()) co_return known;
     Result<HandOut> out = aim(*copies.find(rank));
     refused = !out.ok();
     if (refused) co_return std::move(out).status();
@@ -113,6 +116,7 @@ Task<Result<ImageInfo>> describe_image(World& world, Layout layout, ImagePlaces 
     Status status = not_found("not in this node's scratch");
     if (!places.slot_path.empty()) status = co_await add_slot(world, copies, places, deadline);
     if (!status.ok() && places.committed) status = co_await add_parts(world, layout, copies, places, settings, deadline, ignored);
+    if (status.ok()) status = co_await load_regions(world, layout, copies, std::vector<Rank>(1, places.rank), settings);
     if (!status.ok()) co_return status;
     co_return ImageInfo(*copies.find(places.rank));
 }

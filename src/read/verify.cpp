@@ -3,13 +3,15 @@
 
 #include <iterator>
 
+#include "copies/regions.hpp"
+
 namespace cairn {
 
 namespace {
 
 Task<void> verify_slots(World& world, const Seen& seen, std::vector<ScratchImage> images, RestoreSettings settings,
                           std::function<void(std::uint64_t bytes)> progress, Verdict& verdict) {
-    const VersionCopies copies = co_await open_slots(world, seen, std::move(images), every_rank, settings);
+    VersionCopies copies = co_await open_slots(world, seen, std::move(images), every_rank, settings);
     for (Rank rank = 0; rank < seen.ranks; ++rank) {
         const auto slot = copies.slots.find(rank);
         if (slot == copies.slots.end()) {
@@ -22,6 +24,8 @@ Task<void> verify_slots(World& world, const Seen& seen, std::vector<ScratchImage
             verdict.unchecked.push_back(rank);
             continue;
         }
+        // So that damage is told with its region; damage of the index itself is found below.
+        [[maybe_unused]] const Status named = co_await load_regions(world, slot->second, settings);
         std::vector<Damage> damage = co_await verify_local(world, slot->second, settings, progress);
         // A slot that was given to another image meanwhile says nothing about this one.
         const bool there = co_await still_there(world, slot->second, world.clock.in(settings.io_wait));

@@ -22,6 +22,12 @@ Result<const ImageInfo*> VersionCopies::image(Rank rank) const {
                      ", and the version is not committed: extract it on the node of that rank, or wait until it is committed (`cairn status`)");
 }
 
+void VersionCopies::set_regions(Rank rank, std::vector<Region> regions) {
+    const auto slot = slots.find(rank);
+    if (slot != slots.end()) slot->second.header.image.regions = std::move(regions);
+    else parts->set_regions(rank, std::move(regions));
+}
+
 std::uint64_t VersionCopies::block_bytes() const { return parts ? parts->manifest.block_bytes : slots.begin()->second.header.block_bytes; }
 
 bool VersionCopies::is_verifiable(Rank rank) const {

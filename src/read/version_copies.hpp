@@ -25,6 +25,7 @@ struct VersionCopies {
     const ImageInfo* find(Rank rank) const;
     // The same, of a rank that was to be opened; not_found says why there is none here, and where it is, unavailable that it was here just now.
     Result<const ImageInfo*> image(Rank rank) const;
+    void set_regions(Rank rank, std::vector<Region> regions);  // of the copy that is read
     std::uint64_t block_bytes() const;
     // Whether checksums are made of it; without them bytes of scratch can not be verified.
     bool is_verifiable(Rank rank) const;

@@ -1,0 +1,105 @@
+// All indexes that are asked for are read in one pass over the parts, and unpacked when all their bytes are there.
+#include "copies/regions.hpp"
+
+#include <cstring>
+#include <map>
+
+#include "copies/room_for.hpp"
+#include "format/region_index.hpp"
+
+namespace cairn {
+
+namespace {
+
+bool is_to_be_loaded(const ImageInfo* image) { return image && image->index_bytes != 0 && image->regions.empty(); }
+
+// Bytes of a range that come in any order.
+struct Gathered {
+    std::uint64_t offset = 0;  // of the range, in the image
+    Bytes bytes;
+    void take(std::uint64_t image_offset, const Slice& data) {
+        const std::uint64_t begin = std::max(offset, image_offset), end = std::min(offset + bytes.size(), image_offset + data.length);
+        if (begin < end) std::memcpy(bytes.data() + (begin - offset), data.data() + (begin - image_offset), end - begin);
+    }
+};
+
+Result<Gathered> gathered(ImageRange range) {
+    TRY_ASSIGN(Bytes room, room_for<Bytes>(range.length));
+    return Gathered{range.offset, std::move(room)};
+}
+
+Result<std::vector<Region>> unpacked(const ImageInfo& image, ByteView index) {
+    Result<std::vector<Region>> regions = decode_region_index(index, image.bytes - image.index_bytes);
+    if (!regions.ok()) return Status(regions.status()).within("rank " + std::to_string(image.rank));
+    return regions;
+}
+
+}  // namespace
+
+Task<Result<Bytes>> read_range(World& world, Layout layout, const OpenVersion& version, Rank rank, ImageRange range, RestoreSettings settings) {
+    Result<Gathered> into = gathered(range);
+    if (!into.ok()) co_return std::move(into).status();
+    const ImageSink sink = [&into](std::uint64_t offset, const Slice& data) {
+        into->take(offset, data);
+        return Status();
+    };
+    std::vector<ImageRange> ranges(1, range);
+    Status status = co_await restore_image(world, std::move(layout), version, rank, std::move(ranges), sink, settings);
+    if (!status.ok()) co_return status;
+    co_return std::move(into->bytes);
+}
+
+Task<Result<Bytes>> read_range(World& world, const LocalImage& image, ImageRange range, RestoreSettings settings) {
+    Result<Gathered> into = gathered(range);
+    if (!into.ok()) co_return std::move(into).status();
+    const ImageSink sink = [&into](std::uint64_t offset, const Slice& data) {
+        into->take(offset, data);
+        return Status();
+    };
+    std::vector<ImageRange> ranges(1, range);
+    Status status = co_await restore_local(world, image, std::move(ranges), sink, settings);
+    if (!status.ok()) co_return status;
+    co_return std::move(into->bytes);
+}
+
+Task<Status> load_regions(World& world, Layout layout, OpenVersion& version, std::vector<Rank> ranks, RestoreSettings settings) {
+    std::map<Rank, Gathered> indexes;
+    std::vector<WantedImage> wanted;
+    for (const Rank rank : ranks) {
+        const ImageInfo* image = version.image(rank);
+        if (!is_to_be_loaded(image) || indexes.count(rank) != 0) continue;
+        Result<Gathered> into = gathered(index_range(*image));
+        if (!into.ok()) co_return std::move(into).status();
+        indexes.emplace(rank, std::move(into).value());
+        wanted.emplace_back().rank = rank;
+        wanted.back().ranges.push_back(index_range(*image));
+    }
+    if (wanted.empty()) co_return Status();
+    Result<std::vector<PartRead>> reads = plan_part_reads(version, wanted, settings.buffer_bytes);
+    if (!reads.ok()) co_return std::move(reads).status();
+    const RankSink sink = [&indexes](Rank rank, std::uint64_t offset, const Slice& data) {
+        indexes.at(rank).take(offset, data);
+        return Status();
+    };
+    Status status = co_await read_parts(world, std::move(layout), version, std::move(reads).value(), sink, settings);
+    if (!status.ok()) co_return status;
+    for (const auto& [rank, index] : indexes) {
+        Result<std::vector<Region>> regions = unpacked(*version.image(rank), index.bytes);
+        if (!regions.ok()) co_return std::move(regions).status();
+        version.set_regions(rank, std::move(regions).value());
+    }
+    co_return Status();
+}
+
+Task<Status> load_regions(World& world, LocalImage& image, RestoreSettings settings) {
+    ImageInfo& info = image.header.image;
+    if (!is_to_be_loaded(&info)) co_return Status();
+    Result<Bytes> index = co_await read_range(world, image, index_range(info), settings);
+    if (!index.ok()) co_return std::move(index).status();
+    Result<std::vector<Region>> regions = unpacked(info, *index);
+    if (!regions.ok()) co_return std::move(regions).status().within(image.path);
+    info.regions = std::move(regions).value();
+    co_return Status();
+}
+
+}  // namespace cairn

@@ -1,0 +1,119 @@
+// The region index: what goes in comes back, one name is found by few pages, and nothing hostile comes through.
+#include "format/region_index.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace cairn {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Regions of 8 bytes each, with names in another order than they lie; `padding` characters more in each name.
+std::vector<Region> many(std::size_t count, std::size_t padding = 0) {
+    std::vector<Region> regions;
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::string name = std::string(padding, 'n') + "layer." + std::to_string(i * 7919 % count);
+        regions.push_back({name, RegionKind::memory, DataType::f64, {1}, 8 * i, 8, {}, {}});
+    }
+    return regions;
+}
+
+// As a reader does it, with the pages that it read.
+struct Looked {
+    Result<InPage> found = corrupt("");
+    int reads = 1;
+};
+Looked look(const RegionIndex& index, const std::string& name, std::uint64_t data_bytes) {
+    Looked looked;
+    IndexPage at = decode_region_index_end(ByteView(index.bytes).last(region_index_end_bytes), index.bytes.size()).value().page;
+    EXPECT_LE(at.length + region_index_end_bytes, region_index_first_read_bytes);
+    for (;; ++looked.reads) {
+        looked.found = find_in_page(ByteView(index.bytes).subspan(at.offset, at.length), at, name, data_bytes);
+        if (!looked.found.ok() || !looked.found->below) return looked;
+        at = *looked.found->below;
+    }
+}
+
+TEST(RegionIndex, OfNoRegionsIsNothing) { EXPECT_TRUE(encode_region_index({}).bytes.empty()); }
+
+TEST(RegionIndex, GivesBackWhatItIsMadeOf) {
+    for (const std::size_t count : {1u, 2u, 300u, 20'000u}) {
+        std::vector<Region> regions = many(count);
+        regions.push_back({"empty", RegionKind::callback, DataType::bytes, {0}, 8 * count, 0, {}, {}});
+        regions.push_back({"block", RegionKind::memory, DataType::u8, {4, 5}, 8 * count, 20, {40, 50}, {36, 45}});
+        const std::uint64_t data_bytes = 8 * count + 20;
+        const RegionIndex index = encode_region_index(regions);
+        EXPECT_EQ(index.bytes.size() % 8, 0u);
+        std::uint64_t at = 0;
+        for (const IndexPage& page : index.pages) {
+            EXPECT_EQ(page.offset, at);
+            at += page.length;
+        }
+        EXPECT_EQ(at, index.bytes.size());
+        const Result<std::vector<Region>> back = decode_region_index(index.bytes, data_bytes);
+        ASSERT_TRUE(back.ok()) << back.status().to_string();
+        EXPECT_EQ(*back, regions) << count;
+        EXPECT_EQ(decode_region_index(index.bytes, data_bytes - 1).code(), Code::corrupt) << "a region leaves the image";
+    }
+}
+
+TEST(RegionIndex, OneOfAHundredThousandIsFoundByThreeReads) {
+    for (const std::size_t padding : {0u, 490u}) {  // the second: names as long as they may be
+        const std::vector<Region> regions = many(100'000, padding);
+        const RegionIndex index = encode_region_index(regions);
+        for (std::size_t i = 0; i < regions.size(); i += 997) {
+            const Looked looked = look(index, regions[i].name, 800'000);
+            ASSERT_TRUE(looked.found.ok()) << looked.found.status().to_string();
+            ASSERT_TRUE(looked.found->region);
+            EXPECT_EQ(*looked.found->region, regions[i]);
+            EXPECT_LE(looked.reads, 3);
+        }
+        for (const char* absent : {"", "a", "layer.", "layer.99999x", "zzz"}) {
+            const Looked looked = look(index, std::string(padding, 'n') + absent, 800'000);
+            ASSERT_TRUE(looked.found.ok());
+            EXPECT_FALSE(looked.found->region) << absent;
+        }
+    }
+}
+
+TEST(RegionIndex, OfADamagedEndIsCorrupt) {
+    const RegionIndex index = encode_region_index(many(1000));
+    for (std::size_t cut = 1; cut <= 64; ++cut) EXPECT_EQ(decode_region_index(ByteView(index.bytes).first(index.bytes.size() - cut), 8000).code(), Code::corrupt);
+    for (std::size_t byte = index.bytes.size() - region_index_end_bytes; byte < index.bytes.size(); ++byte) {
+        Bytes other = index.bytes;
+        other[byte] ^= std::byte{1};
+        EXPECT_EQ(decode_region_index(other, 8000).code(), Code::corrupt) << byte;
+    }
+}
+
+// Checksums keep chance out; what is left is an index that somebody made to do harm.
+TEST(RegionIndex, OfHostileBytesHoldsItsInvariantsOrIsCorrupt) {
+    const RegionIndex index = encode_region_index(many(1000));
+    std::mt19937_64 random(1);
+    int refused = 0;
+    for (int round = 0; round < 3000; ++round) {
+        Bytes other = index.bytes;
+        for (int flips = 0; flips < 4; ++flips) other[random() % other.size()] = static_cast<std::byte>(random());
+        const Result<std::vector<Region>> regions = decode_region_index(other, 8000);
+        refused += !regions.ok();
+        if (!regions.ok()) EXPECT_EQ(regions.code(), Code::corrupt);
+        else for (const Region& region : *regions) EXPECT_LE(region.offset + region.length, 8000u);
+    }
+    EXPECT_GT(refused, 1000);
+}
+
+TEST(RegionIndex, OfAPageThatNamesOneBehindItIsCorrupt) {
+    const RegionIndex index = encode_region_index(many(200));
+    ASSERT_EQ(index.pages.size(), 3u) << "two pages of regions, and the one above them";
+    const IndexPage top = index.pages.back();
+    const std::uint64_t length = top.length - region_index_end_bytes;
+    const ByteView page = ByteView(index.bytes).subspan(top.offset, length);
+    EXPECT_TRUE(find_in_page(page, {top.offset, length}, "layer.0", 1600).ok());
+    EXPECT_THAT(find_in_page(page, {0, length}, "layer.0", 1600).status().text(), HasSubstr("names one at"));
+}
+
+}  // namespace
+}  // namespace cairn
