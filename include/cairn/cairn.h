@@ -243,7 +243,7 @@ CAIRN_API int cairn_newest_not_above(cairn_session* session, uint64_t limit, uin
 
 typedef struct cairn_version_info {
     uint64_t version;
-    uint64_t bytes; /* of all ranks' images */
+    uint64_t bytes; /* of all ranks' images, with what tells their regions */
     uint32_t ranks;
     int level; /* CAIRN_COMMITTED, or CAIRN_SEALED when only in scratch */
 } cairn_version_info;

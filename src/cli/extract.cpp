@@ -254,8 +254,8 @@ const Command extract_command = {
     "extract",
     "take an image, a region or the routed files out of a version",
     "Every block is verified before it is written; a file appears whole or not at all. With --rank, the image of that "
-    "rank, or one region of\n"
-    "it. With --files, all files that the ranks routed, each at its own path below FOLDER.\n\n"
+    "rank (its regions as they lie in it), or one\n"
+    "region of it. With --files, all files that the ranks routed, each at its own path below FOLDER.\n\n"
     "A committed version is read from persistent. One that is not committed is read from this host's scratch, as far "
     "as "
     "its images are here, and\n"
