@@ -74,6 +74,10 @@ class Roots(unittest.TestCase):
             found += [name for name in names if name.startswith("part-") and (version is None or os.path.basename(folder) == str(version))]
         return sorted(found)
 
+    def read_alone(self, version):
+        """By the reader that has none of Cairn's code."""
+        return reader.Version(dict(reader.versions(os.path.join(self.nodes.persistent, "series")))[version])
+
     def cairn(self, *arguments, code=OK, **more):
         got, out, err = self.nodes.cairn(*arguments, **more)
         self.assertEqual(got, code, out + err)
@@ -96,7 +100,7 @@ class Placed(Roots):
         self.cairn("verify", "series", storage_directories="")
         shown = json.loads(self.cairn("show", "series", "2", "--json", storage_directories=""))
         self.assertEqual(sorted(part["root"] for part in shown["parts"]), sorted(self.roots * 2))
-        whole = reader.Version(dict(reader.versions(os.path.join(self.nodes.persistent, "series")))[2])
+        whole = self.read_alone(2)
         for rank in range(RANKS):
             content = bytes((2 * 7 + rank * 31 + i) % 251 for i in range(1000)) * (IMAGE_BYTES // 1000)
             self.assertEqual(whole.region(rank, "memory"), content)
@@ -118,6 +122,8 @@ class Placed(Roots):
             said = self.cairn("verify", "series", code=UNAVAILABLE)
             self.assertIn(self.roots[1] + "/series/1/part-", said)
             self.assertNotIn("missing", said)
+            with self.assertRaisesRegex(reader.Unavailable, r"/series/1/part-.*fast-b/\.cairn"):
+                self.read_alone(1)
             if mount_point:
                 os.rmdir(self.roots[1])
             os.rename(away, self.roots[1])
@@ -125,6 +131,8 @@ class Placed(Roots):
         for told in self.job(RESTORE):
             self.assertEqual(told[:3], [OK, 1, True], told)
         os.remove(os.path.join(self.roots[1], "series", "1", self.parts(self.roots[1])[0]))
+        with self.assertRaisesRegex(reader.Corrupt, "the part is missing"):
+            self.read_alone(1)
         self.assertIn("the part is missing", self.cairn("verify", "series", code=CORRUPT))
 
 

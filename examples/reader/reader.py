@@ -27,6 +27,10 @@ class Corrupt(Exception):
     """Bytes are not what FORMAT.md says they are."""
 
 
+class Unavailable(Exception):
+    """Bytes can not be had now: nothing is known of them."""
+
+
 def require(holds, text):
     if not holds:
         raise Corrupt(text)
@@ -290,9 +294,15 @@ class Version:
         self.images, self.pieces = {}, collections.defaultdict(list)
         for place, info in enumerate(self.manifest.parts):
             require(info.root <= len(self.manifest.roots), f"{manifest_path}: part {place} lies below a root that it does not name")
-            below = directory if info.root == 0 else os.path.join(self.manifest.roots[info.root - 1], self.manifest.key.name, str(self.manifest.key.version))
+            top = None if info.root == 0 else self.manifest.roots[info.root - 1]
+            below = os.path.join(top, self.manifest.key.name, str(self.manifest.key.version)) if top else directory
             path = os.path.join(below, os.path.basename(info.file))
-            footer, footer_checksum = read_footer(path, info.bytes)
+            try:
+                footer, footer_checksum = read_footer(path, info.bytes)
+            except (FileNotFoundError, NotADirectoryError):
+                if top and not os.path.isdir(os.path.join(top, ".cairn")):
+                    raise Unavailable(f"{path}: it is not there, nor is {top}/.cairn: is its file system mounted?") from None
+                raise Corrupt(f"{path}: the part is missing") from None
             same = (footer_checksum == info.footer_checksum and footer.key == self.manifest.key and footer.part == place and
                     footer.attempt_id == self.manifest.attempt_id and footer.block_bytes == self.manifest.block_bytes and
                     sorted(image.rank for image in footer.images) == info.ranks)
@@ -350,5 +360,5 @@ if __name__ == "__main__":
         sys.exit(__doc__)
     try:
         main(*sys.argv[1:])
-    except (Corrupt, OSError) as error:
+    except (Corrupt, Unavailable, OSError) as error:
         sys.exit(f"reader.py: {error}")
