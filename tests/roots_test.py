@@ -136,6 +136,32 @@ class Placed(Roots):
         self.assertIn("the part is missing", self.cairn("verify", "series", code=CORRUPT))
 
 
+class Persistent(Roots):
+    """Named among the roots, to be used like them, it is none of them: what lies there is told, and removed, as everywhere."""
+
+    def setUp(self):
+        super().setUp()
+        self.roots = self.roots[:1]
+        self.nodes.settings["storage_directories"] = f"{self.nodes.persistent}, {self.roots[0]}"
+
+    def test_its_files_are_told_once(self):
+        self.take(1)
+        self.assertEqual([len(self.parts(top, 1)) for top in (self.nodes.persistent, self.roots[0])], [2, 2])
+        stored = sum(os.path.getsize(os.path.join(folder, name)) for top in (self.nodes.persistent, self.roots[0])
+                     for folder, _, names in os.walk(os.path.join(top, "series", "1")) for name in names)
+        for directories in (self.nodes.settings["storage_directories"], ""):
+            listed = json.loads(self.cairn("ls", "series", "--json", storage_directories=directories))
+            self.assertEqual(listed["checkpoints"][0]["versions"][-1]["stored_bytes"], stored)
+        shown = json.loads(self.cairn("show", "series", "1", "--json", storage_directories=""))
+        self.assertEqual(sorted(part["root"] for part in shown["parts"]), sorted([self.nodes.persistent, self.roots[0]] * 2))
+        self.forget_scratch()
+        for told in self.job(RESTORE):
+            self.assertEqual(told[:3], [OK, 1, True], told)
+        self.cairn("verify", "series")
+        self.cairn("rm", "series", "1", "--force")
+        self.assertEqual([self.parts(top) for top in (self.nodes.persistent, self.roots[0])], [[], []])
+
+
 class Removed(Roots):
     def test_rm_takes_all_of_it(self):
         self.take(1, 2)

@@ -373,7 +373,7 @@ Result<std::vector<std::string>> parse_list(std::string_view text) {
     return names;
 }
 
-std::vector<std::string> storage_roots(const Settings& settings) { return parse_list(settings.storage.directories).value_or({}); }
+std::vector<std::string> storage_directories(const Settings& settings) { return parse_list(settings.storage.directories).value_or({}); }
 
 ConfigSources ConfigSources::of_process() {
     ConfigSources sources;

@@ -201,8 +201,8 @@ std::string absolute_path(const std::string& directory, const std::string& path)
 // text: none.
 Result<std::vector<std::string>> parse_list(std::string_view text);
 
-// The directories of a loaded `storage.directories`.
-std::vector<std::string> storage_roots(const Settings& settings);
+// The directories of a loaded `storage.directories`; paths.persistent may be one of them.
+std::vector<std::string> storage_directories(const Settings& settings);
 
 // docs/settings.md, made from the table.
 std::string config_markdown();

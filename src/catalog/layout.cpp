@@ -24,6 +24,11 @@ std::string Layout::lineage_from(const std::string& name, std::uint64_t epoch) c
     return lineage(name) + "/" + lineage_from_name(epoch);
 }
 
+std::vector<std::string> roots_besides(const std::string& persistent, std::vector<std::string> roots) {
+    std::erase(roots, persistent);
+    return roots;
+}
+
 ScratchLayout ScratchLayout::of(const std::string& scratch, std::uint32_t uid, const std::string& node, const std::string& persistent) {
     char hash[17];
     std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(checksum(as_bytes(persistent))));

@@ -17,7 +17,7 @@ namespace cairn {
 // <persistent>/.cairn/rendezvous/<job>/...
 struct Layout {
     std::string persistent;  // absolute, no slash at the end
-    std::vector<std::string> roots = {};  // of the settings (storage.directories): looked at for what is left behind, also where no manifest names them
+    std::vector<std::string> roots = {};  // of the settings (storage.directories), but persistent: looked at for what is left behind, also where no manifest names them
 
     std::string series(const std::string& name) const { return persistent + "/" + name; }
     std::string version(const VersionKey& key) const { return version(key.name, key.version); }
@@ -42,6 +42,10 @@ struct Layout {
     std::string meeting(const std::string& job) const { return meetings() + "/" + job; }  // of ranks without MPI (client/rendezvous.hpp)
     std::string io_node(const std::string& node) const { return io_nodes() + "/" + node; }
 };
+
+// Those that are not persistent itself, which a job may name among its roots to use it, too. It stays what it is, number 0 (PartInfo::root): as one more root its
+// files would be told twice, and be no room for a tombstone. All are absolute paths in their one spelling.
+std::vector<std::string> roots_besides(const std::string& persistent, std::vector<std::string> roots);
 
 // <scratch>/cairn-<uid>-<node>-<hash of persistent>/lock, sock, boot, log, jobs/<incarnation>, images/slot-<n>
 struct ScratchLayout {

@@ -85,7 +85,7 @@ std::vector<ScratchLayout> scratch_roots(const Settings& settings) {
 }
 
 void Place::know_roots(const std::set<std::string>& roots) {
-    for (const std::string& root : roots)
+    for (const std::string& root : roots_besides(layout_.persistent, {roots.begin(), roots.end()}))
         if (std::find(layout_.roots.begin(), layout_.roots.end(), root) == layout_.roots.end()) layout_.roots.push_back(root);
 }
 
@@ -97,7 +97,7 @@ Result<Place> Place::open(const Arguments& arguments) {
     TRY(check_directory(paths.persistent, arguments.given("persistent")
                                               ? "--persistent"
                                               : "paths.persistent, from " + origin_of(config, "paths.persistent")));
-    place.layout_ = {paths.persistent, storage_roots(place.settings_)};
+    place.layout_ = {paths.persistent, roots_besides(paths.persistent, storage_directories(place.settings_))};
     place.restore_.buffer_bytes = place.settings_.flush.buffer_bytes;
     place.restore_.direct = place.settings_.flush.direct;
     place.restore_.io_wait = static_cast<Nanos>(place.settings_.deadlines.io_ms) * millisecond;

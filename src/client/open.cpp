@@ -133,7 +133,7 @@ Status Session::read_settings(const cairn_options& options) {
     TRY_ASSIGN(const Config config, load_config(sources));
     settings_ = config.settings;
     if (!config.file.empty()) set("CAIRN_CONFIG", config.file);
-    layout_ = {settings_.paths.persistent, storage_roots(settings_)};
+    layout_ = {settings_.paths.persistent, roots_besides(settings_.paths.persistent, storage_directories(settings_))};
     place_.scratch = settings_.paths.scratch;
     place_.persistent = settings_.paths.persistent;
     place_.node = node_;
@@ -275,7 +275,7 @@ void Session::add_io_nodes(Roster& roster, RealWorld& real, World& world, Nanos 
 
 // One that is missing is left out of attempts until it is there: a warning, never an error.
 void Session::add_roots(Roster& roster, RealWorld& real, World& world, Nanos until) {
-    roster.roots = layout_.roots;
+    roster.roots = storage_directories(settings_);
     const Nanos each = (until - world.clock.now()) / static_cast<Nanos>(2 * roster.roots.size() + 1);
     for (const std::string& root : roster.roots) {
         const Status there = real.loop().run(world.storage.fsync_directory(root, world.clock.in(each)));

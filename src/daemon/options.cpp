@@ -84,9 +84,9 @@ Result<DaemonOptions> daemon_options(const Settings& settings, const DaemonPlace
     const Status named = check_name(options.node);
     if (!named.ok()) return named.within("the node's name (--node, CAIRN_NODE, or the host's name)");
     options.scratch_directory = absolute(place.scratch.empty() ? settings.paths.scratch : place.scratch);
-    options.persistent.roots = storage_roots(settings);
     options.persistent.persistent =
         absolute(place.persistent.empty() ? settings.paths.persistent : place.persistent);
+    options.persistent.roots = roots_besides(options.persistent.persistent, storage_directories(settings));
     options.scratch =
         ScratchLayout::of(options.scratch_directory, ::geteuid(), options.node, options.persistent.persistent);
     options.flush = flush_settings(settings);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "catalog/layout.hpp"
 #include "engine/flight.hpp"
 #include "format/limits.hpp"
 
@@ -17,7 +18,8 @@ void AddressBook::set(NodeIndex node, Address address) {
     else moved[node] = std::move(address);
 }
 
-Job::Job(World& world, std::shared_ptr<const Roster> r, NodeIndex s) : roster(std::move(r)), self(s), addresses{roster, {}}, began(world.clock.now()) {}
+Job::Job(World& world, const std::string& persistent, std::shared_ptr<const Roster> r, NodeIndex s)
+    : roster(std::move(r)), roots(roots_besides(persistent, roster->roots)), self(s), addresses{roster, {}}, began(world.clock.now()) {}
 
 // Said again by a rank that lost its connection it is what was known at the open; what was heard since is newer.
 Status Job::renew(const Roster& said, NodeIndex as) {
@@ -55,8 +57,8 @@ Nanos Job::last_heard(NodeIndex node) const {
 }
 
 std::uint32_t Job::root_of(const std::string& target) const {
-    const auto found = std::find(roster->roots.begin(), roster->roots.end(), target);
-    return found == roster->roots.end() ? 0 : static_cast<std::uint32_t>(found - roster->roots.begin()) + 1;
+    const auto found = std::find(roots.begin(), roots.end(), target);
+    return found == roots.end() ? 0 : static_cast<std::uint32_t>(found - roots.begin()) + 1;
 }
 
 std::string Job::node_name(NodeIndex node) const { return node_name(node, roster->members[node].ranks); }

@@ -23,8 +23,9 @@ struct AddressBook {
 struct Experience;  // the coordinator's: what earlier flushes of the job showed
 
 struct Job {
-    Job(World& world, std::shared_ptr<const Roster> r, NodeIndex s);
+    Job(World& world, const std::string& persistent, std::shared_ptr<const Roster> r, NodeIndex s);
     std::shared_ptr<const Roster> roster;  // never changed in place: in one process many nodes may hold it
+    std::vector<std::string> roots;    // the roster's besides persistent, as its manifests name them
     NodeIndex self;
     AddressBook addresses;             // newest known
     std::map<NodeIndex, Nanos> heard;  // when a node last said anything; none: not since `began`
@@ -45,7 +46,7 @@ struct Job {
     std::uint32_t nodes_with_ranks() const { return nodes() - static_cast<std::uint32_t>(io_nodes().size()); }
     Nanos last_heard(NodeIndex node) const;
     Nanos last_heard_of_any() const;
-    // Below which root a part with this target lies, as PartInfo says it: persistent, unless the target is one of the roster's roots.
+    // Below which root a part with this target lies, as PartInfo says it: persistent, unless the target is one of `roots`.
     std::uint32_t root_of(const std::string& target) const;
     std::string node_name(NodeIndex node) const;  // "node 3 (n3, ranks 6 7)", and in it why it is not heard, where that is known
     std::string node_name(NodeIndex node, const std::vector<Rank>& ranks) const;  // some of its ranks

@@ -9,6 +9,7 @@
 
 #include "base/checksum.hpp"
 #include "catalog/catalog.hpp"
+#include "catalog/roots.hpp"
 #include "engine/role.hpp"
 #include "format/message.hpp"
 #include "world/sim/simulation.hpp"
@@ -45,6 +46,7 @@ struct RoleOptions {
     std::vector<std::vector<Rank>> ranks = {{0}, {1}, {2}};  // of each node; none: an I/O node
     NodeIndex self = 0;                                      // the node under test
     std::uint32_t files = 1;
+    std::vector<std::string> roots;                          // of the job, made, each with its mark
     FlushSettings settings;
     sim::Model model;
     sim::Faults faults;
@@ -60,6 +62,7 @@ class RoleWorld {
         roster.incarnation = {7, 1};
         roster.secret = {8, 2};
         roster.files = options.files;
+        roster.roots = options.roots;
         for (NodeIndex node = 0; node < nodes_.size(); ++node) {
             roster.members.push_back({"n" + std::to_string(node), nodes_[node]->address(), options.ranks[node]});
             roster.ranks += static_cast<std::uint32_t>(options.ranks[node].size());
@@ -71,7 +74,12 @@ class RoleWorld {
         const VersionKey key{roster.name, 1, roster.incarnation};
         const Status made = result_of(make_directories(world.storage, layout.persistent, layout.version(key), world.clock.in(second)));
         CAIRN_CHECK(made.ok());
-        job = std::make_shared<engine::Job>(world, std::make_shared<const Roster>(roster), self);
+        for (const std::string& root : options.roots) {
+            if (root == layout.persistent) continue;
+            CAIRN_CHECK(sim.persistent().make_directory(root, 0).ok());
+            CAIRN_CHECK(result_of(make_version_below(world, root, key, world.clock.in(second))).ok());
+        }
+        job = std::make_shared<engine::Job>(world, layout.persistent, std::make_shared<const Roster>(roster), self);
         flight = std::make_shared<engine::Flight>(world, key, job);
     }
 

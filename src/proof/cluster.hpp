@@ -32,6 +32,7 @@ struct ClusterOptions {
     std::uint64_t io_node_buffer_bytes = 0;  // 0: as the others have
     RestoreSettings restore;
     std::vector<std::string> roots;  // below which the jobs' parts lie; below persistent in the simulation, where no checkpoint's name leads
+    bool persistent_too = false;  // the jobs name persistent among their roots
     bool old_format = false;  // images and rosters are as a release with format 1 left them
     std::uint32_t regions = 0;  // of each image that has bytes, some of them tiny; 0: one, of all of it
     bool placed = false;  // the engine knows the model's storage targets

@@ -54,6 +54,7 @@ Result<std::vector<Roster>> Cluster::claim_jobs(std::size_t count, Nanos limit) 
             jobs[i].ranks = ranks();
             jobs[i].files = options.files;
             jobs[i].roots = options.roots;
+            if (options.persistent_too) jobs[i].roots.insert(jobs[i].roots.begin(), layout.persistent);
             jobs[i].format = options.old_format ? 1 : format_version;  // 1 is an absent field
             clients.push_back(&client);
             tasks.push_back(claim(world, layout, &jobs[i], &claimed[i]));

@@ -114,6 +114,7 @@ void see_roots(SeedRun& run, const Manifest& manifest) {
     std::set<std::uint32_t> used;
     for (const PartInfo& part : manifest.parts) used.insert(part.root);
     if (used.size() > 1 || !used.count(0)) run.see(Saw::on_roots);
+    if (used.size() > 1 && used.count(0)) run.see(Saw::persistent_too);
     const sim::Faults& faults = run.cluster.sim.faults();
     const auto spoiled = std::find(manifest.roots.begin(), manifest.roots.end(), faults.below);
     if (spoiled == manifest.roots.end() || used.count(static_cast<std::uint32_t>(spoiled - manifest.roots.begin()) + 1)) return;

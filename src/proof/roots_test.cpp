@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "catalog/removal.hpp"
 #include "copies/restore.hpp"
@@ -160,6 +161,25 @@ TEST_F(RootsTest, WhatPersistentDoesNotKnowIsFound) {
     EXPECT_EQ(entries[1].key, (VersionKey{"series", 9, {other.incarnation.high, 0}}));
     EXPECT_EQ(entries[1].elsewhere.size(), 1u);
     EXPECT_EQ(roots_of(entries[1]), std::vector<std::string>{idle});
+}
+
+// It stays number 0: `ls` tells its bytes once, and a removal finds there the room that its parts take.
+TEST(PersistentAmongRoots, IsNoFurtherRoot) {
+    ClusterOptions options = RootsTest::options();
+    options.roots.resize(1);
+    options.persistent_too = true;
+    Cluster cluster(std::move(options));
+    ASSERT_TRUE(cluster.open_job().ok());
+    ASSERT_TRUE(cluster.capture_all(1).ok());
+    ASSERT_TRUE(cluster.run_until_committed(1, 60 * second));
+    const Manifest manifest = *cluster.newest_committed().value();
+    EXPECT_EQ(manifest.roots, cluster.options.roots);
+    std::set<std::uint32_t> used;
+    for (const PartInfo& part : manifest.parts) used.insert(part.root);
+    EXPECT_EQ(used, (std::set<std::uint32_t>{0, 1}));
+    const auto files = cluster.sim.persistent().list(cluster.layout.version(manifest.key));
+    EXPECT_EQ(files->size(), 2u) << "the manifest and a part";
+    EXPECT_EQ(roots_besides("/persistent", {"/a", "/persistent", "/persistent2"}), (std::vector<std::string>{"/a", "/persistent2"}));
 }
 
 class LeftOut : public ::testing::TestWithParam<Below> {};

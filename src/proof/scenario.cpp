@@ -69,6 +69,7 @@ const std::vector<ScenarioNumber>& scenario_numbers() {
         {"guests", &S::guests, 1, 1024, 1024},
         {"small_io", &S::small_io, 0, 1, 0},
         {"roots", &S::roots, 0, 8, 0},
+        {"persistent_too", &S::persistent_too, 0, 1, 0},
         {"old_format", &S::old_format, 0, 1, 0},
         {"regions", &S::regions, 0, 1000, 0},
         {"alone", &S::alone, 0, 1, 0},
@@ -283,6 +284,7 @@ class Draw {
     // Parts lie below them, and each can be in trouble on its own.
     void several_roots() {
         scenario_.roots = 1 + sim::mix(scenario_.seed ^ 0x726F6F75) % 4;
+        scenario_.persistent_too = sim::mix(scenario_.seed ^ 0x726F6F77) % 4 == 0;
         add_steps(Happening::root, 0x726F6F76, 5);
     }
 
@@ -358,6 +360,7 @@ ClusterOptions cluster_of(const Scenario& scenario) {
     options.old_format = scenario.old_format != 0;
     options.regions = scenario.old_format != 0 ? 0 : static_cast<std::uint32_t>(scenario.regions);
     for (std::uint64_t root = 0; root < (options.old_format ? 0 : scenario.roots); ++root) options.roots.push_back("/persistent/.roots/" + std::to_string(root));
+    options.persistent_too = !options.roots.empty() && scenario.persistent_too != 0;
     options.restore.buffer_bytes = scenario.read_bytes;
     options.placed = scenario.placed != 0;
     options.model.wall_time_s = 1'700'000'000;

@@ -58,6 +58,7 @@ struct Scenario {
     std::uint64_t guests = 1024;
     std::uint64_t small_io = 0;  // I/O nodes' buffers are half a block
     std::uint64_t roots = 0;       // below which parts lie; none: below persistent. Not with old_format
+    std::uint64_t persistent_too = 0;  // besides these
     std::uint64_t old_format = 0;  // images and rosters in scratch are as a release with format 1 left them
     std::uint64_t regions = 0;     // of each image that has bytes, some of them tiny; 0: one, of all of it
     std::uint64_t alone = 0;  // at the end no rank lives any more, and daemons are started again

@@ -28,6 +28,7 @@ namespace cairn::testing {
     row(targets_differ,     seeds, "targets of different speed") \
     row(target_gone,        seeds, "a target was gone") \
     row(on_roots,           seeds, "parts lay below several roots") \
+    row(persistent_too,     seeds, "and some of them below persistent") \
     row(left_out_failing,   seeds, "and none below one that failed") \
     row(left_out_full,      seeds, "that had no room") \
     row(left_out_away,      seeds, "that was away") \

@@ -51,7 +51,7 @@ Task<Status> Publisher::look(FlightPtr flight) {
 Task<Status> Publisher::give_up(FlightPtr flight) {
     Manifest tombstone;
     tombstone.abandoned = true;
-    for (const std::string& root : flight->job->roster->roots) {
+    for (const std::string& root : flight->job->roots) {
         const Status there = co_await check_root(world, root, world.clock.in(settings.io_wait));
         if (there.ok()) tombstone.roots.push_back(root);  // else nothing was made there, or nobody can tell
     }
@@ -69,7 +69,7 @@ Task<Status> Publisher::publish(FlightPtr flight, Manifest manifest) {
     manifest.parent = job.roster->parent;
     manifest.ranks = job.roster->ranks;
     manifest.nodes = job.nodes_with_ranks();
-    if (!manifest.abandoned) manifest.roots = job.roster->roots;  // all of them: attempts that failed may have left something below any
+    if (!manifest.abandoned) manifest.roots = job.roots;  // all of them: attempts that failed may have left something below any
     if (manifest.abandoned) {
         manifest.attempt_id = {flight->key.incarnation.high, world.random.next()};
         Status on_record = co_await check_record(common, flight);
@@ -160,12 +160,12 @@ Task<Status> Publisher::commit(FlightPtr flight) {
 Task<Result<Publisher::Listed>> Publisher::list_roots(FlightPtr flight, const Manifest& manifest) {
     std::set<std::uint32_t> roots = {0};
     for (const PartInfo& part : manifest.parts) {
-        if (part.root > flight->job->roster->roots.size()) co_return Status(Code::internal, "a leader reported a part below a root that the job does not have");
+        if (part.root > flight->job->roots.size()) co_return Status(Code::internal, "a leader reported a part below a root that the job does not have");
         roots.insert(part.root);
     }
     Listed listed;
     for (const std::uint32_t root : roots) {
-        const std::string directory = Layout::version_below(layout.root(flight->job->roster->roots, root), flight->key);
+        const std::string directory = Layout::version_below(layout.root(flight->job->roots, root), flight->key);
         Result<std::vector<DirectoryEntry>> entries = co_await world.storage.list(directory, world.clock.in(settings.io_wait));
         if (!entries.ok()) co_return std::move(entries).status();
         listed.emplace(root, std::move(entries).value());
@@ -175,7 +175,7 @@ Task<Result<Publisher::Listed>> Publisher::list_roots(FlightPtr flight, const Ma
 
 // Files in a version's directory that belong to attempts of its incarnation other than the committed one.
 Task<void> Publisher::remove_others(FlightPtr flight, std::uint32_t root, std::vector<DirectoryEntry> entries, Id128 committed_attempt) {
-    const std::string directory = Layout::version_below(layout.root(flight->job->roster->roots, root), flight->key);
+    const std::string directory = Layout::version_below(layout.root(flight->job->roots, root), flight->key);
     for (const DirectoryEntry& entry : entries) {
         const auto attempt_id = parse_attempt_of(entry.name);
         if (!attempt_id || attempt_id->high != flight->key.incarnation.high) continue;
@@ -193,7 +193,7 @@ Task<Status> Publisher::check_parts(FlightPtr flight, const Manifest& manifest, 
     for (const PartInfo& part : manifest.parts) {
         const auto found = bytes_of.find({part.root, part.file});
         if (found != bytes_of.end() && found->second == part.bytes) continue;
-        const std::string& root = layout.root(flight->job->roster->roots, part.root);
+        const std::string& root = layout.root(flight->job->roots, part.root);
         const std::string path = Layout::version_below(root, flight->key) + "/" + part.file;
         OpenOptions options;
         Result<FilePtr> file = co_await world.storage.open(path, options, world.clock.in(settings.io_wait));
@@ -238,7 +238,7 @@ Task<void> Publisher::remove_attempt(FlightPtr flight, const Contest& contest) {
     for (const auto& [node, track] : contest.leaders)
         for (const PartPlan& part : track.lead.parts)
             if (track.done && part.first_leader() == node)
-                parts.push_back(Layout::part_below(layout.root(flight->job->roster->roots, flight->job->root_of(part.target)), flight->key, part.part, track.lead.parts_total, contest.attempt_id));
+                parts.push_back(Layout::part_below(layout.root(flight->job->roots, flight->job->root_of(part.target)), flight->key, part.part, track.lead.parts_total, contest.attempt_id));
     const Nanos deadline = world.clock.in(settings.io_wait);
     for (const std::string& part : parts) {
         const Status ignored = co_await world.storage.remove(part, deadline);
@@ -249,7 +249,7 @@ Task<void> Publisher::remove_attempt(FlightPtr flight, const Contest& contest) {
 // After a manifest stands, or a tombstone: parts of other attempts of this incarnation can never be named by one, and nothing unpublished can be published
 // any more (a coordinator that died between the two names of its manifest leaves the first). Best effort; `cairn gc` does the rest.
 Task<void> Publisher::clean_up(FlightPtr flight, Id128 committed_attempt) {
-    const std::vector<std::string>& roots = flight->job->roster->roots;
+    const std::vector<std::string>& roots = flight->job->roots;
     for (std::uint32_t root = 0; root <= roots.size(); ++root) {
         if (root != 0 && is_avoided(*flight->job, roots[root - 1])) continue;  // it failed lately; the sweep looks again
         const std::string directory = Layout::version_below(layout.root(roots, root), flight->key);

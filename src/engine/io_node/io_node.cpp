@@ -53,7 +53,7 @@ Task<void> IoNode::learn(message::Message message) {
     log_info("io-node-joined", {{"name", roster->name}, {"incarnation", incarnation}, {"ranks", roster->ranks}});
     self->address = world.network.self();
     const auto index = static_cast<NodeIndex>(self - roster->members.begin());
-    jobs_.join(incarnation, std::make_shared<Job>(world, std::make_shared<const Roster>(std::move(roster).value()), index));
+    jobs_.join(incarnation, std::make_shared<Job>(world, layout.persistent, std::make_shared<const Roster>(std::move(roster).value()), index));
     jobs_.handle(std::move(message));
 }
 

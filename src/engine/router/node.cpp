@@ -19,7 +19,7 @@ Status Node::join(std::shared_ptr<const Roster> roster, NodeIndex self) {
                                 std::to_string(roster->members.size()) + " nodes)");
     auto& job = impl_->jobs[roster->incarnation];
     if (!job) {
-        job = std::make_shared<Job>(impl_->common.world, std::move(roster), self);
+        job = std::make_shared<Job>(impl_->common.world, impl_->common.layout.persistent, std::move(roster), self);
         return {};
     }
     return job->renew(*roster, self);
