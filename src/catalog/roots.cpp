@@ -40,10 +40,17 @@ Task<Status> make_version_below(World& world, std::string root, VersionKey key, 
     co_return made;
 }
 
-Task<Status> check_root(World& world, std::string root, Nanos deadline) {
+Task<Result<bool>> is_mounted(World& world, std::string root, Nanos deadline) {
     Result<std::vector<DirectoryEntry>> mark = co_await world.storage.list(mark_of(root), deadline);
-    if (mark.ok()) co_return Status();
-    if (mark.code() != Code::not_found && mark.code() != Code::corrupt) co_return std::move(mark).status();
+    if (mark.ok()) co_return true;
+    if (mark.code() == Code::not_found || mark.code() == Code::corrupt) co_return false;
+    co_return std::move(mark).status();
+}
+
+Task<Status> check_root(World& world, std::string root, Nanos deadline) {
+    Result<bool> mounted = co_await is_mounted(world, root, deadline);
+    if (!mounted.ok()) co_return std::move(mounted).status();
+    if (*mounted) co_return Status();
     co_return unavailable(root + " is not what it was when parts were written there, it has no .cairn: is its file system mounted?");
 }
 

@@ -13,6 +13,9 @@ namespace cairn {
 // For whoever will put parts there: the mark, and the version's directory, durably. unavailable when the root itself is missing: whoever set it makes it.
 Task<Status> make_version_below(World& world, std::string root, VersionKey key, Nanos deadline);
 
+// True: it is there. False: its mark is not, so its file system is not mounted. An error: nobody can tell.
+Task<Result<bool>> is_mounted(World& world, std::string root, Nanos deadline);
+
 // ok: it is there. unavailable: it is not, and its file system may be mounted again.
 Task<Status> check_root(World& world, std::string root, Nanos deadline);
 

@@ -139,7 +139,7 @@ struct Manifest {
     std::uint64_t block_bytes = 0;
     std::uint64_t wall_time_s = 0;  // since 1970, for people; nothing depends on it
     std::vector<PartInfo> parts;
-    std::vector<std::string> roots;  // besides persistent, where files of this incarnation's attempts at it may lie; a tombstone names them, too
+    std::vector<std::string> roots;  // besides persistent, where files of this incarnation's attempts at it may lie; a tombstone names some of them (FORMAT.md)
     bool operator==(const Manifest&) const = default;
 };
 

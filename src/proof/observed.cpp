@@ -118,7 +118,7 @@ void see_roots(SeedRun& run, const Manifest& manifest) {
     const sim::Faults& faults = run.cluster.sim.faults();
     const auto spoiled = std::find(manifest.roots.begin(), manifest.roots.end(), faults.below);
     if (spoiled == manifest.roots.end() || used.count(static_cast<std::uint32_t>(spoiled - manifest.roots.begin()) + 1)) return;
-    const std::array saw = {Saw::left_out_failing, Saw::left_out_full, Saw::left_out_away};
+    const std::array saw = {Saw::left_out_failing, Saw::left_out_full, Saw::left_out_away, Saw::left_out_hanging};
     run.see(saw[static_cast<std::size_t>(faults.below_is)]);
 }
 

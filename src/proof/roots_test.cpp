@@ -187,6 +187,7 @@ class LeftOut : public ::testing::TestWithParam<Below> {};
 TEST_P(LeftOut, ARootInTroubleGetsNoPart) {
     ClusterOptions options = RootsTest::options();
     options.roots.pop_back();  // as many as parts: none has a turn without one
+    options.settings.io_wait = root_wait;
     Cluster cluster(std::move(options));
     const std::string& spoiled = cluster.options.roots[1];
     cluster.sim.faults().below = spoiled;
@@ -201,9 +202,9 @@ TEST_P(LeftOut, ARootInTroubleGetsNoPart) {
 }
 
 std::string trouble_name(const ::testing::TestParamInfo<Below>& info) {
-    return info.param == Below::fails ? "Fails" : info.param == Below::full ? "IsFull" : "IsAway";
+    return info.param == Below::fails ? "Fails" : info.param == Below::full ? "IsFull" : info.param == Below::away ? "IsAway" : "Hangs";
 }
-INSTANTIATE_TEST_SUITE_P(Roots, LeftOut, ::testing::Values(Below::fails, Below::full, Below::away), trouble_name);
+INSTANTIATE_TEST_SUITE_P(Roots, LeftOut, ::testing::Values(Below::fails, Below::full, Below::away, Below::hangs), trouble_name);
 
 }  // namespace
 }  // namespace cairn

@@ -32,6 +32,7 @@ namespace cairn::testing {
     row(left_out_failing,   seeds, "and none below one that failed") \
     row(left_out_full,      seeds, "that had no room") \
     row(left_out_away,      seeds, "that was away") \
+    row(left_out_hanging,   seeds, "that hung") \
     row(read_away,          seeds, "a version was asked for while a root of it was away") \
     row(removed_away,       steered, "one was removed while a root of it was away, and its tombstone stayed") \
     row(paced,              seeds, "a flush gave way to the application") \

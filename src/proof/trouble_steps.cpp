@@ -105,11 +105,12 @@ void cover(SeedRun& run, NodeIndex node) {
 
 void spoil_root(SeedRun& run, NodeIndex node) {
     using Below = sim::Faults::Below;
-    static const std::array names = {"fails", "is full", "is away"};
+    static const std::array names = {"fails", "is full", "is away", "hangs"};
     const std::vector<std::string>& roots = run.cluster.options.roots;
     if (roots.empty()) return;
     run.background.below = run.chance(20) ? "" : roots[run.draw(roots.size())];
     run.background.below_is = static_cast<Below>(run.draw(3));
+    if (run.background.below_is == Below::fails && sim::mix(run.scenario.seed ^ static_cast<std::uint64_t>(run.cluster.sim.now())) % 3 == 0) run.background.below_is = Below::hangs;
     run.cluster.sim.faults() = run.background;
     if (run.background.below.empty()) run.tell("all roots are well");
     else run.tell("root ", run.background.below, " ", names[static_cast<std::size_t>(run.background.below_is)]);

@@ -145,8 +145,11 @@ Task<Status> Coordinator::make_below_roots(FlightPtr flight, const std::vector<P
     Status failed;
     for (const std::string& root : roots) {
         Status made = co_await make_version_below(world, root, flight->key, world.clock.in(settings.io_wait));
-        if (made.ok()) continue;
-        planner_.avoid(*flight->job, root);
+        if (made.ok()) {
+            side(*flight).made_below.insert(root);
+            continue;
+        }
+        avoid(*flight->job, root);
         if (failed.ok()) failed = std::move(made).within("setting storage.directories");
     }
     co_return failed;

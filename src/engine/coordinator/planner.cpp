@@ -8,7 +8,6 @@ namespace cairn::engine {
 
 namespace {
 constexpr std::uint64_t pack_bytes_most = 1 << 20;  // a write that storage takes well
-constexpr Nanos avoided_for = 300 * second;  // a leader, or a target, that made an attempt fail
 }  // namespace
 
 Planner::Planner(Common& c) : CoordinatorRole(c) {}
@@ -49,7 +48,6 @@ Result<std::vector<NodeImages>> Planner::all_images(const Flight& flight, std::u
     return nodes;
 }
 
-// A target on which a part failed gets none for a while: the next attempt would fail there, too.
 // False when it lies where the file system put it.
 bool Planner::avoid_target_of(Flight& flight, std::uint32_t part) {
     if (part >= side(flight).contest->plan.size()) return false;
@@ -57,8 +55,6 @@ bool Planner::avoid_target_of(Flight& flight, std::uint32_t part) {
     if (!target.empty()) avoid(*flight.job, target);
     return !target.empty();
 }
-
-void Planner::avoid(Job& job, const std::string& target) { experience(job).avoided[target] = world.clock.in(avoided_for); }
 
 // The targets that parts may go to: the job's roots, or those of persistent's file system. Where none of these is left the file system chooses; where no
 // root is, all of them are tried again: nobody asked for parts below persistent.

@@ -3,6 +3,7 @@
 // (model/plan.cpp), and so is the number of leaders (model/balance.cpp).
 #pragma once
 
+#include <optional>
 #include <tuple>
 
 #include "engine/coordinator/side.hpp"
@@ -23,8 +24,6 @@ class Planner : CoordinatorRole {
     void learn_from_failures(Flight& flight);
     // The images of this node are not to be had until it speaks up again. Without an I/O node all can go on.
     void lose(Flight& flight, NodeIndex node);
-    // A target that failed gets no part for a while.
-    void avoid(Job& job, const std::string& target);
 
   private:
     LeaderChoice& leader_choice(const Job& job) { return leader_choices_[{job.roster->name, job.roster->files, job.nodes()}]; }

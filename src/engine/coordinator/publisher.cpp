@@ -26,6 +26,12 @@ Task<bool> begun_again(World& world, const Layout& layout, std::string name, std
                                            [&](const CatalogEntry& entry) { return entry.committed() && entry.manifest->epoch > epoch; });
 }
 
+// One that hangs or fails may be.
+Task<void> look_whether_mounted(World& world, std::string root, Nanos deadline, bool* mounted) {
+    const Result<bool> seen = co_await is_mounted(world, std::move(root), deadline);
+    *mounted = !seen.ok() || *seen;
+}
+
 }  // namespace
 
 // A new coordinator looks before it acts. ok: committed, and durably so; not_found: nobody has decided yet;
@@ -51,13 +57,26 @@ Task<Status> Publisher::look(FlightPtr flight) {
 Task<Status> Publisher::give_up(FlightPtr flight) {
     Manifest tombstone;
     tombstone.abandoned = true;
-    for (const std::string& root : flight->job->roots) {
-        const Status there = co_await check_root(world, root, world.clock.in(settings.io_wait));
-        if (there.ok()) tombstone.roots.push_back(root);  // else nothing was made there, or nobody can tell
-    }
+    tombstone.roots = co_await roots_that_may_hold(flight);
     Status given_up = co_await publish(flight, tombstone);
     if (given_up.ok()) co_await clean_up(flight, {});
     co_return given_up;
+}
+
+// Roots that hold files of attempts at this version, or may: a tombstone that did not name one would be gone before they are. Not those that are not mounted
+// and that this coordinator made nothing below: a tombstone might wait for these for ever.
+Task<std::vector<std::string>> Publisher::roots_that_may_hold(FlightPtr flight) {
+    const Nanos deadline = world.clock.in(settings.io_wait);
+    std::map<std::string, bool> roots;
+    for (const std::string& root : flight->job->roots) roots[root] = true;
+    Gate looking(world.clock);
+    for (auto& [root, may_hold] : roots)
+        if (!side(*flight).made_below.count(root)) looking.spawn(look_whether_mounted(world, root, deadline, &may_hold));
+    co_await looking.close();
+    std::vector<std::string> named;
+    for (const auto& [root, may_hold] : roots)
+        if (may_hold) named.push_back(root);
+    co_return named;
 }
 
 // Publishes a manifest, or a tombstone. ok: ours stands, or one of the same attempt. superseded: a tombstone stands. already_exists: a
@@ -156,7 +175,7 @@ Task<Status> Publisher::commit(FlightPtr flight) {
     co_return Status();
 }
 
-// Persistent, and the roots that hold its parts; another that does not answer need not keep anybody from the commit.
+// Persistent, and the roots that hold its parts; another that does not answer need not keep anybody from the commit. One that fails is left out of the next attempt.
 Task<Result<Publisher::Listed>> Publisher::list_roots(FlightPtr flight, const Manifest& manifest) {
     std::set<std::uint32_t> roots = {0};
     for (const PartInfo& part : manifest.parts) {
@@ -167,7 +186,10 @@ Task<Result<Publisher::Listed>> Publisher::list_roots(FlightPtr flight, const Ma
     for (const std::uint32_t root : roots) {
         const std::string directory = Layout::version_below(layout.root(flight->job->roots, root), flight->key);
         Result<std::vector<DirectoryEntry>> entries = co_await world.storage.list(directory, world.clock.in(settings.io_wait));
-        if (!entries.ok()) co_return std::move(entries).status();
+        if (!entries.ok()) {
+            if (root != 0) avoid(*flight->job, flight->job->roots[root - 1]);
+            co_return std::move(entries).status();
+        }
         listed.emplace(root, std::move(entries).value());
     }
     co_return listed;
@@ -197,6 +219,7 @@ Task<Status> Publisher::check_parts(FlightPtr flight, const Manifest& manifest, 
         const std::string path = Layout::version_below(root, flight->key) + "/" + part.file;
         OpenOptions options;
         Result<FilePtr> file = co_await world.storage.open(path, options, world.clock.in(settings.io_wait));
+        if (!file.ok() && part.root != 0) avoid(*flight->job, root);
         if (file.code() == Code::not_found)
             co_return unavailable(path + ": its leader has written it, but it is not to be seen from " + flight->job->node_name(flight->job->coordinator()) + ": is the same file system mounted at " +
                                   root + " on all nodes?");

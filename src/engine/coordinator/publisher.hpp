@@ -38,6 +38,7 @@ class Publisher : CoordinatorRole {
     Task<Status> check_parts(FlightPtr flight, const Manifest& manifest, const Listed& listed);
     Task<void> remove_others(FlightPtr flight, std::uint32_t root, std::vector<DirectoryEntry> entries, Id128 committed_attempt);
     Task<void> clean_up(FlightPtr flight, Id128 committed_attempt);
+    Task<std::vector<std::string>> roots_that_may_hold(FlightPtr flight);
 };
 
 }  // namespace cairn::engine

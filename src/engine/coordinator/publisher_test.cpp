@@ -16,7 +16,7 @@ struct PublisherTest : ::testing::Test {
     static constexpr std::uint64_t image_bytes = 3 * role_block;
     static constexpr Id128 attempt_id{7, 5};
 
-    PublisherTest() {
+    explicit PublisherTest(const testing::RoleOptions& options = {}) : node(options) {
         node.flight->coordinator = std::make_shared<CoordinatorSide>(node.flight->since);
         Contest contest;
         contest.attempt_id = attempt_id;
@@ -242,6 +242,60 @@ TEST_F(PublisherTest, GivingUpLeavesATombstoneAndNothingElse) {
     EXPECT_EQ(give_up().code(), Code::superseded) << "another one stands";
     write(part_path(attempt_id), Bytes(part_bytes));  // a leader that wakes up late
     EXPECT_EQ(commit().code(), Code::superseded);
+}
+
+// The part lies below the first of three roots.
+struct PublisherRootsTest : PublisherTest {
+    static testing::RoleOptions options() {
+        testing::RoleOptions o;
+        o.roots = {"/persistent/.a", "/persistent/.b", "/persistent/.c"};
+        return o;
+    }
+    PublisherRootsTest() : PublisherTest(options()) {
+        contest().leaders.at(1).lead.parts.front().target = root(0);
+        contest().leaders.at(1).done->parts.front().root = 1;
+        write(Layout::part_below(root(0), node.flight->key, 0, 1, attempt_id), Bytes(part_bytes));
+    }
+    const std::string& root(std::size_t place) const { return node.job->roots[place]; }
+    void make(sim::Faults::Below trouble, const std::string& below) {
+        node.sim.faults().below = below;
+        node.sim.faults().below_is = trouble;
+    }
+    bool is_avoided(const std::string& root) const { return node.job->experience && node.job->experience->avoided.count(root) != 0; }
+};
+using Below = sim::Faults::Below;
+
+TEST_F(PublisherRootsTest, ARootThatFailsAtTheCommitIsLeftOutOfTheNextAttempt) {
+    for (const Below trouble : {Below::fails, Below::away, Below::hangs}) {
+        make(trouble, root(0));
+        EXPECT_FALSE(commit().ok());
+        EXPECT_TRUE(is_avoided(root(0)));
+        EXPECT_FALSE(is_avoided(root(1)));
+        node.job->experience.reset();
+    }
+    make(Below::fails, "");
+    ASSERT_TRUE(node.sim.persistent().lose(Layout::part_below(root(0), node.flight->key, 0, 1, attempt_id)).ok());
+    EXPECT_EQ(commit().code(), Code::unavailable);
+    EXPECT_TRUE(is_avoided(root(0))) << "its part is not to be seen";
+}
+
+TEST_F(PublisherRootsTest, ATombstoneNamesRootsOfWhichNobodyCanTell) {
+    make(Below::hangs, root(1));
+    ASSERT_TRUE(give_up().ok());
+    EXPECT_EQ(standing()->roots, node.job->roots);
+}
+
+TEST_F(PublisherRootsTest, ATombstoneNamesNoRootThatIsNotMounted) {
+    make(Below::away, root(2));
+    ASSERT_TRUE(give_up().ok());
+    EXPECT_EQ(standing()->roots, (std::vector<std::string>{root(0), root(1)}));
+}
+
+TEST_F(PublisherRootsTest, ATombstoneNamesARootThatGotFilesAndWentAway) {
+    side().made_below = {root(2)};
+    make(Below::away, root(2));
+    ASSERT_TRUE(give_up().ok());
+    EXPECT_EQ(standing()->roots, node.job->roots);
 }
 
 // Before anything was published only this coordinator knew what was reported; what was not is its leaders'.

@@ -35,6 +35,8 @@ Experience& CoordinatorRole::experience(Job& job) const {
     return *job.experience;
 }
 
+void CoordinatorRole::avoid(Job& job, const std::string& target) { experience(job).avoided[target] = world.clock.in(avoided_for); }
+
 bool CoordinatorRole::is_avoided(Job& job, const std::string& target) const {
     const auto avoided = experience(job).avoided.find(target);
     return avoided != experience(job).avoided.end() && world.clock.now() < avoided->second;

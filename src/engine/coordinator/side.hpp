@@ -19,12 +19,15 @@ struct CoordinatorSide {
     bool lost_io_node = false;  // the last attempt did, and might have succeeded without it
     std::optional<Contest> contest;
     std::uint32_t attempts = 0;
+    std::set<std::string> made_below;  // roots that have this version's directory, so perhaps files of attempts
 
     bool complete(const Job& job) const { return sealed.size() == job.nodes_with_ranks(); }
     std::vector<NodeIndex> missing(const Job& job) const;  // nodes with ranks that did not say that they sealed it
     std::vector<NodeIndex> first_missing(const Job& job);  // one of them, if any, for those who only need to know whether: all of them for each of all would be the square
     void lose(NodeIndex node);
 };
+
+constexpr Nanos avoided_for = 300 * second;  // a leader, or a target, that made an attempt fail
 
 // What earlier flushes of a job showed, and whose turn it is.
 struct Experience {
@@ -44,6 +47,8 @@ class CoordinatorRole : protected Role {
     static const CoordinatorSide& side(const Flight& flight) { return *flight.coordinator; }
     Experience& experience(Job& job) const;
     bool is_avoided(Job& job, const std::string& target) const;
+    // A target that failed gets no part for a while: the next attempt would fail there, too.
+    void avoid(Job& job, const std::string& target);
     // A leader that is told more than a message can hold would never answer: the attempt ends (Contest::unsendable).
     void send(Flight& flight, NodeIndex to, message::Body body);
 };

@@ -91,7 +91,8 @@ struct Faults {
 
     // Everything below this path of the shared file system, as if that were another one in trouble. Empty: nothing.
     std::string below;
-    enum class Below : std::uint8_t { fails, full, away } below_is = Below::fails;  // EIO; ENOSPC; no name is there, and what is open goes on
+    // EIO; ENOSPC; no name is there, and what is open goes on; nothing that begins returns
+    enum class Below : std::uint8_t { fails, full, away, hangs } below_is = Below::fails;
 
     // Which way it goes, of what goes wrong. Who tries every way says 0 or 1, or which.
     double error_done = 0.5;     // of an operation on names or a message that fails: it took effect nevertheless

@@ -21,7 +21,10 @@ bool draw_delay(Simulation& sim, double Faults::*slow, double Faults::*hang, Nan
     return false;
 }
 
+bool is_below(const Operation& operation, const Faults& faults) { return !faults.below.empty() && operation.path.starts_with(faults.below); }
+
 bool draw_delays(const Operation& operation, Simulation& sim, Nanos& ready) {
+    if (is_below(operation, sim.faults()) && sim.faults().below_is == Faults::Below::hangs) return true;
     if (draw_delay(sim, &Faults::slow_io, &Faults::hang_io, ready)) return true;
     return operation.process.node().scratch().covers(operation.path) && draw_scratch_delay(sim, ready);
 }
@@ -40,7 +43,7 @@ void draw_wrong_bytes(Operation& operation, Simulation& sim) {
 
 // What is wrong with the part of the file system that the operation is about.
 void strike_below(Operation& operation, const Faults& faults) {
-    if (faults.below.empty() || !operation.path.starts_with(faults.below)) return;
+    if (!is_below(operation, faults)) return;
     operation.away = faults.below_is == Faults::Below::away && !operation.file;
     operation.full |= faults.below_is == Faults::Below::full && operation.takes_space;
     if (faults.below_is != Faults::Below::fails) return;
