@@ -137,14 +137,24 @@ Task<Status> Coordinator::attempt(FlightPtr flight) {
     co_return state;
 }
 
-// The version's directory below every root that gets a part. A root that fails is left out of the next plan.
+namespace {
+Task<void> make_below(World& world, std::string root, VersionKey key, Nanos deadline, Status* made) {
+    Status done = co_await make_version_below(world, std::move(root), std::move(key), deadline);
+    *made = std::move(done);
+}
+}  // namespace
+
+// The version's directory below every root that gets a part, all at once: several that hang take the time of one. A root that fails is left out of the next plan.
 Task<Status> Coordinator::make_below_roots(FlightPtr flight, const std::vector<PartPlan>& plan) {
-    std::set<std::string> roots;
+    std::map<std::string, Status> roots;
     for (const PartPlan& part : plan)
-        if (flight->job->root_of(part.target) != 0) roots.insert(part.target);
+        if (flight->job->root_of(part.target) != 0) roots[part.target];
+    const Nanos deadline = world.clock.in(settings.io_wait);
+    Gate making(world.clock);
+    for (auto& [root, made] : roots) making.spawn(make_below(world, root, flight->key, deadline, &made));
+    co_await making.close();
     Status failed;
-    for (const std::string& root : roots) {
-        Status made = co_await make_version_below(world, root, flight->key, world.clock.in(settings.io_wait));
+    for (auto& [root, made] : roots) {
         if (made.ok()) {
             side(*flight).made_below.insert(root);
             continue;

@@ -8,6 +8,12 @@ namespace cairn::engine {
 
 namespace {
 constexpr std::uint64_t pack_bytes_most = 1 << 20;  // a write that storage takes well
+
+Task<void> ask_room(World& world, std::string root, Nanos deadline, std::optional<Result<std::uint64_t>>* room) {
+    Result<std::uint64_t> said = co_await world.storage.free_bytes(std::move(root), deadline);
+    *room = std::move(said);
+}
+
 }  // namespace
 
 Planner::Planner(Common& c) : CoordinatorRole(c) {}
@@ -71,15 +77,20 @@ std::vector<std::string> Planner::usable_targets(Job& job, const std::vector<Nod
     return with_room(usable, bytes, job.roster->files);
 }
 
-// One that does not answer has failed already, before a byte was written. One that answers otherwise is met when a part is made.
+// One that does not answer has failed already, before a byte was written. One that answers otherwise is met when a part is made. All are asked at once: several
+// that hang take the time of one.
 Task<void> Planner::look_for_room(Job& job) {
     experience(job).free_bytes.clear();
-    const std::vector<std::string> roots = job.roster->roots;
-    for (const std::string& root : roots) {
-        if (is_avoided(job, root)) continue;
-        const Result<std::uint64_t> room = co_await world.storage.free_bytes(root, world.clock.in(settings.io_wait));
-        if (room.ok()) experience(job).free_bytes[root] = *room;
-        else if (room.code() == Code::deadline) avoid(job, root);
+    const Nanos deadline = world.clock.in(settings.io_wait);
+    std::map<std::string, std::optional<Result<std::uint64_t>>> rooms;
+    for (const std::string& root : job.roster->roots)
+        if (!is_avoided(job, root)) rooms[root];
+    Gate asked(world.clock);
+    for (auto& [root, room] : rooms) asked.spawn(ask_room(world, root, deadline, &room));
+    co_await asked.close();
+    for (const auto& [root, room] : rooms) {
+        if (room->ok()) experience(job).free_bytes[root] = **room;
+        else if (room->code() == Code::deadline) avoid(job, root);
     }
 }
 

@@ -119,6 +119,27 @@ TEST_F(PlannerTest, ATargetThatFailedIsNotUsedForAWhile) {
     EXPECT_EQ(targets().count(failed.target), 1u) << "and not for ever";
 }
 
+// Those that are there are not blamed for those that hang, and are not waited for in vain.
+TEST_F(PlannerTest, RootsAreAskedForRoomWithinOneWait) {
+    RoleOptions options;
+    options.roots = {"/persistent/.bad-a", "/persistent/.bad-b", "/persistent/.good"};
+    begin(options);
+    sim::Faults& faults = node->sim.faults();
+    faults.below = "/persistent/.bad";
+    faults.below_is = sim::Faults::Below::hangs;
+    const auto look = [](Planner* planner, engine::Job* job) -> Task<Status> {
+        co_await planner->look_for_room(*job);
+        co_return Status();
+    };
+    const Nanos begun = node->sim.now();
+    (void)node->result_of(look(&node->subject, node->job.get()));
+    EXPECT_LT(node->sim.now() - begun, options.settings.io_wait + second);
+    const Experience& experience = *node->job->experience;
+    EXPECT_EQ(experience.avoided.size(), 2u);
+    EXPECT_EQ(experience.avoided.count("/persistent/.good"), 0u);
+    EXPECT_EQ(experience.free_bytes.count("/persistent/.good"), 1u);
+}
+
 TEST_F(PlannerTest, ALeaderThatFailedByItselfDoesNotLeadNextTime) {
     begin();
     plan();

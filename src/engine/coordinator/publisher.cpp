@@ -32,6 +32,14 @@ Task<void> look_whether_mounted(World& world, std::string root, Nanos deadline, 
     *mounted = !seen.ok() || *seen;
 }
 
+// Best effort.
+Task<void> remove_all(World& world, std::vector<std::string> paths, Nanos deadline) {
+    for (const std::string& path : paths) {
+        const Status ignored = co_await world.storage.remove(path, deadline);
+        (void)ignored;
+    }
+}
+
 }  // namespace
 
 // A new coordinator looks before it acts. ok: committed, and durably so; not_found: nobody has decided yet;
@@ -171,7 +179,10 @@ Task<Status> Publisher::commit(FlightPtr flight) {
         co_return stands;
     }
     if (!published.ok()) co_return published;
-    for (auto& [root, entries] : *listed) co_await remove_others(flight, root, std::move(entries), attempt_id);
+    const Nanos deadline = world.clock.in(settings.io_wait);
+    Gate removing(world.clock);
+    for (const auto& [root, entries] : *listed) removing.spawn(remove_all(world, others(*flight, root, entries, attempt_id), deadline));
+    co_await removing.close();
     co_return Status();
 }
 
@@ -196,15 +207,16 @@ Task<Result<Publisher::Listed>> Publisher::list_roots(FlightPtr flight, const Ma
 }
 
 // Files in a version's directory that belong to attempts of its incarnation other than the committed one.
-Task<void> Publisher::remove_others(FlightPtr flight, std::uint32_t root, std::vector<DirectoryEntry> entries, Id128 committed_attempt) {
-    const std::string directory = Layout::version_below(layout.root(flight->job->roots, root), flight->key);
+std::vector<std::string> Publisher::others(const Flight& flight, std::uint32_t root, const std::vector<DirectoryEntry>& entries, Id128 committed_attempt) const {
+    const std::string directory = Layout::version_below(layout.root(flight.job->roots, root), flight.key);
+    std::vector<std::string> paths;
     for (const DirectoryEntry& entry : entries) {
         const auto attempt_id = parse_attempt_of(entry.name);
-        if (!attempt_id || attempt_id->high != flight->key.incarnation.high) continue;
+        if (!attempt_id || attempt_id->high != flight.key.incarnation.high) continue;
         if (*attempt_id == committed_attempt && parse_part_file_name(entry.name)) continue;
-        const Status ignored = co_await world.storage.remove(directory + "/" + entry.name, world.clock.in(settings.io_wait));
-        (void)ignored;
+        paths.push_back(directory + "/" + entry.name);
     }
+    return paths;
 }
 
 // A leader's parts lie where its own path led. A listing may be older than they are, so what it does not show as it should is asked for by name.
@@ -257,28 +269,38 @@ Task<Status> Publisher::check_superseded(FlightPtr flight) {
 // leaders reported can never be named. They go at once, or every further attempt would need their room besides its own. Parts not yet
 // reported are their leaders' to remove. Best effort: what stays goes after the commit.
 Task<void> Publisher::remove_attempt(FlightPtr flight, const Contest& contest) {
-    std::vector<std::string> parts;
+    std::map<std::string, std::vector<std::string>> parts;  // by root
     for (const auto& [node, track] : contest.leaders)
-        for (const PartPlan& part : track.lead.parts)
+        for (const PartPlan& part : track.lead.parts) {
+            const std::string& root = layout.root(flight->job->roots, flight->job->root_of(part.target));
             if (track.done && part.first_leader() == node)
-                parts.push_back(Layout::part_below(layout.root(flight->job->roots, flight->job->root_of(part.target)), flight->key, part.part, track.lead.parts_total, contest.attempt_id));
+                parts[root].push_back(Layout::part_below(root, flight->key, part.part, track.lead.parts_total, contest.attempt_id));
+        }
     const Nanos deadline = world.clock.in(settings.io_wait);
-    for (const std::string& part : parts) {
-        const Status ignored = co_await world.storage.remove(part, deadline);
-        (void)ignored;
-    }
+    Gate removing(world.clock);
+    for (auto& [root, paths] : parts) removing.spawn(remove_all(world, std::move(paths), deadline));
+    co_await removing.close();
 }
 
 // After a manifest stands, or a tombstone: parts of other attempts of this incarnation can never be named by one, and nothing unpublished can be published
 // any more (a coordinator that died between the two names of its manifest leaves the first). Best effort; `cairn gc` does the rest.
 Task<void> Publisher::clean_up(FlightPtr flight, Id128 committed_attempt) {
     const std::vector<std::string>& roots = flight->job->roots;
+    const Nanos deadline = world.clock.in(settings.io_wait);
+    Gate cleaning(world.clock);
     for (std::uint32_t root = 0; root <= roots.size(); ++root) {
         if (root != 0 && is_avoided(*flight->job, roots[root - 1])) continue;  // it failed lately; the sweep looks again
-        const std::string directory = Layout::version_below(layout.root(roots, root), flight->key);
-        Result<std::vector<DirectoryEntry>> entries = co_await world.storage.list(directory, world.clock.in(settings.io_wait));
-        if (entries.ok()) co_await remove_others(flight, root, std::move(*entries), committed_attempt);
+        cleaning.spawn(clean_up_below(flight, root, committed_attempt, deadline));
     }
+    co_await cleaning.close();
+}
+
+Task<void> Publisher::clean_up_below(FlightPtr flight, std::uint32_t root, Id128 committed_attempt, Nanos deadline) {
+    const std::string directory = Layout::version_below(layout.root(flight->job->roots, root), flight->key);
+    const Result<std::vector<DirectoryEntry>> entries = co_await world.storage.list(directory, deadline);
+    if (!entries.ok()) co_return;
+    std::vector<std::string> paths = others(*flight, root, *entries, committed_attempt);
+    co_await remove_all(world, std::move(paths), deadline);
 }
 
 // After attempts failed: a file system that lost a server for a while says of files on it that they are not there, and what failed attempts

@@ -36,8 +36,9 @@ class Publisher : CoordinatorRole {
     using Listed = std::map<std::uint32_t, std::vector<DirectoryEntry>>;
     Task<Result<Listed>> list_roots(FlightPtr flight, const Manifest& manifest);
     Task<Status> check_parts(FlightPtr flight, const Manifest& manifest, const Listed& listed);
-    Task<void> remove_others(FlightPtr flight, std::uint32_t root, std::vector<DirectoryEntry> entries, Id128 committed_attempt);
+    std::vector<std::string> others(const Flight& flight, std::uint32_t root, const std::vector<DirectoryEntry>& entries, Id128 committed_attempt) const;
     Task<void> clean_up(FlightPtr flight, Id128 committed_attempt);
+    Task<void> clean_up_below(FlightPtr flight, std::uint32_t root, Id128 committed_attempt, Nanos deadline);
     Task<std::vector<std::string>> roots_that_may_hold(FlightPtr flight);
 };
 

@@ -262,6 +262,7 @@ struct PublisherRootsTest : PublisherTest {
         node.sim.faults().below_is = trouble;
     }
     bool is_avoided(const std::string& root) const { return node.job->experience && node.job->experience->avoided.count(root) != 0; }
+    const Nanos io_wait = FlushSettings().io_wait;
 };
 using Below = sim::Faults::Below;
 
@@ -296,6 +297,14 @@ TEST_F(PublisherRootsTest, ATombstoneNamesARootThatGotFilesAndWentAway) {
     make(Below::away, root(2));
     ASSERT_TRUE(give_up().ok());
     EXPECT_EQ(standing()->roots, node.job->roots);
+}
+
+// Each is looked at, and cleaned up, while others hang.
+TEST_F(PublisherRootsTest, RootsThatHangTakeTheTimeOfOne) {
+    make(Below::hangs, "/persistent/.");
+    const Nanos begun = node.sim.now();
+    ASSERT_TRUE(give_up().ok());
+    EXPECT_LT(node.sim.now() - begun, 2 * io_wait + second) << "a look, and the removal of what attempts left";
 }
 
 // Before anything was published only this coordinator knew what was reported; what was not is its leaders'.
