@@ -67,7 +67,8 @@ Task<Status> clear_dead(World& world, Layout layout, Undecided dead, Nanos io_wa
     std::vector<std::string> roots;
     for (const std::string& root : layout.roots) {
         const Result<std::vector<DirectoryEntry>> below = co_await list_below(world, root, key, world.clock.in(io_wait));
-        if (below.ok() && any_of_incarnation(*below, key.incarnation)) roots.push_back(root);
+        // One that hangs or fails may hold some, and nothing would tell of them later.
+        if (below.ok() ? any_of_incarnation(*below, key.incarnation) : below.code() != Code::unavailable) roots.push_back(root);
     }
     if (roots.empty() && !any_of_incarnation(*files, key.incarnation)) co_return Status();
     Manifest tombstone = tombstone_of(key, dead.epoch, dead.parent, dead.ranks, std::move(roots));

@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "catalog/roots.hpp"
 #include "proof/cluster.hpp"
 #include "engine/router/dead_images.hpp"
 #include "format/names.hpp"
@@ -191,6 +192,26 @@ TEST_F(DeadLook, WhatAttemptsLeftGoesBehindATombstone) {
     ASSERT_TRUE(run(clear_dead(own, cluster_.layout, dead, io_wait)).ok());
     EXPECT_FALSE(cluster_.sim.persistent().find(left).ok());
     EXPECT_TRUE(cluster_.sim.persistent().find(cluster_.layout.manifest(key_)).ok()) << "no daemon that comes late may commit it";
+}
+
+// Nobody can tell what lies there; the tombstone does until somebody can.
+TEST_F(DeadLook, ARootThatHangsIsNamedByTheTombstone) {
+    Layout layout = cluster_.layout;
+    layout.roots = {"/persistent/.x"};
+    const std::string left = Layout::part_below(layout.roots[0], key_, 0, 1, {key_.incarnation.high, 5});
+    World own = world();
+    ASSERT_TRUE(cluster_.sim.persistent().make_directory(layout.roots[0], 0).ok());
+    ASSERT_TRUE(run(make_version_below(own, layout.roots[0], key_, never)).ok());
+    ASSERT_TRUE(run(make_directories(own.storage, layout.persistent, layout.version(key_), never)).ok());
+    ASSERT_TRUE(cluster_.sim.persistent().create(left, cluster_.hosts[1].node->id()).ok());
+    const Undecided dead{key_, 1, {}, 2};
+    cluster_.sim.faults().below = layout.roots[0];
+    cluster_.sim.faults().below_is = sim::Faults::Below::hangs;
+    EXPECT_EQ(run(clear_dead(own, layout, dead, io_wait)).code(), Code::deadline);
+    EXPECT_TRUE(cluster_.sim.persistent().find(cluster_.layout.manifest(key_)).ok());
+    cluster_.sim.faults() = {};
+    EXPECT_TRUE(run(clear_dead(own, layout, dead, io_wait)).ok());
+    EXPECT_FALSE(cluster_.sim.persistent().find(left).ok());
 }
 
 // Every node that held an image clears what is left, at about the same time; who has a tombstone there takes all else, the other's unpublished one, too.
