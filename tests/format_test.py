@@ -50,6 +50,18 @@ s.close()
 """
 
 
+ROUTED = """
+s = Session("routed", {rank}, 3, job="routed")
+path = os.path.join({folder!r}, "made.{rank}")
+with open(path, "wb") as f:
+    f.write(bytes([{rank}]) * 3_000_000)
+routed = s.lib.cairn_route_file(s.handle, b"out/{rank}", path.encode())
+s.restore()
+tell([routed, s.checkpoint(1), s.wait(1)])
+s.close()
+"""
+
+
 def zeros_and_others(rank):
     data = bytearray(5_000_000)
     data[1_000_000 * rank:1_000_000 * (rank + 1)] = random.Random(rank).randbytes(1_000_000)
@@ -177,6 +189,20 @@ class Reader(unittest.TestCase):
             array[first:first + region.length] = whole.region(rank, "u")
         self.assertEqual(bytes(array), bytes(range(9 * 7 * 2)))
         self.assertIn("2 x 7 at 3, 0 of 9 x 7", nodes.cairn("show", "blocks")[1])
+
+    def test_routed_files_of_one_rank(self):
+        """Rank 1 lies in both parts. Who asks for the files of rank 0 opens one of them, and needs nothing of rank 1."""
+        nodes = Nodes(flush_files=2, daemon_idle_s=60)
+        self.addCleanup(nodes.__exit__)
+        for process in [nodes.start(ROUTED.format(rank=r, folder=nodes.shared), node=r // 2) for r in range(3)]:
+            self.assertEqual(nodes.told(process), [[OK, OK, OK]])
+        parts = reader.frame(dict(reader.versions(os.path.join(nodes.persistent, "routed")))[1], b"CAIRNman", "Manifest").parts
+        self.assertEqual([part.ranks for part in parts], [[0, 1], [1, 2]])
+        code, out, err = nodes.cairn("extract", "routed", "--files", os.path.join(nodes.shared, "back"), "--rank", "0")
+        self.assertEqual(code, 0, out + err)
+        with open(os.path.join(nodes.shared, "back", "out", "0"), "rb") as file:
+            self.assertEqual(file.read(), bytes(3_000_000))
+        self.assertFalse(os.path.exists(os.path.join(nodes.shared, "back", "out", "1")))
 
     def test_zero_runs(self):
         """Data with zeros take less with flush.codec, come back bit for bit by every way, and damage in what is stored is named."""

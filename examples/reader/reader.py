@@ -271,18 +271,20 @@ def regions(image, data):
     index = data[len(data) - image.index_bytes:]
     require(len(index) >= 32 and index[-8:] == b"CAIRNreg", f"rank {image.rank}: its region index does not end as one")
     at, length, count = struct.unpack_from("<QQQ", index, len(index) - 32)
-    found = list(below(index[:-32], at, length))
+    found = list(below(index[:-32], at, length, 0))
     require(len(found) == count, f"rank {image.rank}: its region index has {len(found)} regions, and says {count}")
     return sorted(found, key=lambda region: (region.offset, region.length, region.name))
 
 
-def below(index, at, length):
-    require(at + length <= len(index), "a page of a region index goes beyond it")
+def below(index, at, length, level):
+    require(level < 16 and at + length <= len(index), "a page of a region index goes beyond it, or is too deep")
     page = root("RegionPage", index[at:at + length])
     yield from page.regions
+    end = 0
     for ref in page.below:
-        require(ref.offset + ref.length <= at, "a page of a region index is not before the one that names it")
-        yield from below(index, ref.offset, ref.length)
+        require(end <= ref.offset and ref.offset + ref.length <= at, "a page of a region index is not where it can be")
+        end = ref.offset + ref.length
+        yield from below(index, ref.offset, ref.length, level + 1)
 
 
 # ---- a version ----

@@ -175,7 +175,9 @@ Status check_usage(const Arguments& arguments) {
 
 Result<std::vector<Wanted>> wanted_of(Place& place, VersionCopies& copies, const Arguments& arguments) {
     if (arguments.given("files")) {
-        TRY(place.run(load_regions(place.world(), place.layout(), copies, {}, place.restore())));
+        std::vector<Rank> ranks;  // none: all. Others than the one that is asked for may lie in parts that are not open
+        if (arguments.given("rank")) ranks.push_back(static_cast<Rank>(arguments.number("rank")));
+        TRY(place.run(load_regions(place.world(), place.layout(), copies, std::move(ranks), place.restore())));
         return files_of(copies, arguments);
     }
     const Rank rank = static_cast<Rank>(arguments.number("rank"));

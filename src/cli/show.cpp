@@ -7,7 +7,8 @@
 #include "base/text_table.hpp"
 #include "base/units.hpp"
 #include "cli/series.hpp"
-#include "read/regions.hpp"
+#include "copies/regions.hpp"
+#include "read/version_copies.hpp"
 
 namespace cairn::cli {
 
@@ -195,8 +196,9 @@ Status run_show(Console& console, const Arguments& arguments) {
     TRY_ASSIGN(const Seen seen, pick_committed(series, arguments.text("VERSION"), arguments.text("incarnation")));
     Shown shown{*seen.entry.manifest, {}, {}};
     TRY_ASSIGN(VersionCopies copies, place.run(open_copies(place.world(), place.layout(), seen, {}, every_rank, place.restore())));
-    TRY(place.run(load_regions(place.world(), place.layout(), copies, {}, place.restore())));
     shown.open = std::move(*copies.parts);
+    const std::map<Rank, Status> unknown = place.run(load_what_can_be(place.world(), place.layout(), shown.open, place.restore()));
+    for (const auto& [rank, why] : unknown) console.err << "cairn show: note: the regions of rank " << rank << " are not known: " << for_terminal(why.text()) << "\n";
     for (const Footer& footer : shown.open.footers)
         for (const ImageInfo& image : footer.images) shown.images.emplace(image.rank, image);
     if (console.json) {

@@ -138,6 +138,10 @@ Bytes add_index(ImageHeader& header) {
     header.image.index_bytes = index.bytes.size();
     header.image.bytes += index.bytes.size();
     header.cuts = cuts_of(pieces, header.image.bytes, header.block_bytes);
+    // However short it is: damage of a small region beside it is not to cost all regions.
+    const std::uint64_t begin = header.image.bytes - index.bytes.size();
+    const auto place = std::lower_bound(header.cuts.begin(), header.cuts.end(), begin);
+    if (begin > 0 && begin < header.image.bytes && begin % header.block_bytes != 0 && (place == header.cuts.end() || *place != begin)) header.cuts.insert(place, begin);
     return std::move(index.bytes);
 }
 

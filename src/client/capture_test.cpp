@@ -15,6 +15,7 @@
 #include "format/region_index.hpp"
 #include "model/checksum_units.hpp"
 #include "read/regions.hpp"
+#include "read/verify.hpp"
 #include "world/real/world.hpp"
 
 namespace cairn {
@@ -79,8 +80,8 @@ TEST_F(Capture, SealsAWholeImage) {
     auto header = decode_image_header({to.base + image_header_offset, to.bytes - image_header_offset}).value();
     header.cuts.resize(header.image.cuts);
     std::memcpy(header.cuts.data(), to.base + header.checksums_offset + 8 * image_units(header), 8 * header.cuts.size());
-    EXPECT_EQ(header.cuts, (std::vector<std::uint64_t>{sizeof field_})) << "the field is cut from what is beside it";
     const ByteView image = image_in(to, header);
+    EXPECT_EQ(header.cuts, (std::vector<std::uint64_t>{sizeof field_, image.size() - header.image.index_bytes})) << "the field is cut from what is beside it, and the index";
     EXPECT_TRUE(header.image.regions.empty()) << "they are in the image";
     header.image.regions = decode_region_index(image.last(header.image.index_bytes), image.size() - header.image.index_bytes).value();
     EXPECT_EQ(header, planned.header);
@@ -109,7 +110,7 @@ TEST_F(Capture, MakesAChecksumForEachUnit) {
     ASSERT_TRUE(regions_.add_memory("small", small.data(), CAIRN_U8, 1, few).ok());
     ASSERT_TRUE(regions_.add_memory("large", large.data(), CAIRN_U8, 1, many).ok());
     const CapturePlan planned = plan();
-    EXPECT_EQ(planned.header.cuts.size(), 3u) << "before and behind the large one, and before the index";
+    EXPECT_EQ(planned.header.cuts.size(), 4u) << "before and behind the large one, before the index, and where the small one begins";
     auto& to = slot(planned.slot_bytes);
     ASSERT_TRUE(capture(planned, regions_, to, true).ok());
     expect_checksums(to, planned);
@@ -146,6 +147,26 @@ TEST_F(Capture, OneRegionOfVeryManyIsFoundByFewReads) {
     EXPECT_FALSE(real->loop().run(find_region(world, Layout("/nowhere"), copies, 1, "layers/7/bias", {}))->region);
     ASSERT_TRUE(real->loop().run(load_regions(world, Layout("/nowhere"), copies, {}, {})).ok());
     EXPECT_EQ(copies.find(1)->regions, planned.header.image.regions);
+}
+
+// As its checksums hold, nothing else tells it.
+TEST_F(Capture, AnIndexThatNobodyCanUseIsDamage) {
+    CapturePlan planned = plan();
+    planned.index.back() ^= std::byte{1};
+    ASSERT_TRUE(capture(planned, regions_, slot(planned.slot_bytes), true).ok());
+    const std::unique_ptr<RealWorld> real = RealWorld::create({}).value();
+    World world = real->world();
+    Seen seen;
+    seen.key = header_.key;
+    seen.ranks = header_.ranks;
+    seen.state = SeenState::partial;
+    const ScratchImage image{header_.key, 1, {}, 1, 2, planned.header.image.bytes, place_.file("slot-0"), {}};
+    const Result<Verdict> verdict = real->loop().run(verify_seen(world, Layout("/nowhere"), seen, {image}, {}, {}));
+    ASSERT_TRUE(verdict.ok()) << verdict.status().to_string();
+    ASSERT_EQ(verdict->damage.size(), 1u);
+    EXPECT_EQ(verdict->damage[0].rank, 1u);
+    EXPECT_EQ(verdict->damage[0].region, region_index_name);
+    EXPECT_THAT(verdict->damage[0].status.text(), HasSubstr("does not end as one"));
 }
 
 TEST_F(Capture, OfNothingIsAnImageToo) {

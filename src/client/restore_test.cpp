@@ -90,6 +90,31 @@ TEST_F(Restore, ARegionThatTheVersionLacksIsNamedAndNothingIsTouched) {
     EXPECT_EQ(cairn_close(session), CAIRN_OK);
 }
 
+// What scratch holds of the index can not be believed, and the parts hold it, too.
+TEST_F(Restore, ADamagedRegionIndexInScratchKeepsNothingFromBeingTold) {
+    cairn_session* session = committed();
+    ASSERT_NE(session, nullptr);
+    std::size_t flipped = 0;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(place_.file("n0"))) {
+        if (!entry.is_regular_file()) continue;
+        const std::size_t end = read_text(entry.path().string()).find("CAIRNreg");
+        if (end == std::string::npos) continue;
+        std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+        file.seekp(static_cast<std::streamoff>(end - 1));
+        file.put('x');
+        ++flipped;
+    }
+    ASSERT_EQ(flipped, 1u);
+    std::uint64_t version = 0, bytes = 0;
+    ASSERT_EQ(cairn_newest(session, &version), CAIRN_OK) << cairn_last_error(session);
+    EXPECT_EQ(cairn_region_bytes(session, 1, region_name(7).c_str(), &bytes), CAIRN_OK) << cairn_last_error(session);
+    EXPECT_EQ(bytes, 8 * region_values);
+    ASSERT_EQ(cairn_restore(session, CAIRN_NEWEST, nullptr), CAIRN_OK) << cairn_last_error(session);
+    EXPECT_EQ(held(1), fields.size());
+    EXPECT_THAT(cairn_warnings(session), HasSubstr("(the region index)"));
+    EXPECT_EQ(cairn_close(session), CAIRN_OK);
+}
+
 // The checksums of an image in scratch are made with its first read, so the flush has made them.
 TEST_F(Restore, ADamagedImageInScratchIsToldAndThePartsAreTaken) {
     cairn_session* session = committed();

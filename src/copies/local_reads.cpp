@@ -14,7 +14,7 @@ std::string region_at(const ImageInfo* image, std::uint64_t offset, std::uint64_
     const auto add = [&](const std::string& name) { names += (names.empty() ? "" : ", ") + name; };
     for (const Region& region : image->regions)
         if (region.offset < offset + length && offset < region.offset + region.length) add(region.name);
-    if (offset + length > image->bytes - image->index_bytes) add("(the region index)");  // no region's name may be that
+    if (image->index_bytes != 0 && offset + length > image->bytes - image->index_bytes) add(region_index_name);
     return names;
 }
 

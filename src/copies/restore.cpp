@@ -268,15 +268,16 @@ Result<std::vector<PartRead>> plan_part_reads(const OpenVersion& version, const 
 }
 
 Task<Status> read_parts(World& world, Layout layout, const OpenVersion& version, std::vector<PartRead> reads, RankSink sink,
-                        RestoreSettings settings, EncodedRuns* encoded) {
+                        RestoreSettings settings, EncodedRuns* encoded, OnBad bad) {
     EncodedRuns own(world, settings.encoded_bytes);
     Reading r{world, settings, version, {}, std::move(reads), 0, {}, {}, {}, encoded ? *encoded : own};
     r.deliver = [&](const StoredPiece& piece, std::uint64_t at, Slice data) { return sink(piece.rank, piece.image_offset + at, std::move(data)); };
     r.bad = [&](const PartRead& read, const StoredPiece& piece, ImageRange unit, Status status) {
         const std::string region = region_of(version, piece, unit);
-        return std::move(status).within(version_text(version.manifest.key) + ": " + version.manifest.parts[version.parts[read.footer]].file + " block " +
-                                        std::to_string(block_in_part(version, read, piece, unit)) + ", rank " + std::to_string(piece.rank) +
-                                        (region.empty() ? "" : ", region " + region));
+        Status named = std::move(status).within(version_text(version.manifest.key) + ": " + version.manifest.parts[version.parts[read.footer]].file + " block " +
+                                                std::to_string(block_in_part(version, read, piece, unit)) + ", rank " + std::to_string(piece.rank) +
+                                                (region.empty() ? "" : ", region " + region));
+        return bad ? bad(piece.rank, std::move(named)) : named;
     };
     Status status = co_await read_runs(r, layout);
     co_return status;
@@ -313,13 +314,9 @@ std::vector<PartRead> all_reads(const OpenVersion& version, std::uint64_t buffer
     return list.take();
 }
 
-// So that damage is told with the region that it is in. An index that is damaged is found when all is read, and keeps no other rank's from being known.
-Task<void> name_regions(World& world, const Layout& layout, OpenVersion& version, RestoreSettings settings) {
-    const Status all = co_await load_regions(world, layout, version, version.ranks(), settings);
-    if (all.ok()) co_return;
-    for (const Rank rank : version.ranks()) {
-        [[maybe_unused]] const Status one = co_await load_regions(world, layout, version, std::vector<Rank>(1, rank), settings);
-    }
+// Whether something was told of a rank; then an index of it that can not be read is no news.
+bool is_damaged(const std::vector<Damage>& damages, Rank rank) {
+    return std::any_of(damages.begin(), damages.end(), [&](const Damage& damage) { return damage.rank == rank; });
 }
 
 }  // namespace
@@ -347,7 +344,8 @@ Task<Result<std::vector<Damage>>> verify_version(World& world, Layout layout, Ma
     if (damages.empty())
         for (Rank rank = 0; rank < manifest.ranks; ++rank)
             if (Status tiles = check_tiling(whole, rank); !tiles.ok()) damages.push_back(damage_of("", std::move(tiles)));
-    co_await name_regions(world, layout, whole, settings);
+    // So that damage is told with the region that it is in.
+    const std::map<Rank, Status> unknown = co_await load_what_can_be(world, layout, whole, settings);
     EncodedRuns encoded(world, settings.encoded_bytes);
     Reading r{world, settings, whole, {}, all_reads(whole, settings.buffer_bytes), 0, {}, {}, {}, encoded};
     r.deliver = [&](const StoredPiece&, std::uint64_t, Slice data) {
@@ -365,6 +363,10 @@ Task<Result<std::vector<Damage>>> verify_version(World& world, Layout layout, Ma
     Status read = co_await read_runs(r, layout);
     if (!read.ok() && damages.empty()) co_return read;  // nothing can be said; else damage that was found is told before what ended the look
     if (!read.ok()) damages.push_back(damage_of("", std::move(read)));
+    for (const auto& [rank, why] : unknown) {  // every checksum holds, and nobody can restore it
+        if (why.code() != Code::corrupt || is_damaged(damages, rank)) continue;
+        damages.push_back({"", 0, rank, region_index_name, Status(why)});
+    }
     co_return damages;
 }
 

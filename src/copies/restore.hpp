@@ -83,9 +83,11 @@ ImageRange image_run_of(const OpenVersion& version, const PartRead& read, std::u
 // rank, corrupt where a rank's pieces are not its image.
 Result<std::vector<PartRead>> plan_part_reads(const OpenVersion& version, const std::vector<WantedImage>& wanted, std::uint64_t buffer_bytes);
 using RankSink = std::function<Status(Rank rank, std::uint64_t image_offset, Slice data)>;
-// corrupt names part, block, rank and region. `encoded`: for who reads piece by piece; null: of this reading alone.
+// corrupt names part, block, rank and region. `encoded`: for who reads piece by piece; null: of this reading alone. `bad`: what a rank's bytes can not be had for; ok
+// goes on without them. None: the first ends the reading.
+using OnBad = std::function<Status(Rank rank, Status why)>;
 Task<Status> read_parts(World& world, Layout layout, const OpenVersion& version, std::vector<PartRead> reads, RankSink sink,
-                        RestoreSettings settings, EncodedRuns* encoded = nullptr);
+                        RestoreSettings settings, EncodedRuns* encoded = nullptr, OnBad bad = {});
 // Both, for ranges of one rank's image (all of it when empty).
 Task<Status> restore_image(World& world, Layout layout, const OpenVersion& version, Rank rank, std::vector<ImageRange> ranges,
                            ImageSink sink, RestoreSettings settings);
@@ -99,6 +101,7 @@ Task<Status> restore_local(World& world, const LocalImage& image, std::vector<Im
                            RestoreSettings settings);
 
 // The regions that a run of an image touches, for people: "x, y", or "".
+inline constexpr const char* region_index_name = "(the region index)";  // where that is touched
 std::string region_at(const ImageInfo* image, std::uint64_t offset, std::uint64_t length);
 
 // Every unit of every part of a version. Calls `progress(bytes)` as it goes; collects all damage rather than stopping at the first.

@@ -111,7 +111,7 @@ class Page {
     Result<IndexPage> page_below(std::uint32_t i, const IndexPage& at) const {
         const fb::PageRef& ref = *root_->below()->Get(i);
         const IndexPage page{ref.offset(), ref.length()};
-        if (page.length > 0 && page.length <= record_bytes_max && page.offset % 8 == 0 && page.length <= at.offset && page.offset <= at.offset - page.length) return page;
+        if (page.length > 0 && page.length <= record_bytes_max && page.offset % 8 == 0 && page.length % 8 == 0 && page.length <= at.offset && page.offset <= at.offset - page.length) return page;
         return refuse("region index: its page at ", at.offset, " names one at ", page.offset, " of ", page.length, " bytes");
     }
 
@@ -132,8 +132,11 @@ std::uint32_t not_behind(std::uint32_t count, std::string_view name, NameOf name
     return low;
 }
 
-Status take_page(ByteView index, const IndexPage& at, int level, std::uint64_t data_bytes, std::vector<Region>& regions) {
+// `left`: bytes of pages that may still be looked at. Pages that overlap would be looked at for far more bytes than there are.
+Status take_page(ByteView index, const IndexPage& at, int level, std::uint64_t data_bytes, std::uint64_t& left, std::vector<Region>& regions) {
     if (level == region_index_levels_max) return refuse("region index: more than ", region_index_levels_max, " levels of pages");
+    if (at.length > left) return corrupt("region index: its pages lie one over the other");
+    left -= at.length;
     const Page page(index.subspan(at.offset, at.length));
     TRY(page.check(at));
     for (std::uint32_t i = 0; i < page.regions(); ++i) {
@@ -144,7 +147,7 @@ Status take_page(ByteView index, const IndexPage& at, int level, std::uint64_t d
     for (std::uint32_t i = 0; i < page.below(); ++i) {
         TRY_ASSIGN(const IndexPage below, page.page_below(i, at));
         const std::size_t before = regions.size();
-        TRY(take_page(index, below, level + 1, data_bytes, regions));
+        TRY(take_page(index, below, level + 1, data_bytes, left, regions));
         if (regions[before].name != page.first_name(i)) return refuse("region index: its page at ", below.offset, " begins with another name than is said of it");
     }
     return {};
@@ -171,7 +174,8 @@ Result<IndexRoot> decode_region_index_end(ByteView end, std::uint64_t index_byte
     std::memcpy(words, end.data(), sizeof words);
     const IndexRoot root{{words[0], words[1]}, words[2]};
     const std::uint64_t pages = index_bytes - region_index_end_bytes;
-    if (root.page.length == 0 || root.page.length > pages || root.page.offset != pages - root.page.length || root.regions == 0)
+    const bool is_page = root.page.length > 0 && root.page.length <= directory_page_bytes && root.page.length <= pages && root.page.length % 8 == 0 && pages % 8 == 0;
+    if (!is_page || root.page.offset != pages - root.page.length || root.regions == 0)
         return refuse("region index: ", index_bytes, " bytes with the topmost page at ", root.page.offset, " can not be");
     return root;
 }
@@ -196,7 +200,8 @@ Result<std::vector<Region>> decode_region_index(ByteView index, std::uint64_t da
     if (index.size() < region_index_end_bytes) return corrupt("region index: too short to be one");
     TRY_ASSIGN(const IndexRoot root, decode_region_index_end(index.last(region_index_end_bytes), index.size()));
     std::vector<Region> regions;
-    TRY(take_page(index, root.page, 0, data_bytes, regions));
+    std::uint64_t left = index.size();
+    TRY(take_page(index, root.page, 0, data_bytes, left, regions));
     if (regions.size() != root.regions) return refuse("region index: it has ", regions.size(), " regions, and says ", root.regions);
     std::sort(regions.begin(), regions.end(), [](const Region& a, const Region& b) { return std::tie(a.offset, a.length, a.name) < std::tie(b.offset, b.length, b.name); });
     return regions;

@@ -114,9 +114,16 @@ Task<Result<ImageInfo>> describe_image(World& world, Layout layout, ImagePlaces 
     VersionCopies copies = nothing_open(places);
     bool ignored = false;
     Status status = not_found("not in this node's scratch");
-    if (!places.slot_path.empty()) status = co_await add_slot(world, copies, places, deadline);
-    if (!status.ok() && places.committed) status = co_await add_parts(world, layout, copies, places, settings, deadline, ignored);
-    if (status.ok()) status = co_await load_regions(world, layout, copies, std::vector<Rank>(1, places.rank), settings);
+    const std::vector<Rank> rank(1, places.rank);
+    if (!places.slot_path.empty()) {
+        status = co_await add_slot(world, copies, places, deadline);
+        if (status.ok()) status = co_await load_regions(world, layout, copies, rank, settings);
+        if (!status.ok()) copies.slots.clear();
+    }
+    if (!status.ok() && places.committed) {
+        status = co_await add_parts(world, layout, copies, places, settings, deadline, ignored);
+        if (status.ok()) status = co_await load_regions(world, layout, copies, rank, settings);
+    }
     if (!status.ok()) co_return status;
     co_return ImageInfo(*copies.find(places.rank));
 }

@@ -43,6 +43,7 @@ Task<Status> load_regions(World& world, Layout layout, VersionCopies& copies, st
 }
 
 Task<Result<FoundRegion>> find_region(World& world, Layout layout, const VersionCopies& copies, Rank rank, std::string name, RestoreSettings settings) {
+    const std::string whose = image_text(copies.key, rank);
     Result<const ImageInfo*> open = copies.image(rank);
     if (!open.ok()) co_return std::move(open).status();
     const ImageInfo& image = **open;
@@ -54,13 +55,12 @@ Task<Result<FoundRegion>> find_region(World& world, Layout layout, const Version
     if (!bytes.ok()) co_return std::move(bytes).status();
     found.index_reads = 1;
     Result<IndexRoot> root = decode_region_index_end(ByteView(*bytes).last(region_index_end_bytes), index.length);
-    if (!root.ok()) co_return std::move(root).status();
+    if (!root.ok()) co_return std::move(root).status().within(whose);
     IndexPage at = root->page;
-    if (at.length > tail - region_index_end_bytes) co_return corrupt("region index: its topmost page is larger than any can be");
     Bytes page(bytes->end() - static_cast<std::ptrdiff_t>(region_index_end_bytes + at.length), bytes->end() - region_index_end_bytes);
     for (int level = 0; level < region_index_levels_max; ++level) {
         Result<InPage> in_page = find_in_page(page, at, name, index.offset);
-        if (!in_page.ok()) co_return std::move(in_page).status();
+        if (!in_page.ok()) co_return std::move(in_page).status().within(whose);
         found.region = std::move(in_page->region);
         if (!in_page->below) co_return found;
         at = *in_page->below;
@@ -69,7 +69,7 @@ Task<Result<FoundRegion>> find_region(World& world, Layout layout, const Version
         ++found.index_reads;
         page = std::move(*bytes);
     }
-    co_return corrupt("region index: more levels of pages than there can be");
+    co_return corrupt(whose + ": region index: more levels of pages than there can be");
 }
 
 }  // namespace cairn

@@ -25,8 +25,9 @@ Task<void> verify_slots(World& world, const Seen& seen, std::vector<ScratchImage
             continue;
         }
         // So that damage is told with its region; damage of the index itself is found below.
-        [[maybe_unused]] const Status named = co_await load_regions(world, slot->second, settings);
+        Status named = co_await load_regions(world, slot->second, settings);
         std::vector<Damage> damage = co_await verify_local(world, slot->second, settings, progress);
+        if (damage.empty() && named.code() == Code::corrupt) damage.push_back({slot->second.path, 0, rank, region_index_name, std::move(named)});
         // A slot that was given to another image meanwhile says nothing about this one.
         const bool there = co_await still_there(world, slot->second, world.clock.in(settings.io_wait));
         if (there) std::move(damage.begin(), damage.end(), std::back_inserter(verdict.damage));
