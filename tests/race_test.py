@@ -79,7 +79,8 @@ class Smallest(unittest.TestCase):
         self.assertGreater(block["restores"][0]["seconds"], shortest_s)  # from the server, not from somebody's memory
         for leaders in block["figures"]["leaders"]:
             written = sum(w["received_bytes"] + w["local_bytes"] for leader in leaders for w in leader["writers"])
-            self.assertEqual(written, block["bytes"])
+            indexes = written - block["bytes"]  # every image ends with one, of one region
+            self.assertTrue(0 < indexes < 1024 * NODES, indexes)
         for held in block["placed"]:  # blocks are whole in the files, and there is a footer
             self.assertTrue(block["bytes"] <= sum(held.values()) <= 1.3 * block["bytes"] + (4 << 20), held)
         self.redrawn_and_complete(said)
