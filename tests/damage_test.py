@@ -76,6 +76,10 @@ class Files(Case):
                 at = f.read().index(b"CAIRNreg")
             self.patch(at - 100)(path)
         self.damaged(change, "part-", "part-0000-of-0001", "(the region index)")
+        code, out, err = self.nodes.cairn("show", "series", 2)  # all else is there to be shown
+        self.assertEqual(code, 0, out + err)
+        self.says(err, "the regions of rank 0 are not known", "checksum differs")
+        self.says(out, "part-0000-of-0001")
 
     def test_part_footer_flipped(self):
         self.damaged(self.patch(-100), "part-", "part-0000-of-0001")

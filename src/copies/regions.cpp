@@ -28,6 +28,14 @@ Result<Gathered> gathered(ImageRange range) {
     return Gathered{range.offset, std::move(room)};
 }
 
+// Used no longer than `into` lives.
+ImageSink sink_of(Gathered& into) {
+    return [&into](std::uint64_t offset, const Slice& data) {
+        into.take(offset, data);
+        return Status();
+    };
+}
+
 Result<std::vector<Region>> unpacked(const ImageInfo& image, ByteView index) {
     Result<std::vector<Region>> regions = decode_region_index(index, image.bytes - image.index_bytes);
     if (!regions.ok()) return Status(regions.status()).within("rank " + std::to_string(image.rank));
@@ -39,12 +47,8 @@ Result<std::vector<Region>> unpacked(const ImageInfo& image, ByteView index) {
 Task<Result<Bytes>> read_range(World& world, Layout layout, const OpenVersion& version, Rank rank, ImageRange range, RestoreSettings settings) {
     Result<Gathered> into = gathered(range);
     if (!into.ok()) co_return std::move(into).status();
-    const ImageSink sink = [&into](std::uint64_t offset, const Slice& data) {
-        into->take(offset, data);
-        return Status();
-    };
     std::vector<ImageRange> ranges(1, range);
-    Status status = co_await restore_image(world, std::move(layout), version, rank, std::move(ranges), sink, settings);
+    Status status = co_await restore_image(world, std::move(layout), version, rank, std::move(ranges), sink_of(*into), settings);
     if (!status.ok()) co_return status;
     co_return std::move(into->bytes);
 }
@@ -52,12 +56,8 @@ Task<Result<Bytes>> read_range(World& world, Layout layout, const OpenVersion& v
 Task<Result<Bytes>> read_range(World& world, const LocalImage& image, ImageRange range, RestoreSettings settings) {
     Result<Gathered> into = gathered(range);
     if (!into.ok()) co_return std::move(into).status();
-    const ImageSink sink = [&into](std::uint64_t offset, const Slice& data) {
-        into->take(offset, data);
-        return Status();
-    };
     std::vector<ImageRange> ranges(1, range);
-    Status status = co_await restore_local(world, image, std::move(ranges), sink, settings);
+    Status status = co_await restore_local(world, image, std::move(ranges), sink_of(*into), settings);
     if (!status.ok()) co_return status;
     co_return std::move(into->bytes);
 }

@@ -64,10 +64,8 @@ class IndexWriter {
 };
 
 // Bytes that these take in a page at most, with what points at them.
-std::uint64_t encoded_bytes(const Region& region) { return check::encoded_bytes(region); }
+std::uint64_t encoded_bytes(const Region* region) { return check::encoded_bytes(*region); }
 std::uint64_t encoded_bytes(const Written& page) { return 64 + page.first_name.size(); }
-const Region& value_of(const Region* region) { return *region; }
-const Written& value_of(const Written& page) { return page; }
 
 // Runs of items that fill a page each.
 template <class Item, class Write>
@@ -75,7 +73,7 @@ void in_pages(const std::vector<Item>& items, std::uint64_t page_bytes, Write wr
     std::vector<Item> page;
     std::uint64_t bytes = 0;
     for (const Item& item : items) {
-        const std::uint64_t more = encoded_bytes(value_of(item));
+        const std::uint64_t more = encoded_bytes(item);
         if (!page.empty() && bytes + more > page_bytes - 64) {
             write(page);
             page.clear();

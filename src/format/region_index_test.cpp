@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <random>
+
+#include "region_index_generated.h"
 
 namespace cairn {
 namespace {
@@ -36,6 +39,8 @@ Looked look(const RegionIndex& index, const std::string& name, std::uint64_t dat
         at = *looked.found->below;
     }
 }
+
+bool is_too_deep(const Result<std::vector<Region>>& regions) { return regions.status().text().find("levels of pages") != std::string::npos; }
 
 TEST(RegionIndex, OfNoRegionsIsNothing) { EXPECT_TRUE(encode_region_index({}).bytes.empty()); }
 
@@ -103,6 +108,54 @@ TEST(RegionIndex, OfHostileBytesHoldsItsInvariantsOrIsCorrupt) {
         else for (const Region& region : *regions) EXPECT_LE(region.offset + region.length, 8000u);
     }
     EXPECT_GT(refused, 1000);
+}
+
+// One page is said to reach over the next one: each is looked at for all that it is said to be.
+TEST(RegionIndex, OfPagesThatOverlapIsCorrupt) {
+    RegionIndex index = encode_region_index(many(200));
+    ASSERT_EQ(index.pages.size(), 3u) << "two pages of regions, and the one above them";
+    const std::uint64_t first = index.pages[0].length, both = first + index.pages[1].length;
+    std::size_t changed = 0;
+    for (std::uint64_t at = index.pages[2].offset; at + 8 < index.bytes.size(); at += 4) {
+        if (std::memcmp(index.bytes.data() + at, &first, 8) != 0) continue;
+        Bytes other = index.bytes;
+        std::memcpy(other.data() + at, &both, 8);
+        const Result<std::vector<Region>> regions = decode_region_index(other, 1600);
+        changed += regions.status().text().find("one over the other") != std::string::npos;
+    }
+    EXPECT_EQ(changed, 1u) << "the length of the first page";
+}
+
+// Each page names the one before it, and nothing else.
+TEST(RegionIndex, OfMoreLevelsThanThereCanBeIsCorrupt) {
+    for (const int levels : {region_index_levels_max, region_index_levels_max + 1}) {
+        Bytes bytes;
+        IndexPage last;
+        const auto append = [&](const flatbuffers::FlatBufferBuilder& builder) {
+            const auto* data = reinterpret_cast<const std::byte*>(builder.GetBufferPointer());
+            last = {bytes.size(), round_up(builder.GetSize(), 8)};
+            bytes.insert(bytes.end(), data, data + builder.GetSize());
+            bytes.resize(last.offset + last.length);
+        };
+        for (int level = 0; level < levels; ++level) {
+            flatbuffers::FlatBufferBuilder builder;
+            if (level == 0) {
+                const std::vector<flatbuffers::Offset<fb::Region>> one{fb::CreateRegion(builder, builder.CreateString("a"))};
+                fb::FinishRegionPageBuffer(builder, fb::CreateRegionPage(builder, builder.CreateVector(one)));
+            } else {
+                const std::vector<flatbuffers::Offset<fb::PageRef>> one{fb::CreatePageRef(builder, builder.CreateString("a"), last.offset, last.length)};
+                fb::FinishRegionPageBuffer(builder, fb::CreateRegionPage(builder, 0, builder.CreateVector(one)));
+            }
+            append(builder);
+        }
+        const std::uint64_t end[3] = {last.offset, last.length, 1};
+        const ByteView words = std::as_bytes(std::span(end)), magic = std::as_bytes(std::span("CAIRNreg", 8));
+        bytes.insert(bytes.end(), words.begin(), words.end());
+        bytes.insert(bytes.end(), magic.begin(), magic.end());
+        const Result<std::vector<Region>> regions = decode_region_index(bytes, 8);
+        if (levels <= region_index_levels_max) EXPECT_FALSE(is_too_deep(regions)) << regions.status().to_string();
+        else EXPECT_TRUE(is_too_deep(regions)) << regions.status().to_string();
+    }
 }
 
 TEST(RegionIndex, OfAPageThatNamesOneBehindItIsCorrupt) {

@@ -49,7 +49,7 @@ Task<Result<FoundRegion>> find_region(World& world, Layout layout, const Version
     const ImageInfo& image = **open;
     if (image.index_bytes == 0) co_return among(image.regions, name);
     FoundRegion found;
-    const ImageRange index{image.bytes - image.index_bytes, image.index_bytes};
+    const ImageRange index = index_range(image);
     const std::uint64_t tail = std::min(index.length, region_index_first_read_bytes);
     Result<Bytes> bytes = co_await read_image_range(world, layout, copies, rank, {image.bytes - tail, tail}, settings);
     if (!bytes.ok()) co_return std::move(bytes).status();
