@@ -18,6 +18,7 @@ double memory_passes(Pace::Step step) {
     switch (step) {
         case Pace::Step::fetch:           // the socket's copy, checksum
         case Pace::Step::serve:           // checksum, the socket's copy
+        case Pace::Step::serve_at_once:
         case Pace::Step::write_local:     // checksum, the copy into the page cache
             return 3;
         case Pace::Step::write_received:  // the copy into the page cache
@@ -104,7 +105,7 @@ void Pace::note_activity() {
 Task<Pace::Pass> Pace::admit(Step step, std::uint64_t bytes, std::function<bool()> over, Nanos until) {
     Lane& lane = lane_of(step);
     note_activity();
-    if (!lane.waiting.empty() || opens_at(lane, bytes) > clock_.now()) {
+    if (step != Step::serve_at_once && (!lane.waiting.empty() || opens_at(lane, bytes) > clock_.now())) {
         const Nanos asked = clock_.now();
         const Nanos deadline = std::min(until, clock_.in(wait_max_));
         const Place place(lane);

@@ -14,6 +14,7 @@
 #include <functional>
 #include <list>
 
+#include "model/pace_step.hpp"
 #include "world/world.hpp"
 
 namespace cairn {
@@ -37,8 +38,7 @@ class Pace {
     struct Lane;
 
   public:
-    // What is done with the bytes decides which limits it comes under.
-    enum class Step : std::uint8_t { fetch, serve, write_received, write_local };
+    using Step = PaceStep;
 
     // Held while the bytes are under way.
     class [[nodiscard]] Pass {
@@ -58,7 +58,7 @@ class Pace {
     Pace(Clock& clock, Nanos wait_max);
     Pace(const Pace&) = delete;
 
-    // First come, first served, each way. Ends at once when `over` says so, at `until`, and after wait_max.
+    // First come, first served, each way; serve_at_once does not wait, and those who come later pay for it. Ends at once when `over` says so, at `until`, and after wait_max.
     Task<Pass> admit(Step step, std::uint64_t bytes, std::function<bool()> over, Nanos until = never);
     // What one write may be at most, so that a limit that tightens takes effect soon; a multiple of 64 KiB.
     std::uint64_t piece_bytes() const;

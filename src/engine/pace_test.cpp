@@ -101,6 +101,18 @@ TEST_F(PaceTest, TheWaysDoNotWaitForEachOther) {
     EXPECT_EQ(admitted_, 11);
 }
 
+TEST_F(PaceTest, WhatTheApplicationWaitsForDoesNotWaitAndOthersPayForIt) {
+    pace_.set_limits({0, 10e6, 0, 0, 0});
+    start(Step::serve_at_once, 10'000'000, 3);
+    EXPECT_EQ(admitted_, 3);  // at once, without a turn of the loop
+    EXPECT_EQ(pace_.counters().out_bytes, 30'000'000u);
+    start(Step::serve, 1'000'000, 1);
+    run(second);
+    EXPECT_EQ(admitted_, 3);
+    run(3 * second);
+    EXPECT_EQ(admitted_, 4);
+}
+
 TEST_F(PaceTest, FirstComeFirstServed) {
     pace_.set_limits({0, 10e6, 0, 0, 0});
     start(Step::serve, 10'000'000, 1);

@@ -44,7 +44,7 @@ struct BodyWriter {
     static fb::Source source(const Source& s) { return {s.rank, s.image_offset, s.length}; }
     auto write(const message::Want& m) {
         const fb::Source wanted = source(m.source);
-        return fb::CreateWant(builder, m.tag, &wanted);
+        return fb::CreateWant(builder, m.tag, &wanted, static_cast<std::uint8_t>(m.reason));
     }
     auto write(const message::Chunk& m) {
         const auto why = text(m.text);
@@ -145,7 +145,7 @@ struct BodyReader {
     }
     message::Body read(const fb::Acknowledged& m) { return message::Acknowledged{Reader::id(*m.attempt_id())}; }
     message::Body read(const fb::Leave& m) { return message::Leave{Reader::id(*m.attempt_id())}; }
-    message::Body read(const fb::Want& m) { return message::Want{m.tag(), source(*m.source())}; }
+    message::Body read(const fb::Want& m) { return message::Want{m.tag(), source(*m.source()), static_cast<Reason>(m.reason())}; }
     message::Body read(const fb::Chunk& m) {
         return message::Chunk{m.tag(), static_cast<Code>(m.code()), reader.string(m.text()),
                               reader.numbers(m.checksums()), reader.numbers(m.cuts())};

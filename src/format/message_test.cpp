@@ -120,6 +120,16 @@ TEST(Message, OtherInvariants) {
     expect_refused<Want>([](Message&, Want& w) { w.source.image_offset = bytes_max; }, "impossible run");
 }
 
+// Who gets it answers that it does not know the reason: what is refused here has no answer.
+TEST(Message, AWantForAnUnknownReasonIsReadAsItIs) {
+    Message m = sample<message::Want>();
+    EXPECT_EQ(std::get<message::Want>(m.body).reason, Reason::flush);
+    std::get<message::Want>(m.body).reason = static_cast<Reason>(255);
+    const auto back = decode_message(encode(m));
+    ASSERT_TRUE(back.ok()) << back.status().to_string();
+    EXPECT_TRUE(*back == m);
+}
+
 TEST(Message, LongReasonsAreCut) {
     Message m = sample<message::Ended>();
     std::get<message::Ended>(m.body).text.assign(1'000'000, 'x');

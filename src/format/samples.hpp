@@ -385,7 +385,7 @@ class Random {
                 m.body = message::Leave{id()};
                 break;
             case 7:
-                m.body = message::Want{number(), source(1)};
+                m.body = message::Want{number(), source(1), static_cast<Reason>(below(256))};
                 break;
             case 8:
                 m.body = message::Chunk{number(), some_code(), some_text(), {number(), number()}};

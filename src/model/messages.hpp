@@ -10,6 +10,7 @@
 #include "base/status.hpp"
 #include "model/card.hpp"
 #include "model/plan.hpp"
+#include "model/reasons.hpp"
 #include "model/types.hpp"
 
 namespace cairn::message {
@@ -199,14 +200,15 @@ struct Leave {
     bool operator==(const Leave&) const = default;
 };
 
-// leader -> follower: a free buffer, and what should fill it (Algorithm 2: a credit that names the extent wanted).
+// any node -> follower: a free buffer, and what should fill it (Algorithm 2: a credit that names the extent wanted).
 struct Want {
     std::uint64_t tag = 0;
     Source source;
+    Reason reason = Reason::flush;  // may be one that this Cairn does not know
     bool operator==(const Want&) const = default;
 };
 
-// follower -> leader: what travels under the tag, or why it can not be had. The payload itself goes beside it.
+// follower -> who wanted it: what travels under the tag, or why it can not be had (unsupported: the reason is not known). The payload itself goes beside it.
 struct Chunk {
     std::uint64_t tag = 0;
     Code code = Code::ok;

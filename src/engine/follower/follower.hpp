@@ -43,7 +43,7 @@ class Follower : Role {
     // serve.cpp
     void on_want(FlightPtr flight, NodeIndex from, Address address, message::Want want);
     void answer_want(Flight& flight, NodeIndex from, Address address, message::Chunk chunk);
-    Task<void> serve(FlightPtr flight, NodeIndex from, Address address, message::Want want);
+    Task<void> serve(FlightPtr flight, NodeIndex from, Address address, message::Want want, PaceStep step);
 
     WatchSend watch_send_;
 };

@@ -38,11 +38,11 @@ struct FollowerTest : ::testing::Test {
         return static_cast<std::size_t>(std::count_if(operations.begin(), operations.end(), [](const auto& each) { return each.rfind("payload ", 0) == 0; }));
     }
     // Asks as a leader on node 2 does, which has posted room for it.
-    std::shared_ptr<BytesBuffer> ask(std::uint64_t tag, Source source) {
+    std::shared_ptr<BytesBuffer> ask(std::uint64_t tag, Source source, Reason reason = Reason::flush) {
         auto room = std::make_shared<BytesBuffer>(Bytes(source.length));
         const Status posted = node.process(2).world().network.post_payload(tag, {room, 0, source.length});
         EXPECT_TRUE(posted.ok());
-        hear(2, message::Want{tag, source});
+        hear(2, message::Want{tag, source, reason});
         return room;
     }
 
@@ -170,6 +170,38 @@ TEST_F(FollowerTest, WhatIsNotInTheImageIsRefused) {
         EXPECT_EQ(node.next<message::Chunk>(2).code, Code::invalid_argument) << source.image_offset << "+" << source.length;
     }
     EXPECT_EQ(payloads(), 0u);
+}
+
+// A flush gives way to the application; a restart is what the application waits for.
+TEST_F(FollowerTest, TheReasonDecidesThePace) {
+    seal();
+    node.common.pace.set_limits({.closed = true});
+    const Source source{1, 0, role_block};
+    const auto of_flush = ask(11, source), of_restart = ask(12, source, Reason::restart);
+    EXPECT_EQ(node.next<message::Chunk>(2).tag, 12u);
+    node.run(second);
+    EXPECT_EQ(payloads(), 1u);
+    EXPECT_TRUE(of_restart->bytes() == role_bytes(1, role_block));
+    EXPECT_TRUE(node.heard<message::Chunk>(2).empty());
+    node.common.pace.set_limits({});
+    EXPECT_EQ(node.next<message::Chunk>(2).tag, 11u);
+    node.run(second);
+    EXPECT_TRUE(of_flush->bytes() == role_bytes(1, role_block));
+}
+
+// Who asks hears of it each time, and nothing stays behind.
+TEST_F(FollowerTest, AReasonThatIsNotKnownIsAnswered) {
+    seal();
+    for (int i = 0; i < 2; ++i) {
+        hear(2, message::Want{11, {1, 0, role_block}, static_cast<Reason>(200)});
+        const message::Chunk chunk = node.next<message::Chunk>(2);
+        EXPECT_EQ(chunk.tag, 11u);
+        EXPECT_EQ(chunk.code, Code::unsupported);
+        EXPECT_NE(chunk.text.find("reason 200"), std::string::npos) << chunk.text;
+        EXPECT_NE(chunk.text.find("install"), std::string::npos) << chunk.text;
+    }
+    EXPECT_EQ(payloads(), 0u);
+    EXPECT_EQ(node.flight->images.at(1).users, 0u);
 }
 
 TEST_F(FollowerTest, SaysThatItLacksImagesOnlyWhenNoneIsUnseen) {

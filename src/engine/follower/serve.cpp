@@ -1,12 +1,26 @@
 // Follower, second half: gives whoever asks the bytes of a range of an image, and their checksums.
 //
 // fgcs24, Algorithm 2 (sender): followers send chunks no larger than a buffer. Here the request names the bytes wanted, so a follower
-// keeps no state: whatever was lost is asked for again, and who asks, and why, is not the follower's matter.
+// keeps no state: whatever was lost is asked for again. Who asks is not the follower's matter, and why (model/reasons.hpp) only as far as it decides the pace.
 #include <algorithm>
 
 #include "engine/follower/follower.hpp"
 
 namespace cairn::engine {
+
+namespace {
+
+// Who asks has an answer, and not a deadline.
+message::Chunk unknown_reason(const message::Want& want) {
+    message::Chunk chunk;
+    chunk.tag = want.tag;
+    chunk.code = Code::unsupported;
+    chunk.text = "bytes of rank " + std::to_string(want.source.rank) + "'s image are wanted for reason " + std::to_string(static_cast<unsigned>(want.reason)) +
+                 ", which this node's cairnd does not know: install one Cairn on all nodes of the job";
+    return chunk;
+}
+
+}  // namespace
 
 void Follower::on_want(FlightPtr flight, NodeIndex from, Address address, message::Want want) {
     FollowerSide& own = side(*flight);
@@ -16,8 +30,13 @@ void Follower::on_want(FlightPtr flight, NodeIndex from, Address address, messag
         else send_to(*flight, from, std::move(address), message::Chunk{});  // tag 0: a sign of life while checksums are made
         return;
     }
+    const ReasonRow* reason = row_of(want.reason);
+    if (!reason) {
+        answer_want(*flight, from, std::move(address), unknown_reason(want));
+        return;
+    }
     own.served[want.tag] = message::Chunk{};  // tag 0: being worked on, and not forgotten before it was answered
-    gate.spawn(serve(flight, from, std::move(address), std::move(want)));
+    gate.spawn(serve(flight, from, std::move(address), std::move(want), reason->pace));
 }
 
 // Remembered for a while, as long as somebody may ask again.
@@ -36,7 +55,7 @@ void Follower::answer_want(Flight& flight, NodeIndex from, Address address, mess
     send_to(flight, from, std::move(address), std::move(chunk));
 }
 
-Task<void> Follower::serve(FlightPtr flight, NodeIndex from, Address address, message::Want want) {
+Task<void> Follower::serve(FlightPtr flight, NodeIndex from, Address address, message::Want want, PaceStep step) {
     message::Chunk chunk;
     chunk.tag = want.tag;
     const auto found = flight->images.find(want.source.rank);
@@ -58,7 +77,7 @@ Task<void> Follower::serve(FlightPtr flight, NodeIndex from, Address address, me
     ++held.users;
     ++counters.sending;
     const std::function<bool()> over = [flight] { return flight->state.final; };
-    const Pace::Pass pass = co_await pace.admit(Pace::Step::serve, want.source.length, over);
+    const Pace::Pass pass = co_await pace.admit(step, want.source.length, over);
     Result<UnitChecksums> made = co_await common.reads.checksums_of(images_of(flight), want.source, over);
     if (made.ok()) {
         chunk.checksums = std::move(made->checksums);

@@ -175,7 +175,7 @@ Task<Status> Receiver::fetch_once(Attempt& attempt, NodeIndex from, PendingChunk
     }
     auto credit = std::make_shared<Credit>(world.clock);
     credit->node = from;
-    credit->want = {tag, chunk.source};
+    credit->want = {tag, chunk.source, Reason::flush};
     attempt.credits[tag] = credit;
     send_to(*attempt.flight, from, attempt.addresses[from], credit->want);
     const Nanos deadline = world.clock.in(settings.io_wait);

@@ -1,0 +1,16 @@
+// What is done with bytes that move. It decides which limits they come under and whether they wait for them (engine/pace.hpp).
+#pragma once
+
+#include <cstdint>
+
+namespace cairn {
+
+enum class PaceStep : std::uint8_t {
+    fetch,
+    serve,
+    serve_at_once,  // to whom the application waits for: it counts against the limits, and waits for none
+    write_received,
+    write_local,
+};
+
+}  // namespace cairn
