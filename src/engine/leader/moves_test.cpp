@@ -1,176 +1,136 @@
-// Several leaders a part, and work that changes hands: a flush ends when all targets together could have ended it, every byte once.
-#include <gtest/gtest.h>
+// A leader alone gives and takes work: each move once, no more than is not begun, and every byte in some part.
+#include "engine/leader/leader_testing.hpp"
 
-#include <algorithm>
-
-#include "proof/cluster.hpp"
-#include "format/part.hpp"
-
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
-using testing::Cluster;
-using testing::ClusterOptions;
+using testing::Alone;
+using testing::role_block;
 
-constexpr std::uint64_t mib = 1u << 20;
+struct MovesTest : testing::LeaderAlone {};
 
-// Eight nodes of two ranks, in the proportions of a machine whose storage servers are what is slow.
-ClusterOptions slow_storage(std::uint32_t files, std::uint64_t image_bytes) {
-    ClusterOptions options;
-    options.ranks_per_node.assign(8, 2);
-    options.files = files;
-    options.block_bytes = mib;
-    options.image_bytes = [image_bytes](Rank, Version) { return image_bytes; };
-    options.settings.buffer_bytes = 16 * mib;
-    options.model.nic_rate = 50e6;
-    options.model.persistent_client_rate = 50e6;
-    options.model.persistent_rate = 1e9;
-    options.model.target_rates.assign(4, 50e6);
-    return options;
+TEST_F(MovesTest, ShedGivesFromTheEndAndRemembersItsAnswer) {
+    begin(slow(), whole());
+    node->run(200 * millisecond);
+    const std::uint64_t end = blocks * role_block;
+    hear(message::Shed{attempt_id, 1, 0, 2, 3 * role_block});
+    const message::Given given = node->next<message::Given>(0);
+    const std::uint64_t first = (blocks - 3) * role_block, second_move = (blocks - 5) * role_block;
+    EXPECT_EQ(given, (message::Given{attempt_id, 1, {{0, end - 3 * role_block, 3 * role_block, {{1, {{1, first, image_bytes - first}}}}}}}));
+    hear(message::Shed{attempt_id, 2, 0, 2, 2 * role_block});
+    const message::Given next = node->next<message::Given>(0);
+    EXPECT_EQ(next, (message::Given{attempt_id, 2, {{0, end - 5 * role_block, 2 * role_block, {{1, {{1, second_move, 2 * role_block}}}}}}}));
+    hear(message::Shed{attempt_id, 1, 0, 2, 3 * role_block});  // its answer was lost
+    EXPECT_EQ(node->next<message::Given>(0), given);
+    hear(message::Shed{{7, 6}, 3, 0, 2, role_block});  // of another attempt
+    node->run(100 * millisecond);
+    EXPECT_TRUE(node->heard<message::Given>(0).empty());
+    complete();
+    const message::PartsDone done = node->next<message::PartsDone>(0);
+    EXPECT_EQ(done.code, Code::ok) << done.text;
+    const Bytes file = node->read(path()).value();
+    const Footer footer = footer_of(file);
+    EXPECT_EQ(check_bytes(file, footer), second_move);
+    EXPECT_EQ(done.coverage, coverage(1, 0, second_move));
 }
 
-double seconds_to_commit(Cluster& cluster, Version version) {
-    EXPECT_TRUE(cluster.capture_all(version, 600 * second).ok());
-    const Nanos begun = cluster.sim.now();
-    EXPECT_TRUE(cluster.run_until_committed(version, 600 * second)) << cluster.state(0, version).failure.to_string();
-    return static_cast<double>(cluster.sim.now() - begun) / second;
+// More than there is: all that is not begun. After Complete, or of a part that it does not write: nothing, which is an answer, too.
+TEST_F(MovesTest, ShedGivesNoMoreThanIsNotBegun) {
+    begin(slow(), whole());
+    node->run(200 * millisecond);
+    hear(message::Shed{attempt_id, 1, 7, 2, role_block});
+    EXPECT_EQ(node->next<message::Given>(0), (message::Given{attempt_id, 1, {}}));
+    hear(message::Shed{attempt_id, 2, 0, 2, 1000 * role_block});
+    const message::Given given = node->next<message::Given>(0);
+    ASSERT_EQ(given.work.size(), 1u);
+    const std::uint64_t begun = given.work[0].offset;
+    EXPECT_GT(begun, 0u);
+    EXPECT_EQ(begun + given.work[0].bytes, blocks * role_block);
+    hear(message::Shed{attempt_id, 3, 0, 2, role_block});
+    EXPECT_TRUE(node->next<message::Given>(0).work.empty());
+    complete();
+    EXPECT_EQ(node->next<message::PartsDone>(0).coverage, coverage(1, 0, begun));
 }
 
-std::uint64_t taken_over(const Cluster& cluster) {
-    std::uint64_t bytes = 0;
-    for (const testing::Host& host : cluster.hosts) bytes += host.daemon->counters().taken_over_bytes;
-    return bytes;
+TEST_F(MovesTest, ATakeIsWrittenOnceHoweverOftenItComes) {
+    const std::uint64_t own = 10 * role_block;
+    begin(slow(), lead_of(own, own));
+    node->run(100 * millisecond);
+    const message::Take take{attempt_id, 4, {{0, own, (blocks - 10) * role_block, {{1, {{1, own, image_bytes - own}}}}}}, {}};
+    hear(take);
+    EXPECT_EQ(node->next<message::Taken>(0), (message::Taken{attempt_id, 4}));
+    node->run(millisecond);
+    EXPECT_EQ(node->heard<message::Progress>(0).back().taken, 1u) << "the coordinator must know that its numbers know of it";
+    hear(take);
+    EXPECT_EQ(node->next<message::Taken>(0), (message::Taken{attempt_id, 4}));
+    EXPECT_EQ(node->next<message::Progress>(0).taken, 1u);
+    complete();
+    const message::PartsDone done = node->next<message::PartsDone>(0);
+    EXPECT_EQ(done.code, Code::ok) << done.text;
+    EXPECT_EQ(done.coverage, coverage(1, 0, image_bytes));
+    const Bytes file = node->read(path()).value();
+    EXPECT_EQ(check_bytes(file, footer_of(file)), image_bytes);
+    EXPECT_EQ(node->common.counters.taken_over_bytes, image_bytes - own);
 }
 
-TEST(Leaders, AllNodesWriteOnePartTogether) {
-    ClusterOptions options = slow_storage(1, 32 * mib);
-    options.model.target_rates.clear();
-    options.model.persistent_rate = 400e6;  // eight cards
-    Cluster cluster(options);
-    ASSERT_TRUE(cluster.open_job().ok());
-    const double limit = 16 * 32.0 * mib / 400e6;
-    EXPECT_LT(seconds_to_commit(cluster, 1), 1.1 * limit);
-    const Status whole = cluster.check_committed(cluster.key(1));
-    EXPECT_TRUE(whole.ok()) << whole.to_string();
-    for (const testing::Host& host : cluster.hosts) EXPECT_GT(host.daemon->counters().written_bytes, 0u);
+TEST_F(MovesTest, ATakeOfAPartThatItDoesNotWriteFailsTheAttempt) {
+    begin(slow(), whole());
+    hear(message::Take{attempt_id, 1, {{3, 0, role_block, {{1, {{1, 0, role_block}}}}}}, {}});
+    const message::PartsDone done = node->next<message::PartsDone>(0);
+    EXPECT_EQ(done.code, Code::internal);
+    EXPECT_FALSE(done.has_failed_part) << "storage is not to blame";
+    EXPECT_TRUE(done.parts.empty());
+    EXPECT_TRUE(node->heard<message::Taken>(0).empty());
 }
 
-TEST(Leaders, AreAsManyAsAskedFor) {
-    for (std::uint32_t leaders : {1u, 2u, 3u, 8u}) {
-        ClusterOptions options = slow_storage(2, 8 * mib);
-        options.settings.leaders = leaders;
-        Cluster cluster(options);
-        ASSERT_TRUE(cluster.open_job().ok());
-        seconds_to_commit(cluster, 1);
-        std::uint32_t wrote = 0;
-        for (const testing::Host& host : cluster.hosts) wrote += host.daemon->counters().written_bytes > 0;
-        EXPECT_EQ(wrote, leaders);
-        const Status whole = cluster.check_committed(cluster.key(1));
-        EXPECT_TRUE(whole.ok()) << whole.to_string();
+// It would be written over what another leader writes, or goes round where so much is named.
+TEST_F(MovesTest, ATakeThatClaimsLessThanItNeedsFailsTheAttempt) {
+    const std::vector<NodeSources> works[] = {{{1, {{1, 0, 2 * role_block}}}}, {{2, {{2, 0, 1ull << 60}, {2, 0, 15ull << 60}, {2, 0, role_block}}}}};
+    for (const std::vector<NodeSources>& nodes : works) {
+        begin(slow(), lead_of(role_block, role_block));
+        hear(message::Take{attempt_id, 1, {{0, role_block, role_block, nodes}}, {}});
+        const message::PartsDone done = node->next<message::PartsDone>(0);
+        EXPECT_EQ(done.code, Code::internal);
+        EXPECT_NE(done.text.find("takes more than the 4.00 KiB"), std::string::npos) << done.text;
+        EXPECT_TRUE(node->heard<message::Taken>(0).empty());
+        EXPECT_EQ(node->common.counters.taken_over_bytes, 0u);
     }
 }
 
-// What `cairn status` and the figures of the race show. Two leaders with eight parts each and a writer for each part: nobody is busy for longer
-// than the flush took.
-TEST(Leaders, TellHowLongEachWriterWasBusy) {
-    ClusterOptions options = slow_storage(16, 8 * mib);
-    options.settings.leaders = 2;
-    options.settings.writers = 8;
-    Cluster cluster(options);
-    ASSERT_TRUE(cluster.open_job().ok());
-    const double virtual_s = seconds_to_commit(cluster, 1);
-    for (const testing::Host& host : cluster.hosts) {
-        const NodeCounters& counters = host.daemon->counters();
-        if (counters.written_bytes == 0) continue;
-        EXPECT_GT(counters.last_flush_s, 0);
-        EXPECT_LE(counters.last_flush_s, virtual_s);
-        std::uint64_t bytes = 0;
-        for (const WriterTimes& writer : counters.writers) {
-            EXPECT_LE(writer.received_s + writer.local_s, counters.last_flush_s);
-            EXPECT_GT(writer.received_bytes + writer.local_bytes, 0u);
-            bytes += writer.received_bytes + writer.local_bytes;
-        }
-        EXPECT_EQ(bytes, counters.written_bytes);
+// Where cards decide, its own small images are its own data, too, in packs: they go by portions, and the next one when as much was sent as those have.
+TEST_F(MovesTest, ItsOwnSmallImagesChangeHandsByPortions) {
+    constexpr std::uint64_t small = 1000;
+    message::Lead lead = lead_of(image_bytes, 4 * blocks * role_block);
+    lead.keep_own = true;
+    lead.pack_bytes = role_block;
+    lead.parts[0].shares[0].nodes = {{1, {{1, 0, image_bytes}}}, {2, {}}};
+    for (Rank rank = 10; rank < 410; ++rank) {
+        lead.parts[0].shares[0].nodes[rank % 2].sources.push_back({rank, 0, small});
+        lead.images.push_back(testing::role_image(rank, small));
     }
-}
-
-struct Shape {
-    std::uint32_t files, leaders;  // leaders 0: Cairn's choice
-};
-class SlowTarget : public ::testing::TestWithParam<Shape> {};
-
-// One target at a tenth of its speed: its leaders' work goes to the others' parts.
-TEST_P(SlowTarget, CostsNoMoreThanItsShareOfAllRates) {
-    ClusterOptions options = slow_storage(GetParam().files, 128 * mib);
-    options.settings.leaders = GetParam().leaders;
-    options.model.target_rates[1] = 5e6;
-    Cluster cluster(options);
-    ASSERT_TRUE(cluster.open_job().ok());
-    const double limit = 16 * 128.0 * mib / 155e6;
-    const double virtual_s = seconds_to_commit(cluster, 1);
-    EXPECT_LT(virtual_s, 1.15 * limit) << GetParam().files << " files, limit " << limit << " s";
-    EXPECT_GT(taken_over(cluster), 0u);
-    const Status whole = cluster.check_committed(cluster.key(1));
-    EXPECT_TRUE(whole.ok()) << whole.to_string();
-}
-// With more parts than leaders, and with leaders that share parts, a leader writes on the slow target and on others.
-INSTANTIATE_TEST_SUITE_P(Files, SlowTarget, ::testing::Values(Shape{4, 0}, Shape{8, 0}, Shape{8, 7}, Shape{8, 5}, Shape{16, 0}, Shape{16, 3}));
-
-class Placed : public ::testing::TestWithParam<std::uint32_t> {};
-
-// Every target holds the same bytes, whatever K is, also where images differ and work changes hands: planned to the block, and within a few
-// percent when leaders of one target help those of another. With fewer parts than targets they are on those whose turn it is.
-TEST_P(Placed, EveryTargetHoldsTheSame) {
-    const std::uint32_t files = GetParam(), on = std::min(files, 4u);
-    ClusterOptions options = slow_storage(files, 0);
-    options.image_bytes = [](Rank rank, Version version) { return (108 + 5 * ((rank * 7 + version * 3) % 9)) * mib; };
-    options.placed = true;
-    Cluster cluster(options);
-    ASSERT_TRUE(cluster.open_job().ok());
-    std::vector<double> sums(4);
-    double all = 0;
-    for (Version version = 1; version <= 4; ++version) {
-        seconds_to_commit(cluster, version);
-        const Status whole = cluster.check_committed(cluster.key(version));
-        EXPECT_TRUE(whole.ok()) << whole.to_string();
-        double bytes = 0;
-        for (Rank rank = 0; rank < 16; ++rank) bytes += static_cast<double>(options.image_bytes(rank, version));
-        all += bytes;
-        const std::vector<std::uint64_t> held = cluster.bytes_on_targets(version);
-        EXPECT_EQ(4 - std::count(held.begin(), held.end(), 0u), on);
-        for (std::size_t target = 0; target < 4; ++target) {
-            sums[target] += static_cast<double>(held[target]);
-            if (held[target] > 0) {
-                EXPECT_NEAR(static_cast<double>(held[target]), bytes / on, 0.03 * bytes / on) << "version " << version << ", target " << target;
-            }
-        }
+    node = std::make_unique<Alone<Leader>>(slow());
+    node->add_image(1, image_bytes);
+    for (Rank rank = 10; rank < 410; rank += 2) node->add_image(rank, small);
+    hear(lead);
+    node->run(200 * millisecond);
+    hear(message::Shed{attempt_id, 1, 0, 2, 1000 * role_block});
+    const message::Given given = node->next<message::Given>(0);
+    std::uint64_t own = 0;
+    for (const message::Work& work : given.work) {
+        EXPECT_EQ(packs_of(work.nodes, {role_block, role_block}).size(), 1u) << "packed anew, several might take more space than they have";
+        for (const NodeSources& each : work.nodes)
+            for (const Source& source : each.sources) own += each.node == 1 ? source.length : 0;
     }
-    for (const double sum : sums) EXPECT_NEAR(sum, all / 4, 0.02 * all / 4);
-}
-INSTANTIATE_TEST_SUITE_P(Files, Placed, ::testing::Values(1, 2, 3, 4, 5, 7, 8, 16));
-
-TEST(Moves, AreFewWhenAllAreEquallyFast) {
-    Cluster cluster(slow_storage(8, 128 * mib));
-    ASSERT_TRUE(cluster.open_job().ok());
-    const double virtual_s = seconds_to_commit(cluster, 1);
-    EXPECT_LT(virtual_s, 1.05 * 16 * 128.0 * mib / 200e6);
-    EXPECT_LT(taken_over(cluster), 16 * 128 * mib / 20);
-}
-
-// A node whose card is slow is helped by the others, also within one part.
-TEST(Moves, HelpASlowNode) {
-    ClusterOptions options = slow_storage(1, 64 * mib);
-    options.model.target_rates.clear();
-    options.model.persistent_rate = 400e6;
-    options.model.persistent_client_rates[3] = 5e6;
-    Cluster cluster(options);
-    ASSERT_TRUE(cluster.open_job().ok());
-    const double virtual_s = seconds_to_commit(cluster, 1);
-    EXPECT_LT(virtual_s, 1.25 * 16 * 64.0 * mib / 355e6);
-    EXPECT_GT(taken_over(cluster), 64 * mib);
-    const Status whole = cluster.check_committed(cluster.key(1));
-    EXPECT_TRUE(whole.ok()) << whole.to_string();
+    EXPECT_GT(own, 0u);
+    EXPECT_LE(own, 16 * role_block) << "a portion: half a second of what it writes, or a little";
+    hear(message::Shed{attempt_id, 2, 0, 2, 1000 * role_block});
+    for (const message::Work& work : node->next<message::Given>(0).work)
+        for (const NodeSources& each : work.nodes) EXPECT_NE(each.node, 1u) << "the first portion was not sent yet";
+    const auto sent = node->subject.watch_send(*node->flight);
+    sent(own);
+    hear(message::Shed{attempt_id, 3, 0, 2, 1000 * role_block});
+    EXPECT_FALSE(node->next<message::Given>(0).work.empty());
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::engine
