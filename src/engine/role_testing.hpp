@@ -42,6 +42,17 @@ inline ImageInfo role_image(Rank rank, std::uint64_t bytes) {
     return {rank, bytes, {region}};
 }
 
+// Of an attempt at one part of a job's three ranks; who writes what of it is the test's.
+inline message::Lead role_lead(Id128 attempt_id) {
+    message::Lead lead;
+    lead.attempt = 1;
+    lead.attempt_id = attempt_id;
+    lead.parts_total = 1;
+    lead.ranks_total = 3;
+    lead.block_bytes = role_block;
+    return lead;
+}
+
 struct RoleOptions {
     std::vector<std::vector<Rank>> ranks = {{0}, {1}, {2}};  // of each node; none: an I/O node
     NodeIndex self = 0;                                      // the node under test

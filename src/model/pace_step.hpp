@@ -8,7 +8,7 @@ namespace cairn {
 enum class PaceStep : std::uint8_t {
     fetch,
     serve,
-    serve_at_once,  // to whom the application waits for: it counts against the limits, and waits for none
+    serve_at_once,  // for whom the application waits: it counts against the limits, and waits for none
     write_received,
     write_local,
 };

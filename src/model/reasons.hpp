@@ -5,26 +5,23 @@
 
 #include <array>
 #include <cstdint>
-#include <string_view>
 
 #include "model/pace_step.hpp"
 
 namespace cairn {
 
 enum class Reason : std::uint8_t {
-    flush = 0,
-    restart = 1,
+    flush = 0,    // a leader writes it into a part
+    restart = 1,  // a rank on another node restores it, and the application waits
 };
 
 struct ReasonRow {
     Reason reason;
-    std::string_view name;
-    std::string_view what_for;
     PaceStep pace;
 };
 inline constexpr std::array<ReasonRow, 2> reasons = {{
-    {Reason::flush, "flush", "a leader writes it into a part", PaceStep::serve},
-    {Reason::restart, "restart", "a rank on another node restores it, and the application waits", PaceStep::serve_at_once},
+    {Reason::flush, PaceStep::serve},
+    {Reason::restart, PaceStep::serve_at_once},
 }};
 
 // Null: not known here.

@@ -28,12 +28,7 @@ struct LeaderAlone : ::testing::Test {
     }
     // Of one part that only it writes, with so much of its own image.
     static message::Lead lead_of(std::uint64_t bytes, std::uint64_t range_bytes) {
-        message::Lead lead;
-        lead.attempt = 1;
-        lead.attempt_id = attempt_id;
-        lead.parts_total = 1;
-        lead.ranks_total = 3;
-        lead.block_bytes = role_block;
+        message::Lead lead = role_lead(attempt_id);
         lead.parts = {{0, "", 0, {{1, 0, range_bytes, {{1, {{1, 0, bytes}}}}}}}};
         lead.images = {role_image(1, image_bytes)};
         return lead;

@@ -29,12 +29,7 @@ struct PartFileTest : ::testing::Test {
         options.self = self;
         options.settings.buffer_bytes = 16 * role_block;
         node = std::make_unique<Alone<PartFileAlone>>(options);
-        message::Lead lead;
-        lead.attempt = 1;
-        lead.attempt_id = attempt_id;
-        lead.parts_total = 1;
-        lead.ranks_total = 3;
-        lead.block_bytes = role_block;
+        message::Lead lead = testing::role_lead(attempt_id);
         lead.parts = {{0, "", 4 * half, {{1, 0, half, {{1, {{1, 0, half}}}}}, {2, half, half, {{2, {{2, 0, half}}}}}}}};
         lead.images = {testing::role_image(1, half), testing::role_image(2, half)};
         lead.addresses = {{1, node->process(1).address()}, {2, node->process(2).address()}};
