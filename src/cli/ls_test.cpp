@@ -82,12 +82,10 @@ TEST_F(Ls, levels_and_states) {
 
 TEST_F(Ls, a_damaged_slot_is_told_and_hides_nothing) {
     melt.seal("n0", 1, first, 1, 0);
-    melt.seal("n0", 1, first, 1, 1);
-    const std::string slot =
-        ScratchLayout::of(melt.scratch, ::getuid(), "n0", melt.layout.persistent).images() + "/slot-1-1";
+    const std::string slot = melt.seal("n0", 1, first, 1, 1);
     Melt::flip(slot, image_header_offset + 50);
     const Ran ls = cairn("ls melt");
-    EXPECT_THAT(ls.err, HasSubstr("slot-1-1"));
+    EXPECT_THAT(ls.err, HasSubstr(slot));
     EXPECT_THAT(ls.out, ContainsRegex("1 +partial +scratch 1/4"));
 }
 

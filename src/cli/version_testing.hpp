@@ -16,6 +16,7 @@
 #include "format/image.hpp"
 #include "format/lineage.hpp"
 #include "format/manifest.hpp"
+#include "format/names.hpp"
 #include "format/part.hpp"
 #include "format/roster.hpp"
 
@@ -172,7 +173,7 @@ struct Melt {
             std::memcpy(slot.data() + image_proof_offset, &proof, sizeof proof);
         }
         const ScratchLayout root = ScratchLayout::of(scratch, ::getuid(), node, layout.persistent);
-        const std::string path = root.images() + "/slot-" + std::to_string(version) + "-" + std::to_string(rank);
+        const std::string path = root.images() + "/" + slot_file_name(SlotKind::image, version * ranks + rank);
         write(path, slot);
         note_boot(node);
         return path;

@@ -8,6 +8,7 @@
 #include "copies/room_for.hpp"
 #include "format/limits.hpp"
 #include "format/image.hpp"
+#include "format/names.hpp"
 #include "format/roster.hpp"
 #include "model/checksum_units.hpp"
 #include "world/gate.hpp"
@@ -193,6 +194,24 @@ Task<void> scan_unread(World& world, Scan& scan, Nanos io_wait) {
     co_await scan_files(world, std::move(paths), io_wait, scan);
 }
 
+// Those that hold images, or did. What only another release knows what to do with is told, whatever it holds.
+std::vector<std::string> image_slots(std::vector<std::string> paths, ScratchScan& scan) {
+    std::vector<std::string> slots;
+    for (std::string& path : paths) {
+        const auto name = parse_slot_file_name(std::string_view(path).substr(path.rfind('/') + 1));
+        if (!name) {
+            Status why(Code::unsupported, path + ": of a kind of slot that this Cairn does not know; it is left as it is. Start the release of Cairn that wrote it, "
+                                                 "or remove the file when its jobs are over");
+            scan.unread.push_back({std::move(path), std::move(why)});
+            continue;
+        }
+        switch (row_of(name->kind).at_start) {
+            case SlotAtStart::take_image: slots.push_back(std::move(path)); break;
+        }
+    }
+    return slots;
+}
+
 void sort(ScratchScan& scan) {
     std::sort(scan.images.begin(), scan.images.end(), [](const LocalImage& a, const LocalImage& b) { return a.path < b.path; });
 }
@@ -214,7 +233,8 @@ Task<Result<ScratchScan>> scan_scratch(World& world, ScratchLayout layout, Nanos
     ScratchScan scan;
     Result<std::vector<std::string>> paths = co_await files_in(world, layout.images(), io_wait);
     if (!paths.ok()) co_return std::move(paths).status();
-    co_await scan_files(world, std::move(paths).value(), io_wait, scan);
+    std::vector<std::string> slots = image_slots(std::move(paths).value(), scan);
+    co_await scan_files(world, std::move(slots), io_wait, scan);
     sort(scan);
     co_return scan;
 }

@@ -34,14 +34,14 @@ Task<Status> check_data(World& world, const LocalImage& image, Nanos io_wait);
 // a new mapping takes a fault for every few of them.
 Task<Result<std::optional<LocalImage>>> read_image(World& world, std::string path, Nanos deadline, BufferPtr mapped = nullptr);
 
-// What could not be read. Where may_pass(why) it says nothing of what the file holds.
+// What could not be read. Where may_pass(why) it says nothing of what the file holds. Where it is unsupported another release wrote the file, and can read it.
 struct Unread {
     std::string path;
     Status why;
     bool tried = true;  // false: there was no time or no thread left to look at it
 };
 
-// Every sealed image under images/; what can not be read is left out and told through `unread`. io_wait bounds the listing and then all files
+// Every sealed image under images/; what can not be read, or is of no kind of slot that is known here (model/slot_kinds.hpp), is left out and told through `unread`. io_wait bounds the listing and then all files
 // together, however many there are: they are looked at beside each other, and one that hangs takes nothing from the others, until so many hang
 // that no more threads are to be given to them. The result fails when the directory itself can not be listed.
 struct ScratchScan {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "format/image.hpp"
+#include "format/names.hpp"
 #include "proof/cluster.hpp"
 
 namespace cairn {
@@ -27,8 +28,8 @@ class Scan : public ::testing::Test {
         cluster_->kill_daemon(0);
         cluster_->sim.faults().hang_io_max = sim::horizon;
         cluster_->sim.set_observer([this](sim::Process&, const char* what, const std::string& path) {
-            const std::size_t number = path.rfind("/slot-");
-            const bool hangs = what == std::string("open") && number != std::string::npos && std::stoul(path.substr(number + 6)) < hung_;
+            const auto slot = parse_slot_file_name(path.substr(path.rfind('/') + 1));
+            const bool hangs = what == std::string("open") && slot && slot->number < hung_;
             begun_hung_ += hangs;
             cluster_->sim.faults().hang_scratch = hangs ? 1 : 0;
         });

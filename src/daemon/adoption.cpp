@@ -29,6 +29,7 @@ Task<Status> Adoption::adopt(std::function<bool()> over) {
     Result<ScratchScan> scan = co_await look_.images(over);
     if (!scan.ok()) co_return std::move(scan).status();
     has_unread_ = first_passing(scan->unread) != nullptr;
+    has_unsupported_ = cairn::has_unsupported(scan->unread);
     for (const Unread& each : scan->unread) slots_.spare(each.path);
     for (const std::string& path : scan->free_slots) slots_.discard(path);
     Status dropped = co_await doubts_.drop_unproved(*scan, std::move(over));
@@ -39,7 +40,7 @@ Task<Status> Adoption::adopt(std::function<bool()> over) {
         co_await adopt_one(std::move(one), outcomes);
     }
     slots_.apply_retention();
-    if (!has_unread_) co_await forget_ended();
+    if (!has_unread_ && !has_unsupported_) co_await forget_ended();
     if (!unseen_.has_waiting() && !doubts_.verifying()) jobs_.forget_found();
     knows_images_ = true;
     co_return Status();

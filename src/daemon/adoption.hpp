@@ -2,7 +2,7 @@
 //
 // Rosters first, then images (scratch_look.hpp); what a restart of the machine may have torn is asked for its proof (doubts.hpp); then each image goes to
 // its slot, and, where it is not committed (outcomes.hpp), to the node as soon as its job can be joined (unseen_images.hpp). What has nothing left to
-// finish goes. What can not be read for a reason that may pass stays where it is, and so do the jobs: it may be of one of them.
+// finish goes. What can not be read for a reason that may pass, or only by another release, stays where it is, and so do the jobs: it may be of one of them.
 #pragma once
 
 #include <functional>
@@ -28,6 +28,8 @@ class Adoption {
     UnseenImages& unseen() { return unseen_; }
     // All of scratch was looked at.
     bool knows_images() const { return knows_images_; }
+    // Files that another release wrote, and that it alone can read: any job may be theirs.
+    bool has_unsupported() const { return has_unsupported_; }
     // Files of scratch could not be read, for a reason that may pass: any job may be theirs.
     bool has_unread() const { return has_unread_; }
     bool verifying() const { return doubts_.verifying(); }
@@ -53,6 +55,7 @@ class Adoption {
     UnseenImages unseen_;
     bool knows_images_ = false;
     bool has_unread_ = false;
+    bool has_unsupported_ = false;
 };
 
 }  // namespace cairn

@@ -1,5 +1,8 @@
 #include "daemon/adoption.hpp"
 
+#include <sstream>
+
+#include "base/log.hpp"
 #include "daemon/jobs_testing.hpp"
 #include "daemon/unreadable_testing.hpp"
 
@@ -71,6 +74,35 @@ TEST_F(AdoptionTest, LeavesJobsAloneWhereAFileCanNotBeRead) {
     EXPECT_FALSE(adoption_->problem().ok());
     EXPECT_TRUE(fs::exists(scratch_layout().job(ended.incarnation)));
     EXPECT_TRUE(fs::exists(image.path));
+}
+
+// A newer Cairn's, whatever it holds: it stays, is nobody's image here, and is told with what to do. The job that it may be of stays, too.
+TEST_F(AdoptionTest, LeavesSlotsOfAKindThatItDoesNotKnow) {
+    begin_jobs();
+    const Roster ended = stranger(2);
+    ASSERT_TRUE(run(files_->keep(ended)).ok());
+    const LocalImage image = leave_image(stranger(3), 1);
+    const std::string sealed = directory_ + "/another-1", torn = directory_ + "/another-2", known = directory_ + "/slot-1";
+    fs::rename(image.path, sealed);
+    for (const std::string& path : {torn, known}) std::ofstream(path) << "nothing";
+    const std::string log = scratch / "log";
+    ASSERT_TRUE(log_to_file(log, LogLevel::warning).ok());
+    start_again();
+    const Status adopted = run(adoption_->adopt(never_over));
+    log_off();
+    ASSERT_TRUE(adopted.ok());
+    EXPECT_TRUE(held().empty());
+    EXPECT_TRUE(adoption_->has_unsupported());
+    EXPECT_FALSE(adoption_->has_unread()) << "no image of this Cairn's is missing";
+    std::stringstream told;
+    told << std::ifstream(log).rdbuf();
+    EXPECT_TRUE(eventually([&] { return !fs::exists(known); }));
+    for (const std::string& path : {sealed, torn}) {
+        EXPECT_TRUE(fs::exists(path)) << path;
+        EXPECT_NE(told.str().find("warning slot-of-another-release path=" + path), std::string::npos) << told.str();
+    }
+    EXPECT_NE(told.str().find("Start the release of Cairn that wrote it"), std::string::npos) << told.str();
+    EXPECT_TRUE(fs::exists(scratch_layout().job(ended.incarnation)));
 }
 
 }  // namespace

@@ -349,7 +349,8 @@ Task<std::vector<VersionKey>> Daemon::stop(Nanos wait, const char* why, Ending e
         const Nanos tidy_deadline = world_.clock.in(tidy_wait);
         while (persistent_retention_.busy() && world_.clock.now() < tidy_deadline)
             co_await world_.clock.sleep(settle_down);
-        if (!adoption_.has_unread()) co_await ended_jobs_.remove_files(adoption_.knows_images(), tidy_deadline);
+        const bool knows_all = adoption_.knows_images() && !adoption_.has_unsupported();
+        if (!adoption_.has_unread()) co_await ended_jobs_.remove_files(knows_all, tidy_deadline);
         const bool is_told_to_end = told_ + keeper_told_ > 0;  // meanwhile
         if (ending == Ending::in_order && unfinished_.empty() && !is_told_to_end && options_.free_at_end) co_await free_scratch(world_.clock.in(remove_wait));
         stopped_ = true;

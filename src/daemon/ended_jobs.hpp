@@ -23,7 +23,7 @@ class EndedJobs {
     // Somebody had it, also between two looks: its time begins anew. Or it is forgotten.
     void begin_anew(Id128 incarnation) { left_.erase(incarnation); }
 
-    // At the end of the daemon: files of jobs that have nothing left to finish. knows_images: all of scratch was looked at; else those that are known only by a
+    // At the end of the daemon: files of jobs that have nothing left to finish. knows_images: all of scratch was looked at, and understood; else those that are known only by a
     // file may have images that nobody has seen.
     Task<void> remove_files(bool knows_images, Nanos deadline);
 

@@ -141,5 +141,26 @@ TEST(Forget, NoJobAtTheEndOfADaemonThatHasNotSeenAllOfScratch) {
     EXPECT_TRUE(fs::exists(Layout{home.persistent}.job_roster(job.incarnation)));
 }
 
+// Nor of what another release left there who can not read it.
+TEST(Forget, NoJobThatASlotOfAnotherReleaseMayBeOf) {
+    Home home;
+    ASSERT_EQ(home.start(), 0) << home.errors();
+    const Roster job = job_of(home, 2, 2, "cold");
+    {
+        Client client(home.layout);
+        client.hello(true);
+        begin_job(home, client, job);
+    }
+    home.kill_daemon();
+    const std::string slot = home.layout.images() + "/another-1";
+    std::ofstream(slot) << "of a newer Cairn";
+    const pid_t pid = home.start_here();
+    ASSERT_TRUE(becomes_true([&] { return home.errors().find("slot-of-another-release path=" + slot) != std::string::npos; })) << home.errors();
+    ASSERT_EQ(send_signal(pid, SIGTERM), 0);
+    Home::wait_exit(pid);
+    for (const std::string& path : {slot, home.layout.job(job.incarnation), Layout{home.persistent}.job_roster(job.incarnation)})
+        EXPECT_TRUE(fs::exists(path)) << path;
+}
+
 }  // namespace
 }  // namespace cairn

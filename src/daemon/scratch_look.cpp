@@ -13,6 +13,10 @@ const Unread* first_passing(const std::vector<Unread>& unread) {
     return found == unread.end() ? nullptr : &*found;
 }
 
+bool has_unsupported(const std::vector<Unread>& unread) {
+    return std::any_of(unread.begin(), unread.end(), [](const Unread& each) { return each.why.code() == Code::unsupported; });
+}
+
 Task<void> ScratchLook::wait_for_scratch(Status why) {
     if (why.text() != problem_.text()) log_warning("scratch-can-not-be-read", {{"why", why}});
     problem_ = std::move(why);
@@ -46,9 +50,10 @@ Task<Result<JobScan>> ScratchLook::jobs(std::function<bool()> over) {
 Task<Result<ScratchScan>> ScratchLook::images(std::function<bool()> over) {
     Result<ScratchScan> scan = co_await look_at_all(scan_scratch, std::move(over));
     if (!scan.ok()) co_return scan;
-    for (const Unread& each : scan->unread)
-        log_event(may_pass(each.why) ? LogLevel::error : LogLevel::warning, may_pass(each.why) ? "image-can-not-be-read" : "image-damaged",
-                  {{"path", each.path}, {"why", each.why}});
+    for (const Unread& each : scan->unread) {
+        if (may_pass(each.why)) log_error("image-can-not-be-read", {{"path", each.path}, {"why", each.why}});
+        else log_warning(each.why.code() == Code::unsupported ? "slot-of-another-release" : "image-damaged", {{"path", each.path}, {"why", each.why}});
+    }
     co_return scan;
 }
 

@@ -12,6 +12,8 @@ inline constexpr int looks_max = 3;  // at a file that can not be read for a rea
 
 // What the next look may find otherwise; nullptr when there is none.
 const Unread* first_passing(const std::vector<Unread>& unread);
+// Some of it only another release can read.
+bool has_unsupported(const std::vector<Unread>& unread);
 
 class ScratchLook {
   public:

@@ -13,6 +13,7 @@
 #include "daemon/memory.hpp"
 #include "daemon/slot_files.hpp"
 #include "format/image.hpp"
+#include "format/names.hpp"
 
 namespace cairn {
 
@@ -232,7 +233,7 @@ Task<Result<control::Slot>> Slots::acquire(Owner owner, control::Acquire request
 // The owner is counted as having it from the beginning: none is made ahead for it besides.
 Slots::Place Slots::add_slot(Owner owner, Rank rank) {
     for (;;) {  // a clock that was set back may give numbers that scratch still holds
-        const std::string path = directory_ + "/slot-" + std::to_string(next_number_++);
+        const std::string path = directory_ + "/" + slot_file_name(SlotKind::image, next_number_++);
         if (spared_.count(path)) continue;
         const auto [place, is_new] = slots_.emplace(path, Slot());
         if (!is_new) continue;

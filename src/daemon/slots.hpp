@@ -1,4 +1,4 @@
-// Slots: the files images/slot-<n> of one node's scratch, from hand to hand: free -> being made -> owned by a
+// Slots: the files of one node's scratch that hold images (SlotKind::image), from hand to hand: free -> being made -> owned by a
 // connection -> image -> free.
 //
 // Rules kept (rule 4 and the promise):

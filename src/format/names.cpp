@@ -184,6 +184,18 @@ std::optional<Id128> parse_temporary_file_name(std::string_view file) {
     return unique;
 }
 
+std::string slot_file_name(SlotKind kind, std::uint64_t number) { return std::string(row_of(kind).word) + "-" + std::to_string(number); }
+
+std::optional<SlotFileName> parse_slot_file_name(std::string_view file) {
+    for (const SlotKindRow& row : slot_kinds) {
+        std::string_view rest = file;
+        if (!eat(rest, row.word) || !eat(rest, "-")) continue;
+        const auto number = parse_number<std::uint64_t>(rest);
+        if (number && file == slot_file_name(row.kind, *number)) return SlotFileName{row.kind, *number};
+    }
+    return std::nullopt;
+}
+
 std::optional<Id128> parse_attempt_of(std::string_view file) {
     if (const auto part = parse_part_file_name(file)) return part->attempt_id;
     return parse_temporary_file_name(file);

@@ -7,6 +7,7 @@
 
 #include "base/status.hpp"
 #include "format/limits.hpp"
+#include "model/slot_kinds.hpp"
 #include "model/types.hpp"
 
 namespace cairn {
@@ -57,6 +58,16 @@ std::optional<std::uint64_t> parse_epoch_taken(std::string_view file);
 // without this name that attempt can not publish any more.
 std::string temporary_file_name(Id128 unique);
 std::optional<Id128> parse_temporary_file_name(std::string_view file);
+
+// "slot-1717171717171": a file of scratch's images/. The word is the kind's (model/slot_kinds.hpp), the number tells it from others of its kind. Nothing for
+// what has another name: a kind of another release, or a stranger's file.
+struct SlotFileName {
+    SlotKind kind = SlotKind::image;
+    std::uint64_t number = 0;
+    bool operator==(const SlotFileName&) const = default;
+};
+std::string slot_file_name(SlotKind kind, std::uint64_t number);
+std::optional<SlotFileName> parse_slot_file_name(std::string_view file);
 
 // The attempt that a part or an unpublished manifest of a version's directory belongs to.
 std::optional<Id128> parse_attempt_of(std::string_view file);

@@ -127,5 +127,13 @@ TEST(Names, TemporaryFilesAreNobodysElse) {
         EXPECT_FALSE(parse_temporary_file_name(bad)) << bad;
 }
 
+TEST(Names, SlotFiles) {
+    EXPECT_EQ(slot_file_name(SlotKind::image, 18446744073709551615u), "slot-18446744073709551615");
+    for (const SlotKindRow& row : slot_kinds) EXPECT_EQ(parse_slot_file_name(slot_file_name(row.kind, 7)), (SlotFileName{row.kind, 7}));
+    for (const char* bad : {"", "slot", "slot-", "slot--1", "slot-+1", "slot-07", "slot-1-2", "slot-1x", "slot-18446744073709551616", "Slot-1", "xslot-1",
+                            "slots-1", "partner-1", ".tmp-00000000000000010000000000000002", "slot-1.damaged-00000000000000010000000000000002"})
+        EXPECT_FALSE(parse_slot_file_name(bad)) << bad;
+}
+
 }  // namespace
 }  // namespace cairn

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "format/names.hpp"
 #include "model/checksum_units.hpp"
 #include "proof/cluster.hpp"
 
@@ -50,13 +51,13 @@ Task<Result<FilePtr>> Cluster::open_slot(World world, Host& host, NodeIndex node
     OpenOptions opening;
     const bool again = !host.free_slots.empty();
     opening.mode = again ? OpenMode::write : OpenMode::create;
-    std::string path = scratch(node).images() + "/slot-";
+    std::string path;
     if (again) {
         path = host.free_slots.back();
         host.free_slots.pop_back();
         ++host.slots_reused;
     } else {
-        path += std::to_string(host.next_slot++);
+        path = scratch(node).images() + "/" + slot_file_name(SlotKind::image, host.next_slot++);
     }
     Result<FilePtr> file = co_await world.storage.open(path, opening, deadline);
     if (!file.ok()) co_return std::move(file).status();

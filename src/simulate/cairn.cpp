@@ -7,6 +7,7 @@
 #include "catalog/catalog.hpp"
 #include "engine/router/node.hpp"
 #include "format/image.hpp"
+#include "format/names.hpp"
 #include "format/roster.hpp"
 #include "storage/targets.hpp"
 #include "simulate/machine.hpp"
@@ -194,8 +195,8 @@ Task<Status> Run::capture_image(std::uint32_t node, Rank rank, Version version) 
     const Nanos deadline = world.clock.in(limit()), begun = world.clock.now();
     const ImageHeader header = header_of(rank, version);
     const ImageLayout slot = image_layout(encode_image_header(header).size(), header.image, header.block_bytes);
-    const std::string path = ScratchLayout::of("/scratch", 0, node_text(node), layout_.persistent).images() + "/slot-" + std::to_string(version) + "-" +
-                             std::to_string(rank);
+    const std::string path = ScratchLayout::of("/scratch", 0, node_text(node), layout_.persistent).images() + "/" +
+                             slot_file_name(SlotKind::image, version * roster_->ranks + rank);
     OpenOptions create;
     create.mode = OpenMode::create;
     Result<FilePtr> file = co_await world.storage.open(path, create, deadline);
