@@ -1,289 +1,232 @@
-// Dedicated I/O nodes on the simulated cluster: they write everything while they are there, and nobody misses them when they are not.
-#include <gtest/gtest.h>
+// An I/O node alone: which strangers it believes, how often it looks, and when it forgets a job. The test is the node's jobs, and writes their rosters.
+#include "engine/io_node/io_node.hpp"
 
-#include "proof/cluster.hpp"
-#include "catalog/io_nodes.hpp"
-#include "format/message.hpp"
+#include <algorithm>
+#include <set>
 
-namespace cairn {
+#include "engine/role_testing.hpp"
+#include "format/roster.hpp"
+
+namespace cairn::engine {
 namespace {
 
-using testing::Cluster;
-using testing::ClusterOptions;
+using testing::Alone;
+using testing::RoleOptions;
 
-class IoNode : public ::testing::Test {
-  protected:
-    static ClusterOptions options_of(std::vector<std::uint32_t> ranks_per_node) {
-        ClusterOptions options;
-        options.ranks_per_node = std::move(ranks_per_node);
-        options.files = 2;
-        options.settings.attempts_max = 1;  // whoever waits hears of the first failure that is not kept from him
-        options.image_bytes = [](Rank rank, Version) { return 400'000ull * (rank + 1); };
-        return options;
-    }
-    void make(std::vector<std::uint32_t> ranks_per_node, double persistent_rate = 1e9) {
-        ClusterOptions options = options_of(std::move(ranks_per_node));
-        options.model.persistent_rate = persistent_rate;
-        cluster = std::make_unique<Cluster>(std::move(options));
-        ASSERT_TRUE(cluster->open_job().ok());
-    }
-    void commit(Version version) {
-        ASSERT_TRUE(cluster->capture_all(version).ok());
-        finish(version);
-    }
-    void finish(Version version) {
-        bool told = false;
-        cluster->sim.run_until(
-            [&] {
-                told |= !cluster->state(0, version).failure.ok();
-                return cluster->state(0, version).final;
-            },
-            cluster->sim.now() + 120 * second);
-        EXPECT_FALSE(told) << cluster->state(0, version).failure.to_string();
-        ASSERT_TRUE(cluster->run_until_committed(version, 60 * second)) << cluster->state(0, version).failure.to_string();
-        const Status whole = cluster->check_committed(cluster->key(version));
-        EXPECT_TRUE(whole.ok()) << whole.to_string();
-    }
-    std::uint64_t written(NodeIndex node) const { return cluster->hosts[node].daemon->counters().written_bytes; }
-    // One message to the I/O node `node`, as node 0 of the job would send it.
-    void say(NodeIndex node, Id128 secret, Id128 incarnation) {
-        sim::Process& process = cluster->hosts[0].node->start_process("speaker");
-        VersionKey key{cluster->roster.name, 1, incarnation};
-        const message::Message message{secret, std::move(key), 0, cluster->hosts[0].process->address(), message::Noted{{0}}};
-        const auto task = [](World w, Address to, Bytes bytes) -> Task<void> {
-            const Status ignored = co_await w.network.send(std::move(to), std::move(bytes), w.clock.in(second));
-            (void)ignored;
-        };
-        (void)cluster->sim.run(task(process.world(), cluster->hosts[node].process->address(), encode(message)), cluster->sim.now() + second);
-        process.kill();
-        cluster->sim.run_until(cluster->sim.now() + 5 * second);
-    }
+// As a router has them, but that nothing is done with what is said.
+struct FakeJobs : IoNode::Jobs {
+    const std::map<Id128, JobPtr>& known() const override { return jobs; }
+    void join(Id128 incarnation, JobPtr job) override { jobs.emplace(incarnation, std::move(job)); }
+    bool forget(Id128 incarnation) override { return !written.count(incarnation) && jobs.erase(incarnation) == 1; }
+    void handle(message::Message message) override { handled.push_back(std::move(message)); }
 
-    std::unique_ptr<Cluster> cluster;
+    std::map<Id128, JobPtr> jobs;
+    std::set<Id128> written;  // something of them is being written here
+    std::vector<message::Message> handled;
 };
 
-TEST_F(IoNode, WritesEverything) {
-    make({2, 2, 0});
-    for (Version version = 1; version <= 3; ++version) commit(version);
-    EXPECT_EQ(written(0), 0u);
-    EXPECT_EQ(written(1), 0u);
-    EXPECT_GE(written(2), 3u * 4'000'000);
-    const auto newest = cluster->newest_committed();
-    ASSERT_TRUE(newest.ok() && newest->has_value());
-    EXPECT_EQ((*newest)->nodes, 2u) << "of the application";
-}
+struct Subject : FakeJobs {
+    explicit Subject(Common& common) : io_node(common, *this) {}
+    IoNode io_node;
+};
 
-// It remembers no version for long. A request to lead that comes once more, and late, is none all the same: the names of its parts were used.
-TEST_F(IoNode, LeadsAnAttemptOnce) {
-    ClusterOptions options = options_of({1, 1, 0});
-    options.settings.limits.versions = 1;
-    options.faults.message_repeat = 1;
-    options.faults.message_delay = 0.1; options.seed = 2; options.seed = 1;
-    options.faults.message_delay_max = 3 * second;
-    cluster = std::make_unique<Cluster>(std::move(options));
-    ASSERT_TRUE(cluster->open_job().ok());
-    std::map<std::string, int> made;
-    cluster->sim.set_observer([&](sim::Process&, const char* what, const std::string& path) {
-        if (what == std::string("create") && path.find("/part-") != std::string::npos) ++made[path];
-    });
-    for (Version version = 1; version <= 40; ++version) {
-        ASSERT_TRUE(cluster->capture_all(version).ok());
-        ASSERT_TRUE(cluster->run_until_committed(version, 120 * second)) << cluster->state(0, version).failure.to_string();
+// Node 1 of two has no ranks.
+struct IoNodeTest : ::testing::Test {
+    static RoleOptions options() {
+        RoleOptions options;
+        options.ranks = {{0}, {}};
+        options.self = 1;
+        return options;
     }
-    cluster->sim.run_until(cluster->sim.now() + 10 * second);
-    EXPECT_GE(made.size(), 80u);
-    for (const auto& [path, times] : made) EXPECT_EQ(times, 1) << path;
-}
-
-TEST_F(IoNode, SeveralShareTheWork) {
-    make({1, 1, 1, 0, 0});
-    commit(1);
-    EXPECT_EQ(written(0) + written(1) + written(2), 0u);
-    EXPECT_GT(written(3), 0u);
-    EXPECT_GT(written(4), 0u);
-}
-
-// Slow storage: it dies in the middle. The others go on, and nobody is told.
-TEST_F(IoNode, ThatDiesWhileItLeadsIsNotMissed) {
-    make({2, 2, 0}, 1e6);
-    ASSERT_TRUE(cluster->capture_all(1).ok());
-    ASSERT_TRUE(cluster->sim.run_until([&] { return written(2) > 0; }, cluster->sim.now() + 60 * second));
-    cluster->kill_daemon(2);
-    finish(1);
-    EXPECT_GE(written(0) + written(1), 4'000'000u);
-    EXPECT_EQ(cluster->hosts[0].daemon->counters().attempts_failed, 1u);
-    commit(2);
-    EXPECT_EQ(cluster->hosts[0].daemon->counters().attempts_failed, 1u);
-}
-
-// Started with other settings than the job's: it says so instead of receiving what does not fit.
-TEST_F(IoNode, WithBuffersSmallerThanABlockLeadsNothing) {
-    ClusterOptions options = options_of({2, 2, 0});
-    options.io_node_buffer_bytes = options.block_bytes / 2;
-    cluster = std::make_unique<Cluster>(std::move(options));
-    ASSERT_TRUE(cluster->open_job().ok());
-    commit(1);
-    EXPECT_EQ(written(2), 0u);
-    EXPECT_EQ(cluster->hosts[0].daemon->counters().attempts_failed, 1u);
-    commit(2);
-    EXPECT_EQ(cluster->hosts[0].daemon->counters().attempts_failed, 1u) << "it is not asked again at once";
-}
-
-// One with nothing more to begin hears nothing for longer than version_wait while another goes on writing: that is no silence.
-TEST_F(IoNode, IdleForLongIsNotAlone) {
-    ClusterOptions options = options_of({1, 1, 0, 0});
-    options.settings.placement = Placement::contiguous;  // no work changes hands
-    options.settings.version_wait = 5 * second;
-    options.model.persistent_client_rates[2] = 50'000;
-    options.image_bytes = [](Rank, Version) { return 1'200'000ull; };
-    cluster = std::make_unique<Cluster>(std::move(options));
-    ASSERT_TRUE(cluster->open_job().ok());
-    ASSERT_TRUE(cluster->capture_all(1).ok());
-    const Nanos begun = cluster->sim.now();
-    finish(1);
-    EXPECT_GT(cluster->sim.now() - begun, 10 * second);
-    EXPECT_EQ(cluster->hosts[0].daemon->counters().attempts_failed, 0u);
-}
-
-TEST_F(IoNode, AllThatDieAtOnceCostOneAttempt) {
-    make({2, 2, 0, 0, 0}, 1e6);
-    ASSERT_TRUE(cluster->capture_all(1).ok());
-    ASSERT_TRUE(cluster->sim.run_until([&] { return written(2) > 0 && written(3) > 0 && written(4) > 0; }, cluster->sim.now() + 60 * second));
-    for (NodeIndex node : {2u, 3u, 4u}) cluster->kill_daemon(node);
-    finish(1);
-    EXPECT_LE(cluster->hosts[0].daemon->counters().attempts_failed, 2u);
-}
-
-// Dead before the first version: a heartbeat is waited for it, once, and no attempt fails.
-TEST_F(IoNode, ThatDoesNotAnswerCostsNoAttempt) {
-    make({2, 2, 0});
-    cluster->kill_daemon(2);
-    for (Version version = 1; version <= 2; ++version) {
-        ASSERT_TRUE(cluster->capture_all(version).ok());
-        const Nanos sealed = cluster->sim.now();
-        ASSERT_TRUE(cluster->run_until_committed(version, 60 * second));
-        const Nanos heartbeat = cluster->options.settings.heartbeat;
-        const Nanos committed_by = sealed + (version == 1 ? 2 * heartbeat : heartbeat / 2);  // virtual time
-        EXPECT_LT(cluster->sim.now(), committed_by);
+    void begin(const RoleOptions& options = IoNodeTest::options(), const std::string& name = "n1") {
+        node = std::make_unique<Alone<Subject>>(options);
+        if (!name.empty()) io_node().serve_as(name);
     }
-    EXPECT_EQ(cluster->hosts[0].daemon->counters().attempts_failed, 0u);
-    // Started again, at another address and knowing nothing, it is found, and takes part in the version after at the latest.
-    cluster->start_daemon(2);
-    ASSERT_TRUE(cluster->sim.run_until([&] { return cluster->hosts[2].booted; }, cluster->sim.now() + 10 * second));
-    commit(3);
-    commit(4);
-    EXPECT_GT(written(2), 0u);
+    IoNode& io_node() { return node->subject.io_node; }
+    // Of another job of the same nodes.
+    Roster roster_of(std::uint64_t number) const {
+        Roster roster = *node->job->roster;
+        roster.incarnation = {9, number};
+        return roster;
+    }
+    void put(const std::string& path, Bytes bytes) {
+        World& w = node->world;
+        ASSERT_TRUE(node->result_of(make_directories(w.storage, node->layout.persistent, path.substr(0, path.rfind('/')), w.clock.in(second))).ok());
+        ASSERT_TRUE(node->result_of(write_file(w.storage, path, std::move(bytes), 0600, w.clock.in(second))).ok());
+    }
+    void publish(const Roster& roster) { put(node->layout.job_roster(roster.incarnation), encode_roster(roster)); }
+    void remove_roster(Id128 incarnation) {
+        ASSERT_TRUE(node->result_of(node->world.storage.remove(node->layout.job_roster(incarnation), node->world.clock.in(second))).ok());
+    }
+    // As the coordinator of that job would say it; for so long it is looked into.
+    message::Message say(const Roster& roster, Nanos span = 2 * second) {
+        const message::Message said{roster.secret, {roster.name, 1, roster.incarnation}, 0, node->process(0).address(), message::Noted{{0}}};
+        io_node().on_stranger(said);
+        node->run(span);
+        return said;
+    }
+    void joins(const Roster& roster) {
+        publish(roster);
+        say(roster);
+        EXPECT_TRUE(knows(roster)) << roster.incarnation.hex();
+    }
+    bool knows(const Roster& roster) const { return node->subject.jobs.count(roster.incarnation) == 1; }
+    // How often that job's roster was opened since watch_operations().
+    std::size_t looks(const std::vector<std::string>& operations, const Roster& roster) const {
+        return static_cast<std::size_t>(std::count(operations.begin(), operations.end(), "open " + node->layout.job_roster(roster.incarnation)));
+    }
+
+    std::unique_ptr<Alone<Subject>> node;
+};
+
+TEST_F(IoNodeTest, LearnsOfAJobFromItsRoster) {
+    begin();
+    Roster roster = roster_of(1);
+    roster.members[1].address = "of a daemon that was killed";
+    say(roster);
+    EXPECT_FALSE(knows(roster)) << "no such roster";
+    publish(roster);
+    const message::Message said = say(roster);
+    ASSERT_TRUE(knows(roster));
+    const Job& job = *node->subject.jobs.at(roster.incarnation);
+    roster.members[1].address = node->process(1).address();
+    EXPECT_EQ(*job.roster, roster) << "its own address is the present one";
+    EXPECT_EQ(job.self, 1u);
+    ASSERT_EQ(node->subject.handled.size(), 1u) << "what was said is heard as soon as the job is known";
+    EXPECT_EQ(encode(node->subject.handled[0]), encode(said));
 }
 
-TEST_F(IoNode, LearnsOfAJobFromTheRosterAlone) {
-    make({1, 1, 0});
-    const Id128 incarnation = cluster->roster.incarnation;
-    const Node& daemon = *cluster->hosts[2].daemon;
-    say(2, {1, 1}, incarnation);
-    EXPECT_FALSE(daemon.knows(incarnation)) << "who does not know the secret is not heard";
-    say(2, cluster->roster.secret, {7, 7});
-    EXPECT_FALSE(daemon.knows({7, 7})) << "no such roster";
-    say(2, cluster->roster.secret, incarnation);
-    EXPECT_TRUE(daemon.knows(incarnation));
+TEST_F(IoNodeTest, BelievesNobodyWhomTheRosterDoesNotBearOut) {
+    begin();
+    const Roster other = roster_of(1), torn = roster_of(2), elsewhere = roster_of(3);
+    Roster liar = other;
+    liar.secret = {1, 1};
+    publish(other);
+    put(node->layout.job_roster(torn.incarnation), Bytes(100));
+    put(node->layout.job_roster(elsewhere.incarnation), encode_roster(other));
+    for (const Roster& roster : {liar, torn, elsewhere}) {
+        say(roster);
+        EXPECT_TRUE(node->subject.jobs.empty()) << roster.incarnation.hex();
+    }
+    EXPECT_TRUE(node->subject.handled.empty());
+    say(other);
+    EXPECT_TRUE(knows(other));
 }
 
-// A daemon that is no I/O node does not look; one of another name does not find itself.
-TEST_F(IoNode, OthersDoNotJoinUncalledFor) {
-    make({1, 1, 0});
-    for (const char* name : {"", "n7"}) {
-        cluster->kill_daemon(2);
-        cluster->hosts[2].process = &cluster->hosts[2].node->start_process("cairnd");
-        cluster->hosts[2].daemon = std::make_unique<Node>(cluster->hosts[2].process->world(), cluster->layout, cluster->options.settings);
-        if (*name) cluster->hosts[2].daemon->serve_as_io_node(name);
-        say(2, cluster->roster.secret, cluster->roster.incarnation);
-        EXPECT_FALSE(cluster->hosts[2].daemon->knows(cluster->roster.incarnation)) << name;
+// A daemon that is no I/O node does not look; one of another name does not find itself, and one that runs ranks of the job is called by them.
+TEST_F(IoNodeTest, OthersDoNotJoinUncalledFor) {
+    for (const char* name : {"", "n7", "n0"}) {
+        begin(options(), name);
+        const Roster roster = roster_of(1);
+        publish(roster);
+        const std::vector<std::string>& operations = node->watch_operations();
+        say(roster);
+        EXPECT_TRUE(node->subject.jobs.empty()) << name;
+        EXPECT_EQ(looks(operations, roster), *name ? 1u : 0u) << name;
     }
 }
 
-TEST_F(IoNode, ForgetsAJobThatIsOver) {
-    make({1, 1, 0});
-    commit(1);
-    const Id128 incarnation = cluster->roster.incarnation;
-    cluster->sim.run_until(cluster->sim.now() + 70 * second);
-    EXPECT_TRUE(cluster->hosts[2].daemon->knows(incarnation));
-    const auto remove = [](World w, std::string path) -> Task<void> {
-        const Status removed = co_await w.storage.remove(std::move(path), w.clock.in(second));
-        CAIRN_CHECK(removed.ok());
-    };
-    ASSERT_TRUE(cluster->sim.run(remove(cluster->hosts[0].process->world(), cluster->layout.job_roster(incarnation)), cluster->sim.now() + 5 * second));
-    cluster->sim.run_until(cluster->sim.now() + 70 * second);
-    EXPECT_FALSE(cluster->hosts[2].daemon->knows(incarnation));
+TEST_F(IoNodeTest, LearnsNothingMoreWhenItEnds) {
+    begin();
+    const Roster first = roster_of(1), next = roster_of(2);
+    for (const Roster* roster : {&first, &next}) publish(*roster);
+    say(first, 0);  // its roster is being read
+    node->common.stopping = node->world.clock.now();
+    node->run(2 * second);
+    const std::vector<std::string>& operations = node->watch_operations();
+    say(next);
+    EXPECT_TRUE(node->subject.jobs.empty());
+    EXPECT_EQ(looks(operations, next), 0u);
 }
 
-// One with as many jobs as it may have forgets none that it is writing for when another one calls.
-TEST_F(IoNode, ForgetsNoJobThatItLeadsFor) {
-    ClusterOptions options = options_of({2, 2, 0});
-    options.model.persistent_rate = 1e6;
-    options.settings.limits.guests = 1;
-    cluster = std::make_unique<Cluster>(std::move(options));
-    ASSERT_TRUE(cluster->open_job().ok());
-    const Id128 first = cluster->roster.incarnation;
-    ASSERT_TRUE(cluster->capture_all(1).ok());
-    ASSERT_TRUE(cluster->sim.run_until([&] { return written(2) > 0; }, cluster->sim.now() + 60 * second));
-    ASSERT_TRUE(cluster->open_job().ok());
-    const Id128 second_job = cluster->roster.incarnation;
-    say(2, cluster->roster.secret, second_job);
-    EXPECT_FALSE(cluster->hosts[2].daemon->knows(second_job));
-    EXPECT_TRUE(cluster->hosts[2].daemon->knows(first));
-    const NodeCounters& counters = cluster->hosts[0].daemon->counters();
-    ASSERT_TRUE(cluster->sim.run_until([&] { return counters.versions_committed > 0; }, cluster->sim.now() + 120 * second));
-    EXPECT_EQ(counters.attempts_failed, 0u);
+// Its storage must not pay for what strangers say.
+TEST_F(IoNodeTest, LooksOnceASecondForAJobAndForFewAtATime) {
+    begin();
+    const std::vector<std::string>& operations = node->watch_operations();
+    const Roster roster = roster_of(1);
+    for (int times = 0; times < 9; ++times) say(roster, 100 * millisecond);
+    EXPECT_EQ(looks(operations, roster), 1u);
+    say(roster, 200 * millisecond);
+    say(roster, 100 * millisecond);
+    EXPECT_EQ(looks(operations, roster), 2u);
+    std::size_t all = 0;
+    for (std::uint64_t number = 100; number < 120; ++number) say(roster_of(number), 0);
+    node->run(2 * second);
+    for (std::uint64_t number = 100; number < 120; ++number) all += looks(operations, roster_of(number));
+    EXPECT_EQ(all, 8u);
+    say(roster_of(119), 100 * millisecond);
+    EXPECT_EQ(looks(operations, roster_of(119)), 1u) << "one that was not looked for need not wait";
 }
 
-// Its stop waits for what it leads.
-TEST_F(IoNode, FinishesWhatItLeadsBeforeItEnds) {
-    make({2, 2, 0}, 1e6);
-    ASSERT_TRUE(cluster->capture_all(1).ok());
-    ASSERT_TRUE(cluster->sim.run_until([&] { return written(2) > 0; }, cluster->sim.now() + 60 * second));
-    bool stopped = false;
-    const auto stop = [](Node* node, Clock& clock, bool* done) -> Task<void> {
-        const std::vector<VersionKey> left = co_await node->stop(clock.in(120 * second));
-        *done = left.empty();
-    };
-    World world = cluster->hosts[2].process->world();
-    Task<void> stopping = stop(cluster->hosts[2].daemon.get(), world.clock, &stopped);
-    stopping.start();
-    finish(1);
-    EXPECT_TRUE(cluster->sim.run_until([&] { return stopped; }, cluster->sim.now() + 10 * second));
-    EXPECT_GE(written(2), 4'000'000u);
-    EXPECT_EQ(cluster->hosts[0].daemon->counters().attempts_failed, 0u);
+TEST_F(IoNodeTest, RemembersSoManyStrangersThatItLookedFor) {
+    RoleOptions few = options();
+    few.settings.limits.strangers = 2;
+    begin(few);
+    const std::vector<std::string>& operations = node->watch_operations();
+    for (const std::uint64_t number : {1u, 2u, 3u, 2u, 1u}) say(roster_of(number), 50 * millisecond);
+    EXPECT_EQ(looks(operations, roster_of(2)), 1u);
+    EXPECT_EQ(looks(operations, roster_of(1)), 2u) << "the one longest ago was forgotten";
 }
 
-TEST_F(IoNode, RecordsComeAndGo) {
-    make({1, 0, 0});
-    World world = cluster->hosts[0].process->world();
-    const auto run = [&](auto task) { ASSERT_TRUE(cluster->sim.run(std::move(task), cluster->sim.now() + 5 * second)); };
-    const auto steps = [](World w, Layout layout) -> Task<void> {
-        Result<IoNodes> found = co_await list_io_nodes(w, layout, w.clock.in(second));
-        CAIRN_CHECK(found.ok());
-        EXPECT_EQ(found->records.size(), 2u);
-        EXPECT_TRUE(found->problems.empty());
-        IoNodeRecord mine = found->records.front();
-        IoNodeRecord newer = mine;
-        newer.address = "elsewhere";
-        const Status published = co_await publish_io_node(w, layout, newer, w.clock.in(second));
-        EXPECT_TRUE(published.ok());
-        const Status left = co_await withdraw_io_node(w, layout, mine, w.clock.in(second));
-        EXPECT_TRUE(left.ok());
-        Result<IoNodeRecord> stands = co_await read_io_node(w, layout, mine.node, w.clock.in(second));
-        EXPECT_TRUE(stands.ok() && *stands == newer) << "another daemon's is not taken away";
-        const Status withdrawn = co_await withdraw_io_node(w, layout, newer, w.clock.in(second));
-        EXPECT_TRUE(withdrawn.ok());
-        Bytes foreign = encode_io_node_record({"n9", "a"});
-        const Status wrote = co_await write_file(w.storage, layout.io_node("n8"), std::move(foreign), 0600, w.clock.in(second));
-        EXPECT_TRUE(wrote.ok());
-        found = co_await list_io_nodes(w, layout, w.clock.in(second));
-        CAIRN_CHECK(found.ok());
-        EXPECT_EQ(found->records.size(), 1u);
-        EXPECT_EQ(found->problems.size(), 1u);
-    };
-    run(steps(world, cluster->layout));
+// With as many jobs as it may have it forgets the one longest silent, none that it is writing for, and none of its own ranks.
+TEST_F(IoNodeTest, ForgetsTheLongestSilentGuestForANewOne) {
+    RoleOptions few = options();
+    few.settings.limits.guests = 2;
+    begin(few);
+    Roster own = roster_of(1);
+    own.members[1].ranks = {1};
+    own.ranks = 2;
+    node->subject.join(own.incarnation, std::make_shared<Job>(node->world, node->layout.persistent, std::make_shared<const Roster>(own), 1));
+    const Roster first = roster_of(2), next = roster_of(3), third = roster_of(4), last = roster_of(5);
+    joins(first);
+    joins(next);
+    EXPECT_TRUE(knows(first)) << "a job with ranks here is no guest";
+    node->subject.jobs.at(first.incarnation)->heard[0] = node->world.clock.now();
+    joins(third);
+    EXPECT_FALSE(knows(next));
+    EXPECT_TRUE(knows(first) && knows(own));
+    node->subject.written.insert(first.incarnation);
+    publish(last);
+    say(last);
+    EXPECT_TRUE(knows(first) && knows(third) && !knows(last)) << "the one longest silent is being written";
+    node->subject.written.clear();
+    say(last);
+    EXPECT_TRUE(knows(last) && !knows(first));
+}
+
+// Its roster says that it is not over; a directory that can not be read says nothing.
+TEST_F(IoNodeTest, ForgetsAJobThatIsOver) {
+    begin();
+    const Roster over = roster_of(1), goes_on = roster_of(2);
+    Roster own = roster_of(3);
+    own.members[1].ranks = {1};
+    own.ranks = 2;
+    node->subject.join(own.incarnation, std::make_shared<Job>(node->world, node->layout.persistent, std::make_shared<const Roster>(own), 1));
+    joins(over);
+    joins(goes_on);
+    remove_roster(over.incarnation);
+    node->sim.faults().metadata_error = 1;
+    node->run(100 * second);
+    EXPECT_TRUE(knows(over));
+    node->sim.faults().metadata_error = 0;
+    node->run(40 * second);
+    EXPECT_FALSE(knows(over));
+    EXPECT_TRUE(knows(goes_on));
+    EXPECT_TRUE(knows(own)) << "no guest, whatever lies under persistent";
+}
+
+TEST_F(IoNodeTest, KeepsAJobThatIsOverWhileItWritesForIt) {
+    begin();
+    const Roster over = roster_of(1);
+    joins(over);
+    remove_roster(over.incarnation);
+    node->subject.written.insert(over.incarnation);
+    node->run(100 * second);
+    EXPECT_TRUE(knows(over));
+    node->subject.written.clear();
+    node->run(40 * second);
+    EXPECT_FALSE(knows(over));
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::engine
