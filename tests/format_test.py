@@ -145,12 +145,13 @@ class Reader(unittest.TestCase):
         said = subprocess.run([READER, self.series, "4", "1", "field/u"], capture_output=True, timeout=60)
         self.assertEqual(said.stdout, content(1, 4))
 
-        manifest = reader.frame(known[3], b"CAIRNman", "Manifest")
-        part = os.path.join(os.path.dirname(known[3]), manifest.parts[0].file)
+        _, parts = reader.read_manifest(known[3])
+        part = os.path.join(os.path.dirname(known[3]), parts[0].file)
         self.assertRegex(self.damaged(part, 100), r"part-0000.*block 0 of rank \d is damaged")
         self.assertIn("footer is damaged", self.damaged(part, -60))
         self.assertIn("trailer is damaged", self.damaged(part, -40))
-        self.assertIn("body is damaged", self.damaged(known[3], -1))
+        self.assertIn("part records are damaged", self.damaged(known[3], -1))
+        self.assertIn("body is damaged", self.damaged(known[3], 100))
         self.assertIn("header is damaged", self.damaged(known[3], 20))
 
     def test_small_images_share_their_part(self):
@@ -162,7 +163,7 @@ class Reader(unittest.TestCase):
             for process in ranks:
                 self.assertEqual(nodes.told(process), [[OK, OK]])
             path = dict(reader.versions(os.path.join(nodes.persistent, series)))[1]
-            part = reader.frame(path, b"CAIRNman", "Manifest").parts[0]
+            part = reader.read_manifest(path)[1][0]
             bytes_there = os.stat(os.path.join(os.path.dirname(path), part.file)).st_size
             index = part.bytes - part.footer_offset
             self.assertLessEqual(bytes_there, size * count * 1.01 + index + 2 * 65536, series)
@@ -196,7 +197,7 @@ class Reader(unittest.TestCase):
         self.addCleanup(nodes.__exit__)
         for process in [nodes.start(ROUTED.format(rank=r, folder=nodes.shared), node=r // 2) for r in range(3)]:
             self.assertEqual(nodes.told(process), [[OK, OK, OK]])
-        parts = reader.frame(dict(reader.versions(os.path.join(nodes.persistent, "routed")))[1], b"CAIRNman", "Manifest").parts
+        parts = reader.read_manifest(dict(reader.versions(os.path.join(nodes.persistent, "routed")))[1])[1]
         self.assertEqual([part.ranks for part in parts], [[0, 1], [1, 2]])
         code, out, err = nodes.cairn("extract", "routed", "--files", os.path.join(nodes.shared, "back"), "--rank", "0")
         self.assertEqual(code, 0, out + err)
@@ -212,7 +213,7 @@ class Reader(unittest.TestCase):
         for process in ranks:
             self.assertEqual(nodes.told(process), [[OK, OK]])
         path = dict(reader.versions(os.path.join(nodes.persistent, "zeros")))[1]
-        part = os.path.join(os.path.dirname(path), reader.frame(path, b"CAIRNman", "Manifest").parts[0].file)
+        part = os.path.join(os.path.dirname(path), reader.read_manifest(path)[1][0].file)
         self.assertLess(os.stat(part).st_size, 2 * 1_500_000, "of 2 x 5,000,000 bytes, of which a fifth are no zeros")
         whole = reader.Version(path)
         for rank in range(2):
@@ -279,7 +280,7 @@ class Reader(unittest.TestCase):
                 return self.at
 
         def footer(count, gap=0):
-            runs = [reader.RECORDS["StoredRun"](i * 4096, 4096, 0, 0, [(i // 100, i % 100 * 8192 + gap, 4096, 0)]) for i in reversed(range(count))]
+            runs = [reader.RECORDS["StoredRun"](i * 4096, 4096, 0, 0, [(i // 100, i % 100 * 8192 + gap, 4096, 0)], 0) for i in reversed(range(count))]
             made = dict.fromkeys(reader.RECORDS["Footer"]._fields, ())
             return reader.RECORDS["Footer"](**{**made, "block_bytes": 4096, "covers": [Cover(i) for i in range(count)], "runs": runs})
 

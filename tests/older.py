@@ -40,8 +40,8 @@ def changed(schema, body, change):
             return file.read()
 
 
-def frame(magic, body):
-    start = magic + struct.pack("<IIQQ", 1, 0, len(body), reader.checksum(body))
+def frame(magic, body, version=1):
+    start = magic + struct.pack("<IIQQ", version, 0, len(body), reader.checksum(body))
     return start + struct.pack("<Q", reader.checksum(start)) + body
 
 
@@ -116,11 +116,10 @@ def make_records_old(*tops):
     return seen
 
 
-def make_part_old(path):
-    """Each piece an extent of its own, on a multiple of the block size; returns where and what the footer is, for the manifest."""
-    size = os.path.getsize(path)
-    footer, _ = reader.read_footer(path, size)
-    start, length = struct.unpack_from("<QQ", reader.read(path, size - 48))
+def make_part_old(path, part):
+    """Each piece an extent of its own, on a multiple of the block size; returns what the manifest says of it."""
+    footer, _ = reader.read_footer(path, part.bytes)
+    start, length = struct.unpack_from("<QQ", reader.read(path, part.bytes - 48))
     data, extents = bytearray(), []
     for piece in reader.pieces(footer):
         raw = reader.raw(path, piece)
@@ -139,12 +138,17 @@ def make_part_old(path):
     trailer = struct.pack("<QQQII", len(data), len(body), reader.checksum(body), 1, 0)
     trailer += struct.pack("<Q", reader.checksum(trailer)) + b"CAIRNprt"
     write(path, bytes(data) + body + trailer)
-    return {"bytes": len(data) + len(body) + len(trailer), "footer_offset": len(data), "footer_checksum": reader.checksum(body)}
+    return {"file": part.file, "bytes": len(data) + len(body) + len(trailer), "footer_offset": len(data), "footer_checksum": reader.checksum(body),
+            "ranks": part.ranks, "root": part.root}
 
 
 def make_version_old(manifest):
     """A committed version: its parts, and the manifest that names them."""
+    _, parts = reader.read_manifest(manifest)
+
     def change(record):
-        for part in record["parts"]:
-            part.update(make_part_old(os.path.join(os.path.dirname(manifest), part["file"])))
-    write(manifest, frame(b"CAIRNman", changed("manifest.fbs", reader.read(manifest)[40:], change)))
+        for later in ("layout", "files", "part_records", "rank_parts", "bases", "page_checksums"):
+            record.pop(later, None)
+        record["parts"] = [make_part_old(os.path.join(os.path.dirname(manifest), part.file), part) for part in parts]
+    length = struct.unpack("<Q", reader.read(manifest, 16, 8))[0]
+    write(manifest, frame(b"CAIRNman", changed("manifest.fbs", reader.read(manifest, 40, length), change)))

@@ -5,7 +5,7 @@
     reader.py PERSISTENT/NAME VERSION                ranks and regions of one, every checksum compared
     reader.py PERSISTENT/NAME VERSION RANK REGION    the region's bytes to stdout
 
-Python's own library and libxxhash (for XXH3) is all it needs. Order: numbers and FlatBuffers, frame and part, lineage, the region index, a version, the command.
+Python's own library and libxxhash (for XXH3) is all it needs. Order: numbers and FlatBuffers, frame, manifest, part, lineage, the region index, a version, the command.
 It checks what it relies on and not each invariant of FORMAT.md; `cairn verify` does.
 """
 import bisect
@@ -52,13 +52,15 @@ TABLES = {
     "RegionPage": "regions:[Region] below:[PageRef]",
     "Extent": "rank:u32 image_offset:u64 length:u64 part_offset:u64 checksums:[u64]",
     "Cover": "rank:u32 image_offset:u64 length:u64 checksums:[u64] cuts:[u64]",
-    "StoredRun": "part_offset:u64 stored_bytes:u64 codec:u32 checksum:u64 pieces:[Piece]",
+    "StoredRun": "part_offset:u64 stored_bytes:u64 codec:u32 checksum:u64 pieces:[Piece] base:u32",
+    "BaseRun": "incarnation:Id version:u64 part:u32 part_offset:u64",
     "Codec": "name:string parameters:string",
     "Footer": "key:Key attempt:u32 attempt_id:Id part:u32 parts:u32 ranks:u32 block_bytes:u64 data_bytes:u64 images:[Image] extents:[Extent] "
-              "codecs:[Codec] covers:[Cover] runs:[StoredRun]",
+              "codecs:[Codec] covers:[Cover] runs:[StoredRun] bases:[BaseRun] prefix_bytes:u64 prefix_checksum:u64",
     "PartInfo": "file:string bytes:u64 footer_offset:u64 footer_checksum:u64 ranks:[u32] root:u32",
     "Manifest": "key:Key epoch:u64 parent:Parent attempt_id:Id abandoned:bool ranks:u32 nodes:u32 image_bytes:u64 block_bytes:u64 "
-                "wall_time_s:u64 parts:[PartInfo] roots:[string]",
+                "wall_time_s:u64 parts:[PartInfo] roots:[string] layout:u8 files:u32 part_records:u32 rank_parts:u32 bases:[Base] page_checksums:[u64]",
+    "Base": "incarnation:Id version:u64 attempt_id:Id files:u32 layout:u8",
     "OpenRecord": "incarnation:Id epoch:u64 host:string pid:u64 wall_time_s:u64 ranks:u32",
     "FromRecord": "incarnation:Id parent:Parent looked:bool whole:[Parent]",
 }
@@ -114,7 +116,7 @@ def root(name, data):
         raise Corrupt(f"not a FlatBuffers {name}: {error}") from None
 
 
-# ---- frame and part ----
+# ---- frame ----
 
 def read(path, offset=0, length=-1):
     require(os.path.isfile(path), f"{path}: is no file")  # whoever opens a FIFO hangs
@@ -125,18 +127,68 @@ def read(path, offset=0, length=-1):
 
 def frame(path, magic, name):
     """The record of a file in a frame: not Cairn's, damaged, or newer, told in this order."""
+    record, behind = frame_and_more(path, magic, name)
+    require(not behind, f"{path}: its length is wrong")
+    return record
+
+
+def frame_and_more(path, magic, name):
+    """The same, and what stands behind it."""
     data = read(path)
     require(len(data) >= 40 and data[:8] == magic, f"{path}: not {magic.decode()}")
     version, zero, length, body_checksum, header_checksum = struct.unpack_from("<IIQQQ", data, 8)
     require(checksum(data[:32]) == header_checksum, f"{path}: its header is damaged")
     require(version in (1, 2), f"{path}: format version {version}; this reader knows 1 and 2")
-    require(zero == 0 and 40 + length == len(data), f"{path}: its length is wrong")
-    require(checksum(data[40:]) == body_checksum, f"{path}: its body is damaged")
-    return root(name, data[40:])
+    require(zero == 0 and 40 + length <= len(data), f"{path}: its length is wrong")
+    body = data[40:40 + length]
+    require(checksum(body) == body_checksum, f"{path}: its body is damaged")
+    return root(name, body), data[40 + length:]
 
 
-def read_footer(path, size):
-    """The footer of a part and its checksum, from the trailer on."""
+# ---- manifest ----
+
+Part = collections.namedtuple("Part", "file bytes footer_offset footer_checksum ranks root base number attempt_id index_bytes")
+LAYOUTS = ("part", "rank", "node")
+RECORD_BYTES, PAGE_BYTES = 48, 65536
+
+
+def read_manifest(path):
+    """The manifest's head, and its parts: in version 1 it names them, in version 2 they are records behind it."""
+    head, tables = frame_and_more(path, b"CAIRNman", "Manifest")
+    if head.part_records == 0:
+        require(not tables, f"{path}: its length is wrong")
+        return head, [Part(os.path.basename(each.file), each.bytes, each.footer_offset, each.footer_checksum, each.ranks, each.root, None, number,
+                           head.attempt_id, 0) for number, each in enumerate(head.parts)]
+    entries = head.part_records * RECORD_BYTES
+    numbers = entries + 4 * (head.ranks + 1)
+    require(len(tables) == numbers + 4 * head.rank_parts, f"{path}: its part records are not as long as it says")
+    pages = [tables[at:at + PAGE_BYTES] for at in range(0, len(tables), PAGE_BYTES)]
+    require([checksum(page) for page in pages] == head.page_checksums, f"{path}: its part records are damaged")
+    begins = struct.unpack_from(f"<{head.ranks + 1}I", tables, entries)
+    places = struct.unpack_from(f"<{head.rank_parts}I", tables, numbers)
+    ranks = collections.defaultdict(list)
+    for rank, (begin, end) in enumerate(zip(begins, begins[1:])):
+        for place in places[begin:end]:
+            ranks[place].append(rank)
+    return head, [part_of(head, tables[place * RECORD_BYTES:(place + 1) * RECORD_BYTES], ranks[place]) for place in range(head.part_records)]
+
+
+def part_of(head, record, ranks):
+    size, footer_offset, footer_checksum, index_bytes, root_number, origin, number, replacement = struct.unpack("<QQQQIIII", record)
+    require(origin <= len(head.bases), f"a part is of base {origin} of {len(head.bases)}")
+    base = head.bases[origin - 1] if origin else None
+    of = base or head  # both say the attempt, how many files there are, and of which layout
+    file = f"{LAYOUTS[of.layout]}-{number:04}-of-{of.files:04}.%016x%016x" % of.attempt_id + (f".{replacement}" if replacement else "")
+    return Part(file, size, footer_offset, footer_checksum, ranks, root_number, base, number, of.attempt_id, index_bytes)
+
+
+# ---- part ----
+
+def read_footer(path, part_bytes, index_bytes=0):
+    """The footer of a part and its checksum, from the trailer on; both end the part, or are a file beside it."""
+    require(os.path.getsize(path) == part_bytes, f"{path}: not {part_bytes} bytes")
+    size = index_bytes or part_bytes
+    path += ".index" if index_bytes else ""
     require(os.path.getsize(path) == size, f"{path}: not {size} bytes")
     trailer = read(path, size - 48)
     offset, length, footer_checksum, version, zero, trailer_checksum = struct.unpack_from("<QQQIIQ", trailer)
@@ -147,7 +199,7 @@ def read_footer(path, size):
     data = read(path, offset, length)
     require(checksum(data) == footer_checksum, f"{path}: its footer is damaged")
     footer = root("Footer", data)
-    require(footer.data_bytes == offset, f"{path}: its footer is elsewhere")
+    require(footer.data_bytes == (part_bytes if index_bytes else offset), f"{path}: its footer is elsewhere")
     return footer, footer_checksum
 
 
@@ -173,6 +225,7 @@ def pieces(footer):
     require(all(a < b for a, b in zip(starts, starts[1:])), "covers are not by rank and image offset")
     units, ends = {}, {}  # of a cover: lengths with checksums, and where they end in it
     for run in footer.runs:
+        require(run.base == 0, "a run is encoded against an older version, which this reader can not do")
         require(run.codec <= len(footer.codecs), f"a run has codec {run.codec} of {len(footer.codecs)}")
         codec = footer.codecs[run.codec - 1] if run.codec else None
         for rank, image_offset, length, at in run.pieces:
@@ -241,7 +294,7 @@ def versions(series):
             if not re.fullmatch(r"manifest\.[0-9a-f]{32}", name):
                 continue
             path = os.path.join(series, directory, name)
-            manifest = frame(path, b"CAIRNman", "Manifest")
+            manifest, _ = frame_and_more(path, b"CAIRNman", "Manifest")
             require(manifest.key.version == int(directory) and "%016x%016x" % manifest.key.incarnation == name[9:], f"{path}: another's")
             if not manifest.abandoned:
                 committed.setdefault(manifest.key.incarnation, []).append((manifest.key.version, path))
@@ -292,26 +345,28 @@ def below(index, at, length, level):
 class Version:
     def __init__(self, manifest_path):
         directory = os.path.dirname(manifest_path)
-        self.manifest = frame(manifest_path, b"CAIRNman", "Manifest")
+        self.manifest, parts = read_manifest(manifest_path)
         self.images, self.pieces = {}, collections.defaultdict(list)
-        for place, info in enumerate(self.manifest.parts):
+        for place, info in enumerate(parts):
             require(info.root <= len(self.manifest.roots), f"{manifest_path}: part {place} lies below a root that it does not name")
-            top = None if info.root == 0 else self.manifest.roots[info.root - 1]
-            below = os.path.join(top, self.manifest.key.name, str(self.manifest.key.version)) if top else directory
-            path = os.path.join(below, os.path.basename(info.file))
+            key = self.manifest.key if info.base is None else self.manifest.key._replace(version=info.base.version, incarnation=info.base.incarnation)
+            top = os.path.dirname(os.path.dirname(directory)) if info.root == 0 else self.manifest.roots[info.root - 1]
+            path = os.path.join(top, os.path.basename(os.path.dirname(directory)), str(key.version), info.file)
             try:
-                footer, footer_checksum = read_footer(path, info.bytes)
+                footer, footer_checksum = read_footer(path, info.bytes, info.index_bytes)
             except (FileNotFoundError, NotADirectoryError):
-                if top and not os.path.isdir(os.path.join(top, ".cairn")):
+                if info.root != 0 and not os.path.isdir(os.path.join(top, ".cairn")):
                     raise Unavailable(f"{path}: it is not there, nor is {top}/.cairn: is its file system mounted?") from None
                 raise Corrupt(f"{path}: the part is missing") from None
-            same = (footer_checksum == info.footer_checksum and footer.key == self.manifest.key and footer.part == place and
-                    footer.attempt_id == self.manifest.attempt_id and footer.block_bytes == self.manifest.block_bytes and
-                    sorted(image.rank for image in footer.images) == info.ranks)
+            there = sorted(image.rank for image in footer.images)
+            same = (footer_checksum == info.footer_checksum and footer.key == key and footer.part == info.number and
+                    footer.attempt_id == info.attempt_id and footer.block_bytes == self.manifest.block_bytes and
+                    (there == info.ranks if info.base is None else set(info.ranks) <= set(there)))
             require(same, f"{path}: does not belong to {manifest_path}")
-            self.images.update((image.rank, image) for image in footer.images)
+            self.images.update((image.rank, image) for image in footer.images if image.rank in info.ranks)
             for piece in pieces(footer):
-                self.pieces[piece.rank].append((piece.image_offset, piece, path))
+                if piece.rank in info.ranks:
+                    self.pieces[piece.rank].append((piece.image_offset, piece, path))
 
     def image(self, rank):
         """All bytes of a rank's image, each unit compared with its checksum first."""

@@ -13,7 +13,6 @@
 namespace cairn {
 
 namespace {
-constexpr std::uint64_t manifest_bytes_max = 1ull << 31;
 constexpr std::uint64_t record_file_bytes_max = 1ull << 20;
 }  // namespace
 
@@ -24,16 +23,6 @@ Task<Result<std::vector<std::string>>> list_series(World& world, Layout layout, 
     for (const DirectoryEntry& entry : *entries)
         if (entry.is_directory && valid_name(entry.name)) names.push_back(entry.name);
     co_return names;
-}
-
-Task<Result<Manifest>> read_manifest(World& world, Layout layout, VersionKey key, Nanos deadline) {
-    const std::string path = layout.manifest(key);
-    Result<Bytes> bytes = co_await read_record(world, path, FrameKind::manifest, manifest_bytes_max, deadline);
-    if (!bytes.ok()) co_return std::move(bytes).status();
-    Result<Manifest> manifest = decode_manifest(*bytes);
-    if (!manifest.ok()) co_return std::move(manifest).status().within(path);
-    if (manifest->key != key) co_return corrupt(path + ": is the manifest of " + version_text(manifest->key));
-    co_return manifest;
 }
 
 namespace {

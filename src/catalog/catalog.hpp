@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "catalog/layout.hpp"
+#include "catalog/manifest_lookup.hpp"
 #include "format/lineage.hpp"
 #include "world/world.hpp"
 
@@ -33,8 +34,6 @@ struct CatalogEntry {
 Task<Result<std::vector<std::string>>> list_series(World& world, Layout layout, Nanos deadline);
 // All versions of a series by (version, epoch). A missing series is an empty list; a missing persistent directory is unavailable.
 Task<Result<std::vector<CatalogEntry>>> list_versions(World& world, Layout layout, std::string name, Nanos deadline);
-// One manifest. not_found when it is not there; a tombstone is returned like any other.
-Task<Result<Manifest>> read_manifest(World& world, Layout layout, VersionKey key, Nanos deadline);
 
 // What is known of one open of a series (rule 1).
 struct LineageEntry {

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/checksum.hpp"
+#include "format/manifest.hpp"
 #include "format/names.hpp"
 
 namespace cairn {
@@ -13,7 +14,7 @@ std::string Layout::part_below(const std::string& root, const VersionKey& key, s
 }
 std::string Layout::part(const Manifest& manifest, std::size_t part) const {
     const PartInfo& info = manifest.parts[part];
-    return version_below(root(manifest.roots, info.root), manifest.key) + "/" + info.file;
+    return version_below(root(manifest.roots, info.root), key_of(manifest, info)) + "/" + info.file;
 }
 std::string Layout::manifest(const VersionKey& key) const { return version(key) + "/" + manifest_file_name(key.incarnation); }
 std::string Layout::temporary(const VersionKey& key, Id128 attempt_id) const { return version(key) + "/" + temporary_file_name(attempt_id); }

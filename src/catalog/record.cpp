@@ -21,8 +21,8 @@ Task<Result<Bytes>> read_record(World& world, std::string path, FrameKind kind, 
     Status got = co_await read_all(world.storage, *file, 0, into, deadline);
     if (!got.ok()) co_return got;
     if (*bytes > start_bytes) {
-        Status begins = check_frame_start(kind, buffer->bytes(), *bytes);
-        if (!begins.ok()) co_return std::move(begins).within(path);
+        Result<std::uint64_t> begins = frame_bytes(kind, buffer->bytes(), *bytes);
+        if (!begins.ok()) co_return std::move(begins).status().within(path);
         buffer = std::make_shared<BytesBuffer>(Bytes(*bytes));
         into = Slice::whole(buffer);
         got = co_await read_all(world.storage, *file, 0, into, deadline);

@@ -90,19 +90,19 @@ Task<Status> remove_unpublished(World& world, std::string directory, Id128 incar
     if (!entries.ok()) co_return std::move(entries).status();
     for (const DirectoryEntry& entry : *entries) {
         const std::optional<Id128> attempt_id = parse_attempt_of(entry.name);
-        if (!attempt_id || attempt_id->high != incarnation.high || parse_part_file_name(entry.name)) continue;
+        if (!attempt_id || attempt_id->high != incarnation.high || is_part_file(entry.name)) continue;
         Status removed = co_await take_away(world, directory + "/" + entry.name, io_wait);
         if (!removed.ok()) co_return removed;
     }
     co_return Status();
 }
 
-// The tombstone in the place of the manifest that was moved to `aside`: in its blocks, or in those of parts that it named (below other roots they give it no
-// room).
+// The tombstone in the place of the manifest that was moved to `aside`: in its blocks, or in those of parts that it named (those of its bases are not its own, and below other
+// roots they give it no room).
 Task<Status> turn_into_tombstone(World& world, std::string directory, std::string aside, Bytes bytes, std::vector<PartInfo> parts, Nanos io_wait) {
     Status wrote = co_await overwrite(world, aside, bytes, io_wait);
     for (std::size_t i = 0; wrote.code() == Code::out_of_space && i < parts.size(); ++i) {
-        if (parts[i].root != 0) continue;
+        if (parts[i].root != 0 || parts[i].origin != 0) continue;
         Status removed = co_await take_away(world, directory + "/" + parts[i].file, io_wait);
         if (!removed.ok()) co_return removed;
         Status synced = co_await world.storage.fsync_directory(directory, world.clock.in(io_wait));

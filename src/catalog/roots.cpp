@@ -24,13 +24,16 @@ std::string parts_text(const Manifest& manifest, std::uint32_t root) {
     return text;
 }
 
+// ", on which version 7 of melt depends"
+std::string needed_by(const Manifest& manifest, std::uint32_t part) { return manifest.parts[part].origin == 0 ? "" : ", on which " + version_text(manifest.key) + " depends"; }
+
 }  // namespace
 
 std::vector<std::string> roots_with_parts(const Manifest& manifest) {
     if (manifest.abandoned) return manifest.roots;
     std::vector<std::string> roots;
     for (std::uint32_t i = 0; i < manifest.roots.size(); ++i)
-        if (std::any_of(manifest.parts.begin(), manifest.parts.end(), [&](const PartInfo& part) { return part.root == i + 1; })) roots.push_back(manifest.roots[i]);
+        if (std::any_of(manifest.parts.begin(), manifest.parts.end(), [&](const PartInfo& part) { return part.root == i + 1 && part.origin == 0; })) roots.push_back(manifest.roots[i]);
     return roots;
 }
 
@@ -58,7 +61,7 @@ Task<Status> missing_part(World& world, Layout layout, Manifest manifest, std::u
     const std::uint32_t number = manifest.parts[part].root;
     Status there;
     if (number != 0) there = co_await check_root(world, layout.root(manifest.roots, number), deadline);
-    if (there.ok()) co_return corrupt(layout.part(manifest, part) + ": the part is missing");
+    if (there.ok()) co_return corrupt(layout.part(manifest, part) + ": the part is missing" + needed_by(manifest, part));
     std::string what = layout.part(manifest, part) + " is not there, as is nothing below its root, which holds " + parts_text(manifest, number) + " of " + version_text(manifest.key);
     co_return std::move(there).within(std::move(what));
 }

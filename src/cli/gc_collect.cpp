@@ -174,8 +174,7 @@ class Collector {
         std::vector<const DirectoryEntry*> parts, manifests;
         const std::string directory = place_.layout().version(seen.key);
         for (const DirectoryEntry& file : seen.entry.files) {
-            const auto part = parse_part_file_name(file.name);
-            if (part && part->attempt_id != seen.entry.manifest->attempt_id) parts.push_back(&file);
+            if (is_part_file(file.name) && parse_attempt_of(file.name) != seen.entry.manifest->attempt_id) parts.push_back(&file);
             if (parse_temporary_file_name(file.name) && is_old(directory + "/" + file.name, options_.before_s))
                 manifests.push_back(&file);
         }

@@ -8,6 +8,7 @@
 #include "base/units.hpp"
 #include "cli/series.hpp"
 #include "copies/regions.hpp"
+#include "format/manifest.hpp"
 #include "read/version_copies.hpp"
 
 namespace cairn::cli {
@@ -50,7 +51,9 @@ std::string shape_text(const Region& region) {
 void print_head(Console& console, const Shown& shown, const Seen& seen) {
     const Manifest& m = shown.manifest;
     std::uint64_t part_bytes = 0;
-    for (const PartInfo& part : m.parts) part_bytes += part.bytes;
+    std::size_t own = 0;
+    for (const PartInfo& part : m.parts)
+        if (part.origin == 0) ++own, part_bytes += part.bytes + part.index_bytes;
     const auto row = [&](const char* name, const std::string& value) {
         console.out << name << std::string(14 - std::string_view(name).size(), ' ') << value << "\n";
     };
@@ -63,15 +66,18 @@ void print_head(Console& console, const Shown& shown, const Seen& seen) {
     row("taken", format_time(m.wall_time_s));
     row("images", plural(m.ranks, "rank") + " on " + plural(m.nodes, "node") + ", " + format_bytes(m.image_bytes) +
                       " (" + plural(m.image_bytes, "byte") + ")");
-    row("files", plural(m.parts.size(), "part") + ", " + format_bytes(part_bytes) + ", blocks of " +
+    row("files", plural(own, "part") + ", " + format_bytes(part_bytes) + ", blocks of " +
                      format_bytes_exact(m.block_bytes));
+    for (const BaseVersion& base : m.bases) row("depends on", "version " + std::to_string(base.version) + " of incarnation " + base.incarnation.hex());
 }
 
 void print_parts(Console& console, const Shown& shown) {
     TextTable table({left("part"), right("bytes"), right("runs"), right("ranks"), left("which")});
     for (std::size_t i = 0; i < shown.manifest.parts.size(); ++i) {
         const PartInfo& part = shown.manifest.parts[i];
-        const std::string where = part.root == 0 ? "" : Layout::version_below(shown.manifest.roots[part.root - 1], shown.manifest.key) + "/";
+        const VersionKey of = key_of(shown.manifest, part);
+        const std::string below = part.origin == 0 ? "" : std::to_string(of.version) + "/";
+        const std::string where = part.root == 0 ? below : Layout::version_below(shown.manifest.roots[part.root - 1], of) + "/";
         table.add({for_terminal(where + part.file), format_bytes(part.bytes),
                    std::to_string(shown.open.footers[i].runs.size()), std::to_string(part.ranks.size()),
                    format_ranges(part.ranks)});
@@ -165,6 +171,8 @@ void print_json(Console& console, const Layout& layout, const Shown& shown, cons
     document["parts"] = Json::array();
     for (std::size_t i = 0; i < m.parts.size(); ++i) {
         document["parts"].push_back({{"file", m.parts[i].file},
+                                     {"version", key_of(m, m.parts[i]).version},
+                                     {"incarnation", key_of(m, m.parts[i]).incarnation.hex()},
                                      {"root", layout.root(m.roots, m.parts[i].root)},
                                      {"bytes", m.parts[i].bytes},
                                      {"ranks", m.parts[i].ranks},

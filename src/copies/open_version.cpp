@@ -1,6 +1,7 @@
 // A committed version opened: the footers of the parts that hold what is asked for, each checked against the manifest, then what they say by rank.
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "catalog/roots.hpp"
 #include "copies/restore.hpp"
@@ -14,14 +15,20 @@ void OpenVersion::index() {
     images_.clear();
     pieces_.clear();
     for (std::size_t footer = 0; footer < footers.size(); ++footer) {
-        for (std::size_t i = 0; i < footers[footer].images.size(); ++i) images_.emplace(footers[footer].images[i].rank, std::pair(footer, i));
+        for (std::size_t i = 0; i < footers[footer].images.size(); ++i)
+            if (holds(footer, footers[footer].images[i].rank)) images_.emplace(footers[footer].images[i].rank, std::pair(footer, i));
         const std::vector<StoredRun>& runs = footers[footer].runs;
         for (std::size_t run = 0; run < runs.size(); ++run)
             for (std::size_t piece = 0; piece < runs[run].pieces.size(); ++piece)
-                pieces_[runs[run].pieces[piece].rank].push_back({footer, run, static_cast<std::uint32_t>(piece)});
+                if (const Rank rank = runs[run].pieces[piece].rank; holds(footer, rank)) pieces_[rank].push_back({footer, run, static_cast<std::uint32_t>(piece)});
     }
     for (auto& [rank, places] : pieces_)
         std::sort(places.begin(), places.end(), [this](const PiecePlace& a, const PiecePlace& b) { return piece(a).image_offset < piece(b).image_offset; });
+}
+
+bool OpenVersion::holds(std::size_t footer, Rank rank) const {
+    const PartInfo& part = manifest.parts[parts[footer]];
+    return part.origin == 0 || std::binary_search(part.ranks.begin(), part.ranks.end(), rank);
 }
 
 const ImageInfo* OpenVersion::image(Rank rank) const {
@@ -73,10 +80,6 @@ static Task<Result<std::uint64_t>> part_bytes(World& world, FilePtr file, std::u
 }
 
 // A sparse part can say that it has a footer of 2 GiB: what the manifest says first, and then a failure for want of memory is no more than that.
-static Status check_footer_place(const FooterPlace& place, const PartInfo& expected) {
-    if (place.checksum == expected.footer_checksum && place.offset == expected.footer_offset) return {};
-    return corrupt("its footer is not the one in the manifest");
-}
 static Result<Footer> unpacked(ByteView footer, const FooterPlace& place) {
     try {
         return decode_footer(footer, place);
@@ -85,46 +88,69 @@ static Result<Footer> unpacked(ByteView footer, const FooterPlace& place) {
     }
 }
 
-Task<Result<Footer>> read_footer(World& world, std::string path, const PartInfo* expected, RestoreSettings settings) {
-    const Nanos deadline = world.clock.in(settings.io_wait);
+// A file of a part, and its size: that of the manifest, where there is one.
+struct PartFile {
+    FilePtr file;
+    std::uint64_t bytes = 0;
+};
+static Task<Result<PartFile>> open_part_file(World& world, std::string path, std::optional<std::uint64_t> expected, Nanos deadline) {
     OpenOptions options;
     Result<FilePtr> file = co_await world.storage.open(path, options, deadline);
     if (!file.ok()) co_return std::move(file).status();
-    const std::uint64_t bytes_most = expected ? expected->bytes : std::numeric_limits<std::uint64_t>::max();
-    Result<std::uint64_t> bytes = co_await part_bytes(world, *file, bytes_most, deadline);
+    Result<std::uint64_t> bytes = co_await part_bytes(world, *file, expected.value_or(std::numeric_limits<std::uint64_t>::max()), deadline);
     if (!bytes.ok()) co_return std::move(bytes).status();
-    if (expected && *bytes != expected->bytes)
-        co_return corrupt(path + ": " + std::to_string(*bytes) + " bytes, " + std::to_string(expected->bytes) + " in the manifest");
-    if (*bytes < part_trailer_bytes) co_return corrupt(path + ": too short to be a part");
+    if (expected && *bytes != *expected) co_return corrupt(path + ": " + std::to_string(*bytes) + " bytes, " + std::to_string(*expected) + " in the manifest");
+    co_return PartFile{std::move(file).value(), *bytes};
+}
+
+// Footer and trailer are the last of the file.
+static Task<Result<Footer>> read_tail(World& world, PartFile file, const PartInfo* expected, Nanos deadline) {
+    if (file.bytes < part_trailer_bytes) co_return corrupt("too short to be a part");
     auto trailer = std::make_shared<BytesBuffer>(Bytes(part_trailer_bytes));
     Slice trailer_slice{trailer, 0, part_trailer_bytes};
-    Status got = co_await read_all(world.storage, *file, *bytes - part_trailer_bytes, trailer_slice, deadline);
-    if (!got.ok()) co_return got;
-    Result<FooterPlace> place = decode_trailer(trailer->bytes(), *bytes);
-    if (!place.ok()) co_return std::move(place).status().within(path);
-    if (expected) CO_TRY(check_footer_place(*place, *expected).within(path));
+    CO_TRY(co_await read_all(world.storage, file.file, file.bytes - part_trailer_bytes, trailer_slice, deadline));
+    Result<FooterPlace> place = decode_trailer(trailer->bytes(), file.bytes);
+    if (!place.ok()) co_return std::move(place).status();
+    if (expected) CO_TRY(check_footer_place(*place, *expected));
     Result<Bytes> room = room_for<Bytes>(place->length);
-    if (!room.ok()) co_return std::move(room).status().within(path + ": its footer");
+    if (!room.ok()) co_return std::move(room).status().within("its footer");
     auto body = std::make_shared<BytesBuffer>(std::move(room).value());
     Slice body_slice{body, 0, place->length};
-    got = co_await read_all(world.storage, *file, place->offset, body_slice, deadline);
-    if (!got.ok()) co_return got;
-    Result<Footer> footer = unpacked(body->bytes(), *place);
+    CO_TRY(co_await read_all(world.storage, file.file, place->offset, body_slice, deadline));
+    co_return unpacked(body->bytes(), *place);
+}
+
+Task<Result<Footer>> read_footer(World& world, std::string path, const PartInfo* expected, RestoreSettings settings) {
+    const Nanos deadline = world.clock.in(settings.io_wait);
+    const bool is_beside = expected && expected->index_bytes != 0;
+    std::optional<std::uint64_t> bytes;
+    if (expected) bytes = expected->bytes;
+    Result<PartFile> file = co_await open_part_file(world, path, bytes, deadline);
+    if (!file.ok()) co_return std::move(file).status();
+    if (is_beside) {
+        path = part_index_file_name(path);
+        file = co_await open_part_file(world, path, expected->index_bytes, deadline);
+        if (file.code() == Code::not_found) co_return corrupt(path + ": is missing, and the part beside it can not be read without it");
+        if (!file.ok()) co_return std::move(file).status();
+    }
+    Result<Footer> footer = co_await read_tail(world, std::move(file).value(), expected, deadline);
     if (!footer.ok()) co_return std::move(footer).status().within(path);
     co_return footer;
 }
 
-static std::vector<Rank> ranks_of(const Footer& footer) {
-    std::vector<Rank> ranks;
-    for (const ImageInfo& image : footer.images) ranks.push_back(image.rank);
-    std::sort(ranks.begin(), ranks.end());
-    return ranks;
-}
-
-Status check_belongs(const Footer& footer, const Manifest& manifest, std::uint32_t part, const std::string& path) {
-    const bool belongs = footer.key == manifest.key && footer.attempt_id == manifest.attempt_id && footer.part == part && footer.parts == manifest.parts.size() &&
-                         footer.ranks == manifest.ranks && footer.block_bytes == manifest.block_bytes && ranks_of(footer) == manifest.parts[part].ranks;
-    return belongs ? Status() : corrupt(path + ": belongs to another version, attempt or place than its manifest says");
+Task<Status> check_prefix(World& world, std::string path, const Footer& footer, RestoreSettings settings) {
+    if (footer.prefix_bytes == 0) co_return Status();
+    Result<Bytes> room = room_for<Bytes>(footer.prefix_bytes);
+    if (!room.ok()) co_return std::move(room).status().within(path + ": its prefix");
+    Slice prefix = Slice::of(std::move(room).value());
+    const Nanos deadline = world.clock.in(settings.io_wait);
+    OpenOptions options;
+    Result<FilePtr> file = co_await world.storage.open(path, options, deadline);
+    if (!file.ok()) co_return std::move(file).status();
+    CO_TRY(co_await read_all(world.storage, *file, 0, prefix, deadline));
+    const std::vector<std::uint64_t> made = co_await world.cpu.checksums(prefix, prefix.length);
+    if (made.front() != footer.prefix_checksum) co_return corrupt(path + ": what stands before its data is damaged");
+    co_return Status();
 }
 
 Task<Result<OpenVersion>> open_version(World& world, Layout layout, Manifest manifest, Rank rank, RestoreSettings settings) {
@@ -140,7 +166,7 @@ Task<Result<OpenVersion>> open_version(World& world, Layout layout, Manifest man
             co_return missing;
         }
         if (!footer.ok()) co_return std::move(footer).status();
-        CO_TRY(check_belongs(*footer, manifest, i, path));
+        CO_TRY(check_part_of(manifest, i, *footer).within(path));
         version.footers.push_back(std::move(footer).value());
         version.parts.push_back(i);
     }

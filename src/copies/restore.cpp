@@ -13,6 +13,7 @@
 #include "codec/codec.hpp"
 #include "copies/regions.hpp"
 #include "model/checksum_units.hpp"
+#include "format/manifest.hpp"
 #include "format/part.hpp"
 
 namespace cairn {
@@ -108,7 +109,10 @@ Status tell_all(Reading& r, const PartRead& read, const Status& why) {
 // What was stored of a run that is encoded, into raw bytes.
 Task<Status> decode(Reading& r, const PartRead& read, Slice stored, Slice raw) {
     const StoredRun& run = run_of(r.version, read);
-    const CodecName& name = r.version.footers[read.footer].codecs[run.codec - 1];
+    const Footer& footer = r.version.footers[read.footer];
+    const CodecName& name = footer.codecs[run.codec - 1];
+    if (run.base != 0)
+        co_return Status(Code::unsupported, "it is encoded against a run of version " + std::to_string(footer.bases[run.base - 1].of.version) + ", which this Cairn can not do: read it with a newer one");
     const std::optional<Codec> codec = codec_of(name.name, name.parameters);
     if (!codec) co_return Status(Code::unsupported, "it is encoded with " + name.name + ", which this Cairn does not know: read it with a newer one");
     const std::vector<std::uint64_t> made = co_await r.world.cpu.checksums(stored, stored.length);
@@ -303,14 +307,14 @@ Damage damage_of(std::string part, Status status) {
     return damage;
 }
 
-// Every piece of every run, of whatever rank.
+// Every piece of every run that is this version's, of whatever rank.
 std::vector<PartRead> all_reads(const OpenVersion& version, std::uint64_t buffer_bytes) {
     ReadList list(version, buffer_bytes);
     const Wanted everything({});
     for (std::size_t footer = 0; footer < version.footers.size(); ++footer)
         for (std::size_t run = 0; run < version.footers[footer].runs.size(); ++run)
             for (std::size_t piece = 0; piece < version.footers[footer].runs[run].pieces.size(); ++piece)
-                list.add({footer, run, static_cast<std::uint32_t>(piece)}, everything);
+                if (version.holds(footer, version.footers[footer].runs[run].pieces[piece].rank)) list.add({footer, run, static_cast<std::uint32_t>(piece)}, everything);
     return list.take();
 }
 
@@ -332,11 +336,12 @@ Task<Result<std::vector<Damage>>> verify_version(World& world, Layout layout, Ma
         Result<Footer> footer = co_await read_footer(world, path, &manifest.parts[i], settings);
         Status status = footer.status();
         if (status.code() == Code::not_found) status = co_await missing_part(world, layout, manifest, i, world.clock.in(settings.io_wait));
-        if (status.ok()) status = check_belongs(*footer, manifest, i, path);
+        if (status.ok()) status = check_part_of(manifest, i, *footer).within(path);
         if (!status.ok()) {
             damages.push_back(damage_of(manifest.parts[i].file, std::move(status)));
             continue;
         }
+        if (Status prefix = co_await check_prefix(world, path, *footer, settings); !prefix.ok()) damages.push_back(damage_of(manifest.parts[i].file, std::move(prefix)));
         whole.footers.push_back(std::move(footer).value());
         whole.parts.push_back(i);
     }

@@ -28,6 +28,9 @@ using ImageSink = std::function<Status(std::uint64_t image_offset, Slice data)>;
 // Footer of one part, verified against the manifest. not_found: whoever asked knows what that means (catalog/roots.hpp).
 Task<Result<Footer>> read_footer(World& world, std::string path, const PartInfo* expected, RestoreSettings settings);
 
+// What other programs read of it, and no image is: a restore does not ask.
+Task<Status> check_prefix(World& world, std::string path, const Footer& footer, RestoreSettings settings);
+
 // Where a piece of an image is: its footer in what is open, its run there, its place in the run.
 struct PiecePlace {
     std::size_t footer = 0;
@@ -42,6 +45,7 @@ class OpenVersion {
     std::vector<Footer> footers;       // parallel to parts
     std::vector<std::uint32_t> parts;  // indices into manifest.parts
 
+    bool holds(std::size_t footer, Rank rank) const;  // for this version: a base's part has images of ranks that this one took anew, too
     void index();  // once the footers are there: what follows answers from it
     const ImageInfo* image(Rank rank) const;  // null when none of the footers has it
     std::vector<Rank> ranks() const;          // of which there is one, increasing
@@ -56,8 +60,6 @@ class OpenVersion {
 };
 // corrupt, naming them, where bytes of the rank's image are in no piece, or in two.
 Status check_tiling(const OpenVersion& version, Rank rank);
-// Whether a footer is that of this part of the manifest; the text names the path.
-Status check_belongs(const Footer& footer, const Manifest& manifest, std::uint32_t part, const std::string& path);
 inline constexpr Rank every_rank = UINT32_MAX;
 Task<Result<OpenVersion>> open_version(World& world, Layout layout, Manifest manifest, Rank rank, RestoreSettings settings);
 

@@ -111,10 +111,12 @@ Status increasing(const std::vector<Rank>& ranks, std::uint32_t ranks_total) {
 
 Status part_info(const PartInfo& part) {
     if (!parse_part_file_name(part.file)) return refuse("a part whose file name is not a part's");
-    if (part.footer_offset > bytes_max || part.bytes > 2 * bytes_max || part.bytes <= part.footer_offset ||
-        part.bytes - part.footer_offset <= part_trailer_bytes)
-        return refuse(part.file, ": ", part.bytes, " bytes with a footer at ", part.footer_offset,
+    const std::uint64_t end = part.index_bytes == 0 ? part.bytes : part.index_bytes;  // of the file that has the footer
+    if (part.footer_offset > bytes_max || part.bytes > 2 * bytes_max || end > 2 * bytes_max || end <= part.footer_offset ||
+        end - part.footer_offset <= part_trailer_bytes)
+        return refuse(part.file, ": ", end, " bytes with a footer at ", part.footer_offset,
                       " leave no room for it");
+    if (part.index_bytes != 0 && part.footer_offset != 0) return refuse(part.file, ": the file beside it is its footer alone, and that is not at ", part.footer_offset);
     if (part.root > roots_max) return refuse(part.file, " lies below root ", part.root, "; there are at most ", roots_max);
     return increasing(part.ranks, ranks_max).within(part.file);
 }

@@ -101,11 +101,12 @@ class Reader {
     // Their pieces are still without checksums.
     std::vector<StoredRun> runs(const flatbuffers::Vector<flatbuffers::Offset<fb::StoredRun>>* from) {
         return tables(from, [this](const fb::StoredRun& r) {
-            StoredRun run{r.part_offset(), r.stored_bytes(), r.codec(), r.checksum(), {}};
+            StoredRun run{r.part_offset(), r.stored_bytes(), r.codec(), r.checksum(), {}, r.base()};
             for (const fb::Piece& piece : structs(r.pieces())) run.pieces.push_back({piece.rank(), piece.image_offset(), piece.length(), piece.at(), {}, {}});
             return run;
         });
     }
+    BaseRun base_run(const fb::BaseRun& b) { return {{b.version(), id(*b.incarnation())}, b.part(), b.part_offset()}; }
     // Of version 1: a run of one piece.
     StoredRun extent(const fb::Extent& e) { return {e.part_offset(), e.length(), 0, 0, {{e.rank(), e.image_offset(), e.length(), 0, numbers(e.checksums()), {}}}}; }
     PartInfo part_info(const fb::PartInfo& part) {
@@ -184,6 +185,12 @@ class Writer {
             return fb::CreateCodec(builder, name, parameters);
         });
     }
+    auto base_runs(const std::vector<BaseRun>& bases_) {
+        return tables(bases_, [this](const BaseRun& b) {
+            const fb::Id incarnation = id(b.of.incarnation);
+            return fb::CreateBaseRun(builder, &incarnation, b.of.version, b.part, b.part_offset);
+        });
+    }
     auto covers(const std::vector<Cover>& covers_) {
         return tables(covers_, [this](const Cover& c) {
             const auto checksums = numbers(c.checksums);
@@ -197,7 +204,7 @@ class Writer {
             std::vector<fb::Piece> pieces;
             for (const StoredPiece& piece : r.pieces) pieces.emplace_back(piece.rank, piece.image_offset, piece.length, piece.at);
             const auto offset = builder.CreateVectorOfStructs(pieces);
-            return fb::CreateStoredRun(builder, r.part_offset, r.stored_bytes, r.codec, r.checksum, offset);
+            return fb::CreateStoredRun(builder, r.part_offset, r.stored_bytes, r.codec, r.checksum, offset, r.base);
         });
     }
     auto part_info(const PartInfo& part) {

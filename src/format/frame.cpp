@@ -82,9 +82,10 @@ Result<std::uint64_t> body_length(FrameKind kind, ByteView bytes, std::uint64_t 
 
 }  // namespace
 
-Status check_frame_start(FrameKind kind, ByteView start, std::uint64_t file_bytes) {
+Result<std::uint64_t> frame_bytes(FrameKind kind, ByteView start, std::uint64_t file_bytes, FrameEnd end) {
     Header header;
-    return body_length(kind, start, file_bytes, FrameEnd::exact, header).status();
+    TRY_ASSIGN(const std::uint64_t length, body_length(kind, start, file_bytes, end, header));
+    return frame_header_bytes + length;
 }
 
 std::uint32_t frame_version(ByteView bytes) noexcept { return get_u32(&bytes[8]); }

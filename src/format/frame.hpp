@@ -30,12 +30,9 @@ Result<Bytes> unframe(FrameKind kind, ByteView bytes, FrameEnd end = FrameEnd::e
 // The format version of a frame that unframe() took: this Cairn's, or an older one.
 std::uint32_t frame_version(ByteView bytes) noexcept;
 
-// Of bytes that unframe() took.
-std::uint32_t frame_version(ByteView bytes) noexcept;
-
-// Whether a file of `file_bytes` that begins with `start` can be a frame of this kind that ends with it: all that its header tells, so that no more
-// than that is read of what is not. ok is no promise: unframe() compares the checksum.
-Status check_frame_start(FrameKind kind, ByteView start, std::uint64_t file_bytes);
+// How long the frame of this kind is that a file of `file_bytes` begins with, of which `start` is there: all that its header tells, so that no more than that is read
+// of what is none. ok is no promise: unframe() compares the checksum.
+Result<std::uint64_t> frame_bytes(FrameKind kind, ByteView start, std::uint64_t file_bytes, FrameEnd end = FrameEnd::exact);
 
 // Little-endian numbers at a place in a run of bytes.
 void put_u32(std::byte* at, std::uint32_t value) noexcept;

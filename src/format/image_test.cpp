@@ -6,7 +6,7 @@
 #include <functional>
 #include <thread>
 
-#include "format/samples.hpp"
+#include "format/random_samples.hpp"
 
 namespace cairn {
 namespace {

@@ -20,11 +20,15 @@ inline constexpr std::uint64_t roster_bytes_max = 1ull << 30;            // of o
 inline constexpr std::uint32_t name_bytes_max = 128;                    // checkpoint and node names
 inline constexpr std::uint32_t region_name_bytes_max = 512;
 inline constexpr std::uint32_t codec_text_bytes_max = 128;              // name and parameters, each
+inline constexpr std::uint64_t prefix_bytes_max = 1ull << 30;            // of one part
+inline constexpr std::uint32_t base_runs_max = 1u << 20;                 // of one part
 inline constexpr std::uint32_t codecs_max = 1024;                       // of one part
 inline constexpr std::uint32_t shape_dimensions_max = 32;
 inline constexpr std::uint32_t address_bytes_max = 1024;
 inline constexpr std::uint32_t root_bytes_max = 1024;
 inline constexpr std::uint32_t roots_max = 256;            // of a job, besides persistent
+inline constexpr std::uint64_t part_tables_bytes_max = 2ull << 30;  // of one manifest
+inline constexpr std::uint32_t bases_max = 4096;           // older versions that one needs
 inline constexpr std::uint32_t text_bytes_max = 4096;      // reasons in messages; longer ones are cut when sent
 inline constexpr std::uint64_t epoch_max = 9'999'999'999;  // ten digits
 

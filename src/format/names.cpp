@@ -51,7 +51,7 @@ bool eat(std::string_view& text, std::string_view prefix) noexcept {
     return true;
 }
 
-constexpr std::string_view part_prefix = "part-", manifest_prefix = "manifest.", temporary_prefix = ".tmp-";
+constexpr std::string_view part_index_suffix = ".index", manifest_prefix = "manifest.", temporary_prefix = ".tmp-";
 constexpr std::string_view open_suffix = ".open", from_suffix = ".from", aside_infix = ".damaged-";
 
 std::optional<std::uint64_t> parse_epoch(std::string_view file, std::string_view suffix) {
@@ -118,24 +118,51 @@ Status check_region_name(std::string_view name) {
     return invalid_argument("region name '" + std::string(name) + "' can not be used" + allowed);
 }
 
-std::string part_file_name(std::uint32_t part, std::uint32_t parts, Id128 attempt_id) {
-    return std::string(part_prefix) + padded(part, 4) + "-of-" + padded(parts, 4) + "." + attempt_id.hex();
+std::string part_file_name(const PartFileName& name) {
+    std::string text(layout_words[static_cast<std::size_t>(name.layout)]);
+    text += "-" + padded(name.part, 4) + "-of-" + padded(name.parts, 4) + "." + name.attempt_id.hex();
+    return name.replacement == 0 ? text : text + "." + std::to_string(name.replacement);
 }
+std::string part_file_name(std::uint32_t part, std::uint32_t parts, Id128 attempt_id) { return part_file_name({part, parts, attempt_id}); }
+
+namespace {
+
+std::optional<FileLayout> eat_layout(std::string_view& file) {
+    for (std::size_t i = 0; i < std::size(layout_words); ++i)
+        if (file.starts_with(layout_words[i]) && file.substr(layout_words[i].size()).starts_with('-')) {
+            file.remove_prefix(layout_words[i].size() + 1);
+            return static_cast<FileLayout>(i);
+        }
+    return std::nullopt;
+}
+
+}  // namespace
 
 std::optional<PartFileName> parse_part_file_name(std::string_view file) {
     const std::string_view whole = file;
-    if (!eat(file, part_prefix)) return std::nullopt;
+    const auto layout = eat_layout(file);
     const std::size_t of = file.find("-of-"), dot = file.find('.');
-    if (of == std::string_view::npos || dot == std::string_view::npos || dot < of + 4) return std::nullopt;
+    if (!layout || of == std::string_view::npos || dot == std::string_view::npos || dot < of + 4) return std::nullopt;
     const auto part = parse_number<std::uint32_t>(file.substr(0, of));
     const auto parts = parse_number<std::uint32_t>(file.substr(of + 4, dot - of - 4));
+    file.remove_prefix(dot + 1);
+    const std::size_t second_dot = file.find('.');
+    const auto replacement = second_dot == std::string_view::npos ? std::optional<std::uint32_t>(0) : parse_number<std::uint32_t>(file.substr(second_dot + 1));
     PartFileName name;
-    if (!part || !parts || *part >= *parts || !Id128::parse(file.substr(dot + 1), name.attempt_id)) return std::nullopt;
-    name.part = *part;
-    name.parts = *parts;
-    if (whole != part_file_name(name.part, name.parts, name.attempt_id)) return std::nullopt;
+    if (!part || !parts || *part >= *parts || !replacement || !Id128::parse(file.substr(0, second_dot), name.attempt_id)) return std::nullopt;
+    name = {*part, *parts, name.attempt_id, *layout, *replacement};
+    if (whole != part_file_name(name)) return std::nullopt;
     return name;
 }
+
+std::string part_index_file_name(std::string_view part_file) { return std::string(part_file).append(part_index_suffix); }
+
+std::optional<PartFileName> parse_part_index_file_name(std::string_view file) {
+    if (!file.ends_with(part_index_suffix)) return std::nullopt;
+    return parse_part_file_name(file.substr(0, file.size() - part_index_suffix.size()));
+}
+
+bool is_part_file(std::string_view file) { return parse_part_file_name(file) || parse_part_index_file_name(file); }
 
 std::string manifest_file_name(Id128 incarnation) { return std::string(manifest_prefix) + incarnation.hex(); }
 
@@ -198,6 +225,7 @@ std::optional<SlotFileName> parse_slot_file_name(std::string_view file) {
 
 std::optional<Id128> parse_attempt_of(std::string_view file) {
     if (const auto part = parse_part_file_name(file)) return part->attempt_id;
+    if (const auto part = parse_part_index_file_name(file)) return part->attempt_id;
     return parse_temporary_file_name(file);
 }
 

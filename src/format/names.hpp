@@ -24,15 +24,29 @@ Status check_region_name(std::string_view name);
 // UTF-8 without control characters, at most length_max bytes of it; may be empty. For addresses and host names.
 bool printable(std::string_view text, std::size_t length_max) noexcept;
 
-// "part-0003-of-0016.<32 hex digits>"; part counts from 0. Numbers of more than four digits are written in full.
+// How a version's images are put together in files; the file names begin with these words. One layout for all parts of a version.
+enum class FileLayout : std::uint8_t { parts, ranks, nodes };  // as many as were asked for; one a rank; one a node
+inline constexpr std::string_view layout_words[] = {"part", "rank", "node"};
+
+// "part-0003-of-0016.<32 hex digits>", and ".2" behind it where it is the second that took the place of one on a target that had died; part counts from 0.
+// Numbers of more than four digits are written in full.
 struct PartFileName {
     std::uint32_t part = 0;
     std::uint32_t parts = 0;
     Id128 attempt_id;
+    FileLayout layout = FileLayout::parts;
+    std::uint32_t replacement = 0;  // 0: the first
     bool operator==(const PartFileName&) const = default;
 };
+std::string part_file_name(const PartFileName& name);
 std::string part_file_name(std::uint32_t part, std::uint32_t parts, Id128 attempt_id);
 std::optional<PartFileName> parse_part_file_name(std::string_view file);
+
+// "<part>.index": a part's footer and trailer, where they do not end the part itself.
+std::string part_index_file_name(std::string_view part_file);
+std::optional<PartFileName> parse_part_index_file_name(std::string_view file);
+// Either of the two: what a manifest may name, and nothing else of an attempt.
+bool is_part_file(std::string_view file);
 
 // "manifest.<32 hex digits>"
 std::string manifest_file_name(Id128 incarnation);
@@ -69,7 +83,7 @@ struct SlotFileName {
 std::string slot_file_name(SlotKind kind, std::uint64_t number);
 std::optional<SlotFileName> parse_slot_file_name(std::string_view file);
 
-// The attempt that a part or an unpublished manifest of a version's directory belongs to.
+// The attempt that a part, its index or an unpublished manifest of a version's directory belongs to.
 std::optional<Id128> parse_attempt_of(std::string_view file);
 
 }  // namespace cairn

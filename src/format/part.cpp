@@ -32,12 +32,13 @@ using ImageBytes = std::unordered_map<Rank, std::uint64_t>;
 // Where a run lies, and how its bytes are stored.
 Status check_place(const StoredRun& run, const Footer& footer) {
     const std::string of = name_of(run);
-    if (run.part_offset % part_alignment != 0) return refuse(of, " does not start on a multiple of ", part_alignment);
     if (run.stored_bytes == 0 || run.part_offset > footer.data_bytes || run.stored_bytes > footer.data_bytes - run.part_offset)
         return refuse(of, " with ", run.stored_bytes, " bytes reaches beyond the part's ", footer.data_bytes, " data bytes");
     if (run.pieces.empty()) return refuse(of, " holds nothing of any image");
     if (run.codec > footer.codecs.size()) return refuse(of, " has codec ", run.codec, " of ", footer.codecs.size());
     if (run.codec == 0 && run.checksum != 0) return refuse(of, " is stored as it is, and yet has a checksum of its own");
+    if (run.base > footer.bases.size()) return refuse(of, " has base ", run.base, " of ", footer.bases.size());
+    if (run.codec == 0 && run.base != 0) return refuse(of, " is stored as it is, and yet has a base");
     return {};
 }
 
@@ -70,12 +71,24 @@ Status check_run(const StoredRun& run, const Footer& footer, const ImageBytes& i
     return {};
 }
 
-// No two runs share a byte of the part.
+// No two runs share a byte of the part. Each starts where direct I/O can, or without a gap: other formats take none.
 Status check_runs_apart(const Footer& footer) {
-    for (std::size_t i = 1; i < footer.runs.size(); ++i) {
-        const StoredRun &before = footer.runs[i - 1], &run = footer.runs[i];
-        if (run.part_offset < before.part_offset + before.stored_bytes) return refuse(name_of(run), " overlaps or precedes the one before it");
+    std::uint64_t end = footer.prefix_bytes;
+    for (const StoredRun& run : footer.runs) {
+        if (run.part_offset < end) return refuse(name_of(run), " overlaps or precedes what is before it");
+        if (run.part_offset != end && run.part_offset % part_alignment != 0) return refuse(name_of(run), " starts neither on a multiple of ", part_alignment, " nor where what is before it ends");
+        end = run.part_offset + run.stored_bytes;
     }
+    if (end > footer.data_bytes) return refuse(footer.data_bytes, " data bytes, and its prefix is ", footer.prefix_bytes);
+    if (footer.data_bytes != end && footer.data_bytes % part_alignment != 0) return refuse(footer.data_bytes, " data bytes are no multiple of ", part_alignment);
+    return {};
+}
+
+Status check_bases(const Footer& footer) {
+    if (footer.bases.size() > base_runs_max) return refuse(footer.bases.size(), " base runs; at most ", base_runs_max, " are allowed");
+    for (const BaseRun& base : footer.bases)
+        if (base.of.version == 0 || base.of.version >= footer.key.version || !base.of.incarnation || base.part >= ranks_max || base.part_offset > bytes_max)
+            return refuse("a run of version ", base.of.version, " can not be a base of one of version ", footer.key.version);
     return {};
 }
 
@@ -94,8 +107,10 @@ Status check_identity(const Footer& footer) {
     if (footer.parts == 0 || footer.parts > footer.ranks || footer.part >= footer.parts)
         return refuse("part ", footer.part, " of ", footer.parts, " for ", footer.ranks, " ranks");
     TRY(check::block_bytes(footer.block_bytes));
-    if (footer.data_bytes > bytes_max || footer.data_bytes % part_alignment != 0)
-        return refuse(footer.data_bytes, " data bytes are no multiple of ", part_alignment, ", or too many");
+    if (footer.data_bytes > bytes_max) return refuse(footer.data_bytes, " data bytes are too many");
+    if (footer.prefix_bytes > prefix_bytes_max) return refuse("a prefix of ", footer.prefix_bytes, " bytes; at most ", prefix_bytes_max, " are allowed");
+    if (footer.prefix_bytes == 0 && footer.prefix_checksum != 0) return refuse("no prefix, and yet it has a checksum");
+    TRY(check_bases(footer));
     return check_codecs(footer.codecs);
 }
 
@@ -104,7 +119,11 @@ std::uint64_t footer_bytes_bound(const FooterCounts& counts, const std::vector<I
     return 1024 + 8 * (counts.units + counts.cuts) + 192 * counts.pieces + check::encoded_bytes(images);
 }
 
-constexpr std::uint64_t codec_bytes_bound = 300;
+constexpr std::uint64_t codec_bytes_bound = 300, base_bytes_bound = 80;
+
+std::uint64_t footer_bytes_bound(const FooterCounts& counts, const Footer& footer) {
+    return footer_bytes_bound(counts, footer.images) + codec_bytes_bound * footer.codecs.size() + base_bytes_bound * footer.bases.size();
+}
 
 FooterCounts counts_of(const Footer& footer) {
     FooterCounts counts;
@@ -135,15 +154,14 @@ Status check_footer(const Footer& footer) {
     for (const StoredRun& run : footer.runs) TRY(check_run(run, footer, image_bytes));
     const FooterCounts counts = counts_of(footer);
     if (const Status size = check_part_size(counts, footer.images); !size.ok()) return corrupt(size.text());
-    if (footer_bytes_bound(counts, footer.images) + codec_bytes_bound * footer.codecs.size() > record_bytes_max)
-        return refuse("its runs, regions and codecs are too many for one footer");
+    if (footer_bytes_bound(counts, footer) > record_bytes_max) return refuse("its runs, regions and codecs are too many for one footer");
     TRY(check_runs_apart(footer));
     return check_pieces_apart(footer.runs);
 }
 
-Bytes encode_footer(const Footer& footer) {
+Bytes encode_footer(const Footer& footer, IndexPlace place) {
     const FooterCounts counts = counts_of(footer);
-    const std::uint64_t bound = footer_bytes_bound(counts, footer.images) + codec_bytes_bound * footer.codecs.size();
+    const std::uint64_t bound = footer_bytes_bound(counts, footer);
     CAIRN_CHECK(bound <= record_bytes_max);
     Writer writer(bound);
     auto& builder = writer.builder;
@@ -151,16 +169,17 @@ Bytes encode_footer(const Footer& footer) {
     const auto codecs = writer.codecs(footer.codecs);
     const auto covers = writer.covers(covers_of(footer.runs, footer.block_bytes));
     const auto runs = writer.runs(footer.runs);
+    const auto bases = footer.bases.empty() ? 0 : writer.base_runs(footer.bases);
     const auto key = writer.key(footer.key);
     const fb::Id attempt_id = Writer::id(footer.attempt_id);
     fb::FinishFooterBuffer(
         builder, fb::CreateFooter(builder, key, footer.attempt, &attempt_id, footer.part, footer.parts, footer.ranks,
-                                  footer.block_bytes, footer.data_bytes, images, 0, codecs, covers, runs));
+                                  footer.block_bytes, footer.data_bytes, images, 0, codecs, covers, runs, bases, footer.prefix_bytes, footer.prefix_checksum));
     const ByteView body = writer.bytes();
     Bytes tail(body.size() + part_trailer_bytes);
     std::memcpy(tail.data(), body.data(), body.size());
     std::byte* trailer = tail.data() + body.size();
-    put_u64(trailer + offset_at, footer.data_bytes);
+    put_u64(trailer + offset_at, place == IndexPlace::beside ? 0 : footer.data_bytes);
     put_u64(trailer + length_at, body.size());
     put_u64(trailer + checksum_at, checksum(body));
     put_u32(trailer + version_at, format_version);
@@ -230,6 +249,9 @@ Result<Footer> decode_footer(ByteView footer, const FooterPlace& place) {
     value.images = reader.images(root->images());
     if (place.version == 1) value.runs = reader.tables(root->extents(), [&](const fb::Extent& extent) { return reader.extent(extent); });
     else value.runs = reader.runs(root->runs());
+    value.bases = reader.tables(root->bases(), [&](const fb::BaseRun& base) { return reader.base_run(base); });
+    value.prefix_bytes = root->prefix_bytes();
+    value.prefix_checksum = root->prefix_checksum();
     value.codecs = reader.tables(root->codecs(), [&](const fb::Codec& codec) { return reader.codec(codec); });
     const std::vector<Cover> covers = reader.covers(root->covers());
     if (reader.exhausted()) return corrupt("footer: it unpacks to more than it holds");
@@ -237,8 +259,9 @@ Result<Footer> decode_footer(ByteView footer, const FooterPlace& place) {
     if (place.version > 1) TRY(give_checksums(value.runs, covers, value.block_bytes).within("footer"));
     else TRY(check_extents(value.runs, value.block_bytes).within("footer"));
     TRY(check_footer(value).within("footer"));
-    if (value.data_bytes != place.offset)
-        return refuse("footer: it lies at ", place.offset, ", not behind its ", value.data_bytes, " data bytes");
+    const bool is_beside = place.offset == 0;  // or there are no data
+    if (!is_beside && (value.data_bytes != place.offset || value.data_bytes % part_alignment != 0))
+        return refuse("footer: it lies at ", place.offset, ", not on a multiple of ", part_alignment, " behind its ", value.data_bytes, " data bytes");
     return value;
 }
 

@@ -31,9 +31,10 @@ struct FooterCounts {
 // Whether one footer can hold so much; invalid_argument says what to do. For planning, when sizes are a user's choice.
 Status check_part_size(const FooterCounts& counts, const std::vector<ImageInfo>& images);
 
-// The complete tail of a part, footer and trailer, to be written at data_bytes. More than check_part_size allows is a
-// programmer's error.
-Bytes encode_footer(const Footer& footer);
+// At the end of the part, at data_bytes, or all of a file beside it (part_index_file_name).
+enum class IndexPlace : std::uint8_t { end_of_part, beside };
+// The complete tail of a part, footer and trailer. More than check_part_size allows is a programmer's error, as is an end that is no multiple of part_alignment.
+Bytes encode_footer(const Footer& footer, IndexPlace place = IndexPlace::end_of_part);
 
 // `last_bytes` ends where the file ends and holds at least part_trailer_bytes.
 Result<FooterPlace> decode_trailer(ByteView last_bytes, std::uint64_t file_bytes);

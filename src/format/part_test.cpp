@@ -7,7 +7,7 @@
 
 #include "format/fields.hpp"
 #include "format/frame.hpp"
-#include "format/samples.hpp"
+#include "format/random_samples.hpp"
 #include "part_generated.h"
 
 namespace cairn {
@@ -40,6 +40,42 @@ TEST(Part, FooterWithoutRuns) {
     const auto back = round_trip(footer);
     ASSERT_TRUE(back.ok()) << back.status().to_string();
     EXPECT_EQ(*back, footer);
+}
+
+// Another format's head, then data without a gap: such a part is told by a footer beside it.
+TEST(Part, PrefixAndDataWithoutGaps) {
+    Footer footer = samples::footer();
+    footer.prefix_bytes = 123;
+    footer.prefix_checksum = 7;
+    std::uint64_t end = footer.prefix_bytes;
+    for (StoredRun& run : footer.runs) {
+        run.part_offset = end;
+        end += run.stored_bytes;
+    }
+    footer.data_bytes = end;
+    ASSERT_NE(end % part_alignment, 0u);
+    const Bytes index = encode_footer(footer, IndexPlace::beside);
+    const auto back = read_tail(index, 0);
+    ASSERT_TRUE(back.ok()) << back.status().to_string();
+    EXPECT_EQ(*back, footer);
+    EXPECT_EQ(round_trip(footer).code(), Code::corrupt) << "in the part itself it starts on a multiple of 4096";
+    footer.data_bytes = round_up(end, part_alignment);
+    EXPECT_EQ(*round_trip(footer), footer);
+    footer.runs[1].part_offset += 1;
+    EXPECT_NE(check_footer(footer).text().find("starts neither"), std::string::npos);
+}
+
+TEST(Part, RunsThatNeedAnOlderVersion) {
+    samples::Random random(5);
+    for (int i = 0; i < 100; ++i) {
+        Footer footer = random.footer();
+        footer.key.version = 2 + random.below(9);
+        footer.bases = {{{1, {5, 5}}, 3, 8192}, {{footer.key.version - 1, {6, 5}}, 0, 0}};
+        for (StoredRun& run : footer.runs) run.base = run.codec == 0 ? 0 : random.below32(3);
+        const auto back = round_trip(footer);
+        ASSERT_TRUE(back.ok()) << back.status().to_string();
+        EXPECT_EQ(*back, footer);
+    }
 }
 
 TEST(Part, FooterAtAnyAddress) {
@@ -158,9 +194,17 @@ const Violation violations[] = {
     {"block size large", [](Footer& f) { f.block_bytes = 1ull << 31; }, "block size of 2147483648"},
     {"block size zero", [](Footer& f) { f.block_bytes = 0; }, "block size of 0"},
     {"data not aligned", [](Footer& f) { f.data_bytes += 1; }, "no multiple of 4096"},
-    {"data beyond all bounds", [](Footer& f) { f.data_bytes = 1ull << 62; }, "or too many"},
+    {"data beyond all bounds", [](Footer& f) { f.data_bytes = 1ull << 62; }, "are too many"},
     {"codec without a name", [](Footer& f) { f.codecs = {{"", ""}}; }, "impossible name"},
     {"codec beyond the table", [](Footer& f) { f.runs[0].codec = 1; }, "codec 1 of 0"},
+    {"base of the same version", [](Footer& f) { f.bases = {{{f.key.version, {5, 5}}, 0, 0}}; }, "can not be a base"},
+    {"base of no incarnation", [](Footer& f) { f.bases = {{{1, {}}, 0, 0}}; }, "can not be a base"},
+    {"base beyond the table", [](Footer& f) { f.runs[0].base = 1; }, "has base 1 of 0"},
+    {"base of what is stored as it is", [](Footer& f) { f.bases = {{{1, {5, 5}}, 0, 0}}, f.runs[0].base = 1; }, "stored as it is, and yet has a base"},
+    {"prefix that runs overlap", [](Footer& f) { f.prefix_bytes = 1; }, "overlaps or precedes what is before it"},
+    {"prefix without length", [](Footer& f) { f.prefix_checksum = 1; }, "no prefix, and yet it has a checksum"},
+    {"prefix beyond all bounds", [](Footer& f) { f.prefix_bytes = prefix_bytes_max + 1; }, "a prefix of"},
+    {"prefix beyond the data", [](Footer& f) { f.runs.clear(), f.prefix_bytes = f.data_bytes + 1; }, "its prefix is"},
     {"too many codecs", [](Footer& f) { f.codecs.assign(codecs_max + 1, {"zero-runs", ""}); }, "1025 codecs"},
     {"image of a rank beyond", [](Footer& f) { f.images[2].rank = 3; }, "rank 3 of 3"},
     {"image twice", [](Footer& f) { f.images[2].rank = 0; }, "rank 0 is there twice"},
@@ -218,7 +262,7 @@ const Violation violations[] = {
      },
      "no memory"},
     {"piece of no image", [](Footer& f) { f.images.erase(f.images.begin() + 1); }, "rank 1 at 0 of its image: nothing is said"},
-    {"run that is not aligned", [](Footer& f) { f.runs[1].part_offset += 512; }, "does not start on a multiple of 4096"},
+    {"run that is not aligned", [](Footer& f) { f.runs[1].part_offset += 512; }, "starts neither on a multiple of 4096 nor where"},
     {"run of nothing", [](Footer& f) { f.runs[0].pieces.clear(); }, "holds nothing of any image"},
     {"run of no bytes", [](Footer& f) { f.runs[0].stored_bytes = 0; }, "with 0 bytes reaches beyond"},
     {"cuts out of order", [](Footer& f) { f.runs[1].pieces[0].cuts = {10, 10}; }, "can not be cut so"},

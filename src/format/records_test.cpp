@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "format/frame.hpp"
-#include "format/samples.hpp"
+#include "format/random_samples.hpp"
 
 namespace cairn {
 namespace {

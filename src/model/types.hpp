@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -81,11 +82,12 @@ struct StoredPiece {
 
 // A run of a part: bytes of one or more images laid end to end, stored as they are or encoded as one.
 struct StoredRun {
-    std::uint64_t part_offset = 0;  // a multiple of part_alignment
+    std::uint64_t part_offset = 0;  // a multiple of part_alignment, or where the run before it ends
     std::uint64_t stored_bytes = 0;
     std::uint32_t codec = 0;     // 0: the raw bytes; else 1 + place in the footer's codecs
     std::uint64_t checksum = 0;  // of the stored bytes; 0 with codec 0, where those of the pieces are all that is needed
     std::vector<StoredPiece> pieces;
+    std::uint32_t base = 0;  // 0: it stands alone; else 1 + place in the footer's base runs, without which it can not be decoded
     bool operator==(const StoredRun&) const = default;
 };
 inline constexpr std::uint64_t part_alignment = 4096;  // of runs in a part: what direct I/O needs, and the smallest block
@@ -99,6 +101,21 @@ struct CodecName {
     bool operator==(const CodecName&) const = default;
 };
 
+// An older version of the same series, some of whose parts a newer one needs: it is not removed before that one.
+struct BaseVersion {
+    Version version = 0;
+    Id128 incarnation;
+    bool operator==(const BaseVersion&) const = default;
+};
+
+// A run of a part of an older version of the same series, against which newer ones are encoded.
+struct BaseRun {
+    BaseVersion of;
+    std::uint32_t part = 0;
+    std::uint64_t part_offset = 0;
+    bool operator==(const BaseRun&) const = default;
+};
+
 // The tail of a part: everything needed to list, verify and extract it on its own.
 struct Footer {
     VersionKey key;
@@ -108,21 +125,26 @@ struct Footer {
     std::uint32_t parts = 0;  // K
     std::uint32_t ranks = 0;  // of the whole version
     std::uint64_t block_bytes = 0;
-    std::uint64_t data_bytes = 0;   // where the footer starts in the part, bytes: a multiple of part_alignment
+    std::uint64_t prefix_bytes = 0;     // the first of the part, which are of no image: what another format begins with
+    std::uint64_t prefix_checksum = 0;  // of these; 0 where there are none
+    std::uint64_t data_bytes = 0;       // prefix and runs: up to the footer, which starts on a multiple of part_alignment, or all of the part where that is beside it
     std::vector<ImageInfo> images;  // of every rank with a piece here, and of those with zero bytes assigned here
     std::vector<CodecName> codecs;  // of its runs
+    std::vector<BaseRun> bases;     // of its runs
     std::vector<StoredRun> runs;    // by part_offset
     bool operator==(const Footer&) const = default;
 };
 
 // What a manifest says of one part.
 struct PartInfo {
-    std::string file;  // name within the version's directory below its root
+    std::string file;  // name within its version's directory below its root
     std::uint64_t bytes = 0;
-    std::uint64_t footer_offset = 0;
+    std::uint64_t footer_offset = 0;  // in the file that has the footer
     std::uint64_t footer_checksum = 0;
-    std::vector<Rank> ranks;  // with pieces or images here, increasing
+    std::vector<Rank> ranks;  // with pieces or images here that are this version's, increasing
     std::uint32_t root = 0;   // persistent; else 1 + place in the manifest's roots
+    std::uint32_t origin = 0;  // whose part it is: this version's; else 1 + place in the manifest's bases
+    std::uint64_t index_bytes = 0;  // of the file beside it that has the footer; 0: the part ends in it
     bool operator==(const PartInfo&) const = default;
 };
 
@@ -138,7 +160,9 @@ struct Manifest {
     std::uint64_t image_bytes = 0;  // all ranks together
     std::uint64_t block_bytes = 0;
     std::uint64_t wall_time_s = 0;  // since 1970, for people; nothing depends on it
-    std::vector<PartInfo> parts;
+    std::vector<PartInfo> parts;  // its own, in order; then those of its bases
+    std::vector<BaseVersion> bases;
+    std::optional<Rank> of_rank;  // of that rank are its parts; none: it is whole
     std::vector<std::string> roots;  // besides persistent, where files of this incarnation's attempts at it may lie; a tombstone names some of them (FORMAT.md)
     bool operator==(const Manifest&) const = default;
 };

@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "catalog/manifest_lookup.hpp"
 #include "catalog/roots.hpp"
 #include "read/regions.hpp"
 
@@ -38,7 +39,7 @@ Task<bool> is_roots_trouble(World& world, const Manifest& manifest, Code met, Na
 }
 
 Task<Status> add_parts(World& world, Layout layout, VersionCopies& copies, const ImagePlaces& places, RestoreSettings settings, Nanos deadline, bool& away) {
-    Result<Manifest> manifest = co_await read_manifest(world, layout, places.key, deadline);
+    Result<Manifest> manifest = co_await read_manifest_of(world, layout, places.key, places.rank, deadline);
     if (manifest.code() == Code::not_found)  // an older version may be there still
         co_return corrupt(number_of(places) + " was removed while it was looked for");
     if (!manifest.ok()) co_return std::move(manifest).status();

@@ -18,6 +18,7 @@ VersionCopies scattered() {
     OpenVersion& parts = *copies.parts;
     parts.manifest.ranks = 1;
     parts.manifest.block_bytes = block;
+    parts.manifest.parts.resize(2);
     parts.parts = {0, 1};
     parts.footers.resize(2);
     for (Footer& footer : parts.footers) footer.block_bytes = block;

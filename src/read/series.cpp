@@ -28,7 +28,7 @@ Seen from_entry(CatalogEntry entry) {
     for (const CatalogEntry::Below& below : entry.elsewhere)
         for (const DirectoryEntry& file : below.files) seen.stored_bytes += file.bytes;
     if (entry.manifest && entry.elsewhere.empty())
-        for (const PartInfo& part : entry.manifest->parts) seen.stored_bytes += part.root == 0 ? 0 : part.bytes;
+        for (const PartInfo& part : entry.manifest->parts) seen.stored_bytes += part.root == 0 || part.origin != 0 ? 0 : part.bytes + part.index_bytes;
     if (entry.manifest) {
         seen.ranks = entry.manifest->ranks;
         seen.epoch = entry.manifest->epoch;

@@ -213,7 +213,7 @@ std::vector<std::string> Publisher::others(const Flight& flight, std::uint32_t r
     for (const DirectoryEntry& entry : entries) {
         const auto attempt_id = parse_attempt_of(entry.name);
         if (!attempt_id || attempt_id->high != flight.key.incarnation.high) continue;
-        if (*attempt_id == committed_attempt && parse_part_file_name(entry.name)) continue;
+        if (*attempt_id == committed_attempt && is_part_file(entry.name)) continue;
         paths.push_back(directory + "/" + entry.name);
     }
     return paths;
