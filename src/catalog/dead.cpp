@@ -82,6 +82,7 @@ Task<Status> clear_dead(World& world, Layout layout, Undecided dead, Nanos io_wa
         co_return given_up;
     }
     Status cleared = co_await clear_version(world, layout, std::move(tombstone), Fence::keep, io_wait);
+    if (cleared.code() == Code::permission) co_return Status();  // what it once committed is another's now, and nobody's image is wanted for that
     co_return cleared;
 }
 

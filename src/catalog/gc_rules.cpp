@@ -36,6 +36,12 @@ bool is_superseded(const GcSeries& series, Id128 incarnation) {
                        [&](const GcVersion& version) { return version.is_committed && version.key.incarnation == series.head; });
 }
 
+GcAnswer unless_needed(GcAnswer answer, const GcSeries& series, const VersionKey& key, const std::vector<VersionKey>& gone) {
+    if (answer.act != Act::take) return answer;
+    const Dependent* by = needed_by(series.dependents, key, gone);
+    return by ? GcAnswer{Act::spare, answer.why + ", but " + needed_text(*by)} : answer;
+}
+
 GcAnswer judge_unfinished(const GcSeries& series, const GcVersion& version, const GcJob& job, bool unknown) {
     if (!version.is_old) return {Act::spare, "changed lately: it may be in flight"};
     const bool known = version.key.incarnation.low != 0;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "catalog/needed.hpp"
 #include "catalog/removal.hpp"
 
 namespace cairn {
@@ -32,6 +33,7 @@ struct GcSeries {
     bool head_is_certain = false;
     bool lineage_is_certain = false;
     bool head_is_on_record = false;  // the lineage has a record that it went on from some version
+    std::vector<Dependent> dependents;  // of all versions
     bool may_be_current(const GcVersion& version) const { return version.is_current || !lineage_is_certain; }
 };
 
@@ -53,6 +55,9 @@ bool fence_can_go(const GcSeries& series, const GcVersion& version, const GcJob&
 
 // An open that a newer one has gone on from, or left behind, and that committed: nobody waits for the older one's unfinished versions.
 bool is_superseded(const GcSeries& series, Id128 incarnation);
+
+// What would be taken, but for a version that depends on it and is not `gone`, taken before it: that stays as long as its dependent does.
+GcAnswer unless_needed(GcAnswer answer, const GcSeries& series, const VersionKey& key, const std::vector<VersionKey>& gone);
 
 // Parts without a manifest, and no image of them in this host's scratch: being flushed, or left behind. `unknown`: the operator says that no job runs.
 GcAnswer judge_unfinished(const GcSeries& series, const GcVersion& version, const GcJob& job, bool unknown);

@@ -55,6 +55,18 @@ TEST(GcRules, AFenceInTheCurrentLineageNeedsANewerVersion) {
     EXPECT_FALSE(fence_can_go(tail_untold, left_behind, over, {}));
 }
 
+TEST(GcRules, WhatAnotherNeedsIsSparedUnlessThatGoesToo) {
+    GcSeries series = certain();
+    series.dependents = {{series.versions[1].key, {{3, older_job}}, true}};
+    const GcAnswer taken{Act::take, "beyond the retention rule", Fence::lift};
+    const GcAnswer spared = unless_needed(taken, series, series.versions[0].key, {});
+    EXPECT_EQ(spared.act, Act::spare);
+    EXPECT_EQ(spared.why, "beyond the retention rule, but version 4 depends on it");
+    EXPECT_EQ(unless_needed(taken, series, series.versions[0].key, {series.versions[1].key}).act, Act::take);
+    EXPECT_EQ(unless_needed(taken, series, series.versions[1].key, {}).act, Act::take);
+    EXPECT_EQ(unless_needed({Act::spare, "in flight", Fence::keep}, series, series.versions[0].key, {}).why, "in flight");
+}
+
 TEST(GcRules, AJobIsSupersededByACommitOfTheHead) {
     EXPECT_TRUE(is_superseded(certain(), older_job));
     EXPECT_FALSE(is_superseded(certain(), head_job));

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/config.hpp"
+#include "catalog/needed.hpp"
 #include "catalog/reserve.hpp"
 #include "catalog/roots.hpp"
 #include "format/manifest.hpp"
@@ -99,8 +100,10 @@ Task<Status> remove_unpublished(World& world, std::string directory, Id128 incar
 
 // The tombstone in the place of the manifest that was moved to `aside`: in its blocks, or in those of parts that it named (those of its bases are not its own, and below other
 // roots they give it no room).
-Task<Status> turn_into_tombstone(World& world, std::string directory, std::string aside, Bytes bytes, std::vector<PartInfo> parts, Nanos io_wait) {
+Task<Status> turn_into_tombstone(World& world, Layout layout, VersionKey key, std::string aside, Bytes bytes, std::vector<PartInfo> parts, Nanos io_wait) {
+    const std::string directory = layout.version(key);
     Status wrote = co_await overwrite(world, aside, bytes, io_wait);
+    if (wrote.code() == Code::out_of_space) CO_TRY(co_await check_not_needed(world, layout, key, io_wait));
     for (std::size_t i = 0; wrote.code() == Code::out_of_space && i < parts.size(); ++i) {
         if (parts[i].root != 0 || parts[i].origin != 0) continue;
         Status removed = co_await take_away(world, directory + "/" + parts[i].file, io_wait);
@@ -150,7 +153,7 @@ Task<Status> fence_where_full(World& world, Layout layout, Manifest tombstone, N
         co_return synced;
     }
     Bytes bytes = encode_manifest(tombstone);
-    Status fenced = co_await turn_into_tombstone(world, directory, aside, std::move(bytes), std::move(parts), io_wait);
+    Status fenced = co_await turn_into_tombstone(world, layout, key, aside, std::move(bytes), std::move(parts), io_wait);
     if (fenced.ok()) fenced = co_await publish_tombstone(world, layout, key, aside, io_wait);
     if (fenced.code() == Code::not_found || fenced.code() == Code::already_exists) fenced = co_await check_removed(world, layout, key, std::move(fenced), io_wait);
     co_return fenced;
@@ -215,6 +218,7 @@ Task<Status> clear_version(World& world, Layout layout, Manifest tombstone, Fenc
     Result<std::vector<DirectoryEntry>> entries = co_await world.storage.list(directory, world.clock.in(io_wait));
     if (entries.code() == Code::not_found) co_return Status();
     if (!entries.ok()) co_return std::move(entries).status();
+    CO_TRY(co_await check_not_needed(world, layout, key, io_wait));
     for (const DirectoryEntry& entry : *entries) {
         const std::optional<Id128> attempt_id = parse_attempt_of(entry.name);
         if (!attempt_id || attempt_id->high != key.incarnation.high) continue;
@@ -248,6 +252,7 @@ Task<Status> remove_where_full(World& world, Layout layout, Manifest tombstone, 
 
 Task<Status> remove_version(World& world, Layout layout, Manifest tombstone, Fence fence, Nanos io_wait) {
     const VersionKey key = tombstone.key;
+    CO_TRY(co_await check_not_needed(world, layout, key, io_wait));
     Result<std::string> temporary = co_await write_tombstone(world, layout, tombstone, io_wait);
     if (temporary.code() == Code::not_found) co_return Status();  // the whole directory is gone
     if (temporary.code() == Code::out_of_space) {

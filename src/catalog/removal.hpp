@@ -1,9 +1,10 @@
 // Removal: taking versions off persistent so that at every instant each is whole or not there, and none that was removed comes back
 // (rules 2 to 4). World only, so that the daemon's retention can use it, too.
 //
-//   1. A tombstone takes the manifest's name. Where a manifest stands it is put in its place in one step (Storage::replace); where none
+//   1. Nothing goes on which a committed version depends (needed.hpp). A tombstone takes the manifest's name. Where a manifest stands it is put in its place in one step (Storage::replace); where none
 //      does, it is published like a manifest, without replacing. Durably: the directory is synced.
-//   2. The incarnation's parts and unpublished manifests go, in any order: nothing names them, nothing ever will. Below every root that held parts, which the
+//   2. The incarnation's parts and unpublished manifests go, in any order: nothing names them, nothing ever will. That is asked once more before: where a dependent came
+//      meanwhile, they stay with the tombstone. Below every root that held parts, which the
 //      tombstone names, and below those of the layout. Where a named one is away the tombstone stays, so that `cairn gc` can finish it.
 //   3. With Fence::lift, durably again, the tombstone itself, and the directory if nothing else is in it.
 //
@@ -38,13 +39,13 @@ enum class Fence : std::uint8_t { keep, lift };
 // lie (roots_with_parts).
 Manifest tombstone_of(const VersionKey& key, std::uint64_t epoch, Parent parent, std::uint32_t ranks, std::vector<std::string> roots = {});
 
-// Removes a committed or damaged version, whatever manifest stands: steps 1 to 3. What is gone already is no error.
+// Removes a committed or damaged version, whatever manifest stands: steps 1 to 3. What is gone already is no error. permission: a committed version depends on it.
 Task<Status> remove_version(World& world, Layout layout, Manifest tombstone, Fence fence, Nanos io_wait);
 
 // Step 1 for a version without a manifest: after that nobody can commit it. already_exists: somebody committed or gave it up first.
 Task<Status> give_up_version(World& world, Layout layout, Manifest tombstone, Nanos io_wait);
 
-// Steps 2 and 3 for a version whose tombstone stands. unavailable: one of its roots is away, and all else is done but step 3.
+// Steps 2 and 3 for a version whose tombstone stands. unavailable: one of its roots is away, and all else is done but step 3. permission: a committed version depends on it.
 Task<Status> clear_version(World& world, Layout layout, Manifest tombstone, Fence fence, Nanos io_wait);
 
 // Removes files that nothing names, then the directory if it is empty, unless it is `kept`.

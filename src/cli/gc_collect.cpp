@@ -49,7 +49,10 @@ GcVersion facts_of(const Seen& seen) {
 
 GcSeries facts_of(const Series& series) {
     GcSeries facts;
-    for (const Seen& seen : series.versions) facts.versions.push_back(facts_of(seen));
+    for (const Seen& seen : series.versions) {
+        facts.versions.push_back(facts_of(seen));
+        if (const std::optional<Dependent> dependent = dependent_of(seen.entry)) facts.dependents.push_back(*dependent);
+    }
     if (!series.lineage.links.empty()) facts.head = series.lineage.links.front().incarnation;
     facts.head_is_certain = series.head_is_certain();
     facts.lineage_is_certain = series.lineage.is_certain();
@@ -67,7 +70,9 @@ class Collector {
     Collected run() {
         records();
         by_retention();
-        for (const Seen& seen : series_.versions) {
+        // What depends on others is always newer than they, so it is looked at, and goes, before them.
+        for (auto each = series_.versions.rbegin(); each != series_.versions.rend(); ++each) {
+            const Seen& seen = *each;
             if (seen.state == SeenState::committed) other_attempts(seen);
             if (seen.state == SeenState::unfinished) unfinished(seen);
             if (seen.state == SeenState::given_up) given_up(seen);
@@ -120,9 +125,11 @@ class Collector {
 
     // As an answer says; what is spared is listed without a way to take it.
     void act(const Seen& seen, GcAnswer answer, Kind fenced) {
+        answer = unless_needed(std::move(answer), facts_, seen.key, gone_);
         if (answer.act == GcAnswer::Act::nothing) return;
         if (answer.act == GcAnswer::Act::spare) return spare(seen, std::move(answer.why));
         const bool is_fenced = answer.act == GcAnswer::Act::take;
+        if (fenced == Kind::version) gone_.push_back(seen.key);
         Leftover out = leftover(seen, is_fenced ? fenced : Kind::files, std::move(answer.why));
         out.fence = answer.fence;
         if (!is_fenced) {
@@ -165,7 +172,9 @@ class Collector {
                 versions.push_back(seen.key.version);
             }
         const Settings::Retention& rule = place_.settings().retention;
-        for (const std::size_t i : beyond_retention(versions, rule.persistent_last, rule.persistent_every))
+        std::vector<std::size_t> beyond = beyond_retention(versions, rule.persistent_last, rule.persistent_every);
+        std::reverse(beyond.begin(), beyond.end());
+        for (const std::size_t i : beyond)
             act(*committed[i], judge_beyond_retention(facts_, facts_of(*committed[i]), {evidence_.over(committed[i]->key.incarnation), false}), Kind::version);
     }
 
@@ -258,6 +267,7 @@ class Collector {
     const GcSeries facts_;
     Evidence& evidence_;
     CollectOptions options_;
+    std::vector<VersionKey> gone_;  // committed ones that are taken
     Collected collected_;
 };
 

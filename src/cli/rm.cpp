@@ -1,5 +1,6 @@
 // `cairn rm`: committed versions off persistent.
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -7,6 +8,7 @@
 
 #include "base/text_table.hpp"
 #include "base/units.hpp"
+#include "catalog/needed.hpp"
 #include "catalog/roots.hpp"
 #include "cli/gc_collect.hpp"
 
@@ -21,7 +23,6 @@ bool removable(const Seen& seen) {
     const bool has_more = seen.entry.files.size() > 1 || !seen.entry.elsewhere.empty() || !seen.entry.away.empty();
     return seen.state == SeenState::committed || seen.state == SeenState::damaged || (seen.state == SeenState::given_up && has_more);
 }
-
 
 // The newest committed version of the current lineage is what a restart needs; where it can not be told which that is, of every lineage.
 std::vector<const Seen*> needed(const Series& series) {
@@ -56,9 +57,22 @@ Result<std::vector<const Seen*>> chosen(const Series& series, const Arguments& a
             return invalid_argument("several incarnations have version " + text + " of " + series.name +
                                     "; choose one with --incarnation (`cairn ls " + series.name + "` lists them)");
     }
-    std::sort(out.begin(), out.end());
+    std::sort(out.begin(), out.end(), std::greater<>());  // the newest first, before what it depends on
     out.erase(std::unique(out.begin(), out.end()), out.end());
     return out;
+}
+
+// By what is not removed with it.
+Status check_none_needed(const Series& series, const std::vector<const Seen*>& versions) {
+    std::vector<VersionKey> gone;
+    for (const Seen* seen : versions) gone.push_back(seen->key);
+    std::vector<Dependent> dependents;
+    for (const Seen& seen : series.versions)
+        if (const std::optional<Dependent> dependent = dependent_of(seen.entry)) dependents.push_back(*dependent);
+    for (const VersionKey& key : gone)
+        if (const Dependent* by = needed_by(dependents, key, gone))
+            return Status(Code::permission, version_text(key) + " stays: " + needed_text(*by) + "; remove that one first, or both at once");
+    return {};
 }
 
 Status remove(Place& place, const Seen& seen, Fence fence) {
@@ -80,6 +94,7 @@ Status run_rm(Console& console, const Arguments& arguments) {
             return invalid_argument(
                 version_text(last->key) + " is the newest committed one" + (series.doubt_of_newest().ok() ? ", which a restart would take" : " of its incarnation, and may be what a restart would take") +
                 "; --force removes it nevertheless");
+    TRY(check_none_needed(series, versions));
     TRY_ASSIGN(const Evidence evidence, Evidence::gather(place, 0));
     std::uint64_t freed_bytes = 0;
     std::size_t fenced = 0;
@@ -125,13 +140,14 @@ const Command rm_command = {
     "the job is over and a\n"
     "newer version is committed; else it stays (`cairn ls`: given up), and `cairn gc` takes it away when that is "
     "so.\n\n"
-    "The newest committed version of the current lineage is only removed with --force.",
+    "The newest committed version of the current lineage is only removed with --force. One on which a newer one depends is not removed before that.",
     {{"NAME", OptionKind::text, "", "The checkpoint.", true},
      {"VERSION", OptionKind::text, "", "The versions.", true, true},
      {"--force", OptionKind::flag, "", "Also the newest committed one."},
      {"--incarnation", OptionKind::text, "HEX",
       "The incarnation (its first digits), where several have this version."}},
     {{Code::invalid_argument, "the version is the newest committed one, or several incarnations have it"},
+     {Code::permission, "a newer version depends on it: parts of it are parts of that one, too"},
      {Code::not_found, "no such checkpoint or version"}},
     true,
     &run_rm,

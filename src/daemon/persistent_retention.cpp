@@ -5,9 +5,17 @@
 #include "base/config.hpp"
 #include "base/log.hpp"
 #include "catalog/lineage.hpp"
+#include "catalog/needed.hpp"
 #include "catalog/roots.hpp"
 
 namespace cairn {
+
+namespace {
+
+// A root that is not there keeps only what lies below it, and a version that came meanwhile keeps what it depends on: others go nevertheless.
+bool keeps_what_it_has(const Status& removed) { return removed.code() == Code::unavailable || removed.code() == Code::permission; }
+
+}  // namespace
 
 void PersistentRetention::committed(const VersionKey& key) {
     if (rule_.last == 0) return;
@@ -40,32 +48,45 @@ Task<Status> PersistentRetention::apply_once(std::string name, Id128 incarnation
     // this look finds what was committed before it, and takes nothing older by itself.
     for (const LineageEntry& entry : records->opens)
         if (entry.open.epoch > lineage.links.front().epoch) co_return Status();
+    Status removed = co_await remove_beyond(*entries, lineage, incarnation);
+    if (!removed.ok() && !keeps_what_it_has(removed)) co_return removed;
+    Status lifted = co_await lift_tombstones(*entries, incarnation);
+    co_return lifted.ok() ? removed : std::move(lifted);
+}
+
+// What of the current lineage the rule lets go, the newest first: it may be all that needs an older one.
+Task<Status> PersistentRetention::remove_beyond(const std::vector<CatalogEntry>& entries, const Lineage& lineage, Id128 own) {
     std::vector<const CatalogEntry*> committed;
     std::vector<Version> versions;
-    for (const CatalogEntry& entry : *entries)
+    for (const CatalogEntry& entry : entries)
         if (entry.committed() && lineage.contains(entry.key.incarnation, entry.key.version)) {
             committed.push_back(&entry);
             versions.push_back(entry.key.version);
         }
-    Status away;  // a root that is not there keeps only what lies below it
-    for (const std::size_t i : beyond_retention(versions, rule_.last, rule_.every)) {
-        const CatalogEntry& entry = *committed[i];
-        const VersionKey key = entry.key;
-        if (!settled(key)) continue;
-        Result<Fence> fence = co_await fence_of(key.incarnation, incarnation);
-        if (!fence.ok()) co_return std::move(fence).status();
-        const Manifest tombstone =
-            tombstone_of(key, entry.manifest->epoch, entry.manifest->parent, entry.manifest->ranks, roots_with_parts(*entry.manifest));
-        Status removed = co_await remove_version(world_, layout_, tombstone, *fence, io_wait_);
-        if (removed.code() == Code::unavailable) {
-            away = std::move(removed);
-            continue;
-        }
-        if (!removed.ok()) co_return removed;
-        log_info("version-removed", {{"name", name}, {"version", key.version}, {"incarnation", key.incarnation}});
+    const std::vector<Dependent> dependents = dependents_of(entries);
+    std::vector<std::size_t> beyond = beyond_retention(versions, rule_.last, rule_.every);
+    std::reverse(beyond.begin(), beyond.end());
+    std::vector<VersionKey> gone;
+    Status stayed;
+    for (const std::size_t i : beyond) {
+        const VersionKey& key = committed[i]->key;
+        if (!settled(key) || needed_by(dependents, key, gone) != nullptr) continue;
+        Status removed = co_await remove(*committed[i], own);
+        if (!removed.ok() && !keeps_what_it_has(removed)) co_return removed;
+        if (removed.ok()) gone.push_back(key);
+        else stayed = std::move(removed);
     }
-    Status lifted = co_await lift_tombstones(*entries, incarnation);
-    co_return lifted.ok() ? away : std::move(lifted);
+    co_return stayed;
+}
+
+Task<Status> PersistentRetention::remove(const CatalogEntry& entry, Id128 own) {
+    const VersionKey key = entry.key;
+    Result<Fence> fence = co_await fence_of(key.incarnation, own);
+    if (!fence.ok()) co_return std::move(fence).status();
+    const Manifest tombstone = tombstone_of(key, entry.manifest->epoch, entry.manifest->parent, entry.manifest->ranks, roots_with_parts(*entry.manifest));
+    Status removed = co_await remove_version(world_, layout_, tombstone, *fence, io_wait_);
+    if (removed.ok()) log_info("version-removed", {{"name", key.name}, {"version", key.version}, {"incarnation", key.incarnation}});
+    co_return removed;
 }
 
 // No attempt of this daemon at it is under way (one that began before it was seen that an earlier one had committed).
@@ -91,7 +112,7 @@ Task<Status> PersistentRetention::lift_tombstones(const std::vector<CatalogEntry
         if (rule_keeps(rule_, entries, entry.key) || !settled(entry.key)) continue;
         const Manifest tombstone = *entry.manifest;
         Status cleared = co_await clear_version(world_, layout_, tombstone, Fence::lift, io_wait_);
-        if (cleared.code() == Code::unavailable) away = std::move(cleared);
+        if (keeps_what_it_has(cleared)) away = std::move(cleared);
         else if (!cleared.ok()) co_return cleared;
     }
     co_return away;

@@ -8,8 +8,9 @@
 #include <set>
 #include <string>
 
-#include "engine/router/node.hpp"
+#include "catalog/lineage.hpp"
 #include "catalog/removal.hpp"
+#include "engine/router/node.hpp"
 #include "world/world.hpp"
 
 namespace cairn {
@@ -39,6 +40,8 @@ class PersistentRetention {
   private:
     Task<void> apply(std::string name, Id128 incarnation);
     Task<Status> apply_once(std::string name, Id128 incarnation);
+    Task<Status> remove_beyond(const std::vector<CatalogEntry>& entries, const Lineage& lineage, Id128 own);
+    Task<Status> remove(const CatalogEntry& entry, Id128 own);
     bool settled(const VersionKey& key) const;
     Task<Result<Fence>> fence_of(Id128 incarnation, Id128 own);
     Task<Status> lift_tombstones(const std::vector<CatalogEntry>& entries, Id128 own);

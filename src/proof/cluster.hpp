@@ -158,10 +158,12 @@ class Cluster {
     // The same from a fresh process on some host.
     Result<Found> look_now(Nanos limit = 600 * second);
     // Reads every rank's image of a committed version and compares it bit for bit. not_found when it is not there, or given up; internal when what
-    // was read is not what was captured.
-    Task<Status> restore(World world, VersionKey key) const;
+    // was read is not what was captured. `content`: whose bytes it has.
+    Task<Status> restore(World world, VersionKey key, VersionKey content) const;
+    Task<Status> restore(World world, VersionKey key) const { return restore(std::move(world), key, key); }
     // The same from a fresh process on this host, or on some.
-    Status check_committed(VersionKey key, std::optional<NodeIndex> on = std::nullopt, Nanos limit = 600 * second);
+    Status check_committed(VersionKey key, std::optional<NodeIndex> on = std::nullopt, Nanos limit = 600 * second) { return check_committed(key, key, on, limit); }
+    Status check_committed(VersionKey key, VersionKey content, std::optional<NodeIndex> on, Nanos limit = 600 * second);
     // Restore point: the newest committed version of the current lineage, or nullopt; as a restarting job sees it.
     Result<std::optional<Manifest>> newest_committed(Nanos limit = 600 * second);
 

@@ -31,7 +31,7 @@ Task<Result<Cluster::Found>> Cluster::look(World world, std::vector<SealedVersio
     co_return found;
 }
 
-Task<Status> Cluster::restore(World world, VersionKey key) const {
+Task<Status> Cluster::restore(World world, VersionKey key, VersionKey content) const {
     Result<Manifest> manifest = co_await read_manifest(world, layout, key, world.clock.in(io_span));
     if (!manifest.ok()) co_return std::move(manifest).status();
     if (manifest->abandoned) co_return not_found("given up");
@@ -40,7 +40,7 @@ Task<Status> Cluster::restore(World world, VersionKey key) const {
         Result<OpenVersion> version = co_await open_version(world, layout, *manifest, rank, options.restore);
         if (!version.ok()) co_return std::move(version).status();
         std::uint64_t bytes = 0;
-        const std::uint64_t seed = content_seed(key.incarnation, key.version, rank);
+        const std::uint64_t seed = content_seed(content.incarnation, content.version, rank);
         const ImageSink sink = [&](std::uint64_t offset, Slice data) {
             bytes += data.length;
             Slice expected = sim::describe(seed, data.length, offset);
@@ -48,19 +48,19 @@ Task<Status> Cluster::restore(World world, VersionKey key) const {
         };
         Status status = co_await restore_image(world, layout, *version, rank, {}, sink, options.restore);
         if (!status.ok()) co_return status;
-        if (bytes != options.image_bytes(rank, key.version)) co_return Status(Code::internal, "bytes missing");
+        if (bytes != options.image_bytes(rank, content.version)) co_return Status(Code::internal, "bytes missing");
     }
     co_return Status();
 }
 
-Status Cluster::check_committed(VersionKey key, std::optional<NodeIndex> on, Nanos limit) {
+Status Cluster::check_committed(VersionKey key, VersionKey content, std::optional<NodeIndex> on, Nanos limit) {
     sim::Process& process = hosts[on.value_or(reader())].node->start_process("reader");
     Status result = deadline_passed("reading back");
-    const auto check = [](const Cluster* cluster, World world, VersionKey version, Status* out) -> Task<void> {
-        Status status = co_await cluster->restore(world, std::move(version));
+    const auto check = [](const Cluster* cluster, World world, VersionKey version, VersionKey its, Status* out) -> Task<void> {
+        Status status = co_await cluster->restore(world, std::move(version), std::move(its));
         *out = std::move(status);
     };
-    (void)sim.run(check(this, process.world(), std::move(key), &result), sim.now() + limit);
+    (void)sim.run(check(this, process.world(), std::move(key), std::move(content), &result), sim.now() + limit);
     process.kill();
     return result;
 }

@@ -44,7 +44,7 @@ void check_superseded(SeedRun& run, sim::Process& process, const Published& publ
 
 // Where footers say that images lie, there are their bytes.
 Status check_bytes(const SeedRun& run, Kept& kept, const OpenVersion& version) {
-    const VersionKey& key = version.manifest.key;
+    const VersionKey& key = content_of(run, version.manifest.key);
     for (std::size_t i = 0; i < version.footers.size(); ++i) {
         const std::string path = run.cluster.layout.part(version.manifest, version.parts[i]);
         for (const StoredRun& stored : version.footers[i].runs) {
@@ -91,7 +91,8 @@ Status check_space(SeedRun& run, const OpenVersion& version) {
 Status check_image(SeedRun& run, Kept& kept, const OpenVersion& version, Rank rank, bool look) {
     const ClusterOptions& options = run.cluster.options;
     const ImageInfo* image = version.image(rank);
-    const std::uint64_t bytes = options.image_bytes(rank, version.manifest.key.version);
+    const VersionKey& key = content_of(run, version.manifest.key);
+    const std::uint64_t bytes = options.image_bytes(rank, key.version);
     if (!image || image->bytes != bytes) return corrupt("the footers tell of no image of rank " + std::to_string(rank) + ", or one of another size");
     const bool any = look && bytes > 0;
     const std::uint64_t random = sim::mix(version.manifest.attempt_id.low);
@@ -99,7 +100,7 @@ Status check_image(SeedRun& run, Kept& kept, const OpenVersion& version, Rank ra
     if (any) range.offset = random % bytes;
     if (any) range.length = std::min(1 + sim::mix(random) % (4 * options.block_bytes), bytes - range.offset);
     std::uint64_t got = 0;
-    const std::uint64_t seed = Cluster::content_seed(version.manifest.key.incarnation, version.manifest.key.version, rank);
+    const std::uint64_t seed = Cluster::content_seed(key.incarnation, key.version, rank);
     const ImageSink sink = [&](std::uint64_t offset, Slice data) {
         const std::uint64_t first = std::max(offset, range.offset), end = std::min(offset + data.length, range.offset + range.length);
         got += end > first ? end - first : 0;
@@ -168,7 +169,9 @@ void check_operation(SeedRun& run, sim::Process& process, const std::string& wha
         if (holds("/manifest.")) known.publishing.emplace(std::pair(process.id(), path), now);
     } else if (what == "published") {
         if (const auto epoch = parse_lineage_from_name(path.substr(path.rfind('/') + 1))) known.shown[*epoch] = now;
-        if (const auto published = parse_manifest_path(run, path)) check_published(run, process, *published);
+        // What is published in another tree (persistent was covered between the look and this) counts for nothing, as its writer sees when it looks again.
+        const auto published = process.node().covered() ? std::nullopt : parse_manifest_path(run, path);
+        if (published) check_published(run, process, *published);
     }
 }
 

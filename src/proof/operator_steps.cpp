@@ -93,7 +93,10 @@ void limit(SeedRun& run, NodeIndex node, bool hard) {
 // By hand from any node, which keeps the fence; or by the coordinator's retention, which lifts it. It may be killed at any moment.
 void remove(SeedRun& run, NodeIndex node) {
     if (run.chance(40)) return give_up(run, node);
-    const std::optional<VersionKey> key = removable(run);
+    remove(run, node, removable(run));
+}
+
+void remove(SeedRun& run, NodeIndex node, const std::optional<VersionKey>& key) {
     if (!key) return;
     const NodeIndex coordinator = run.cluster.coordinator(key->incarnation);
     const Host& its = run.cluster.hosts[coordinator];
@@ -118,6 +121,7 @@ void remove(SeedRun& run, NodeIndex node) {
     run.cluster.sim.model().persistent_bytes_max = bytes_max;
     process.kill();
     run.tell(full ? "full; " : "", "remove version ", key->version, lift ? ", lifting the fence: " : ": ", status.to_string());
+    if (status.code() == Code::permission) run.see(Saw::base_stayed);
     if (status.code() == Code::unavailable && run.background.below_is == sim::Faults::Below::away) run.see(Saw::removed_away);
     run.known.removed[*key] = status.ok() && !lift;
     if (run.known.removed[*key]) run.known.fenced[*key] = run.cluster.sim.now();

@@ -128,6 +128,7 @@ void check_promise(SeedRun& run) {
             return run.fail("a version was removed, and is neither whole nor gone: version " + std::to_string(key.version) + ": " + status.to_string());
         if (status.ok() && removed->second) return run.fail("version " + std::to_string(key.version) + " was removed, and came back");
     }
+    check_dependents(run);
     if (const std::optional<Manifest> newest = check_catalog(run)) {
         const Status status = run.cluster.check_committed(newest->key);
         if (!status.ok()) return run.fail("the newest version is torn: version " + std::to_string(newest->key.version) + ": " + status.to_string());

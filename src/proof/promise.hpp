@@ -21,6 +21,9 @@ bool in_chain(const SeedRun& run, Id128 head, const VersionKey& key);
 std::optional<VersionKey> removable(SeedRun& run);
 // Everything that was called committed is there, bit for bit, and so is everything that has a manifest.
 void check_promise(SeedRun& run);
+void check_dependents(SeedRun& run);
+// Whose bytes a version has: its own, or those of the one on which it depends.
+const VersionKey& content_of(const SeedRun& run, const VersionKey& key);
 
 // At each operation (observed.cpp): a part's name is made once; what is published is what its readers take, and would be if all nodes lost power at that
 // moment; and nobody publishes a version behind which the job went back, unless he looked just before.

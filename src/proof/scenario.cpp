@@ -139,6 +139,7 @@ class Draw {
         const std::uint64_t regions = sim::mix(scenario_.seed ^ 0x72656769);
         if (scenario_.old_format == 0) scenario_.regions = regions % 2 * (regions / 2 % 20);
         if (!scenario_.old_format && sim::mix(scenario_.seed ^ 0x726F6F74) % 100 < 15) several_roots();
+        if (sim::mix(scenario_.seed ^ 0x64657065) % 6 == 0) depending();
         const bool is_of_a_kind = scenario_.only_messages_suffer() || scenario_.only_limits_hold();
         scenario_.alone = !is_of_a_kind && sim::mix(scenario_.seed ^ 0x616C6F6E) % 16 == 0;
         return std::move(scenario_);
@@ -228,7 +229,7 @@ class Draw {
             Often{H::cancel, 2},   Often{H::open, 1},   Often{H::restore, 2}, Often{H::stop, 2},      Often{H::succeed, 2},
             Often{H::wait, 2},     Often{H::mount, 2},  Often{H::flip, 1}, Often{H::capture_again, 2}, Often{H::lose, 0},  // lose_nodes
         };
-        static_assert(often.size() + 2 == happening_names.size());  // and what is drawn apart (forgetting, several_roots)
+        static_assert(often.size() + 3 == happening_names.size());  // and what is drawn apart (forgetting, several_roots, depending)
         unsigned all = 0;
         for (const Often& each : often) all += each.weight;
         std::uint64_t drawn = below(all);
@@ -287,6 +288,8 @@ class Draw {
         scenario_.persistent_too = sim::mix(scenario_.seed ^ 0x726F6F77) % 4 == 0;
         add_steps(Happening::root, 0x726F6F76, 5);
     }
+
+    void depending() { add_steps(Happening::depend, 0x64657066, 4); }
 
     // Up to so many besides, anywhere among those that there are, and none where they would make it another kind.
     void add_steps(Happening what, std::uint64_t salt, std::uint64_t most) {

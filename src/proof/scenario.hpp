@@ -16,11 +16,11 @@ namespace cairn::testing {
 // What happens in a step. An application's part (capture, cancel, going on), an operator's, and what goes wrong.
 enum class Happening : std::uint8_t {
     capture, kill, pause, crash, partition, end_job, remove, limit, start, power, strike, let_go, cancel, open, restore,
-    stop, succeed, wait, mount, flip, capture_again, lose, forget, root
+    stop, succeed, wait, mount, flip, capture_again, lose, forget, root, depend
 };
 inline constexpr std::array happening_names = {"capture", "kill", "pause", "crash", "partition", "end", "remove", "limit", "start", "power", "strike",
                                                 "let_go", "cancel", "open", "restore", "stop",
-                                                "succeed", "wait", "mount", "flip", "capture_again", "lose", "forget", "root"};
+                                                "succeed", "wait", "mount", "flip", "capture_again", "lose", "forget", "root", "depend"};
 
 struct Step {
     Happening what = Happening::capture;

@@ -26,6 +26,12 @@ struct Known {
     std::set<VersionKey> published;         // a manifest of theirs, whether or not anybody was told, and wherever that went
     std::map<VersionKey, bool> reported;    // called committed by some daemon at some time
     std::map<VersionKey, bool> removed;     // tried to remove; true: done, with a fence that stays
+    struct Dependent {
+        VersionKey base;
+        bool is_published = false;
+        bool is_removal_tried = false;
+    };
+    std::map<VersionKey, Dependent> dependents;  // versions that have the parts of another
     std::map<VersionKey, Nanos> fenced;     // since when
     std::set<VersionKey> sealed;            // by every rank
     std::map<Id128, std::uint64_t> captured;  // how many versions of each incarnation, whole or not

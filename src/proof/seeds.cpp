@@ -121,6 +121,7 @@ constexpr std::array steps = {
     StepKind{Happening::mount, true, cover},
     StepKind{Happening::lose, true, lose},
     StepKind{Happening::root, true, spoil_root},
+    StepKind{Happening::depend, false, depend},
 };
 static_assert(steps.size() == happening_names.size());
 

@@ -58,6 +58,10 @@ namespace cairn::testing {
     row(cancel_at_commit,   seeds, "one was to be cancelled while it was published") \
     /* the operator, and scratch that wants room */ \
     row(removed,            seeds, "a version was removed") \
+    row(dependent_published, seeds, "a version that has parts of an older one was published") \
+    row(base_stayed,        seeds, "an older one stayed because of it") \
+    row(base_gone,          seeds, "one was not published, since the older one was removed") \
+    row(dependent_removed,  seeds, "one was removed") \
     row(given_up,           seeds, "a version was to be given up by hand") \
     row(gc_in_time,         seeds, "a version was given up by hand") \
     row(gc_at_commit,       seeds, "one was to be given up while it was published") \

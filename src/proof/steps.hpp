@@ -27,9 +27,13 @@ void restore(SeedRun& run, NodeIndex node);
 void start(SeedRun& run, NodeIndex node);
 void limit(SeedRun& run, NodeIndex node, bool hard);
 void remove(SeedRun& run, NodeIndex node);
+void remove(SeedRun& run, NodeIndex node, const std::optional<VersionKey>& key);
 Errand* begin_give_up(SeedRun& run, NodeIndex node, const VersionKey& key);
 // Waits for all that was begun, kills what does not end in time, and remembers what came of it.
 void end_errands(SeedRun& run, Nanos span);
+
+// versions that depend on older ones (dependent_steps.cpp)
+void depend(SeedRun& run, NodeIndex node);
 
 // scratch that wants room (scratch_steps.cpp)
 void let_go(SeedRun& run, NodeIndex node);

@@ -7,6 +7,7 @@
 #include "base/trace.hpp"
 #include "catalog/catalog.hpp"
 #include "catalog/lineage.hpp"
+#include "catalog/needed.hpp"
 #include "catalog/roots.hpp"
 #include "format/manifest.hpp"
 #include "format/names.hpp"
@@ -57,7 +58,7 @@ Task<Status> Publisher::look(FlightPtr flight) {
     // Whoever published may have died before the name was durable.
     Status synced = co_await world.storage.fsync_directory(layout.version(flight->key), world.clock.in(settings.io_wait));
     if (!synced.ok()) co_return Status(Code::io_error, synced.text());
-    co_await clean_up(flight, manifest->attempt_id);
+    co_await clean_up(flight, manifest->abandoned ? Id128() : manifest->attempt_id);
     if (manifest->abandoned) co_return Status(Code::superseded, version_text(flight->key) + ": was given up");
     co_return Status();
 }
@@ -283,8 +284,13 @@ Task<void> Publisher::remove_attempt(FlightPtr flight, const Contest& contest) {
 }
 
 // After a manifest stands, or a tombstone: parts of other attempts of this incarnation can never be named by one, and nothing unpublished can be published
-// any more (a coordinator that died between the two names of its manifest leaves the first). Best effort; `cairn gc` does the rest.
+// any more (a coordinator that died between the two names of its manifest leaves the first). Beside a tombstone (no committed attempt) parts that were committed before
+// may be those of a version that depends on this one. Best effort; `cairn gc` does the rest.
 Task<void> Publisher::clean_up(FlightPtr flight, Id128 committed_attempt) {
+    if (!committed_attempt) {
+        const Status not_needed = co_await check_not_needed(world, layout, flight->key, settings.io_wait);
+        if (!not_needed.ok()) co_return;
+    }
     const std::vector<std::string>& roots = flight->job->roots;
     const Nanos deadline = world.clock.in(settings.io_wait);
     Gate cleaning(world.clock);
