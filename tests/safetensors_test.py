@@ -1,0 +1,223 @@
+#!/usr/bin/env python3
+"""A part can be another format's file: parts that the safetensors package reads, with their index beside them, are versions like any other to Cairn.
+
+safetensors_testing (src/format) writes them, with Cairn's own format code. The package takes neither gaps nor bytes behind the tensors, so what it reads is nothing else.
+Usage: CAIRN_BUILD=build/release python3 tests/safetensors_test.py [Class[.test]]
+"""
+import json
+import os
+import random
+import subprocess
+import sys
+import unittest
+
+from support import BUILD, OK, Nodes, find
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(ROOT, "examples", "reader"))
+import reader  # noqa: E402
+
+TYPES = {"F64": (8, 12), "F32": (4, 11), "I64": (8, 7), "F16": (2, 9), "I32": (4, 5), "I16": (2, 3), "I8": (1, 1), "U8": (1, 2)}  # bytes, and the number in cairn.h
+# rank, name, type, shape; in the order in which files have them: by size of the type, as the package itself writes them, and so of both ranks in turn.
+TENSORS = [
+    (0, "layers.0.weight", "F64", [33, 71]),
+    (1, "layers.1.weight", "F64", [1]),
+    (1, "optimizer/step", "I64", []),
+    (0, "layers.0.bias", "F32", [1021]),
+    (1, "layers.1.none", "F32", [0, 3]),
+    (1, "layers.1.bias", "F32", [5, 5, 5]),
+    (0, "positions", "I32", [7]),
+    (1, "layers.1.half", "F16", [4099]),
+    (0, "layers.0.pairs", "I16", [3, 1]),
+    (0, "layers.0.mask", "U8", [12_289]),
+    (1, "tokens", "U8", [8191]),
+    (1, "signs", "I8", [3]),
+]
+RANKS = 2
+PROTECTED = [each for each in TENSORS if each[3] and 0 not in each[3]]  # cairn_protect takes neither a single number nor an empty array
+LAYOUTS = {"part": 1, "rank": RANKS, "node": RANKS}  # files of each
+
+
+def length(dtype, shape):
+    count = 1
+    for dimension in shape:
+        count *= dimension
+    return count * TYPES[dtype][0]
+
+
+def content(name, dtype, shape):
+    return random.Random(name).randbytes(length(dtype, shape))
+
+
+def image(rank):
+    return b"".join(content(*tensor) for each, *tensor in TENSORS if each == rank)
+
+
+# What the package has of a file: by each of its two ways of reading, or what it says against it.
+PACKAGE = """
+import json, sys
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import load_file
+told = lambda array: [array.dtype.name, list(array.shape), array.tobytes().hex()]
+try:
+    with safe_open(sys.argv[1], framework="numpy") as file:
+        opened = {name: told(file.get_tensor(name)) for name in file.keys()}
+    print(json.dumps([opened, {name: told(array) for name, array in load_file(sys.argv[1]).items()}]))
+except SafetensorError as error:
+    print(json.dumps(str(error)))
+"""
+NUMPY = {"F": "float", "I": "int", "U": "uint"}
+
+RESTORE = """
+import random
+s = Session({series!r}, {rank}, 2, job={series!r})
+tensors = {tensors}
+protected = [s.protect(name, bytes(size), kind, shape) for name, kind, shape, size in tensors]
+restored = s.restore(1)
+same = [s.buffers[name].raw[:size] == random.Random(name).randbytes(size) for name, kind, shape, size in tensors]
+text = s.text()
+tell([protected, restored, text, same, s.checkpoint(2), s.wait(2)])
+s.close()
+"""
+
+
+class Files(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        environment = os.path.join(BUILD, "python")
+        subprocess.run([os.path.join(ROOT, "scripts", "python-environment"), environment], check=True, timeout=240)
+        cls.python = os.path.join(environment, "bin", "python")
+
+    def setUp(self):
+        self.nodes = Nodes(daemon_idle_s=60)
+        self.addCleanup(self.nodes.__exit__)
+
+    def written(self, layout, those=tuple(TENSORS)):
+        """The series' name; it is that of the layout."""
+        lines = "".join(f"{rank} {name} {dtype} {TYPES[dtype][1]} {' '.join(map(str, shape))}\n" for rank, name, dtype, shape in those)
+        tensors = b"".join(content(*tensor) for _, *tensor in those)
+        subprocess.run([find("safetensors_testing"), self.nodes.persistent, layout, layout], input=lines.encode() + b"\n" + tensors, check=True, timeout=60)
+        return layout
+
+    def directory(self, series):
+        return os.path.join(self.nodes.persistent, series, "1")
+
+    def parts(self, series):
+        """Paths of parts."""
+        folder = self.directory(series)
+        return sorted(os.path.join(folder, name) for name in os.listdir(folder) if not name.startswith("manifest") and not name.endswith(".index"))
+
+    def cairn(self, *words):
+        code, out, err = self.nodes.cairn(*words)
+        self.assertEqual(code, 0, out + err)
+        return out
+
+    def package(self, path):
+        done = subprocess.run([self.python, "-c", PACKAGE, path], check=True, capture_output=True, text=True, timeout=60)
+        return json.loads(done.stdout)
+
+    def test_the_package_reads_them(self):
+        for layout, count in LAYOUTS.items():
+            series = self.written(layout)
+            files = self.parts(series)
+            self.assertEqual([os.path.basename(path)[:17] for path in files], [f"{layout}-{number:04}-of-{count:04}" for number in range(count)])
+            for number, path in enumerate(files):
+                expected = {name: [NUMPY[dtype[0]] + dtype[1:], shape, content(name, dtype, shape).hex()]
+                            for rank, name, dtype, shape in TENSORS if count == 1 or rank == number}
+                self.assertEqual(self.package(path), [expected, expected])
+                with open(path, "ab") as file:
+                    file.write(b"\0")
+                self.assertIn("incomplete", self.package(path), "the package takes what is behind the tensors, so the comparison above says little")
+
+    def test_cairn_reads_them(self):
+        for layout in LAYOUTS:
+            series = self.written(layout)
+            self.assertIn(series, self.cairn("ls"))
+            self.cairn("verify", series)
+            shown = self.cairn("show", series)
+            whole = reader.Version(dict(reader.versions(os.path.join(self.nodes.persistent, series)))[1])
+            self.assertEqual(sorted(whole.images), list(range(RANKS)))
+            for rank in range(RANKS):
+                path = os.path.join(self.nodes.shared, "image")
+                self.cairn("extract", series, "--rank", rank, "-o", path, "--force")
+                self.assertEqual(reader.read(path), image(rank))
+                self.assertEqual(whole.image(rank), image(rank))
+            for rank, name, dtype, shape in TENSORS:
+                self.assertIn(name, shown)
+                self.cairn("extract", series, "--rank", rank, "--region", name, "-o", path, "--force")
+                self.assertEqual(reader.read(path), content(name, dtype, shape), name)
+                self.assertEqual(whole.region(rank, name), content(name, dtype, shape), name)
+
+    def test_ranks_restore_them(self):
+        for layout in LAYOUTS:
+            series = self.written(layout, PROTECTED)
+            ranks = []
+            for rank in range(RANKS):
+                tensors = [(name, TYPES[dtype][1], shape, length(dtype, shape)) for each, name, dtype, shape in PROTECTED if each == rank]
+                ranks.append(self.nodes.start(RESTORE.format(series=series, rank=rank, tensors=tensors), node=rank))
+            for process in ranks:
+                (told,) = self.nodes.told(process)
+                protected, restored, _, same, captured, committed = told
+                self.assertEqual((set(protected), restored, set(same), captured, committed), ({OK}, [OK, 1], {True}, OK, OK), told)
+            self.assertEqual(list(dict(reader.versions(os.path.join(self.nodes.persistent, series)))), [1, 2], "the job goes on from it")
+            self.cairn("verify", series)
+
+    def test_parts_and_indexes_are_kept_and_removed(self):
+        for layout, count in LAYOUTS.items():
+            series = self.written(layout)
+            there = os.listdir(self.directory(series))
+            self.assertEqual(len(there), 2 * count + 1)
+            self.cairn("gc", "--age", "0s", "--unknown")
+            self.assertEqual(os.listdir(self.directory(series)), there)
+            self.cairn("rm", series, 1, "--force")
+            self.assertEqual([name for name in os.listdir(self.directory(series)) if not name.startswith("manifest")], [])
+
+    def verify_says(self, series, *patterns):
+        code, out, err = self.nodes.cairn("verify", series)
+        self.assertNotEqual(code, 0, out)
+        for pattern in patterns:
+            self.assertRegex(out + err, pattern)
+
+    def flipped(self, path, at, series, *patterns):
+        """What verify says while one bit of that byte is another."""
+        data = reader.read(path)
+        try:
+            with open(path, "r+b") as file:
+                file.seek(at)
+                file.write(bytes([data[at] ^ 4]))
+            self.verify_says(series, *patterns)
+        finally:
+            with open(path, "wb") as file:
+                file.write(data)
+        self.cairn("verify", series)
+
+    def test_damage_is_named(self):
+        for layout in LAYOUTS:
+            series = self.written(layout)
+            for number, path in enumerate(self.parts(series)):
+                part = os.path.basename(path)
+                header_bytes = 8 + int.from_bytes(reader.read(path, 0, 8), "little")
+                for at in (0, 20, header_bytes - 1):
+                    self.flipped(path, at, series, f"{part}.*what stands before its data is damaged")
+                header, end = json.loads(reader.read(path, 8, header_bytes - 8)), 0
+                for rank, name, dtype, shape in TENSORS:
+                    if name not in header:
+                        continue
+                    begin, end = header[name]["data_offsets"]
+                    for at in (begin, end - 1) if begin < end else ():
+                        self.flipped(path, header_bytes + at, series, rf"{part}.* {rank} +{name}\b")
+                self.assertEqual(header_bytes + end, os.path.getsize(path))
+                index = path + ".index"
+                for at in (100, -60, -1):
+                    self.flipped(index, at % os.path.getsize(index), series, rf"{part}\.index")
+                os.rename(index, index + "x")
+                self.verify_says(series, rf"{part}\.index: is missing")
+                os.rename(index + "x", index)
+                os.rename(path, path + "x")
+                self.verify_says(series, rf"{part}.*missing")
+                os.rename(path + "x", path)
+                self.cairn("verify", series)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
