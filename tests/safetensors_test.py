@@ -4,9 +4,11 @@
 safetensors_testing (src/format) writes them, with Cairn's own format code. The package takes neither gaps nor bytes behind the tensors, so what it reads is nothing else.
 Usage: CAIRN_BUILD=build/release python3 tests/safetensors_test.py [Class[.test]]
 """
+import contextlib
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import unittest
@@ -51,6 +53,17 @@ def content(name, dtype, shape):
 
 def image(rank):
     return b"".join(content(*tensor) for each, *tensor in TENSORS if each == rank)
+
+
+def with_a_gap(file):
+    """The same safetensors file with one byte between its last two tensors."""
+    data = 8 + int.from_bytes(file[:8], "little")
+    header = json.loads(file[8:data])
+    last = max(header.values(), key=lambda tensor: tensor["data_offsets"])
+    begin = data + last["data_offsets"][0]
+    last["data_offsets"] = [offset + 1 for offset in last["data_offsets"]]
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + file[data:begin] + b"\0" + file[begin:]
 
 
 # What the package has of a file: by each of its two ways of reading, or what it says against it.
@@ -102,6 +115,17 @@ class Files(unittest.TestCase):
     def directory(self, series):
         return os.path.join(self.nodes.persistent, series, "1")
 
+    def restored(self, series):
+        """What each of the ranks tells that restore it and go on."""
+        ranks = []
+        for rank in range(RANKS):
+            tensors = [(name, TYPES[dtype][1], shape, length(dtype, shape)) for each, name, dtype, shape in PROTECTED if each == rank]
+            ranks.append(self.nodes.start(RESTORE.format(series=series, rank=rank, tensors=tensors), node=rank))
+        for process in ranks:
+            (told,) = self.nodes.told(process)
+            protected, restored, _, same, captured, committed = told
+            self.assertEqual((set(protected), restored, set(same), captured, committed), ({OK}, [OK, 1], {True}, OK, OK), told)
+
     def parts(self, series):
         """Paths of parts."""
         folder = self.directory(series)
@@ -125,9 +149,10 @@ class Files(unittest.TestCase):
                 expected = {name: [NUMPY[dtype[0]] + dtype[1:], shape, content(name, dtype, shape).hex()]
                             for rank, name, dtype, shape in TENSORS if count == 1 or rank == number}
                 self.assertEqual(self.package(path), [expected, expected])
-                with open(path, "ab") as file:
-                    file.write(b"\0")
-                self.assertIn("incomplete", self.package(path), "the package takes what is behind the tensors, so the comparison above says little")
+                for damaged in (reader.read(path) + b"\0", with_a_gap(reader.read(path))):
+                    with open(path, "wb") as file:
+                        file.write(damaged)
+                    self.assertRegex(self.package(path), "(?i)incomplete|invalid.*offset", "the package takes more than tensors, so the comparison above says little")
 
     def test_cairn_reads_them(self):
         for layout in LAYOUTS:
@@ -151,14 +176,7 @@ class Files(unittest.TestCase):
     def test_ranks_restore_them(self):
         for layout in LAYOUTS:
             series = self.written(layout, PROTECTED)
-            ranks = []
-            for rank in range(RANKS):
-                tensors = [(name, TYPES[dtype][1], shape, length(dtype, shape)) for each, name, dtype, shape in PROTECTED if each == rank]
-                ranks.append(self.nodes.start(RESTORE.format(series=series, rank=rank, tensors=tensors), node=rank))
-            for process in ranks:
-                (told,) = self.nodes.told(process)
-                protected, restored, _, same, captured, committed = told
-                self.assertEqual((set(protected), restored, set(same), captured, committed), ({OK}, [OK, 1], {True}, OK, OK), told)
+            self.restored(series)
             self.assertEqual(list(dict(reader.versions(os.path.join(self.nodes.persistent, series)))), [1, 2], "the job goes on from it")
             self.cairn("verify", series)
 
@@ -178,45 +196,56 @@ class Files(unittest.TestCase):
         for pattern in patterns:
             self.assertRegex(out + err, pattern)
 
-    def flipped(self, path, at, series, *patterns):
-        """What verify says while one bit of that byte is another."""
+    @contextlib.contextmanager
+    def flipped(self, path, at):
+        """One bit of that byte is another for a while."""
         data = reader.read(path)
+        with open(path, "r+b") as file:
+            file.seek(at)
+            file.write(bytes([data[at] ^ 4]))
         try:
-            with open(path, "r+b") as file:
-                file.seek(at)
-                file.write(bytes([data[at] ^ 4]))
-            self.verify_says(series, *patterns)
+            yield
         finally:
             with open(path, "wb") as file:
                 file.write(data)
-        self.cairn("verify", series)
+
+    @contextlib.contextmanager
+    def away(self, path):
+        os.rename(path, path + ".away")
+        try:
+            yield
+        finally:
+            os.rename(path + ".away", path)
 
     def test_damage_is_named(self):
         for layout in LAYOUTS:
             series = self.written(layout)
-            for number, path in enumerate(self.parts(series)):
-                part = os.path.basename(path)
+            for path in self.parts(series):
+                part, index = os.path.basename(path), path + ".index"
                 header_bytes = 8 + int.from_bytes(reader.read(path, 0, 8), "little")
                 for at in (0, 20, header_bytes - 1):
-                    self.flipped(path, at, series, f"{part}.*what stands before its data is damaged")
+                    with self.flipped(path, at):
+                        self.verify_says(series, f"{part}.*what stands before its data is damaged", "A restart does without")
                 header, end = json.loads(reader.read(path, 8, header_bytes - 8)), 0
                 for rank, name, dtype, shape in TENSORS:
-                    if name not in header:
-                        continue
-                    begin, end = header[name]["data_offsets"]
+                    begin, end = header[name]["data_offsets"] if name in header else (end, end)
                     for at in (begin, end - 1) if begin < end else ():
-                        self.flipped(path, header_bytes + at, series, rf"{part}.* {rank} +{name}\b")
+                        with self.flipped(path, header_bytes + at):
+                            self.verify_says(series, rf"{part} +\d+ +{rank} +{re.escape(name)} +checksum differs", "A restart passes damaged versions over")
                 self.assertEqual(header_bytes + end, os.path.getsize(path))
-                index = path + ".index"
                 for at in (100, -60, -1):
-                    self.flipped(index, at % os.path.getsize(index), series, rf"{part}\.index")
-                os.rename(index, index + "x")
-                self.verify_says(series, rf"{part}\.index: is missing")
-                os.rename(index + "x", index)
-                os.rename(path, path + "x")
-                self.verify_says(series, rf"{part}.*missing")
-                os.rename(path + "x", path)
+                    with self.flipped(index, at % os.path.getsize(index)):
+                        self.verify_says(series, rf"{part}\.index")
+                with self.away(index):
+                    self.verify_says(series, rf"{part}\.index: is missing")
+                with self.away(path):
+                    self.verify_says(series, rf"{part}: the part is missing")
                 self.cairn("verify", series)
+
+    def test_a_restart_does_without_what_stands_before_the_data(self):
+        series = self.written("rank", PROTECTED)
+        with self.flipped(self.parts(series)[0], 20):
+            self.restored(series)
 
 
 if __name__ == "__main__":

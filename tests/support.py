@@ -26,7 +26,7 @@ BUILD = os.path.abspath(os.environ.get("CAIRN_BUILD", "build/release"))
 def find(name):
     """Path of a built program or library."""
     for folder, folders, names in os.walk(BUILD):
-        folders[:] = [f for f in folders if f != "CMakeFiles"]
+        folders[:] = [f for f in folders if f not in ("CMakeFiles", "python")]  # nothing of ours; the latter is of scripts/python-environment
         if name in names and os.path.isfile(os.path.join(folder, name)):
             return os.path.join(folder, name)
     sys.exit(f"{name} is not in {BUILD}")

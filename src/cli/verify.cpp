@@ -164,7 +164,9 @@ Status failure_of(const std::vector<Verdict>& verdicts, std::size_t count) {
     const std::string of = std::to_string(count) + " of " + plural(verdicts.size(), "version");
     const std::string first = "; the first is " + version_text(where->key) + ": " + where_of(*worst);
     if (is_unread(worst->status)) return Status(worst->status.code(), of + " can not be read" + first);
-    return corrupt(of + " damaged" + first + "\nA restart passes damaged versions over and takes the next older one");
+    const auto is_of_no_image = [](const Damage& damage) { return damage.of_no_image || is_unread(damage.status); };
+    const bool is_restored = std::all_of(verdicts.begin(), verdicts.end(), [&](const Verdict& verdict) { return std::all_of(verdict.damage.begin(), verdict.damage.end(), is_of_no_image); });
+    return corrupt(of + " damaged" + first + (is_restored ? "\nA restart does without what is damaged: it is of no image" : "\nA restart passes damaged versions over and takes the next older one"));
 }
 
 Status failure_of(const std::vector<LineageDamage>& lineage) {

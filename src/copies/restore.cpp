@@ -6,6 +6,7 @@
 #include "copies/restore.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -327,7 +328,7 @@ bool is_damaged(const std::vector<Damage>& damages, Rank rank) {
 
 Task<Result<std::vector<Damage>>> verify_version(World& world, Layout layout, Manifest manifest, RestoreSettings settings,
                                                  std::function<void(std::uint64_t bytes)> progress) {
-    std::vector<Damage> damages;
+    std::vector<Damage> damages, prefixes;  // the latter are of no image, and hide nothing of one
     if (manifest.abandoned) co_return damages;
     OpenVersion whole;  // what could be opened; damage in one part does not hide damage in another
     whole.manifest = manifest;
@@ -341,7 +342,10 @@ Task<Result<std::vector<Damage>>> verify_version(World& world, Layout layout, Ma
             damages.push_back(damage_of(manifest.parts[i].file, std::move(status)));
             continue;
         }
-        if (Status prefix = co_await check_prefix(world, path, *footer, settings); !prefix.ok()) damages.push_back(damage_of(manifest.parts[i].file, std::move(prefix)));
+        if (Status prefix = co_await check_prefix(world, path, *footer, settings); !prefix.ok()) {
+            prefixes.push_back(damage_of(manifest.parts[i].file, std::move(prefix)));
+            prefixes.back().of_no_image = true;
+        }
         whole.footers.push_back(std::move(footer).value());
         whole.parts.push_back(i);
     }
@@ -366,12 +370,13 @@ Task<Result<std::vector<Damage>>> verify_version(World& world, Layout layout, Ma
         return Status();
     };
     Status read = co_await read_runs(r, layout);
-    if (!read.ok() && damages.empty()) co_return read;  // nothing can be said; else damage that was found is told before what ended the look
+    if (!read.ok() && damages.empty() && prefixes.empty()) co_return read;  // nothing can be said; else damage that was found is told before what ended the look
     if (!read.ok()) damages.push_back(damage_of("", std::move(read)));
     for (const auto& [rank, why] : unknown) {  // every checksum holds, and nobody can restore it
         if (why.code() != Code::corrupt || is_damaged(damages, rank)) continue;
         damages.push_back({"", 0, rank, region_index_name, Status(why)});
     }
+    std::move(prefixes.begin(), prefixes.end(), std::back_inserter(damages));
     co_return damages;
 }
 

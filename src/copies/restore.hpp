@@ -113,6 +113,7 @@ struct Damage {
     Rank rank = 0;
     std::string region;       // "" when between regions
     Status status;
+    bool of_no_image = false;  // what a part has before its data: a restart does without
 };
 Task<Result<std::vector<Damage>>> verify_version(World& world, Layout layout, Manifest manifest, RestoreSettings settings,
                                                  std::function<void(std::uint64_t bytes)> progress);

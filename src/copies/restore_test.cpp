@@ -56,6 +56,17 @@ class Damaged : public ::testing::Test {
         process.kill();
         return found;
     }
+    Footer footer_of(std::size_t i) {
+        sim::Process& process = cluster_.hosts[0].node->start_process("reader");
+        Result<Footer> found(Status(Code::deadline, ""));
+        const auto task = [](World w, std::string path, Result<Footer>& out) -> Task<void> {
+            Result<Footer> footer = co_await read_footer(w, std::move(path), nullptr, {});
+            out = std::move(footer);
+        };
+        EXPECT_TRUE(cluster_.sim.run(task(process.world(), part(i), found), cluster_.sim.now() + 60 * second));
+        process.kill();
+        return found.ok() ? *found : Footer();
+    }
     void expect_corrupt(const std::string& named) {
         const Status status = cluster_.check_committed(manifest_.key);
         EXPECT_EQ(status.code(), Code::corrupt) << status.to_string();
@@ -79,17 +90,6 @@ class DamagedEncoded : public Damaged {
         o.model.stored_max = 0.8;
         return o;
     }()) {}
-    Footer footer_of(std::size_t i) {
-        sim::Process& process = cluster_.hosts[0].node->start_process("reader");
-        Result<Footer> found(Status(Code::deadline, ""));
-        const auto task = [](World w, std::string path, Result<Footer>& out) -> Task<void> {
-            Result<Footer> footer = co_await read_footer(w, std::move(path), nullptr, {});
-            out = std::move(footer);
-        };
-        EXPECT_TRUE(cluster_.sim.run(task(process.world(), part(i), found), cluster_.sim.now() + 60 * second));
-        process.kill();
-        return found.ok() ? *found : Footer();
-    }
 };
 
 // Images of several regions, most of which end within a block.
@@ -244,6 +244,42 @@ TEST_F(Damaged, AFlippedBitIsNamedByPartBlockRankAndRegion) {
     EXPECT_EQ(damage[0].block, 3u);
     EXPECT_EQ(damage[0].rank, 2u);
     EXPECT_EQ(damage[0].region, "state");
+}
+
+// What another format begins with is of no image: it is compared, and hides nothing of what is.
+TEST_F(Damaged, WhatStandsBeforeDataIsVerifiedAndHidesNothing) {
+    Footer footer = footer_of(0);
+    const Bytes prefix(4096, std::byte{7});
+    footer.prefix_bytes = prefix.size();
+    footer.prefix_checksum = checksum(prefix);
+    for (StoredRun& run : footer.runs) run.part_offset += prefix.size();
+    const auto inode = cluster_.sim.persistent().find(part(0));
+    ASSERT_TRUE(inode.ok());
+    sim::Content& content = *(*inode)->content;
+    content.write(prefix.size(), content.read(0, footer.data_bytes));
+    content.write(0, sim::runs_of_bytes(prefix));
+    PartInfo& info = manifest_.parts[0];
+    info.footer_offset = footer.data_bytes += prefix.size();
+    const auto write_tail = [&] {
+        const Bytes tail = encode_footer(footer);
+        info.bytes = info.footer_offset + tail.size();
+        info.footer_checksum = footer_checksum(tail);
+        content.resize(info.bytes);
+        content.write(info.footer_offset, sim::runs_of_bytes(tail));
+    };
+    write_tail();
+    EXPECT_TRUE(verify().empty());
+    ASSERT_TRUE(cluster_.sim.persistent().flip_bit(part(0), 4095, 1).ok());
+    std::vector<Damage> found = verify();
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].part, info.file);
+    EXPECT_TRUE(found[0].of_no_image);
+    EXPECT_NE(found[0].status.text().find("what stands before its data is damaged"), std::string::npos) << found[0].status.text();
+    footer.runs.pop_back();
+    write_tail();
+    found = verify();
+    EXPECT_FALSE(found.front().of_no_image) << found.front().status.text();
+    EXPECT_TRUE(found.back().of_no_image);
 }
 
 // Reads that do not come back are damage, too; they must not end the look at all that lies behind them.
