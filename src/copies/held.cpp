@@ -18,6 +18,7 @@ HeldImage held_image(LocalImage image) {
     held.known.assign(units, made);
     held.unknown = made ? 0 : units;
     image.checksums.clear();
+    if (image.readable == Readable::once) held.once = std::make_shared<OnceState>(OnceState{std::vector<bool>(units)});
     held.image = std::move(image);
     return held;
 }
@@ -40,7 +41,34 @@ Result<Slice> held_bytes(const HeldImage& held, const Source& source) {
     return held.image.data.part(source.image_offset, source.length);
 }
 
-HeldReads::HeldReads(World& world, Gate& gate, Nanos heartbeat, Nanos io_wait) : world_(world), gate_(gate), heartbeat_(heartbeat), io_wait_(io_wait) {}
+bool is_used_up(const HeldImage& held, const Source& source) {
+    if (!held.once) return false;
+    const auto used = held.once->used.begin();
+    return std::any_of(used + static_cast<std::ptrdiff_t>(unit_at(held, source.image_offset)), used + static_cast<std::ptrdiff_t>(unit_at(held, source.image_offset + source.length)),
+                       [](bool u) { return u; });
+}
+
+HeldReads::HeldReads(World& world, Gate& gate, Nanos heartbeat, Nanos io_wait, std::uint64_t buffer_bytes)
+    : world_(world), gate_(gate), heartbeat_(heartbeat), io_wait_(io_wait), once_(world, heartbeat, io_wait, buffer_bytes) {}
+
+Task<Result<HeldBytes>> HeldReads::bytes_of(HeldImagesPtr images, Source source, WantedFor use, std::function<bool()> over) {
+    const auto found = images->find(source.rank);
+    if (found == images->end()) co_return not_found("the image of rank " + std::to_string(source.rank) + " has left scratch");
+    HeldImage& held = found->second;
+    Result<Slice> data = held_bytes(held, source);
+    if (!data.ok()) co_return std::move(data).status();
+    if (held.once) {
+        OnceReads::Range range{held.once, source.rank, source.image_offset, unit_at(held, source.image_offset), unit_at(held, source.image_offset + source.length),
+                               std::move(data).value(), {held.image.header.block_bytes, source.image_offset, cuts_within(held.image.header.cuts, source.image_offset, source.length)}};
+        ++held.users;
+        Result<HeldBytes> read = co_await once_.take(std::move(range), use, std::move(over));
+        --held.users;
+        co_return read;
+    }
+    Result<UnitChecksums> sums = co_await checksums_of(images, source, std::move(over));
+    if (!sums.ok()) co_return std::move(sums).status();
+    co_return HeldBytes{std::move(data).value(), std::move(sums).value()};
+}
 
 // The first run of units in [first, end) of whose checksums nobody knows or is making any; empty: there is none.
 HeldReads::Read HeldReads::next_to_read(const HeldImage& held, std::size_t first, std::size_t end) const {

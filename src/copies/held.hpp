@@ -6,6 +6,8 @@
 // which would only cost another thread. A version whose image scratch does not give back fails by that name, attempt by attempt, and leaves its
 // turn to later ones.
 //
+// An image that can be read once only is read into a buffer first (once.hpp).
+//
 // The bound is on progress: reads are done in the order in which they began, so one is only late from when all before it were done. And
 // it is counted in heartbeats of this loop: while the daemon stood still (SIGSTOP, a suspended machine) no read could end either.
 #pragma once
@@ -15,6 +17,7 @@
 #include <memory>
 #include <vector>
 
+#include "copies/once.hpp"
 #include "copies/scratch.hpp"
 #include "model/plan.hpp"
 #include "world/gate.hpp"
@@ -29,6 +32,7 @@ struct HeldImage {
     std::size_t unknown = 0;
     std::uint32_t users = 0;      // reads and writes under way that refer to the mapping
     bool may_be_written = false;  // a write into its slot outlived its deadline
+    std::shared_ptr<OnceState> once;  // of one that can be read once only
 };
 HeldImage held_image(LocalImage image);
 
@@ -39,21 +43,21 @@ using HeldImagesPtr = std::shared_ptr<HeldImages>;
 // The bytes of a range of an image; invalid_argument where it has none there, or where it is no whole units.
 Result<Slice> held_bytes(const HeldImage& held, const Source& source);
 
-// Checksums of raw bytes, one a unit, and how they are divided.
-struct UnitChecksums {
-    std::vector<std::uint64_t> checksums, cuts;
-};
+// Whether some of these bytes could be read once only, and were: no more than what a buffer still holds of them is to be had.
+bool is_used_up(const HeldImage& held, const Source& source);
 
 class HeldReads {
   public:
-    // Those that run do so in this gate, which is destroyed before the images are.
-    HeldReads(World& world, Gate& gate, Nanos heartbeat, Nanos io_wait);
+    // Those that run do so in this gate, which is destroyed before the images are. buffer_bytes: of each of the buffers of once.hpp.
+    HeldReads(World& world, Gate& gate, Nanos heartbeat, Nanos io_wait, std::uint64_t buffer_bytes);
     HeldReads(const HeldReads&) = delete;
 
-    // Of a range that held_bytes() gave. Ends early, as cancelled, when nobody wants them any more (`over`).
-    Task<Result<UnitChecksums>> checksums_of(HeldImagesPtr images, Source source, std::function<bool()> over);
+    // A range of an image, and its checksums: of the mapping, or of a buffer that is kept as long as the slice is. not_found: it is not held, or is used up.
+    // Ends early, as cancelled, when nobody wants it any more (`over`).
+    Task<Result<HeldBytes>> bytes_of(HeldImagesPtr images, Source source, WantedFor use, std::function<bool()> over);
 
   private:
+    Task<Result<UnitChecksums>> checksums_of(HeldImagesPtr images, Source source, std::function<bool()> over);
     // Units of an image that are being read for the first time.
     struct Read {
         const HeldImage* of = nullptr;
@@ -75,6 +79,7 @@ class HeldReads {
     std::map<std::uint64_t, Read> reads_;  // under way, in the order in which they began
     std::uint64_t begun_ = 0;
     bool watched_ = false;  // by one task: each adds to their waits
+    OnceReads once_;
 };
 
 }  // namespace cairn

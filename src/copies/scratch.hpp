@@ -10,11 +10,18 @@
 
 namespace cairn {
 
-// One slot file that holds a sealed image. `data` are the image's bytes, straight from the mapping.
+// Whether the bytes of an image can be read as often as anybody likes (a slot in scratch), or each once only (memory that its owner takes back, a stream).
+enum class Readable : std::uint8_t { again, once };
+
+// An image of this node, as its source tells it: how many bytes it will have from its beginning (header.image.bytes), how far it is filled (`data`), and
+// whether it can be read again. A plan needs sizes; what is committed must be filled. Of a slot file that holds a sealed image `data` are its bytes, straight
+// from the mapping; an image that can be read once only has no file, and `path` is what people know it by.
 struct LocalImage {
     ImageHeader header;
     std::string path;
     Slice data;
+    Readable readable = Readable::again;
+    std::uint64_t filled_bytes() const noexcept { return data.length; }
     std::vector<std::uint64_t> checksums;  // one a unit; empty while not made (image with bytes) or when there are no bytes
     std::uint64_t proof = 0;               // as it stands in the slot
 };

@@ -7,7 +7,7 @@ namespace cairn::engine {
 
 Common::Common(World w, Layout l, FlushSettings s, Gate& g)
     : world(w), layout(std::move(l)), settings(s), gate(g), pace(world.clock, s.io_wait / 2), changed(world.clock), outbox(world, g, s.peer_wait),
-      reads(world, g, s.heartbeat, s.io_wait) {}
+      reads(world, g, s.heartbeat, s.io_wait, s.buffer_bytes) {}
 
 void Common::update(Flight& flight) {
     flight.news.notify_all();

@@ -49,10 +49,10 @@ struct BodyWriter {
     auto write(const message::Chunk& m) {
         const auto why = text(m.text);
         const auto checksums = writer.numbers(m.checksums), cuts = writer.numbers(m.cuts);
-        return fb::CreateChunk(builder, m.tag, code(m.code), why, checksums, cuts);
+        return fb::CreateChunk(builder, m.tag, code(m.code), why, checksums, cuts, m.used_up);
     }
     auto write(const message::Ended& m) { return fb::CreateEnded(builder, code(m.code), text(m.text), m.final); }
-    auto write(const message::Cancel&) { return fb::CreateCancel(builder); }
+    auto write(const message::Cancel& m) { return fb::CreateCancel(builder, m.text.empty() ? 0 : text(m.text)); }
 
     auto node_sources(const std::vector<NodeSources>& nodes) {
         return writer.tables(nodes, [&](const NodeSources& n) {
@@ -148,10 +148,10 @@ struct BodyReader {
     message::Body read(const fb::Want& m) { return message::Want{m.tag(), source(*m.source()), static_cast<Reason>(m.reason())}; }
     message::Body read(const fb::Chunk& m) {
         return message::Chunk{m.tag(), static_cast<Code>(m.code()), reader.string(m.text()),
-                              reader.numbers(m.checksums()), reader.numbers(m.cuts())};
+                              reader.numbers(m.checksums()), reader.numbers(m.cuts()), m.used_up()};
     }
     message::Body read(const fb::Ended& m) { return message::Ended{static_cast<Code>(m.code()), reader.string(m.text()), m.final()}; }
-    message::Body read(const fb::Cancel&) { return message::Cancel{}; }
+    message::Body read(const fb::Cancel& m) { return message::Cancel{reader.string(m.text())}; }
     NodeSources sources(const fb::NodeSources& n) {
         NodeSources value{n.node(), {}};
         for (const fb::Source& s : reader.structs(n.sources())) value.sources.push_back(source(s));

@@ -130,6 +130,17 @@ TEST(Message, AWantForAnUnknownReasonIsReadAsItIs) {
     EXPECT_TRUE(*back == m);
 }
 
+TEST(Message, WhatIsUsedUpTravels) {
+    Message chunk = sample<message::Chunk>(), cancel = sample<message::Cancel>();
+    std::get<message::Chunk>(chunk.body).used_up = true;
+    std::get<message::Cancel>(cancel.body).text = "rank 3's image can be read once only";
+    for (const Message& m : {chunk, cancel}) {
+        const auto back = decode_message(encode(m));
+        ASSERT_TRUE(back.ok()) << back.status().to_string();
+        EXPECT_TRUE(*back == m);
+    }
+}
+
 TEST(Message, LongReasonsAreCut) {
     Message m = sample<message::Ended>();
     std::get<message::Ended>(m.body).text.assign(1'000'000, 'x');

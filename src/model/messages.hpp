@@ -215,6 +215,7 @@ struct Chunk {
     std::string text;
     std::vector<std::uint64_t> checksums;  // one a unit, of the raw bytes
     std::vector<std::uint64_t> cuts;       // where units end besides blocks, in the image
+    bool used_up = false;                  // not_found: they could be read once only, and were; nobody will have them any more
     bool operator==(const Chunk&) const = default;
 };
 
@@ -227,8 +228,9 @@ struct Ended {
     bool operator==(const Ended&) const = default;
 };
 
-// node -> coordinator: the application gave this version up.
+// node -> coordinator: the application gave this version up; or, with a text, what of it was there once only is used up, and it can not be committed.
 struct Cancel {
+    std::string text;
     bool operator==(const Cancel&) const = default;
 };
 

@@ -33,6 +33,7 @@ struct ClusterOptions {
     RestoreSettings restore;
     std::vector<std::string> roots;  // below which the jobs' parts lie; below persistent in the simulation, where no checkpoint's name leads
     bool persistent_too = false;  // the jobs name persistent among their roots
+    std::function<bool(Rank, Version)> once = [](Rank, Version) { return false; };  // the image can be read once only, and is in no slot
     bool old_format = false;  // images and rosters are as a release with format 1 left them
     std::uint32_t regions = 0;  // of each image that has bytes, some of them tiny; 0: one, of all of it
     bool placed = false;  // the engine knows the model's storage targets
@@ -136,6 +137,8 @@ class Cluster {
     // Captures and seals the image of one rank in its node's scratch and tells the daemon when there is one.
     // `twist`: not 0 gives the image other bytes. Then it is of a rank that takes a version again, and when that is refused, its slot is given back.
     Task<Status> capture(sim::Process& client, Rank rank, Version version, std::uint64_t twist = 0);
+    // Any of its images can be read once only: it is lost with that rank's daemon.
+    bool has_once(Version version) const;
     // Every rank, each in a process of its own; ok when all are sealed.
     Status capture_all(Version version, Nanos limit = 60 * second);
     // The state of a version of the newest incarnation on a node.
@@ -186,6 +189,9 @@ class Cluster {
     std::map<Id128, std::vector<Seat>> seated_;  // of all opens
     Bytes as_left(Bytes framed) const;  // by the release that wrote it
     Task<void> write_roster(World world, Roster job, std::string path, bool& done);
+    ImageHeader header_of(Rank rank, Version version) const;
+    static Task<Status> wait_for_boot(World world, const Host& host);
+    Task<Status> capture_once(sim::Process& client, ImageHeader header, std::uint64_t seed);
     Task<Result<FilePtr>> open_slot(World world, Host& host, NodeIndex node, std::uint64_t bytes, Nanos deadline);
     Task<void> replace_roster(World world, std::string path, bool& done);
 };

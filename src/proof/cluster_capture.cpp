@@ -81,11 +81,7 @@ struct Cluster::GiveBack {
     }
 };
 
-Task<Status> Cluster::capture(sim::Process& client, Rank rank, Version version, std::uint64_t twist) {
-    const NodeIndex node = node_of(rank);
-    Host& host = hosts[node];
-    World world = client.world();
-    const Nanos deadline = world.clock.in(io_span);
+ImageHeader Cluster::header_of(Rank rank, Version version) const {
     ImageHeader header;
     header.key = key(version);
     header.epoch = roster.epoch;
@@ -98,7 +94,54 @@ Task<Status> Cluster::capture(sim::Process& client, Rank rank, Version version, 
     header.image.regions = regions_of(header.image.bytes, options.regions, sim::mix(version) ^ rank);
     if (options.regions > 0) header.cuts = cuts_of(header.image.regions, header.image.bytes, header.block_bytes);
     header.image.cuts = header.cuts.size();
-    const Id128 incarnation = roster.incarnation;
+    return header;
+}
+
+bool Cluster::has_once(Version version) const {
+    bool any = false;
+    for (Rank rank = 0; rank < ranks(); ++rank) any |= options.once(rank, version);
+    return any;
+}
+
+// A daemon that starts answers nobody before it knows what scratch holds.
+Task<Status> Cluster::wait_for_boot(World world, const Host& host) {
+    const Nanos deadline = world.clock.in(io_span);
+    while (host.daemon && !host.booted) {
+        if (world.clock.now() >= deadline) co_return deadline_passed("the daemon did not boot");
+        co_await world.clock.sleep(millisecond);
+    }
+    co_return host.daemon ? Status() : unavailable("no daemon");
+}
+
+// From the rank's memory to its daemon.
+Task<Status> Cluster::capture_once(sim::Process& client, ImageHeader header, std::uint64_t seed) {
+    const NodeIndex node = node_of(header.rank);
+    Host& host = hosts[node];
+    World world = client.world();
+    Status there = co_await wait_for_boot(world, host);
+    if (!there.ok()) co_return there;
+    co_await introduce(world, node);
+    if (!host.daemon) co_return unavailable("no daemon");
+    LocalImage image;
+    image.path = "memory " + std::to_string(host.next_slot++) + " of rank " + std::to_string(header.rank);
+    image.data = sim::describe_once(seed, header.image.bytes);
+    image.readable = Readable::once;
+    image.header = std::move(header);
+    sealing[image.header.key].insert(image.header.rank);
+    co_return host.daemon->add_image(std::move(image));
+}
+
+Task<Status> Cluster::capture(sim::Process& client, Rank rank, Version version, std::uint64_t twist) {
+    const NodeIndex node = node_of(rank);
+    Host& host = hosts[node];
+    World world = client.world();
+    const Nanos deadline = world.clock.in(io_span);
+    ImageHeader header = header_of(rank, version);
+    const std::uint64_t seed = content_seed(roster.incarnation, version, rank) ^ twist;
+    if (options.once(rank, version)) {
+        Status captured = co_await capture_once(client, std::move(header), seed);
+        co_return captured;
+    }
     const ImageLayout slot = image_layout(encode_image_header(header).size(), header.image, header.block_bytes);
     header.checksums_offset = slot.checksums_offset;
     header.data_offset = slot.data_offset;
@@ -107,7 +150,7 @@ Task<Status> Cluster::capture(sim::Process& client, Rank rank, Version version, 
     CO_TRY_ASSIGN(const FilePtr opened, std::move(file));
     const std::string path = opened->path();
     GiveBack give_back{this, &host, path, twist != 0};
-    Slice data = sim::describe(content_seed(incarnation, version, rank) ^ twist, header.image.bytes);
+    Slice data = sim::describe(seed, header.image.bytes);
     Status status = co_await write_all(world.storage, opened, header.data_offset, data, deadline);
     if (!status.ok()) co_return status;
     Slice cuts = Slice::of(image_table(header, {}));
@@ -121,11 +164,8 @@ Task<Status> Cluster::capture(sim::Process& client, Rank rank, Version version, 
     status = co_await write_all(world.storage, opened, image_state_offset, sealed, deadline);
     if (!status.ok()) co_return status;
     // From here on the image is sealed, whatever becomes of this process.
-    if (!host.daemon) co_return Status();
-    while (host.daemon && !host.booted) {  // a daemon that starts answers nobody before it knows what scratch holds
-        if (world.clock.now() >= deadline) co_return deadline_passed("the daemon did not boot");
-        co_await world.clock.sleep(millisecond);
-    }
+    Status there = co_await wait_for_boot(world, host);
+    if (!there.ok()) co_return there.code() == Code::unavailable ? Status() : there;
     co_await introduce(world, node);
     Result<std::optional<LocalImage>> image = co_await read_image(world, path, deadline);
     if (!image.ok()) co_return std::move(image).status();

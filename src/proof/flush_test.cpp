@@ -250,6 +250,64 @@ TEST(Flush, BlocksLargerThanABufferAreRefused) {
 }
 
 // The first one may be flushed already: the second must not be taken for it.
+TEST(Flush, AnImageThatIsNotFilledIsRefused) {
+    Cluster cluster({});
+    ASSERT_TRUE(cluster.open_job().ok());
+    LocalImage image;
+    image.header.key = cluster.key(1);
+    image.header.block_bytes = cluster.options.block_bytes;
+    image.header.image.bytes = 100;
+    image.data = sim::describe_once(1, 60);
+    image.readable = Readable::once;
+    const Status added = cluster.hosts[0].daemon->add_image(image);
+    EXPECT_EQ(added.code(), Code::invalid_argument);
+    EXPECT_NE(added.text().find("60 of its 100 bytes"), std::string::npos) << added.text();
+}
+
+// They lie in no slot: what is committed is all that there is of them.
+TEST(Flush, ImagesThatCanBeReadOnceOnlyAreCommitted) {
+    for (const Placement placement : {Placement::append, Placement::interleaved, Placement::contiguous}) {
+        ClusterOptions options;
+        options.ranks_per_node = {1, 3, 2};
+        options.settings.placement = placement;
+        options.settings.buffer_bytes = 64 << 10;
+        options.once = [](Rank rank, Version) { return rank != 2; };
+        options.image_bytes = [](Rank rank, Version) { return rank == 1 ? 0 : 150'000ull * (rank + 1); };
+        Cluster cluster(options);
+        ASSERT_TRUE(cluster.open_job().ok());
+        ASSERT_TRUE(cluster.capture_all(1).ok());
+        ASSERT_TRUE(cluster.run_until_committed(1, 60 * second)) << cluster.state(0, 1).failure.to_string();
+        const Status whole = cluster.check_committed(cluster.key(1));
+        EXPECT_TRUE(whole.ok()) << whole.to_string();
+        EXPECT_EQ(cluster.hosts[0].daemon->counters().attempts_failed, 0u);
+    }
+}
+
+// An attempt fails after it has read some: the version is given up by name, at once, and the next one is committed.
+TEST(Flush, WhatAFailedAttemptHasReadOfThemIsUsedUp) {
+    ClusterOptions options;
+    options.settings.leaders = 1;
+    options.settings.buffer_bytes = 2 * options.block_bytes;
+    options.once = [](Rank rank, Version version) { return rank == 3 && version == 1; };
+    Cluster cluster(options);
+    bool fails = true;
+    cluster.sim.set_observer([&](sim::Process&, const char* what, const std::string& path) {
+        cluster.sim.faults().fsync_error = fails && what == std::string("fsync") && path.find("part-") != std::string::npos ? 1 : 0;
+    });
+    ASSERT_TRUE(cluster.open_job().ok());
+    ASSERT_TRUE(cluster.capture_all(1).ok());
+    const auto over = [&] { return cluster.state(0, 1).final && cluster.state(1, 1).final; };
+    ASSERT_TRUE(cluster.sim.run_until(over, cluster.sim.now() + 60 * second));
+    for (const NodeIndex node : {0u, 1u}) {
+        const Status why = cluster.state(node, 1).failure;
+        EXPECT_EQ(why.code(), Code::superseded);
+        EXPECT_NE(why.text().find("given up: rank 3's image, which can be read once only"), std::string::npos) << why.text();
+    }
+    fails = false;
+    ASSERT_TRUE(cluster.capture_all(2).ok());
+    EXPECT_TRUE(cluster.run_until_committed(2, 60 * second)) << cluster.state(0, 2).failure.to_string();
+}
+
 TEST(Flush, AnotherImageOfTheSameVersionIsRefused) {
     Cluster cluster(ClusterOptions{});
     ASSERT_TRUE(cluster.open_job().ok());

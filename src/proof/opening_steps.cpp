@@ -135,7 +135,7 @@ std::vector<SealedVersion> sealed_in_scratch(const SeedRun& run) {
         const Host& host = run.cluster.hosts[run.cluster.node_of(rank, {})];
         for (const VersionKey& key : host.daemon->versions()) {
             const LocalImage* image = host.daemon->image(key, rank);
-            if (!image) continue;
+            if (!image || image->readable == Readable::once) continue;  // lost with its job
             ++ranks[key];
             versions[key] = {key.incarnation, image->header.epoch, key.version, image->header.parent};
         }
@@ -171,7 +171,7 @@ std::optional<VersionKey> newest_in_scratch(SeedRun& run) {
     for (Rank rank = 0; newest && rank < run.cluster.ranks(); ++rank) {
         const Host& host = run.cluster.hosts[run.cluster.node_of(rank, {})];
         const LocalImage* image = host.daemon->image(*newest, rank);
-        if (!image) return std::nullopt;  // committed or given up meanwhile, and gone
+        if (!image || image->readable == Readable::once) return std::nullopt;  // committed or given up meanwhile, and gone
         Status status(Code::deadline, "reading scratch");
         sim::Process& process = host.node->start_process("reader");
         (void)run.cluster.sim.run(restore_from_scratch(&run.cluster, process.world(), *image, &status), run.cluster.sim.now() + 60 * second);

@@ -1,5 +1,6 @@
 // What was promised, held against what daemons say while it runs, and against what persistent storage holds at the end.
 #include "proof/promise.hpp"
+#include "copies/once.hpp"
 
 #include <algorithm>
 
@@ -14,6 +15,15 @@ void note_forgotten(SeedRun& run, NodeIndex node, const Daemon& daemon, const st
     oldest->second = versions.front();
 }
 
+// What was used up is given up by name, and nobody commits it afterwards.
+void note_once(SeedRun& run, const VersionKey& key, const VersionState& state) {
+    if (run.scenario.once == 0 || !run.cluster.has_once(key.version)) return;
+    if (state.level == Level::committed) run.see(Saw::once_committed);
+    if (!state.final || state.failure.text().find("read once only") == std::string::npos) return;
+    run.see(Saw::once_used_up);
+    run.known.given_up.insert(key);
+}
+
 void note_daemon(SeedRun& run, NodeIndex node, const Daemon& host) {
     const NodeCounters& counters = host.daemon->counters();
     if (counters.taken_over_bytes > 0) run.see(Saw::work_moved);
@@ -23,6 +33,7 @@ void note_daemon(SeedRun& run, NodeIndex node, const Daemon& host) {
     note_forgotten(run, node, host, versions);
     for (const VersionKey& key : versions) {
         const VersionState state = host.daemon->state(key);
+        note_once(run, key, state);
         if (state.level == Level::committed && run.known.reported.emplace(key, true).second) run.tell("committed: version ", key.version);
         const auto fenced = run.known.fenced.find(key);
         // A coordinator that knew it from before, and may have stood still meanwhile, may say so to daemons that came later.
@@ -133,8 +144,10 @@ void check_promise(SeedRun& run) {
         const Status status = run.cluster.check_committed(newest->key);
         if (!status.ok()) return run.fail("the newest version is torn: version " + std::to_string(newest->key.version) + ": " + status.to_string());
     }
+    const FlushSettings& settings = run.cluster.options.settings;
+    const std::uint64_t buffers_most = settings.buffers + (run.scenario.once != 0 ? OnceReads::buffers_most : 0);
     for (const Host& host : run.cluster.hosts)
-        if (host.process && host.process->buffer_bytes_peak() > run.cluster.options.settings.buffers * run.cluster.options.settings.buffer_bytes)
+        if (host.process && host.process->buffer_bytes_peak() > buffers_most * settings.buffer_bytes)
             return run.fail("a daemon took more buffer memory than it was given");
 }
 

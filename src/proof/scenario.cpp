@@ -72,6 +72,7 @@ const std::vector<ScenarioNumber>& scenario_numbers() {
         {"persistent_too", &S::persistent_too, 0, 1, 0},
         {"old_format", &S::old_format, 0, 1, 0},
         {"regions", &S::regions, 0, 1000, 0},
+        {"once", &S::once, 0, 2, 0},
         {"alone", &S::alone, 0, 1, 0},
         {"read", &S::read_bytes, 4096, 64ull << 20, 64ull << 20},
         {"storage", &S::storage_bytes_s, 1, any, 1'000'000'000},
@@ -141,6 +142,10 @@ class Draw {
         if (!scenario_.old_format && sim::mix(scenario_.seed ^ 0x726F6F74) % 100 < 15) several_roots();
         if (sim::mix(scenario_.seed ^ 0x64657065) % 6 == 0) depending();
         const bool is_of_a_kind = scenario_.only_messages_suffer() || scenario_.only_limits_hold();
+        if (const std::uint64_t once = sim::mix(scenario_.seed ^ 0x6F6E6365); !scenario_.old_format && once % 8 == 0) {
+            scenario_.once = 1 + once / 8 % 2;
+            scenario_.answers = Scenario().answers;  // what is asked for again, once its answer was forgotten, may be used up
+        }
         scenario_.alone = !is_of_a_kind && sim::mix(scenario_.seed ^ 0x616C6F6E) % 16 == 0;
         return std::move(scenario_);
     }
@@ -364,6 +369,9 @@ ClusterOptions cluster_of(const Scenario& scenario) {
     options.regions = scenario.old_format != 0 ? 0 : static_cast<std::uint32_t>(scenario.regions);
     for (std::uint64_t root = 0; root < (options.old_format ? 0 : scenario.roots); ++root) options.roots.push_back("/persistent/.roots/" + std::to_string(root));
     options.persistent_too = !options.roots.empty() && scenario.persistent_too != 0;
+    options.once = [once = scenario.once, seed = scenario.image_seed](Rank rank, Version version) {
+        return once == 1 ? sim::mix(seed ^ (version * 4099 + rank)) % 3 == 0 : once == 2 && version % 2 == 1;
+    };
     options.restore.buffer_bytes = scenario.read_bytes;
     options.placed = scenario.placed != 0;
     options.model.wall_time_s = 1'700'000'000;

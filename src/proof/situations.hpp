@@ -21,6 +21,8 @@ namespace cairn::testing {
     row(packed,             seeds, "small images were packed into one run") \
     row(encoded,            seeds, "data were encoded") \
     row(encoded_some,       seeds, "and some of the same version were not") \
+    row(once_committed,     seeds, "images that could be read once only were committed") \
+    row(once_used_up,       seeds, "and some were used up by an attempt that failed") \
     row(io_node_led,        seeds, "an I/O node led") \
     row(small_io,           seeds, "I/O nodes had buffers smaller than a block") \
     row(work_moved,         seeds, "work changed hands") \

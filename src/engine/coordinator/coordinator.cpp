@@ -17,7 +17,7 @@ void Coordinator::hear(const FlightPtr& flight, NodeIndex from, message::ForCoor
                    [&](message::Given& given) { mover_.on_given(*flight, from, std::move(given)); },
                    [&](message::Taken& taken) { mover_.on_taken(*flight, taken); },
                    [&](message::PartsDone& done) { on_parts_done(*flight, from, std::move(done)); },
-                   [&](message::Cancel&) { on_cancel(flight, from); },
+                   [&](message::Cancel& m) { on_cancel(flight, from, std::move(m)); },
                },
                body);
 }
@@ -33,6 +33,11 @@ Task<void> Coordinator::wait_for_news(FlightPtr flight, bool knew_of_cancel, Nan
     const Nanos again = world.clock.in(pause);
     while ((knew_of_cancel || !side(*flight).cancel) && knew_of_stop == common.stopping.has_value() && world.clock.now() < again) co_await flight->news.wait(again);
     pause = std::min(pause * 2, std::max(pause, 60 * second));
+}
+
+std::string Coordinator::why_given_up(const Flight& flight) const {
+    if (!side(flight).cancel_text.empty()) return "given up: " + side(flight).cancel_text;
+    return gatherer_.why_never(flight).value_or("its images left scratch before it was committed");
 }
 
 Task<void> Coordinator::coordinate(FlightPtr flight) {
@@ -54,7 +59,7 @@ Task<void> Coordinator::coordinate(FlightPtr flight) {
                 status = co_await attempt(flight);
                 own.sealed_heard = world.clock.now();  // meanwhile nobody had reason to say so
             }
-            if (!status.ok() && (own.cancel || flight->state.dead || !gathered)) given_up = gatherer_.why_never(*flight).value_or("its images left scratch before it was committed");
+            if (!status.ok() && (own.cancel || flight->state.dead || !gathered)) given_up = why_given_up(*flight);
             experience(*job).turn.try_send(0);
         }
         if (given_up && !own.cancel && !flight->state.dead) {
@@ -69,8 +74,8 @@ Task<void> Coordinator::coordinate(FlightPtr flight) {
             status = co_await publisher_.give_up(flight);
             decided = status.ok() || status.code() == Code::superseded;
             if (status.ok())
-                status = own.cancel ? Status(Code::cancelled, version_text(flight->key) + ": cancelled")
-                                        : Status(Code::superseded, version_text(flight->key) + ": " + *given_up);
+                status = own.cancel && own.cancel_text.empty() ? Status(Code::cancelled, version_text(flight->key) + ": cancelled")
+                                                               : Status(Code::superseded, version_text(flight->key) + ": " + *given_up);
         }
         if (decided) {
             gatherer_.tell_all(*flight, {status.code(), status.text(), true});
@@ -290,9 +295,9 @@ void Coordinator::on_parts_done(Flight& flight, NodeIndex from, message::PartsDo
     flight.news.notify_all();
 }
 
-void Coordinator::on_cancel(FlightPtr flight, NodeIndex from) {
+void Coordinator::on_cancel(FlightPtr flight, NodeIndex from, message::Cancel cancel) {
     CoordinatorSide& own = side(*flight);
-    own.cancel = true;
+    if (!std::exchange(own.cancel, true)) own.cancel_text = std::move(cancel.text);
     if (own.ended && own.ended->final) send(*flight, from, *own.ended);
     else if (!own.coordinating && flight->job->coordinates()) {
         own.coordinating = true;

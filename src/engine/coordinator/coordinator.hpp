@@ -29,6 +29,7 @@ class Coordinator : CoordinatorRole {
 
   private:
     Task<void> coordinate(FlightPtr flight);
+    std::string why_given_up(const Flight& flight) const;
     Task<void> wait_for_news(FlightPtr flight, bool knew_of_cancel, Nanos& pause);
     Task<Status> attempt(FlightPtr flight);
     Task<Status> make_below_roots(FlightPtr flight, const std::vector<PartPlan>& plan);
@@ -38,7 +39,7 @@ class Coordinator : CoordinatorRole {
     void on_sealed(FlightPtr flight, NodeIndex from, message::Sealed sealed);
     void on_progress(Flight& flight, NodeIndex from, const message::Progress& progress);
     void on_parts_done(Flight& flight, NodeIndex from, message::PartsDone done);
-    void on_cancel(FlightPtr flight, NodeIndex from);
+    void on_cancel(FlightPtr flight, NodeIndex from, message::Cancel cancel);
 
     Gatherer gatherer_;
     Planner planner_;

@@ -226,6 +226,18 @@ TEST_F(CoordinatorTest, CancelPublishesATombstoneAndTellsAll) {
     EXPECT_TRUE(decode_manifest(*node.read(node.layout.manifest(node.flight->key)))->abandoned);
 }
 
+// By the engine, because what could be read once only is used up: it says why, and the first word counts.
+TEST_F(CoordinatorTest, AVersionThatIsUsedUpIsGivenUpAndSaysWhy) {
+    begin();
+    hear(1, message::Cancel{"rank 1's image can be read once only"});
+    hear(1, message::Cancel{});
+    const message::Ended ended = node.next<message::Ended>(1);
+    EXPECT_EQ(ended.code, Code::superseded);
+    EXPECT_TRUE(ended.final);
+    EXPECT_NE(ended.text.find("given up: rank 1's image can be read once only"), std::string::npos) << ended.text;
+    EXPECT_TRUE(decode_manifest(*node.durable(node.layout.manifest(node.flight->key)))->abandoned);
+}
+
 TEST_F(CoordinatorTest, WhoDoesNotCoordinateHearsNothing) {
     RoleOptions other = options();
     other.self = 1;

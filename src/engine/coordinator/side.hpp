@@ -10,6 +10,7 @@ namespace cairn::engine {
 struct CoordinatorSide {
     explicit CoordinatorSide(Nanos since) : sealed_heard(since) {}
     bool coordinating = false, cancel = false;
+    std::string cancel_text;  // why it can not be committed; none: the application gave it up
     std::map<NodeIndex, message::Sealed> sealed;  // of nodes with ranks
     NodeIndex none_missing_below = 0;
     std::set<NodeIndex> once_sealed;  // it was there, though it may be lost now

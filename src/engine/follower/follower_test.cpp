@@ -157,8 +157,31 @@ TEST_F(FollowerTest, AnImageThatIsGoneIsNotFound) {
     ask(11, {1, 0, role_block});
     const message::Chunk chunk = node.next<message::Chunk>(2);
     EXPECT_EQ(chunk.code, Code::not_found);
+    EXPECT_FALSE(chunk.used_up) << "another daemon may have it";
     EXPECT_NE(chunk.text.find("rank 1"), std::string::npos) << chunk.text;
     EXPECT_EQ(payloads(), 0u);
+}
+
+// What can be read once only is said to be used up when it is, and to nobody who asks again in time.
+TEST_F(FollowerTest, WhatCanBeReadOnceOnlyIsUsedUp) {
+    LocalImage image = node.image_of(1, 3 * role_block);
+    image.readable = Readable::once;
+    image.data = sim::describe_once(5, 3 * role_block);
+    node.flight->images.emplace(1, held_image(std::move(image)));
+    const auto room_11 = ask(11, {1, 0, role_block}), room_12 = ask(12, {1, 0, role_block});
+    node.run(second);
+    for (const message::Chunk& chunk : node.heard<message::Chunk>(2)) EXPECT_EQ(chunk.code, Code::ok) << chunk.text;
+    const Bytes wanted = sim::materialise(sim::runs_of_description(5, 0, role_block));
+    EXPECT_TRUE(room_11->bytes() == wanted);
+    EXPECT_TRUE(room_12->bytes() == wanted) << "it came damaged, perhaps: it is in a buffer still";
+    for (const std::uint64_t at : {1u, 2u}) ask(12 + at, {1, at * role_block, role_block});
+    node.run(second);
+    node.heard<message::Chunk>(2);
+    ask(20, {1, 0, role_block});
+    const message::Chunk chunk = node.next<message::Chunk>(2);
+    EXPECT_EQ(chunk.code, Code::not_found);
+    EXPECT_TRUE(chunk.used_up);
+    EXPECT_EQ(node.flight->images.at(1).users, 0u);
 }
 
 TEST_F(FollowerTest, WhatIsNotInTheImageIsRefused) {

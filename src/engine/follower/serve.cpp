@@ -69,25 +69,25 @@ Task<void> Follower::serve(FlightPtr flight, NodeIndex from, Address address, me
         co_return;
     }
     HeldImage& held = found->second;
-    Result<Slice> data = held_bytes(held, want.source);
-    if (!data.ok()) {
-        refuse(data.code(), data.status().text());
+    if (const Result<Slice> there = held_bytes(held, want.source); !there.ok()) {
+        refuse(there.code(), there.status().text());
         co_return;
     }
     ++held.users;
     ++counters.sending;
     const std::function<bool()> over = [flight] { return flight->state.final; };
     const Pace::Pass pass = co_await pace.admit(step, want.source.length, over);
-    Result<UnitChecksums> made = co_await common.reads.checksums_of(images_of(flight), want.source, over);
+    Result<HeldBytes> made = co_await common.reads.bytes_of(images_of(flight), want.source, WantedFor::sending, over);
     if (made.ok()) {
-        chunk.checksums = std::move(made->checksums);
-        chunk.cuts = std::move(made->cuts);
+        chunk.checksums = std::move(made->sums.checksums);
+        chunk.cuts = std::move(made->sums.cuts);
         answer_want(*flight, from, address, std::move(chunk));
         const std::function<void(std::uint64_t)> sent_now = watch_send_(*flight);
-        const Status sent = co_await world.network.send_payload(address, want.tag, std::move(data).value(), world.clock.in(settings.io_wait));
+        const Status sent = co_await world.network.send_payload(address, want.tag, std::move(made->data), world.clock.in(settings.io_wait));
         if (sent.ok()) counters.sent_bytes += want.source.length;  // not ok: the leader asks again under another tag
         sent_now(sent.ok() ? want.source.length : 0);
     } else {
+        chunk.used_up = made.code() == Code::not_found && is_used_up(held, want.source);
         refuse(made.code(), made.status().text());
     }
     --counters.sending;

@@ -143,20 +143,19 @@ Task<Status> Receiver::fetch_own(Attempt& attempt, PendingChunk& chunk) {
     const auto found = images->find(chunk.source.rank);
     if (found == images->end()) co_return not_found("the image has left scratch");
     HeldImage& held = found->second;
-    Result<Slice> data = held_bytes(held, chunk.source);
-    if (!data.ok()) co_return std::move(data).status();
     const std::function<bool()> over = [&attempt] { return attempt.over(); };
     ++held.users;
-    Result<UnitChecksums> sums = co_await common.reads.checksums_of(images, chunk.source, over);
-    Status status = sums.status();
+    Result<HeldBytes> made = co_await common.reads.bytes_of(images, chunk.source, WantedFor::sending, over);
+    Status status = made.status();
+    if (status.code() == Code::not_found && is_used_up(held, chunk.source)) tell_used_up(attempt, status);
     if (status.ok()) {
-        const Result<Encoded> copied = co_await world.cpu.encode(Codec::none, std::move(data).value(), chunk.data, world.clock.in(settings.io_wait));
+        const Result<Encoded> copied = co_await world.cpu.encode(Codec::none, std::move(made->data), chunk.data, world.clock.in(settings.io_wait));
         status = copied.status();
         if (status.ok()) status = check_not_lost(held.image);
     }
     --held.users;
     if (!status.ok()) co_return status;
-    Status same = co_await keep_checksums(attempt, chunk, std::move(sums).value());
+    Status same = co_await keep_checksums(attempt, chunk, std::move(made->sums));
     co_return same.ok() ? same : corrupt("bytes of its image differ after they were copied");
 }
 
@@ -184,6 +183,7 @@ Task<Status> Receiver::fetch_once(Attempt& attempt, NodeIndex from, PendingChunk
     if (attempt.over()) status = Status(Code::cancelled, "attempt over");
     else if (!credit->answer) status = deadline_passed("no answer to a request for data");
     else if (credit->answer->code != Code::ok) status = Status(credit->answer->code, credit->answer->text);
+    if (credit->answer && credit->answer->used_up && !attempt.over()) tell_used_up(attempt, status);
     // Without an answer worth waiting for, a wait of no length withdraws the posting.
     Result<std::uint64_t> got = co_await world.network.wait_payload(tag, status.ok() ? world.clock.in(settings.io_wait) : world.clock.now());
     attempt.credits.erase(tag);

@@ -173,6 +173,16 @@ TEST_F(ReceiverTest, AnImageThatIsGoneIsNotAskedForAgain) {
     EXPECT_EQ(attempt->lost, 1u);
 }
 
+TEST_F(ReceiverTest, WhatIsUsedUpIsSaidToTheCoordinator) {
+    begin();
+    message::Chunk chunk{wants().front().tag, Code::not_found, "rank 1's image can be read once only", {}};
+    chunk.used_up = true;
+    tell(chunk);
+    EXPECT_TRUE(wants().empty());
+    EXPECT_EQ(attempt->failure.code(), Code::not_found);
+    EXPECT_EQ(node.next<message::Cancel>(0).text, chunk.text);
+}
+
 // A repeated or a foreign answer is none.
 TEST_F(ReceiverTest, TheFirstAnswerToACreditCounts) {
     begin();

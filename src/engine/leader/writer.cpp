@@ -136,14 +136,13 @@ Task<Writer::Stored> Writer::encoded(Attempt& attempt, const PendingChunk& chunk
 
 // What a local chunk's bytes and checksums are.
 Task<Status> Writer::read_local(Attempt& attempt, HeldImage& held, PendingChunk& chunk) {
-    Result<Slice> data = held_bytes(held, chunk.source);
-    if (!data.ok()) co_return std::move(data).status();
-    chunk.data = std::move(data).value();
     const std::function<bool()> over = [&attempt] { return attempt.over(); };
-    Result<UnitChecksums> made = co_await common.reads.checksums_of(images_of(attempt.flight), chunk.source, over);
+    Result<HeldBytes> made = co_await common.reads.bytes_of(images_of(attempt.flight), chunk.source, WantedFor::writing, over);
+    if (made.code() == Code::not_found && is_used_up(held, chunk.source)) tell_used_up(attempt, made.status());
     if (!made.ok()) co_return std::move(made).status();
-    chunk.checksums = std::move(made->checksums);
-    chunk.cuts = std::move(made->cuts);
+    chunk.data = std::move(made->data);
+    chunk.checksums = std::move(made->sums.checksums);
+    chunk.cuts = std::move(made->sums.cuts);
     co_return Status();
 }
 

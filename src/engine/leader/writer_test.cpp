@@ -146,6 +146,18 @@ TEST_F(WriterTest, AnImageThatHasLeftScratchIsNotTheStoragesFault) {
     EXPECT_TRUE(part().runs.empty());
 }
 
+// Of an image that can be read once only, and was, by an attempt before this one: the coordinator need not try again.
+TEST_F(WriterTest, WhatIsUsedUpIsSaidToTheCoordinator) {
+    begin();
+    HeldImage& held = node->flight->images.at(1);
+    held.once = std::make_shared<OnceState>(OnceState{std::vector<bool>(held.unit_ends.size(), true)});
+    start();
+    node->run(second);
+    EXPECT_EQ(attempt->failure.code(), Code::not_found);
+    EXPECT_FALSE(attempt->failed_part.has_value());
+    EXPECT_NE(node->next<message::Cancel>(0).text.find("rank 1's image, which can be read once only"), std::string::npos);
+}
+
 TEST_F(WriterTest, AWriteThatFailsNamesItsPartAndLeavesNoRun) {
     begin();
     node->sim.faults().out_of_space = 1;

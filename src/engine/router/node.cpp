@@ -40,6 +40,8 @@ Status Node::add_image(LocalImage image) {
     const std::string what = image_text(header.key, header.rank);
     if (!flight) return not_found(what + ": its job is not known on this node");
     if (impl_->common.stopping) return unavailable(what + ": this daemon is stopping; the next one takes the image from scratch");
+    if (image.filled_bytes() != header.image.bytes)
+        return invalid_argument(what + ": " + std::to_string(image.filled_bytes()) + " of its " + std::to_string(header.image.bytes) + " bytes are there: seal it when all are");
     const auto& ranks = flight->job->own_ranks();
     if (std::find(ranks.begin(), ranks.end(), header.rank) == ranks.end())
         return invalid_argument(what + ": this rank is not one of " + flight->job->node_name(flight->job->self));

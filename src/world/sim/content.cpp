@@ -359,12 +359,19 @@ SimBuffer::~SimBuffer() {
     if (account_) *account_ -= size_;
 }
 
+Runs SimBuffer::read(std::uint64_t offset, std::uint64_t length) {
+    Runs runs = content_->read(offset, length);
+    constexpr std::uint64_t used_up = 0x75736564;
+    if (once_) content_->write(offset, runs_of_description(used_up, offset, length));
+    return runs;
+}
+
 Runs runs_of(const Slice& slice) {
     if (slice.length == 0) return {};
     if (slice.buffer->data() != nullptr) return runs_of_bytes(slice.bytes());
     auto* buffer = dynamic_cast<SimBuffer*>(slice.buffer.get());
     CAIRN_CHECK(buffer != nullptr);
-    return buffer->content().read(slice.offset, slice.length);
+    return buffer->read(slice.offset, slice.length);
 }
 
 // A real buffer ends where it ends; here what came behind its end would only make its content longer.
@@ -399,6 +406,14 @@ Slice slice_of(const Runs& runs) {
 }
 
 Slice describe(std::uint64_t seed, std::uint64_t length, std::uint64_t offset) { return slice_of(runs_of_description(seed, offset, length)); }
+
+Slice describe_once(std::uint64_t seed, std::uint64_t length) {
+    auto content = std::make_shared<Content>();
+    content->write(0, runs_of_description(seed, 0, length));
+    auto buffer = std::make_shared<SimBuffer>(std::move(content), length);
+    buffer->give_once();
+    return {std::move(buffer), 0, length};
+}
 
 bool content_equal(const Slice& a, const Slice& b) { return equal(runs_of(a), runs_of(b)); }
 

@@ -81,11 +81,15 @@ class SimBuffer final : public Buffer {
     bool has_lost_bytes() const noexcept override { return content_->has_lost_bytes(); }
     Content& content() noexcept { return *content_; }
     bool mapped() const noexcept { return account_ == nullptr; }
+    // Each byte can be read once; from then on another stands there.
+    void give_once() noexcept { once_ = true; }
+    Runs read(std::uint64_t offset, std::uint64_t length);
 
   private:
     std::shared_ptr<Content> content_;
     std::uint64_t size_;
     std::shared_ptr<std::uint64_t> account_;
+    bool once_ = false;
 };
 
 // A mapped file of real bytes.
@@ -112,6 +116,7 @@ void put(const Slice& into, const Runs& runs);
 Slice slice_of(const Runs& runs);
 // For tests: a slice of `length` described bytes, and comparison byte for byte.
 Slice describe(std::uint64_t seed, std::uint64_t length, std::uint64_t offset = 0);
+Slice describe_once(std::uint64_t seed, std::uint64_t length);  // of which each byte can be read once
 bool content_equal(const Slice& a, const Slice& b);
 
 }  // namespace cairn::sim

@@ -69,6 +69,10 @@ class SimCpu final : public Cpu {
             co_return deadline_passed("encoding did not come to its end");
         }
         ready = std::max(ready, pipe_.pass(sim_.now(), raw.length, sim_.model().codec_rate));
+        if (is_mapped(raw) && ready - sim_.now() > deadline - clock_.now()) {
+            co_await clock_.sleep_until(deadline);
+            co_return deadline_passed("encoding did not come to its end");
+        }
         co_await clock_.sleep(ready - sim_.now());
         if (sim_.strikes(&Faults::encode_error)) co_return Status(Code::out_of_space, "no memory for encoding");
         const Runs stored = codec == Codec::none ? runs_of(raw) : encode_runs(runs_of(raw), into.length, sim_.model().stored_min, sim_.model().stored_max);
