@@ -3,6 +3,7 @@
 
 Usage: CAIRN_BUILD=build/release python3 tests/format_test.py [Class[.test]]
 """
+import json
 import os
 import random
 import shutil
@@ -207,7 +208,21 @@ class Reader(unittest.TestCase):
 
     def test_zero_runs(self):
         """Data with zeros take less with flush.codec, come back bit for bit by every way, and damage in what is stored is named."""
-        nodes = Nodes(flush_files=1, flush_codec="zero-runs", daemon_idle_s=60)
+        self.zero_runs(Nodes(flush_files=1, flush_codec="zero-runs", daemon_idle_s=60))
+
+    def test_zero_runs_before_ship(self):
+        """So they do where the node that has them encodes them, and then less is sent: one node writes, and gets the other's."""
+        sent = {}
+        for where in ("leader", "follower"):
+            nodes = Nodes(flush_files=1, flush_leaders=1, flush_codec="zero-runs", flush_encode_at=where, daemon_idle_s=60)
+            self.zero_runs(nodes)
+            told = [json.loads(nodes.cairn("status", "--json", node=node)[1]) for node in range(2)]
+            sent[where] = sum(node["sent_bytes"] for each in told for node in each["nodes"])
+        self.assertGreaterEqual(sent["leader"], 5_000_000)
+        self.assertGreater(sent["follower"], 1_000_000, "what is no zeros")
+        self.assertLess(sent["follower"], 2_500_000)
+
+    def zero_runs(self, nodes):
         self.addCleanup(nodes.__exit__)
         ranks = [nodes.start(ZEROS.format(rank=r, version="NONE"), node=r) for r in range(2)]
         for process in ranks:

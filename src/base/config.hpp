@@ -28,6 +28,7 @@ struct Settings {
     enum class TargetsDriver : std::uint8_t { automatic, none, glusterfs };
     enum class BackgroundCpu : std::uint8_t { idle, low, normal };
     enum class Codec : std::uint8_t { none, zero_runs };
+    enum class EncodeAt : std::uint8_t { leader, follower };
     enum class BackgroundIo : std::uint8_t { idle, normal };
 
     struct Paths {
@@ -46,6 +47,7 @@ struct Settings {
         LocalSplit local_split = LocalSplit::chunks;
         bool direct = true;
         Codec codec = Codec::none;
+        EncodeAt encode_at = EncodeAt::leader;
         Io io = Io::automatic;
         double memory_share = 0.25;
         std::uint32_t attempts_max = 3;

@@ -59,6 +59,7 @@ constexpr double minute_ms = 60e3, day_ms = 86400e3, week_ms = 7 * day_ms;
 
 // Each list in the order of its enum.
 constexpr std::array<std::string_view, 2> codecs = {"none", "zero-runs"};
+constexpr std::array<std::string_view, 2> encoders = {"leader", "follower"};
 constexpr std::array<std::string_view, 3> placements = {"append", "interleaved", "contiguous"};
 constexpr std::array<std::string_view, 2> local_splits = {"chunks", "files"};
 constexpr std::array<std::string_view, 3> io_ways = {"automatic", "uring", "threads"};
@@ -116,7 +117,7 @@ constexpr std::array table = {
     key<&S::flush, &S::Flush::buffer_bytes>("flush", "buffer_bytes", K::bytes, 64 * kib, 4 * gib,
         "Size of one buffer for received data; a multiple of block_bytes."),
     key<&S::flush, &S::Flush::buffers>("flush", "buffers", K::number, 1, 1024,
-        "Buffers of a daemon. It never allocates more than this many, nor more than memory_share allows."),
+        "Buffers of a daemon. It never allocates more than this many (with encode_at = follower, two more), nor more than memory_share allows."),
     power_of_two(key<&S::flush, &S::Flush::block_bytes>("flush", "block_bytes", K::bytes, 4 * kib, 64 * mib,
         "Aligned unit of data in the files. A checksum is of a block, or of less where a region begins or ends.")),
     one_of(key<&S::flush, &S::Flush::placement>("flush", "placement", K::choice, 0, 2,
@@ -131,6 +132,10 @@ constexpr std::array table = {
         "How data are stored: as they are, or without their runs of zeros, where that makes a chunk a sixteenth shorter or more. How many blocks of zeros a chunk holds "
         "is known from its checksums, so that no other is looked at. It costs the ring half of its buffers for received data, and a file that several nodes write "
         "a message for each run. With another placement than append data are stored as they are."), codecs),
+    one_of(key<&S::flush, &S::Flush::encode_at>("flush", "encode_at", K::choice, 0, 1,
+        "Where data that one node writes for another are encoded, with a codec: leader: by the node that writes, so that the application's nodes lose no time to it; follower: by "
+        "the node whose data they are, before they are sent, where the network is what lacks. That takes up to two buffers more on each such node. What it has no buffer or no time for is sent as it is, and encoded by "
+        "the node that writes. Rank 0's node decides for a version; a node whose own setting is leader sends data as they are."), encoders),
     one_of(key<&S::flush, &S::Flush::io>("flush", "io", K::choice, 0, 2,
         "How files are written: io_uring, a pool of threads, or io_uring wherever the kernel has it."), io_ways),
     key<&S::flush, &S::Flush::memory_share>("flush", "memory_share", K::fraction, 0.001, 0.9,

@@ -28,6 +28,8 @@ FlushSettings flush_settings(const Settings& settings) {
     flush.leaders = settings.flush.leaders;
     flush.placement = static_cast<Placement>(settings.flush.placement);  // the same names in the same order
     flush.codec = static_cast<Codec>(settings.flush.codec);
+    flush.encode_at = static_cast<EncodeAt>(settings.flush.encode_at);
+    flush.encode_buffers = flush.encode_at == EncodeAt::follower ? 2 : 0;
     flush.local_split = static_cast<LocalSplit>(settings.flush.local_split);
     flush.direct = settings.flush.direct;
     flush.attempts_max = settings.flush.attempts_max;
@@ -40,6 +42,8 @@ FlushSettings flush_settings(const Settings& settings) {
 static_assert(static_cast<int>(Placement::append) == static_cast<int>(Settings::Placement::append) &&
               static_cast<int>(Placement::interleaved) == static_cast<int>(Settings::Placement::interleaved) &&
               static_cast<int>(Placement::contiguous) == static_cast<int>(Settings::Placement::contiguous) &&
+              static_cast<int>(EncodeAt::leader) == static_cast<int>(Settings::EncodeAt::leader) &&
+              static_cast<int>(EncodeAt::follower) == static_cast<int>(Settings::EncodeAt::follower) &&
               static_cast<int>(LocalSplit::chunks) == static_cast<int>(Settings::LocalSplit::chunks) &&
               static_cast<int>(LocalSplit::files) == static_cast<int>(Settings::LocalSplit::files));
 
@@ -135,10 +139,11 @@ void fit_memory(DaemonOptions& options, const Settings& settings) {
         options.slots.bytes_max = share;
         options.slots.bytes_max_from = "nine tenths of this node's memory";
     }
-    const Ring wanted{options.flush.buffers, options.flush.buffer_bytes};
+    const Ring wanted{options.flush.buffers + options.flush.encode_buffers, options.flush.buffer_bytes};
     const Ring fitting = fit_ring(wanted, settings.flush.block_bytes, *memory, settings.flush.memory_share);
     if (fitting == wanted) return;
-    options.flush.buffers = fitting.buffers;
+    if (fitting.buffers < options.flush.encode_buffers + 2) options.flush.encode_buffers = 0;  // the ring's come first
+    options.flush.buffers = fitting.buffers - options.flush.encode_buffers;
     options.flush.buffer_bytes = fitting.buffer_bytes;
     log_warning("buffers-reduced", {{"memory", format_bytes(*memory)},
                                     {"flush.memory_share", settings.flush.memory_share},

@@ -84,5 +84,27 @@ TEST(DaemonOptions, TheRingFitsTheMemoryOfTheNode) {
     EXPECT_EQ(options->slots.bytes_max, settings.capture.scratch_bytes) << "of memory only where scratch is memory";
 }
 
+// Of the same memory, and the ring's two come first.
+TEST(DaemonOptions, AFollowersBuffersFitBesideTheRing) {
+    Settings settings;
+    EXPECT_EQ(daemon_options(settings, {"n0", "/s", "/p", false})->flush.encode_buffers, 0u);
+    settings.flush.encode_at = Settings::EncodeAt::follower;
+    const Result<std::uint64_t> memory = node_memory_bytes();
+    ASSERT_TRUE(memory.ok());
+    for (const std::uint64_t part : {32, 8}) {  // the share is a quarter: eight buffers, or two
+        auto options = daemon_options(settings, {"n0", "/s", "/p", false});
+        ASSERT_TRUE(options.ok());
+        EXPECT_EQ(options->flush.encode_at, EncodeAt::follower);
+        EXPECT_EQ(options->flush.encode_buffers, 2u);
+        options->flush.buffers = 64;
+        options->flush.buffer_bytes = *memory / part / settings.flush.block_bytes * settings.flush.block_bytes;
+        fit_memory(*options, settings);
+        const std::uint32_t all = options->flush.buffers + options->flush.encode_buffers;
+        EXPECT_LE(static_cast<double>(all * options->flush.buffer_bytes) / static_cast<double>(*memory), settings.flush.memory_share);
+        EXPECT_GE(options->flush.buffers, 2u);
+        EXPECT_EQ(options->flush.encode_buffers, part == 32 ? 2u : 0u);
+    }
+}
+
 }  // namespace
 }  // namespace cairn

@@ -49,6 +49,12 @@ void Pace::Bucket::take(double units, Nanos now) {
     balance = std::max(balance - units, -units - rate * debt_s);
 }
 
+void Pace::Bucket::give_back(double units, Nanos now) {
+    if (rate <= 0) return;
+    fill(now);
+    balance = std::min(balance + units, rate * stored_s);
+}
+
 Nanos Pace::Bucket::opens_at(Nanos now) {
     if (rate <= 0) return now;
     fill(now);
@@ -121,6 +127,16 @@ Task<Pace::Pass> Pace::admit(Step step, std::uint64_t bytes, std::function<bool(
     }
     take(lane, step, bytes);
     co_return Pass(&lane, bytes);
+}
+
+void Pace::give_back(Pass& pass, std::uint64_t bytes) {
+    if (!pass.lane_) return;
+    bytes = std::min(bytes, pass.bytes_);
+    pass.bytes_ -= bytes;
+    pass.lane_->under_way -= bytes;
+    pass.lane_->bytes.give_back(static_cast<double>(bytes), clock_.now());
+    (pass.lane_ == &in_ ? counters_.in_bytes : counters_.out_bytes) -= bytes;
+    pass.lane_->turn.notify_all();
 }
 
 std::uint64_t Pace::piece_bytes() const {

@@ -60,6 +60,8 @@ class Pace {
 
     // First come, first served, each way; serve_at_once does not wait, and those who come later pay for it. Ends at once when `over` says so, at `until`, and after wait_max.
     Task<Pass> admit(Step step, std::uint64_t bytes, std::function<bool()> over, Nanos until = never);
+    // Of what was admitted, so much will not go through the card after all: it came to be less on its way. For as long as its pass is held.
+    void give_back(Pass& pass, std::uint64_t bytes);
     // What one write may be at most, so that a limit that tightens takes effect soon; a multiple of 64 KiB.
     std::uint64_t piece_bytes() const;
     Nanos wait_max() const noexcept { return wait_max_; }
@@ -86,6 +88,7 @@ class Pace {
         void fill(Nanos now);
         void set_rate(double wanted, Nanos now);
         void take(double units, Nanos now);
+        void give_back(double units, Nanos now);
         Nanos opens_at(Nanos now);  // now: it is open
     };
     struct Lane {

@@ -159,6 +159,30 @@ TEST_F(PaceTest, NoMoreIsUnderWayThanAllowedButOneAlwaysMayBe) {
     EXPECT_EQ(admitted_, 82);
 }
 
+// Whoever waits behind it does not pay for what did not go.
+TEST_F(PaceTest, WhatIsGivenBackWasNeverTaken) {
+    pace_.set_limits({0, 1e6, 0, 0, 100 * mib});
+    std::optional<Pace::Pass> held;
+    const auto task = [](Pace& p, std::optional<Pace::Pass>& out) -> Task<void> {
+        const std::function<bool()> over = still_wanted;
+        Pace::Pass pass = co_await p.admit(Step::serve, 60'000'000, over);
+        out.emplace(std::move(pass));
+    };
+    gate_.spawn(task(pace_, held));
+    start(Step::serve, 50'000'000, 1);
+    EXPECT_EQ(admitted_, 0);
+    pace_.give_back(*held, 59'000'000);
+    EXPECT_EQ(pace_.counters().out_bytes, 1'000'000u);
+    EXPECT_EQ(pace_.under_way_out(), 1'000'000u);
+    run(second + 10 * millisecond);
+    EXPECT_EQ(admitted_, 1) << "the rest is paid in a second";
+    pace_.give_back(*held, 2'000'000);  // more than there is
+    EXPECT_EQ(pace_.counters().out_bytes, 50'000'000u);
+    held.reset();
+    EXPECT_EQ(pace_.under_way_out(), 0u);
+    EXPECT_EQ(pace_.counters().in_bytes, 0u);
+}
+
 TEST_F(PaceTest, AWaitEndsAtOnceWhenThereIsNoUseInItAnyMore) {
     pace_.set_limits({1, 0, 0, 0, 0});
     bool over = false;

@@ -13,6 +13,8 @@ enum class Placement : std::uint8_t { append, interleaved, contiguous };  // isp
 // beforehand (ispdc23, Section III-A).
 enum class LocalSplit : std::uint8_t { chunks, files };
 
+enum class EncodeAt : std::uint8_t { leader, follower };
+
 // How much is remembered, or said at once: bounds of memory and of messages that nobody needs to set. The simulated world makes them small, so that
 // they are met.
 struct FlushLimits {
@@ -33,6 +35,8 @@ struct FlushSettings {
     std::uint32_t leaders = 0;                   // nodes that write; 0: as many as were best lately
     bool direct = false;
     Codec codec = Codec::none;                   // of the runs that it shortens
+    EncodeAt encode_at = EncodeAt::leader;       // what comes from other nodes
+    std::uint32_t encode_buffers = 0;            // of a follower, besides the ring; none: it sends raw bytes
     std::uint32_t attempts_max = 3;              // in a row, before the version's waiters are told; then again after retry_wait
     Nanos io_wait = 60 * second;                 // one read, write, fsync
     Nanos heartbeat = 500 * millisecond;

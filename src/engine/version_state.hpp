@@ -27,6 +27,7 @@ struct WriterTimes {
 };
 struct NodeCounters {
     std::uint64_t captured_bytes = 0, sent_bytes = 0, received_bytes = 0, written_bytes = 0;
+    std::uint64_t came_encoded_bytes = 0;  // of the received ones
     std::uint64_t taken_over_bytes = 0;  // written here instead of by another leader, or in another part that was behind
     std::uint64_t versions_committed = 0, attempts_failed = 0;
     std::uint32_t leading = 0, sending = 0;  // now: attempts, and answers with data, of versions that ended, too

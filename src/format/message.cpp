@@ -44,12 +44,14 @@ struct BodyWriter {
     static fb::Source source(const Source& s) { return {s.rank, s.image_offset, s.length}; }
     auto write(const message::Want& m) {
         const fb::Source wanted = source(m.source);
-        return fb::CreateWant(builder, m.tag, &wanted, static_cast<std::uint8_t>(m.reason));
+        flatbuffers::Offset<flatbuffers::String> codec;
+        if (!m.codec.empty()) codec = writer.string(m.codec);
+        return fb::CreateWant(builder, m.tag, &wanted, static_cast<std::uint8_t>(m.reason), codec);
     }
     auto write(const message::Chunk& m) {
         const auto why = text(m.text);
         const auto checksums = writer.numbers(m.checksums), cuts = writer.numbers(m.cuts);
-        return fb::CreateChunk(builder, m.tag, code(m.code), why, checksums, cuts, m.used_up);
+        return fb::CreateChunk(builder, m.tag, code(m.code), why, checksums, cuts, m.stored_bytes, m.stored_checksum, m.used_up);
     }
     auto write(const message::Ended& m) { return fb::CreateEnded(builder, code(m.code), text(m.text), m.final); }
     auto write(const message::Cancel& m) { return fb::CreateCancel(builder, m.text.empty() ? 0 : text(m.text)); }
@@ -84,7 +86,7 @@ struct BodyWriter {
         const auto where = addresses(m.addresses);
         const auto codec = writer.string(m.codec);
         return fb::CreateLead(builder, m.attempt, id(m.attempt_id), m.parts_total, m.ranks_total, m.block_bytes, parts,
-                              images, where, m.keep_own, m.pack_bytes, codec);
+                              images, where, m.keep_own, m.pack_bytes, codec, m.encode_at_follower);
     }
     auto write(const message::Shed& m) { return fb::CreateShed(builder, id(m.attempt_id), m.move, m.part, m.to, m.bytes); }
     auto write(const message::Given& m) {
@@ -145,10 +147,10 @@ struct BodyReader {
     }
     message::Body read(const fb::Acknowledged& m) { return message::Acknowledged{Reader::id(*m.attempt_id())}; }
     message::Body read(const fb::Leave& m) { return message::Leave{Reader::id(*m.attempt_id())}; }
-    message::Body read(const fb::Want& m) { return message::Want{m.tag(), source(*m.source()), static_cast<Reason>(m.reason())}; }
+    message::Body read(const fb::Want& m) { return message::Want{m.tag(), source(*m.source()), static_cast<Reason>(m.reason()), reader.string(m.codec())}; }
     message::Body read(const fb::Chunk& m) {
         return message::Chunk{m.tag(), static_cast<Code>(m.code()), reader.string(m.text()),
-                              reader.numbers(m.checksums()), reader.numbers(m.cuts()), m.used_up()};
+                              reader.numbers(m.checksums()), reader.numbers(m.cuts()), m.stored_bytes(), m.stored_checksum(), m.used_up()};
     }
     message::Body read(const fb::Ended& m) { return message::Ended{static_cast<Code>(m.code()), reader.string(m.text()), m.final()}; }
     message::Body read(const fb::Cancel& m) { return message::Cancel{reader.string(m.text())}; }
@@ -185,6 +187,7 @@ struct BodyReader {
         lead.keep_own = m.keep_own();
         lead.pack_bytes = m.pack_bytes();
         lead.codec = reader.string(m.codec());
+        lead.encode_at_follower = m.encode_at_follower();
         lead.parts = reader.tables(m.parts(), [&](const fb::PartPlan& p) { return plan(p); });
         lead.images = reader.images(m.images());
         lead.addresses = addresses(m.addresses());
@@ -308,8 +311,16 @@ struct BodyCheck {
     Status operator()(const message::Progress& m) const { return check_attempt(m.attempt_id); }
     Status operator()(const message::Acknowledged& m) const { return check_attempt(m.attempt_id); }
     Status operator()(const message::Leave& m) const { return check_attempt(m.attempt_id); }
-    Status operator()(const message::Want& m) const { return check_source(m.source); }
-    Status operator()(const message::Chunk& m) const { return check_code(m.code, m.text); }
+    Status operator()(const message::Want& m) const {
+        if (!printable(m.codec, codec_text_bytes_max)) return refuse("an impossible codec");
+        return check_source(m.source);
+    }
+    Status operator()(const message::Chunk& m) const {
+        if (m.stored_bytes >= encoded_run_bytes_max) return refuse("a chunk of ", m.stored_bytes, " bytes that are encoded");
+        if (m.stored_bytes == 0 && m.stored_checksum != 0) return refuse("a chunk that is encoded in no bytes");
+        if (m.stored_bytes != 0 && (m.code != Code::ok || m.checksums.empty())) return refuse("a chunk that is encoded, of nothing");
+        return check_code(m.code, m.text);
+    }
     Status operator()(const message::Ended& m) const { return check_code(m.code, m.text); }
     Status operator()(const message::Shed& m) const { return check_attempt(m.attempt_id); }
     Status operator()(const message::Given& m) const {

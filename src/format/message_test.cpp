@@ -115,6 +115,12 @@ TEST(Message, OtherInvariants) {
     expect_refused<PartsDone>([](Message&, PartsDone& p) { p.parts[0].file = "x"; }, "file name is not a part's");
     expect_refused<PartsDone>([](Message&, PartsDone& p) { p.parts[0].ranks = {1, 0}; }, "rank 0 after rank 1");
     expect_refused<Chunk>([](Message&, Chunk& c) { c.code = Code(255); }, "unknown code 255");
+    expect_refused<Chunk>([](Message&, Chunk& c) { c.stored_bytes = encoded_run_bytes_max; }, "bytes that are encoded");
+    expect_refused<Chunk>([](Message&, Chunk& c) { c.stored_checksum = 1; }, "encoded in no bytes");
+    expect_refused<Chunk>([](Message&, Chunk& c) { c.code = Code::not_found, c.stored_bytes = 1; }, "encoded, of nothing");
+    expect_refused<Chunk>([](Message&, Chunk& c) { c.checksums.clear(), c.cuts.clear(), c.stored_bytes = 1; }, "encoded, of nothing");
+    expect_refused<Want>([](Message&, Want& w) { w.codec = "\n"; }, "impossible codec");
+    expect_refused<Want>([](Message&, Want& w) { w.codec.assign(codec_text_bytes_max + 1, 'x'); }, "impossible codec");
     expect_refused<Ended>([](Message&, Ended& e) { e.code = Code(14); }, "unknown code 14");
     expect_refused<Want>([](Message&, Want& w) { w.source.length = bytes_max + 1; }, "impossible run");
     expect_refused<Want>([](Message&, Want& w) { w.source.image_offset = bytes_max; }, "impossible run");
@@ -135,6 +141,20 @@ TEST(Message, WhatIsUsedUpTravels) {
     std::get<message::Chunk>(chunk.body).used_up = true;
     std::get<message::Cancel>(cancel.body).text = "rank 3's image can be read once only";
     for (const Message& m : {chunk, cancel}) {
+        const auto back = decode_message(encode(m));
+        ASSERT_TRUE(back.ok()) << back.status().to_string();
+        EXPECT_TRUE(*back == m);
+    }
+}
+
+// Followers that encode are asked to, and say what they sent.
+TEST(Message, WhatComesEncodedSaysSo) {
+    Message lead = sample<message::Lead>(), want = sample<message::Want>(), chunk = sample<message::Chunk>();
+    std::get<message::Lead>(lead.body).encode_at_follower = true;
+    std::get<message::Want>(want.body).codec = "zero-runs";
+    std::get<message::Chunk>(chunk.body).stored_bytes = 500;
+    std::get<message::Chunk>(chunk.body).stored_checksum = 0xFEDCBA9876543210;
+    for (const Message& m : {lead, want, chunk}) {
         const auto back = decode_message(encode(m));
         ASSERT_TRUE(back.ok()) << back.status().to_string();
         EXPECT_TRUE(*back == m);

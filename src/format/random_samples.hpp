@@ -205,10 +205,11 @@ class Random {
                 m.body = message::Leave{id()};
                 break;
             case 7:
-                m.body = message::Want{number(), source(1), static_cast<Reason>(below(256))};
+                m.body = message::Want{number(), source(1), static_cast<Reason>(below(256)), coin() ? "zero-runs" : ""};
                 break;
             case 8:
-                m.body = message::Chunk{number(), some_code(), some_text(), {number(), number()}};
+                if (coin()) m.body = message::Chunk{number(), some_code(), some_text(), {number(), number()}};
+                else m.body = message::Chunk{number(), Code::ok, some_text(), {number(), number()}, {}, 1 + below(1000), number()};
                 break;
             case 9:
                 m.body = message::Ended{some_code(), some_text(), coin()};

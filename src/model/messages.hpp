@@ -49,6 +49,7 @@ struct Lead {
     bool keep_own = false;  // what leaders hold themselves changes hands by portions (model/card.hpp)
     std::string codec;             // by its name; empty: none. A leader that does not know it stores raw bytes
     std::uint64_t pack_bytes = 0;  // how shares and work were given their space (model/space.hpp)
+    bool encode_at_follower = false;  // where what comes from other nodes is encoded: there, and here only what came raw
     bool operator==(const Lead&) const = default;
 };
 
@@ -205,6 +206,7 @@ struct Want {
     std::uint64_t tag = 0;
     Source source;
     Reason reason = Reason::flush;  // may be one that this Cairn does not know
+    std::string codec;              // by its name: the bytes may come encoded with it, as one. Empty: they come raw
     bool operator==(const Want&) const = default;
 };
 
@@ -215,6 +217,8 @@ struct Chunk {
     std::string text;
     std::vector<std::uint64_t> checksums;  // one a unit, of the raw bytes
     std::vector<std::uint64_t> cuts;       // where units end besides blocks, in the image
+    std::uint64_t stored_bytes = 0;        // that travel, encoded with the codec that was asked for; 0: the raw bytes do
+    std::uint64_t stored_checksum = 0;     // of these
     bool used_up = false;                  // not_found: they could be read once only, and were; nobody will have them any more
     bool operator==(const Chunk&) const = default;
 };

@@ -118,6 +118,10 @@ bool Cluster::has_moved_work() const {
     });
 }
 
+bool Cluster::has_come_encoded() const {
+    return std::any_of(hosts.begin(), hosts.end(), [](const Host& host) { return host.daemon && host.daemon->counters().came_encoded_bytes > 0; });
+}
+
 void Cluster::succeed_daemon(NodeIndex node) {
     Host& host = hosts[node];
     host.process->pause();

@@ -147,6 +147,7 @@ class Cluster {
     bool run_until_committed(Version version, Nanos span);
     // Any daemon there ever was has taken work over: parts may have gaps.
     bool has_moved_work() const;
+    bool has_come_encoded() const;  // to a daemon that lives: a chunk, from its follower
     // Of a version's parts, on each storage target.
     std::vector<std::uint64_t> bytes_on_targets(Version version);
 

@@ -144,10 +144,10 @@ void check_promise(SeedRun& run) {
         const Status status = run.cluster.check_committed(newest->key);
         if (!status.ok()) return run.fail("the newest version is torn: version " + std::to_string(newest->key.version) + ": " + status.to_string());
     }
-    const FlushSettings& settings = run.cluster.options.settings;
-    const std::uint64_t buffers_most = settings.buffers + (run.scenario.once != 0 ? OnceReads::buffers_most : 0);
+    const FlushSettings& given = run.cluster.options.settings;
+    const std::uint64_t buffers_most = given.buffers + given.encode_buffers + (run.scenario.once != 0 ? OnceReads::buffers_most : 0);
     for (const Host& host : run.cluster.hosts)
-        if (host.process && host.process->buffer_bytes_peak() > buffers_most * settings.buffer_bytes)
+        if (host.process && host.process->buffer_bytes_peak() > buffers_most * given.buffer_bytes)
             return run.fail("a daemon took more buffer memory than it was given");
 }
 

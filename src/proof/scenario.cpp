@@ -61,6 +61,7 @@ const std::vector<ScenarioNumber>& scenario_numbers() {
         {"placement", &S::placement, 0, 2, 0},
         {"leaders", &S::leaders, 0, nodes_max, 0},
         {"codec", &S::codec, 0, 1, 0},
+        {"encode_at", &S::encode_at, 0, 1, 0},
         {"attempts", &S::attempts, 1, 100, 3},
         {"versions", &S::versions, 1, 64, 64},
         {"answers", &S::answers, 1, 4096, 4096},
@@ -147,6 +148,7 @@ class Draw {
             scenario_.answers = Scenario().answers;  // what is asked for again, once its answer was forgotten, may be used up
         }
         scenario_.alone = !is_of_a_kind && sim::mix(scenario_.seed ^ 0x616C6F6E) % 16 == 0;
+        if (scenario_.codec != 0) scenario_.encode_at = sim::mix(scenario_.seed ^ 0x656E6361) % 2;
         return std::move(scenario_);
     }
 
@@ -352,6 +354,8 @@ ClusterOptions cluster_of(const Scenario& scenario) {
     s.placement = static_cast<Placement>(scenario.placement);
     s.leaders = static_cast<std::uint32_t>(scenario.leaders);
     s.codec = scenario.codec != 0 ? Codec::zero_runs : Codec::none;
+    s.encode_at = static_cast<EncodeAt>(scenario.encode_at);
+    s.encode_buffers = scenario.encode_at != 0 ? 2 : 0;
     options.model.codec_shrinks = true;
     s.attempts_max = static_cast<std::uint32_t>(scenario.attempts);
     s.heartbeat = 100 * millisecond;

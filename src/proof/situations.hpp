@@ -21,6 +21,7 @@ namespace cairn::testing {
     row(packed,             seeds, "small images were packed into one run") \
     row(encoded,            seeds, "data were encoded") \
     row(encoded_some,       seeds, "and some of the same version were not") \
+    row(encoded_before_ship, seeds, "and some before they were sent") \
     row(once_committed,     seeds, "images that could be read once only were committed") \
     row(once_used_up,       seeds, "and some were used up by an attempt that failed") \
     row(io_node_led,        seeds, "an I/O node led") \

@@ -24,6 +24,7 @@ Result<std::vector<NodeImages>> Planner::plan(Flight& flight, Contest& contest) 
     contest.keep_own = settings.placement == Placement::append && leader_choice(job).keep_own();
     contest.pack_bytes = settings.placement == Placement::append ? std::min(pack_bytes_most, settings.buffer_bytes) : 0;
     if (settings.codec != Codec::none && settings.placement == Placement::append) contest.codec = codec_name(settings.codec);
+    contest.encode_at_follower = !contest.codec.empty() && settings.encode_at == EncodeAt::follower;
     contest.plan = plan_flush(job, nodes, contest);
     TRY(check_sizes(contest.plan, nodes, contest.block_bytes));
     contest.addresses = job.addresses;

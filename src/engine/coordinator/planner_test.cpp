@@ -65,6 +65,18 @@ struct PlannerTest : ::testing::Test {
     std::unique_ptr<Alone<Planner>> node;
 };
 
+// Where there is a codec, and the coordinator's node has that setting.
+TEST_F(PlannerTest, FollowersEncodeWhereTheSettingsSaySo) {
+    for (const Codec codec : {Codec::none, Codec::zero_runs})
+        for (const EncodeAt at : {EncodeAt::leader, EncodeAt::follower}) {
+            RoleOptions options;
+            options.settings.codec = codec;
+            options.settings.encode_at = at;
+            begin(options);
+            for (const auto& [leader, track] : plan().leaders) EXPECT_EQ(track.lead.encode_at_follower, codec == Codec::zero_runs && at == EncodeAt::follower);
+        }
+}
+
 TEST_F(PlannerTest, EveryByteOfEveryImageIsSomebodysOnce) {
     RoleOptions options;
     options.files = 2;

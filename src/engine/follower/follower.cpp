@@ -2,7 +2,8 @@
 
 namespace cairn::engine {
 
-Follower::Follower(Common& c, WatchSend watch_send) : Role(c), watch_send_(std::move(watch_send)) {}
+Follower::Follower(Common& c, WatchSend watch_send)
+    : Role(c), encoding_(world.clock, world.storage, settings.encode_buffers, settings.buffer_bytes), watch_send_(std::move(watch_send)) {}
 
 FollowerSide& Follower::side(Flight& flight) {
     if (!flight.follower) flight.follower = std::make_shared<FollowerSide>();

@@ -1,10 +1,13 @@
 // Follower: the node's own images of a version. It says that they are sealed until the coordinator ends the version, and gives the bytes of any range of
 // them to whoever asks. It knows of no attempt, no leader and no plan.
+//
+// Who asks may have the bytes encoded, into a buffer of the follower's own. There are few, and nobody waits for one: what can not be encoded now goes out raw.
 #pragma once
 
 #include <deque>
 #include <map>
 
+#include "engine/ring.hpp"
 #include "engine/role.hpp"
 
 namespace cairn::engine {
@@ -19,9 +22,9 @@ struct FollowerSide {
 
 class Follower : Role {
   public:
-    // Called when a payload begins to go out; what it gives is called with the bytes that went when that is over. Somebody on this node may want to know
-    // what its card carries.
-    using WatchSend = std::function<std::function<void(std::uint64_t)>(Flight& flight)>;
+    // Called when a payload begins to go out; what it gives is called when that is over, with the bytes that went and the raw bytes that they are. Somebody on
+    // this node may want to know what its card carries, and what of its images is gone.
+    using WatchSend = std::function<std::function<void(std::uint64_t, std::uint64_t)>(Flight& flight)>;
 
     Follower(Common& common, WatchSend watch_send);
 
@@ -44,7 +47,9 @@ class Follower : Role {
     void on_want(FlightPtr flight, NodeIndex from, Address address, message::Want want);
     void answer_want(Flight& flight, NodeIndex from, Address address, message::Chunk chunk);
     Task<void> serve(FlightPtr flight, NodeIndex from, Address address, message::Want want, PaceStep step);
+    Task<Slice> encoded(const message::Want& want, const HeldImage& held, Slice raw, message::Chunk& chunk);
 
+    BufferRing encoding_;
     WatchSend watch_send_;
 };
 

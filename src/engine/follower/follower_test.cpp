@@ -13,7 +13,7 @@ using testing::RoleOptions;
 
 // Nobody here leads, so nobody asks what the node sends.
 struct FollowerAlone : Follower {
-    explicit FollowerAlone(Common& c) : Follower(c, [](Flight&) { return [](std::uint64_t) {}; }) {}
+    explicit FollowerAlone(Common& c) : Follower(c, [](Flight&) { return [](std::uint64_t, std::uint64_t) {}; }) {}
 };
 
 // Node 1 of three, whose rank 1 has an image; node 0 coordinates, node 2 leads.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/follower/follower.hpp"
+#include "format/limits.hpp"
 
 namespace cairn::engine {
 
@@ -55,6 +56,24 @@ void Follower::answer_want(Flight& flight, NodeIndex from, Address address, mess
     send_to(flight, from, std::move(address), std::move(chunk));
 }
 
+// What goes out: encoded, and then `chunk` says so, where who asks wants that and it pays; else the raw bytes. Nothing that a codec does keeps anybody from having
+// those, so the waits are short: for a buffer none, and for the codec less than who asks has patience.
+Task<Slice> Follower::encoded(const message::Want& want, const HeldImage& held, Slice raw, message::Chunk& chunk) {
+    const std::optional<Codec> codec = codec_of(want.codec, "");
+    if (!codec || !world.cpu.may_shrink(*codec, chunk.checksums, raw.length, held.image.header.block_bytes)) co_return raw;
+    const std::uint64_t room = raw.length - raw.length / 16;
+    if (raw.length > encoded_run_bytes_max || room > encoding_.buffer_bytes()) co_return raw;
+    Result<BufferPtr> buffer = co_await encoding_.take(world.clock.now());
+    if (!buffer.ok()) co_return raw;
+    Slice into{*buffer, 0, room};
+    const Result<Encoded> made = co_await world.cpu.encode(*codec, raw, into, world.clock.in(settings.io_wait / 4));
+    if (!made.ok() || made->bytes == 0) co_return raw;
+    if (!check_not_lost(held.image).ok()) co_return raw;  // what was encoded may be zeros in the place of what its checksums are of; raw bytes show it to who gets them
+    chunk.stored_bytes = made->bytes;
+    chunk.stored_checksum = made->checksum;
+    co_return into.part(0, made->bytes);
+}
+
 Task<void> Follower::serve(FlightPtr flight, NodeIndex from, Address address, message::Want want, PaceStep step) {
     message::Chunk chunk;
     chunk.tag = want.tag;
@@ -76,16 +95,19 @@ Task<void> Follower::serve(FlightPtr flight, NodeIndex from, Address address, me
     ++held.users;
     ++counters.sending;
     const std::function<bool()> over = [flight] { return flight->state.final; };
-    const Pace::Pass pass = co_await pace.admit(step, want.source.length, over);
+    Pace::Pass pass = co_await pace.admit(step, want.source.length, over);
     Result<HeldBytes> made = co_await common.reads.bytes_of(images_of(flight), want.source, WantedFor::sending, over);
     if (made.ok()) {
         chunk.checksums = std::move(made->sums.checksums);
         chunk.cuts = std::move(made->sums.cuts);
+        Slice payload = co_await encoded(want, held, std::move(made->data), chunk);
+        const std::uint64_t bytes = payload.length;
+        pace.give_back(pass, want.source.length - bytes);
         answer_want(*flight, from, address, std::move(chunk));
-        const std::function<void(std::uint64_t)> sent_now = watch_send_(*flight);
-        const Status sent = co_await world.network.send_payload(address, want.tag, std::move(made->data), world.clock.in(settings.io_wait));
-        if (sent.ok()) counters.sent_bytes += want.source.length;  // not ok: the leader asks again under another tag
-        sent_now(sent.ok() ? want.source.length : 0);
+        const auto sent_now = watch_send_(*flight);
+        const Status sent = co_await world.network.send_payload(address, want.tag, std::move(payload), world.clock.in(settings.io_wait));
+        if (sent.ok()) counters.sent_bytes += bytes;  // not ok: the leader asks again under another tag
+        sent_now(sent.ok() ? bytes : 0, sent.ok() ? want.source.length : 0);
     } else {
         chunk.used_up = made.code() == Code::not_found && is_used_up(held, want.source);
         refuse(made.code(), made.status().text());

@@ -43,10 +43,10 @@ void Attempt::begin_send(Nanos now) {
     portions.sending(written_bytes);
 }
 
-bool Attempt::end_send(Nanos now, std::uint64_t bytes) {
+bool Attempt::end_send(Nanos now, std::uint64_t bytes, std::uint64_t raw_bytes) {
     card.sending(static_cast<double>(now) / second, -1);
     card.sent(bytes);
-    return portions.sent(bytes, written_bytes) && !over();
+    return portions.sent(raw_bytes, written_bytes) && !over();
 }
 
 void Attempt::fail(Status status, std::optional<NodeIndex> node) {

@@ -10,7 +10,7 @@
 #include <set>
 
 #include "engine/flight.hpp"
-#include "engine/leader/ring.hpp"
+#include "engine/ring.hpp"
 #include "engine/leader/work_list.hpp"
 #include "engine/pace.hpp"
 #include "model/card.hpp"
@@ -47,6 +47,9 @@ struct PendingChunk {
     BufferRing::Use use;  // received: of the buffer
     std::vector<std::uint64_t> checksums, cuts;
     bool received = false;
+    bool may_come_encoded = false;  // its follower is asked to
+    std::uint32_t codec = 0;        // received: 1: with that of the attempt
+    std::uint64_t checksum = 0;     // then: of `data`
     void let_go() {  // the buffer is a credit again, unless it is in quarantine
         data = {};
         use = {};
@@ -175,7 +178,7 @@ struct Attempt {
     bool over() const { return left || !failure.ok(); }
     // What this node sends while it writes; true: all of the last portion has gone.
     void begin_send(Nanos now);
-    bool end_send(Nanos now, std::uint64_t bytes);
+    bool end_send(Nanos now, std::uint64_t bytes, std::uint64_t raw_bytes);
     void fail(Status status, std::optional<NodeIndex> node = std::nullopt);
     void fail_part(Status status, const PartState& part);
     PartState* part(std::uint32_t number) const;

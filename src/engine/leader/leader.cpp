@@ -36,12 +36,12 @@ void Leader::on_end(Flight& flight) {
     flight.leader->opened.clear();
 }
 
-std::function<void(std::uint64_t)> Leader::watch_send(Flight& flight) {
+std::function<void(std::uint64_t, std::uint64_t)> Leader::watch_send(Flight& flight) {
     const std::shared_ptr<Attempt> attempt = flight.leader ? flight.leader->leading : nullptr;
-    if (!attempt) return [](std::uint64_t) {};
+    if (!attempt) return [](std::uint64_t, std::uint64_t) {};
     attempt->begin_send(world.clock.now());
-    return [this, attempt](std::uint64_t bytes) {
-        if (attempt->end_send(world.clock.now(), bytes)) tell_progress(*attempt);
+    return [this, attempt](std::uint64_t bytes, std::uint64_t raw_bytes) {
+        if (attempt->end_send(world.clock.now(), bytes, raw_bytes)) tell_progress(*attempt);
     };
 }
 

@@ -25,7 +25,7 @@ class Leader : LeaderRole {
     bool is_leading(const Flight& flight) const;
     void on_end(Flight& flight);
     // A payload begins to go out from this node: what is given is called when it is over (Follower::WatchSend).
-    std::function<void(std::uint64_t)> watch_send(Flight& flight);
+    std::function<void(std::uint64_t, std::uint64_t)> watch_send(Flight& flight);
     // A version's attempt refers back to it: before both go.
     void let_go(Flight& flight);
     std::uint64_t buffer_bytes() const noexcept { return ring_.buffer_bytes(); }

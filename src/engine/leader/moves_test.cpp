@@ -127,7 +127,7 @@ TEST_F(MovesTest, ItsOwnSmallImagesChangeHandsByPortions) {
     for (const message::Work& work : node->next<message::Given>(0).work)
         for (const NodeSources& each : work.nodes) EXPECT_NE(each.node, 1u) << "the first portion was not sent yet";
     const auto sent = node->subject.watch_send(*node->flight);
-    sent(own);
+    sent(own / 2, own);  // encoded: all of it is gone, and took half of its bytes
     hear(message::Shed{attempt_id, 3, 0, 2, 1000 * role_block});
     EXPECT_FALSE(node->next<message::Given>(0).work.empty());
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/trace.hpp"
+#include "format/limits.hpp"
 #include "model/checksum_units.hpp"
 
 namespace cairn::engine {
@@ -78,7 +79,8 @@ Task<Status> Receiver::fetch_tries(Attempt& attempt, NodeIndex from, PendingChun
 void Receiver::queue(Attempt& attempt, PartState& part, PendingChunk& chunk) {
     --part.fetching;
     if (!attempt.over()) {
-        counters.received_bytes += chunk.bytes();
+        counters.received_bytes += chunk.data.length;
+        if (chunk.codec != 0) counters.came_encoded_bytes += chunk.data.length;
         part.write_queue[chunk.region].push_back(std::move(chunk));
     }
     chunk.let_go();
@@ -87,6 +89,7 @@ void Receiver::queue(Attempt& attempt, PartState& part, PendingChunk& chunk) {
 
 // One chunk into one buffer and onto the write queue.
 Task<void> Receiver::fetch(Attempt& attempt, PartState& part, NodeIndex from, PendingChunk chunk) {
+    chunk.may_come_encoded = attempt.lead.encode_at_follower && attempt.codec != Codec::none && chunk.source.length <= encoded_run_bytes_max;
     const Status ended = co_await fetch_tries(attempt, from, chunk);
     (void)ended;  // the attempt knows
     queue(attempt, part, chunk);
@@ -137,6 +140,37 @@ Task<Status> Receiver::keep_checksums(Attempt& attempt, PendingChunk& chunk, Uni
     co_return Status();
 }
 
+// What came under a tag, `bytes` long, with its answer.
+Task<Status> Receiver::keep_received(Attempt& attempt, PendingChunk& chunk, message::Chunk answer, std::uint64_t bytes) {
+    const std::string what = "image bytes " + std::to_string(chunk.source.image_offset) + "+" + std::to_string(chunk.source.length);
+    if (answer.stored_bytes != 0) {
+        Status kept = co_await keep_encoded(attempt, chunk, std::move(answer), bytes);
+        co_return std::move(kept).within(what);
+    }
+    if (bytes != chunk.source.length) co_return corrupt("a payload of another length than asked for");
+    UnitChecksums told{std::move(answer.checksums), std::move(answer.cuts)};
+    Status same = co_await keep_checksums(attempt, chunk, std::move(told));
+    co_return same.ok() ? same : corrupt(what + ": checksum differs after the network");
+}
+
+// The checksums of its raw bytes are the follower's word, as those of a leader's own data are: both are compared by whoever decodes it.
+Task<Status> Receiver::keep_encoded(Attempt& attempt, PendingChunk& chunk, message::Chunk answer, std::uint64_t bytes) {
+    const std::uint64_t block = attempt.lead.block_bytes, offset = chunk.source.image_offset, length = chunk.source.length;
+    if (!chunk.may_come_encoded || answer.stored_bytes >= length) co_return corrupt("it came encoded, and longer than it may be or not asked for so");
+    if (bytes != answer.stored_bytes) co_return corrupt("a payload of another length than told");
+    if (!cuts_valid(answer.cuts, offset, length, block)) co_return corrupt("its units can not be cut so");
+    if (answer.checksums.size() != unit_count(block, offset, answer.cuts, length)) co_return corrupt("it has not a checksum for each unit");
+    Slice stored = chunk.data.part(0, bytes);
+    const std::vector<std::uint64_t> made = co_await world.cpu.checksums(stored, bytes);
+    if (made.size() != 1 || made.front() != answer.stored_checksum) co_return corrupt("checksum differs after the network, encoded as it came");
+    chunk.data = std::move(stored);
+    chunk.codec = 1;
+    chunk.checksum = answer.stored_checksum;
+    chunk.checksums = std::move(answer.checksums);
+    chunk.cuts = std::move(answer.cuts);
+    co_return Status();
+}
+
 // An image of this node.
 Task<Status> Receiver::fetch_own(Attempt& attempt, PendingChunk& chunk) {
     const HeldImagesPtr images = images_of(attempt.flight);
@@ -165,7 +199,7 @@ Task<Status> Receiver::fetch_once(Attempt& attempt, NodeIndex from, PendingChunk
         co_return own;
     }
     const std::function<bool()> over = [&attempt] { return attempt.over(); };
-    const Pace::Pass pass = co_await pace.admit(Pace::Step::fetch, chunk.source.length, over);
+    Pace::Pass pass = co_await pace.admit(Pace::Step::fetch, chunk.source.length, over);
     if (attempt.over()) co_return Status(Code::cancelled, "attempt over");
     const std::uint64_t tag = ++next_tag_;
     if (Status posted = world.network.post_payload(tag, chunk.data); !posted.ok()) {
@@ -174,7 +208,7 @@ Task<Status> Receiver::fetch_once(Attempt& attempt, NodeIndex from, PendingChunk
     }
     auto credit = std::make_shared<Credit>(world.clock);
     credit->node = from;
-    credit->want = {tag, chunk.source, Reason::flush};
+    credit->want = {tag, chunk.source, Reason::flush, chunk.may_come_encoded ? attempt.lead.codec : ""};
     attempt.credits[tag] = credit;
     send_to(*attempt.flight, from, attempt.addresses[from], credit->want);
     const Nanos deadline = world.clock.in(settings.io_wait);
@@ -190,10 +224,10 @@ Task<Status> Receiver::fetch_once(Attempt& attempt, NodeIndex from, PendingChunk
     if (!status.ok()) co_return status;
     if (!got.ok()) co_return std::move(got).status();
     attempt.flight->job->heard[from] = world.clock.now();  // data is a sign of life; on some transports messages wait behind it
-    if (*got != chunk.source.length) co_return corrupt("a payload of another length than asked for");
-    UnitChecksums told{std::move(credit->answer->checksums), std::move(credit->answer->cuts)};
-    Status same = co_await keep_checksums(attempt, chunk, std::move(told));
-    co_return same.ok() ? same : corrupt("image bytes " + std::to_string(chunk.source.image_offset) + "+" + std::to_string(chunk.source.length) + ": checksum differs after the network");
+    pace.give_back(pass, chunk.source.length - *got);
+    message::Chunk answer = std::move(*credit->answer);
+    Status kept = co_await keep_received(attempt, chunk, std::move(answer), *got);
+    co_return kept;
 }
 
 void Receiver::on_chunk(Flight& flight, message::Chunk chunk) {

@@ -7,7 +7,8 @@
 // A pack of small images is gathered in one buffer: each comes with a request of its own, several at a time. Those of this node are copied, by a thread: to touch
 // mapped memory here may be to wait for a disk on the loop.
 //
-// Checksums are made when an image is first read (copies/held.hpp), before a byte leaves the node; they travel with the chunk and are verified here.
+// Checksums are made when an image is first read (copies/held.hpp), before a byte leaves the node; they travel with the chunk and are verified here. A chunk that comes
+// encoded has one more, of the bytes that travel, which is the one that is verified here: those of the raw bytes are for whoever decodes it.
 #pragma once
 
 #include "engine/leader/side.hpp"
@@ -32,6 +33,8 @@ class Receiver : LeaderRole {
     Task<Status> fetch_tries(Attempt& attempt, NodeIndex from, PendingChunk& chunk);
     void queue(Attempt& attempt, PartState& part, PendingChunk& chunk);
     Task<Status> keep_checksums(Attempt& attempt, PendingChunk& chunk, UnitChecksums told);
+    Task<Status> keep_received(Attempt& attempt, PendingChunk& chunk, message::Chunk answer, std::uint64_t bytes);
+    Task<Status> keep_encoded(Attempt& attempt, PendingChunk& chunk, message::Chunk answer, std::uint64_t bytes);
     Task<Status> fetch_own(Attempt& attempt, PendingChunk& chunk);
     Task<Status> fetch_once(Attempt& attempt, NodeIndex from, PendingChunk& chunk);
 

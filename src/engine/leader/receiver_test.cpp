@@ -63,11 +63,14 @@ struct ReceiverTest : ::testing::Test {
     void send(const message::Want& want, bool damaged = false) {
         Bytes data = testing::bytes_in(role_bytes(1, image_bytes), want.source.image_offset, want.source.length);
         if (damaged) data[17] ^= std::byte{1};
+        send_bytes(want.tag, std::move(data));
+    }
+    void send_bytes(std::uint64_t payload_tag, Bytes data) {
         const auto task = [](World w, Address to, std::uint64_t tag, Slice slice) -> Task<void> {
             const Status sent = co_await w.network.send_payload(std::move(to), tag, std::move(slice), w.clock.in(second));
             EXPECT_TRUE(sent.ok()) << sent.to_string();
         };
-        ASSERT_TRUE(node.sim.run(task(node.process(1).world(), node.process(0).address(), want.tag, Slice::of(std::move(data))), node.sim.now() + 2 * second));
+        ASSERT_TRUE(node.sim.run(task(node.process(1).world(), node.process(0).address(), payload_tag, Slice::of(std::move(data))), node.sim.now() + 2 * second));
     }
     void answer(const message::Want& want, bool damaged = false) {
         send(want, damaged);
@@ -239,6 +242,121 @@ TEST_F(ReceiverTest, AnAttemptThatIsOverGivesItsBuffersBack) {
         const Result<BufferPtr> free = node.result_of(node.subject.ring.take(node.world.clock.now()));
         EXPECT_TRUE(free.ok());
     }
+}
+
+// Followers encode what it asks them for.
+struct ReceiverEncodedTest : ReceiverTest {
+    ReceiverEncodedTest() {
+        attempt->lead.codec = "zero-runs";
+        attempt->lead.encode_at_follower = true;
+        attempt->codec = Codec::zero_runs;
+    }
+    // What its follower made of it: nobody decodes it here.
+    static Bytes stored_of(const message::Want& want) { return testing::bytes_in(role_bytes(9, image_bytes), want.source.image_offset, want.source.length / 2); }
+    message::Chunk encoded_chunk_of(const message::Want& want) const {
+        message::Chunk chunk = chunk_of(want);
+        chunk.stored_bytes = want.source.length / 2;
+        chunk.stored_checksum = checksum(stored_of(want));
+        return chunk;
+    }
+    // None is queued, and it is asked for once more.
+    message::Want asked_again(const message::Want& first, const char* why) {
+        const std::vector<message::Want> again = wants();
+        EXPECT_TRUE(part().write_queue.front().empty()) << why;
+        EXPECT_EQ(again.size(), 1u) << why;
+        if (again.empty()) return {};
+        EXPECT_EQ(again[0].source, first.source) << why;
+        EXPECT_NE(again[0].tag, first.tag) << why;
+        return again[0];
+    }
+};
+
+TEST_F(ReceiverEncodedTest, WhatComesEncodedIsQueuedAsItCame) {
+    begin();
+    const message::Want want = wants().front();
+    EXPECT_EQ(want.codec, "zero-runs");
+    send_bytes(want.tag, stored_of(want));
+    tell(encoded_chunk_of(want));
+    node.run(100 * millisecond);
+    ASSERT_EQ(part().write_queue.front().size(), 1u);
+    const PendingChunk& chunk = part().write_queue.front().front();
+    EXPECT_EQ(chunk.codec, 1u);
+    EXPECT_EQ(chunk.checksum, checksum(stored_of(want)));
+    EXPECT_TRUE(sim::content_equal(chunk.data, Slice::of(stored_of(want))));
+    EXPECT_EQ(chunk.checksums, chunk_of(want).checksums) << "as its follower told them";
+    EXPECT_EQ(chunk.bytes(), role_block) << "of the image";
+    EXPECT_EQ(node.common.counters.received_bytes, role_block / 2);
+    EXPECT_EQ(node.common.counters.came_encoded_bytes, role_block / 2);
+    EXPECT_EQ(node.common.pace.counters().in_bytes, role_block / 2);
+    EXPECT_EQ(node.common.pace.under_way_in(), 0u);
+}
+
+TEST_F(ReceiverEncodedTest, WhatComesRawIsQueuedRaw) {
+    begin();
+    const message::Want want = wants().front();
+    answer(want);
+    node.run(100 * millisecond);
+    ASSERT_EQ(part().write_queue.front().size(), 1u);
+    EXPECT_EQ(part().write_queue.front().front().codec, 0u);
+    EXPECT_EQ(node.common.counters.received_bytes, role_block);
+    EXPECT_EQ(node.common.counters.came_encoded_bytes, 0u);
+    EXPECT_EQ(node.common.pace.counters().in_bytes, role_block);
+    EXPECT_EQ(write_all_queued().size(), 1u);
+}
+
+TEST_F(ReceiverEncodedTest, DamageOnItsWayIsAskedForAgain) {
+    begin();
+    const message::Want first = wants().front();
+    Bytes damaged = stored_of(first);
+    damaged[17] ^= std::byte{1};
+    send_bytes(first.tag, damaged);
+    tell(encoded_chunk_of(first));
+    const message::Want second_one = asked_again(first, "a bit differs");
+    answer(second_one);  // raw this time: the buffer is as long as it was
+    node.run(100 * millisecond);
+    EXPECT_EQ(write_all_queued().size(), 1u);
+    EXPECT_TRUE(attempt->failure.ok()) << attempt->failure.to_string();
+}
+
+TEST_F(ReceiverEncodedTest, WhatAFollowerMayNotSayIsDamage) {
+    struct Case {
+        const char* why;
+        std::function<void(message::Chunk&)> change;
+        std::uint64_t bytes = role_block / 2;
+    };
+    const Case cases[] = {{"as long as raw", [](message::Chunk& c) { c.stored_bytes = role_block; }, role_block},
+                          {"shorter than told", [](message::Chunk&) {}, role_block / 2 - 1},
+                          {"longer than told", [](message::Chunk&) {}, role_block / 2 + 1},
+                          {"checksums for more", [](message::Chunk& c) { c.checksums.push_back(1); }},
+                          {"cuts outside", [](message::Chunk& c) { c.cuts = {image_bytes + 1}, c.checksums.push_back(1); }}};
+    begin();
+    message::Want want = wants().front();
+    for (const Case& each : cases) {
+        message::Chunk chunk = encoded_chunk_of(want);
+        each.change(chunk);
+        Bytes data = testing::bytes_in(role_bytes(9, image_bytes), want.source.image_offset, each.bytes);
+        chunk.stored_checksum = checksum(testing::bytes_in(data, 0, std::min<std::uint64_t>(each.bytes, chunk.stored_bytes)));
+        send_bytes(want.tag, std::move(data));
+        tell(std::move(chunk));
+        const message::Want again = asked_again(want, each.why);
+        answer(again);
+        node.run(100 * millisecond);
+        EXPECT_EQ(write_all_queued().size(), 1u) << each.why;
+        const std::vector<message::Want> next = wants();
+        ASSERT_EQ(next.size(), 1u) << each.why;
+        want = next.front();
+    }
+    EXPECT_TRUE(attempt->failure.ok()) << attempt->failure.to_string();
+}
+
+TEST_F(ReceiverEncodedTest, WhatWasNotAskedForEncodedMayNotComeSo) {
+    attempt->lead.encode_at_follower = false;
+    begin();
+    const message::Want want = wants().front();
+    EXPECT_EQ(want.codec, "");
+    send_bytes(want.tag, stored_of(want));
+    tell(encoded_chunk_of(want));
+    asked_again(want, "nobody asked");
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "engine/leader/attempt.hpp"
-#include "engine/leader/ring.hpp"
+#include "engine/ring.hpp"
 #include "engine/role.hpp"
 
 namespace cairn::engine {

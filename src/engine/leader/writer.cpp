@@ -120,7 +120,8 @@ struct Writer::Stored {
 };
 
 // A sixteenth less is worth it: whoever reads any of a run that is encoded decodes all of it.
-Task<Writer::Stored> Writer::encoded(Attempt& attempt, const PendingChunk& chunk) {
+Task<Writer::Stored> Writer::encoded(Attempt& attempt, PendingChunk& chunk) {
+    if (chunk.codec != 0) co_return Stored{chunk.data, chunk.codec, chunk.checksum, std::move(chunk.use)};
     Stored raw{chunk.data, 0, 0, {}};
     const std::uint64_t block = attempt.lead.block_bytes, bytes = chunk.bytes();
     bool may_shrink = chunk.packed.empty() && world.cpu.may_shrink(attempt.codec, chunk.checksums, bytes, block);

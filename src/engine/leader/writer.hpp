@@ -15,7 +15,7 @@
 // In the latter two local data lies first, end to end, and `base` is where it ends; they are for one leader a part, and no work moves.
 //
 // Where the flush has a codec, a chunk that it may shorten is encoded into a buffer of the ring before it gets its place, so that its place (rooms.hpp) is as long as what
-// is stored. What does not get shorter, or finds no buffer, is written as it is.
+// is stored. What does not get shorter, or finds no buffer, is written as it is. What came encoded is written as it came.
 //
 // Local data is anybody's, chunk by chunk; or, with the paper's split (ispdc23, Section III-A), each image belongs to one writer.
 #pragma once
@@ -36,7 +36,7 @@ class Writer : LeaderRole {
 
   private:
     struct Stored;
-    Task<Stored> encoded(Attempt& attempt, const PendingChunk& chunk);
+    Task<Stored> encoded(Attempt& attempt, PendingChunk& chunk);
     Task<Status> write_paced(Attempt& attempt, FilePtr file, std::uint64_t offset, Slice data, bool received);
     Task<Status> read_local(Attempt& attempt, HeldImage& held, PendingChunk& chunk);
     void note_written(Attempt& attempt, PartState& part, std::uint32_t writer, PendingChunk chunk, StoredRun run, Nanos took);

@@ -233,5 +233,42 @@ TEST_F(WriterTest, WhatScratchLosesWhileItIsEncodedIsNoRun) {
     }
 }
 
+// By its follower: it goes where it went, and nobody decodes it, or encodes it once more.
+TEST_F(WriterTest, WhatCameEncodedIsWrittenAsItCame) {
+    message::Lead encoding = lead();
+    encoding.codec = "zero-runs";
+    encoding.parts[0].shares[0].nodes = {{2, {{2, 0, other_bytes}}}};
+    RoleOptions options;
+    options.settings.buffers = 1;
+    options.model.codec_shrinks = true;
+    begin(options, encoding);
+    const std::vector<std::string>& operations = node->watch_operations();
+    receive({2, 0, other_bytes});
+    PendingChunk& chunk = part().write_queue.front().front();
+    const std::vector<std::uint64_t> raw_checksums = chunk.checksums;
+    const Bytes stored = role_bytes(9, 1000);
+    chunk.use = node->result_of(node->subject.ring.take_to_receive(true, node->world.clock.in(second))).value();
+    chunk.data = {chunk.use.buffer, 0, stored.size()};
+    sim::put(chunk.data, sim::runs_of_bytes(stored));
+    chunk.codec = 1;
+    chunk.checksum = checksum(stored);
+    end_of_received();
+    start();
+    node->run(second);
+    ASSERT_TRUE(ended && attempt->failure.ok()) << attempt->failure.to_string();
+    ASSERT_EQ(part().runs.size(), 1u);
+    const StoredRun& run = part().runs[0];
+    EXPECT_EQ(run.codec, 1u);
+    EXPECT_EQ(run.stored_bytes, stored.size());
+    EXPECT_EQ(run.checksum, checksum(stored));
+    EXPECT_EQ(raw_bytes(run), other_bytes);
+    EXPECT_EQ(run.pieces.at(0).checksums, raw_checksums);
+    EXPECT_TRUE(testing::bytes_in(node->read(part().path).value(), run.part_offset, run.stored_bytes) == stored);
+    EXPECT_EQ(std::count_if(operations.begin(), operations.end(), [](const auto& each) { return each.rfind("encode", 0) == 0; }), 0);
+    EXPECT_EQ(part().ahead_bytes, 0u);
+    const Result<BufferPtr> free = node->result_of(node->subject.ring.take(node->world.clock.now()));
+    EXPECT_TRUE(free.ok()) << "its buffer is a credit again";
+}
+
 }  // namespace
 }  // namespace cairn::engine

@@ -1,4 +1,4 @@
-// BufferRing: the fixed set of buffers of a leader (fgcs24, Section 4.1: circular buffer reuse). A buffer that is free is in the free
+// BufferRing: a fixed set of buffers, a leader's (fgcs24, Section 4.1: circular buffer reuse) or a follower's. A buffer that is free is in the free
 // queue FQ; taking one is the credit a follower needs. A buffer returns to FQ when its last holder lets go of it, whoever that is: the
 // writer when its write ended, or the kernel when a write that outlived its deadline is over at last.
 //

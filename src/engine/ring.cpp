@@ -1,5 +1,5 @@
 // The free queue FQ, kept by the buffers' own reference counts.
-#include "engine/leader/ring.hpp"
+#include "engine/ring.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
 // The ring alone: who receives leaves room for who encodes, and who encodes waits only for others who do.
-#include "engine/leader/ring.hpp"
+#include "engine/ring.hpp"
 
 #include "engine/role_testing.hpp"
 

@@ -1,0 +1,158 @@
+// The follower alone, asked for bytes that are encoded: what goes out, what is said of it, and that nothing of it keeps anybody from having the bytes raw.
+#include "engine/follower/follower.hpp"
+#include "engine/role_testing.hpp"
+#include "world/sim/encoding.hpp"
+
+namespace cairn::engine {
+namespace {
+
+using testing::Alone;
+using testing::role_block;
+using testing::RoleOptions;
+
+// Nobody here leads; what the follower says of what went is kept.
+struct EncodingAlone : Follower {
+    explicit EncodingAlone(Common& c) : Follower(c, [this](Flight&) { return [this](std::uint64_t bytes, std::uint64_t raw) { told.emplace_back(bytes, raw); }; }) {}
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> told;
+};
+
+// Node 1 of three, whose rank 1 has an image that a codec makes shorter; node 2 leads.
+struct EncodingTest : ::testing::Test {
+    static constexpr std::uint64_t image_bytes = 6 * role_block;
+    static constexpr Source source{1, 2 * role_block, 4 * role_block};
+    static RoleOptions options() {
+        RoleOptions options;
+        options.self = 1;
+        options.settings.encode_buffers = 1;
+        options.settings.buffer_bytes = 4 * role_block;
+        options.model.codec_shrinks = true;
+        options.model.stored_min = 0.3;
+        options.model.stored_max = 0.5;
+        return options;
+    }
+    void begin(const RoleOptions& options = EncodingTest::options()) {
+        node = std::make_unique<Alone<EncodingAlone>>(options);
+        node->add_image(1, image_bytes);
+        scratch->write(0, sim::runs_of_description(1, 0, image_bytes));
+        node->flight->images.at(1).image.data = {std::make_shared<sim::SimBuffer>(scratch, image_bytes), 0, image_bytes};
+        operations = &node->watch_operations();
+    }
+    // Asks as a leader on node 2 does, which has posted room for it.
+    Slice ask(std::uint64_t tag, std::string codec = "zero-runs") {
+        const World leader = node->process(2).world();
+        const Slice room{leader.storage.allocate(source.length).value(), 0, source.length};
+        EXPECT_TRUE(leader.network.post_payload(tag, room).ok());
+        node->note_heard(2);
+        node->subject.hear(node->flight, 2, node->process(2).address(), message::Want{tag, source, Reason::flush, std::move(codec)});
+        return room;
+    }
+    message::Chunk next() {
+        message::Chunk chunk = node->next<message::Chunk>(2);
+        node->run(second);
+        return chunk;
+    }
+    Slice wanted() const { return sim::describe(1, source.length, source.image_offset); }
+    // It holds the raw bytes, and the answer said so.
+    void expect_raw(const message::Chunk& chunk, const Slice& room, const std::string& what) {
+        EXPECT_EQ(chunk.code, Code::ok) << what << ": " << chunk.text;
+        EXPECT_EQ(chunk.stored_bytes, 0u) << what;
+        EXPECT_EQ(chunk.stored_checksum, 0u) << what;
+        EXPECT_EQ(chunk.checksums, raw_checksums()) << what;
+        EXPECT_TRUE(sim::content_equal(room, wanted())) << what;
+        EXPECT_EQ(node->subject.told.back(), std::pair(source.length, source.length)) << what;
+    }
+    void expect_encoded(const message::Chunk& chunk, const Slice& room) {
+        ASSERT_GT(chunk.stored_bytes, 0u) << chunk.text;
+        EXPECT_LE(chunk.stored_bytes, source.length / 2);
+        const Slice stored = room.part(0, chunk.stored_bytes);
+        const World leader = node->process(2).world();
+        EXPECT_EQ(node->result_of(leader.cpu.checksums(stored, stored.length)).front(), chunk.stored_checksum);
+        const std::optional<sim::Runs> raw = sim::decode_runs(sim::runs_of(stored), source.length);
+        EXPECT_TRUE(raw && sim::content_equal(sim::slice_of(*raw), wanted()));
+        EXPECT_EQ(chunk.checksums, raw_checksums()) << "those of the raw bytes, whatever travels";
+        EXPECT_EQ(node->subject.told.back(), std::pair(chunk.stored_bytes, source.length));
+    }
+    std::vector<std::uint64_t> raw_checksums() { return node->result_of(node->world.cpu.checksums(wanted(), role_block)); }
+    std::ptrdiff_t did(const std::string& what) const {
+        return std::count_if(operations->begin(), operations->end(), [&](const auto& each) { return each.rfind(what, 0) == 0; });
+    }
+
+    std::shared_ptr<sim::Content> scratch = std::make_shared<sim::Content>();
+    std::unique_ptr<Alone<EncodingAlone>> node;
+    const std::vector<std::string>* operations = nullptr;
+};
+
+TEST_F(EncodingTest, SendsWhatIsAskedForEncoded) {
+    begin();
+    const Slice room = ask(11);
+    const message::Chunk chunk = next();
+    expect_encoded(chunk, room);
+    EXPECT_EQ(node->common.counters.sent_bytes, chunk.stored_bytes);
+    EXPECT_EQ(node->common.pace.counters().out_bytes, chunk.stored_bytes) << "what did not go through the card does not count";
+    EXPECT_EQ(node->common.pace.under_way_out(), 0u);
+    EXPECT_EQ(node->flight->images.at(1).users, 0u);
+    node->subject.hear(node->flight, 2, node->process(2).address(), message::Want{11, source, Reason::flush, "zero-runs"});
+    EXPECT_EQ(next(), chunk);
+    EXPECT_EQ(did("payload "), 1);
+    EXPECT_EQ(did("encode "), 1);
+    const Slice other = ask(12);
+    expect_encoded(next(), other);  // its buffer came back
+}
+
+TEST_F(EncodingTest, WhatCanNotBeEncodedGoesOutRaw) {
+    struct Case {
+        const char* what;
+        std::function<void(RoleOptions&)> change;
+        std::string codec = "zero-runs";
+    };
+    const Case cases[] = {{"nobody asked for it", [](RoleOptions&) {}, ""},
+                          {"a codec that is not known", [](RoleOptions&) {}, "zstd"},
+                          {"no codec", [](RoleOptions&) {}, "none"},
+                          {"it can not pay", [](RoleOptions& o) { o.model.codec_shrinks = false; }},
+                          {"it does not pay", [](RoleOptions& o) { o.model.stored_min = o.model.stored_max = 0.95; }},
+                          {"this node has no buffers for it", [](RoleOptions& o) { o.settings.encode_buffers = 0; }},
+                          {"they are too small", [](RoleOptions& o) { o.settings.buffer_bytes = 2 * role_block; }},
+                          {"encoding fails", [](RoleOptions& o) { o.faults.encode_error = 1; }}};
+    for (const Case& each : cases) {
+        RoleOptions changed = options();
+        each.change(changed);
+        begin(changed);
+        const Slice room = ask(11, each.codec);
+        expect_raw(next(), room, each.what);
+        EXPECT_EQ(node->common.counters.sent_bytes, source.length) << each.what;
+        EXPECT_EQ(node->common.pace.counters().out_bytes, source.length) << each.what;
+        EXPECT_EQ(did("payload "), 1) << each.what;
+    }
+}
+
+// A buffer that is in use is not waited for.
+TEST_F(EncodingTest, WithoutAFreeBufferItGoesOutRawAtOnce) {
+    RoleOptions slow = options();
+    slow.model.codec_rate = static_cast<double>(source.length);  // a second
+    begin(slow);
+    const Slice first = ask(11), second_one = ask(12);
+    const Nanos begun = node->sim.now();
+    message::Chunk chunk = node->next<message::Chunk>(2);
+    EXPECT_LT(node->sim.now() - begun, second / 2);
+    ASSERT_EQ(chunk.tag, 12u);
+    node->run(100 * millisecond);
+    expect_raw(chunk, second_one, "no buffer");
+    chunk = next();
+    ASSERT_EQ(chunk.tag, 11u);
+    expect_encoded(chunk, first);
+    EXPECT_EQ(did("encode "), 1);
+}
+
+// Its checksums were made before: what is encoded may be zeros in the place of what they are of. Raw bytes show that to who gets them.
+TEST_F(EncodingTest, WhatScratchLosesWhileItIsEncodedIsNotSaidToBeWhole) {
+    begin();
+    node->sim.set_observer([&](sim::Process&, const char* what, const std::string&) {
+        if (std::string(what) == "encode") scratch->lose(0);
+    });
+    ask(11);
+    EXPECT_EQ(next().stored_bytes, 0u);
+    EXPECT_EQ(node->flight->images.at(1).users, 0u);
+}
+
+}  // namespace
+}  // namespace cairn::engine
