@@ -23,9 +23,9 @@ struct OnceTest : ::testing::Test {
     }
     Result<HeldBytes> take(Source source, WantedFor use = WantedFor::sending) {
         std::optional<Result<HeldBytes>> result;
-        const auto task = [](HeldReads* reads, HeldImagesPtr held, Source wanted, WantedFor use, const bool* nobody, std::optional<Result<HeldBytes>>* out) -> Task<void> {
+        const auto task = [](HeldReads* reads, HeldImagesPtr held, Source wanted, WantedFor wanted_for, const bool* nobody, std::optional<Result<HeldBytes>>* out) -> Task<void> {
             const std::function<bool()> is_over = [nobody] { return *nobody; };
-            Result<HeldBytes> taken = co_await reads->bytes_of(held, wanted, use, is_over);
+            Result<HeldBytes> taken = co_await reads->bytes_of(held, wanted, wanted_for, is_over);
             out->emplace(std::move(taken));
         };
         CAIRN_CHECK(sim.run(task(&reads, images, source, use, &over, &result), sim.now() + 100 * second));
