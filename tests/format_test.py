@@ -193,13 +193,13 @@ class Reader(unittest.TestCase):
         self.assertIn("2 x 7 at 3, 0 of 9 x 7", nodes.cairn("show", "blocks")[1])
 
     def test_routed_files_of_one_rank(self):
-        """Rank 1 lies in both parts. Who asks for the files of rank 0 opens one of them, and needs nothing of rank 1."""
+        """An image lies in both parts: rank 1's, unless a leader that was idle took work. Who asks for the files of rank 0 needs nothing of rank 1."""
         nodes = Nodes(flush_files=2, daemon_idle_s=60)
         self.addCleanup(nodes.__exit__)
         for process in [nodes.start(ROUTED.format(rank=r, folder=nodes.shared), node=r // 2) for r in range(3)]:
             self.assertEqual(nodes.told(process), [[OK, OK, OK]])
         parts = reader.read_manifest(dict(reader.versions(os.path.join(nodes.persistent, "routed")))[1])[1]
-        self.assertEqual([part.ranks for part in parts], [[0, 1], [1, 2]])
+        self.assertTrue(set(parts[0].ranks) & set(parts[1].ranks), parts)
         code, out, err = nodes.cairn("extract", "routed", "--files", os.path.join(nodes.shared, "back"), "--rank", "0")
         self.assertEqual(code, 0, out + err)
         with open(os.path.join(nodes.shared, "back", "out", "0"), "rb") as file:
