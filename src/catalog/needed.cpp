@@ -10,7 +10,7 @@ namespace cairn {
 namespace {
 
 Dependent told_by(VersionKey key, const Result<ManifestHead>& head) {
-    if (!head.ok()) return {std::move(key), {}, head.code() == Code::corrupt || head.code() == Code::not_found};
+    if (!head.ok()) return {std::move(key), {}, head.code() == Code::corrupt};
     return {std::move(key), head->manifest.abandoned ? std::vector<BaseVersion>() : head->manifest.bases, true};
 }
 
@@ -21,17 +21,26 @@ Status refuse_if_needed(const VersionKey& key, Dependent by) {
     return needs ? Status(Code::permission, version_text(key) + " stays: " + needed_text(*needs)) : Status();
 }
 
+// A manifest may get its name between the list and its read: what is not there any more may be there under another name. So that is an answer only where
+// every file that was listed could be read.
 Task<Status> check_version(World& world, Layout layout, VersionKey key, Version newer, Nanos deadline) {
-    Result<std::vector<DirectoryEntry>> files = co_await world.storage.list(layout.version(key.name, newer), deadline);
-    if (files.code() == Code::not_found) co_return Status();
-    if (!files.ok()) co_return std::move(files).status();
-    for (const DirectoryEntry& file : *files) {
-        const bool is_manifest = parse_manifest_file_name(file.name) || parse_temporary_file_name(file.name);
-        if (!is_manifest || file.is_directory) continue;
-        Result<ManifestHead> head = co_await read_manifest_head(world, layout.version(key.name, newer) + "/" + file.name, deadline);
-        CO_TRY(refuse_if_needed(key, told_by(VersionKey(key.name, newer), head)));
+    const VersionKey by(key.name, newer);
+    constexpr int lists_most = 3;
+    for (int i = 0; i < lists_most; ++i) {
+        Result<std::vector<DirectoryEntry>> files = co_await world.storage.list(layout.version(key.name, newer), deadline);
+        if (files.code() == Code::not_found) co_return Status();
+        if (!files.ok()) co_return std::move(files).status();
+        bool all_read = true;
+        for (const DirectoryEntry& file : *files) {
+            const bool is_manifest = parse_manifest_file_name(file.name) || parse_temporary_file_name(file.name);
+            if (!is_manifest || file.is_directory) continue;
+            Result<ManifestHead> head = co_await read_manifest_head(world, layout.version(key.name, newer) + "/" + file.name, deadline);
+            if (head.code() == Code::not_found) all_read = false;
+            else CO_TRY(refuse_if_needed(key, told_by(by, head)));
+        }
+        if (all_read) co_return Status();
     }
-    co_return Status();
+    co_return refuse_if_needed(key, Dependent{by, {}, false});
 }
 
 }  // namespace

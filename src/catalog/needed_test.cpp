@@ -107,6 +107,22 @@ TEST_F(Bases, StayAsLongAsTheirDependents) {
     EXPECT_EQ(restore(cluster.key(1)).code(), Code::not_found);
 }
 
+// Between a list and a read a manifest gets its name.
+TEST_F(Bases, AreNeededByAManifestThatIsNamedWhileItIsLookedFor) {
+    ASSERT_TRUE(depend().ok());
+    const std::string path = cluster.layout.manifest(newer()), temporary = cluster.layout.temporary(newer(), {newer().incarnation.high, 9});
+    ASSERT_TRUE(cluster.sim.persistent().replace(path, temporary, 0).ok());
+    bool named = false;
+    cluster.sim.set_observer([&](sim::Process&, const char* what, const std::string& file) {
+        if (named || what != std::string("open") || file != temporary) return;
+        named = true;
+        CAIRN_CHECK(cluster.sim.persistent().replace(temporary, path, 0).ok());
+    });
+    EXPECT_EQ(remove(cluster.key(1)).code(), Code::permission);
+    EXPECT_TRUE(named);
+    EXPECT_TRUE(restore(newer()).ok()) << restore(newer()).to_string();
+}
+
 // Whatever the order of publication and tombstone, a dependent that was published for good can be restored.
 TEST(Needed, ByADependentThatComesMeanwhile) {
     int dependents = 0, refused = 0;

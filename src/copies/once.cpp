@@ -81,7 +81,8 @@ HeldBytes OnceReads::lend(const Kept& kept) const {
 }
 
 Task<Result<HeldBytes>> OnceReads::take(Range range, WantedFor use, std::function<bool()> over) {
-    Nanos deadline = world_.clock.in(io_wait_);
+    const Nanos wait_most = 2 * io_wait_;  // who holds one has waits of his own, each shorter than io_wait
+    Nanos deadline = world_.clock.in(wait_most);
     std::uint64_t freed_before = freed_->times;
     const auto used = range.of->used.begin();
     const auto is_used_up = [&] {
@@ -102,7 +103,7 @@ Task<Result<HeldBytes>> OnceReads::take(Range range, WantedFor use, std::functio
             }
         }
         if (over()) co_return Status(Code::cancelled, "nobody waits for it");
-        if (std::exchange(freed_before, freed_->times) != freed_->times) deadline = world_.clock.in(io_wait_);  // slow, but not stuck
+        if (std::exchange(freed_before, freed_->times) != freed_->times) deadline = world_.clock.in(wait_most);  // slow, but not stuck
         if (world_.clock.now() >= deadline) co_return deadline_passed(what + ": no buffer for it became free");
         const Nanos until = std::min(deadline, world_.clock.in(heartbeat_));
         co_await freed_->event.wait(until);

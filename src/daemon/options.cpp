@@ -143,7 +143,7 @@ void fit_memory(DaemonOptions& options, const Settings& settings) {
     const Ring fitting = fit_ring(wanted, settings.flush.block_bytes, *memory, settings.flush.memory_share);
     if (fitting == wanted) return;
     if (fitting.buffers < options.flush.encode_buffers + 2) options.flush.encode_buffers = 0;  // the ring's come first
-    options.flush.buffers = fitting.buffers - options.flush.encode_buffers;
+    options.flush.buffers = std::min(options.flush.buffers, fitting.buffers - options.flush.encode_buffers);
     options.flush.buffer_bytes = fitting.buffer_bytes;
     log_warning("buffers-reduced", {{"memory", format_bytes(*memory)},
                                     {"flush.memory_share", settings.flush.memory_share},

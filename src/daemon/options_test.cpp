@@ -104,6 +104,12 @@ TEST(DaemonOptions, AFollowersBuffersFitBesideTheRing) {
         EXPECT_GE(options->flush.buffers, 2u);
         EXPECT_EQ(options->flush.encode_buffers, part == 32 ? 2u : 0u);
     }
+    auto options = daemon_options(settings, {"n0", "/s", "/p", false});
+    options->flush.buffers = 2;
+    options->flush.buffer_bytes = *memory / 13 / settings.flush.block_bytes * settings.flush.block_bytes;  // three in a quarter
+    fit_memory(*options, settings);
+    EXPECT_EQ(options->flush.buffers, 2u) << "no more than were asked for";
+    EXPECT_EQ(options->flush.encode_buffers, 0u);
 }
 
 }  // namespace

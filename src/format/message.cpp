@@ -54,7 +54,11 @@ struct BodyWriter {
         return fb::CreateChunk(builder, m.tag, code(m.code), why, checksums, cuts, m.stored_bytes, m.stored_checksum, m.used_up);
     }
     auto write(const message::Ended& m) { return fb::CreateEnded(builder, code(m.code), text(m.text), m.final); }
-    auto write(const message::Cancel& m) { return fb::CreateCancel(builder, m.text.empty() ? 0 : text(m.text)); }
+    auto write(const message::Cancel& m) {
+        if (m.text.empty()) return fb::CreateCancel(builder);
+        const auto why = text(m.text);
+        return fb::CreateCancel(builder, why, id(m.attempt_id));
+    }
 
     auto node_sources(const std::vector<NodeSources>& nodes) {
         return writer.tables(nodes, [&](const NodeSources& n) {
@@ -153,7 +157,7 @@ struct BodyReader {
                               reader.numbers(m.checksums()), reader.numbers(m.cuts()), m.stored_bytes(), m.stored_checksum(), m.used_up()};
     }
     message::Body read(const fb::Ended& m) { return message::Ended{static_cast<Code>(m.code()), reader.string(m.text()), m.final()}; }
-    message::Body read(const fb::Cancel& m) { return message::Cancel{reader.string(m.text())}; }
+    message::Body read(const fb::Cancel& m) { return message::Cancel{reader.string(m.text()), m.attempt_id() ? Reader::id(*m.attempt_id()) : Id128()}; }
     NodeSources sources(const fb::NodeSources& n) {
         NodeSources value{n.node(), {}};
         for (const fb::Source& s : reader.structs(n.sources())) value.sources.push_back(source(s));

@@ -139,7 +139,7 @@ TEST(Message, AWantForAnUnknownReasonIsReadAsItIs) {
 TEST(Message, WhatIsUsedUpTravels) {
     Message chunk = sample<message::Chunk>(), cancel = sample<message::Cancel>();
     std::get<message::Chunk>(chunk.body).used_up = true;
-    std::get<message::Cancel>(cancel.body).text = "rank 3's image can be read once only";
+    std::get<message::Cancel>(cancel.body) = {"rank 3's image can be read once only", {7, 5}};
     for (const Message& m : {chunk, cancel}) {
         const auto back = decode_message(encode(m));
         ASSERT_TRUE(back.ok()) << back.status().to_string();

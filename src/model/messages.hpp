@@ -232,9 +232,11 @@ struct Ended {
     bool operator==(const Ended&) const = default;
 };
 
-// node -> coordinator: the application gave this version up; or, with a text, what of it was there once only is used up, and it can not be committed.
+// node -> coordinator: the application gave this version up; or, with a text, a leader of this attempt says that what of it was there once only is used up, and
+// it can not be committed.
 struct Cancel {
     std::string text;
+    Id128 attempt_id;
     bool operator==(const Cancel&) const = default;
 };
 

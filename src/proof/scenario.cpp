@@ -204,7 +204,7 @@ class Draw {
 
     void faults_and_steps() {
         Scenario& s = scenario_;
-        s.delay_ms = 3'000;
+        s.delay_ms = sim::mix(s.seed ^ 0x6C617465) % 4 == 0 ? 9'000 : 3'000;  // and io_wait is 4 s
         if (!chance(30))
             for (const FaultClass& each : fault_classes())
                 s.faults.push_back(chance(each.percent) ? static_cast<std::uint64_t>(each.most * million) * (1 + below(1000)) / 1000 : 0);

@@ -35,8 +35,9 @@ Task<void> Coordinator::wait_for_news(FlightPtr flight, bool knew_of_cancel, Nan
     pause = std::min(pause * 2, std::max(pause, 60 * second));
 }
 
-std::string Coordinator::why_given_up(const Flight& flight) const {
-    if (!side(flight).cancel_text.empty()) return "given up: " + side(flight).cancel_text;
+std::string Coordinator::why_given_up(const Flight& flight, const Status& failed_before) const {
+    const std::string& used_up = side(flight).cancel_text;
+    if (!used_up.empty()) return "given up: " + used_up + (failed_before.ok() ? "" : " by an attempt that failed: " + failed_before.to_string());
     return gatherer_.why_never(flight).value_or("its images left scratch before it was committed");
 }
 
@@ -45,7 +46,7 @@ Task<void> Coordinator::coordinate(FlightPtr flight) {
     const std::shared_ptr<Job> job = flight->job;
     Nanos pause = settings.retry_wait;
     std::uint32_t failures = 0;
-    bool any_failed = false;
+    Status failed;  // the last attempt that did
     for (;;) {
         const bool knew = own.cancel;  // a request that came meanwhile is seen to at once, one that failed like anything else
         // A new coordinator looks before it acts: what was decided before this daemon was started needs nobody's images.
@@ -59,13 +60,14 @@ Task<void> Coordinator::coordinate(FlightPtr flight) {
                 status = co_await attempt(flight);
                 own.sealed_heard = world.clock.now();  // meanwhile nobody had reason to say so
             }
-            if (!status.ok() && (own.cancel || flight->state.dead || !gathered)) given_up = why_given_up(*flight);
+            if (!status.ok() && (own.cancel || flight->state.dead || !gathered)) given_up = why_given_up(*flight, failed);
             experience(*job).turn.try_send(0);
         }
-        if (given_up && !own.cancel && !flight->state.dead) {
+        const bool is_asked_for = own.cancel && own.cancel_text.empty();  // by the application, whoever coordinates
+        if (given_up && !is_asked_for && !flight->state.dead) {
             const Status serves = co_await gatherer_.check_still_serves(flight);
             if (!serves.ok()) {  // nobody need hear of it: the other coordinates now
-                co_await wait_for_news(flight, false, pause);
+                co_await wait_for_news(flight, own.cancel, pause);
                 continue;
             }
         }
@@ -74,17 +76,17 @@ Task<void> Coordinator::coordinate(FlightPtr flight) {
             status = co_await publisher_.give_up(flight);
             decided = status.ok() || status.code() == Code::superseded;
             if (status.ok())
-                status = own.cancel && own.cancel_text.empty() ? Status(Code::cancelled, version_text(flight->key) + ": cancelled")
+                status = is_asked_for ? Status(Code::cancelled, version_text(flight->key) + ": cancelled")
                                                                : Status(Code::superseded, version_text(flight->key) + ": " + *given_up);
         }
         if (decided) {
             gatherer_.tell_all(*flight, {status.code(), status.text(), true});
             own.sealed.clear();  // region tables of all ranks
             own.none_missing_below = 0;
-            if (any_failed) co_await publisher_.sweep(flight);
+            if (!failed.ok()) co_await publisher_.sweep(flight);
             co_return;
         }
-        any_failed = true;
+        failed = status;
         ++counters.attempts_failed;
         // A daemon that died is often started again at once, and finds its images in scratch: nobody needs to hear of it.
         const bool came_back = co_await gatherer_.wait_for_the_lost(flight);
@@ -297,8 +299,12 @@ void Coordinator::on_parts_done(Flight& flight, NodeIndex from, message::PartsDo
 
 void Coordinator::on_cancel(FlightPtr flight, NodeIndex from, message::Cancel cancel) {
     CoordinatorSide& own = side(*flight);
+    const bool is_over = own.ended && own.ended->final;
+    const bool is_of_this_attempt = own.contest && own.contest->attempt_id == cancel.attempt_id;
+    // Used up for another attempt, by this one perhaps.
+    if (!is_over && !cancel.text.empty() && !is_of_this_attempt) return send(*flight, from, message::Leave{cancel.attempt_id});
     if (!std::exchange(own.cancel, true)) own.cancel_text = std::move(cancel.text);
-    if (own.ended && own.ended->final) send(*flight, from, *own.ended);
+    if (is_over) send(*flight, from, *own.ended);
     else if (!own.coordinating && flight->job->coordinates()) {
         own.coordinating = true;
         gate.spawn(coordinate(flight));

@@ -29,7 +29,7 @@ class Coordinator : CoordinatorRole {
 
   private:
     Task<void> coordinate(FlightPtr flight);
-    std::string why_given_up(const Flight& flight) const;
+    std::string why_given_up(const Flight& flight, const Status& failed_before) const;
     Task<void> wait_for_news(FlightPtr flight, bool knew_of_cancel, Nanos& pause);
     Task<Status> attempt(FlightPtr flight);
     Task<Status> make_below_roots(FlightPtr flight, const std::vector<PartPlan>& plan);

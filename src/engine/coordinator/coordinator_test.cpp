@@ -228,14 +228,23 @@ TEST_F(CoordinatorTest, CancelPublishesATombstoneAndTellsAll) {
 
 // By the engine, because what could be read once only is used up: it says why, and the first word counts.
 TEST_F(CoordinatorTest, AVersionThatIsUsedUpIsGivenUpAndSaysWhy) {
-    begin();
-    hear(1, message::Cancel{"rank 1's image can be read once only"});
+    const message::Lead lead = begin();
+    hear(1, message::Cancel{"rank 1's image can be read once only", lead.attempt_id});
     hear(1, message::Cancel{});
     const message::Ended ended = node.next<message::Ended>(1);
     EXPECT_EQ(ended.code, Code::superseded);
     EXPECT_TRUE(ended.final);
     EXPECT_NE(ended.text.find("given up: rank 1's image can be read once only"), std::string::npos) << ended.text;
     EXPECT_TRUE(decode_manifest(*node.durable(node.layout.manifest(node.flight->key)))->abandoned);
+}
+
+// One that was left may be late: what it says is used up, this one has in hand.
+TEST_F(CoordinatorTest, AnotherAttemptsWordOnWhatIsUsedUpIsNone) {
+    const message::Lead lead = begin();
+    hear(1, message::Cancel{"rank 1's image can be read once only", {7, 99}});
+    EXPECT_EQ(node.next<message::Leave>(1).attempt_id, (Id128{7, 99}));
+    hear(1, done_of(lead));
+    EXPECT_EQ(node.next<message::Ended>(1).code, Code::ok);
 }
 
 TEST_F(CoordinatorTest, WhoDoesNotCoordinateHearsNothing) {

@@ -138,6 +138,23 @@ TEST_F(ReceiverTest, ADamagedChunkIsAskedForAgain) {
     EXPECT_TRUE(attempt->failure.ok());
 }
 
+// It would be written over what came under the next tag, after that was compared.
+TEST_F(ReceiverTest, WhatMayComeLateSharesItsBufferWithNothing) {
+    begin();
+    const message::Want want = wants().front();
+    node.sim.faults().payload_delay = 1;
+    node.sim.faults().message_delay_max = 100'000 * second;
+    const auto task = [](World w, Address to, std::uint64_t tag, Slice slice) -> Task<void> {
+        const Status late = co_await w.network.send_payload(std::move(to), tag, std::move(slice), w.clock.in(second));
+        EXPECT_FALSE(late.ok());
+    };
+    ASSERT_TRUE(node.sim.run(task(node.process(1).world(), node.process(0).address(), want.tag, Slice::of(Bytes(role_block))), node.sim.now() + 2 * second));
+    tell(chunk_of(want));
+    node.run(node.common.settings.io_wait + second);
+    EXPECT_EQ(attempt->failure.code(), Code::deadline) << attempt->failure.to_string();
+    for (const message::Want& each : wants()) EXPECT_FALSE(each.source == want.source);
+}
+
 TEST_F(ReceiverTest, AChunkThatIsAlwaysDamagedFailsTheAttemptByName) {
     begin();
     std::vector<message::Want> asked = wants();

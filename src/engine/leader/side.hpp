@@ -16,7 +16,7 @@ class LeaderRole : protected Role {
     }
 
     // Bytes that could be read once only, and that nobody has any more: no attempt can succeed. Said again by the next one, should it be lost.
-    void tell_used_up(const Attempt& attempt, const Status& why) { send_to_coordinator(*attempt.flight, message::Cancel{why.text()}); }
+    void tell_used_up(const Attempt& attempt, const Status& why) { send_to_coordinator(*attempt.flight, message::Cancel{why.text(), attempt.lead.attempt_id}); }
 
     BufferRing& ring;
 };
