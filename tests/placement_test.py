@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Storage targets on a real file system: what the GlusterFS driver finds on volumes of each kind, that a file made through it lies where it
+"""Storage targets on a real file system: what is detected on volumes of GlusterFS of each kind, that a file made with it lies where it
 should, and what a daemon makes of it, also when the file system hangs."""
 import json
 import os

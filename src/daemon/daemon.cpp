@@ -15,7 +15,7 @@
 #include "daemon/memory.hpp"
 #include "catalog/catalog.hpp"
 #include "catalog/io_nodes.hpp"
-#include "storage/driver.hpp"
+#include "storage/detect.hpp"
 #include "world/real/asio.hpp"
 
 namespace cairn {
@@ -200,7 +200,7 @@ Task<void> Daemon::find_targets() {
     targets_look_ = found;
     std::function<Status()> work = [found, driver = options_.targets_driver, only = options_.targets,
                                     directory = options_.persistent.persistent] {
-        TRY_ASSIGN(*found, cairn::find_targets(driver, only, directory));
+        TRY_ASSIGN(*found, detect_targets(driver, only, directory));
         return Status();
     };
     const Nanos deadline = world_.clock.in(options_.flush.io_wait);

@@ -5,6 +5,7 @@
 #include "catalog/layout.hpp"
 #include "engine/flight.hpp"
 #include "format/limits.hpp"
+#include "storage/placement.hpp"
 
 namespace cairn::engine {
 
@@ -56,10 +57,7 @@ Nanos Job::last_heard(NodeIndex node) const {
     return found == heard.end() ? began : found->second;
 }
 
-std::uint32_t Job::root_of(const std::string& target) const {
-    const auto found = std::find(roots.begin(), roots.end(), target);
-    return found == roots.end() ? 0 : static_cast<std::uint32_t>(found - roots.begin()) + 1;
-}
+std::uint32_t Job::root_of(const std::string& target) const { return cairn::root_of(roots, target); }
 
 std::string Job::node_name(NodeIndex node) const { return node_name(node, roster->members[node].ranks); }
 

@@ -46,7 +46,7 @@ struct Job {
     std::uint32_t nodes_with_ranks() const { return nodes() - static_cast<std::uint32_t>(io_nodes().size()); }
     Nanos last_heard(NodeIndex node) const;
     Nanos last_heard_of_any() const;
-    // Below which root a part with this target lies, as PartInfo says it: persistent, unless the target is one of `roots`.
+    // Below which root a part with this target lies (storage/placement.hpp).
     std::uint32_t root_of(const std::string& target) const;
     std::string node_name(NodeIndex node) const;  // "node 3 (n3, ranks 6 7)", and in it why it is not heard, where that is known
     std::string node_name(NodeIndex node, const std::vector<Rank>& ranks) const;  // some of its ranks

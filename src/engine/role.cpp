@@ -9,6 +9,8 @@ Common::Common(World w, Layout l, FlushSettings s, Gate& g)
     : world(w), layout(std::move(l)), settings(s), gate(g), pace(world.clock, s.io_wait / 2), changed(world.clock), outbox(world, g, s.peer_wait),
       reads(world, g, s.heartbeat, s.io_wait, s.buffer_bytes) {}
 
+std::unique_ptr<StorageDriver> Common::storage_driver(const Job& job) const { return cairn::storage_driver(world, layout.persistent, job.roster->roots, targets); }
+
 void Common::update(Flight& flight) {
     flight.news.notify_all();
     changed.notify_all();

@@ -10,7 +10,7 @@
 #include "engine/outbox.hpp"
 #include "engine/pace.hpp"
 #include "engine/settings.hpp"
-#include "storage/targets.hpp"
+#include "storage/driver.hpp"
 
 namespace cairn::engine {
 
@@ -31,6 +31,7 @@ struct Common {
     std::optional<Nanos> stopping;  // since when
     std::function<void(Flight&, const message::Ended&)> end;  // the coordinator's word on a version, from wherever it came
 
+    std::unique_ptr<StorageDriver> storage_driver(const Job& job) const;  // as its roots and the targets of persistent are now
     void update(Flight& flight);  // something changed that somebody may wait for
 };
 

@@ -1,33 +1,22 @@
 #include "storage/driver.hpp"
 
-#include <sys/stat.h>
-
-#include <cerrno>
-
 namespace cairn {
 
-Result<PlacementTargets> find_targets(Settings::TargetsDriver driver, const std::vector<std::string>& only,
-                                      const std::string& directory) {
-    if (driver == Settings::TargetsDriver::none) return PlacementTargets{};
-    Result<PlacementTargets> found = glusterfs_driver()->find(directory);
-    const bool is_unknown = found.code() == Code::unsupported && driver == Settings::TargetsDriver::automatic;
-    if (is_unknown && only.empty()) return PlacementTargets{};
-    if (is_unknown)
-        return Status(Code::unsupported, "placement.targets names " + names_text(only) + ", but " + directory +
-                                             " is on no file system whose targets Cairn can choose");
-    if (!found.ok()) return found;
-    return found->only(only);
+std::unique_ptr<StorageDriver> storage_driver(World world, std::string persistent, std::vector<std::string> roots, std::shared_ptr<const PlacementTargets> targets) {
+    if (roots.empty()) return persistent_driver(world, std::move(persistent), std::move(targets));
+    return directories_driver(world, std::move(persistent), std::move(roots));
 }
 
-Result<std::string> existing_directory(std::string path) {
-    for (;;) {
-        struct stat about = {};
-        if (::stat(path.c_str(), &about) == 0) return path;
-        if (errno != ENOENT || path == "/" || path.empty()) return Status::from_errno(errno, "can not look at " + path);
-        const std::size_t slash = path.rfind('/');
-        path.resize(slash == std::string::npos || slash == 0 ? 0 : slash);
-        if (path.empty()) path = '/';
-    }
+Task<Status> make_file(World world, NewFile asked, std::string made_as, PlacedFile& placed, Nanos deadline) {
+    OpenOptions options;
+    options.mode = OpenMode::create;
+    options.direct = asked.direct;
+    Result<FilePtr> file = co_await world.storage.open(std::move(made_as), options, deadline);
+    if (!file.ok()) co_return std::move(file).status();
+    placed.file = std::move(file).value();
+    placed.root = std::move(asked.root);
+    placed.path = std::move(asked.path);
+    co_return Status();
 }
 
 }  // namespace cairn

@@ -1,39 +1,73 @@
-// Drivers: one file system's way of letting its user choose where a file lies. The seam for more of them.
+// StorageDriver: how files come to lie on storage targets. It makes a part's file, and lists targets and their fill. One driver a way of storing, one file a
+// driver; which one a job has follows from its roots (storage_driver). All stand on World, so each is simulated as it is real.
 //
-// A new file system: a class here that finds the targets, its name in the settings (placement.driver), and, where a
-// target is chosen otherwise than by the name a file is made with, what PlacementTargets needs for that.
+//   persistent    the file system of persistent, with its own targets where it lets one choose (targets.hpp), below one root
+//   directories   several roots, of whatever file systems, each of them a target
+//
+// Which target, which stripe and which root a file shall have are pure functions (placement.hpp): a driver is told. Placing is an improvement: a target that the driver does
+// not know, or a stripe that it can not make, gives a file that lies as the file system has it, and no error.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "base/config.hpp"
+#include "storage/placement.hpp"
 #include "storage/targets.hpp"
+#include "world/world.hpp"
 
 namespace cairn {
 
-class PlacementDriver {
-  public:
-    virtual ~PlacementDriver() = default;
-    // The targets among which a file made in or below `directory` can be placed: two or more. The directory need not be
-    // there yet. Only what is sure: a driver that does not know says so and why.
-    //   unsupported   the directory is not on this file system
-    //   unavailable   it is, but here no target can be chosen
-    //   others        it could not be asked
-    // Blocks, for ever where the file system hangs: call it off the loop, with a deadline.
-    virtual Result<PlacementTargets> find(const std::string& directory) const = 0;
+struct NewFile {
+    std::string root;              // below which it shall lie
+    std::string path;              // as what, absolute; its directory is there
+    std::string target;            // empty: none in particular
+    Stripe stripe;
+    std::uint64_t bytes_max = 0;   // it will not be larger; 0: nobody knows
+    bool direct = false;           // OpenOptions::direct
+    std::string directory_made_by; // who made the directory: an error that it is not there says so
 };
 
-std::unique_ptr<PlacementDriver> glusterfs_driver();
+// Where it came to lie. The path is the one that was told: others find it there without being told.
+struct PlacedFile {
+    FilePtr file;        // open for reading and writing
+    std::string root, path;
+    std::string target;  // empty: where the file system put it
+};
 
-// The targets by the settings: the driver that is named, or the one whose file system it is; `only` these (none: all).
-// automatic: a file system that no driver knows has no targets, and that is no error unless some are named.
-// Blocks like find().
-Result<PlacementTargets> find_targets(Settings::TargetsDriver driver, const std::vector<std::string>& only,
-                                      const std::string& directory);
+struct TargetFill {
+    std::string name;
+    // What it still takes. deadline: it did not answer. unsupported: nobody can say.
+    Result<std::uint64_t> free_bytes;
+};
 
-// The directory, or the nearest one above it that is there. Absolute.
-Result<std::string> existing_directory(std::string path);
+// Every operation on storage takes io_wait at most.
+class StorageDriver {
+  public:
+    virtual ~StorageDriver() = default;
+
+    // Those that files can be placed on, in the order in which parts go round them. Asks nobody.
+    virtual std::vector<std::string> targets() const = 0;
+    // A file must lie on one of them. False: where it has none the file system chooses.
+    virtual bool needs_target() const = 0;
+    // Of some of them, by name, each once. All are asked at once: several that hang take the time of one.
+    virtual Task<std::vector<TargetFill>> fill(std::vector<std::string> names, Nanos deadline) = 0;
+
+    // `placed.file` is set as soon as the file was made, also when what follows fails: whoever asked removes it then.
+    //   unavailable   its root is not mounted here
+    //   io_error      it does not lie under its own name (targets.hpp)
+    virtual Task<Status> create(NewFile asked, PlacedFile& placed, Nanos io_wait) = 0;
+};
+
+std::unique_ptr<StorageDriver> persistent_driver(World world, std::string persistent, std::shared_ptr<const PlacementTargets> targets);
+// Persistent may be one of the roots.
+std::unique_ptr<StorageDriver> directories_driver(World world, std::string persistent, std::vector<std::string> roots);
+
+// Of a job with these roots; none: its parts lie below persistent.
+std::unique_ptr<StorageDriver> storage_driver(World world, std::string persistent, std::vector<std::string> roots, std::shared_ptr<const PlacementTargets> targets);
+
+// For drivers: makes it under this name, and says where; the target is theirs to say.
+Task<Status> make_file(World world, NewFile asked, std::string made_as, PlacedFile& placed, Nanos deadline);
 
 }  // namespace cairn

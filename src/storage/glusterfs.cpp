@@ -12,7 +12,7 @@
 #include <iterator>
 #include <sstream>
 
-#include "storage/driver.hpp"
+#include "storage/detect.hpp"
 
 namespace cairn {
 
@@ -82,27 +82,6 @@ bool is_cut_into_pieces(const MountInfo& mount, const PlacementTargets& targets)
     return !mount.point.empty() && ::access(translator.c_str(), F_OK) == 0;
 }
 
-class GlusterfsDriver final : public PlacementDriver {
-  public:
-    Result<PlacementTargets> find(const std::string& directory) const override {
-        TRY_ASSIGN(const std::string there, existing_directory(directory));
-        TRY_ASSIGN(const MountInfo mount, mount_of(there));
-        if (mount.type != "fuse.glusterfs")
-            return Status(Code::unsupported, directory + " is not on GlusterFS but on " + mount.type + " (placement.driver)");
-        std::string text(attribute_bytes_max, '\0');
-        const ssize_t bytes = ::getxattr(there.c_str(), "glusterfs.pathinfo", text.data(), text.size());
-        if (bytes < 0 && (errno == ENOMEM || errno == ENODATA || errno == EOPNOTSUPP))
-            return unavailable("GlusterFS does not say on which servers " + there + " lies; of dispersed volumes it never does");
-        if (bytes < 0) return Status::from_errno(errno, "can not read the attribute glusterfs.pathinfo of " + there);
-        text.resize(static_cast<std::size_t>(bytes));
-        Result<PlacementTargets> targets = targets_of_pathinfo(text);
-        if (!targets.ok()) return std::move(targets).status().within(there);
-        if (is_cut_into_pieces(mount, *targets))
-            return unavailable(there + " is on a volume with features.shard, which spreads each file over all servers");
-        return targets;
-    }
-};
-
 }  // namespace
 
 Result<PlacementTargets> targets_of_pathinfo(std::string_view pathinfo) {
@@ -158,6 +137,22 @@ std::optional<MountInfo> mount_of_device(std::string_view mountinfo, unsigned ma
     return found;
 }
 
-std::unique_ptr<PlacementDriver> glusterfs_driver() { return std::make_unique<GlusterfsDriver>(); }
+Result<PlacementTargets> detect_glusterfs_targets(const std::string& directory) {
+    TRY_ASSIGN(const std::string there, existing_directory(directory));
+    TRY_ASSIGN(const MountInfo mount, mount_of(there));
+    if (mount.type != "fuse.glusterfs")
+        return Status(Code::unsupported, directory + " is not on GlusterFS but on " + mount.type + " (placement.driver)");
+    std::string text(attribute_bytes_max, '\0');
+    const ssize_t bytes = ::getxattr(there.c_str(), "glusterfs.pathinfo", text.data(), text.size());
+    if (bytes < 0 && (errno == ENOMEM || errno == ENODATA || errno == EOPNOTSUPP))
+        return unavailable("GlusterFS does not say on which servers " + there + " lies; of dispersed volumes it never does");
+    if (bytes < 0) return Status::from_errno(errno, "can not read the attribute glusterfs.pathinfo of " + there);
+    text.resize(static_cast<std::size_t>(bytes));
+    Result<PlacementTargets> targets = targets_of_pathinfo(text);
+    if (!targets.ok()) return std::move(targets).status().within(there);
+    if (is_cut_into_pieces(mount, *targets))
+        return unavailable(there + " is on a volume with features.shard, which spreads each file over all servers");
+    return targets;
+}
 
 }  // namespace cairn

@@ -37,6 +37,11 @@ std::vector<PartShare> share_parts(std::uint64_t blocks, std::uint32_t parts, st
     return shares;
 }
 
+std::uint32_t root_of(const std::vector<std::string>& roots, const std::string& target) {
+    const auto found = std::find(roots.begin(), roots.end(), target);
+    return found == roots.end() ? 0 : static_cast<std::uint32_t>(found - roots.begin()) + 1;
+}
+
 std::vector<std::string> with_room(const std::vector<TargetRoom>& targets, std::uint64_t bytes, std::uint32_t parts) {
     std::vector<std::uint64_t> most_first;
     for (const TargetRoom& target : targets) most_first.push_back(target.free_bytes);

@@ -1,4 +1,4 @@
-// Placement: which storage target holds which part, and how many bytes each part gets, so that every target gets the
+// Placement: which storage target holds which part, below which root, and how many bytes each part gets, so that every target gets the
 // same bytes whatever K is, and the same over the versions. Pure functions.
 #pragma once
 
@@ -26,6 +26,17 @@ struct PartShare {
 // jobs that begin at different turns do not all begin with the same target.
 std::vector<PartShare> share_parts(std::uint64_t blocks, std::uint32_t parts, std::uint32_t targets,
                                    std::uint64_t turn);
+
+// How a file is laid over several targets of its file system. Nobody asks for one yet: a part lies whole on one target, or as the file system has it.
+struct Stripe {
+    std::uint32_t count = 0;  // targets; 0: as the file system has it
+    std::uint64_t bytes = 0;  // on one before the next; 0: as the file system has it
+    bool operator==(const Stripe&) const = default;
+};
+
+// Below which root a part with this target lies, as a manifest numbers them (PartInfo::root): the roots besides persistent from 1 on; 0: persistent, unless
+// the target is one of `roots`.
+std::uint32_t root_of(const std::vector<std::string>& roots, const std::string& target);
 
 struct TargetRoom {
     std::string name;

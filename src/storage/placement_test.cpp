@@ -107,6 +107,14 @@ TEST(Placement, NothingOverflows) {
     }
 }
 
+TEST(Placement, ATargetThatIsARootHasItsNumber) {
+    EXPECT_EQ(root_of({"/a", "/b"}, "/a"), 1u);
+    EXPECT_EQ(root_of({"/a", "/b"}, "/b"), 2u);
+    EXPECT_EQ(root_of({"/a", "/b"}, "gv-client-0"), 0u) << "below persistent";
+    EXPECT_EQ(root_of({"/a", "/b"}, ""), 0u);
+    EXPECT_EQ(root_of({}, "/a"), 0u);
+}
+
 TEST(Placement, ATargetWithoutRoomForItsShareIsLeftOut) {
     using Names = std::vector<std::string>;
     constexpr std::uint64_t mib = 1 << 20;

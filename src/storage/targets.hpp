@@ -1,5 +1,5 @@
 // PlacementTargets: the storage targets of one directory, and how a file is made so that it lands on one of them. A
-// plain value: a driver finds it (driver.hpp), the engine uses it without knowing the file system.
+// plain value: it is detected (detect.hpp), and the driver of persistent (driver.hpp) uses it without knowing the file system.
 #pragma once
 
 #include <string>

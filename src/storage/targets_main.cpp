@@ -5,13 +5,13 @@
 
 #include <cstdio>
 
-#include "storage/driver.hpp"
+#include "storage/detect.hpp"
 
 int main(int count, char** words) {
     using namespace cairn;
     if (count < 2 || count > 3) return std::fprintf(stderr, "usage: cairn_targets DIRECTORY [FILE]\n"), 2;
     const std::string directory = words[1];
-    const Result<PlacementTargets> found = find_targets(Settings::TargetsDriver::glusterfs, {}, directory);
+    const Result<PlacementTargets> found = detect_targets(Settings::TargetsDriver::glusterfs, {}, directory);
     if (!found.ok()) return std::fprintf(stderr, "%s\n", found.status().to_string().c_str()), 1;
     for (const std::string& target : found->names) {
         std::printf("%s\n", target.c_str());

@@ -10,7 +10,7 @@
 #include "base/units.hpp"
 #include "daemon/memory.hpp"
 #include "daemon/options.hpp"
-#include "storage/driver.hpp"
+#include "storage/detect.hpp"
 
 namespace cairn::tune {
 
@@ -173,7 +173,7 @@ Status Tuning::choose_direct() {
 
 // As the daemon: parts go round the storage targets where these can be chosen, and where the file system puts them elsewhere.
 void Tuning::find_storage_targets() {
-    const Result<PlacementTargets> found = find_targets(daemon_.targets_driver, daemon_.targets, target_->path());
+    const Result<PlacementTargets> found = detect_targets(daemon_.targets_driver, daemon_.targets, target_->path());
     if (found.ok() && found->names.empty()) return;
     const bool is_usual = found.code() == Code::unavailable && options_.settings.placement.driver == Settings::TargetsDriver::automatic;
     if (found.ok()) report_.notes.push_back("storage targets: " + names_text(found->names));

@@ -8,12 +8,6 @@ namespace cairn::engine {
 
 namespace {
 constexpr std::uint64_t pack_bytes_most = 1 << 20;  // a write that storage takes well
-
-Task<void> ask_room(World& world, std::string root, Nanos deadline, std::optional<Result<std::uint64_t>>* room) {
-    Result<std::uint64_t> said = co_await world.storage.free_bytes(std::move(root), deadline);
-    *room = std::move(said);
-}
-
 }  // namespace
 
 Planner::Planner(Common& c) : CoordinatorRole(c) {}
@@ -63,35 +57,32 @@ bool Planner::avoid_target_of(Flight& flight, std::uint32_t part) {
     return !target.empty();
 }
 
-// The targets that parts may go to: the job's roots, or those of persistent's file system. Where none of these is left the file system chooses; where no
-// root is, all of them are tried again: nobody asked for parts below persistent.
+// The targets that parts may go to. Where none is left the file system chooses; where it must not, all of them are tried again.
 std::vector<std::string> Planner::usable_targets(Job& job, const std::vector<NodeImages>& nodes) const {
-    const std::vector<std::string>& roots = job.roster->roots;
+    const std::unique_ptr<StorageDriver> driver = common.storage_driver(job);
+    const std::vector<std::string> all = driver->targets();
     std::vector<TargetRoom> usable;
-    for (const std::string& name : roots.empty() ? common.targets->names : roots) {
+    for (const std::string& name : all) {
         const auto known = experience(job).free_bytes.find(name);
         if (!is_avoided(job, name)) usable.push_back({name, known == experience(job).free_bytes.end() ? UINT64_MAX : known->second});
     }
-    if (usable.empty()) return roots;
+    if (usable.empty()) return driver->needs_target() ? all : std::vector<std::string>();
     std::uint64_t bytes = 0;
     for (const NodeImages& node : nodes) bytes += node_bytes(node);
     return with_room(usable, bytes, job.roster->files);
 }
 
-// One that does not answer has failed already, before a byte was written. One that answers otherwise is met when a part is made. All are asked at once: several
-// that hang take the time of one.
+// One that does not answer has failed already, before a byte was written. One that answers otherwise is met when a part is made.
 Task<void> Planner::look_for_room(Job& job) {
     experience(job).free_bytes.clear();
     const Nanos deadline = world.clock.in(settings.io_wait);
-    std::map<std::string, std::optional<Result<std::uint64_t>>> rooms;
-    for (const std::string& root : job.roster->roots)
-        if (!is_avoided(job, root)) rooms[root];
-    Gate asked(world.clock);
-    for (auto& [root, room] : rooms) asked.spawn(ask_room(world, root, deadline, &room));
-    co_await asked.close();
-    for (const auto& [root, room] : rooms) {
-        if (room->ok()) experience(job).free_bytes[root] = **room;
-        else if (room->code() == Code::deadline) avoid(job, root);
+    const std::unique_ptr<StorageDriver> driver = common.storage_driver(job);
+    std::vector<std::string> names = driver->targets();
+    std::erase_if(names, [&](const std::string& name) { return is_avoided(job, name); });
+    const std::vector<TargetFill> fills = co_await driver->fill(std::move(names), deadline);
+    for (const TargetFill& each : fills) {
+        if (each.free_bytes.ok()) experience(job).free_bytes[each.name] = *each.free_bytes;
+        else if (each.free_bytes.code() == Code::deadline) avoid(job, each.name);
     }
 }
 

@@ -16,7 +16,7 @@ class Planner : CoordinatorRole {
 
     // Fills the contest's plan, targets and leads; the images of all nodes, none of an I/O node, are the result.
     Result<std::vector<NodeImages>> plan(Flight& flight, Contest& contest);
-    // Before a plan: what room the job's roots have.
+    // Before a plan: what the job's targets still take, where they say so.
     Task<void> look_for_room(Job& job);
     // It took so long, and nothing held it back.
     void learn_from_success(Flight& flight, const std::vector<NodeImages>& nodes, Nanos took, bool held_back);

@@ -152,6 +152,21 @@ TEST_F(PlannerTest, RootsAreAskedForRoomWithinOneWait) {
     EXPECT_EQ(experience.free_bytes.count("/persistent/.good"), 1u);
 }
 
+// Nobody asked for parts below persistent; where no root is, the file system may choose.
+TEST_F(PlannerTest, WhereNoTargetIsLeftRootsAreTriedAgain) {
+    for (const bool of_roots : {true, false}) {
+        RoleOptions options;
+        if (of_roots) options.roots = {"/persistent/.a"};
+        begin(options);
+        if (!of_roots) node->common.targets = std::make_shared<PlacementTargets>(PlacementTargets{"sim", {"/persistent/.a"}, "@"});
+        plan();
+        EXPECT_EQ(targets(), std::set<std::string>{"/persistent/.a"});
+        fails(side().contest->plan[0].first_leader(), of_part(0));
+        plan();
+        EXPECT_EQ(targets(), std::set<std::string>{of_roots ? "/persistent/.a" : ""});
+    }
+}
+
 TEST_F(PlannerTest, ALeaderThatFailedByItselfDoesNotLeadNextTime) {
     begin();
     plan();

@@ -36,7 +36,7 @@ struct Experience {
     Channel<char> turn;                    // one flush of a job at a time: whoever holds the token
     std::uint64_t placement_turn;          // of the targets, one a flush
     std::map<std::string, Nanos> avoided;  // targets on which a part failed, and until when
-    std::map<std::string, std::uint64_t> free_bytes;  // of roots, when the last attempt began; none: not known
+    std::map<std::string, std::uint64_t> free_bytes;  // of targets, when the last attempt began; none: not known
     std::map<NodeIndex, Nanos> unfit;      // leaders that failed by themselves, and until when
     std::set<NodeIndex> absent;            // I/O nodes that did not answer
 };

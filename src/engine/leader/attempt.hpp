@@ -86,7 +86,7 @@ struct PartState {
     const Share& share;  // this leader's
     const bool first;    // this leader creates and sizes the file, gathers what the others wrote, and writes the footer
     FilePtr file;
-    std::string path;
+    std::string root, path;  // where it lies, by the plan; for the first leader as the driver said that made it
     std::uint64_t chunk_bytes_max = 0;
     std::uint32_t writers = 1;
     std::uint32_t first_writer = 0;  // of this part, among the leader's: for its times

@@ -78,8 +78,8 @@ Task<void> Leader::lead(std::shared_ptr<Attempt> attempt) {
 Task<void> Leader::write_part(Attempt& attempt, PartState& part) {
     Flight& flight = *attempt.flight;
     writer_.lay_out(attempt, part);
-    const std::string& root = layout.root(flight.job->roots, flight.job->root_of(part.plan.target));
-    part.path = Layout::part_below(root, flight.key, part.plan.part, attempt.lead.parts_total, attempt.lead.attempt_id);
+    part.root = layout.root(flight.job->roots, flight.job->root_of(part.plan.target));
+    part.path = Layout::part_below(part.root, flight.key, part.plan.part, attempt.lead.parts_total, attempt.lead.attempt_id);
     Status status = co_await part_file_.open(attempt, part);
     if (status.ok()) {
         Gate workers(world.clock);

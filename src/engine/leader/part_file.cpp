@@ -30,26 +30,32 @@ Task<Status> check_sized(World& world, const PartState& part, Nanos wait) {
     co_return Status();
 }
 
-// The coordinator made the directory before it asked for a part there.
-Status where_it_should_lie(const Flight& flight, const PartState& part, Status status) {
-    if (status.code() != Code::not_found || flight.job->root_of(part.plan.target) == 0) return status;
-    return unavailable(status.text() + ": the coordinator, " + flight.job->node_name(flight.job->coordinator()) + ", has made its directory; is the same file system mounted at " +
-                       part.plan.target + " on all nodes (storage.directories)?");
-}
-
 }  // namespace
+
+// The coordinator made the directory before it asked for a part there.
+Task<Status> PartFile::create(const Attempt& attempt, PartState& part) {
+    const Job& job = *attempt.flight->job;
+    NewFile asked;
+    asked.root = part.root;
+    asked.path = part.path;
+    asked.target = part.plan.target;
+    asked.bytes_max = part.plan.sized_bytes;
+    asked.direct = settings.direct;
+    asked.directory_made_by = "the coordinator, " + job.node_name(job.coordinator());
+    const std::unique_ptr<StorageDriver> driver = common.storage_driver(job);
+    PlacedFile placed;
+    Status made = co_await driver->create(std::move(asked), placed, settings.io_wait);
+    part.file = std::move(placed.file);
+    if (!made.ok()) co_return made;
+    part.root = std::move(placed.root);
+    part.path = std::move(placed.path);
+    co_return Status();
+}
 
 Task<Status> PartFile::open(Attempt& attempt, PartState& part) {
     Flight& flight = *attempt.flight;
-    OpenOptions options;
-    options.direct = settings.direct;
     if (part.first) {
-        options.mode = OpenMode::create;
-        const std::string path = common.targets->create_path(part.path, part.plan.target);
-        Result<FilePtr> file = co_await world.storage.open(path, options, world.clock.in(settings.io_wait));
-        if (!file.ok()) co_return where_it_should_lie(flight, part, std::move(file).status()).within("creating a part");
-        part.file = std::move(file).value();
-        if (path != part.path) CO_TRY(co_await check_name(part, path));
+        CO_TRY(co_await create(attempt, part));
         if (part.plan.sized_bytes == 0) co_return Status();
         Status sized = co_await world.storage.resize(part.file, part.plan.sized_bytes, world.clock.in(settings.io_wait));
         if (!sized.ok()) co_return std::move(sized).within("sizing a part");
@@ -58,6 +64,8 @@ Task<Status> PartFile::open(Attempt& attempt, PartState& part) {
         tell_opened(attempt, part);
         co_return Status();
     }
+    OpenOptions options;
+    options.direct = settings.direct;
     options.mode = OpenMode::write;
     const Nanos give_up = world.clock.in(2 * settings.io_wait + settings.peer_wait);  // it creates and sizes
     while (!side(flight).opened.count({attempt.lead.attempt_id, part.plan.part})) {
@@ -71,19 +79,6 @@ Task<Status> PartFile::open(Attempt& attempt, PartState& part) {
     if (!file.ok()) co_return std::move(file).status().within("opening a part that several nodes write");
     part.file = std::move(file).value();
     co_return Status();
-}
-
-// Of a target that was taken away since this daemon asked for them the file system may know nothing any more, and take the name as it is said: then the
-// data would lie, durable and whole, under a name that no manifest says. The target is left out for a while, and the next attempt goes elsewhere.
-Task<Status> PartFile::check_name(PartState& part, std::string made_as) {
-    const OpenOptions reading;
-    Result<FilePtr> file = co_await world.storage.open(part.path, reading, world.clock.in(settings.io_wait));
-    if (file.ok()) co_return Status();
-    if (file.code() != Code::not_found) co_return std::move(file).status().within("looking for a part that was just made");
-    const Status ignored = co_await world.storage.remove(made_as, world.clock.in(settings.io_wait));
-    (void)ignored;  // nothing that is ours by name; a user sees what it is
-    co_return Status(Code::io_error, "is not there after it was made as " + made_as + ": the file system does not know the storage target " +
-                                         part.plan.target + " any more. It is left out for a while; which there are is asked again when a job opens");
 }
 
 // To the leaders whose share is still to come; also a sign of life.
@@ -353,7 +348,7 @@ Task<Status> PartFile::write_footer(Attempt& attempt, PartState& part) {
     info.bytes = footer->data_bytes + tail.size();
     info.footer_offset = footer->data_bytes;
     info.footer_checksum = footer_checksum(tail);
-    info.root = flight.job->root_of(part.plan.target);
+    info.root = flight.job->root_of(part.root);
     for (const ImageInfo& image : footer->images) info.ranks.push_back(image.rank);
     Slice data = Slice::of(std::move(tail));
     CO_TRY(co_await write_all(world.storage, part.file, info.footer_offset, std::move(data), world.clock.in(settings.io_wait)));

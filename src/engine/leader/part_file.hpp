@@ -37,7 +37,7 @@ class PartFile : LeaderRole {
     void on_share_kept(Flight& flight, const message::ShareKept& kept);
 
   private:
-    Task<Status> check_name(PartState& part, std::string made_as);
+    Task<Status> create(const Attempt& attempt, PartState& part);
     Task<Status> report_share(Attempt& attempt, PartState& part);
     Task<Status> gather_shares(Attempt& attempt, PartState& part);
     Task<Status> check_shares(Attempt& attempt, PartState& part);

@@ -25,18 +25,19 @@ struct PartFileTest : ::testing::Test {
     static constexpr std::uint64_t half = 4 * role_block;
     static constexpr Id128 attempt_id{7, 5};
 
-    void begin(NodeIndex self, RoleOptions options = {}) {
+    void begin(NodeIndex self, RoleOptions options = {}, const std::string& target = {}) {
         options.self = self;
         options.settings.buffer_bytes = 16 * role_block;
         node = std::make_unique<Alone<PartFileAlone>>(options);
         message::Lead lead = testing::role_lead(attempt_id);
-        lead.parts = {{0, "", 4 * half, {{1, 0, half, {{1, {{1, 0, half}}}}}, {2, half, half, {{2, {{2, 0, half}}}}}}}};
+        lead.parts = {{0, target, 4 * half, {{1, 0, half, {{1, {{1, 0, half}}}}}, {2, half, half, {{2, {{2, 0, half}}}}}}}};
         lead.images = {testing::role_image(1, half), testing::role_image(2, half)};
         lead.addresses = {{1, node->process(1).address()}, {2, node->process(2).address()}};
         attempt = std::make_shared<Attempt>(node->world, node->flight, lead);
         node->flight->leader = std::make_shared<LeaderSide>();
         node->flight->leader->leading = attempt;
-        part().path = node->layout.part(node->flight->key, 0, 1, attempt_id);
+        part().root = node->layout.root(node->job->roots, node->job->root_of(target));
+        part().path = Layout::part_below(part().root, node->flight->key, 0, 1, attempt_id);
     }
     PartState& part() { return *attempt->parts.front(); }
     PartFile& part_file() { return node->subject.part_file; }
@@ -108,6 +109,54 @@ TEST_F(PartFileTest, AFileThatDidNotGetItsSizeIsNotUsed) {
     node->run(second);
     ASSERT_TRUE(opened.has_value());
     EXPECT_EQ(opened->code(), Code::io_error);
+    EXPECT_TRUE(node->heard<message::Opened>(2).empty());
+}
+
+TEST_F(PartFileTest, APartBelowARootIsReportedThere) {
+    RoleOptions options;
+    options.roots = {"/persistent/.a", "/persistent/.b"};
+    begin(1, options, "/persistent/.b");
+    start_open();
+    node->run(second);
+    ASSERT_TRUE(opened && opened->ok());
+    EXPECT_EQ(part().path.rfind("/persistent/.b/series/1/part-", 0), 0u) << part().path;
+    write_own(1, 0);
+    write_as(2, 2, half);
+    start_finish();
+    share_done({run_of(2, half)}, 0, 1, sample_at(half, 2, 0));
+    node->run(second);
+    ASSERT_TRUE(finished && finished->ok());
+    EXPECT_EQ(part().done->root, 2u);
+}
+
+TEST_F(PartFileTest, ARootThatIsAwayHereIsNamedAndWhoSawIt) {
+    RoleOptions options;
+    options.roots = {"/persistent/.a"};
+    begin(1, options, "/persistent/.a");
+    node->sim.faults().below = "/persistent/.a";
+    node->sim.faults().below_is = sim::Faults::Below::away;
+    start_open();
+    node->run(second);
+    ASSERT_TRUE(opened.has_value());
+    EXPECT_EQ(opened->code(), Code::unavailable);
+    EXPECT_NE(opened->text().find("the coordinator, node 0 (n0, rank 0), has made its directory"), std::string::npos) << opened->text();
+    EXPECT_FALSE(part().file) << "nothing to remove";
+    EXPECT_TRUE(node->heard<message::Opened>(2).empty());
+}
+
+// Whoever holds the file removes it (lead.cpp).
+TEST_F(PartFileTest, AFileWhoseTargetIsGoneIsStillThisLeaders) {
+    RoleOptions options;
+    options.model.target_rates = {1e9, 1e9};
+    options.model.targets_gone = {1};
+    begin(1, options, "1");
+    node->common.targets = std::make_shared<PlacementTargets>(PlacementTargets{"sim", {"0", "1"}, std::string(sim::target_mark)});
+    start_open();
+    node->run(second);
+    ASSERT_TRUE(opened.has_value());
+    EXPECT_EQ(opened->code(), Code::io_error);
+    EXPECT_NE(opened->text().find("storage target 1 any more"), std::string::npos) << opened->text();
+    EXPECT_TRUE(part().file);
     EXPECT_TRUE(node->heard<message::Opened>(2).empty());
 }
 
