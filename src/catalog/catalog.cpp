@@ -37,8 +37,24 @@ void add_unlisted(std::string name, Version version, Status why, std::vector<Cat
     out.push_back(std::move(entry));
 }
 
+// Of its manifest, as much as is wanted.
+Task<void> read_entry(World& world, const Layout& layout, Manifests manifests, Nanos deadline, CatalogEntry& entry) {
+    Status read;
+    if (manifests == Manifests::whole) {
+        Result<Manifest> whole = co_await read_manifest(world, layout, entry.key, deadline);
+        read = whole.status();
+        if (whole.ok()) entry.whole = std::move(whole).value();
+        if (entry.whole) entry.manifest = *entry.whole;
+    } else {
+        Result<ManifestFacts> facts = co_await read_manifest_facts(world, layout, entry.key, deadline);
+        read = facts.status();
+        if (facts.ok()) entry.manifest = std::move(facts).value();
+    }
+    if (!read.ok() && read.code() != Code::not_found) entry.damage = std::move(read);
+}
+
 // All incarnations that left something in one version's directory.
-Task<Status> list_version(World& world, Layout layout, std::string name, Version version, Nanos deadline, std::vector<CatalogEntry>& out) {
+Task<Status> list_version(World& world, Layout layout, std::string name, Version version, Manifests manifests, Nanos deadline, std::vector<CatalogEntry>& out) {
     const std::string directory = layout.version(name, version);
     Result<std::vector<DirectoryEntry>> files = co_await world.storage.list(directory, deadline);
     if (files.code() == Code::not_found) co_return Status();
@@ -54,9 +70,7 @@ Task<Status> list_version(World& world, Layout layout, std::string name, Version
         CatalogEntry& entry = by_half[incarnation->high];
         entry.key = {name, version, *incarnation};
         entry.files.push_back(file);
-        Result<Manifest> manifest = co_await read_manifest(world, layout, entry.key, deadline);
-        if (manifest.ok()) entry.manifest = std::move(manifest).value();
-        else if (manifest.code() != Code::not_found) entry.damage = std::move(manifest).status();
+        co_await read_entry(world, layout, manifests, deadline, entry);
     }
     for (const DirectoryEntry& file : *files) {
         const std::optional<Id128> attempt_id = parse_attempt_of(file.name);
@@ -75,7 +89,7 @@ Task<Status> list_version(World& world, Layout layout, std::string name, Version
 
 }  // namespace
 
-Task<Result<std::vector<CatalogEntry>>> list_versions(World& world, Layout layout, std::string name, Nanos deadline) {
+Task<Result<std::vector<CatalogEntry>>> list_versions(World& world, Layout layout, std::string name, Nanos deadline, Manifests manifests) {
     std::vector<CatalogEntry> versions;
     Result<std::vector<DirectoryEntry>> entries = co_await world.storage.list(layout.series(name), deadline);
     if (!entries.ok()) {
@@ -90,7 +104,7 @@ Task<Result<std::vector<CatalogEntry>>> list_versions(World& world, Layout layou
             add_unlisted(name, *version, corrupt(layout.version(name, *version) + ": is not a directory"), versions);
             continue;
         }
-        Status listed = co_await list_version(world, layout, name, *version, deadline, versions);
+        Status listed = co_await list_version(world, layout, name, *version, manifests, deadline, versions);
         if (!listed.ok()) co_return listed;
     }
     std::stable_sort(versions.begin(), versions.end(), [](const CatalogEntry& a, const CatalogEntry& b) {

@@ -15,7 +15,8 @@ namespace cairn {
 // One incarnation's copy of one version, as its directory shows it.
 struct CatalogEntry {
     VersionKey key;
-    std::optional<Manifest> manifest;      // none: parts without a manifest (in flight, or left behind)
+    std::optional<ManifestFacts> manifest; // none: parts without a manifest (in flight, or left behind)
+    std::optional<Manifest> whole;         // the same with its parts, where Manifests::whole was asked for
     std::optional<Status> damage;          // the manifest can not be read: why. It may have been a tombstone
     std::vector<DirectoryEntry> files;     // all files of the version's directory that carry this incarnation or attempt:
                                            // manifest, parts, unpublished manifests
@@ -32,8 +33,13 @@ struct CatalogEntry {
 
 // Names of all series, in order.
 Task<Result<std::vector<std::string>>> list_series(World& world, Layout layout, Nanos deadline);
+// How much of each manifest is read.
+enum class Manifests : std::uint8_t {
+    heads,  // what they say but for their parts. Damage among the records of a long one shows when they are read
+    whole,  // for whoever needs parts; or takes something away because another version is there: it has to be whole
+};
 // All versions of a series by (version, epoch). A missing series is an empty list; a missing persistent directory is unavailable.
-Task<Result<std::vector<CatalogEntry>>> list_versions(World& world, Layout layout, std::string name, Nanos deadline);
+Task<Result<std::vector<CatalogEntry>>> list_versions(World& world, Layout layout, std::string name, Nanos deadline, Manifests manifests = Manifests::heads);
 
 // What is known of one open of a series (rule 1).
 struct LineageEntry {

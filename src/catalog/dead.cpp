@@ -71,17 +71,18 @@ Task<Status> clear_dead(World& world, Layout layout, Undecided dead, Nanos io_wa
         if (below.ok() ? any_of_incarnation(*below, key.incarnation) : below.code() != Code::unavailable) roots.push_back(root);
     }
     if (roots.empty() && !any_of_incarnation(*files, key.incarnation)) co_return Status();
-    Manifest tombstone = tombstone_of(key, dead.epoch, dead.parent, dead.ranks, std::move(roots));
+    const Manifest tombstone = tombstone_of(key, dead.epoch, dead.parent, dead.ranks, std::move(roots));
+    ManifestFacts stands = tombstone;
     Status given_up = co_await give_up_version(world, layout, tombstone, io_wait);
     if (given_up.code() == Code::already_exists) {
-        Result<Manifest> standing = co_await read_manifest(world, layout, key, world.clock.in(io_wait));
+        Result<ManifestFacts> standing = co_await read_manifest_facts(world, layout, key, world.clock.in(io_wait));
         if (!standing.ok()) co_return std::move(standing).status();
         if (!standing->abandoned) co_return Status();  // committed before: its parts are its own
-        tombstone = std::move(standing).value();
+        stands = std::move(standing).value();
     } else if (!given_up.ok()) {
         co_return given_up;
     }
-    Status cleared = co_await clear_version(world, layout, std::move(tombstone), Fence::keep, io_wait);
+    Status cleared = co_await clear_version(world, layout, std::move(stands), Fence::keep, io_wait);
     if (cleared.code() == Code::permission) co_return Status();  // what it once committed is another's now, and nobody's image is wanted for that
     co_return cleared;
 }

@@ -100,7 +100,7 @@ class Judge {
     }
 
     // Who removes writes what it knows, which may be nothing: an epoch is believed that a record has, and a parent that is one.
-    void hear_tombstone(const Manifest& tombstone) {
+    void hear_tombstone(const ManifestFacts& tombstone) {
         const bool fits = std::any_of(unplaced_.begin(), unplaced_.end(), [&](const LineageEntry* entry) { return entry->open.epoch == tombstone.epoch; });
         if (known_.count(tombstone.key.incarnation)) hear(tombstone.key.incarnation, 0, tombstone.parent, false);
         else if (fits) hear(tombstone.key.incarnation, tombstone.epoch, tombstone.parent, false);

@@ -98,6 +98,27 @@ Task<Result<Manifest>> read_rest(World& world, const Opened& opened, Bytes start
     co_return decode_manifest(buffer->take());
 }
 
+Status check_length(const Opened& opened, const ManifestHead& head) {
+    const std::uint64_t told = head.tables.offset + head.tables.bytes();
+    return told == opened.bytes ? Status() : corrupt(std::to_string(opened.bytes) + " bytes, and its head says " + std::to_string(told));
+}
+
+Task<Result<ManifestFacts>> read_facts(World& world, std::string path, Nanos deadline) {
+    Result<Opened> opened = co_await open(world, std::move(path), deadline);
+    if (!opened.ok()) co_return std::move(opened).status();
+    Result<Bytes> start = co_await read_start(world, *opened, deadline);
+    if (!start.ok()) co_return std::move(start).status();
+    if (start->size() == opened->bytes) {
+        Result<Manifest> whole = decode_manifest(*start);
+        if (!whole.ok()) co_return std::move(whole).status();
+        co_return ManifestFacts(std::move(*whole));
+    }
+    Result<ManifestHead> head = decode_manifest_head(*start);
+    if (!head.ok()) co_return std::move(head).status();
+    CO_TRY(check_length(*opened, *head));
+    co_return ManifestFacts(std::move(head->manifest));
+}
+
 // Of one rank, or of all.
 Task<Result<Manifest>> read_of(World& world, std::string path, std::optional<Rank> rank, Nanos deadline) {
     Result<Opened> opened = co_await open(world, std::move(path), deadline);
@@ -107,8 +128,7 @@ Task<Result<Manifest>> read_of(World& world, std::string path, std::optional<Ran
     if (start->size() == opened->bytes) co_return decode_manifest(*start);
     Result<ManifestHead> head = decode_manifest_head(*start);
     if (!head.ok()) co_return std::move(head).status();
-    if (head->tables.offset + head->tables.bytes() != opened->bytes)
-        co_return corrupt(std::to_string(opened->bytes) + " bytes, and its head says " + std::to_string(head->tables.offset + head->tables.bytes()));
+    CO_TRY(check_length(*opened, *head));
     if (rank) {
         Result<Manifest> manifest = co_await look_up(world, *opened, *head, *rank, deadline);
         co_return manifest;
@@ -135,6 +155,14 @@ Task<Result<ManifestHead>> read_manifest_head(World& world, std::string path, Na
     Result<ManifestHead> head = decode_manifest_head(*start);
     if (!head.ok()) co_return std::move(head).status().within(path);
     co_return head;
+}
+
+Task<Result<ManifestFacts>> read_manifest_facts(World& world, Layout layout, VersionKey key, Nanos deadline) {
+    const std::string path = layout.manifest(key);
+    Result<ManifestFacts> facts = co_await read_facts(world, path, deadline);
+    if (!facts.ok()) co_return std::move(facts).status().within(path);
+    if (facts->key != key) co_return corrupt(path + ": is the manifest of " + version_text(facts->key));
+    co_return facts;
 }
 
 Task<Result<Manifest>> read_manifest(World& world, Layout layout, VersionKey key, Nanos deadline) { return read_its(world, std::move(layout), std::move(key), std::nullopt, deadline); }

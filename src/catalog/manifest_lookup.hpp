@@ -10,8 +10,12 @@ namespace cairn {
 
 inline constexpr std::uint64_t manifest_first_read_bytes = 64ull << 10;
 
-// What a manifest says without its parts.
+// The head of whatever manifest there is at this path, published or not, and be it half written.
 Task<Result<ManifestHead>> read_manifest_head(World& world, std::string path, Nanos deadline);
+
+// What one manifest says but for its parts, from its head and its length; one that is no longer than the first read is whole. Behind a longer one's head
+// nothing is looked at: damage there is met by who reads those records (read_manifest_of, read_manifest).
+Task<Result<ManifestFacts>> read_manifest_facts(World& world, Layout layout, VersionKey key, Nanos deadline);
 
 // One manifest. not_found when it is not there; a tombstone is returned like any other.
 Task<Result<Manifest>> read_manifest(World& world, Layout layout, VersionKey key, Nanos deadline);

@@ -5,6 +5,7 @@
 
 #include "catalog/catalog.hpp"
 #include "proof/cluster.hpp"
+#include "world/sim/machine.hpp"
 
 namespace cairn {
 namespace {
@@ -57,6 +58,16 @@ struct ManifestLookup : ::testing::Test {
         cluster.sim.set_observer(nullptr);
         return found;
     }
+    std::vector<CatalogEntry> list(Manifests manifests) {
+        Result<std::vector<CatalogEntry>> found(Status(Code::deadline, ""));
+        const auto task = [](World w, Layout l, Manifests how, Result<std::vector<CatalogEntry>>& out) -> Task<void> {
+            Result<std::vector<CatalogEntry>> entries = co_await list_versions(w, l, "wide", w.clock.in(span), how);
+            out = std::move(entries);
+        };
+        EXPECT_TRUE(cluster.sim.run(task(process.world(), cluster.layout, manifests, found), cluster.sim.now() + span));
+        EXPECT_TRUE(found.ok()) << found.status().to_string();
+        return found.ok() ? *found : std::vector<CatalogEntry>();
+    }
     // Just those parts that all of the manifest names for the rank.
     void expect_of(Rank rank) {
         const Result<Manifest> of = read_of(rank);
@@ -77,6 +88,54 @@ struct ManifestLookup : ::testing::Test {
     Manifest manifest;
     int reads = 0;
 };
+
+// Told by the bytes that persistent's one target carries.
+TEST_F(ManifestLookup, AListOfVersionsReadsHeadsAlone) {
+    manifest = manifest_of(100'000, 100'000, FileLayout::ranks);
+    const Bytes bytes = encode_manifest(manifest);
+    ASSERT_GT(bytes.size(), 40 * manifest_first_read_bytes);
+    write(bytes);
+    sim::MachineModel model;
+    model.nic_out_rates = model.nic_in_rates = std::vector<double>(cluster.hosts.back().node->id() + 1, 0);
+    model.server_rates = model.target_rates = {1e9};
+    cluster.sim.set_machine(std::make_unique<sim::Machine>(cluster.sim, model));
+    const std::uint64_t before = cluster.sim.machine()->target_bytes(0);
+    const std::vector<CatalogEntry> heads = list(Manifests::heads);
+    const std::uint64_t listed = cluster.sim.machine()->target_bytes(0);
+    ASSERT_EQ(heads.size(), 1u);
+    EXPECT_TRUE(heads[0].committed());
+    EXPECT_EQ(*heads[0].manifest, static_cast<const ManifestFacts&>(manifest));
+    EXPECT_FALSE(heads[0].whole);
+    EXPECT_GT(listed, before);
+    EXPECT_LE(listed - before, manifest_first_read_bytes);
+    const std::vector<CatalogEntry> whole = list(Manifests::whole);
+    ASSERT_TRUE(whole.size() == 1 && whole[0].whole);
+    EXPECT_EQ(*whole[0].whole, manifest);
+    EXPECT_GE(cluster.sim.machine()->target_bytes(0) - listed, bytes.size());
+}
+
+// Who wants parts meets the damage; a length that is wrong, and what a first read shows, everybody does.
+TEST_F(ManifestLookup, DamageBehindAHeadIsOfItsRecords) {
+    manifest = manifest_of(20'000, 20'000, FileLayout::ranks);
+    const Bytes right = encode_manifest(manifest);
+    Bytes wrong = right;
+    wrong.back() ^= std::byte(1);
+    write(wrong);
+    EXPECT_TRUE(list(Manifests::heads).at(0).committed());
+    const CatalogEntry damaged = list(Manifests::whole).at(0);
+    EXPECT_FALSE(damaged.manifest || damaged.whole);
+    ASSERT_TRUE(damaged.damage);
+    EXPECT_EQ(damaged.damage->code(), Code::corrupt);
+    Bytes cut = right;
+    cut.pop_back();
+    write(cut);
+    EXPECT_EQ(list(Manifests::heads).at(0).damage->code(), Code::corrupt);
+    manifest = manifest_of(64, 8, FileLayout::parts);
+    Bytes small = encode_manifest(manifest);
+    small.back() ^= std::byte(1);
+    write(small);
+    EXPECT_EQ(list(Manifests::heads).at(0).damage->code(), Code::corrupt);
+}
 
 // Bytes behind a manifest are none of it, however many they are: they are not read.
 TEST_F(ManifestLookup, WhatTheHeadDoesNotTellIsNotRead) {

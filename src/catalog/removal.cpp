@@ -57,7 +57,7 @@ Task<Result<std::string>> write_tombstone(World& world, Layout layout, Manifest 
 
 // Another remover may have taken our temporary name with the rest of the version: then its tombstone stands, or has been lifted.
 Task<Status> check_removed(World& world, Layout layout, VersionKey key, Status failure, Nanos io_wait) {
-    Result<Manifest> standing = co_await read_manifest(world, layout, std::move(key), world.clock.in(io_wait));
+    Result<ManifestFacts> standing = co_await read_manifest_facts(world, layout, std::move(key), world.clock.in(io_wait));
     const bool removed = standing.ok() ? standing->abandoned : standing.code() == Code::not_found;
     co_return removed ? Status() : std::move(failure);
 }
@@ -193,7 +193,7 @@ Task<Status> clear_below(World& world, std::string root, VersionKey key, Nanos i
 }
 
 // Below all roots but persistent. Those that the tombstone names must be there: the others are only looked at.
-Task<Status> clear_elsewhere(World& world, Layout layout, Manifest tombstone, Nanos io_wait) {
+Task<Status> clear_elsewhere(World& world, Layout layout, ManifestFacts tombstone, Nanos io_wait) {
     Status failed;
     for (const std::string& root : tombstone.roots) {
         Status cleared = co_await clear_below(world, root, tombstone.key, io_wait);
@@ -211,7 +211,7 @@ Task<Status> clear_elsewhere(World& world, Layout layout, Manifest tombstone, Na
 
 }  // namespace
 
-Task<Status> clear_version(World& world, Layout layout, Manifest tombstone, Fence fence, Nanos io_wait) {
+Task<Status> clear_version(World& world, Layout layout, ManifestFacts tombstone, Fence fence, Nanos io_wait) {
     const VersionKey key = tombstone.key;
     const std::string directory = layout.version(key);
     // Listed now: attempts may have come since the caller looked.
@@ -289,7 +289,7 @@ Task<Status> give_up_version(World& world, Layout layout, Manifest tombstone, Na
     Status published = co_await publish_tombstone(world, layout, key, *temporary, io_wait);
     if (published.code() != Code::not_found) co_return published;
     // Who published first took our temporary name with what else nobody may publish any more.
-    Result<Manifest> standing = co_await read_manifest(world, layout, key, world.clock.in(io_wait));
+    Result<ManifestFacts> standing = co_await read_manifest_facts(world, layout, key, world.clock.in(io_wait));
     co_return standing.ok() ? Status(Code::already_exists, layout.manifest(key) + ": another was published first") : std::move(published);
 }
 

@@ -46,7 +46,7 @@ Task<Status> remove_version(World& world, Layout layout, Manifest tombstone, Fen
 Task<Status> give_up_version(World& world, Layout layout, Manifest tombstone, Nanos io_wait);
 
 // Steps 2 and 3 for a version whose tombstone stands. unavailable: one of its roots is away, and all else is done but step 3. permission: a committed version depends on it.
-Task<Status> clear_version(World& world, Layout layout, Manifest tombstone, Fence fence, Nanos io_wait);
+Task<Status> clear_version(World& world, Layout layout, ManifestFacts tombstone, Fence fence, Nanos io_wait);
 
 // Removes files that nothing names, then the directory if it is empty, unless it is `kept`.
 Task<Status> remove_files(World& world, std::string directory, std::vector<std::string> files, Nanos io_wait, std::string kept = {});

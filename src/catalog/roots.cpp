@@ -131,7 +131,8 @@ Task<void> look_elsewhere(World& world, Layout layout, std::string name, std::ve
 }
 
 std::vector<std::string> roots_of(const CatalogEntry& entry) {
-    if (entry.manifest) return roots_with_parts(*entry.manifest);
+    if (entry.whole) return roots_with_parts(*entry.whole);
+    if (entry.manifest) return entry.manifest->roots;
     std::vector<std::string> roots;
     for (const CatalogEntry::Below& below : entry.elsewhere) roots.push_back(below.root);
     return roots;

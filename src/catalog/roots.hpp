@@ -33,7 +33,7 @@ Task<Result<std::vector<DirectoryEntry>>> list_below(World& world, std::string r
 // of. A root that can not be looked at is told in the entries that name it (CatalogEntry::away).
 Task<void> look_elsewhere(World& world, Layout layout, std::string name, std::vector<CatalogEntry>& entries, Nanos io_wait);
 
-// roots_with_parts of an entry that was looked at so; where nothing names them, those below which anything was found.
+// roots_with_parts of an entry that was read whole, and looked at so; where nothing names them, those below which anything was found. Of its head alone: all that it names.
 std::vector<std::string> roots_of(const CatalogEntry& entry);
 
 }  // namespace cairn

@@ -235,7 +235,7 @@ Status run_extract(Console& console, const Arguments& arguments) {
     if (stream && console.json) return invalid_argument("--json and --output - both want standard output");
     TRY_ASSIGN(Place place, Place::open(arguments));
     const ScratchView scratch = read_scratch(place);
-    TRY_ASSIGN(const Series series, read_series(place, scratch, arguments.text("NAME")));
+    TRY_ASSIGN(const Series series, read_series(place, scratch, arguments.text("NAME"), Manifests::heads));
     tell_lineage_problems(console, "extract", series);
     TRY_ASSIGN(const Seen seen, pick_readable(series, arguments.text("VERSION"), arguments.text("incarnation")));
     if (arguments.number("rank") >= seen.ranks) return no_rank(seen.key, arguments.number("rank"), seen.ranks);

@@ -178,7 +178,7 @@ Status run_gc(Console& console, const Arguments& arguments) {
     taking.only_look = only_look;
     Status& failed = taking.failed;
     for (const std::string& name : names) {
-        const Result<Series> series = read_series(place, scratch, name, Roots::all);
+        const Result<Series> series = read_series(place, scratch, name, Manifests::whole, Roots::all);
         if (!series.ok() && series.code() == Code::not_found && all) continue;
         if (!series.ok() && !all) return series.status();
         if (!series.ok()) {

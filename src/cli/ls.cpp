@@ -24,7 +24,7 @@ std::string level_of(const Seen& seen) {
 
 std::string number_or_dash(std::uint64_t number) { return number == 0 ? "-" : std::to_string(number); }
 
-std::size_t files_of(const Seen& seen) { return seen.entry.manifest ? seen.entry.manifest->parts.size() : 0; }
+std::size_t files_of(const Seen& seen) { return seen.entry.whole ? seen.entry.whole->parts.size() : 0; }
 std::uint64_t time_of(const Seen& seen) { return seen.entry.manifest ? seen.entry.manifest->wall_time_s : 0; }
 
 Json json_of(const Series& series, const Seen& seen) {
@@ -108,7 +108,7 @@ Status run_ls(Console& console, const Arguments& arguments) {
     std::vector<Series> all;
     std::vector<Status> problems = scratch.problems;
     for (const std::string& name : names) {
-        Result<Series> series = read_series(place, scratch, name);
+        Result<Series> series = read_series(place, scratch, name, Manifests::whole);
         if (!series.ok() && one) return series.status();
         if (series.ok())
             all.push_back(std::move(series).value());

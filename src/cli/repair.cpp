@@ -13,9 +13,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What a restart takes now, as far as this host can tell.
+// What a restart takes now, as far as this host can tell: one with damaged records it would pass over.
 std::string outlook(Place& place, const ScratchView& scratch, const std::string& name) {
-    const Result<Series> series = read_series(place, scratch, name);
+    const Result<Series> series = read_series(place, scratch, name, Manifests::whole);
     if (!series.ok()) return "";
     const Result<Seen> newest = pick_readable(*series, "newest", {});
     if (newest.ok())
@@ -43,7 +43,7 @@ Status run_repair(Console& console, const Arguments& arguments) {
     const std::string& name = arguments.text("NAME");
     const ScratchView scratch = read_scratch(place);
     for (const Status& problem : scratch.problems) console.err << "cairn repair: " << problem.text() << "\n";
-    TRY(read_series(place, scratch, name).status());
+    TRY(read_series(place, scratch, name, Manifests::heads).status());
     std::vector<SealedVersion> sealed;
     for (const ScratchImage& image : scratch.images)
         if (image.key.name == name) sealed.push_back({image.key.incarnation, image.epoch, image.key.version, image.parent});

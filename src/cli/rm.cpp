@@ -86,7 +86,7 @@ Status remove(Place& place, const Seen& seen, Fence fence) {
 
 Status run_rm(Console& console, const Arguments& arguments) {
     TRY_ASSIGN(Place place, Place::open(arguments));
-    TRY_ASSIGN(const Series series, read_series(place, read_scratch(place), arguments.text("NAME"), Roots::all));
+    TRY_ASSIGN(const Series series, read_series(place, read_scratch(place), arguments.text("NAME"), Manifests::whole, Roots::all));
     tell_lineage_problems(console, "rm", series);
     TRY_ASSIGN(const std::vector<const Seen*> versions, chosen(series, arguments));
     for (const Seen* last : needed(series))

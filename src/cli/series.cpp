@@ -61,8 +61,8 @@ Result<std::vector<std::string>> series_names(Place& place, const ScratchView& s
     return std::vector<std::string>(all.begin(), all.end());
 }
 
-Result<Series> read_series(Place& place, const ScratchView& scratch, const std::string& name, Roots roots) {
-    return place.run(load_series(place.world(), place.layout(), name, scratch.images, roots, place.io_wait()));
+Result<Series> read_series(Place& place, const ScratchView& scratch, const std::string& name, Manifests manifests, Roots roots) {
+    return place.run(load_series(place.world(), place.layout(), name, scratch.images, roots, manifests, place.io_wait()));
 }
 
 void tell_lineage_problems(Console& console, const char* command, const Series& series) {

@@ -20,7 +20,7 @@ ScratchView read_scratch(Place& place);  // of all nodes of this host
 // Every name on persistent or in scratch.
 Result<std::vector<std::string>> series_names(Place& place, const ScratchView& scratch);
 // not_found when neither persistent nor scratch knows the name.
-Result<Series> read_series(Place& place, const ScratchView& scratch, const std::string& name, Roots roots = Roots::persistent);
+Result<Series> read_series(Place& place, const ScratchView& scratch, const std::string& name, Manifests manifests, Roots roots = Roots::persistent);
 
 void tell_lineage_problems(Console& console, const char* command, const Series& series);
 

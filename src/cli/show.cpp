@@ -199,12 +199,11 @@ void print_json(Console& console, const Layout& layout, const Shown& shown, cons
 
 Status run_show(Console& console, const Arguments& arguments) {
     TRY_ASSIGN(Place place, Place::open(arguments));
-    TRY_ASSIGN(const Series series, read_series(place, read_scratch(place), arguments.text("NAME")));
+    TRY_ASSIGN(const Series series, read_series(place, read_scratch(place), arguments.text("NAME"), Manifests::heads));
     tell_lineage_problems(console, "show", series);
     TRY_ASSIGN(const Seen seen, pick_committed(series, arguments.text("VERSION"), arguments.text("incarnation")));
-    Shown shown{*seen.entry.manifest, {}, {}};
     TRY_ASSIGN(VersionCopies copies, place.run(open_copies(place.world(), place.layout(), seen, {}, every_rank, place.restore())));
-    shown.open = std::move(*copies.parts);
+    Shown shown{copies.parts->manifest, std::move(*copies.parts), {}};
     const std::map<Rank, Status> unknown = place.run(load_what_can_be(place.world(), place.layout(), shown.open, place.restore()));
     for (const auto& [rank, why] : unknown) console.err << "cairn show: note: the regions of rank " << rank << " are not known: " << for_terminal(why.text()) << "\n";
     for (const Footer& footer : shown.open.footers)

@@ -121,7 +121,7 @@ Result<std::vector<VersionKey>> left_in(Console& console, const Arguments& argum
     std::set<std::string> names;
     for (const ScratchImage& image : scratch.images) names.insert(image.key.name);
     for (const std::string& name : names) {
-        const Result<Series> series = read_series(place, scratch, name);
+        const Result<Series> series = read_series(place, scratch, name, Manifests::heads);
         if (!series.ok()) problems.push_back(series.status().within("whether the images of " + name + " in scratch are committed"));
         if (!series.ok()) continue;
         for (const Seen& seen : series->versions)

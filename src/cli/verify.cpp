@@ -124,7 +124,7 @@ Result<std::vector<Seen>> chosen(Place& place, const ScratchView& scratch, const
     const std::string& asked = arguments.text("VERSION");
     std::vector<Seen> versions;
     for (const std::string& name : names) {
-        Result<Series> series = read_series(place, scratch, name);
+        Result<Series> series = read_series(place, scratch, name, Manifests::heads);
         if (!series.ok() && !one_name && series.code() == Code::not_found) continue;
         if (!series.ok() && one_name) return series.status();
         if (!series.ok()) {

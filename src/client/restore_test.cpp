@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "catalog/manifest_lookup.hpp"
 #include "client/session_testing.hpp"
+#include "format/manifest.hpp"
 
 namespace cairn {
 namespace {
@@ -138,6 +140,44 @@ TEST_F(Restore, ADamagedImageInScratchIsToldAndThePartsAreTaken) {
     EXPECT_THAT(cairn_warnings(session), HasSubstr("rank 0: the image in scratch is damaged, taking the committed files"));
     EXPECT_THAT(cairn_warnings(session), HasSubstr(region_name(1500)));
     EXPECT_EQ(cairn_close(session), CAIRN_OK);
+}
+
+// Of a manifest that is longer than a first read the survey sees the head, which is whole; its rank meets the damage, and all go back.
+TEST_F(Restore, ADamagedRecordOfALongManifestLeadsToTheOlderVersion) {
+    cairn_session* session = committed();
+    ASSERT_NE(session, nullptr);
+    fill(2);
+    ASSERT_EQ(cairn_checkpoint(session, 2), CAIRN_OK) << cairn_last_error(session);
+    ASSERT_EQ(cairn_wait(session, 2, CAIRN_COMMITTED, 30'000), CAIRN_OK) << cairn_last_error(session);
+    EXPECT_EQ(cairn_close(session), CAIRN_OK);
+    std::string path;
+    for (const auto& entry : std::filesystem::directory_iterator(Layout{persistent_}.version(name_, 2)))
+        if (entry.path().filename().string().starts_with("manifest.")) path = entry.path().string();
+    const std::string text = read_text(path);
+    Result<Manifest> manifest = decode_manifest(Bytes(reinterpret_cast<const std::byte*>(text.data()), reinterpret_cast<const std::byte*>(text.data() + text.size())));
+    ASSERT_TRUE(manifest.ok()) << manifest.status().to_string();
+    for (std::uint64_t i = 1; i <= 2000; ++i) manifest->bases.push_back({1, {7, i}});
+    const Bytes whole = encode_manifest(*manifest);
+    ASSERT_GT(whole.size(), manifest_first_read_bytes);
+    for (const bool damaged : {false, true}) {
+        Bytes bytes = whole;
+        if (damaged) bytes.back() ^= std::byte(1);
+        std::filesystem::remove(path);
+        std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+        fill(9);
+        session = open("n1");  // whose scratch is empty
+        ASSERT_NE(session, nullptr);
+        protect_all(session);
+        std::uint64_t version = 0;
+        ASSERT_EQ(cairn_restore(session, CAIRN_NEWEST, &version), CAIRN_OK) << cairn_last_error(session);
+        EXPECT_EQ(version, damaged ? 1u : 2u);
+        EXPECT_EQ(held(version), fields.size());
+        if (damaged) {
+            EXPECT_THAT(cairn_warnings(session), HasSubstr("version 2 is damaged, going back to an older one"));
+            EXPECT_THAT(cairn_warnings(session), HasSubstr(path));
+        }
+        EXPECT_EQ(cairn_close(session), CAIRN_OK);
+    }
 }
 
 }  // namespace

@@ -154,7 +154,7 @@ Result<bool> Session::committed_on_disk(const VersionKey& key, Deadline deadline
     World world = real->world();
     const std::uint64_t wait_ms = std::clamp<std::uint64_t>(deadline.left_ms(), 1, answer_allowance_ms);
     const Nanos until = real->loop().now() + static_cast<Nanos>(wait_ms) * millisecond;
-    const auto manifest = real->loop().run(read_manifest(world, layout_, key, until));
+    const auto manifest = real->loop().run(read_manifest_facts(world, layout_, key, until));
     if (manifest.code() == Code::not_found || manifest.code() == Code::deadline) return false;
     TRY(manifest.status());
     if (manifest->abandoned) return Status(Code::cancelled, "version " + std::to_string(key.version) + " was abandoned");

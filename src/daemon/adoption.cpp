@@ -48,7 +48,7 @@ Task<Status> Adoption::adopt(std::function<bool()> over) {
 
 Task<void> Adoption::adopt_one(LocalImage image, Outcomes& outcomes) {
     const VersionKey key = image.header.key;
-    const Code outcome = co_await outcomes.of(key);
+    const Code outcome = co_await outcomes.of(key, image.header.rank);
     if (outcome == Code::cancelled) co_return slots_.discard(image.path);
     const bool committed = outcome == Code::ok;
     slots_.adopt(image, committed);

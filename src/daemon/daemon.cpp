@@ -360,7 +360,7 @@ Task<std::vector<VersionKey>> Daemon::stop(Nanos wait, const char* why, Ending e
     co_return unfinished_;
 }
 
-// What is committed is looked for once more, for half of the time: these may be the only other copies.
+// What is committed is looked for once more, for half of the time: these may be the only other copies, so the manifest is read whole.
 Task<void> Daemon::free_scratch(Nanos deadline) {
     const Nanos look_deadline = world_.clock.now() + (deadline - world_.clock.now()) / 2;
     std::vector<VersionKey> safe;

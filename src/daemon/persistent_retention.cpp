@@ -36,8 +36,9 @@ Task<void> PersistentRetention::apply(std::string name, Id128 incarnation) {
 }
 
 Task<Status> PersistentRetention::apply_once(std::string name, Id128 incarnation) {
+    // Whole: one with damaged records, which no restart could take, must not count among those that let an older one go.
     Result<std::vector<CatalogEntry>> entries =
-        co_await list_versions(world_, layout_, name, world_.clock.in(io_wait_));
+        co_await list_versions(world_, layout_, name, world_.clock.in(io_wait_), Manifests::whole);
     if (!entries.ok()) co_return std::move(entries).status();
     Result<LineageRecords> records = co_await read_lineage(world_, layout_, name, world_.clock.in(io_wait_));
     if (!records.ok()) co_return std::move(records).status();
@@ -83,7 +84,7 @@ Task<Status> PersistentRetention::remove(const CatalogEntry& entry, Id128 own) {
     const VersionKey key = entry.key;
     Result<Fence> fence = co_await fence_of(key.incarnation, own);
     if (!fence.ok()) co_return std::move(fence).status();
-    const Manifest tombstone = tombstone_of(key, entry.manifest->epoch, entry.manifest->parent, entry.manifest->ranks, roots_with_parts(*entry.manifest));
+    const Manifest tombstone = tombstone_of(key, entry.manifest->epoch, entry.manifest->parent, entry.manifest->ranks, roots_of(entry));
     Status removed = co_await remove_version(world_, layout_, tombstone, *fence, io_wait_);
     if (removed.ok()) log_info("version-removed", {{"name", key.name}, {"version", key.version}, {"incarnation", key.incarnation}});
     co_return removed;
@@ -110,7 +111,7 @@ Task<Status> PersistentRetention::lift_tombstones(const std::vector<CatalogEntry
     for (const CatalogEntry& entry : entries) {
         if (!entry.manifest || !entry.manifest->abandoned || entry.key.incarnation != own) continue;
         if (rule_keeps(rule_, entries, entry.key) || !settled(entry.key)) continue;
-        const Manifest tombstone = *entry.manifest;
+        const ManifestFacts tombstone = *entry.manifest;
         Status cleared = co_await clear_version(world_, layout_, tombstone, Fence::lift, io_wait_);
         if (keeps_what_it_has(cleared)) away = std::move(cleared);
         else if (!cleared.ok()) co_return cleared;

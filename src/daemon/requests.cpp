@@ -158,8 +158,8 @@ Task<control::State> Requests::state_of(VersionKey key, bool ask_persistent) {
     if (state.level != Level::none) co_return out;
     bool committed = parts_.slots.knows_committed(key);
     if (!committed && ask_persistent) {
-        const Result<Manifest> manifest =
-            co_await read_manifest(parts_.world, facts_.layout, key, parts_.world.clock.in(facts_.io_wait));
+        const Result<ManifestFacts> manifest =
+            co_await read_manifest_facts(parts_.world, facts_.layout, key, parts_.world.clock.in(facts_.io_wait));
         committed = manifest.ok() && !manifest->abandoned;
     }
     if (committed) {

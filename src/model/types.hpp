@@ -148,8 +148,8 @@ struct PartInfo {
     bool operator==(const PartInfo&) const = default;
 };
 
-// The commit record of one version. An abandoned one is a tombstone: it fences a late publisher out (rule 3).
-struct Manifest {
+// What a manifest says but for its parts: who reads no more of it needs only its start.
+struct ManifestFacts {
     VersionKey key;
     std::uint64_t epoch = 0;
     Parent parent;
@@ -160,10 +160,15 @@ struct Manifest {
     std::uint64_t image_bytes = 0;  // all ranks together
     std::uint64_t block_bytes = 0;
     std::uint64_t wall_time_s = 0;  // since 1970, for people; nothing depends on it
-    std::vector<PartInfo> parts;  // its own, in order; then those of its bases
     std::vector<BaseVersion> bases;
-    std::optional<Rank> of_rank;  // of that rank are its parts; none: it is whole
     std::vector<std::string> roots;  // besides persistent, where files of this incarnation's attempts at it may lie; a tombstone names some of them (FORMAT.md)
+    bool operator==(const ManifestFacts&) const = default;
+};
+
+// The commit record of one version. An abandoned one is a tombstone: it fences a late publisher out (rule 3).
+struct Manifest : ManifestFacts {
+    std::vector<PartInfo> parts;  // its own, in order; then those of its bases
+    std::optional<Rank> of_rank;  // of that rank are its parts; none: it is whole
     bool operator==(const Manifest&) const = default;
 };
 

@@ -22,7 +22,7 @@ Task<Result<Cluster::Found>> Cluster::look(World world, std::vector<SealedVersio
     Found found;
     Result<LineageRecords> records = co_await read_lineage(world, layout, name, world.clock.in(io_span));
     if (!records.ok()) co_return std::move(records).status();
-    Result<std::vector<CatalogEntry>> entries = co_await list_versions(world, layout, name, world.clock.in(io_span));
+    Result<std::vector<CatalogEntry>> entries = co_await list_versions(world, layout, name, world.clock.in(io_span), Manifests::whole);
     if (!entries.ok()) co_return std::move(entries).status();
     found.entries = std::move(entries).value();
     found.lineage = current_lineage(*records, found.entries, sealed);
@@ -82,7 +82,7 @@ Result<std::optional<Manifest>> Cluster::newest_committed(Nanos limit) {
     if (!found.ok()) return found.status();
     std::optional<Manifest> newest;
     for (const CatalogEntry& entry : found->in_lineage())
-        if (entry.committed()) newest = entry.manifest;
+        if (entry.committed()) newest = entry.whole;
     return newest;
 }
 

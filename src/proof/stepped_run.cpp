@@ -140,7 +140,7 @@ std::optional<VersionKey> SteppedRun::find_newest(NodeIndex reader, bool* looked
     bool damage = false;
     std::optional<Manifest> newest;
     for (const CatalogEntry& entry : found.ok() ? found->in_lineage() : std::vector<CatalogEntry>()) {
-        if (entry.committed()) newest = entry.manifest;
+        if (entry.committed()) newest = entry.whole;
         damage |= entry.damage.has_value();
     }
     run_.tell("finds ", !found.ok() ? found.status().to_string() : newest ? "version " + std::to_string(newest->key.version) : "no version");

@@ -47,7 +47,7 @@ std::optional<Manifest> check_catalog(SeedRun& run) {
         return newest;
     }
     for (const CatalogEntry& entry : found->in_lineage())
-        if (entry.committed()) newest = entry.manifest;
+        if (entry.committed()) newest = entry.whole;
     if (newest) check_newest(run, *newest, told_before);
     if (found->lineage.tail.ok()) check_visible(run, *found);  // else older ones can not be told, and the operator knows
     return newest;

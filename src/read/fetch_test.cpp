@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "proof/cluster.hpp"
+#include "read/restorable.hpp"
 #include "read/verify.hpp"
 
 namespace cairn {
@@ -282,6 +283,52 @@ TEST_F(Reading, VerdictsNameWhatIsDamagedUncheckedAndAbsent) {
     const Verdict damaged = verify(0, SeenState::partial, doubted);
     ASSERT_EQ(damaged.damage.size(), 2u);
     EXPECT_FALSE(damaged.whole());
+}
+
+// A manifest whose head is longer than the first read, so that nobody who only looks for versions sees its records.
+Manifest with_a_long_head(Manifest manifest) {
+    for (std::uint64_t i = 1; i <= 2000; ++i) manifest.bases.push_back({1, {7, i}});
+    return manifest;
+}
+
+// It is found, and passed over for the older one when a rank's records are read: as where a part is damaged.
+TEST_F(Reading, DamageBehindAManifestsHeadLeadsToTheOlderVersion) {
+    const Manifest first = manifest_;
+    ASSERT_TRUE(cluster_.capture_all(2).ok());
+    ASSERT_TRUE(cluster_.run_until_committed(2, 60 * second));
+    manifest_ = with_a_long_head(**cluster_.newest_committed());
+    const std::string path = cluster_.layout.manifest(manifest_.key);
+    Bytes bytes = encode_manifest(manifest_);
+    const std::uint64_t last = bytes.size() - 1;
+    ASSERT_GT(last, manifest_first_read_bytes);
+    ASSERT_TRUE(cluster_.sim.persistent().remove(path, 0).ok());
+    const Status wrote = run(0, deadline_passed(""), [&](World& w) { return write_file(w.storage, path, bytes, 0644, w.clock.in(60 * second)); });
+    ASSERT_TRUE(wrote.ok()) << wrote.to_string();
+    const auto from_parts = [&](const VersionKey& key) {
+        return run(0, Fetched{Status(Code::deadline, ""), false, {}}, [&](World& w) {
+            const Aim nothing = [](const ImageInfo&) -> Result<HandOut> { return HandOut(); };
+            return fetch_image(w, cluster_.layout, {key, 0, "", true}, nothing, settings_, w.clock.in(60 * second));
+        });
+    };
+    const auto newest = [&] {
+        const auto found = run(0, Result<RestorableSeries>(Status(Code::deadline, "")),
+                               [&](World& w) { return load_restorable(w, cluster_.layout, first.key.name, {}, {}, w.clock.in(60 * second)); });
+        return found.ok() ? newest_of(found->versions) : 0;
+    };
+    EXPECT_EQ(newest(), 2u);
+    EXPECT_TRUE(from_parts(manifest_.key).status.ok()) << from_parts(manifest_.key).status.to_string();
+    ASSERT_TRUE(cluster_.sim.persistent().flip_bit(path, last, 0).ok());
+    EXPECT_EQ(newest(), 2u);
+    const Fetched damaged = from_parts(manifest_.key);
+    EXPECT_EQ(damaged.status.code(), Code::corrupt);
+    EXPECT_NE(damaged.status.text().find(path), std::string::npos) << damaged.status.text();
+    EXPECT_FALSE(damaged.refused);
+    EXPECT_TRUE(another_may_do(damaged.status));
+    EXPECT_TRUE(from_parts(first.key).status.ok());
+    EXPECT_EQ(open(0, SeenState::committed).status().code(), Code::corrupt);
+    const Verdict verdict = verify(0, SeenState::committed, {});
+    ASSERT_EQ(verdict.damage.size(), 1u);
+    EXPECT_EQ(verdict.damage[0].status.code(), Code::corrupt);
 }
 
 }  // namespace

@@ -27,8 +27,8 @@ Seen from_entry(CatalogEntry entry) {
     for (const DirectoryEntry& file : entry.files) seen.stored_bytes += file.bytes;
     for (const CatalogEntry::Below& below : entry.elsewhere)
         for (const DirectoryEntry& file : below.files) seen.stored_bytes += file.bytes;
-    if (entry.manifest && entry.elsewhere.empty())
-        for (const PartInfo& part : entry.manifest->parts) seen.stored_bytes += part.root == 0 || part.origin != 0 ? 0 : part.bytes + part.index_bytes;
+    if (entry.whole && entry.elsewhere.empty())
+        for (const PartInfo& part : entry.whole->parts) seen.stored_bytes += part.root == 0 || part.origin != 0 ? 0 : part.bytes + part.index_bytes;
     if (entry.manifest) {
         seen.ranks = entry.manifest->ranks;
         seen.epoch = entry.manifest->epoch;
@@ -114,9 +114,9 @@ Result<Series> join_series(const Layout& layout, const std::string& name, Lineag
     return series;
 }
 
-Task<Result<Series>> load_series(World& world, Layout layout, std::string name, std::vector<ScratchImage> images, Roots roots, Nanos io_wait) {
+Task<Result<Series>> load_series(World& world, Layout layout, std::string name, std::vector<ScratchImage> images, Roots roots, Manifests manifests, Nanos io_wait) {
     CO_TRY(check_name(name));
-    Result<std::vector<CatalogEntry>> entries = co_await list_versions(world, layout, name, world.clock.in(io_wait));
+    Result<std::vector<CatalogEntry>> entries = co_await list_versions(world, layout, name, world.clock.in(io_wait), manifests);
     if (!entries.ok()) co_return std::move(entries).status();
     if (roots == Roots::all) co_await look_elsewhere(world, layout, name, *entries, io_wait);
     Result<LineageRecords> records = co_await read_lineage(world, layout, name, world.clock.in(io_wait));

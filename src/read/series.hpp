@@ -70,7 +70,7 @@ enum class Roots : std::uint8_t {
     persistent,  // which tells what is committed; a root that hangs keeps nobody from it
     all,         // also what lies below the others
 };
-Task<Result<Series>> load_series(World& world, Layout layout, std::string name, std::vector<ScratchImage> images, Roots roots, Nanos io_wait);
+Task<Result<Series>> load_series(World& world, Layout layout, std::string name, std::vector<ScratchImage> images, Roots roots, Manifests manifests, Nanos io_wait);
 
 // The committed copy that a version text means: a number, or "latest" (also ""), which is the newest of the current
 // lineage. Where several incarnations have it, the current lineage's; `incarnation` (the first digits of one) chooses

@@ -47,7 +47,12 @@ Task<Result<Verdict>> verify_seen(World& world, Layout layout, Seen seen, std::v
     if (verdict.from_scratch) {
         co_await verify_slots(world, seen, std::move(images), settings, std::move(progress), verdict);
     } else if (seen.entry.manifest) {
-        Result<std::vector<Damage>> damage = co_await verify_version(world, layout, *seen.entry.manifest, settings, std::move(progress));
+        Result<Manifest> manifest = co_await read_manifest(world, layout, seen.key, world.clock.in(settings.io_wait));
+        if (!manifest.ok()) {  // its head could be read, when the version was looked for
+            verdict.damage.emplace_back().status = std::move(manifest).status();
+            co_return verdict;
+        }
+        Result<std::vector<Damage>> damage = co_await verify_version(world, layout, *manifest, settings, std::move(progress));
         if (!damage.ok()) co_return std::move(damage).status();
         verdict.damage = std::move(damage).value();
     } else {

@@ -79,7 +79,12 @@ Task<Result<VersionCopies>> open_copies(World& world, Layout layout, Seen seen, 
         VersionCopies copies;
         copies.key = seen.key;
         copies.ranks = seen.ranks;
-        Result<OpenVersion> parts = co_await open_version(world, layout, *seen.entry.manifest, rank, settings);
+        const Nanos deadline = world.clock.in(settings.io_wait);
+        Task<Result<Manifest>> reading = rank == every_rank ? read_manifest(world, layout, seen.key, deadline) : read_manifest_of(world, layout, seen.key, rank, deadline);
+        Result<Manifest> manifest = co_await reading;
+        if (!manifest.ok()) co_return std::move(manifest).status();
+        if (manifest->abandoned) co_return not_found(version_text(seen.key) + " was removed meanwhile");
+        Result<OpenVersion> parts = co_await open_version(world, layout, *manifest, rank, settings);
         if (!parts.ok()) co_return std::move(parts).status();
         copies.parts = std::move(parts).value();
         co_return copies;

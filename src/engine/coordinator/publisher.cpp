@@ -47,6 +47,7 @@ Task<void> remove_all(World& world, std::vector<std::string> paths, Nanos deadli
 // superseded: given up.
 Task<Status> Publisher::look(FlightPtr flight) {
     const TraceSpan span(world.clock, "coordinator", "look");
+    // All of it: every node takes this one's word, and from then on may let its images go.
     Result<Manifest> manifest = co_await read_manifest(world, layout, flight->key, world.clock.in(settings.io_wait));
     if (manifest.code() == Code::not_found) {
         Status superseded = co_await check_superseded(flight);
@@ -124,6 +125,7 @@ Task<Status> Publisher::publish(FlightPtr flight, Manifest manifest) {
     }
     Status ours;
     if (!published.ok()) {
+        // All of it, as in look.
         Result<Manifest> standing = co_await read_manifest(world, layout, flight->key, world.clock.in(settings.io_wait));
         if (!standing.ok()) co_return std::move(standing).status();
         if (standing->attempt_id != manifest.attempt_id)

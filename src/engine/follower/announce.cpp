@@ -86,7 +86,8 @@ Task<void> Follower::read_coordinators_address(FlightPtr flight) {
 // What was decided stands in the file system, whether or not the coordinator that published it lives to say so: one that dies then is not
 // started again where no rank of its node needs it, or finds nothing left to do.
 Task<void> Follower::learn_alone(FlightPtr flight) {
-    Result<Manifest> manifest = co_await read_manifest(world, layout, flight->key, world.clock.in(settings.io_wait));
+    // Its head is as good as the coordinator's word: neither is a look at all that was written.
+    Result<ManifestFacts> manifest = co_await read_manifest_facts(world, layout, flight->key, world.clock.in(settings.io_wait));
     if (!manifest.ok()) co_return;
     const Status on_record = co_await check_record(common, flight);
     if (!on_record.ok()) co_return;
