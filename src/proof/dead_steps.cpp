@@ -96,8 +96,17 @@ bool reaches_the_beginning(const SeedRun& run, Id128 at) {
     return true;
 }
 
-// Its daemon was started again since, and has yet to hear of it.
+bool lacks_any(const SeedRun& run, NodeIndex node, const VersionKey& key) {
+    bool lacks = false;
+    for (Rank rank = 0; rank < run.cluster.ranks(); ++rank)
+        lacks |= run.cluster.node_of(rank, key.incarnation) == node && run.cluster.hosts[node].daemon->image(key, rank) == nullptr;
+    return lacks;
+}
+
+// Its daemon was started again since, and has yet to hear of it. Where that lost images that could be read once only, nobody asks: what is left of them a daemon
+// looks up when it finds it in scratch (daemon/outcomes.hpp).
 void check_told_of_commit(SeedRun& run, NodeIndex node, const VersionKey& key) {
+    if (run.cluster.has_once(key.version) && lacks_any(run, node, key)) return;
     const auto told = [&] { return run.cluster.hosts[node].daemon->state(key).final; };
     if (run.cluster.sim.run_until(told, run.cluster.sim.now() + calm_span(run))) return;
     run.fail("node " + std::to_string(node) + " holds an image of a committed version, and does not find out: version " + std::to_string(key.version) + " of epoch " +
