@@ -42,10 +42,7 @@ Result<Slice> held_bytes(const HeldImage& held, const Source& source) {
 }
 
 bool is_used_up(const HeldImage& held, const Source& source) {
-    if (!held.once) return false;
-    const auto used = held.once->used.begin();
-    return std::any_of(used + static_cast<std::ptrdiff_t>(unit_at(held, source.image_offset)), used + static_cast<std::ptrdiff_t>(unit_at(held, source.image_offset + source.length)),
-                       [](bool u) { return u; });
+    return held.once && held.once->is_any_used(unit_at(held, source.image_offset), unit_at(held, source.image_offset + source.length));
 }
 
 HeldReads::HeldReads(World& world, Gate& gate, Nanos heartbeat, Nanos io_wait, std::uint64_t buffer_bytes)

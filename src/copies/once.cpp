@@ -5,6 +5,10 @@
 
 namespace cairn {
 
+bool OnceState::is_any_used(std::size_t first, std::size_t end) const {
+    return std::find(used.begin() + static_cast<std::ptrdiff_t>(first), used.begin() + static_cast<std::ptrdiff_t>(end), true) != used.begin() + static_cast<std::ptrdiff_t>(end);
+}
+
 struct OnceReads::Freed {
     explicit Freed(Clock& clock) : event(clock) {}
     std::uint64_t times = 0;  // that a buffer was filled, or that somebody was done with one
@@ -84,15 +88,11 @@ Task<Result<HeldBytes>> OnceReads::take(Range range, WantedFor use, std::functio
     const Nanos wait_most = 2 * io_wait_;  // who holds one has waits of his own, each shorter than io_wait
     Nanos deadline = world_.clock.in(wait_most);
     std::uint64_t freed_before = freed_->times;
-    const auto used = range.of->used.begin();
-    const auto is_used_up = [&] {
-        return std::any_of(used + static_cast<std::ptrdiff_t>(range.first), used + static_cast<std::ptrdiff_t>(range.end), [](bool u) { return u; });
-    };
     const std::string what = "rank " + std::to_string(range.rank) + "'s image, which can be read once only";
     for (;;) {
         KeptPtr kept = find(range);
         if (kept && !kept->reading) co_return lend(*kept);
-        if (!kept && is_used_up()) co_return not_found(what + ": bytes " + std::to_string(range.offset) + "+" + std::to_string(range.raw.length) + " were read before");
+        if (!kept && range.of->is_any_used(range.first, range.end)) co_return not_found(what + ": bytes " + std::to_string(range.offset) + "+" + std::to_string(range.raw.length) + " were read before");
         if (!kept) {
             Result<KeptPtr> free = a_free_one(range.raw.length, use);
             if (!free.ok()) co_return std::move(free).status().within("a buffer for " + what);

@@ -20,6 +20,7 @@ namespace cairn {
 // What was read of an image, by unit. Its address is the image's identity: a buffer may outlive what it was read from.
 struct OnceState {
     std::vector<bool> used;
+    bool is_any_used(std::size_t first, std::size_t end) const;
 };
 
 // Checksums of raw bytes, one a unit, and how they are divided.
