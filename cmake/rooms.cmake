@@ -32,7 +32,7 @@ function(cairn_room name)
     add_executable(test_${name} ${tests})
     target_link_libraries(test_${name} PRIVATE cairn_${name} ${ARG_TEST_DEPENDS} GTest::gtest_main GTest::gmock)
     # What a test tests is compiled as users get it; the test itself is compiled quickly.
-    target_compile_options(test_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+    target_compile_options(test_${name} PRIVATE $<$<CONFIG:Release>:-O0>)
     gtest_discover_tests(test_${name} PROPERTIES TIMEOUT 300 LABELS unit DISCOVERY_MODE PRE_TEST)
   endif()
 endfunction()

@@ -40,6 +40,8 @@ template <class... Handlers>
 struct Hears : Handlers... {
     using Handlers::operator()...;
 };
+template <class... Handlers>
+Hears(Handlers...) -> Hears<Handlers...>;  // clang 14 does not deduce an aggregate's
 
 class Role {
   protected:

@@ -16,9 +16,10 @@ using namespace cairn::testing;
 namespace {
 
 constexpr const char* usage =
-    "usage: cairn_exhaustive [--states N] | --fault 'K=1 L=2 17:kill:0 o23:hang'\n"
+    "usage: cairn_exhaustive [--states N | --job 'K=2 L=2'] | --fault 'K=1 L=2 17:kill:0 o23:hang'\n"
     "Runs a small job of two nodes again and again, for K = 1 and 2 files and one and two that write, with every single fault at each of its steps and operations.\n"
     "  --states N      then with two of them, until so many distinct states were seen (0: none)\n"
+    "  --job TEXT      of one job alone, its single faults\n"
     "  --from R.S      pairs from that slice of that round on (0.0)\n"
     "  --fault TEXT    this one run alone, told step by step\n"
     "  --jobs N        so many at the same time (one for each core)\n"
@@ -29,6 +30,7 @@ constexpr const char* usage =
 
 struct Options {
     std::uint64_t states = 0;
+    std::optional<std::size_t> job;  // of job_cases; absent: all
     Round from;
     bool single = false;
     JobCase job_case;
@@ -53,6 +55,12 @@ Status parse_fault_line(const std::string& text, Options& options) {
         return {};
     }
     return invalid_argument("--fault: '" + text + "' does not begin with a job (as in " + job_cases[0].text() + ")");
+}
+
+Status parse_job(const std::string& text, Options& options) {
+    for (std::size_t which = 0; which < job_cases.size(); ++which)
+        if (job_cases[which].text() == text) options.job = which;
+    return options.job ? Status() : invalid_argument("--job: '" + text + "' is no job (as in " + job_cases[0].text() + ")");
 }
 
 Status parse_round(const std::string& text, Round& round) {
@@ -83,6 +91,7 @@ Result<Options> parse(int argc, char** argv) {
             return {};
         };
         if (option == "--states") TRY(number(options.states, 0, 1'000'000'000));
+        else if (option == "--job") TRY(parse_job(text, options));
         else if (option == "--from") TRY(parse_round(text, options.from));
         else if (option == "--jobs") TRY(number(options.each.jobs, 1, 1024));
         else if (option == "--limit-s") TRY(number(options.each.limit_s, 1, 86'400));
@@ -90,6 +99,7 @@ Result<Options> parse(int argc, char** argv) {
         else if (option == "--fault") TRY(parse_fault_line(text, options));
         else return invalid_argument("'" + option + "' is no option (--help)");
     }
+    if (options.job && options.states > 0) return invalid_argument("--job is for single faults, --states for pairs of all jobs");
     if (options.trace && !options.single) return invalid_argument("--trace is for one run: give --fault, too");
     return options;
 }
@@ -122,7 +132,8 @@ class Exhaustive {
     Exhaustive(const Options& options, const std::string& program) : options_(options), program_(program), shared_(std::max<std::uint64_t>(options.states, 1 << 16)) {}
 
     int run() {
-        for (std::size_t which = 0; which < job_cases.size(); ++which) run_singles(which);
+        for (std::size_t which = 0; which < job_cases.size(); ++which)
+            if (!options_.job || options_.job == which) run_singles(which);
         if (options_.states > 0) run_pairs();
         return shared_.counts().failed > 0 ? 1 : 0;
     }
