@@ -14,7 +14,7 @@ help:
 	@echo "make demo       install what is missing, build what it needs, checkpoint LAMMPS, kill it, restore it, compare"
 	@echo "make test       install what is missing, build, run all tests (PRESET=dev|release|asan|tsan)"
 	@echo "make test-long  the tests that take hours"
-	@echo "make test-faults  every fault at every step of a flush, on a small cluster (ARGS='node killed'); root only, an hour"
+	@echo "make test-faults  every fault at every step of a flush, on a small cluster (ARGS='node killed'); root only, half an hour"
 	@echo "make bench      capture, flush and restore against what the machine can do (ARGS=--help)"
 	@echo "make race       Cairn and others on a small cluster with real networks and storage; root only (ARGS=--help)"
 	@echo "make calibrate  the race's settings, simulated: how far cairn simulate is from what was measured"

@@ -196,9 +196,8 @@ CAIRN_API int cairn_protect_callbacks(cairn_session* session, const char* region
                                       cairn_serialise_function serialise, cairn_deserialise_function deserialise,
                                       void* context);
 
-/* Protects a file that the application writes itself: what `path` holds at a checkpoint becomes the region (shared
- * blocks where the file systems can, a copy in the kernel else); at restore it is written back to `path`, whole or not
- * at all. `path` is made absolute now. To route another path next time, unprotect and route again. A missing file at a
+/* Protects a file that the application writes itself: what `path` holds at a checkpoint is copied and becomes
+ * the region; at restore it is written back to `path`, whole or not at all. `path` is made absolute now. To route another path next time, unprotect and route again. A missing file at a
  * checkpoint is NOT_FOUND. */
 CAIRN_API int cairn_route_file(cairn_session* session, const char* region, const char* path);
 

@@ -162,7 +162,7 @@ constexpr std::array table = {
         "waits."), checksum_makers),
     key<&S::capture, &S::Capture::scratch_bytes>("capture", "scratch_bytes", K::bytes, 0, 1024 * 1024 * gib,
         "Most that the images of all checkpoints of this daemon may take in scratch; what a node captures needs room "
-        "for two versions. 0: what the file system has."),
+        "for two versions. 0: what the file system has (where it is tmpfs, nine tenths of the node's memory)."),
     one_of(key<&S::capture, &S::Capture::when_full>("capture", "when_full", K::choice, 0, 1,
         "When scratch has no room: wait for the flush, or give up the oldest version (only when a newer one "
         "is sealed everywhere)."), when_full),

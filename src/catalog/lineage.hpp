@@ -58,7 +58,7 @@ Lineage current_lineage(const LineageRecords& records, const std::vector<Catalog
 // not be read may say so, and `entries` do not tell.
 Status went_back_behind(const LineageRecords& records, const std::vector<CatalogEntry>& entries, const VersionKey& key, std::uint64_t epoch);
 
-// What tells the incarnation of a record's epoch, and its parent, where the record does not (engine/repair).
+// What tells the incarnation of a record's epoch, and its parent, where the record does not (repair.hpp).
 struct Told {
     Id128 incarnation;  // zero: nothing tells
     Parent parent;

@@ -1,4 +1,4 @@
-// `cairn repair`: what is damaged of a series beside its versions: records of the lineage, and directories (engine/repair).
+// `cairn repair`: what is damaged of a series beside its versions: records of the lineage, and directories.
 #include "catalog/repair.hpp"
 
 #include <nlohmann/json.hpp>

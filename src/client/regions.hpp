@@ -1,7 +1,7 @@
 // Regions: what the application protects, and how that becomes the layout of an image.
 //
 // Layout: regions in the order of protection, each at a multiple of 64 bytes (whole cache lines for the copy), files at
-// a multiple of a page (so that blocks can be shared instead of copied). Gaps are zero.
+// a multiple of a page. Gaps are zero.
 #pragma once
 
 #include <list>

@@ -1,4 +1,4 @@
-// Invariants shared by footers, manifests, image headers and messages (FORMAT.md numbers them).
+// Invariants shared by footers, manifests, image headers and messages (FORMAT.md, Limits).
 #include "format/check.hpp"
 
 #include <algorithm>

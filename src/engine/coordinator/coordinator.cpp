@@ -206,7 +206,7 @@ std::optional<Status> Coordinator::contest_state(Flight& flight) {
     }
     if (contest.unsendable)
         return Status(Code::unsupported, version_text(flight.key) + ": what leader " + flight.job->node_name(*contest.unsendable) +
-                                             " must know of its images is longer than a message can be: protect fewer regions, or ask for more files");
+                                             " must know of its images is longer than a message can be: ask for more files (flush.files)");
     if (contest.restarted)
         return unavailable(version_text(flight.key) + ": the daemon of " + flight.job->node_name(*contest.restarted) + " was started again");
     return std::nullopt;
