@@ -3,7 +3,7 @@ PRESET ?= release
 PREFIX ?= /usr/local
 SECONDS_EACH ?= 60
 BUILD  := build/$(PRESET)
-# For the first configuration of a build folder. WARNINGS=errors: as CI builds.
+# WARNINGS=errors: as CI builds. A build folder stays as it was last told.
 WARNINGS ?=
 CONFIGURE := $(if $(filter errors,$(WARNINGS)),-DCAIRN_WARNINGS_AS_ERRORS=ON)
 
@@ -24,7 +24,7 @@ help:
 	@echo "make mutants    plants bugs in the engine, one at a time: the simulated clusters must find each (ARGS='--only NAME', --list)"
 	@echo "make fuzz       feed the decoders hostile bytes (SECONDS_EACH=$(SECONDS_EACH))"
 	@echo "make fmt        format the sources       make tidy     clang-tidy"
-	@echo "make build      all (PRESET=dev|release|asan|tsan; WARNINGS=errors: a warning ends it, as in CI; asked when a folder is configured first)"
+	@echo "make build      all (PRESET=dev|release|asan|tsan; WARNINGS=errors: a warning ends it, as in CI)"
 	@echo "make install    PREFIX=$(PREFIX)         make clean    remove build/"
 
 setup:

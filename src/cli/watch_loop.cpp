@@ -30,15 +30,15 @@ double seconds_since(WatchTime time) { return std::chrono::duration<double>(stea
 
 }  // namespace
 
-Status WatchLoop::run(Version from, bool scan, int stop_descriptor) {
-    watched_.close_until(from);
-    if (from != 0) {
-        Taken& earlier = taken_[from];
+Status WatchLoop::run(Version after, bool scan, int stop_descriptor) {
+    watched_.close_until(after);
+    if (after != 0) {
+        Taken& earlier = taken_[after];
         earlier.earlier = true;
         earlier.captured_at = steady_clock::now();
-        if (session_.committed(from).ok()) {
+        if (session_.committed(after).ok()) {
             earlier.committed = true;
-            newest_committed_ = from;
+            newest_committed_ = after;
         }
     }
     if (scan) TRY(watched_.scan());

@@ -26,7 +26,7 @@ class WatchLoop {
 
     // Until a signal (`stop_descriptor` becomes readable) or a rule ends it, and what was captured is committed or
     // given up. `scan`: files that are there already are taken, too.
-    Status run(Version from, bool scan, int stop_descriptor);
+    Status run(Version after, bool scan, int stop_descriptor);
 
   private:
     struct Taken {

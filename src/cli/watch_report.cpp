@@ -29,15 +29,15 @@ std::string WatchReport::label(Version version) const {
     return version_text(options_.name, version) + ": ";
 }
 
-void WatchReport::watching(const std::string& folder, const std::string& pattern, Version from) {
+void WatchReport::watching(const std::string& folder, const std::string& pattern, Version after) {
     if (console_.json) {
         Json line = event(options_, "watching");
-        line.update({{"folder", folder}, {"pattern", pattern}, {"from", from}});
+        line.update({{"folder", folder}, {"pattern", pattern}, {"from", after}});
         return say(console_, line);
     }
     console_.out << "watching " << for_terminal(folder) << " for " << for_terminal(pattern) << " as watcher "
                  << options_.index << " of " << options_.watchers
-                 << (from == 0 ? "; a new series" : "; goes on after version " + std::to_string(from)) << std::endl;
+                 << (after == 0 ? "; a new series" : "; goes on after version " + std::to_string(after)) << std::endl;
 }
 
 void WatchReport::captured(Version version, std::uint64_t files, std::uint64_t bytes, double capture_s) {

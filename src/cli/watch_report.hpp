@@ -13,7 +13,7 @@ class WatchReport {
   public:
     WatchReport(Console& console, const WatchOptions& options) : console_(console), options_(options) {}
 
-    void watching(const std::string& folder, const std::string& pattern, Version from);
+    void watching(const std::string& folder, const std::string& pattern, Version after);
     void captured(Version version, std::uint64_t files, std::uint64_t bytes, double capture_s);
     void committed(Version version, const CommittedFacts& facts, std::uint64_t files, double flush_s);
     void removed(Version version, std::uint64_t files);

@@ -77,6 +77,7 @@ struct Bench::Cluster {
     std::vector<std::unique_ptr<MemoryNetwork>> networks;
     std::vector<std::unique_ptr<Node>> nodes;  // last: use all of the above
 
+    Node& leader() { return *nodes.at(coordinator_of(roster)); }  // its data are local, and it is the only one that writes
     Cluster(const Variant& v, Layout l, WarmStorage s) : variant(v), layout(std::move(l)), storage(std::move(s)) {}
 };
 
@@ -208,7 +209,7 @@ Result<Measured> Bench::run(const Variant& variant, std::uint32_t followers) {
         }
         for (const auto& network : cluster.networks)
             cluster.nodes.push_back(std::make_unique<Node>(World{*loop_, cluster.storage, *network, random_, *cpu_}, cluster.layout, settings));
-        cluster.nodes.front()->set_targets(std::make_shared<const PlacementTargets>(targets_));
+        cluster.leader().set_targets(std::make_shared<const PlacementTargets>(targets_));
         for (const Local& local : locals_) received_checksums(local.bytes, variant.block_bytes);  // now: they cost nothing later
         measured = loop_->run(flush(cluster));
     }
@@ -225,7 +226,7 @@ Task<Result<Measured>> Bench::flush(Cluster& cluster) {
     OpenRecord record;  // nothing is committed for a job that is not on record
     record.incarnation = cluster.key.incarnation;
     record.ranks = ranks;
-    World world{*loop_, cluster.storage, *cluster.networks.front(), random_, *cpu_};
+    World world{*loop_, cluster.storage, *cluster.networks.at(coordinator_of(cluster.roster)), random_, *cpu_};
     Result<std::uint64_t> epoch = co_await claim_epoch(world, cluster.layout, cluster.key.name, record, 0, loop_->in(options_.flush.io_wait));
     if (!epoch.ok()) co_return std::move(epoch).status();
     cluster.roster.epoch = *epoch;
@@ -247,7 +248,7 @@ Task<Result<Measured>> Bench::flush(Cluster& cluster) {
             }
             CO_TRY(cluster.nodes[node]->add_image(std::move(image)));
         }
-    Node& leader = *cluster.nodes.front();
+    Node& leader = cluster.leader();
     for (;;) {
         const VersionState state = leader.state(cluster.key);
         if (state.level == Level::committed) break;
@@ -267,7 +268,7 @@ Task<Result<Measured>> Bench::flush(Cluster& cluster) {
 Task<void> Bench::let_go(Cluster& cluster) {
     const Nanos deadline = loop_->in(letting_go_wait);
     for (std::uint32_t i = 0; i < locals_.size(); ++i)
-        while (!cluster.nodes.front()->drop_image(cluster.key, i).ok() && loop_->now() < deadline) co_await loop_->sleep(millisecond);
+        while (!cluster.leader().drop_image(cluster.key, i).ok() && loop_->now() < deadline) co_await loop_->sleep(millisecond);
 }
 
 Status Bench::clear(const std::string& directory) {

@@ -89,6 +89,19 @@ TEST_F(NodeTest, CancelAsksUntilTheCoordinatorHasAnswered) {
     EXPECT_EQ(net->result_of(node->cancel(foreign, in(second))).code(), Code::not_found);
 }
 
+// Sizes are known from the beginning on; what is sealed is whole.
+TEST_F(NodeTest, AnImageThatIsNotFilledIsNoSealedOne) {
+    LocalImage image = image_of(1, 1);
+    ASSERT_GT(image.data.length, 0u);
+    --image.data.length;
+    const Status refused = node->add_image(image);
+    EXPECT_EQ(refused.code(), Code::invalid_argument);
+    EXPECT_NE(refused.text().find("seal it when all are"), std::string::npos) << refused.text();
+    EXPECT_EQ(node->state(key(1)).level, Level::none);
+    ++image.data.length;
+    EXPECT_TRUE(node->add_image(image).ok());
+}
+
 TEST_F(NodeTest, ScratchHasAnImageBackOnceItsVersionHasFailedOrEnded) {
     ASSERT_TRUE(node->add_image(image_of(1, 1)).ok());
     EXPECT_EQ(node->drop_image(key(1), 1).code(), Code::already_exists);
