@@ -41,4 +41,10 @@ std::uint64_t space_of(const std::vector<NodeSources>& nodes, const SpacePolicy&
     return sum;
 }
 
+std::uint64_t encoded_chunk_bytes(std::uint64_t raw_bytes, std::uint64_t stored_bytes) {
+    constexpr std::uint64_t wanted = 64 * part_alignment, raw_at_first = 4 * wanted;
+    if (stored_bytes == 0) return raw_at_first;
+    return static_cast<std::uint64_t>(std::min(static_cast<double>(wanted) * static_cast<double>(raw_bytes) / static_cast<double>(stored_bytes), 1e15));
+}
+
 }  // namespace cairn

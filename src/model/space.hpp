@@ -34,4 +34,8 @@ std::uint64_t bytes_of(const Pack& pack);
 std::uint64_t space_of(std::uint64_t bytes, const SpacePolicy& policy);            // of a run
 std::uint64_t space_of(const std::vector<NodeSources>& nodes, const SpacePolicy& policy);  // of all their packs
 
+// Raw bytes of the next chunk that is to be encoded, by what became of those before it (0, 0: nothing is known). A run begins at a multiple of part_alignment, and so
+// loses half of that on average: a run that is encoded should be long enough for that to be less than a hundredth of it.
+std::uint64_t encoded_chunk_bytes(std::uint64_t raw_bytes, std::uint64_t stored_bytes);
+
 }  // namespace cairn

@@ -59,5 +59,17 @@ TEST(Space, OfAnySizesIsLittleMoreThanTheirBytes) {
     }
 }
 
+// Whatever becomes of chunks, the runs that they become lose less than a hundredth of what is stored.
+TEST(Space, EncodedRunsAreLongEnough) {
+    EXPECT_EQ(encoded_chunk_bytes(0, 0), space_mib);
+    for (const double ratio : {0.001, 0.05, 0.2, 0.6, 0.93}) {
+        const std::uint64_t raw = 700'000'000, chunk = encoded_chunk_bytes(raw, static_cast<std::uint64_t>(ratio * raw));
+        const double stored = ratio * static_cast<double>(chunk);
+        EXPECT_LT(static_cast<double>(part_alignment) / 2, stored / 100) << ratio;
+        EXPECT_LT(stored, 2 * 256.0 * space_kib) << ratio << ": and not longer than they need be";
+    }
+    EXPECT_GT(encoded_chunk_bytes(1ull << 50, 1), 1ull << 40) << "nothing but zeros";
+}
+
 }  // namespace
 }  // namespace cairn

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/space.hpp"
+
 namespace cairn::engine {
 
 bool RecentIds::insert(Id128 id) {
@@ -109,8 +111,9 @@ std::uint64_t PartState::window_bytes(std::uint64_t block_bytes, Nanos now) cons
 }
 
 std::uint64_t PartState::next_chunk_bytes(std::uint64_t block_bytes, Nanos now) const {
-    const std::uint64_t bytes = std::min(chunk_bytes_max, window_bytes(block_bytes, now) / writers);
-    return std::max(block_bytes, bytes / block_bytes * block_bytes);
+    const std::uint64_t turn = std::min(chunk_bytes_max, window_bytes(block_bytes, now) / writers);
+    const std::uint64_t encoded = std::min(encoded_chunk_bytes_max, encoded_chunk_bytes(encoded_raw_bytes, encoded_stored_bytes));
+    return std::max(block_bytes, std::max(turn, encoded) / block_bytes * block_bytes);
 }
 
 }  // namespace cairn::engine

@@ -88,6 +88,7 @@ struct PartState {
     FilePtr file;
     std::string root, path;  // where it lies, by the plan; for the first leader as the driver said that made it
     std::uint64_t chunk_bytes_max = 0;
+    std::uint64_t encoded_chunk_bytes_max = 0;  // with a codec, also where so much is more than one writer's turn: runs that are encoded must not be short
     std::uint32_t writers = 1;
     std::uint32_t first_writer = 0;  // of this part, among the leader's: for its times
     std::vector<Range> ranges;  // the share's own, then those taken over
@@ -112,6 +113,7 @@ struct PartState {
     std::uint64_t writing_bytes = 0;  // received or local
     std::uint64_t local_bytes = 0;    // the local ones among them
     std::uint64_t written_bytes = 0;
+    std::uint64_t encoded_raw_bytes = 0, encoded_stored_bytes = 0;  // of the runs that were encoded
     RateMeter rate;
 
     // Algorithm 5: where everything went, and for interleaved the passes of each writer

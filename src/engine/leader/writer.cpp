@@ -53,6 +53,7 @@ Writer::Writer(Common& c, BufferRing& r, PartFile& part_file, Rooms& rooms) : Le
 void Writer::lay_out(Attempt& attempt, PartState& part) const {
     const std::uint64_t block = attempt.lead.block_bytes;
     part.chunk_bytes_max = chunk_bytes(ring.buffer_bytes(), block, part.share.bytes, part.writers);
+    if (attempt.codec != Codec::none) part.encoded_chunk_bytes_max = std::min(ring.buffer_bytes() / block * block, encoded_run_bytes_max);
     part.work = WorkList(part.share, attempt.flight->job->self, {settings.placement, settings.local_split, part.writers, block, part.chunk_bytes_max, attempt.lead.pack_bytes});
     for (const NodeSources& node : part.share.nodes)
         for (const Source& source : node.sources)
@@ -205,6 +206,10 @@ Task<Status> Writer::write_chunk(Attempt& attempt, PartState& part, std::uint32_
 void Writer::note_written(Attempt& attempt, PartState& part, std::uint32_t writer, PendingChunk chunk, StoredRun run, Nanos took) {
     const std::uint64_t length = chunk.bytes();
     attempt.card.wrote(static_cast<double>(world.clock.now()) / second, run.stored_bytes);
+    if (run.codec != 0) {
+        part.encoded_raw_bytes += length;
+        part.encoded_stored_bytes += run.stored_bytes;
+    }
     run.pieces = std::move(chunk.packed);
     if (run.pieces.empty()) run.pieces.push_back({chunk.source.rank, chunk.source.image_offset, length, 0, std::move(chunk.checksums), std::move(chunk.cuts)});
     part.runs.push_back(std::move(run));

@@ -197,6 +197,20 @@ TEST_F(WriterTest, EachRankBelongsToOneWriterWhereImagesAreNotSplit) {
     check(own_bytes);
 }
 
+// A short run loses up to part_alignment. Where runs are encoded, one writer's turn is thus not the measure: chunks are as long as buffers allow.
+TEST_F(WriterTest, ChunksThatAreEncodedAreLongOnes) {
+    begin({}, lead(), 8);
+    EXPECT_EQ(part().next_chunk_bytes(role_block, 0), role_block);
+    message::Lead encoding = lead();
+    encoding.codec = "zero-runs";
+    begin({}, encoding, 8);
+    EXPECT_EQ(part().next_chunk_bytes(role_block, 0), 2 * role_block);
+    part().encoded_chunk_bytes_max = 1ull << 30;
+    EXPECT_EQ(part().next_chunk_bytes(role_block, 0), 1ull << 20);
+    part().encoded_raw_bytes = 40ull << 20, part().encoded_stored_bytes = 1ull << 20;
+    EXPECT_EQ(part().next_chunk_bytes(role_block, 0), 10ull << 20);
+}
+
 // Its checksums were made before: what is encoded may be zeros in the place of what they are of.
 TEST_F(WriterTest, WhatScratchLosesWhileItIsEncodedIsNoRun) {
     for (const bool loses : {true, false}) {
