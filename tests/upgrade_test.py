@@ -1,7 +1,7 @@
 """The format was raised from 1 to 2: what the older release left is read, taken over and written anew. Real library, real daemons.
 
 Usage: CAIRN_BUILD=build/release python3 tests/upgrade_test.py [Class[.test]]
-The older release's files are today's, rewritten (older.py), while no process runs.
+The older release's files are today's, rewritten (older.py), while no process runs: without region index, cuts and runs, as version 1 had none.
 """
 import json
 import os
@@ -129,19 +129,51 @@ class Upgrade(unittest.TestCase):
                 self.fail(f"version {version} is not committed within 60 s:\n" + "".join(self.nodes.cairn("status", node=n)[1] for n in range(NODES)))
             time.sleep(0.05)
 
-    def expect_whole(self, version, format_version):
-        """In files of this format, which `cairn verify` and the reader of examples/ read bit for bit."""
+    def expect_whole(self, version, format_version, indexed):
+        """In files of this format, which `cairn verify` and the reader of examples/ read bit for bit. Only what was captured since format 2 has a region index."""
         for path in self.nodes.files("series", version):
             found = older.version_of(path) if "manifest" in path else struct.unpack_from("<I", reader.read(path, os.path.getsize(path) - 24))[0]
             self.assertEqual(found, format_version, path)
         self.cairn("verify", "series", version)
         whole = reader.Version(dict(reader.versions(self.series))[version])
         self.assertEqual(whole.images[RANKS - 1].bytes, 0)
+        self.assertEqual(whole.manifest.image_bytes, sum(image.bytes for image in whole.images.values()))
+        for rank, image in whole.images.items():
+            self.assertEqual(image.index_bytes > 0, indexed and SIZES[rank] > 0, image)
+            self.assertEqual(len(image.regions), 0 if indexed or not SIZES[rank] else 2, image)
+            self.assertTrue(indexed or image.bytes == max((r.offset + r.length for r in image.regions), default=0), image)
         for rank in range(RANKS - 1):
             self.assertEqual(whole.region(rank, "field/u"), content(rank, version), f"rank {rank}")
             self.assertEqual(whole.region(rank, "step"), version.to_bytes(8, "little"), f"rank {rank}")
         said = subprocess.run([sys.executable, reader.__file__, self.series, str(version)], capture_output=True, text=True, timeout=60)
         self.assertEqual((said.returncode, said.stdout.count("checksums hold")), (0, RANKS), said.stdout + said.stderr)
+
+    def expect_regions(self, version):
+        """`cairn` knows them by name, and gives each by itself."""
+        shown = self.cairn("show", "series", version, "--pieces")
+        self.assertEqual([shown.count(name) for name in ("field/u", "step")], 2 * [RANKS - 1], shown)
+        for rank, size in enumerate(SIZES[:-1]):
+            for name, bytes_of_it in (("field/u", content(rank, version)), ("step", version.to_bytes(8, "little"))):
+                path = os.path.join(self.nodes.shared, f"{version}-{rank}-{os.path.basename(name)}")
+                self.cairn("extract", "series", version, "--rank", rank, "--region", name, "--output", path)
+                self.assertEqual(reader.read(path), bytes_of_it, f"rank {rank} {name}")
+
+
+class Golden(unittest.TestCase):
+    """What older.py lets a record of version 1 have is what the files have that version 1 itself wrote."""
+
+    def test_fields(self):
+        seen = {}
+        for name, schema in (("image-header", "image"), ("manifest", "manifest"), ("manifest-abandoned", "manifest"), ("roster", "roster"), ("part", "part")):
+            path = os.path.join(older.ROOT, "tests", "golden", "v1", name)
+            start, length = struct.unpack_from("<QQ", reader.read(path, os.path.getsize(path) - 48)) if name == "part" else (40, *struct.unpack("<Q", reader.read(path, 16, 8)))
+            record = older.unpacked(schema + ".fbs", reader.read(path, start, length))
+            self.assertEqual(older.unpacked(schema + ".fbs", older.packed(schema + ".fbs", record)), record)  # which refuses a later field
+            seen.setdefault(schema + ".fbs", set()).update(older.names_in(record))
+        seen["image.fbs"].add("rank")  # these are 0 there, which is their default
+        seen["part.fbs"].update(["part", "image_offset"])
+        for schema, names in seen.items():
+            self.assertEqual(names, older.FIELDS[schema], schema)
 
 
 class Images(Upgrade):
@@ -158,11 +190,36 @@ class Images(Upgrade):
         seen = older.make_records_old(self.nodes.local, self.nodes.persistent)
         self.assertEqual(set(seen), {b"CAIRNimg", b"CAIRNros", b"CAIRNnod", b"CAIRNopn", b"CAIRNfrm"}, seen)
         self.assertGreaterEqual(seen[b"CAIRNimg"], RANKS, seen)
+        self.expect_slots(2)
+
+    def expect_slots(self, version):
+        """Of every rank one is sealed, as the older release had it: its header tells the regions, and its data are these and nothing more. Gives their files."""
+        ranks, paths = set(), []
+        for path in (os.path.join(folder, name) for folder, _, names in os.walk(self.nodes.local) for name in names if name.startswith("slot-")):
+            record, data = older.read_slot(path)
+            image, sealed = record["image"], reader.read(path, 0, 8) == b"CRNSEALD"
+            if not sealed or record["key"]["version"] != version:
+                continue
+            self.assertEqual(older.version_of(path, older.SLOT_HEADER), 1)
+            self.assertLessEqual(set(image), {"rank", "bytes", "regions"})  # no cuts, no index_bytes
+            rank = image.get("rank", 0)
+            told = {r["name"]: data[r.get("offset", 0):r.get("offset", 0) + r["length"]] for r in image["regions"]}
+            right = {"field/u": content(rank, version), "step": version.to_bytes(8, "little")}
+            self.assertEqual(told, right if SIZES[rank] else {}, f"rank {rank}")
+            self.assertEqual(len(data), max((r.get("offset", 0) + r["length"] for r in image["regions"]), default=0), image)
+            self.assertNotIn(b"CAIRNreg", data)
+            ranks.add(rank)
+            paths.append(path)
+        self.assertEqual(ranks, set(range(RANKS)))
+        return paths
 
     def expect_both(self):
+        """Whoever commits an image that has no index tells its regions in the part."""
         self.until_committed(2)
-        self.expect_whole(1, 1)
-        self.expect_whole(2, 2)
+        self.expect_whole(1, 1, indexed=False)
+        self.expect_whole(2, 2, indexed=False)
+        self.expect_regions(1)
+        self.expect_regions(2)
 
     def test_daemons_that_start_commit_them(self):
         """`cairn start` on each node, and no program: as an administrator does after an upgrade."""
@@ -172,7 +229,7 @@ class Images(Upgrade):
         self.expect_both()
         self.start(2)
         self.commit(3)
-        self.expect_whole(3, 2)
+        self.expect_whole(3, 2, indexed=True)
 
     def test_a_job_goes_on_from_them(self):
         """The next open finds the newest version in scratch alone; its daemons finish it."""
@@ -180,7 +237,21 @@ class Images(Upgrade):
         self.start(2)
         self.commit(3)
         self.expect_both()
-        self.expect_whole(3, 2)
+        self.expect_whole(3, 2, indexed=True)
+
+    def test_their_checksums_hold(self):
+        """Those that a capture made, beside a proof: the machine seems to have been started again, so that a daemon asks for both before it believes an image."""
+        self.nodes.settings["capture_checksums"] = "capture"
+        self.leave()
+        for path in self.expect_slots(2):
+            self.assertEqual(reader.read(path, 8, 8), b"CRNCSUMD")
+        boots = [os.path.join(folder, name) for folder, _, names in os.walk(self.nodes.local) for name in names if name == "boot"]
+        self.assertEqual(len(boots), NODES)
+        for path in boots:
+            older.write(path, b"00000000-0000-4000-8000-000000000000\n")
+        for node in range(NODES):
+            self.cairn("start", node=node)
+        self.expect_both()
 
 
 class Files(Upgrade):
@@ -201,16 +272,10 @@ class Files(Upgrade):
     def test_restore_and_commands(self):
         self.leave(1, 2)
         for version in (1, 2):
-            self.expect_whole(version, 1)
+            self.expect_whole(version, 1, indexed=False)
+            self.expect_regions(version)
         listed = json.loads(self.cairn("ls", "series", "--json"))["checkpoints"][0]["versions"]
         self.assertEqual([(v["version"], v["state"]) for v in listed], [(1, "committed"), (2, "committed")])
-        shown = self.cairn("show", "series", 2, "--pieces")
-        self.assertEqual(shown.count("field/u"), RANKS - 1, shown)
-        for rank, size in enumerate(SIZES[:-1]):
-            path = os.path.join(self.nodes.shared, f"rank-{rank}")
-            self.cairn("extract", "series", 2, "--rank", rank, "--region", "field/u", "--output", path)
-            self.assertEqual(reader.read(path), content(rank, 2))
-            self.assertEqual(os.path.getsize(path), size)
         self.start(2)
         self.commit(3)
         self.kill()
