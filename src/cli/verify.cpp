@@ -2,6 +2,7 @@
 // compares checksums.
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <ostream>
 
 #include "base/text_table.hpp"
@@ -51,10 +52,14 @@ std::string where_of(const Damage& damage) {
     return for_terminal(text);
 }
 
-// Damage of a manifest or a footer names no block.
-bool names_block(const Damage& damage) {
-    return damage.block != 0 || damage.rank != 0 || !damage.region.empty() ||
-           damage.status.text() == "checksum differs";
+template <class Number>
+std::string number_text(const std::optional<Number>& number) {
+    return number ? std::to_string(*number) : "-";
+}
+
+template <class Number>
+Json number_json(const std::optional<Number>& number) {
+    return number ? Json(*number) : Json(nullptr);
 }
 
 void print_lineage(Console& console, const std::vector<LineageDamage>& lineage) {
@@ -72,9 +77,8 @@ void print(Console& console, const std::vector<Verdict>& verdicts, const std::ve
         summary.add({verdict.key.name, version, verdict.from_scratch ? "scratch" : "persistent",
                      format_bytes(verdict.bytes), verdict_text(verdict)});
         for (const Damage& damage : verdict.damage) {
-            const bool block = names_block(damage);
             list.add({verdict.key.name, version, damage.part.empty() ? "-" : for_terminal(damage.part),
-                      block ? std::to_string(damage.block) : "-", block ? std::to_string(damage.rank) : "-",
+                      number_text(damage.block), number_text(damage.rank),
                       damage.region.empty() ? "-" : for_terminal(damage.region), for_terminal(damage.status.text())});
         }
     }
@@ -91,8 +95,8 @@ void print_json(Console& console, const std::vector<Verdict>& verdicts, const st
         Json damages = Json::array();
         for (const Damage& damage : verdict.damage)
             damages.push_back({{"part", damage.part},
-                               {"block", damage.block},
-                               {"rank", damage.rank},
+                               {"block", number_json(damage.block)},
+                               {"rank", number_json(damage.rank)},
                                {"region", damage.region},
                                {"code", code_name(damage.status.code())},
                                {"text", damage.status.text()}});

@@ -91,15 +91,12 @@ Task<std::vector<Damage>> verify_local(World& world, const LocalImage& image, Re
         const ImageRange run{at, std::min(run_max, image.data.length - at)};
         const std::vector<ImageRange> bad = co_await bad_units(world, image, run);
         for (const ImageRange& unit : bad) {
-            Damage damage{image.path, 0, 0, {}, corrupt("checksum differs")};
-            damage.block = unit.offset / block_bytes;
-            damage.rank = image.header.rank;
-            damage.region = region_at(&image.header.image, unit.offset, unit.length);
-            damages.push_back(std::move(damage));
+            std::string region = region_at(&image.header.image, unit.offset, unit.length);
+            damages.push_back({image.path, unit.offset / block_bytes, image.header.rank, std::move(region), corrupt("checksum differs")});
         }
         if (progress) progress(run.length);
     }
-    if (const Status there = check_not_lost(image); !there.ok()) damages.push_back({image.path, 0, 0, {}, corrupt(there.text())});
+    if (const Status there = check_not_lost(image); !there.ok()) damages.push_back({image.path, std::nullopt, image.header.rank, {}, corrupt(there.text())});
     co_return damages;
 }
 

@@ -301,9 +301,10 @@ Task<Status> restore_image(World& world, Layout layout, const OpenVersion& versi
 
 namespace {
 
-Damage damage_of(std::string part, Status status) {
+Damage damage_of(std::string part, Status status, std::optional<Rank> rank = std::nullopt) {
     Damage damage;
     damage.part = std::move(part);
+    damage.rank = rank;
     damage.status = std::move(status);
     return damage;
 }
@@ -352,7 +353,7 @@ Task<Result<std::vector<Damage>>> verify_version(World& world, Layout layout, Ma
     whole.index();
     if (damages.empty())
         for (Rank rank = 0; rank < manifest.ranks; ++rank)
-            if (Status tiles = check_tiling(whole, rank); !tiles.ok()) damages.push_back(damage_of("", std::move(tiles)));
+            if (Status tiles = check_tiling(whole, rank); !tiles.ok()) damages.push_back(damage_of("", std::move(tiles), rank));
     // So that damage is told with the region that it is in.
     const std::map<Rank, Status> unknown = co_await load_what_can_be(world, layout, whole, settings);
     EncodedRuns encoded(world, settings.encoded_bytes);
@@ -374,7 +375,8 @@ Task<Result<std::vector<Damage>>> verify_version(World& world, Layout layout, Ma
     if (!read.ok()) damages.push_back(damage_of("", std::move(read)));
     for (const auto& [rank, why] : unknown) {  // every checksum holds, and nobody can restore it
         if (why.code() != Code::corrupt || is_damaged(damages, rank)) continue;
-        damages.push_back({"", 0, rank, region_index_name, Status(why)});
+        damages.push_back(damage_of("", Status(why), rank));
+        damages.back().region = region_index_name;
     }
     std::move(prefixes.begin(), prefixes.end(), std::back_inserter(damages));
     co_return damages;

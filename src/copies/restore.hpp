@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -109,8 +110,8 @@ std::string region_at(const ImageInfo* image, std::uint64_t offset, std::uint64_
 // Every unit of every part of a version. Calls `progress(bytes)` as it goes; collects all damage rather than stopping at the first.
 struct Damage {
     std::string part;
-    std::uint64_t block = 0;  // in the part
-    Rank rank = 0;
+    std::optional<std::uint64_t> block;  // in the part; of a manifest, a footer or an index there is none
+    std::optional<Rank> rank;            // whose bytes they are; none where no single rank's: all that the part has are concerned
     std::string region;       // "" when between regions
     Status status;
     bool of_no_image = false;  // what a part has before its data: a restart does without

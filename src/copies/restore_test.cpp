@@ -11,7 +11,7 @@
 
 #include "base/checksum.hpp"
 #include "catalog/removal.hpp"
-#include "copies/cpu_testing.hpp"
+#include "copies/damaged_testing.hpp"
 #include "format/part.hpp"
 #include "model/checksum_units.hpp"
 #include "proof/cluster.hpp"
@@ -21,76 +21,8 @@ namespace {
 
 using testing::Cluster;
 using testing::ClusterOptions;
-
-class Damaged : public ::testing::Test {
-  protected:
-    explicit Damaged(ClusterOptions chosen = options()) : cluster_(std::move(chosen)) {
-        CAIRN_CHECK(cluster_.open_job().ok());
-        CAIRN_CHECK(cluster_.capture_all(1).ok());
-        CAIRN_CHECK(cluster_.run_until_committed(1, 60 * second));
-        manifest_ = **cluster_.newest_committed();
-    }
-    static ClusterOptions options() {
-        ClusterOptions o;
-        o.files = 2;
-        o.image_bytes = [](Rank, Version) { return 50'000; };
-        return o;
-    }
-    std::string part(std::size_t i) const { return cluster_.layout.version(manifest_.key) + "/" + manifest_.parts[i].file; }
-    std::vector<Damage> verify(RestoreSettings settings = {}) {
-        const Result<std::vector<Damage>> found = look(settings);
-        EXPECT_TRUE(found.ok()) << found.status().to_string();
-        return found.ok() ? *found : std::vector<Damage>{};
-    }
-    Result<std::vector<Damage>> look(RestoreSettings settings = {}, Status decode_fails = {}) {
-        sim::Process& process = cluster_.hosts[0].node->start_process("verify");
-        Result<std::vector<Damage>> found(Status(Code::deadline, ""));
-        const auto task = [](World w, Layout l, Manifest m, RestoreSettings s, Result<std::vector<Damage>>& out) -> Task<void> {
-            Result<std::vector<Damage>> damage = co_await verify_version(w, l, m, s, nullptr);
-            out = std::move(damage);
-        };
-        testing::WatchedCpu cpu(process.world().cpu);
-        cpu.fails = std::move(decode_fails);
-        EXPECT_TRUE(cluster_.sim.run(task(testing::with_cpu(process.world(), cpu), cluster_.layout, manifest_, settings, found), cluster_.sim.now() + 60 * second));
-        memory_peak_ = process.buffer_bytes_peak();
-        process.kill();
-        return found;
-    }
-    Footer footer_of(std::size_t i) {
-        sim::Process& process = cluster_.hosts[0].node->start_process("reader");
-        Result<Footer> found(Status(Code::deadline, ""));
-        const auto task = [](World w, std::string path, Result<Footer>& out) -> Task<void> {
-            Result<Footer> footer = co_await read_footer(w, std::move(path), nullptr, {});
-            out = std::move(footer);
-        };
-        EXPECT_TRUE(cluster_.sim.run(task(process.world(), part(i), found), cluster_.sim.now() + 60 * second));
-        process.kill();
-        return found.ok() ? *found : Footer();
-    }
-    void expect_corrupt(const std::string& named) {
-        const Status status = cluster_.check_committed(manifest_.key);
-        EXPECT_EQ(status.code(), Code::corrupt) << status.to_string();
-        EXPECT_NE(status.text().find(named), std::string::npos) << status.to_string();
-    }
-
-    Cluster cluster_;
-    Manifest manifest_;
-    std::uint64_t memory_peak_ = 0;  // of the last verify()
-};
-
-// The same with a codec that shortens most of what it is given.
-class DamagedEncoded : public Damaged {
-  protected:
-    DamagedEncoded() : Damaged([] {
-        ClusterOptions o = options();
-        o.settings.codec = Codec::zero_runs;
-        o.settings.buffer_bytes = 16'384;
-        o.settings.writers = 1;
-        o.model.codec_shrinks = true;
-        o.model.stored_max = 0.8;
-        return o;
-    }()) {}
-};
+using testing::Damaged;
+using testing::DamagedEncoded;
 
 // Images of several regions, most of which end within a block.
 class DamagedRegions : public Damaged {
@@ -217,19 +149,13 @@ TEST_F(DamagedEncoded, WhatKeepsThisMachineFromDecodingIsNoDamage) {
 TEST_F(DamagedEncoded, ACodecThatNobodyKnowsIsNoDamage) {
     Footer footer = footer_of(0);
     ASSERT_FALSE(footer.runs.empty());
-    footer.codecs.front().name = "newer-one";  // as long as the other
-    const Bytes tail = encode_footer(footer);
-    PartInfo& info = manifest_.parts[0];
-    ASSERT_EQ(info.footer_offset + tail.size(), info.bytes);
-    info.footer_checksum = footer_checksum(tail);
-    const auto inode = cluster_.sim.persistent().find(part(0));
-    ASSERT_TRUE(inode.ok());
-    (*inode)->content->write(info.footer_offset, sim::runs_of_bytes(tail));
+    footer.codecs.front().name = "newer-one";
+    write_footer(0, footer);
     const std::vector<Damage> found = verify();
     EXPECT_FALSE(found.empty());
     for (const Damage& each : found) {
         EXPECT_EQ(each.status.code(), Code::unsupported);
-        EXPECT_EQ(each.part, info.file);
+        EXPECT_EQ(each.part, manifest_.parts[0].file);
     }
 }
 
@@ -258,16 +184,9 @@ TEST_F(Damaged, WhatStandsBeforeDataIsVerifiedAndHidesNothing) {
     sim::Content& content = *(*inode)->content;
     content.write(prefix.size(), content.read(0, footer.data_bytes));
     content.write(0, sim::runs_of_bytes(prefix));
-    PartInfo& info = manifest_.parts[0];
-    info.footer_offset = footer.data_bytes += prefix.size();
-    const auto write_tail = [&] {
-        const Bytes tail = encode_footer(footer);
-        info.bytes = info.footer_offset + tail.size();
-        info.footer_checksum = footer_checksum(tail);
-        content.resize(info.bytes);
-        content.write(info.footer_offset, sim::runs_of_bytes(tail));
-    };
-    write_tail();
+    const PartInfo& info = manifest_.parts[0];
+    footer.data_bytes += prefix.size();
+    write_footer(0, footer);
     EXPECT_TRUE(verify().empty());
     ASSERT_TRUE(cluster_.sim.persistent().flip_bit(part(0), 4095, 1).ok());
     std::vector<Damage> found = verify();
@@ -276,7 +195,7 @@ TEST_F(Damaged, WhatStandsBeforeDataIsVerifiedAndHidesNothing) {
     EXPECT_TRUE(found[0].of_no_image);
     EXPECT_NE(found[0].status.text().find("what stands before its data is damaged"), std::string::npos) << found[0].status.text();
     footer.runs.pop_back();
-    write_tail();
+    write_footer(0, footer);
     found = verify();
     EXPECT_FALSE(found.front().of_no_image) << found.front().status.text();
     EXPECT_TRUE(found.back().of_no_image);

@@ -76,7 +76,8 @@ class Random {
         for (std::size_t i = 0; i < pieces.size();) {
             StoredRun& run = f.runs.emplace_back();
             for (std::uint64_t n = 1 + below(3); n > 0 && i < pieces.size(); --n, ++i) {
-                pieces[i].at = raw_bytes(run);
+                const std::uint64_t end = raw_bytes(run), before = run.pieces.empty() ? 0 : run.pieces.back().at;
+                pieces[i].at = below(4) != 0 ? end : before + below(end - before + 1);  // some are, or begin with, bytes that others are, too
                 run.pieces.push_back(std::move(pieces[i]));
             }
             run.stored_bytes = raw_bytes(run);

@@ -1,4 +1,6 @@
 // The bytes: what scratch holds is what was sealed, and what a disk made of a part is found.
+#include <algorithm>
+
 #include "proof/promise.hpp"
 #include "copies/scratch.hpp"
 
@@ -59,6 +61,32 @@ void check_flipped_in_scratch(SeedRun& run, NodeIndex node) {
                  std::to_string(image.header.key.version));
 }
 
+// `cairn verify` names just the unit in which a byte of a part was changed, of each image that has it; of an encoded run all that is in it.
+void check_damage_named(SeedRun& run, const Manifest& manifest, const std::string& part, const StoredRun& stored, std::uint64_t at) {
+    sim::Process& process = run.cluster.hosts[run.cluster.reader()].node->start_process("verify");
+    Result<std::vector<Damage>> found(Status(Code::deadline, "not verified"));
+    const auto task = [](World w, Layout l, Manifest m, RestoreSettings settings, Result<std::vector<Damage>>* out) -> Task<void> {
+        Result<std::vector<Damage>> damage = co_await verify_version(w, l, m, settings, nullptr);
+        *out = std::move(damage);
+    };
+    (void)run.cluster.sim.run(task(process.world(), run.cluster.layout, manifest, run.cluster.options.restore, &found), run.cluster.sim.now() + 600 * second);
+    process.kill();
+    if (!found.ok()) return run.fail("a version with a flipped bit can not be verified: " + found.status().to_string());
+    std::vector<Rank> hit, named;
+    for (const StoredPiece& piece : stored.pieces)
+        if (stored.codec != 0 || (at >= piece.at && at < piece.at + piece.length)) hit.push_back(piece.rank);
+    const std::uint64_t block_bytes = run.cluster.options.block_bytes, block = (stored.part_offset + (stored.codec != 0 ? 0 : at)) / block_bytes;
+    for (const Damage& damage : *found) {
+        // Counted from where the unit begins, which may be in the block before.
+        const bool is_there = damage.part == part && damage.block && (*damage.block == block || *damage.block + 1 == block);
+        if (damage.status.code() != Code::corrupt || !is_there || !damage.rank) return run.fail("verification finds damage elsewhere than where a bit was flipped: " + damage.status.to_string());
+        named.push_back(*damage.rank);
+    }
+    std::sort(hit.begin(), hit.end());
+    std::sort(named.begin(), named.end());
+    if (named != hit) run.fail("verification finds a flipped bit in " + std::to_string(named.size()) + " places, and it is in " + std::to_string(hit.size()));
+}
+
 }  // namespace
 
 // What looks like a sealed image in scratch is one, bit for bit: a daemon that starts takes it for that.
@@ -91,7 +119,8 @@ void check_scratch(SeedRun& run) {
     }
 }
 
-// A flipped bit is found on read, wherever it is: in scratch once its checksums are kept there, and in a part, where the part and the rank are named.
+// A flipped bit is found on read, wherever it is: in scratch once its checksums are kept there, and in a part, where the part and the rank are named. Verification
+// finds that one, and nothing else.
 void check_flipped_bit(SeedRun& run) {
     // First the daemons end: what one still flushes of an older job would take a flipped bit along.
     for (NodeIndex node = 0; node < run.cluster.hosts.size(); ++node)
@@ -118,8 +147,8 @@ void check_flipped_bit(SeedRun& run) {
             return hit && status.text().find("rank " + std::to_string(piece.rank)) != std::string::npos;
         };
         const bool named = status.text().find(part.file) != std::string::npos && std::any_of(stored.pieces.begin(), stored.pieces.end(), names);
-        if (!named) run.fail("a flipped bit was found, and not where it is: " + part.file + ", at " + std::to_string(stored.part_offset + at) + ": " + status.to_string());
-        return;
+        if (!named) return run.fail("a flipped bit was found, and not where it is: " + part.file + ", at " + std::to_string(stored.part_offset + at) + ": " + status.to_string());
+        return check_damage_named(run, **newest, part.file, stored, at);
     }
 }
 

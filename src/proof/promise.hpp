@@ -26,7 +26,8 @@ void check_dependents(SeedRun& run);
 const VersionKey& content_of(const SeedRun& run, const VersionKey& key);
 
 // At each operation (observed.cpp): a part's name is made once; what is published is what its readers take, and would be if all nodes lost power at that
-// moment; and nobody publishes a version behind which the job went back, unless he looked just before.
+// moment, and (of every second one) what `cairn verify` calls whole, having looked at every byte; and nobody
+// publishes a version behind which the job went back, unless he looked just before.
 void check_operation(SeedRun& run, sim::Process& process, const std::string& what, const std::string& path);
 
 // Ranks that wait while the run goes on (waiters.cpp): on some nodes that hold something of this version; whether each was told in time, and truly; and at

@@ -17,7 +17,7 @@ Task<void> verify_slots(World& world, const Seen& seen, std::vector<ScratchImage
         if (slot == copies.slots.end()) {
             const auto doubt = copies.doubts.find(rank);
             if (doubt == copies.doubts.end()) verdict.absent.push_back(rank);
-            else verdict.damage.push_back({"", 0, 0, "", Status(doubt->second).within("the image of rank " + std::to_string(rank))});
+            else verdict.damage.push_back({"", std::nullopt, rank, "", Status(doubt->second).within("the image of rank " + std::to_string(rank))});
             continue;
         }
         if (!copies.is_verifiable(rank)) {
@@ -27,7 +27,7 @@ Task<void> verify_slots(World& world, const Seen& seen, std::vector<ScratchImage
         // So that damage is told with its region; damage of the index itself is found below.
         Status named = co_await load_regions(world, slot->second, settings);
         std::vector<Damage> damage = co_await verify_local(world, slot->second, settings, progress);
-        if (damage.empty() && named.code() == Code::corrupt) damage.push_back({slot->second.path, 0, rank, region_index_name, std::move(named)});
+        if (damage.empty() && named.code() == Code::corrupt) damage.push_back({slot->second.path, std::nullopt, rank, region_index_name, std::move(named)});
         // A slot that was given to another image meanwhile says nothing about this one.
         const bool there = co_await still_there(world, slot->second, world.clock.in(settings.io_wait));
         if (there) std::move(damage.begin(), damage.end(), std::back_inserter(verdict.damage));

@@ -1,0 +1,165 @@
+// What verification says of one piece, run or index, and that it hides nothing of another: runs that this Cairn can not decode beside those that it can, pieces that
+// share their bytes, an index that nobody can use beside a part that can not be opened.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "copies/damaged_testing.hpp"
+#include "copies/indexed_testing.hpp"
+
+namespace cairn {
+namespace {
+
+using testing::ClusterOptions;
+using testing::Damaged;
+using testing::DamagedEncoded;
+
+// Small images share no run.
+class DamagedApart : public Damaged {
+  protected:
+    DamagedApart() : Damaged([] {
+        ClusterOptions o = options();
+        o.settings.placement = Placement::contiguous;
+        return o;
+    }()) {}
+};
+
+TEST_F(DamagedApart, ARunOfAnUnknownCodecHidesNoOtherOfItsPart) {
+    Footer footer = footer_of(0);
+    ASSERT_GE(footer.runs.size(), 2u);
+    StoredRun& unknown = footer.runs.front();
+    const StoredRun known = footer.runs.back();
+    const Rank its = unknown.pieces.front().rank, other = known.pieces.front().rank;
+    ASSERT_NE(its, other);
+    footer.codecs.push_back({"newer-one", "level=3"});
+    unknown.codec = 1;
+    unknown.stored_bytes -= 1;
+    write_footer(0, footer);
+
+    std::vector<Damage> found = verify();
+    ASSERT_EQ(found.size(), unknown.pieces.size());
+    EXPECT_EQ(found[0].status.code(), Code::unsupported);
+    EXPECT_NE(found[0].status.text().find("newer-one"), std::string::npos) << found[0].status.text();
+    EXPECT_EQ(found[0].part, manifest_.parts[0].file);
+    EXPECT_EQ(found[0].block, unknown.part_offset / 4096);
+    EXPECT_EQ(found[0].rank, its);
+    EXPECT_EQ(restore(its).code(), Code::unsupported);
+    EXPECT_TRUE(restore(other).ok()) << restore(other).to_string();
+
+    ASSERT_TRUE(cluster_.sim.persistent().flip_bit(part(0), known.part_offset + 100, 1).ok());
+    found = verify();
+    const auto is_damage = [](const Damage& damage) { return damage.status.code() == Code::corrupt; };
+    ASSERT_EQ(std::count_if(found.begin(), found.end(), is_damage), 1);
+    EXPECT_EQ(std::find_if(found.begin(), found.end(), is_damage)->rank, other);
+    EXPECT_EQ(restore(other).code(), Code::corrupt);
+}
+
+TEST_F(DamagedEncoded, ARunWithABaseIsRefusedAndHidesNoOther) {
+    ASSERT_TRUE(cluster_.capture_all(2).ok());
+    ASSERT_TRUE(cluster_.run_until_committed(2, 60 * second));
+    manifest_ = **cluster_.newest_committed();
+    ASSERT_EQ(manifest_.key.version, 2u);
+    const BaseVersion older{1, manifest_.key.incarnation};
+    manifest_.bases.push_back(older);
+    Footer footer = footer_of(0);
+    footer.bases.push_back({older, 0, 0});
+    footer.runs.front().base = 1;
+    write_footer(0, footer);
+    std::set<Rank> refused;
+    for (const StoredPiece& piece : footer.runs.front().pieces) refused.insert(piece.rank);
+
+    const std::vector<Damage> found = verify();
+    ASSERT_EQ(found.size(), footer.runs.front().pieces.size());
+    for (const Damage& each : found) {
+        EXPECT_EQ(each.status.code(), Code::unsupported);
+        EXPECT_NE(each.status.text().find("against a run of version 1"), std::string::npos) << each.status.text();
+        EXPECT_TRUE(each.rank && refused.count(*each.rank));
+    }
+    std::size_t whole = 0;
+    for (Rank rank = 0; rank < manifest_.ranks; ++rank) {
+        const Status status = restore(rank);
+        EXPECT_EQ(status.code(), refused.count(rank) ? Code::unsupported : Code::ok) << rank << ": " << status.to_string();
+        whole += status.ok() ? 1 : 0;
+    }
+    EXPECT_GT(whole, 0u);
+}
+
+// As a writer leaves them that finds the same blocks in two images: stored once, and two pieces refer to them.
+TEST_F(DamagedApart, PiecesOfTwoRanksMayBeTheSameBytesOfARun) {
+    constexpr std::uint64_t from = 2 * 4096, shared = 3 * 4096;
+    Footer footer = footer_of(0);
+    ASSERT_GE(footer.runs.size(), 2u);
+    StoredRun &first = footer.runs.front(), &last = footer.runs.back();
+    ASSERT_TRUE(first.pieces.size() == 1 && last.pieces.size() == 1);
+    const StoredPiece& piece = first.pieces.front();
+    StoredPiece &own = last.pieces.front(), taken = own;
+    ASSERT_TRUE(piece.rank != own.rank && piece.image_offset == 0 && own.image_offset == 0 && piece.length > from + shared && own.length > shared);
+    taken.length = shared;
+    taken.at = from;
+    taken.checksums.assign(piece.checksums.begin() + 2, piece.checksums.begin() + 5);
+    own.image_offset = shared;
+    own.length -= shared;
+    own.checksums.erase(own.checksums.begin(), own.checksums.begin() + 3);
+    last.part_offset += shared;
+    last.stored_bytes -= shared;
+    const Rank one = piece.rank, two = own.rank;
+    first.pieces.push_back(taken);
+    write_footer(0, footer);
+
+    RestoreSettings blocks;
+    blocks.buffer_bytes = 4096;  // unit by unit; else the run is read whole
+    for (const RestoreSettings& settings : {RestoreSettings{}, blocks}) EXPECT_TRUE(verify(settings).empty());
+    EXPECT_TRUE(restore(one).ok()) << restore(one).to_string();
+    std::uint64_t bytes = 0;
+    const ImageSink sink = [&](std::uint64_t offset, Slice data) {
+        for (std::uint64_t at = 0; at < data.length; at += 4096) {
+            const std::uint64_t length = std::min<std::uint64_t>(4096, data.length - at), in_image = offset + at;
+            const bool is_shared = in_image < shared;
+            EXPECT_TRUE(sim::content_equal(data.part(at, length), sim::describe(seed(is_shared ? one : two), length, is_shared ? in_image + from : in_image)));
+        }
+        bytes += data.length;
+        return Status();
+    };
+    EXPECT_TRUE(restore(two, sink).ok());
+    EXPECT_EQ(bytes, cluster_.options.image_bytes(two, 1));
+
+    ASSERT_TRUE(cluster_.sim.persistent().flip_bit(part(0), first.part_offset + from + 4096, 1).ok());
+    for (const RestoreSettings& settings : {RestoreSettings{}, blocks}) {
+        const std::vector<Damage> found = verify(settings);
+        ASSERT_EQ(found.size(), 2u);
+        EXPECT_EQ(found[0].block, found[1].block);
+        EXPECT_EQ((std::set{*found[0].rank, *found[1].rank}), (std::set{one, two}));
+    }
+    EXPECT_EQ(restore(one).code(), Code::corrupt);
+    EXPECT_EQ(restore(two, sink).code(), Code::corrupt);
+}
+
+// Of a part that can not be opened nobody can say whose bytes are damaged: no rank's, not rank 0's.
+TEST(Verify, AnIndexThatNobodyCanUseIsToldBesideAPartThatCanNotBeOpened) {
+    sim::Simulation simulation{1, {}, {}};
+    sim::Process& process = simulation.add_node().start_process("verify");
+    testing::FilesInMemory files;
+    const Layout layout{"/persistent"};
+    std::vector<testing::IndexedImage> images(2, testing::indexed_image({"a", "b", "c"}));
+    images[0].bytes.back() ^= std::byte{1};  // before there are checksums of it
+    const Manifest manifest = testing::commit_by_hand(files, layout, images);
+    files.files.at(layout.part(manifest, 1)).back() ^= std::byte{1};
+    Result<std::vector<Damage>> found(Status(Code::deadline, ""));
+    const auto task = [](World w, Layout l, Manifest m, Result<std::vector<Damage>>& out) -> Task<void> {
+        Result<std::vector<Damage>> damage = co_await verify_version(w, l, m, {}, nullptr);
+        out = std::move(damage);
+    };
+    ASSERT_TRUE(simulation.run(task(files.in(process.world()), layout, manifest, found), 60 * second));
+    ASSERT_TRUE(found.ok()) << found.status().to_string();
+    ASSERT_EQ(found->size(), 2u);
+    const Damage &of_part = found->front(), &of_index = found->back();
+    EXPECT_EQ(of_part.part, manifest.parts[1].file);
+    EXPECT_FALSE(of_part.rank || of_part.block) << of_part.status.to_string();
+    EXPECT_EQ(of_index.rank, 0u);
+    EXPECT_EQ(of_index.region, region_index_name);
+    EXPECT_FALSE(of_index.block);
+}
+
+}  // namespace
+}  // namespace cairn
