@@ -168,6 +168,7 @@ void check_forgotten(SeedRun& run) {
     run.cluster.sim.run_until(run.cluster.sim.now() + 800 * second);  // who flushed a version looks for a while whether anything is left of it
     std::vector<std::size_t> kept;
     for (const Host& host : run.cluster.hosts) kept.push_back(host.gone ? 0 : known(*host.daemon, false));
+    run.cluster.options.once = [](Rank, Version) { return false; };  // a target that is gone for good is tried again meanwhile, and uses up what can be read once only
     for (int i = 0; i < 2; ++i) {  // what has ended goes when something new comes
         const Version version = ++run.known.next_version;
         const Status captured = run.cluster.capture_all(version);
