@@ -42,16 +42,16 @@ def publish_dependent(series, base, version):
     for place in range(len(parts)):
         struct.pack_into("<I", tables, place * reader.RECORD_BYTES + 36, 1)  # the record's origin: the first base
 
-    def change(record):
-        incarnation = record["key"]["incarnation"]
-        record["bases"] = [{"incarnation": incarnation, "version": base, "attempt_id": record["attempt_id"], "files": record.pop("files")}]
-        record["key"]["version"] = version
-        record["attempt_id"] = {"high": incarnation["high"], "low": secrets.randbits(63)}
-        record["page_checksums"] = [reader.checksum(bytes(tables[at:at + reader.PAGE_BYTES])) for at in range(0, len(tables), reader.PAGE_BYTES)]
+    record = older.unpacked("manifest.fbs", data[40:body_end])
+    incarnation = record["key"]["incarnation"]
+    record["bases"] = [{"incarnation": incarnation, "version": base, "attempt_id": record["attempt_id"], "files": record.pop("files")}]
+    record["key"]["version"] = version
+    record["attempt_id"] = {"high": incarnation["high"], "low": secrets.randbits(63)}
+    record["page_checksums"] = [reader.checksum(bytes(tables[at:at + reader.PAGE_BYTES])) for at in range(0, len(tables), reader.PAGE_BYTES)]
     folder = os.path.join(series, str(version))
     os.mkdir(folder)
     with open(os.path.join(folder, os.path.basename(path)), "wb") as file:
-        file.write(older.frame(b"CAIRNman", older.changed("manifest.fbs", data[40:body_end], change), 2) + tables)
+        file.write(older.frame(b"CAIRNman", older.repacked("manifest.fbs", record), 2) + tables)
 
 
 class Dependent(unittest.TestCase):

@@ -53,10 +53,14 @@ def unpacked(schema, body):
     return json.loads(compiled(schema, ["--json", "--raw-binary", "--strict-json"], "record.bin", "record.json", body))
 
 
+def repacked(schema, record):
+    return compiled(schema, ["-b"], "record.json", "record.bin", json.dumps(record).encode())
+
+
 def packed(schema, record):
     """The record of version 1."""
     assert names_in(record) <= FIELDS[schema], (schema, names_in(record) - FIELDS[schema])
-    return compiled(schema, ["-b"], "record.json", "record.bin", json.dumps(record).encode())
+    return repacked(schema, record)
 
 
 def frame(magic, body, version=1):
