@@ -38,8 +38,9 @@ s = Session("{name}", job="another")
 s.protect("memory", bytes(200000))
 status, version = s.restore()
 tell([status, version, s.text()])
-status = s.checkpoint(version + 1)
-tell([status, s.wait(version + 1), s.text()])
+if status == OK:
+    status = s.checkpoint(version + 1)
+    tell([status, s.wait(version + 1), s.text()])
 s.close()
 """
 
@@ -124,6 +125,23 @@ class Shared(unittest.TestCase):
         self.assertEqual(status, PERMISSION, text)
         self.assertIn("chmod g+r", text)
         self.assertNotIn("--forget", text)
+
+    def test_a_newest_version_that_may_not_be_read_is_not_left_behind(self):
+        """It may be whole: a restart that went back would go on beside it, and it would never be looked for again."""
+        os.chmod(self.nodes.persistent, 0o2775)
+        self.assertEqual(self.take(0)[:3], [OK, OK, OK])
+        series = f"series-{USERS[0]}"
+        self.assertEqual(self.restored(1, series), [OK, 1, ""])  # and version 2 is taken
+        folder = os.path.join(self.nodes.persistent, series, "2")
+        for kind in ("manifest", "part-"):
+            path = next(os.path.join(folder, name) for name in os.listdir(folder) if name.startswith(kind))
+            os.chmod(path, 0o600)
+            status, _, text = self.restored(0, series)
+            self.assertEqual(status, PERMISSION, text)
+            for words in ("version 2", os.path.basename(path), "chmod g+r", "an older version by its number"):
+                self.assertIn(words, text)
+            os.chmod(path, 0o640)
+        self.assertEqual(self.restored(0, series), [OK, 2, ""])
 
     def test_a_sticky_one_is_refused_by_name(self):
         os.chmod(self.nodes.persistent, 0o1777)

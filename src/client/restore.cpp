@@ -2,7 +2,8 @@
 //
 // Of one version, all ranks first fetch: verified bytes go into memory, into buffers for callbacks, into files beside
 // the routed ones. Only when all ranks have everything are callbacks called and files renamed. A version that turns out
-// damaged is told and left for the next older one, unless it was asked for by number.
+// damaged is told and left for the next older one, unless it was asked for by number. One that may not be read is not
+// damaged: it ends the restart, which would leave it behind for good.
 #include "client/restore.hpp"
 
 #include <algorithm>
@@ -21,6 +22,14 @@ RestoreSettings restore_settings(const Settings& settings) {
     restore.buffer_bytes = 8u << 20;  // of one read; a few are in flight in each of a node's ranks
     restore.io_wait = static_cast<Nanos>(settings.deadlines.io_ms) * millisecond;
     return restore;
+}
+
+bool may_go_back(const Status& status) { return another_may_do(status) && status.code() != Code::permission; }
+
+// It may be whole: to go back behind it is the user's word.
+Status not_passed_over(const Status& status, const std::string& version) {
+    if (status.code() != Code::permission) return status.within(version);
+    return Status(status.code(), version + ": " + status.text() + ": its owner can give the right to read it (chmod g+r), or ask for an older version by its number");
 }
 
 ImagePlaces places_of(const KeptVersion& kept, Rank rank) { return {kept.key, rank, kept.local_path, kept.committed}; }
@@ -99,7 +108,7 @@ Status RestoreRun::restore(const KeptVersion& kept, bool& refused) {
         const bool refuses = unpacker.number<std::uint8_t>() != 0;
         Status status = unpacker.status();
         if (status.ok() || (!worst.ok() && (refused || !refuses))) continue;
-        refused = refuses || !another_may_do(status);
+        refused = refuses || !may_go_back(status);
         worst = all.size() == 1 ? status : status.within("rank " + std::to_string(rank));
     }
     TRY(worst);
@@ -117,6 +126,7 @@ Result<const KeptVersion*> RestoreRun::newest() {
     for (auto it = session_.kept_.rbegin(); it != session_.kept_.rend(); ++it) {
         const std::string version = "version " + std::to_string(it->key.version);
         if (!it->can_be_had()) {
+            if (!may_go_back(it->damage)) return not_passed_over(it->damage, version);
             notes_ += version + " is damaged, going back to an older one: " + it->damage.to_string() + "\n";
             last = it->damage;
             continue;
@@ -125,7 +135,7 @@ Result<const KeptVersion*> RestoreRun::newest() {
         bool refused = false;
         const Status status = restore(*it, refused);
         if (status.ok()) return &*it;
-        if (refused) return status.within(version);
+        if (refused) return not_passed_over(status, version);
         notes_ += version + " is damaged, going back to an older one: " + status.to_string() + "\n";
         last = status;
     }
