@@ -229,6 +229,22 @@ TEST_F(PartFileTest, TheFooterComesWhenEveryShareIsIn) {
     EXPECT_EQ(footer->runs, (std::vector{run_of(1, 0), run_of(2, half)})) << "what was cut for messages is joined again";
 }
 
+TEST_F(PartFileTest, AFileThatWasNotCutIsNotReported) {
+    begin(1);
+    start_open();
+    node->run(second);
+    write_own(1, 0);
+    write_as(2, 2, half);
+    share_done({run_of(2, half)}, 0, 1, sample_at(half, 2, 0));
+    node->sim.faults().resize_lost = 1;
+    start_finish();
+    node->run(second);
+    ASSERT_TRUE(finished.has_value());
+    EXPECT_EQ(finished->code(), Code::io_error);
+    EXPECT_NE(finished->text().find(" bytes, not the "), std::string::npos) << finished->to_string();
+    EXPECT_FALSE(part().done.has_value());
+}
+
 // It was said to the coordinator, so all pieces came: only the answer was lost.
 TEST_F(PartFileTest, AShareIsAnsweredAlsoWhenThePartIsDone) {
     begin(1);
