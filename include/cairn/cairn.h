@@ -275,7 +275,8 @@ CAIRN_API int cairn_regions(cairn_session* session, uint64_t version, cairn_regi
  * newest that every rank can get, and falls back to the next older one while one is damaged; cairn_warnings then says
  * which and why. A version asked for by number is that or an error. Regions of the version that are not protected are
  * left out. Errors: NOT_FOUND (no such version, or a protected region that it lacks), INVALID_ARGUMENT (a region of
- * another type, shape or size, another number of ranks), CORRUPT (what and where), CANCELLED (a callback refused).
+ * another type, shape or size, another number of ranks), CORRUPT (what and where), PERMISSION (the newest may not be
+ * read, and may be whole: ask for an older one by its number), CANCELLED (a callback refused).
  * After an error protected memory is unchanged or partly written: restore again or start afresh. */
 CAIRN_API int cairn_restore(cairn_session* session, uint64_t version, uint64_t* restored);
 

@@ -31,7 +31,7 @@ Task<Fetched> fetch_image(World& world, Layout layout, ImagePlaces places, Aim a
 // Only its regions and sizes.
 Task<Result<ImageInfo>> describe_image(World& world, Layout layout, ImagePlaces places, RestoreSettings settings, Nanos deadline);
 
-// Whether another level, or an older version, could do better than one that failed with this.
+// Whether another level, or an older version, could do better than one that failed with this. (Whether a restart may go back for it is the client's question.)
 bool another_may_do(const Status& status);
 
 }  // namespace cairn
