@@ -3,6 +3,7 @@
 Cards are slow while a flush is watched, so that it lasts seconds, and fast otherwise. How far a flush is, is read from the disks of the servers:
 which files a version has there, and how many bytes of them; nothing of Cairn is asked.
 """
+import collections
 import contextlib
 import json
 import math
@@ -211,7 +212,12 @@ class Site:
         return found
 
     def stored_bytes(self, version):
-        return sum(size for name, (_, size) in self.stored(version).items() if name.startswith("part-"))
+        """In the parts of the attempt that has come furthest; those of one attempt share the last word of their names."""
+        of_attempts = collections.Counter()
+        for name, (_, size) in self.stored(version).items():
+            if name.startswith("part-"):
+                of_attempts[name.rsplit(".", 1)[-1]] += size
+        return max(of_attempts.values(), default=0)
 
     def committed(self, version):
         return any(name.startswith("manifest.") for name in self.stored(version))
