@@ -238,6 +238,7 @@ Status run_extract(Console& console, const Arguments& arguments) {
     TRY_ASSIGN(const Series series, read_series(place, scratch, arguments.text("NAME"), Manifests::heads));
     tell_lineage_problems(console, "extract", series);
     TRY_ASSIGN(const Seen seen, pick_readable(series, arguments.text("VERSION"), arguments.text("incarnation")));
+    if (asks_for_newest(arguments.text("VERSION"))) tell_damage_above(console, "extract", series, seen);
     if (arguments.number("rank") >= seen.ranks) return no_rank(seen.key, arguments.number("rank"), seen.ranks);
     // Only the parts that hold the rank: damage elsewhere does not matter.
     const Rank rank = arguments.given("rank") ? static_cast<Rank>(arguments.number("rank")) : every_rank;

@@ -31,7 +31,7 @@ Json json_of(const Series& series, const Seen& seen) {
     Json row = {{"version", seen.key.version},
                 {"incarnation", seen.key.incarnation.hex()},
                 {"epoch", seen.epoch},
-                {"state", state_name(seen.state)},
+                {"state", state_name(seen)},
                 {"current", seen.current && series.lineage.head.ok()},
                 {"ranks", seen.ranks},
                 {"files", files_of(seen)},
@@ -53,7 +53,7 @@ void print_versions(Console& console, const Series& series) {
         const bool current = seen.current && series.lineage.head.ok();
         other |= !current;
         table.add({current && seen.state != SeenState::given_up ? "*" : "", std::to_string(seen.key.version),
-                   std::string(state_name(seen.state)), level_of(seen), number_or_dash(seen.ranks),
+                   std::string(state_name(seen)), level_of(seen), number_or_dash(seen.ranks),
                    number_or_dash(files_of(seen)), format_bytes(seen.image_bytes),
                    seen.entry.files.empty() ? "-" : format_bytes(seen.stored_bytes), format_time(time_of(seen)),
                    short_id(seen.key.incarnation)});
@@ -87,7 +87,7 @@ void print_series(Console& console, const std::vector<Series>& all, const std::s
             continue;
         }
         table.add({series.name, std::to_string(series.versions.size()), std::to_string(newest->key.version),
-                   std::string(state_name(newest->state)), number_or_dash(newest->ranks),
+                   std::string(state_name(*newest)), number_or_dash(newest->ranks),
                    number_or_dash(files_of(*newest)), format_bytes(newest->image_bytes), format_bytes(stored_bytes),
                    format_time(time_of(*newest))});
     }
@@ -147,7 +147,7 @@ const Command ls_command = {
     "(some ranks' images are\n"
     "here; other nodes may hold the others), unfinished (parts without a manifest: being flushed, or left behind), "
     "given up (a tombstone:\n"
-    "removed, or never to be committed), damaged (the manifest, or the directory, can not be read).\n\n"
+    "removed, or never to be committed), damaged (the manifest, or the directory, can not be read), unreadable (this user may not).\n\n"
     "Damaged records of the lineage are named. Where nothing else tells what they said, no version is marked: `cairn "
     "repair`.",
     {{"NAME", OptionKind::text, "", "The checkpoint to list."}},

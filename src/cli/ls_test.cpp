@@ -89,6 +89,20 @@ TEST_F(Ls, a_damaged_slot_is_told_and_hides_nothing) {
     EXPECT_THAT(ls.out, ContainsRegex("1 +partial +scratch 1/4"));
 }
 
+TEST_F(Ls, who_takes_the_newest_is_told_of_a_newer_one_that_is_damaged) {
+    melt.open(1, first);
+    melt.commit(1, first, 1);
+    melt.commit(3, first, 1);
+    EXPECT_EQ(cairn("show melt").err, "");
+    Melt::flip(melt.layout.manifest(Melt::key(3, first)), 60);
+    for (const std::string command : {"show melt", "extract melt --rank 1 -o -"}) {
+        const Ran ran = cairn(command);
+        EXPECT_EQ(ran.exit, 0) << ran.err;
+        EXPECT_THAT(ran.err, HasSubstr("version 3 is newer than 1, and damaged: ")) << command;
+    }
+    EXPECT_EQ(cairn("show melt 1").err, "") << "who names a version knows which";
+}
+
 TEST_F(Ls, show_names_parts_regions_and_pieces) {
     melt.open(1, first);
     melt.commit(1, first, 1);

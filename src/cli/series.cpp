@@ -69,6 +69,12 @@ void tell_lineage_problems(Console& console, const char* command, const Series& 
     for (const Status& problem : lineage_problems(series)) console.err << "cairn " << command << ": " << for_terminal(problem.text()) << "\n";
 }
 
+void tell_damage_above(Console& console, const char* command, const Series& series, const Seen& picked) {
+    for (const Seen* seen : damaged_above(series, picked))
+        console.err << "cairn " << command << ": note: version " << seen->key.version << " is newer than " << picked.key.version << ", and " << state_name(*seen) << ": "
+                    << for_terminal(seen->entry.damage->text()) << "\n";
+}
+
 std::string short_id(Id128 id) { return id ? id.hex().substr(0, 8) : "-"; }
 
 std::string format_time(std::uint64_t wall_time_s) {

@@ -23,6 +23,8 @@ Result<std::vector<std::string>> series_names(Place& place, const ScratchView& s
 Result<Series> read_series(Place& place, const ScratchView& scratch, const std::string& name, Manifests manifests, Roots roots = Roots::persistent);
 
 void tell_lineage_problems(Console& console, const char* command, const Series& series);
+// That newer versions than the newest one that was picked can not be read.
+void tell_damage_above(Console& console, const char* command, const Series& series, const Seen& picked);
 
 std::string short_id(Id128 id);                      // the first 8 digits
 std::string format_time(std::uint64_t wall_time_s);  // local time; "-" when 0

@@ -202,6 +202,7 @@ Status run_show(Console& console, const Arguments& arguments) {
     TRY_ASSIGN(const Series series, read_series(place, read_scratch(place), arguments.text("NAME"), Manifests::heads));
     tell_lineage_problems(console, "show", series);
     TRY_ASSIGN(const Seen seen, pick_committed(series, arguments.text("VERSION"), arguments.text("incarnation")));
+    if (asks_for_newest(arguments.text("VERSION"))) tell_damage_above(console, "show", series, seen);
     TRY_ASSIGN(VersionCopies copies, place.run(open_copies(place.world(), place.layout(), seen, {}, every_rank, place.restore())));
     Shown shown{copies.parts->manifest, std::move(*copies.parts), {}};
     const std::map<Rank, Status> unknown = place.run(load_what_can_be(place.world(), place.layout(), shown.open, place.restore()));

@@ -206,9 +206,9 @@ Status run_stop(Console& console, const Arguments& arguments) {
     const std::size_t unfinished = stops.unfinished();
     if (unfinished == 0) return {};
     const bool one = unfinished == 1;
-    return deadline_passed(plural(unfinished, "version") + " not committed; " + (one ? "it stays" : "they stay") + " in scratch and the next daemon finishes " +
+    return deadline_passed(plural(unfinished, "version") + " not committed; " + (one ? "it stays" : "they stay") + " in scratch, and the next daemon finishes " +
                            (one ? "it" : "them") +
-                           (stops.left.empty() ? "; the daemon's log says why (\"unfinished\")" : ": `cairn start` on each node, then `cairn stop` again"));
+                           (stops.left.empty() ? " (`cairn start`, or the next job); the daemon's log says why (\"unfinished\")" : ": `cairn start` on each node, then `cairn stop` again"));
 }
 
 }  // namespace

@@ -136,7 +136,7 @@ Result<std::vector<Seen>> chosen(Place& place, const ScratchView& scratch, const
             continue;
         }
         for (Status& problem : lineage_problems(*series)) lineage.push_back({name, std::move(problem)});
-        if (asked == "latest" || asked == "newest") {
+        if (!asked.empty() && asks_for_newest(asked)) {
             TRY_ASSIGN(Seen latest, pick_readable(*series, asked, {}));
             series->versions = {std::move(latest)};
         } else if (!asked.empty()) {

@@ -66,10 +66,11 @@ std::string known_versions(const Series& series) {
 
 }  // namespace
 
-std::string_view state_name(SeenState state) {
+std::string_view state_name(const Seen& seen) {
     static constexpr std::array<std::string_view, 6> names = {"committed",  "sealed",   "partial",
                                                               "unfinished", "given up", "damaged"};
-    return names[static_cast<std::size_t>(state)];
+    if (seen.entry.damage && seen.entry.damage->code() == Code::permission) return "unreadable";
+    return names[static_cast<std::size_t>(seen.state)];
 }
 
 Result<Series> join_series(const Layout& layout, const std::string& name, LineageRecords records, std::vector<CatalogEntry> entries,
@@ -132,6 +133,15 @@ Result<Version> parse_version(const std::string& text) {
     return version;
 }
 
+bool asks_for_newest(const std::string& text) { return text.empty() || text == "latest" || text == "newest"; }
+
+std::vector<const Seen*> damaged_above(const Series& series, const Seen& picked) {
+    std::vector<const Seen*> found;
+    for (const Seen& seen : series.versions)
+        if (seen.state == SeenState::damaged && seen.key.version > picked.key.version && series.may_be_current(seen)) found.push_back(&seen);
+    return found;
+}
+
 std::vector<Status> lineage_problems(const Series& series) {
     std::vector<Status> problems = series.lineage.passed_over;
     for (const Status* doubt : {&series.lineage.head, &series.lineage.tail})
@@ -147,7 +157,7 @@ Status Series::doubt_of_newest() const {
 }
 
 Result<Seen> pick_committed(const Series& series, const std::string& text, const std::string& incarnation) {
-    const bool latest = text.empty() || text == "latest" || text == "newest";
+    const bool latest = asks_for_newest(text);
     Version version = 0;
     if (!latest) {
         TRY_ASSIGN(version, parse_version(text));
@@ -183,7 +193,7 @@ bool in_scratch_only(const Seen& seen) { return seen.state == SeenState::sealed 
 Result<Seen> pick_readable(const Series& series, const std::string& text, const std::string& incarnation) {
     Result<Seen> committed = pick_committed(series, text, incarnation);
     if (committed.code() != Code::not_found) return committed;
-    const bool latest = text.empty() || text == "latest" || text == "newest";
+    const bool latest = asks_for_newest(text);
     const Seen* found = nullptr;
     std::string where;
     for (const Seen& seen : series.versions) {

@@ -30,7 +30,6 @@ enum class SeenState : std::uint8_t {
     given_up,    // a tombstone
     damaged,     // the manifest can not be read
 };
-std::string_view state_name(SeenState state);
 
 // One incarnation's copy of one version.
 struct Seen {
@@ -45,6 +44,8 @@ struct Seen {
     bool current = false;            // in the current lineage
     SeenState state = SeenState::unfinished;
 };
+
+std::string_view state_name(const Seen& seen);  // a word; "unreadable" instead of damaged where this user may not read the manifest
 
 struct Series {
     std::string name;
@@ -81,5 +82,8 @@ Result<Seen> pick_committed(const Series& series, const std::string& version, co
 Result<Seen> pick_readable(const Series& series, const std::string& version, const std::string& incarnation);
 bool in_scratch_only(const Seen& seen);  // sealed or partial
 Result<Version> parse_version(const std::string& text);
+bool asks_for_newest(const std::string& version);  // such a text: none, newest or latest
+// Versions newer than the one that was picked, of the current lineage or perhaps of it, whose manifest can not be read: a restart of a whole job may take none of them.
+std::vector<const Seen*> damaged_above(const Series& series, const Seen& picked);
 
 }  // namespace cairn

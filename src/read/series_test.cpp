@@ -36,6 +36,9 @@ TEST(Series, StatesSayWhereAVersionIs) {
     damaged.key.incarnation = first_job;
     damaged.damage = corrupt("manifest: damaged");
     EXPECT_EQ(state_of_only(joined(opens(), {damaged})), SeenState::damaged);
+    EXPECT_EQ(state_name(joined(opens(), {damaged}).versions.front()), "damaged");
+    damaged.damage = Status(Code::permission, "not yours to read");
+    EXPECT_EQ(state_name(joined(opens(), {damaged}).versions.front()), "unreadable");
 }
 
 TEST(Series, ARankThatIsThereTwiceIsOneOfTwo) {
