@@ -197,19 +197,24 @@ class Site:
 
     # ---- what one sees from outside ----
 
-    def stored(self, version):
-        """What the servers' disks have of a version: {file: (server, bytes that are really there)}."""
-        found = {}
+    def on_disks(self, version):
+        """Of each file of a version on a server's disk: (its name, the server, os.stat of it)."""
         for server in self.cluster.servers:
             place = f"/proc/{self.cluster.node(server).pid}/root{volume.BRICK}/{self.case}/{SERIES}/{version}"
             with contextlib.suppress(OSError):
                 for entry in os.scandir(place):
                     with contextlib.suppress(OSError):
                         about = entry.stat()
-                        if stat.S_IMODE(about.st_mode) == stat.S_ISVTX:
-                            continue  # GlusterFS's pointer to another server
-                        found[entry.name] = (server, about.st_blocks * 512)
-        return found
+                        if stat.S_IMODE(about.st_mode) != stat.S_ISVTX:  # GlusterFS's pointer to another server
+                            yield entry.name, server, about
+
+    def stored(self, version):
+        """What the servers' disks have of a version: {file: (server, bytes that are really there)}."""
+        return {name: (server, about.st_blocks * 512) for name, server, about in self.on_disks(version)}
+
+    def part_bytes(self, version):
+        """As long as its parts say they are, holes included."""
+        return sum(about.st_size for name, _, about in self.on_disks(version) if name.startswith("part-"))
 
     def stored_bytes(self, version):
         """In the parts of the attempt that has come furthest; those of one attempt share the last word of their names."""

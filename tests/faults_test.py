@@ -14,8 +14,8 @@ told within a bound that it is committed, or why not, with the name of the node 
   its to lead or to commit: what the new job has committed stands;
   a server that is away when a job begins: the job waits for it in open, and goes on;
   a dedicated I/O node that is lost: it holds nothing of its own, version 2 is written by the others.
-In the end: version 3 is taken and commits, every committed version is K parts and a manifest and nothing else, on as many servers as there can be
-unless a fault took one away, `cairn verify` finds no damage, `cairn stop` ends every daemon, and no process is left.
+In the end: version 3 is taken and commits, every committed version is K parts and a manifest and nothing else, whose parts are no longer than what they
+store and a hundredth, whatever work moved, on as many servers as there can be unless a fault took one away, `cairn verify` finds no damage, `cairn stop` ends every daemon, and no process is left.
 
 A fault must meet the flush, or the case shows nothing: a version that is whole before the fault is there, or whose attempt the fault should have broken and
 did not, is a case to repeat, on a new cluster; one that misses five times has failed.
@@ -75,7 +75,7 @@ class Run:
         """Where it is."""
         path = os.path.join(folder, re.sub(r"\W+", "-", str(self.case)) + ".log")
         with open(path, "w") as f:
-            f.write(f"{self.case}\nfiles of version 2: {self.site.stored(2)}\n{self.site.logs()}")
+            f.write(f"{self.case}\nfiles of version 2: {self.site.stored(2)}, as long as {self.site.part_bytes(2)} bytes\n{self.site.logs()}")
         return path
 
     def run(self):
@@ -364,6 +364,8 @@ class Run:
             wait_for("exactly the files of a version", lambda: [name.split(".")[0] for name in there()] == wanted, 30)
         except Trouble:
             raise Failure(f"version {version} has these files: {' '.join(there())}") from None
+        most = RANKS * IMAGE_BYTES * 1.01 + len(self.site.nodes) * 65536
+        check(self.site.part_bytes(version) <= most, f"the parts of version {version} are {self.site.part_bytes(version)} bytes long, not at most {most:.0f}")
         if self.case.fault in SERVERS_UNTOUCHED or version == 1 and self.case.step != "open":
             servers = {server for name, (server, _) in self.site.stored(version).items() if name.startswith("part-")}
             check(len(servers) == min(FILES, len(self.site.cluster.servers)), f"all parts of version {version} are on {' '.join(servers)}")

@@ -130,8 +130,8 @@ constexpr std::array table = {
         "Write and read parts past the page cache where the file system can: half the CPU time, and the node's memory is left to the application."),
     one_of(key<&S::flush, &S::Flush::codec>("flush", "codec", K::choice, 0, 1,
         "How data are stored: as they are, or without their runs of zeros, where that makes a chunk a sixteenth shorter or more. How many blocks of zeros a chunk holds "
-        "is known from its checksums, so that no other is looked at. It costs the ring half of its buffers for received data, and a file that several nodes write "
-        "a message for each run. With another placement than append data are stored as they are."), codecs),
+        "is known from its checksums, so that no other is looked at; images shorter than a block are stored as they are. It costs the ring half of its buffers for received "
+        "data, and a file that several nodes write a message for each run, as it does without a codec where a version has several files. With another placement than append data are stored as they are."), codecs),
     one_of(key<&S::flush, &S::Flush::encode_at>("flush", "encode_at", K::choice, 0, 1,
         "Where data that one node writes for another are encoded, with a codec: leader: by the node that writes, so that the application's nodes lose no time to it; follower: by "
         "the node whose data they are, before they are sent, where the network is what lacks. That takes up to two buffers more on each such node. What it has no buffer or no time for is sent as it is, and encoded by "

@@ -86,7 +86,7 @@ struct Shed {
 // Sources that go to one range of one part.
 struct Work {
     std::uint32_t part = 0;
-    std::uint64_t offset = 0;  // of the range; a multiple of part_alignment
+    std::uint64_t offset = 0;  // of the range, a multiple of part_alignment; where the version has several parts their first leaders say where runs go
     std::uint64_t bytes = 0;   // the space of the sources, which are packed again as they were
     std::vector<NodeSources> nodes;
     bool operator==(const Work&) const = default;

@@ -65,10 +65,9 @@ Status check_bytes(const SeedRun& run, Kept& kept, const OpenVersion& version) {
     return {};
 }
 
-// A part takes no more than its runs, each from a multiple of part_alignment on: where offsets are not fixed beforehand, and no work left a gap behind (with
-// a codec none does).
+// A part takes no more than its runs, each from a multiple of part_alignment on, where offsets are not fixed beforehand.
 Status check_space(SeedRun& run, const OpenVersion& version) {
-    const bool gaps = run.cluster.options.settings.placement != Placement::append || (run.scenario.codec == 0 && run.cluster.has_moved_work());
+    const bool gaps = run.cluster.options.settings.placement != Placement::append;
     for (const Footer& footer : version.footers) {
         std::uint64_t end = 0;
         const auto is_encoded = [](const StoredRun& stored) { return stored.codec != 0; };

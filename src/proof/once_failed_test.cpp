@@ -23,7 +23,7 @@ const Once once[] = {
      "seed=4046 files=30 image=71948 image_seed=149923 writers=7 buffer=32768 buffers=6 placement=2 versions=1 answers=4 nic=4154857 delay_ms=3000 "
      "ranks=1,2,2,1,2,2,1,2,1,2,1,1,1,2,1,2,2,1,2,1,1,1,1,0 slow_io=95300 hang_scratch=380 repeat=48600 rename=594000 "
      "steps=start:29063,forget:11991,strike:95735,mount:27138,forget:75663,succeed:74979,let_go:77218"},
-    {"work moved in a daemon that has a successor, and the gap that it leaves was taken for a defect of the part",
+    {"work moved in a daemon that has a successor, and left a gap in its part",
      "seed=8771 files=4 image=159397 image_seed=947499 buffer=32768 storage=5357101 placed=1 ranks=4 targets=26400000,18300000 slow_scratch=182000 grow_lost=881000 "
      "rename=921000 steps=capture:14233,succeed:66517"},
 };

@@ -52,7 +52,7 @@ struct Contest {
     bool shift_due = false;               // somebody waits to do so
     std::map<std::uint32_t, Move> moves;  // under way, by number
     std::uint32_t moves_begun = 0;
-    std::vector<std::uint64_t> part_ends; // of each part: where work from other parts goes next
+    std::vector<std::uint64_t> part_space_bytes;  // of each part: planned for it, and come into it from others
     std::set<std::uint32_t> full;         // parts that have no room for more of it
     std::map<std::pair<NodeIndex, std::uint32_t>, Nanos> took;  // when a leader last took work into a part
     bool finishing = false;               // no more moves

@@ -94,12 +94,13 @@ bool writes(const PartPlan& part, NodeIndex leader) {
     return std::any_of(part.shares.begin(), part.shares.end(), [&](const Share& share) { return share.leader == leader; });
 }
 
-// A place behind all else in a part, for as many bytes; nothing when there is no room.
-std::optional<std::uint64_t> place_in(Contest& contest, std::uint32_t part, std::uint64_t bytes) {
+// Room for work from another part; false where the part was not sized for so much. Where it goes there, its first leader says (leader/rooms.hpp).
+bool take_room(Contest& contest, std::uint32_t part, std::uint64_t bytes) {
     const std::uint64_t sized_bytes = contest.plan[part].sized_bytes;
-    std::uint64_t& end = contest.part_ends[part];
-    if (sized_bytes != 0 && bytes > sized_bytes - end) return std::nullopt;
-    return std::exchange(end, end + bytes);
+    std::uint64_t& space = contest.part_space_bytes[part];
+    if (sized_bytes != 0 && bytes > sized_bytes - space) return false;
+    space += bytes;
+    return true;
 }
 
 }  // namespace
@@ -130,15 +131,14 @@ void Mover::on_given(Flight& flight, NodeIndex from, message::Given given) {
     for (const message::Work& work : given.work) {
         take.work.push_back(work);
         if (work.part == move.to_part) continue;
-        const auto place = place_in(contest, move.to_part, work.bytes);
-        if (!place) {  // no room in the taker's part: the giver keeps it, all of it
+        if (!take_room(contest, move.to_part, work.bytes)) {  // the giver keeps it, all of it
             contest.full.insert(move.to_part);
             take.work = given.work;
             move.to = from;
             break;
         }
         take.work.back().part = move.to_part;
-        take.work.back().offset = *place;
+        take.work.back().offset = 0;
     }
     for (std::size_t i = 0; i < take.work.size(); ++i)
         for (const NodeSources& node : take.work[i].nodes) {

@@ -23,7 +23,7 @@ struct MoverTest : ::testing::Test {
         contest.plan = {{0, "", 3 * share_bytes, {{1, 0, share_bytes, {{1, {{1, 0, share_bytes}}}}}}},
                         {1, "", 3 * share_bytes, {{2, 0, share_bytes, {{2, {{2, 0, share_bytes}}}}}}}};
         contest.targets = {0, 0};
-        contest.part_ends = {share_bytes, share_bytes};
+        contest.part_space_bytes = {share_bytes, share_bytes};
         for (const NodeIndex each : {1u, 2u}) {
             contest.leaders[each].lead.attempt_id = attempt_id;
             side().sealed[each] = {{testing::role_image(each, share_bytes)}, role_block};
@@ -69,12 +69,12 @@ TEST_F(MoverTest, WorkGoesFromTheSlowToTheFast) {
     EXPECT_EQ(take.move, asked.move);
     ASSERT_EQ(take.work.size(), 1u);
     EXPECT_EQ(take.work[0].part, 1u);
-    EXPECT_EQ(take.work[0].offset, share_bytes) << "behind all else in the taker's part";
+    EXPECT_EQ(take.work[0].offset, 0u) << "the part's first leader says where";
     EXPECT_EQ(take.work[0].bytes, asked.bytes);
     EXPECT_EQ(take.work[0].nodes, given_to(asked).work[0].nodes);
     ASSERT_EQ(take.addresses.size(), 1u);
     EXPECT_EQ(take.addresses[0], (message::NodeAddress{1, node.process(1).address()}));
-    EXPECT_EQ(contest().part_ends[1], share_bytes + asked.bytes);
+    EXPECT_EQ(contest().part_space_bytes[1], share_bytes + asked.bytes);
     EXPECT_TRUE(node.heard<message::Complete>(2).empty());
 }
 
@@ -115,7 +115,7 @@ TEST_F(MoverTest, WhatIsGivenIsPassedOnOnce) {
     node.subject.on_given(*node.flight, 1, given_to(asked));
     node.run(millisecond);
     EXPECT_TRUE(node.heard<message::Take>(2).empty());
-    EXPECT_EQ(contest().part_ends[1], share_bytes + asked.bytes);
+    EXPECT_EQ(contest().part_space_bytes[1], share_bytes + asked.bytes);
     EXPECT_EQ(contest().leaders.at(2).takes, 1u);
 }
 

@@ -24,7 +24,7 @@ Result<std::vector<NodeImages>> Planner::plan(Flight& flight, Contest& contest) 
     contest.addresses = job.addresses;
     std::map<std::string, std::uint32_t> targets_seen;
     for (const PartPlan& part : contest.plan) {
-        contest.part_ends.push_back(part.range_bytes());
+        contest.part_space_bytes.push_back(part.range_bytes());
         contest.targets.push_back(targets_seen.emplace(part.target, targets_seen.size()).first->second);
     }
     make_leads(contest, job, nodes);

@@ -93,7 +93,7 @@ struct PartState {
     std::uint32_t first_writer = 0;  // of this part, among the leader's: for its times
     std::vector<Range> ranges;  // the share's own, then those taken over
 
-    // With a codec, instead of the ranges (rooms.hpp). First leader: where the next run goes, and what it gave whom. Another leader: what it asked for and got.
+    // Where space is handed out, instead of the ranges (rooms.hpp). First leader: where the next run goes, and what it gave whom. Another leader: what it asked for and got.
     std::uint64_t rooms_end = 0;
     std::map<std::pair<NodeIndex, std::uint32_t>, std::uint64_t> rooms_given;
     std::uint32_t rooms_asked = 0;

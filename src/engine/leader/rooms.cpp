@@ -8,6 +8,10 @@
 
 namespace cairn::engine {
 
+bool are_handed_out(const message::Lead& lead, Placement placement) {
+    return placement == Placement::append && (lead.parts_total > 1 || !lead.codec.empty());
+}
+
 Rooms::Rooms(Common& c, BufferRing& r) : LeaderRole(c, r) {}
 
 // A file that several nodes write must not grow under their writes (part_file.hpp): what it was sized to is the end of its space.

@@ -1,18 +1,21 @@
-// Rooms: where in a part several leaders' runs go when nobody can know beforehand how long they are, because they are encoded. The part's first leader hands out
-// its space, run by run, so that the file has no gap however much shorter they become.
+// Rooms: where in a part a run goes when nobody can know beforehand how long the runs before it are, because they are encoded, or whether they stay, because work
+// may move to another part. The part's first leader hands out its space, run by run, so that the file has no gap however much shorter they become, and whatever left.
 //
 //   first leader                          another leader of the part
 //                             <---------  Room, with a number, until it is answered: so many bytes
 //   the next bytes of the part; the same ones
 //   for a number that it knows  --------->  Roomed
 //
-// Where offsets are planned (no codec) every leader fills its own range and asks nobody: what lies side by side in a file is then of one node, which file systems
-// that lock ranges like better.
+// In a version of one part, without a codec, offsets are planned: every leader fills its own range and asks nobody, and work that moves goes where it would have
+// gone. What lies side by side in that file is then of one node, which file systems that lock ranges like better.
 #pragma once
 
 #include "engine/leader/side.hpp"
 
 namespace cairn::engine {
+
+// Does the first leader hand out the space of this version's parts, or is it planned? All leaders answer alike.
+bool are_handed_out(const message::Lead& lead, Placement placement);
 
 class Rooms : LeaderRole {
   public:

@@ -176,8 +176,8 @@ Task<Status> Writer::write_chunk(Attempt& attempt, PartState& part, std::uint32_
     if (status.ok() && !attempt.over()) {
         if (stored.codec != 0) chunk.let_go();
         Result<std::uint64_t> placed = 0;
-        if (attempt.lead.codec.empty()) placed = place(attempt, part, chunk, writer, settings);
-        else placed = co_await rooms_.take(attempt, part, stored_bytes);
+        if (are_handed_out(attempt.lead, settings.placement)) placed = co_await rooms_.take(attempt, part, stored_bytes);
+        else placed = place(attempt, part, chunk, writer, settings);
         if (attempt.over()) placed = 0;
         status = placed.status();
         if (status.ok()) offset = *placed;
