@@ -51,15 +51,17 @@ Task<Result<Bytes>> read_table(World& world, const Opened& opened, const PartTab
     co_return Bytes(wanted.begin(), wanted.end());
 }
 
-// Records that follow each other are one read, as all of one page are.
+std::uint64_t end_of(const TableRange& range) { return range.offset + range.length; }
+
+// Records of one page, and of pages that follow each other, are one read: pages are read whole.
 Task<Result<std::vector<PartInfo>>> read_records(World& world, const Opened& opened, const ManifestHead& head, std::vector<std::uint32_t> places, Nanos deadline) {
     std::vector<PartInfo> parts;
     for (std::size_t i = 0; i < places.size();) {
-        const TableRange first = head.tables.record(places[i]), page = head.tables.pages_of(first);
+        const TableRange first = head.tables.record(places[i]);
         std::size_t end = i + 1;
-        while (end < places.size() && (places[end] == places[end - 1] + 1 || head.tables.record(places[end]).offset + part_record_bytes <= page.offset + page.length)) ++end;
-        const TableRange last = head.tables.record(places[end - 1]);
-        Result<Bytes> records = co_await read_table(world, opened, head.tables, {first.offset, last.offset + last.length - first.offset}, deadline);
+        while (end < places.size() && head.tables.pages_of(head.tables.record(places[end])).offset <= end_of(head.tables.pages_of(head.tables.record(places[end - 1])))) ++end;
+        const TableRange all{first.offset, end_of(head.tables.record(places[end - 1])) - first.offset};
+        Result<Bytes> records = co_await read_table(world, opened, head.tables, all, deadline);
         if (!records.ok()) co_return std::move(records).status();
         for (; i < end; ++i) {
             Result<PartInfo> part = decode_part_record(ByteView(*records).subspan(head.tables.record(places[i]).offset - first.offset, part_record_bytes), head.naming);

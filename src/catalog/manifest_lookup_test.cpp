@@ -175,13 +175,28 @@ TEST_F(ManifestLookup, AMillionFilesOfAMillionRanksTakeFourReads) {
 TEST_F(ManifestLookup, OfARankInManyParts) {
     manifest = manifest_of(40'000, 2'000, FileLayout::parts);
     for (std::uint32_t i = 0; i < 2'000; ++i)
-        if (i != 17) manifest.parts[i].ranks.insert(std::lower_bound(manifest.parts[i].ranks.begin(), manifest.parts[i].ranks.end(), 17u), 17u);
+        if (i != 17 && i % 97 != 5) manifest.parts[i].ranks.insert(std::lower_bound(manifest.parts[i].ranks.begin(), manifest.parts[i].ranks.end(), 17u), 17u);
     ASSERT_TRUE(check_manifest(manifest).ok()) << check_manifest(manifest).to_string();
     write(encode_manifest(manifest));
     for (const Rank rank : {0u, 16u, 17u, 18u, 39'999u}) {
         expect_of(rank);
         EXPECT_LE(reads, 4);
     }
+}
+
+// One that depends on very many versions begins with more than the first read shows.
+TEST_F(ManifestLookup, AHeadMayBeLongerThanTheFirstRead) {
+    manifest = manifest_of(64, 8, FileLayout::parts);
+    manifest.key.version = 9'000;
+    for (Version version = 1; version <= bases_max; ++version) manifest.bases.push_back({version, {1, 2}});
+    ASSERT_TRUE(check_manifest(manifest).ok()) << check_manifest(manifest).to_string();
+    const Bytes bytes = encode_manifest(manifest);
+    ASSERT_GT(bytes.size(), manifest_first_read_bytes);
+    write(bytes);
+    const CatalogEntry head = list(Manifests::heads).at(0);
+    ASSERT_TRUE(head.committed()) << (head.damage ? head.damage->to_string() : "");
+    EXPECT_EQ(head.manifest->bases, manifest.bases);
+    expect_of(3);
 }
 
 TEST_F(ManifestLookup, ASmallOneIsReadWholeAtOnce) {

@@ -107,6 +107,25 @@ TEST_F(Bases, StayAsLongAsTheirDependents) {
     EXPECT_EQ(restore(cluster.key(1)).code(), Code::not_found);
 }
 
+TEST_F(Bases, MayBeOfTheJobThatThisOneWentOnFrom) {
+    const VersionKey of_another(newer().name, 5, {newer().incarnation.high + 1, 3});
+    const Status published = run(testing::publish_dependent(world(), cluster.layout, cluster.key(1), of_another, needed_wait));
+    EXPECT_TRUE(published.ok()) << published.to_string();
+    EXPECT_TRUE(restore(of_another).ok()) << restore(of_another).to_string();
+}
+
+// Of a directory that can not be listed now nobody knows what it needs.
+TEST_F(Bases, StayWhereADependentsDirectoryCanNotBeListed) {
+    ASSERT_TRUE(depend().ok());
+    for (const sim::Faults::Below trouble : {sim::Faults::Below::fails, sim::Faults::Below::hangs}) {
+        cluster.sim.faults().below = cluster.layout.version(newer());
+        cluster.sim.faults().below_is = trouble;
+        EXPECT_FALSE(remove(cluster.key(1)).ok());
+        cluster.sim.faults().below = {};
+        EXPECT_TRUE(restore(newer()).ok()) << restore(newer()).to_string();
+    }
+}
+
 // Between a list and a read a manifest gets its name.
 TEST_F(Bases, AreNeededByAManifestThatIsNamedWhileItIsLookedFor) {
     ASSERT_TRUE(depend().ok());

@@ -234,6 +234,19 @@ TEST(Removal, TwoAtOnceWhereThereIsNoRoom) {
     two_at_once(true, Fence::keep);
 }
 
+// The file system opens another file of the manifest's name for writing: what is there is the manifest still, and nothing that it names may go.
+TEST(Removal, WhereThereIsNoRoomTheTombstoneMustBeWhereItWasWritten) {
+    Removal r;
+    for (NodeIndex node = 0; node < 2; ++node) r.cluster.kill_daemon(node);
+    const std::size_t files = r.files_of_attempts();
+    r.cluster.sim.model().persistent_bytes_max = r.cluster.sim.persistent().used_bytes();
+    r.cluster.sim.faults().twin_open = 1;
+    const Status removed = r.remove(Fence::keep);
+    EXPECT_EQ(removed.code(), Code::io_error) << removed.to_string();
+    EXPECT_NE(removed.text().find("does not hold what was written to it"), std::string::npos) << removed.to_string();
+    EXPECT_EQ(r.files_of_attempts(), files + 1) << "its parts, and the manifest under another name";
+}
+
 TEST(Removal, ATombstoneTakesItsRoomOutOfTheReserve) {
     Removal r;
     World own = r.world();

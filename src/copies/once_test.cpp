@@ -70,8 +70,10 @@ TEST_F(OnceTest, WhatNoBufferKeepsAnyMoreIsUsedUp) {
 // As another attempt may ask, whose chunks begin elsewhere.
 TEST_F(OnceTest, ARangeThatIsReadInPartIsUsedUp) {
     expect_given(take(range(0, 2)), range(0, 2));
-    EXPECT_EQ(take(range(1, 2)).code(), Code::not_found);
-    EXPECT_EQ(take(range(0, 1)).code(), Code::not_found);
+    for (const Source& other : {range(1, 2), range(0, 1)}) {
+        EXPECT_EQ(take(other).code(), Code::not_found);
+        EXPECT_TRUE(is_used_up(images->at(3), other));
+    }
     expect_given(take(range(2, 1)), range(2, 1));
 }
 
@@ -95,6 +97,15 @@ TEST_F(OnceTest, WhatCouldNotBeReadIsUsedUpToo) {
     sim.faults().encode_error = 0;
     EXPECT_EQ(take(range(0, 2)).code(), Code::not_found) << "half of it may have been read";
     expect_given(take(range(2, 2)), range(2, 2));
+}
+
+TEST_F(OnceTest, WhatItsSourceLostIsNoneOfItsBytes) {
+    const auto source = std::dynamic_pointer_cast<sim::SimBuffer>(images->at(3).image.data.buffer);
+    ASSERT_TRUE(source);
+    source->content().lose(block);
+    const Result<HeldBytes> taken = take(range(0, 2));
+    EXPECT_EQ(taken.code(), Code::io_error);
+    EXPECT_NE(taken.status().text().find("rank 3 lost some of its bytes"), std::string::npos) << taken.status().to_string();
 }
 
 // Memory that does not come back holds its buffer: the other one goes on.

@@ -118,5 +118,34 @@ TEST_F(Scan, ASlotThatAsksForMoreMemoryThanThereIsIsToldAndNoOther) {
     EXPECT_EQ(scan_.unread.front().why.code(), Code::out_of_space) << scan_.unread.front().why.to_string();
 }
 
+// After a restart of the machine: in steps of 8 MiB, whose units end where the image's do.
+TEST(CheckData, AnImageWithCutsIsComparedStepByStep) {
+    constexpr std::uint64_t bytes = (8 << 20) + 50'000, cut = (8 << 20) + 9'000, seed = 3;
+    sim::Simulation simulation{1, {}, {}};
+    auto& node = simulation.add_node();
+    World world = node.start_process("cairnd").world();
+    LocalImage image;
+    image.path = "/scratch/slot";
+    image.header.block_bytes = 4096;
+    image.header.image.bytes = bytes;
+    image.header.cuts = {cut};
+    image.checksums = sim::checksums_of(sim::runs_of_description(seed, 0, bytes), {4096, 0, {cut}});
+    const auto file = node.scratch().create(image.path, node.id());
+    ASSERT_TRUE(file.ok());
+    (*file)->content->write(0, sim::runs_of_description(seed, 0, bytes));
+    const auto check = [&] {
+        Status status = deadline_passed("checking");
+        const auto task = [](World& w, const LocalImage& of, Status& out) -> Task<void> {
+            Status checked = co_await check_data(w, of, io_wait);
+            out = std::move(checked);
+        };
+        EXPECT_TRUE(simulation.run(task(world, image, status), simulation.now() + 60 * second));
+        return status;
+    };
+    EXPECT_TRUE(check().ok()) << check().to_string();
+    (*file)->content->flip_bit(cut, 1);
+    EXPECT_EQ(check().code(), Code::corrupt);
+}
+
 }  // namespace
 }  // namespace cairn

@@ -135,6 +135,30 @@ TEST_F(DamagedApart, PiecesOfTwoRanksMayBeTheSameBytesOfARun) {
     EXPECT_EQ(restore(two, sink).code(), Code::corrupt);
 }
 
+// As a leader names it whose first file of this attempt lay on a target that died.
+TEST(Verify, APartThatReplacedOneOfItsOwnAttemptIsReadUnderItsName) {
+    sim::Simulation simulation{1, {}, {}};
+    sim::Process& process = simulation.add_node().start_process("verify");
+    testing::FilesInMemory files;
+    const Layout layout{"/persistent"};
+    Manifest manifest = testing::commit_by_hand(files, layout, std::vector<testing::IndexedImage>(2, testing::indexed_image({"a", "b", "c"})));
+    const std::string first = layout.part(manifest, 1);
+    manifest.parts[1].file = part_file_name({1, 2, manifest.attempt_id, FileLayout::parts, 1});
+    ASSERT_TRUE(check_manifest(manifest).ok()) << check_manifest(manifest).to_string();
+    ASSERT_NE(layout.part(manifest, 1), first);
+    files.files[layout.part(manifest, 1)] = std::exchange(files.files.at(first), Bytes(100));
+    const Result<Manifest> read_back = decode_manifest(encode_manifest(manifest));
+    ASSERT_TRUE(read_back.ok()) << read_back.status().to_string();
+    Result<std::vector<Damage>> found(Status(Code::deadline, ""));
+    const auto task = [](World w, Layout l, Manifest m, Result<std::vector<Damage>>& out) -> Task<void> {
+        Result<std::vector<Damage>> damage = co_await verify_version(w, l, m, {}, nullptr);
+        out = std::move(damage);
+    };
+    ASSERT_TRUE(simulation.run(task(files.in(process.world()), layout, *read_back, found), 60 * second));
+    ASSERT_TRUE(found.ok()) << found.status().to_string();
+    EXPECT_TRUE(found->empty()) << found->front().status.to_string();
+}
+
 // Of a part that can not be opened nobody can say whose bytes are damaged: no rank's, not rank 0's.
 TEST(Verify, AnIndexThatNobodyCanUseIsToldBesideAPartThatCanNotBeOpened) {
     sim::Simulation simulation{1, {}, {}};

@@ -245,6 +245,15 @@ TEST_F(PartFileTest, AFileThatWasNotCutIsNotReported) {
     EXPECT_FALSE(part().done.has_value());
 }
 
+TEST_F(PartFileTest, AShareOfAnEarlierAttemptIsNoneOfThisOne) {
+    begin(1);
+    message::ShareDone late{{7, 4}, 0, 0, 1, role_block, {run_of(2, half)}, {}, {}};
+    part_file().on_share_done(*node->flight, 2, std::move(late));
+    node->run(second);
+    EXPECT_TRUE(part().gathered.empty());
+    EXPECT_TRUE(node->heard<message::ShareKept>(2).empty());
+}
+
 // It was said to the coordinator, so all pieces came: only the answer was lost.
 TEST_F(PartFileTest, AShareIsAnsweredAlsoWhenThePartIsDone) {
     begin(1);
@@ -285,6 +294,41 @@ TEST_F(PartFileTest, WithoutASampleABlockIsLookedAt) {
     node->run(second);
     ASSERT_TRUE(finished.has_value());
     EXPECT_NE(finished->text().find("two files of one name"), std::string::npos) << finished->text();
+}
+
+TEST_F(PartFileTest, ARunThatIsEncodedToLittleIsLookedAtToo) {
+    begin(1);
+    start_open();
+    node->run(second);
+    write_own(1, 0);
+    start_finish();
+    StoredRun encoded = run_of(2, half);
+    encoded.codec = 1;
+    encoded.stored_bytes = 100;
+    encoded.checksum = 7;
+    share_done({encoded});
+    node->run(second);
+    ASSERT_TRUE(finished.has_value());
+    EXPECT_NE(finished->text().find("two files of one name"), std::string::npos) << finished->text();
+}
+
+// Of a run of several pieces, of which the first is all zeros.
+TEST_F(PartFileTest, WhatIsLookedAtMayLieInTheMiddleOfARun) {
+    begin(1);
+    start_open();
+    node->run(second);
+    write_own(1, 0);
+    write_as(2, 2, half);
+    start_finish();
+    StoredRun pack = run_of(2, half, 0, role_block);
+    pack.pieces[0].checksums = testing::block_checksums(Bytes(role_block));
+    pack.pieces.push_back(run_of(2, half, role_block, half - role_block).pieces[0]);
+    pack.pieces[1].at = role_block;
+    pack.stored_bytes = half;
+    share_done({pack});
+    node->run(second);
+    ASSERT_TRUE(finished.has_value());
+    EXPECT_TRUE(finished->ok()) << finished->to_string();
 }
 
 TEST_F(PartFileTest, AShareThatNeverComesIsNamed) {

@@ -203,6 +203,25 @@ TEST_F(ReceiverTest, WhatIsUsedUpIsSaidToTheCoordinator) {
     EXPECT_EQ(node.next<message::Cancel>(0).text, chunk.text);
 }
 
+// An image of this node's own, which goes into a pack.
+TEST_F(ReceiverTest, WhatOfItsOwnIsUsedUpIsSaidToTheCoordinator) {
+    constexpr std::uint64_t small = 1'000;
+    message::Lead& lead = attempt->lead;
+    lead.pack_bytes = role_block;
+    lead.parts = {{0, "", 0, {{0, 0, role_block, {{0, {{0, 0, small}}}, {1, {{1, 0, small}}}}}}}};
+    attempt = std::make_shared<Attempt>(node.world, node.flight, lead);
+    node.flight->leader->leading = attempt;
+    node.subject.writer.lay_out(*attempt, part());
+    LocalImage image = node.image_of(0, small);
+    image.readable = Readable::once;
+    HeldImage& held = node.flight->images.emplace(0, held_image(std::move(image))).first->second;
+    held.once->used.assign(held.once->used.size(), true);
+    begin();
+    node.run(second);
+    EXPECT_EQ(attempt->failure.code(), Code::not_found);
+    EXPECT_NE(node.next<message::Cancel>(0).text.find("rank 0's image, which can be read once only"), std::string::npos);
+}
+
 // A repeated or a foreign answer is none.
 TEST_F(ReceiverTest, TheFirstAnswerToACreditCounts) {
     begin();

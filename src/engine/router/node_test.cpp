@@ -114,6 +114,18 @@ TEST_F(NodeTest, ScratchHasAnImageBackOnceItsVersionHasFailedOrEnded) {
     EXPECT_TRUE(node->drop_image(key(9), 1).ok());
 }
 
+TEST_F(NodeTest, AnImageThatIsBeingReadStaysInScratch) {
+    LocalImage image = image_of(1, 1);
+    image.data = sim::describe(1, image.data.length);
+    ASSERT_TRUE(node->add_image(std::move(image)).ok());
+    net->sim.faults().hang_scratch = 1;
+    net->sim.faults().hang_never = 1;
+    say(2, 1, message::Want{7, {1, 0, role_block}});
+    end(1, Code::unavailable, "node 2 is gone", false);
+    EXPECT_EQ(node->drop_image(key(1), 1).code(), Code::already_exists);
+    EXPECT_NE(node->image(key(1), 1), nullptr);
+}
+
 TEST_F(NodeTest, WhatIsUndecidedCanBeGivenUp) {
     ASSERT_TRUE(node->add_image(image_of(1, 1)).ok());
     ASSERT_TRUE(node->add_image(image_of(1, 2)).ok());
