@@ -139,6 +139,7 @@ TEST_F(Bases, AreNeededByAManifestThatIsNamedWhileItIsLookedFor) {
     });
     EXPECT_EQ(remove(cluster.key(1)).code(), Code::permission);
     EXPECT_TRUE(named);
+    EXPECT_TRUE(restore(cluster.key(1)).ok()) << "no tombstone took its place: " << restore(cluster.key(1)).to_string();
     EXPECT_TRUE(restore(newer()).ok()) << restore(newer()).to_string();
 }
 

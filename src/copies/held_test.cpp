@@ -1,6 +1,9 @@
 // Local images: each block is read once, whoever asks and however often; what scratch does not give back costs its own version only.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "copies/held.hpp"
 #include "proof/cluster.hpp"
 
 namespace cairn {
@@ -164,6 +167,37 @@ TEST(Local, ALostAnswerIsGivenAgainWithoutReadingAgain) {
     ASSERT_TRUE(cluster.run_until_committed(1, 300 * second)) << cluster.state(0, 1).failure.to_string();
     EXPECT_TRUE(cluster.check_committed(cluster.key(1)).ok());
     EXPECT_LE(watched.reads, 100'000 / cluster.options.block_bytes + 1);
+}
+
+// They would be taken for the image's when a daemon that knows nothing of the loss adopts it.
+TEST(Local, OfWhatScratchHasLostNoChecksumsAreKept) {
+    constexpr std::uint64_t bytes = 3 * 4096;
+    sim::Simulation simulation{1, {}, {}};
+    World world = simulation.add_node().start_process("cairnd").world();
+    const auto content = std::make_shared<sim::Content>();
+    content->write(0, sim::runs_of_description(7, 0, bytes));
+    LocalImage image;
+    image.header.block_bytes = 4096;
+    image.header.image.bytes = bytes;
+    image.data = {std::make_shared<sim::SimBuffer>(content, bytes), 0, bytes};
+    const auto images = std::make_shared<HeldImages>();
+    images->emplace(0, held_image(std::move(image)));
+    Gate gate(world.clock);
+    HeldReads reads(world, gate, 100 * millisecond, 4 * second, 4096);
+    simulation.set_observer([&](sim::Process&, const char* what, const std::string&) {
+        if (what == std::string("checksums")) content->lose(4096);
+    });
+    Status read;
+    const auto task = [](HeldReads& from, HeldImagesPtr held, Status& out) -> Task<void> {
+        const std::function<bool()> goes_on = [] { return false; };
+        const Source all{0, 0, bytes};
+        const Result<HeldBytes> taken = co_await from.bytes_of(held, all, WantedFor::writing, goes_on);
+        out = taken.status();
+    };
+    ASSERT_TRUE(simulation.run(task(reads, images, read), 60 * second));
+    EXPECT_EQ(read.code(), Code::io_error) << read.to_string();
+    const std::vector<bool>& known = images->at(0).known;
+    EXPECT_EQ(std::count(known.begin(), known.end(), true), 0);
 }
 
 }  // namespace

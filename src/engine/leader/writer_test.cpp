@@ -211,6 +211,24 @@ TEST_F(WriterTest, ChunksThatAreEncodedAreLongOnes) {
     EXPECT_EQ(part().next_chunk_bytes(role_block, 0), 10ull << 20);
 }
 
+// Its checksums were made before, and what is written may be zeros.
+TEST_F(WriterTest, WhatScratchLosesWhileItIsWrittenIsNoRun) {
+    begin();
+    const auto scratch = std::make_shared<sim::Content>();
+    scratch->write(0, sim::runs_of_description(1, 0, own_bytes));
+    node->flight->images.at(1).image.data = {std::make_shared<sim::SimBuffer>(scratch, own_bytes), 0, own_bytes};
+    node->sim.set_observer([&](sim::Process&, const char* what, const std::string&) {
+        if (std::string(what) == "write") scratch->lose(0);
+    });
+    end_of_received();
+    start();
+    node->run(second);
+    EXPECT_TRUE(ended);
+    EXPECT_TRUE(part().runs.empty());
+    EXPECT_EQ(attempt->failure.code(), Code::io_error) << attempt->failure.to_string();
+    EXPECT_TRUE(part().blameless) << "its storage took what it was given";
+}
+
 // Its checksums were made before: what is encoded may be zeros in the place of what they are of.
 TEST_F(WriterTest, WhatScratchLosesWhileItIsEncodedIsNoRun) {
     for (const bool loses : {true, false}) {
