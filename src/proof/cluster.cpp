@@ -104,10 +104,18 @@ void Cluster::start_daemon(NodeIndex node) {
 void Cluster::kill_daemon(NodeIndex node) {
     Host& host = hosts[node];
     if (!host.process) return;
+    moved_work_ = has_moved_work();
     host.process->kill();
     host.gate.reset();
     host.daemon.reset();
     host.process = nullptr;
+}
+
+bool Cluster::has_moved_work() const {
+    const auto moved = [](const Daemon& each) { return each.daemon && each.daemon->counters().taken_over_bytes > 0; };
+    return moved_work_ || std::any_of(hosts.begin(), hosts.end(), [&](const Host& host) {
+        return moved(host) || std::any_of(host.formers.begin(), host.formers.end(), moved);
+    });
 }
 
 bool Cluster::has_come_encoded() const {
@@ -124,6 +132,7 @@ void Cluster::succeed_daemon(NodeIndex node) {
 }
 
 void Cluster::kill_formers(NodeIndex node) {
+    moved_work_ = has_moved_work();
     for (Daemon& former : hosts[node].formers) {
         former.process->kill();
         former.gate.reset();

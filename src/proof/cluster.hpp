@@ -145,6 +145,7 @@ class Cluster {
     VersionState state(NodeIndex node, Version version) const;
     VersionKey key(Version version) const { return {roster.name, version, roster.incarnation}; }
     bool run_until_committed(Version version, Nanos span);
+    bool has_moved_work() const;    // any daemon there ever was has taken some over
     bool has_come_encoded() const;  // to a daemon that lives: a chunk, from its follower
     // Of a version's parts, on each storage target.
     std::vector<std::uint64_t> bytes_on_targets(Version version);
@@ -184,6 +185,7 @@ class Cluster {
     Task<void> record_address_late(World world, Roster job, NodeIndex place);
 
     std::vector<Seat> seats_;
+    bool moved_work_ = false;  // of daemons that live no more
     std::map<Id128, std::vector<Seat>> seated_;  // of all opens
     Bytes as_left(Bytes framed) const;  // by the release that wrote it
     Task<void> write_roster(World world, Roster job, std::string path, bool& done);
