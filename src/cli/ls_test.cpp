@@ -101,6 +101,12 @@ TEST_F(Ls, who_takes_the_newest_is_told_of_a_newer_one_that_is_damaged) {
         EXPECT_THAT(ran.err, HasSubstr("version 3 is newer than 1, and damaged: ")) << command;
     }
     EXPECT_EQ(cairn("show melt 1").err, "") << "who names a version knows which";
+    Melt::flip(melt.layout.manifest(Melt::key(1, first)), 60);
+    for (const std::string command : {"show melt", "extract melt --rank 1 -o -"}) {
+        const Ran ran = cairn(command);
+        EXPECT_EQ(ran.exit, 6) << ran.err;
+        EXPECT_THAT(ran.err, HasSubstr("no version of melt can be read, and version 3 is damaged: ")) << command;
+    }
 }
 
 TEST_F(Ls, show_names_parts_regions_and_pieces) {

@@ -170,7 +170,7 @@ Status failure_of(const std::vector<Verdict>& verdicts, std::size_t count) {
     if (is_unread(worst->status)) return Status(worst->status.code(), of + " can not be read" + first);
     const auto is_of_no_image = [](const Damage& damage) { return damage.of_no_image || is_unread(damage.status); };
     const bool is_restored = std::all_of(verdicts.begin(), verdicts.end(), [&](const Verdict& verdict) { return std::all_of(verdict.damage.begin(), verdict.damage.end(), is_of_no_image); });
-    return corrupt(of + " damaged" + first + (is_restored ? "\nA restart does without what is damaged: it is of no image" : "\nA restart passes damaged versions over and takes the next older one"));
+    return corrupt(of + " damaged" + first + (is_restored ? "\nA restart does without what is damaged: it is of no image" : "\nA restart passes damaged versions over and takes the next older one that is whole"));
 }
 
 Status failure_of(const std::vector<LineageDamage>& lineage) {

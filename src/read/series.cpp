@@ -156,7 +156,10 @@ Status Series::doubt_of_newest() const {
     return lineage.doubt_of(newest);
 }
 
-Result<Seen> pick_committed(const Series& series, const std::string& text, const std::string& incarnation) {
+namespace {
+
+// not_found where none is committed.
+Result<Seen> committed_of(const Series& series, const std::string& text, const std::string& incarnation) {
     const bool latest = asks_for_newest(text);
     Version version = 0;
     if (!latest) {
@@ -188,10 +191,27 @@ Result<Seen> pick_committed(const Series& series, const std::string& text, const
                      (incarnation.empty() ? "" : " of incarnation " + incarnation) + "; " + known_versions(series));
 }
 
+// Nothing was found: where the newest was asked for, damage is why.
+Status unless_damaged(const Series& series, const std::string& text, const std::string& incarnation, Status not_there) {
+    const Seen* newest = nullptr;
+    for (const Seen& seen : series.versions)
+        if (seen.state == SeenState::damaged && series.may_be_current(seen) && seen.key.incarnation.hex().starts_with(incarnation)) newest = &seen;
+    if (!asks_for_newest(text) || !newest) return not_there;
+    return Status(*newest->entry.damage).within("no version of " + series.name + " can be read, and version " + std::to_string(newest->key.version) + " is " + std::string(state_name(*newest)));
+}
+
+}  // namespace
+
+Result<Seen> pick_committed(const Series& series, const std::string& text, const std::string& incarnation) {
+    Result<Seen> committed = committed_of(series, text, incarnation);
+    if (committed.code() == Code::not_found) return unless_damaged(series, text, incarnation, committed.status());
+    return committed;
+}
+
 bool in_scratch_only(const Seen& seen) { return seen.state == SeenState::sealed || seen.state == SeenState::partial; }
 
 Result<Seen> pick_readable(const Series& series, const std::string& text, const std::string& incarnation) {
-    Result<Seen> committed = pick_committed(series, text, incarnation);
+    Result<Seen> committed = committed_of(series, text, incarnation);
     if (committed.code() != Code::not_found) return committed;
     const bool latest = asks_for_newest(text);
     const Seen* found = nullptr;
@@ -208,7 +228,7 @@ Result<Seen> pick_readable(const Series& series, const std::string& text, const 
                 "flushed (`cairn status` on its nodes), or was left behind (`cairn gc`)";
     }
     if (found) return *found;
-    return not_found(committed.status().text() + where);
+    return unless_damaged(series, text, incarnation, not_found(committed.status().text() + where));
 }
 
 }  // namespace cairn

@@ -26,7 +26,7 @@ Task<Result<std::uint64_t>> Rooms::take(Attempt& attempt, PartState& part, std::
     if (part.first) co_return hand_out(attempt, part, bytes);
     const std::uint32_t number = part.rooms_asked++;
     const NodeIndex first = part.plan.first_leader();
-    const Nanos give_up = world.clock.in(settings.io_wait);
+    const Nanos give_up = world.clock.in(settings.version_wait);  // as long as the first leader may let a share wait: the coordinator, which watches it, may hear it
     while (!attempt.over() && !part.rooms_got.count(number) && world.clock.now() < give_up) {
         send_to(*attempt.flight, first, attempt.addresses[first], message::Room{attempt.lead.attempt_id, part.plan.part, number, bytes});
         const Nanos next = world.clock.in(settings.heartbeat);
@@ -36,7 +36,9 @@ Task<Result<std::uint64_t>> Rooms::take(Attempt& attempt, PartState& part, std::
     const auto got = part.rooms_got.find(number);
     if (got == part.rooms_got.end()) {
         part.blameless = true;
-        co_return unavailable("its first leader, " + attempt.flight->job->node_name(first) + ", did not say where this node's data go");
+        Status silent = unavailable("its first leader, " + attempt.flight->job->node_name(first) + ", did not say where this node's data go");
+        attempt.fail(silent.within(part.path), first);
+        co_return silent;
     }
     const std::uint64_t offset = got->second;
     part.rooms_got.erase(got);

@@ -21,7 +21,7 @@ class Rooms : LeaderRole {
   public:
     Rooms(Common& common, BufferRing& ring);
 
-    // Where so many bytes go, in the part's next free space. unavailable: the first leader did not say so in time.
+    // Where so many bytes go, in the part's next free space. unavailable: the first leader did not say so in time, and counts as lost.
     Task<Result<std::uint64_t>> take(Attempt& attempt, PartState& part, std::uint64_t bytes);
 
     void on_room(Flight& flight, NodeIndex from, const message::Room& room);

@@ -94,6 +94,7 @@ TEST_F(RoomsTest, AFirstLeaderThatIsSilentIsNamedAndTheStorageIsNotToBlame) {
     ASSERT_TRUE(taken);
     EXPECT_EQ(taken->code(), Code::unavailable);
     EXPECT_TRUE(part().blameless);
+    EXPECT_EQ(attempt->lost, 1u) << "and not who asked";
 }
 
 }  // namespace
