@@ -21,7 +21,7 @@ help:
 	@echo "make simulate-papers  the papers' figures, simulated, beside the numbers of their text (ARGS=--scale: and what they did not have)"
 	@echo "make sim        20,000 random simulated clusters with faults (ARGS='--from 1 --count 50000', '--seed 7', --help)"
 	@echo "make exhaustive  every fault at every step of a small job, then pairs of them until a million states (an hour; ARGS=--help)"
-	@echo "make mutants    plants bugs in the engine, one at a time: the simulated clusters must find each (ARGS='--only NAME', --list)"
+	@echo "make mutants    plants bugs in the engine, one at a time: the simulated clusters must find each (ARGS='--only NAME', --list), or the tests that it names (--by-tests)"
 	@echo "make fuzz       feed the decoders hostile bytes (SECONDS_EACH=$(SECONDS_EACH))"
 	@echo "make fmt        format the sources       make tidy     clang-tidy"
 	@echo "make build      all (PRESET=dev|release|asan|tsan; WARNINGS=errors: a warning ends it, as in CI)"

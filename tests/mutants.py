@@ -11,6 +11,7 @@ tests fail without any.
 """
 import argparse
 import contextlib
+import functools
 import glob
 import os
 import re
@@ -71,6 +72,7 @@ def load():
     return rules, mutants
 
 
+@functools.cache
 def sources_of_tests():
     """{Suite.Test, or Suite.Parameter of a table of named ones: its file}."""
     found = {}
@@ -84,15 +86,13 @@ def sources_of_tests():
     return found
 
 
-def tests_of(mutant, sources=[]):  # noqa: B006: looked for once
+def tests_of(mutant):
     """{program: its tests that a survivor says fail with it}."""
-    if not sources:
-        sources.append(sources_of_tests())
-    found = {}
+    sources, found = sources_of_tests(), {}
     for test in re.findall(r"\b[A-Z]\w*\.[A-Z]\w*\b", mutant.get("survives", "")):
-        if test not in sources[0]:
+        if test not in sources:
             fail(f"{mutant['name']}: there is no test {test}")
-        rooms = os.path.relpath(sources[0][test], os.path.join(ROOT, "src")).split(os.sep)
+        rooms = os.path.relpath(sources[test], os.path.join(ROOT, "src")).split(os.sep)
         room = "_".join(rooms[:2]) if rooms[0] == "world" and len(rooms) > 2 else rooms[0]
         found.setdefault(f"test_{room}", []).append(test)
     return found
