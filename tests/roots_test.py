@@ -12,7 +12,7 @@ import unittest
 from mount_test import mount_tmpfs, private_mounts, unmount
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "examples", "reader"))
 import reader  # noqa: E402
-from support import CORRUPT, OK, UNAVAILABLE, Nodes
+from support import CORRUPT, NOT_FOUND, OK, UNAVAILABLE, Nodes
 
 RANKS = 4
 IMAGE_BYTES = 300_000
@@ -78,6 +78,11 @@ class Roots(unittest.TestCase):
         """By the reader that has none of Cairn's code."""
         return reader.Version(dict(reader.versions(os.path.join(self.nodes.persistent, "series")))[version])
 
+    def log(self, node):
+        (root,) = [name for name in os.listdir(self.nodes.scratch(node)) if name.startswith("cairn-")]
+        with open(os.path.join(self.nodes.scratch(node), root, "log"), encoding="utf-8") as file:
+            return file.read()
+
     def cairn(self, *arguments, code=OK, **more):
         got, out, err = self.nodes.cairn(*arguments, **more)
         self.assertEqual(got, code, out + err)
@@ -134,6 +139,21 @@ class Placed(Roots):
         with self.assertRaisesRegex(reader.Corrupt, "the part is missing"):
             self.read_alone(1)
         self.assertIn("the part is missing", self.cairn("verify", "series", code=CORRUPT))
+
+
+class NotThere(Roots):
+    def test_an_open_is_refused_where_none_is_there(self):
+        for root in self.roots:
+            os.rename(root, root + "-away")
+        for status, text in self.job(RESTORE):
+            self.assertEqual(status, NOT_FOUND, text)
+            self.assertIn("storage.directories", text)
+            self.assertIn(self.roots[0], text)
+        os.rename(self.roots[0] + "-away", self.roots[0])
+        self.take(1)
+        self.assertEqual(len(self.parts(self.roots[0], 1)), RANKS)
+        logs = "".join(self.log(node) for node in range(2))
+        self.assertRegex(logs, f"target-left-out .*{self.roots[1]}", "one of several: it goes without, and the log says so")
 
 
 class Persistent(Roots):

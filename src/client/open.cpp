@@ -234,12 +234,12 @@ Result<Roster> Session::draw_incarnation(const std::vector<Member>& members, con
     TRY_ASSIGN(const std::unique_ptr<RealWorld> real, open_world());
     World world = real->world();
     const Nanos until = real->loop().now() + static_cast<Nanos>(deadline.left_ms()) * millisecond;
+    TRY(add_roots(roster, *real, world, until));
     TRY_ASSIGN(roster.epoch, real->loop().run(claim_epoch(world, layout_, name_, record, std::max(known_epoch_, roster_.epoch), until)));
     if (parent.incarnation) {
         TRY(real->loop().run(record_parent(world, layout_, name_, roster.epoch, from_record(roster.incarnation, parent), until)));
     }
     add_io_nodes(roster, *real, world, until);
-    add_roots(roster, *real, world, until);
     TRY(check_roster(roster));
     return roster;
 }
@@ -273,15 +273,27 @@ void Session::add_io_nodes(Roster& roster, RealWorld& real, World& world, Nanos 
     }
 }
 
-// One that is missing is left out of attempts until it is there: a warning, never an error.
-void Session::add_roots(Roster& roster, RealWorld& real, World& world, Nanos until) {
+// One that is missing is left out of attempts until it is there: a warning. Where all are, no version could ever be committed, and the job hears it now. One that only does
+// not answer may come back.
+Status Session::add_roots(Roster& roster, RealWorld& real, World& world, Nanos until) {
     roster.roots = storage_directories(settings_);
     const Nanos each = (until - world.clock.now()) / static_cast<Nanos>(2 * roster.roots.size() + 1);
+    bool is_any = roster.roots.empty();
+    Status first;
+    std::string trouble;
     for (const std::string& root : roster.roots) {
         const Status there = real.loop().run(world.storage.fsync_directory(root, world.clock.in(each)));
-        const std::lock_guard lock(state_);
-        if (!there.ok()) warnings_ += there.within("storage.directories names " + root + ", which gets no files before it can be used").text() + "\n";
+        is_any |= there.ok() || is_away(there);
+        if (there.ok()) continue;
+        if (first.ok()) first = there;
+        trouble += there.within("storage.directories names " + root + ", which gets no files before it can be used").text() + "\n";
     }
+    if (!is_any)
+        return Status(first.code(), "none of the " + std::to_string(roster.roots.size()) + " directories that setting storage.directories names can be used, and no version " +
+                                        "could be committed; the first: " + first.text() + "; make them, or mount their file systems");
+    const std::lock_guard lock(state_);
+    warnings_ += trouble;
+    return {};
 }
 
 Status Session::begin_incarnation(const Parent& parent, Deadline deadline) {

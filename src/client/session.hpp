@@ -112,7 +112,7 @@ class Session {
     std::uint64_t scratch_epoch(Deadline deadline);
     Result<Roster> draw_incarnation(const std::vector<Member>& members, const Parent& parent, Deadline deadline);
     void add_io_nodes(Roster& roster, RealWorld& real, World& world, Nanos until);
-    void add_roots(Roster& roster, RealWorld& real, World& world, Nanos until);
+    Status add_roots(Roster& roster, RealWorld& real, World& world, Nanos until);
     Status begin_incarnation(const Parent& parent, Deadline deadline);  // collective
     control::Join join_of(const Roster& roster) const;
     Status join(const Roster& roster, Deadline deadline);

@@ -166,7 +166,7 @@ Task<Status> Coordinator::make_below_roots(FlightPtr flight, const std::vector<P
             side(*flight).made_below.insert(root);
             continue;
         }
-        avoid(*flight->job, root);
+        avoid(*flight->job, root, made.text());
         if (failed.ok()) failed = std::move(made).within("setting storage.directories");
     }
     co_return failed;

@@ -50,10 +50,10 @@ Result<std::vector<NodeImages>> Planner::all_images(const Flight& flight, std::u
 }
 
 // False when it lies where the file system put it.
-bool Planner::avoid_target_of(Flight& flight, std::uint32_t part) {
+bool Planner::avoid_target_of(Flight& flight, std::uint32_t part, const std::string& why) {
     if (part >= side(flight).contest->plan.size()) return false;
     const std::string& target = side(flight).contest->plan[part].target;
-    if (!target.empty()) avoid(*flight.job, target);
+    if (!target.empty()) avoid(*flight.job, target, why);
     return !target.empty();
 }
 
@@ -82,7 +82,7 @@ Task<void> Planner::look_for_room(Job& job) {
     const std::vector<TargetFill> fills = co_await driver->fill(std::move(names), deadline);
     for (const TargetFill& each : fills) {
         if (each.free_bytes.ok()) experience(job).free_bytes[each.name] = *each.free_bytes;
-        else if (each.free_bytes.code() == Code::deadline) avoid(job, each.name);
+        else if (each.free_bytes.code() == Code::deadline) avoid(job, each.name, each.free_bytes.status().text());
     }
 }
 
@@ -127,7 +127,7 @@ void Planner::lose(Flight& flight, NodeIndex node) {
 void Planner::learn_from_failures(Flight& flight) {
     for (const auto& [node, track] : side(flight).contest->leaders) {
         if (!track.done || track.done->code == Code::ok) continue;
-        const bool of_target = track.done->has_failed_part && avoid_target_of(flight, track.done->failed_part);
+        const bool of_target = track.done->has_failed_part && avoid_target_of(flight, track.done->failed_part, track.done->text);
         if (track.done->has_lost) lose(flight, track.done->lost);
         else if (track.done->code != Code::superseded && !of_target) {
             experience(*flight.job).unfit[node] = world.clock.in(avoided_for);

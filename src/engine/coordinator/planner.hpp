@@ -30,7 +30,7 @@ class Planner : CoordinatorRole {
     Result<std::vector<NodeImages>> all_images(const Flight& flight, std::uint64_t& block_bytes) const;
     std::vector<PartPlan> plan_flush(Job& job, const std::vector<NodeImages>& nodes, const Contest& contest);
     std::vector<std::string> usable_targets(Job& job, const std::vector<NodeImages>& nodes) const;
-    bool avoid_target_of(Flight& flight, std::uint32_t part);
+    bool avoid_target_of(Flight& flight, std::uint32_t part, const std::string& why);
     void learn_from_cards(const Flight& flight);
 
     // What numbers of leaders reached, by series, files and nodes; a job that opens again goes on with it.

@@ -201,7 +201,7 @@ Task<Result<Publisher::Listed>> Publisher::list_roots(FlightPtr flight, const Ma
         const std::string directory = Layout::version_below(layout.root(flight->job->roots, root), flight->key);
         Result<std::vector<DirectoryEntry>> entries = co_await world.storage.list(directory, world.clock.in(settings.io_wait));
         if (!entries.ok()) {
-            if (root != 0) avoid(*flight->job, flight->job->roots[root - 1]);
+            if (root != 0) avoid(*flight->job, flight->job->roots[root - 1], entries.status().text());
             co_return std::move(entries).status();
         }
         listed.emplace(root, std::move(entries).value());
@@ -234,7 +234,7 @@ Task<Status> Publisher::check_parts(FlightPtr flight, const Manifest& manifest, 
         const std::string path = Layout::version_below(root, flight->key) + "/" + part.file;
         OpenOptions options;
         Result<FilePtr> file = co_await world.storage.open(path, options, world.clock.in(settings.io_wait));
-        if (!file.ok() && part.root != 0) avoid(*flight->job, root);
+        if (!file.ok() && part.root != 0) avoid(*flight->job, root, file.status().text());
         if (file.code() == Code::not_found)
             co_return unavailable(path + ": its leader has written it, but it is not to be seen from " + flight->job->node_name(flight->job->coordinator()) + ": is the same file system mounted at " +
                                   root + " on all nodes?");

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/log.hpp"
+
 namespace cairn::engine {
 
 std::vector<NodeIndex> CoordinatorSide::missing(const Job& job) const {
@@ -35,7 +37,11 @@ Experience& CoordinatorRole::experience(Job& job) const {
     return *job.experience;
 }
 
-void CoordinatorRole::avoid(Job& job, const std::string& target) { experience(job).avoided[target] = world.clock.in(avoided_for); }
+void CoordinatorRole::avoid(Job& job, const std::string& target, const std::string& why) {
+    if (!is_avoided(job, target))
+        log_warning("target-left-out", {{"name", job.roster->name}, {"target", target}, {"why", why}, {"for_s", static_cast<std::uint64_t>(avoided_for / second)}});
+    experience(job).avoided[target] = world.clock.in(avoided_for);
+}
 
 bool CoordinatorRole::is_avoided(Job& job, const std::string& target) const {
     const auto avoided = experience(job).avoided.find(target);

@@ -49,7 +49,7 @@ class CoordinatorRole : protected Role {
     Experience& experience(Job& job) const;
     bool is_avoided(Job& job, const std::string& target) const;
     // A target that failed gets no part for a while: the next attempt would fail there, too.
-    void avoid(Job& job, const std::string& target);
+    void avoid(Job& job, const std::string& target, const std::string& why);
     // A leader that is told more than a message can hold would never answer: the attempt ends (Contest::unsendable).
     void send(Flight& flight, NodeIndex to, message::Body body);
 };
