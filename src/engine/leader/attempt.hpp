@@ -38,6 +38,11 @@ struct Range {
 
 // A chunk on its way into a part.
 struct PendingChunk {
+    // Space in its part that was asked for and not used yet (rooms.hpp).
+    struct AskedRoom {
+        std::uint32_t number = 0;
+        Nanos again = 0;  // to be asked for once more then
+    };
     Source source;
     std::vector<StoredPiece> packed;  // of several small sources that become one run, instead of source and checksums
     std::uint32_t range = 0;
@@ -50,6 +55,7 @@ struct PendingChunk {
     bool may_come_encoded = false;  // its follower is asked to
     std::uint32_t codec = 0;        // received: 1: with that of the attempt
     std::uint64_t checksum = 0;     // then: of `data`
+    std::optional<AskedRoom> room;
     void let_go() {  // the buffer is a credit again, unless it is in quarantine
         data = {};
         use = {};

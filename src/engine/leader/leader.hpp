@@ -48,9 +48,9 @@ class Leader : LeaderRole {
 
     BufferRing ring_;
     RecentIds attempts_seen_{4096};  // that this node was asked to lead, or must not: whatever else is forgotten, none is led again
+    Rooms rooms_;
     Receiver receiver_;
     PartFile part_file_;
-    Rooms rooms_;
     Writer writer_;
 };
 

@@ -8,7 +8,7 @@
 
 namespace cairn::engine {
 
-Receiver::Receiver(Common& c, BufferRing& r) : LeaderRole(c, r), next_tag_(c.world.random.next() & 0xFFFFFFFFFFFFull) {}
+Receiver::Receiver(Common& c, BufferRing& r, Rooms& rooms) : LeaderRole(c, r), rooms_(rooms), next_tag_(c.world.random.next() & 0xFFFFFFFFFFFFull) {}
 
 namespace {
 
@@ -51,6 +51,7 @@ Task<void> Receiver::receive(Attempt& attempt, PartState& part) {
         chunk.data = {chunk.use.buffer, 0, next->piece.bytes()};
         part.ahead_bytes += next->piece.bytes();
         ++part.fetching;
+        rooms_.ask_early(attempt, part, chunk, next->piece.bytes());
         if (next->piece.packed.empty()) part.gate.spawn(fetch(attempt, part, next->piece.node, std::move(chunk)));
         else part.gate.spawn(fetch_pack(attempt, part, next->piece.packed, std::move(chunk)));
     }

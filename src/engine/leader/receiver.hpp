@@ -11,13 +11,13 @@
 // encoded has one more, of the bytes that travel, which is the one that is verified here: those of the raw bytes are for whoever decodes it.
 #pragma once
 
-#include "engine/leader/side.hpp"
+#include "engine/leader/rooms.hpp"
 
 namespace cairn::engine {
 
 class Receiver : LeaderRole {
   public:
-    Receiver(Common& common, BufferRing& ring);
+    Receiver(Common& common, BufferRing& ring, Rooms& rooms);
 
     // Until all of the part's remote data are on its write queue and no more will come, or the attempt is over.
     Task<void> receive(Attempt& attempt, PartState& part);
@@ -38,6 +38,7 @@ class Receiver : LeaderRole {
     Task<Status> fetch_own(Attempt& attempt, PendingChunk& chunk);
     Task<Status> fetch_once(Attempt& attempt, NodeIndex from, PendingChunk& chunk);
 
+    Rooms& rooms_;
     std::uint64_t next_tag_;
 };
 

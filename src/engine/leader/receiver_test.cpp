@@ -15,11 +15,11 @@ using testing::RoleOptions;
 // The writer only lays out what there is to do: it never runs.
 struct ReceiverAlone {
     explicit ReceiverAlone(Common& c)
-        : ring(c.world.clock, c.world.storage, c.settings.buffers, c.settings.buffer_bytes), receiver(c, ring), part_file(c, ring), rooms(c, ring), writer(c, ring, part_file, rooms) {}
+        : ring(c.world.clock, c.world.storage, c.settings.buffers, c.settings.buffer_bytes), rooms(c, ring), receiver(c, ring, rooms), part_file(c, ring), writer(c, ring, part_file, rooms) {}
     BufferRing ring;
+    Rooms rooms;
     Receiver receiver;
     PartFile part_file;
-    Rooms rooms;
     Writer writer;
 };
 
@@ -39,6 +39,9 @@ struct ReceiverTest : ::testing::Test {
         lead.block_bytes = role_block;
         lead.parts = {{0, "", 0, {{0, 0, image_bytes, {{1, {{1, 0, image_bytes}}}}}}}};
         lead.addresses = {{1, node.process(1).address()}};
+        lead_by(lead);
+    }
+    void lead_by(const message::Lead& lead) {
         attempt = std::make_shared<Attempt>(node.world, node.flight, lead);
         node.flight->leader = std::make_shared<LeaderSide>();
         node.flight->leader->leading = attempt;
@@ -121,6 +124,19 @@ TEST_F(ReceiverTest, AsksForAsMuchAsThereAreFreeBuffers) {
     node.run(second);
     EXPECT_TRUE(part().receiver_done);
     EXPECT_TRUE(attempt->failure.ok()) << attempt->failure.to_string();
+}
+
+TEST_F(ReceiverTest, WhereAChunkWillLieIsAskedTogetherWithIt) {
+    message::Lead lead = attempt->lead;
+    lead.parts_total = 2;
+    lead.parts.front().shares.insert(lead.parts.front().shares.begin(), {2, image_bytes, role_block, {}});
+    lead.addresses.push_back({2, node.process(2).address()});
+    lead_by(lead);
+    begin();
+    EXPECT_EQ(wants().size(), 2u);
+    const std::vector<message::Room> rooms = node.heard<message::Room>(2);
+    ASSERT_EQ(rooms.size(), 2u) << "before a byte of them has come";
+    EXPECT_EQ(rooms.front(), (message::Room{attempt->lead.attempt_id, 0, 0, role_block}));
 }
 
 TEST_F(ReceiverTest, ADamagedChunkIsAskedForAgain) {

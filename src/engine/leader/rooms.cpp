@@ -22,15 +22,27 @@ Result<std::uint64_t> Rooms::hand_out(const Attempt& attempt, PartState& part, s
     return std::exchange(part.rooms_end, part.rooms_end + space);
 }
 
-Task<Result<std::uint64_t>> Rooms::take(Attempt& attempt, PartState& part, std::uint64_t bytes) {
+void Rooms::ask(Attempt& attempt, PartState& part, PendingChunk::AskedRoom& room, std::uint64_t bytes) {
+    const NodeIndex first = part.plan.first_leader();
+    send_to(*attempt.flight, first, attempt.addresses[first], message::Room{attempt.lead.attempt_id, part.plan.part, room.number, bytes});
+    room.again = world.clock.in(settings.heartbeat);
+}
+
+void Rooms::ask_early(Attempt& attempt, PartState& part, PendingChunk& chunk, std::uint64_t bytes) {
+    if (part.first || attempt.codec != Codec::none || !are_handed_out(attempt.lead, settings.placement)) return;
+    chunk.room.emplace().number = part.rooms_asked++;
+    ask(attempt, part, *chunk.room, bytes);
+}
+
+Task<Result<std::uint64_t>> Rooms::take(Attempt& attempt, PartState& part, PendingChunk& chunk, std::uint64_t bytes) {
     if (part.first) co_return hand_out(attempt, part, bytes);
-    const std::uint32_t number = part.rooms_asked++;
+    if (!chunk.room) chunk.room.emplace().number = part.rooms_asked++;
+    const std::uint32_t number = chunk.room->number;
     const NodeIndex first = part.plan.first_leader();
     const Nanos give_up = world.clock.in(settings.version_wait);  // as long as the first leader may let a share wait: the coordinator, which watches it, may hear it
     while (!attempt.over() && !part.rooms_got.count(number) && world.clock.now() < give_up) {
-        send_to(*attempt.flight, first, attempt.addresses[first], message::Room{attempt.lead.attempt_id, part.plan.part, number, bytes});
-        const Nanos next = world.clock.in(settings.heartbeat);
-        while (!attempt.over() && !part.rooms_got.count(number) && world.clock.now() < next) co_await attempt.work.wait(next);
+        if (world.clock.now() >= chunk.room->again) ask(attempt, part, *chunk.room, bytes);
+        co_await attempt.work.wait(chunk.room->again);
     }
     if (attempt.over()) co_return Status(Code::cancelled, "attempt over");
     const auto got = part.rooms_got.find(number);

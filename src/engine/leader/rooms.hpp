@@ -6,6 +6,9 @@
 //   the next bytes of the part; the same ones
 //   for a number that it knows  --------->  Roomed
 //
+// A leader asks when it begins a chunk, so that the answer comes while the bytes do: beside a busy card's queue it takes as long as a chunk. Only where a codec may
+// shorten it, it asks when the chunk is encoded, because nobody knows its length before.
+//
 // In a version of one part, without a codec, offsets are planned: every leader fills its own range and asks nobody, and work that moves goes where it would have
 // gone. What lies side by side in that file is then of one node, which file systems that lock ranges like better.
 #pragma once
@@ -21,13 +24,16 @@ class Rooms : LeaderRole {
   public:
     Rooms(Common& common, BufferRing& ring);
 
-    // Where so many bytes go, in the part's next free space. unavailable: the first leader did not say so in time, and counts as lost.
-    Task<Result<std::uint64_t>> take(Attempt& attempt, PartState& part, std::uint64_t bytes);
+    // A chunk of so many bytes is begun: its space is asked for, where it must be and no codec may shorten it.
+    void ask_early(Attempt& attempt, PartState& part, PendingChunk& chunk, std::uint64_t bytes);
+    // Where so many bytes of a chunk go, in the part's next free space. unavailable: the first leader did not say so in time, and counts as lost.
+    Task<Result<std::uint64_t>> take(Attempt& attempt, PartState& part, PendingChunk& chunk, std::uint64_t bytes);
 
     void on_room(Flight& flight, NodeIndex from, const message::Room& room);
     void on_roomed(Flight& flight, const message::Roomed& roomed);
 
   private:
+    void ask(Attempt& attempt, PartState& part, PendingChunk::AskedRoom& room, std::uint64_t bytes);
     static Result<std::uint64_t> hand_out(const Attempt& attempt, PartState& part, std::uint64_t bytes);
 };
 

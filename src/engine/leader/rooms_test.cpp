@@ -17,16 +17,16 @@ struct RoomsAlone {
 // One part that nodes 1 (first) and 2 lead; one of them is under test.
 struct RoomsTest : ::testing::Test {
     static constexpr Id128 attempt_id{7, 5};
-    void begin(NodeIndex self, std::uint64_t sized_bytes = 64 * role_block) {
+    void begin(NodeIndex self, std::uint64_t sized_bytes = 64 * role_block, const char* codec = "zero-runs") {
         testing::RoleOptions options;
         options.self = self;
         node = std::make_unique<testing::Alone<RoomsAlone>>(options);
         message::Lead lead;
         lead.attempt_id = attempt_id;
-        lead.parts_total = 1;
+        lead.parts_total = 2;
         lead.block_bytes = role_block;
         lead.pack_bytes = role_block;
-        lead.codec = "zero-runs";
+        lead.codec = codec;
         lead.parts = {{0, "", sized_bytes, {{1, 0, 8 * role_block, {}}, {2, 8 * role_block, 8 * role_block, {}}}}};
         lead.addresses = {{1, node->process(1).address()}, {2, node->process(2).address()}};
         attempt = std::make_shared<Attempt>(node->world, node->flight, lead);
@@ -39,10 +39,11 @@ struct RoomsTest : ::testing::Test {
         Result<std::uint64_t> result = co_await task;
         out->emplace(std::move(result));
     }
-    void start_take(std::uint64_t bytes) { node->gate.spawn(keep(rooms().take(*attempt, part(), bytes), &taken)); }
+    void start_take(std::uint64_t bytes) { node->gate.spawn(keep(rooms().take(*attempt, part(), chunk, bytes), &taken)); }
 
     std::unique_ptr<testing::Alone<RoomsAlone>> node;
     std::shared_ptr<Attempt> attempt;
+    PendingChunk chunk;
     std::optional<Result<std::uint64_t>> taken;
 };
 
@@ -85,6 +86,36 @@ TEST_F(RoomsTest, AnotherLeaderAsksUntilItIsAnswered) {
     EXPECT_EQ(**taken, 8192u);
     rooms().on_roomed(*node->flight, {attempt_id, 0, 0, 8192});  // late, and again
     EXPECT_TRUE(part().rooms_got.empty());
+}
+
+// The way of both messages passes while the chunk's bytes come.
+TEST_F(RoomsTest, WhereNothingIsEncodedTheSpaceIsAskedForWhenTheChunkIsBegun) {
+    begin(2, 64 * role_block, "");
+    rooms().ask_early(*attempt, part(), chunk, 100);
+    EXPECT_EQ(node->next<message::Room>(1), (message::Room{attempt_id, 0, 0, 100}));
+    rooms().on_roomed(*node->flight, {attempt_id, 0, 0, 8192});
+    start_take(100);
+    ASSERT_TRUE(taken && taken->ok()) << "it waits for nothing";
+    EXPECT_EQ(**taken, 8192u);
+    node->run(second);
+    EXPECT_TRUE(node->heard<message::Room>(1).empty()) << "and asks no more";
+}
+
+TEST_F(RoomsTest, AnEarlyQuestionThatIsLostIsAskedAgainUnderItsNumber) {
+    begin(2, 64 * role_block, "");
+    rooms().ask_early(*attempt, part(), chunk, 100);
+    const auto asked = node->next<message::Room>(1);
+    node->run(3 * second);
+    start_take(100);
+    EXPECT_EQ(node->next<message::Room>(1), asked);
+}
+
+TEST_F(RoomsTest, WhatMayBecomeShorterIsNotAskedForBeforeItIs) {
+    begin(2);
+    rooms().ask_early(*attempt, part(), chunk, 100);
+    node->run(second);
+    EXPECT_TRUE(node->heard<message::Room>(1).empty());
+    EXPECT_FALSE(chunk.room);
 }
 
 TEST_F(RoomsTest, AFirstLeaderThatIsSilentIsNamedAndTheStorageIsNotToBlame) {

@@ -162,6 +162,7 @@ Task<Status> Writer::write_chunk(Attempt& attempt, PartState& part, std::uint32_
         }
         held = &found->second;
         ++held->users;
+        rooms_.ask_early(attempt, part, chunk, length);
         status = co_await read_local(attempt, *held, chunk);
     }
     Stored stored;
@@ -176,7 +177,7 @@ Task<Status> Writer::write_chunk(Attempt& attempt, PartState& part, std::uint32_
     if (status.ok() && !attempt.over()) {
         if (stored.codec != 0) chunk.let_go();
         Result<std::uint64_t> placed = 0;
-        if (are_handed_out(attempt.lead, settings.placement)) placed = co_await rooms_.take(attempt, part, stored_bytes);
+        if (are_handed_out(attempt.lead, settings.placement)) placed = co_await rooms_.take(attempt, part, chunk, stored_bytes);
         else placed = place(attempt, part, chunk, writer, settings);
         if (attempt.over()) placed = 0;
         status = placed.status();
