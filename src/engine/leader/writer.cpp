@@ -38,11 +38,16 @@ Result<std::uint64_t> place(const Attempt& attempt, PartState& part, const Pendi
     return base + part.chunk_bytes_max * (writer + part.passes[writer]++ * part.writers);
 }
 
-void trace_chunk(const PartState& part, std::uint32_t writer, const PendingChunk& chunk, Nanos begun, Nanos checksummed, Nanos ended) {
+struct ChunkTimes {
+    Nanos begun = 0, checksummed = 0, placed = 0, ended = 0;
+};
+
+void trace_chunk(const PartState& part, std::uint32_t writer, const PendingChunk& chunk, const ChunkTimes& times) {
     if (!trace_is_open()) return;
     const std::string track = "part " + std::to_string(part.plan.part) + " writer " + std::to_string(writer);
-    if (!chunk.received) trace_span(track, "checksums", begun, checksummed);
-    trace_span(track, chunk.received ? "write received" : "write local", checksummed, ended,
+    if (!chunk.received) trace_span(track, "checksums", times.begun, times.checksummed);
+    if (times.placed > times.checksummed) trace_span(track, "wait for its place", times.checksummed, times.placed);
+    trace_span(track, chunk.received ? "write received" : "write local", times.placed, times.ended,
                {{"rank", chunk.source.rank}, {"bytes", chunk.bytes()}});
 }
 
@@ -151,7 +156,7 @@ Task<Status> Writer::read_local(Attempt& attempt, HeldImage& held, PendingChunk&
 Task<Status> Writer::write_chunk(Attempt& attempt, PartState& part, std::uint32_t writer, PendingChunk chunk) {
     const FlightPtr flight = attempt.flight;
     const std::uint64_t length = chunk.bytes();
-    const Nanos begun = world.clock.now();
+    ChunkTimes times{world.clock.now(), 0, 0, 0};
     HeldImage* held = nullptr;
     Status status;
     if (!chunk.received) {
@@ -172,7 +177,7 @@ Task<Status> Writer::write_chunk(Attempt& attempt, PartState& part, std::uint32_
     }
     part.blameless |= !status.ok();
     const std::uint64_t stored_bytes = stored.data.length;
-    const Nanos checksummed = world.clock.now();
+    times.checksummed = world.clock.now();
     std::uint64_t offset = 0;
     if (status.ok() && !attempt.over()) {
         if (stored.codec != 0) chunk.let_go();
@@ -183,6 +188,7 @@ Task<Status> Writer::write_chunk(Attempt& attempt, PartState& part, std::uint32_
         status = placed.status();
         if (status.ok()) offset = *placed;
     }
+    times.placed = world.clock.now();
     if (status.ok() && !attempt.over()) {
         if (!part.first && part.sample.length == 0) {
             if (chunk.received || stored.codec != 0) co_await part_file_.keep_sample(part, stored.data, offset);
@@ -199,8 +205,9 @@ Task<Status> Writer::write_chunk(Attempt& attempt, PartState& part, std::uint32_
     chunk.let_go();
     if (chunk.received) part.ahead_bytes -= length;
     if (!status.ok() || attempt.over()) co_return status;
-    trace_chunk(part, writer, chunk, begun, checksummed, world.clock.now());
-    note_written(attempt, part, writer, std::move(chunk), {offset, stored_bytes, stored.codec, stored.checksum, {}}, world.clock.now() - begun);
+    times.ended = world.clock.now();
+    trace_chunk(part, writer, chunk, times);
+    note_written(attempt, part, writer, std::move(chunk), {offset, stored_bytes, stored.codec, stored.checksum, {}}, times.ended - times.begun);
     co_return Status();
 }
 
