@@ -125,15 +125,23 @@ TEST(SimulateCairn, TheSameSeedGivesTheSameToTheByte) {
     EXPECT_NE(one.versions[0].bytes, another.versions[0].bytes);
 }
 
+// Which work moves in a flush turns on the last microsecond, so that a single one may take a tenth more by either way.
 struct SharingTest : testing::TestWithParam<std::uint32_t> {};
 
 TEST_P(SharingTest, BothWaysAgree) {
     const std::string nodes = std::to_string(GetParam()), files = std::to_string(GetParam() / 2);
     const Cluster cluster = small({"job.imbalance=0.2", "job.nodes=" + nodes, "job.files=" + files, "flush.buffer_bytes=16 MiB"});
-    Question exact, queued;
-    exact.sharing = sim::Bandwidth::Sharing::exact;
-    queued.sharing = sim::Bandwidth::Sharing::queued;
-    EXPECT_NEAR(last(cluster, queued).flush_s() / last(cluster, exact).flush_s(), 1, 0.05);
+    std::vector<double> ratios;
+    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+        Question exact, queued;
+        exact.seed = queued.seed = seed;
+        exact.sharing = sim::Bandwidth::Sharing::exact;
+        queued.sharing = sim::Bandwidth::Sharing::queued;
+        ratios.push_back(last(cluster, queued).flush_s() / last(cluster, exact).flush_s());
+        EXPECT_NEAR(ratios.back(), 1, 0.2) << "seed " << seed;
+    }
+    std::sort(ratios.begin(), ratios.end());
+    EXPECT_NEAR(ratios[2], 1, 0.02) << "the median";
 }
 INSTANTIATE_TEST_SUITE_P(Nodes, SharingTest, testing::Values(8, 16, 32, 64));
 
