@@ -39,7 +39,7 @@ Task<Result<std::uint64_t>> Rooms::take(Attempt& attempt, PartState& part, Pendi
     if (!chunk.room) chunk.room.emplace().number = part.rooms_asked++;
     const std::uint32_t number = chunk.room->number;
     const NodeIndex first = part.plan.first_leader();
-    const Nanos give_up = world.clock.in(settings.version_wait);  // as long as the first leader may let a share wait: the coordinator, which watches it, may hear it
+    const Nanos give_up = world.clock.in(settings.io_wait);
     while (!attempt.over() && !part.rooms_got.count(number) && world.clock.now() < give_up) {
         if (world.clock.now() >= chunk.room->again) ask(attempt, part, *chunk.room, bytes);
         co_await attempt.work.wait(chunk.room->again);
@@ -48,9 +48,7 @@ Task<Result<std::uint64_t>> Rooms::take(Attempt& attempt, PartState& part, Pendi
     const auto got = part.rooms_got.find(number);
     if (got == part.rooms_got.end()) {
         part.blameless = true;
-        Status silent = unavailable("its first leader, " + attempt.flight->job->node_name(first) + ", did not say where this node's data go");
-        attempt.fail(silent.within(part.path), first);
-        co_return silent;
+        co_return unavailable("its first leader, " + attempt.flight->job->node_name(first) + ", did not say where this node's data go");
     }
     const std::uint64_t offset = got->second;
     part.rooms_got.erase(got);

@@ -26,7 +26,8 @@ class Rooms : LeaderRole {
 
     // A chunk of so many bytes is begun: its space is asked for, where it must be and no codec may shorten it.
     void ask_early(Attempt& attempt, PartState& part, PendingChunk& chunk, std::uint64_t bytes);
-    // Where so many bytes of a chunk go, in the part's next free space. unavailable: the first leader did not say so in time, and counts as lost.
+    // Where so many bytes of a chunk go, in the part's next free space. unavailable: the first leader did not say so in time. It is not
+    // counted as lost: where the coordinator hears it, another plan with both of them would end the same way, so the next goes without this leader.
     Task<Result<std::uint64_t>> take(Attempt& attempt, PartState& part, PendingChunk& chunk, std::uint64_t bytes);
 
     void on_room(Flight& flight, NodeIndex from, const message::Room& room);
