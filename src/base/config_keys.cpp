@@ -148,7 +148,7 @@ constexpr std::array table = {
 
     may_be_empty(key<&S::storage, &S::Storage::directories>("storage", "directories", K::text, 0, 0,
         "Directories for the files of versions, with commas between: each a target of its own, such as a mount of a file system, and all the same on all nodes. "
-        "They must exist: one that does not gets no files, and where none does an open fails. The files go round them with the same bytes for each; one that has no room for that gets none, and one that fails is left out for a while. Manifests, which are the commit, stay below `paths.persistent`, which can be "
+        "They must exist: one that is missing or can not be written gets no files, and where that is so of all of them an open fails. The files go round them with the same bytes for each; one that has no room for that gets none, and one that fails is left out for a while. Manifests, which are the commit, stay below `paths.persistent`, which can be "
         "named here to hold files, too. Empty: it holds all of them. Rank 0's counts, for the whole job.")),
     one_of(key<&S::placement, &S::Targets::driver>("placement", "driver", K::choice, 0, 2,
         "How targets are found and chosen. automatic: by the file system that `paths.persistent` lies on; none: the "

@@ -43,6 +43,30 @@ Task<Status> make_version_below(World& world, std::string root, VersionKey key, 
     co_return made;
 }
 
+namespace {
+
+Task<void> try_root(World& world, std::string path, Nanos deadline, Status* tried) {
+    OpenOptions options;
+    options.mode = OpenMode::create;
+    Result<FilePtr> file = co_await world.storage.open(path, options, deadline);
+    *tried = file.status();
+    if (!file.ok()) co_return;
+    file = FilePtr();
+    const Status removed = co_await world.storage.remove(std::move(path), deadline);
+    (void)removed;  // at worst an empty file stays
+}
+
+}  // namespace
+
+Task<std::vector<Status>> try_roots(World& world, std::vector<std::string> roots, Nanos deadline) {
+    std::vector<Status> tried(roots.size());
+    Gate trying(world.clock);
+    for (std::size_t i = 0; i < roots.size(); ++i)
+        trying.spawn(try_root(world, roots[i] + "/" + temporary_file_name(world.random.id()), deadline, &tried[i]));
+    co_await trying.close();
+    co_return tried;
+}
+
 Task<Result<bool>> is_mounted(World& world, std::string root, Nanos deadline) {
     Result<std::vector<DirectoryEntry>> mark = co_await world.storage.list(mark_of(root), deadline);
     if (mark.ok()) co_return true;

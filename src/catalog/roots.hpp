@@ -13,6 +13,9 @@ namespace cairn {
 // For whoever will put parts there: the mark, and the version's directory, durably. unavailable when the root itself is missing: whoever set it makes it.
 Task<Status> make_version_below(World& world, std::string root, VersionKey key, Nanos deadline);
 
+// Whether a file can be made below each of them now, in their order: one is, and removed. All are asked at once: several that hang take the time of one.
+Task<std::vector<Status>> try_roots(World& world, std::vector<std::string> roots, Nanos deadline);
+
 // True: it is there. False: its mark is not, so its file system is not mounted. An error: nobody can tell.
 Task<Result<bool>> is_mounted(World& world, std::string root, Nanos deadline);
 

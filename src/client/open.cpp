@@ -13,6 +13,7 @@
 #include "client/rendezvous.hpp"
 #include "client/session.hpp"
 #include "catalog/io_nodes.hpp"
+#include "catalog/roots.hpp"
 #include "format/names.hpp"
 #include "format/roster.hpp"
 #include "world/real/files.hpp"
@@ -153,6 +154,24 @@ Status Session::check_directories() {
     return {};
 }
 
+// Rank 0 alone: below which directories the job's files shall lie. Where no file could be made below any of them no version could be committed, and the job hears it now. One of several gets
+// no files before it can be used, and one that is full, does not answer or fails for the moment may come back: a warning. A session that is open goes on whatever
+// becomes of them.
+Status Session::check_roots() {
+    const std::vector<std::string> roots = storage_directories(settings_);
+    if (roots.empty()) return {};
+    TRY_ASSIGN(const std::unique_ptr<RealWorld> real, open_world());
+    World world = real->world();
+    const Nanos until = world.clock.in(static_cast<Nanos>(settings_.deadlines.open_ms / 4) * millisecond);
+    const std::vector<Status> tried = real->loop().run(try_roots(world, roots, until));
+    if (std::none_of(tried.begin(), tried.end(), [](const Status& each) { return each.ok() || may_pass(each); }))
+        return unavailable("none of the " + std::to_string(roots.size()) + " directories that setting storage.directories names can be used, and no version could be committed; the first: " +
+                           tried.front().text() + "; make them, or mount their file systems, so that this user may write there");
+    for (std::size_t i = 0; i < roots.size(); ++i)
+        if (!tried[i].ok()) warnings_ += tried[i].within("storage.directories names " + roots[i] + ", which gets no files before it can be used").text() + "\n";
+    return {};
+}
+
 Status Session::connect(Deadline deadline) {
     daemon_ = std::make_unique<DaemonLink>(place_, true, settings_.daemon.start_wait_ms);
     return daemon_->ensure(deadline);
@@ -168,6 +187,7 @@ Status Session::meet(std::unique_ptr<Exchange> exchange, const Status& prepared,
     Hand hand;
     hand.library = CAIRN_VERSION;
     hand.prepared = prepared;
+    if (hand.prepared.ok() && rank_ == 0) hand.prepared = check_roots();  // the others are here, and are told
     if (hand.prepared.ok()) hand.prepared = connect(deadline);
     hand.name = name_;
     hand.persistent = layout_.persistent;
@@ -223,6 +243,7 @@ Result<Roster> Session::draw_incarnation(const std::vector<Member>& members, con
     roster.files = files_;
     roster.members = members;
     roster.format = format_version;  // compare_hands: all know it
+    roster.roots = storage_directories(settings_);
     TRY_ASSIGN(roster.incarnation, files::random_id());
     TRY_ASSIGN(roster.secret, files::random_id());
     OpenRecord record;
@@ -234,7 +255,6 @@ Result<Roster> Session::draw_incarnation(const std::vector<Member>& members, con
     TRY_ASSIGN(const std::unique_ptr<RealWorld> real, open_world());
     World world = real->world();
     const Nanos until = real->loop().now() + static_cast<Nanos>(deadline.left_ms()) * millisecond;
-    TRY(add_roots(roster, *real, world, until));
     TRY_ASSIGN(roster.epoch, real->loop().run(claim_epoch(world, layout_, name_, record, std::max(known_epoch_, roster_.epoch), until)));
     if (parent.incarnation) {
         TRY(real->loop().run(record_parent(world, layout_, name_, roster.epoch, from_record(roster.incarnation, parent), until)));
@@ -271,29 +291,6 @@ void Session::add_io_nodes(Roster& roster, RealWorld& real, World& world, Nanos 
         else warnings_ += older_member("I/O node " + record.node + " is left out: it runs a cairnd", record.format, roster.format) +
                           " and start it anew (`cairn stop`, `cairn start --io-node`)\n";
     }
-}
-
-// One that is missing is left out of attempts until it is there: a warning. Where all are, no version could ever be committed, and the job hears it now. One that only does
-// not answer may come back.
-Status Session::add_roots(Roster& roster, RealWorld& real, World& world, Nanos until) {
-    roster.roots = storage_directories(settings_);
-    const Nanos each = (until - world.clock.now()) / static_cast<Nanos>(2 * roster.roots.size() + 1);
-    bool is_any = roster.roots.empty();
-    Status first;
-    std::string trouble;
-    for (const std::string& root : roster.roots) {
-        const Status there = real.loop().run(world.storage.fsync_directory(root, world.clock.in(each)));
-        is_any |= there.ok() || is_away(there);
-        if (there.ok()) continue;
-        if (first.ok()) first = there;
-        trouble += there.within("storage.directories names " + root + ", which gets no files before it can be used").text() + "\n";
-    }
-    if (!is_any)
-        return Status(first.code(), "none of the " + std::to_string(roster.roots.size()) + " directories that setting storage.directories names can be used, and no version " +
-                                        "could be committed; the first: " + first.text() + "; make them, or mount their file systems");
-    const std::lock_guard lock(state_);
-    warnings_ += trouble;
-    return {};
 }
 
 Status Session::begin_incarnation(const Parent& parent, Deadline deadline) {

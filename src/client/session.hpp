@@ -105,6 +105,7 @@ class Session {
     Status prepare(const cairn_options* options, const Exchange* exchange);
     Status read_settings(const cairn_options& options);
     Status check_directories();
+    Status check_roots();
     Status meet(std::unique_ptr<Exchange> exchange, const Status& prepared, Deadline deadline);
     Status connect(Deadline deadline);
     Result<std::unique_ptr<RealWorld>> open_world() const;
@@ -112,7 +113,6 @@ class Session {
     std::uint64_t scratch_epoch(Deadline deadline);
     Result<Roster> draw_incarnation(const std::vector<Member>& members, const Parent& parent, Deadline deadline);
     void add_io_nodes(Roster& roster, RealWorld& real, World& world, Nanos until);
-    Status add_roots(Roster& roster, RealWorld& real, World& world, Nanos until);
     Status begin_incarnation(const Parent& parent, Deadline deadline);  // collective
     control::Join join_of(const Roster& roster) const;
     Status join(const Roster& roster, Deadline deadline);
