@@ -26,6 +26,8 @@ const Once once[] = {
     {"work moved in a daemon that has a successor, and left a gap in its part",
      "seed=8771 files=4 image=159397 image_seed=947499 buffer=32768 storage=5357101 placed=1 ranks=4 targets=26400000,18300000 slow_scratch=182000 grow_lost=881000 "
      "rename=921000 steps=capture:14233,succeed:66517"},
+    {"small ends of images that moved were packed anew within a part whose ranges are planned, left pages there, and the check of its length took that for a gap",
+     "seed=3060 image=168550 image_seed=604940 writers=4 buffer=16384 storage=5338581 nic=4967992 ranks=1,3,3 steps=stop:10924"},
 };
 
 TEST(Seeds, WhatOnceFailedFailsNoMore) {
