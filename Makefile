@@ -8,7 +8,7 @@ WARNINGS ?=
 CONFIGURE := $(if $(filter errors,$(WARNINGS)),-DCAIRN_WARNINGS_AS_ERRORS=ON)
 
 .DELETE_ON_ERROR:
-.PHONY: help build demo test test-long test-faults bench race calibrate simulate-papers sim exhaustive mutants fuzz fmt tidy clean install setup
+.PHONY: help build demo test test-long test-faults bench bench-codecs race calibrate simulate-papers sim exhaustive mutants fuzz fmt tidy clean install setup
 
 help:
 	@echo "make demo       install what is missing, build what it needs, checkpoint LAMMPS, kill it, restore it, compare"
@@ -16,6 +16,7 @@ help:
 	@echo "make test-long  the tests that take hours"
 	@echo "make test-faults  every fault at every step of a flush, on a small cluster (ARGS='node killed'); root only, half an hour"
 	@echo "make bench      capture, flush and restore against what the machine can do (ARGS=--help)"
+	@echo "make bench-codecs  what each codec makes of files (ARGS='FOLDER...')"
 	@echo "make race       Cairn and others on a small cluster with real networks and storage; root only (ARGS=--help)"
 	@echo "make calibrate  the race's settings, simulated: how far cairn simulate is from what was measured"
 	@echo "make simulate-papers  the papers' figures, simulated, beside the numbers of their text (ARGS=--scale: and what they did not have)"
@@ -53,6 +54,11 @@ test-faults: build
 
 bench: build
 	@bench/run $(BUILD) $(ARGS)
+
+# On folders of one's own: ARGS='FOLDER...'.
+bench-codecs: setup
+	@scripts/build $(PRESET) $(CONFIGURE) cairn_codecs
+	@$(BUILD)/src/cairn_codecs $(ARGS)
 
 race: build
 	@test "$$(id -u)" = 0 || { echo "make race needs root: it makes network namespaces and mounts"; exit 1; }

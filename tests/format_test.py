@@ -208,21 +208,25 @@ class Reader(unittest.TestCase):
 
     def test_zero_runs(self):
         """Data with zeros take less with flush.codec, come back bit for bit by every way, and damage in what is stored is named."""
-        self.zero_runs(Nodes(flush_files=1, flush_codec="zero-runs", daemon_idle_s=60))
+        self.encoded(Nodes(flush_files=1, flush_codec="zero-runs", daemon_idle_s=60), "zero-runs")
+
+    def test_numbers(self):
+        """The same with a codec for numbers."""
+        self.encoded(Nodes(flush_files=1, flush_codec="delta-shuffle-zstd", daemon_idle_s=60), "delta-shuffle-zstd")
 
     def test_zero_runs_before_ship(self):
         """So they do where the node that has them encodes them, and then less is sent: one node writes, and gets the other's."""
         sent = {}
         for where in ("leader", "follower"):
             nodes = Nodes(flush_files=1, flush_leaders=1, flush_codec="zero-runs", flush_encode_at=where, daemon_idle_s=60)
-            self.zero_runs(nodes)
+            self.encoded(nodes, "zero-runs")
             told = [json.loads(nodes.cairn("status", "--json", node=node)[1]) for node in range(2)]
             sent[where] = sum(node["sent_bytes"] for each in told for node in each["nodes"])
         self.assertGreaterEqual(sent["leader"], 5_000_000)
         self.assertGreater(sent["follower"], 1_000_000, "what is no zeros")
         self.assertLess(sent["follower"], 2_500_000)
 
-    def zero_runs(self, nodes):
+    def encoded(self, nodes, codec):
         self.addCleanup(nodes.__exit__)
         ranks = [nodes.start(ZEROS.format(rank=r, version="NONE"), node=r) for r in range(2)]
         for process in ranks:
@@ -240,7 +244,7 @@ class Reader(unittest.TestCase):
             self.assertEqual(nodes.told(process), [[OK, True]], "restored from the part")
         code, out, err = nodes.cairn("verify", "zeros")
         self.assertEqual(code, 0, out + err)
-        self.assertIn("zero-runs", nodes.cairn("show", "zeros", "--pieces")[1])
+        self.assertIn(codec, nodes.cairn("show", "zeros", "--pieces")[1])
         run = next(p.run for _, p, _ in whole.pieces[1] if p.codec)
         with open(part, "r+b") as file:
             file.seek(run.part_offset + run.stored_bytes // 2)

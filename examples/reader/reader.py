@@ -5,7 +5,7 @@
     reader.py PERSISTENT/NAME VERSION                ranks and regions of one, every checksum compared
     reader.py PERSISTENT/NAME VERSION RANK REGION    the region's bytes to stdout
 
-Python's own library and libxxhash (for XXH3) is all it needs. Order: numbers and FlatBuffers, frame, manifest, part, lineage, the region index, a version, the command.
+Python's own library and libxxhash (for XXH3) is all it needs, and the program zstd for runs of that codec. Order: numbers and FlatBuffers, frame, manifest, part, lineage, the region index, a version, the command.
 It checks what it relies on and not each invariant of FORMAT.md; `cairn verify` does.
 """
 import bisect
@@ -16,6 +16,7 @@ import itertools
 import os
 import re
 import struct
+import subprocess
 import sys
 
 xxhash = ctypes.CDLL(ctypes.util.find_library("xxhash") or "libxxhash.so.0")
@@ -247,10 +248,10 @@ def raw(path, piece):
     if piece.codec is None:
         data = read(path, piece.run.part_offset + piece.at, piece.length)
     else:
-        require(piece.codec.name == "zero-runs" and not piece.codec.parameters, f"{path}: encoded with {piece.codec.name}, which this reader does not know")
+        require(piece.codec.name in CODECS and not piece.codec.parameters, f"{path}: encoded with {piece.codec.name}, which this reader does not know")
         stored = read(path, piece.run.part_offset, piece.run.stored_bytes)
         require(checksum(stored) == piece.run.checksum, f"{path}: the run at {piece.run.part_offset} is damaged")
-        data = zero_runs(stored, piece.at + piece.length)[piece.at:]
+        data = CODECS[piece.codec.name](stored, piece.at + piece.length)[piece.at:piece.at + piece.length]
     require(len(data) == piece.length, f"{path}: too short")
     return data
 
@@ -264,6 +265,31 @@ def zero_runs(stored, wanted):
         data += bytes(min(zeros, max(0, wanted - len(data))))
         at += 8 + literal
     return bytes(data[:wanted])
+
+
+def numbers(stored, wanted):
+    """The first raw bytes of a run with the codec delta-shuffle-zstd, as many as are wanted or more."""
+    data, at = bytearray(), 0
+    while at + 6 <= len(stored) and len(data) < wanted:
+        length, width, lag = struct.unpack_from("<IBB", stored, at)
+        stretch = stored[at + 6:at + 6 + length]
+        data += stretch if width == 0 else numbers_of(stretch, width, lag)
+        at += 6 + length
+    return bytes(data)
+
+
+def numbers_of(stretch, width, lag):
+    content = subprocess.run(["zstd", "-dc"], input=stretch, stdout=subprocess.PIPE, check=True).stdout  # the program, since Python before 3.14 has no Zstandard
+    count, modulus = len(content) // width, 1 << 8 * width
+    values = [int.from_bytes(each, "little") for each in zip(*(content[byte * count:(byte + 1) * count] for byte in range(width)))]
+    if lag:
+        values = [value >> 1 ^ -(value & 1) for value in values]
+        for i in range(lag, count):
+            values[i] += values[i - lag]
+    return b"".join((value % modulus).to_bytes(width, "little") for value in values) + content[count * width:]
+
+
+CODECS = {"zero-runs": zero_runs, "delta-shuffle-zstd": numbers}  # by name: (stored bytes, how many raw ones are wanted) to at least those
 
 
 # ---- lineage ----

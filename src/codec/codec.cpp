@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/checksum.hpp"
+#include "codec/numbers.hpp"
 
 namespace cairn {
 
@@ -14,7 +15,7 @@ struct Row {
     Codec codec;
     std::string_view name;
 };
-constexpr Row rows[] = {{Codec::none, "none"}, {Codec::zero_runs, "zero-runs"}};
+constexpr Row rows[] = {{Codec::none, "none"}, {Codec::zero_runs, "zero-runs"}, {Codec::numbers, "delta-shuffle-zstd"}};
 
 // ---- zero-runs: pairs of (bytes that follow, zeros after them), each a u32, and then those bytes ----
 
@@ -93,8 +94,9 @@ std::optional<Codec> codec_of(std::string_view name, std::string_view parameters
 }
 
 // A block of zeros has a checksum that is known beforehand. Zeros that fill no block are left as they are, and so are few among many others: what is encoded must
-// be a sixteenth shorter to be worth it.
+// be a sixteenth shorter to be worth it. Of numbers checksums tell nothing.
 bool may_shrink(Codec codec, const std::vector<std::uint64_t>& checksums, std::uint64_t bytes, std::uint64_t block_bytes) {
+    if (codec == Codec::numbers) return bytes >= numbers_bytes_min;
     if (codec == Codec::none || bytes < block_bytes) return false;
     static thread_local std::uint64_t known_bytes = 0, known = 0;
     if (known_bytes != block_bytes) {
@@ -107,6 +109,7 @@ bool may_shrink(Codec codec, const std::vector<std::uint64_t>& checksums, std::u
 
 std::uint64_t encode(Codec codec, ByteView raw, std::span<std::byte> into) {
     if (codec == Codec::zero_runs) return encode_zero_runs(raw, into);
+    if (codec == Codec::numbers) return encode_numbers(raw, into);
     if (raw.size() > into.size()) return 0;
     std::copy(raw.begin(), raw.end(), into.begin());
     return raw.size();
@@ -114,6 +117,7 @@ std::uint64_t encode(Codec codec, ByteView raw, std::span<std::byte> into) {
 
 Status decode(Codec codec, ByteView stored, std::span<std::byte> into) {
     if (codec == Codec::zero_runs) return decode_zero_runs(stored, into);
+    if (codec == Codec::numbers) return decode_numbers(stored, into);
     return {Code::internal, "nothing is encoded with codec none"};
 }
 

@@ -17,6 +17,7 @@ namespace cairn {
 enum class Codec : std::uint8_t {
     none = 0,       // the bytes as they are
     zero_runs = 1,  // runs of zero bytes are told and not stored
+    numbers = 2,    // numbers, and records of them: differences, bytes of one significance together, zstd (numbers.hpp)
 };
 
 std::string_view codec_name(Codec codec) noexcept;

@@ -90,7 +90,14 @@ TEST(Codecs, NoneIsACopy) {
     EXPECT_EQ(encode(Codec::none, raw, std::span(copy).first(3)), 0u);
 }
 
+TEST(Codecs, OfNumbersOnlyTheBytesTell) {
+    EXPECT_TRUE(may_shrink(Codec::numbers, {1, 2}, 1 << 20, 1 << 20));
+    EXPECT_FALSE(may_shrink(Codec::numbers, {1}, 4096, 4096)) << "too few for a sample";
+}
+
 TEST(Codecs, AreKnownByNameAndParameters) {
+    EXPECT_EQ(codec_of("delta-shuffle-zstd", ""), Codec::numbers);
+    EXPECT_EQ(codec_name(Codec::numbers), "delta-shuffle-zstd");
     EXPECT_EQ(codec_of("zero-runs", ""), Codec::zero_runs);
     EXPECT_EQ(codec_of("zero-runs", "x"), std::nullopt);
     EXPECT_EQ(codec_of("none", ""), std::nullopt) << "raw bytes have no codec";
