@@ -97,6 +97,8 @@ Status Session::capture_into_slot(const CapturePlan& plan, Deadline own, bool& s
     acquire.rank = rank_;
     acquire.bytes = plan.slot_bytes;
     acquire.wait_ms = own.left_ms();
+    acquire.image_bytes = plan.header.image.bytes;
+    acquire.block_bytes = plan.header.block_bytes;
     slots_.forget_gone();
     // It may find room at the very end of the wait, and allocate then.
     const auto acquired = ask_while_it_lives<control::Slot>(acquire, own, settings_.deadlines.io_ms);

@@ -13,8 +13,15 @@ namespace cairn {
 // Whether the bytes of an image can be read as often as anybody likes (a slot in scratch), or each once only (memory that its owner takes back, a stream).
 enum class Readable : std::uint8_t { again, once };
 
-// An image of this node, as its source tells it: how many bytes it will have from its beginning (header.image.bytes), how far it is filled (`data`), and
-// whether it can be read again. A plan needs sizes; what is committed must be filled. Of a slot file that holds a sealed image `data` are its bytes, straight
+// An image of this node that its source has begun to fill: what is known of it before it is sealed. A plan needs no more.
+struct BegunImage {
+    Rank rank = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t block_bytes = 0;
+};
+
+// An image of this node, as its source tells it: how many bytes it has (header.image.bytes), how far it is filled (`data`), and whether it can be read
+// again. What is committed must be filled. Of a slot file that holds a sealed image `data` are its bytes, straight
 // from the mapping; an image that can be read once only has no file, and `path` is what people know it by.
 struct LocalImage {
     ImageHeader header;

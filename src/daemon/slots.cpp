@@ -118,15 +118,28 @@ bool Slots::has_room(std::uint64_t more_bytes) const {
     return settings_.bytes_max == 0 || bytes_ + more_bytes <= settings_.bytes_max;
 }
 
-control::Slot Slots::hand_out(Place place, Owner owner, Rank rank) {
+// A plan of the version needs its images' sizes, and not their bytes.
+void Slots::begin(Slot& slot, const control::Acquire& request) {
+    if (request.block_bytes == 0) return;
+    slot.begun = request.key;
+    node_.begin_image(request.key, {request.rank, request.image_bytes, request.block_bytes});
+}
+
+void Slots::leave(Slot& slot) {
+    if (slot.begun) node_.leave_image(*slot.begun, *slot.rank);
+    slot.begun.reset();
+}
+
+control::Slot Slots::hand_out(Place place, Owner owner, const control::Acquire& request) {
     Slot& slot = place->second;
     slot.state = State::owned;
     slot.owner = owner;
     slot.lease = ++last_lease_;
-    slot.rank = rank;
+    slot.rank = request.rank;
     slot.passed_over = 0;
     stop_clearing(slot);
     trim(owner);
+    begin(slot, request);
     return {place->first, slot.bytes, std::exchange(slot.fresh, false)};
 }
 
@@ -197,7 +210,7 @@ Task<Result<control::Slot>> Slots::acquire(Owner owner, control::Acquire request
     const Nanos clear_deadline = std::max(deadline, clock_.in(settings_.clear_wait));  // others may give back one after the other
     while (live_.count(owner) && !ended_) {
         Place place = find_free(owner, request, false);
-        if (place != slots_.end()) co_return hand_out(place, owner, request.rank);
+        if (place != slots_.end()) co_return hand_out(place, owner, request);
         if ((is_being_made_for(owner) && clock_.now() < deadline) ||
             (will_be_free_for(owner, request, false) && clock_.now() < clear_deadline)) {
             co_await freed_.wait(std::min(clear_deadline, clock_.in(look_for_room)));
@@ -213,7 +226,7 @@ Task<Result<control::Slot>> Slots::acquire(Owner owner, control::Acquire request
         const std::uint64_t room = co_await room_bytes();
         if (!live_.count(owner) || ended_) break;
         place = find_free(owner, request, true);
-        if (place != slots_.end()) co_return hand_out(place, owner, request.rank);
+        if (place != slots_.end()) co_return hand_out(place, owner, request);
         if (will_be_free_for(owner, request, true) && clock_.now() < clear_deadline) {
             co_await freed_.wait(std::min(clear_deadline, clock_.in(look_for_room)));
             continue;
@@ -385,12 +398,14 @@ std::vector<Slots::Left> Slots::disconnected(Owner owner) {
     for (auto& [path, slot] : slots_)
         if (slot.state == State::owned && slot.owner == owner) {
             slot.state = State::busy;
+            leave(slot);
             left.push_back({path, slot.lease});
         }
     return left;
 }
 
 void Slots::make_free(Place place) {
+    leave(place->second);
     place->second.state = State::busy;
     place->second.lease = 0;
     place->second.image = {};
@@ -417,6 +432,7 @@ Task<void> Slots::clear(std::string path) {
 
 // The memory comes back when the last mapping is gone, here and in clients.
 void Slots::unlink(Place place) {
+    leave(place->second);
     workers_.disposer()([path = place->first] { ::unlink(path.c_str()); });
     bytes_ -= place->second.bytes;
     stop_clearing(place->second);

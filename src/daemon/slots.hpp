@@ -133,6 +133,7 @@ class Slots final : public DeadImages::Scratch {
         Owner owner = 0;           // now, or last
         Lease lease = 0;           // of the last hand-out
         std::optional<Rank> rank;  // of the last image
+        std::optional<VersionKey> begun;  // of which its owner begins to fill an image; the node knows
         bool fresh = true;         // its next owner can not have it mapped
         bool ahead = false;        // being made before it is asked for
         std::shared_ptr<std::atomic<bool>> stop_clearing;  // its pages are being cleared before it is asked for
@@ -162,7 +163,9 @@ class Slots final : public DeadImages::Scratch {
     struct Removed;
     Task<void> remove_one(std::string path, std::uint64_t bytes, WorkerPool& removers, Nanos deadline, Removed& removed);
     void trim(Owner owner);
-    control::Slot hand_out(Place place, Owner owner, Rank rank);
+    control::Slot hand_out(Place place, Owner owner, const control::Acquire& request);
+    void begin(Slot& slot, const control::Acquire& request);
+    void leave(Slot& slot);  // it will hold no image of what was begun
     Task<Status> allocate(Place place, std::uint64_t bytes);
     Task<bool> make_room();  // true when a slot became free
     bool unlink_one_free(std::uint64_t wanted_bytes, std::uint64_t room_bytes);

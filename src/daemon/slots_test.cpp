@@ -296,5 +296,31 @@ TEST_F(SlotsTest, ASlotThatIsNotClearedYetHoldsOnlyItsOwnerUpAndNotForLong) {
     EXPECT_EQ(slots_->count(), 4u);
 }
 
+// The node knows of an image from when its slot is handed out until it is sealed, given back, or its writer has gone.
+TEST_F(SlotsTest, TheNodeHearsOfAnImageThatBegins) {
+    begin();
+    control::Acquire request = wanted(0, mib);
+    const auto untold = acquire(alice, request);
+    ASSERT_TRUE(untold.ok());
+    EXPECT_EQ(node_->filling(), 0u) << "whoever asks does not say how long it will be";
+    ASSERT_TRUE(slots_->release(alice, untold->path).ok());
+    request.image_bytes = 10'000;
+    request.block_bytes = 4096;
+    const auto released = acquire(alice, request);
+    ASSERT_TRUE(released.ok());
+    EXPECT_EQ(node_->filling(), 1u);
+    ASSERT_TRUE(slots_->release(alice, released->path).ok());
+    EXPECT_EQ(node_->filling(), 0u);
+    ASSERT_TRUE(acquire(alice, request).ok());
+    EXPECT_EQ(node_->filling(), 1u);
+    slots_->disconnected(alice);
+    EXPECT_EQ(node_->filling(), 0u);
+    const auto sealed = acquire(bob, request);
+    ASSERT_TRUE(sealed.ok());
+    EXPECT_EQ(node_->filling(), 1u);
+    seal(*sealed, 1, 0);
+    EXPECT_EQ(node_->filling(), 0u);
+}
+
 }  // namespace
 }  // namespace cairn

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "copies/scratch.hpp"
 #include "model/messages.hpp"
 #include "world/world.hpp"
 
@@ -33,6 +34,7 @@ struct Job {
     Nanos began;
     Version committed = 0;  // the highest, and since when
     Nanos committed_at = 0;
+    std::map<Version, std::map<Rank, BegunImage>> begun;  // on this node, neither sealed nor left by their sources
     std::shared_ptr<Experience> experience;
 
     // What another open's roster of the same incarnation says newly. invalid_argument where it is of other nodes.

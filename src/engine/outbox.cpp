@@ -9,9 +9,15 @@ Outbox::Outbox(World& world, Gate& gate, Nanos send_wait) : world_(world), gate_
 
 bool Outbox::send(const Flight& flight, NodeIndex to, message::Body body) { return send_to(flight, to, flight.job->addresses.of(to), std::move(body)); }
 
+bool Outbox::send(const Job& job, const VersionKey& key, NodeIndex to, message::Body body) { return send_to(job, key, to, job.addresses.of(to), std::move(body)); }
+
 bool Outbox::send_to(const Flight& flight, NodeIndex to, Address address, message::Body body) {
-    message::Message message{flight.job->roster->secret, flight.key, flight.job->self, world_.network.self(), std::move(body)};
-    if (to == flight.job->self) {
+    return send_to(*flight.job, flight.key, to, std::move(address), std::move(body));
+}
+
+bool Outbox::send_to(const Job& job, const VersionKey& key, NodeIndex to, Address address, message::Body body) {
+    message::Message message{job.roster->secret, key, job.self, world_.network.self(), std::move(body)};
+    if (to == job.self) {
         to_self_.try_send(std::move(message));  // full: lost, like any datagram
         return true;
     }

@@ -14,10 +14,13 @@ class Outbox {
     // To where the node was last heard of. False: longer than a message can be, and never sent; asking again is no use.
     bool send(const Flight& flight, NodeIndex to, message::Body body);
     bool send_to(const Flight& flight, NodeIndex to, Address address, message::Body body);
+    // Of a version that has no flight yet.
+    bool send(const Job& job, const VersionKey& key, NodeIndex to, message::Body body);
     // What it said to itself comes out here.
     Channel<message::Message>& to_self() noexcept { return to_self_; }
 
   private:
+    bool send_to(const Job& job, const VersionKey& key, NodeIndex to, Address address, message::Body body);
     Task<void> transmit(Address address, Bytes bytes);
 
     World& world_;

@@ -30,6 +30,8 @@ struct NodeCounters {
     std::uint64_t came_encoded_bytes = 0;  // of the received ones
     std::uint64_t taken_over_bytes = 0;  // written here instead of by another leader, or in another part that was behind
     std::uint64_t versions_committed = 0, attempts_failed = 0;
+    std::uint64_t planned_ahead = 0;    // attempts that went by a plan that was made before their version was sealed
+    std::uint64_t planned_in_vain = 0;  // such plans that held no more
     std::uint32_t leading = 0, sending = 0;  // now: attempts, and answers with data, of versions that ended, too
     std::vector<WriterTimes> writers;  // of the last flush this node led
     double last_flush_s = 0;           // of the last flush this node led: what it took to write its bytes and make them durable, without waits for slower leaders in between

@@ -42,7 +42,7 @@ Body put(Builder& to, const control::Join& m) {
     return fc::CreateJoin(to, bytes, m.self, m.rank).Union();
 }
 Body put(Builder& to, const control::Acquire& m) {
-    return fc::CreateAcquire(to, put_key(to, m.key), m.rank, m.bytes, m.wait_ms).Union();
+    return fc::CreateAcquire(to, put_key(to, m.key), m.rank, m.bytes, m.wait_ms, m.image_bytes, m.block_bytes).Union();
 }
 Body put(Builder& to, const control::Sealed& m) {
     const auto key = put_key(to, m.key);
@@ -176,7 +176,7 @@ Result<control::Request> get(const fc::Join& m) {
 }
 Result<control::Request> get(const fc::Acquire& m) {
     TRY_ASSIGN(VersionKey key, key_of(m.key()));
-    return control::Request(control::Acquire{std::move(key), m.rank(), m.bytes(), m.wait_ms()});
+    return control::Request(control::Acquire{std::move(key), m.rank(), m.bytes(), m.wait_ms(), m.image_bytes(), m.block_bytes()});
 }
 Result<control::Request> get(const fc::Sealed& m) {
     TRY_ASSIGN(VersionKey key, key_of(m.key()));

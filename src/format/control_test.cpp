@@ -28,7 +28,7 @@ Roster roster() {
 std::vector<control::Request> requests() {
     return {control::Hello{9, "1.2.3", 77, true},
             control::Join{roster(), 0, 1},
-            control::Acquire{key, 3, 1ull << 40, 250},
+            control::Acquire{key, 3, 1ull << 40, 250, 1ull << 39, 1 << 20},
             control::Sealed{key, 3, "/dev/shm/cairn/images/slot-1"},
             control::Release{"/dev/shm/cairn/images/slot-1"},
             control::Wait{key, Level::committed, 12, 2},
@@ -104,6 +104,8 @@ TEST(Control, FieldsArriveAtTheirPlaces) {
     EXPECT_EQ(std::get<control::Acquire>(*acquired).key, key);
     EXPECT_EQ(std::get<control::Acquire>(*acquired).bytes, 1ull << 40);
     EXPECT_EQ(std::get<control::Acquire>(*acquired).wait_ms, 250u);
+    EXPECT_EQ(std::get<control::Acquire>(*acquired).image_bytes, 1ull << 39);
+    EXPECT_EQ(std::get<control::Acquire>(*acquired).block_bytes, 1ull << 20);
     const Bytes welcome = encode_control(1, answers()[2]);
     const auto welcomed = decode_control_answer(payload_of(welcome));
     EXPECT_EQ(std::get<control::Welcome>(*welcomed).format, 3u);

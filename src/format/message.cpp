@@ -27,6 +27,7 @@ struct BodyWriter {
     const fb::Id* id(Id128 value) { return &(id_ = Writer::id(value)); }
 
     auto write(const message::Sealed& m) { return fb::CreateSealed(builder, writer.images(m.images), m.block_bytes); }
+    auto write(const message::Begun& m) { return fb::CreateBegun(builder, writer.images(m.images), m.block_bytes); }
     auto write(const message::Noted& m) { return fb::CreateNoted(builder, writer.numbers(m.missing)); }
     auto write(const message::Progress& m) {
         std::vector<fb::PartProgress> parts;
@@ -124,7 +125,7 @@ struct BodyWriter {
 
 // fb::Body has NONE first, then the alternatives of message::Body in their order.
 using BodyTables = Bodies<fb::Sealed, fb::Noted, fb::Lead, fb::Progress, fb::PartsDone, fb::Acknowledged, fb::Leave, fb::Want, fb::Chunk, fb::Ended, fb::Cancel,
-                          fb::Shed, fb::Given, fb::Take, fb::Taken, fb::Complete, fb::Opened, fb::ShareDone, fb::ShareKept, fb::Room, fb::Roomed>;
+                          fb::Shed, fb::Given, fb::Take, fb::Taken, fb::Complete, fb::Opened, fb::ShareDone, fb::ShareKept, fb::Room, fb::Roomed, fb::Begun>;
 static_assert(std::variant_size_v<message::Body> == static_cast<std::size_t>(fb::Body::MAX));
 
 // ---- reading ----
@@ -135,6 +136,7 @@ struct BodyReader {
 
     static Source source(const fb::Source& s) { return {s.rank(), s.image_offset(), s.length()}; }
 
+    message::Body read(const fb::Begun& m) { return message::Begun{reader.images(m.images()), m.block_bytes()}; }
     message::Body read(const fb::Sealed& m) { return message::Sealed{reader.images(m.images()), m.block_bytes()}; }
     message::Body read(const fb::Noted& m) { return message::Noted{reader.numbers(m.missing())}; }
     message::Body read(const fb::Progress& m) {
@@ -280,6 +282,10 @@ Status check_attempt(Id128 attempt_id) { return attempt_id ? Status() : refuse("
 
 struct BodyCheck {
     Status operator()(const message::Sealed& m) const {
+        TRY(check::block_bytes(m.block_bytes));
+        return check_images(m.images);
+    }
+    Status operator()(const message::Begun& m) const {
         TRY(check::block_bytes(m.block_bytes));
         return check_images(m.images);
     }

@@ -51,6 +51,13 @@ TEST(Message, SealedInvariants) {
     expect_refused<Sealed>([](Message&, Sealed& s) { s.images[0].bytes = 1ull << 61; }, "an image of");
 }
 
+TEST(Message, BegunInvariants) {
+    using message::Begun;
+    expect_refused<Begun>([](Message&, Begun& b) { b.block_bytes = 1000; }, "block size of 1000");
+    expect_refused<Begun>([](Message&, Begun& b) { b.images[1].rank = 0; }, "a rank is there twice");
+    expect_refused<Begun>([](Message&, Begun& b) { b.images[0].bytes = 1ull << 61; }, "an image of");
+}
+
 TEST(Message, LeadInvariants) {
     using message::Lead;
     expect_refused<Lead>([](Message&, Lead& l) { l.attempt_id = {}; }, "no attempt");

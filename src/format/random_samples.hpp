@@ -181,7 +181,7 @@ class Random {
             return Source{below32(ranks_max), below(1000) * b, below(1ull << 40)};
         };
         message::Message m{id(), version_key(), below32(5000), text("addr:/1", 60), message::Cancel{}};
-        switch (below(21)) {
+        switch (below(22)) {
             case 0:
                 m.body = message::Sealed{images(10), block()};
                 break;
@@ -245,6 +245,9 @@ class Random {
                 break;
             case 19:
                 m.body = message::Roomed{id(), below32(9), below32(9), below(99) * part_alignment};
+                break;
+            case 20:
+                m.body = message::Begun{images(10), block()};
                 break;
             default:
                 break;

@@ -202,7 +202,8 @@ inline std::vector<message::Message> messages() {
         message::ShareDone{attempt_id, 0, 1, 2, block_bytes, {{4 * block_bytes, 40, 0, 0, {{1, 0, 40, 0, {7}}}}}, {2}, {4 * block_bytes, 40, 8}},
         message::ShareKept{attempt_id, 0, 1},
         message::Room{attempt_id, 0, 7, 3000},
-        message::Roomed{attempt_id, 0, 7, 8192}};
+        message::Roomed{attempt_id, 0, 7, 8192},
+        message::Begun{{image(0), image(2)}, block_bytes}};
     std::vector<message::Message> all;
     for (const message::Body& body : bodies) all.push_back({{0x5EC2E7, 0x5EC2E8}, key, 1, "a:1", body});
     return all;

@@ -37,6 +37,8 @@ struct Acquire {
     Rank rank = 0;
     std::uint64_t bytes = 0;  // of the slot file
     std::uint64_t wait_ms = 0;
+    std::uint64_t image_bytes = 0;  // that the image will have, in such blocks
+    std::uint64_t block_bytes = 0;  // 0: it is not told
 };
 // The image in this slot is sealed.
 struct Sealed {

@@ -240,11 +240,19 @@ struct Cancel {
     bool operator==(const Cancel&) const = default;
 };
 
+// node -> coordinator, once, when the last of the node's images of a version has begun to be filled: the sizes that they will have. A hint: a plan needs sizes, and
+// with it can be made while images are filled. Nobody asks for it again, and only what is sealed is committed.
+struct Begun {
+    std::vector<ImageInfo> images;  // of all ranks of the node: rank and bytes
+    std::uint64_t block_bytes = 0;
+    bool operator==(const Begun&) const = default;
+};
+
 using Body = std::variant<Sealed, Noted, Lead, Progress, PartsDone, Acknowledged, Leave, Want, Chunk, Ended, Cancel, Shed, Given, Take,
-                          Taken, Complete, Opened, ShareDone, ShareKept, Room, Roomed>;
+                          Taken, Complete, Opened, ShareDone, ShareKept, Room, Roomed, Begun>;
 
 // By who hears them, on the node that they are sent to. What everybody hears is Ended; Noted is the coordinator's word to a node, and a node's to the
-// coordinator.
+// coordinator. Begun is the coordinator's, too: of a version that has no flight yet.
 using ForFollower = std::variant<Noted, Want>;
 using ForLeader = std::variant<Lead, Opened, Chunk, Shed, Take, Complete, ShareDone, ShareKept, Room, Roomed, Acknowledged, Leave>;
 using ForCoordinator = std::variant<Sealed, Noted, Cancel, Progress, Given, Taken, PartsDone>;

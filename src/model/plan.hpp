@@ -54,6 +54,7 @@ struct PartPlan {
 struct NodeImages {
     NodeIndex node = 0;
     std::vector<ImageInfo> images;  // by rank
+    bool operator==(const NodeImages&) const = default;
 };
 
 struct PlanOptions {
@@ -66,6 +67,7 @@ struct PlanOptions {
     // Blocks of each of the K parts, together all there are; empty: the same for all, give or take one.
     std::vector<std::uint64_t> part_blocks;
     std::vector<NodeIndex> unfit;  // should not lead; those with images do when nobody else can
+    bool operator==(const PlanOptions&) const = default;
 };
 
 std::uint64_t node_bytes(const NodeImages& node);

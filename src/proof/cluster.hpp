@@ -34,6 +34,8 @@ struct ClusterOptions {
     std::vector<std::string> roots;  // below which the jobs' parts lie; below persistent in the simulation, where no checkpoint's name leads
     bool persistent_too = false;  // the jobs name persistent among their roots
     std::function<bool(Rank, Version)> once = [](Rank, Version) { return false; };  // the image can be read once only, and is in no slot
+    // What a rank that begins to fill an image of so many bytes says that it will have; nothing: it does not say.
+    std::function<std::optional<std::uint64_t>(Rank, Version, std::uint64_t)> begins = [](Rank, Version, std::uint64_t) { return std::nullopt; };
     bool old_format = false;  // images and rosters are as a release with format 1 left them
     std::uint32_t regions = 0;  // of each image that has bytes, some of them tiny; 0: one, of all of it
     bool placed = false;  // the engine knows the model's storage targets
@@ -132,6 +134,7 @@ class Cluster {
     // An image has left this file: the next that is captured there is written over it.
     void free_slot(Host& host, const std::string& path);
     struct GiveBack;
+    struct Filling;
     // The job goes on from there, and every daemon is told so and keeps it in its node's scratch.
     Status name_parent(Parent parent, Nanos limit = 60 * second);
     // Captures and seals the image of one rank in its node's scratch and tells the daemon when there is one.
@@ -191,6 +194,7 @@ class Cluster {
     Task<void> write_roster(World world, Roster job, std::string path, bool& done);
     ImageHeader header_of(Rank rank, Version version) const;
     static Task<Status> wait_for_boot(World world, const Host& host);
+    Task<void> begin(World world, ImageHeader header);
     Task<Status> capture_once(sim::Process& client, ImageHeader header, std::uint64_t seed);
     Task<Result<FilePtr>> open_slot(World world, Host& host, NodeIndex node, std::uint64_t bytes, Nanos deadline);
     Task<void> replace_roster(World world, std::string path, bool& done);

@@ -81,6 +81,16 @@ struct Cluster::GiveBack {
     }
 };
 
+// What its daemon was told of an image that is being filled. It hears when the rank is done, or is killed.
+struct Cluster::Filling {
+    Host* host;
+    VersionKey key;
+    Rank rank;
+    ~Filling() {
+        if (host->daemon) host->daemon->leave_image(key, rank);
+    }
+};
+
 ImageHeader Cluster::header_of(Rank rank, Version version) const {
     ImageHeader header;
     header.key = key(version);
@@ -113,6 +123,17 @@ Task<Status> Cluster::wait_for_boot(World world, const Host& host) {
     co_return host.daemon ? Status() : unavailable("no daemon");
 }
 
+// As a rank does that asks for a slot: its daemon knows the job. What it says is a hint only, and it fills its image for a while.
+Task<void> Cluster::begin(World world, ImageHeader header) {
+    const NodeIndex node = node_of(header.rank);
+    const std::optional<std::uint64_t> bytes = options.begins(header.rank, header.key.version, header.image.bytes);
+    if (!bytes || !hosts[node].booted) co_return;
+    co_await introduce(world, node);
+    if (!hosts[node].daemon) co_return;
+    hosts[node].daemon->begin_image(header.key, {header.rank, *bytes, header.block_bytes});
+    co_await world.clock.sleep(static_cast<Nanos>(sim::mix(header.key.version ^ header.rank << 8 ^ options.seed) % 50) * millisecond);
+}
+
 // From the rank's memory to its daemon.
 Task<Status> Cluster::capture_once(sim::Process& client, ImageHeader header, std::uint64_t seed) {
     const NodeIndex node = node_of(header.rank);
@@ -121,6 +142,8 @@ Task<Status> Cluster::capture_once(sim::Process& client, ImageHeader header, std
     Status there = co_await wait_for_boot(world, host);
     if (!there.ok()) co_return there;
     co_await introduce(world, node);
+    const Filling filling{&host, header.key, header.rank};
+    co_await begin(world, header);
     if (!host.daemon) co_return unavailable("no daemon");
     LocalImage image;
     image.path = "memory " + std::to_string(host.next_slot++) + " of rank " + std::to_string(header.rank);
@@ -150,6 +173,8 @@ Task<Status> Cluster::capture(sim::Process& client, Rank rank, Version version, 
     CO_TRY_ASSIGN(const FilePtr opened, std::move(file));
     const std::string path = opened->path();
     GiveBack give_back{this, &host, path, twist != 0};
+    const Filling filling{&host, header.key, rank};
+    co_await begin(world, header);
     Slice data = sim::describe(seed, header.image.bytes);
     Status status = co_await write_all(world.storage, opened, header.data_offset, data, deadline);
     if (!status.ok()) co_return status;

@@ -121,6 +121,7 @@ void check_rest(SeedRun& run) {
             if (host.process->network().postings_open() != 0) return "a buffer waits for data that nobody will send";
             if (host.daemon->pace().under_way_in() + host.daemon->pace().under_way_out() != 0) return "data that nobody moves counts as under way";
             if (!host.daemon->idle()) return "a daemon never comes to rest";
+            if (host.daemon->filling() > 0) return "a daemon waits for an image that nobody fills any more";
             if (host.daemon->counters().leading > 0) return "a daemon leads, and every version has ended";
             if (host.daemon->counters().sending > 0) return "a daemon sends data, and every version has ended";
         }

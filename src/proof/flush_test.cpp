@@ -264,6 +264,26 @@ TEST(Flush, AnImageThatIsNotFilledIsRefused) {
     EXPECT_NE(added.text().find("60 of its 100 bytes"), std::string::npos) << added.text();
 }
 
+// Sizes are told when images begin; what is sealed counts.
+TEST(Flush, AVersionIsPlannedWhileItsImagesAreFilled) {
+    for (const bool wrong : {false, true}) {
+        ClusterOptions options;
+        options.ranks_per_node = {1, 3, 2};
+        options.files = 2;
+        options.begins = [wrong](Rank rank, Version, std::uint64_t bytes) { return std::optional(wrong && rank == 4 ? 3 * bytes : bytes); };
+        Cluster cluster(options);
+        ASSERT_TRUE(cluster.open_job().ok());
+        for (const Version version : {1u, 2u}) {
+            ASSERT_TRUE(cluster.capture_all(version).ok());
+            ASSERT_TRUE(cluster.run_until_committed(version, 60 * second)) << cluster.state(0, version).failure.to_string();
+            EXPECT_TRUE(cluster.check_committed(cluster.key(version)).ok());
+        }
+        EXPECT_EQ(cluster.hosts[0].daemon->counters().planned_ahead, wrong ? 0u : 2u);
+        EXPECT_EQ(cluster.hosts[0].daemon->counters().attempts_failed, 0u);
+        for (const auto& host : cluster.hosts) EXPECT_EQ(host.daemon->filling(), 0u);
+    }
+}
+
 // They lie in no slot: what is committed is all that there is of them.
 TEST(Flush, ImagesThatCanBeReadOnceOnlyAreCommitted) {
     for (const Placement placement : {Placement::append, Placement::interleaved, Placement::contiguous}) {

@@ -28,6 +28,8 @@ void note_daemon(SeedRun& run, NodeIndex node, const Daemon& host) {
     const NodeCounters& counters = host.daemon->counters();
     if (counters.taken_over_bytes > 0) run.see(Saw::work_moved);
     if (counters.attempts_failed > 0) run.see(Saw::attempt_failed);
+    if (counters.planned_ahead > 0) run.see(Saw::planned_ahead);
+    if (counters.planned_in_vain > 0) run.see(Saw::planned_in_vain);
     if (host.daemon->pace().counters().waited > 0) run.see(Saw::paced);
     const std::vector<VersionKey> versions = host.daemon->versions();
     note_forgotten(run, node, host, versions);

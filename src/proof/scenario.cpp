@@ -1,11 +1,9 @@
-// Drawing a scenario from a seed, and its line of text.
+// Drawing a scenario from a seed, and the cluster that it is of.
 #include "proof/scenario.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <numeric>
-#include <sstream>
 
 namespace cairn::testing {
 
@@ -74,6 +72,7 @@ const std::vector<ScenarioNumber>& scenario_numbers() {
         {"old_format", &S::old_format, 0, 1, 0},
         {"regions", &S::regions, 0, 1000, 0},
         {"once", &S::once, 0, 2, 0},
+        {"begins", &S::begins, 0, 3, 0},
         {"alone", &S::alone, 0, 1, 0},
         {"read", &S::read_bytes, 4096, 64ull << 20, 64ull << 20},
         {"storage", &S::storage_bytes_s, 1, any, 1'000'000'000},
@@ -149,6 +148,7 @@ class Draw {
         }
         scenario_.alone = !is_of_a_kind && sim::mix(scenario_.seed ^ 0x616C6F6E) % 16 == 0;
         if (scenario_.codec != 0) scenario_.encode_at = sim::mix(scenario_.seed ^ 0x656E6361) % 2;
+        scenario_.begins = sim::mix(scenario_.seed ^ 0x62656769) % 4;
         return std::move(scenario_);
     }
 
@@ -376,6 +376,12 @@ ClusterOptions cluster_of(const Scenario& scenario) {
     options.once = [once = scenario.once, seed = scenario.image_seed](Rank rank, Version version) {
         return once == 1 ? sim::mix(seed ^ (version * 4099 + rank)) % 3 == 0 : once == 2 && version % 2 == 1;
     };
+    options.begins = [begins = scenario.begins, seed = scenario.image_seed](Rank rank, Version version, std::uint64_t bytes) {
+        const std::uint64_t drawn = sim::mix(seed ^ (version * 8209 + rank));
+        const bool is_told = begins == 1 || (begins == 2 && drawn % 8 != 0) || begins == 3;
+        if (!is_told) return std::optional<std::uint64_t>();
+        return std::optional(begins == 3 && drawn % 4 == 0 ? bytes / 2 + drawn / 4 % 10'000 : bytes);
+    };
     options.restore.buffer_bytes = scenario.read_bytes;
     options.placed = scenario.placed != 0;
     options.model.wall_time_s = 1'700'000'000;
@@ -386,114 +392,6 @@ ClusterOptions cluster_of(const Scenario& scenario) {
     for (const std::uint64_t bytes_s : scenario.target_bytes_s) options.model.target_rates.push_back(static_cast<double>(bytes_s));
     for (std::uint64_t target = 0; target < scenario.gone; ++target) options.model.targets_gone.insert(target);
     return options;
-}
-
-// ---- text ----
-
-namespace {
-
-std::string list_text(const std::vector<std::uint64_t>& values) {
-    std::string text;
-    for (const std::uint64_t value : values) text += (text.empty() ? "" : ",") + std::to_string(value);
-    return text;
-}
-
-Result<std::uint64_t> parse_number(std::string_view text, const std::string& key, std::uint64_t least, std::uint64_t most) {
-    std::uint64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || value < least || value > most)
-        return invalid_argument(key + ": '" + std::string(text) + "' is not a number from " + std::to_string(least) + " to " + std::to_string(most));
-    return value;
-}
-
-std::vector<std::string> split(const std::string& text, char at) {
-    std::vector<std::string> pieces;
-    std::istringstream in(text);
-    for (std::string piece; std::getline(in, piece, at);) pieces.push_back(piece);
-    return pieces;
-}
-
-Result<std::vector<std::uint64_t>> parse_list(const std::string& text, const std::string& key, std::uint64_t least, std::uint64_t most) {
-    std::vector<std::uint64_t> values;
-    for (const std::string& piece : split(text, ',')) {
-        Result<std::uint64_t> value = parse_number(piece, key, least, most);
-        if (!value.ok()) return std::move(value).status();
-        values.push_back(*value);
-    }
-    return values;
-}
-
-Result<std::vector<Step>> parse_steps(const std::string& text) {
-    std::vector<Step> steps;
-    for (const std::string& piece : split(text, ',')) {
-        const std::size_t colon = piece.find(':');
-        const auto name = std::find(happening_names.begin(), happening_names.end(), piece.substr(0, colon));
-        if (name == happening_names.end() || colon == std::string::npos) return invalid_argument("steps: '" + piece + "' is none (as in capture:5)");
-        Result<std::uint64_t> seed = parse_number(std::string_view(piece).substr(colon + 1), "steps", 0, UINT64_MAX);
-        if (!seed.ok()) return std::move(seed).status();
-        steps.push_back({static_cast<Happening>(name - happening_names.begin()), *seed});
-    }
-    return steps;
-}
-
-Status set(Scenario& scenario, const std::string& key, const std::string& value) {
-    for (const ScenarioNumber& number : scenario_numbers()) {
-        if (key != number.name) continue;
-        TRY_ASSIGN(scenario.*number.value, parse_number(value, key, number.least, number.most));
-        return {};
-    }
-    const auto& classes = fault_classes();
-    scenario.faults.resize(classes.size());
-    for (std::size_t i = 0; i < classes.size(); ++i) {
-        if (key != classes[i].name) continue;
-        TRY_ASSIGN(scenario.faults[i], parse_number(value, key, 0, 1'000'000));
-        return {};
-    }
-    if (key == "steps") {
-        TRY_ASSIGN(scenario.steps, parse_steps(value));
-    } else if (key == "ranks") {
-        TRY_ASSIGN(scenario.ranks_per_node, parse_list(value, key, 0, 1024));
-    } else if (key == "targets") {
-        TRY_ASSIGN(scenario.target_bytes_s, parse_list(value, key, 1, UINT64_MAX));
-    } else {
-        return invalid_argument("a scenario has no '" + key + "'");
-    }
-    return {};
-}
-
-}  // namespace
-
-std::string to_text(const Scenario& scenario) {
-    const Scenario simple;
-    std::string text;
-    const auto add = [&](const std::string& key, const std::string& value) { text += (text.empty() ? "" : " ") + key + "=" + value; };
-    for (const ScenarioNumber& number : scenario_numbers())
-        if (number.value == &Scenario::seed || scenario.*number.value != simple.*number.value) add(number.name, std::to_string(scenario.*number.value));
-    add("ranks", list_text(scenario.ranks_per_node));
-    if (!scenario.target_bytes_s.empty()) add("targets", list_text(scenario.target_bytes_s));
-    for (std::size_t i = 0; i < scenario.faults.size(); ++i)
-        if (scenario.faults[i] != 0) add(fault_classes()[i].name, std::to_string(scenario.faults[i]));
-    std::string steps;
-    for (const Step& step : scenario.steps)
-        steps += (steps.empty() ? "" : ",") + std::string(happening_names[static_cast<std::size_t>(step.what)]) + ":" + std::to_string(step.seed);
-    if (!steps.empty()) add("steps", steps);
-    return text;
-}
-
-Result<Scenario> parse_scenario(const std::string& text) {
-    Scenario scenario;
-    scenario.faults.resize(fault_classes().size());
-    for (const std::string& piece : split(text, ' ')) {
-        if (piece.empty()) continue;
-        const std::size_t equals = piece.find('=');
-        if (equals == std::string::npos) return invalid_argument("'" + piece + "' is not key=value");
-        TRY(set(scenario, piece.substr(0, equals), piece.substr(equals + 1)));
-    }
-    if (scenario.ranks_per_node.empty() || scenario.ranks_per_node.front() == 0) return invalid_argument("ranks: the first node has at least one");
-    if (scenario.files > scenario.ranks()) return invalid_argument("files: more than there are ranks");
-    if (scenario.buffer_bytes % scenario.block_bytes != 0 || scenario.block_bytes % 4096 != 0)
-        return invalid_argument("buffer is a multiple of block, block of 4096");
-    return scenario;
 }
 
 }  // namespace cairn::testing

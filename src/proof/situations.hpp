@@ -17,6 +17,8 @@ namespace cairn::testing {
     /* how a version is written */ \
     row(old_format,         seeds, "images that an older release had left were committed") \
     row(units_cut,          seeds, "images had checksum units that ended within a block") \
+    row(planned_ahead,      seeds, "a version was planned before all of it was sealed") \
+    row(planned_in_vain,    seeds, "and was sealed with other sizes, or after something else had changed") \
     row(several_leaders,    seeds, "several leaders wrote one part") \
     row(packed,             seeds, "small images were packed into one run") \
     row(encoded,            seeds, "data were encoded") \

@@ -107,7 +107,7 @@ Task<Status> Coordinator::attempt(FlightPtr flight) {
     contest.attempt = ++own.attempts;
     // The first half names the incarnation, so that parts without a manifest can be told apart by whoever cleans up.
     contest.attempt_id = {flight->key.incarnation.high, world.random.next()};
-    co_await planner_.look_for_room(*flight->job);
+    if (!planner_.knows_room(*flight->job)) co_await planner_.look_for_room(*flight->job);
     const Result<std::vector<NodeImages>> nodes = planner_.plan(*flight, contest);
     if (!nodes.ok()) co_return nodes.status();
     Status made = co_await make_directories(world.storage, layout.persistent, layout.version(flight->key), world.clock.in(settings.io_wait));
@@ -221,6 +221,10 @@ std::optional<Status> Coordinator::silent_leader(Flight& flight) {
     }
     if (!silent) return std::nullopt;
     return unavailable(version_text(flight.key) + ": leader " + flight.job->node_name(*silent) + " fell silent");
+}
+
+void Coordinator::on_begun(const JobPtr& job, Version version, NodeIndex from, message::Begun begun) {
+    if (planner_.note_begun(*job, version, from, std::move(begun))) gate.spawn(planner_.plan_ahead(job, version));
 }
 
 void Coordinator::on_sealed(FlightPtr flight, NodeIndex from, message::Sealed sealed) {

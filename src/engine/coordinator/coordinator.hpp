@@ -1,5 +1,6 @@
 // Coordinator: one daemon decides on a version: it plans, watches the leaders, publishes, and says how the version ended.
 //
+//   all sizes known: planned ahead           (planner.hpp)
 //   look: is it committed already?           (publisher.hpp)
 //   gather: all nodes sealed                 (gatherer.hpp)
 //   the job's turn: one flush at a time
@@ -24,6 +25,8 @@ class Coordinator : CoordinatorRole {
     explicit Coordinator(Common& common);
 
     void hear(const FlightPtr& flight, NodeIndex from, message::ForCoordinator body);
+    // Images of a version begin to be filled: it has no flight yet, and is planned ahead where it can be.
+    void on_begun(const JobPtr& job, Version version, NodeIndex from, message::Begun begun);
     bool is_coordinating(const Flight& flight) const;
     bool has_all(const Flight& flight) const;  // every node said that it sealed it
 

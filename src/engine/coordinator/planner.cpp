@@ -2,12 +2,14 @@
 
 #include <algorithm>
 
+#include "base/trace.hpp"
 #include "storage/placement.hpp"
 
 namespace cairn::engine {
 
 namespace {
 constexpr std::uint64_t pack_bytes_most = 1 << 20;  // a write that storage takes well
+constexpr std::size_t ahead_most = 4;               // versions of a job that are planned before they are sealed
 }  // namespace
 
 Planner::Planner(Common& c) : CoordinatorRole(c) {}
@@ -15,11 +17,17 @@ Planner::Planner(Common& c) : CoordinatorRole(c) {}
 Result<std::vector<NodeImages>> Planner::plan(Flight& flight, Contest& contest) {
     Job& job = *flight.job;
     TRY_ASSIGN(std::vector<NodeImages> nodes, all_images(flight, contest.block_bytes));
-    contest.keep_own = settings.placement == Placement::append && leader_choice(job).keep_own();
-    contest.pack_bytes = settings.placement == Placement::append ? std::min(pack_bytes_most, settings.buffer_bytes) : 0;
+    const PlanInput input = input_of(job, nodes, contest.block_bytes);
+    contest.keep_own = input.options.keep_own;
+    contest.pack_bytes = input.options.pack_bytes;
     if (settings.codec != Codec::none && settings.placement == Placement::append) contest.codec = codec_name(settings.codec);
     contest.encode_at_follower = !contest.codec.empty() && settings.encode_at == EncodeAt::follower;
-    contest.plan = plan_flush(job, nodes, contest);
+    Ahead ahead = take_ahead(experience(job), flight.key.version);
+    const bool holds = ahead.input == input;
+    counters.planned_ahead += holds;
+    counters.planned_in_vain += ahead.input && !holds;
+    contest.plan = holds ? std::move(ahead.plan) : plan_flush(job, input);
+    experience(job).free_bytes_until = 0;
     TRY(check_sizes(contest.plan, nodes, contest.block_bytes));
     contest.addresses = job.addresses;
     std::map<std::string, std::uint32_t> targets_seen;
@@ -74,36 +82,96 @@ std::vector<std::string> Planner::usable_targets(Job& job, const std::vector<Nod
 
 // One that does not answer has failed already, before a byte was written. One that answers otherwise is met when a part is made.
 Task<void> Planner::look_for_room(Job& job) {
-    experience(job).free_bytes.clear();
     const Nanos deadline = world.clock.in(settings.io_wait);
     const std::unique_ptr<StorageDriver> driver = common.storage_driver(job);
     std::vector<std::string> names = driver->targets();
     std::erase_if(names, [&](const std::string& name) { return is_avoided(job, name); });
     const std::vector<TargetFill> fills = co_await driver->fill(std::move(names), deadline);
+    experience(job).free_bytes.clear();
     for (const TargetFill& each : fills) {
         if (each.free_bytes.ok()) experience(job).free_bytes[each.name] = *each.free_bytes;
         else if (each.free_bytes.code() == Code::deadline) avoid(job, each.name, each.free_bytes.status().text());
     }
+    experience(job).free_bytes_until = world.clock.in(settings.peer_wait);
 }
 
-// Groups, election and division (model/plan); as many leaders as were best lately, and the same bytes on every target.
-std::vector<PartPlan> Planner::plan_flush(Job& job, const std::vector<NodeImages>& nodes, const Contest& contest) {
-    PlanOptions options;
+bool Planner::note_begun(Job& job, Version version, NodeIndex from, message::Begun begun) {
+    Experience& known = experience(job);
+    if (!job.coordinates() || !job.has_ranks(from) || version <= job.committed) return false;
+    Ahead& ahead = known.ahead[version];
+    ahead.begun[from] = std::move(begun);
+    ahead.input.reset();
+    const bool all = ahead.begun.size() == job.nodes_with_ranks();
+    if (known.ahead.size() > ahead_most) known.ahead.erase(known.ahead.begin());
+    return all && !known.turn.empty();
+}
+
+// Another version's flush may begin meanwhile: it uses what was looked at.
+Task<void> Planner::plan_ahead(JobPtr job, Version version) {
+    const TraceSpan span(world.clock, "coordinator", "plan ahead");
+    Experience& known = experience(*job);
+    co_await look_for_room(*job);
+    if (known.turn.empty()) known.free_bytes_until = 0;
+    const auto found = known.ahead.find(version);
+    if (found == known.ahead.end() || known.turn.empty()) co_return;
+    Ahead& ahead = found->second;
+    const std::uint64_t block_bytes = ahead.begun.begin()->second.block_bytes;
+    std::vector<NodeImages> nodes;
+    for (NodeIndex node = 0; node < job->nodes(); ++node) {
+        nodes.push_back({node, {}});
+        const auto begun = ahead.begun.find(node);
+        if (begun == ahead.begun.end()) continue;  // an I/O node
+        if (begun->second.block_bytes != block_bytes) co_return;  // said when it is sealed
+        nodes.back().images = begun->second.images;
+    }
+    ahead.input = input_of(*job, nodes, block_bytes);
+    ahead.plan = plan_flush(*job, *ahead.input);
+}
+
+// Of this version; those of older ones are of no use any more.
+Ahead Planner::take_ahead(Experience& experience, Version version) {
+    Ahead taken;
+    const auto found = experience.ahead.find(version);
+    if (found != experience.ahead.end()) taken = std::move(found->second);
+    experience.ahead.erase(experience.ahead.begin(), experience.ahead.upper_bound(version));
+    return taken;
+}
+
+// As many leaders as were best lately.
+PlanInput Planner::input_of(Job& job, const std::vector<NodeImages>& nodes, std::uint64_t block_bytes) {
+    PlanInput input;
+    for (const NodeImages& node : nodes) {
+        input.nodes.push_back({node.node, {}});
+        for (const ImageInfo& image : node.images) {
+            ImageInfo size;
+            size.rank = image.rank;
+            size.bytes = image.bytes;
+            input.nodes.back().images.push_back(std::move(size));
+        }
+    }
+    PlanOptions& options = input.options;
     options.files = job.roster->files;
-    options.block_bytes = contest.block_bytes;
-    options.keep_own = contest.keep_own;
-    options.pack_bytes = contest.pack_bytes;
+    options.block_bytes = block_bytes;
+    options.keep_own = settings.placement == Placement::append && leader_choice(job).keep_own();
+    options.pack_bytes = settings.placement == Placement::append ? std::min(pack_bytes_most, settings.buffer_bytes) : 0;
     for (const auto& [node, until] : experience(job).unfit)
         if (world.clock.now() < until) options.unfit.push_back(node);
     options.unfit.insert(options.unfit.end(), experience(job).absent.begin(), experience(job).absent.end());
     options.whole_parts = settings.placement != Placement::append;
-    const std::vector<std::string> names = usable_targets(job, nodes);
+    input.targets = usable_targets(job, nodes);
     options.leaders = settings.leaders != 0 ? settings.leaders : leader_choice(job).next(options.files, leaders_max(nodes, options.unfit));
+    return input;
+}
+
+// Groups, election and division (model/plan), and the same bytes on every target.
+std::vector<PartPlan> Planner::plan_flush(Job& job, const PlanInput& input) {
+    PlanOptions options = input.options;
+    const std::vector<std::string>& names = input.targets;
     std::uint64_t blocks = 0;
-    for (const NodeImages& node : nodes) blocks += node_blocks(node, contest.block_bytes);
+    for (const NodeImages& node : input.nodes) blocks += node_blocks(node, options.block_bytes);
     const std::vector<PartShare> shares = share_parts(blocks, options.files, static_cast<std::uint32_t>(names.size()), experience(job).placement_turn++);
     for (const PartShare& share : shares) options.part_blocks.push_back(share.blocks);
-    std::vector<PartPlan> plan = make_plan(nodes, options);
+    std::vector<PartPlan> plan = make_plan(input.nodes, options);
     for (PartPlan& part : plan)
         if (shares[part.part].target) part.target = names[*shares[part.part].target];
     for (PartPlan& part : plan)

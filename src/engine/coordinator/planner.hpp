@@ -1,6 +1,9 @@
 // Planner: all sizes become the plan of an attempt: where parts go, how many lead, and what each leader writes. And what the last attempts and flushes
 // showed that the next plan should know: nodes, targets and leaders to do without, and what the cards do. The plan itself is a pure function
 // (model/plan.cpp), and so is the number of leaders (model/balance.cpp).
+//
+// A plan needs sizes, and those are known when images begin to be filled: it is made then, ahead of the last seal, and taken for the first attempt where
+// nothing that it was made of has changed by then. It is never more than a plan: what is committed was sealed.
 #pragma once
 
 #include <optional>
@@ -18,6 +21,10 @@ class Planner : CoordinatorRole {
     Result<std::vector<NodeImages>> plan(Flight& flight, Contest& contest);
     // Before a plan: what the job's targets still take, where they say so.
     Task<void> look_for_room(Job& job);
+    bool knows_room(Job& job) const { return world.clock.now() < experience(job).free_bytes_until; }  // from a look that no attempt used since
+    // A node's images will have these sizes. True when those of all nodes are known, and there is somebody to plan with them: nobody flushes now.
+    bool note_begun(Job& job, Version version, NodeIndex from, message::Begun begun);
+    Task<void> plan_ahead(JobPtr job, Version version);
     // It took so long, and nothing held it back.
     void learn_from_success(Flight& flight, const std::vector<NodeImages>& nodes, Nanos took, bool held_back);
     // What the next attempt does without, of all that failed so far.
@@ -28,7 +35,9 @@ class Planner : CoordinatorRole {
   private:
     LeaderChoice& leader_choice(const Job& job) { return leader_choices_[{job.roster->name, job.roster->files, job.nodes()}]; }
     Result<std::vector<NodeImages>> all_images(const Flight& flight, std::uint64_t& block_bytes) const;
-    std::vector<PartPlan> plan_flush(Job& job, const std::vector<NodeImages>& nodes, const Contest& contest);
+    PlanInput input_of(Job& job, const std::vector<NodeImages>& nodes, std::uint64_t block_bytes);
+    std::vector<PartPlan> plan_flush(Job& job, const PlanInput& input);
+    static Ahead take_ahead(Experience& experience, Version version);
     std::vector<std::string> usable_targets(Job& job, const std::vector<NodeImages>& nodes) const;
     bool avoid_target_of(Flight& flight, std::uint32_t part, const std::string& why);
     void learn_from_cards(const Flight& flight);

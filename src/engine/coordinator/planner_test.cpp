@@ -230,6 +230,108 @@ TEST_F(PlannerTest, ALostIoNodeIsNoLeaderNextTime) {
     EXPECT_EQ(leaders(), (std::vector<NodeIndex>{0, 1})) << "until they answer a call";
 }
 
+// ---- ahead of the last seal ----
+
+struct PlannerAheadTest : PlannerTest {
+    void begin_three() {
+        RoleOptions options;
+        options.files = 2;
+        begin(options);
+    }
+    bool begins(Rank rank, std::uint64_t bytes = image_bytes) {
+        message::Begun begun;
+        begun.images.push_back({rank, bytes, {}});
+        begun.block_bytes = role_block;
+        return node->subject.note_begun(*node->job, 1, rank, std::move(begun));
+    }
+    void plan_ahead() {
+        const auto ahead = [](Planner* planner, engine::JobPtr job) -> Task<Status> {
+            co_await planner->plan_ahead(std::move(job), 1);
+            co_return Status();
+        };
+        (void)node->result_of(ahead(&node->subject, node->job));
+    }
+    void all_begin() {
+        for (const Rank rank : {0u, 1u, 2u}) EXPECT_EQ(begins(rank), rank == 2);
+        plan_ahead();
+    }
+    bool was_planned_ahead() { return std::exchange(node->common.counters.planned_ahead, 0) == 1; }
+};
+
+TEST_F(PlannerAheadTest, ThePlanIsTheOneThatSealedImagesGive) {
+    begin_three();
+    all_begin();
+    EXPECT_TRUE(node->subject.knows_room(*node->job));
+    const std::vector<PartPlan> ahead = plan().plan;
+    EXPECT_TRUE(was_planned_ahead());
+    EXPECT_FALSE(node->subject.knows_room(*node->job)) << "what it writes takes room";
+    const std::vector<PartPlan> again = plan().plan;
+    EXPECT_FALSE(was_planned_ahead()) << "an attempt that failed may have shown something";
+    EXPECT_EQ(ahead, again);
+    begin_three();
+    EXPECT_EQ(plan().plan, again) << "nobody told sizes before";
+    EXPECT_FALSE(was_planned_ahead());
+}
+
+TEST_F(PlannerAheadTest, AnotherSizeThanWasToldIsPlannedAnew) {
+    begin_three();
+    for (const Rank rank : {0u, 1u, 2u}) begins(rank, rank == 1 ? role_block : image_bytes);
+    plan_ahead();
+    std::uint64_t bytes = 0;
+    for (const PartPlan& part : plan().plan)
+        for (const Share& share : part.shares)
+            for (const NodeSources& sources : share.nodes)
+                for (const Source& source : sources.sources) bytes += source.length;
+    EXPECT_EQ(bytes, 3 * image_bytes);
+    EXPECT_FALSE(was_planned_ahead());
+}
+
+TEST_F(PlannerAheadTest, WhatChangedMeanwhileIsPlannedAnew) {
+    begin_three();
+    all_begin();
+    begins(1, image_bytes);  // again, and nobody has planned since
+    plan();
+    EXPECT_FALSE(was_planned_ahead());
+
+    begin_three();
+    node->common.targets = std::make_shared<PlacementTargets>(PlacementTargets{"sim", {"a", "b"}, "@"});
+    all_begin();
+    node->job->experience->avoided["a"] = node->world.clock.in(1000 * second);
+    plan();
+    EXPECT_FALSE(was_planned_ahead());
+    EXPECT_EQ(targets(), std::set<std::string>{"b"});
+
+    begin_three();
+    all_begin();
+    node->job->experience->unfit[2] = node->world.clock.in(1000 * second);
+    plan();
+    EXPECT_FALSE(was_planned_ahead());
+    EXPECT_EQ(leaders(), (std::vector<NodeIndex>{0, 1}));
+}
+
+// Who flushes uses what was looked at, and will have shown more when it is over.
+TEST_F(PlannerAheadTest, NothingIsPlannedWhileAnotherVersionIsFlushed) {
+    begin_three();
+    begins(0), begins(1);
+    (void)node->job->experience->turn.try_receive();
+    EXPECT_FALSE(begins(2));
+    plan_ahead();  // it had begun before the other
+    EXPECT_FALSE(node->subject.knows_room(*node->job));
+    node->job->experience->turn.try_send(0);
+    plan();
+    EXPECT_FALSE(was_planned_ahead());
+}
+
+TEST_F(PlannerAheadTest, WordsOfStrangersAndOfOldVersionsAreNotKept) {
+    begin_three();
+    node->job->committed = 1;
+    EXPECT_FALSE(begins(0));
+    EXPECT_TRUE(node->job->experience->ahead.empty());
+    for (Version version = 2; version < 100; ++version) node->subject.note_begun(*node->job, version, 0, {{{0, 1, {}}}, role_block});
+    EXPECT_LE(node->job->experience->ahead.size(), 4u);
+    EXPECT_EQ(node->job->experience->ahead.rbegin()->first, 99u);
+}
+
 TEST_F(PlannerTest, WhereCardsDecideEachWritesItsOwn) {
     begin();
     for (const bool full : {true, false}) {

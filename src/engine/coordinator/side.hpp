@@ -30,13 +30,30 @@ struct CoordinatorSide {
 
 constexpr Nanos avoided_for = 300 * second;  // a leader, or a target, that made an attempt fail
 
+// All that a plan is made of, but for whose turn on the targets it is.
+struct PlanInput {
+    std::vector<NodeImages> nodes;  // ranks and bytes alone
+    PlanOptions options;            // without part_blocks
+    std::vector<std::string> targets;
+    bool operator==(const PlanInput&) const = default;
+};
+
+// A version that is being captured: the sizes that its images will have, and the plan that they give. It has no flight, and nobody waits for it.
+struct Ahead {
+    std::map<NodeIndex, message::Begun> begun;
+    std::optional<PlanInput> input;
+    std::vector<PartPlan> plan;  // of that input
+};
+
 // What earlier flushes of a job showed, and whose turn it is.
 struct Experience {
     explicit Experience(World& world, const Job& job);
     Channel<char> turn;                    // one flush of a job at a time: whoever holds the token
     std::uint64_t placement_turn;          // of the targets, one a flush
     std::map<std::string, Nanos> avoided;  // targets on which a part failed, and until when
-    std::map<std::string, std::uint64_t> free_bytes;  // of targets, when the last attempt began; none: not known
+    std::map<std::string, std::uint64_t> free_bytes;  // of targets, when they were last looked at; none: not known
+    Nanos free_bytes_until = 0;            // they are as good as new; an attempt uses them up
+    std::map<Version, Ahead> ahead;        // few
     std::map<NodeIndex, Nanos> unfit;      // leaders that failed by themselves, and until when
     std::set<NodeIndex> absent;            // I/O nodes that did not answer
 };

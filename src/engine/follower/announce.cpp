@@ -5,17 +5,23 @@
 // scratch lets them go; the coordinator then gives the version up for all nodes (coordinator/gatherer.cpp).
 #include <algorithm>
 
+#include "base/units.hpp"
 #include "catalog/catalog.hpp"
 #include "engine/follower/follower.hpp"
 
 namespace cairn::engine {
 
 namespace {
-// Of this node.
+// Of this node; and which of them are in the middle of it, for people to look there.
 std::string unsealed_ranks(const Flight& flight) {
     std::string text;
-    for (const Rank rank : flight.job->own_ranks())
-        if (!flight.images.count(rank)) text += (text.empty() ? "" : " ") + std::to_string(rank);
+    const auto begun = flight.job->begun.find(flight.key.version);
+    for (const Rank rank : flight.job->own_ranks()) {
+        if (flight.images.count(rank)) continue;
+        text += (text.empty() ? "" : " ") + std::to_string(rank);
+        if (begun == flight.job->begun.end() || !begun->second.count(rank)) continue;
+        text += " (has begun, " + format_bytes(begun->second.at(rank).bytes) + ")";
+    }
     return text;
 }
 
@@ -31,6 +37,27 @@ std::optional<Status> silence_to_tell(const Flight& flight, Nanos silent, const 
     return std::nullopt;
 }
 }  // namespace
+
+void Follower::on_begun(const Job& job, const VersionKey& key, const HeldImages& sealed) {
+    const auto found = job.begun.find(key.version);
+    if (found == job.begun.end()) return;
+    message::Begun begun;
+    for (const Rank rank : job.own_ranks()) {
+        ImageInfo image;
+        image.rank = rank;
+        if (const auto held = sealed.find(rank); held != sealed.end()) {
+            image.bytes = held->second.image.header.image.bytes;
+        } else if (const auto own = found->second.find(rank); own != found->second.end()) {
+            image.bytes = own->second.bytes;
+            begun.block_bytes = own->second.block_bytes;
+        } else {
+            return;
+        }
+        begun.images.push_back(std::move(image));
+    }
+    std::sort(begun.images.begin(), begun.images.end(), [](const ImageInfo& a, const ImageInfo& b) { return a.rank < b.rank; });
+    common.outbox.send(job, key, job.coordinator(), std::move(begun));
+}
 
 // A node's side: from the first sealed image until the coordinator ends the version.
 Task<void> Follower::announce(FlightPtr flight) {

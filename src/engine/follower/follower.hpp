@@ -29,6 +29,8 @@ class Follower : Role {
     Follower(Common& common, WatchSend watch_send);
 
     void hear(const FlightPtr& flight, NodeIndex from, const Address& address, message::ForFollower body);
+    // An image is being filled: once all of the node's are, or are sealed, the coordinator may plan with their sizes.
+    void on_begun(const Job& job, const VersionKey& key, const HeldImages& sealed);
     // An image was sealed. The first one of a version begins to be announced.
     void on_image(const FlightPtr& flight);
     void on_end(Flight& flight);  // remembered for a while yet, but not what it took

@@ -86,6 +86,42 @@ TEST_F(FollowerTest, ARankThatDoesNotSealIsNamedAndNothingIsAnnounced) {
     EXPECT_EQ(half.next<message::Sealed>(0).images.size(), 2u);
 }
 
+// The sizes of all ranks of the node, once, also of one that was sealed before the last one began; not before they are all known.
+TEST_F(FollowerTest, TellsTheSizesWhenTheLastRankHasBegun) {
+    RoleOptions three = options();
+    three.ranks = {{0}, {4, 1, 2}};
+    Alone<FollowerAlone> begun(three);
+    auto& begins = begun.job->begun[1];
+    const auto begin = [&](Rank rank, std::uint64_t bytes) {
+        begins[rank] = {rank, bytes, role_block};
+        begun.subject.on_begun(*begun.job, begun.flight->key, begun.flight->images);
+        begun.run(second);
+    };
+    begin(4, 44);
+    begin(1, image_bytes);
+    begun.add_image(1, image_bytes);
+    begins.erase(1);
+    EXPECT_TRUE(begun.heard<message::Begun>(0).empty());
+    begin(2, 0);
+    const std::vector<message::Begun> told = begun.heard<message::Begun>(0);
+    ASSERT_EQ(told.size(), 1u);
+    EXPECT_EQ(told[0], (message::Begun{{{1, image_bytes, {}}, {2, 0, {}}, {4, 44, {}}}, role_block}));
+    begun.run(60 * second);
+    EXPECT_TRUE(begun.heard<message::Begun>(0).empty()) << "a hint is not repeated";
+}
+
+TEST_F(FollowerTest, ARankThatHasBegunIsToldFromOneThatHasNot) {
+    RoleOptions three = options();
+    three.ranks = {{0}, {1, 2, 3}};
+    three.settings.version_wait = 20 * second;
+    Alone<FollowerAlone> half(three);
+    half.job->begun[1][3] = {3, 3 << 20, role_block};
+    half.add_image(1, image_bytes);
+    half.subject.on_image(half.flight);
+    ASSERT_TRUE(half.run_until([&] { return !half.flight->state.failure.ok(); }, 21 * second));
+    EXPECT_NE(half.flight->state.failure.text().find("did not seal it in time: 2 3 (has begun, 3.00 MiB)"), std::string::npos) << half.flight->state.failure.text();
+}
+
 // A silent coordinator: its waiters hear of it, and what stands under persistent says how it ended.
 TEST_F(FollowerTest, ASilentCoordinatorIsNamed) {
     seal();

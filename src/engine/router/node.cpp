@@ -34,6 +34,35 @@ void Node::set_unseen_images(std::function<bool(Id128)> has_unseen) { impl_->com
 
 bool Node::knows(Id128 incarnation) const { return impl_->jobs.count(incarnation) != 0; }
 
+void Node::begin_image(const VersionKey& key, const BegunImage& image) {
+    const auto known = impl_->jobs.find(key.incarnation);
+    if (known == impl_->jobs.end() || known->second->roster->name != key.name || impl_->common.stopping) return;
+    Job& job = *known->second;
+    const Flight* const flight = impl_->find(key);
+    if (flight && (flight->state.final || flight->images.count(image.rank))) return;
+    const auto& ranks = job.own_ranks();
+    if (std::find(ranks.begin(), ranks.end(), image.rank) == ranks.end()) return;
+    job.begun[key.version][image.rank] = image;
+    impl_->follower.on_begun(job, key, flight ? flight->images : HeldImages());
+}
+
+void Node::leave_image(const VersionKey& key, Rank rank) {
+    const auto known = impl_->jobs.find(key.incarnation);
+    if (known == impl_->jobs.end()) return;
+    auto& begun = known->second->begun;
+    const auto of_version = begun.find(key.version);
+    if (of_version == begun.end()) return;
+    of_version->second.erase(rank);
+    if (of_version->second.empty()) begun.erase(of_version);
+}
+
+std::size_t Node::filling() const {
+    std::size_t count = 0;
+    for (const auto& [incarnation, job] : impl_->jobs)
+        for (const auto& [version, images] : job->begun) count += images.size();
+    return count;
+}
+
 Status Node::add_image(LocalImage image) {
     const ImageHeader& header = image.header;
     const FlightPtr flight = impl_->flight_of(header.key);
@@ -58,6 +87,7 @@ Status Node::add_image(LocalImage image) {
     flight->state.bytes += header.image.bytes;
     impl_->common.counters.captured_bytes += header.image.bytes;
     flight->images.emplace(rank, held_image(std::move(image)));
+    leave_image(flight->key, rank);
     flight->state.level = std::max(flight->state.level, Level::captured);
     impl_->follower.on_image(flight);
     impl_->common.update(*flight);

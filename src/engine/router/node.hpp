@@ -48,6 +48,12 @@ class Node {
     // Whether scratch may hold images of a job that were not added yet: while it may, this node does not say that it lacks any.
     void set_unseen_images(std::function<bool(Id128 incarnation)> has_unseen);
 
+    // Somebody begins to fill an image of a job that joined. All ranks of this node having begun, the version can be planned while they fill. Only time is lost
+    // where nobody says so, or where the image is sealed with another size, or never.
+    void begin_image(const VersionKey& key, const BegunImage& image);
+    // Whoever began it gave it up, or is gone.
+    void leave_image(const VersionKey& key, Rank rank);
+    std::size_t filling() const;  // images that have begun here, and are neither sealed nor left
     // A sealed image of a job that joined. Sealing of all its ranks on this node starts the flush. Twice the same is fine; another image of
     // the same version and rank is already_exists: the first may be on its way. invalid_argument when a block is more than a buffer.
     Status add_image(LocalImage image);

@@ -107,6 +107,8 @@ void Node::Impl::route(const FlightPtr& flight, NodeIndex from, const Address& a
     } else if constexpr (std::is_same_v<Body, message::Noted>) {
         if (from == flight->job->coordinator()) follower.hear(flight, from, address, std::move(body));
         else coordinator.hear(flight, from, std::move(body));
+    } else if constexpr (std::is_same_v<Body, message::Begun>) {
+        // Heard before it got here: its version has no flight.
     } else if constexpr (is_one_of<Body, message::ForCoordinator>) {
         coordinator.hear(flight, from, std::move(body));
     } else if constexpr (is_one_of<Body, message::ForLeader>) {
@@ -124,6 +126,8 @@ void Node::Impl::handle(message::Message message) {
     job.older.erase(message.from);
     job.heard[message.from] = common.world.clock.now();
     job.addresses.set(message.from, message.address);
+    if (auto* begun = std::get_if<message::Begun>(&message.body))
+        return coordinator.on_begun(jobs.at(message.key.incarnation), message.key.version, message.from, std::move(*begun));
     const FlightPtr flight = flight_of(message.key);
     const NodeIndex from = message.from;
     if (from == job.coordinator()) flight->coordinator_heard = common.world.clock.now();

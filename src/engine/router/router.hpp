@@ -3,6 +3,7 @@
 // A flush, from sealed images to a committed version, in the order in which it happens. Every arrow is a message, also on one node:
 //
 //   coordinator                              leader of shares of some parts                 follower
+//   plan ahead       <--------------------------------------------------------------------  Begun, once: all sizes are known  (coordinator/planner.cpp)
 //                    <--------------------------------------------------------------------  Sealed, until it has ended  (follower/announce.cpp)
 //   look: is it committed already?                                                                (coordinator/publisher.cpp)
 //   gather: all nodes sealed                                                                      (coordinator/gatherer.cpp)

@@ -171,6 +171,43 @@ TEST_F(RouterTest, AnImageIsTakenOnceAndOnlyOfThisNodesRanks) {
     EXPECT_EQ(node->image(key(1), 1), nullptr);
 }
 
+// Its size is told before it is sealed. A version that has only begun is none that anybody knows, waits for, or must forget.
+TEST_F(RouterTest, AnImageThatBeginsIsToldAndNoVersionYet) {
+    begin(1);
+    VersionKey foreign = key(1);
+    foreign.incarnation.low ^= 1;
+    node->begin_image(foreign, {1, image_bytes, role_block});
+    node->begin_image(key(1), {2, image_bytes, role_block});
+    EXPECT_EQ(node->filling(), 0u) << "neither of this job, nor of this node";
+    node->begin_image(key(1), {1, image_bytes, role_block});
+    EXPECT_EQ(net->next<message::Begun>(0), (message::Begun{{{1, image_bytes, {}}}, role_block}));
+    EXPECT_EQ(node->filling(), 1u);
+    EXPECT_TRUE(node->versions().empty());
+    node->leave_image(key(1), 1);
+    node->leave_image(key(7), 1);
+    EXPECT_EQ(node->filling(), 0u);
+    node->begin_image(key(1), {1, image_bytes, role_block});
+    ASSERT_TRUE(node->add_image(image_of(1, 1)).ok());
+    EXPECT_EQ(node->filling(), 0u);
+    net->heard<message::Begun>(0);
+    node->begin_image(key(1), {1, image_bytes, role_block});
+    EXPECT_EQ(node->filling(), 0u) << "it is sealed";
+    EXPECT_TRUE(net->heard<message::Begun>(0).empty());
+}
+
+// Only the coordinator hears it.
+TEST_F(RouterTest, SizesOfAVersionThatHasBegunMakeNoVersion) {
+    begin(0);
+    for (const NodeIndex from : {1u, 2u}) say(from, 1, message::Begun{{{from, image_bytes, {}}}, role_block});
+    EXPECT_TRUE(node->versions().empty());
+    node->begin_image(key(1), {0, image_bytes, role_block});
+    net->run(second);
+    ASSERT_TRUE(node->add_image(image_of(0, 1)).ok());
+    for (const NodeIndex from : {1u, 2u}) say(from, 1, message::Sealed{{testing::role_image(from, image_bytes)}, role_block});
+    net->run(second);
+    EXPECT_EQ(node->counters().planned_ahead, 1u);
+}
+
 // Ended versions whose images have left: the oldest go, and no others.
 TEST_F(RouterTest, AVersionThatNobodyHoldsIsForgotten) {
     RoleOptions options;
