@@ -245,7 +245,7 @@ class Reader(unittest.TestCase):
         code, out, err = nodes.cairn("verify", "zeros")
         self.assertEqual(code, 0, out + err)
         self.assertIn(codec, nodes.cairn("show", "zeros", "--pieces")[1])
-        run = next(p.run for _, p, _ in whole.pieces[1] if p.codec)
+        run = next(piece.run for offset, piece, _ in sorted(whole.pieces[1], key=lambda each: each[0]) if piece.codec)  # not the one of the region index
         with open(part, "r+b") as file:
             file.seek(run.part_offset + run.stored_bytes // 2)
             byte = file.read(1)[0]
