@@ -181,6 +181,7 @@ TEST(Protocol, WhatCanNotBeIsRefusedByName) {
     EXPECT_EQ(failure(control::Sealed{{"heat", 1, {1, 2}}, 0, "/etc/passwd"}).code, Code::not_found);
     EXPECT_EQ(failure(control::Release{home.layout.images() + "/slot-1"}).code, Code::not_found);
     EXPECT_EQ(failure(control::Acquire{{"heat", 1, {1, 2}}, 0, 1ull << 62, 0}).code, Code::invalid_argument);
+    EXPECT_EQ(failure(control::Acquire{{"heat", 1, {1, 2}}, 0, slot_bytes, 0, UINT64_MAX, 4096}).code, Code::invalid_argument);
     EXPECT_EQ(failure(control::Cancel{{"heat", 1, {1, 2}}}).code, Code::not_found);
     client.expect<control::Done>(control::Join{home.roster(1), 0, 0});
     const auto slot = client.expect<control::Slot>(control::Acquire{{"heat", 1, {1, 2}}, 0, slot_bytes, 0});

@@ -12,6 +12,7 @@
 #include "daemon/blocking.hpp"
 #include "daemon/memory.hpp"
 #include "daemon/slot_files.hpp"
+#include "format/check.hpp"
 #include "format/image.hpp"
 #include "format/names.hpp"
 
@@ -197,6 +198,8 @@ Task<Result<control::Slot>> Slots::acquire(Owner owner, control::Acquire request
     const std::string what = image_text(request.key, request.rank);
     if (request.bytes <= image_header_offset || request.bytes > bytes_max)
         co_return invalid_argument(what + ": an image can not be " + std::to_string(request.bytes) + " bytes");
+    if (request.block_bytes != 0 && (!check::block_bytes_valid(request.block_bytes) || request.image_bytes > request.bytes))
+        co_return invalid_argument(what + ": " + std::to_string(request.image_bytes) + " bytes in blocks of " + std::to_string(request.block_bytes) + " are no image for a slot of " + std::to_string(request.bytes));
     request.bytes = round_up(request.bytes, slot_step_bytes);
     if (settings_.bytes_max != 0 && request.bytes > settings_.bytes_max)
         co_return Status(Code::out_of_space, what + ": its image of " + format_bytes(request.bytes) +

@@ -306,6 +306,12 @@ TEST_F(SlotsTest, TheNodeHearsOfAnImageThatBegins) {
     ASSERT_TRUE(slots_->release(alice, untold->path).ok());
     request.image_bytes = 10'000;
     request.block_bytes = 4096;
+    for (const auto& [image_bytes, block_bytes] : {std::pair(UINT64_MAX, 4096ull), {mib + 1, 4096ull}, {10'000ull, 3ull}, {10'000ull, 1ull << 50}}) {
+        control::Acquire lying = request;
+        lying.image_bytes = image_bytes;
+        lying.block_bytes = block_bytes;
+        EXPECT_EQ(acquire(alice, lying).code(), Code::invalid_argument) << image_bytes << " " << block_bytes;
+    }
     const auto released = acquire(alice, request);
     ASSERT_TRUE(released.ok());
     EXPECT_EQ(node_->filling(), 1u);

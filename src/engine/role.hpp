@@ -1,5 +1,6 @@
 // What the roles of a node have in common: the world, where things lie, the settings, the pace, the node's sums, and the ways out: messages to members of
-// the job, news to whoever waits. A role knows no other role: they meet in messages, also on one node.
+// the job, news to whoever waits. A role knows no other role: they meet in messages, also on one node. (What a follower sends over the card that a leader writes to, the router tells
+// that leader.)
 #pragma once
 
 #include <functional>

@@ -252,10 +252,12 @@ using Body = std::variant<Sealed, Noted, Lead, Progress, PartsDone, Acknowledged
                           Taken, Complete, Opened, ShareDone, ShareKept, Room, Roomed, Begun>;
 
 // By who hears them, on the node that they are sent to. What everybody hears is Ended; Noted is the coordinator's word to a node, and a node's to the
-// coordinator. Begun is the coordinator's, too: of a version that has no flight yet.
+// coordinator.
 using ForFollower = std::variant<Noted, Want>;
 using ForLeader = std::variant<Lead, Opened, Chunk, Shed, Take, Complete, ShareDone, ShareKept, Room, Roomed, Acknowledged, Leave>;
 using ForCoordinator = std::variant<Sealed, Noted, Cancel, Progress, Given, Taken, PartsDone>;
+// Of a version that has only begun: nobody waits for it yet, and nothing of it need be ended or forgotten.
+using ForCoordinatorAhead = std::variant<Begun>;
 
 struct Message {
     Id128 secret;      // the job's; a message without it is dropped

@@ -1,5 +1,5 @@
 // Reasons: why somebody asks a follower for a range of an image. The follower serves all of them in the same way; the reason decides how far that gives way to the
-// application. A new one is a number and a row here, and whoever asks for it. Numbers travel between daemons (Want), so one that was given is never given again.
+// application, and whether anybody wants the bytes once the version has ended. A new one is a number and a row here, and whoever asks for it. Numbers travel between daemons (Want), so one that was given is never given again.
 // A daemon that does not know a number says so in its answer (follower/serve.cpp).
 #pragma once
 
@@ -18,10 +18,11 @@ enum class Reason : std::uint8_t {
 struct ReasonRow {
     Reason reason;
     PaceStep pace;
+    bool ends_with_version;
 };
 inline constexpr std::array<ReasonRow, 2> reasons = {{
-    {Reason::flush, PaceStep::serve},
-    {Reason::restart, PaceStep::serve_at_once},
+    {Reason::flush, PaceStep::serve, true},
+    {Reason::restart, PaceStep::serve_at_once, false},
 }};
 
 // Null: not known here.

@@ -22,6 +22,13 @@ void Coordinator::hear(const FlightPtr& flight, NodeIndex from, message::ForCoor
                body);
 }
 
+void Coordinator::hear_ahead(const JobPtr& job, Version version, NodeIndex from, message::ForCoordinatorAhead body) {
+    std::visit(Hears{
+                   [&](message::Begun& begun) { on_begun(job, version, from, std::move(begun)); },
+               },
+               body);
+}
+
 bool Coordinator::is_coordinating(const Flight& flight) const { return flight.coordinator && flight.coordinator->coordinating; }
 bool Coordinator::has_all(const Flight& flight) const { return flight.coordinator && flight.coordinator->complete(*flight.job); }
 

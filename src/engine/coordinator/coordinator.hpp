@@ -25,8 +25,7 @@ class Coordinator : CoordinatorRole {
     explicit Coordinator(Common& common);
 
     void hear(const FlightPtr& flight, NodeIndex from, message::ForCoordinator body);
-    // Images of a version begin to be filled: it has no flight yet, and is planned ahead where it can be.
-    void on_begun(const JobPtr& job, Version version, NodeIndex from, message::Begun begun);
+    void hear_ahead(const JobPtr& job, Version version, NodeIndex from, message::ForCoordinatorAhead body);
     bool is_coordinating(const Flight& flight) const;
     bool has_all(const Flight& flight) const;  // every node said that it sealed it
 
@@ -39,6 +38,7 @@ class Coordinator : CoordinatorRole {
     void repeat(Flight& flight);
     std::optional<Status> contest_state(Flight& flight);
     std::optional<Status> silent_leader(Flight& flight);
+    void on_begun(const JobPtr& job, Version version, NodeIndex from, message::Begun begun);
     void on_sealed(FlightPtr flight, NodeIndex from, message::Sealed sealed);
     void on_progress(Flight& flight, NodeIndex from, const message::Progress& progress);
     void on_parts_done(Flight& flight, NodeIndex from, message::PartsDone done);

@@ -35,7 +35,12 @@ Task<Status> Gatherer::check_still_serves(FlightPtr flight) {
 
 std::string Gatherer::missing_text(const Flight& flight) const {
     std::string text;
-    for (const NodeIndex node : side(flight).missing(*flight.job)) text += (text.empty() ? "" : ", ") + flight.job->node_name(node);
+    const auto& ahead = experience(*flight.job).ahead;
+    const auto known = ahead.find(flight.key.version);
+    for (const NodeIndex node : side(flight).missing(*flight.job)) {
+        text += (text.empty() ? "" : ", ") + flight.job->node_name(node);
+        if (known != ahead.end() && known->second.begun.count(node)) text += " (all of them have begun)";
+    }
     return text;
 }
 

@@ -43,6 +43,18 @@ struct GathererTest : ::testing::Test {
     std::optional<bool> gathered;
 };
 
+// People look at a node that is in the middle of it otherwise than at one that never came so far.
+TEST_F(GathererTest, WhoHasBegunIsToldFromWhoHasNot) {
+    begin();
+    node->job->experience = std::make_shared<Experience>(node->world, *node->job);
+    node->job->experience->ahead[1].begun[2] = {{testing::role_image(2, role_block)}, role_block};
+    sealed(0);
+    start();
+    const message::Ended told = node->next<message::Ended>(1);
+    EXPECT_EQ(told.code, Code::deadline);
+    EXPECT_NE(told.text.find("node 1 (n1, rank 1), node 2 (n2, rank 2) (all of them have begun)"), std::string::npos) << told.text;
+}
+
 TEST_F(GathererTest, WaitsForEveryNodeWithRanks) {
     RoleOptions options;
     options.ranks = {{0}, {1}, {2}, {}};

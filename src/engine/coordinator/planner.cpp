@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/trace.hpp"
+#include "format/check.hpp"
+#include "format/limits.hpp"
 #include "storage/placement.hpp"
 
 namespace cairn::engine {
@@ -10,6 +12,12 @@ namespace cairn::engine {
 namespace {
 constexpr std::uint64_t pack_bytes_most = 1 << 20;  // a write that storage takes well
 constexpr std::size_t ahead_most = 4;               // versions of a job that are planned before they are sealed
+
+std::uint64_t sum_of(const std::vector<ImageInfo>& images) {
+    std::uint64_t sum = 0;
+    for (const ImageInfo& image : images) sum = std::min(bytes_max + 1, sum + std::min(image.bytes, bytes_max + 1));  // more than there can be is enough to know
+    return sum;
+}
 }  // namespace
 
 Planner::Planner(Common& c) : CoordinatorRole(c) {}
@@ -26,8 +34,9 @@ Result<std::vector<NodeImages>> Planner::plan(Flight& flight, Contest& contest) 
     const bool holds = ahead.input == input;
     counters.planned_ahead += holds;
     counters.planned_in_vain += ahead.input && !holds;
-    contest.plan = holds ? std::move(ahead.plan) : plan_flush(job, input);
+    contest.plan = holds ? std::move(ahead.plan) : plan_flush(input);
     experience(job).free_bytes_until = 0;
+    ++experience(job).placement_turn;
     TRY(check_sizes(contest.plan, nodes, contest.block_bytes));
     contest.addresses = job.addresses;
     std::map<std::string, std::uint32_t> targets_seen;
@@ -98,6 +107,7 @@ Task<void> Planner::look_for_room(Job& job) {
 bool Planner::note_begun(Job& job, Version version, NodeIndex from, message::Begun begun) {
     Experience& known = experience(job);
     if (!job.coordinates() || !job.has_ranks(from) || version <= job.committed) return false;
+    if (!check::block_bytes_valid(begun.block_bytes) || sum_of(begun.images) > bytes_max) return false;  // nobody's word is believed in what can not be
     Ahead& ahead = known.ahead[version];
     ahead.begun[from] = std::move(begun);
     ahead.input.reset();
@@ -110,10 +120,12 @@ bool Planner::note_begun(Job& job, Version version, NodeIndex from, message::Beg
 Task<void> Planner::plan_ahead(JobPtr job, Version version) {
     const TraceSpan span(world.clock, "coordinator", "plan ahead");
     Experience& known = experience(*job);
+    const std::uint64_t turn = known.placement_turn;
     co_await look_for_room(*job);
-    if (known.turn.empty()) known.free_bytes_until = 0;
+    const bool was_used = known.turn.empty() || known.placement_turn != turn;
+    if (was_used) known.free_bytes_until = 0;
     const auto found = known.ahead.find(version);
-    if (found == known.ahead.end() || known.turn.empty()) co_return;
+    if (found == known.ahead.end() || was_used) co_return;
     Ahead& ahead = found->second;
     const std::uint64_t block_bytes = ahead.begun.begin()->second.block_bytes;
     std::vector<NodeImages> nodes;
@@ -125,7 +137,7 @@ Task<void> Planner::plan_ahead(JobPtr job, Version version) {
         nodes.back().images = begun->second.images;
     }
     ahead.input = input_of(*job, nodes, block_bytes);
-    ahead.plan = plan_flush(*job, *ahead.input);
+    ahead.plan = plan_flush(*ahead.input);
 }
 
 // Of this version; those of older ones are of no use any more.
@@ -159,17 +171,18 @@ PlanInput Planner::input_of(Job& job, const std::vector<NodeImages>& nodes, std:
     options.unfit.insert(options.unfit.end(), experience(job).absent.begin(), experience(job).absent.end());
     options.whole_parts = settings.placement != Placement::append;
     input.targets = usable_targets(job, nodes);
+    input.turn = experience(job).placement_turn;
     options.leaders = settings.leaders != 0 ? settings.leaders : leader_choice(job).next(options.files, leaders_max(nodes, options.unfit));
     return input;
 }
 
 // Groups, election and division (model/plan), and the same bytes on every target.
-std::vector<PartPlan> Planner::plan_flush(Job& job, const PlanInput& input) {
+std::vector<PartPlan> Planner::plan_flush(const PlanInput& input) {
     PlanOptions options = input.options;
     const std::vector<std::string>& names = input.targets;
     std::uint64_t blocks = 0;
     for (const NodeImages& node : input.nodes) blocks += node_blocks(node, options.block_bytes);
-    const std::vector<PartShare> shares = share_parts(blocks, options.files, static_cast<std::uint32_t>(names.size()), experience(job).placement_turn++);
+    const std::vector<PartShare> shares = share_parts(blocks, options.files, static_cast<std::uint32_t>(names.size()), input.turn);
     for (const PartShare& share : shares) options.part_blocks.push_back(share.blocks);
     std::vector<PartPlan> plan = make_plan(input.nodes, options);
     for (PartPlan& part : plan)

@@ -36,7 +36,7 @@ class Planner : CoordinatorRole {
     LeaderChoice& leader_choice(const Job& job) { return leader_choices_[{job.roster->name, job.roster->files, job.nodes()}]; }
     Result<std::vector<NodeImages>> all_images(const Flight& flight, std::uint64_t& block_bytes) const;
     PlanInput input_of(Job& job, const std::vector<NodeImages>& nodes, std::uint64_t block_bytes);
-    std::vector<PartPlan> plan_flush(Job& job, const PlanInput& input);
+    static std::vector<PartPlan> plan_flush(const PlanInput& input);
     static Ahead take_ahead(Experience& experience, Version version);
     std::vector<std::string> usable_targets(Job& job, const std::vector<NodeImages>& nodes) const;
     bool avoid_target_of(Flight& flight, std::uint32_t part, const std::string& why);

@@ -322,6 +322,53 @@ TEST_F(PlannerAheadTest, NothingIsPlannedWhileAnotherVersionIsFlushed) {
     EXPECT_FALSE(was_planned_ahead());
 }
 
+// Whose turn it is among targets goes on with what is written, and not with what is planned.
+TEST_F(PlannerAheadTest, PlansThatAreNotUsedTakeNobodysTurn) {
+    begin();
+    node->common.targets = std::make_shared<PlacementTargets>(PlacementTargets{"sim", {"a", "b"}, "@"});
+    std::vector<std::string> used;
+    for (int flush = 0; flush < 4; ++flush) {
+        all_begin();
+        if (flush % 2 == 1) {
+            begins(1);  // and once more
+            plan_ahead();
+        }
+        used.push_back(plan().plan.at(0).target);
+        EXPECT_TRUE(was_planned_ahead());
+    }
+    EXPECT_NE(used[0], used[1]);
+    EXPECT_EQ(used, (std::vector<std::string>{used[0], used[1], used[0], used[1]}));
+}
+
+TEST_F(PlannerAheadTest, WhatCanNotBeIsNotBelieved) {
+    begin_three();
+    const auto begins_with = [&](std::uint64_t bytes, std::uint64_t block_bytes) {
+        message::Begun begun;
+        begun.images = {ImageInfo{0, bytes, {}}, ImageInfo{7, bytes, {}}};
+        begun.block_bytes = block_bytes;
+        return node->subject.note_begun(*node->job, 1, 0, std::move(begun));
+    };
+    for (const std::uint64_t bytes : {std::uint64_t{UINT64_MAX}, std::uint64_t{UINT64_MAX / 2}, std::uint64_t{(1ull << 60) - 1}}) begins_with(bytes, role_block);
+    for (const std::uint64_t block : {std::uint64_t{0}, std::uint64_t{1000}, std::uint64_t{1ull << 40}, std::uint64_t{UINT64_MAX}}) begins_with(role_block, block);
+    EXPECT_TRUE(node->job->experience->ahead.empty());
+}
+
+// Another flush began and ended while targets were looked at.
+TEST_F(PlannerAheadTest, RoomThatAFlushHasUsedIsLookedAtAgain) {
+    RoleOptions options;
+    options.roots = {"/persistent/.a"};
+    begin(options);
+    for (const Rank rank : {0u, 1u, 2u}) begins(rank);
+    auto ahead = node->subject.plan_ahead(node->job, 1);
+    ahead.start();
+    ASSERT_FALSE(ahead.done()) << "it looks";
+    ++node->job->experience->placement_turn;
+    ASSERT_TRUE(node->run_until([&] { return ahead.done(); }));
+    EXPECT_FALSE(node->subject.knows_room(*node->job));
+    plan();
+    EXPECT_FALSE(was_planned_ahead());
+}
+
 TEST_F(PlannerAheadTest, WordsOfStrangersAndOfOldVersionsAreNotKept) {
     begin_three();
     node->job->committed = 1;

@@ -30,11 +30,12 @@ struct CoordinatorSide {
 
 constexpr Nanos avoided_for = 300 * second;  // a leader, or a target, that made an attempt fail
 
-// All that a plan is made of, but for whose turn on the targets it is.
+// All that a plan is made of.
 struct PlanInput {
     std::vector<NodeImages> nodes;  // ranks and bytes alone
     PlanOptions options;            // without part_blocks
     std::vector<std::string> targets;
+    std::uint64_t turn = 0;         // of the targets
     bool operator==(const PlanInput&) const = default;
 };
 
@@ -49,7 +50,7 @@ struct Ahead {
 struct Experience {
     explicit Experience(World& world, const Job& job);
     Channel<char> turn;                    // one flush of a job at a time: whoever holds the token
-    std::uint64_t placement_turn;          // of the targets, one a flush
+    std::uint64_t placement_turn;          // of the targets, one an attempt
     std::map<std::string, Nanos> avoided;  // targets on which a part failed, and until when
     std::map<std::string, std::uint64_t> free_bytes;  // of targets, when they were last looked at; none: not known
     Nanos free_bytes_until = 0;            // they are as good as new; an attempt uses them up

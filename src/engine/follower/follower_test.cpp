@@ -122,6 +122,25 @@ TEST_F(FollowerTest, ARankThatHasBegunIsToldFromOneThatHasNot) {
     EXPECT_NE(half.flight->state.failure.text().find("did not seal it in time: 2 3 (has begun, 3.00 MiB)"), std::string::npos) << half.flight->state.failure.text();
 }
 
+// Who restores asks when the version has long been committed, and what was read for nobody before.
+TEST_F(FollowerTest, ARestartIsServedAfterTheEndAndAFlushIsNot) {
+    seal();
+    node.flight->state.level = Level::committed;
+    node.flight->state.final = true;
+    node.subject.on_end(*node.flight);
+    const Source source{1, 0, image_bytes};
+    const auto late = ask(11, source);
+    EXPECT_EQ(node.next<message::Chunk>(2).code, Code::cancelled);
+    const auto room = ask(12, source, Reason::restart);
+    EXPECT_EQ(node.next<message::Chunk>(2).code, Code::ok);
+    node.run(second);
+    EXPECT_TRUE(room->bytes() == role_bytes(1, image_bytes));
+    hear(2, message::Want{12, source, Reason::restart});  // the answer was lost
+    EXPECT_EQ(node.next<message::Chunk>(2).code, Code::ok);
+    node.run(second);
+    EXPECT_EQ(payloads(), 1u) << "and goes out once";
+}
+
 // A silent coordinator: its waiters hear of it, and what stands under persistent says how it ended.
 TEST_F(FollowerTest, ASilentCoordinatorIsNamed) {
     seal();

@@ -33,17 +33,17 @@ void Follower::on_want(FlightPtr flight, NodeIndex from, Address address, messag
     }
     const ReasonRow* reason = row_of(want.reason);
     if (!reason) {
-        answer_want(*flight, from, std::move(address), unknown_reason(want));
+        answer_want(*flight, from, std::move(address), unknown_reason(want), true);
         return;
     }
     own.served[want.tag] = message::Chunk{};  // tag 0: being worked on, and not forgotten before it was answered
-    gate.spawn(serve(flight, from, std::move(address), std::move(want), reason->pace));
+    gate.spawn(serve(flight, from, std::move(address), std::move(want), *reason));
 }
 
 // Remembered for a while, as long as somebody may ask again.
-void Follower::answer_want(Flight& flight, NodeIndex from, Address address, message::Chunk chunk) {
+void Follower::answer_want(Flight& flight, NodeIndex from, Address address, message::Chunk chunk, bool ends_with_version) {
     FollowerSide& own = side(flight);
-    if (flight.state.final) {
+    if (flight.state.final && ends_with_version) {
         own.served.erase(chunk.tag);
     } else {
         own.served[chunk.tag] = chunk;
@@ -74,14 +74,14 @@ Task<Slice> Follower::encoded(const message::Want& want, const HeldImage& held, 
     co_return into.part(0, made->bytes);
 }
 
-Task<void> Follower::serve(FlightPtr flight, NodeIndex from, Address address, message::Want want, PaceStep step) {
+Task<void> Follower::serve(FlightPtr flight, NodeIndex from, Address address, message::Want want, ReasonRow reason) {
     message::Chunk chunk;
     chunk.tag = want.tag;
     const auto found = flight->images.find(want.source.rank);
     const auto refuse = [&](Code code, std::string text) {
         chunk.code = code;
         chunk.text = std::move(text);
-        answer_want(*flight, from, address, std::move(chunk));
+        answer_want(*flight, from, address, std::move(chunk), reason.ends_with_version);
     };
     if (found == flight->images.end()) {
         refuse(Code::not_found, "the image of rank " + std::to_string(want.source.rank) + " is not in this node's scratch any more");
@@ -94,8 +94,8 @@ Task<void> Follower::serve(FlightPtr flight, NodeIndex from, Address address, me
     }
     ++held.users;
     ++counters.sending;
-    const std::function<bool()> over = [flight] { return flight->state.final; };
-    Pace::Pass pass = co_await pace.admit(step, want.source.length, over);
+    const std::function<bool()> over = [flight, ends = reason.ends_with_version] { return ends && flight->state.final; };
+    Pace::Pass pass = co_await pace.admit(reason.pace, want.source.length, over);
     Result<HeldBytes> made = co_await common.reads.bytes_of(images_of(flight), want.source, WantedFor::sending, over);
     if (made.ok()) {
         chunk.checksums = std::move(made->sums.checksums);
@@ -103,7 +103,7 @@ Task<void> Follower::serve(FlightPtr flight, NodeIndex from, Address address, me
         Slice payload = co_await encoded(want, held, std::move(made->data), chunk);
         const std::uint64_t bytes = payload.length;
         pace.give_back(pass, want.source.length - bytes);
-        answer_want(*flight, from, address, std::move(chunk));
+        answer_want(*flight, from, address, std::move(chunk), reason.ends_with_version);
         const auto sent_now = watch_send_(*flight);
         const Status sent = co_await world.network.send_payload(address, want.tag, std::move(payload), world.clock.in(settings.io_wait));
         if (sent.ok()) counters.sent_bytes += bytes;  // not ok: the leader asks again under another tag

@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "base/units.hpp"
+#include "format/check.hpp"
+#include "format/limits.hpp"
 #include "engine/router/router.hpp"
 
 namespace cairn {
@@ -41,7 +43,7 @@ void Node::begin_image(const VersionKey& key, const BegunImage& image) {
     const Flight* const flight = impl_->find(key);
     if (flight && (flight->state.final || flight->images.count(image.rank))) return;
     const auto& ranks = job.own_ranks();
-    if (std::find(ranks.begin(), ranks.end(), image.rank) == ranks.end()) return;
+    if (std::find(ranks.begin(), ranks.end(), image.rank) == ranks.end() || image.bytes > bytes_max || !check::block_bytes_valid(image.block_bytes)) return;
     job.begun[key.version][image.rank] = image;
     impl_->follower.on_begun(job, key, flight ? flight->images : HeldImages());
 }

@@ -99,16 +99,26 @@ constexpr bool is_one_of<Body, std::variant<Bodies...>> = (std::is_same_v<Body, 
 
 }  // namespace
 
+template <class Body>
+void Node::Impl::route(const message::Message& message, const JobPtr& job, Body& body) {
+    const NodeIndex from = message.from;
+    if constexpr (is_one_of<Body, message::ForCoordinatorAhead>) {
+        coordinator.hear_ahead(job, message.key.version, from, std::move(body));
+    } else {
+        const FlightPtr flight = flight_of(message.key);
+        if (from == job->coordinator()) flight->coordinator_heard = common.world.clock.now();
+        hand(flight, from, message.address, body);
+    }
+}
+
 // Noted is for the node when the coordinator says it, and for the coordinator when a node does.
 template <class Body>
-void Node::Impl::route(const FlightPtr& flight, NodeIndex from, const Address& address, Body& body) {
+void Node::Impl::hand(const FlightPtr& flight, NodeIndex from, const Address& address, Body& body) {
     if constexpr (std::is_same_v<Body, message::Ended>) {
         end(*flight, body);
     } else if constexpr (std::is_same_v<Body, message::Noted>) {
         if (from == flight->job->coordinator()) follower.hear(flight, from, address, std::move(body));
         else coordinator.hear(flight, from, std::move(body));
-    } else if constexpr (std::is_same_v<Body, message::Begun>) {
-        // Heard before it got here: its version has no flight.
     } else if constexpr (is_one_of<Body, message::ForCoordinator>) {
         coordinator.hear(flight, from, std::move(body));
     } else if constexpr (is_one_of<Body, message::ForLeader>) {
@@ -120,18 +130,12 @@ void Node::Impl::route(const FlightPtr& flight, NodeIndex from, const Address& a
 
 void Node::Impl::handle(message::Message message) {
     if (!jobs.count(message.key.incarnation)) return io_node.on_stranger(std::move(message));
-    Job* const known = job_of(message);
-    if (!known) return;
-    Job& job = *known;
-    job.older.erase(message.from);
-    job.heard[message.from] = common.world.clock.now();
-    job.addresses.set(message.from, message.address);
-    if (auto* begun = std::get_if<message::Begun>(&message.body))
-        return coordinator.on_begun(jobs.at(message.key.incarnation), message.key.version, message.from, std::move(*begun));
-    const FlightPtr flight = flight_of(message.key);
-    const NodeIndex from = message.from;
-    if (from == job.coordinator()) flight->coordinator_heard = common.world.clock.now();
-    std::visit([&](auto& body) { route(flight, from, message.address, body); }, message.body);
+    if (!job_of(message)) return;
+    const JobPtr job = jobs.at(message.key.incarnation);
+    job->older.erase(message.from);
+    job->heard[message.from] = common.world.clock.now();
+    job->addresses.set(message.from, message.address);
+    std::visit([&](auto& body) { route(message, job, body); }, message.body);
 }
 
 // The coordinator's word on a version. Not final: its failure is told to waiters, and the flush is tried again.

@@ -1,4 +1,4 @@
-// Router: it owns the network, the jobs and the versions of a node, and hands each message to the role that it is for. For other rooms there is node.hpp.
+// Router: it owns the jobs and the versions of a node, hears the network, and hands each message to the role that it is for. For other rooms there is node.hpp.
 //
 // A flush, from sealed images to a committed version, in the order in which it happens. Every arrow is a message, also on one node:
 //
@@ -46,7 +46,9 @@ struct Node::Impl : engine::IoNode::Jobs {
     void refuse_older(const message::Message& message, std::uint32_t version);
     void handle(message::Message message) override;
     template <class Body>
-    void route(const engine::FlightPtr& flight, NodeIndex from, const Address& address, Body& body);
+    void route(const message::Message& message, const engine::JobPtr& job, Body& body);
+    template <class Body>
+    void hand(const engine::FlightPtr& flight, NodeIndex from, const Address& address, Body& body);
     engine::FlightPtr flight_of(const VersionKey& key);  // null: its job is not known here
     engine::Flight* find(const VersionKey& key) const;
     void end(engine::Flight& flight, const message::Ended& ended);

@@ -178,7 +178,9 @@ TEST_F(RouterTest, AnImageThatBeginsIsToldAndNoVersionYet) {
     foreign.incarnation.low ^= 1;
     node->begin_image(foreign, {1, image_bytes, role_block});
     node->begin_image(key(1), {2, image_bytes, role_block});
-    EXPECT_EQ(node->filling(), 0u) << "neither of this job, nor of this node";
+    node->begin_image(key(1), {1, UINT64_MAX, role_block});
+    node->begin_image(key(1), {1, image_bytes, 3});
+    EXPECT_EQ(node->filling(), 0u) << "neither of this job, nor of this node, nor of a size that can be";
     node->begin_image(key(1), {1, image_bytes, role_block});
     EXPECT_EQ(net->next<message::Begun>(0), (message::Begun{{{1, image_bytes, {}}}, role_block}));
     EXPECT_EQ(node->filling(), 1u);
