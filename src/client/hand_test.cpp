@@ -2,17 +2,11 @@
 #include "client/hand.hpp"
 
 #include <gmock/gmock.h>
-#include <sys/socket.h>
-#include <sys/un.h>
+#include <unistd.h>
 
-#include <poll.h>
-
-#include <atomic>
-
-#include "client/files.hpp"
+#include "client/fake_daemon_testing.hpp"
 #include "client/packer.hpp"
 #include "client/session_testing.hpp"
-#include "format/control.hpp"
 #include "format/roster.hpp"
 
 namespace cairn {
@@ -90,57 +84,17 @@ TEST(Hands, WithoutAFormatAreOfTheFirst) {
         EXPECT_EQ(Hand::unpack(Bytes(whole.begin(), whole.end() - static_cast<std::ptrdiff_t>(cut))).code(), Code::unsupported) << cut;
 }
 
-// In the place of a node's daemon, one that is so old; what it is asked besides it does not understand.
-class OlderDaemon {
-  public:
-    OlderDaemon(const ScratchLayout& scratch, std::uint32_t format) {
-        std::filesystem::create_directories(scratch.root);
-        listener_ = files::Descriptor(::socket(AF_UNIX, SOCK_STREAM, 0));
-        sockaddr_un name{};
-        name.sun_family = AF_UNIX;
-        scratch.socket().copy(name.sun_path, sizeof name.sun_path - 1);
-        is_there_ = ::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0 && ::listen(listener_.get(), 8) == 0;
-        answers_ = std::thread([this, format] { answer(format); });
-    }
-    ~OlderDaemon() {
-        ends_ = true;
-        answers_.join();
-    }
-    bool is_there() const { return is_there_; }
-
-  private:
-    void answer(std::uint32_t format) {
+// What it is asked besides it does not understand.
+FakeDaemon::Answers older(std::uint32_t format) {
+    return [format](const control::Request& request) {
         control::Welcome welcome;
         welcome.program_version = "0.0.9";
         welcome.pid = static_cast<std::uint64_t>(::getpid());
         welcome.address = "tcp:older";
         welcome.format = format;
-        std::vector<pollfd> open = {{listener_.get(), POLLIN, 0}};
-        while (!ends_) {
-            ::poll(open.data(), open.size(), 10);
-            for (std::size_t i = 1; i < open.size(); ++i) {
-                Bytes bytes(65'536);
-                if (open[i].revents == 0) continue;
-                const ssize_t got = ::recv(open[i].fd, bytes.data(), bytes.size(), 0);
-                if (got < static_cast<ssize_t>(control_header_bytes)) {
-                    open[i].events = 0;  // it has gone
-                    continue;
-                }
-                const auto header = decode_control_header(ByteView(bytes).first(control_header_bytes));
-                const control::Answer said = header.ok() && header->number == 1 ? control::Answer(welcome) : control::Answer(control::Failed{Code::invalid_argument, "what?"});
-                const Bytes frame = encode_control(header.ok() ? header->number : 0, said);
-                static_cast<void>(::send(open[i].fd, frame.data(), frame.size(), MSG_NOSIGNAL));
-            }
-            if (open[0].revents & POLLIN) open.push_back({::accept(listener_.get(), nullptr, nullptr), POLLIN, 0});
-        }
-        for (std::size_t i = 1; i < open.size(); ++i) ::close(open[i].fd);
-    }
-
-    files::Descriptor listener_;
-    bool is_there_ = false;
-    std::atomic<bool> ends_ = false;
-    std::thread answers_;
-};
+        return std::holds_alternative<control::Hello>(request) ? control::Answer(welcome) : control::Answer(control::Failed{Code::invalid_argument, "what?"});
+    };
+}
 
 class Formats : public Room {};
 
@@ -149,10 +103,10 @@ TEST_F(Formats, AnOlderDaemonFailsTheOpenOfAllRanksByItsNode) {
     const std::string texts = place_.file("text-");
     for (const std::uint32_t rank : {0u, 1u})
         ranks.push_back(std::make_unique<Child>([&, rank] {
-            std::unique_ptr<OlderDaemon> older;
+            std::unique_ptr<FakeDaemon> daemon;
             if (rank == 1) {
-                older = std::make_unique<OlderDaemon>(scratch_of("n1"), format_version - 1);
-                if (!older->is_there()) return 99;
+                daemon = std::make_unique<FakeDaemon>(scratch_of("n1"), older(format_version - 1));
+                if (!daemon->is_there()) return 99;
             }
             cairn_session* session = nullptr;
             const int code = try_open(&session, rank == 0 ? "n0" : "n1", rank, 2);

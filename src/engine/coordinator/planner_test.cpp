@@ -309,6 +309,24 @@ TEST_F(PlannerAheadTest, WhatChangedMeanwhileIsPlannedAnew) {
     EXPECT_EQ(leaders(), (std::vector<NodeIndex>{0, 1}));
 }
 
+// It tells no sizes, and its place in the plan stays its own, behind the others or between them.
+TEST_F(PlannerAheadTest, AnIoNodeHasItsPlace) {
+    RoleOptions behind, between;
+    behind.ranks = {{0}, {1}, {}};
+    between.ranks = {{0}, {}, {1}};
+    for (const RoleOptions& options : {behind, between}) {
+        begin(options);
+        std::uint32_t told = 0;
+        for (NodeIndex each = 0; each < node->job->nodes(); ++each)
+            for (const Rank rank : options.ranks[each])
+                EXPECT_EQ(node->subject.note_begun(*node->job, 1, each, {{{rank, image_bytes, {}}}, role_block}), ++told == 2);
+        plan_ahead();
+        const std::vector<PartPlan> ahead = plan().plan;
+        EXPECT_TRUE(was_planned_ahead());
+        EXPECT_EQ(ahead, plan().plan);
+    }
+}
+
 // Who flushes uses what was looked at, and will have shown more when it is over.
 TEST_F(PlannerAheadTest, NothingIsPlannedWhileAnotherVersionIsFlushed) {
     begin_three();

@@ -116,6 +116,7 @@ TEST_F(FollowerTest, ARankThatHasBegunIsToldFromOneThatHasNot) {
     three.settings.version_wait = 20 * second;
     Alone<FollowerAlone> half(three);
     half.job->begun[1][3] = {3, 3 << 20, role_block};
+    for (const Version other : {0u, 2u}) half.job->begun[other][2] = {2, 1 << 20, role_block};
     half.add_image(1, image_bytes);
     half.subject.on_image(half.flight);
     ASSERT_TRUE(half.run_until([&] { return !half.flight->state.failure.ok(); }, 21 * second));

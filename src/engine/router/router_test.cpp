@@ -197,6 +197,24 @@ TEST_F(RouterTest, AnImageThatBeginsIsToldAndNoVersionYet) {
     EXPECT_TRUE(net->heard<message::Begun>(0).empty());
 }
 
+// One of them that seals, or gives up, says nothing of the others.
+TEST_F(RouterTest, EachRankBeginsByItself) {
+    RoleOptions options;
+    options.ranks = {{0}, {1, 2, 3}, {4}};
+    options.self = 1;
+    begin(options);
+    node->begin_image(key(1), {1, image_bytes, role_block});
+    node->begin_image(key(1), {2, role_block, role_block});
+    ASSERT_TRUE(node->add_image(image_of(1, 1)).ok());
+    EXPECT_EQ(node->filling(), 1u);
+    net->run(second);
+    EXPECT_TRUE(net->heard<message::Begun>(0).empty());
+    node->begin_image(key(1), {3, 0, role_block});
+    EXPECT_EQ(net->next<message::Begun>(0), (message::Begun{{{1, image_bytes, {}}, {2, role_block, {}}, {3, 0, {}}}, role_block}));
+    node->leave_image(key(1), 3);
+    EXPECT_EQ(node->filling(), 1u);
+}
+
 // Only the coordinator hears it.
 TEST_F(RouterTest, SizesOfAVersionThatHasBegunMakeNoVersion) {
     begin(0);
@@ -208,6 +226,30 @@ TEST_F(RouterTest, SizesOfAVersionThatHasBegunMakeNoVersion) {
     for (const NodeIndex from : {1u, 2u}) say(from, 1, message::Sealed{{testing::role_image(from, image_bytes)}, role_block});
     net->run(second);
     EXPECT_EQ(node->counters().planned_ahead, 1u);
+}
+
+// While images are filled, or else after the last seal.
+TEST_F(RouterTest, RoomIsLookedAtOnceAFlush) {
+    for (const bool told : {false, true}) {
+        if (node) net->process(net->self).kill();
+        node.reset();
+        RoleOptions options;
+        options.roots = {"/persistent/.a", "/persistent/.b"};
+        begin(options);
+        const std::vector<std::string>& done = net->watch_operations();
+        const auto looks = [&] { return std::count_if(done.begin(), done.end(), [](const std::string& each) { return each.starts_with("statvfs "); }); };
+        for (const NodeIndex from : {1u, 2u}) {
+            if (told) say(from, 1, message::Begun{{{from, image_bytes, {}}}, role_block});
+            say(from, 1, message::Sealed{{testing::role_image(from, image_bytes)}, role_block});
+        }
+        if (told) node->begin_image(key(1), {0, image_bytes, role_block});
+        net->run(second);
+        EXPECT_EQ(looks(), told ? 2 : 0);
+        ASSERT_TRUE(node->add_image(image_of(0, 1)).ok());
+        net->next<message::Lead>(1);
+        EXPECT_EQ(looks(), 2);
+        EXPECT_EQ(node->counters().planned_ahead, told ? 1u : 0u);
+    }
 }
 
 // Ended versions whose images have left: the oldest go, and no others.
