@@ -127,8 +127,10 @@ void Slots::begin(Slot& slot, const control::Acquire& request) {
 }
 
 void Slots::leave(Slot& slot) {
-    if (slot.begun) node_.leave_image(*slot.begun, *slot.rank);
-    slot.begun.reset();
+    const std::optional<VersionKey> begun = std::exchange(slot.begun, std::nullopt);
+    // Whoever lost a connection may have begun the same image once more, in another slot.
+    const auto has_it = [&](const auto& entry) { return entry.second.begun == begun && entry.second.rank == slot.rank; };
+    if (begun && std::none_of(slots_.begin(), slots_.end(), has_it)) node_.leave_image(*begun, *slot.rank);
 }
 
 control::Slot Slots::hand_out(Place place, Owner owner, const control::Acquire& request) {

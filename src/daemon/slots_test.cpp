@@ -321,6 +321,12 @@ TEST_F(SlotsTest, TheNodeHearsOfAnImageThatBegins) {
     EXPECT_EQ(node_->filling(), 1u);
     slots_->disconnected(alice);
     EXPECT_EQ(node_->filling(), 0u);
+    const auto lost = acquire(alice, request), again = acquire(bob, request);  // once more, on a new connection
+    ASSERT_TRUE(lost.ok() && again.ok());
+    slots_->disconnected(alice);
+    EXPECT_EQ(node_->filling(), 1u) << "it goes on in the other slot";
+    ASSERT_TRUE(slots_->release(bob, again->path).ok());
+    EXPECT_EQ(node_->filling(), 0u);
     const auto sealed = acquire(bob, request);
     ASSERT_TRUE(sealed.ok());
     EXPECT_EQ(node_->filling(), 1u);

@@ -90,7 +90,7 @@ std::vector<std::string> Planner::usable_targets(Job& job, const std::vector<Nod
 }
 
 // One that does not answer has failed already, before a byte was written. One that answers otherwise is met when a part is made.
-Task<void> Planner::look_for_room(Job& job) {
+Task<void> Planner::look_for_room(Job& job, bool avoids_silent) {
     const Nanos deadline = world.clock.in(settings.io_wait);
     const std::unique_ptr<StorageDriver> driver = common.storage_driver(job);
     std::vector<std::string> names = driver->targets();
@@ -99,8 +99,10 @@ Task<void> Planner::look_for_room(Job& job) {
     experience(job).free_bytes.clear();
     for (const TargetFill& each : fills) {
         if (each.free_bytes.ok()) experience(job).free_bytes[each.name] = *each.free_bytes;
-        else if (each.free_bytes.code() == Code::deadline) avoid(job, each.name, each.free_bytes.status().text());
+        else if (avoids_silent && each.free_bytes.code() == Code::deadline) avoid(job, each.name, each.free_bytes.status().text());
     }
+    const auto is_silent = [](const TargetFill& each) { return each.free_bytes.code() == Code::deadline; };
+    if (std::any_of(fills.begin(), fills.end(), is_silent) && !avoids_silent) co_return;  // it may have spoken up by the time an attempt asks
     experience(job).free_bytes_until = world.clock.in(settings.peer_wait);
 }
 
@@ -112,8 +114,11 @@ bool Planner::note_begun(Job& job, Version version, NodeIndex from, message::Beg
     ahead.begun[from] = std::move(begun);
     ahead.input.reset();
     const bool all = ahead.begun.size() == job.nodes_with_ranks();
-    if (known.ahead.size() > ahead_most) known.ahead.erase(known.ahead.begin());
-    return all && !known.turn.empty();
+    if (known.ahead.size() <= ahead_most) return all && !known.turn.empty();
+    const auto last = std::prev(known.ahead.end());  // the one before it is due sooner
+    const bool is_this = last->first == version;
+    known.ahead.erase(last);
+    return all && !is_this && !known.turn.empty();
 }
 
 // Another version's flush may begin meanwhile: it uses what was looked at.
@@ -121,7 +126,7 @@ Task<void> Planner::plan_ahead(JobPtr job, Version version) {
     const TraceSpan span(world.clock, "coordinator", "plan ahead");
     Experience& known = experience(*job);
     const std::uint64_t turn = known.placement_turn;
-    co_await look_for_room(*job);
+    co_await look_for_room(*job, false);
     const bool was_used = known.turn.empty() || known.placement_turn != turn;
     if (was_used) known.free_bytes_until = 0;
     const auto found = known.ahead.find(version);

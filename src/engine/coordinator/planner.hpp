@@ -19,8 +19,8 @@ class Planner : CoordinatorRole {
 
     // Fills the contest's plan, targets and leads; the images of all nodes, none of an I/O node, are the result.
     Result<std::vector<NodeImages>> plan(Flight& flight, Contest& contest);
-    // Before a plan: what the job's targets still take, where they say so.
-    Task<void> look_for_room(Job& job);
+    // Before a plan: what the job's targets still take, where they say so. One that does not answer is done without for a while (avoids_silent), or is asked again.
+    Task<void> look_for_room(Job& job, bool avoids_silent = true);
     bool knows_room(Job& job) const { return world.clock.now() < experience(job).free_bytes_until; }  // from a look that no attempt used since
     // A node's images will have these sizes. True when those of all nodes are known, and there is somebody to plan with them: nobody flushes now.
     bool note_begun(Job& job, Version version, NodeIndex from, message::Begun begun);

@@ -129,13 +129,13 @@ TEST_F(FollowerTest, ARestartIsServedAfterTheEndAndAFlushIsNot) {
     node.flight->state.level = Level::committed;
     node.flight->state.final = true;
     node.subject.on_end(*node.flight);
-    const Source source{1, 0, image_bytes};
-    const auto late = ask(11, source);
+    const Source source{1, role_block, image_bytes - role_block};
+    const auto late = ask(11, {1, 0, role_block});
     EXPECT_EQ(node.next<message::Chunk>(2).code, Code::cancelled);
     const auto room = ask(12, source, Reason::restart);
     EXPECT_EQ(node.next<message::Chunk>(2).code, Code::ok);
     node.run(second);
-    EXPECT_TRUE(room->bytes() == role_bytes(1, image_bytes));
+    EXPECT_TRUE(room->bytes() == testing::bytes_in(role_bytes(1, image_bytes), source.image_offset, source.length));
     hear(2, message::Want{12, source, Reason::restart});  // the answer was lost
     EXPECT_EQ(node.next<message::Chunk>(2).code, Code::ok);
     node.run(second);
