@@ -152,22 +152,6 @@ TEST_F(PlannerTest, RootsAreAskedForRoomWithinOneWait) {
     EXPECT_EQ(experience.free_bytes.count("/persistent/.good"), 1u);
 }
 
-// What hangs while images are filled may have come back when an attempt asks: it is blamed then.
-TEST_F(PlannerTest, ALookAheadBlamesNobody) {
-    RoleOptions options;
-    options.roots = {"/persistent/.bad", "/persistent/.good"};
-    begin(options);
-    node->sim.faults().below = "/persistent/.bad";
-    node->sim.faults().below_is = sim::Faults::Below::hangs;
-    const auto look = [](Planner* planner, engine::Job* job) -> Task<Status> {
-        co_await planner->look_for_room(*job, false);
-        co_return Status();
-    };
-    (void)node->result_of(look(&node->subject, node->job.get()));
-    EXPECT_TRUE(node->job->experience->avoided.empty());
-    EXPECT_FALSE(node->subject.knows_room(*node->job)) << "so the attempt looks";
-}
-
 // Nobody asked for parts below persistent; where no root is, the file system may choose.
 TEST_F(PlannerTest, WhereNoTargetIsLeftRootsAreTriedAgain) {
     for (const bool of_roots : {true, false}) {
@@ -401,6 +385,18 @@ TEST_F(PlannerAheadTest, RoomThatAFlushHasUsedIsLookedAtAgain) {
     EXPECT_FALSE(node->subject.knows_room(*node->job));
     plan();
     EXPECT_FALSE(was_planned_ahead());
+}
+
+// What hangs while images are filled may have come back when an attempt asks: it is blamed then.
+TEST_F(PlannerAheadTest, ALookAheadBlamesNobody) {
+    RoleOptions options;
+    options.roots = {"/persistent/.bad", "/persistent/.good"};
+    begin(options);
+    node->sim.faults().below = "/persistent/.bad";
+    node->sim.faults().below_is = sim::Faults::Below::hangs;
+    all_begin();
+    EXPECT_TRUE(node->job->experience->avoided.empty());
+    EXPECT_FALSE(node->subject.knows_room(*node->job)) << "so the attempt looks";
 }
 
 TEST_F(PlannerAheadTest, WordsOfStrangersAndOfOldVersionsAreNotKept) {
