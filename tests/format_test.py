@@ -101,6 +101,25 @@ s.close()
 """
 
 
+FIELD = """
+import array, math
+EDGE, F64 = 48, 12
+def field():
+    along = [[math.sin(rate * i) for i in range(EDGE)] for rate in (0.19, 0.11, 0.07)]
+    return array.array("d", [round(2 ** 24 * (x * y * (z + {rank}) + 3)) / 2 ** 24 for z in along[2] for y in along[1] for x in along[0]]).tobytes()
+s = Session("field", {rank}, 2, job="field" + str({restores}))
+block = ctypes.create_string_buffer(bytes(8 * EDGE ** 3) if {restores} else field(), 8 * EDGE ** 3)
+shape = (ctypes.c_uint64 * 3)(*((EDGE, EDGE, EDGE) if {shaped} else (1, 1, EDGE ** 3)))
+protected = s.lib.cairn_protect(s.handle, b"u", ctypes.c_void_p(ctypes.addressof(block)), F64, 3, shape)
+if {restores}:
+    tell([protected, s.restore(1)[0], block.raw == field()])
+else:
+    s.restore()
+    tell([protected, s.checkpoint(1), s.wait(1)])
+s.close()
+"""
+
+
 class Reader(unittest.TestCase):
     def setUp(self):
         self.nodes = Nodes(flush_files=2, daemon_idle_s=60)
@@ -214,6 +233,10 @@ class Reader(unittest.TestCase):
         """The same with a codec for numbers."""
         self.encoded(Nodes(flush_files=1, flush_codec="delta-shuffle-zstd", daemon_idle_s=60), "delta-shuffle-zstd")
 
+    def test_planes(self):
+        """And with one for arrays, of bytes that are none."""
+        self.encoded(Nodes(flush_files=1, flush_codec="predict-planes-zstd", daemon_idle_s=60), "predict-planes-zstd")
+
     def test_zero_runs_before_ship(self):
         """So they do where the node that has them encodes them, and then less is sent: one node writes, and gets the other's."""
         sent = {}
@@ -225,6 +248,29 @@ class Reader(unittest.TestCase):
         self.assertGreaterEqual(sent["leader"], 5_000_000)
         self.assertGreater(sent["follower"], 1_000_000, "what is no zeros")
         self.assertLess(sent["follower"], 2_500_000)
+
+    def test_arrays_are_predicted_along_their_axes(self):
+        """What a region was protected as is known to who encodes it: its own node, also before it is sent. A reader needs nothing of that."""
+        stored = {}
+        for shaped in (False, True):
+            nodes = Nodes(flush_files=1, flush_leaders=1, flush_codec="predict-planes-zstd", flush_encode_at="follower", daemon_idle_s=60)
+            self.addCleanup(nodes.__exit__)
+            for restores in (False, True):
+                ranks = [nodes.start(FIELD.format(rank=r, shaped=shaped, restores=restores), node=r) for r in range(2)]
+                for process in ranks:
+                    self.assertEqual(nodes.told(process), [[OK, OK, True if restores else OK]])
+            path = dict(reader.versions(os.path.join(nodes.persistent, "field")))[1]
+            whole = reader.Version(path)
+            runs = {piece.run.part_offset: piece.run.stored_bytes for _, piece, _ in sum(whole.pieces.values(), []) if piece.codec}
+            stored[shaped] = sum(runs.values())
+            self.assertIn("predict-planes-zstd", nodes.cairn("show", "field", "--pieces")[1])
+            self.assertEqual(nodes.cairn("verify", "field")[0], 0)
+            code, out, err = nodes.cairn("extract", "field", "--rank", "1", "--region", "u", "-o", os.path.join(nodes.shared, "u"))
+            self.assertEqual(code, 0, out + err)
+            with open(os.path.join(nodes.shared, "u"), "rb") as file:
+                self.assertEqual(file.read(), whole.region(1, "u"), "as Cairn decodes it and as the reader does")
+        self.assertGreater(stored[True], 0)
+        self.assertLess(stored[True], 0.9 * stored[False])
 
     def encoded(self, nodes, codec):
         self.addCleanup(nodes.__exit__)

@@ -278,8 +278,12 @@ def numbers(stored, wanted):
     return bytes(data)
 
 
+def zstandard(frame):
+    return subprocess.run(["zstd", "-dc"], input=frame, stdout=subprocess.PIPE, check=True).stdout  # the program, since Python before 3.14 has no Zstandard
+
+
 def numbers_of(stretch, width, lag):
-    content = subprocess.run(["zstd", "-dc"], input=stretch, stdout=subprocess.PIPE, check=True).stdout  # the program, since Python before 3.14 has no Zstandard
+    content = zstandard(stretch)
     count, modulus = len(content) // width, 1 << 8 * width
     values = [int.from_bytes(each, "little") for each in zip(*(content[byte * count:(byte + 1) * count] for byte in range(width)))]
     if lag:
@@ -289,7 +293,47 @@ def numbers_of(stretch, width, lag):
     return b"".join((value % modulus).to_bytes(width, "little") for value in values) + content[count * width:]
 
 
-CODECS = {"zero-runs": zero_runs, "delta-shuffle-zstd": numbers}  # by name: (stored bytes, how many raw ones are wanted) to at least those
+def planes(stored, wanted):
+    """All raw bytes of a run with the codec predict-planes-zstd."""
+    arrays, rest, at = [], bytearray(), 0
+    while at < len(stored):
+        length, follow, before, width, flags, strides = struct.unpack_from("<IIIBBBx", stored, at)
+        content = stored[at + 16:at + 16 + follow]
+        content = content if width == 0 else planes_of(content, length, width, flags, strides)
+        require(len(content) == length, "a stretch is not as long as it says")
+        if flags & 4:
+            rest += content
+        else:
+            arrays.append((before, content))
+        at += 16 + follow
+    data, used = bytearray(), 0
+    for before, content in arrays:
+        data += rest[used:used + before] + content
+        used += before
+    return bytes(data + rest[used:])
+
+
+def planes_of(content, length, width, flags, strides):
+    count, modulus = length // width, 1 << 8 * width
+    stride, at, found = struct.unpack_from(f"<{strides}I", content), 4 * strides, []
+    for _ in range(width):
+        follow, = struct.unpack_from("<I", content, at)
+        plane = content[at + 4:at + 4 + follow]
+        found.append(plane if follow == count else zstandard(plane))
+        at += 4 + follow
+    values = [int.from_bytes(each, "little") for each in zip(*found)]
+    if strides:
+        values = [value >> 1 ^ -(value & 1) for value in values]
+    for each in reversed(stride):
+        for i in range(each, count):
+            values[i] += values[i - each]
+    values = [value % modulus for value in values]
+    if flags & 1:
+        values = [value ^ (modulus // 2 - 1) if value >= modulus // 2 else value for value in values]
+    return b"".join(value.to_bytes(width, "big" if flags & 2 else "little") for value in values) + content[at:]
+
+
+CODECS = {"zero-runs": zero_runs, "delta-shuffle-zstd": numbers, "predict-planes-zstd": planes}  # by name: (stored bytes, how many raw ones are wanted) to at least those
 
 
 # ---- lineage ----

@@ -11,6 +11,7 @@
 
 #include "base/bytes.hpp"
 #include "base/status.hpp"
+#include "model/number_array.hpp"
 
 namespace cairn {
 
@@ -18,6 +19,7 @@ enum class Codec : std::uint8_t {
     none = 0,       // the bytes as they are
     zero_runs = 1,  // runs of zero bytes are told and not stored
     numbers = 2,    // numbers, and records of them: differences, bytes of one significance together, zstd (numbers.hpp)
+    planes = 3,     // arrays of numbers, predicted along the axes that they have; planes of bytes, each by itself (planes.hpp)
 };
 
 std::string_view codec_name(Codec codec) noexcept;
@@ -27,8 +29,11 @@ std::optional<Codec> codec_of(std::string_view name, std::string_view parameters
 // Whether encoding can be worth it for bytes with these checksums, one a unit of at most a block. Costs no look at the bytes.
 bool may_shrink(Codec codec, const std::vector<std::uint64_t>& checksums, std::uint64_t bytes, std::uint64_t block_bytes);
 
-// The bytes that `into` holds then (with none: a copy); 0: encoded they do not fit, and are best stored as they are.
-std::uint64_t encode(Codec codec, ByteView raw, std::span<std::byte> into);
+// Whether encode() makes use of what is known of the bytes.
+bool wants_arrays(Codec codec) noexcept;
+// The bytes that `into` holds then (with none: a copy); 0: encoded they do not fit, and are best stored as they are. `arrays`: what is known of the bytes, by
+// offset, none over another; the result can be decoded without it.
+std::uint64_t encode(Codec codec, ByteView raw, std::span<const NumberArray> arrays, std::span<std::byte> into);
 
 // All of `into`, from what encode() made. corrupt where it makes other than so many bytes: `stored` is believed in nothing.
 Status decode(Codec codec, ByteView stored, std::span<std::byte> into);

@@ -36,7 +36,7 @@ TEST(ZeroRuns, ComeBack) {
     for (int round = 0; round < 2000; ++round) {
         const Bytes raw = mixed(random);
         Bytes stored(raw.size() + 1000);
-        stored.resize(encode(Codec::zero_runs, raw, stored));
+        stored.resize(encode(Codec::zero_runs, raw, {}, stored));
         Bytes back(raw.size(), std::byte(0xAA));
         const Status status = decode(Codec::zero_runs, stored, back);
         ASSERT_TRUE(status.ok()) << status.to_string();
@@ -46,17 +46,17 @@ TEST(ZeroRuns, ComeBack) {
 
 TEST(ZeroRuns, TellZerosInEightBytes) {
     Bytes raw(1 << 20), stored(1 << 20);
-    EXPECT_EQ(encode(Codec::zero_runs, raw, stored), 8u);
+    EXPECT_EQ(encode(Codec::zero_runs, raw, {}, stored), 8u);
     raw[500'000] = std::byte(1);
-    EXPECT_EQ(encode(Codec::zero_runs, raw, stored), 17u);
+    EXPECT_EQ(encode(Codec::zero_runs, raw, {}, stored), 17u);
 }
 
 TEST(ZeroRuns, WhatDoesNotGetShorterIsLeft) {
     std::mt19937_64 random(6);
     const Bytes raw = random_bytes(random, 5000);
     Bytes stored(raw.size());
-    EXPECT_EQ(encode(Codec::zero_runs, raw, stored), 0u);
-    EXPECT_EQ(encode(Codec::zero_runs, Bytes(5000), std::span(stored).first(7)), 0u) << "no byte beyond the room";
+    EXPECT_EQ(encode(Codec::zero_runs, raw, {}, stored), 0u);
+    EXPECT_EQ(encode(Codec::zero_runs, Bytes(5000), {}, std::span(stored).first(7)), 0u) << "no byte beyond the room";
 }
 
 TEST(ZeroRuns, HostileBytesAreRefused) {
@@ -67,7 +67,7 @@ TEST(ZeroRuns, HostileBytesAreRefused) {
     };
     Bytes raw = random_bytes(random, 300), stored(400);
     raw.resize(1000);
-    stored.resize(encode(Codec::zero_runs, raw, stored));
+    stored.resize(encode(Codec::zero_runs, raw, {}, stored));
     ASSERT_FALSE(refused(stored, raw.size()));
     for (std::size_t length = 0; length < stored.size(); ++length) EXPECT_TRUE(refused(Bytes(stored.begin(), stored.begin() + static_cast<std::ptrdiff_t>(length)), raw.size())) << length;
     for (const std::size_t other : {0u, 1u, 999u, 1001u}) EXPECT_TRUE(refused(stored, other)) << other;
@@ -85,9 +85,9 @@ TEST(ZeroRuns, HostileBytesAreRefused) {
 TEST(Codecs, NoneIsACopy) {
     const Bytes raw = to_bytes("as it is");
     Bytes copy(raw.size());
-    EXPECT_EQ(encode(Codec::none, raw, copy), raw.size());
+    EXPECT_EQ(encode(Codec::none, raw, {}, copy), raw.size());
     EXPECT_TRUE(copy == raw);
-    EXPECT_EQ(encode(Codec::none, raw, std::span(copy).first(3)), 0u);
+    EXPECT_EQ(encode(Codec::none, raw, {}, std::span(copy).first(3)), 0u);
 }
 
 TEST(Codecs, OfNumbersOnlyTheBytesTell) {

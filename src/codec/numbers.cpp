@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <new>
 #include <optional>
 #include <string>
+
+#include "codec/integers.hpp"
 
 namespace cairn {
 
@@ -48,24 +49,6 @@ std::byte* workspace(int which) {
     static thread_local std::unique_ptr<std::byte[]> buffers[2];
     if (!buffers[which]) buffers[which].reset(new (std::nothrow) std::byte[stretch_bytes]);
     return buffers[which].get();
-}
-
-template <typename Number>
-Number load(const std::byte* at) {
-    Number number;
-    std::memcpy(&number, at, sizeof number);
-    return number;
-}
-
-// Small differences of either sign become small numbers.
-template <typename Number>
-Number fold(Number difference) {
-    constexpr int top = 8 * sizeof(Number) - 1;
-    return static_cast<Number>((difference << 1) ^ static_cast<Number>(0 - (difference >> top)));
-}
-template <typename Number>
-Number unfold(Number folded) {
-    return static_cast<Number>((folded >> 1) ^ static_cast<Number>(0 - (folded & 1)));
 }
 
 // Planes of bytes, the lowest first; what is left behind the last whole number follows as it is.

@@ -15,8 +15,8 @@ class WatchedCpu final : public Cpu {
     bool may_shrink(Codec codec, const std::vector<std::uint64_t>& checksums, std::uint64_t bytes, std::uint64_t block_bytes) const override {
         return inner_.may_shrink(codec, checksums, bytes, block_bytes);
     }
-    Task<Result<Encoded>> encode(Codec codec, Slice raw, Slice into, Nanos deadline) override {
-        return inner_.encode(codec, std::move(raw), std::move(into), deadline);
+    Task<Result<Encoded>> encode(Codec codec, Slice raw, FindArrays arrays, Slice into, Nanos deadline) override {
+        return inner_.encode(codec, std::move(raw), std::move(arrays), std::move(into), deadline);
     }
     Task<Status> decode(Codec codec, Slice stored, Slice into, Nanos deadline) override {
         ++decodes;

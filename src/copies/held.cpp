@@ -19,6 +19,7 @@ HeldImage held_image(LocalImage image) {
     held.unknown = made ? 0 : units;
     image.checksums.clear();
     if (image.readable == Readable::once) held.once = std::make_shared<OnceState>(OnceState{std::vector<bool>(units)});
+    held.arrays = std::make_shared<ImageArrays>(image);
     held.image = std::move(image);
     return held;
 }
@@ -39,6 +40,10 @@ Result<Slice> held_bytes(const HeldImage& held, const Source& source) {
     if (source.image_offset > bytes || source.length > bytes - source.image_offset || !divides(source.image_offset) || !divides(source.image_offset + source.length))
         return invalid_argument("rank " + std::to_string(source.rank) + ": bytes outside its image were asked for");
     return held.image.data.part(source.image_offset, source.length);
+}
+
+FindArrays arrays_of(const HeldImage& held, const Source& source) {
+    return [arrays = held.arrays, source] { return arrays->in(source); };
 }
 
 bool is_used_up(const HeldImage& held, const Source& source) {

@@ -17,6 +17,7 @@
 #include <memory>
 #include <vector>
 
+#include "copies/image_arrays.hpp"
 #include "copies/once.hpp"
 #include "copies/scratch.hpp"
 #include "model/plan.hpp"
@@ -33,6 +34,7 @@ struct HeldImage {
     std::uint32_t users = 0;      // reads and writes under way that refer to the mapping
     bool may_be_written = false;  // a write into its slot outlived its deadline
     std::shared_ptr<OnceState> once;  // of one that can be read once only
+    std::shared_ptr<ImageArrays> arrays;
 };
 HeldImage held_image(LocalImage image);
 
@@ -45,6 +47,9 @@ Result<Slice> held_bytes(const HeldImage& held, const Source& source);
 
 // Whether some of these bytes could be read once only, and were: no more than what a buffer still holds of them is to be had.
 bool is_used_up(const HeldImage& held, const Source& source);
+
+// Of the source's bytes.
+FindArrays arrays_of(const HeldImage& held, const Source& source);
 
 class HeldReads {
   public:

@@ -1,6 +1,7 @@
 // Cpu: work that burns cycles, away from the event loop. Randomness: where every random number comes from.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "codec/codec.hpp"
@@ -10,6 +11,10 @@
 #include "world/task.hpp"
 
 namespace cairn {
+
+// What is known of the bytes that are to be encoded, by offset in them. Asked for on the thread that encodes, at most once: it may read memory that does not come back. None: nothing is.
+using FindArrays = std::function<std::vector<NumberArray>()>;
+inline const FindArrays nothing_known;
 
 // What encode() made.
 struct Encoded {
@@ -27,7 +32,7 @@ class Cpu {
     virtual bool may_shrink(Codec codec, const std::vector<std::uint64_t>& checksums, std::uint64_t bytes, std::uint64_t block_bytes) const = 0;
     // Encodes `raw` (with Codec::none: copies it) into the front of `into`, which has room for no more than is worth it. deadline: `raw` is mapped memory that did not come back; whoever works on
     // it holds both slices until it is over.
-    virtual Task<Result<Encoded>> encode(Codec codec, Slice raw, Slice into, Nanos deadline) = 0;
+    virtual Task<Result<Encoded>> encode(Codec codec, Slice raw, FindArrays arrays, Slice into, Nanos deadline) = 0;
     // All of `into`. corrupt where `stored` makes something else.
     virtual Task<Status> decode(Codec codec, Slice stored, Slice into, Nanos deadline) = 0;
 };

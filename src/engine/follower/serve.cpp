@@ -66,7 +66,8 @@ Task<Slice> Follower::encoded(const message::Want& want, const HeldImage& held, 
     Result<BufferPtr> buffer = co_await encoding_.take(world.clock.now());
     if (!buffer.ok()) co_return raw;
     Slice into{*buffer, 0, room};
-    const Result<Encoded> made = co_await world.cpu.encode(*codec, raw, into, world.clock.in(settings.io_wait / 4));
+    FindArrays arrays = arrays_of(held, want.source);
+    const Result<Encoded> made = co_await world.cpu.encode(*codec, raw, std::move(arrays), into, world.clock.in(settings.io_wait / 4));
     if (!made.ok() || made->bytes == 0) co_return raw;
     if (!check_not_lost(held.image).ok()) co_return raw;  // what was encoded may be zeros in the place of what its checksums are of; raw bytes show it to who gets them
     chunk.stored_bytes = made->bytes;

@@ -188,7 +188,7 @@ Task<Status> Receiver::fetch_own(Attempt& attempt, PendingChunk& chunk) {
     Status status = made.status();
     if (status.code() == Code::not_found && is_used_up(held, chunk.source)) tell_used_up(attempt, status);
     if (status.ok()) {
-        const Result<Encoded> copied = co_await world.cpu.encode(Codec::none, std::move(made->data), chunk.data, world.clock.in(settings.io_wait));
+        const Result<Encoded> copied = co_await world.cpu.encode(Codec::none, std::move(made->data), nothing_known, chunk.data, world.clock.in(settings.io_wait));
         status = copied.status();
         if (status.ok()) status = check_not_lost(held.image);
     }

@@ -126,7 +126,7 @@ struct Writer::Stored {
 };
 
 // A sixteenth less is worth it: whoever reads any of a run that is encoded decodes all of it.
-Task<Writer::Stored> Writer::encoded(Attempt& attempt, PendingChunk& chunk) {
+Task<Writer::Stored> Writer::encoded(Attempt& attempt, PendingChunk& chunk, const HeldImage* held) {
     if (chunk.codec != 0) co_return Stored{chunk.data, chunk.codec, chunk.checksum, std::move(chunk.use)};
     Stored raw{chunk.data, 0, 0, {}};
     const std::uint64_t block = attempt.lead.block_bytes, bytes = chunk.bytes();
@@ -136,7 +136,9 @@ Task<Writer::Stored> Writer::encoded(Attempt& attempt, PendingChunk& chunk) {
     Result<BufferRing::Use> encoding = co_await ring.take_to_encode(world.clock.in(settings.io_wait));
     if (!encoding.ok() || attempt.over()) co_return raw;
     Slice into{encoding->buffer, 0, bytes - bytes / 16};
-    const Result<Encoded> made = co_await world.cpu.encode(attempt.codec, chunk.data, into, world.clock.in(settings.io_wait));
+    FindArrays arrays;
+    if (held) arrays = arrays_of(*held, chunk.source);
+    const Result<Encoded> made = co_await world.cpu.encode(attempt.codec, chunk.data, std::move(arrays), into, world.clock.in(settings.io_wait));
     if (!made.ok() || made->bytes == 0) co_return raw;  // nothing that a codec does fails a flush: memory that does not come back is the write's to tell
     co_return Stored{into.part(0, made->bytes), 1, made->checksum, std::move(encoding).value()};
 }
@@ -172,7 +174,7 @@ Task<Status> Writer::write_chunk(Attempt& attempt, PartState& part, std::uint32_
     }
     Stored stored;
     if (status.ok()) {
-        Stored made = co_await encoded(attempt, chunk);
+        Stored made = co_await encoded(attempt, chunk, held);
         stored = std::move(made);
     }
     part.blameless |= !status.ok();

@@ -143,10 +143,11 @@ bool RealCpu::may_shrink(Codec codec, const std::vector<std::uint64_t>& checksum
     return cairn::may_shrink(codec, checksums, bytes, block_bytes);
 }
 
-Task<Result<Encoded>> RealCpu::encode(Codec codec, Slice raw, Slice into, Nanos deadline) {
+Task<Result<Encoded>> RealCpu::encode(Codec codec, Slice raw, FindArrays arrays, Slice into, Nanos deadline) {
     auto made = std::make_shared<Encoded>();
-    std::function<void()> work = [codec, raw, into, made] {
-        made->bytes = cairn::encode(codec, raw.bytes(), {into.data(), static_cast<std::size_t>(into.length)});
+    std::function<void()> work = [codec, raw, into, made, arrays = std::move(arrays)] {
+        const std::vector<NumberArray> known = arrays && wants_arrays(codec) ? arrays() : std::vector<NumberArray>();
+        made->bytes = cairn::encode(codec, raw.bytes(), known, {into.data(), static_cast<std::size_t>(into.length)});
         made->checksum = made->bytes == 0 ? 0 : checksum(into.part(0, made->bytes).bytes());
     };
     const Status ran = co_await run(std::move(work), deadline);

@@ -60,7 +60,7 @@ class SimCpu final : public Cpu {
         return codec != Codec::none && sim_.model().codec_shrinks;
     }
 
-    Task<Result<Encoded>> encode(Codec codec, Slice raw, Slice into, Nanos deadline) override {
+    Task<Result<Encoded>> encode(Codec codec, Slice raw, FindArrays, Slice into, Nanos deadline) override {
         sim_.note(process_, "encode", std::to_string(raw.length));
         Nanos ready = sim_.now();
         if (is_mapped(raw) && draw_scratch_delay(sim_, ready)) {

@@ -1,0 +1,34 @@
+// What codecs for numbers have in common: integers from bytes, and differences of either sign as small integers.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+
+namespace cairn {
+
+template <typename Number>
+Number load(const std::byte* at) {
+    Number number;
+    std::memcpy(&number, at, sizeof number);
+    return number;
+}
+
+// Small differences of either sign become small numbers.
+template <typename Number>
+Number fold(Number difference) {
+    constexpr int top = 8 * sizeof(Number) - 1;
+    return static_cast<Number>((difference << 1) ^ static_cast<Number>(0 - (difference >> top)));
+}
+template <typename Number>
+Number unfold(Number folded) {
+    return static_cast<Number>((folded >> 1) ^ static_cast<Number>(0 - (folded & 1)));
+}
+
+// The bits of a floating-point number as an integer that is the larger the larger the number is: of negative ones all but the sign are turned. Its own inverse.
+template <typename Number>
+Number ordered(Number bits) {
+    constexpr int top = 8 * sizeof(Number) - 1;
+    return static_cast<Number>(bits ^ (static_cast<Number>(0 - (bits >> top)) >> 1));
+}
+
+}  // namespace cairn

@@ -1,0 +1,214 @@
+// predict-planes-zstd: whatever it is given, and whatever it is told of it, comes back bit for bit; fields get shorter, and nothing hostile gets through.
+#include "codec/planes.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+
+namespace cairn {
+namespace {
+
+using Arrays = std::vector<NumberArray>;
+
+template <typename T>
+void append(Bytes& bytes, const std::vector<T>& values) {
+    const std::size_t at = bytes.size();
+    bytes.resize(at + values.size() * sizeof(T));
+    std::memcpy(bytes.data() + at, values.data(), values.size() * sizeof(T));
+}
+template <typename T>
+Bytes to_bytes_of(const std::vector<T>& values) {
+    Bytes bytes;
+    append(bytes, values);
+    return bytes;
+}
+
+// Stored, and proved to come back; 0: left as it is.
+std::uint64_t planes_bytes(const Bytes& raw, const Arrays& arrays = {}) {
+    Bytes stored(raw.size() - raw.size() / 16);
+    stored.resize(encode_planes(raw, arrays, stored));
+    if (stored.empty()) return 0;
+    Bytes back(raw.size(), std::byte(0xAA));
+    const Status status = decode_planes(stored, back);
+    EXPECT_TRUE(status.ok()) << status.to_string();
+    EXPECT_TRUE(back == raw);
+    return stored.size();
+}
+
+NumberArray array(std::uint64_t offset, std::uint64_t length, std::uint8_t width, std::uint32_t row = 0, std::uint32_t plane = 0, bool is_swapped = false) {
+    return {offset, length, width, true, is_swapped, row, plane};
+}
+
+// A field of `edge` cubed, smooth along each axis and of both signs, with noise in its lowest bits.
+std::vector<double> field(std::uint32_t edge, std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    std::vector<double> values;
+    for (std::uint32_t z = 0; z < edge; ++z)
+        for (std::uint32_t y = 0; y < edge; ++y)
+            for (std::uint32_t x = 0; x < edge; ++x)
+                values.push_back(std::sin(0.19 * x) * std::cos(0.11 * y) * std::sin(0.07 * z + 0.3) + 0x1p-40 * static_cast<double>(random() % 1024));
+    return values;
+}
+
+TEST(Planes, ATrueShapePredictsBetterThanNone) {
+    const Bytes raw = to_bytes_of(field(32, 1));
+    const std::uint64_t line = planes_bytes(raw), shaped = planes_bytes(raw, {array(0, raw.size(), 8, 32, 32 * 32)});
+    ASSERT_NE(shaped, 0u);
+    EXPECT_LT(shaped * 100, (line == 0 ? raw.size() : line) * 97);
+}
+
+TEST(Planes, NoiseInSomePlanesCostsThemAlone) {
+    std::mt19937_64 random(2);
+    std::vector<std::uint64_t> values;  // the upper half counts, the lower is noise
+    for (std::uint64_t i = 0; i < 100'000; ++i) values.push_back(i << 32 | random() % (1ull << 32));
+    const Bytes raw = to_bytes_of(values);
+    const std::uint64_t stored = planes_bytes(raw);
+    EXPECT_GE(stored, raw.size() / 2);
+    EXPECT_LT(stored, raw.size() / 2 + raw.size() / 30) << "what the lower half borrows of the upper is a bit of each";
+}
+
+TEST(Planes, NothingNeedBeToldOfNumbersRecordsAndText) {
+    std::vector<double> records;  // of three numbers that have nothing to do with each other
+    for (int i = 0; i < 40'000; ++i) records.insert(records.end(), {1e6 + i, -3.0 * i, 0.5});
+    EXPECT_LT(planes_bytes(to_bytes_of(records)) * 8, records.size() * sizeof(double));
+    std::vector<std::uint64_t> swapped;
+    for (std::uint64_t i = 0; i < 40'000; ++i) swapped.push_back(__builtin_bswap64(i * i));
+    EXPECT_LT(planes_bytes(to_bytes_of(swapped)) * 8, swapped.size() * 8);
+    std::string text;
+    for (int i = 0; text.size() < 200'000; ++i) text += "parameter " + std::to_string(i % 17) + " of the run = default\n";
+    EXPECT_LT(planes_bytes(to_bytes(text)) * 8, text.size());
+    text.resize(80'000);  // one stretch of one plane, and no room for it as it is
+    EXPECT_NE(planes_bytes(to_bytes(text)), 0u);
+}
+
+// The header of a file, arrays between other bytes, one of which is too short to be by itself, and an end.
+TEST(Planes, WhatIsNoArrayIsPutBackWhereItWas) {
+    std::mt19937_64 random(3);
+    for (int round = 0; round < 200; ++round) {
+        Bytes raw;
+        Arrays arrays;
+        const auto other = [&](std::size_t most) {
+            for (std::uint64_t n = random() % (most + 1); n > 0; --n) raw.push_back(static_cast<std::byte>(random() % 5));
+        };
+        for (std::uint64_t n = random() % 5; n > 0; --n) {
+            other(round % 3 == 0 ? 100'000 : 300);
+            const std::vector<double> values = field(2 + static_cast<std::uint32_t>(random() % 20), random());
+            arrays.push_back(array(raw.size(), 8 * values.size(), 8, 3, random() % 2 * 17));
+            append(raw, values);
+        }
+        if (random() % 2 == 0) other(5000);
+        if (!raw.empty()) (void)planes_bytes(raw, arrays);
+    }
+}
+
+// Whoever describes bytes may be wrong in everything.
+TEST(Planes, AWrongDescriptionCostsRoomAndNoBit) {
+    std::mt19937_64 random(4);
+    const Bytes raw = to_bytes_of(field(20, 5));
+    for (int round = 0; round < 300; ++round) {
+        Arrays arrays;
+        for (std::uint64_t n = 1 + random() % 4; n > 0; --n) {
+            NumberArray one = array(random() % (raw.size() + 10), random() % (raw.size() + 10), static_cast<std::uint8_t>(round % 2 == 0 ? 1 << random() % 4 : random()),
+                                    static_cast<std::uint32_t>(random() >> random() % 64), static_cast<std::uint32_t>(random() >> random() % 64), random() % 2 == 0);
+            one.is_float = random() % 2 == 0;
+            arrays.push_back(one);
+        }
+        if (round % 7 == 0) arrays.push_back(array(UINT64_MAX - 5, 1 << 20, 8));
+        (void)planes_bytes(raw, arrays);
+    }
+}
+
+TEST(Planes, EveryBitComesBack) {
+    std::vector<double> values = field(20, 6);
+    std::uint64_t payload = 0x7FF8'0000'DEAD'BEEF;
+    std::memcpy(&values[77], &payload, sizeof payload);
+    values[78] = -0.0;
+    values[79] = std::numeric_limits<double>::denorm_min();
+    values[80] = -std::numeric_limits<double>::infinity();
+    Bytes raw = to_bytes_of(values);
+    for (int more = 0; more < 16; ++more) {
+        EXPECT_NE(planes_bytes(raw), 0u) << more << " bytes behind the last number";
+        EXPECT_NE(planes_bytes(raw, {array(0, raw.size(), 8, 20, 400)}), 0u) << more;
+        raw.push_back(std::byte(more));
+    }
+}
+
+TEST(Planes, AnyLengthComesBack) {
+    std::mt19937_64 random(11);
+    for (int round = 0; round < 500; ++round) {
+        Bytes raw(1 + random() % (round % 10 == 0 ? 700'000 : 40'000));
+        const std::size_t period = 1 + random() % 40;
+        for (std::size_t i = 0; i < raw.size(); ++i) raw[i] = static_cast<std::byte>(i < period || random() % 50 == 0 ? random() : std::to_integer<unsigned>(raw[i - period]) + 1);
+        (void)planes_bytes(raw);
+    }
+}
+
+TEST(Planes, NoiseIsLeftAndNoByteBeyondTheRoomIsWritten) {
+    std::mt19937_64 random(12);
+    std::vector<std::uint64_t> noise(50'000);
+    for (std::uint64_t& each : noise) each = random();
+    EXPECT_EQ(planes_bytes(to_bytes_of(noise)), 0u);
+    EXPECT_EQ(planes_bytes(to_bytes_of(noise), {array(0, 400'000, 8)}), 0u);
+    const Bytes raw = to_bytes_of(field(16, 7));
+    const Arrays arrays = {array(100, 20'000, 8), array(20'200, 10'000, 4)};
+    for (std::size_t room = 0; room < raw.size(); room += 1 + room / 3) {
+        Bytes into(room + 8, std::byte(0xAA));
+        EXPECT_LE(encode_planes(raw, arrays, std::span(into).first(room)), room);
+        EXPECT_LE(encode_planes(raw, {}, std::span(into).first(room)), room);
+        for (std::size_t i = room; i < into.size(); ++i) EXPECT_EQ(into[i], std::byte(0xAA)) << room;
+    }
+    EXPECT_EQ(encode_planes({}, {}, {}), 0u);
+}
+
+struct Hostile : ::testing::Test {
+    Bytes raw;
+    Bytes stored;
+    void SetUp() override {
+        for (int i = 0; i < 500; ++i) raw.push_back(std::byte(i % 3));
+        append(raw, field(14, 8));
+        for (int i = 0; i < 300; ++i) raw.push_back(std::byte(i % 5));
+        append(raw, field(12, 9));
+        stored.resize(2 * raw.size());
+        stored.resize(encode_planes(raw, Arrays{array(500, 14 * 14 * 14 * 8, 8, 14, 196), array(raw.size() - 12 * 12 * 12 * 8, 12 * 12 * 12 * 8, 8, 12, 144)}, stored));
+    }
+    static Code code(const Bytes& bytes, std::size_t raw_bytes) {
+        Bytes into(raw_bytes);
+        return decode_planes(bytes, into).code();
+    }
+    Code with(std::size_t at, std::uint8_t value) const {
+        Bytes lying = stored;
+        lying[at] = std::byte{value};
+        return code(lying, raw.size());
+    }
+};
+
+TEST_F(Hostile, CutAndLyingBytesAreRefused) {
+    ASSERT_EQ(code(stored, raw.size()), Code::ok);
+    for (std::size_t length = 0; length < stored.size(); length += 1 + length / 16) EXPECT_EQ(code(Bytes(stored.begin(), stored.begin() + static_cast<std::ptrdiff_t>(length)), raw.size()), Code::corrupt) << length;
+    for (const std::size_t other : {std::size_t{0}, std::size_t{1}, raw.size() - 1, raw.size() + 1}) EXPECT_EQ(code(stored, other), Code::corrupt) << other;
+    // Raw bytes, bytes that follow, those of the rest before it, width, flags, strides, the first stride.
+    for (const auto& [at, value] : {std::pair(0, 0), {3, 255}, {7, 255}, {11, 255}, {12, 0}, {12, 3}, {12, 16}, {13, 8}, {13, 255}, {14, 4}, {14, 255}, {16, 0}})
+        EXPECT_EQ(with(static_cast<std::size_t>(at), static_cast<std::uint8_t>(value)), Code::corrupt) << at << " " << value;
+    Bytes longer = stored;
+    longer.resize(stored.size() + 16);
+    EXPECT_EQ(code(longer, raw.size()), Code::corrupt);
+    longer.insert(longer.end(), stored.begin(), stored.end());
+    EXPECT_EQ(code(longer, raw.size()), Code::corrupt);
+}
+
+TEST_F(Hostile, DamageStaysWithinBoth) {
+    std::mt19937_64 random(13);
+    for (int round = 0; round < 20'000; ++round) {
+        Bytes damaged = stored;
+        const std::size_t among = round % 2 == 0 ? std::min<std::size_t>(damaged.size(), 200) : damaged.size();
+        for (std::uint64_t n = 1 + random() % 4; n > 0; --n) damaged[random() % among] ^= std::byte(1 << random() % 8);
+        (void)code(damaged, raw.size());  // whatever it says, it stays within both
+    }
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,151 @@
+#include "codec/prediction.hpp"
+
+#include <zstd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+namespace cairn {
+
+namespace {
+
+constexpr std::size_t window_bytes = 4096;
+constexpr std::size_t windows = 2;
+
+// What bytes take, by how often each value occurs among few of them (Miller and Madow's correction for that they are few); a share of what they take as they are.
+struct Entropy {
+    std::array<float, windows * window_bytes + 1> terms;
+    Entropy() {
+        terms[0] = 0;
+        for (std::size_t n = 1; n < terms.size(); ++n) terms[n] = static_cast<float>(static_cast<double>(n) * std::log2(static_cast<double>(n)));
+    }
+    double of(const std::array<std::uint16_t, 256>& counts, std::size_t total) const {
+        float sum = 0;
+        std::size_t kinds = 0;
+        for (const std::uint16_t count : counts) sum += terms[count], kinds += count != 0;
+        const double few = kinds == 0 ? 0 : static_cast<double>(kinds - 1) / (2 * std::log(2.0));
+        return std::min(1.0, (terms[total] - sum + few) / (8.0 * static_cast<double>(total)));
+    }
+};
+const Entropy& entropy() {
+    static const Entropy made;
+    return made;
+}
+
+// Two windows of some bytes; what lies before them is there, too.
+struct Sample {
+    ByteView raw;
+    std::array<std::size_t, windows> begins = {};
+    std::size_t length = 0;
+    explicit Sample(ByteView bytes) : raw(bytes) {
+        length = std::min(window_bytes, raw.size()) / 8 * 8;
+        const std::size_t beyond = raw.size() - length;
+        begins = {beyond / 3 / 8 * 8, beyond * 5 / 6 / 8 * 8};
+    }
+};
+
+// A difference along several strides is a sum of numbers at the corners of a box, with signs in turn. So a window needs only the windows at its corners, however far they lie.
+template <typename Number>
+void residuals(const Sample& sample, std::size_t begin, std::size_t count, const Way& way, Number* left) {
+    std::array<Number, window_bytes / sizeof(Number)> corner;
+    std::fill_n(left, count, Number{});
+    for (unsigned corners = 0; corners < 1u << way.strides; ++corners) {
+        std::size_t back = 0;
+        bool is_negative = false;
+        for (std::size_t axis = 0; axis < way.strides; ++axis)
+            if ((corners >> axis & 1) != 0) back += way.stride[axis], is_negative = !is_negative;
+        const std::size_t first = begin / sizeof(Number), missing = back > first ? std::min(count, back - first) : 0;
+        to_numbers(sample.raw.data() + (first + missing - back) * sizeof(Number), count - missing, way, corner.data());
+        for (std::size_t i = missing; i < count; ++i) left[i] = static_cast<Number>(is_negative ? left[i] - corner[i - missing] : left[i] + corner[i - missing]);
+    }
+}
+
+template <typename Number>
+Cost cost_of(const Sample& sample, const Way& way) {
+    std::array<std::array<std::uint16_t, 256>, sizeof(Number)> counts = {};
+    const std::size_t count = sample.length / sizeof(Number);
+    std::array<Number, window_bytes / sizeof(Number)> left;
+    for (const std::size_t begin : sample.begins) {
+        residuals(sample, begin, count, way, left.data());
+        for (std::size_t i = 0; i < count; ++i) {
+            const Number folded = way.strides != 0 ? fold(left[i]) : left[i];
+            for (std::size_t plane = 0; plane < sizeof(Number); ++plane) ++counts[plane][static_cast<std::uint8_t>(folded >> (8 * plane))];
+        }
+    }
+    Cost cost;
+    cost.all = 0;
+    for (std::size_t plane = 0; plane < sizeof(Number); ++plane) {
+        cost.plane[plane] = entropy().of(counts[plane], windows * count);
+        cost.all += cost.plane[plane] / sizeof(Number);
+    }
+    return cost;
+}
+
+void offer(Choice& best, const Sample& sample, const Way& way) {
+    const Cost found = CAIRN_BY_WIDTH(way.width, cost_of, sample, way);
+    if (found.all < best.cost.all) best = {way, found};
+}
+
+Way way_of(int width, std::uint32_t stride, bool is_ordered = false, bool is_swapped = false) {
+    Way way;
+    way.width = static_cast<std::uint8_t>(width);
+    way.is_ordered = is_ordered;
+    way.is_swapped = is_swapped;
+    way.strides = stride != 0;
+    way.stride[0] = stride;
+    return way;
+}
+
+// Bytes that repeat in longer words than one: text, tables of a file's own. 2: there is no memory to find out.
+double cost_of_words(const Sample& sample) {
+    struct Free {
+        void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
+    };
+    static thread_local const std::unique_ptr<ZSTD_CCtx, Free> compressor(ZSTD_createCCtx());
+    if (!compressor) return 2;
+    std::array<std::byte, ZSTD_COMPRESSBOUND(window_bytes)> out;
+    std::size_t bytes = 0;
+    for (const std::size_t begin : sample.begins) {
+        const std::size_t made = ZSTD_compressCCtx(compressor.get(), out.data(), out.size(), sample.raw.data() + begin, sample.length, 1);
+        bytes += ZSTD_isError(made) ? sample.length : made;
+    }
+    return static_cast<double>(bytes) / static_cast<double>(windows * sample.length);
+}
+
+}  // namespace
+
+Choice choose(ByteView raw, const NumberArray& array) {
+    const Sample sample(raw);
+    const std::uint32_t strides[] = {1, array.row, array.plane};
+    const unsigned axes = array.row == 0 ? 1 : array.plane == 0 ? 2 : 3;
+    Choice best;
+    for (unsigned set = 0; set < 1u << axes; ++set) {
+        Way way = way_of(array.width, 0, array.is_float, array.is_swapped);
+        for (unsigned axis = 0; axis < axes; ++axis)
+            if ((set >> axis & 1) != 0) way.stride[way.strides++] = strides[axis];
+        offer(best, sample, way);
+    }
+    return best;
+}
+
+// First how wide numbers are, then where their neighbours lie, then what their bits mean.
+Choice choose(ByteView raw) {
+    const Sample sample(raw);
+    Choice best;
+    for (const int width : {8, 4, 2, 1}) offer(best, sample, way_of(width, 1));
+    for (const int width : {8, 4}) offer(best, sample, way_of(width, 0));
+    for (const int width : {8, 4}) offer(best, sample, way_of(width, 1, false, true));
+    const Way first = best.way;
+    for (const std::uint32_t stride : {2u, 3u, 4u, 6u, 9u})
+        if (first.width >= 4) offer(best, sample, way_of(first.width, stride, false, first.is_swapped));
+    if (best.way.width >= 4 && best.way.strides != 0) {
+        Way other = best.way;
+        other.is_ordered = true;
+        offer(best, sample, other);
+    }
+    if (const double words = cost_of_words(sample); words < best.cost.all) best = {way_of(1, 0), {words, {words}}};
+    return best;
+}
+
+}  // namespace cairn

@@ -1,0 +1,68 @@
+// Prediction: which way to make small differences of the numbers in some bytes, found on a sample of them. A pure function of these bytes.
+//
+// A number is predicted from those a stride before it, along up to three strides: with all three of a field's true axes, by the seven corners of a box whose eighth it is (Lorenzo's
+// predictor). What is left is exact: integers, modulo their width.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "base/bytes.hpp"
+#include "codec/integers.hpp"
+#include "model/number_array.hpp"
+
+namespace cairn {
+
+inline constexpr std::size_t strides_max = 3;
+inline constexpr std::size_t width_max = 8;
+
+// How numbers lie, and what predicts them.
+struct Way {
+    std::uint8_t width = 1;
+    bool is_ordered = false, is_swapped = false;  // floating point; big endian
+    std::uint8_t strides = 0;
+    std::array<std::uint32_t, strides_max> stride = {};  // in numbers
+    bool operator==(const Way&) const = default;
+};
+
+// What is left of bytes taken one way, as a share of them: by the entropy of each plane of a sample.
+struct Cost {
+    double all = 2;
+    std::array<double, width_max> plane = {};
+};
+struct Choice {
+    Way way;
+    Cost cost;
+};
+
+// Of an array whose shape is known: which of its axes tell something of the next number.
+Choice choose(ByteView raw, const NumberArray& array);
+// Of bytes of which nothing is known. At least 64.
+Choice choose(ByteView raw);
+
+template <typename Number>
+Number swap_bytes(Number number) {
+    if constexpr (sizeof(Number) == 8) return __builtin_bswap64(number);
+    if constexpr (sizeof(Number) == 4) return __builtin_bswap32(number);
+    if constexpr (sizeof(Number) == 2) return __builtin_bswap16(number);
+    return number;
+}
+
+// As integers that have the order of what they mean.
+template <typename Number>
+void to_numbers(const std::byte* raw, std::size_t count, const Way& way, Number* numbers) {
+    std::memcpy(numbers, raw, count * sizeof(Number));
+    if (way.is_swapped)
+        for (std::size_t i = 0; i < count; ++i) numbers[i] = swap_bytes(numbers[i]);
+    if (way.is_ordered)
+        for (std::size_t i = 0; i < count; ++i) numbers[i] = ordered(numbers[i]);
+}
+
+// The function for numbers of that width.
+#define CAIRN_BY_WIDTH(width, function, ...)               \
+    ((width) == 8   ? function<std::uint64_t>(__VA_ARGS__) \
+     : (width) == 4 ? function<std::uint32_t>(__VA_ARGS__) \
+     : (width) == 2 ? function<std::uint16_t>(__VA_ARGS__) \
+                    : function<std::uint8_t>(__VA_ARGS__))
+
+}  // namespace cairn

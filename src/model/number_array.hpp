@@ -1,0 +1,22 @@
+// A description of bytes: where an array of numbers lies in them, and how. What nobody describes is something else.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace cairn {
+
+struct NumberArray {
+    std::uint64_t offset = 0, length = 0;  // bytes
+    std::uint8_t width = 1;                // of a number: 1, 2, 4 or 8
+    bool is_float = false;
+    bool is_swapped = false;  // big endian
+    // How many numbers lie between neighbours along the axis that is the second from the end, and the third; 0: there is none.
+    std::uint32_t row = 0, plane = 0;
+    bool operator==(const NumberArray&) const = default;
+};
+
+// Of these arrays the parts that lie in a range of the bytes, cut to whole numbers, with offsets in the range. `arrays`: by offset.
+std::vector<NumberArray> within(const std::vector<NumberArray>& arrays, std::uint64_t offset, std::uint64_t length);
+
+}  // namespace cairn
