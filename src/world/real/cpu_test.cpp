@@ -134,6 +134,31 @@ TEST(RealCpu, NoMappedMemoryIsTouchedOnTheLoop) {
     EXPECT_EQ(stuck, expected(data, 65536));
 }
 
+// What is known of the bytes is asked for by the codec that uses it, away from the loop; where there is no memory to know it, they are stored as they are.
+TEST(RealCpu, WhatIsKnownIsAskedForWhereItIsEncoded) {
+    const auto loop = test::make_loop();
+    RealCpu cpu(*loop, 1);
+    const Slice raw = Slice::of(Bytes(100'000, std::byte{7}));
+    const Slice into = Slice::of(Bytes(100'000));
+    std::thread::id asked;
+    const FindArrays find = [&asked] {
+        asked = std::this_thread::get_id();
+        return std::vector<NumberArray>{{0, 100'000, 8, true, false, 0, 0}};
+    };
+    const Result<Encoded> other = loop->run(cpu.encode(Codec::zero_runs, raw, find, into, loop->in(test::patience)));
+    EXPECT_TRUE(other.ok());
+    EXPECT_EQ(asked, std::thread::id());
+    const Result<Encoded> made = loop->run(cpu.encode(Codec::planes, raw, find, into, loop->in(test::patience)));
+    ASSERT_TRUE(made.ok());
+    EXPECT_NE(made->bytes, 0u);
+    EXPECT_NE(asked, std::thread::id());
+    EXPECT_NE(asked, std::this_thread::get_id());
+    const FindArrays without_memory = []() -> std::vector<NumberArray> { throw std::bad_alloc(); };
+    const Result<Encoded> none = loop->run(cpu.encode(Codec::planes, raw, without_memory, into, loop->in(test::patience)));
+    ASSERT_TRUE(none.ok()) << none.status().to_string();
+    EXPECT_EQ(none->bytes, 0u);
+}
+
 TEST(SystemRandom, DoesNotRepeat) {
     SystemRandom random;
     std::set<std::uint64_t> seen;
