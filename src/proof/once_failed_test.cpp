@@ -28,6 +28,9 @@ const Once once[] = {
      "rename=921000 steps=capture:14233,succeed:66517"},
     {"small ends of images that moved were packed anew within a part whose ranges are planned, left pages there, and the check of its length took that for a gap",
      "seed=3060 image=168550 image_seed=604940 writers=4 buffer=16384 storage=5338581 nic=4967992 ranks=1,3,3 steps=stop:10924"},
+    {"parts whose directory was made durable while another tree lay over it were in a manifest that came after it was gone",
+     "seed=12207 files=7 image=74921 image_seed=870854 writers=7 buffers=3 message_units=4 begins=2 storage=5894131 nic=4690271 ranks=2,2,1,2 short=92100 hang_io=6430 "
+     "loss=279600 repeat=37800 payload_loss=52900 steps=mount:77094,kill:63927,end:50268,mount:69363"},
 };
 
 TEST(Seeds, WhatOnceFailedFailsNoMore) {

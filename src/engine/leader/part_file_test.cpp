@@ -245,6 +245,31 @@ TEST_F(PartFileTest, AFileThatWasNotCutIsNotReported) {
     EXPECT_FALSE(part().done.has_value());
 }
 
+// Another file system lies over persistent by then, with a directory of the same name.
+TEST_F(PartFileTest, ADirectoryThatIsNotThePartsOwnMakesNothingDurable) {
+    begin(1);
+    start_open();
+    node->run(second);
+    write_own(1, 0);
+    write_as(2, 2, half);
+    share_done({run_of(2, half)}, 0, 1, sample_at(half, 2, 0));
+    const std::string directory = node->layout.version(node->flight->key);
+    for (std::size_t end = directory.find('/', 1);; end = directory.find('/', end + 1)) {
+        (void)node->sim.other_persistent().make_directory(directory.substr(0, end), 0).ok();
+        if (end == std::string::npos) break;
+    }
+    node->sim.set_observer([this](sim::Process& process, const char* what, const std::string&) {
+        if (std::string("fsync_directory") == what) process.node().cover(true);
+    });
+    start_finish();
+    node->run(second);
+    ASSERT_TRUE(finished.has_value());
+    EXPECT_EQ(finished->code(), Code::unavailable) << finished->to_string();
+    EXPECT_NE(finished->text().find("another file system mounted there"), std::string::npos) << finished->text();
+    EXPECT_TRUE(part().blameless);
+    EXPECT_FALSE(part().done.has_value());
+}
+
 TEST_F(PartFileTest, AShareOfAnEarlierAttemptIsNoneOfThisOne) {
     begin(1);
     message::ShareDone late{{7, 4}, 0, 0, 1, role_block, {run_of(2, half)}, {}, {}};
