@@ -20,7 +20,8 @@ constexpr std::size_t guess_bytes = 64 << 10;     // of what nobody knows: it ma
 constexpr std::size_t head_bytes = 16;            // of a stretch: raw bytes, bytes that follow, bytes of the rest before it (u32 each), width (0: the raw bytes), flags, how many strides, 0
 constexpr double is_noise = 0.98;     // a plane of which a sample says so is left as it is
 constexpr double is_worth_it = 0.97;  // a stretch of which more is left is
-constexpr std::size_t array_bytes_min = 1024;  // shorter ones are with the rest: a head and a sample of their own cost more than they gain
+constexpr std::size_t array_bytes_min = 8 << 10;  // shorter ones are with the rest: a sample of each would take longer than all else
+constexpr std::size_t sample_bytes_min = 64;
 constexpr std::uint8_t flag_ordered = 1, flag_swapped = 2, flag_rest = 4;
 
 // ---- memory: of a thread, for all runs ----
@@ -35,7 +36,7 @@ struct Workspace {
     std::unique_ptr<ZSTD_DCtx, FreeContext> decompressor{ZSTD_createDCtx()};
     // As long as a stretch, each aligned for any number.
     std::unique_ptr<std::byte[]> numbers{new (std::nothrow) std::byte[stretch_bytes]}, differences{new (std::nothrow) std::byte[stretch_bytes]},
-        planes{new (std::nothrow) std::byte[stretch_bytes]}, back{new (std::nothrow) std::byte[stretch_bytes]};
+        planes{new (std::nothrow) std::byte[stretch_bytes]}, back{new (std::nothrow) std::byte[stretch_bytes]}, gathered{new (std::nothrow) std::byte[stretch_bytes]};
     // Planes are short, and what is alike in one lies near: tables that fit the cache are as good as larger ones.
     Workspace() {
         if (!compressor) return;
@@ -43,7 +44,7 @@ struct Workspace {
         ZSTD_CCtx_setParameter(compressor.get(), ZSTD_c_windowLog, 18);
         ZSTD_CCtx_setParameter(compressor.get(), ZSTD_c_hashLog, 13);
     }
-    bool is_whole() const { return compressor && decompressor && numbers && differences && planes && back; }
+    bool is_whole() const { return compressor && decompressor && numbers && differences && planes && back && gathered; }
 };
 
 // nullptr: there is no memory.
@@ -214,14 +215,16 @@ Status decode_stretch(Workspace& own, const Way& way, ByteView stored, std::span
     std::size_t at = 0;
     for (std::size_t plane = 0; plane < way.width; ++plane) {
         if (stored.size() - at < 4) return corrupt("predict-planes-zstd: cut short");
-        const std::size_t follow = get_u32(&stored[at]);
+        const std::size_t follow = get_u32(stored.data() + at);
         at += 4;
         if (follow > stored.size() - at || follow > count) return corrupt("predict-planes-zstd: cut short");
+        const std::byte* const from = stored.data() + at;
         std::byte* const to = own.planes.get() + plane * count;
         if (follow == count) {
-            std::memcpy(to, &stored[at], count);
+            std::memcpy(to, from, count);
         } else {
-            const std::size_t made = ZSTD_decompressDCtx(own.decompressor.get(), to, count, &stored[at], follow);
+            if (ZSTD_findFrameCompressedSize(from, follow) != follow) return corrupt("predict-planes-zstd: a plane of more or less than one frame");
+            const std::size_t made = ZSTD_decompressDCtx(own.decompressor.get(), to, count, from, follow);
             if (ZSTD_isError(made)) return corrupt("predict-planes-zstd: " + std::string(ZSTD_getErrorName(made)));
             if (made != count) return corrupt("predict-planes-zstd: a plane of too few bytes");
         }
@@ -272,18 +275,38 @@ std::size_t put_stretch(Workspace& own, const Choice& choice, ByteView raw, std:
 
 // ---- a run: the arrays in it, one after the other, and then all that is none, end to end ----
 
-// What is left of a run when its arrays are taken out. Copied where it lies in several places: of a run that is described little is left.
-struct Rest {
-    ByteView bytes;
-    Bytes copied;
-    void add(ByteView more) {
-        if (bytes.empty()) bytes = more;
-        else if (!more.empty()) {
-            if (copied.empty()) copied.assign(bytes.begin(), bytes.end());
-            copied.insert(copied.end(), more.begin(), more.end());
-            bytes = copied;
+// What is left of a run when its arrays are taken out, from a place in it on.
+class Rest {
+  public:
+    void add(ByteView piece) {
+        if (!piece.empty()) pieces_.push_back(piece);
+    }
+    bool at_end() const { return at_ == pieces_.size(); }
+    // As many bytes as a stretch has, or all there are: where they lie, or where they lie in several places, gathered.
+    ByteView ahead(std::byte* gathered) const {
+        const ByteView first = pieces_[at_].subspan(used_);
+        if (first.size() >= stretch_bytes || at_ + 1 == pieces_.size()) return first.first(std::min(first.size(), stretch_bytes));
+        std::size_t length = 0;
+        for (std::size_t i = at_; i < pieces_.size() && length < stretch_bytes; ++i) {
+            const ByteView from = i == at_ ? first : pieces_[i];
+            const std::size_t some = std::min(from.size(), stretch_bytes - length);
+            std::copy_n(from.begin(), some, gathered + length);
+            length += some;
+        }
+        return {gathered, length};
+    }
+    void skip(std::size_t length) {
+        while (length > 0) {
+            const std::size_t some = std::min(length, pieces_[at_].size() - used_);
+            used_ += some;
+            length -= some;
+            if (used_ == pieces_[at_].size()) ++at_, used_ = 0;
         }
     }
+
+  private:
+    std::vector<ByteView> pieces_;
+    std::size_t at_ = 0, used_ = 0;
 };
 
 bool is_known(const NumberArray& array, std::size_t from, std::size_t run_bytes) {
@@ -292,22 +315,22 @@ bool is_known(const NumberArray& array, std::size_t from, std::size_t run_bytes)
 }
 
 // Neighbouring places of which the same is found make one stretch, as long as it may be.
-std::size_t put_rest(Workspace& own, ByteView rest, std::span<std::byte> into) {
+std::size_t put_rest(Workspace& own, Rest rest, std::span<std::byte> into) {
     std::size_t out = 0;
-    for (std::size_t at = 0; at < rest.size();) {
-        std::size_t length = std::min(guess_bytes, rest.size() - at);
+    while (!rest.at_end()) {
+        const ByteView ahead = rest.ahead(own.gathered.get());
+        std::size_t length = std::min(guess_bytes, ahead.size());
         Choice choice;
-        if (length >= 64) choice = choose(rest.subspan(at, length));
-        while (length >= 64 && at + length < rest.size() && length < stretch_bytes) {
-            const std::size_t more = std::min(guess_bytes, rest.size() - at - length);
-            if (more < 64) break;
-            if (!(choose(rest.subspan(at + length, more)).way == choice.way)) break;
+        if (length >= sample_bytes_min) choice = choose(ahead.first(length));
+        while (length >= sample_bytes_min && ahead.size() - length >= sample_bytes_min) {
+            const std::size_t more = std::min(guess_bytes, ahead.size() - length);
+            if (!(choose(ahead.subspan(length, more)).way == choice.way)) break;
             length += more;
         }
-        const std::size_t made = put_stretch(own, choice, rest.subspan(at, length), 0, flag_rest, into.subspan(out));
+        const std::size_t made = put_stretch(own, choice, ahead.first(length), 0, flag_rest, into.subspan(out));
         if (made == 0) return 0;
         out += made;
-        at += length;
+        rest.skip(length);
     }
     return out;
 }
@@ -343,10 +366,16 @@ struct Stretches {
         head = stored.subspan(at, head_bytes);
         at += head_bytes;
         const std::size_t follow = get_u32(&head[4]);
-        if (follow > stored.size() - at || raw_bytes() == 0 || raw_bytes() > stretch_bytes) return false;
+        if (follow > stored.size() - at || raw_bytes() == 0 || raw_bytes() > stretch_bytes || !is_sound()) return false;
         bytes = stored.subspan(at, follow);
         at += follow;
         return true;
+    }
+    // What a head may not say, whoever wrote it.
+    bool is_sound() const {
+        const bool is_raw = head[12] == std::byte{};
+        const bool has_way = (head[13] & ~std::byte{flag_rest}) != std::byte{} || head[14] != std::byte{};
+        return head[15] == std::byte{} && !(is_rest() && rest_before() != 0) && !(is_raw && has_way);
     }
     Status decode(Workspace& own, std::span<std::byte> into) const {
         if (head[12] == std::byte{}) {
@@ -430,8 +459,8 @@ std::uint64_t encode_planes(ByteView raw, std::span<const NumberArray> arrays, s
         }
     }
     rest.add(raw.subspan(at));
-    if (rest.bytes.empty()) return out;
-    const std::size_t made = put_rest(*own, rest.bytes, into.subspan(out));
+    if (rest.at_end()) return out;
+    const std::size_t made = put_rest(*own, std::move(rest), into.subspan(out));
     return made == 0 ? 0 : out + made;
 }
 

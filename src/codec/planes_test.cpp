@@ -193,6 +193,18 @@ TEST_F(Hostile, CutAndLyingBytesAreRefused) {
     // Raw bytes, bytes that follow, those of the rest before it, width, flags, strides, the first stride.
     for (const auto& [at, value] : {std::pair(0, 0), {3, 255}, {7, 255}, {11, 255}, {12, 0}, {12, 3}, {12, 16}, {13, 8}, {13, 255}, {14, 4}, {14, 255}, {16, 0}})
         EXPECT_EQ(with(static_cast<std::size_t>(at), static_cast<std::uint8_t>(value)), Code::corrupt) << at << " " << value;
+    for (const int at : {15, 9}) {  // of the rest: nothing before it; and of what follows raw bytes: no way
+        Bytes rest(16 + 8);
+        rest[0] = rest[4] = std::byte{8};
+        rest[13] = std::byte{4};
+        EXPECT_EQ(code(rest, 8), Code::ok);
+        rest[static_cast<std::size_t>(at)] = std::byte{1};
+        EXPECT_EQ(code(rest, 8), Code::corrupt) << at;
+    }
+    Bytes nothing_follows(16 + 4);  // a plane of no bytes, and the end
+    nothing_follows[0] = nothing_follows[4] = std::byte{4};
+    nothing_follows[12] = std::byte{1};
+    EXPECT_EQ(code(nothing_follows, 4), Code::corrupt);
     Bytes longer = stored;
     longer.resize(stored.size() + 16);
     EXPECT_EQ(code(longer, raw.size()), Code::corrupt);

@@ -56,6 +56,7 @@ void residuals(const Sample& sample, std::size_t begin, std::size_t count, const
         for (std::size_t axis = 0; axis < way.strides; ++axis)
             if ((corners >> axis & 1) != 0) back += way.stride[axis], is_negative = !is_negative;
         const std::size_t first = begin / sizeof(Number), missing = back > first ? std::min(count, back - first) : 0;
+        if (missing == count) continue;
         to_numbers(sample.raw.data() + (first + missing - back) * sizeof(Number), count - missing, way, corner.data());
         for (std::size_t i = missing; i < count; ++i) left[i] = static_cast<Number>(is_negative ? left[i] - corner[i - missing] : left[i] + corner[i - missing]);
     }

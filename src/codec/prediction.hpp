@@ -1,4 +1,4 @@
-// Prediction: which way to make small differences of the numbers in some bytes, found on a sample of them. A pure function of these bytes.
+// Prediction: which way to make small differences of the numbers in some bytes, found on a sample of them. A pure function of these bytes, and of what is told of them.
 //
 // A number is predicted from those a stride before it, along up to three strides: with all three of a field's true axes, by the seven corners of a box whose eighth it is (Lorenzo's
 // predictor). What is left is exact: integers, modulo their width.

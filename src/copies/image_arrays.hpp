@@ -2,8 +2,7 @@
 // mapping is read then, and may not come back.
 #pragma once
 
-#include <memory>
-#include <mutex>
+#include <atomic>
 #include <vector>
 
 #include "copies/scratch.hpp"
@@ -16,14 +15,21 @@ class ImageArrays {
   public:
     // Of an image that can be read once only nothing is known: its index is among what would be used up.
     explicit ImageArrays(const LocalImage& image);
-    // In the source's range, by offset in it; of several threads at once. None where the index is damaged: whoever restores hears of that.
+    // In the source's range, by offset in it; of several threads at once. None where the index is damaged: whoever restores hears of that. None, too, while another thread reads it, which
+    // may not come back, and where it is longer than index_bytes_max.
     std::vector<NumberArray> in(const Source& source);
 
+    static constexpr std::uint64_t index_bytes_max = 4 << 20;  // some 60,000 regions: what reading them takes of memory is bounded
+
   private:
+    enum class State : std::uint8_t { unread, reading, ready };
+
+    std::vector<Region> regions() const;
+
     ImageInfo info_;
     Slice index_;
-    std::once_flag once_;
-    std::vector<NumberArray> arrays_;
+    std::atomic<State> state_ = State::unread;
+    std::vector<NumberArray> arrays_;  // of who reads, and then of all
 };
 
 }  // namespace cairn

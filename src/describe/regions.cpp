@@ -50,6 +50,7 @@ std::vector<NumberArray> describe_regions(const std::vector<Region>& regions) {
         if (region.kind != RegionKind::memory || numbers.width == 0 || region.length < numbers.width) continue;
         NumberArray array{region.offset, region.length / numbers.width * numbers.width, numbers.width, numbers.is_float};
         std::vector<std::uint64_t> shape = region.shape;
+        std::erase(shape, 1);  // there are no neighbours along it
         if (numbers.in_each > 1) shape.push_back(numbers.in_each);
         const std::uint64_t count = region.length / numbers.width;
         array.row = stride_of(shape, 1, count);

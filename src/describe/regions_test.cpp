@@ -23,8 +23,9 @@ TEST(DescribeRegions, TypeAndShapeSayWhereNeighboursLie) {
 }
 
 TEST(DescribeRegions, ComplexNumbersAreTwoAndAxesOfOneAreNone) {
-    const std::vector<NumberArray> arrays = describe_regions({region(DataType::c128, {10, 20}, 0, 3200), region(DataType::f64, {1, 50, 1}, 3200, 400), region(DataType::f64, {1, 50}, 3600, 400)});
-    const std::vector<NumberArray> expected = {{0, 3200, 8, true, false, 2, 40}, {3200, 400, 8, true, false, 0, 0}, {3600, 400, 8, true, false, 0, 0}};
+    const std::vector<NumberArray> arrays = describe_regions({region(DataType::c128, {10, 20}, 0, 3200), region(DataType::f64, {1, 50, 1}, 3200, 400), region(DataType::f64, {1, 50}, 3600, 400),
+                                                                       region(DataType::f64, {4, 1, 5, 1}, 4000, 160)});
+    const std::vector<NumberArray> expected = {{0, 3200, 8, true, false, 2, 40}, {3200, 400, 8, true, false, 0, 0}, {3600, 400, 8, true, false, 0, 0}, {4000, 160, 8, true, false, 5, 0}};
     EXPECT_EQ(arrays, expected);
 }
 
