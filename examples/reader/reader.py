@@ -465,6 +465,7 @@ class Version:
 # ---- the command ----
 
 def main(series, version=None, rank=None, region=None):
+    require(os.path.isdir(os.path.join(series, "lineage")), f"{series}: no checkpoints lie here: give <persistent>/<name>")
     known = dict(versions(series))
     if version is None:
         for each, path in known.items():

@@ -189,7 +189,13 @@ void Reader::unknown_key(const std::string& section, const toml::key& name) {
     std::string elsewhere;
     for (const ConfigKey& key : config_keys()) {
         if (key.section == section) here.emplace_back(key.name);
+        names.emplace_back(key.name);
         if (key.name == written) elsewhere = key.full_name();
+    }
+    if (section.empty() && elsewhere.empty()) {  // somebody may have forgotten in which one it is
+        const std::string meant = nearest(written, names);
+        for (const ConfigKey& key : config_keys())
+            if (key.name == meant) elsewhere = key.full_name();
     }
     const auto list = [](const std::vector<std::string>& items) {
         std::string text;
@@ -241,6 +247,7 @@ void Reader::read_key(const ConfigKey& key, const toml::node& node) {
     const auto type = static_cast<std::size_t>(node.type());
     problem_at(node.source(), key.full_name() + " can not be " +
                                   std::string(kinds[std::min(type, std::size(kinds) - 1)]) +
+                                  (node.is_array() && key.kind == ConfigKind::text ? " (several go into one text: \"a, b\")" : "") +
                                   "; allowed: " + key.allowed());
 }
 

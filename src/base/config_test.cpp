@@ -280,6 +280,10 @@ TEST_F(ConfigTest, what_is_not_toml_is_named_with_its_line) {
 }
 
 TEST_F(ConfigTest, an_unknown_key_or_section_is_an_error_with_a_guess) {
+    write("fiels = 2\n");
+    EXPECT_THAT(bad(), HasSubstr("did you mean flush.files?"));
+    write("[storage]\ndirectories = [\"/a\", \"/b\"]\n");
+    EXPECT_THAT(bad(), HasSubstr("storage.directories can not be an array (several go into one text: \"a, b\")"));
     write("speed = 3\n[flush]\nfils = 4\nidle_s = 3\n[flus]\n[[paths]]\n");
     const std::string problem = bad();
     EXPECT_THAT(problem, HasSubstr(file_line(1) + "unknown section or key speed."));
