@@ -31,6 +31,9 @@ const Once once[] = {
     {"parts whose directory was made durable while another tree lay over it were in a manifest that came after it was gone",
      "seed=12207 files=7 image=74921 image_seed=870854 writers=7 buffers=3 message_units=4 begins=2 storage=5894131 nic=4690271 ranks=2,2,1,2 short=92100 hang_io=6430 "
      "loss=279600 repeat=37800 payload_loss=52900 steps=mount:77094,kill:63927,end:50268,mount:69363"},
+    {"and so was the name of a version's directory",
+     "seed=12922 files=8 image=83122 image_seed=582634 writers=6 buffer=16384 buffers=4 placement=2 begins=1 read=32768 ranks=2,2,1,4,1,2 targets=600000,30600000,20400000,1200000 "
+     "steps=strike:32222,capture:99117,restore:97069,kill:24632,end:32368,lose:43243,capture:40649,mount:53469"},
 };
 
 TEST(Seeds, WhatOnceFailedFailsNoMore) {

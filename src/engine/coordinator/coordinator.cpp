@@ -123,6 +123,9 @@ Task<Status> Coordinator::attempt(FlightPtr flight) {
     if (!made.ok()) co_return made;
     Status on_record = co_await check_record(common, flight);  // leaders find the directory where it was made, and nowhere else
     if (!on_record.ok()) co_return on_record;
+    Status named;
+    Gate naming(world.clock);
+    naming.spawn(sync_names(flight, contest.plan, &named));
     contest.begun = world.clock.now();
     const Nanos waited = pace.counters().waited;
     contest.open = contest.leaders.size();
@@ -142,8 +145,10 @@ Task<Status> Coordinator::attempt(FlightPtr flight) {
     if (state.ok()) {
         const Nanos took = world.clock.now() - own.contest->begun;
         planner_.learn_from_success(*flight, *nodes, took, pace.counters().waited - waited > took / 20);
-        state = co_await publisher_.commit(flight);
+        co_await naming.close();
+        state = std::move(named);
     }
+    if (state.ok()) state = co_await publisher_.commit(flight);
     if (!state.ok())
         for (const auto& [node, track] : own.contest->leaders) send(*flight, node, message::Leave{own.contest->attempt_id});
     if (!state.ok() && !own.contest->may_be_published) co_await publisher_.remove_attempt(flight, *own.contest);
@@ -157,6 +162,25 @@ Task<void> make_below(World& world, std::string root, VersionKey key, Nanos dead
     *made = std::move(done);
 }
 }  // namespace
+
+namespace {
+Task<void> sync_name(World& world, std::string directory, Nanos deadline, Status* first_bad) {
+    Status synced = co_await world.storage.fsync_directory(std::move(directory), deadline);
+    if (!synced.ok() && first_bad->ok()) *first_bad = std::move(synced);
+}
+}  // namespace
+
+// The names of the version's directories, once more. They were synced when they were made, perhaps in another file system that lay over this one just then: since then the job's record was seen.
+// Beside the writing, so that it costs no time; before the commit.
+Task<void> Coordinator::sync_names(FlightPtr flight, std::vector<PartPlan> plan, Status* first_bad) {
+    std::set<std::string> directories = {layout.version(flight->key)};
+    for (const PartPlan& part : plan)
+        if (flight->job->root_of(part.target) != 0) directories.insert(Layout::version_below(part.target, flight->key));
+    const Nanos deadline = world.clock.in(settings.io_wait);
+    Gate syncing(world.clock);
+    for (const std::string& directory : directories) syncing.spawn(sync_name(world, directory.substr(0, directory.rfind('/')), deadline, first_bad));
+    co_await syncing.close();
+}
 
 // The version's directory below every root that gets a part, all at once: several that hang take the time of one. A root that fails is left out of the next plan.
 Task<Status> Coordinator::make_below_roots(FlightPtr flight, const std::vector<PartPlan>& plan) {

@@ -34,6 +34,7 @@ class Coordinator : CoordinatorRole {
     std::string why_given_up(const Flight& flight, const Status& failed_before) const;
     Task<void> wait_for_news(FlightPtr flight, bool knew_of_cancel, Nanos& pause);
     Task<Status> attempt(FlightPtr flight);
+    Task<void> sync_names(FlightPtr flight, std::vector<PartPlan> plan, Status* first_bad);
     Task<Status> make_below_roots(FlightPtr flight, const std::vector<PartPlan>& plan);
     void repeat(Flight& flight);
     std::optional<Status> contest_state(Flight& flight);

@@ -75,6 +75,17 @@ TEST_F(CoordinatorTest, FromSealedToTheEnd) {
     EXPECT_EQ(node.common.counters.attempts_failed, 0u);
 }
 
+// Another file system may have lain over persistent when the directory was made.
+TEST_F(CoordinatorTest, TheVersionsNameIsSyncedAgainOnceTheRecordWasSeen) {
+    const std::vector<std::string>& operations = node.watch_operations();
+    begin();
+    node.run(second);
+    const std::string series = node.layout.version(node.flight->key).substr(0, node.layout.version(node.flight->key).rfind('/'));
+    const auto record = std::find(operations.begin(), operations.end(), "read " + node.layout.lineage_open("series", node.job->roster->epoch));
+    ASSERT_NE(record, operations.end());
+    EXPECT_NE(std::find(record, operations.end(), "fsync_directory " + series), operations.end());
+}
+
 TEST_F(CoordinatorTest, SealedIsAnsweredHoweverOftenItComes) {
     sealed(1);
     EXPECT_EQ(node.next<message::Noted>(1).missing, std::vector<NodeIndex>{0});

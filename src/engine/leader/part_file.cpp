@@ -334,7 +334,7 @@ Result<Footer> make_footer(Attempt& attempt, PartState& part) {
 }
 
 // What was made durable is the directory that holds the part, and not one of that name in a file system that was mounted over it meanwhile. Only an attempt's own directory holds
-// that name.
+// that name; seen before and after.
 Task<Status> check_in_its_directory(World& world, PartState& part, Nanos io_wait) {
     const Result<FilePtr> there = co_await world.storage.open(part.path, OpenOptions(), world.clock.in(io_wait));
     if (there.code() != Code::not_found) co_return there.status();
@@ -366,6 +366,7 @@ Task<Status> PartFile::write_footer(Attempt& attempt, PartState& part) {
     Result<std::uint64_t> size = co_await world.storage.file_bytes(part.file, world.clock.in(settings.io_wait));
     if (!size.ok()) co_return std::move(size).status();
     if (*size != info.bytes) co_return Status(Code::io_error, "is " + std::to_string(*size) + " bytes, not the " + std::to_string(info.bytes) + " written");
+    CO_TRY(co_await check_in_its_directory(world, part, settings.io_wait));
     CO_TRY(co_await world.storage.fsync_directory(part.path.substr(0, part.path.rfind('/')), world.clock.in(settings.io_wait)));
     CO_TRY(co_await check_in_its_directory(world, part, settings.io_wait));
     part.done = std::move(info);
