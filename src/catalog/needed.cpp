@@ -35,7 +35,9 @@ Task<Status> check_version(World& world, Layout layout, VersionKey key, Version 
             const bool is_manifest = parse_manifest_file_name(file.name) || parse_temporary_file_name(file.name);
             if (!is_manifest || file.is_directory) continue;
             Result<ManifestHead> head = co_await read_manifest_head(world, layout.version(key.name, newer) + "/" + file.name, deadline);
-            if (head.code() == Code::not_found) all_read = false;
+            // Whole when it got its name: another read may give what is there, and not what was there before. What is damaged stays so, and needs nothing.
+            const bool may_be_old = head.code() == Code::corrupt && parse_manifest_file_name(file.name) && i + 1 < lists_most;
+            if (head.code() == Code::not_found || may_be_old) all_read = false;
             else CO_TRY(refuse_if_needed(key, told_by(by, head)));
         }
         if (all_read) co_return Status();
