@@ -88,6 +88,7 @@ void Cluster::start_daemon(NodeIndex node) {
     host.booted = false;
     host.taken_in.clear();
     host.free_slots.clear();  // it does not know who may still have them mapped
+    host.left.clear();
     host.started = sim.now();
     FlushSettings settings = options.settings;
     if (is_io_node(node) && options.io_node_buffer_bytes != 0) settings.buffer_bytes = options.io_node_buffer_bytes;
@@ -242,10 +243,7 @@ Task<void> Cluster::boot(NodeIndex node, World world) {
         if (!scan.ok()) {
             again = true;
         } else {
-            for (LocalImage& image : scan->images) {
-                const Status added = host.daemon->add_image(std::move(image));
-                (void)added;
-            }
+            for (LocalImage& image : scan->images) give_found(host, *host.daemon, std::move(image));
             for (const Unread& each : scan->unread) again |= each.why.code() != Code::corrupt;
         }
         if (again) co_await world.clock.sleep(200 * millisecond);

@@ -67,6 +67,7 @@ struct Host : Daemon {
     bool was_succeeded = false;  // ever
     std::uint32_t next_slot = 0;
     std::vector<std::string> free_slots;  // files that an image has left
+    std::set<std::pair<VersionKey, std::string>> left;  // which image, which file, since its daemon was started
     std::uint32_t slots_reused = 0;
 };
 
@@ -183,6 +184,7 @@ class Cluster {
     Task<void> finish_daemon(NodeIndex node, World world, Nanos wait, std::shared_ptr<Ended> out);
     Task<void> forget_job(World world, Roster job, NodeIndex node);
     Task<void> take_in(World world, Roster job, NodeIndex node);
+    static void give_found(const Host& host, Node& daemon, LocalImage image);
     Task<void> adopt(World world, Node* daemon, NodeIndex node, Id128 incarnation);
     Task<bool> record_address(World world, Roster job, NodeIndex place);
     Task<void> record_address_late(World world, Roster job, NodeIndex place);

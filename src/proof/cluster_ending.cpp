@@ -87,12 +87,19 @@ Task<void> Cluster::take_in(World world, Roster job, NodeIndex node) {
 
 Status Cluster::join_again(NodeIndex node) { return hosts[node].daemon->join(std::make_shared<const Roster>(roster), place_in(roster, node)); }
 
+// A look through scratch takes its time: what left it meanwhile is nobody's (daemon/unseen_images.cpp).
+void Cluster::give_found(const Host& host, Node& daemon, LocalImage image) {
+    if (host.left.count({image.header.key, image.path}) > 0) return;
+    const Status added = daemon.add_image(std::move(image));
+    (void)added;
+}
+
 // What was sealed while no daemon knew of the job. What can not be read now may be readable later.
 Task<void> Cluster::adopt(World world, Node* daemon, NodeIndex node, Id128 incarnation) {
     for (bool again = true; again;) {
         Result<ScratchScan> scan = co_await scan_scratch(world, scratch(node), io_span);
         for (std::size_t i = 0; scan.ok() && i < scan->images.size(); ++i)
-            if (scan->images[i].header.key.incarnation == incarnation) (void)daemon->add_image(std::move(scan->images[i])).ok();
+            if (scan->images[i].header.key.incarnation == incarnation) give_found(hosts[node], *daemon, std::move(scan->images[i]));
         again = !scan.ok() || std::any_of(scan->unread.begin(), scan->unread.end(), [](const Unread& each) { return each.why.code() != Code::corrupt; });
         if (again) co_await world.clock.sleep(100 * millisecond);
     }

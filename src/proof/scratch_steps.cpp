@@ -26,6 +26,7 @@ Status drop_image(SeedRun& run, Host& host, const VersionKey& key, Rank rank) {
     const std::string path = image ? image->path : "";
     const bool may_be_written = host.daemon->may_be_written(key, rank);
     TRY(host.daemon->drop_image(key, rank));
+    host.left.emplace(key, path);
     if (may_be_written) run.see(Saw::let_go_late);
     else if (write_is_under_way(host, path)) run.fail("an image left scratch, and its slot may be written to still: version " + std::to_string(key.version));
     return {};
@@ -89,6 +90,7 @@ static void free_slots(SeedRun& run, Host& host, const std::multimap<VersionKey,
     }
     for (const auto& [key, path] : paths) {
         if (kept.count(key)) continue;
+        host.left.emplace(key, path);
         run.cluster.free_slot(host, path);
         run.known.let_go.insert(key);
     }
