@@ -132,7 +132,7 @@ constexpr std::array table = {
         "How data are stored, where that makes a chunk a sixteenth shorter or more. none: as they are. zero-runs: without their runs of zeros. How many blocks of zeros a chunk holds "
         "is known from its checksums, so that no other is looked at; images shorter than a block are stored as they are. delta-shuffle-zstd: as arrays of numbers, or of records of "
         "them, whose width is found on a sample of each MiB: differences, bytes of the same significance together, then zstd. It takes some 3 to 6 s of processor time for a GB (`bench/results/codecs.txt`). "
-        "predict-planes-zstd: regions as arrays of the type and shape that they were protected with, each number predicted from its neighbours along the axes that tell something of it. What no region "
+        "predict-planes-zstd: regions as arrays of the type and shape that they were protected with, each number predicted from its neighbours along the axes that tell something of it. What neither a region nor a file that describes itself (`cairn describe`) "
         "describes, packs of small images, and what comes from another node and was not encoded there (flush.encode_at), are taken on a sample. It makes fields shorter than the others do, in 2 to 5 s "
         "for a GB, or 10 where arrays have a few KiB. "
         "A codec costs the ring half of its buffers for received "

@@ -6,6 +6,7 @@
 
 #include "base/text_table.hpp"
 #include "base/units.hpp"
+#include "cli/rows.hpp"
 #include "cli/series.hpp"
 #include "copies/regions.hpp"
 #include "format/manifest.hpp"
@@ -16,8 +17,6 @@ namespace cairn::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr std::size_t rows_shown = 40;
 
 struct Shown {
     Manifest manifest;
@@ -38,9 +37,7 @@ std::string_view kind_name(RegionKind kind) {
 }
 
 std::string shape_text(const Region& region) {
-    std::string text;
-    for (const std::uint64_t length : region.shape) text += (text.empty() ? "" : " x ") + std::to_string(length);
-    if (text.empty()) text = "1";
+    const std::string text = axes_text(region.shape);
     if (region.global_shape.empty()) return text;
     std::string at, of;
     for (const std::uint64_t offset : region.global_offset) at += (at.empty() ? "" : ", ") + std::to_string(offset);
@@ -85,33 +82,8 @@ void print_parts(Console& console, const Shown& shown) {
     console.out << "\n" << table.to_string();
 }
 
-// Rows beyond `rows_shown` are counted, not printed.
-class Rows {
-  public:
-    Rows(Console& console, TextTable table, bool all) : console_(console), table_(std::move(table)), all_(all) {}
-    void add(std::vector<std::string> cells) {
-        if (all_ || table_.rows() < rows_shown)
-            table_.add(std::move(cells));
-        else
-            ++left_out_;
-    }
-    void print(const char* otherwise) {
-        console_.out << "\n";
-        if (table_.rows() == 0)
-            console_.out << otherwise << "\n";
-        else
-            console_.out << table_.to_string();
-        if (left_out_ != 0) console_.out << "... and " << plural(left_out_, "more row") << "; --all shows them\n";
-    }
-
-  private:
-    Console& console_;
-    TextTable table_;
-    bool all_;
-    std::size_t left_out_ = 0;
-};
-
 void print_regions(Console& console, const Shown& shown, bool all) {
+    console.out << "\n";
     Rows rows(console,
               TextTable({right("rank"), left("region"), left("kind"), left("type"), left("shape"), right("bytes"),
                          right("at")}),
@@ -130,6 +102,7 @@ std::string stored_as(const Footer& footer, const StoredRun& run) { return run.c
 std::uint64_t place_of(const StoredRun& run, const StoredPiece& piece) { return run.part_offset + (run.codec == 0 ? piece.at : 0); }
 
 void print_pieces(Console& console, const Shown& shown, bool all) {
+    console.out << "\n";
     Rows rows(console,
               TextTable({right("rank"), right("from byte of image"), right("bytes"), right("part"),
                          right("at byte of part"), right("checksums"), left("stored as")}),

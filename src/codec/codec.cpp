@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/checksum.hpp"
+#include "codec/integers.hpp"
 #include "codec/numbers.hpp"
 #include "codec/planes.hpp"
 
@@ -23,15 +24,6 @@ constexpr Row rows[] = {{Codec::none, "none"}, {Codec::zero_runs, "zero-runs"}, 
 constexpr std::size_t pair_bytes = 8;
 constexpr std::size_t zeros_min = 64;  // fewer are not worth a pair, nor the search for their end
 constexpr std::size_t count_max = 1u << 30;
-
-void put_count(std::byte* at, std::size_t count) {
-    for (int i = 0; i < 4; ++i) at[i] = static_cast<std::byte>(count >> (8 * i));
-}
-std::size_t get_count(const std::byte* at) {
-    std::size_t count = 0;
-    for (int i = 0; i < 4; ++i) count |= std::to_integer<std::size_t>(at[i]) << (8 * i);
-    return count;
-}
 
 // How many zeros there are from here on.
 std::size_t zeros_at(ByteView raw, std::size_t from) {

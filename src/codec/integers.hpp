@@ -1,4 +1,4 @@
-// What codecs for numbers have in common: integers from bytes, and differences of either sign as small integers.
+// What codecs have in common: integers from bytes, counts, and differences of either sign as small integers.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +11,16 @@ Number load(const std::byte* at) {
     Number number;
     std::memcpy(&number, at, sizeof number);
     return number;
+}
+
+// A count that is stored beside what it counts: four bytes, little endian.
+inline void put_count(std::byte* at, std::size_t count) {
+    for (int i = 0; i < 4; ++i) at[i] = static_cast<std::byte>(count >> (8 * i));
+}
+inline std::size_t get_count(const std::byte* at) {
+    std::size_t count = 0;
+    for (int i = 0; i < 4; ++i) count |= std::to_integer<std::size_t>(at[i]) << (8 * i);
+    return count;
 }
 
 // Small differences of either sign become small numbers.

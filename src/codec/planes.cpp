@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "codec/integers.hpp"
 #include "codec/prediction.hpp"
 
 namespace cairn {
@@ -171,20 +172,11 @@ void raw_of(Workspace& own, const std::byte* planes, const Way& way, std::span<s
 
 // ---- stretches ----
 
-void put_u32(std::byte* at, std::size_t value) {
-    for (int i = 0; i < 4; ++i) at[i] = static_cast<std::byte>(value >> (8 * i));
-}
-std::size_t get_u32(const std::byte* at) {
-    std::size_t value = 0;
-    for (int i = 0; i < 4; ++i) value |= std::to_integer<std::size_t>(at[i]) << (8 * i);
-    return value;
-}
-
 std::size_t put_way(const Way& way, std::span<std::byte> into) {
     into[12] = std::byte{way.width};
     into[13] |= static_cast<std::byte>((way.is_ordered ? flag_ordered : 0) | (way.is_swapped ? flag_swapped : 0));
     into[14] = std::byte{way.strides};
-    for (std::size_t axis = 0; axis < way.strides; ++axis) put_u32(&into[head_bytes + 4 * axis], way.stride[axis]);
+    for (std::size_t axis = 0; axis < way.strides; ++axis) put_count(&into[head_bytes + 4 * axis], way.stride[axis]);
     return head_bytes + 4 * way.strides;
 }
 
@@ -204,7 +196,7 @@ std::size_t put_planes(Workspace& own, const Choice& choice, std::size_t count, 
             if (room.size() < count) return 0;
             std::memcpy(room.data(), from, count);
         }
-        put_u32(&into[out], made);
+        put_count(&into[out], made);
         out += 4 + made;
     }
     return out;
@@ -215,7 +207,7 @@ Status decode_stretch(Workspace& own, const Way& way, ByteView stored, std::span
     std::size_t at = 0;
     for (std::size_t plane = 0; plane < way.width; ++plane) {
         if (stored.size() - at < 4) return corrupt("predict-planes-zstd: cut short");
-        const std::size_t follow = get_u32(stored.data() + at);
+        const std::size_t follow = get_count(stored.data() + at);
         at += 4;
         if (follow > stored.size() - at || follow > count) return corrupt("predict-planes-zstd: cut short");
         const std::byte* const from = stored.data() + at;
@@ -267,9 +259,9 @@ std::size_t put_stretch(Workspace& own, const Choice& choice, ByteView raw, std:
         std::copy(raw.begin(), raw.end(), into.begin() + head_bytes);
         made = head_bytes + raw.size();
     }
-    put_u32(&into[0], raw.size());
-    put_u32(&into[4], made - head_bytes);
-    put_u32(&into[8], rest_before);
+    put_count(&into[0], raw.size());
+    put_count(&into[4], made - head_bytes);
+    put_count(&into[8], rest_before);
     return made;
 }
 
@@ -346,7 +338,7 @@ std::optional<Way> way_in(ByteView head, ByteView strides) {
     if (way.width != 1 && way.width != 2 && way.width != 4 && way.width != 8) return std::nullopt;
     if (flags > (flag_ordered | flag_swapped | flag_rest) || way.strides > strides_max || strides.size() < 4u * way.strides) return std::nullopt;
     for (std::size_t axis = 0; axis < way.strides; ++axis) {
-        way.stride[axis] = static_cast<std::uint32_t>(get_u32(&strides[4 * axis]));
+        way.stride[axis] = static_cast<std::uint32_t>(get_count(&strides[4 * axis]));
         if (way.stride[axis] == 0) return std::nullopt;
     }
     return way;
@@ -358,14 +350,14 @@ struct Stretches {
     std::size_t at = 0;
     ByteView head = {}, bytes = {};
     bool is_rest() const { return (head[13] & std::byte{flag_rest}) != std::byte{}; }
-    std::size_t raw_bytes() const { return get_u32(&head[0]); }
-    std::size_t rest_before() const { return get_u32(&head[8]); }
+    std::size_t raw_bytes() const { return get_count(&head[0]); }
+    std::size_t rest_before() const { return get_count(&head[8]); }
     bool at_end() const { return at == stored.size(); }
     bool next() {
         if (stored.size() - at < head_bytes) return false;
         head = stored.subspan(at, head_bytes);
         at += head_bytes;
-        const std::size_t follow = get_u32(&head[4]);
+        const std::size_t follow = get_count(&head[4]);
         if (follow > stored.size() - at || raw_bytes() == 0 || raw_bytes() > stretch_bytes || !is_sound()) return false;
         bytes = stored.subspan(at, follow);
         at += follow;

@@ -2,33 +2,61 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
+#include "describe/hdf5_signature.hpp"
 #include "describe/regions.hpp"
 #include "format/region_index.hpp"
 
 namespace cairn {
 
-ImageArrays::ImageArrays(const LocalImage& image) : info_(image.header.image) {
+ImageArrays::ImageArrays(const LocalImage& image, DescribeElsewhere elsewhere)
+    : info_(image.header.image), path_(image.path), data_offset_(image.header.data_offset), elsewhere_(std::move(elsewhere)) {
     const bool is_known = image.readable == Readable::again && info_.index_bytes <= std::min(index_bytes_max, image.data.length);
-    if (!is_known) info_.regions.clear();
-    else if (info_.index_bytes != 0) index_ = image.data.part(image.data.length - info_.index_bytes, info_.index_bytes);
+    if (is_known) data_ = image.data;
+    else info_.regions.clear();
 }
 
 std::vector<Region> ImageArrays::regions() const {
-    if (index_.length == 0) return info_.regions;  // version 1 of the format; else none
-    Result<std::vector<Region>> read = decode_region_index(index_.bytes(), info_.bytes - info_.index_bytes);
+    if (data_.length == 0 || info_.index_bytes == 0) return info_.regions;  // version 1 of the format; else none
+    const Slice index = data_.part(data_.length - info_.index_bytes, info_.index_bytes);
+    Result<std::vector<Region>> read = decode_region_index(index.bytes(), info_.bytes - info_.index_bytes);
     return read.ok() ? std::move(read).value() : std::vector<Region>();
+}
+
+Result<Description> ImageArrays::file(const Region& region) const {
+    const ByteView bytes = data_.part(region.offset, region.length).bytes();
+    if (!elsewhere_ || !hdf5_begins(bytes)) return describe_file(bytes);
+    return elsewhere_(path_, data_offset_ + region.offset, region.length);
+}
+
+// One over another there are none: regions lie side by side, and what a file says of itself lies within it.
+std::vector<Extent> ImageArrays::extents() const {
+    const std::vector<Region> regions = this->regions();
+    std::vector<Extent> extents = describe_regions(regions);
+    for (const Region& region : regions) {
+        if (!describes_itself(region) || region.offset > data_.length || region.length > data_.length - region.offset) continue;
+        Result<Description> described = file(region);
+        if (!described.ok()) continue;  // all skeleton
+        for (Extent& extent : described->extents) {
+            if (extents.size() >= extents_max) return extents;
+            extent.offset += region.offset;
+            extents.push_back(std::move(extent));
+        }
+    }
+    return extents;
 }
 
 std::vector<NumberArray> ImageArrays::in(const Source& source) {
     State unread = State::unread;
     if (state_.compare_exchange_strong(unread, State::reading)) {
         try {
-            arrays_ = describe_regions(regions());
+            arrays_ = arrays_of(extents());
         } catch (const std::bad_alloc&) {
             arrays_.clear();
         }
-        index_ = {};
+        data_ = {};
+        elsewhere_ = nullptr;
         info_.regions.clear();
         state_ = State::ready;
     }

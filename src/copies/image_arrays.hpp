@@ -1,11 +1,12 @@
-// What is known of the bytes of an image in scratch, for codecs. It stands in the image's region index, which is read when it is first asked for, on the thread of whoever asks: the
-// mapping is read then, and may not come back.
+// What is known of the bytes of an image in scratch, for codecs. Its region index says what its regions are, and those that are files may describe themselves. Both are read when they
+// are first asked for, on the thread of whoever asks: the mapping is read then, and may not come back.
 #pragma once
 
 #include <atomic>
 #include <vector>
 
 #include "copies/scratch.hpp"
+#include "describe/file.hpp"
 #include "model/number_array.hpp"
 #include "model/plan.hpp"
 
@@ -13,8 +14,8 @@ namespace cairn {
 
 class ImageArrays {
   public:
-    // Of an image that can be read once only nothing is known: its index is among what would be used up.
-    explicit ImageArrays(const LocalImage& image);
+    // Of an image that can be read once only nothing is known: its index is among what would be used up. `elsewhere`: null where no other process describes files.
+    ImageArrays(const LocalImage& image, DescribeElsewhere elsewhere);
     // In the source's range, by offset in it; of several threads at once. None where the index is damaged: whoever restores hears of that. None, too, while another thread reads it, which
     // may not come back, and where it is longer than index_bytes_max.
     std::vector<NumberArray> in(const Source& source);
@@ -25,9 +26,14 @@ class ImageArrays {
     enum class State : std::uint8_t { unread, reading, ready };
 
     std::vector<Region> regions() const;
+    std::vector<Extent> extents() const;
+    Result<Description> file(const Region& region) const;
 
     ImageInfo info_;
-    Slice index_;
+    Slice data_;
+    std::string path_;
+    std::uint64_t data_offset_;  // of the image in the slot's file
+    DescribeElsewhere elsewhere_;
     std::atomic<State> state_ = State::unread;
     std::vector<NumberArray> arrays_;  // of who reads, and then of all
 };

@@ -33,7 +33,7 @@ const std::vector<NumberArray> u_and_v = {{0, 960, 8, true, false, 6, 30}, {960,
 
 TEST(ImageArrays, AreThoseOfTheRegionIndex) {
     const LocalImage image = image_with_index();
-    ImageArrays arrays(image);
+    ImageArrays arrays(image, nullptr);
     EXPECT_EQ(arrays.in({0, 0, image.data.length}), u_and_v);
     const std::vector<NumberArray> tail = {{0, 60, 4, false, false, 0, 0}};
     EXPECT_EQ(arrays.in({0, 964, 1000}), tail);
@@ -43,18 +43,62 @@ TEST(ImageArrays, AreThoseOfTheHeaderInVersion1) {
     LocalImage image = image_with_index();
     image.header.image.regions = *decode_region_index(image.data.part(1024, image.data.length - 1024).bytes(), 1024);
     image.header.image.index_bytes = 0;
-    EXPECT_EQ(ImageArrays(image).in({0, 0, 1024}), u_and_v);
+    EXPECT_EQ(ImageArrays(image, nullptr).in({0, 0, 1024}), u_and_v);
 }
 
 TEST(ImageArrays, AreNoneWhereTheIndexIsDamagedOrCanBeReadOnceOnly) {
     LocalImage image = image_with_index();
     image.readable = Readable::once;
-    EXPECT_TRUE(ImageArrays(image).in({0, 0, 1024}).empty());
+    EXPECT_TRUE(ImageArrays(image, nullptr).in({0, 0, 1024}).empty());
     image = image_with_index();
     image.data.data()[1030] ^= std::byte{1};
-    EXPECT_TRUE(ImageArrays(image).in({0, 0, 1024}).empty());
+    EXPECT_TRUE(ImageArrays(image, nullptr).in({0, 0, 1024}).empty());
     image.header.image.index_bytes = UINT64_MAX;
-    EXPECT_TRUE(ImageArrays(image).in({0, 0, 1024}).empty());
+    EXPECT_TRUE(ImageArrays(image, nullptr).in({0, 0, 1024}).empty());
+}
+
+// Two files: the second one has the signature of HDF5.
+LocalImage image_of_files() {
+    const std::string header = "{'descr': '>f4', 'fortran_order': False, 'shape': (5, 8), }\n";
+    std::string text = std::string("\x93NUMPY\x01\0", 8) + static_cast<char>(header.size()) + '\0' + header + std::string(160, 'x');
+    std::vector<Region> regions(2);
+    for (Region& region : regions) region.kind = RegionKind::file;
+    regions[0].name = "a.npy";
+    regions[0].length = text.size();
+    regions[1].name = "b.h5";
+    regions[1].offset = text.size();
+    text += "\x89HDF\r\n\x1a\n" + std::string(92, 'y');
+    regions[1].length = 100;
+    for (Region& region : regions) region.shape = {region.length};
+    const RegionIndex index = encode_region_index(regions);
+    Bytes bytes = to_bytes(text);
+    bytes.insert(bytes.end(), index.bytes.begin(), index.bytes.end());
+    LocalImage image;
+    image.path = "/scratch/slot";
+    image.header.data_offset = 4096;
+    image.header.image.bytes = bytes.size();
+    image.header.image.index_bytes = index.bytes.size();
+    image.data = Slice::of(std::move(bytes));
+    return image;
+}
+
+TEST(ImageArrays, FilesDescribeThemselves) {
+    const LocalImage image = image_of_files();
+    const std::uint64_t files = image.data.length - image.header.image.index_bytes, begin = files - 100 - 160;
+    const std::vector<NumberArray> array = {{begin, 160, 4, true, true, 8, 0}};
+    EXPECT_EQ(ImageArrays(image, nullptr).in({0, 0, image.data.length}), array);
+
+    std::vector<std::uint64_t> asked;
+    const auto elsewhere = [&](const std::string& path, std::uint64_t offset, std::uint64_t length) -> Result<Description> {
+        EXPECT_EQ(path, "/scratch/slot");
+        asked = {offset, length};
+        return Description{"hdf5", {{"u", DataType::i16, false, {30}, 20, 60}}};
+    };
+    const std::vector<NumberArray> both = {array[0], {files - 80, 60, 2, false, false, 0, 0}};
+    EXPECT_EQ(ImageArrays(image, elsewhere).in({0, 0, image.data.length}), both);
+    EXPECT_EQ(asked, (std::vector<std::uint64_t>{4096 + files - 100, 100}));
+    const auto in_vain = [](const std::string&, std::uint64_t, std::uint64_t) -> Result<Description> { return Status(Code::deadline, "late"); };
+    EXPECT_EQ(ImageArrays(image, in_vain).in({0, 0, image.data.length}), array);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "daemon/blocking.hpp"
 #include "daemon/keeper.hpp"
 #include "daemon/memory.hpp"
+#include "describer/describer.hpp"
 #include "catalog/catalog.hpp"
 #include "catalog/io_nodes.hpp"
 #include "storage/detect.hpp"
@@ -30,6 +31,7 @@ constexpr Nanos spare_slot_wait = 30 * second;  // a free slot that a burst of c
 constexpr Nanos tidy_wait = 5 * second;
 constexpr Nanos remove_wait = 4 * second;  // for all slots that go together at the end
 constexpr Nanos targets_again = 300 * second;
+constexpr std::chrono::seconds describe_wait{2};  // a file takes milliseconds, and whoever encodes waits for it
 constexpr int session_nice = 19;
 constexpr int session_tries = 100;  // all daemons of a host start at once, and the kernel takes one change in 100 ms
 constexpr Nanos session_pause = 130 * millisecond;
@@ -96,6 +98,8 @@ Daemon::Daemon(DaemonOptions options, Door door, std::unique_ptr<RealWorld> worl
       last_busy_(world_.clock.now()),
       changed_(world_.clock),
       gate_(world_.clock) {
+    const auto describer = std::make_shared<Describer>(describer_program());  // of threads that may outlive this
+    node_.set_describe_elsewhere([describer](const std::string& path, std::uint64_t offset, std::uint64_t length) { return describer->describe(path, offset, length, describe_wait); });
     // While it is not known whose some image is, it may be of any job.
     node_.set_unseen_images([this](Id128 incarnation) {
         return !adoption_.knows_images() || adoption_.has_unread() || left_slots_.is_looking() || adoption_.unseen().has_of(incarnation);

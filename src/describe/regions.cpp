@@ -1,64 +1,14 @@
 #include "describe/regions.hpp"
 
-#include <algorithm>
-
 namespace cairn {
 
-namespace {
+bool describes_itself(const Region& region) { return region.kind != RegionKind::memory || region.type == DataType::bytes; }
 
-// A number of each type; a complex one is two, side by side.
-struct Numbers {
-    std::uint8_t width = 0;  // 0: none
-    bool is_float = false;
-    std::uint8_t in_each = 1;
-};
-Numbers numbers_of(DataType type) {
-    switch (type) {
-        case DataType::i8:
-        case DataType::u8: return {1};
-        case DataType::i16:
-        case DataType::u16: return {2};
-        case DataType::i32:
-        case DataType::u32: return {4};
-        case DataType::i64:
-        case DataType::u64: return {8};
-        case DataType::f16:
-        case DataType::bf16: return {2, true};
-        case DataType::f32: return {4, true};
-        case DataType::f64: return {8, true};
-        case DataType::c64: return {4, true, 2};
-        case DataType::c128: return {8, true, 2};
-        case DataType::bytes: break;
-    }
-    return {};
-}
-
-// How far neighbours along the axis lie apart, in numbers: all that later axes hold. 0: there is no such axis, or it is longer than anybody reads at once.
-std::uint32_t stride_of(const std::vector<std::uint64_t>& shape, std::size_t from_end, std::uint64_t numbers) {
-    std::uint64_t stride = 1;
-    if (from_end >= shape.size()) return 0;
-    for (std::size_t axis = shape.size() - from_end; axis < shape.size() && stride < numbers; ++axis) stride *= shape[axis];
-    return stride > 1 && stride < numbers && stride < UINT32_MAX ? static_cast<std::uint32_t>(stride) : 0;
-}
-
-}  // namespace
-
-std::vector<NumberArray> describe_regions(const std::vector<Region>& regions) {
-    std::vector<NumberArray> arrays;
-    for (const Region& region : regions) {
-        const Numbers numbers = numbers_of(region.type);
-        if (region.kind != RegionKind::memory || numbers.width == 0 || region.length < numbers.width) continue;
-        NumberArray array{region.offset, region.length / numbers.width * numbers.width, numbers.width, numbers.is_float};
-        std::vector<std::uint64_t> shape = region.shape;
-        std::erase(shape, 1);  // there are no neighbours along it
-        if (numbers.in_each > 1) shape.push_back(numbers.in_each);
-        const std::uint64_t count = region.length / numbers.width;
-        array.row = stride_of(shape, 1, count);
-        array.plane = array.row == 0 ? 0 : stride_of(shape, 2, count);
-        arrays.push_back(array);
-    }
-    std::sort(arrays.begin(), arrays.end(), [](const NumberArray& a, const NumberArray& b) { return a.offset < b.offset; });
-    return arrays;
+std::vector<Extent> describe_regions(const std::vector<Region>& regions) {
+    std::vector<Extent> extents;
+    for (const Region& region : regions)
+        if (!describes_itself(region)) extents.push_back({region.name, region.type, false, region.shape, region.offset, region.length});
+    return extents;
 }
 
 }  // namespace cairn

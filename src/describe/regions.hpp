@@ -1,14 +1,14 @@
-// What Cairn's own regions say of an image's bytes: each is an array of its type and shape.
+// What Cairn's own regions say of an image's bytes: each is an extent of its type and shape.
 #pragma once
 
 #include <vector>
 
-#include "model/number_array.hpp"
-#include "model/types.hpp"
+#include "describe/extent.hpp"
 
 namespace cairn {
 
-// By offset in the image. Regions without a type of numbers, and those that files or callbacks filled, are not among them.
-std::vector<NumberArray> describe_regions(const std::vector<Region>& regions);
+// In their order. Regions without a type of numbers, and those that files or callbacks filled, are not among them: their bytes may describe themselves (file.hpp).
+std::vector<Extent> describe_regions(const std::vector<Region>& regions);
+bool describes_itself(const Region& region);
 
 }  // namespace cairn

@@ -30,6 +30,7 @@ Status Node::join(std::shared_ptr<const Roster> roster, NodeIndex self) {
 void Node::serve_as_io_node(std::string name) { impl_->io_node.serve_as(std::move(name)); }
 
 void Node::set_targets(std::shared_ptr<const PlacementTargets> targets) { impl_->common.targets = std::move(targets); }
+void Node::set_describe_elsewhere(DescribeElsewhere describe) { impl_->common.describe_elsewhere = std::move(describe); }
 const PlacementTargets& Node::targets() const { return *impl_->common.targets; }
 
 void Node::set_unseen_images(std::function<bool(Id128)> has_unseen) { impl_->common.has_unseen_images = std::move(has_unseen); }
@@ -88,7 +89,7 @@ Status Node::add_image(LocalImage image) {
     const Rank rank = header.rank;
     flight->state.bytes += header.image.bytes;
     impl_->common.counters.captured_bytes += header.image.bytes;
-    flight->images.emplace(rank, held_image(std::move(image)));
+    flight->images.emplace(rank, held_image(std::move(image), impl_->common.describe_elsewhere));
     leave_image(flight->key, rank);
     flight->state.level = std::max(flight->state.level, Level::captured);
     impl_->follower.on_image(flight);

@@ -13,6 +13,7 @@
 
 #include "catalog/layout.hpp"
 #include "engine/pace.hpp"
+#include "copies/image_arrays.hpp"
 #include "copies/scratch.hpp"
 #include "engine/settings.hpp"
 #include "engine/version_state.hpp"
@@ -44,6 +45,9 @@ class Node {
     // The storage targets of the persistent directory, as soon as they are known; replaces earlier ones. None at first. Never null.
     void set_targets(std::shared_ptr<const PlacementTargets> targets);
     const PlacementTargets& targets() const;
+
+    // Who describes files that take a library to read (copies/image_arrays.hpp); nobody at first. Of images that are added from now on.
+    void set_describe_elsewhere(DescribeElsewhere describe);
 
     // Whether scratch may hold images of a job that were not added yet: while it may, this node does not say that it lacks any.
     void set_unseen_images(std::function<bool(Id128 incarnation)> has_unseen);

@@ -1,0 +1,128 @@
+// `cairn describe`: what Cairn sees in files: which of their bytes are arrays of numbers, of which type and shape.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "base/units.hpp"
+#include "cli/command.hpp"
+#include "cli/rows.hpp"
+#include "describe/file.hpp"
+#include "describe/hdf5_signature.hpp"
+#include "describer/describer.hpp"
+#include "world/real/memory.hpp"
+
+namespace cairn::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct SeenFile {
+    std::string path;
+    std::uint64_t bytes = 0;
+    Description description;  // empty: the status says why
+    Status status;
+};
+
+constexpr std::chrono::seconds describer_wait{30};  // nobody else waits meanwhile, and a file may have very many arrays
+
+Result<SeenFile> look_at(const std::string& path, Describer& describer) {
+    TRY_ASSIGN(const BufferPtr file, map_file(path, false, [](const std::function<void()>& unmap) { unmap(); }));
+    const ByteView bytes(file->data(), file->size());
+    SeenFile seen;
+    seen.path = path;
+    seen.bytes = bytes.size();
+    Result<Description> description = hdf5_begins(bytes) ? describer.describe(path, 0, bytes.size(), describer_wait) : describe_file(bytes);
+    seen.status = description.status();
+    if (description.ok()) seen.description = std::move(description).value();
+    if (file->has_lost_bytes()) return Status(Code::io_error, path + ": became shorter while it was read, or the disk does not give it");
+    return seen;
+}
+
+std::string share_text(std::uint64_t part, std::uint64_t whole) {
+    if (whole == 0) return "-";
+    const auto tenths = static_cast<std::uint64_t>(1000.0 * static_cast<double>(part) / static_cast<double>(whole));
+    return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " %";
+}
+
+std::string order_text(const Extent& extent) {
+    if (extent.type == DataType::bytes || type_bytes(extent.type) == 1) return "-";
+    return extent.is_big_endian ? "big" : "little";
+}
+
+void print_files(Console& console, const std::vector<SeenFile>& files, bool all) {
+    Rows rows(console, TextTable({left("file"), left("format"), right("bytes"), right("arrays"), right("described"), left("why not all")}), all);
+    std::uint64_t bytes = 0, described = 0;
+    for (const SeenFile& seen : files) {
+        bytes += seen.bytes;
+        described += seen.description.described_bytes();
+        rows.add({for_terminal(seen.path), seen.status.ok() ? std::string(seen.description.format) : "-", format_bytes(seen.bytes), seen.status.ok() ? std::to_string(seen.description.extents.size()) : "-",
+                  share_text(seen.description.described_bytes(), seen.bytes), seen.status.ok() ? "" : for_terminal(seen.status.text())});
+    }
+    rows.print("no files");
+    console.out << "\n" << plural(files.size(), "file") << ", " << format_bytes(bytes) << ", of which " << share_text(described, bytes) << " are described\n";
+}
+
+void print_extents(Console& console, const SeenFile& seen, bool all) {
+    console.out << "\n";
+    Rows rows(console, TextTable({left("array"), left("type"), left("byte order"), left("shape"), right("bytes"), right("at")}), all);
+    for (const Extent& extent : seen.description.extents)
+        rows.add({for_terminal(extent.name.empty() ? "-" : extent.name), type_name(extent.type), order_text(extent), axes_text(extent.shape), format_bytes(extent.length), std::to_string(extent.offset)});
+    rows.print("no arrays");
+}
+
+Json extents_json(const Description& description) {
+    Json extents = Json::array();
+    for (const Extent& extent : description.extents)
+        extents.push_back({{"name", extent.name}, {"type", type_name(extent.type)}, {"big_endian", extent.is_big_endian}, {"shape", extent.shape}, {"offset", extent.offset}, {"length", extent.length}});
+    return extents;
+}
+
+void print_json(Console& console, const std::vector<SeenFile>& files) {
+    Json rows = Json::array();
+    for (const SeenFile& seen : files) {
+        Json row = {{"file", seen.path}, {"bytes", seen.bytes}, {"described_bytes", seen.description.described_bytes()}};
+        if (seen.status.ok()) {
+            row["format"] = seen.description.format;
+            row["extents"] = extents_json(seen.description);
+        } else {
+            row["why"] = seen.status.text();
+        }
+        rows.push_back(std::move(row));
+    }
+    const Json document = {{"files", std::move(rows)}};
+    console.document(document.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+Status run_describe(Console& console, const Arguments& arguments) {
+    survive_lost_bytes();
+    Describer describer(describer_program());
+    std::vector<SeenFile> files;
+    for (const std::string& path : arguments.texts("FILE")) {
+        TRY_ASSIGN(SeenFile seen, look_at(path, describer));
+        files.push_back(std::move(seen));
+    }
+    if (console.json) {
+        print_json(console, files);
+        return {};
+    }
+    print_files(console, files, arguments.given("all"));
+    if (files.size() == 1 && files.front().status.ok()) print_extents(console, files.front(), arguments.given("all"));
+    return {};
+}
+
+}  // namespace
+
+const Command describe_command = {
+    "describe",
+    "show which bytes of files are arrays of numbers, as codecs see them",
+    "Reads files as `cairn watch` takes them, and prints which share of their bytes Cairn can describe: a codec that predicts numbers does so along the axes that are known here. "
+    "Of a single file also its arrays, with type, byte order and shape.\n\n"
+    "What is not described is stored as it is, or encoded by what a sample tells of it. Every file comes back byte for byte, described or not.",
+    {{"FILE", OptionKind::text, "", "The files.", true, true}, {"--all", OptionKind::flag, "", "All rows, however many."}},
+    {{Code::not_found, "no such file"}},
+    false,
+    &run_describe,
+};
+
+}  // namespace cairn::cli

@@ -1,0 +1,35 @@
+// Fuzz target: files of every format. Any bytes are refused, or described within themselves.
+#include <cstdio>
+#include <cstdlib>
+
+#include "describe/file.hpp"
+
+namespace {
+
+void expect(bool condition, const char* what) {
+    if (condition) return;
+    std::fprintf(stderr, "fuzz: %s\n", what);
+    std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    using namespace cairn;
+    const ByteView file = std::as_bytes(std::span(data, size));
+    needs_library(file);
+    const Result<Description> described = describe_file(file);
+    if (!described.ok()) {
+        expect(described.code() == Code::corrupt || described.code() == Code::unsupported, "refused with a wrong code");
+        return 0;
+    }
+    std::uint64_t end = 0;
+    expect(described->extents.size() <= extents_max, "more extents than are allowed");
+    for (const Extent& extent : described->extents) {
+        expect(extent.offset >= end && extent.length > 0 && extent.offset <= size && extent.length <= size - extent.offset, "an extent over another, or outside of the file");
+        expect(bytes_of(extent.type, extent.shape) == extent.length, "a shape of another length");
+        end = extent.offset + extent.length;
+    }
+    arrays_of(described->extents);
+    return 0;
+}

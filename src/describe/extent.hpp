@@ -1,0 +1,33 @@
+// An extent: a stretch of a file's bytes of which the file itself says that it is one variable, or a piece of one. What lies in no extent is skeleton.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/number_array.hpp"
+#include "model/types.hpp"
+
+namespace cairn {
+
+struct Extent {
+    std::string name;                  // with the groups above it, "/" between them
+    DataType type = DataType::bytes;   // bytes: known to be data, and in no way that tells anything of the next byte (compressed by the format itself, records of several types)
+    bool is_big_endian = false;
+    std::vector<std::uint64_t> shape;  // the axis that changes slowest first; the numbers of the type that it holds make `length`
+    std::uint64_t offset = 0, length = 0;  // in the file, bytes
+    bool operator==(const Extent&) const = default;
+};
+
+// What a file is, and what lies in it.
+struct Description {
+    std::string_view format;  // a static name: "npy"
+    std::vector<Extent> extents;  // by offset, none over another, none empty
+    std::uint64_t described_bytes() const;
+};
+
+// For codecs, by offset: those of a type of numbers. Bytes have no neighbours.
+std::vector<NumberArray> arrays_of(const std::vector<Extent>& extents);
+
+}  // namespace cairn
