@@ -48,6 +48,26 @@ send_to(flight, 0, address, message);
 addresses.of(0);
 NodeIndex coordinator = 0;
 const auto whom = NodeIndex{0};
+const auto whom = static_cast<NodeIndex>(0);
+if (node == static_cast<NodeIndex>( 0u )) return;
+const NodeIndex first = 0;
+static constexpr NodeIndex first = 0u;
+NodeIndex const first = 0;
+const NodeIndex first(0);
+constexpr NodeIndex zero{};
+constexpr NodeIndex zero = {};
+constexpr NodeIndex zero = NodeIndex();
+const Ranks& ranks = roster.members.begin()->ranks;
+const Ranks& ranks = job->roster->members.cbegin()->ranks;
+const Member& first = *roster.members.begin();
+Node* leader = nodes.data()->get();
+if (job.self_index == 0) return;
+if (job->self() == 0) return;
+if (job.self == 0) return;
+if (self() != NodeIndex{}) return;
+if (0 == job->self) return;
+if (!job->self) return;
+if (job.self >= 1) return;
 """.strip().split("\n")
 # And what is none: loops over all nodes, defaults of plain values, numbers of other things.
 NO_NODE_0 = """
@@ -62,6 +82,15 @@ send(flight, to, message);
 leader.counters = 0;
 if (ranks[0] == rank) return;
 if (from < 0.5) return;
+const NodeIndex first = coordinator_of(roster);
+const NodeIndex next = node + 1;
+constexpr NodeIndex none = 0xffffffff;
+const auto node = static_cast<NodeIndex>(i);
+for (auto member = roster.members.begin(); member != roster.members.end(); ++member) join(*member);
+const Member& member = *(roster.members.begin() + index);
+if (!job.self_is_known) return;
+if (yourself == 0) return;
+if (range->begin == 0) return;
 """.strip().split("\n")
 
 
