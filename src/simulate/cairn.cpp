@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "catalog/catalog.hpp"
+#include "copies/scratch.hpp"
 #include "engine/router/node.hpp"
 #include "format/image.hpp"
 #include "format/names.hpp"
