@@ -484,6 +484,9 @@ def main(series, version=None, rank=None, region=None):
 
 
 if __name__ == "__main__":
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        print(__doc__)
+        sys.exit()
     if len(sys.argv) not in (2, 3, 5):
         sys.exit(__doc__)
     try:
