@@ -74,7 +74,8 @@ Status check_command(const std::vector<std::string>& arguments) {
         if (command->name == arguments[0]) return {};
         names += (names.empty() ? "" : ", ") + std::string(command->name);
     }
-    return invalid_argument("no command is named '" + for_terminal(arguments[0]) + "'; there are " + names);
+    return invalid_argument("no command is named '" + for_terminal(arguments[0]) + "'; there are " + names +
+                            "\nSee `cairn --help`, and `cairn COMMAND --help` of one of them");
 }
 
 // Texts may quote what the user or a disk said; lines stay lines.

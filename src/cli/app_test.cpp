@@ -62,6 +62,7 @@ TEST_F(App, wrong_usage_exits_1_and_says_where_help_is) {
     const Ran mistyped = cairn("confg");
     EXPECT_EQ(mistyped.exit, 1);
     EXPECT_THAT(mistyped.err, HasSubstr("no command is named 'confg'; there are "));
+    EXPECT_THAT(cairn("help").err, HasSubstr("See `cairn --help`, and `cairn COMMAND --help`"));
     const Ran option = cairn("config --bogus");
     EXPECT_EQ(option.exit, 1);
     EXPECT_THAT(option.err, HasSubstr("--bogus"));
