@@ -63,7 +63,7 @@ Result<Config> load_settings(const Arguments& arguments) {
     return load_config(sources);
 }
 
-std::vector<ScratchLayout> scratch_roots(const Settings& settings) {
+std::vector<std::string> scratch_nodes(const Settings& settings) {
     // The node's name stands in the middle of the directory's.
     const std::string marker = "NODE";
     const std::string pattern =
@@ -71,16 +71,22 @@ std::vector<ScratchLayout> scratch_roots(const Settings& settings) {
     const std::size_t folder = pattern.rfind('/') + 1;
     const std::size_t at = pattern.find(marker, folder);
     const std::string head = pattern.substr(folder, at - folder), tail = pattern.substr(at + marker.size());
-    std::vector<ScratchLayout> roots;
+    std::vector<std::string> nodes;
     std::error_code error;  // a machine without this scratch, such as a login node, has none
     for (const auto& entry : std::filesystem::directory_iterator(settings.paths.scratch, error)) {
         const std::string name = entry.path().filename().string();
         if (name.size() > head.size() + tail.size() && name.starts_with(head) && name.ends_with(tail) &&
             entry.is_directory(error))
-            roots.push_back({settings.paths.scratch + "/" + name});
+            nodes.push_back(name.substr(head.size(), name.size() - head.size() - tail.size()));
     }
-    std::sort(roots.begin(), roots.end(),
-              [](const ScratchLayout& a, const ScratchLayout& b) { return a.root < b.root; });
+    std::sort(nodes.begin(), nodes.end());
+    return nodes;
+}
+
+std::vector<ScratchLayout> scratch_roots(const Settings& settings) {
+    std::vector<ScratchLayout> roots;
+    for (const std::string& node : scratch_nodes(settings))
+        roots.push_back(ScratchLayout::of(settings.paths.scratch, ::geteuid(), node, settings.paths.persistent));
     return roots;
 }
 

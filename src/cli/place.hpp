@@ -19,6 +19,7 @@ Result<Config> load_settings(const Arguments& arguments);
 // Directories of the daemons of this user on this host that work for this persistent directory (one a node, virtual
 // nodes included).
 std::vector<ScratchLayout> scratch_roots(const Settings& settings);
+std::vector<std::string> scratch_nodes(const Settings& settings);  // whose these are, by name
 
 class Place {
   public:

@@ -37,6 +37,25 @@ TEST_F(StatusOf, without_a_daemon) {
     EXPECT_EQ(cairn("start --node ../x").exit, 1);
 }
 
+TEST_F(StatusOf, a_stop_of_a_node_that_never_was_names_those_there_are) {
+    const Ran none = cairn("stop --node n1");
+    EXPECT_EQ(none.exit, exit_of(Code::not_found));
+    EXPECT_THAT(none.err, HasSubstr("no daemon of node n1 was ever started"));
+    EXPECT_THAT(none.err, HasSubstr("; no node is here"));
+    ASSERT_EQ(cairn("start --node n0").exit, 0);
+    ASSERT_EQ(cairn("start --node n-2").exit, 0);
+    const Ran mistyped = cairn("stop --node n1");
+    EXPECT_EQ(mistyped.exit, exit_of(Code::not_found));
+    EXPECT_THAT(mistyped.err, HasSubstr("no daemon of node n1 was ever started"));
+    EXPECT_THAT(mistyped.err, HasSubstr("; the nodes here: n-2, n0"));
+    EXPECT_EQ(Json::parse(cairn("stop --node n1 --json").out)["error"]["code"], "not found");
+    EXPECT_EQ(Json::parse(cairn("status --json").out)["nodes"].size(), 2u) << "nobody was stopped";
+    EXPECT_EQ(cairn("stop --node n0").exit, 0);
+    const Ran again = cairn("stop --node n0");
+    EXPECT_EQ(again.exit, 0) << again.err;
+    EXPECT_EQ(again.out, "no daemon runs here\n");
+}
+
 // All killed, by a launcher for instance: who waits for what was captured is told that nobody finishes it, and what to do.
 TEST_F(StatusOf, a_stop_without_a_daemon_names_what_scratch_holds) {
     const Melt melt(folder);
@@ -55,7 +74,6 @@ TEST_F(StatusOf, a_stop_without_a_daemon_names_what_scratch_holds) {
     ASSERT_EQ(json["left"].size(), 1u);
     EXPECT_EQ(json["left"][0]["version"], 2);
     EXPECT_EQ(cairn("stop --node n1").exit, exit_of(Code::deadline));
-    EXPECT_EQ(cairn("stop --node n2").exit, 0) << "there is nothing";
     melt.commit(2, first, 1, {first, 1});
     EXPECT_EQ(cairn("stop").out, "no daemon runs here\n");
     EXPECT_EQ(cairn("stop").exit, 0);

@@ -12,6 +12,7 @@
 #include <optional>
 #include <ostream>
 #include <set>
+#include <string>
 #include <thread>
 
 #include "base/text_table.hpp"
@@ -182,6 +183,16 @@ Json json_of(const Stops& stops) {
     return document;
 }
 
+// A name that never was a node's here is mistyped, or meant another host. Of a node whose daemon has ended there is only nothing to do.
+Status check_node(const Settings& settings, const Arguments& arguments) {
+    const std::vector<std::string> nodes = scratch_nodes(settings);
+    if (!arguments.given("node") || std::find(nodes.begin(), nodes.end(), arguments.text("node")) != nodes.end()) return {};
+    std::string there;
+    for (const std::string& node : nodes) there += (there.empty() ? "" : ", ") + node;
+    return not_found("no daemon of node " + arguments.text("node") + " was ever started by this user on this host for " + settings.paths.persistent + " (scratch " +
+                     settings.paths.scratch + "); " + (there.empty() ? "no node is here" : "the nodes here: " + there));
+}
+
 Status run_stop(Console& console, const Arguments& arguments) {
     TRY_ASSIGN(const Config config, load_settings(arguments));
     std::uint64_t wait_ms = config.settings.daemon.stop_wait_ms;
@@ -191,6 +202,7 @@ Status run_stop(Console& console, const Arguments& arguments) {
         wait_ms = *wait_ns / 1'000'000;
     }
     TRY_ASSIGN(const std::vector<ScratchLayout> places, chosen_daemons(config.settings, arguments));
+    TRY(check_node(config.settings, arguments));
     Stops stops = stop_all(console, config.settings, places, wait_ms);
     Result<std::vector<VersionKey>> left = left_in(console, arguments, stops.empty);
     if (left.ok()) stops.left = *std::move(left);
@@ -223,7 +235,8 @@ const Command stop_command = {
     {{"--node", OptionKind::text, "NAME", "Only this node's daemon."},
      {"--wait", OptionKind::text, "TIME",
       "How long it may finish, instead of daemon.stop_wait_ms; \"0\": not at all."}},
-    {{Code::deadline, "stopped, or no daemon runs, but versions are left in scratch; or a daemon did not answer, and the others are stopped"}},
+    {{Code::deadline, "stopped, or no daemon runs, but versions are left in scratch; or a daemon did not answer, and the others are stopped"},
+     {Code::not_found, "no daemon of that --node was ever started here"}},
     true,
     &run_stop,
 };
