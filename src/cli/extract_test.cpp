@@ -15,6 +15,7 @@ namespace {
 
 using testing::ContainsRegex;
 using testing::HasSubstr;
+using testing::Not;
 using Json = nlohmann::json;
 
 struct Extract : testing::Test {
@@ -180,6 +181,25 @@ TEST_F(Extract, verify_of_whole_versions) {
     EXPECT_EQ(Json::parse(cairn("verify melt latest --json").out)["versions"][0]["version"], 2);
     EXPECT_EQ(cairn("verify melt 7").exit, exit_of(Code::not_found));
     EXPECT_EQ(cairn("verify glass").exit, exit_of(Code::not_found));
+}
+
+TEST_F(Extract, verify_says_whose_version_it_is_where_several_have_it) {
+    EXPECT_THAT(cairn("verify").out, Not(HasSubstr("incarnation")));
+    melt.open(2, second, {first, 1});
+    melt.commit(2, second, 2, {first, 1});
+    const Ran ran = cairn("verify");
+    EXPECT_EQ(ran.exit, 0) << ran.err;
+    EXPECT_THAT(ran.out, ContainsRegex("checkpoint +version +incarnation +level"));
+    EXPECT_THAT(ran.out, ContainsRegex("melt +1 +11111111 +persistent"));
+    EXPECT_THAT(ran.out, ContainsRegex("melt +2 +11111111 +persistent +58\\.6 KiB +whole\n"));
+    EXPECT_THAT(ran.out, ContainsRegex("melt +2 +22222222 +persistent +58\\.6 KiB +whole\n"));
+    EXPECT_THAT(cairn("verify melt 1").out, Not(HasSubstr("incarnation")));
+    Melt::flip(melt.part_path(2, second, 0), 3);
+    const Ran damaged = cairn("verify melt 2");
+    EXPECT_EQ(damaged.exit, exit_of(Code::corrupt));
+    EXPECT_THAT(damaged.err, HasSubstr("1 of 2 versions damaged; the first is melt version 2 of incarnation 22222222: "));
+    EXPECT_THAT(damaged.out, ContainsRegex("melt +2 +11111111 +persistent +58\\.6 KiB +whole\n"));
+    EXPECT_THAT(damaged.out, ContainsRegex("melt +2 +22222222 +part-0000-of-0002[^ ]* +0 +0 +grid "));
 }
 
 TEST_F(Extract, verify_lists_all_damage) {

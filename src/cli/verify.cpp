@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
+#include <set>
 
 #include "base/text_table.hpp"
 #include "base/units.hpp"
@@ -68,19 +69,29 @@ void print_lineage(Console& console, const std::vector<LineageDamage>& lineage) 
     if (list.rows() != 0) console.out << "\n" << list.to_string();
 }
 
+// Whether several incarnations of a job took one of these versions: then name and number do not say which is meant.
+bool has_namesakes(const std::vector<Verdict>& verdicts) {
+    std::set<std::pair<std::string, Version>> seen;
+    return std::any_of(verdicts.begin(), verdicts.end(), [&](const Verdict& verdict) { return !seen.emplace(verdict.key.name, verdict.key.version).second; });
+}
+
 void print(Console& console, const std::vector<Verdict>& verdicts, const std::vector<LineageDamage>& lineage) {
-    TextTable summary({left("checkpoint"), right("version"), left("level"), right("images"), left("verdict")});
-    TextTable list({left("checkpoint"), right("version"), left("part"), right("block"), right("rank"), left("region"),
-                    left("what is wrong")});
+    const bool several = has_namesakes(verdicts);
+    const auto with = [several](auto cells, auto incarnation) {  // behind the version
+        if (several) cells.insert(cells.begin() + 2, std::move(incarnation));
+        return cells;
+    };
+    using Columns = std::vector<TextTable::Column>;
+    using Cells = std::vector<std::string>;
+    TextTable summary(with(Columns{left("checkpoint"), right("version"), left("level"), right("images"), left("verdict")}, left("incarnation")));
+    TextTable list(with(Columns{left("checkpoint"), right("version"), left("part"), right("block"), right("rank"), left("region"), left("what is wrong")}, left("incarnation")));
     for (const Verdict& verdict : verdicts) {
-        const std::string version = std::to_string(verdict.key.version);
-        summary.add({verdict.key.name, version, verdict.from_scratch ? "scratch" : "persistent",
-                     format_bytes(verdict.bytes), verdict_text(verdict)});
-        for (const Damage& damage : verdict.damage) {
-            list.add({verdict.key.name, version, damage.part.empty() ? "-" : for_terminal(damage.part),
-                      number_text(damage.block), number_text(damage.rank),
-                      damage.region.empty() ? "-" : for_terminal(damage.region), for_terminal(damage.status.text())});
-        }
+        const std::string version = std::to_string(verdict.key.version), incarnation = short_id(verdict.key.incarnation);
+        summary.add(with(Cells{verdict.key.name, version, verdict.from_scratch ? "scratch" : "persistent", format_bytes(verdict.bytes), verdict_text(verdict)}, incarnation));
+        for (const Damage& damage : verdict.damage)
+            list.add(with(Cells{verdict.key.name, version, damage.part.empty() ? "-" : for_terminal(damage.part), number_text(damage.block), number_text(damage.rank),
+                                damage.region.empty() ? "-" : for_terminal(damage.region), for_terminal(damage.status.text())},
+                          incarnation));
     }
     console.out << summary.to_string();
     if (list.rows() != 0) console.out << "\n" << list.to_string();
@@ -166,7 +177,8 @@ Status failure_of(const std::vector<Verdict>& verdicts, std::size_t count) {
             worst = &damage;
         }
     const std::string of = std::to_string(count) + " of " + plural(verdicts.size(), "version");
-    const std::string first = "; the first is " + version_text(where->key) + ": " + where_of(*worst);
+    const std::string whose = has_namesakes(verdicts) ? " of incarnation " + short_id(where->key.incarnation) : "";
+    const std::string first = "; the first is " + version_text(where->key) + whose + ": " + where_of(*worst);
     if (is_unread(worst->status)) return Status(worst->status.code(), of + " can not be read" + first);
     const auto is_of_no_image = [](const Damage& damage) { return damage.of_no_image || is_unread(damage.status); };
     const bool is_restored = std::all_of(verdicts.begin(), verdicts.end(), [&](const Verdict& verdict) { return std::all_of(verdict.damage.begin(), verdict.damage.end(), is_of_no_image); });
