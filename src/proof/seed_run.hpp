@@ -23,6 +23,7 @@ struct Known {
     std::map<std::uint32_t, std::vector<Nanos>> looked;  // when processes began to read that
     std::map<std::pair<std::uint32_t, std::string>, Nanos> publishing;  // by which process, which manifest, and since when
     std::set<std::string> parts;            // paths of all that ever were made
+    std::map<std::string, std::set<NodeIndex>> writers;  // of each of these paths: the nodes whose daemons wrote there
     std::set<VersionKey> published;         // a manifest of theirs, whether or not anybody was told, and wherever that went
     std::map<VersionKey, bool> reported;    // called committed by some daemon at some time
     std::map<VersionKey, bool> removed;     // tried to remove; true: done, with a fence that stays
