@@ -58,7 +58,7 @@ bench: build
 # On folders of one's own: ARGS='FOLDER...'.
 bench-codecs: setup
 	@scripts/build $(PRESET) $(CONFIGURE) cairn_codecs
-	@$(BUILD)/src/cairn_codecs $(ARGS)
+	@$(BUILD)/bin/cairn_codecs $(ARGS)
 
 race: build
 	@test "$$(id -u)" = 0 || { echo "make race needs root: it makes network namespaces and mounts"; exit 1; }

@@ -5,7 +5,7 @@
     reader.py PERSISTENT/NAME VERSION                ranks and regions of one, every checksum compared
     reader.py PERSISTENT/NAME VERSION RANK REGION    the region's bytes to stdout
 
-Python's own library and libxxhash (for XXH3) is all it needs, and the program zstd for runs of that codec. Order: numbers and FlatBuffers, frame, manifest, part, lineage, the region index, a version, the command.
+Python's own library and libxxhash (for XXH3) is all it needs, and for encoded runs decoders.py and the program zstd. Order: numbers and FlatBuffers, frame, manifest, part, lineage, the region index, a version, the command.
 It checks what it relies on and not each invariant of FORMAT.md; `cairn verify` does.
 """
 import bisect
@@ -16,13 +16,13 @@ import itertools
 import os
 import re
 import struct
-import subprocess
 import sys
+
+from decoders import CODECS
 
 xxhash = ctypes.CDLL(ctypes.util.find_library("xxhash") or "libxxhash.so.0")
 xxhash.XXH3_64bits.restype = ctypes.c_uint64
 xxhash.XXH3_64bits.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
-
 
 class Corrupt(Exception):
     """Bytes are not what FORMAT.md says they are."""
@@ -254,86 +254,6 @@ def raw(path, piece):
         data = CODECS[piece.codec.name](stored, piece.at + piece.length)[piece.at:piece.at + piece.length]
     require(len(data) == piece.length, f"{path}: too short")
     return data
-
-
-def zero_runs(stored, wanted):
-    """The first raw bytes of a run with the codec of that name, as many as are wanted."""
-    data, at = bytearray(), 0
-    while at + 8 <= len(stored) and len(data) < wanted:
-        literal, zeros = struct.unpack_from("<II", stored, at)
-        data += stored[at + 8:at + 8 + literal]
-        data += bytes(min(zeros, max(0, wanted - len(data))))
-        at += 8 + literal
-    return bytes(data[:wanted])
-
-
-def numbers(stored, wanted):
-    """The first raw bytes of a run with the codec delta-shuffle-zstd, as many as are wanted or more."""
-    data, at = bytearray(), 0
-    while at + 6 <= len(stored) and len(data) < wanted:
-        length, width, lag = struct.unpack_from("<IBB", stored, at)
-        stretch = stored[at + 6:at + 6 + length]
-        data += stretch if width == 0 else numbers_of(stretch, width, lag)
-        at += 6 + length
-    return bytes(data)
-
-
-def zstandard(frame):
-    return subprocess.run(["zstd", "-dc"], input=frame, stdout=subprocess.PIPE, check=True).stdout  # the program, since Python before 3.14 has no Zstandard
-
-
-def numbers_of(stretch, width, lag):
-    content = zstandard(stretch)
-    count, modulus = len(content) // width, 1 << 8 * width
-    values = [int.from_bytes(each, "little") for each in zip(*(content[byte * count:(byte + 1) * count] for byte in range(width)))]
-    if lag:
-        values = [value >> 1 ^ -(value & 1) for value in values]
-        for i in range(lag, count):
-            values[i] += values[i - lag]
-    return b"".join((value % modulus).to_bytes(width, "little") for value in values) + content[count * width:]
-
-
-def planes(stored, wanted):
-    """All raw bytes of a run with the codec predict-planes-zstd."""
-    arrays, rest, at = [], bytearray(), 0
-    while at < len(stored):
-        length, follow, before, width, flags, strides = struct.unpack_from("<IIIBBBx", stored, at)
-        content = stored[at + 16:at + 16 + follow]
-        content = content if width == 0 else planes_of(content, length, width, flags, strides)
-        require(len(content) == length, "a stretch is not as long as it says")
-        if flags & 4:
-            rest += content
-        else:
-            arrays.append((before, content))
-        at += 16 + follow
-    data, used = bytearray(), 0
-    for before, content in arrays:
-        data += rest[used:used + before] + content
-        used += before
-    return bytes(data + rest[used:])
-
-
-def planes_of(content, length, width, flags, strides):
-    count, modulus = length // width, 1 << 8 * width
-    stride, at, found = struct.unpack_from(f"<{strides}I", content), 4 * strides, []
-    for _ in range(width):
-        follow, = struct.unpack_from("<I", content, at)
-        plane = content[at + 4:at + 4 + follow]
-        found.append(plane if follow == count else zstandard(plane))
-        at += 4 + follow
-    values = [int.from_bytes(each, "little") for each in zip(*found)]
-    if strides:
-        values = [value >> 1 ^ -(value & 1) for value in values]
-    for each in reversed(stride):
-        for i in range(each, count):
-            values[i] += values[i - each]
-    values = [value % modulus for value in values]
-    if flags & 1:
-        values = [value ^ (modulus // 2 - 1) if value >= modulus // 2 else value for value in values]
-    return b"".join(value.to_bytes(width, "big" if flags & 2 else "little") for value in values) + content[at:]
-
-
-CODECS = {"zero-runs": zero_runs, "delta-shuffle-zstd": numbers, "predict-planes-zstd": planes}  # by name: (stored bytes, how many raw ones are wanted) to at least those
 
 
 # ---- lineage ----

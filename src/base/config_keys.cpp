@@ -134,7 +134,7 @@ constexpr std::array table = {
         "them, whose width is found on a sample of each MiB: differences, bytes of the same significance together, then zstd. It takes some 3 to 6 s of processor time for a GB (`bench/results/codecs.txt`). "
         "predict-planes-zstd: regions as arrays of the type and shape that they were protected with, each number predicted from its neighbours along the axes that tell something of it. What neither a region nor a file that describes itself (`cairn describe`) "
         "describes, packs of small images, and what comes from another node and was not encoded there (flush.encode_at), are taken on a sample. It makes fields shorter than the others do, in 2 to 5 s "
-        "for a GB, or 10 where arrays have a few KiB. "
+        "for a GB. "
         "A codec costs the ring half of its buffers for received "
         "data, and a file that several nodes write a message for each run, as it does without a codec where a version has several files. With another placement than append data are stored as they are."), codecs),
     one_of(key<&S::flush, &S::Flush::encode_at>("flush", "encode_at", K::choice, 0, 1,

@@ -10,20 +10,20 @@
 #include <string>
 
 #include "codec/integers.hpp"
+#include "codec/planes_layout.hpp"
+#include "codec/planes_split.hpp"
 #include "codec/prediction.hpp"
 
 namespace cairn {
 
 namespace {
 
-constexpr std::size_t stretch_bytes = 256 << 10;  // so that all of it stays in a core's cache
 constexpr std::size_t guess_bytes = 64 << 10;     // of what nobody knows: it may be something else behind that
-constexpr std::size_t head_bytes = 16;            // of a stretch: raw bytes, bytes that follow, bytes of the rest before it (u32 each), width (0: the raw bytes), flags, how many strides, 0
+constexpr std::size_t head_bytes = 12;            // of a stretch: raw bytes, bytes that follow (u32 each), width (0: the raw bytes), flags, how many strides, 0
 constexpr double is_noise = 0.98;     // a plane of which a sample says so is left as it is
 constexpr double is_worth_it = 0.97;  // a stretch of which more is left is
-constexpr std::size_t array_bytes_min = 8 << 10;  // shorter ones are with the rest: a sample of each would take longer than all else
 constexpr std::size_t sample_bytes_min = 64;
-constexpr std::uint8_t flag_ordered = 1, flag_swapped = 2, flag_rest = 4;
+constexpr std::uint8_t flag_ordered = 1, flag_swapped = 2;
 
 // ---- memory: of a thread, for all runs ----
 
@@ -91,68 +91,6 @@ void add_up(Number* numbers, std::size_t count, const Way& way) {
         for (std::size_t i = way.stride[axis]; i < count; ++i) numbers[i] = static_cast<Number>(numbers[i] + numbers[i - way.stride[axis]]);
 }
 
-constexpr std::size_t tile = 512;  // numbers
-
-// Halves of numbers come apart, and theirs, until they are bytes; and back. Each step is one that a compiler makes vectors of.
-template <typename Half, typename Number>
-void halve(const Number* __restrict from, std::size_t length, Half* __restrict low, Half* __restrict high) {
-    for (std::size_t i = 0; i < length; ++i) low[i] = static_cast<Half>(from[i]);
-    for (std::size_t i = 0; i < length; ++i) high[i] = static_cast<Half>(from[i] >> (8 * sizeof(Half)));
-}
-template <typename Half, typename Number>
-void unite(const Half* __restrict low, const Half* __restrict high, std::size_t length, Number* __restrict to) {
-    for (std::size_t i = 0; i < length; ++i) to[i] = static_cast<Number>(low[i] | static_cast<Number>(static_cast<Number>(high[i]) << (8 * sizeof(Half))));
-}
-
-template <std::size_t bytes>
-using Unsigned = std::conditional_t<bytes == 8, std::uint64_t, std::conditional_t<bytes == 4, std::uint32_t, std::conditional_t<bytes == 2, std::uint16_t, std::uint8_t>>>;
-
-// The lowest plane first; each is `apart` bytes behind the one before.
-template <typename Number>
-void split_tile(const Number* numbers, std::size_t length, std::byte* planes, std::size_t apart) {
-    if constexpr (sizeof(Number) == 1) {
-        std::memcpy(planes, numbers, length);
-    } else {
-        using Half = Unsigned<sizeof(Number) / 2>;
-        std::array<Half, tile> low, high;
-        halve(numbers, length, low.data(), high.data());
-        split_tile(low.data(), length, planes, apart);
-        split_tile(high.data(), length, planes + sizeof(Half) * apart, apart);
-    }
-}
-template <typename Number>
-void join_tile(const std::byte* planes, std::size_t apart, std::size_t length, Number* numbers) {
-    if constexpr (sizeof(Number) == 1) {
-        std::memcpy(numbers, planes, length);
-    } else {
-        using Half = Unsigned<sizeof(Number) / 2>;
-        std::array<Half, tile> low, high;
-        join_tile(planes, apart, length, low.data());
-        join_tile(planes + sizeof(Half) * apart, apart, length, high.data());
-        unite(low.data(), high.data(), length, numbers);
-    }
-}
-
-template <typename Number>
-void split(const Number* numbers, std::size_t count, bool is_folded, std::byte* planes) {
-    std::array<Number, tile> folded;
-    for (std::size_t at = 0; at < count; at += tile) {
-        const std::size_t length = std::min(tile, count - at);
-        if (is_folded)
-            for (std::size_t i = 0; i < length; ++i) folded[i] = fold(numbers[at + i]);
-        split_tile(is_folded ? folded.data() : numbers + at, length, planes + at, count);
-    }
-}
-template <typename Number>
-void join(const std::byte* planes, std::size_t count, bool is_folded, Number* numbers) {
-    for (std::size_t at = 0; at < count; at += tile) {
-        const std::size_t length = std::min(tile, count - at);
-        join_tile(planes + at, count, length, numbers + at);
-        if (is_folded)
-            for (std::size_t i = at; i < at + length; ++i) numbers[i] = unfold(numbers[i]);
-    }
-}
-
 template <typename Number>
 void planes_of(Workspace& own, ByteView raw, const Way& way, std::byte* planes) {
     const std::size_t count = raw.size() / sizeof(Number);
@@ -173,9 +111,9 @@ void raw_of(Workspace& own, const std::byte* planes, const Way& way, std::span<s
 // ---- stretches ----
 
 std::size_t put_way(const Way& way, std::span<std::byte> into) {
-    into[12] = std::byte{way.width};
-    into[13] |= static_cast<std::byte>((way.is_ordered ? flag_ordered : 0) | (way.is_swapped ? flag_swapped : 0));
-    into[14] = std::byte{way.strides};
+    into[8] = std::byte{way.width};
+    into[9] = static_cast<std::byte>((way.is_ordered ? flag_ordered : 0) | (way.is_swapped ? flag_swapped : 0));
+    into[10] = std::byte{way.strides};
     for (std::size_t axis = 0; axis < way.strides; ++axis) put_count(&into[head_bytes + 4 * axis], way.stride[axis]);
     return head_bytes + 4 * way.strides;
 }
@@ -247,25 +185,51 @@ std::size_t encode_stretch(Workspace& own, const Choice& choice, ByteView raw, s
 }
 
 // One stretch, its head among the bytes that it takes; 0: there is no room.
-std::size_t put_stretch(Workspace& own, const Choice& choice, ByteView raw, std::size_t rest_before, std::uint8_t flags, std::span<std::byte> into) {
+std::size_t put_stretch(Workspace& own, const Choice& choice, ByteView raw, std::span<std::byte> into) {
     if (into.size() < head_bytes + 4 * strides_max) return 0;
     std::fill_n(into.begin(), head_bytes, std::byte{});
-    into[13] = std::byte{flags};
     std::size_t made = choice.cost.all < is_worth_it ? encode_stretch(own, choice, raw, into) : 0;
     if (made == 0) {
         if (into.size() - head_bytes < raw.size()) return 0;
-        std::fill_n(into.begin() + 12, 4, std::byte{});
-        into[13] = std::byte{flags};
+        std::fill_n(into.begin(), head_bytes, std::byte{});
         std::copy(raw.begin(), raw.end(), into.begin() + head_bytes);
         made = head_bytes + raw.size();
     }
     put_count(&into[0], raw.size());
     put_count(&into[4], made - head_bytes);
-    put_count(&into[8], rest_before);
     return made;
 }
 
-// ---- a run: the arrays in it, one after the other, and then all that is none, end to end ----
+// ---- a run: its layout, its arrays, and then all that is none, end to end ----
+
+using Pieces = std::span<const RunPiece>;
+
+// The first of these that are of one stretch.
+Pieces first_stretch(Pieces pieces) {
+    const auto other = std::find_if(pieces.begin(), pieces.end(), [&](const RunPiece& piece) { return piece.stretch != pieces.front().stretch; });
+    return pieces.first(static_cast<std::size_t>(other - pieces.begin()));
+}
+
+std::size_t put_arrays(Workspace& own, ByteView raw, Pieces pieces, std::span<const NumberArray> kinds, std::span<std::byte> into) {
+    std::size_t out = 0;
+    for (Pieces left = pieces; !left.empty();) {
+        const Pieces of = first_stretch(left);
+        ByteView stretch = raw.subspan(of.front().offset, of.front().length);
+        if (of.size() > 1) {
+            std::size_t length = 0;
+            for (const RunPiece& piece : of) {
+                std::copy_n(raw.begin() + static_cast<std::ptrdiff_t>(piece.offset), piece.length, own.gathered.get() + length);
+                length += piece.length;
+            }
+            stretch = {own.gathered.get(), length};
+        }
+        const std::size_t made = put_stretch(own, choose(stretch, kinds[of.front().stretch]), stretch, into.subspan(out));
+        if (made == 0) return 0;
+        out += made;
+        left = left.subspan(of.size());
+    }
+    return out;
+}
 
 // What is left of a run when its arrays are taken out, from a place in it on.
 class Rest {
@@ -301,11 +265,6 @@ class Rest {
     std::size_t at_ = 0, used_ = 0;
 };
 
-bool is_known(const NumberArray& array, std::size_t from, std::size_t run_bytes) {
-    const bool has_width = array.width == 1 || array.width == 2 || array.width == 4 || array.width == 8;
-    return has_width && array.length >= array_bytes_min && array.offset >= from && array.offset <= run_bytes && array.length <= run_bytes - array.offset;
-}
-
 // Neighbouring places of which the same is found make one stretch, as long as it may be.
 std::size_t put_rest(Workspace& own, Rest rest, std::span<std::byte> into) {
     std::size_t out = 0;
@@ -319,7 +278,7 @@ std::size_t put_rest(Workspace& own, Rest rest, std::span<std::byte> into) {
             if (!(choose(ahead.subspan(length, more)).way == choice.way)) break;
             length += more;
         }
-        const std::size_t made = put_stretch(own, choice, ahead.first(length), 0, flag_rest, into.subspan(out));
+        const std::size_t made = put_stretch(own, choice, ahead.first(length), into.subspan(out));
         if (made == 0) return 0;
         out += made;
         rest.skip(length);
@@ -330,13 +289,13 @@ std::size_t put_rest(Workspace& own, Rest rest, std::span<std::byte> into) {
 // Nothing where no way is known that lies so.
 std::optional<Way> way_in(ByteView head, ByteView strides) {
     Way way;
-    way.width = std::to_integer<std::uint8_t>(head[12]);
-    const auto flags = std::to_integer<std::uint8_t>(head[13]);
+    way.width = std::to_integer<std::uint8_t>(head[8]);
+    const auto flags = std::to_integer<std::uint8_t>(head[9]);
     way.is_ordered = (flags & flag_ordered) != 0;
     way.is_swapped = (flags & flag_swapped) != 0;
-    way.strides = std::to_integer<std::uint8_t>(head[14]);
+    way.strides = std::to_integer<std::uint8_t>(head[10]);
     if (way.width != 1 && way.width != 2 && way.width != 4 && way.width != 8) return std::nullopt;
-    if (flags > (flag_ordered | flag_swapped | flag_rest) || way.strides > strides_max || strides.size() < 4u * way.strides) return std::nullopt;
+    if (flags > (flag_ordered | flag_swapped) || way.strides > strides_max || strides.size() < 4u * way.strides) return std::nullopt;
     for (std::size_t axis = 0; axis < way.strides; ++axis) {
         way.stride[axis] = static_cast<std::uint32_t>(get_count(&strides[4 * axis]));
         if (way.stride[axis] == 0) return std::nullopt;
@@ -344,33 +303,31 @@ std::optional<Way> way_in(ByteView head, ByteView strides) {
     return way;
 }
 
+Status cut_short() { return corrupt("predict-planes-zstd: cut short"); }
+Status not_as_many() { return corrupt("predict-planes-zstd: not as many bytes as its pieces have"); }
+
 // Stretch after stretch of what is stored.
 struct Stretches {
     ByteView stored;
-    std::size_t at = 0;
     ByteView head = {}, bytes = {};
-    bool is_rest() const { return (head[13] & std::byte{flag_rest}) != std::byte{}; }
     std::size_t raw_bytes() const { return get_count(&head[0]); }
-    std::size_t rest_before() const { return get_count(&head[8]); }
-    bool at_end() const { return at == stored.size(); }
     bool next() {
-        if (stored.size() - at < head_bytes) return false;
-        head = stored.subspan(at, head_bytes);
-        at += head_bytes;
+        if (stored.size() < head_bytes) return false;
+        head = stored.first(head_bytes);
+        stored = stored.subspan(head_bytes);
         const std::size_t follow = get_count(&head[4]);
-        if (follow > stored.size() - at || raw_bytes() == 0 || raw_bytes() > stretch_bytes || !is_sound()) return false;
-        bytes = stored.subspan(at, follow);
-        at += follow;
+        if (follow > stored.size() || raw_bytes() == 0 || raw_bytes() > stretch_bytes || !is_sound()) return false;
+        bytes = stored.first(follow);
+        stored = stored.subspan(follow);
         return true;
     }
     // What a head may not say, whoever wrote it.
     bool is_sound() const {
-        const bool is_raw = head[12] == std::byte{};
-        const bool has_way = (head[13] & ~std::byte{flag_rest}) != std::byte{} || head[14] != std::byte{};
-        return head[15] == std::byte{} && !(is_rest() && rest_before() != 0) && !(is_raw && has_way);
+        const bool is_raw = head[8] == std::byte{}, has_way = head[9] != std::byte{} || head[10] != std::byte{};
+        return head[11] == std::byte{} && !(is_raw && has_way);
     }
     Status decode(Workspace& own, std::span<std::byte> into) const {
-        if (head[12] == std::byte{}) {
+        if (head[8] == std::byte{}) {
             if (bytes.size() != into.size()) return not_as_many();
             std::copy(bytes.begin(), bytes.end(), into.begin());
             return {};
@@ -379,76 +336,92 @@ struct Stretches {
         if (!way) return corrupt("predict-planes-zstd: no numbers are so wide or lie so");
         return decode_stretch(own, *way, bytes.subspan(4u * way->strides), into);
     }
-    static Status cut_short() { return corrupt("predict-planes-zstd: cut short"); }
-    static Status not_as_many() { return corrupt("predict-planes-zstd: not as many bytes as its pieces have"); }
 };
+
+Status decode_arrays(Workspace& own, Stretches& stretches, Pieces pieces, std::span<std::byte> into) {
+    for (Pieces left = pieces; !left.empty();) {
+        const Pieces of = first_stretch(left);
+        if (!stretches.next()) return cut_short();
+        std::size_t length = 0;
+        for (const RunPiece& piece : of) length += piece.length;
+        if (length != stretches.raw_bytes()) return not_as_many();
+        if (of.size() == 1) {
+            TRY(stretches.decode(own, into.subspan(of.front().offset, length)));
+        } else {
+            const std::byte* from = own.back.get();
+            TRY(stretches.decode(own, std::span(own.back.get(), length)));
+            for (const RunPiece& piece : of) {
+                std::copy_n(from, piece.length, into.begin() + static_cast<std::ptrdiff_t>(piece.offset));
+                from += piece.length;
+            }
+        }
+        left = left.subspan(of.size());
+    }
+    return {};
+}
 
 // The places between the arrays, in their order: where the rest goes.
 struct Gaps {
-    Stretches arrays;
-    std::size_t out = 0, length = 0;  // the place: where it is, and how long
-    bool is_last = false;
-    // Of the next one; false: there is none.
-    bool next(std::size_t run_bytes) {
-        if (is_last) return false;
-        std::size_t begin = out + length;
-        if (arrays.head.data()) begin += arrays.raw_bytes();
-        out = begin;
-        is_last = arrays.at_end() || !arrays.next() || arrays.is_rest();
-        length = is_last ? run_bytes - out : arrays.rest_before();
-        return true;
+    Pieces pieces;
+    std::span<std::byte> run;
+    std::size_t at = 0;
+    // All of the next one; empty: there is none any more.
+    std::span<std::byte> next() {
+        while (at < run.size()) {
+            const std::size_t begin = at, end = pieces.empty() ? run.size() : pieces.front().offset;
+            at = end;
+            if (!pieces.empty()) {
+                at += pieces.front().length;
+                pieces = pieces.subspan(1);
+            }
+            if (begin < end) return run.subspan(begin, end - begin);
+        }
+        return {};
     }
 };
 
-bool has_gap(ByteView stored) {
-    Stretches stretches{stored};
-    while (!stretches.at_end() && stretches.next())
-        if (stretches.rest_before() != 0) return true;
-    return false;
-}
-
-Status decode_rest(Workspace& own, Stretches rest, ByteView stored, std::span<std::byte> into) {
-    Gaps gaps{Stretches{stored}};
-    std::size_t used = 0;
-    for (bool is_first = true; is_first || !rest.at_end(); is_first = false) {
-        if (!is_first && !rest.next()) return Stretches::cut_short();
-        if (!rest.is_rest()) return corrupt("predict-planes-zstd: an array behind the rest");
-        std::span<std::byte> bytes(own.back.get(), rest.raw_bytes());
-        TRY(rest.decode(own, bytes));
+Status decode_rest(Workspace& own, Stretches& stretches, Gaps gaps) {
+    std::span<std::byte> gap = gaps.next();
+    while (!gap.empty()) {
+        if (!stretches.next()) return cut_short();
+        std::span<std::byte> bytes(own.back.get(), stretches.raw_bytes());
+        TRY(stretches.decode(own, bytes));
         while (!bytes.empty()) {
-            if (used == gaps.length) {
-                used = 0;
-                if (!gaps.next(into.size())) return Stretches::not_as_many();
-                continue;
-            }
-            const std::size_t some = std::min(bytes.size(), gaps.length - used);
-            std::copy_n(bytes.begin(), some, into.begin() + static_cast<std::ptrdiff_t>(gaps.out + used));
+            if (gap.empty()) return not_as_many();
+            const std::size_t some = std::min(bytes.size(), gap.size());
+            std::copy_n(bytes.begin(), some, gap.begin());
             bytes = bytes.subspan(some);
-            used += some;
+            gap = gap.subspan(some);
+            if (gap.empty()) gap = gaps.next();
         }
     }
-    while (used == gaps.length && gaps.next(into.size())) used = 0;
-    return used == gaps.length ? Status() : Stretches::not_as_many();
+    return {};
+}
+
+// As of each stretch: what is stored is read and compared before it counts.
+bool comes_back(const RunLayout& layout, ByteView stored, std::size_t run_bytes) {
+    const Result<RunLayout> read = get_layout(stored, run_bytes);
+    return read.ok() && read->pieces == layout.pieces && stored.empty();
 }
 
 }  // namespace
 
 std::uint64_t encode_planes(ByteView raw, std::span<const NumberArray> arrays, std::span<std::byte> into) {
     Workspace* const own = workspace();
-    if (!own) return 0;
-    std::size_t out = 0, at = 0;
+    if (!own || raw.empty()) return 0;
+    std::vector<NumberArray> kinds;
+    const RunLayout layout = lay_out(raw.size(), arrays, kinds);
+    std::size_t out = put_layout(layout, into), at = 0;
+    if (out == 0 || !comes_back(layout, into.first(out), raw.size())) return 0;
+    if (!layout.pieces.empty()) {
+        const std::size_t made = put_arrays(*own, raw, layout.by_stretch(), kinds, into.subspan(out));
+        if (made == 0) return 0;
+        out += made;
+    }
     Rest rest;
-    for (const NumberArray& array : arrays) {
-        if (!is_known(array, at, raw.size())) continue;
-        std::size_t before = array.offset - at;
-        rest.add(raw.subspan(at, before));
-        for (at = array.offset; at < array.offset + array.length; before = 0) {
-            const ByteView stretch = raw.subspan(at, std::min<std::size_t>(stretch_bytes, array.offset + array.length - at));
-            const std::size_t made = put_stretch(*own, choose(stretch, array), stretch, before, 0, into.subspan(out));
-            if (made == 0) return 0;
-            out += made;
-            at += stretch.size();
-        }
+    for (const RunPiece& piece : layout.pieces) {
+        rest.add(raw.subspan(at, piece.offset - at));
+        at = piece.offset + piece.length;
     }
     rest.add(raw.subspan(at));
     if (rest.at_end()) return out;
@@ -459,19 +432,11 @@ std::uint64_t encode_planes(ByteView raw, std::span<const NumberArray> arrays, s
 Status decode_planes(ByteView stored, std::span<std::byte> into) {
     Workspace* const own = workspace();
     if (!own) return {Code::out_of_space, "no memory to decode a run"};
+    TRY_ASSIGN(const RunLayout layout, get_layout(stored, into.size()));
     Stretches stretches{stored};
-    std::size_t out = 0;
-    while (!stretches.at_end()) {
-        if (!stretches.next()) return Stretches::cut_short();
-        if (stretches.is_rest()) return decode_rest(*own, stretches, stored, into);
-        if (stretches.rest_before() > into.size() - out) return Stretches::not_as_many();
-        out += stretches.rest_before();
-        if (stretches.raw_bytes() > into.size() - out) return Stretches::not_as_many();
-        TRY(stretches.decode(*own, into.subspan(out, stretches.raw_bytes())));
-        out += stretches.raw_bytes();
-    }
-    // Without a rest the arrays are all, and lie end to end.
-    return out == into.size() && !has_gap(stored) ? Status() : Stretches::not_as_many();
+    TRY(decode_arrays(*own, stretches, layout.by_stretch(), into));
+    TRY(decode_rest(*own, stretches, {layout.pieces, into}));
+    return stretches.stored.empty() ? Status() : not_as_many();
 }
 
 }  // namespace cairn

@@ -2,7 +2,7 @@
 // before it, along up to three strides; the sign goes to the lowest bit; bytes of the same significance make a plane; each plane is taken by zstd at level 1, or
 // left as it is where it is noise. So noise, which most of the lower bytes of computed numbers are, costs no time, and what is not is not spoiled by it.
 //
-// Of an array that is described a sample tells which of its axes are of use. Of all other bytes a sample tells how wide a number is, its byte order, what its bits mean and where its
+// Short arrays that are alike are taken side by side, as one (planes_layout.hpp). Of an array that is described a sample tells which of its axes are of use. Of all other bytes a sample tells how wide a number is, its byte order, what its bits mean and where its
 // neighbours lie: whatever makes planes with the least entropy. FORMAT.md ("Codecs") says what is stored.
 #pragma once
 

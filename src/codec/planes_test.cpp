@@ -9,6 +9,9 @@
 #include <random>
 #include <string>
 
+#include "codec/integers.hpp"
+#include "codec/planes_layout.hpp"
+
 namespace cairn {
 namespace {
 
@@ -39,8 +42,8 @@ std::uint64_t planes_bytes(const Bytes& raw, const Arrays& arrays = {}) {
     return stored.size();
 }
 
-NumberArray array(std::uint64_t offset, std::uint64_t length, std::uint8_t width, std::uint32_t row = 0, std::uint32_t plane = 0, bool is_swapped = false) {
-    return {offset, length, width, true, is_swapped, row, plane};
+NumberArray array(std::uint64_t offset, std::uint64_t length, std::uint8_t width, std::uint32_t row = 0, std::uint32_t plane = 0, bool is_swapped = false, std::uint32_t key = 0) {
+    return {offset, length, width, true, is_swapped, row, plane, key};
 }
 
 // A field of `edge` cubed, smooth along each axis and of both signs, with noise in its lowest bits.
@@ -97,12 +100,35 @@ TEST(Planes, WhatIsNoArrayIsPutBackWhereItWas) {
         for (std::uint64_t n = random() % 5; n > 0; --n) {
             other(round % 3 == 0 ? 100'000 : 300);
             const std::vector<double> values = field(2 + static_cast<std::uint32_t>(random() % 20), random());
-            arrays.push_back(array(raw.size(), 8 * values.size(), 8, 3, random() % 2 * 17));
+            arrays.push_back(array(raw.size(), 8 * values.size(), 8, 3, random() % 2 * 17, false, static_cast<std::uint32_t>(random() % 3)));
             append(raw, values);
         }
         if (random() % 2 == 0) other(5000);
         if (!raw.empty()) (void)planes_bytes(raw, arrays);
     }
+}
+
+// Of ten processes the same two fields, each too short to be worth anything by itself, and what a file says of itself between them.
+TEST(Planes, ShortArraysThatAreAlikeAreTakenTogether) {
+    std::mt19937_64 random(21);
+    Bytes raw;
+    Arrays alike, strangers;
+    const auto described = [&](std::uint8_t width, std::uint32_t key) {
+        alike.push_back(array(raw.size(), 729u * width, width, 9, 81, false, key));
+        strangers.push_back(array(raw.size(), 729u * width, width, 9, 81));
+    };
+    for (int process = 0; process < 10; ++process) {
+        for (int i = 0; i < 60; ++i) raw.push_back(static_cast<std::byte>(random()));
+        const std::vector<double> values = field(9, random());
+        described(8, 7);
+        append(raw, values);
+        for (int i = 0; i < 60; ++i) raw.push_back(static_cast<std::byte>(random()));
+        described(4, 9);
+        append(raw, std::vector<float>(values.begin(), values.end()));
+    }
+    const std::uint64_t together = planes_bytes(raw, alike), apart = planes_bytes(raw, strangers);
+    ASSERT_NE(together, 0u);
+    EXPECT_LT(together * 100, (apart == 0 ? raw.size() : apart) * 90);
 }
 
 // Whoever describes bytes may be wrong in everything.
@@ -113,7 +139,7 @@ TEST(Planes, AWrongDescriptionCostsRoomAndNoBit) {
         Arrays arrays;
         for (std::uint64_t n = 1 + random() % 4; n > 0; --n) {
             NumberArray one = array(random() % (raw.size() + 10), random() % (raw.size() + 10), static_cast<std::uint8_t>(round % 2 == 0 ? 1 << random() % 4 : random()),
-                                    static_cast<std::uint32_t>(random() >> random() % 64), static_cast<std::uint32_t>(random() >> random() % 64), random() % 2 == 0);
+                                    static_cast<std::uint32_t>(random() >> random() % 64), static_cast<std::uint32_t>(random() >> random() % 64), random() % 2 == 0, static_cast<std::uint32_t>(random() % 3));
             one.is_float = random() % 2 == 0;
             arrays.push_back(one);
         }
@@ -164,6 +190,8 @@ TEST(Planes, NoiseIsLeftAndNoByteBeyondTheRoomIsWritten) {
     EXPECT_EQ(encode_planes({}, {}, {}), 0u);
 }
 
+constexpr std::size_t layout_bytes = 12;  // two pieces: 1, and of each 2 (500; 300), 3 (21,952) or 2 (13,824), and 1
+
 struct Hostile : ::testing::Test {
     Bytes raw;
     Bytes stored;
@@ -190,20 +218,28 @@ TEST_F(Hostile, CutAndLyingBytesAreRefused) {
     ASSERT_EQ(code(stored, raw.size()), Code::ok);
     for (std::size_t length = 0; length < stored.size(); length += 1 + length / 16) EXPECT_EQ(code(Bytes(stored.begin(), stored.begin() + static_cast<std::ptrdiff_t>(length)), raw.size()), Code::corrupt) << length;
     for (const std::size_t other : {std::size_t{0}, std::size_t{1}, raw.size() - 1, raw.size() + 1}) EXPECT_EQ(code(stored, other), Code::corrupt) << other;
-    // Raw bytes, bytes that follow, those of the rest before it, width, flags, strides, the first stride.
-    for (const auto& [at, value] : {std::pair(0, 0), {3, 255}, {7, 255}, {11, 255}, {12, 0}, {12, 3}, {12, 16}, {13, 8}, {13, 255}, {14, 4}, {14, 255}, {16, 0}})
-        EXPECT_EQ(with(static_cast<std::size_t>(at), static_cast<std::uint8_t>(value)), Code::corrupt) << at << " " << value;
-    for (const int at : {15, 9}) {  // of the rest: nothing before it; and of what follows raw bytes: no way
-        Bytes rest(16 + 8);
-        rest[0] = rest[4] = std::byte{8};
-        rest[13] = std::byte{4};
-        EXPECT_EQ(code(rest, 8), Code::ok);
-        rest[static_cast<std::size_t>(at)] = std::byte{1};
-        EXPECT_EQ(code(rest, 8), Code::corrupt) << at;
-    }
-    Bytes nothing_follows(16 + 4);  // a plane of no bytes, and the end
-    nothing_follows[0] = nothing_follows[4] = std::byte{4};
-    nothing_follows[12] = std::byte{1};
+    // How many pieces, and of the first: bytes before it, its bytes, its stretch.
+    ASSERT_EQ(stored[0], std::byte{2});
+    for (const auto& [at, value] : {std::pair(0, 0), {0, 1}, {0, 3}, {0, 255}, {2, 127}, {5, 127}, {6, 1}, {8, 127}, {11, 0}, {11, 2}})
+        EXPECT_EQ(with(static_cast<std::size_t>(at), static_cast<std::uint8_t>(value)), Code::corrupt) << "layout, " << at << " " << value;
+    Bytes dust;  // pieces of a byte each: a layout of them would take many times what is stored
+    for (const int byte : {0xE8, 0x07}) dust.push_back(std::byte(byte));
+    for (int i = 0; i < 1000; ++i)
+        for (const int byte : {0, 1, 0}) dust.push_back(std::byte(byte));
+    EXPECT_EQ(code(dust, 1000), Code::corrupt);
+    // Of the first stretch: raw bytes, bytes that follow, width, flags, strides, 0, the first stride.
+    const std::size_t head = layout_bytes;
+    ASSERT_EQ(get_count(&stored[head]), 14u * 14 * 14 * 8);
+    for (const auto& [at, value] : {std::pair(0, 0), {3, 255}, {7, 255}, {8, 0}, {8, 3}, {8, 16}, {9, 4}, {9, 255}, {10, 4}, {10, 255}, {11, 1}, {12, 0}})
+        EXPECT_EQ(with(head + static_cast<std::size_t>(at), static_cast<std::uint8_t>(value)), Code::corrupt) << at << " " << value;
+    Bytes rest(1 + 12 + 8);  // no piece, and raw bytes: no way of numbers goes with them
+    rest[1] = rest[5] = std::byte{8};
+    EXPECT_EQ(code(rest, 8), Code::ok);
+    rest[10] = std::byte{1};
+    EXPECT_EQ(code(rest, 8), Code::corrupt);
+    Bytes nothing_follows(1 + 12 + 4);  // a plane of no bytes, and the end
+    nothing_follows[1] = nothing_follows[5] = std::byte{4};
+    nothing_follows[9] = std::byte{1};
     EXPECT_EQ(code(nothing_follows, 4), Code::corrupt);
     Bytes longer = stored;
     longer.resize(stored.size() + 16);

@@ -11,11 +11,11 @@ namespace cairn {
 namespace {
 
 constexpr std::size_t window_bytes = 4096;
-constexpr std::size_t windows = 2;
+constexpr std::size_t windows_max = 4, windows_apart = 96 << 10;  // of long ones more: they may be of several processes
 
 // What bytes take, by how often each value occurs among few of them (Miller and Madow's correction for that they are few); a share of what they take as they are.
 struct Entropy {
-    std::array<float, windows * window_bytes + 1> terms;
+    std::array<float, windows_max * window_bytes + 1> terms;
     Entropy() {
         terms[0] = 0;
         for (std::size_t n = 1; n < terms.size(); ++n) terms[n] = static_cast<float>(static_cast<double>(n) * std::log2(static_cast<double>(n)));
@@ -33,16 +33,18 @@ const Entropy& entropy() {
     return made;
 }
 
-// Two windows of some bytes; what lies before them is there, too.
+// Windows of some bytes; what lies before them is there, too.
 struct Sample {
     ByteView raw;
-    std::array<std::size_t, windows> begins = {};
-    std::size_t length = 0;
+    std::array<std::size_t, windows_max> begins = {};
+    std::size_t length = 0, windows = 2;
     explicit Sample(ByteView bytes) : raw(bytes) {
+        windows = raw.size() < 2 * windows_apart ? 2 : windows_max;
         length = std::min(window_bytes, raw.size()) / 8 * 8;
         const std::size_t beyond = raw.size() - length;
-        begins = {beyond / 3 / 8 * 8, beyond * 5 / 6 / 8 * 8};
+        for (std::size_t i = 0; i < windows; ++i) begins[i] = beyond * (3 * i + 2) / (3 * windows) / 8 * 8;  // of two: a third, five sixths
     }
+    std::span<const std::size_t> places() const { return {begins.data(), windows}; }
 };
 
 // A difference along several strides is a sum of numbers at the corners of a box, with signs in turn. So a window needs only the windows at its corners, however far they lie.
@@ -67,7 +69,7 @@ Cost cost_of(const Sample& sample, const Way& way) {
     std::array<std::array<std::uint16_t, 256>, sizeof(Number)> counts = {};
     const std::size_t count = sample.length / sizeof(Number);
     std::array<Number, window_bytes / sizeof(Number)> left;
-    for (const std::size_t begin : sample.begins) {
+    for (const std::size_t begin : sample.places()) {
         residuals(sample, begin, count, way, left.data());
         for (std::size_t i = 0; i < count; ++i) {
             const Number folded = way.strides != 0 ? fold(left[i]) : left[i];
@@ -77,7 +79,7 @@ Cost cost_of(const Sample& sample, const Way& way) {
     Cost cost;
     cost.all = 0;
     for (std::size_t plane = 0; plane < sizeof(Number); ++plane) {
-        cost.plane[plane] = entropy().of(counts[plane], windows * count);
+        cost.plane[plane] = entropy().of(counts[plane], sample.windows * count);
         cost.all += cost.plane[plane] / sizeof(Number);
     }
     return cost;
@@ -107,11 +109,11 @@ double cost_of_words(const Sample& sample) {
     if (!compressor) return 2;
     std::array<std::byte, ZSTD_COMPRESSBOUND(window_bytes)> out;
     std::size_t bytes = 0;
-    for (const std::size_t begin : sample.begins) {
+    for (const std::size_t begin : sample.places()) {
         const std::size_t made = ZSTD_compressCCtx(compressor.get(), out.data(), out.size(), sample.raw.data() + begin, sample.length, 1);
         bytes += ZSTD_isError(made) ? sample.length : made;
     }
-    return static_cast<double>(bytes) / static_cast<double>(windows * sample.length);
+    return static_cast<double>(bytes) / static_cast<double>(sample.windows * sample.length);
 }
 
 }  // namespace

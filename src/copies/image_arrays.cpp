@@ -10,6 +10,10 @@
 
 namespace cairn {
 
+namespace {
+constexpr int late_max = 3;
+}
+
 ImageArrays::ImageArrays(const LocalImage& image, DescribeElsewhere elsewhere)
     : info_(image.header.image), path_(image.path), data_offset_(image.header.data_offset), elsewhere_(std::move(elsewhere)) {
     const bool is_known = image.readable == Readable::again && info_.index_bytes <= std::min(index_bytes_max, image.data.length);
@@ -34,10 +38,13 @@ Result<Description> ImageArrays::file(const Region& region) const {
 std::vector<Extent> ImageArrays::extents() const {
     const std::vector<Region> regions = this->regions();
     std::vector<Extent> extents = describe_regions(regions);
+    int late = 0;
     for (const Region& region : regions) {
         if (!describes_itself(region) || region.offset > data_.length || region.length > data_.length - region.offset) continue;
         Result<Description> described = file(region);
-        if (!described.ok()) continue;  // all skeleton
+        const bool is_late = described.code() == Code::deadline || described.code() == Code::unavailable;
+        if (is_late && ++late == late_max) return extents;  // who encodes has waited long enough for this image
+        if (!described.ok()) continue;                      // all skeleton
         for (Extent& extent : described->extents) {
             if (extents.size() >= extents_max) return extents;
             extent.offset += region.offset;

@@ -31,7 +31,7 @@ constexpr Nanos spare_slot_wait = 30 * second;  // a free slot that a burst of c
 constexpr Nanos tidy_wait = 5 * second;
 constexpr Nanos remove_wait = 4 * second;  // for all slots that go together at the end
 constexpr Nanos targets_again = 300 * second;
-constexpr std::chrono::seconds describe_wait{2};  // a file takes milliseconds, and whoever encodes waits for it
+constexpr std::chrono::seconds describe_wait{1};  // a file takes milliseconds, and whoever encodes waits for it
 constexpr int session_nice = 19;
 constexpr int session_tries = 100;  // all daemons of a host start at once, and the kernel takes one change in 100 ms
 constexpr Nanos session_pause = 130 * millisecond;

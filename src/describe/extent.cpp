@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "describe/similarity.hpp"
+
 namespace cairn {
 
 namespace {
@@ -61,6 +63,7 @@ std::vector<NumberArray> arrays_of(const std::vector<Extent>& extents) {
         const std::uint64_t count = extent.length / numbers.width;
         array.row = stride_of(shape, 1, count);
         array.plane = array.row == 0 ? 0 : stride_of(shape, 2, count);
+        array.key = similarity_number(extent);
         arrays.push_back(array);
     }
     std::sort(arrays.begin(), arrays.end(), [](const NumberArray& a, const NumberArray& b) { return a.offset < b.offset; });

@@ -204,7 +204,7 @@ void add_records(const NetcdfHeader& header, const NetcdfRecords& records, std::
             if (extents.size() >= extents_max) return;
             Extent& extent = extents.emplace_back(part);
             extent.name += "[" + std::to_string(record) + "]";
-            if (__builtin_add_overflow(part.offset, record * records.bytes, &extent.offset)) extents.pop_back();
+            if (__builtin_add_overflow(part.offset, record * records.bytes, &extent.offset)) return extents.pop_back();
         }
 }
 

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::uint64_t zip_local = 0x04034B50, zip_central = 0x02014B50, zip_end = 0x06054B50, zip_end64 = 0x06064B50, zip_locator64 = 0x07064B50;  // "PK" and two more
 constexpr std::uint64_t zip_end_bytes = 22, zip_locator64_bytes = 20, zip_comment_max = 0xFFFF;
+constexpr std::size_t entries_max = 2 * extents_max;  // further ones are skeleton
 constexpr std::uint64_t zip_in_extra = 0xFFFFFFFF;  // a size or an offset that stands in the extra field
 
 struct ZipDirectory {
@@ -152,6 +153,7 @@ Result<std::vector<ZipEntry>> stored_entries(ByteView file) {
         if (!offset) continue;
         central.entry.offset = *offset;
         entries.push_back(central.entry);
+        if (entries.size() == entries_max) break;  // each takes memory, whatever it is
     }
     drop_overlapping(entries);
     return entries;

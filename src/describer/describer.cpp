@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 
 #include "describe/file.hpp"
 #include "describer/child.hpp"
@@ -37,7 +38,13 @@ Result<Description> Describer::describe(const std::string& path, std::uint64_t o
         if (!turn_.wait_until(lock, Clock::now() + limit, [this] { return !is_busy_; })) return unavailable("other files are being described");
         is_busy_ = true;
     }
-    Result<std::vector<Extent>> extents = ask(path, offset, length, Clock::now() + limit);
+    Result<std::vector<Extent>> extents = std::vector<Extent>();
+    try {
+        extents = ask(path, offset, length, Clock::now() + limit);
+    } catch (const std::bad_alloc&) {
+        drop_child();  // half of what it says may have been read
+        extents = Status(Code::out_of_space, "no memory for what " + program_ + " says");
+    }
     {
         const std::scoped_lock lock(mutex_);
         is_busy_ = false;

@@ -13,6 +13,7 @@ struct NumberArray {
     bool is_swapped = false;  // big endian
     // How many numbers lie between neighbours along the axis that is the second from the end, and the third; 0: there is none.
     std::uint32_t row = 0, plane = 0;
+    std::uint32_t key = 0;  // arrays with the same one are the same variable of several ranks, groups, records or files; their shapes may differ. 0: nothing is known
     bool operator==(const NumberArray&) const = default;
 };
 

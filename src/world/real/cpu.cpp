@@ -162,7 +162,13 @@ Task<Result<Encoded>> RealCpu::encode(Codec codec, Slice raw, FindArrays arrays,
 
 Task<Status> RealCpu::decode(Codec codec, Slice stored, Slice into, Nanos deadline) {
     auto made = std::make_shared<Status>();
-    std::function<void()> work = [codec, stored, into, made] { *made = cairn::decode(codec, stored.bytes(), {into.data(), static_cast<std::size_t>(into.length)}); };
+    std::function<void()> work = [codec, stored, into, made] {
+        try {
+            *made = cairn::decode(codec, stored.bytes(), {into.data(), static_cast<std::size_t>(into.length)});
+        } catch (const std::bad_alloc&) {
+            *made = Status(Code::out_of_space, "no memory to decode a run");
+        }
+    };
     const Status ran = co_await run(std::move(work), deadline);
     if (!ran.ok()) co_return ran;
     co_return *made;
