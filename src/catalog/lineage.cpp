@@ -85,9 +85,12 @@ class Judge {
     void hear_versions() {
         for (const CatalogEntry& entry : entries_)
             if (entry.committed()) hear(entry.key.incarnation, entry.manifest->epoch, entry.manifest->parent, true).counts = true;
+        std::set<std::pair<Id128, Version>> given_up;
+        for (const CatalogEntry& entry : entries_)
+            if (entry.manifest && entry.manifest->abandoned) given_up.emplace(entry.key.incarnation, entry.key.version);
         for (const SealedVersion& version : sealed_) {
             Known& known = hear(version.incarnation, version.epoch, version.parent, version.version != 0);
-            known.counts |= version.is_whole;
+            known.counts |= version.is_whole && given_up.count({version.incarnation, version.version}) == 0;  // that one is never committed: its image has not left scratch yet
         }
         for (const CatalogEntry& entry : entries_)
             if (entry.manifest && entry.manifest->abandoned) hear_tombstone(*entry.manifest);

@@ -117,6 +117,15 @@ TEST(Lineage, AHostileCycleEnds) {
     EXPECT_EQ(of({opened(first, 1, Parent{third, 5}), opened(second_, 2, Parent{first, 5}), opened(third, 3, Parent{second_, 5})}, {}).links.size(), 3u);
 }
 
+// Two jobs open as if nothing were there. The second one's version was cancelled, and its images are still in scratch.
+TEST(Lineage, AVersionThatWasGivenUpLeadsNothingWhileItIsInScratch) {
+    const std::vector<LineageEntry> rivals = {opened(first, 1), opened(second_, 2)};
+    const std::vector<SealedVersion> images = {{second_, 2, 1, {}}};
+    EXPECT_TRUE(of(rivals, {committed(first, 1, 1), given_up(second_, 2, 1)}, images).contains(first, 1));
+    EXPECT_FALSE(of(rivals, {committed(first, 1, 1)}, images).contains(first, 1)) << "the newer one may commit yet";
+    EXPECT_FALSE(of(rivals, {committed(first, 1, 1), given_up(second_, 2, 1)}, {{second_, 2, 2, {}}}).contains(first, 1));
+}
+
 // ---- records that can not be read ----
 
 // A job, and one that went back to its version 10 and committed 11; what each damage does to what a restart finds. All that is not told below is certain.

@@ -56,9 +56,15 @@ void check_flipped_in_scratch(SeedRun& run, NodeIndex node) {
     (void)run.cluster.hosts[node].node->scratch().flip_bit(image.path, image.header.data_offset + at, static_cast<unsigned>(run.draw(8))).ok();
     const Looked after = look_at(run, node);
     const auto found = after.status.find(image.path);
-    if (found == after.status.end() || found->second.code() != Code::corrupt)
-        run.fail("a flipped bit in scratch was not found: byte " + std::to_string(at) + " of rank " + std::to_string(image.header.rank) + ", version " +
-                 std::to_string(image.header.key.version));
+    const std::string where = "byte " + std::to_string(at) + " of rank " + std::to_string(image.header.rank) + ", version " + std::to_string(image.header.key.version);
+    if (found == after.status.end() || found->second.code() != Code::corrupt) return run.fail("a flipped bit in scratch was not found: " + where);
+    // The rank itself says so, and takes the parts where there are any.
+    const VersionKey key = image.header.key;
+    const bool committed = run.known.reported.count(key) && !run.known.removed.count(key);
+    const Fetched fetched = run.cluster.fetch_now(node, {key, image.header.rank, image.path, committed}, content_of(run, key));
+    const bool is_told = committed ? fetched.passed_over && fetched.passed_over->code() == Code::corrupt : fetched.status.code() == Code::corrupt;
+    if (!is_told) return run.fail("a rank restored from scratch, where a bit was flipped: " + where + ": " + fetched.status.to_string());
+    if (committed && !fetched.status.ok()) run.fail("a rank did not take the parts where a bit of scratch was flipped: " + where + ": " + fetched.status.to_string());
 }
 
 // `cairn verify` names just the unit in which a byte of a part was changed, of each image that has it; of an encoded run all that is in it.

@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "catalog/lineage.hpp"
 #include "engine/router/node.hpp"
-#include "copies/restore.hpp"
 #include "format/image.hpp"
 #include "format/roster.hpp"
+#include "read/fetch.hpp"
+#include "read/restorable.hpp"
 #include "world/sim/simulation.hpp"
 
 namespace cairn::testing {
@@ -154,18 +154,16 @@ class Cluster {
     // Of a version's parts, on each storage target.
     std::vector<std::uint64_t> bytes_on_targets(Version version);
 
-    // What lies under persistent, and the current lineage, as a restarting job sees both.
-    struct Found {
-        Lineage lineage;
-        std::vector<CatalogEntry> entries;  // by version
-        std::vector<CatalogEntry> in_lineage() const;  // and directories that can not be listed
-        Version newest() const;                        // committed, in the lineage; 0: none
-    };
-    Task<Result<Found>> look(World world, std::vector<SealedVersion> sealed) const;
-    // The same from a fresh process on some host.
-    Result<Found> look_now(Nanos limit = 600 * second);
-    // Reads every rank's image of a committed version and compares it bit for bit. not_found when it is not there, or given up; internal when what
-    // was read is not what was captured. `content`: whose bytes it has.
+    // What a restarting job can go back to, as its rank 0 sees it. `sealed`: what its ranks found in scratch.
+    Task<Result<RestorableSeries>> look(World world, std::vector<SealedVersion> sealed) const;
+    // The same from a fresh process on some host, of persistent alone.
+    Result<RestorableSeries> look_now(Nanos limit = 600 * second);
+    // One rank's image, as that rank restores all its regions. internal when what it was given is not what was captured, or not each byte of it once.
+    // `content`: whose bytes the version has.
+    Task<Fetched> fetch(World world, ImagePlaces places, VersionKey content) const;
+    // The same from a fresh process on this host.
+    Fetched fetch_now(NodeIndex on, ImagePlaces places, VersionKey content, Nanos limit = 600 * second);
+    // Every rank's image of a committed version, from its parts. not_found when it is not there, or given up.
     Task<Status> restore(World world, VersionKey key, VersionKey content) const;
     Task<Status> restore(World world, VersionKey key) const { return restore(std::move(world), key, key); }
     // The same from a fresh process on this host, or on some.
@@ -173,6 +171,8 @@ class Cluster {
     Status check_committed(VersionKey key, VersionKey content, std::optional<NodeIndex> on, Nanos limit = 600 * second);
     // Restore point: the newest committed version of the current lineage, or nullopt; as a restarting job sees it.
     Result<std::optional<Manifest>> newest_committed(Nanos limit = 600 * second);
+    // Of whatever lineage; also of a tombstone.
+    Result<Manifest> manifest_now(VersionKey key, Nanos limit = 600 * second);
 
     static std::uint64_t content_seed(Id128 incarnation, Version version, Rank rank);
 

@@ -76,8 +76,10 @@ struct Cluster::GiveBack {
     Host* host;
     std::string path;
     bool armed;
+    bool hangs = false;  // a write may come late, and a file that nobody opens any more is all that it reaches then
     ~GiveBack() {
-        if (armed) cluster->free_slot(*host, path);
+        if (armed && hangs) (void)host->node->scratch().remove(path, host->node->id()).ok();
+        else if (armed) cluster->free_slot(*host, path);
     }
 };
 
@@ -172,21 +174,25 @@ Task<Status> Cluster::capture(sim::Process& client, Rank rank, Version version, 
     if (!file.ok()) co_return std::move(file).status();
     CO_TRY_ASSIGN(const FilePtr opened, std::move(file));
     const std::string path = opened->path();
-    GiveBack give_back{this, &host, path, twist != 0};
+    GiveBack give_back{this, &host, path, twist != 0, false};
     const Filling filling{&host, header.key, rank};
     co_await begin(world, header);
     Slice data = sim::describe(seed, header.image.bytes);
     Status status = co_await write_all(world.storage, opened, header.data_offset, data, deadline);
+    give_back.hangs = status.code() == Code::deadline;
     if (!status.ok()) co_return status;
     Slice cuts = Slice::of(image_table(header, {}));
     status = co_await write_all(world.storage, opened, header.checksums_offset + 8 * image_units(header), cuts, deadline);
+    give_back.hangs = status.code() == Code::deadline;
     if (!status.ok()) co_return status;
     Slice encoded = Slice::of(as_left(encode_image_header(header)));
     status = co_await write_all(world.storage, opened, image_header_offset, encoded, deadline);
+    give_back.hangs = status.code() == Code::deadline;
     if (!status.ok()) co_return status;
     Slice sealed = word(image_sealed_word);
     sealing[header.key].insert(rank);
     status = co_await write_all(world.storage, opened, image_state_offset, sealed, deadline);
+    give_back.hangs = status.code() == Code::deadline;
     if (!status.ok()) co_return status;
     // From here on the image is sealed, whatever becomes of this process.
     Status there = co_await wait_for_boot(world, host);

@@ -1,34 +1,91 @@
-// The simulated cluster's readers: what a restarting job finds under persistent, and whether the bytes are those that were captured.
+// The simulated cluster's readers: what a restarting job finds, and whether the bytes that its ranks get are those that were captured. They read with the functions
+// of `read`, as ranks do; what is expected comes from the cluster alone.
+#include <algorithm>
+
+#include "catalog/manifest_lookup.hpp"
 #include "proof/cluster.hpp"
 
 namespace cairn::testing {
 
-std::vector<CatalogEntry> Cluster::Found::in_lineage() const {
-    std::vector<CatalogEntry> found;
-    for (const CatalogEntry& entry : entries)
-        if (entry.unlisted() || lineage.contains(entry.key.incarnation, entry.key.version)) found.push_back(entry);
-    return found;
-}
+namespace {
 
-Version Cluster::Found::newest() const {
-    Version newest = 0;
-    for (const CatalogEntry& entry : in_lineage())
-        if (entry.committed()) newest = entry.key.version;
-    return newest;
-}
+// What a rank was given of its image.
+class Received {
+  public:
+    Received(std::uint64_t seed, std::uint64_t bytes, bool has_slot) : seed_(seed), bytes_(bytes), from_parts_(!has_slot) {}
 
-Task<Result<Cluster::Found>> Cluster::look(World world, std::vector<SealedVersion> sealed) const {
+    // Each region by itself, as the application has them. Called again for the parts, where scratch was damaged: that begins anew.
+    Result<HandOut> aim(const ImageInfo& image) {
+        got_.clear();
+        is_wrong_ = false;
+        from_parts_ |= std::exchange(is_aimed_, true);
+        if (image.bytes != bytes_) return Status(Code::internal, "the image of rank " + std::to_string(image.rank) + " has another size than was captured");
+        HandOut out;
+        for (const Region& region : image.regions) {
+            const std::uint64_t from = region.offset;
+            out.add(image.rank, {from, region.length}, "region " + region.name, [this, from](std::uint64_t at, const Slice& data) { return take(from + at, data); });
+        }
+        return out;
+    }
+
+    // Of parts nobody sees a byte that is wrong, whatever comes after it. What was read of a slot counts when all was read.
+    Status check(const Status& fetched) {
+        if (is_wrong_ && (fetched.ok() || from_parts_)) return {Code::internal, "other bytes than were captured"};
+        if (!fetched.ok()) return fetched;
+        const auto is_before = [](const ImageRange& a, const ImageRange& b) { return a.offset < b.offset; };
+        std::sort(got_.begin(), got_.end(), is_before);
+        std::uint64_t end = 0;
+        for (const ImageRange& each : got_) {
+            if (each.offset != end) return {Code::internal, "bytes are missing before " + std::to_string(each.offset) + ", or came twice"};
+            end += each.length;
+        }
+        return end == bytes_ ? Status() : Status(Code::internal, "bytes are missing at the end");
+    }
+
+  private:
+    Status take(std::uint64_t offset, const Slice& data) {
+        got_.push_back({offset, data.length});
+        is_wrong_ |= !sim::content_equal(data, sim::describe(seed_, data.length, offset));
+        return {};
+    }
+
+    std::uint64_t seed_, bytes_;
+    bool from_parts_;
+    bool is_aimed_ = false, is_wrong_ = false;
+    std::vector<ImageRange> got_;
+};
+
+}  // namespace
+
+Task<Result<RestorableSeries>> Cluster::look(World world, std::vector<SealedVersion> sealed) const {
     const std::string name = roster.name;
-    Found found;
-    Result<LineageRecords> records = co_await read_lineage(world, layout, name, world.clock.in(io_span));
-    if (!records.ok()) co_return std::move(records).status();
-    Result<std::vector<CatalogEntry>> entries = co_await list_versions(world, layout, name, world.clock.in(io_span), Manifests::whole);
-    if (!entries.ok()) co_return std::move(entries).status();
-    found.entries = std::move(entries).value();
-    found.lineage = current_lineage(*records, found.entries, sealed);
-    const Status doubt = found.lineage.doubt_of(found.newest());
-    if (!doubt.ok()) co_return doubt;
+    const Id128 nobody;
+    const Nanos deadline = world.clock.in(io_span);
+    Result<RestorableSeries> found = co_await load_restorable(world, layout, name, std::move(sealed), nobody, deadline);
     co_return found;
+}
+
+Task<Fetched> Cluster::fetch(World world, ImagePlaces places, VersionKey content) const {
+    Received received(content_seed(content.incarnation, content.version, places.rank), options.image_bytes(places.rank, content.version), !places.slot_path.empty());
+    const Aim aim = [&received](const ImageInfo& image) { return received.aim(image); };
+    const Nanos deadline = world.clock.in(options.restore.io_wait + io_span);  // a slot that hangs takes a wait of its own
+    const std::string whose = "rank " + std::to_string(places.rank);
+    Fetched fetched = co_await fetch_image(world, layout, std::move(places), aim, options.restore, deadline);
+    fetched.status = received.check(fetched.status);
+    if (fetched.status.code() == Code::internal) fetched.status = fetched.status.within(whose);
+    co_return fetched;
+}
+
+Fetched Cluster::fetch_now(NodeIndex on, ImagePlaces places, VersionKey content, Nanos limit) {
+    Fetched fetched{deadline_passed("restoring"), false, {}};
+    const auto task = [](const Cluster* cluster, World world, ImagePlaces its, VersionKey whose, Fetched* out) -> Task<void> {
+        Fetched got = co_await cluster->fetch(world, std::move(its), std::move(whose));
+        *out = std::move(got);
+    };
+    sim::Process& process = hosts[on].node->start_process("reader");
+    (void)sim.run(task(this, process.world(), std::move(places), std::move(content), &fetched), sim.now() + limit);
+    process.kill();
+    return fetched;
 }
 
 Task<Status> Cluster::restore(World world, VersionKey key, VersionKey content) const {
@@ -36,19 +93,10 @@ Task<Status> Cluster::restore(World world, VersionKey key, VersionKey content) c
     if (!manifest.ok()) co_return std::move(manifest).status();
     if (manifest->abandoned) co_return not_found("given up");
     if (manifest->parts.size() != options.files) co_return Status(Code::internal, "not K parts");
-    for (Rank rank = 0; rank < manifest->ranks; ++rank) {
-        Result<OpenVersion> version = co_await open_version(world, layout, *manifest, rank, options.restore);
-        if (!version.ok()) co_return std::move(version).status();
-        std::uint64_t bytes = 0;
-        const std::uint64_t seed = content_seed(content.incarnation, content.version, rank);
-        const ImageSink sink = [&](std::uint64_t offset, Slice data) {
-            bytes += data.length;
-            Slice expected = sim::describe(seed, data.length, offset);
-            return sim::content_equal(data, expected) ? Status() : Status(Code::internal, "restored bytes of rank " + std::to_string(rank) + " differ");
-        };
-        Status status = co_await restore_image(world, layout, *version, rank, {}, sink, options.restore);
-        if (!status.ok()) co_return status;
-        if (bytes != options.image_bytes(rank, content.version)) co_return Status(Code::internal, "bytes missing");
+    for (Rank rank = 0; rank < ranks(); ++rank) {
+        const ImagePlaces places{key, rank, "", true};
+        const Fetched fetched = co_await fetch(world, places, content);
+        if (!fetched.status.ok()) co_return fetched.status;
     }
     co_return Status();
 }
@@ -65,11 +113,11 @@ Status Cluster::check_committed(VersionKey key, VersionKey content, std::optiona
     return result;
 }
 
-Result<Cluster::Found> Cluster::look_now(Nanos limit) {
+Result<RestorableSeries> Cluster::look_now(Nanos limit) {
     sim::Process& process = hosts[reader()].node->start_process("reader");
-    Result<Found> found(deadline_passed("listing"));
-    const auto find = [](const Cluster* cluster, World world, Result<Found>* out) -> Task<void> {
-        Result<Found> looked = co_await cluster->look(world, {});
+    Result<RestorableSeries> found(deadline_passed("listing"));
+    const auto find = [](const Cluster* cluster, World world, Result<RestorableSeries>* out) -> Task<void> {
+        Result<RestorableSeries> looked = co_await cluster->look(world, {});
         *out = std::move(looked);
     };
     (void)sim.run(find(this, process.world(), &found), sim.now() + limit);
@@ -77,13 +125,26 @@ Result<Cluster::Found> Cluster::look_now(Nanos limit) {
     return found;
 }
 
+Result<Manifest> Cluster::manifest_now(VersionKey key, Nanos limit) {
+    sim::Process& process = hosts[reader()].node->start_process("reader");
+    Result<Manifest> manifest(deadline_passed("reading a manifest"));
+    const auto read = [](Layout l, World world, VersionKey version, Result<Manifest>* out) -> Task<void> {
+        Result<Manifest> got = co_await read_manifest(world, std::move(l), std::move(version), world.clock.in(io_span));
+        *out = std::move(got);
+    };
+    (void)sim.run(read(layout, process.world(), std::move(key), &manifest), sim.now() + limit);
+    process.kill();
+    return manifest;
+}
+
 Result<std::optional<Manifest>> Cluster::newest_committed(Nanos limit) {
-    const Result<Found> found = look_now(limit);
-    if (!found.ok()) return found.status();
-    std::optional<Manifest> newest;
-    for (const CatalogEntry& entry : found->in_lineage())
-        if (entry.committed()) newest = entry.whole;
-    return newest;
+    TRY_ASSIGN(const RestorableSeries found, look_now(limit));
+    std::optional<VersionKey> newest;
+    for (const RestorableVersion& each : found.versions)
+        if (each.committed) newest = each.key;
+    if (!newest) return std::optional<Manifest>();
+    TRY_ASSIGN(Manifest manifest, manifest_now(*newest, limit));
+    return std::optional<Manifest>(std::move(manifest));
 }
 
 }  // namespace cairn::testing

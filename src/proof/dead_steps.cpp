@@ -57,8 +57,8 @@ std::uint64_t epoch_of(const SeedRun& run, Id128 incarnation) {
 
 // As whoever looks sees it: of one that somebody tried to give up or to remove only that tells how it ended.
 bool is_committed(SeedRun& run, const VersionKey& key) {
-    const Result<Cluster::Found> found = run.cluster.look_now();
-    return found.ok() && std::any_of(found->entries.begin(), found->entries.end(), [&](const CatalogEntry& entry) { return entry.key == key && entry.committed(); });
+    const Result<Manifest> manifest = run.cluster.manifest_now(key);
+    return manifest.ok() && !manifest->abandoned;
 }
 
 // A commit decides as soon as it can be seen, which is before any daemon tells of it.

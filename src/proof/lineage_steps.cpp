@@ -90,8 +90,8 @@ void repair(SeedRun& run) {
 }
 
 // Where a restart is refused, the record that it names is one that nothing else tells, and the operator goes on without it.
-Result<Cluster::Found> look_for_restart(SeedRun& run) {
-    Result<Cluster::Found> found = run.cluster.look_now();
+Result<RestorableSeries> look_for_restart(SeedRun& run) {
+    Result<RestorableSeries> found = run.cluster.look_now();
     if (found.ok() || run.known.flipped.empty()) return found;
     run.see(Saw::restart_refused);
     run.tell("a restart is refused: ", found.status().to_string());

@@ -4,6 +4,7 @@
 #include "proof/kept.hpp"
 #include "proof/promise.hpp"
 #include "format/names.hpp"
+#include "read/plan.hpp"
 #include "world/sim/encoding.hpp"
 
 namespace cairn::testing {
@@ -93,10 +94,11 @@ Status check_space(SeedRun& run, const OpenVersion& version) {
     return {};
 }
 
-// A rank's image as the footers have it: its size, and every byte of it once. `look`: a reader also asks for a range of it alone, whatever runs that lies
-// in, and gets all of that.
-Status check_image(SeedRun& run, Kept& kept, const OpenVersion& version, Rank rank, bool look) {
+// A rank's image as the footers have it: its size, and every byte of it once. `look`: a reader also asks for a range of it alone, as for one of several
+// regions, whatever runs that lies in, and gets all of that and nothing else.
+Status check_image(SeedRun& run, Kept& kept, const VersionCopies& copies, Rank rank, bool look) {
     const ClusterOptions& options = run.cluster.options;
+    const OpenVersion& version = *copies.parts;
     const ImageInfo* image = version.image(rank);
     const VersionKey& key = content_of(run, version.manifest.key);
     const std::uint64_t bytes = options.image_bytes(rank, key.version);
@@ -108,12 +110,13 @@ Status check_image(SeedRun& run, Kept& kept, const OpenVersion& version, Rank ra
     if (any) range.length = std::min(1 + sim::mix(random) % (4 * options.block_bytes), bytes - range.offset);
     std::uint64_t got = 0;
     const std::uint64_t seed = Cluster::content_seed(key.incarnation, key.version, rank);
-    const ImageSink sink = [&](std::uint64_t offset, Slice data) {
-        const std::uint64_t first = std::max(offset, range.offset), end = std::min(offset + data.length, range.offset + range.length);
-        got += end > first ? end - first : 0;
-        return sim::content_equal(data, sim::describe(seed, data.length, offset)) ? Status() : corrupt("a range of rank " + std::to_string(rank) + " has other bytes");
-    };
-    TRY(kept.run(restore_image(kept.world(), run.cluster.layout, version, rank, {range}, sink, options.restore)));
+    HandOut out;
+    out.add(rank, range, "a range", [&](std::uint64_t at, const Slice& data) {
+        got += data.length;
+        return sim::content_equal(data, sim::describe(seed, data.length, range.offset + at)) ? Status() : corrupt("a range of rank " + std::to_string(rank) + " has other bytes");
+    });
+    TRY_ASSIGN(ReadPlan plan, plan_reads(copies, out.wanted(), options.restore.buffer_bytes));
+    TRY(kept.run(read_planned(kept.world(), run.cluster.layout, copies, std::move(plan), out, options.restore)));
     if (got != range.length) return corrupt("a range of rank " + std::to_string(rank) + " is not given whole");
     return {};
 }
@@ -154,21 +157,25 @@ void check_published(SeedRun& run, sim::Process& process, const Published& publi
     const auto chain = run.known.chains.find(published.key.incarnation);
     if (chain != run.known.chains.end() && !(chain->second == manifest->parent)) return bad(corrupt("it names another parent than its job has"));
     if (manifest->parts.size() != run.cluster.options.files || manifest->ranks != run.cluster.ranks()) return bad(corrupt("not K parts, or not all ranks"));
-    const Result<OpenVersion> version = kept.run(open_version(kept.world(), layout, *manifest, every_rank, run.cluster.options.restore));
-    if (!version.ok()) return bad(version.status());
-    if (const Status status = check_bytes(run, kept, *version); !status.ok()) return bad(status);
-    if (const Status status = check_space(run, *version); !status.ok()) return bad(status);
+    Result<OpenVersion> opened = kept.run(open_version(kept.world(), layout, *manifest, every_rank, run.cluster.options.restore));
+    if (!opened.ok()) return bad(opened.status());
+    VersionCopies copies;
+    copies.key = published.key;
+    copies.ranks = manifest->ranks;
+    const OpenVersion& version = copies.parts.emplace(std::move(opened).value());
+    if (const Status status = check_bytes(run, kept, version); !status.ok()) return bad(status);
+    if (const Status status = check_space(run, version); !status.ok()) return bad(status);
     std::uint64_t bytes = 0;
     for (Rank rank = 0; rank < manifest->ranks; ++rank) {
         const bool look = rank == sim::mix(manifest->attempt_id.low) % manifest->ranks;
-        if (const Status status = check_image(run, kept, *version, rank, look); !status.ok()) return bad(status);
-        bytes += version->image(rank)->bytes;
+        if (const Status status = check_image(run, kept, copies, rank, look); !status.ok()) return bad(status);
+        bytes += version.image(rank)->bytes;
     }
     if (bytes != manifest->image_bytes) return bad(corrupt("its images have other sizes than it says"));
     if (sim::mix(manifest->attempt_id.low ^ 0x76726679) % 2 == 0)  // a tenth of all that a run takes, if it were each
         if (const Status status = check_verified(run, kept, *manifest); !status.ok()) return bad(status);
     if (run.scenario.old_format != 0) run.see(Saw::old_format);
-    for (const Footer& footer : version->footers)
+    for (const Footer& footer : version.footers)
         for (const StoredRun& stored : footer.runs)
             for (const StoredPiece& piece : stored.pieces)
                 if (!piece.cuts.empty()) run.see(Saw::units_cut);

@@ -113,21 +113,7 @@ Status open_rivals(SeedRun& run, const std::optional<VersionKey>& from) {
     return {};
 }
 
-// The newest version that scratch and persistent hold together, if only scratch holds it: on every rank's node, as the next job's ranks will be placed, and
-// not given up.
-Task<void> look_in_scratch(const Cluster* cluster, World world, std::vector<SealedVersion> sealed, std::optional<VersionKey>* out) {
-    const Result<Cluster::Found> found = co_await cluster->look(world, sealed);
-    if (!found.ok()) co_return;
-    for (const SealedVersion& each : sealed) {
-        const VersionKey key{cluster->roster.name, each.version, each.incarnation};
-        const bool decided = std::any_of(found->entries.begin(), found->entries.end(), [&](const CatalogEntry& entry) { return entry.key == key && entry.manifest; });
-        const bool in_it = found->lineage.contains(each.incarnation, each.version);
-        if (in_it && !decided && (!*out || (*out)->version < key.version)) *out = key;
-    }
-    for (const CatalogEntry& entry : found->in_lineage())
-        if (*out && entry.committed() && entry.key.version >= (*out)->version) out->reset();
-}
-
+// What the next job's ranks find in the scratch of their nodes, as they will be placed; also what some of them lack.
 std::vector<SealedVersion> sealed_in_scratch(const SeedRun& run) {
     std::map<VersionKey, Rank> ranks;
     std::map<VersionKey, SealedVersion> versions;
@@ -141,44 +127,63 @@ std::vector<SealedVersion> sealed_in_scratch(const SeedRun& run) {
         }
     }
     std::vector<SealedVersion> found;
-    for (const auto& [key, version] : versions)
-        if (ranks[key] == run.cluster.ranks()) found.push_back(version);
+    for (auto& [key, version] : versions) {
+        version.is_whole = ranks[key] == run.cluster.ranks();
+        found.push_back(version);
+    }
     return found;
 }
 
-Task<void> restore_from_scratch(const Cluster* cluster, World world, LocalImage image, Status* out) {
-    const ImageHeader& header = image.header;
-    const std::uint64_t seed = Cluster::content_seed(header.key.incarnation, header.key.version, header.rank);
-    const ImageSink sink = [&](std::uint64_t offset, Slice data) {
-        Slice expected = sim::describe(seed, data.length, offset);
-        return sim::content_equal(data, expected) ? Status() : Status(Code::internal, "other bytes than were captured");
-    };
-    Status status = co_await restore_local(world, image, {}, sink, cluster->options.restore);
-    *out = std::move(status);
+// Each rank on its node, as it restores: from scratch where its image is there, else from the parts. Nothing: it left scratch meanwhile, as
+// what was committed or given up does, and when it was looked for it was nowhere else.
+std::optional<Status> restore_everywhere(SeedRun& run, const RestorableVersion& version) {
+    for (Rank rank = 0; rank < run.cluster.ranks(); ++rank) {
+        const NodeIndex node = run.cluster.node_of(rank, {});
+        const Host& host = run.cluster.hosts[node];
+        const auto slot = [&] {
+            const LocalImage* image = host.daemon->image(version.key, rank);
+            return image && image->readable == Readable::again ? image->path : "";
+        };
+        const ImagePlaces places{version.key, rank, slot(), version.committed};
+        if (places.slot_path.empty() && !version.committed) return std::nullopt;
+        const Fetched fetched = run.cluster.fetch_now(node, places, content_of(run, version.key));
+        const bool is_held = !places.slot_path.empty() && slot() == places.slot_path;
+        if (fetched.passed_over && is_held) return fetched.passed_over->within("in scratch");
+        if (!fetched.status.ok() && !version.committed && !is_held) return std::nullopt;
+        if (!fetched.status.ok()) return fetched.status;
+    }
+    return Status();
 }
 
-// A version without a manifest is as good, as long as all of it is in scratch.
-std::optional<VersionKey> newest_in_scratch(SeedRun& run) {
+// What a restart takes, of persistent and scratch together: a version without a manifest is as good, as long as all of it is in scratch.
+std::optional<RestorableVersion> restart_with_scratch(SeedRun& run) {
     const auto booted = [&] { return std::all_of(run.cluster.hosts.begin(), run.cluster.hosts.end(), [](const Host& host) { return host.gone || host.booted; }); };
     if (!run.cluster.sim.run_until(booted, run.cluster.sim.now() + 600 * second)) {
         run.fail("a daemon does not boot with no faults");
         return std::nullopt;
     }
-    std::optional<VersionKey> newest;
+    note_states(run);
+    const std::map<VersionKey, bool> told_before = run.known.reported;
+    const std::vector<SealedVersion> sealed = sealed_in_scratch(run);
+    Result<RestorableSeries> found(deadline_passed("listing"));
+    const auto look = [](const Cluster* cluster, World world, std::vector<SealedVersion> all, Result<RestorableSeries>* out) -> Task<void> {
+        Result<RestorableSeries> looked = co_await cluster->look(world, std::move(all));
+        *out = std::move(looked);
+    };
     sim::Process& reader = run.cluster.hosts[run.cluster.reader()].node->start_process("reader");
-    (void)run.cluster.sim.run(look_in_scratch(&run.cluster, reader.world(), sealed_in_scratch(run), &newest), run.cluster.sim.now() + 60 * second);
+    (void)run.cluster.sim.run(look(&run.cluster, reader.world(), sealed, &found), run.cluster.sim.now() + 60 * second);
     reader.kill();
-    for (Rank rank = 0; newest && rank < run.cluster.ranks(); ++rank) {
-        const Host& host = run.cluster.hosts[run.cluster.node_of(rank, {})];
-        const LocalImage* image = host.daemon->image(*newest, rank);
-        if (!image || image->readable == Readable::once) return std::nullopt;  // committed or given up meanwhile, and gone
-        Status status(Code::deadline, "reading scratch");
-        sim::Process& process = host.node->start_process("reader");
-        (void)run.cluster.sim.run(restore_from_scratch(&run.cluster, process.world(), *image, &status), run.cluster.sim.now() + 60 * second);
-        process.kill();
-        if (!status.ok()) run.fail("a version that scratch holds can not be restored from there: version " + std::to_string(newest->version) + ": " + status.to_string());
-    }
-    return newest;
+    if (!found.ok() && run.known.flipped.empty()) run.fail("a restarting job can not look for what it goes on from: " + found.status().to_string());
+    if (!found.ok()) return std::nullopt;
+    check_restorable(run, *found, sealed, told_before);
+    std::optional<RestorableVersion> newest;
+    for (const RestorableVersion& each : found->versions)
+        if (each.can_be_had()) newest = each;
+    if (!newest || !run.result.ok) return std::nullopt;
+    const std::optional<Status> status = restore_everywhere(run, *newest);
+    if (status && !status->ok())
+        run.fail("a version that scratch and persistent hold can not be restored from there: version " + std::to_string(newest->key.version) + ": " + status->to_string());
+    return status ? newest : std::nullopt;
 }
 
 // An older one that is still in the lineage.
@@ -193,19 +198,21 @@ void go_back(SeedRun& run, VersionKey& from) {
 
 // What it goes on from; nothing: there is nothing.
 std::optional<VersionKey> find_restart(SeedRun& run) {
-    const std::optional<Manifest> newest = check_catalog(run);
+    const std::optional<VersionKey> newest = check_catalog(run);
     note_states(run);
     std::optional<VersionKey> from;
     if (newest) {
-        from = newest->key;
+        from = newest;
         if (Status whole = run.cluster.check_committed(*from); !whole.ok())
             run.fail("the newest version that a restarting job finds can not be restored: version " + std::to_string(from->version) + ": " + whole.to_string());
     }
     if (!run.result.ok) return std::nullopt;
-    if (const std::optional<VersionKey> sealed = newest_in_scratch(run); sealed && run.chance(70)) {
+    const std::optional<RestorableVersion> sealed = restart_with_scratch(run);
+    if (!run.result.ok) return std::nullopt;
+    if (sealed && !sealed->committed && run.chance(70)) {
         run.see(Saw::from_scratch);
-        run.known.only_sealed = from = sealed;
-        run.tell("only scratch holds version ", sealed->version);
+        run.known.only_sealed = from = sealed->key;
+        run.tell("only scratch holds version ", sealed->key.version);
     } else if (from && run.chance(35)) {
         go_back(run, *from);
     }

@@ -117,14 +117,14 @@ bool in_chain(const SeedRun& run, Id128 at, const VersionKey& key) {
 }
 
 // A restarting job never gets less than what was called committed in its lineage.
-void check_newest(SeedRun& run, const Manifest& found, const std::map<VersionKey, bool>& told_before) {
-    const auto epoch = run.known.epochs.find(found.key.incarnation), newest = run.known.epochs.find(head(run));
+void check_newest(SeedRun& run, const VersionKey& found, const std::map<VersionKey, bool>& told_before) {
+    const auto epoch = run.known.epochs.find(found.incarnation), newest = run.known.epochs.find(head(run));
     const bool told = newest != run.known.epochs.end() && (epoch == run.known.epochs.end() || epoch->second <= newest->second);
     if (!told) return;  // committed by a job of which nobody could know before
-    if (!in_chain(run, found.key)) return run.fail("the newest version found, " + std::to_string(found.key.version) + ", is of another lineage");
+    if (!in_chain(run, found)) return run.fail("the newest version found, " + std::to_string(found.version) + ", is of another lineage");
     for (const auto& [key, reported] : told_before)
-        if (in_chain(run, key) && key.version > found.key.version)
-            return run.fail("version " + std::to_string(key.version) + " was called committed, but the newest found is " + std::to_string(found.key.version));
+        if (in_chain(run, key) && key.version > found.version)
+            return run.fail("version " + std::to_string(key.version) + " was called committed, but the newest found is " + std::to_string(found.version));
 }
 
 // Everything that was called committed is there, bit for bit, and so is everything that has a manifest.
@@ -142,9 +142,9 @@ void check_promise(SeedRun& run) {
         if (status.ok() && removed->second) return run.fail("version " + std::to_string(key.version) + " was removed, and came back");
     }
     check_dependents(run);
-    if (const std::optional<Manifest> newest = check_catalog(run)) {
-        const Status status = run.cluster.check_committed(newest->key);
-        if (!status.ok()) return run.fail("the newest version is torn: version " + std::to_string(newest->key.version) + ": " + status.to_string());
+    if (const std::optional<VersionKey> newest = check_catalog(run)) {
+        const Status status = run.cluster.check_committed(*newest);
+        if (!status.ok()) return run.fail("the newest version is torn: version " + std::to_string(newest->version) + ": " + status.to_string());
     }
     const FlushSettings& given = run.cluster.options.settings;
     const std::uint64_t buffers_most = given.buffers + given.encode_buffers + (run.scenario.once != 0 ? OnceReads::buffers_most : 0);

@@ -9,9 +9,11 @@ namespace cairn::testing {
 // Remembers every version that any daemon called committed.
 void note_states(SeedRun& run);
 // A restarting job never gets less than what was called committed in its lineage.
-void check_newest(SeedRun& run, const Manifest& found, const std::map<VersionKey, bool>& told_before);  // told_before: what was called committed when the look began
+void check_newest(SeedRun& run, const VersionKey& found, const std::map<VersionKey, bool>& told_before);  // told_before: what was called committed when the look began
 // What a restarting job sees: every version of the current lineage that was called committed, not the newest alone. Returns the newest.
-std::optional<Manifest> check_catalog(SeedRun& run);
+std::optional<VersionKey> check_catalog(SeedRun& run);
+// The same where ranks found these versions in scratch.
+void check_restorable(SeedRun& run, const RestorableSeries& found, const std::vector<SealedVersion>& sealed, const std::map<VersionKey, bool>& told_before);
 bool has_version(const SeedRun& run, Id128 incarnation);  // that was called committed, and not removed
 // The incarnation whose lineage is the current one: the newest that has a parent or a version that others can know of. None: there was no such job.
 Id128 head(const SeedRun& run);
@@ -37,7 +39,7 @@ void check_waiters(SeedRun& run);
 void check_all_waiters_told(SeedRun& run);
 
 // What a restart sees, as far as it can be told where a record of the lineage is damaged; else after its repair (lineage_steps.cpp).
-Result<Cluster::Found> look_for_restart(SeedRun& run);
+Result<RestorableSeries> look_for_restart(SeedRun& run);
 
 // once faults stopped (ending.cpp)
 // Within that from now whatever is open commits or is refused: the longest deadline that was in force when faults stopped, and three times what it takes

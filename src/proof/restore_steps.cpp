@@ -13,33 +13,61 @@ struct Restart {
     Status looked{Code::deadline, "killed"};
     std::optional<VersionKey> got;
     std::map<VersionKey, Status> passed_over;  // named to the user, and why
+    std::optional<std::pair<VersionKey, Status>> refused;  // what it does not go back behind, and why
     std::optional<std::string> wrong;
-    bool any_away = false;
 };
+using Slots = std::map<std::pair<VersionKey, Rank>, std::string>;
 
-// As client/restore.cpp does it: the newest that is whole, and what can not be read is named.
-Task<void> restart(const Cluster* cluster, World world, int tries, Restart* out) {
-    Result<Cluster::Found> found(Status(Code::deadline, "not looked"));
+// All ranks, one after the other in one process; those of this node find their images in its scratch.
+Task<Fetched> fetch_all(const Cluster* cluster, World world, RestorableVersion version, const Slots* slots) {
+    Fetched fetched;
+    for (Rank rank = 0; rank < cluster->ranks() && fetched.status.ok(); ++rank) {
+        const auto slot = slots->find({version.key, rank});
+        const ImagePlaces places{version.key, rank, slot == slots->end() ? std::string() : slot->second, version.committed};
+        Fetched got = co_await cluster->fetch(world, places, version.key);
+        fetched = std::move(got);
+    }
+    co_return fetched;
+}
+
+// Which versions there are, and each rank's bytes, come from `read`, as for the library. The loop is told again: that of the library (RestoreRun::newest in
+// client/restore.cpp) belongs to a rank that talks to the others.
+Task<void> restart(const Cluster* cluster, World world, int tries, const Slots* slots, Restart* out) {
+    Result<RestorableSeries> found(Status(Code::deadline, "not looked"));
     for (int i = 0; i < tries && !found.ok(); ++i) {
-        Result<Cluster::Found> looked = co_await cluster->look(world, {});
+        Result<RestorableSeries> looked = co_await cluster->look(world, {});
         found = std::move(looked);
     }
     out->looked = found.status();
     if (!found.ok()) co_return;
-    std::vector<CatalogEntry> entries = found->in_lineage();
-    std::reverse(entries.begin(), entries.end());
-    for (const CatalogEntry& entry : entries) {
-        if (entry.damage) out->passed_over.emplace(entry.key, *entry.damage);
-        if (!entry.committed()) continue;
-        const VersionKey key = entry.key;
-        Status status = co_await cluster->restore(world, key);
-        if (status.ok()) out->got = key;
-        if (status.code() == Code::internal) out->wrong = "version " + std::to_string(key.version) + ": " + status.text();
+    std::reverse(found->versions.begin(), found->versions.end());
+    for (const RestorableVersion& each : found->versions) {
+        Fetched fetched;
+        fetched.status = each.damage;
+        if (each.can_be_had()) {
+            Fetched got = co_await fetch_all(cluster, world, each, slots);
+            fetched = std::move(got);
+        }
+        const Status& status = fetched.status;
+        if (status.ok()) out->got = each.key;
+        if (status.code() == Code::internal) out->wrong = "version " + std::to_string(each.key.version) + ": " + status.text();
         if (status.ok() || out->wrong) co_return;
-        out->any_away |= status.code() == Code::unavailable && status.text().find("holds part") != std::string::npos;
-        out->passed_over.emplace(key, std::move(status));
+        if (fetched.refused || !another_may_do(status)) {
+            out->looked = status;
+            out->refused = std::pair(each.key, status);
+            co_return;
+        }
+        out->passed_over.emplace(each.key, status);
     }
-    out->looked = found->lineage.tail;
+    out->looked = found->tail;
+}
+
+Slots slots_of(const Host& host, std::uint32_t ranks) {
+    Slots slots;
+    for (const VersionKey& key : host.daemon ? host.daemon->versions() : std::vector<VersionKey>())
+        for (Rank rank = 0; rank < ranks; ++rank)
+            if (const LocalImage* image = host.daemon->image(key, rank); image && image->readable == Readable::again) slots[{key, rank}] = image->path;
+    return slots;
 }
 
 // More of what a reader meets than goes wrong otherwise.
@@ -52,6 +80,14 @@ void make_trouble(SeedRun& run) {
 
 double reading_troubles(const sim::Faults& struck) {
     return struck.read_error + struck.metadata_error + struck.stale_read + struck.other_read + struck.hang_io + struck.slow_io + struck.short_transfer;
+}
+
+// A version that is whole is refused where a root of its parts is in trouble, and nowhere else.
+void check_refused(SeedRun& run, const Restart& restarted) {
+    if (!restarted.refused) return;
+    const auto& [key, status] = *restarted.refused;
+    if (status.code() == Code::unavailable && status.text().find("holds part") != std::string::npos) run.see(Saw::read_away);
+    if (run.cluster.options.roots.empty()) run.fail("a restore in trouble refuses version " + std::to_string(key.version) + ": " + status.to_string());
 }
 
 // The version itself, its directory, or one of a newer job, which may have gone back behind it: what that one was is not known.
@@ -79,17 +115,22 @@ void restore(SeedRun& run, NodeIndex node) {
     const double troubles = reading_troubles(run.cluster.sim.struck());
     Restart restarted;
     const int tries = 1 + static_cast<int>(run.draw(3));
-    const bool is_over = run.cluster.sim.run(restart(&run.cluster, process.world(), tries, &restarted), run.cluster.sim.now() + 900 * second);
+    const Slots slots = slots_of(run.cluster.hosts[node], run.cluster.ranks());
+    const bool is_over = run.cluster.sim.run(restart(&run.cluster, process.world(), tries, &slots, &restarted), run.cluster.sim.now() + 900 * second);
     process.kill();
     run.cluster.sim.faults() = before;
     run.tell("restore on node ", node, ": ", restarted.got ? "version " + std::to_string(restarted.got->version) : restarted.looked.to_string(), ", ",
              restarted.passed_over.size(), " passed over");
+    check_refused(run, restarted);
     if (restarted.wrong) return run.fail("a restore in trouble gave wrong bytes: " + *restarted.wrong);
     // Of many versions below a root that hangs each takes its own wait: what it would have named of the rest is not known.
     if (!is_over || !restarted.looked.ok()) return run.see(Saw::restore_failed);
     if (!restarted.passed_over.empty()) run.see(Saw::passed_over);
-    if (restarted.any_away) run.see(Saw::read_away);
-    if (restarted.got && reading_troubles(run.cluster.sim.struck()) > troubles) run.see(Saw::restored_in_trouble);
+    const bool is_struck = reading_troubles(run.cluster.sim.struck()) > troubles;
+    if (restarted.got && is_struck) run.see(Saw::restored_in_trouble);
+    for (const VersionKey& key : told)
+        if (const auto passed = restarted.passed_over.find(key); passed != restarted.passed_over.end() && !is_struck)
+            return run.fail("a restore passed over a committed version, and nothing was wrong: " + std::to_string(key.version) + ": " + passed->second.to_string());
     for (const VersionKey& key : told) {
         const bool older = !restarted.got || restarted.got->version < key.version;
         if (older && !is_named(run, restarted, key))

@@ -129,24 +129,24 @@ void SteppedRun::commit() {
 std::optional<VersionKey> SteppedRun::find_newest(NodeIndex reader, bool* looked) {
     const std::map<VersionKey, bool> told_before = run_.known.reported;
     sim::Process& process = run_.cluster.hosts[reader].node->start_process("reader");
-    Result<Cluster::Found> found(deadline_passed("listing"));
-    const auto find = [](const Cluster* cluster, World world, Result<Cluster::Found>* out) -> Task<void> {
-        Result<Cluster::Found> all = co_await cluster->look(world, {});
+    Result<RestorableSeries> found(deadline_passed("listing"));
+    const auto find = [](const Cluster* cluster, World world, Result<RestorableSeries>* out) -> Task<void> {
+        Result<RestorableSeries> all = co_await cluster->look(world, {});
         *out = std::move(all);
     };
     (void)run_.cluster.sim.run(find(&run_.cluster, process.world(), &found), run_.cluster.sim.now() + patience);
     process.kill();
     if (looked) *looked = found.ok();
     bool damage = false;
-    std::optional<Manifest> newest;
-    for (const CatalogEntry& entry : found.ok() ? found->in_lineage() : std::vector<CatalogEntry>()) {
-        if (entry.committed()) newest = entry.whole;
-        damage |= entry.damage.has_value();
+    std::optional<VersionKey> newest;
+    for (const RestorableVersion& each : found.ok() ? found->versions : std::vector<RestorableVersion>()) {
+        if (each.committed) newest = each.key;
+        damage |= !each.damage.ok();
     }
-    run_.tell("finds ", !found.ok() ? found.status().to_string() : newest ? "version " + std::to_string(newest->key.version) : "no version");
+    run_.tell("finds ", !found.ok() ? found.status().to_string() : newest ? "version " + std::to_string(newest->version) : "no version");
     if (!newest) return std::nullopt;
     if (!damage) check_newest(run_, *newest, told_before);
-    return newest->key;
+    return newest;
 }
 
 void SteppedRun::restore() {

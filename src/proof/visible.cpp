@@ -9,21 +9,23 @@ namespace cairn::testing {
 namespace {
 
 // Committed by a job of which nobody could know, something may be newer than the test's own knowledge: then its lineage counts.
-Id128 seen_head(const SeedRun& run, const Cluster::Found& found) {
-    const Id128 known = head(run), seen = found.lineage.links.empty() ? Id128() : found.lineage.links.front().incarnation;
+Id128 seen_head(const SeedRun& run, const RestorableSeries& found) {
     const auto epoch_of = [&](Id128 incarnation) {
         const auto epoch = run.known.epochs.find(incarnation);
         return epoch == run.known.epochs.end() ? 0 : epoch->second;
     };
-    return epoch_of(seen) > epoch_of(known) ? seen : known;
+    Id128 newest = head(run);
+    for (const RestorableVersion& each : found.versions)
+        if (each.can_be_had() && epoch_of(each.key.incarnation) > epoch_of(newest)) newest = each.key.incarnation;
+    return newest;
 }
 
-void check_visible(SeedRun& run, const Cluster::Found& found) {
+void check_visible(SeedRun& run, const RestorableSeries& found, const std::map<VersionKey, bool>& told) {
     std::set<VersionKey> visible;
-    for (const CatalogEntry& entry : found.in_lineage())
-        if (entry.committed()) visible.insert(entry.key);
+    for (const RestorableVersion& each : found.versions)
+        if (each.committed) visible.insert(each.key);
     const Id128 head = seen_head(run, found);
-    for (const auto& [key, reported] : run.known.reported)
+    for (const auto& [key, reported] : told)
         if (in_chain(run, head, key) && !run.known.removed.count(key) && !visible.count(key))
             return run.fail("version " + std::to_string(key.version) + " was called committed, and a restarting job does not see it");
 }
@@ -37,20 +39,45 @@ std::optional<VersionKey> unaware_of(const SeedRun& run, const Host& host) {
 
 }  // namespace
 
-std::optional<Manifest> check_catalog(SeedRun& run) {
+std::optional<VersionKey> check_catalog(SeedRun& run) {
     const std::map<VersionKey, bool> told_before = run.known.reported;
-    const Result<Cluster::Found> found = look_for_restart(run);
-    std::optional<Manifest> newest;
+    const Result<RestorableSeries> found = look_for_restart(run);
+    std::optional<VersionKey> newest;
     if (!run.result.ok) return newest;
     if (!found.ok()) {
         run.fail("a restarting job can not read the catalog: " + found.status().to_string());
         return newest;
     }
-    for (const CatalogEntry& entry : found->in_lineage())
-        if (entry.committed()) newest = entry.whole;
+    for (const RestorableVersion& each : found->versions)
+        if (each.committed) newest = each.key;
     if (newest) check_newest(run, *newest, told_before);
-    if (found->lineage.tail.ok()) check_visible(run, *found);  // else older ones can not be told, and the operator knows
+    if (found->tail.ok()) check_visible(run, *found, run.known.reported);  // else older ones can not be told, and the operator knows
     return newest;
+}
+
+void check_restorable(SeedRun& run, const RestorableSeries& found, const std::vector<SealedVersion>& sealed, const std::map<VersionKey, bool>& told_before) {
+    const auto text = [](const VersionKey& key) { return "version " + std::to_string(key.version); };
+    const Id128 head = seen_head(run, found);
+    std::set<VersionKey> had, whole;
+    for (const SealedVersion& each : sealed)
+        if (each.is_whole) whole.insert({run.cluster.roster.name, each.version, each.incarnation});
+    for (const RestorableVersion& each : found.versions) {
+        if (!each.can_be_had()) continue;
+        had.insert(each.key);
+        if (found.tail.ok() && !in_chain(run, head, each.key)) return run.fail(text(each.key) + ", which a restart may take, is of another lineage");
+        if (each.committed) continue;
+        const auto ranks = run.cluster.sealing.find(each.key);
+        if (ranks == run.cluster.sealing.end() || ranks->second.size() != run.cluster.ranks()) return run.fail(text(each.key) + ", which a restart may take, was not sealed by all ranks");
+        if (!whole.count(each.key)) return run.fail(text(each.key) + ", which a restart may take, is in the scratch of some ranks alone");
+        if (run.known.given_up.count(each.key)) return run.fail(text(each.key) + ", which a restart may take, was given up");
+    }
+    if (!found.tail.ok()) return;
+    check_visible(run, found, told_before);
+    for (const SealedVersion& each : sealed) {
+        const VersionKey key{run.cluster.roster.name, each.version, each.incarnation};
+        const bool decided = run.cluster.sim.persistent().find(run.cluster.layout.manifest(key)).ok();
+        if (each.is_whole && !decided && in_chain(run, head, key) && !had.count(key)) return run.fail(text(key) + " is in the scratch of all ranks, and no restart may take it");
+    }
 }
 
 void check_started_again(SeedRun& run) {
@@ -73,10 +100,10 @@ void check_started_again(SeedRun& run) {
         return run.fail("a daemon does not boot with no faults");
     }
     note_states(run);
-    const std::optional<Manifest> newest = check_catalog(run);
+    const std::optional<VersionKey> newest = check_catalog(run);
     if (!run.result.ok) return;
-    if (!newest || newest->key != run.cluster.key(run.known.next_version)) return run.fail("the last version is not the newest after daemons were started again");
-    const Status status = run.cluster.check_committed(newest->key);
+    if (!newest || *newest != run.cluster.key(run.known.next_version)) return run.fail("the last version is not the newest after daemons were started again");
+    const Status status = run.cluster.check_committed(*newest);
     if (!status.ok()) run.fail("the last version can not be restored after daemons were started again: " + status.to_string());
 }
 

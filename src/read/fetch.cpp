@@ -1,6 +1,7 @@
 // Scratch first; damage there is told, and the parts are asked. `deadline` bounds the opening, each read has its own.
 #include "read/fetch.hpp"
 
+#include <algorithm>
 #include <set>
 
 #include "catalog/manifest_lookup.hpp"
@@ -13,8 +14,10 @@ namespace {
 
 std::string number_of(const ImagePlaces& places) { return "version " + std::to_string(places.key.version); }
 
-Task<Status> add_slot(World& world, VersionCopies& copies, const ImagePlaces& places, Nanos deadline) {
-    Result<std::optional<LocalImage>> slot = co_await open_slot(world, places.slot_path, places.key, places.rank, deadline);
+// A slot that hangs takes one wait, and leaves the rest of the time to the parts.
+Task<Status> add_slot(World& world, VersionCopies& copies, const ImagePlaces& places, RestoreSettings settings, Nanos deadline) {
+    const Nanos soon = std::min(deadline, world.clock.in(settings.io_wait));
+    Result<std::optional<LocalImage>> slot = co_await open_slot(world, places.slot_path, places.key, places.rank, soon);
     // Somebody has tidied scratch up; not that the version is not there.
     if (slot.code() == Code::not_found) co_return corrupt(places.slot_path + ": is not there any more");
     if (!slot.ok()) co_return std::move(slot).status();
@@ -95,7 +98,7 @@ Task<Fetched> fetch_image(World& world, Layout layout, ImagePlaces places, Aim a
     fetched.status = corrupt("nothing of " + number_of(places) + " in this node's scratch");
     VersionCopies copies = nothing_open(places);
     if (!places.slot_path.empty()) {
-        Status local = co_await add_slot(world, copies, places, deadline);
+        Status local = co_await add_slot(world, copies, places, settings, deadline);
         if (local.ok()) local = co_await hand_out_image(world, layout, copies, places.rank, aim, settings, fetched.refused);
         fetched.status = local;
         if (local.ok() || fetched.refused || !places.committed || !another_may_do(local)) co_return fetched;
@@ -117,7 +120,7 @@ Task<Result<ImageInfo>> describe_image(World& world, Layout layout, ImagePlaces 
     Status status = not_found("not in this node's scratch");
     const std::vector<Rank> rank(1, places.rank);
     if (!places.slot_path.empty()) {
-        status = co_await add_slot(world, copies, places, deadline);
+        status = co_await add_slot(world, copies, places, settings, deadline);
         if (status.ok()) status = co_await load_regions(world, layout, copies, rank, settings);
         if (!status.ok()) copies.slots.clear();
     }

@@ -291,6 +291,17 @@ Manifest with_a_long_head(Manifest manifest) {
     return manifest;
 }
 
+// Scratch that does not answer takes one wait; the rest of the time is there for the parts.
+TEST_F(Reading, ASlotThatHangsLeavesTimeForTheParts) {
+    settings_.io_wait = 5 * second;
+    cluster_.sim.faults().hang_scratch = 1;
+    const Fetched fetched = fetch(0, true, whole(0));
+    cluster_.sim.faults() = {};
+    ASSERT_TRUE(fetched.status.ok()) << fetched.status.to_string();
+    ASSERT_TRUE(fetched.passed_over);
+    EXPECT_EQ(fetched.passed_over->code(), Code::deadline);
+}
+
 // It is found, and passed over for the older one when a rank's records are read: as where a part is damaged.
 TEST_F(Reading, DamageBehindAManifestsHeadLeadsToTheOlderVersion) {
     const Manifest first = manifest_;
@@ -313,6 +324,7 @@ TEST_F(Reading, DamageBehindAManifestsHeadLeadsToTheOlderVersion) {
     const auto newest = [&] {
         const auto found = run(0, Result<RestorableSeries>(Status(Code::deadline, "")),
                                [&](World& w) { return load_restorable(w, cluster_.layout, first.key.name, {}, {}, w.clock.in(60 * second)); });
+        EXPECT_TRUE(found.ok() && found->versions.back().key.name == first.key.name) << "who asks for it by this key finds it";
         return found.ok() ? newest_of(found->versions) : 0;
     };
     EXPECT_EQ(newest(), 2u);

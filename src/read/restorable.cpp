@@ -54,6 +54,7 @@ Task<Result<RestorableSeries>> load_restorable(World& world, Layout layout, std:
     Lineage lineage = current_lineage(*records, *entries, sealed, incarnation);
     RestorableSeries series;
     series.versions = restorable_versions(lineage, *entries, sealed);
+    for (RestorableVersion& each : series.versions) each.key.name = name;
     CO_TRY(lineage.doubt_of(newest_of(series.versions)));
     series.passed_over = std::move(lineage.passed_over);
     series.tail = std::move(lineage.tail);
