@@ -8,7 +8,7 @@ WARNINGS ?=
 CONFIGURE := $(if $(filter errors,$(WARNINGS)),-DCAIRN_WARNINGS_AS_ERRORS=ON)
 
 .DELETE_ON_ERROR:
-.PHONY: help build demo test test-long test-faults bench bench-codecs race calibrate simulate-papers sim exhaustive mutants fuzz fmt tidy clean install setup
+.PHONY: help build demo test test-long test-faults bench bench-codecs bench-durable race calibrate simulate-papers sim exhaustive mutants fuzz fmt tidy clean install setup
 
 help:
 	@echo "make demo       install what is missing, build what it needs, checkpoint LAMMPS, kill it, restore it, compare"
@@ -17,6 +17,7 @@ help:
 	@echo "make test-faults  every fault at every step of a flush, on a small cluster (ARGS='node killed'); root only, half an hour"
 	@echo "make bench      capture, flush and restore against what the machine can do (ARGS=--help)"
 	@echo "make bench-codecs  what each codec makes of files (ARGS='FOLDER...')"
+	@echo "make bench-durable how soon files are durable on slow storage (ARGS='FOLDER...')"
 	@echo "make race       Cairn and others on a small cluster with real networks and storage; root only (ARGS=--help)"
 	@echo "make calibrate  the race's settings, simulated: how far cairn simulate is from what was measured"
 	@echo "make simulate-papers  the papers' figures, simulated, beside the numbers of their text (ARGS=--scale: and what they did not have)"
@@ -59,6 +60,13 @@ bench: build
 bench-codecs: setup
 	@scripts/build $(PRESET) $(CONFIGURE) cairn_codecs
 	@$(BUILD)/bin/cairn_codecs $(ARGS)
+
+# On a cluster whose servers are slow beside a codec: ARGS='FOLDER...'.
+bench-durable: build
+	@test "$$(id -u)" = 0 || { echo "make bench-durable needs root: it makes network namespaces and mounts"; exit 1; }
+	@scripts/setup testbed
+	@scripts/python-environment $(BUILD)/python
+	@bench/durable $(BUILD) $(ARGS)
 
 race: build
 	@test "$$(id -u)" = 0 || { echo "make race needs root: it makes network namespaces and mounts"; exit 1; }

@@ -59,7 +59,7 @@ TYPES = {"f8": "f64", "f4": "f32", "i8": "i64", "u1": "u8"}
 
 class Files(unittest.TestCase):
     def setUp(self):
-        self.nodes = Nodes(flush_files=1, flush_leaders=1, flush_codec="predict-planes-zstd", daemon_idle_s=60)
+        self.nodes = Nodes(flush_files=1, flush_leaders=1, flush_codec="fast", daemon_idle_s=60)
         self.addCleanup(self.nodes.__exit__)
         self.folder = os.path.join(self.nodes.shared, "files")
         os.mkdir(self.folder)

@@ -58,7 +58,7 @@ constexpr double kib = 1024, mib = 1024 * kib, gib = 1024 * mib;
 constexpr double minute_ms = 60e3, day_ms = 86400e3, week_ms = 7 * day_ms;
 
 // Each list in the order of its enum.
-constexpr std::array<std::string_view, 4> codecs = {"none", "zero-runs", "delta-shuffle-zstd", "predict-planes-zstd"};
+constexpr std::array<std::string_view, 5> codecs = {"off", "fast", "auto", "zero-runs", "delta-shuffle-zstd"};
 constexpr std::array<std::string_view, 2> encoders = {"leader", "follower"};
 constexpr std::array<std::string_view, 3> placements = {"append", "interleaved", "contiguous"};
 constexpr std::array<std::string_view, 2> local_splits = {"chunks", "files"};
@@ -128,15 +128,13 @@ constexpr std::array table = {
         "`cairn tune` tells which is faster where."), local_splits),
     key<&S::flush, &S::Flush::direct>("flush", "direct", K::flag, 0, 0,
         "Write and read parts past the page cache where the file system can: half the CPU time, and the node's memory is left to the application."),
-    one_of(key<&S::flush, &S::Flush::codec>("flush", "codec", K::choice, 0, 3,
-        "How data are stored, where that makes a chunk a sixteenth shorter or more. none: as they are. zero-runs: without their runs of zeros. How many blocks of zeros a chunk holds "
-        "is known from its checksums, so that no other is looked at; images shorter than a block are stored as they are. delta-shuffle-zstd: as arrays of numbers, or of records of "
-        "them, whose width is found on a sample of each MiB: differences, bytes of the same significance together, then zstd. It takes some 3 to 6 s of processor time for a GB (`bench/results/codecs.txt`). "
-        "predict-planes-zstd: regions as arrays of the type and shape that they were protected with, each number predicted from its neighbours along the axes that tell something of it. What neither a region nor a file that describes itself (`cairn describe`) "
-        "describes, packs of small images, and what comes from another node and was not encoded there (flush.encode_at), are taken on a sample. It makes fields shorter than the others do, in 2 to 5 s "
-        "for a GB. "
-        "A codec costs the ring half of its buffers for received "
-        "data, and a file that several nodes write a message for each run, as it does without a codec where a version has several files. With another placement than append data are stored as they are."), codecs),
+    one_of(key<&S::flush, &S::Flush::codec>("flush", "codec", K::choice, 0, 4,
+        "How data are stored, where that makes a chunk a sixteenth shorter or more. off: as they are. fast: as arrays of numbers, of the types and shapes that regions were protected with or that files tell of themselves "
+        "(`cairn describe`), each number predicted from its neighbours along the axes that tell something of it; what nothing describes is taken on a sample. That makes fields of simulations 1.5 to 3 times shorter, in "
+        "some 2 s of processor time for a GB (`bench/results/codecs.txt`). auto: off or fast, version by version, whichever makes them durable sooner. Rank 0's node decides by what storage took and what encoding took in the "
+        "versions before; the first one is stored as it is. zero-runs: without runs of zeros, and nothing else is looked at. delta-shuffle-zstd: as records of numbers whose width is found on a sample of each MiB, whatever is "
+        "known of them. A codec costs the ring half of its buffers for received "
+        "data, and a file that several nodes write a message for each run, as it does without a codec where a version has several files. Packs of images of less than 4 KiB each, and with another placement than append all data, are stored as they are."), codecs),
     one_of(key<&S::flush, &S::Flush::encode_at>("flush", "encode_at", K::choice, 0, 1,
         "Where data that one node writes for another are encoded, with a codec: leader: by the node that writes, so that the application's nodes lose no time to it; follower: by "
         "the node whose data they are, before they are sent, where the network is what lacks. That takes up to two buffers more on each such node. What it has no buffer or no time for is sent as it is, and encoded by "

@@ -18,6 +18,7 @@ class WatchedCpu final : public Cpu {
     Task<Result<Encoded>> encode(Codec codec, Slice raw, FindArrays arrays, Slice into, Nanos deadline) override {
         return inner_.encode(codec, std::move(raw), std::move(arrays), std::move(into), deadline);
     }
+    unsigned encoders() const override { return inner_.encoders(); }
     Task<Status> decode(Codec codec, Slice stored, Slice into, Nanos deadline) override {
         ++decodes;
         if (!fails.ok()) co_return fails;

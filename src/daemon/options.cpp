@@ -20,6 +20,16 @@ constexpr double tmpfs_share = 0.9;
 
 Nanos from_ms(std::uint64_t ms) { return static_cast<Nanos>(ms) * millisecond; }
 
+void compress(FlushSettings& flush, Settings::Compression by) {
+    switch (by) {
+        case Settings::Compression::off: break;
+        case Settings::Compression::fast: flush.codec = Codec::planes; break;
+        case Settings::Compression::automatic: flush.codecs = {Codec::planes}; break;
+        case Settings::Compression::zero_runs: flush.codec = Codec::zero_runs; break;
+        case Settings::Compression::delta_shuffle_zstd: flush.codec = Codec::numbers; break;
+    }
+}
+
 FlushSettings flush_settings(const Settings& settings) {
     FlushSettings flush;
     flush.writers = settings.flush.writers;
@@ -27,7 +37,7 @@ FlushSettings flush_settings(const Settings& settings) {
     flush.buffers = settings.flush.buffers;
     flush.leaders = settings.flush.leaders;
     flush.placement = static_cast<Placement>(settings.flush.placement);  // the same names in the same order
-    flush.codec = static_cast<Codec>(settings.flush.codec);
+    compress(flush, settings.flush.codec);
     flush.encode_at = static_cast<EncodeAt>(settings.flush.encode_at);
     flush.encode_buffers = flush.encode_at == EncodeAt::follower ? 2 : 0;
     flush.local_split = static_cast<LocalSplit>(settings.flush.local_split);

@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "codec/codec.hpp"
 #include "copies/scratch.hpp"
+#include "model/codec_choice.hpp"
 #include "model/messages.hpp"
 #include "world/world.hpp"
 
@@ -36,6 +38,7 @@ struct Job {
     Nanos committed_at = 0;
     std::map<Version, std::map<Rank, BegunImage>> begun;  // on this node, neither sealed nor left by their sources
     std::shared_ptr<Experience> experience;
+    std::map<Codec, CodecSeen> codecs_seen;  // on this node, where data were encoded or codecs tried
 
     // What another open's roster of the same incarnation says newly. invalid_argument where it is of other nodes.
     Status renew(const Roster& said, NodeIndex as);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "codec/codec.hpp"
 #include "world/clock.hpp"
@@ -35,6 +36,7 @@ struct FlushSettings {
     std::uint32_t leaders = 0;                   // nodes that write; 0: as many as were best lately
     bool direct = false;
     Codec codec = Codec::none;                   // of the runs that it shortens
+    std::vector<Codec> codecs;                   // not empty: of these or none, version by version, what makes them durable soonest (model/codec_choice.hpp)
     EncodeAt encode_at = EncodeAt::leader;       // what comes from other nodes
     std::uint32_t encode_buffers = 0;            // of a follower, besides the ring; none: it sends raw bytes
     std::uint32_t attempts_max = 3;              // in a row, before the version's waiters are told; then again after retry_wait

@@ -37,8 +37,11 @@ struct BodyWriter {
     auto write(const message::PartsDone& m) {
         const auto why = text(m.text);
         const auto parts = writer.part_infos(m.parts);
+        flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<fb::CodecRate>>> codecs;
+        if (!m.codecs.empty())
+            codecs = writer.tables(m.codecs, [&](const message::CodecRate& c) { return fb::CreateCodecRate(builder, writer.string(c.codec), c.raw_bytes, c.stored_bytes, c.raw_bytes_per_s); });
         return fb::CreatePartsDone(builder, id(m.attempt_id), code(m.code), why, m.has_lost, m.lost, parts,
-                                   m.has_failed_part, m.failed_part, m.coverage, static_cast<std::uint8_t>(m.card));
+                                   m.has_failed_part, m.failed_part, m.coverage, static_cast<std::uint8_t>(m.card), codecs, m.storage_busy_ns);
     }
     auto write(const message::Acknowledged& m) { return fb::CreateAcknowledged(builder, id(m.attempt_id)); }
     auto write(const message::Leave& m) { return fb::CreateLeave(builder, id(m.attempt_id)); }
@@ -90,8 +93,10 @@ struct BodyWriter {
         const auto images = writer.images(m.images);
         const auto where = addresses(m.addresses);
         const auto codec = writer.string(m.codec);
+        flatbuffers::Offset<flatbuffers::String> trial;
+        if (!m.trial.empty()) trial = writer.string(m.trial);
         return fb::CreateLead(builder, m.attempt, id(m.attempt_id), m.parts_total, m.ranks_total, m.block_bytes, parts,
-                              images, where, m.keep_own, m.pack_bytes, codec, m.encode_at_follower);
+                              images, where, m.keep_own, m.pack_bytes, codec, m.encode_at_follower, trial);
     }
     auto write(const message::Shed& m) { return fb::CreateShed(builder, id(m.attempt_id), m.move, m.part, m.to, m.bytes); }
     auto write(const message::Given& m) {
@@ -149,7 +154,9 @@ struct BodyReader {
     message::Body read(const fb::PartsDone& m) {
         return message::PartsDone{
             Reader::id(*m.attempt_id()), static_cast<Code>(m.code()), reader.string(m.text()), m.has_lost(), m.lost(),
-            m.has_failed_part(), m.failed_part(), reader.part_infos(m.parts()), m.coverage(), static_cast<Card>(m.card())};
+            m.has_failed_part(), m.failed_part(), reader.part_infos(m.parts()), m.coverage(), static_cast<Card>(m.card()),
+            reader.tables(m.codecs(), [&](const fb::CodecRate& c) { return message::CodecRate{reader.string(c.codec()), c.raw_bytes(), c.stored_bytes(), c.raw_bytes_per_s()}; }),
+            m.storage_busy_ns()};
     }
     message::Body read(const fb::Acknowledged& m) { return message::Acknowledged{Reader::id(*m.attempt_id())}; }
     message::Body read(const fb::Leave& m) { return message::Leave{Reader::id(*m.attempt_id())}; }
@@ -194,6 +201,7 @@ struct BodyReader {
         lead.pack_bytes = m.pack_bytes();
         lead.codec = reader.string(m.codec());
         lead.encode_at_follower = m.encode_at_follower();
+        lead.trial = reader.string(m.trial());
         lead.parts = reader.tables(m.parts(), [&](const fb::PartPlan& p) { return plan(p); });
         lead.images = reader.images(m.images());
         lead.addresses = addresses(m.addresses());
@@ -295,7 +303,7 @@ struct BodyCheck {
         if (m.parts_total == 0 || m.parts_total > m.ranks_total)
             return refuse(m.parts_total, " parts for ", m.ranks_total, " ranks");
         TRY(check::block_bytes(m.block_bytes));
-        if (!printable(m.codec, codec_text_bytes_max)) return refuse("an impossible codec");
+        if (!printable(m.codec, codec_text_bytes_max) || !printable(m.trial, codec_text_bytes_max)) return refuse("an impossible codec");
         if (m.pack_bytes > bytes_max) return refuse("packs of ", m.pack_bytes, " bytes");
         TRY(check_images(m.images));
         TRY(check_addresses(m.addresses));
@@ -316,6 +324,8 @@ struct BodyCheck {
         TRY(check_attempt(m.attempt_id));
         for (const PartInfo& part : m.parts) TRY(check::part_info(part));
         if (m.card > Card::has_room) return refuse("an unknown word on the card");
+        for (const message::CodecRate& codec : m.codecs)
+            if (!printable(codec.codec, codec_text_bytes_max)) return refuse("an impossible codec");
         return check_code(m.code, m.text);
     }
     Status operator()(const message::Progress& m) const { return check_attempt(m.attempt_id); }

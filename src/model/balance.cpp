@@ -157,7 +157,7 @@ void LeaderChoice::record(std::uint32_t leaders, std::uint64_t bytes, double sec
 void LeaderChoice::record_cards(std::uint32_t full, std::uint32_t with_room) {
     if (full == with_room || keep_own_ == (full > with_room)) return;
     keep_own_ = !keep_own_;
-    measured_.clear();  // said nothing of how it goes from now on
+    begin_anew();
 }
 
 }  // namespace cairn

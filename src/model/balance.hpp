@@ -62,6 +62,8 @@ class LeaderChoice {
     // Whether each should write what it holds where all lead: the cards decided lately, as more leaders saw than saw the contrary.
     bool keep_own() const { return keep_own_; }
     void record_cards(std::uint32_t full, std::uint32_t with_room);
+    // What was measured says nothing of how it goes from now on.
+    void begin_anew() { measured_.clear(); }
 
   private:
     bool keep_own_ = false;

@@ -50,6 +50,7 @@ struct Lead {
     std::string codec;             // by its name; empty: none. A leader that does not know it stores raw bytes
     std::uint64_t pack_bytes = 0;  // how shares and work were given their space (model/space.hpp)
     bool encode_at_follower = false;  // where what comes from other nodes is encoded: there, and here only what came raw
+    std::string trial;                // a codec: to encode a chunk with and throw the result away; empty: none (model/codec_choice.hpp)
     bool operator==(const Lead&) const = default;
 };
 
@@ -173,6 +174,14 @@ struct ShareKept {
     bool operator==(const ShareKept&) const = default;
 };
 
+// What a codec did on a leader's node lately, and how many raw bytes a second all its threads encode with it.
+struct CodecRate {
+    std::string codec;
+    std::uint64_t raw_bytes = 0, stored_bytes = 0;
+    std::uint64_t raw_bytes_per_s = 0;
+    bool operator==(const CodecRate&) const = default;
+};
+
 // leader -> coordinator, until Acknowledged: its shares are durable and known to the first leaders of their parts (code ok), or why that can
 // not be. `parts` are those it is the first leader of, complete. `lost` names a node whose data could not be had.
 struct PartsDone {
@@ -186,6 +195,8 @@ struct PartsDone {
     std::vector<PartInfo> parts;
     std::uint64_t coverage = 0;  // of their pieces (model/coverage.hpp)
     Card card = Card::unknown;
+    std::vector<CodecRate> codecs;      // of the codec that it used, and of the one that it tried
+    std::uint64_t storage_busy_ns = 0;  // some write or sync of this leader was under way
     bool operator==(const PartsDone&) const = default;
 };
 

@@ -80,6 +80,7 @@ class Kept::Sums final : public Cpu {
     }
     bool may_shrink(Codec, const std::vector<std::uint64_t>&, std::uint64_t, std::uint64_t) const override { return false; }
     Task<Result<Encoded>> encode(Codec, Slice, FindArrays, Slice, Nanos) override { co_return not_ours(); }
+    unsigned encoders() const override { return 1; }
     Task<Status> decode(Codec, Slice stored, Slice into, Nanos) override {
         const std::optional<sim::Runs> raw = sim::decode_runs(sim::runs_of(stored), into.length);
         if (!raw) co_return corrupt("what was encoded makes other bytes");

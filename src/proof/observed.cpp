@@ -78,6 +78,7 @@ Status check_space(SeedRun& run, const OpenVersion& version) {
         const auto is_encoded = [](const StoredRun& stored) { return stored.codec != 0; };
         const auto encoded = std::count_if(footer.runs.begin(), footer.runs.end(), is_encoded);
         if (encoded > 0) run.see(Saw::encoded);
+        if (encoded > 0 && run.scenario.codec == 2) run.see(Saw::codec_chosen);
         if (encoded > 0 && run.cluster.has_come_encoded()) run.see(Saw::encoded_before_ship);
         if (encoded > 0 && encoded < static_cast<std::ptrdiff_t>(footer.runs.size())) run.see(Saw::encoded_some);
         for (const StoredRun& stored : footer.runs) {

@@ -58,7 +58,7 @@ const std::vector<ScenarioNumber>& scenario_numbers() {
         {"buffers", &S::buffers, 1, 1024, 1},
         {"placement", &S::placement, 0, 2, 0},
         {"leaders", &S::leaders, 0, nodes_max, 0},
-        {"codec", &S::codec, 0, 1, 0},
+        {"codec", &S::codec, 0, 2, 0},
         {"encode_at", &S::encode_at, 0, 1, 0},
         {"attempts", &S::attempts, 1, 100, 3},
         {"versions", &S::versions, 1, 64, 64},
@@ -148,6 +148,7 @@ class Draw {
         }
         scenario_.alone = !is_of_a_kind && sim::mix(scenario_.seed ^ 0x616C6F6E) % 16 == 0;
         if (scenario_.codec != 0) scenario_.encode_at = sim::mix(scenario_.seed ^ 0x656E6361) % 2;
+        if (scenario_.codec != 0 && sim::mix(scenario_.seed ^ 0x6175746F) % 3 == 0) scenario_.codec = 2;
         scenario_.begins = sim::mix(scenario_.seed ^ 0x62656769) % 4;
         return std::move(scenario_);
     }
@@ -353,7 +354,8 @@ ClusterOptions cluster_of(const Scenario& scenario) {
     s.buffers = static_cast<std::uint32_t>(scenario.buffers);
     s.placement = static_cast<Placement>(scenario.placement);
     s.leaders = static_cast<std::uint32_t>(scenario.leaders);
-    s.codec = scenario.codec != 0 ? Codec::zero_runs : Codec::none;
+    s.codec = scenario.codec == 1 ? Codec::zero_runs : Codec::none;
+    if (scenario.codec == 2) s.codecs = {Codec::zero_runs};
     s.encode_at = static_cast<EncodeAt>(scenario.encode_at);
     s.encode_buffers = scenario.encode_at != 0 ? 2 : 0;
     options.model.codec_shrinks = true;

@@ -49,7 +49,7 @@ struct Scenario {
     std::uint64_t buffers = 1;
     std::uint64_t placement = 0;  // as in FlushSettings
     std::uint64_t leaders = 0;
-    std::uint64_t codec = 0;     // data are encoded before they are written
+    std::uint64_t codec = 0;     // data are encoded before they are written; 2: version by version, as earlier ones showed
     std::uint64_t encode_at = 0;  // as in FlushSettings
     std::uint64_t attempts = 3;  // before the waiters are told
     std::uint64_t versions = 64;        // remembered, and what follows: FlushLimits

@@ -82,6 +82,9 @@ FlushSettings Run::settings() const {
     FlushSettings settings = cluster_.flush;
     settings.io_wait = limit();
     settings.version_wait = limit();
+    const bool is_chosen = cluster_.codec == Cluster::Codec::automatic;
+    if (cluster_.codec == Cluster::Codec::fast) settings.codec = Codec::planes;
+    if (is_chosen) settings.codecs = {Codec::planes};
     return settings;
 }
 

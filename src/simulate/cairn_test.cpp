@@ -35,6 +35,31 @@ TEST(SimulateCairn, ServersBind) {
     EXPECT_NEAR(last(small({"storage.server_bytes_per_s=50 MiB", "storage.servers_bytes_per_s=[\"100 MiB\"]"})).flush_s(), 5.12, 0.3);  // each by itself counts
 }
 
+// 2 GiB at 8 x 25 MiB/s, of which a codec leaves half; where the nodes encode slower than that it binds.
+TEST(SimulateCairn, ACodecHelpsAsFarAsItsRateAllows) {
+    const std::vector<std::string> slow = {"storage.target_bytes_per_s=25 MiB", "codec.ratio=2"};
+    const auto with = [&](std::vector<std::string> more) {
+        more.insert(more.end(), slow.begin(), slow.end());
+        return last(small(more)).flush_s();
+    };
+    EXPECT_NEAR(with({"flush.codec=fast", "codec.bytes_per_s=500 MiB"}), 5.12, 0.4);
+    EXPECT_NEAR(with({"flush.codec=fast", "codec.bytes_per_s=10 MiB"}), 25.6, 1);  // 256 MiB a node
+}
+
+// The first version is stored as it is; from the next on it is what is sooner.
+TEST(SimulateCairn, AutoIsWhicheverIsSooner) {
+    const std::vector<std::string> chosen = {"flush.codec=auto", "codec.ratio=2", "job.versions=4"};
+    const auto with = [&](std::vector<std::string> more) {
+        more.insert(more.end(), chosen.begin(), chosen.end());
+        return answer(small(more)).versions;
+    };
+    const std::vector<VersionOutcome> slow_storage = with({"storage.target_bytes_per_s=25 MiB", "codec.bytes_per_s=500 MiB"});
+    EXPECT_NEAR(slow_storage.front().flush_s(), 10.24, 0.4);
+    EXPECT_NEAR(slow_storage.back().flush_s(), 5.12, 0.4);
+    const std::vector<VersionOutcome> slow_encoding = with({"storage.target_bytes_per_s=25 MiB", "codec.bytes_per_s=10 MiB"});
+    for (const VersionOutcome& version : slow_encoding) EXPECT_NEAR(version.flush_s(), 10.24, 0.4);
+}
+
 // With one server at a tenth others take its work, after the first flush has seen it: 2 GiB at 3 x 50 + 5 MiB/s; equal shares would take 102 s.
 TEST(SimulateCairn, ASlowServerIsGoneRound) {
     const VersionOutcome v = last(small({"job.versions=3", "storage.servers_bytes_per_s=[\"50 MiB\", \"50 MiB\", \"50 MiB\", \"5 MiB\"]"}));

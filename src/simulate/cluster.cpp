@@ -11,6 +11,7 @@
 #include <functional>
 #include <optional>
 #include <set>
+#include <span>
 
 #include "base/text_table.hpp"
 #include "base/units.hpp"
@@ -23,8 +24,13 @@ namespace cairn::simulate {
 
 namespace {
 
-enum class Kind : std::uint8_t { count, bytes, rate, rates, number, placement, list };
-constexpr std::string_view placements[] = {"append", "interleaved", "contiguous"};
+enum class Kind : std::uint8_t { count, bytes, rate, rates, number, placement, codec, list };
+constexpr std::string_view placements[] = {"append", "interleaved", "contiguous"}, codecs[] = {"off", "fast", "auto"};
+std::span<const std::string_view> names_of(Kind kind) {
+    if (kind == Kind::placement) return placements;
+    if (kind == Kind::codec) return codecs;
+    return {};
+}
 
 struct Key {
     std::string_view section, name;
@@ -107,6 +113,9 @@ const std::vector<Key>& keys() {
         {"flush", "block_bytes", Kind::bytes, false, 4096, 67108864, to(&Cluster::block_bytes), "as in cairn.toml"},
         {"flush", "leaders", Kind::count, false, 0, 1 << 20, to(&FlushSettings::leaders), "as in cairn.toml; 0: all nodes"},
         {"flush", "placement", Kind::placement, false, 0, 2, to(&FlushSettings::placement), "as in cairn.toml; with interleaved or contiguous no work changes hands, and leaders are as many as files"},
+        {"flush", "codec", Kind::codec, false, 0, 2, to(&Cluster::codec), "as in cairn.toml"},
+        {"codec", "ratio", Kind::number, false, 0.5, 1e3, to(&Cluster::codec_ratio), "raw bytes to stored ones, of what is encoded"},
+        {"codec", "bytes_per_s", Kind::rate, false, 1, rate_max, to(&Cluster::codec_bytes_per_s), "raw bytes that all threads of a daemon encode"},
         {"rivals", "two_phase", Kind::number, false, 0.001, 1, [](Cluster& c, double v, double) { c.efficiency["two_phase"] = v; },
          "part of the cards' rate that synchronous two-phase aggregation (MPI-IO) reaches"},
         {"rivals", "at_offset", Kind::number, false, 0.001, 1, [](Cluster& c, double v, double) { c.efficiency["at_offset"] = v; },
@@ -136,6 +145,7 @@ std::string allowed(const Key& key) {
         case Kind::rate: return "bytes per second, as a number or a size, from " + between;
         case Kind::list: return "[number or size, ...], each from " + between;
         case Kind::placement: return "\"append\", \"interleaved\" or \"contiguous\"";
+        case Kind::codec: return "\"off\", \"fast\" or \"auto\"";
         case Kind::rates: return "bytes per second, as a number or a size, or [least, most], from " + between;
     }
     return {};
@@ -148,10 +158,10 @@ std::optional<double> number_of(const Key& key, const toml::node& node) {
         if (bytes.ok()) return static_cast<double>(*bytes);
         return std::nullopt;
     }
-    if (key.kind == Kind::placement) {
+    if (const std::span<const std::string_view> names = names_of(key.kind); !names.empty()) {
         const auto* text = node.as_string();
-        const auto found = text ? std::find(std::begin(placements), std::end(placements), text->get()) : std::end(placements);
-        return found == std::end(placements) ? std::nullopt : std::optional(static_cast<double>(found - std::begin(placements)));
+        const auto found = text ? std::find(names.begin(), names.end(), text->get()) : names.end();
+        return found == names.end() ? std::nullopt : std::optional(static_cast<double>(found - names.begin()));
     }
     double value = 0;
     if (const auto* whole = node.as_integer()) value = static_cast<double>(whole->get());

@@ -16,6 +16,7 @@ struct Span {  // of a rate that differs from node to node: each draws its own
 };
 
 struct Cluster {
+    enum class Codec : std::uint8_t { off, fast, automatic };
     std::string name, file;
 
     // [job]
@@ -53,6 +54,11 @@ struct Cluster {
     // [flush], as in cairn.toml
     FlushSettings flush;
     std::uint64_t block_bytes = 1 << 20;
+
+    Codec codec = Codec::off;
+
+    // [codec]
+    double codec_ratio = 1.5, codec_bytes_per_s = 500e6;
 
     // [rivals]: of each strategy, the part of the cards' rate that it reaches where nothing else binds; under NAME_uneven, the part of that which is
     // left where images differ in size

@@ -92,6 +92,9 @@ sim::Bandwidth::Sharing sharing_of(const Cluster& cluster, const Question& quest
 sim::Model model_of(const Cluster& cluster) {
     sim::Model model;
     model.checksum_rate = cluster.checksum_bytes_per_s;
+    model.codec_rate = cluster.codec_bytes_per_s;
+    model.codec_shrinks = cluster.codec != Cluster::Codec::off;
+    model.stored_min = model.stored_max = 1 / cluster.codec_ratio;
     model.scratch_latency = microsecond;
     model.persistent_latency = static_cast<Nanos>(cluster.latency_us * microsecond);
     model.fsync_latency = static_cast<Nanos>(cluster.fsync_ms * millisecond);
@@ -203,6 +206,10 @@ std::vector<Bound> bounds_of(const Cluster& cluster, std::uint32_t writing_nodes
     const std::string lie_on = " that " + plural(cluster.files, "file") + (cluster.files == 1 ? " lies on" : " lie on");
     if (held < cluster.targets) bounds.push_back({plural(held, "target") + lie_on, most_of(rates.targets, held)});
     if (held < cluster.servers) bounds.push_back({plural(held, "server") + lie_on, most_of(servers, held)});
+    if (cluster.codec != Cluster::Codec::off) {
+        for (Bound& bound : bounds) bound.bytes_per_s *= std::max(1.0, cluster.codec_ratio);  // in raw bytes, as all else
+        bounds.push_back({"encoding on " + writing, cluster.codec_bytes_per_s * writing_nodes});
+    }
     std::sort(bounds.begin(), bounds.end(), [](const Bound& a, const Bound& b) { return a.bytes_per_s < b.bytes_per_s; });
     return bounds;
 }

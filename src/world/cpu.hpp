@@ -20,6 +20,7 @@ inline const FindArrays nothing_known;
 struct Encoded {
     std::uint64_t bytes = 0;     // 0: nothing that fits
     std::uint64_t checksum = 0;  // of these bytes
+    Nanos took = 0;              // of one thread
 };
 
 class Cpu {
@@ -33,6 +34,7 @@ class Cpu {
     // Encodes `raw` (with Codec::none: copies it) into the front of `into`, which has room for no more than is worth it. deadline: `raw` is mapped memory that did not come back; whoever works on
     // it holds both slices until it is over.
     virtual Task<Result<Encoded>> encode(Codec codec, Slice raw, FindArrays arrays, Slice into, Nanos deadline) = 0;
+    virtual unsigned encoders() const = 0;  // threads that encode at once
     // All of `into`. corrupt where `stored` makes something else.
     virtual Task<Status> decode(Codec codec, Slice stored, Slice into, Nanos deadline) = 0;
 };

@@ -53,6 +53,7 @@ void make_leads(Contest& contest, const Job& job, const std::vector<NodeImages>&
         track.lead.keep_own = contest.keep_own;
         track.lead.pack_bytes = contest.pack_bytes;
         track.lead.codec = contest.codec;
+        track.lead.trial = contest.trial;
         track.lead.encode_at_follower = contest.encode_at_follower;
     }
 }

@@ -41,6 +41,7 @@ struct Contest {
     bool keep_own = false;                // cards decide: each leader writes what it holds
     std::uint64_t pack_bytes = 0;         // SpacePolicy's
     std::string codec;                    // of all its leaders; empty: none
+    std::string trial;                    // a codec that all its leaders try; empty: none
     bool encode_at_follower = false;
     std::vector<PartPlan> plan;
     std::vector<std::uint32_t> targets;   // of each part, as a number: without targets all are alike

@@ -28,7 +28,10 @@ Result<std::vector<NodeImages>> Planner::plan(Flight& flight, Contest& contest) 
     const PlanInput input = input_of(job, nodes, contest.block_bytes);
     contest.keep_own = input.options.keep_own;
     contest.pack_bytes = input.options.pack_bytes;
-    if (settings.codec != Codec::none && settings.placement == Placement::append) contest.codec = codec_name(settings.codec);
+    if (settings.placement == Placement::append) {
+        if (settings.codec != Codec::none) contest.codec = codec_name(settings.codec);
+        if (!settings.codecs.empty()) contest.codec = codec_choice(job).next(), contest.trial = codec_choice(job).trial();
+    }
     contest.encode_at_follower = !contest.codec.empty() && settings.encode_at == EncodeAt::follower;
     Ahead ahead = take_ahead(experience(job), flight.key.version);
     const bool holds = ahead.input == input;
@@ -226,9 +229,46 @@ void Planner::learn_from_failures(Flight& flight) {
 void Planner::learn_from_success(Flight& flight, const std::vector<NodeImages>& nodes, Nanos took, bool held_back) {
     std::uint64_t bytes = 0;
     for (const NodeImages& node : nodes) bytes += node_bytes(node);
-    if (!held_back)
-        leader_choice(*flight.job).record(static_cast<std::uint32_t>(side(flight).contest->leaders.size()), bytes, static_cast<double>(took) / second);
+    if (!held_back) {
+        const double took_s = static_cast<double>(took) / second;
+        leader_choice(*flight.job).record(static_cast<std::uint32_t>(side(flight).contest->leaders.size()), bytes, took_s);
+        if (!settings.codecs.empty()) learn_of_codecs(*flight.job, measured(flight, bytes, took_s));
+    }
     learn_from_cards(flight);
+}
+
+CodecChoice& Planner::codec_choice(const Job& job) {
+    std::vector<std::string> names;
+    for (const Codec codec : settings.codecs) names.emplace_back(codec_name(codec));
+    return codec_choices_.try_emplace(kind(job), std::move(names)).first->second;
+}
+
+FlushMeasured Planner::measured(const Flight& flight, std::uint64_t raw_bytes, double took_s) const {
+    const Contest& contest = *side(flight).contest;
+    FlushMeasured flush{contest.codec, raw_bytes, 0, took_s, 0, {}};
+    for (const auto& [node, track] : contest.leaders) {
+        for (const PartInfo& part : track.done->parts) flush.stored_bytes += part.bytes;
+        flush.storage_share = std::max(flush.storage_share, static_cast<double>(track.done->storage_busy_ns) / second / took_s);
+        for (const message::CodecRate& rate : track.done->codecs) {
+            CodecMeasured& codec = flush.codecs[rate.codec];
+            codec.raw_bytes += static_cast<double>(rate.raw_bytes);
+            codec.stored_bytes += static_cast<double>(rate.stored_bytes);
+            codec.raw_bytes_per_s += static_cast<double>(rate.raw_bytes_per_s);
+        }
+    }
+    // Where each node encodes what it sends, those that do not lead encode as fast as those that do.
+    if (contest.encode_at_follower && !contest.leaders.empty())
+        for (auto& [name, codec] : flush.codecs) codec.raw_bytes_per_s *= std::max(1.0, static_cast<double>(flight.job->nodes_with_ranks()) / static_cast<double>(contest.leaders.size()));
+    return flush;
+}
+
+// What numbers of leaders reached with one codec says nothing of them with another.
+void Planner::learn_of_codecs(Job& job, const FlushMeasured& flush) {
+    CodecChoice& choice = codec_choice(job);
+    const std::string before = choice.next();
+    choice.record(flush);
+    if (choice.next() == before) return;
+    leader_choice(job).begin_anew();
 }
 
 void Planner::learn_from_cards(const Flight& flight) {

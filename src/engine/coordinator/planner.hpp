@@ -33,7 +33,8 @@ class Planner : CoordinatorRole {
     void lose(Flight& flight, NodeIndex node);
 
   private:
-    LeaderChoice& leader_choice(const Job& job) { return leader_choices_[{job.roster->name, job.roster->files, job.nodes()}]; }
+    LeaderChoice& leader_choice(const Job& job) { return leader_choices_[kind(job)]; }
+    CodecChoice& codec_choice(const Job& job);
     Result<std::vector<NodeImages>> all_images(const Flight& flight, std::uint64_t& block_bytes) const;
     PlanInput input_of(Job& job, const std::vector<NodeImages>& nodes, std::uint64_t block_bytes);
     static std::vector<PartPlan> plan_flush(const PlanInput& input);
@@ -41,9 +42,14 @@ class Planner : CoordinatorRole {
     std::vector<std::string> usable_targets(Job& job, const std::vector<NodeImages>& nodes) const;
     bool avoid_target_of(Flight& flight, std::uint32_t part, const std::string& why);
     void learn_from_cards(const Flight& flight);
+    void learn_of_codecs(Job& job, const FlushMeasured& flush);
+    FlushMeasured measured(const Flight& flight, std::uint64_t raw_bytes, double took_s) const;
 
     // What numbers of leaders reached, by series, files and nodes; a job that opens again goes on with it.
-    std::map<std::tuple<std::string, std::uint32_t, std::uint32_t>, LeaderChoice> leader_choices_;
+    using Kind = std::tuple<std::string, std::uint32_t, std::uint32_t>;
+    static Kind kind(const Job& job) { return {job.roster->name, job.roster->files, job.nodes()}; }
+    std::map<Kind, LeaderChoice> leader_choices_;
+    std::map<Kind, CodecChoice> codec_choices_;  // the same of codecs
 };
 
 }  // namespace cairn::engine

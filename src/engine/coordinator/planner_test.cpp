@@ -77,6 +77,44 @@ TEST_F(PlannerTest, FollowersEncodeWhereTheSettingsSaySo) {
         }
 }
 
+// Storage takes 1 MB/s and a codec makes half of it in no time: from the second version on it is used. Where cores are busy it is not.
+TEST_F(PlannerTest, TheCodecIsTheOneThatWasSoonerLately) {
+    for (const bool busy : {false, true}) {
+        RoleOptions options;
+        options.settings.codecs = {Codec::zero_runs};
+        begin(options);
+        const Contest& first = plan();
+        EXPECT_EQ(first.codec, "");
+        EXPECT_EQ(first.trial, "zero-runs");
+        message::PartsDone done;
+        done.codecs = {{"zero-runs", 1'000'000, 500'000, busy ? 10'000u : 1'000'000'000u}};
+        for (auto& [leader, track] : side().contest->leaders) {
+            EXPECT_EQ(track.lead.trial, "zero-runs");
+            track.done = done;
+        }
+        PartInfo part;
+        part.bytes = 3 * image_bytes;
+        side().contest->leaders.begin()->second.done->parts = {part};
+        const std::vector<NodeImages> nodes = {{0, {testing::role_image(0, image_bytes)}}, {1, {testing::role_image(1, image_bytes)}}, {2, {testing::role_image(2, image_bytes)}}};
+        node->subject.learn_from_success(*node->flight, nodes, static_cast<Nanos>(3 * image_bytes * 1000), false);
+        const Contest& second_one = plan();
+        EXPECT_EQ(second_one.codec, busy ? "" : "zero-runs");
+        EXPECT_EQ(second_one.trial, busy ? "zero-runs" : "");
+        for (const auto& [leader, track] : second_one.leaders) EXPECT_EQ(track.lead.codec, second_one.codec);
+        node->subject.learn_from_failures(*node->flight);
+        EXPECT_EQ(plan().codec, busy ? "" : "zero-runs") << "an attempt that failed says nothing of codecs";
+    }
+}
+
+// What others write fixes the places of bytes beforehand.
+TEST_F(PlannerTest, OnlyAppendHasCodecs) {
+    RoleOptions options;
+    options.settings.codecs = {Codec::zero_runs};
+    options.settings.placement = Placement::contiguous;
+    begin(options);
+    EXPECT_EQ(plan().codec + plan().trial, "");
+}
+
 TEST_F(PlannerTest, EveryByteOfEveryImageIsSomebodysOnce) {
     RoleOptions options;
     options.files = 2;

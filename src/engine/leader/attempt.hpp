@@ -75,6 +75,21 @@ class RateMeter {
     double per_s_ = 0;
 };
 
+// How long anything was under way.
+class BusySpan {
+  public:
+    void begin(Nanos now) {
+        if (under_way_++ == 0) since_ = now;
+    }
+    void end(Nanos now) {
+        if (--under_way_ == 0) busy_ += now - since_;
+    }
+    Nanos busy() const { return busy_; }  // but for what is under way now
+  private:
+    std::uint32_t under_way_ = 0;
+    Nanos since_ = 0, busy_ = 0;
+};
+
 // A credit that is out: what was asked of whom under which tag.
 struct Credit {
     explicit Credit(Clock& clock) : since(clock.now()), answered(clock) {}
@@ -150,12 +165,24 @@ struct PartState {
     std::uint64_t next_chunk_bytes(std::uint64_t block_bytes, Nanos now) const;
 };
 
+// What a codec is to be tried on: bytes of one of this node's images.
+struct Tried {
+    Codec codec = Codec::none;
+    Rank rank = 0;
+    Slice raw;
+    FindArrays arrays;
+};
+
 // One attempt to write this node's shares of a version.
 struct Attempt {
     Attempt(World& world, FlightPtr f, message::Lead l);
     FlightPtr flight;
     message::Lead lead;
     Codec codec = Codec::none;
+    std::optional<Codec> trial;       // to be tried, until that is begun
+    std::optional<Tried> tried;       // with it
+    std::uint64_t offered_bytes = 0;  // to a trial
+    BusySpan storage;                 // its writes and syncs
     std::map<NodeIndex, Address> addresses;
     std::map<Rank, ImageInfo> images;  // first leader: of all ranks in its parts
     Event work;  // something for a writer, or the end

@@ -88,6 +88,7 @@ Task<void> Leader::write_part(Attempt& attempt, PartState& part) {
         co_await workers.close();
         for (auto& queue : part.write_queue) queue.clear();  // of a failed attempt: its buffers are credits again
         status = Status(Code::cancelled, "attempt over");
+        trial_.begin(attempt, part);
         if (!attempt.over()) status = co_await part_file_.finish_share(attempt, part);
     }
     const bool mine = part.first && part.file;
@@ -146,6 +147,8 @@ Task<void> Leader::report(std::shared_ptr<Attempt> attempt) {
     done.failed_part = attempt->failed_part.value_or(0);
     done.coverage = attempt->coverage;
     done.card = attempt->card.seen();
+    done.codecs = trial_.seen(*attempt);
+    done.storage_busy_ns = static_cast<std::uint64_t>(attempt->storage.busy());
     if (attempt->failure.ok())
         for (const auto& part : attempt->parts)
             if (part->done) done.parts.push_back(*part->done);

@@ -4,7 +4,7 @@ namespace cairn::engine {
 
 Leader::Leader(Common& c)
     : LeaderRole(c, ring_), ring_(c.world.clock, c.world.storage, c.settings.buffers, c.settings.buffer_bytes), rooms_(c, ring_),
-      receiver_(c, ring_, rooms_), part_file_(c, ring_), writer_(c, ring_, part_file_, rooms_) {}
+      receiver_(c, ring_, rooms_), part_file_(c, ring_), trial_(c, ring_), writer_(c, ring_, part_file_, rooms_, trial_) {}
 
 void Leader::hear(const FlightPtr& flight, NodeIndex from, message::ForLeader body) {
     std::visit(Hears{

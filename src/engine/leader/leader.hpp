@@ -51,6 +51,7 @@ class Leader : LeaderRole {
     Rooms rooms_;
     Receiver receiver_;
     PartFile part_file_;
+    Trial trial_;
     Writer writer_;
 };
 

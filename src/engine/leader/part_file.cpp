@@ -101,11 +101,13 @@ void PartFile::on_opened(Flight& flight, const message::Opened& opened) {
 // All of this leader's data of the part are written. ok: durable, and the first leader knows.
 Task<Status> PartFile::finish_share(Attempt& attempt, PartState& part) {
     part.sync_begun = world.clock.now();
+    attempt.storage.begin(part.sync_begun);
     const bool alone = part.first && part.plan.shares.size() == 1;
     if (!alone) {  // else one fsync does for data and footer
         const TraceSpan span(world.clock, "leader", "fsync of a share of part " + std::to_string(part.plan.part));
         CO_TRY(co_await world.storage.fsync(part.file, world.clock.in(settings.io_wait)));
         part.sync_ended = world.clock.now();
+        attempt.storage.end(part.sync_ended);
     }
     Status status;
     if (part.first) {
@@ -115,7 +117,10 @@ Task<Status> PartFile::finish_share(Attempt& attempt, PartState& part) {
         status = co_await report_share(attempt, part);
     }
     part.durable = status.ok();
-    if (alone) part.sync_ended = world.clock.now();
+    if (alone) {
+        part.sync_ended = world.clock.now();
+        attempt.storage.end(part.sync_ended);
+    }
     co_return status;
 }
 

@@ -15,11 +15,12 @@ using testing::RoleOptions;
 // The writer only lays out what there is to do: it never runs.
 struct ReceiverAlone {
     explicit ReceiverAlone(Common& c)
-        : ring(c.world.clock, c.world.storage, c.settings.buffers, c.settings.buffer_bytes), rooms(c, ring), receiver(c, ring, rooms), part_file(c, ring), writer(c, ring, part_file, rooms) {}
+        : ring(c.world.clock, c.world.storage, c.settings.buffers, c.settings.buffer_bytes), rooms(c, ring), receiver(c, ring, rooms), part_file(c, ring), trial(c, ring), writer(c, ring, part_file, rooms, trial) {}
     BufferRing ring;
     Rooms rooms;
     Receiver receiver;
     PartFile part_file;
+    Trial trial;
     Writer writer;
 };
 

@@ -18,6 +18,11 @@ class LeaderRole : protected Role {
     // Bytes that could be read once only, and that nobody has any more: no attempt can succeed. Said again by the next one, should it be lost.
     void tell_used_up(const Attempt& attempt, const Status& why) { send_to_coordinator(*attempt.flight, message::Cancel{why.text(), attempt.lead.attempt_id}); }
 
+    // What a codec did here, for the coordinator's choice.
+    static void note_encoded(Job& job, Codec codec, std::uint64_t raw_bytes, const Encoded& made) {
+        job.codecs_seen[codec].add(raw_bytes, made.bytes == 0 ? raw_bytes : made.bytes, static_cast<double>(made.took) / second);
+    }
+
     BufferRing& ring;
 };
 

@@ -53,7 +53,7 @@ void trace_chunk(const PartState& part, std::uint32_t writer, const PendingChunk
 
 }  // namespace
 
-Writer::Writer(Common& c, BufferRing& r, PartFile& part_file, Rooms& rooms) : LeaderRole(c, r), part_file_(part_file), rooms_(rooms) {}
+Writer::Writer(Common& c, BufferRing& r, PartFile& part_file, Rooms& rooms, Trial& trial) : LeaderRole(c, r), part_file_(part_file), rooms_(rooms), trial_(trial) {}
 
 void Writer::lay_out(Attempt& attempt, PartState& part) const {
     const std::uint64_t block = attempt.lead.block_bytes;
@@ -125,6 +125,24 @@ struct Writer::Stored {
     BufferRing::Use encoding = {};  // whose buffer it is
 };
 
+// What is known of the images of a pack that are in scratch here, each where it lies in the pack. Nothing of others, and of what is no pack.
+FindArrays arrays_in_pack(const Flight& flight, const PendingChunk& chunk) {
+    std::vector<std::pair<std::uint64_t, FindArrays>> found;
+    for (const StoredPiece& piece : chunk.packed) {
+        const auto image = flight.images.find(piece.rank);
+        if (image != flight.images.end()) found.emplace_back(piece.at, arrays_of(image->second, {piece.rank, piece.image_offset, piece.length}));
+    }
+    return [found = std::move(found)] {
+        std::vector<NumberArray> all;
+        for (const auto& [at, arrays_at] : found)
+            for (NumberArray& array : arrays_at()) {
+                array.offset += at;
+                all.push_back(array);
+            }
+        return all;
+    };
+}
+
 // A sixteenth less is worth it: whoever reads any of a run that is encoded decodes all of it.
 Task<Writer::Stored> Writer::encoded(Attempt& attempt, PendingChunk& chunk, const HeldImage* held) {
     if (chunk.codec != 0) co_return Stored{chunk.data, chunk.codec, chunk.checksum, std::move(chunk.use)};
@@ -136,9 +154,9 @@ Task<Writer::Stored> Writer::encoded(Attempt& attempt, PendingChunk& chunk, cons
     Result<BufferRing::Use> encoding = co_await ring.take_to_encode(world.clock.in(settings.io_wait));
     if (!encoding.ok() || attempt.over()) co_return raw;
     Slice into{encoding->buffer, 0, bytes - bytes / 16};
-    FindArrays arrays;
-    if (held) arrays = arrays_of(*held, chunk.source);
+    FindArrays arrays = held ? arrays_of(*held, chunk.source) : arrays_in_pack(*attempt.flight, chunk);
     const Result<Encoded> made = co_await world.cpu.encode(attempt.codec, chunk.data, std::move(arrays), into, world.clock.in(settings.io_wait));
+    if (made.ok()) note_encoded(*attempt.flight->job, attempt.codec, bytes, *made);
     if (!made.ok() || made->bytes == 0) co_return raw;  // nothing that a codec does fails a flush: memory that does not come back is the write's to tell
     co_return Stored{into.part(0, made->bytes), 1, made->checksum, std::move(encoding).value()};
 }
@@ -174,6 +192,7 @@ Task<Status> Writer::write_chunk(Attempt& attempt, PartState& part, std::uint32_
     }
     Stored stored;
     if (status.ok()) {
+        trial_.offer(attempt, chunk, held);
         Stored made = co_await encoded(attempt, chunk, held);
         stored = std::move(made);
     }
@@ -196,7 +215,9 @@ Task<Status> Writer::write_chunk(Attempt& attempt, PartState& part, std::uint32_
             if (chunk.received || stored.codec != 0) co_await part_file_.keep_sample(part, stored.data, offset);
             else if (!std::exchange(part.sampling, true)) gate.spawn(part_file_.keep_local_sample(side(*flight).leading, part, *held, stored.data, offset));
         }
+        attempt.storage.begin(world.clock.now());
         status = co_await write_paced(attempt, part.file, offset, std::move(stored.data), chunk.received);
+        attempt.storage.end(world.clock.now());
         if (held && status.ok()) {  // what was written may be zeros in the place of what its checksums are of
             status = check_not_lost(held->image);
             part.blameless |= !status.ok();

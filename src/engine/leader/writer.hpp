@@ -15,19 +15,20 @@
 // In the latter two local data lies first, end to end, and `base` is where it ends; they are for one leader a part, and no work moves.
 //
 // Where the flush has a codec, a chunk that it may shorten is encoded into a buffer of the ring before it gets its place, so that its place (rooms.hpp) is as long as what
-// is stored. What does not get shorter, or finds no buffer, is written as it is. What came encoded is written as it came.
+// is stored. What does not get shorter, or finds no buffer, is written as it is. What came encoded is written as it came. Without one, a chunk may be encoded on trial (trial.hpp).
 //
 // Local data is anybody's, chunk by chunk; or, with the paper's split (ispdc23, Section III-A), each image belongs to one writer.
 #pragma once
 
 #include "engine/leader/part_file.hpp"
 #include "engine/leader/rooms.hpp"
+#include "engine/leader/trial.hpp"
 
 namespace cairn::engine {
 
 class Writer : LeaderRole {
   public:
-    Writer(Common& common, BufferRing& ring, PartFile& part_file, Rooms& rooms);
+    Writer(Common& common, BufferRing& ring, PartFile& part_file, Rooms& rooms, Trial& trial);
 
     // What there is to do in the part, as the placement wants it.
     void lay_out(Attempt& attempt, PartState& part) const;
@@ -44,6 +45,7 @@ class Writer : LeaderRole {
 
     PartFile& part_file_;
     Rooms& rooms_;
+    Trial& trial_;
 };
 
 }  // namespace cairn::engine

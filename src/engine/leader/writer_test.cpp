@@ -13,10 +13,11 @@ using testing::RoleOptions;
 
 struct WriterAlone {
     explicit WriterAlone(Common& c)
-        : ring(c.world.clock, c.world.storage, c.settings.buffers, c.settings.buffer_bytes), part_file(c, ring), rooms(c, ring), writer(c, ring, part_file, rooms) {}
+        : ring(c.world.clock, c.world.storage, c.settings.buffers, c.settings.buffer_bytes), part_file(c, ring), rooms(c, ring), trial(c, ring), writer(c, ring, part_file, rooms, trial) {}
     BufferRing ring;
     PartFile part_file;
     Rooms rooms;
+    Trial trial;
     Writer writer;
 };
 
@@ -300,6 +301,104 @@ TEST_F(WriterTest, WhatCameEncodedIsWrittenAsItCame) {
     EXPECT_EQ(part().ahead_bytes, 0u);
     const Result<BufferPtr> free = node->result_of(node->subject.ring.take(node->world.clock.now()));
     EXPECT_TRUE(free.ok()) << "its buffer is a credit again";
+}
+
+// ---- codecs on trial ----
+
+struct TrialTest : WriterTest {
+    // A version without a codec, which tries one; what the node's process did with codecs.
+    std::vector<std::string> encodings(RoleOptions options, const message::Lead& trying) {
+        options.model.codec_shrinks = true;
+        begin(options, trying);
+        node->flight->state.node_expected_bytes = own_bytes;
+        std::vector<std::string> seen;
+        node->sim.set_observer([&](sim::Process&, const char* what, const std::string& detail) {
+            if (std::string(what) == "encode") seen.push_back(detail);
+        });
+        end_of_received();
+        start();
+        node->run(second);
+        EXPECT_TRUE(ended && attempt->failure.ok()) << attempt->failure.to_string();
+        EXPECT_TRUE(seen.empty()) << "it would take the processor from checksums";
+        node->subject.trial.begin(*attempt, part());
+        node->run(second);
+        check(own_bytes);
+        for (const StoredRun& run : part().runs) EXPECT_EQ(run.codec, 0u) << "what is tried is not stored";
+        EXPECT_EQ(node->flight->images.at(1).users, 0u);
+        return seen;
+    }
+    static message::Lead trying() {
+        message::Lead trying = lead();
+        trying.trial = "zero-runs";
+        trying.parts[0].shares[0].nodes.resize(1);
+        return trying;
+    }
+};
+
+TEST_F(TrialTest, OneChunkIsEncodedWhenAllAreWritten) {
+    RoleOptions options;
+    options.model.codec_rate = 1e6;
+    const std::vector<std::string> seen = encodings(options, trying());
+    ASSERT_EQ(seen.size(), 1u);
+    const std::uint64_t bytes = std::stoull(seen.front());
+    const std::vector<message::CodecRate> rates = node->subject.trial.seen(*attempt);
+    ASSERT_EQ(rates.size(), 1u);
+    EXPECT_EQ(rates[0].codec, "zero-runs");
+    EXPECT_EQ(rates[0].raw_bytes, bytes);
+    EXPECT_LE(rates[0].stored_bytes, bytes);
+    EXPECT_GT(rates[0].stored_bytes, 0u);
+    EXPECT_NEAR(static_cast<double>(rates[0].raw_bytes_per_s), 1e6, 1e4);
+    attempt->lead.trial = "another";
+    EXPECT_TRUE(node->subject.trial.seen(*attempt).empty()) << "nobody asked for it";
+}
+
+TEST_F(TrialTest, ItIsAnotherChunkInAnotherVersion) {
+    std::set<std::uint64_t> places;
+    for (Version version = 1; version <= 4; ++version) {
+        RoleOptions options;
+        options.model.codec_shrinks = true;
+        begin(options, trying());
+        node->flight->key.version = version;
+        node->flight->state.node_expected_bytes = 100 * role_block;
+        PendingChunk chunk;
+        chunk.source = {1, 0, role_block};
+        chunk.data = Slice::of(Bytes(role_block));
+        for (std::uint64_t at = 0; at < 100 && !attempt->tried; ++at) {
+            node->subject.trial.offer(*attempt, chunk, &node->flight->images.at(1));
+            if (attempt->tried) places.insert(at);
+        }
+    }
+    EXPECT_EQ(places.size(), 4u);
+}
+
+TEST_F(TrialTest, NothingIsTriedWithoutRoomForIt) {
+    RoleOptions options;
+    options.settings.buffers = 1;
+    EXPECT_TRUE(encodings(options, trying()).empty());
+    message::Lead not_trying = trying();
+    not_trying.trial.clear();
+    EXPECT_TRUE(encodings({}, not_trying).empty()) << "nobody asked for it";
+    message::Lead unknown = trying();
+    unknown.trial = "no codec of this Cairn";
+    EXPECT_TRUE(encodings({}, unknown).empty());
+}
+
+// It would be used up.
+TEST_F(TrialTest, AnImageThatCanBeReadOnceIsNotTried) {
+    RoleOptions options;
+    options.model.codec_shrinks = true;
+    begin(options, trying());
+    HeldImage& held = node->flight->images.at(1);
+    held.once = std::make_shared<OnceState>();
+    PendingChunk chunk;
+    chunk.source = {1, 0, role_block};
+    chunk.data = Slice::of(Bytes(role_block));
+    node->subject.trial.offer(*attempt, chunk, &held);
+    EXPECT_FALSE(attempt->tried.has_value());
+    held.once.reset();
+    attempt->offered_bytes = own_bytes;
+    node->subject.trial.offer(*attempt, chunk, &held);
+    EXPECT_TRUE(attempt->tried.has_value());
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <new>
 #include <thread>
 
@@ -147,6 +148,7 @@ bool RealCpu::may_shrink(Codec codec, const std::vector<std::uint64_t>& checksum
 Task<Result<Encoded>> RealCpu::encode(Codec codec, Slice raw, FindArrays arrays, Slice into, Nanos deadline) {
     auto made = std::make_shared<Encoded>();
     std::function<void()> work = [codec, raw, into, made, arrays = std::move(arrays)] {
+        const auto begun = std::chrono::steady_clock::now();  // the thread may outlive the loop
         try {
             const std::vector<NumberArray> known = arrays && wants_arrays(codec) ? arrays() : std::vector<NumberArray>();
             made->bytes = cairn::encode(codec, raw.bytes(), known, {into.data(), static_cast<std::size_t>(into.length)});
@@ -154,6 +156,7 @@ Task<Result<Encoded>> RealCpu::encode(Codec codec, Slice raw, FindArrays arrays,
             made->bytes = 0;  // stored as it is
         }
         made->checksum = made->bytes == 0 ? 0 : checksum(into.part(0, made->bytes).bytes());
+        made->took = std::chrono::nanoseconds(std::chrono::steady_clock::now() - begun).count();
     };
     const Status ran = co_await run(std::move(work), deadline);
     if (!ran.ok()) co_return ran;

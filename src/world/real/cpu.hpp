@@ -20,9 +20,8 @@ class RealCpu final : public Cpu {
 
     bool may_shrink(Codec codec, const std::vector<std::uint64_t>& checksums, std::uint64_t bytes, std::uint64_t block_bytes) const override;
     Task<Result<Encoded>> encode(Codec codec, Slice raw, FindArrays arrays, Slice into, Nanos deadline) override;
+    unsigned encoders() const override { return threads_; }
     Task<Status> decode(Codec codec, Slice stored, Slice into, Nanos deadline) override;
-
-    unsigned threads() const noexcept { return threads_; }
 
   private:
     Task<Status> run(std::function<void()> work, Nanos deadline);

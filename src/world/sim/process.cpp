@@ -68,7 +68,7 @@ class SimCpu final : public Cpu {
             co_await clock_.sleep_until(deadline);
             co_return deadline_passed("encoding did not come to its end");
         }
-        ready = std::max(ready, pipe_.pass(sim_.now(), raw.length, sim_.model().codec_rate));
+        ready = std::max(ready, codec_pipe_.pass(sim_.now(), raw.length, sim_.model().codec_rate));
         if (is_mapped(raw) && ready - sim_.now() > deadline - clock_.now()) {
             co_await clock_.sleep_until(deadline);
             co_return deadline_passed("encoding did not come to its end");
@@ -78,11 +78,15 @@ class SimCpu final : public Cpu {
         const Runs stored = codec == Codec::none ? runs_of(raw) : encode_runs(runs_of(raw), into.length, sim_.model().stored_min, sim_.model().stored_max);
         put(into, stored);
         const std::uint64_t bytes = length_of(stored);
-        co_return Encoded{bytes, bytes == 0 ? 0 : checksum_of(runs_of(into.part(0, bytes)))};
+        Encoded made{bytes, bytes == 0 ? 0 : checksum_of(runs_of(into.part(0, bytes))), 0};
+        made.took = span_of(static_cast<double>(raw.length) / sim_.model().codec_rate);
+        co_return made;
     }
 
+    unsigned encoders() const override { return 1; }
+
     Task<Status> decode(Codec, Slice stored, Slice into, Nanos) override {
-        const Nanos ready = pipe_.pass(sim_.now(), into.length, sim_.model().codec_rate);
+        const Nanos ready = codec_pipe_.pass(sim_.now(), into.length, sim_.model().codec_rate);
         co_await clock_.sleep(ready - sim_.now());
         const std::optional<Runs> raw = decode_runs(runs_of(stored), into.length);
         if (!raw) co_return corrupt("what was encoded makes other bytes");
@@ -94,7 +98,7 @@ class SimCpu final : public Cpu {
     Process& process_;
     Simulation& sim_;
     Clock& clock_;
-    Pipe pipe_;
+    Pipe pipe_, codec_pipe_;  // threads enough for both
 };
 
 }  // namespace

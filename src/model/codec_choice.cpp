@@ -1,0 +1,95 @@
+#include "model/codec_choice.hpp"
+
+#include <algorithm>
+
+namespace cairn {
+
+namespace {
+constexpr double kept = 0.75;          // of what was seen before, at each look
+constexpr double reached_first = 0.9;  // of what is expected of a codec that was not used yet: encoding begins before writing, and ends before it
+constexpr double reached_least = 0.2;
+constexpr double worth = 1.05;         // a change of codec, by what is expected
+constexpr double worth_cold = 1.5;     // after the first version: its memory, connections and files were cold, and storage seemed slower than it is
+constexpr double storage_binds = 0.8;  // writes were under way for so much of the time
+constexpr std::uint64_t unseen_most = 32;  // versions with a codec, in which storage did not bind: it may be faster than it was
+}  // namespace
+
+void CodecSeen::add(std::uint64_t raw_bytes, std::uint64_t stored_bytes, double took_s) {
+    if (raw_bytes == 0 || took_s <= 0) return;
+    raw_bytes_ = kept * raw_bytes_ + static_cast<double>(raw_bytes);
+    stored_bytes_ = kept * stored_bytes_ + static_cast<double>(stored_bytes);
+    took_s_ = kept * took_s_ + took_s;
+}
+
+CodecChoice::CodecChoice(std::vector<std::string> codecs) : codecs_(std::move(codecs)) {
+    for (const std::string& codec : codecs_) known_[codec].reached = reached_first;
+}
+
+// The one that was looked at longest ago, of those that the version itself does not look at.
+std::string CodecChoice::trial() const {
+    std::string oldest;
+    for (const std::string& codec : codecs_)
+        if (codec != next_ && (oldest.empty() || known_.at(codec).at < known_.at(oldest).at)) oldest = codec;
+    return oldest;
+}
+
+// Raw bytes a second that become durable.
+double CodecChoice::expected(const Known& known) const {
+    if (known.bytes_per_s == 0) return 0;
+    return known.reached * std::min(known.bytes_per_s, known.ratio * storage_bytes_per_s_);
+}
+
+void CodecChoice::learn_storage(const FlushMeasured& flush) {
+    const double rate = static_cast<double>(flush.stored_bytes) / flush.took_s;
+    if (flush.codec.empty()) {
+        storage_bytes_per_s_ = std::max(rate, storage_before_);
+        storage_before_ = rate;
+    } else if (rate > storage_bytes_per_s_ || flush.storage_share >= storage_binds) {
+        storage_bytes_per_s_ = storage_before_ = rate;
+    }
+}
+
+void CodecChoice::record(const FlushMeasured& flush) {
+    if (flush.raw_bytes == 0 || flush.took_s <= 0) return;
+    ++versions_;
+    for (const auto& [codec, measured] : flush.codecs) {
+        const auto known = known_.find(codec);
+        if (known == known_.end() || measured.raw_bytes <= 0 || measured.stored_bytes <= 0 || measured.raw_bytes_per_s <= 0) continue;
+        known->second.ratio = measured.raw_bytes / measured.stored_bytes;
+        known->second.bytes_per_s = measured.raw_bytes_per_s;
+        known->second.at = versions_;
+    }
+    learn_storage(flush);
+    encoded_in_a_row_ = flush.codec.empty() || flush.storage_share >= storage_binds ? 0 : encoded_in_a_row_ + 1;
+    for (auto& [codec, known] : known_) {
+        if (codec != flush.codec) {
+            known.reached += (reached_first - known.reached) / 8;  // what held it back may be over
+            continue;
+        }
+        known.at = versions_;
+        known.reached = 1;
+        const double full = expected(known);
+        if (full > 0) known.reached = std::clamp(static_cast<double>(flush.raw_bytes) / flush.took_s / full, reached_least, 1.0);
+    }
+    choose();
+}
+
+void CodecChoice::choose() {
+    if (storage_bytes_per_s_ == 0) return;
+    const auto rate_of = [&](const std::string& codec) { return codec.empty() ? storage_bytes_per_s_ : expected(known_.at(codec)); };
+    const std::string present = next_;
+    const double needed = rate_of(present) * (versions_ == 1 ? worth_cold : worth);
+    std::string best = present;
+    double best_rate = needed;
+    const auto offer = [&](const std::string& codec) {
+        if (codec == present || rate_of(codec) <= best_rate) return;
+        best = codec;
+        best_rate = rate_of(codec);
+    };
+    offer("");
+    for (const std::string& codec : codecs_) offer(codec);
+    if (encoded_in_a_row_ >= unseen_most) best.clear(), encoded_in_a_row_ = 0;
+    next_ = best;
+}
+
+}  // namespace cairn

@@ -1,0 +1,68 @@
+// Which codec makes versions durable soonest: the coordinator's choice for each version, by what the versions before it showed. Pure functions of bytes and seconds.
+//
+// A flush is as fast as the slower of two: storage takes so many bytes a second, of which a codec leaves fewer; and the nodes encode so many a second. What storage takes is seen in versions
+// without a codec. What a codec does is seen where it was used, and elsewhere on trial: with each version every leader encodes one chunk that it has written, and throws the result away.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace cairn {
+
+// What a codec did on one node lately: what is older counts less.
+class CodecSeen {
+  public:
+    // `took_s`: of one thread. What could not be made shorter is as long as it was.
+    void add(std::uint64_t raw_bytes, std::uint64_t stored_bytes, double took_s);
+    double raw_bytes() const { return raw_bytes_; }
+    double stored_bytes() const { return stored_bytes_; }
+    double bytes_per_s() const { return took_s_ > 0 ? raw_bytes_ / took_s_ : 0; }  // of one thread; 0: nothing was seen
+
+  private:
+    double raw_bytes_ = 0, stored_bytes_ = 0, took_s_ = 0;
+};
+
+// The same of all leaders together, at one version.
+struct CodecMeasured {
+    double raw_bytes = 0, stored_bytes = 0;
+    double raw_bytes_per_s = 0;  // that all their threads encode
+};
+
+struct FlushMeasured {
+    std::string codec;  // that the version was encoded with; empty: none
+    std::uint64_t raw_bytes = 0, stored_bytes = 0;
+    double took_s = 0;
+    double storage_share = 0;  // of that time: some write was under way, at the leader of which that is most
+    std::map<std::string, CodecMeasured> codecs;
+};
+
+class CodecChoice {
+  public:
+    CodecChoice() = default;  // of none
+    explicit CodecChoice(std::vector<std::string> codecs);
+    // Of the next version; empty: none.
+    const std::string& next() const { return next_; }
+    // What the next version should try on a chunk of each leader; empty: nothing.
+    std::string trial() const;
+    void record(const FlushMeasured& flush);
+
+  private:
+    struct Known {
+        double ratio = 1, bytes_per_s = 0;  // raw to stored, of what it encoded; that all nodes encode. 0: never seen
+        double reached = 0;                 // of the rate that these two let expect, lately
+        std::uint64_t at = 0;               // the version that tried it last
+    };
+    double expected(const Known& known) const;
+    void learn_storage(const FlushMeasured& flush);
+    void choose();
+
+    std::vector<std::string> codecs_;
+    std::map<std::string, Known> known_;
+    std::string next_;
+    double storage_bytes_per_s_ = 0, storage_before_ = 0;  // the better of the last two versions without a codec: noise only ever slows down
+    std::uint64_t versions_ = 0, encoded_in_a_row_ = 0;
+};
+
+}  // namespace cairn

@@ -1,0 +1,169 @@
+#include "model/codec_choice.hpp"
+
+#include <gtest/gtest.h>
+
+namespace cairn {
+namespace {
+
+// Storage that takes so many bytes a second, nodes that encode so many, a codec of that ratio; what a flush of each kind takes and says.
+struct Cluster {
+    double storage_bytes_per_s = 100e6, encode_bytes_per_s = 400e6, ratio = 1.5;
+    double cold_s = 0;  // more, of the next one
+
+    FlushMeasured flush(const CodecChoice& choice, std::uint64_t raw_bytes = 1'000'000'000) {
+        FlushMeasured flush;
+        flush.codec = choice.next();
+        flush.raw_bytes = raw_bytes;
+        const double raw = static_cast<double>(raw_bytes), stored = flush.codec.empty() ? raw : raw / ratio;
+        flush.stored_bytes = static_cast<std::uint64_t>(stored);
+        const double write_s = stored / storage_bytes_per_s, encode_s = flush.codec.empty() ? 0 : raw / encode_bytes_per_s;
+        flush.took_s = std::max(write_s, encode_s) + cold_s;
+        flush.storage_share = write_s / flush.took_s;
+        cold_s = 0;
+        for (const std::string& codec : {choice.next(), choice.trial()})
+            if (!codec.empty()) flush.codecs[codec] = {1e6, 1e6 / ratio, encode_bytes_per_s};
+        return flush;
+    }
+    // The share of versions that were encoded.
+    double run(CodecChoice& choice, int versions) {
+        int encoded = 0;
+        for (int i = 0; i < versions; ++i) {
+            encoded += !choice.next().empty();
+            choice.record(flush(choice));
+        }
+        return static_cast<double>(encoded) / versions;
+    }
+};
+
+TEST(CodecChoice, BeginsWithoutAndTriesBesideIt) {
+    const CodecChoice choice({"fast"});
+    EXPECT_EQ(choice.next(), "");
+    EXPECT_EQ(choice.trial(), "fast");
+    EXPECT_EQ(CodecChoice().next(), "");
+    EXPECT_EQ(CodecChoice().trial(), "");
+}
+
+TEST(CodecChoice, SlowStorageIsWorthACodecFromTheSecondVersionOn) {
+    Cluster cluster;
+    cluster.ratio = 2;
+    CodecChoice choice({"fast"});
+    choice.record(cluster.flush(choice));
+    EXPECT_EQ(choice.next(), "fast");
+    EXPECT_EQ(choice.trial(), "");
+    EXPECT_EQ(cluster.run(choice, 200), 1.0) << "as long as storage binds, nothing else needs to be tried";
+}
+
+// 1.5 times what it took is not enough while all was cold.
+TEST(CodecChoice, AColdFirstVersionDecidesNothing) {
+    Cluster cluster;
+    cluster.storage_bytes_per_s = 1000e6;
+    cluster.cold_s = 0.6;
+    CodecChoice choice({"fast"});
+    choice.record(cluster.flush(choice));
+    EXPECT_EQ(choice.next(), "") << "storage seemed to take 625 MB/s, and takes more than is encoded";
+    EXPECT_EQ(cluster.run(choice, 100), 0.0);
+}
+
+TEST(CodecChoice, FastStorageIsLeftAlone) {
+    for (const double storage : {400e6, 1e9, 5e9}) {
+        Cluster cluster;
+        cluster.storage_bytes_per_s = storage;
+        CodecChoice choice({"fast"});
+        EXPECT_EQ(cluster.run(choice, 200), 0.0) << storage;
+    }
+}
+
+// Over sinks of 5 MB/s to 5 GB/s: all versions after the first together take no longer than without a codec, but for two hundredths, nor much longer than with it.
+TEST(CodecChoice, IsHardlyEverLaterThanEither) {
+    for (double storage = 5e6; storage < 6e9; storage *= 1.3)
+        for (const double ratio : {0.999, 1.02, 1.2, 1.5, 3.0}) {
+            Cluster cluster;
+            cluster.storage_bytes_per_s = storage;
+            cluster.ratio = ratio;
+            CodecChoice choice({"fast"});
+            choice.record(cluster.flush(choice));
+            double chosen_s = 0, off_s = 0, fast_s = 0;
+            for (int i = 0; i < 100; ++i) {
+                const FlushMeasured flush = cluster.flush(choice);
+                chosen_s += flush.took_s;
+                off_s += 1e9 / storage;
+                fast_s += std::max(1e9 / ratio / storage, 1e9 / cluster.encode_bytes_per_s);
+                choice.record(flush);
+            }
+            EXPECT_LE(chosen_s, 1.02 * off_s) << storage << " " << ratio;
+            EXPECT_LE(chosen_s, 1.15 * std::min(off_s, fast_s)) << storage << " " << ratio;
+        }
+}
+
+TEST(CodecChoice, BusyCoresEndIt) {
+    Cluster cluster;
+    CodecChoice choice({"fast"});
+    cluster.run(choice, 5);
+    ASSERT_EQ(choice.next(), "fast");
+    cluster.encode_bytes_per_s = 20e6;
+    EXPECT_LT(cluster.run(choice, 40), 0.1);
+    EXPECT_EQ(choice.next(), "");
+    cluster.encode_bytes_per_s = 400e6;
+    cluster.run(choice, 20);
+    EXPECT_EQ(choice.next(), "fast") << "what is tried beside shows that cores are free again";
+}
+
+TEST(CodecChoice, FollowsStorageThatGetsFasterAndSlower) {
+    Cluster cluster;
+    CodecChoice choice({"fast"});
+    cluster.run(choice, 5);
+    ASSERT_EQ(choice.next(), "fast");
+    cluster.storage_bytes_per_s = 5e9;
+    cluster.run(choice, 80);
+    EXPECT_EQ(choice.next(), "") << "what it takes is only seen without a codec, and so that is tried again";
+    EXPECT_EQ(cluster.run(choice, 100), 0.0);
+    cluster.storage_bytes_per_s = 50e6;
+    cluster.run(choice, 4);
+    EXPECT_EQ(cluster.run(choice, 20), 1.0);
+}
+
+// Half as fast and a little shorter: for slow storage alone.
+TEST(CodecChoice, OfSeveralTheOneThatIsSoonest) {
+    for (const double storage : {5e6, 250e6}) {
+        CodecChoice choice({"fast", "small"});
+        for (int i = 0; i < 30; ++i) {
+            FlushMeasured flush;
+            flush.codec = choice.next();
+            flush.raw_bytes = 1'000'000'000;
+            const double ratio = flush.codec.empty() ? 1 : flush.codec == "small" ? 1.8 : 1.5, speed = flush.codec.empty() ? 1e12 : flush.codec == "small" ? 100e6 : 600e6;
+            flush.stored_bytes = static_cast<std::uint64_t>(1e9 / ratio);
+            flush.took_s = std::max(1e9 / ratio / storage, 1e9 / speed);
+            flush.storage_share = 1e9 / ratio / storage / flush.took_s;
+            for (const std::string& codec : {choice.next(), choice.trial()})
+                if (!codec.empty()) flush.codecs[codec] = {1e6, codec == "small" ? 1e6 / 1.8 : 1e6 / 1.5, codec == "small" ? 100e6 : 600e6};
+            choice.record(flush);
+        }
+        EXPECT_EQ(choice.next(), storage < 100e6 ? "small" : "fast") << storage;
+    }
+}
+
+TEST(CodecSeen, OlderLooksCountLess) {
+    CodecSeen seen;
+    EXPECT_EQ(seen.bytes_per_s(), 0);
+    for (int i = 0; i < 20; ++i) seen.add(1000, 1000, 1);
+    for (int i = 0; i < 8; ++i) seen.add(1000, 500, 0.1);
+    EXPECT_LT(seen.stored_bytes() / seen.raw_bytes(), 0.6);
+    EXPECT_GT(seen.bytes_per_s(), 4000);
+    seen.add(0, 0, 1);
+    seen.add(1000, 500, 0);
+    EXPECT_GT(seen.bytes_per_s(), 4000) << "of nothing, or in no time, says nothing";
+}
+
+// Words of other nodes that make no sense are worth no division by zero.
+TEST(CodecChoice, BelievesNoNonsense) {
+    CodecChoice choice({"fast"});
+    FlushMeasured flush{"", 1000, 1000, 1, 0, {{"fast", {0, 0, 0}}, {"unknown", {1, 1, 1}}}};
+    choice.record(flush);
+    flush.took_s = 0;
+    choice.record(flush);
+    EXPECT_EQ(choice.next(), "");
+    EXPECT_EQ(choice.trial(), "fast");
+}
+
+}  // namespace
+}  // namespace cairn
