@@ -23,6 +23,24 @@ std::string classic(std::uint64_t records, const std::vector<std::uint64_t>& dim
     for (const std::string& each : variables) text += each;
     return text;
 }
+// A CDF-5, whose numbers have 64 bits, so that sums and products of them can have more: the dimensions 0 and what is given, and variables of bytes along the first and one of these.
+struct WideVariable {
+    std::vector<std::uint64_t> dimensions;
+    std::uint64_t begin = 0;
+};
+std::string wide(std::uint64_t records, const std::vector<std::uint64_t>& dimensions, const std::vector<WideVariable>& variables, std::size_t bytes) {
+    const auto wide_name = [](char letter) { return big(1, 8) + letter + std::string(3, '\0'); };
+    const std::string none = big(0) + big(0, 8);
+    std::string text = "CDF\5" + big(records, 8) + big(10) + big(dimensions.size(), 8);
+    for (const std::uint64_t length : dimensions) text += wide_name('d') + big(length, 8);
+    text += none + big(11) + big(variables.size(), 8);
+    for (std::size_t i = 0; i < variables.size(); ++i) {
+        text += wide_name(static_cast<char>('a' + i)) + big(variables[i].dimensions.size(), 8);
+        for (const std::uint64_t dimension : variables[i].dimensions) text += big(dimension, 8);
+        text += none + big(1) + big(UINT64_MAX, 8) + big(variables[i].begin, 8);
+    }
+    return text + std::string(bytes - text.size(), 'x');
+}
 std::vector<Extent> extents_in(const std::string& file) {
     const Result<Description> described = describe_file(to_bytes(file));
     EXPECT_TRUE(described.ok()) << described.status().to_string();
@@ -89,6 +107,26 @@ TEST(Netcdf, RecordsAreDescribedAsManyAsAreAllowed) {
     const std::vector<Extent> extents = extents_in(header + std::string(200 + 8 * 100'000 - header.size(), 'x'));
     ASSERT_EQ(extents.size(), extents_max);
     EXPECT_EQ(extents.back(), (Extent{"b[32767]", DataType::f32, true, {}, 204 + 8 * 32'767, 4}));
+}
+
+// What wraps around to a number that a file could have is no size, and makes no array; nor does anything beside it whose place would follow from it.
+TEST(Netcdf, SizesThatAreMoreThanCanBeSaidMakeNoArrays) {
+    const std::uint64_t half = std::uint64_t{1} << 63;
+    const Extent eight{"b", DataType::i8, false, {8}, 600, 8};
+    EXPECT_EQ(extents_in(wide(0, {half + 4, 2, 8}, {{{0, 1}, 500}, {{2}, 600}}, 1000)), std::vector<Extent>{eight}) << "8 modulo 2^64";
+    // Records whose size wraps around: when each part is filled up to 4 bytes, and when they are added.
+    EXPECT_TRUE(extents_in(wide(3, {0, UINT64_MAX, 8}, {{{0, 1}, 500}, {{0, 2}, 508}}, 1000)).empty());
+    EXPECT_TRUE(extents_in(wide(3, {0, half, 8}, {{{0, 1}, 500}, {{0, 1}, 500}, {{0, 2}, 508}}, 1000)).empty());
+}
+
+TEST(Netcdf, MoreRecordsThanCanBeAreThoseThatAreThere) {
+    for (const std::uint64_t records : {std::uint64_t{25}, std::uint64_t{1} << 40, std::uint64_t{1} << 62, UINT64_MAX - 1}) {
+        SCOPED_TRACE(records);
+        const std::vector<Extent> two = extents_in(wide(records, {0, 8}, {{{0, 1}, 800}, {{0, 1}, 808}}, 1200));
+        ASSERT_EQ(two.size(), 50u);
+        EXPECT_EQ(two.back(), (Extent{"b[24]", DataType::i8, false, {8}, 1192, 8}));
+        EXPECT_EQ(extents_in(wide(records, {0, 16}, {{{0, 1}, 800}}, 1200)), (std::vector<Extent>{{"a", DataType::i8, false, {25, 16}, 800, 400}}));
+    }
 }
 
 }  // namespace

@@ -115,6 +115,17 @@ TEST(Zip, OneThatLiesIsDamagedOrHasWhatIsThere) {
     EXPECT_EQ(found(without_offset.file()), "");
 }
 
+// Each takes memory, whatever it is: as many as are looked at are some MB, and all that a directory of the file's length could name are not.
+TEST(Zip, AsManyEntriesAsAreAllowed) {
+    Archive archive;
+    archive.is_zip64 = true;
+    for (std::size_t i = 0; i < 2 * extents_max + 3; ++i) archive.add({"a", "x"});
+    const Bytes file = archive.file();
+    const Result<std::vector<ZipEntry>> entries = stored_entries(file);
+    ASSERT_TRUE(entries.ok()) << entries.status().to_string();
+    EXPECT_EQ(entries->size(), 2 * extents_max);
+}
+
 TEST(Zip, ArraysOfNumPy) {
     testing::expect_counted(testing::golden_described("arrays.npz"), "zip",
                             {{"density", DataType::f64, {2, 3, 4}, 100}, {"velocity/x", DataType::f32, {5}, 200, true}, {"ids", DataType::i64, {2, 3}, 300}, {"step", DataType::i32, {}, 400}});

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <thread>
 
+#include "base/no_memory_testing.hpp"
 #include "describer/describer_testing.hpp"
 
 namespace cairn::testing {
@@ -77,6 +78,20 @@ TEST(Describer, OneThatSaysLessThanItAnnouncedIsDeadOrLate) {
     EXPECT_EQ(code(half + "; exec sleep 1000", milliseconds(300)), Code::deadline);
     EXPECT_EQ(code(boast + "; exec sleep 1000", ample), Code::unavailable);
     EXPECT_TRUE(has_no_children());
+}
+
+// What it says finds no memory: the file is not described, and the next one is by another child, since half of what this one said may have been read.
+TEST(Describer, GoesOnAfterMemoryRanOut) {
+    const Script announces_a_mebibyte(R"(printf 'Cdsa\0\0\0\0\0\0\020\0\0\0\0\0'; exec sleep 1000)");
+    Describer describer(announces_a_mebibyte.path(), patient);
+    for (int i = 0; i < 3; ++i) {
+        const NoMemory from(1 << 20);
+        const Result<Description> said = describer.describe("/etc/passwd", 0, 10, ample);
+        EXPECT_EQ(said.code(), Code::out_of_space) << said.status().to_string();
+        EXPECT_EQ(describer.child(), 0);
+        EXPECT_TRUE(has_no_children());
+    }
+    EXPECT_EQ(describer.describe("/etc/passwd", 0, 10, milliseconds(100)).code(), Code::deadline) << "it was asked, and is heard";
 }
 
 TEST(Describer, AfterSomeFailuresNothingIsStartedForAWhile) {

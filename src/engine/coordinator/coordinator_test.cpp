@@ -86,6 +86,31 @@ TEST_F(CoordinatorTest, TheVersionsNameIsSyncedAgainOnceTheRecordWasSeen) {
     EXPECT_NE(std::find(record, operations.end(), "fsync_directory " + series), operations.end());
 }
 
+// It may be lost with the next power failure, and all that was written below it: that attempt is no commit, and the next one is.
+TEST_F(CoordinatorTest, AnAttemptWhoseDirectoryIsNotDurableFails) {
+    const std::string version = node.layout.version(node.flight->key), series = version.substr(0, version.rfind('/'));
+    const std::string record = "read " + node.layout.lineage_open("series", node.job->roster->epoch);
+    bool is_seen = false, has_failed = false;
+    node.sim.set_observer([&](sim::Process&, const char* what, const std::string& path) {
+        is_seen = (is_seen || what + (" " + path) == record) && what + (" " + path) != "mkdir " + version;  // since it was made
+        const bool fails = is_seen && !has_failed && what == std::string("fsync_directory") && path == series;
+        has_failed |= fails;
+        node.sim.faults().metadata_error = node.sim.faults().fsync_error = fails ? 1 : 0;
+    });
+    node.sim.faults().error_done = 0;
+    const message::Lead lead = begin();
+    ASSERT_TRUE(has_failed);
+    hear(1, done_of(lead));
+    const message::Lead second_try = node.next<message::Lead>(1);
+    EXPECT_NE(second_try.attempt_id, lead.attempt_id);
+    EXPECT_EQ(node.common.counters.attempts_failed, 1u);
+    EXPECT_FALSE(node.read(node.layout.manifest(node.flight->key)).has_value());
+    EXPECT_TRUE(node.heard<message::Ended>(1).empty());
+    hear(1, done_of(second_try));
+    EXPECT_EQ(node.next<message::Ended>(1), (message::Ended{Code::ok, "", true}));
+    EXPECT_TRUE(node.durable(node.layout.manifest(node.flight->key)).has_value());
+}
+
 TEST_F(CoordinatorTest, SealedIsAnsweredHoweverOftenItComes) {
     sealed(1);
     EXPECT_EQ(node.next<message::Noted>(1).missing, std::vector<NodeIndex>{0});

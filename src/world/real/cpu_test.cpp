@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/checksum.hpp"
+#include "base/no_memory_testing.hpp"
 #include "world/gate.hpp"
 #include "world/real/random.hpp"
 #include "world/real/test_world.hpp"
@@ -157,6 +158,23 @@ TEST(RealCpu, WhatIsKnownIsAskedForWhereItIsEncoded) {
     const Result<Encoded> none = loop->run(cpu.encode(Codec::planes, raw, without_memory, into, loop->in(test::patience)));
     ASSERT_TRUE(none.ok()) << none.status().to_string();
     EXPECT_EQ(none->bytes, 0u);
+}
+
+// A run that says to have 4096 pieces has them reserved: some 96 KiB.
+TEST(RealCpu, MemoryThatRunsOutInADecoderIsAStatus) {
+    const auto loop = test::make_loop();
+    RealCpu cpu(*loop, 1);
+    Bytes stored(20'000);
+    stored[0] = std::byte{0x80};
+    stored[1] = std::byte{0x20};
+    const Slice run = Slice::of(stored), into = Slice::of(Bytes(1 << 20));
+    const auto decoded = [&] { return loop->run(cpu.decode(Codec::planes, run, into, loop->in(test::patience))); };
+    EXPECT_EQ(decoded().code(), Code::corrupt) << "and from now on the thread has what it keeps";
+    {
+        const testing::NoMemory from(90'000, 100'000);
+        EXPECT_EQ(decoded().code(), Code::out_of_space);
+    }
+    EXPECT_EQ(decoded().code(), Code::corrupt);
 }
 
 TEST(SystemRandom, DoesNotRepeat) {
