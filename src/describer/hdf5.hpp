@@ -10,7 +10,7 @@
 
 namespace cairn {
 
-// One extent for what a dataset has in one piece, and one for each chunk that is stored. Records and what a filter made are bytes. In the order in which they are found, and
+// One extent for what a dataset has in one piece, and one for each chunk that is stored. Records are words (hdf5_types.hpp), and what a filter made is bytes. In the order in which they are found, and
 // not yet sound (describe/file.hpp). Nothing of: strings, references, what has no fixed length, what lies in an object's header or in another file.
 // corrupt: no HDF5, damaged, or newer than the library. `file` is not copied, and read only where the library looks.
 Result<std::vector<Extent>> describe_hdf5(ByteView file);

@@ -84,7 +84,7 @@ Hdf5Id pair_of(hid_t first, hid_t second, std::size_t gap = 0) {
     return type;
 }
 
-TEST(Hdf5, PairsOfFloatsAreComplexAndOtherRecordsBytes) {
+TEST(Hdf5, PairsOfFloatsAreComplexAndOtherRecordsWords) {
     const Folder folder;
     const std::string path = folder.file("records.h5");
     const std::vector<std::complex<double>> values = {{1, 2}, {3, 4}, {5, 6}, {7, 8}};
@@ -109,13 +109,57 @@ TEST(Hdf5, PairsOfFloatsAreComplexAndOtherRecordsBytes) {
     EXPECT_EQ(said.values<std::complex<double>>(said.at("complex")), values);
     EXPECT_EQ(said.at("small").type, DataType::c64);
     EXPECT_EQ(said.values<std::complex<float>>(said.at("small")), floats);
-    for (const std::string name : {"mixed", "orders", "gap", "nested"}) {
-        EXPECT_EQ(said.at(name).type, DataType::bytes) << name;
-        EXPECT_EQ(said.at(name).shape, (std::vector<std::uint64_t>{2, 2, 16})) << name;
+    for (const auto& [name, type] : std::map<std::string, DataType>{{"mixed", DataType::u64}, {"orders", DataType::u64}, {"gap", DataType::u32}, {"nested", DataType::u32}}) {
+        EXPECT_EQ(said.at(name).type, type) << name;
+        EXPECT_EQ(said.at(name).shape, (std::vector<std::uint64_t>{2, 2, 16 / type_bytes(type)})) << name;
         if (name == "gap") continue;  // its bytes between are nobody's
         EXPECT_EQ(said.values<std::complex<double>>(said.at(name)), values) << name;
     }
     EXPECT_EQ(said.extents.size(), 6u);
+}
+
+// Fields one after the other, from the first byte on or from another; a text of 3 bytes has no number.
+Hdf5Id record_of(const std::vector<hid_t>& fields, std::size_t bytes, std::size_t begin = 0) {
+    Hdf5Id type(H5Tcreate(H5T_COMPOUND, bytes));
+    for (std::size_t i = 0; i < fields.size(); begin += H5Tget_size(fields[i]), ++i) H5Tinsert(type.get(), std::to_string(i).c_str(), begin, fields[i]);
+    return type;
+}
+
+TEST(Hdf5, RecordsAreWordsOfTheWidthThatMostOfTheirBytesHave) {
+    const hsize_t three[] = {3};
+    const Hdf5Id position(H5Tarray_create2(H5T_IEEE_F64LE, 1, three)), velocity(H5Tarray_create2(H5T_IEEE_F32LE, 1, three)), big(H5Tarray_create2(H5T_IEEE_F32BE, 1, three));
+    const Hdf5Id text(H5Tcopy(H5T_C_S1)), inner = record_of({H5T_STD_I16LE, H5T_STD_I16LE}, 4), list(H5Tarray_create2(inner.get(), 1, three));
+    H5Tset_size(text.get(), 3);
+    struct {
+        std::string name;
+        Hdf5Id type;
+        DataType is;
+        std::vector<std::uint64_t> shape;
+        bool is_big_endian = false;
+    } rows[] = {
+        {"vectors", record_of({position.get(), H5T_IEEE_F64LE}, 32), DataType::f64, {2, 4}},
+        {"big vectors", record_of({big.get(), big.get()}, 24), DataType::f32, {2, 6}, true},
+        {"big mixed", record_of({big.get(), H5T_STD_U32BE}, 16), DataType::u32, {2, 4}, true},
+        {"particle", record_of({H5T_STD_I64LE, position.get(), velocity.get(), H5T_STD_I32LE}, 48), DataType::u64, {2, 6}},
+        {"short", record_of({velocity.get(), H5T_STD_I64LE}, 20), DataType::u32, {2, 5}},
+        {"packed", record_of({H5T_IEEE_F64LE, H5T_STD_I32LE, H5T_STD_U8LE}, 13), DataType::u8, {2, 13}},
+        {"beside", record_of({H5T_STD_I32LE, H5T_IEEE_F64LE}, 16, 1), DataType::u64, {2, 2}},
+        {"inner", record_of({list.get(), H5T_IEEE_F32LE}, 16), DataType::u16, {2, 8}},
+        {"texts", record_of({text.get()}, 3), DataType::bytes, {2, 3}},
+        {"text and number", record_of({text.get(), H5T_STD_U8LE}, 4), DataType::u8, {2, 4}},
+    };
+    const Folder folder;
+    const std::string path = folder.file("records.h5");
+    const std::vector<std::byte> values(200, std::byte{7});
+    Hdf5Writer writer(path);
+    for (const auto& row : rows) writer.dataset(row.name, row.type.get(), row.type.get(), {2}, values.data());
+    writer.close();
+    const Said said = said_of(path);
+    for (const auto& row : rows) {
+        EXPECT_EQ(said.at(row.name).type, row.is) << row.name;
+        EXPECT_EQ(said.at(row.name).shape, row.shape) << row.name;
+        EXPECT_EQ(said.at(row.name).is_big_endian, row.is_big_endian) << row.name;
+    }
 }
 
 TEST(Hdf5, ArraysAddTheirAxesAndEnumsAreTheirBase) {

@@ -104,24 +104,80 @@ bool is_in_place(hid_t type, int depth) {
     }
 }
 
-std::optional<Hdf5Number> element(hid_t type) {
-    std::optional<Scalar> scalar;
+// The numbers in a record, each where it lies.
+struct Numbers {
+    std::vector<Scalar> scalars;  // one of those that are alike
+    std::size_t bytes = 0;        // of them all
+    std::array<std::size_t, 9> of_width = {};  // of those that are so wide and lie at a multiple of that
+    void add(const Scalar& scalar, std::size_t offset, std::size_t count) {
+        const bool is_complex = scalar.type == DataType::c64 || scalar.type == DataType::c128;
+        const std::size_t width = type_bytes(scalar.type), part = is_complex ? width / 2 : width;
+        if (std::find(scalars.begin(), scalars.end(), scalar) == scalars.end()) scalars.push_back(scalar);
+        bytes += width * count;
+        if (offset % part == 0) of_width[part] += width * count;
+    }
+    // Of the words of a record: as most of its bytes lie in numbers. Where others are wider or narrower, their halves or pairs are words all the same, each record's in the same place.
+    std::size_t width(std::size_t record_bytes) const {
+        std::size_t best = 1;
+        for (const std::size_t width : {2, 4, 8})
+            if (record_bytes % width == 0 && (of_width[width] > of_width[best] || of_width[best] == 0)) best = width;
+        return best;
+    }
+};
+
+std::optional<Scalar> scalar(hid_t type) {
     switch (H5Tget_class(type)) {
-        case H5T_INTEGER: scalar = integer(type); break;
-        case H5T_FLOAT: scalar = floating(type); break;
+        case H5T_INTEGER: return integer(type);
+        case H5T_FLOAT: return floating(type);
         case H5T_ENUM: {
             const Hdf5Id base(H5Tget_super(type));
-            if (base) scalar = integer(base.get());
-            break;
+            return base ? integer(base.get()) : std::nullopt;
         }
-        case H5T_COMPOUND:
-            scalar = complex_number(type);
-            if (!scalar && is_in_place(type, 0)) return Hdf5Number{DataType::bytes, false, {H5Tget_size(type)}};
-            break;
-        default: break;
+        case H5T_COMPOUND: return complex_number(type);
+        default: return std::nullopt;
     }
-    if (!scalar) return std::nullopt;
-    return Hdf5Number{scalar->type, scalar->is_big_endian, {}};
+}
+
+// Of a type that is in place. False: a library's error, or deeper than anybody goes.
+bool find_numbers(hid_t type, std::size_t offset, std::size_t count, int depth, Numbers& numbers) {
+    if (const std::optional<Scalar> number = scalar(type)) {
+        numbers.add(*number, offset, count);
+        return true;
+    }
+    if (depth == depth_max) return false;
+    if (H5Tget_class(type) == H5T_ARRAY) {
+        const Hdf5Id each(H5Tget_super(type));
+        const std::size_t each_bytes = each ? H5Tget_size(each.get()) : 0;
+        return each_bytes != 0 && find_numbers(each.get(), offset, count * (H5Tget_size(type) / each_bytes), depth + 1, numbers);
+    }
+    if (H5Tget_class(type) != H5T_COMPOUND) return true;
+    const int members = H5Tget_nmembers(type);
+    for (int i = 0; i < members; ++i) {
+        const Hdf5Id member(H5Tget_member_type(type, static_cast<unsigned>(i)));
+        if (!member || !find_numbers(member.get(), offset + H5Tget_member_offset(type, static_cast<unsigned>(i)), count, depth + 1, numbers)) return false;
+    }
+    return true;
+}
+
+// A record as so many words, so that each is predicted from the one in the record before. Where all are numbers of one type that is theirs; else they are
+// integers, and where there is no number at all they are bytes.
+std::optional<Hdf5Number> record(hid_t type) {
+    if (!is_in_place(type, 0)) return std::nullopt;
+    const std::size_t bytes = H5Tget_size(type);
+    const Hdf5Number unknown{DataType::bytes, false, {bytes}};
+    Numbers numbers;
+    if (!find_numbers(type, 0, 1, 0, numbers) || numbers.scalars.empty()) return unknown;
+    const Scalar& first = numbers.scalars.front();
+    if (numbers.scalars.size() == 1 && numbers.bytes == bytes) return Hdf5Number{first.type, first.is_big_endian, {bytes / type_bytes(first.type)}};
+    const std::size_t width = numbers.width(bytes);
+    const bool is_big = std::all_of(numbers.scalars.begin(), numbers.scalars.end(), [](const Scalar& each) { return each.is_big_endian || type_bytes(each.type) == 1; });
+    const DataType integers = width == 8 ? DataType::u64 : width == 4 ? DataType::u32 : width == 2 ? DataType::u16 : DataType::u8;
+    return Hdf5Number{integers, is_big && width > 1, {bytes / width}};
+}
+
+std::optional<Hdf5Number> element(hid_t type) {
+    if (const std::optional<Scalar> number = scalar(type)) return Hdf5Number{number->type, number->is_big_endian, {}};
+    return H5Tget_class(type) == H5T_COMPOUND ? record(type) : std::nullopt;
 }
 
 }  // namespace

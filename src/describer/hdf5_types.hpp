@@ -10,9 +10,9 @@
 namespace cairn {
 
 struct Hdf5Number {
-    DataType type = DataType::bytes;  // bytes: a record
+    DataType type = DataType::bytes;  // bytes: a record without a number. One with numbers is words: of their type where they have one, else integers
     bool is_big_endian = false;
-    std::vector<std::uint64_t> axes;  // of each element: behind those of its dataset. A record's: its length
+    std::vector<std::uint64_t> axes;  // of each element: behind those of its dataset. A record's: how many words it has
 };
 
 // Nothing: no number, and no record of a fixed length.
