@@ -8,7 +8,7 @@ import os
 import subprocess
 import unittest
 
-from support import BUILD, Nodes
+from support import BUILD, INVALID, NOT_FOUND, Nodes
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -43,6 +43,36 @@ with h5py.File(folder + "/a.1.h5", "w", libver=("earliest", "v108")) as file:
         file[name] = array
 tell("a.1.h5", arrays)
 print(json.dumps(told))
+"""
+
+
+# Records of fields that are smooth along them, more than a sample finds the length of; and the same numbers behind a header of 40 bytes, which no format describes.
+RECORDS = """
+import json, sys
+import h5py
+import numpy as np
+folder = sys.argv[1]
+rng = np.random.default_rng(1)
+x = np.linspace(0, 30, 20000)
+fields = [(2 + np.sin(x * (1 + i / 5) + i)) * 10.0 ** (i - 5) * (1 + 1e-9 * rng.standard_normal(len(x))) for i in range(14)]
+records = np.zeros(len(x), np.dtype([(f"f{i}", "<f8") for i in range(14)] + [("step", "<i4"), ("of", "<i4")]))
+for i, field in enumerate(fields):
+    records[f"f{i}"] = field
+records["step"] = np.arange(len(x))
+with h5py.File(folder + "/r.1.h5", "w", libver=("earliest", "v108")) as file:
+    file["table"] = records
+with open(folder + "/r.1.dat", "wb") as file:
+    file.write(b"a program's own header, of 40 bytes now." + np.stack(fields, 1).tobytes())
+print(json.dumps([]))
+"""
+
+RULES = """
+[[rule]]
+files = "r.*.dat"
+offset = 40
+type = "<f8"
+shape = [-1, 14]
+name = "table"
 """
 
 
@@ -125,6 +155,52 @@ class Files(unittest.TestCase):
                 name, _, kind = file.split(".")
                 described = self.stored(f"{name}-{kind}", f"{name}.{{version}}.{kind}")
                 self.assertLess(described, 0.96 * self.stored(f"hidden-{name}-{kind}", f"hidden.{name}.{{version}}.{kind}"))
+
+
+    def hide(self, file):
+        with open(os.path.join(self.folder, "hidden." + file), "wb") as hidden:
+            hidden.write(b"whatever" + self.read(self.folder, file))
+
+    def test_records_are_predicted_one_from_the_other(self):
+        python(RECORDS, self.folder)
+        (table,) = self.describe("r.1.h5")["r.1.h5"]["extents"]
+        self.assertEqual((table["name"], table["type"], table["shape"]), ("table", "u64", [20000, 15]))
+        self.hide("r.1.h5")
+        self.assertLess(self.stored("records", "r.{version}.h5"), 0.96 * self.stored("hidden-records", "hidden.r.{version}.h5"))
+
+    def rules(self, text):
+        path = os.path.join(self.nodes.shared, "rules.toml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    def test_a_rule_describes_what_no_format_does(self):
+        """The daemon reads it when it starts: the first one has none."""
+        python(RECORDS, self.folder)
+        plain = self.stored("plain", "r.{version}.dat")
+        self.assertEqual(self.nodes.cairn("stop")[0], 0)
+        self.nodes.settings["describe_rules"] = self.rules(RULES)
+        ruled = self.stored("ruled", "r.{version}.dat")
+        self.assertLess(ruled, 0.96 * plain)
+        described = self.describe("r.1.dat")["r.1.dat"]
+        self.assertEqual((described["format"], described["extents"][0]["shape"], described["extents"][0]["offset"]), ("rule", [20000, 14], 40))
+
+    def test_rules_that_are_wrong_are_named(self):
+        with open(os.path.join(self.folder, "a.1.dat"), "wb") as file:
+            file.write(bytes(100))
+        file = os.path.join(self.folder, "a.1.dat")
+        wrong = self.rules(RULES + '[[rule]]\nfiles = "*"\ntype = "f8"\n')
+        says = r'rules.toml:8: rule 2: type = "f8" does not say the byte order: write "<f8"'
+        code, _, err = self.nodes.cairn("describe", file, "--rules", wrong)
+        self.assertEqual(code, INVALID)
+        self.assertRegex(err, says)
+        code, _, err = self.nodes.cairn("describe", file, "--rules", wrong + ".none")
+        self.assertEqual(code, NOT_FOUND, err)
+        self.nodes.settings["describe_rules"] = wrong
+        for command in (("watch", "--name", "a", "--pattern", "a.{version}.dat", "-d", self.folder, "--once"), ("start",)):
+            code, out, err = self.nodes.cairn(*command)
+            self.assertNotEqual(code, 0, out)
+            self.assertRegex(err, says)
 
 
 if __name__ == "__main__":

@@ -120,7 +120,9 @@ Status Reader::find_file() {
     return {};
 }
 
-Result<std::string> slurp(const std::string& path) {
+}  // namespace
+
+Result<std::string> read_settings_text(const std::string& path) {
     const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0) return Status::from_errno(errno, path + ": cannot read these settings");
     struct stat status {};
@@ -144,9 +146,11 @@ Result<std::string> slurp(const std::string& path) {
     return text;
 }
 
+namespace {
+
 Status Reader::read_file() {
     if (config_.file.empty()) return {};
-    auto text = slurp(config_.file);
+    auto text = read_settings_text(config_.file);
     if (!text.ok()) {
         Status status = text.status();
         if (sources_.find("CAIRN_CONFIG"))

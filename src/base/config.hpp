@@ -115,6 +115,10 @@ struct Settings {
         std::uint64_t restore_ms = 600'000;
     } deadlines;
 
+    struct Describe {
+        std::string rules;  // empty: none
+    } describe;
+
     struct Trace {
         std::string file;  // empty: no trace
     } trace;
@@ -192,6 +196,9 @@ struct ConfigSources {
 // failed read.
 Result<Config> load_config(const ConfigSources& sources);
 inline Result<Config> load_config() { return load_config(ConfigSources::of_process()); }
+
+// All of a file that people write, where it is a regular one of at most 1 MiB.
+Result<std::string> read_settings_text(const std::string& path);
 
 // One spelling of a path: absolute, starting at `directory` when it is relative, without ".", "..", doubled and
 // trailing slashes. A daemon is known by the paths it serves, so two spellings of one path would be two daemons. By

@@ -95,6 +95,7 @@ constexpr std::array sections = {
     ConfigSection{"daemon", "The node daemon, `cairnd`."},
     ConfigSection{"deadlines",
                   "How long anything may take before it is given up with an error. Nothing waits without a bound."},
+    ConfigSection{"describe", "What is known of files, for codecs that predict numbers (`flush.codec = \"predict-planes-zstd\"`). Files come back byte for byte, whatever is said of them."},
     ConfigSection{"trace", "Timings, for people who look for lost time."},
 };
 
@@ -245,6 +246,10 @@ constexpr std::array table = {
         "Opening a checkpoint, all ranks together."),
     key<&S::deadlines, &S::Deadlines::restore_ms>("deadlines", "restore_ms", K::duration_ms, 100, week_ms,
         "Restoring a version, all ranks together."),
+
+    may_be_empty(key<&S::describe, &S::Describe::rules>("describe", "rules", K::path, 0, 0,
+        "A file of rules for files that no format describes: which numbers lie in them, from where on and in which shape "
+        "(`cairn describe --help`). A daemon reads it when it starts. Empty: no rules.")),
 
     may_be_empty(key<&S::trace, &S::Trace::file>("trace", "file", K::path, 0, 0,
         "Chrome trace JSON (opens in Perfetto); every process puts its name and number before the extension. "

@@ -37,7 +37,7 @@ std::string config_markdown() {
         "that one host\n"
         "can play several) and `CAIRN_JOB` (the name of the job, where the launcher gives none).\n\n"
         "A daemon reads its settings once, when it starts, and outlives the program by `daemon.idle_s`: `[placement]`, `[background]`, "
-        "`[network]` and\n"
+        "`[network]`, `[describe]` and\n"
         "`flush.leaders`, `writers`, `buffers`, `buffer_bytes`, `placement`, `direct`, `io`, `memory_share` and `attempts_max` are its own. To change one for the "
         "next run, `cairn stop` first. "
         "`paths`,\n"

@@ -3,12 +3,13 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "base/config.hpp"
 #include "base/units.hpp"
 #include "cli/command.hpp"
 #include "cli/rows.hpp"
 #include "describe/file.hpp"
-#include "describe/hdf5_signature.hpp"
 #include "describer/describer.hpp"
+#include "describer/rules_file.hpp"
 #include "world/real/memory.hpp"
 
 namespace cairn::cli {
@@ -26,13 +27,13 @@ struct SeenFile {
 
 constexpr std::chrono::seconds describer_wait{30};  // nobody else waits meanwhile, and a file may have very many arrays
 
-Result<SeenFile> look_at(const std::string& path, Describer& describer) {
+Result<SeenFile> look_at(const std::string& path, const Describers& describers) {
     TRY_ASSIGN(const BufferPtr file, map_file(path, false, [](const std::function<void()>& unmap) { unmap(); }));
     const ByteView bytes(file->data(), file->size());
     SeenFile seen;
     seen.path = path;
     seen.bytes = bytes.size();
-    Result<Description> description = hdf5_begins(bytes) ? describer.describe(path, 0, bytes.size(), describer_wait) : describe_file(bytes);
+    Result<Description> description = describe_file({path, bytes, path, 0}, describers);
     seen.status = description.status();
     if (description.ok()) seen.description = std::move(description).value();
     if (file->has_lost_bytes()) return Status(Code::io_error, path + ": became shorter while it was read, or the disk does not give it");
@@ -95,11 +96,15 @@ void print_json(Console& console, const std::vector<SeenFile>& files) {
 }
 
 Status run_describe(Console& console, const Arguments& arguments) {
+    TRY_ASSIGN(const Config config, load_config());
+    TRY_ASSIGN(auto rules, load_file_rules(arguments.given("rules") ? arguments.text("rules") : config.settings.describe.rules));
     survive_lost_bytes();
     Describer describer(describer_program());
+    const auto elsewhere = [&](const std::string& path, std::uint64_t offset, std::uint64_t length) { return describer.describe(path, offset, length, describer_wait); };
+    const Describers describers{elsewhere, std::move(rules)};
     std::vector<SeenFile> files;
     for (const std::string& path : arguments.texts("FILE")) {
-        TRY_ASSIGN(SeenFile seen, look_at(path, describer));
+        TRY_ASSIGN(SeenFile seen, look_at(path, describers));
         files.push_back(std::move(seen));
     }
     if (console.json) {
@@ -118,9 +123,17 @@ const Command describe_command = {
     "show which bytes of files are arrays of numbers, as codecs see them",
     "Reads files as `cairn watch` takes them, and prints which share of their bytes Cairn can describe: a codec that predicts numbers does so along the axes that are known here. "
     "Of a single file also its arrays, with type, byte order and shape.\n\n"
-    "What is not described is stored as it is, or encoded by what a sample tells of it. Every file comes back byte for byte, described or not.",
-    {{"FILE", OptionKind::text, "", "The files.", true, true}, {"--all", OptionKind::flag, "", "All rows, however many."}},
-    {{Code::not_found, "no such file"}},
+    "What is not described is stored as it is, or encoded by what a sample tells of it. Every file comes back byte for byte, described or not.\n\n"
+    "Rules describe files that no format does, as a program writes them with a header of its own. They stand in a file in TOML, which the setting describe.rules or --rules names:\n\n"
+    "  [[rule]]\n"
+    "  files = \"restart.*.dat\"   # a pattern of the file's name (of a routed file: of its region); with a \"/\" of all of its path\n"
+    "  type = \"<f8\"              # as NumPy calls it: < little endian, > big endian; i, u, f or c, and bytes of a number; or <bfloat16\n"
+    "  offset = 64               # bytes before the first number; 0 if not given\n"
+    "  shape = [-1, 3]           # the axis that changes slowest first; -1: as many as there are; [-1] if not given\n"
+    "  name = \"x\"                # arrays of one name are taken for alike; none if not given\n\n"
+    "Several rules may speak of one file; of two that lie over each other the first in the file counts. A rule goes before what a format says, and describes as much of a short file as there is.",
+    {{"FILE", OptionKind::text, "", "The files.", true, true}, {"--rules", OptionKind::text, "RULES", "A file of rules, instead of that of the setting describe.rules."}, {"--all", OptionKind::flag, "", "All rows, however many."}},
+    {{Code::not_found, "no such file"}, {Code::invalid_argument, "a rule is wrong; which one and what is allowed is said"}},
     false,
     &run_describe,
 };

@@ -12,6 +12,7 @@
 #include "base/units.hpp"
 #include "cli/place.hpp"
 #include "cli/watch_loop.hpp"
+#include "describer/rules_file.hpp"
 #include "format/names.hpp"
 
 namespace cairn::cli {
@@ -127,6 +128,7 @@ std::string folder_of(const Arguments& arguments, const FilePattern& pattern) {
 Status run_watch(Console& console, const Arguments& arguments) {
     TRY_ASSIGN(const Config config, load_settings(arguments));
     TRY_ASSIGN(WatchOptions options, options_of(arguments, config.settings));
+    TRY(load_file_rules(config.settings.describe.rules).status());  // the daemon reads them; here somebody hears what is wrong
     TRY_ASSIGN(const Completeness complete, completeness_of(arguments));
     TRY_ASSIGN(const WatchRules rules, rules_of(arguments, config.settings));
     TRY_ASSIGN(const ContinueFrom from, ContinueFrom::parse(arguments.text("from")));

@@ -9,7 +9,7 @@
 
 namespace cairn {
 
-HeldImage held_image(LocalImage image, DescribeElsewhere elsewhere) {
+HeldImage held_image(LocalImage image, Describers describers) {
     HeldImage held;
     held.unit_ends = unit_ends({image.header.block_bytes, 0, image.header.cuts}, image.header.image.bytes);
     const std::size_t units = held.unit_ends.size();
@@ -19,7 +19,7 @@ HeldImage held_image(LocalImage image, DescribeElsewhere elsewhere) {
     held.unknown = made ? 0 : units;
     image.checksums.clear();
     if (image.readable == Readable::once) held.once = std::make_shared<OnceState>(OnceState{std::vector<bool>(units)});
-    held.arrays = std::make_shared<ImageArrays>(image, std::move(elsewhere));
+    held.arrays = std::make_shared<ImageArrays>(image, std::move(describers));
     held.image = std::move(image);
     return held;
 }

@@ -36,7 +36,7 @@ struct HeldImage {
     std::shared_ptr<OnceState> once;  // of one that can be read once only
     std::shared_ptr<ImageArrays> arrays;
 };
-HeldImage held_image(LocalImage image, DescribeElsewhere elsewhere = nullptr);
+HeldImage held_image(LocalImage image, Describers describers = {});
 
 // Of one version, by rank. Whoever reads shares in the ownership, and keeps every image in its place until it is done.
 using HeldImages = std::map<Rank, HeldImage>;

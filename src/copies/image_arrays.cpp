@@ -4,7 +4,6 @@
 #include <new>
 #include <utility>
 
-#include "describe/hdf5_signature.hpp"
 #include "describe/regions.hpp"
 #include "format/region_index.hpp"
 
@@ -14,8 +13,8 @@ namespace {
 constexpr int late_max = 3;
 }
 
-ImageArrays::ImageArrays(const LocalImage& image, DescribeElsewhere elsewhere)
-    : info_(image.header.image), path_(image.path), data_offset_(image.header.data_offset), elsewhere_(std::move(elsewhere)) {
+ImageArrays::ImageArrays(const LocalImage& image, Describers describers)
+    : info_(image.header.image), path_(image.path), data_offset_(image.header.data_offset), describers_(std::move(describers)) {
     const bool is_known = image.readable == Readable::again && info_.index_bytes <= std::min(index_bytes_max, image.data.length);
     if (is_known) data_ = image.data;
     else info_.regions.clear();
@@ -28,12 +27,6 @@ std::vector<Region> ImageArrays::regions() const {
     return read.ok() ? std::move(read).value() : std::vector<Region>();
 }
 
-Result<Description> ImageArrays::file(const Region& region) const {
-    const ByteView bytes = data_.part(region.offset, region.length).bytes();
-    if (!elsewhere_ || !hdf5_begins(bytes)) return describe_file(bytes);
-    return elsewhere_(path_, data_offset_ + region.offset, region.length);
-}
-
 // One over another there are none: regions lie side by side, and what a file says of itself lies within it.
 std::vector<Extent> ImageArrays::extents() const {
     const std::vector<Region> regions = this->regions();
@@ -41,7 +34,7 @@ std::vector<Extent> ImageArrays::extents() const {
     int late = 0;
     for (const Region& region : regions) {
         if (!describes_itself(region) || region.offset > data_.length || region.length > data_.length - region.offset) continue;
-        Result<Description> described = file(region);
+        Result<Description> described = describe_file({region.name, data_.part(region.offset, region.length).bytes(), path_, data_offset_ + region.offset}, describers_);
         const bool is_late = described.code() == Code::deadline || described.code() == Code::unavailable;
         if (is_late && ++late == late_max) return extents;  // who encodes has waited long enough for this image
         if (!described.ok()) continue;                      // all skeleton
@@ -63,7 +56,7 @@ std::vector<NumberArray> ImageArrays::in(const Source& source) {
             arrays_.clear();
         }
         data_ = {};
-        elsewhere_ = nullptr;
+        describers_ = {};
         info_.regions.clear();
         state_ = State::ready;
     }

@@ -14,8 +14,8 @@ namespace cairn {
 
 class ImageArrays {
   public:
-    // Of an image that can be read once only nothing is known: its index is among what would be used up. `elsewhere`: null where no other process describes files.
-    ImageArrays(const LocalImage& image, DescribeElsewhere elsewhere);
+    // Of an image that can be read once only nothing is known: its index is among what would be used up.
+    ImageArrays(const LocalImage& image, Describers describers);
     // In the source's range, by offset in it; of several threads at once. None where the index is damaged: whoever restores hears of that. None, too, while another thread reads it, which
     // may not come back, and where it is longer than index_bytes_max.
     std::vector<NumberArray> in(const Source& source);
@@ -27,13 +27,12 @@ class ImageArrays {
 
     std::vector<Region> regions() const;
     std::vector<Extent> extents() const;
-    Result<Description> file(const Region& region) const;
 
     ImageInfo info_;
     Slice data_;
     std::string path_;
     std::uint64_t data_offset_;  // of the image in the slot's file
-    DescribeElsewhere elsewhere_;
+    Describers describers_;
     std::atomic<State> state_ = State::unread;
     std::vector<NumberArray> arrays_;  // of who reads, and then of all
 };

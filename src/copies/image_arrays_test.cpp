@@ -42,7 +42,7 @@ std::vector<NumberArray> all_in(ImageArrays&& arrays, const Source& source) { re
 
 TEST(ImageArrays, AreThoseOfTheRegionIndex) {
     const LocalImage image = image_with_index();
-    ImageArrays arrays(image, nullptr);
+    ImageArrays arrays(image, {});
     EXPECT_EQ(all_in(arrays, {0, 0, image.data.length}), u_and_v);
     const std::vector<NumberArray> tail = {{0, 60, 4, false, false, 0, 0}};
     EXPECT_EQ(all_in(arrays, {0, 964, 1000}), tail);
@@ -52,18 +52,18 @@ TEST(ImageArrays, AreThoseOfTheHeaderInVersion1) {
     LocalImage image = image_with_index();
     image.header.image.regions = *decode_region_index(image.data.part(1024, image.data.length - 1024).bytes(), 1024);
     image.header.image.index_bytes = 0;
-    EXPECT_EQ(all_in(ImageArrays(image, nullptr), {0, 0, 1024}), u_and_v);
+    EXPECT_EQ(all_in(ImageArrays(image, {}), {0, 0, 1024}), u_and_v);
 }
 
 TEST(ImageArrays, AreNoneWhereTheIndexIsDamagedOrCanBeReadOnceOnly) {
     LocalImage image = image_with_index();
     image.readable = Readable::once;
-    EXPECT_TRUE(all_in(ImageArrays(image, nullptr), {0, 0, 1024}).empty());
+    EXPECT_TRUE(all_in(ImageArrays(image, {}), {0, 0, 1024}).empty());
     image = image_with_index();
     image.data.data()[1030] ^= std::byte{1};
-    EXPECT_TRUE(all_in(ImageArrays(image, nullptr), {0, 0, 1024}).empty());
+    EXPECT_TRUE(all_in(ImageArrays(image, {}), {0, 0, 1024}).empty());
     image.header.image.index_bytes = UINT64_MAX;
-    EXPECT_TRUE(all_in(ImageArrays(image, nullptr), {0, 0, 1024}).empty());
+    EXPECT_TRUE(all_in(ImageArrays(image, {}), {0, 0, 1024}).empty());
 }
 
 // Two files: the second one has the signature of HDF5.
@@ -95,7 +95,7 @@ TEST(ImageArrays, FilesDescribeThemselves) {
     const LocalImage image = image_of_files();
     const std::uint64_t files = image.data.length - image.header.image.index_bytes, begin = files - 100 - 160;
     const std::vector<NumberArray> array = {{begin, 160, 4, true, true, 8, 0}};
-    EXPECT_EQ(all_in(ImageArrays(image, nullptr), {0, 0, image.data.length}), array);
+    EXPECT_EQ(all_in(ImageArrays(image, {}), {0, 0, image.data.length}), array);
 
     std::vector<std::uint64_t> asked;
     const auto elsewhere = [&](const std::string& path, std::uint64_t offset, std::uint64_t length) -> Result<Description> {
@@ -104,10 +104,19 @@ TEST(ImageArrays, FilesDescribeThemselves) {
         return Description{"hdf5", {{"u", DataType::i16, false, {30}, 20, 60}}};
     };
     const std::vector<NumberArray> both = {array[0], {files - 80, 60, 2, false, false, 0, 0}};
-    EXPECT_EQ(all_in(ImageArrays(image, elsewhere), {0, 0, image.data.length}), both);
+    EXPECT_EQ(all_in(ImageArrays(image, {elsewhere, nullptr}), {0, 0, image.data.length}), both);
     EXPECT_EQ(asked, (std::vector<std::uint64_t>{4096 + files - 100, 100}));
     const auto in_vain = [](const std::string&, std::uint64_t, std::uint64_t) -> Result<Description> { return Status(Code::deadline, "late"); };
-    EXPECT_EQ(all_in(ImageArrays(image, in_vain), {0, 0, image.data.length}), array);
+    EXPECT_EQ(all_in(ImageArrays(image, {in_vain, nullptr}), {0, 0, image.data.length}), array);
+}
+
+// By the region's name, which is the file's.
+TEST(ImageArrays, RulesDescribeFiles) {
+    const LocalImage image = image_of_files();
+    const std::uint64_t files = image.data.length - image.header.image.index_bytes, begin = files - 100 - 160;
+    const auto rules = std::make_shared<const FileRules>(FileRules{{"*.h5", 20, DataType::f64, false, {-1, 2}, "x"}});
+    const std::vector<NumberArray> both = {{begin, 160, 4, true, true, 8, 0}, {files - 80, 80, 8, true, false, 2, 0}};
+    EXPECT_EQ(all_in(ImageArrays(image, {nullptr, rules}), {0, 0, image.data.length}), both);
 }
 
 // Whoever encodes waits for each of them.
@@ -134,14 +143,14 @@ TEST(ImageArrays, AFewFilesThatAreLateAreEnough) {
         ++asked;
         return Status(Code::deadline, "late");
     };
-    EXPECT_TRUE(ImageArrays(image, late).in({0, 0, image.data.length}).empty());
+    EXPECT_TRUE(ImageArrays(image, {late, nullptr}).in({0, 0, image.data.length}).empty());
     EXPECT_EQ(asked, 3);
     asked = 0;
     const auto damaged = [&](const std::string&, std::uint64_t, std::uint64_t) -> Result<Description> {
         ++asked;
         return Status(Code::corrupt, "damaged");
     };
-    EXPECT_TRUE(ImageArrays(image, damaged).in({0, 0, image.data.length}).empty());
+    EXPECT_TRUE(ImageArrays(image, {damaged, nullptr}).in({0, 0, image.data.length}).empty());
     EXPECT_EQ(asked, 8);
 }
 

@@ -129,6 +129,7 @@ Result<DaemonOptions> daemon_options(const Settings& settings, const DaemonPlace
     options.targets_driver = settings.placement.driver;
     TRY_ASSIGN(options.targets, parse_list(settings.placement.targets));
     options.trace_file = settings.trace.file;
+    TRY_ASSIGN(options.file_rules, load_file_rules(settings.describe.rules));
     return options;
 }
 static_assert(static_cast<int>(IoBackend::automatic) == static_cast<int>(Settings::Io::automatic) &&

@@ -1,12 +1,14 @@
 // Options: what a daemon needs to know, from the settings, the environment and the command line.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "base/config.hpp"
 #include "daemon/persistent_retention.hpp"
 #include "daemon/slots.hpp"
 #include "daemon/yielding.hpp"
+#include "describer/rules_file.hpp"
 #include "catalog/layout.hpp"
 #include "engine/router/node.hpp"
 #include "world/real/fabric.hpp"
@@ -39,6 +41,7 @@ struct DaemonOptions {
     std::string log_file;  // empty: stderr
     LogLevel log_level = LogLevel::info;
     std::string trace_file;  // empty: none
+    std::shared_ptr<const FileRules> file_rules;  // null: none
 };
 
 // `node`, `scratch`, `persistent`: from the command line, empty where not given.

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "describe/formats.hpp"
+#include "describe/hdf5_signature.hpp"
 
 namespace cairn {
 
@@ -33,6 +34,15 @@ Result<Description> describe_file(ByteView file) {
         return Description{format.name, sound(std::move(extents).value(), file.size())};
     }
     return Status(Code::unsupported, "no format that Cairn can describe");
+}
+
+Result<Description> describe_file(const FileToDescribe& file, const Describers& describers) {
+    if (describers.rules) {
+        std::vector<Extent> extents = describe_by_rules(*describers.rules, file.name, file.bytes.size());
+        if (!extents.empty()) return Description{rules_format, std::move(extents)};
+    }
+    if (!describers.elsewhere || !hdf5_begins(file.bytes)) return describe_file(file.bytes);
+    return describers.elsewhere(file.path, file.offset, file.bytes.size());
 }
 
 std::vector<Extent> sound(std::vector<Extent> extents, std::uint64_t file_bytes) {

@@ -5,12 +5,14 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "base/bytes.hpp"
 #include "base/status.hpp"
 #include "describe/extent.hpp"
+#include "describe/rules.hpp"
 
 namespace cairn {
 
@@ -22,6 +24,20 @@ Result<Description> describe_file(ByteView file);
 
 // What another process says of a file whose format takes a library to read (hdf5_signature.hpp): `length` bytes of the file at `path`, from `offset` on. Of several threads at once; it may take its time.
 using DescribeElsewhere = std::function<Result<Description>(const std::string& path, std::uint64_t offset, std::uint64_t length)>;
+
+// What describes files beside describe_file().
+struct Describers {
+    DescribeElsewhere elsewhere;             // null: files that take a library to describe are not described
+    std::shared_ptr<const FileRules> rules;  // the user's, which go before what formats say; null: there are none
+};
+// A file as all of these see it: the rules by its name, and where it lies on disk for who is asked elsewhere.
+struct FileToDescribe {
+    std::string name;
+    ByteView bytes;
+    std::string path;  // these bytes lie there, from `offset` on
+    std::uint64_t offset = 0;
+};
+Result<Description> describe_file(const FileToDescribe& file, const Describers& describers);
 
 // What a format says, as far as it can be believed: by offset, within the file, none over another, none empty, at most extents_max.
 std::vector<Extent> sound(std::vector<Extent> extents, std::uint64_t file_bytes);

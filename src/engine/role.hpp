@@ -29,7 +29,7 @@ struct Common {
     HeldReads reads;
     std::shared_ptr<const PlacementTargets> targets = std::make_shared<PlacementTargets>();
     std::function<bool(Id128)> has_unseen_images = [](Id128) { return false; };
-    DescribeElsewhere describe_elsewhere;  // null: files that take a library to describe are not described
+    Describers describers;  // of what files in images say
     std::optional<Nanos> stopping;  // since when
     std::function<void(Flight&, const message::Ended&)> end;  // the coordinator's word on a version, from wherever it came
 

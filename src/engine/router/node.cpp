@@ -30,7 +30,7 @@ Status Node::join(std::shared_ptr<const Roster> roster, NodeIndex self) {
 void Node::serve_as_io_node(std::string name) { impl_->io_node.serve_as(std::move(name)); }
 
 void Node::set_targets(std::shared_ptr<const PlacementTargets> targets) { impl_->common.targets = std::move(targets); }
-void Node::set_describe_elsewhere(DescribeElsewhere describe) { impl_->common.describe_elsewhere = std::move(describe); }
+void Node::set_describers(Describers describers) { impl_->common.describers = std::move(describers); }
 const PlacementTargets& Node::targets() const { return *impl_->common.targets; }
 
 void Node::set_unseen_images(std::function<bool(Id128)> has_unseen) { impl_->common.has_unseen_images = std::move(has_unseen); }
@@ -89,7 +89,7 @@ Status Node::add_image(LocalImage image) {
     const Rank rank = header.rank;
     flight->state.bytes += header.image.bytes;
     impl_->common.counters.captured_bytes += header.image.bytes;
-    flight->images.emplace(rank, held_image(std::move(image), impl_->common.describe_elsewhere));
+    flight->images.emplace(rank, held_image(std::move(image), impl_->common.describers));
     leave_image(flight->key, rank);
     flight->state.level = std::max(flight->state.level, Level::captured);
     impl_->follower.on_image(flight);

@@ -47,7 +47,7 @@ class Node {
     const PlacementTargets& targets() const;
 
     // Who describes files that take a library to read (copies/image_arrays.hpp); nobody at first. Of images that are added from now on.
-    void set_describe_elsewhere(DescribeElsewhere describe);
+    void set_describers(Describers describers);
 
     // Whether scratch may hold images of a job that were not added yet: while it may, this node does not say that it lacks any.
     void set_unseen_images(std::function<bool(Id128 incarnation)> has_unseen);
