@@ -137,7 +137,7 @@ class Files(unittest.TestCase):
         """How long the version's part is; what comes back is what was taken."""
         code, out, err = self.nodes.cairn("watch", "--name", series, "--pattern", pattern, "-d", self.folder, "--once")
         self.assertEqual(code, 0, out + err)
-        self.assertEqual(self.nodes.cairn("verify", series)[0], 0)
+        self.assertEqual(self.nodes.cairn("verify", series, "--decode")[0], 0)
         back = os.path.join(self.nodes.shared, "back-" + series)
         code, out, err = self.nodes.cairn("extract", series, "--files", back)
         self.assertEqual(code, 0, out + err)

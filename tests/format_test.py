@@ -272,7 +272,7 @@ class Reader(unittest.TestCase):
             stored[shaped] = sum(runs.values())
             self.assertEqual(any(len(piece.run.pieces) > 1 for _, piece, _ in sum(whole.pieces.values(), [])), runs_of_several)
             self.assertIn("predict-planes-zstd", nodes.cairn("show", "field", "--pieces")[1])
-            self.assertEqual(nodes.cairn("verify", "field")[0], 0)
+            self.assertEqual(nodes.cairn("verify", "field", "--decode")[0], 0)
             code, out, err = nodes.cairn("extract", "field", "--rank", "1", "--region", "u", "-o", os.path.join(nodes.shared, "u"))
             self.assertEqual(code, 0, out + err)
             with open(os.path.join(nodes.shared, "u"), "rb") as file:
@@ -296,7 +296,7 @@ class Reader(unittest.TestCase):
             self.assertEqual(whole.region(rank, "x"), zeros_and_others(rank))
         for process in [nodes.start(ZEROS.format(rank=r, version="1"), node=r) for r in range(2)]:
             self.assertEqual(nodes.told(process), [[OK, True]], "restored from the part")
-        code, out, err = nodes.cairn("verify", "zeros")
+        code, out, err = nodes.cairn("verify", "zeros", "--decode")
         self.assertEqual(code, 0, out + err)
         self.assertIn(codec, nodes.cairn("show", "zeros", "--pieces")[1])
         run = next(piece.run for offset, piece, _ in sorted(whole.pieces[1], key=lambda each: each[0]) if piece.codec)  # not the one of the region index

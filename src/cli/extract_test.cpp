@@ -221,6 +221,30 @@ TEST_F(Extract, verify_lists_all_damage) {
     EXPECT_EQ(json["versions"][0]["damage"][1]["block"], 7);
 }
 
+TEST_F(Extract, verify_decodes_what_is_encoded_where_it_is_told_to) {
+    melt.bytes_of = [](Rank rank, Version) { return std::string(Melt::image_bytes(rank), static_cast<char>(rank)); };
+    melt.codec = Codec::numbers;
+    melt.commit(3, first, 1);
+    melt.spoil = [](StoredRun& run) {
+        ASSERT_EQ(run.codec, 1u);
+        if (run.pieces.front().rank == 1) run.pieces.front().checksums[2] ^= 1;
+    };
+    melt.commit(4, first, 1);
+    EXPECT_EQ(cairn("verify melt 3 --decode").exit, 0);
+    const Ran stored = cairn("verify melt 4");
+    EXPECT_EQ(stored.exit, 0) << stored.err;
+    EXPECT_THAT(stored.out, ContainsRegex("melt +4 +persistent +58\\.6 KiB +whole\n"));
+    const Ran decoded = cairn("verify melt 4 --decode");
+    EXPECT_EQ(decoded.exit, exit_of(Code::corrupt));
+    EXPECT_THAT(decoded.out, ContainsRegex("melt +4 +persistent +58\\.6 KiB +damaged in 1 place"));
+    EXPECT_THAT(decoded.out, ContainsRegex("melt +4 +part-0000-of-0002[^ ]* +1 +1 +grid +checksum differs"));
+    EXPECT_EQ(Json::parse(cairn("verify melt 4 --json").out)["decoded"], false);
+    EXPECT_EQ(Json::parse(cairn("verify melt 4 --decode --json").out)["decoded"], true);
+    EXPECT_EQ(cairn("extract melt 4 --rank 1 -o image").exit, exit_of(Code::corrupt)) << "as a restart finds it";
+    Melt::flip(melt.part_path(4, first, 0), 20);
+    EXPECT_THAT(cairn("verify melt 4").out, ContainsRegex("part-0000-of-0002[^ ]* +0 +0 +grid, restart/melt\\.0 +checksum of the encoded bytes differs"));
+}
+
 TEST_F(Extract, verify_calls_damage_only_what_is_damaged) {
     // What is leased can not be opened until it is let go, as little as what one may not read; root may read everything.
     const int held = ::open(melt.part_path(2, first, 1).c_str(), O_RDWR | O_CLOEXEC);

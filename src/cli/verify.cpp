@@ -1,5 +1,5 @@
 // `cairn verify`: reads every block of committed versions, and of images in scratch that are not committed yet, and
-// compares checksums.
+// compares checksums: of what is stored, and with --decode also of what that decodes to.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -98,8 +98,8 @@ void print(Console& console, const std::vector<Verdict>& verdicts, const std::ve
     print_lineage(console, lineage);
 }
 
-void print_json(Console& console, const std::vector<Verdict>& verdicts, const std::vector<LineageDamage>& lineage) {
-    Json document = {{"versions", Json::array()}, {"lineage_damage", Json::array()}};
+void print_json(Console& console, const std::vector<Verdict>& verdicts, const std::vector<LineageDamage>& lineage, VerifyDepth depth) {
+    Json document = {{"decoded", depth == VerifyDepth::decoded}, {"versions", Json::array()}, {"lineage_damage", Json::array()}};
     for (const LineageDamage& damage : lineage)
         document["lineage_damage"].push_back({{"checkpoint", damage.name}, {"code", code_name(damage.status.code())}, {"text", damage.status.text()}});
     for (const Verdict& verdict : verdicts) {
@@ -215,6 +215,7 @@ Status run_verify(Console& console, const Arguments& arguments) {
         for (const LineageDamage& damage : lineage) console.err << "cairn verify: " << for_terminal(damage.status.text()) << "\n";
     TRY_ASSIGN(const std::vector<Seen> versions, std::move(looked_for));
     for (const Status& problem : scratch.problems) console.err << "cairn verify: " << problem.text() << "\n";
+    const VerifyDepth depth = arguments.given("decode") ? VerifyDepth::decoded : VerifyDepth::stored;
     std::uint64_t total_bytes = 0;
     for (const Seen& seen : versions) total_bytes += seen.image_bytes;
     std::vector<Verdict> verdicts;
@@ -224,13 +225,13 @@ Status run_verify(Console& console, const Arguments& arguments) {
         std::uint64_t done_bytes = 0;
         const auto advance = [&](std::uint64_t bytes) { progress.set(done_bytes += bytes); };
         for (const Seen& seen : versions) {
-            Result<Verdict> verdict = place.run(verify_seen(place.world(), place.layout(), seen, scratch.images, place.restore(), advance));
+            Result<Verdict> verdict = place.run(verify_seen(place.world(), place.layout(), seen, scratch.images, place.restore(), advance, depth));
             verdicts.push_back(verdict.ok() ? std::move(verdict).value() : verdict_of(seen, std::move(verdict).status()));
             damaged += verdicts.back().damage.empty() ? 0 : 1;
         }
     }
     if (console.json)
-        print_json(console, verdicts, lineage);
+        print_json(console, verdicts, lineage, depth);
     else if (verdicts.empty()) {
         console.out << "nothing is committed under " << place.layout().persistent
                     << ", and nothing is in this host's scratch\n";
@@ -252,6 +253,9 @@ const Command verify_command = {
     "Reads manifests, footers and every block of data, and names what is damaged: part, block, rank and region. All "
     "damage is listed, not only\n"
     "the first. On a terminal a bar shows how far it is.\n\n"
+    "Of what was stored encoded (flush.codec) the stored bytes are compared with their checksum: that finds what storage did to them, as fast as it reads, and takes no codec.\n"
+    "--decode also decodes each run and compares what comes out with the checksums that were made of the image before it was encoded, as a restart does. It takes a processor's time, and finds\n"
+    "as well what went wrong before the bytes were stored. Without a codec both are the same.\n\n"
     "A version that is not committed is checked as far as its images are in this host's scratch and its daemon has "
     "made "
     "their checksums (it does\n"
@@ -261,10 +265,11 @@ const Command verify_command = {
     "Damaged records of the lineage are named, too, and are damage, but where one VERSION is asked for: they cost no version, and `cairn repair` writes them anew.",
     {{"NAME", OptionKind::text, "", "The checkpoint; without it, all."},
      {"VERSION", OptionKind::text, "",
-      "The version, or newest; without it, all that are committed or in this host's scratch."}},
+      "The version, or newest; without it, all that are committed or in this host's scratch."},
+     {"--decode", OptionKind::flag, "", "Decode what is encoded, and compare also what comes out."}},
     {{Code::corrupt, "something is damaged"},
      {Code::permission, "nothing is damaged as far as it can be read, but not all may be read"},
-     {Code::unsupported, "the same, but something is in a newer format, or encoded in a way that this Cairn does not know"},
+     {Code::unsupported, "the same, but something is in a newer format, or, with --decode, encoded in a way that this Cairn does not know"},
      {Code::not_found, "no such checkpoint or version, or neither committed nor on this host"}},
     true,
     &run_verify,

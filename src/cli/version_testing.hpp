@@ -13,6 +13,7 @@
 #include "base/checksum.hpp"
 #include "cli/program_testing.hpp"
 #include "catalog/layout.hpp"
+#include "codec/codec.hpp"
 #include "format/image.hpp"
 #include "format/lineage.hpp"
 #include "format/manifest.hpp"
@@ -37,6 +38,8 @@ struct Melt {
     std::uint32_t ranks = 4, files = 2;
     std::function<ImageInfo(Rank)> describe = &Melt::info;  // or other images, where a test wants them larger
     std::function<std::string(Rank, Version)> bytes_of = &Melt::image;
+    Codec codec = Codec::none;              // of the runs
+    std::function<void(StoredRun&)> spoil;  // each, before the footer is written: what nobody finds on disk
 
     static std::uint64_t image_bytes(Rank rank) { return rank == 3 ? 0 : (rank + 1) * 10'000; }
     static std::string image(Rank rank, Version version) {
@@ -97,8 +100,14 @@ struct Melt {
             StoredPiece piece{rank, 0, bytes.size(), 0, {}};
             for (std::size_t at = 0; at < bytes.size(); at += block_bytes)
                 piece.checksums.push_back(checksum(as_bytes(bytes.substr(at, block_bytes))));
-            footer.runs.push_back({data.size(), bytes.size(), 0, 0, {piece}});
-            data += bytes;
+            Bytes encoded(bytes.size());
+            encoded.resize(codec == Codec::none ? 0 : encode(codec, as_bytes(bytes), {}, encoded));
+            const bool is_encoded = !encoded.empty();
+            const std::string stored = is_encoded ? std::string(as_text(encoded)) : bytes;
+            footer.runs.push_back({data.size(), stored.size(), is_encoded ? 1u : 0u, is_encoded ? checksum(encoded) : 0, {piece}});
+            if (is_encoded && footer.codecs.empty()) footer.codecs.push_back({std::string(codec_name(codec)), ""});
+            if (spoil) spoil(footer.runs.back());
+            data += stored;
             data.resize(round_up(data.size(), block_bytes));
         }
         footer.data_bytes = data.size();

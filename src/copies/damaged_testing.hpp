@@ -27,21 +27,24 @@ class Damaged : public ::testing::Test {
         return o;
     }
     std::string part(std::size_t i) const { return cluster_.layout.version(manifest_.key) + "/" + manifest_.parts[i].file; }
-    std::vector<Damage> verify(RestoreSettings settings = {}) {
-        const Result<std::vector<Damage>> found = look(settings);
+    std::vector<Damage> verify(RestoreSettings settings = {}, VerifyDepth depth = VerifyDepth::decoded) {
+        const Result<std::vector<Damage>> found = look(settings, {}, depth);
         EXPECT_TRUE(found.ok()) << found.status().to_string();
         return found.ok() ? *found : std::vector<Damage>{};
     }
-    Result<std::vector<Damage>> look(RestoreSettings settings = {}, Status decode_fails = {}) {
+    Result<std::vector<Damage>> look(RestoreSettings settings = {}, Status decode_fails = {}, VerifyDepth depth = VerifyDepth::decoded) {
         sim::Process& process = cluster_.hosts[0].node->start_process("verify");
         Result<std::vector<Damage>> found(Status(Code::deadline, ""));
-        const auto task = [](World w, Layout l, Manifest m, RestoreSettings s, Result<std::vector<Damage>>& out) -> Task<void> {
-            Result<std::vector<Damage>> damage = co_await verify_version(w, l, m, s, nullptr);
+        verified_bytes_ = 0;
+        const auto task = [](World w, Layout l, Manifest m, RestoreSettings s, VerifyDepth d, std::uint64_t& sum, Result<std::vector<Damage>>& out) -> Task<void> {
+            const std::function<void(std::uint64_t)> progress = [&sum](std::uint64_t bytes) { sum += bytes; };
+            Result<std::vector<Damage>> damage = co_await verify_version(w, l, m, s, progress, d);
             out = std::move(damage);
         };
         testing::WatchedCpu cpu(process.world().cpu);
         cpu.fails = std::move(decode_fails);
-        EXPECT_TRUE(cluster_.sim.run(task(testing::with_cpu(process.world(), cpu), cluster_.layout, manifest_, settings, found), cluster_.sim.now() + 60 * second));
+        EXPECT_TRUE(cluster_.sim.run(task(testing::with_cpu(process.world(), cpu), cluster_.layout, manifest_, settings, depth, verified_bytes_, found), cluster_.sim.now() + 60 * second));
+        decodes_ = cpu.decodes;
         memory_peak_ = process.buffer_bytes_peak();
         process.kill();
         return found;
@@ -108,7 +111,8 @@ class Damaged : public ::testing::Test {
 
     Cluster cluster_;
     Manifest manifest_;
-    std::uint64_t memory_peak_ = 0;  // of the last verify()
+    std::uint64_t memory_peak_ = 0, verified_bytes_ = 0;  // of the last verify()
+    int decodes_ = 0;                                      // by it
 };
 
 // The same with a codec that shortens most of what it is given.

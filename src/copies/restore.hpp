@@ -107,7 +107,7 @@ Task<Status> restore_local(World& world, const LocalImage& image, std::vector<Im
 inline constexpr const char* region_index_name = "(the region index)";  // where that is touched
 std::string region_at(const ImageInfo* image, std::uint64_t offset, std::uint64_t length);
 
-// Every unit of every part of a version. Calls `progress(bytes)` as it goes; collects all damage rather than stopping at the first.
+// Every run of every part of a version. Calls `progress(bytes)` as it goes; collects all damage rather than stopping at the first.
 struct Damage {
     std::string part;
     std::optional<std::uint64_t> block;  // in the part; of a manifest, a footer or an index there is none
@@ -116,8 +116,12 @@ struct Damage {
     Status status;
     bool of_no_image = false;  // what a part has before its data: a restart does without
 };
+enum class VerifyDepth : std::uint8_t {
+    stored,   // what lies on disk: of encoded runs the checksum of what is stored, which takes no codec; each unit of others
+    decoded,  // and each unit of what encoded runs make
+};
 Task<Result<std::vector<Damage>>> verify_version(World& world, Layout layout, Manifest manifest, RestoreSettings settings,
-                                                 std::function<void(std::uint64_t bytes)> progress);
+                                                 std::function<void(std::uint64_t bytes)> progress, VerifyDepth depth = VerifyDepth::decoded);
 
 // The same of a sealed image in scratch whose checksums are made: `part` is the slot's path, blocks are counted in the image.
 Task<std::vector<Damage>> verify_local(World& world, const LocalImage& image, RestoreSettings settings,

@@ -55,6 +55,50 @@ TEST_F(DamagedApart, ARunOfAnUnknownCodecHidesNoOtherOfItsPart) {
     EXPECT_EQ(restore(other).code(), Code::corrupt);
 }
 
+// Its stored bytes are as they were written, and what they decode to is not what was captured.
+TEST_F(DamagedEncoded, OnlyWhoDecodesFindsRawBytesThatAreWrong) {
+    Footer footer = footer_of(0);
+    const auto encoded = std::find_if(footer.runs.begin(), footer.runs.end(), [](const StoredRun& run) { return run.codec != 0; });
+    ASSERT_NE(encoded, footer.runs.end());
+    encoded->pieces.back().checksums.back() ^= 1;
+    const StoredRun run = *encoded;
+    write_footer(0, footer);
+
+    EXPECT_TRUE(verify({}, VerifyDepth::stored).empty());
+    EXPECT_EQ(decodes_, 0);
+    EXPECT_EQ(verified_bytes_, manifest_.image_bytes);
+    const std::vector<Damage> found = verify({}, VerifyDepth::decoded);
+    EXPECT_GT(decodes_, 0);
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].status.code(), Code::corrupt);
+    EXPECT_EQ(found[0].part, manifest_.parts[0].file);
+    EXPECT_EQ(found[0].block, run.part_offset / footer.block_bytes);
+    EXPECT_EQ(found[0].rank, run.pieces.back().rank);
+    EXPECT_FALSE(found[0].region.empty());
+    EXPECT_EQ(restore(run.pieces.back().rank).code(), Code::corrupt);
+}
+
+TEST_F(DamagedEncoded, StoredBytesThatAreWrongAreFoundWithoutTheCodec) {
+    Footer footer = footer_of(0);
+    const auto encoded = std::find_if(footer.runs.begin(), footer.runs.end(), [](const StoredRun& run) { return run.codec != 0; });
+    ASSERT_NE(encoded, footer.runs.end());
+    footer.codecs[encoded->codec - 1] = {"newer-one", "level=3"};
+    const StoredRun run = *encoded;
+    write_footer(0, footer);
+    RestoreSettings small;
+    small.buffer_bytes = 4096;  // less than the run: it is not read into a reader's buffer
+    for (const RestoreSettings& settings : {RestoreSettings{}, small}) EXPECT_TRUE(verify(settings, VerifyDepth::stored).empty());
+    ASSERT_TRUE(cluster_.sim.persistent().flip_bit(part(0), run.part_offset + run.stored_bytes / 2, 1).ok());
+    for (const RestoreSettings& settings : {RestoreSettings{}, small}) {
+        const std::vector<Damage> found = verify(settings, VerifyDepth::stored);
+        EXPECT_EQ(decodes_, 0);
+        ASSERT_EQ(found.size(), run.pieces.size());
+        EXPECT_EQ(found[0].status.code(), Code::corrupt);
+        EXPECT_EQ(found[0].block, run.part_offset / footer.block_bytes);
+        EXPECT_EQ(found[0].rank, run.pieces.front().rank);
+    }
+}
+
 TEST_F(DamagedEncoded, ARunWithABaseIsRefusedAndHidesNoOther) {
     ASSERT_TRUE(cluster_.capture_all(2).ok());
     ASSERT_TRUE(cluster_.run_until_committed(2, 60 * second));

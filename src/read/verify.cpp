@@ -38,7 +38,7 @@ Task<void> verify_slots(World& world, const Seen& seen, std::vector<ScratchImage
 }  // namespace
 
 Task<Result<Verdict>> verify_seen(World& world, Layout layout, Seen seen, std::vector<ScratchImage> images, RestoreSettings settings,
-                                  std::function<void(std::uint64_t bytes)> progress) {
+                                  std::function<void(std::uint64_t bytes)> progress, VerifyDepth depth) {
     Verdict verdict;
     verdict.key = seen.key;
     verdict.bytes = seen.image_bytes;
@@ -52,7 +52,7 @@ Task<Result<Verdict>> verify_seen(World& world, Layout layout, Seen seen, std::v
             verdict.damage.emplace_back().status = std::move(manifest).status();
             co_return verdict;
         }
-        Result<std::vector<Damage>> damage = co_await verify_version(world, layout, *manifest, settings, std::move(progress));
+        Result<std::vector<Damage>> damage = co_await verify_version(world, layout, *manifest, settings, std::move(progress), depth);
         if (!damage.ok()) co_return std::move(damage).status();
         verdict.damage = std::move(damage).value();
     } else {
