@@ -101,6 +101,8 @@ s.close()
 """
 
 
+PLANES = {"fast": "predict-planes-zstd", "small": "predict-planes-small"}  # what parts call what the setting calls otherwise
+
 FIELD = """
 import array, math
 EDGE, F64 = {edge}, 12
@@ -235,7 +237,7 @@ class Reader(unittest.TestCase):
 
     def test_planes(self):
         """And with one for arrays, of bytes that are none."""
-        self.encoded(Nodes(flush_files=1, flush_codec="fast", daemon_idle_s=60), "predict-planes-zstd")
+        self.encoded(Nodes(flush_files=1, flush_codec="fast", daemon_idle_s=60), PLANES["fast"])
 
     def test_zero_runs_before_ship(self):
         """So they do where the node that has them encodes them, and then less is sent: one node writes, and gets the other's."""
@@ -259,8 +261,8 @@ class Reader(unittest.TestCase):
 
     def fields(self, edge, node_of, runs_of_several):
         stored = {}
-        for shaped in (False, True):
-            nodes = Nodes(flush_files=1, flush_leaders=1, flush_codec="fast", flush_encode_at="follower", daemon_idle_s=60)
+        for shaped, mode in ((False, "fast"), (True, "fast"), (True, "small")):
+            nodes = Nodes(flush_files=1, flush_leaders=1, flush_codec=mode, flush_encode_at="follower", daemon_idle_s=60)
             self.addCleanup(nodes.__exit__)
             for restores in (False, True):
                 ranks = [nodes.start(FIELD.format(rank=r, edge=edge, shaped=shaped, restores=restores), node=node_of[r]) for r in range(2)]
@@ -269,16 +271,18 @@ class Reader(unittest.TestCase):
             path = dict(reader.versions(os.path.join(nodes.persistent, "field")))[1]
             whole = reader.Version(path)
             runs = {piece.run.part_offset: piece.run.stored_bytes for _, piece, _ in sum(whole.pieces.values(), []) if piece.codec}
-            stored[shaped] = sum(runs.values())
+            stored[shaped, mode] = sum(runs.values())
             self.assertEqual(any(len(piece.run.pieces) > 1 for _, piece, _ in sum(whole.pieces.values(), [])), runs_of_several)
-            self.assertIn("predict-planes-zstd", nodes.cairn("show", "field", "--pieces")[1])
+            self.assertIn(PLANES[mode], nodes.cairn("show", "field", "--pieces")[1])
             self.assertEqual(nodes.cairn("verify", "field", "--decode")[0], 0)
             code, out, err = nodes.cairn("extract", "field", "--rank", "1", "--region", "u", "-o", os.path.join(nodes.shared, "u"))
             self.assertEqual(code, 0, out + err)
             with open(os.path.join(nodes.shared, "u"), "rb") as file:
                 self.assertEqual(file.read(), whole.region(1, "u"), "as Cairn decodes it and as the reader does")
-        self.assertGreater(stored[True], 0)
-        self.assertLess(stored[True], 0.9 * stored[False])
+        plain, shaped, small = stored.values()
+        self.assertGreater(small, 0)
+        self.assertLess(shaped, 0.9 * plain)
+        self.assertLess(small, shaped)
 
     def encoded(self, nodes, codec):
         self.addCleanup(nodes.__exit__)

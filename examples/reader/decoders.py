@@ -1,4 +1,5 @@
 """The codecs of Cairn's parts (FORMAT.md, "Codecs"), each as one function; reader.py looks for them by name. Nothing is checked here: whoever asks compares checksums of the raw bytes."""
+import ctypes
 import struct
 import subprocess
 
@@ -41,7 +42,7 @@ def numbers_of(stretch, width, lag):
 
 
 def planes(stored, wanted):
-    """All raw bytes of a run with the codec predict-planes-zstd, of which there are `wanted`."""
+    """All raw bytes of a run with the codec predict-planes-zstd or predict-planes-small, of which there are `wanted`."""
     at, laid, pieces = 0, 0, []
 
     def number():
@@ -77,20 +78,90 @@ def planes_of(content, length, width, flags, strides):
     count, modulus = length // width, 1 << 8 * width
     stride, at, found = struct.unpack_from(f"<{strides}I", content), 4 * strides, []
     for _ in range(width):
-        follow, = struct.unpack_from("<I", content, at)
-        plane = content[at + 4:at + 4 + follow]
-        found.append(plane if follow == count else zstandard(plane))
-        at += 4 + follow
-    values = [int.from_bytes(each, "little") for each in zip(*found)]
+        head, = struct.unpack_from("<I", content, at)
+        follow, at = head & 0xFFFFFF, at + 4
+        found.append(plane_of(head >> 24, content[at:at + follow], count, found[-1] if found else b""))
+        at += follow
+    values = [int.from_bytes(each, "big") for each in zip(*found)]  # the highest plane is the first
     if strides:
         values = [value >> 1 ^ -(value & 1) for value in values]
-    for each in reversed(stride):
-        for i in range(each, count):
-            values[i] += values[i - each]
-    values = [value % modulus for value in values]
-    if flags & 1:
-        values = [value ^ (modulus // 2 - 1) if value >= modulus // 2 else value for value in values]
+    if flags & 8:
+        values = summed(values, stride, width)
+    else:
+        for each in reversed(stride):
+            for i in range(each, count):
+                values[i] += values[i - each]
+        values = [value % modulus for value in values]
+        if flags & 1:
+            values = [ordered(value, modulus) for value in values]
+        if flags & 4:
+            values = [value >> 1 | (value & 1) * modulus // 2 for value in values]
     return b"".join(value.to_bytes(width, "big" if flags & 2 else "little") for value in values) + content[at:]
 
 
-CODECS = {"zero-runs": zero_runs, "delta-shuffle-zstd": numbers, "predict-planes-zstd": planes}  # by name: (stored bytes, how many raw ones are wanted) to at least those
+def ordered(bits, modulus):
+    return bits ^ (modulus // 2 - 1) if bits >= modulus // 2 else bits
+
+
+def summed(values, stride, width):
+    """The bits of numbers of which `values` says how far each lies from what those before it predict, in floating point."""
+    bits_as, number_as, number, modulus = ("<Q", "<d", ctypes.c_double, 1 << 64) if width == 8 else ("<I", "<f", ctypes.c_float, 1 << 32)
+    corners = []
+    for subset in range((1 << len(stride)) - 1, 0, -1):
+        axes = [each for bit, each in enumerate(stride) if subset >> bit & 1]
+        corners.append((sum(axes), 1 if len(axes) % 2 else -1))
+    numbers, found = [], []
+    for i, value in enumerate(values):
+        prediction = 0.0
+        for back, sign in corners:
+            if back <= i:
+                prediction = number(prediction + sign * numbers[i - back]).value
+        if prediction != prediction:
+            prediction = 0.0
+        likely, = struct.unpack(bits_as, bytes(number(prediction)))
+        bits = ordered((value + ordered(likely, modulus)) % modulus, modulus)
+        found.append(bits)
+        numbers.append(struct.unpack(number_as, struct.pack(bits_as, bits))[0])
+    return found
+
+
+def plane_of(kind, stored, count, above):
+    if kind == 0:
+        return stored
+    if kind == 1:
+        return zstandard(stored)
+    if kind == 3:
+        return stored * count
+    at, table_of = 0, [0] * 256
+    if kind >= 4:
+        table_of = []
+        while len(table_of) < 256:
+            table_of += [stored[at]] * (1 + stored[at + 1])
+            at += 2
+    tables = []
+    for _ in range(1 + max(table_of)):
+        slots, value = [], 0  # for each of the 4096: the value whose it is, its share, and how far it is in that
+        while value < 256:
+            first, second = stored[at:at + 2]
+            if first == 0:
+                value, at = value + 1 + second, at + 2
+                continue
+            share, at = (first, at + 1) if first < 128 else ((first - 128) << 8 | second, at + 2)
+            slots += [(value, share, within) for within in range(share)]
+            value += 1
+        tables.append(slots)
+    states, at, plane = list(struct.unpack_from("<4I", stored, at)), at + 16, bytearray()
+    for i in range(count):
+        state = states[i % 4]
+        before = sum(plane[max(0, i - 8):i]) if kind == 5 else 0
+        context = above[i] if kind == 4 else before if before < 64 else 64 + (before - 64) // 11
+        value, share, within = tables[table_of[context]][state % 4096]
+        state = share * (state // 4096) + within
+        if state < 32768:
+            state, at = state << 16 | struct.unpack_from("<H", stored, at)[0], at + 2
+        states[i % 4] = state
+        plane.append(value)
+    return bytes(plane)
+
+
+CODECS = {"zero-runs": zero_runs, "delta-shuffle-zstd": numbers, "predict-planes-zstd": planes, "predict-planes-small": planes}  # by name: (stored bytes, how many raw ones are wanted) to at least those

@@ -27,7 +27,7 @@ struct Settings {
     enum class WhenFull : std::uint8_t { wait, replace_oldest };
     enum class TargetsDriver : std::uint8_t { automatic, none, glusterfs };
     enum class BackgroundCpu : std::uint8_t { idle, low, normal };
-    enum class Compression : std::uint8_t { off, fast, automatic, zero_runs, delta_shuffle_zstd };
+    enum class Compression : std::uint8_t { off, fast, small, automatic, zero_runs, delta_shuffle_zstd };
     enum class EncodeAt : std::uint8_t { leader, follower };
     enum class BackgroundIo : std::uint8_t { idle, normal };
 

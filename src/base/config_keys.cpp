@@ -58,7 +58,7 @@ constexpr double kib = 1024, mib = 1024 * kib, gib = 1024 * mib;
 constexpr double minute_ms = 60e3, day_ms = 86400e3, week_ms = 7 * day_ms;
 
 // Each list in the order of its enum.
-constexpr std::array<std::string_view, 5> codecs = {"off", "fast", "auto", "zero-runs", "delta-shuffle-zstd"};
+constexpr std::array<std::string_view, 6> codecs = {"off", "fast", "small", "auto", "zero-runs", "delta-shuffle-zstd"};
 constexpr std::array<std::string_view, 2> encoders = {"leader", "follower"};
 constexpr std::array<std::string_view, 3> placements = {"append", "interleaved", "contiguous"};
 constexpr std::array<std::string_view, 2> local_splits = {"chunks", "files"};
@@ -129,11 +129,11 @@ constexpr std::array table = {
         "`cairn tune` tells which is faster where."), local_splits),
     key<&S::flush, &S::Flush::direct>("flush", "direct", K::flag, 0, 0,
         "Write and read parts past the page cache where the file system can: half the CPU time, and the node's memory is left to the application."),
-    one_of(key<&S::flush, &S::Flush::codec>("flush", "codec", K::choice, 0, 4,
+    one_of(key<&S::flush, &S::Flush::codec>("flush", "codec", K::choice, 0, 5,
         "How data are stored, where that makes a chunk a sixteenth shorter or more. off: as they are. fast: as arrays of numbers, of the types and shapes that regions were protected with or that files tell of themselves "
         "(`cairn describe`), each number predicted from its neighbours along the axes that tell something of it; what nothing describes is taken on a sample. That makes fields of simulations 1.5 to 3 times shorter, in "
-        "some 2 s of processor time for a GB (`bench/results/codecs.txt`). auto: off or fast, version by version, whichever makes them durable sooner. Rank 0's node decides by what storage took and what encoding took in the "
-        "versions before; the first one is stored as it is. zero-runs: without runs of zeros, and nothing else is looked at. delta-shuffle-zstd: as records of numbers whose width is found on a sample of each MiB, whatever is "
+        "some 2 s of processor time for a GB (`bench/results/codecs.txt`). small: the same, as short as it gets, in some 10 s for a GB. auto: off, fast or small, version by version, whichever makes them durable soonest. Rank 0's node decides by what storage took and what encoding took in the "
+        "versions before; the first one is stored as it is, and so are all where the nodes that write have no images of their own but small ones that share a pack, or where caps (`background`) hold versions back. zero-runs: without runs of zeros, and nothing else is looked at. delta-shuffle-zstd: as records of numbers whose width is found on a sample of each MiB, whatever is "
         "known of them. A codec costs the ring half of its buffers for received "
         "data, and a file that several nodes write a message for each run, as it does without a codec where a version has several files. Packs of images of less than 4 KiB each, and with another placement than append all data, are stored as they are."), codecs),
     one_of(key<&S::flush, &S::Flush::encode_at>("flush", "encode_at", K::choice, 0, 1,

@@ -17,7 +17,7 @@ struct Row {
     Codec codec;
     std::string_view name;
 };
-constexpr Row rows[] = {{Codec::none, "none"}, {Codec::zero_runs, "zero-runs"}, {Codec::numbers, "delta-shuffle-zstd"}, {Codec::planes, "predict-planes-zstd"}};
+constexpr Row rows[] = {{Codec::none, "none"}, {Codec::zero_runs, "zero-runs"}, {Codec::numbers, "delta-shuffle-zstd"}, {Codec::planes, "predict-planes-zstd"}, {Codec::planes_small, "predict-planes-small"}};
 
 // ---- zero-runs: pairs of (bytes that follow, zeros after them), each a u32, and then those bytes ----
 
@@ -90,7 +90,7 @@ std::optional<Codec> codec_of(std::string_view name, std::string_view parameters
 // be a sixteenth shorter to be worth it. Of numbers checksums tell nothing.
 bool may_shrink(Codec codec, const std::vector<std::uint64_t>& checksums, std::uint64_t bytes, std::uint64_t block_bytes) {
     if (codec == Codec::numbers) return bytes >= numbers_bytes_min;
-    if (codec == Codec::planes) return bytes >= planes_bytes_min;
+    if (wants_arrays(codec)) return bytes >= planes_bytes_min;
     if (codec == Codec::none || bytes < block_bytes) return false;
     static thread_local std::uint64_t known_bytes = 0, known = 0;
     if (known_bytes != block_bytes) {
@@ -101,12 +101,13 @@ bool may_shrink(Codec codec, const std::vector<std::uint64_t>& checksums, std::u
     return zeros * block_bytes > bytes / 16;
 }
 
-bool wants_arrays(Codec codec) noexcept { return codec == Codec::planes; }
+bool wants_arrays(Codec codec) noexcept { return codec == Codec::planes || codec == Codec::planes_small; }
 
 std::uint64_t encode(Codec codec, ByteView raw, std::span<const NumberArray> arrays, std::span<std::byte> into) {
     if (codec == Codec::zero_runs) return encode_zero_runs(raw, into);
     if (codec == Codec::numbers) return encode_numbers(raw, into);
-    if (codec == Codec::planes) return encode_planes(raw, arrays, into);
+    if (codec == Codec::planes) return encode_planes(raw, arrays, into, Effort::fast);
+    if (codec == Codec::planes_small) return encode_planes(raw, arrays, into, Effort::small);
     if (raw.size() > into.size()) return 0;
     std::copy(raw.begin(), raw.end(), into.begin());
     return raw.size();
@@ -115,7 +116,7 @@ std::uint64_t encode(Codec codec, ByteView raw, std::span<const NumberArray> arr
 Status decode(Codec codec, ByteView stored, std::span<std::byte> into) {
     if (codec == Codec::zero_runs) return decode_zero_runs(stored, into);
     if (codec == Codec::numbers) return decode_numbers(stored, into);
-    if (codec == Codec::planes) return decode_planes(stored, into);
+    if (codec == Codec::planes || codec == Codec::planes_small) return decode_planes(stored, into);
     return {Code::internal, "nothing is encoded with codec none"};
 }
 

@@ -99,6 +99,8 @@ TEST(Codecs, AreKnownByNameAndParameters) {
     EXPECT_EQ(codec_of("delta-shuffle-zstd", ""), Codec::numbers);
     EXPECT_EQ(codec_name(Codec::numbers), "delta-shuffle-zstd");
     EXPECT_EQ(codec_of("zero-runs", ""), Codec::zero_runs);
+    EXPECT_EQ(codec_of("predict-planes-small", ""), Codec::planes_small);
+    EXPECT_EQ(codec_name(Codec::planes_small), "predict-planes-small");
     EXPECT_EQ(codec_of("zero-runs", "x"), std::nullopt);
     EXPECT_EQ(codec_of("none", ""), std::nullopt) << "raw bytes have no codec";
     EXPECT_EQ(codec_name(Codec::zero_runs), "zero-runs");

@@ -36,7 +36,7 @@ std::vector<NumberArray> some_array(std::size_t bytes, std::uint8_t how) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     if (size < head_bytes) return 0;
-    const auto codec = static_cast<Codec>(data[0] % 4);
+    const auto codec = static_cast<Codec>(data[0] % 5);
     const std::size_t bytes = (data[1] | std::size_t(data[2]) << 8 | std::size_t(data[3]) << 16) % (decoded_max + 1), at = data[4] | std::size_t(data[5]) << 8;
     const std::uint8_t change = data[6], array = data[7];
     const ByteView rest = std::as_bytes(std::span(data, size)).subspan(head_bytes);

@@ -41,4 +41,14 @@ Number ordered(Number bits) {
     return static_cast<Number>(bits ^ (static_cast<Number>(0 - (bits >> top)) >> 1));
 }
 
+// The highest bit becomes the lowest; and back.
+template <typename Number>
+Number rotated(Number bits) {
+    return static_cast<Number>(bits << 1 | bits >> (8 * sizeof(Number) - 1));
+}
+template <typename Number>
+Number rotated_back(Number bits) {
+    return static_cast<Number>(bits >> 1 | bits << (8 * sizeof(Number) - 1));
+}
+
 }  // namespace cairn

@@ -1,7 +1,5 @@
 #include "codec/planes.hpp"
 
-#include <zstd.h>
-
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -9,7 +7,9 @@
 #include <optional>
 #include <string>
 
+#include "codec/float_sums.hpp"
 #include "codec/integers.hpp"
+#include "codec/plane.hpp"
 #include "codec/planes_layout.hpp"
 #include "codec/planes_split.hpp"
 #include "codec/prediction.hpp"
@@ -20,32 +20,21 @@ namespace {
 
 constexpr std::size_t guess_bytes = 64 << 10;     // of what nobody knows: it may be something else behind that
 constexpr std::size_t head_bytes = 12;            // of a stretch: raw bytes, bytes that follow (u32 each), width (0: the raw bytes), flags, how many strides, 0
-constexpr double is_noise = 0.98;     // a plane of which a sample says so is left as it is
 constexpr double is_worth_it = 0.97;  // a stretch of which more is left is
 constexpr std::size_t sample_bytes_min = 64;
-constexpr std::uint8_t flag_ordered = 1, flag_swapped = 2;
+constexpr std::uint8_t flag_ordered = 1, flag_swapped = 2, flag_rotated = 4, flag_sums = 8;
+
+Status cut_short() { return corrupt("predict-planes-zstd: cut short"); }
+Status not_as_many() { return corrupt("predict-planes-zstd: not as many bytes as its pieces have"); }
 
 // ---- memory: of a thread, for all runs ----
 
-struct FreeContext {
-    void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
-    void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
-};
-
 struct Workspace {
-    std::unique_ptr<ZSTD_CCtx, FreeContext> compressor{ZSTD_createCCtx()};
-    std::unique_ptr<ZSTD_DCtx, FreeContext> decompressor{ZSTD_createDCtx()};
+    PlaneCoder coder;
     // As long as a stretch, each aligned for any number.
     std::unique_ptr<std::byte[]> numbers{new (std::nothrow) std::byte[stretch_bytes]}, differences{new (std::nothrow) std::byte[stretch_bytes]},
         planes{new (std::nothrow) std::byte[stretch_bytes]}, back{new (std::nothrow) std::byte[stretch_bytes]}, gathered{new (std::nothrow) std::byte[stretch_bytes]};
-    // Planes are short, and what is alike in one lies near: tables that fit the cache are as good as larger ones.
-    Workspace() {
-        if (!compressor) return;
-        ZSTD_CCtx_setParameter(compressor.get(), ZSTD_c_compressionLevel, 1);
-        ZSTD_CCtx_setParameter(compressor.get(), ZSTD_c_windowLog, 18);
-        ZSTD_CCtx_setParameter(compressor.get(), ZSTD_c_hashLog, 13);
-    }
-    bool is_whole() const { return compressor && decompressor && numbers && differences && planes && back && gathered; }
+    bool is_whole() const { return coder.is_whole() && numbers && differences && planes && back && gathered; }
 };
 
 // nullptr: there is no memory.
@@ -66,6 +55,8 @@ template <typename Number>
 void from_numbers(Number* numbers, std::size_t count, const Way& way, std::byte* raw) {
     if (way.is_ordered)
         for (std::size_t i = 0; i < count; ++i) numbers[i] = ordered(numbers[i]);
+    if (way.is_rotated)
+        for (std::size_t i = 0; i < count; ++i) numbers[i] = rotated_back(numbers[i]);
     if (way.is_swapped)
         for (std::size_t i = 0; i < count; ++i) numbers[i] = swap_bytes(numbers[i]);
     std::memcpy(raw, numbers, count * sizeof(Number));
@@ -96,6 +87,11 @@ void planes_of(Workspace& own, ByteView raw, const Way& way, std::byte* planes) 
     const std::size_t count = raw.size() / sizeof(Number);
     Number* const numbers = as<Number>(own.numbers);
     to_numbers(raw.data(), count, way, numbers);
+    if constexpr (has_sums<Number>)
+        if (way.has_sums) {
+            subtract_sums(numbers, count, way, as<typename FloatOf<Number>::Type>(own.back), as<Number>(own.differences));
+            return split(as<Number>(own.differences), count, true, planes);
+        }
     split(subtract(numbers, as<Number>(own.differences), count, way), count, way.strides != 0, planes);
 }
 
@@ -104,7 +100,9 @@ void raw_of(Workspace& own, const std::byte* planes, const Way& way, std::span<s
     const std::size_t count = into.size() / sizeof(Number);
     Number* const numbers = as<Number>(own.numbers);
     join(planes, count, way.strides != 0, numbers);
-    add_up(numbers, count, way);
+    if constexpr (has_sums<Number>)
+        if (way.has_sums) add_sums(numbers, count, way, as<typename FloatOf<Number>::Type>(own.differences));
+    if (!way.has_sums) add_up(numbers, count, way);
     from_numbers(numbers, count, way, into.data());
 }
 
@@ -112,67 +110,47 @@ void raw_of(Workspace& own, const std::byte* planes, const Way& way, std::span<s
 
 std::size_t put_way(const Way& way, std::span<std::byte> into) {
     into[8] = std::byte{way.width};
-    into[9] = static_cast<std::byte>((way.is_ordered ? flag_ordered : 0) | (way.is_swapped ? flag_swapped : 0));
+    into[9] = static_cast<std::byte>((way.is_ordered ? flag_ordered : 0) | (way.is_swapped ? flag_swapped : 0) | (way.is_rotated ? flag_rotated : 0) | (way.has_sums ? flag_sums : 0));
     into[10] = std::byte{way.strides};
     for (std::size_t axis = 0; axis < way.strides; ++axis) put_count(&into[head_bytes + 4 * axis], way.stride[axis]);
     return head_bytes + 4 * way.strides;
 }
 
-// Each plane: how many bytes follow, and these; as many as the plane has: they are the plane.
-std::size_t put_planes(Workspace& own, const Choice& choice, std::size_t count, std::span<std::byte> into) {
+// The highest first: what is in one tells of the next.
+std::size_t put_planes(const Workspace& own, const Choice& choice, std::size_t count, Effort effort, std::span<std::byte> into) {
     std::size_t out = 0;
-    for (std::size_t plane = 0; plane < choice.way.width; ++plane) {
-        const std::byte* const from = own.planes.get() + plane * count;
-        if (into.size() - out < 4) return 0;
-        const std::span<std::byte> room = into.subspan(out + 4);
-        std::size_t made = count;
-        if (choice.cost.plane[plane] < is_noise) {
-            made = ZSTD_compress2(own.compressor.get(), room.data(), std::min(room.size(), count), from, count);
-            if (ZSTD_isError(made) || made >= count - count / 64) made = count;
-        }
-        if (made == count) {
-            if (room.size() < count) return 0;
-            std::memcpy(room.data(), from, count);
-        }
-        put_count(&into[out], made);
-        out += 4 + made;
+    ByteView above;
+    for (std::size_t plane = choice.way.width; plane-- > 0;) {
+        const ByteView from(own.planes.get() + plane * count, count);
+        const std::size_t made = own.coder.put(from, above, choice.cost.plane[plane], effort, into.subspan(out));
+        if (made == 0) return 0;
+        out += made;
+        above = from;
     }
     return out;
 }
 
 Status decode_stretch(Workspace& own, const Way& way, ByteView stored, std::span<std::byte> into) {
     const std::size_t count = into.size() / way.width, tail = into.size() - count * way.width;
-    std::size_t at = 0;
-    for (std::size_t plane = 0; plane < way.width; ++plane) {
-        if (stored.size() - at < 4) return corrupt("predict-planes-zstd: cut short");
-        const std::size_t follow = get_count(stored.data() + at);
-        at += 4;
-        if (follow > stored.size() - at || follow > count) return corrupt("predict-planes-zstd: cut short");
-        const std::byte* const from = stored.data() + at;
-        std::byte* const to = own.planes.get() + plane * count;
-        if (follow == count) {
-            std::memcpy(to, from, count);
-        } else {
-            if (ZSTD_findFrameCompressedSize(from, follow) != follow) return corrupt("predict-planes-zstd: a plane of more or less than one frame");
-            const std::size_t made = ZSTD_decompressDCtx(own.decompressor.get(), to, count, from, follow);
-            if (ZSTD_isError(made)) return corrupt("predict-planes-zstd: " + std::string(ZSTD_getErrorName(made)));
-            if (made != count) return corrupt("predict-planes-zstd: a plane of too few bytes");
-        }
-        at += follow;
+    ByteView above;
+    for (std::size_t plane = way.width; plane-- > 0;) {
+        const std::span<std::byte> to(own.planes.get() + plane * count, count);
+        TRY(own.coder.get(stored, above, to));
+        above = to;
     }
-    if (stored.size() - at != tail) return corrupt("predict-planes-zstd: not as many bytes as its pieces have");
+    if (stored.size() != tail) return not_as_many();
     CAIRN_BY_WIDTH(way.width, raw_of, own, own.planes.get(), way, into);
-    std::copy(stored.begin() + static_cast<std::ptrdiff_t>(at), stored.end(), into.end() - static_cast<std::ptrdiff_t>(tail));
+    std::copy(stored.begin(), stored.end(), into.end() - static_cast<std::ptrdiff_t>(tail));
     return {};
 }
 
 // How many bytes of `into` the stretch takes, its head among them; 0: it does not get shorter.
-std::size_t encode_stretch(Workspace& own, const Choice& choice, ByteView raw, std::span<std::byte> into) {
+std::size_t encode_stretch(Workspace& own, const Choice& choice, Effort effort, ByteView raw, std::span<std::byte> into) {
     const std::size_t count = raw.size() / choice.way.width, tail = raw.size() - count * choice.way.width;
     std::size_t out = put_way(choice.way, into);
     const std::size_t planes_begin = out;
     CAIRN_BY_WIDTH(choice.way.width, planes_of, own, raw, choice.way, own.planes.get());
-    const std::size_t made = put_planes(own, choice, count, into.subspan(out));
+    const std::size_t made = put_planes(own, choice, count, effort, into.subspan(out));
     if (made == 0 || into.size() - out - made < tail) return 0;
     out += made;
     std::copy(raw.end() - static_cast<std::ptrdiff_t>(tail), raw.end(), into.begin() + static_cast<std::ptrdiff_t>(out));
@@ -185,10 +163,10 @@ std::size_t encode_stretch(Workspace& own, const Choice& choice, ByteView raw, s
 }
 
 // One stretch, its head among the bytes that it takes; 0: there is no room.
-std::size_t put_stretch(Workspace& own, const Choice& choice, ByteView raw, std::span<std::byte> into) {
+std::size_t put_stretch(Workspace& own, const Choice& choice, Effort effort, ByteView raw, std::span<std::byte> into) {
     if (into.size() < head_bytes + 4 * strides_max) return 0;
     std::fill_n(into.begin(), head_bytes, std::byte{});
-    std::size_t made = choice.cost.all < is_worth_it ? encode_stretch(own, choice, raw, into) : 0;
+    std::size_t made = choice.cost.all < is_worth_it ? encode_stretch(own, choice, effort, raw, into) : 0;
     if (made == 0) {
         if (into.size() - head_bytes < raw.size()) return 0;
         std::fill_n(into.begin(), head_bytes, std::byte{});
@@ -210,8 +188,10 @@ Pieces first_stretch(Pieces pieces) {
     return pieces.first(static_cast<std::size_t>(other - pieces.begin()));
 }
 
-std::size_t put_arrays(Workspace& own, ByteView raw, Pieces pieces, std::span<const NumberArray> kinds, std::span<std::byte> into) {
+std::size_t put_arrays(Workspace& own, ByteView raw, Pieces pieces, std::span<const NumberArray> kinds, Effort effort, std::span<std::byte> into) {
     std::size_t out = 0;
+    std::optional<Choice> choice;
+    const NumberArray* last = nullptr;
     for (Pieces left = pieces; !left.empty();) {
         const Pieces of = first_stretch(left);
         ByteView stretch = raw.subspan(of.front().offset, of.front().length);
@@ -223,7 +203,10 @@ std::size_t put_arrays(Workspace& own, ByteView raw, Pieces pieces, std::span<co
             }
             stretch = {own.gathered.get(), length};
         }
-        const std::size_t made = put_stretch(own, choose(stretch, kinds[of.front().stretch]), stretch, into.subspan(out));
+        const NumberArray& kind = kinds[of.front().stretch];
+        choice = choose(stretch, kind, effort, last && *last == kind ? &*choice : nullptr);
+        last = &kind;
+        const std::size_t made = put_stretch(own, *choice, effort, stretch, into.subspan(out));
         if (made == 0) return 0;
         out += made;
         left = left.subspan(of.size());
@@ -266,7 +249,7 @@ class Rest {
 };
 
 // Neighbouring places of which the same is found make one stretch, as long as it may be.
-std::size_t put_rest(Workspace& own, Rest rest, std::span<std::byte> into) {
+std::size_t put_rest(Workspace& own, Rest rest, Effort effort, std::span<std::byte> into) {
     std::size_t out = 0;
     while (!rest.at_end()) {
         const ByteView ahead = rest.ahead(own.gathered.get());
@@ -278,7 +261,7 @@ std::size_t put_rest(Workspace& own, Rest rest, std::span<std::byte> into) {
             if (!(choose(ahead.subspan(length, more)).way == choice.way)) break;
             length += more;
         }
-        const std::size_t made = put_stretch(own, choice, ahead.first(length), into.subspan(out));
+        const std::size_t made = put_stretch(own, choice, effort, ahead.first(length), into.subspan(out));
         if (made == 0) return 0;
         out += made;
         rest.skip(length);
@@ -293,18 +276,19 @@ std::optional<Way> way_in(ByteView head, ByteView strides) {
     const auto flags = std::to_integer<std::uint8_t>(head[9]);
     way.is_ordered = (flags & flag_ordered) != 0;
     way.is_swapped = (flags & flag_swapped) != 0;
+    way.is_rotated = (flags & flag_rotated) != 0;
+    way.has_sums = (flags & flag_sums) != 0;
     way.strides = std::to_integer<std::uint8_t>(head[10]);
     if (way.width != 1 && way.width != 2 && way.width != 4 && way.width != 8) return std::nullopt;
-    if (flags > (flag_ordered | flag_swapped) || way.strides > strides_max || strides.size() < 4u * way.strides) return std::nullopt;
+    if (flags > (flag_ordered | flag_swapped | flag_rotated | flag_sums) || (way.is_ordered && way.is_rotated)) return std::nullopt;
+    if (way.has_sums && (!way.is_ordered || way.strides == 0 || way.width < 4)) return std::nullopt;
+    if (way.strides > strides_max || strides.size() < 4u * way.strides) return std::nullopt;
     for (std::size_t axis = 0; axis < way.strides; ++axis) {
         way.stride[axis] = static_cast<std::uint32_t>(get_count(&strides[4 * axis]));
         if (way.stride[axis] == 0) return std::nullopt;
     }
     return way;
 }
-
-Status cut_short() { return corrupt("predict-planes-zstd: cut short"); }
-Status not_as_many() { return corrupt("predict-planes-zstd: not as many bytes as its pieces have"); }
 
 // Stretch after stretch of what is stored.
 struct Stretches {
@@ -406,7 +390,7 @@ bool comes_back(const RunLayout& layout, ByteView stored, std::size_t run_bytes)
 
 }  // namespace
 
-std::uint64_t encode_planes(ByteView raw, std::span<const NumberArray> arrays, std::span<std::byte> into) {
+std::uint64_t encode_planes(ByteView raw, std::span<const NumberArray> arrays, std::span<std::byte> into, Effort effort) {
     Workspace* const own = workspace();
     if (!own || raw.empty()) return 0;
     std::vector<NumberArray> kinds;
@@ -414,7 +398,7 @@ std::uint64_t encode_planes(ByteView raw, std::span<const NumberArray> arrays, s
     std::size_t out = put_layout(layout, into), at = 0;
     if (out == 0 || !comes_back(layout, into.first(out), raw.size())) return 0;
     if (!layout.pieces.empty()) {
-        const std::size_t made = put_arrays(*own, raw, layout.by_stretch(), kinds, into.subspan(out));
+        const std::size_t made = put_arrays(*own, raw, layout.by_stretch(), kinds, effort, into.subspan(out));
         if (made == 0) return 0;
         out += made;
     }
@@ -425,7 +409,7 @@ std::uint64_t encode_planes(ByteView raw, std::span<const NumberArray> arrays, s
     }
     rest.add(raw.subspan(at));
     if (rest.at_end()) return out;
-    const std::size_t made = put_rest(*own, std::move(rest), into.subspan(out));
+    const std::size_t made = put_rest(*own, std::move(rest), effort, into.subspan(out));
     return made == 0 ? 0 : out + made;
 }
 

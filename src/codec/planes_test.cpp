@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -31,15 +33,20 @@ Bytes to_bytes_of(const std::vector<T>& values) {
 }
 
 // Stored, and proved to come back; 0: left as it is.
-std::uint64_t planes_bytes(const Bytes& raw, const Arrays& arrays = {}) {
+std::uint64_t planes_bytes(const Bytes& raw, const Arrays& arrays, Effort effort) {
     Bytes stored(raw.size() - raw.size() / 16);
-    stored.resize(encode_planes(raw, arrays, stored));
+    stored.resize(encode_planes(raw, arrays, stored, effort));
     if (stored.empty()) return 0;
     Bytes back(raw.size(), std::byte(0xAA));
     const Status status = decode_planes(stored, back);
     EXPECT_TRUE(status.ok()) << status.to_string();
     EXPECT_TRUE(back == raw);
     return stored.size();
+}
+// Both ways; what the fast one makes of it.
+std::uint64_t planes_bytes(const Bytes& raw, const Arrays& arrays = {}) {
+    (void)planes_bytes(raw, arrays, Effort::small);
+    return planes_bytes(raw, arrays, Effort::fast);
 }
 
 NumberArray array(std::uint64_t offset, std::uint64_t length, std::uint8_t width, std::uint32_t row = 0, std::uint32_t plane = 0, bool is_swapped = false, std::uint32_t key = 0) {
@@ -148,6 +155,57 @@ TEST(Planes, AWrongDescriptionCostsRoomAndNoBit) {
     }
 }
 
+// Weights, as a training leaves them: of both signs, around 0. As bf16 they are an exponent and a byte of noise.
+template <typename Bits>
+std::vector<Bits> weights(std::size_t count, std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    std::normal_distribution<float> normal(0, 0.02f);
+    std::vector<Bits> values;
+    for (std::size_t i = 0; i < count; ++i) values.push_back(static_cast<Bits>(std::bit_cast<std::uint32_t>(normal(random)) >> (32 - 8 * sizeof(Bits))));
+    return values;
+}
+
+TEST(Planes, AnExponentIsAPlaneOfItsOwn) {
+    for (const Effort effort : {Effort::fast, Effort::small}) {
+        const Bytes half = to_bytes_of(weights<std::uint16_t>(100'000, 31)), whole = to_bytes_of(weights<std::uint32_t>(100'000, 32));
+        const std::uint64_t of_half = planes_bytes(half, {array(0, half.size(), 2, 250)}, effort), of_whole = planes_bytes(whole, {array(0, whole.size(), 4, 250)}, effort);
+        ASSERT_NE(of_half, 0u);
+        ASSERT_NE(of_whole, 0u);
+        EXPECT_GT(half.size(), of_half * 1.45);
+        EXPECT_GT(whole.size(), of_whole * 1.18);
+    }
+}
+
+TEST(Planes, MoreTimeMakesItShorter) {
+    const Bytes raw = to_bytes_of(field(40, 33));
+    const Arrays shape = {array(0, raw.size(), 8, 40, 1600)};
+    const std::uint64_t fast = planes_bytes(raw, shape, Effort::fast), small = planes_bytes(raw, shape, Effort::small);
+    ASSERT_NE(small, 0u);
+    EXPECT_LT(small * 100, fast * 99);
+}
+
+// Any bits that a floating-point number can have, in every place of a field that is else smooth, so that sums of them come to pass.
+TEST(Planes, NoNumberIsTooOdd) {
+    std::mt19937_64 random(34);
+    const std::uint64_t odd[] = {0x7FF8'0000'DEAD'BEEF, 0xFFF0'0000'0000'0001, 0x7FF0'0000'0000'0000, 0xFFF0'0000'0000'0000, 0x8000'0000'0000'0000, 1, 0x800F'FFFF'FFFF'FFFF, 0x7FEF'FFFF'FFFF'FFFF, 0};
+    for (int round = 0; round < 40; ++round) {
+        std::vector<double> values = field(16, random());
+        std::vector<float> singles(values.begin(), values.end());
+        for (int i = round % 4 * 20; i > 0; --i) {
+            const std::uint64_t bits = odd[random() % std::size(odd)];
+            values[random() % values.size()] = std::bit_cast<double>(bits);
+            singles[random() % singles.size()] = std::bit_cast<float>(static_cast<std::uint32_t>(bits >> 32 | bits));
+        }
+        const bool is_swapped = round % 2 == 1;
+        for (auto [raw, width] : {std::pair(to_bytes_of(values), 8), {to_bytes_of(singles), 4}}) {
+            const auto each = static_cast<std::size_t>(width);
+            for (std::size_t at = 0; is_swapped && at < raw.size(); at += each) std::reverse(raw.begin() + static_cast<std::ptrdiff_t>(at), raw.begin() + static_cast<std::ptrdiff_t>(at + each));
+            EXPECT_NE(planes_bytes(raw, {array(0, raw.size(), static_cast<std::uint8_t>(width), 16, 256, is_swapped)}, Effort::small), 0u);
+            EXPECT_NE(planes_bytes(raw, {array(0, raw.size(), static_cast<std::uint8_t>(width), 16, 256, is_swapped)}, Effort::fast), 0u);
+        }
+    }
+}
+
 TEST(Planes, EveryBitComesBack) {
     std::vector<double> values = field(20, 6);
     std::uint64_t payload = 0x7FF8'0000'DEAD'BEEF;
@@ -190,6 +248,38 @@ TEST(Planes, NoiseIsLeftAndNoByteBeyondTheRoomIsWritten) {
     EXPECT_EQ(encode_planes({}, {}, {}), 0u);
 }
 
+// A run of one stretch without an array: its head, one stride of 1, and its planes.
+Bytes by_hand(std::uint8_t raw_bytes, std::uint8_t width, std::uint8_t flags, std::initializer_list<std::initializer_list<int>> planes) {
+    Bytes stretch, run(1);
+    for (const int byte : {1, 0, 0, 0}) stretch.push_back(std::byte(byte));
+    for (const auto& plane : planes)
+        for (const int byte : plane) stretch.push_back(std::byte(byte));
+    for (const int byte : {int{raw_bytes}, 0, 0, 0, static_cast<int>(stretch.size()), 0, 0, 0, int{width}, int{flags}, 1, 0}) run.push_back(std::byte(byte));
+    run.insert(run.end(), stretch.begin(), stretch.end());
+    return run;
+}
+
+// What FORMAT.md says, by hand.
+TEST(Planes, AreWhatTheFormatSays) {
+    const auto numbers = [](std::uint8_t flags) {  // 1, 2, 3 and 4, before flags: the upper plane is 0, and each is 1 more than the one before
+        std::vector<std::uint16_t> found(4);
+        Bytes into(8);
+        EXPECT_TRUE(decode_planes(by_hand(8, 2, flags, {{1, 0, 0, 3, 0}, {4, 0, 0, 0, 2, 2, 2, 2}}), into).ok()) << int{flags};
+        std::memcpy(found.data(), into.data(), into.size());
+        return found;
+    };
+    EXPECT_EQ(numbers(0), (std::vector<std::uint16_t>{1, 2, 3, 4}));
+    EXPECT_EQ(numbers(2), (std::vector<std::uint16_t>{0x100, 0x200, 0x300, 0x400}));
+    EXPECT_EQ(numbers(4), (std::vector<std::uint16_t>{0x8000, 1, 0x8001, 2}));
+    std::vector<float> ones(2);  // the first lies 0x3F800000 from 0, the second where the first is
+    Bytes into(8);
+    EXPECT_TRUE(decode_planes(by_hand(8, 4, 9, {{2, 0, 0, 0, 0x7F, 0}, {1, 0, 0, 3, 0}, {1, 0, 0, 3, 0}, {1, 0, 0, 3, 0}}), into).ok());
+    std::memcpy(ones.data(), into.data(), into.size());
+    EXPECT_EQ(ones, (std::vector<float>{1, 1}));
+    EXPECT_EQ(decode_planes(by_hand(8, 4, 9, {{2, 0, 0, 6, 0x7F, 0}, {1, 0, 0, 3, 0}, {1, 0, 0, 3, 0}, {1, 0, 0, 3, 0}}), into).code(), Code::corrupt) << "a kind that nobody knows";
+    EXPECT_EQ(decode_planes(by_hand(8, 4, 9, {{2, 0, 0, 3, 0x7F, 0}, {1, 0, 0, 3, 0}, {1, 0, 0, 3, 0}, {1, 0, 0, 3, 0}}), into).code(), Code::corrupt) << "one byte, and it is two";
+}
+
 constexpr std::size_t layout_bytes = 12;  // two pieces: 1, and of each 2 (500; 300), 3 (21,952) or 2 (13,824), and 1
 
 struct Hostile : ::testing::Test {
@@ -201,7 +291,11 @@ struct Hostile : ::testing::Test {
         for (int i = 0; i < 300; ++i) raw.push_back(std::byte(i % 5));
         append(raw, field(12, 9));
         stored.resize(2 * raw.size());
-        stored.resize(encode_planes(raw, Arrays{array(500, 14 * 14 * 14 * 8, 8, 14, 196), array(raw.size() - 12 * 12 * 12 * 8, 12 * 12 * 12 * 8, 8, 12, 144)}, stored));
+        store(Effort::fast);
+    }
+    void store(Effort effort) {
+        stored.resize(2 * raw.size());
+        stored.resize(encode_planes(raw, Arrays{array(500, 14 * 14 * 14 * 8, 8, 14, 196), array(raw.size() - 12 * 12 * 12 * 8, 12 * 12 * 12 * 8, 8, 12, 144)}, stored, effort));
     }
     static Code code(const Bytes& bytes, std::size_t raw_bytes) {
         Bytes into(raw_bytes);
@@ -227,10 +321,10 @@ TEST_F(Hostile, CutAndLyingBytesAreRefused) {
     for (int i = 0; i < 1000; ++i)
         for (const int byte : {0, 1, 0}) dust.push_back(std::byte(byte));
     EXPECT_EQ(code(dust, 1000), Code::corrupt);
-    // Of the first stretch: raw bytes, bytes that follow, width, flags, strides, 0, the first stride.
+    // Of the first stretch: raw bytes, bytes that follow, width, flags (floating point and an exponent first; sums of no floating point), strides, 0, the first stride.
     const std::size_t head = layout_bytes;
     ASSERT_EQ(get_count(&stored[head]), 14u * 14 * 14 * 8);
-    for (const auto& [at, value] : {std::pair(0, 0), {3, 255}, {7, 255}, {8, 0}, {8, 3}, {8, 16}, {9, 4}, {9, 255}, {10, 4}, {10, 255}, {11, 1}, {12, 0}})
+    for (const auto& [at, value] : {std::pair(0, 0), {3, 255}, {7, 255}, {8, 0}, {8, 3}, {8, 16}, {9, 5}, {9, 8}, {9, 16}, {9, 255}, {10, 4}, {10, 255}, {11, 1}, {12, 0}})
         EXPECT_EQ(with(head + static_cast<std::size_t>(at), static_cast<std::uint8_t>(value)), Code::corrupt) << at << " " << value;
     Bytes rest(1 + 12 + 8);  // no piece, and raw bytes: no way of numbers goes with them
     rest[1] = rest[5] = std::byte{8};
@@ -251,6 +345,7 @@ TEST_F(Hostile, CutAndLyingBytesAreRefused) {
 TEST_F(Hostile, DamageStaysWithinBoth) {
     std::mt19937_64 random(13);
     for (int round = 0; round < 20'000; ++round) {
+        if (round == 10'000) store(Effort::small);
         Bytes damaged = stored;
         const std::size_t among = round % 2 == 0 ? std::min<std::size_t>(damaged.size(), 200) : damaged.size();
         for (std::uint64_t n = 1 + random() % 4; n > 0; --n) damaged[random() % among] ^= std::byte(1 << random() % 8);

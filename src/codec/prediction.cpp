@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <vector>
+
+#include "codec/float_sums.hpp"
 
 namespace cairn {
 
@@ -12,6 +15,8 @@ namespace {
 
 constexpr std::size_t window_bytes = 4096;
 constexpr std::size_t windows_max = 4, windows_apart = 96 << 10;  // of long ones more: they may be of several processes
+
+constexpr double as_good = 0.005;  // as a share of raw bytes: what was good for one place of an array is for the next
 
 // What bytes take, by how often each value occurs among few of them (Miller and Madow's correction for that they are few); a share of what they take as they are.
 struct Entropy {
@@ -45,6 +50,11 @@ struct Sample {
         for (std::size_t i = 0; i < windows; ++i) begins[i] = beyond * (3 * i + 2) / (3 * windows) / 8 * 8;  // of two: a third, five sixths
     }
     std::span<const std::size_t> places() const { return {begins.data(), windows}; }
+    Sample half() const {
+        Sample less = *this;
+        less.windows = windows / 2;
+        return less;
+    }
 };
 
 // A difference along several strides is a sum of numbers at the corners of a box, with signs in turn. So a window needs only the windows at its corners, however far they lie.
@@ -64,13 +74,38 @@ void residuals(const Sample& sample, std::size_t begin, std::size_t count, const
     }
 }
 
+// The same with sums of floating-point numbers. A window's numbers lie behind all that they need.
+template <typename Number>
+void residuals_of_sums(const Sample& sample, std::size_t begin, std::size_t count, const Way& way, Number* left) {
+    if constexpr (has_sums<Number>) {
+        using Float = typename FloatOf<Number>::Type;
+        const Corners corners(way);
+        std::array<Number, window_bytes / sizeof(Number)> numbers;
+        std::array<Float, window_bytes / sizeof(Number)> sums = {};
+        const std::size_t first = begin / sizeof(Number);
+        for (std::size_t corner = 0; corner < corners.count; ++corner) {
+            const auto& [back, is_negative] = corners.corner[corner];
+            const std::size_t missing = back > first ? std::min(count, back - first) : 0;
+            if (missing == count) continue;
+            to_numbers(sample.raw.data() + (first + missing - back) * sizeof(Number), count - missing, way, numbers.data());
+            for (std::size_t i = missing; i < count; ++i) {
+                const auto other = std::bit_cast<Float>(ordered(numbers[i - missing]));
+                sums[i] = is_negative ? sums[i] - other : sums[i] + other;
+            }
+        }
+        to_numbers(sample.raw.data() + begin, count, way, numbers.data());
+        for (std::size_t i = 0; i < count; ++i) left[i] = static_cast<Number>(numbers[i] - ordered(std::bit_cast<Number>(sums[i] == sums[i] ? sums[i] : Float{0})));
+    }
+}
+
 template <typename Number>
 Cost cost_of(const Sample& sample, const Way& way) {
     std::array<std::array<std::uint16_t, 256>, sizeof(Number)> counts = {};
     const std::size_t count = sample.length / sizeof(Number);
     std::array<Number, window_bytes / sizeof(Number)> left;
     for (const std::size_t begin : sample.places()) {
-        residuals(sample, begin, count, way, left.data());
+        if (way.has_sums) residuals_of_sums(sample, begin, count, way, left.data());
+        else residuals(sample, begin, count, way, left.data());
         for (std::size_t i = 0; i < count; ++i) {
             const Number folded = way.strides != 0 ? fold(left[i]) : left[i];
             for (std::size_t plane = 0; plane < sizeof(Number); ++plane) ++counts[plane][static_cast<std::uint8_t>(folded >> (8 * plane))];
@@ -116,19 +151,57 @@ double cost_of_words(const Sample& sample) {
     return static_cast<double>(bytes) / static_cast<double>(sample.windows * sample.length);
 }
 
-}  // namespace
-
-Choice choose(ByteView raw, const NumberArray& array) {
-    const Sample sample(raw);
+// Numbers as they are, with their exponents for themselves; differences along each set of axes; and of differences.
+std::vector<Way> ways_of(const NumberArray& array, Effort effort) {
     const std::uint32_t strides[] = {1, array.row, array.plane};
     const unsigned axes = array.row == 0 ? 1 : array.plane == 0 ? 2 : 3;
-    Choice best;
+    std::vector<Way> ways;
     for (unsigned set = 0; set < 1u << axes; ++set) {
         Way way = way_of(array.width, 0, array.is_float, array.is_swapped);
         for (unsigned axis = 0; axis < axes; ++axis)
             if ((set >> axis & 1) != 0) way.stride[way.strides++] = strides[axis];
-        offer(best, sample, way);
+        if (set == 0 && way.is_ordered) way.is_ordered = false, way.is_rotated = true;
+        ways.push_back(way);
     }
+    Way line = way_of(array.width, 1, array.is_float, array.is_swapped);
+    line.strides = 2;
+    line.stride[1] = 1;
+    ways.push_back(line);
+    if (effort == Effort::fast) return ways;
+    for (const std::uint32_t stride : {2u, 3u, 4u, 6u, 8u}) ways.push_back(way_of(array.width, stride, array.is_float, array.is_swapped));
+    if (!array.is_float || array.width < 4) return ways;
+    for (std::size_t i = 0, count = ways.size(); i < count; ++i) {
+        Way way = ways[i];
+        way.has_sums = way.is_ordered && way.strides > 1;
+        if (way.has_sums) ways.push_back(way);
+    }
+    return ways;
+}
+
+}  // namespace
+
+// Of many ways half of the sample tells which two are worth all of it.
+Choice choose(ByteView raw, const NumberArray& array, Effort effort, const Choice* before) {
+    const Sample sample(raw), half = sample.half();
+    if (before && effort == Effort::fast) {
+        Choice again;
+        offer(again, sample, before->way);
+        if (again.cost.all < before->cost.all + as_good) return again;
+    }
+    std::vector<Way> ways = ways_of(array, effort);
+    constexpr std::size_t few = 5;
+    if (ways.size() > few) {
+        Choice first, second;
+        for (const Way& way : ways) {
+            Choice choice;
+            offer(choice, half, way);
+            if (choice.cost.all < second.cost.all) second = choice;
+            if (second.cost.all < first.cost.all) std::swap(first, second);
+        }
+        ways = {first.way, second.way};
+    }
+    Choice best;
+    for (const Way& way : ways) offer(best, sample, way);
     return best;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/bytes.hpp"
 #include "codec/integers.hpp"
+#include "codec/plane.hpp"
 #include "model/number_array.hpp"
 
 namespace cairn {
@@ -19,7 +20,8 @@ inline constexpr std::size_t width_max = 8;
 // How numbers lie, and what predicts them.
 struct Way {
     std::uint8_t width = 1;
-    bool is_ordered = false, is_swapped = false;  // floating point; big endian
+    bool is_ordered = false, is_swapped = false, is_rotated = false;  // floating point; big endian; the highest bit, a sign, is the lowest, so that an exponent begins with a byte
+    bool has_sums = false;  // predicted in floating point (float_sums.hpp): ordered, of 4 or 8 bytes
     std::uint8_t strides = 0;
     std::array<std::uint32_t, strides_max> stride = {};  // in numbers
     bool operator==(const Way&) const = default;
@@ -36,7 +38,8 @@ struct Choice {
 };
 
 // Of an array whose shape is known: which of its axes tell something of the next number.
-Choice choose(ByteView raw, const NumberArray& array);
+// `before`: what was chosen for a place of the same array.
+Choice choose(ByteView raw, const NumberArray& array, Effort effort, const Choice* before = nullptr);
 // Of bytes of which nothing is known. At least 64.
 Choice choose(ByteView raw);
 
@@ -56,6 +59,8 @@ void to_numbers(const std::byte* raw, std::size_t count, const Way& way, Number*
         for (std::size_t i = 0; i < count; ++i) numbers[i] = swap_bytes(numbers[i]);
     if (way.is_ordered)
         for (std::size_t i = 0; i < count; ++i) numbers[i] = ordered(numbers[i]);
+    if (way.is_rotated)
+        for (std::size_t i = 0; i < count; ++i) numbers[i] = rotated(numbers[i]);
 }
 
 // The function for numbers of that width.
