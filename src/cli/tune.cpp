@@ -1,4 +1,4 @@
-// `cairn tune`: which [flush] settings are fastest on this file system, from one node.
+// `cairn tune`: which [flush] settings are fastest on this file system, from one node; or which codec suits a set of files.
 #include <csignal>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -14,6 +14,7 @@
 #include "cli/command.hpp"
 #include "cli/output_file.hpp"
 #include "cli/place.hpp"
+#include "cli/tune_codecs.hpp"
 #include "cli/tune_report.hpp"
 
 namespace cairn::cli {
@@ -200,8 +201,7 @@ Status check_writable(const Config& config, const Arguments& arguments) {
     return edit_config(before.str(), {{"flush.writers", "1"}}).status().within("--write: " + path);
 }
 
-Status write_settings(Console& console, const Config& config, const tune::TuneReport& report) {
-    const std::vector<ConfigChange> changes = recommended_changes(report);
+Status write_settings(Console& console, const Config& config, const std::vector<ConfigChange>& changes) {
     std::ostream& out = console.json ? console.err : console.out;
     if (changes.empty()) {
         out << "--write: nothing to change\n";
@@ -225,6 +225,11 @@ Status write_settings(Console& console, const Config& config, const tune::TuneRe
 
 Status run_tune(Console& console, const Arguments& arguments) {
     TRY_ASSIGN(const Config config, load_settings(arguments));
+    if (arguments.given("codecs")) {
+        if (arguments.given("write")) TRY(check_writable(config, arguments));
+        TRY_ASSIGN(const std::vector<ConfigChange> changes, tune_codecs(console, arguments, config.settings));
+        return arguments.given("write") ? write_settings(console, config, changes) : Status();
+    }
     TRY_ASSIGN(tune::TuneOptions options, options_of(arguments, config.settings));
     if (arguments.given("plot")) TRY(check_output(arguments.text("plot")).within("--plot"));
     if (arguments.given("write")) TRY(check_writable(config, arguments));
@@ -238,7 +243,7 @@ Status run_tune(Console& console, const Arguments& arguments) {
     if (console.json) console.document(tune_json(*report, options).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     else console.out << tune_text(*report, options);
     if (arguments.given("plot")) TRY(put_file(arguments.text("plot"), tune_figures(*report, options)));
-    if (arguments.given("write")) TRY(write_settings(console, config, *report));
+    if (arguments.given("write")) TRY(write_settings(console, config, recommended_changes(*report)));
     return {};
 }
 
@@ -258,7 +263,9 @@ const Command tune_command = {
     "Runs write to directories of their own (.cairn-tune-...), which never mix with checkpoints and are gone at the end; what a killed run left, the "
     "next one\n"
     "removes. A run needs room for twice what it writes, with a tenth of the file system left. Lists have commas between; the present setting is always "
-    "tried.",
+    "tried.\n\n"
+    "With --codecs it tries each flush.codec on files of a real checkpoint instead, as `cairn watch` would store them, and writes nothing to the file system: ratio and speed of each, and which is best "
+    "where storage takes --storage bytes a second of one node. Without --storage it is auto, as the daemons find that out themselves, or off where nothing gets shorter.",
     {{"--budget", OptionKind::text, "TIME", "No longer than this, and one run; default \"2 min\"."},
      {"--size", OptionKind::text, "SIZE", "Mean size of a local file; default: so that enough runs fit into the budget, at most 1 GiB."},
      {"--local-files", OptionKind::text, "N", "Local files, and files of each follower; default 8."},
@@ -272,6 +279,8 @@ const Command tune_command = {
      {"--direct", OptionKind::text, "LIST", "true, false; default both, where the file system does what it says."},
      {"--io", OptionKind::text, "LIST", "uring, threads; default both, where there are both."},
      {"--metric", OptionKind::text, "NAME", "What settings are compared by: durable (default), or written, until the last writer ended."},
+     {"--codecs", OptionKind::text, "FILE", "Files of a checkpoint, on which each flush.codec is tried.", false, true},
+     {"--storage", OptionKind::text, "RATE", "With --codecs: bytes a second that storage takes of one node."},
      {"--seed", OptionKind::number, "N", "Of sizes and order; default 1."},
      {"--write", OptionKind::flag, "", "Puts what is recommended into the settings file in use, else into a new ./cairn.toml, and shows the difference."},
      {"--plot", OptionKind::text, "FILE", "Figures 1 to 3 of ispdc23 on this machine, as SVG; takes half of the budget."}},
