@@ -1,4 +1,4 @@
-// For tests: a world whose decodings are counted, or fail.
+// For tests: a world whose decodings are counted, or fail; or that has other threads.
 #pragma once
 
 #include "world/world.hpp"
@@ -10,6 +10,7 @@ class WatchedCpu final : public Cpu {
     explicit WatchedCpu(Cpu& inner) : inner_(inner) {}
     Status fails;         // what decode() says instead
     int decodes = 0;
+    unsigned threads = 0;  // that encode at once; 0: as many as in that world
 
     Task<std::vector<std::uint64_t>> checksums(Slice data, Units units) override { return inner_.checksums(std::move(data), std::move(units)); }
     bool may_shrink(Codec codec, const std::vector<std::uint64_t>& checksums, std::uint64_t bytes, std::uint64_t block_bytes) const override {
@@ -18,7 +19,7 @@ class WatchedCpu final : public Cpu {
     Task<Result<Encoded>> encode(Codec codec, Slice raw, FindArrays arrays, Slice into, Nanos deadline) override {
         return inner_.encode(codec, std::move(raw), std::move(arrays), std::move(into), deadline);
     }
-    unsigned encoders() const override { return inner_.encoders(); }
+    unsigned encoders() const override { return threads != 0 ? threads : inner_.encoders(); }
     Task<Status> decode(Codec codec, Slice stored, Slice into, Nanos deadline) override {
         ++decodes;
         if (!fails.ok()) co_return fails;

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <fstream>
 #include <thread>
 
@@ -119,6 +120,34 @@ TEST(Describer, WhoWaitsForItsTurnWaitsNoLongerThanItMay) {
     EXPECT_NE(child, 0) << "it waited for the first to be over";
     if (child > 0) ::kill(child, SIGKILL);
     first.join();
+}
+
+TEST(Describer, WhoWaitsForItsTurnHasItWhenTheOtherIsDone) {
+    const Script silent("exec sleep 1000");
+    Describer describer(silent.path(), patient);
+    const auto describes = [&] { EXPECT_EQ(describer.describe("/etc/passwd", 0, 10, ample).code(), Code::unavailable); };
+    std::thread first(describes);
+    while (describer.child() == 0) std::this_thread::yield();
+    std::atomic<bool> is_done = false;
+    std::thread second([&] {
+        describes();
+        is_done = true;
+    });
+    std::this_thread::sleep_for(milliseconds(20));  // it waits by now, most likely
+    const pid_t child = describer.child();
+    ASSERT_GT(child, 0);
+    ::kill(child, SIGKILL);
+    first.join();
+    pid_t next = 0;
+    const auto give_up = std::chrono::steady_clock::now() + ample / 4;
+    while ((next == 0 || next == child) && !is_done && std::chrono::steady_clock::now() < give_up) next = describer.child();
+    EXPECT_GT(next, 0) << "it waits to the end of its patience";
+    EXPECT_NE(next, child);
+    while (!is_done) {
+        if (const pid_t last = describer.child(); last > 0) ::kill(last, SIGKILL);
+        std::this_thread::yield();
+    }
+    second.join();
 }
 
 }  // namespace

@@ -7,11 +7,19 @@ namespace cairn {
 namespace {
 constexpr double kept = 0.75;          // of what was seen before, at each look
 constexpr double reached_first = 0.9;  // of what is expected of a codec that was not used yet: encoding begins before writing, and ends before it
-constexpr double reached_least = 0.2;
+constexpr double reached_least = 0.2, reached_most = 2;  // more than all: a codec is told by what it did last, which may be its worst
+constexpr double forgotten_first = 8;  // versions, in which what held a codec back is forgotten; twice as many each time that it was tried in vain
+constexpr double forgotten_most = 512;
+constexpr double small = 0.25;         // of the largest version lately: what it takes is mostly latency
 constexpr double worth = 1.05;         // a change of codec, by what is expected
 constexpr double worth_cold = 1.5;     // after the first version: its memory, connections and files were cold, and storage seemed slower than it is
 constexpr double storage_binds = 0.8;  // writes were under way for so much of the time
-constexpr std::uint64_t unseen_most = 32;  // versions with a codec, in which storage did not bind: it may be faster than it was
+constexpr std::uint64_t unseen_most = 128;  // versions with a codec, each counted as unseen() says: storage may be faster than it was
+
+// Where writes were under way nearly all the time, storage was most likely what bound; but writers that wait for an answer each look the same.
+std::uint64_t unseen(const FlushMeasured& flush) {
+    return flush.storage_share >= storage_binds ? 1 : 4;
+}
 }  // namespace
 
 void CodecSeen::add(std::uint64_t raw_bytes, std::uint64_t stored_bytes, double took_s) {
@@ -22,7 +30,7 @@ void CodecSeen::add(std::uint64_t raw_bytes, std::uint64_t stored_bytes, double 
 }
 
 CodecChoice::CodecChoice(std::vector<std::string> codecs) : codecs_(std::move(codecs)) {
-    for (const std::string& codec : codecs_) known_[codec].reached = reached_first;
+    for (const std::string& codec : codecs_) known_[codec].reached = reached_first, known_[codec].forgotten = forgotten_first;
 }
 
 // The one that was looked at longest ago, of those that the version itself does not look at.
@@ -51,6 +59,9 @@ void CodecChoice::learn_storage(const FlushMeasured& flush) {
 
 void CodecChoice::record(const FlushMeasured& flush) {
     if (flush.raw_bytes == 0 || flush.took_s <= 0) return;
+    const auto raw_bytes = static_cast<double>(flush.raw_bytes);
+    largest_ = std::max(raw_bytes, kept * largest_);
+    if (raw_bytes < small * largest_) return;
     ++versions_;
     for (const auto& [codec, measured] : flush.codecs) {
         const auto known = known_.find(codec);
@@ -60,16 +71,16 @@ void CodecChoice::record(const FlushMeasured& flush) {
         known->second.at = versions_;
     }
     learn_storage(flush);
-    encoded_in_a_row_ = flush.codec.empty() || flush.storage_share >= storage_binds ? 0 : encoded_in_a_row_ + 1;
+    unseen_ = flush.codec.empty() ? 0 : unseen_ + unseen(flush);
     for (auto& [codec, known] : known_) {
         if (codec != flush.codec) {
-            known.reached += (reached_first - known.reached) / 8;  // what held it back may be over
+            known.reached += (reached_first - known.reached) / known.forgotten;  // what held it back may be over
             continue;
         }
         known.at = versions_;
         known.reached = 1;
         const double full = expected(known);
-        if (full > 0) known.reached = std::clamp(static_cast<double>(flush.raw_bytes) / flush.took_s / full, reached_least, 1.0);
+        if (full > 0) known.reached = std::clamp(raw_bytes / flush.took_s / full, reached_least, reached_most);
     }
     choose();
 }
@@ -88,7 +99,11 @@ void CodecChoice::choose() {
     };
     offer("");
     for (const std::string& codec : codecs_) offer(codec);
-    if (encoded_in_a_row_ >= unseen_most) best.clear(), encoded_in_a_row_ = 0;
+    if (!present.empty()) {
+        double& forgotten = known_.at(present).forgotten;
+        forgotten = best == present ? forgotten_first : std::min(2 * forgotten, forgotten_most);
+    }
+    if (unseen_ >= unseen_most) best.clear();
     next_ = best;
 }
 

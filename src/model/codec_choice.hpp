@@ -1,7 +1,7 @@
 // Which codec makes versions durable soonest: the coordinator's choice for each version, by what the versions before it showed. Pure functions of bytes and seconds.
 //
 // A flush is as fast as the slower of two: storage takes so many bytes a second, of which a codec leaves fewer; and the nodes encode so many a second. What storage takes is seen in versions
-// without a codec. What a codec does is seen where it was used, and elsewhere on trial: with each version every leader encodes one chunk that it has written, and throws the result away.
+// without a codec. What a codec does is seen where it was used, and elsewhere on trial: with each version every leader encodes a piece of one chunk of its own images, and throws the result away.
 #pragma once
 
 #include <cstdint>
@@ -52,6 +52,7 @@ class CodecChoice {
     struct Known {
         double ratio = 1, bytes_per_s = 0;  // raw to stored, of what it encoded; that all nodes encode. 0: never seen
         double reached = 0;                 // of the rate that these two let expect, lately
+        double forgotten = 0;               // versions in which it is forgotten that it reached less
         std::uint64_t at = 0;               // the version that tried it last
     };
     double expected(const Known& known) const;
@@ -62,7 +63,8 @@ class CodecChoice {
     std::map<std::string, Known> known_;
     std::string next_;
     double storage_bytes_per_s_ = 0, storage_before_ = 0;  // the better of the last two versions without a codec: noise only ever slows down
-    std::uint64_t versions_ = 0, encoded_in_a_row_ = 0;
+    double largest_ = 0;  // raw bytes of a version, lately
+    std::uint64_t versions_ = 0, unseen_ = 0;  // unseen_: what storage takes without a codec
 };
 
 }  // namespace cairn

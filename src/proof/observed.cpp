@@ -71,7 +71,7 @@ Status check_bytes(const SeedRun& run, Kept& kept, const OpenVersion& version) {
 // was taken over whole left no end in it.
 Status check_space(SeedRun& run, const OpenVersion& version) {
     if (run.cluster.options.settings.placement != Placement::append) return {};
-    const bool is_planned = version.footers.size() == 1 && run.scenario.codec == 0 && run.cluster.has_moved_work();
+    const bool may_be_planned = version.footers.size() == 1 && run.cluster.has_moved_work();
     for (std::size_t i = 0; i < version.footers.size(); ++i) {
         const Footer& footer = version.footers[i];
         std::uint64_t end = 0, nothing = 0;
@@ -88,6 +88,7 @@ Status check_space(SeedRun& run, const OpenVersion& version) {
         }
         const auto wrote = run.known.writers.find(run.cluster.layout.part(version.manifest, version.parts[i]));
         const std::uint64_t leaders = wrote == run.known.writers.end() ? 0 : wrote->second.size();
+        const bool is_planned = may_be_planned && (run.scenario.codec == 0 || (run.scenario.codec == 2 && encoded == 0));  // chosen may be none
         const std::uint64_t most = is_planned ? end / 100 + leaders * (64ull << 10) : 0;
         if (nothing > most) return corrupt("part " + std::to_string(footer.part) + " has " + std::to_string(nothing) + " bytes of nothing in its " + std::to_string(end));
         if (footer.data_bytes - end >= part_alignment) return corrupt("part " + std::to_string(footer.part) + " has bytes of nothing before its footer");

@@ -200,17 +200,19 @@ std::vector<Bound> bounds_of(const Cluster& cluster, std::uint32_t writing_nodes
     std::vector<Bound> bounds = {{"cards out of " + writing, cards(rates.out)},
                                  {plural(cluster.servers, "server"), most_of(servers, servers.size())},
                                  {plural(cluster.targets, "target"), most_of(rates.targets, cluster.targets)}};
-    if (guests) bounds.push_back({"cards into " + writing, cards(rates.in)});
     if (cluster.client_bytes_per_s > 0) bounds.push_back({"file system clients of " + writing, cluster.client_bytes_per_s * writing_nodes});
     const std::uint64_t held = std::uint64_t{cluster.files} * cluster.stripes;  // targets that the files lie on
     const std::string lie_on = " that " + plural(cluster.files, "file") + (cluster.files == 1 ? " lies on" : " lie on");
     if (held < cluster.targets) bounds.push_back({plural(held, "target") + lie_on, most_of(rates.targets, held)});
     if (held < cluster.servers) bounds.push_back({plural(held, "server") + lie_on, most_of(servers, held)});
-    if (cluster.codec != Cluster::Codec::off) {
-        for (Bound& bound : bounds) bound.bytes_per_s *= std::max(1.0, cluster.codec_ratio);  // in raw bytes, as all else
-        bounds.push_back({"encoding on " + writing, cluster.codec_bytes_per_s * writing_nodes});
+    const auto is_lower = [](const Bound& a, const Bound& b) { return a.bytes_per_s < b.bytes_per_s; };
+    const double raw = std::min_element(bounds.begin(), bounds.end(), is_lower)->bytes_per_s, ratio = std::max(1.0, cluster.codec_ratio), encoding = cluster.codec_bytes_per_s * writing_nodes;
+    if (cluster.codec == Cluster::Codec::fast || (cluster.codec == Cluster::Codec::automatic && std::min(ratio * raw, encoding) > raw)) {
+        for (Bound& bound : bounds) bound.bytes_per_s *= ratio;  // in raw bytes, as all else
+        bounds.push_back({"encoding on " + writing, encoding});
     }
-    std::sort(bounds.begin(), bounds.end(), [](const Bound& a, const Bound& b) { return a.bytes_per_s < b.bytes_per_s; });
+    if (guests) bounds.push_back({"cards into " + writing, cards(rates.in)});  // what comes in is not encoded yet
+    std::sort(bounds.begin(), bounds.end(), is_lower);
     return bounds;
 }
 

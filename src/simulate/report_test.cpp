@@ -134,6 +134,12 @@ TEST(SimulateReport, BoundsAreInOrderAndNobodyIsAboveThem) {
         EXPECT_GE(v.bytes_per_s(), bounds[0].bytes_per_s * 0.85) << bounds[0].what;  // and here they are what decides
     }
     EXPECT_EQ(bounds_of(small({"node.client_bytes_per_s=50 MiB"}), 8)[0].what, "file system clients of 8 writing nodes");
+    for (const std::string codec : {"fast", "auto"}) {
+        const std::vector<std::string> slow = {"node.client_bytes_per_s=50 MiB", "codec.bytes_per_s=10 MiB", "flush.codec=" + codec}, quick = {"node.client_bytes_per_s=50 MiB", "codec.bytes_per_s=60 MiB", "codec.ratio=2", "flush.codec=" + codec};
+        EXPECT_EQ(bounds_of(small(slow), 8)[0].what, codec == "fast" ? "encoding on 8 writing nodes" : "file system clients of 8 writing nodes") << "auto leaves a codec that would bind";
+        EXPECT_EQ(bounds_of(small(quick), 8)[0].what, "encoding on 8 writing nodes");
+        EXPECT_DOUBLE_EQ(bounds_of(small(quick), 8)[0].bytes_per_s, 480.0 * (1 << 20));
+    }
 }
 
 TEST(SimulateReport, ServersThatDifferBoundByTheirSum) {

@@ -256,8 +256,8 @@ FlushMeasured Planner::measured(const Flight& flight, std::uint64_t raw_bytes, d
             codec.raw_bytes_per_s += static_cast<double>(rate.raw_bytes_per_s);
         }
     }
-    // Where each node encodes what it sends, those that do not lead encode as fast as those that do.
-    if (contest.encode_at_follower && !contest.leaders.empty())
+    // Where each node encodes what it sends, those that do not lead encode as fast as those that do. So they would in a version that tries a codec.
+    if (settings.encode_at == EncodeAt::follower && !contest.leaders.empty())
         for (auto& [name, codec] : flush.codecs) codec.raw_bytes_per_s *= std::max(1.0, static_cast<double>(flight.job->nodes_with_ranks()) / static_cast<double>(contest.leaders.size()));
     return flush;
 }

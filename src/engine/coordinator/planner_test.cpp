@@ -1,69 +1,12 @@
 // The planner alone: what an attempt is planned with, and what it does without after attempts that failed.
-#include "engine/coordinator/planner.hpp"
-
-#include "engine/role_testing.hpp"
+#include "engine/coordinator/planner_testing.hpp"
 
 namespace cairn::engine {
 namespace {
 
-using testing::Alone;
+using testing::PlannerTest;
 using testing::role_block;
 using testing::RoleOptions;
-
-// Node 0 coordinates; each node's rank has sealed an image of eight blocks.
-struct PlannerTest : ::testing::Test {
-    static constexpr std::uint64_t image_bytes = 8 * role_block;
-
-    void begin(const RoleOptions& options = {}) {
-        node = std::make_unique<Alone<Planner>>(options);
-        node->flight->coordinator = std::make_shared<CoordinatorSide>(node->flight->since);
-        for (NodeIndex each = 0; each < node->job->nodes(); ++each)
-            for (const Rank rank : node->job->roster->members[each].ranks) seal(each, rank);
-    }
-    void seal(NodeIndex from, Rank rank, std::uint64_t block_bytes = role_block) { side().sealed[from] = {{testing::role_image(rank, image_bytes)}, block_bytes}; }
-    CoordinatorSide& side() { return *node->flight->coordinator; }
-    // The next attempt's, which is then the one under way.
-    const Contest& plan() {
-        Contest contest;
-        contest.attempt = ++side().attempts;
-        contest.attempt_id = {7, contest.attempt};
-        contest.begun = node->world.clock.now();
-        const Result<std::vector<NodeImages>> planned = node->subject.plan(*node->flight, contest);
-        EXPECT_TRUE(planned.ok()) << planned.status().to_string();
-        side().contest = std::move(contest);
-        return *side().contest;
-    }
-    std::vector<NodeIndex> leaders() {
-        std::vector<NodeIndex> found;
-        for (const auto& [leader, track] : side().contest->leaders) found.push_back(leader);
-        return found;
-    }
-    std::set<std::string> targets() {
-        std::set<std::string> found;
-        for (const PartPlan& part : side().contest->plan) found.insert(part.target);
-        return found;
-    }
-    // As a leader tells it.
-    void fails(NodeIndex leader, message::PartsDone done) {
-        done.attempt_id = side().contest->attempt_id;
-        side().contest->leaders.at(leader).done = std::move(done);
-        node->subject.learn_from_failures(*node->flight);
-    }
-    static message::PartsDone of_part(std::uint32_t part) {
-        message::PartsDone done;
-        done.code = Code::io_error;
-        done.has_failed_part = true;
-        done.failed_part = part;
-        return done;
-    }
-    static message::PartsDone of_itself() {
-        message::PartsDone done;
-        done.code = Code::out_of_space;
-        return done;
-    }
-
-    std::unique_ptr<Alone<Planner>> node;
-};
 
 // Where there is a codec, and the coordinator's node has that setting.
 TEST_F(PlannerTest, FollowersEncodeWhereTheSettingsSaySo) {
@@ -75,44 +18,6 @@ TEST_F(PlannerTest, FollowersEncodeWhereTheSettingsSaySo) {
             begin(options);
             for (const auto& [leader, track] : plan().leaders) EXPECT_EQ(track.lead.encode_at_follower, codec == Codec::zero_runs && at == EncodeAt::follower);
         }
-}
-
-// Storage takes 1 MB/s and a codec makes half of it in no time: from the second version on it is used. Where cores are busy it is not.
-TEST_F(PlannerTest, TheCodecIsTheOneThatWasSoonerLately) {
-    for (const bool busy : {false, true}) {
-        RoleOptions options;
-        options.settings.codecs = {Codec::zero_runs};
-        begin(options);
-        const Contest& first = plan();
-        EXPECT_EQ(first.codec, "");
-        EXPECT_EQ(first.trial, "zero-runs");
-        message::PartsDone done;
-        done.codecs = {{"zero-runs", 1'000'000, 500'000, busy ? 10'000u : 1'000'000'000u}};
-        for (auto& [leader, track] : side().contest->leaders) {
-            EXPECT_EQ(track.lead.trial, "zero-runs");
-            track.done = done;
-        }
-        PartInfo part;
-        part.bytes = 3 * image_bytes;
-        side().contest->leaders.begin()->second.done->parts = {part};
-        const std::vector<NodeImages> nodes = {{0, {testing::role_image(0, image_bytes)}}, {1, {testing::role_image(1, image_bytes)}}, {2, {testing::role_image(2, image_bytes)}}};
-        node->subject.learn_from_success(*node->flight, nodes, static_cast<Nanos>(3 * image_bytes * 1000), false);
-        const Contest& second_one = plan();
-        EXPECT_EQ(second_one.codec, busy ? "" : "zero-runs");
-        EXPECT_EQ(second_one.trial, busy ? "zero-runs" : "");
-        for (const auto& [leader, track] : second_one.leaders) EXPECT_EQ(track.lead.codec, second_one.codec);
-        node->subject.learn_from_failures(*node->flight);
-        EXPECT_EQ(plan().codec, busy ? "" : "zero-runs") << "an attempt that failed says nothing of codecs";
-    }
-}
-
-// What others write fixes the places of bytes beforehand.
-TEST_F(PlannerTest, OnlyAppendHasCodecs) {
-    RoleOptions options;
-    options.settings.codecs = {Codec::zero_runs};
-    options.settings.placement = Placement::contiguous;
-    begin(options);
-    EXPECT_EQ(plan().codec + plan().trial, "");
 }
 
 TEST_F(PlannerTest, EveryByteOfEveryImageIsSomebodysOnce) {

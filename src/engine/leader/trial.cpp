@@ -23,9 +23,10 @@ std::uint64_t place_of(Version version, std::uint64_t bytes) {
 Trial::Trial(Common& c, BufferRing& r) : LeaderRole(c, r) {}
 
 void Trial::offer(Attempt& attempt, const PendingChunk& chunk, const HeldImage* held) {
-    if (!attempt.trial || attempt.tried || chunk.codec != 0 || !chunk.packed.empty() || !held || held->once) return;
+    if (!attempt.trial || chunk.codec != 0 || !chunk.packed.empty() || !held || held->once) return;
+    // The last one before that place, since of what this leader writes nobody knows how much is its own in the end.
+    if (attempt.tried && attempt.offered_bytes > place_of(attempt.flight->key.version, attempt.flight->state.node_expected_bytes)) return;
     attempt.offered_bytes += chunk.bytes();
-    if (attempt.offered_bytes <= place_of(attempt.flight->key.version, attempt.flight->state.node_expected_bytes)) return;
     if (ring.buffers() < 2 || !world.cpu.may_shrink(*attempt.trial, chunk.checksums, chunk.bytes(), attempt.lead.block_bytes)) return;
     Source source = chunk.source;
     source.length = std::min(source.length, trial_bytes_max);
@@ -55,7 +56,9 @@ Task<void> Trial::run(FlightPtr flight, Tried tried) {
 
 std::vector<message::CodecRate> Trial::seen(const Attempt& attempt) const {
     std::vector<message::CodecRate> rates;
-    const double threads = world.cpu.encoders();
+    // Each writer encodes one chunk at a time, in a buffer of the ring.
+    const std::size_t writers = std::max<std::size_t>(settings.writers, attempt.parts.size());
+    const auto threads = static_cast<double>(std::min<std::size_t>({world.cpu.encoders(), writers, ring.buffers()}));
     for (const auto& [codec, seen] : attempt.flight->job->codecs_seen) {
         const bool is_asked = codec_name(codec) == attempt.lead.codec || codec_name(codec) == attempt.lead.trial;
         if (!is_asked || seen.bytes_per_s() <= 0) continue;

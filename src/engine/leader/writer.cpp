@@ -125,7 +125,6 @@ struct Writer::Stored {
     BufferRing::Use encoding = {};  // whose buffer it is
 };
 
-// What is known of the images of a pack that are in scratch here, each where it lies in the pack. Nothing of others, and of what is no pack.
 FindArrays arrays_in_pack(const Flight& flight, const PendingChunk& chunk) {
     std::vector<std::pair<std::uint64_t, FindArrays>> found;
     for (const StoredPiece& piece : chunk.packed) {

@@ -26,6 +26,9 @@
 
 namespace cairn::engine {
 
+// What is known of the images of a pack that are in scratch here, each where it lies in the pack. Nothing of others, and of what is no pack.
+FindArrays arrays_in_pack(const Flight& flight, const PendingChunk& chunk);
+
 class Writer : LeaderRole {
   public:
     Writer(Common& common, BufferRing& ring, PartFile& part_file, Rooms& rooms, Trial& trial);

@@ -1,7 +1,5 @@
 // The writer alone: what was received goes first, runs are aligned in its own range, and where each went is kept for the footer.
-#include "engine/leader/writer.hpp"
-
-#include "engine/role_testing.hpp"
+#include "engine/leader/writer_testing.hpp"
 
 namespace cairn::engine {
 namespace {
@@ -10,96 +8,8 @@ using testing::Alone;
 using testing::role_block;
 using testing::role_bytes;
 using testing::RoleOptions;
-
-struct WriterAlone {
-    explicit WriterAlone(Common& c)
-        : ring(c.world.clock, c.world.storage, c.settings.buffers, c.settings.buffer_bytes), part_file(c, ring), rooms(c, ring), trial(c, ring), writer(c, ring, part_file, rooms, trial) {}
-    BufferRing ring;
-    PartFile part_file;
-    Rooms rooms;
-    Trial trial;
-    Writer writer;
-};
-
-// Node 1 leads one part, from an offset on: its own rank 1, in blocks of which the last is short, and rank 2 of node 2.
-struct WriterTest : ::testing::Test {
-    static constexpr std::uint64_t from = 3 * role_block, own_bytes = 5 * role_block + 100, other_bytes = 2 * role_block + 10;
-    static constexpr std::uint64_t range_bytes = 9 * role_block;
-
-    static message::Lead lead() {
-        message::Lead lead;
-        lead.attempt_id = {7, 5};
-        lead.parts_total = 1;
-        lead.block_bytes = role_block;
-        lead.parts = {{0, "", 0, {{1, from, range_bytes, {{1, {{1, 0, own_bytes}}}, {2, {{2, 0, other_bytes}}}}}}}};
-        return lead;
-    }
-    void begin(RoleOptions options = {}, const message::Lead& lead = WriterTest::lead(), std::uint32_t writers = 1) {
-        options.self = 1;
-        options.settings.buffer_bytes = 2 * role_block;
-        node = std::make_unique<Alone<WriterAlone>>(options);
-        node->add_image(1, own_bytes);
-        attempt = std::make_shared<Attempt>(node->world, node->flight, lead);
-        attempt->times.assign(1, {});
-        node->flight->leader = std::make_shared<LeaderSide>();
-        node->flight->leader->leading = attempt;
-        part().writers = writers;
-        node->subject.writer.lay_out(*attempt, part());
-        part().path = node->layout.part(node->flight->key, 0, 1, lead.attempt_id);
-        OpenOptions creating;
-        creating.mode = OpenMode::create;
-        part().file = node->result_of(node->world.storage.open(part().path, creating, node->world.clock.in(second))).value();
-    }
-    PartState& part() { return *attempt->parts.front(); }
-    void start() { node->gate.spawn(keep(node->subject.writer.write_loop(*attempt, part(), 0), &ended)); }
-    static Task<void> keep(Task<void> task, bool* out) {
-        co_await task;
-        *out = true;
-    }
-    // As the receiver does it.
-    void receive(Source source) {
-        PendingChunk chunk;
-        chunk.received = true;
-        chunk.source = source;
-        const Bytes data = testing::bytes_in(role_bytes(source.rank, other_bytes), source.image_offset, source.length);
-        chunk.checksums = testing::block_checksums(data);
-        chunk.data = Slice::of(data);
-        part().ahead_bytes += source.length;
-        part().write_queue.front().push_back(std::move(chunk));
-        attempt->work.notify_all();
-    }
-    void end_of_received() {
-        part().receiver_done = true;
-        attempt->work.notify_all();
-    }
-    // What the runs say of the file, checked.
-    void check(std::uint64_t bytes_wanted) {
-        const Bytes file = node->read(part().path).value();
-        std::map<std::uint64_t, std::uint64_t> taken;
-        std::uint64_t sum = 0;
-        for (const StoredRun& run : part().runs) {
-            const StoredPiece& piece = run.pieces.at(0);
-            const Bytes data = testing::bytes_in(role_bytes(piece.rank, piece.rank == 1 ? own_bytes : other_bytes), piece.image_offset, piece.length);
-            EXPECT_TRUE(testing::bytes_in(file, run.part_offset, run.stored_bytes) == data) << run.part_offset;
-            EXPECT_EQ(piece.checksums, testing::block_checksums(data));
-            EXPECT_EQ(run.part_offset % part_alignment, 0u);
-            EXPECT_GE(run.part_offset, from);
-            EXPECT_LE(run.part_offset + run.stored_bytes, from + range_bytes);
-            EXPECT_TRUE(taken.emplace(run.part_offset, round_up(run.stored_bytes, part_alignment)).second);
-            sum += piece.length;
-        }
-        std::uint64_t end = 0;
-        for (const auto& [offset, bytes] : taken) {
-            EXPECT_GE(offset, end) << "no block has two";
-            end = offset + bytes;
-        }
-        EXPECT_EQ(sum, bytes_wanted);
-    }
-
-    std::unique_ptr<Alone<WriterAlone>> node;
-    std::shared_ptr<Attempt> attempt;
-    bool ended = false;
-};
+using testing::WriterAlone;
+using testing::WriterTest;
 
 TEST_F(WriterTest, WhatWasReceivedGoesFirst) {
     begin();
@@ -303,72 +213,32 @@ TEST_F(WriterTest, WhatCameEncodedIsWrittenAsItCame) {
     EXPECT_TRUE(free.ok()) << "its buffer is a credit again";
 }
 
-// ---- codecs on trial ----
-
-struct TrialTest : WriterTest {
-    // A version without a codec, which tries one; what the node's process did with codecs.
-    std::vector<std::string> encodings(RoleOptions options, const message::Lead& trying) {
-        options.model.codec_shrinks = true;
-        begin(options, trying);
-        node->flight->state.node_expected_bytes = own_bytes;
-        std::vector<std::string> seen;
-        node->sim.set_observer([&](sim::Process&, const char* what, const std::string& detail) {
-            if (std::string(what) == "encode") seen.push_back(detail);
-        });
-        end_of_received();
-        start();
-        node->run(second);
-        EXPECT_TRUE(ended && attempt->failure.ok()) << attempt->failure.to_string();
-        EXPECT_TRUE(seen.empty()) << "it would take the processor from checksums";
-        node->subject.trial.begin(*attempt, part());
-        node->run(second);
-        check(own_bytes);
-        for (const StoredRun& run : part().runs) EXPECT_EQ(run.codec, 0u) << "what is tried is not stored";
-        EXPECT_EQ(node->flight->images.at(1).users, 0u);
-        return seen;
-    }
-    static message::Lead trying() {
-        message::Lead trying = lead();
-        trying.trial = "zero-runs";
-        trying.parts[0].shares[0].nodes.resize(1);
-        return trying;
-    }
-};
-
-TEST_F(TrialTest, OneChunkIsEncodedWhenAllAreWritten) {
-    RoleOptions options;
-    options.model.codec_rate = 1e6;
-    const std::vector<std::string> seen = encodings(options, trying());
-    ASSERT_EQ(seen.size(), 1u);
-    const std::uint64_t bytes = std::stoull(seen.front());
-    const std::vector<message::CodecRate> rates = node->subject.trial.seen(*attempt);
-    ASSERT_EQ(rates.size(), 1u);
-    EXPECT_EQ(rates[0].codec, "zero-runs");
-    EXPECT_EQ(rates[0].raw_bytes, bytes);
-    EXPECT_LE(rates[0].stored_bytes, bytes);
-    EXPECT_GT(rates[0].stored_bytes, 0u);
-    EXPECT_NEAR(static_cast<double>(rates[0].raw_bytes_per_s), 1e6, 1e4);
-    attempt->lead.trial = "another";
-    EXPECT_TRUE(node->subject.trial.seen(*attempt).empty()) << "nobody asked for it";
-}
-
-TEST_F(TrialTest, ItIsAnotherChunkInAnotherVersion) {
-    std::set<std::uint64_t> places;
-    for (Version version = 1; version <= 4; ++version) {
-        RoleOptions options;
-        options.model.codec_shrinks = true;
-        begin(options, trying());
-        node->flight->key.version = version;
-        node->flight->state.node_expected_bytes = 100 * role_block;
-        PendingChunk chunk;
-        chunk.source = {1, 0, role_block};
-        chunk.data = Slice::of(Bytes(role_block));
-        for (std::uint64_t at = 0; at < 100 && !attempt->tried; ++at) {
-            node->subject.trial.offer(*attempt, chunk, &node->flight->images.at(1));
-            if (attempt->tried) places.insert(at);
-        }
-    }
-    EXPECT_EQ(places.size(), 4u);
+// Two regions of numbers each; the end of one image, and all of the other.
+TEST_F(WriterTest, OfAPackIsKnownWhatIsKnownOfItsImages) {
+    begin();
+    const auto add = [&](Rank rank) {
+        LocalImage image = node->image_of(rank, 3 * role_block);
+        Region head, tail;
+        head.name = "head", head.length = role_block, head.type = DataType::f64, head.shape = {role_block / 8};
+        tail.name = "tail", tail.offset = role_block, tail.length = 2 * role_block, tail.type = DataType::f32, tail.shape = {role_block / 2};
+        image.header.image.regions = {head, tail};
+        node->flight->images.insert_or_assign(rank, held_image(std::move(image)));
+    };
+    add(0);
+    add(1);
+    PendingChunk chunk;
+    chunk.packed = {{1, 2 * role_block, role_block, 0, {}, {}}, {2, 0, 100, role_block, {}, {}}, {0, 0, 3 * role_block, role_block + 104, {}, {}}};
+    const std::vector<NumberArray> known = arrays_in_pack(*node->flight, chunk)();
+    ASSERT_EQ(known.size(), 3u) << "nothing of rank 2, which is not here";
+    const auto expect = [](const NumberArray& array, std::uint64_t offset, std::uint64_t length, unsigned width) {
+        EXPECT_EQ(array.offset, offset);
+        EXPECT_EQ(array.length, length);
+        EXPECT_EQ(array.width, width);
+    };
+    expect(known[0], 0, role_block, 4);
+    expect(known[1], role_block + 104, role_block, 8);
+    expect(known[2], 2 * role_block + 104, 2 * role_block, 4);
+    EXPECT_TRUE(arrays_in_pack(*node->flight, PendingChunk())().empty());
 }
 
 TEST_F(TrialTest, NothingIsTriedWithoutRoomForIt) {
