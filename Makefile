@@ -16,8 +16,8 @@ help:
 	@echo "make test-long  the tests that take hours"
 	@echo "make test-faults  every fault at every step of a flush, on a small cluster (ARGS='node killed'); root only, half an hour"
 	@echo "make bench      capture, flush and restore against what the machine can do (ARGS=--help)"
-	@echo "make bench-codecs  what each codec makes of files (ARGS='FOLDER...')"
-	@echo "make bench-durable how soon files are durable on slow storage (ARGS='FOLDER...')"
+	@echo "make bench-codecs  what codecs, merging schemes and others' compressors make of checkpoints (ARGS='FOLDER...', --help)"
+	@echo "make bench-durable how soon checkpoints are durable on slow storage, by how they are stored (ARGS='FOLDER...')"
 	@echo "make race       Cairn and others on a small cluster with real networks and storage; root only (ARGS=--help)"
 	@echo "make calibrate  the race's settings, simulated: how far cairn simulate is from what was measured"
 	@echo "make simulate-papers  the papers' figures, simulated, beside the numbers of their text (ARGS=--scale: and what they did not have)"
@@ -56,10 +56,10 @@ test-faults: build
 bench: build
 	@bench/run $(BUILD) $(ARGS)
 
-# On folders of one's own: ARGS='FOLDER...'.
+# On folders of one's own: ARGS='FOLDER...'; without them on sets that it makes. Others' codecs take part where they are installed (bench/README.md).
 bench-codecs: setup
-	@scripts/build $(PRESET) $(CONFIGURE) cairn_codecs
-	@$(BUILD)/bin/cairn_codecs $(ARGS)
+	@scripts/build $(PRESET) $(CONFIGURE) cairn_codecs cairn_codecs_tables
+	@bench/codecs_tables $(BUILD) $(ARGS)
 
 # On a cluster whose servers are slow beside a codec: ARGS='FOLDER...'.
 bench-durable: build
