@@ -14,6 +14,26 @@
 
 namespace cairn {
 
+namespace {
+
+// Signals are the application's. False: there is no thread to be had.
+bool start_detached(std::function<void()> work) {
+    sigset_t all, before;
+    sigfillset(&all);
+    sigdelset(&all, SIGBUS);  // of a touch of lost memory: it ends the process where it is blocked (survive_lost_bytes)
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool started = true;
+    try {
+        std::thread(std::move(work)).detach();
+    } catch (const std::system_error&) {
+        started = false;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return started;
+}
+
+}  // namespace
+
 struct WorkerPoolState : std::enable_shared_from_this<WorkerPoolState> {
     WorkerPoolState(std::shared_ptr<LoopRemote> r, WorkerPoolOptions o) : remote(std::move(r)), options(std::move(o)) {}
 
@@ -40,18 +60,7 @@ struct WorkerPoolState : std::enable_shared_from_this<WorkerPoolState> {
     }
 
     bool start_thread() {
-        sigset_t all, before;
-        sigfillset(&all);
-        sigdelset(&all, SIGBUS);  // of a touch of lost memory: it ends the process where it is blocked (survive_lost_bytes)
-        pthread_sigmask(SIG_SETMASK, &all, &before);
-        bool started = true;
-        try {
-            std::thread([state = shared_from_this()] { state->work(); }).detach();
-        } catch (const std::system_error&) {
-            started = false;
-        }
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        return started;
+        return start_detached([state = shared_from_this()] { state->work(); });
     }
 
     void work() {
@@ -163,7 +172,9 @@ WorkerPool::Disposer WorkerPool::disposer() const {
             const std::lock_guard lock(state->mutex);
             if (!state->closing && state->enqueue(std::make_shared<Disposal>(action))) return;
         }
-        action();
+        // The pool has closed: what an operation made that ended after its deadline is let go of here, by whoever destroys the loop. To close a file may be to ask a server that does not answer,
+        // and who ends a world waits for no such thing.
+        if (!start_detached(action)) action();
     };
 }
 

@@ -185,9 +185,16 @@ TEST(WorkerPool, DestructorWaitsForWorkAndDisposerOutlivesIt) {
         dispose([&] { ran = true; });
     }
     EXPECT_TRUE(ran);
-    bool inline_ran = false;
-    dispose([&] { inline_ran = true; });
-    EXPECT_TRUE(inline_ran);
+    Barrier held;
+    const auto let_go = std::make_shared<std::atomic<bool>>(false);
+    dispose([work = held.blocker(), let_go] {
+        work();
+        *let_go = true;
+    });
+    EXPECT_FALSE(*let_go) << "who ends a world does not wait for a file system that hangs";
+    held.open();
+    for (int tries = 0; !*let_go && tries < 5000; ++tries) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_TRUE(*let_go);
 }
 
 TEST(WorkerPool, JobComesBackAfterPoolAndLoopAreGone) {
