@@ -127,6 +127,33 @@ class Tune(unittest.TestCase):
             self.assertIn(str(value).lower(), (str(got[key]["value"]).lower(), got[key]["text"].lower()), key)
             self.assertIn("+ " + key.split(".")[1], err)
 
+    def test_codecs_are_tried_on_files_and_the_best_is_written(self):
+        """Numbers that one codec makes much of, and noise: what is slow to write is worth encoding, and noise is not."""
+        import array
+        ramp, noise = (os.path.join(self.nodes.shared, name) for name in ("ramp", "noise"))
+        with open(ramp, "wb") as file:
+            array.array("d", [1000 + i / 64 for i in range(200_000)]).tofile(file)
+        with open(noise, "wb") as file:
+            file.write(os.urandom(500_000))
+        out, err = self.tune("--codecs", ramp, "--storage", "5 MB", "--json", "--write")
+        told = json.loads(out)
+        self.assertEqual((told["bytes"], told["described_bytes"]), (1_600_000, 0))
+        self.assertIn(told["recommended"], ("fast", "small", "delta-shuffle-zstd"))
+        ratios = {each["codec"]: each["ratio"] for each in told["codecs"]}
+        self.assertEqual(ratios["off"], 1)
+        self.assertGreater(min(ratios["fast"], ratios["small"]), 4)
+        with open(os.path.join(self.nodes.shared, "cairn.toml")) as file:
+            self.assertIn(f'codec = "{told["recommended"]}"', file.read())
+        self.assertIn("+ codec", err)
+        self.assertEqual(json.loads(self.tune("--codecs", noise, "--json")[0])["recommended"], "off")
+        self.assertEqual(json.loads(self.tune("--codecs", noise, ramp, "--json")[0])["recommended"], "auto")
+        self.assertEqual(json.loads(self.tune("--codecs", ramp, "--storage", "1 TiB", "--json")[0])["recommended"], "off")
+        self.assertIn("fast", self.tune("--codecs", ramp)[0])
+        self.assertEqual(self.left(), [])
+        self.refuses(INVALID, "--storage", arguments=["--storage", "5 MB"])
+        self.refuses(INVALID, "--storage", arguments=["--codecs", ramp, "--storage", "slow"])
+        self.tune("--codecs", os.path.join(self.nodes.shared, "none"), code=NOT_FOUND)
+
     # ---- what ends it ----
 
     def test_a_signal_leaves_nothing(self):

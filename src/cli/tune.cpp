@@ -225,6 +225,7 @@ Status write_settings(Console& console, const Config& config, const std::vector<
 
 Status run_tune(Console& console, const Arguments& arguments) {
     TRY_ASSIGN(const Config config, load_settings(arguments));
+    if (arguments.given("storage") && !arguments.given("codecs")) return invalid_argument("--storage goes with --codecs: else storage is measured");
     if (arguments.given("codecs")) {
         if (arguments.given("write")) TRY(check_writable(config, arguments));
         TRY_ASSIGN(const std::vector<ConfigChange> changes, tune_codecs(console, arguments, config.settings));
