@@ -20,7 +20,7 @@ inline const FindArrays nothing_known;
 struct Encoded {
     std::uint64_t bytes = 0;     // 0: nothing that fits
     std::uint64_t checksum = 0;  // of these bytes
-    Nanos took = 0;              // of one thread
+    Nanos took = 0;              // of one thread, without finding out what is known of the bytes: that is once an image
 };
 
 class Cpu {

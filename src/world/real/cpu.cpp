@@ -148,9 +148,10 @@ bool RealCpu::may_shrink(Codec codec, const std::vector<std::uint64_t>& checksum
 Task<Result<Encoded>> RealCpu::encode(Codec codec, Slice raw, FindArrays arrays, Slice into, Nanos deadline) {
     auto made = std::make_shared<Encoded>();
     std::function<void()> work = [codec, raw, into, made, arrays = std::move(arrays)] {
-        const auto begun = std::chrono::steady_clock::now();  // the thread may outlive the loop
+        auto begun = std::chrono::steady_clock::now();  // the thread may outlive the loop
         try {
             const std::vector<NumberArray> known = arrays && wants_arrays(codec) ? arrays() : std::vector<NumberArray>();
+            begun = std::chrono::steady_clock::now();  // who asks first has all of an image described
             made->bytes = cairn::encode(codec, raw.bytes(), known, {into.data(), static_cast<std::size_t>(into.length)});
         } catch (const std::bad_alloc&) {
             made->bytes = 0;  // stored as it is
