@@ -1,4 +1,4 @@
-// Bytes by how often each value occurs: an entropy coder without any search for what repeats (rANS: Duda, "Asymmetric numeral systems", 2013; eight of them by turns, as in Giesen, "Interleaved
+// Bytes by how often each value occurs: an entropy coder without any search for what repeats (rANS: Duda, "Asymmetric numeral systems", 2013; four of them by turns, as in Giesen, "Interleaved
 // entropy coders", 2014). A plane of exponents is no text: what is alike in it is which values it has, and looking for longer words costs most of zstd's time and makes it longer.
 //
 // Where one value takes nearly all places a code of whole bits spends eight times what there is to say; this one spends fractions.
