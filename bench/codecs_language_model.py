@@ -4,7 +4,8 @@
 A transformer of bytes learns a text for some steps of Adam (about two minutes on two cores), and leaves below FOLDER, as safetensors:
   checkpoint/{weights-bf16,master-f32,exp_avg-f32,exp_avg_sq-f32}/model.safetensors   what a training in mixed precision keeps
   weights-fp8/model.safetensors                                                       the weights as E4M3, scaled by tensor
-Then: make bench-codecs ARGS='FOLDER/checkpoint FOLDER/checkpoint/* FOLDER/weights-fp8'. Needs torch (CPU), and nothing else.
+With --older also FOLDER/older-N/checkpoint, of N steps before.
+Then: make bench-codecs ARGS='FOLDER/checkpoint FOLDER/checkpoint/* FOLDER/weights-fp8'; cairn_codecs --base FOLDER/older-N/checkpoint FOLDER/checkpoint. Needs torch (CPU), and nothing else.
 """
 import argparse
 import json
@@ -62,7 +63,8 @@ def text_below(folders, most):
     return torch.tensor(list(text), dtype=torch.uint8)
 
 
-def train(model, text, options):
+def train(model, text, options, keep):
+    """`keep` is called with each number of steps that are still to come, after each step."""
     adam = torch.optim.AdamW(model.parameters(), lr=options.rate, betas=(0.9, 0.95), weight_decay=0.1)
     begun = time.monotonic()
     for step in range(options.steps):
@@ -75,6 +77,7 @@ def train(model, text, options):
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         adam.step()
+        keep(options.steps - step - 1, adam)
         if step % 20 == 0 or step + 1 == options.steps:
             print(f"step {step}: loss {loss.item():.3f}, {time.monotonic() - begun:.0f} s", flush=True)
         if time.monotonic() - begun > options.seconds:
@@ -100,6 +103,14 @@ def to_fp8(tensor):
     return (tensor * (448 / tensor.abs().max().clamp(min=1e-12))).to(torch.float8_e4m3fn)
 
 
+def save_checkpoint(folder, weights, adam):
+    checkpoint = {"weights-bf16": {name: weight.to(torch.bfloat16) for name, weight in weights.items()}, "master-f32": weights}
+    for moment in ("exp_avg", "exp_avg_sq"):
+        checkpoint[moment + "-f32"] = {name: adam.state[weight][moment] for name, weight in weights.items()}
+    for name, tensors in checkpoint.items():
+        save(os.path.join(folder, "checkpoint", name, "model.safetensors"), tensors)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", metavar="FOLDER")
@@ -113,16 +124,14 @@ def main():
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=120, help="no step begins later")
     parser.add_argument("--rate", type=float, default=1e-3)
+    parser.add_argument("--older", type=int, nargs="+", default=[], metavar="N", help="checkpoints of so many steps before the last, too")
     options = parser.parse_args()
     torch.manual_seed(1)
     model = Model(options.layers, options.width, options.heads, options.context)
-    adam = train(model, text_below(options.text, options.text_bytes), options)
     weights = dict(model.named_parameters())
-    checkpoint = {"weights-bf16": {name: weight.to(torch.bfloat16) for name, weight in weights.items()}, "master-f32": weights}
-    for moment in ("exp_avg", "exp_avg_sq"):
-        checkpoint[moment + "-f32"] = {name: adam.state[weight][moment] for name, weight in weights.items()}
-    for name, tensors in checkpoint.items():
-        save(os.path.join(options.folder, "checkpoint", name, "model.safetensors"), tensors)
+    older = lambda left, adam: left in options.older and save_checkpoint(os.path.join(options.folder, f"older-{left}"), weights, adam)
+    adam = train(model, text_below(options.text, options.text_bytes), options, older)
+    save_checkpoint(options.folder, weights, adam)
     save(os.path.join(options.folder, "weights-fp8", "model.safetensors"), {name: to_fp8(weight) for name, weight in weights.items()})
 
 

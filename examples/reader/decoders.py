@@ -4,7 +4,7 @@ import struct
 import subprocess
 
 
-def zero_runs(stored, wanted):
+def zero_runs(stored, wanted, _base):
     """The first raw bytes of a run with the codec of that name, as many as are wanted."""
     data, at = bytearray(), 0
     while at + 8 <= len(stored) and len(data) < wanted:
@@ -15,7 +15,7 @@ def zero_runs(stored, wanted):
     return bytes(data[:wanted])
 
 
-def numbers(stored, wanted):
+def numbers(stored, wanted, _base):
     """The first raw bytes of a run with the codec delta-shuffle-zstd, as many as are wanted or more."""
     data, at = bytearray(), 0
     while at + 6 <= len(stored) and len(data) < wanted:
@@ -41,8 +41,8 @@ def numbers_of(stretch, width, lag):
     return b"".join((value % modulus).to_bytes(width, "little") for value in values) + content[count * width:]
 
 
-def planes(stored, wanted):
-    """All raw bytes of a run with the codec predict-planes-zstd or predict-planes-small, of which there are `wanted`."""
+def planes(stored, wanted, base):
+    """All raw bytes of a run with the codec predict-planes-zstd or predict-planes-small, of which there are `wanted`; `base` is what they were in an older version, or None."""
     at, laid, pieces = 0, 0, []
 
     def number():
@@ -58,23 +58,39 @@ def planes(stored, wanted):
         before, length, stretch = number(), number(), number()
         pieces.append((laid + before, length, stretch))
         laid += before + length
-    contents = []
+    count = 1 + max((stretch for _, _, stretch in pieces), default=-1)
+    before = stretches_of(pieces, count, base) if base is not None else None
+    contents, rest_at = [], 0
     while at < len(stored):
         length, follow, width, flags, strides = struct.unpack_from("<IIBBBx", stored, at)
-        content = stored[at + 12:at + 12 + follow]
-        content = content if width == 0 else planes_of(content, length, width, flags, strides)
+        content, stretch = stored[at + 12:at + 12 + follow], len(contents)
+        older = None
+        if flags & 16:
+            older = before[min(stretch, count)][rest_at:rest_at + length]
+        content = content if width == 0 else planes_of(content, length, width, flags, strides, older)
         contents.append(content)
+        rest_at += length if stretch >= count else 0
         at += 12 + follow
-    count = 1 + max((stretch for _, _, stretch in pieces), default=-1)
     rest, used, taken, data = b"".join(contents[count:]), 0, [0] * count, bytearray()
     for begin, length, stretch in pieces:
-        before = begin - len(data)
-        data += rest[used:used + before] + contents[stretch][taken[stretch]:taken[stretch] + length]
-        used, taken[stretch] = used + before, taken[stretch] + length
+        gap = begin - len(data)
+        data += rest[used:used + gap] + contents[stretch][taken[stretch]:taken[stretch] + length]
+        used, taken[stretch] = used + gap, taken[stretch] + length
     return bytes(data + rest[used:])
 
 
-def planes_of(content, length, width, flags, strides):
+def stretches_of(pieces, count, raw):
+    """Raw bytes as they are divided among the stretches of arrays, and last the rest."""
+    stretches, at = [bytearray() for _ in range(count + 1)], 0
+    for begin, length, stretch in pieces:
+        stretches[count] += raw[at:begin]
+        stretches[stretch] += raw[begin:begin + length]
+        at = begin + length
+    stretches[count] += raw[at:]
+    return stretches
+
+
+def planes_of(content, length, width, flags, strides, older):
     count, modulus = length // width, 1 << 8 * width
     stride, at, found = struct.unpack_from(f"<{strides}I", content), 4 * strides, []
     for _ in range(width):
@@ -83,7 +99,7 @@ def planes_of(content, length, width, flags, strides):
         found.append(plane_of(head >> 24, content[at:at + follow], count, found[-1] if found else b""))
         at += follow
     values = [int.from_bytes(each, "big") for each in zip(*found)]  # the highest plane is the first
-    if strides:
+    if strides or flags & 16:
         values = [value >> 1 ^ -(value & 1) for value in values]
     if flags & 8:
         values = summed(values, stride, width)
@@ -91,12 +107,24 @@ def planes_of(content, length, width, flags, strides):
         for each in reversed(stride):
             for i in range(each, count):
                 values[i] += values[i - each]
+        if flags & 16:
+            values = [value + before for value, before in zip(values, numbers_in(older, width, flags, modulus))]
         values = [value % modulus for value in values]
         if flags & 1:
             values = [ordered(value, modulus) for value in values]
         if flags & 4:
             values = [value >> 1 | (value & 1) * modulus // 2 for value in values]
     return b"".join(value.to_bytes(width, "big" if flags & 2 else "little") for value in values) + content[at:]
+
+
+def numbers_in(raw, width, flags, modulus):
+    """The numbers of raw bytes, turned as those that are stored were: what planes_of does at its end, the other way round."""
+    values = [int.from_bytes(raw[at:at + width], "big" if flags & 2 else "little") for at in range(0, len(raw) // width * width, width)]
+    if flags & 4:
+        values = [value << 1 & modulus - 1 | value * 2 // modulus for value in values]
+    if flags & 1:
+        values = [ordered(value, modulus) for value in values]
+    return values
 
 
 def ordered(bits, modulus):
@@ -164,4 +192,5 @@ def plane_of(kind, stored, count, above):
     return bytes(plane)
 
 
-CODECS = {"zero-runs": zero_runs, "delta-shuffle-zstd": numbers, "predict-planes-zstd": planes, "predict-planes-small": planes}  # by name: (stored bytes, how many raw ones are wanted) to at least those
+CODECS = {"zero-runs": zero_runs, "delta-shuffle-zstd": numbers, "predict-planes-zstd": planes, "predict-planes-small": planes}  # by name: (stored bytes, how many raw ones are wanted, what they were in the base or None) to at least those
+WITH_BASE = {"predict-planes-zstd", "predict-planes-small"}  # those that know what to do with a base

@@ -26,15 +26,16 @@ double seconds_of(const std::function<void()>& work) {
 }
 
 // False where the run does not come back.
-bool add(CodecTrial& sum, Codec codec, ByteView raw, const std::vector<NumberArray>& arrays) {
+bool add(CodecTrial& sum, Codec codec, ByteView raw, const std::vector<NumberArray>& arrays, ByteView older) {
     Bytes stored(raw.size() - raw.size() / 16), back(raw.size());
     std::uint64_t bytes = 0;
-    sum.encode_s += seconds_of([&] { bytes = encode(codec, raw, arrays, stored); });
+    Base base{older};
+    sum.encode_s += seconds_of([&] { bytes = encode(codec, raw, arrays, stored, &base); });
     sum.raw_bytes += static_cast<double>(raw.size());
     sum.stored_bytes += static_cast<double>(bytes == 0 ? raw.size() : bytes);
     if (bytes == 0) return true;
     Status status;
-    sum.decode_s += seconds_of([&] { status = decode(codec, ByteView(stored).first(bytes), back); });
+    sum.decode_s += seconds_of([&] { status = decode(codec, ByteView(stored).first(bytes), back, older); });
     sum.decoded_bytes += static_cast<double>(raw.size());
     return status.ok() && std::memcmp(back.data(), raw.data(), raw.size()) == 0;
 }
@@ -57,12 +58,12 @@ Status append_file(SampleImage& image, const std::string& path, const Describers
     return {};
 }
 
-Result<CodecTrial> try_codec(const SampleImage& image, Codec codec, bool is_told) {
+Result<CodecTrial> try_codec(const SampleImage& image, Codec codec, bool is_told, ByteView base) {
     CodecTrial sum;
     for (std::size_t at = 0; at < image.bytes.size(); at += run_bytes) {
         const std::size_t length = std::min(run_bytes, image.bytes.size() - at);
         const std::vector<NumberArray> arrays = is_told ? within(image.arrays, at, length) : std::vector<NumberArray>();
-        if (!add(sum, codec, ByteView(image.bytes).subspan(at, length), arrays)) return corrupt("what " + std::string(codec_name(codec)) + " encoded does not come back");
+        if (!add(sum, codec, ByteView(image.bytes).subspan(at, length), arrays, base.empty() ? base : base.subspan(at, length))) return corrupt("what " + std::string(codec_name(codec)) + " encoded does not come back");
     }
     return sum;
 }

@@ -27,8 +27,8 @@ struct CodecTrial {
     double encode_bytes_per_s() const { return encode_s > 0 ? raw_bytes / encode_s : 0; }
     double decode_bytes_per_s() const { return decode_s > 0 ? decoded_bytes / decode_s : 0; }  // 0: nothing was encoded
 };
-// is_told: the codec is told of the arrays. Bytes that a codec leaves are counted as they are, and for the time that it took to find that out. corrupt: what was encoded does not come back.
-Result<CodecTrial> try_codec(const SampleImage& image, Codec codec, bool is_told);
+// is_told: the codec is told of the arrays. `base`: the same image in an older version, as long, or none. Bytes that a codec leaves are counted as they are, and for the time that it took to find that out. corrupt: what was encoded does not come back.
+Result<CodecTrial> try_codec(const SampleImage& image, Codec codec, bool is_told, ByteView base = {});
 
 // Seconds until so many raw bytes are durable, where storage takes so many bytes a second and so many threads encode: the slower of the two.
 double durable_s(const CodecTrial& trial, double raw_bytes, double storage_bytes_per_s, unsigned threads);

@@ -2,6 +2,8 @@
 // encoded in runs of 1 MiB, as chunks of an image are; codecs that make use of it are told of the arrays that the files describe, and are not. One thread, in seconds of its processor. Bytes that a codec leaves are counted as
 // they are, and for the time that it took to find that out.
 //
+// With --base the codecs that take one are given what the same folder was in an older version, too.
+//
 // Exit code: 0; 1 where a folder has no file, can not be read, or what was encoded does not come back.
 #include <algorithm>
 #include <cstdio>
@@ -38,23 +40,34 @@ struct Row {
 };
 constexpr Row rows[] = {{Codec::zero_runs, false}, {Codec::numbers, false}, {Codec::planes, false}, {Codec::planes, true}, {Codec::planes_small, true}};
 
-Status add_rows(TextTable& table, const std::string& folder, const Describers& describers) {
+// Folders, and their older version; the latter empty: none.
+struct Arguments {
+    std::vector<std::string> folders;
+    std::string base;
+};
+
+Status add_rows(TextTable& table, const std::string& folder, const std::string& base_folder, const Describers& describers) {
     TRY_ASSIGN(const SampleImage image, image_of(folder, describers));
+    SampleImage base;
+    if (!base_folder.empty()) {
+        TRY_ASSIGN(base, image_of(base_folder, describers));
+        if (base.bytes.size() != image.bytes.size()) return invalid_argument("has not as many bytes as " + base_folder);
+    }
     const double bytes = static_cast<double>(image.bytes.size());
     for (const Row& row : rows) {
-        TRY_ASSIGN(const CodecTrial trial, try_codec(image, row.codec, row.is_told));
+        TRY_ASSIGN(const CodecTrial trial, try_codec(image, row.codec, row.is_told, takes_base(row.codec) ? ByteView(base.bytes) : ByteView()));
         table.add({std::filesystem::path(folder).filename().string(), number(bytes / 1e6, "%.1f"), row.is_told ? number(100 * static_cast<double>(image.described_bytes) / bytes, "%.1f %%") : "-",
-                   std::string(codec_name(row.codec)), number(trial.ratio(), "%.3f"), number(trial.encode_bytes_per_s() / 1e6, "%.0f"),
+                   base.bytes.empty() || !takes_base(row.codec) ? "-" : std::filesystem::path(base_folder).filename().string(), std::string(codec_name(row.codec)), number(trial.ratio(), "%.3f"), number(trial.encode_bytes_per_s() / 1e6, "%.0f"),
                    trial.decode_s > 0 ? number(trial.decode_bytes_per_s() / 1e6, "%.0f") : "-"});
     }
     return {};
 }
 
-Status run(const std::vector<std::string>& folders) {
-    TextTable table({left("files of"), right("MB"), right("described"), left("codec"), right("ratio"), right("encode MB/s"), right("decode MB/s")});
+Status run(const Arguments& arguments) {
+    TextTable table({left("files of"), right("MB"), right("described"), left("base"), left("codec"), right("ratio"), right("encode MB/s"), right("decode MB/s")});
     Describer describer(describer_program());
     const Describers describers{[&](const std::string& path, std::uint64_t offset, std::uint64_t length) { return describer.describe(path, offset, length, std::chrono::seconds(30)); }, {}};
-    for (const std::string& folder : folders) TRY(add_rows(table, folder, describers).within(folder));
+    for (const std::string& folder : arguments.folders) TRY(add_rows(table, folder, arguments.base, describers).within(folder));
     std::printf("%s", table.to_string().c_str());
     return {};
 }
@@ -63,12 +76,14 @@ Status run(const std::vector<std::string>& folders) {
 }  // namespace cairn::cli
 
 int main(int count, char** arguments) {
-    if (count < 2) {
-        std::fprintf(stderr, "usage: cairn_codecs FOLDER...     what each codec makes of the files below each of them\n");
+    const bool has_base = count > 2 && std::string_view(arguments[1]) == "--base";
+    const cairn::cli::Arguments given{{arguments + (has_base ? 3 : 1), arguments + count}, has_base ? arguments[2] : ""};
+    if (given.folders.empty()) {
+        std::fprintf(stderr, "usage: cairn_codecs [--base FOLDER] FOLDER...     what each codec makes of the files below each of them\n");
         return 2;
     }
     try {
-        const cairn::Status status = cairn::cli::run({arguments + 1, arguments + count});
+        const cairn::Status status = cairn::cli::run(given);
         if (!status.ok()) std::fprintf(stderr, "cairn_codecs: %s\n", status.text().c_str());
         return status.ok() ? 0 : 1;
     } catch (const std::exception& error) {

@@ -103,20 +103,22 @@ bool may_shrink(Codec codec, const std::vector<std::uint64_t>& checksums, std::u
 
 bool wants_arrays(Codec codec) noexcept { return codec == Codec::planes || codec == Codec::planes_small; }
 
-std::uint64_t encode(Codec codec, ByteView raw, std::span<const NumberArray> arrays, std::span<std::byte> into) {
+bool takes_base(Codec codec) noexcept { return wants_arrays(codec); }
+
+std::uint64_t encode(Codec codec, ByteView raw, std::span<const NumberArray> arrays, std::span<std::byte> into, Base* base) {
     if (codec == Codec::zero_runs) return encode_zero_runs(raw, into);
     if (codec == Codec::numbers) return encode_numbers(raw, into);
-    if (codec == Codec::planes) return encode_planes(raw, arrays, into, Effort::fast);
-    if (codec == Codec::planes_small) return encode_planes(raw, arrays, into, Effort::small);
+    if (codec == Codec::planes) return encode_planes(raw, arrays, into, Effort::fast, base);
+    if (codec == Codec::planes_small) return encode_planes(raw, arrays, into, Effort::small, base);
     if (raw.size() > into.size()) return 0;
     std::copy(raw.begin(), raw.end(), into.begin());
     return raw.size();
 }
 
-Status decode(Codec codec, ByteView stored, std::span<std::byte> into) {
+Status decode(Codec codec, ByteView stored, std::span<std::byte> into, ByteView base) {
     if (codec == Codec::zero_runs) return decode_zero_runs(stored, into);
     if (codec == Codec::numbers) return decode_numbers(stored, into);
-    if (codec == Codec::planes || codec == Codec::planes_small) return decode_planes(stored, into);
+    if (codec == Codec::planes || codec == Codec::planes_small) return decode_planes(stored, into, base);
     return {Code::internal, "nothing is encoded with codec none"};
 }
 

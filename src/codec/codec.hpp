@@ -11,6 +11,7 @@
 
 #include "base/bytes.hpp"
 #include "base/status.hpp"
+#include "codec/base.hpp"
 #include "model/number_array.hpp"
 
 namespace cairn {
@@ -32,11 +33,14 @@ bool may_shrink(Codec codec, const std::vector<std::uint64_t>& checksums, std::u
 
 // Whether encode() makes use of what is known of the bytes.
 bool wants_arrays(Codec codec) noexcept;
+// Whether encode() makes use of what the bytes were in an older version.
+bool takes_base(Codec codec) noexcept;
 // The bytes that `into` holds then (with none: a copy); 0: encoded they do not fit, and are best stored as they are. `arrays`: what is known of the bytes, by
 // offset, none over another; the result can be decoded without it.
-std::uint64_t encode(Codec codec, ByteView raw, std::span<const NumberArray> arrays, std::span<std::byte> into);
+// `base`: what the bytes were in an older version, for codecs that make use of it.
+std::uint64_t encode(Codec codec, ByteView raw, std::span<const NumberArray> arrays, std::span<std::byte> into, Base* base = nullptr);
 
-// All of `into`, from what encode() made. corrupt where it makes other than so many bytes: `stored` is believed in nothing.
-Status decode(Codec codec, ByteView stored, std::span<std::byte> into);
+// All of `into`, from what encode() made, and from the base that it needed. corrupt where it makes other than so many bytes, or needs a base and has none: `stored` is believed in nothing.
+Status decode(Codec codec, ByteView stored, std::span<std::byte> into, ByteView base = {});
 
 }  // namespace cairn

@@ -22,7 +22,7 @@ constexpr std::size_t guess_bytes = 64 << 10;     // of what nobody knows: it ma
 constexpr std::size_t head_bytes = 12;            // of a stretch: raw bytes, bytes that follow (u32 each), width (0: the raw bytes), flags, how many strides, 0
 constexpr double is_worth_it = 0.97;  // a stretch of which more is left is
 constexpr std::size_t sample_bytes_min = 64;
-constexpr std::uint8_t flag_ordered = 1, flag_swapped = 2, flag_rotated = 4, flag_sums = 8;
+constexpr std::uint8_t flag_ordered = 1, flag_swapped = 2, flag_rotated = 4, flag_sums = 8, flag_base = 16;
 
 Status cut_short() { return corrupt("predict-planes-zstd: cut short"); }
 Status not_as_many() { return corrupt("predict-planes-zstd: not as many bytes as its pieces have"); }
@@ -33,8 +33,9 @@ struct Workspace {
     PlaneCoder coder;
     // As long as a stretch, each aligned for any number.
     std::unique_ptr<std::byte[]> numbers{new (std::nothrow) std::byte[stretch_bytes]}, differences{new (std::nothrow) std::byte[stretch_bytes]},
-        planes{new (std::nothrow) std::byte[stretch_bytes]}, back{new (std::nothrow) std::byte[stretch_bytes]}, gathered{new (std::nothrow) std::byte[stretch_bytes]};
-    bool is_whole() const { return coder.is_whole() && numbers && differences && planes && back && gathered; }
+        planes{new (std::nothrow) std::byte[stretch_bytes]}, back{new (std::nothrow) std::byte[stretch_bytes]}, gathered{new (std::nothrow) std::byte[stretch_bytes]},
+        base{new (std::nothrow) std::byte[stretch_bytes]};
+    bool is_whole() const { return coder.is_whole() && numbers && differences && planes && back && gathered && base; }
 };
 
 // nullptr: there is no memory.
@@ -83,26 +84,31 @@ void add_up(Number* numbers, std::size_t count, const Way& way) {
 }
 
 template <typename Number>
-void planes_of(Workspace& own, ByteView raw, const Way& way, std::byte* planes) {
-    const std::size_t count = raw.size() / sizeof(Number);
+void planes_of(Workspace& own, const Original& original, const Way& way, std::byte* planes) {
+    const std::size_t count = original.raw.size() / sizeof(Number);
     Number* const numbers = as<Number>(own.numbers);
-    to_numbers(raw.data(), count, way, numbers);
+    to_numbers(original, 0, count, way, numbers, as<Number>(own.differences));
     if constexpr (has_sums<Number>)
         if (way.has_sums) {
             subtract_sums(numbers, count, way, as<typename FloatOf<Number>::Type>(own.back), as<Number>(own.differences));
             return split(as<Number>(own.differences), count, true, planes);
         }
-    split(subtract(numbers, as<Number>(own.differences), count, way), count, way.strides != 0, planes);
+    split(subtract(numbers, as<Number>(own.differences), count, way), count, way.is_folded(), planes);
 }
 
 template <typename Number>
-void raw_of(Workspace& own, const std::byte* planes, const Way& way, std::span<std::byte> into) {
+void raw_of(Workspace& own, const std::byte* planes, const Way& way, ByteView base, std::span<std::byte> into) {
     const std::size_t count = into.size() / sizeof(Number);
     Number* const numbers = as<Number>(own.numbers);
-    join(planes, count, way.strides != 0, numbers);
+    join(planes, count, way.is_folded(), numbers);
     if constexpr (has_sums<Number>)
         if (way.has_sums) add_sums(numbers, count, way, as<typename FloatOf<Number>::Type>(own.differences));
     if (!way.has_sums) add_up(numbers, count, way);
+    if (way.has_base) {
+        Number* const before = as<Number>(own.differences);
+        to_numbers(base.data(), count, way, before);
+        for (std::size_t i = 0; i < count; ++i) numbers[i] = static_cast<Number>(numbers[i] + before[i]);
+    }
     from_numbers(numbers, count, way, into.data());
 }
 
@@ -110,7 +116,8 @@ void raw_of(Workspace& own, const std::byte* planes, const Way& way, std::span<s
 
 std::size_t put_way(const Way& way, std::span<std::byte> into) {
     into[8] = std::byte{way.width};
-    into[9] = static_cast<std::byte>((way.is_ordered ? flag_ordered : 0) | (way.is_swapped ? flag_swapped : 0) | (way.is_rotated ? flag_rotated : 0) | (way.has_sums ? flag_sums : 0));
+    into[9] = static_cast<std::byte>((way.is_ordered ? flag_ordered : 0) | (way.is_swapped ? flag_swapped : 0) | (way.is_rotated ? flag_rotated : 0) | (way.has_sums ? flag_sums : 0) |
+                                    (way.has_base ? flag_base : 0));
     into[10] = std::byte{way.strides};
     for (std::size_t axis = 0; axis < way.strides; ++axis) put_count(&into[head_bytes + 4 * axis], way.stride[axis]);
     return head_bytes + 4 * way.strides;
@@ -130,7 +137,8 @@ std::size_t put_planes(const Workspace& own, const Choice& choice, std::size_t c
     return out;
 }
 
-Status decode_stretch(Workspace& own, const Way& way, ByteView stored, std::span<std::byte> into) {
+// `base`: as long as the stretch, where the way has one.
+Status decode_stretch(Workspace& own, const Way& way, ByteView stored, ByteView base, std::span<std::byte> into) {
     const std::size_t count = into.size() / way.width, tail = into.size() - count * way.width;
     ByteView above;
     for (std::size_t plane = way.width; plane-- > 0;) {
@@ -139,17 +147,18 @@ Status decode_stretch(Workspace& own, const Way& way, ByteView stored, std::span
         above = to;
     }
     if (stored.size() != tail) return not_as_many();
-    CAIRN_BY_WIDTH(way.width, raw_of, own, own.planes.get(), way, into);
+    CAIRN_BY_WIDTH(way.width, raw_of, own, own.planes.get(), way, base, into);
     std::copy(stored.begin(), stored.end(), into.end() - static_cast<std::ptrdiff_t>(tail));
     return {};
 }
 
 // How many bytes of `into` the stretch takes, its head among them; 0: it does not get shorter.
-std::size_t encode_stretch(Workspace& own, const Choice& choice, Effort effort, ByteView raw, std::span<std::byte> into) {
+std::size_t encode_stretch(Workspace& own, const Choice& choice, Effort effort, const Original& original, std::span<std::byte> into) {
+    const ByteView raw = original.raw;
     const std::size_t count = raw.size() / choice.way.width, tail = raw.size() - count * choice.way.width;
     std::size_t out = put_way(choice.way, into);
     const std::size_t planes_begin = out;
-    CAIRN_BY_WIDTH(choice.way.width, planes_of, own, raw, choice.way, own.planes.get());
+    CAIRN_BY_WIDTH(choice.way.width, planes_of, own, original, choice.way, own.planes.get());
     const std::size_t made = put_planes(own, choice, count, effort, into.subspan(out));
     if (made == 0 || into.size() - out - made < tail) return 0;
     out += made;
@@ -158,15 +167,24 @@ std::size_t encode_stretch(Workspace& own, const Choice& choice, Effort effort, 
     if (out > raw.size() - raw.size() / 32) return 0;
     // What is stored is decoded and compared, so that no error of a library or of memory is stored for good.
     const std::span<std::byte> back(own.back.get(), raw.size());
-    const Status decoded = decode_stretch(own, choice.way, ByteView(into.data(), out).subspan(planes_begin), back);
+    const Status decoded = decode_stretch(own, choice.way, ByteView(into.data(), out).subspan(planes_begin), original.base, back);
     return decoded.ok() && std::memcmp(back.data(), raw.data(), raw.size()) == 0 ? out : 0;
 }
 
+// What is told of a run that is being encoded.
+struct Making {
+    Workspace& own;
+    Effort effort = Effort::fast;
+    bool needs_base = false;
+};
+
 // One stretch, its head among the bytes that it takes; 0: there is no room.
-std::size_t put_stretch(Workspace& own, const Choice& choice, Effort effort, ByteView raw, std::span<std::byte> into) {
+std::size_t put_stretch(Making& making, const Choice& choice, const Original& original, std::span<std::byte> into) {
+    const ByteView raw = original.raw;
     if (into.size() < head_bytes + 4 * strides_max) return 0;
     std::fill_n(into.begin(), head_bytes, std::byte{});
-    std::size_t made = choice.cost.all < is_worth_it ? encode_stretch(own, choice, effort, raw, into) : 0;
+    std::size_t made = choice.cost.all < is_worth_it ? encode_stretch(making.own, choice, making.effort, original, into) : 0;
+    making.needs_base |= made != 0 && choice.way.has_base;
     if (made == 0) {
         if (into.size() - head_bytes < raw.size()) return 0;
         std::fill_n(into.begin(), head_bytes, std::byte{});
@@ -188,25 +206,28 @@ Pieces first_stretch(Pieces pieces) {
     return pieces.first(static_cast<std::size_t>(other - pieces.begin()));
 }
 
-std::size_t put_arrays(Workspace& own, ByteView raw, Pieces pieces, std::span<const NumberArray> kinds, Effort effort, std::span<std::byte> into) {
+// Pieces end to end; where it is but one, as it lies.
+ByteView gather(ByteView run, Pieces pieces, std::byte* into) {
+    if (pieces.size() == 1 || run.empty()) return run.empty() ? run : run.subspan(pieces.front().offset, pieces.front().length);
+    std::size_t length = 0;
+    for (const RunPiece& piece : pieces) {
+        std::copy_n(run.begin() + static_cast<std::ptrdiff_t>(piece.offset), piece.length, into + length);
+        length += piece.length;
+    }
+    return {into, length};
+}
+
+std::size_t put_arrays(Making& making, const Original& run, Pieces pieces, std::span<const NumberArray> kinds, std::span<std::byte> into) {
     std::size_t out = 0;
     std::optional<Choice> choice;
     const NumberArray* last = nullptr;
     for (Pieces left = pieces; !left.empty();) {
         const Pieces of = first_stretch(left);
-        ByteView stretch = raw.subspan(of.front().offset, of.front().length);
-        if (of.size() > 1) {
-            std::size_t length = 0;
-            for (const RunPiece& piece : of) {
-                std::copy_n(raw.begin() + static_cast<std::ptrdiff_t>(piece.offset), piece.length, own.gathered.get() + length);
-                length += piece.length;
-            }
-            stretch = {own.gathered.get(), length};
-        }
+        const Original stretch{gather(run.raw, of, making.own.gathered.get()), gather(run.base, of, making.own.base.get())};
         const NumberArray& kind = kinds[of.front().stretch];
-        choice = choose(stretch, kind, effort, last && *last == kind ? &*choice : nullptr);
+        choice = choose(stretch, kind, making.effort, last && *last == kind ? &*choice : nullptr);
         last = &kind;
-        const std::size_t made = put_stretch(own, *choice, effort, stretch, into.subspan(out));
+        const std::size_t made = put_stretch(making, *choice, stretch, into.subspan(out));
         if (made == 0) return 0;
         out += made;
         left = left.subspan(of.size());
@@ -217,51 +238,53 @@ std::size_t put_arrays(Workspace& own, ByteView raw, Pieces pieces, std::span<co
 // What is left of a run when its arrays are taken out, from a place in it on.
 class Rest {
   public:
-    void add(ByteView piece) {
-        if (!piece.empty()) pieces_.push_back(piece);
+    void add(const Original& piece) {
+        if (!piece.raw.empty()) pieces_.push_back(piece);
     }
     bool at_end() const { return at_ == pieces_.size(); }
     // As many bytes as a stretch has, or all there are: where they lie, or where they lie in several places, gathered.
-    ByteView ahead(std::byte* gathered) const {
-        const ByteView first = pieces_[at_].subspan(used_);
-        if (first.size() >= stretch_bytes || at_ + 1 == pieces_.size()) return first.first(std::min(first.size(), stretch_bytes));
+    Original ahead(Workspace& own) const {
+        const Original first = pieces_[at_].part(used_, pieces_[at_].raw.size() - used_);
+        if (first.raw.size() >= stretch_bytes || at_ + 1 == pieces_.size()) return first.part(0, std::min(first.raw.size(), stretch_bytes));
         std::size_t length = 0;
         for (std::size_t i = at_; i < pieces_.size() && length < stretch_bytes; ++i) {
-            const ByteView from = i == at_ ? first : pieces_[i];
-            const std::size_t some = std::min(from.size(), stretch_bytes - length);
-            std::copy_n(from.begin(), some, gathered + length);
+            const Original& from = i == at_ ? first : pieces_[i];
+            const std::size_t some = std::min(from.raw.size(), stretch_bytes - length);
+            std::copy_n(from.raw.begin(), some, own.gathered.get() + length);
+            if (!from.base.empty()) std::copy_n(from.base.begin(), some, own.base.get() + length);
             length += some;
         }
-        return {gathered, length};
+        return {{own.gathered.get(), length}, first.base.empty() ? ByteView() : ByteView(own.base.get(), length)};
     }
     void skip(std::size_t length) {
         while (length > 0) {
-            const std::size_t some = std::min(length, pieces_[at_].size() - used_);
+            const std::size_t some = std::min(length, pieces_[at_].raw.size() - used_);
             used_ += some;
             length -= some;
-            if (used_ == pieces_[at_].size()) ++at_, used_ = 0;
+            if (used_ == pieces_[at_].raw.size()) ++at_, used_ = 0;
         }
     }
 
   private:
-    std::vector<ByteView> pieces_;
+    std::vector<Original> pieces_;
     std::size_t at_ = 0, used_ = 0;
 };
 
 // Neighbouring places of which the same is found make one stretch, as long as it may be.
-std::size_t put_rest(Workspace& own, Rest rest, Effort effort, std::span<std::byte> into) {
+std::size_t put_rest(Making& making, Rest rest, std::span<std::byte> into) {
     std::size_t out = 0;
     while (!rest.at_end()) {
-        const ByteView ahead = rest.ahead(own.gathered.get());
-        std::size_t length = std::min(guess_bytes, ahead.size());
+        const Original ahead = rest.ahead(making.own);
+        const std::size_t bytes = ahead.raw.size();
+        std::size_t length = std::min(guess_bytes, bytes);
         Choice choice;
-        if (length >= sample_bytes_min) choice = choose(ahead.first(length));
-        while (length >= sample_bytes_min && ahead.size() - length >= sample_bytes_min) {
-            const std::size_t more = std::min(guess_bytes, ahead.size() - length);
-            if (!(choose(ahead.subspan(length, more)).way == choice.way)) break;
+        if (length >= sample_bytes_min) choice = choose(ahead.part(0, length));
+        while (length >= sample_bytes_min && bytes - length >= sample_bytes_min) {
+            const std::size_t more = std::min(guess_bytes, bytes - length);
+            if (!(choose(ahead.part(length, more)).way == choice.way)) break;
             length += more;
         }
-        const std::size_t made = put_stretch(own, choice, effort, ahead.first(length), into.subspan(out));
+        const std::size_t made = put_stretch(making, choice, ahead.part(0, length), into.subspan(out));
         if (made == 0) return 0;
         out += made;
         rest.skip(length);
@@ -278,9 +301,10 @@ std::optional<Way> way_in(ByteView head, ByteView strides) {
     way.is_swapped = (flags & flag_swapped) != 0;
     way.is_rotated = (flags & flag_rotated) != 0;
     way.has_sums = (flags & flag_sums) != 0;
+    way.has_base = (flags & flag_base) != 0;
     way.strides = std::to_integer<std::uint8_t>(head[10]);
     if (way.width != 1 && way.width != 2 && way.width != 4 && way.width != 8) return std::nullopt;
-    if (flags > (flag_ordered | flag_swapped | flag_rotated | flag_sums) || (way.is_ordered && way.is_rotated)) return std::nullopt;
+    if (flags >= 2 * flag_base || (way.is_ordered && way.is_rotated) || (way.has_base && way.has_sums)) return std::nullopt;
     if (way.has_sums && (!way.is_ordered || way.strides == 0 || way.width < 4)) return std::nullopt;
     if (way.strides > strides_max || strides.size() < 4u * way.strides) return std::nullopt;
     for (std::size_t axis = 0; axis < way.strides; ++axis) {
@@ -310,7 +334,8 @@ struct Stretches {
         const bool is_raw = head[8] == std::byte{}, has_way = head[9] != std::byte{} || head[10] != std::byte{};
         return head[11] == std::byte{} && !(is_raw && has_way);
     }
-    Status decode(Workspace& own, std::span<std::byte> into) const {
+    bool has_base() const { return (std::to_integer<std::uint8_t>(head[9]) & flag_base) != 0; }
+    Status decode(Workspace& own, ByteView base, std::span<std::byte> into) const {
         if (head[8] == std::byte{}) {
             if (bytes.size() != into.size()) return not_as_many();
             std::copy(bytes.begin(), bytes.end(), into.begin());
@@ -318,22 +343,24 @@ struct Stretches {
         }
         const std::optional<Way> way = way_in(head, bytes);
         if (!way) return corrupt("predict-planes-zstd: no numbers are so wide or lie so");
-        return decode_stretch(own, *way, bytes.subspan(4u * way->strides), into);
+        if (way->has_base && base.size() != into.size()) return corrupt("predict-planes-zstd: it needs a base, and none is named");
+        return decode_stretch(own, *way, bytes.subspan(4u * way->strides), base, into);
     }
 };
 
-Status decode_arrays(Workspace& own, Stretches& stretches, Pieces pieces, std::span<std::byte> into) {
+Status decode_arrays(Workspace& own, Stretches& stretches, Pieces pieces, ByteView base, std::span<std::byte> into) {
     for (Pieces left = pieces; !left.empty();) {
         const Pieces of = first_stretch(left);
         if (!stretches.next()) return cut_short();
         std::size_t length = 0;
         for (const RunPiece& piece : of) length += piece.length;
         if (length != stretches.raw_bytes()) return not_as_many();
+        const ByteView before = stretches.has_base() ? gather(base, of, own.base.get()) : ByteView();
         if (of.size() == 1) {
-            TRY(stretches.decode(own, into.subspan(of.front().offset, length)));
+            TRY(stretches.decode(own, before, into.subspan(of.front().offset, length)));
         } else {
             const std::byte* from = own.back.get();
-            TRY(stretches.decode(own, std::span(own.back.get(), length)));
+            TRY(stretches.decode(own, before, std::span(own.back.get(), length)));
             for (const RunPiece& piece : of) {
                 std::copy_n(from, piece.length, into.begin() + static_cast<std::ptrdiff_t>(piece.offset));
                 from += piece.length;
@@ -364,12 +391,25 @@ struct Gaps {
     }
 };
 
-Status decode_rest(Workspace& own, Stretches& stretches, Gaps gaps) {
+// The next bytes of the rest, as the base has them.
+ByteView base_of_rest(Workspace& own, ByteView base, std::span<std::byte> gap, Gaps gaps, std::size_t bytes) {
+    std::size_t length = 0;
+    while (length < bytes && !gap.empty() && !base.empty()) {
+        const std::size_t some = std::min(bytes - length, gap.size());
+        std::copy_n(base.begin() + (gap.data() - gaps.run.data()), some, own.base.get() + length);
+        length += some;
+        gap = gaps.next();
+    }
+    return {own.base.get(), length};
+}
+
+Status decode_rest(Workspace& own, Stretches& stretches, ByteView base, Gaps gaps) {
     std::span<std::byte> gap = gaps.next();
     while (!gap.empty()) {
         if (!stretches.next()) return cut_short();
         std::span<std::byte> bytes(own.back.get(), stretches.raw_bytes());
-        TRY(stretches.decode(own, bytes));
+        const ByteView before = stretches.has_base() ? base_of_rest(own, base, gap, gaps, bytes.size()) : ByteView();
+        TRY(stretches.decode(own, before, bytes));
         while (!bytes.empty()) {
             if (gap.empty()) return not_as_many();
             const std::size_t some = std::min(bytes.size(), gap.size());
@@ -390,36 +430,43 @@ bool comes_back(const RunLayout& layout, ByteView stored, std::size_t run_bytes)
 
 }  // namespace
 
-std::uint64_t encode_planes(ByteView raw, std::span<const NumberArray> arrays, std::span<std::byte> into, Effort effort) {
+std::uint64_t encode_planes(ByteView raw, std::span<const NumberArray> arrays, std::span<std::byte> into, Effort effort, Base* base) {
     Workspace* const own = workspace();
     if (!own || raw.empty()) return 0;
+    const Original run{raw, base && base->bytes.size() == raw.size() ? base->bytes : ByteView()};
+    Making making{*own, effort};
     std::vector<NumberArray> kinds;
     const RunLayout layout = lay_out(raw.size(), arrays, kinds);
     std::size_t out = put_layout(layout, into), at = 0;
     if (out == 0 || !comes_back(layout, into.first(out), raw.size())) return 0;
     if (!layout.pieces.empty()) {
-        const std::size_t made = put_arrays(*own, raw, layout.by_stretch(), kinds, effort, into.subspan(out));
+        const std::size_t made = put_arrays(making, run, layout.by_stretch(), kinds, into.subspan(out));
         if (made == 0) return 0;
         out += made;
     }
     Rest rest;
     for (const RunPiece& piece : layout.pieces) {
-        rest.add(raw.subspan(at, piece.offset - at));
+        rest.add(run.part(at, piece.offset - at));
         at = piece.offset + piece.length;
     }
-    rest.add(raw.subspan(at));
-    if (rest.at_end()) return out;
-    const std::size_t made = put_rest(*own, std::move(rest), effort, into.subspan(out));
-    return made == 0 ? 0 : out + made;
+    rest.add(run.part(at, raw.size() - at));
+    if (!rest.at_end()) {
+        const std::size_t made = put_rest(making, std::move(rest), into.subspan(out));
+        if (made == 0) return 0;
+        out += made;
+    }
+    if (base) base->is_needed = making.needs_base;
+    return out;
 }
 
-Status decode_planes(ByteView stored, std::span<std::byte> into) {
+Status decode_planes(ByteView stored, std::span<std::byte> into, ByteView base) {
     Workspace* const own = workspace();
     if (!own) return {Code::out_of_space, "no memory to decode a run"};
+    if (base.size() != into.size()) base = {};
     TRY_ASSIGN(const RunLayout layout, get_layout(stored, into.size()));
     Stretches stretches{stored};
-    TRY(decode_arrays(*own, stretches, layout.by_stretch(), into));
-    TRY(decode_rest(*own, stretches, {layout.pieces, into}));
+    TRY(decode_arrays(*own, stretches, layout.by_stretch(), base, into));
+    TRY(decode_rest(*own, stretches, base, {layout.pieces, into}));
     return stretches.stored.empty() ? Status() : not_as_many();
 }
 

@@ -280,6 +280,105 @@ TEST(Planes, AreWhatTheFormatSays) {
     EXPECT_EQ(decode_planes(by_hand(8, 4, 9, {{2, 0, 0, 3, 0x7F, 0}, {1, 0, 0, 3, 0}, {1, 0, 0, 3, 0}, {1, 0, 0, 3, 0}}), into).code(), Code::corrupt) << "one byte, and it is two";
 }
 
+// ---- with a base ----
+
+// Stored, and proved to come back with its base, and to be refused with none where it needs it; 0: left as it is.
+std::uint64_t with_base(const Bytes& raw, const Bytes& base, const Arrays& arrays, bool* is_needed = nullptr) {
+    std::uint64_t fast = 0;
+    for (const Effort effort : {Effort::small, Effort::fast}) {
+        Base of{base};
+        Bytes stored(raw.size() - raw.size() / 16);
+        stored.resize(encode_planes(raw, arrays, stored, effort, &of));
+        fast = stored.size();
+        if (is_needed) *is_needed = of.is_needed;
+        if (stored.empty()) continue;
+        Bytes back(raw.size(), std::byte(0xAA));
+        const Status status = decode_planes(stored, back, base);
+        EXPECT_TRUE(status.ok()) << status.to_string();
+        EXPECT_TRUE(back == raw);
+        EXPECT_EQ(decode_planes(stored, back).code(), of.is_needed ? Code::corrupt : Code::ok);
+    }
+    return fast;
+}
+
+// What training changes in ten steps is little of each weight.
+template <typename Float>
+std::vector<Float> trained(const std::vector<Float>& weights, std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    std::normal_distribution<float> normal(0, 1e-4f);
+    std::vector<Float> values = weights;
+    for (Float& value : values) value += normal(random);
+    return values;
+}
+
+TEST(PlanesWithABase, WhatChangedLittleTakesLittle) {
+    const std::vector<std::uint32_t> bits = weights<std::uint32_t>(100'000, 41);
+    std::vector<float> before(bits.size());
+    std::memcpy(before.data(), bits.data(), 4 * bits.size());
+    const Bytes base = to_bytes_of(before), raw = to_bytes_of(trained(before, 42));
+    for (const Arrays& arrays : {Arrays{array(0, raw.size(), 4, 250)}, Arrays{}}) {
+        bool is_needed = false;
+        const std::uint64_t alone = planes_bytes(raw, arrays), from_base = with_base(raw, base, arrays, &is_needed);
+        ASSERT_NE(from_base, 0u);
+        EXPECT_TRUE(is_needed);
+        EXPECT_LT(from_base * 100, (alone == 0 ? raw.size() : alone) * 93);
+        EXPECT_LT(with_base(raw, raw, arrays) * 1000, raw.size()) << "nothing changed";
+    }
+}
+
+TEST(PlanesWithABase, OneThatTellsNothingIsNotNeeded) {
+    std::mt19937_64 random(43);
+    const Bytes raw = to_bytes_of(field(32, 44));
+    Bytes other(raw.size());
+    for (std::byte& each : other) each = static_cast<std::byte>(random());
+    const Arrays shape = {array(0, raw.size(), 8, 32, 1024)};
+    bool is_needed = true;
+    EXPECT_EQ(with_base(raw, other, shape, &is_needed), planes_bytes(raw, shape));
+    EXPECT_FALSE(is_needed);
+    other.pop_back();
+    EXPECT_EQ(with_base(raw, other, shape, &is_needed), planes_bytes(raw, shape)) << "of another length";
+    EXPECT_FALSE(is_needed);
+}
+
+// Arrays of all widths, alone and together, between other bytes; of each some is as it was, some changed a little, and some is new.
+TEST(PlanesWithABase, WhateverChangedComesBack) {
+    std::mt19937_64 random(45);
+    unsigned needed = 0;
+    for (int round = 0; round < 200; ++round) {
+        Bytes base;
+        Arrays arrays;
+        for (std::uint64_t n = 1 + random() % 5; n > 0; --n) {
+            for (std::uint64_t other = random() % (round % 3 == 0 ? 100'000 : 300); other > 0; --other) base.push_back(static_cast<std::byte>(random() % 5));
+            const std::vector<double> values = field(2 + static_cast<std::uint32_t>(random() % 20), random());
+            arrays.push_back(array(base.size(), 8 * values.size(), static_cast<std::uint8_t>(1 << random() % 4), 3, random() % 2 * 17, random() % 4 == 0, static_cast<std::uint32_t>(random() % 3)));
+            arrays.back().is_float = arrays.back().width > 1 && random() % 2 == 0;
+            append(base, values);
+        }
+        Bytes raw = base;
+        for (std::size_t at = random() % 5000; at < raw.size(); at += 1 + random() % 5000) raw[at] = static_cast<std::byte>(random());
+        if (round % 2 == 0)
+            for (std::size_t at = 0; at + 8 <= raw.size(); at += 8) raw[at] ^= static_cast<std::byte>(random());
+        bool is_needed = false;
+        (void)with_base(raw, base, arrays, &is_needed);
+        needed += is_needed;
+    }
+    EXPECT_GT(needed, 100u);
+}
+
+// 5, 6, 7 and 8 less 1, 2, 3 and 4: 4 each, and 8 folded.
+TEST(PlanesWithABase, IsWhatTheFormatSays) {
+    const Bytes base = to_bytes_of(std::vector<std::uint16_t>{1, 2, 3, 4});
+    Bytes into(8), run = by_hand(8, 2, 16, {{1, 0, 0, 3, 0}, {1, 0, 0, 3, 8}});
+    run[11] = std::byte{0};                             // no stride
+    run.erase(run.begin() + 13, run.begin() + 17);
+    run[5] = std::byte(std::to_integer<int>(run[5]) - 4);
+    EXPECT_TRUE(decode_planes(run, into, base).ok());
+    EXPECT_EQ(into, to_bytes_of(std::vector<std::uint16_t>{5, 6, 7, 8}));
+    EXPECT_EQ(decode_planes(run, into, ByteView(base).first(6)).code(), Code::corrupt) << "of another length";
+    run[10] = std::byte{16 + 1 + 8};
+    EXPECT_EQ(decode_planes(run, into, base).code(), Code::corrupt) << "with sums";
+}
+
 constexpr std::size_t layout_bytes = 12;  // two pieces: 1, and of each 2 (500; 300), 3 (21,952) or 2 (13,824), and 1
 
 struct Hostile : ::testing::Test {

@@ -40,10 +40,11 @@ const Entropy& entropy() {
 
 // Windows of some bytes; what lies before them is there, too.
 struct Sample {
+    Original original;
     ByteView raw;
     std::array<std::size_t, windows_max> begins = {};
     std::size_t length = 0, windows = 2;
-    explicit Sample(ByteView bytes) : raw(bytes) {
+    explicit Sample(const Original& bytes) : original(bytes), raw(bytes.raw) {
         windows = raw.size() < 2 * windows_apart ? 2 : windows_max;
         length = std::min(window_bytes, raw.size()) / 8 * 8;
         const std::size_t beyond = raw.size() - length;
@@ -60,7 +61,7 @@ struct Sample {
 // A difference along several strides is a sum of numbers at the corners of a box, with signs in turn. So a window needs only the windows at its corners, however far they lie.
 template <typename Number>
 void residuals(const Sample& sample, std::size_t begin, std::size_t count, const Way& way, Number* left) {
-    std::array<Number, window_bytes / sizeof(Number)> corner;
+    std::array<Number, window_bytes / sizeof(Number)> corner, other;
     std::fill_n(left, count, Number{});
     for (unsigned corners = 0; corners < 1u << way.strides; ++corners) {
         std::size_t back = 0;
@@ -69,7 +70,7 @@ void residuals(const Sample& sample, std::size_t begin, std::size_t count, const
             if ((corners >> axis & 1) != 0) back += way.stride[axis], is_negative = !is_negative;
         const std::size_t first = begin / sizeof(Number), missing = back > first ? std::min(count, back - first) : 0;
         if (missing == count) continue;
-        to_numbers(sample.raw.data() + (first + missing - back) * sizeof(Number), count - missing, way, corner.data());
+        to_numbers(sample.original, first + missing - back, count - missing, way, corner.data(), other.data());
         for (std::size_t i = missing; i < count; ++i) left[i] = static_cast<Number>(is_negative ? left[i] - corner[i - missing] : left[i] + corner[i - missing]);
     }
 }
@@ -107,7 +108,7 @@ Cost cost_of(const Sample& sample, const Way& way) {
         if (way.has_sums) residuals_of_sums(sample, begin, count, way, left.data());
         else residuals(sample, begin, count, way, left.data());
         for (std::size_t i = 0; i < count; ++i) {
-            const Number folded = way.strides != 0 ? fold(left[i]) : left[i];
+            const Number folded = way.is_folded() ? fold(left[i]) : left[i];
             for (std::size_t plane = 0; plane < sizeof(Number); ++plane) ++counts[plane][static_cast<std::uint8_t>(folded >> (8 * plane))];
         }
     }
@@ -178,11 +179,24 @@ std::vector<Way> ways_of(const NumberArray& array, Effort effort) {
     return ways;
 }
 
+// What changed since the older version, by itself and from neighbour to neighbour. It must be of some use: who reads it reads that version, too, and a sample errs.
+void offer_with_base(Choice& best, const Sample& sample, Way way) {
+    if (sample.original.base.empty() || way.has_base) return;
+    Choice changes;
+    way.has_base = true;
+    way.has_sums = false;
+    if (way.strides != 0) offer(changes, sample, way);
+    way.strides = 0;
+    way.stride = {};
+    offer(changes, sample, way);
+    if (changes.cost.all + as_good < best.cost.all) best = changes;
+}
+
 }  // namespace
 
 // Of many ways half of the sample tells which two are worth all of it.
-Choice choose(ByteView raw, const NumberArray& array, Effort effort, const Choice* before) {
-    const Sample sample(raw), half = sample.half();
+Choice choose(const Original& original, const NumberArray& array, Effort effort, const Choice* before) {
+    const Sample sample(original), half = sample.half();
     if (before && effort == Effort::fast) {
         Choice again;
         offer(again, sample, before->way);
@@ -202,12 +216,16 @@ Choice choose(ByteView raw, const NumberArray& array, Effort effort, const Choic
     }
     Choice best;
     for (const Way& way : ways) offer(best, sample, way);
+    Way way = best.way;
+    way.is_ordered = array.is_float;
+    way.is_rotated = false;
+    offer_with_base(best, sample, way);
     return best;
 }
 
 // First how wide numbers are, then where their neighbours lie, then what their bits mean.
-Choice choose(ByteView raw) {
-    const Sample sample(raw);
+Choice choose(const Original& original) {
+    const Sample sample(original);
     Choice best;
     for (const int width : {8, 4, 2, 1}) offer(best, sample, way_of(width, 1));
     for (const int width : {8, 4}) offer(best, sample, way_of(width, 0));
@@ -220,7 +238,9 @@ Choice choose(ByteView raw) {
         other.is_ordered = true;
         offer(best, sample, other);
     }
+    const Way numbers = best.way;
     if (const double words = cost_of_words(sample); words < best.cost.all) best = {way_of(1, 0), {words, {words}}};
+    offer_with_base(best, sample, numbers);
     return best;
 }
 

@@ -1,7 +1,7 @@
 // Prediction: which way to make small differences of the numbers in some bytes, found on a sample of them. A pure function of these bytes, and of what is told of them.
 //
 // A number is predicted from those a stride before it, along up to three strides: with all three of a field's true axes, by the seven corners of a box whose eighth it is (Lorenzo's
-// predictor). What is left is exact: integers, modulo their width.
+// predictor). What is left is exact: integers, modulo their width. Where the same bytes of an older version are there, a number may be predicted from what it was in that one, first.
 #pragma once
 
 #include <array>
@@ -22,9 +22,17 @@ struct Way {
     std::uint8_t width = 1;
     bool is_ordered = false, is_swapped = false, is_rotated = false;  // floating point; big endian; the highest bit, a sign, is the lowest, so that an exponent begins with a byte
     bool has_sums = false;  // predicted in floating point (float_sums.hpp): ordered, of 4 or 8 bytes
+    bool has_base = false;  // less what it was in the older version; never with sums
     std::uint8_t strides = 0;
     std::array<std::uint32_t, strides_max> stride = {};  // in numbers
     bool operator==(const Way&) const = default;
+    bool is_folded() const { return strides != 0 || has_base; }  // both signs are as likely
+};
+
+// Bytes, and what they were in an older version, their base: as many, or none where there is none.
+struct Original {
+    ByteView raw, base = {};
+    Original part(std::size_t offset, std::size_t length) const { return {raw.subspan(offset, length), base.empty() ? base : base.subspan(offset, length)}; }
 };
 
 // What is left of bytes taken one way, as a share of them: by the entropy of each plane of a sample.
@@ -39,9 +47,9 @@ struct Choice {
 
 // Of an array whose shape is known: which of its axes tell something of the next number.
 // `before`: what was chosen for a place of the same array.
-Choice choose(ByteView raw, const NumberArray& array, Effort effort, const Choice* before = nullptr);
+Choice choose(const Original& original, const NumberArray& array, Effort effort, const Choice* before = nullptr);
 // Of bytes of which nothing is known. At least 64.
-Choice choose(ByteView raw);
+Choice choose(const Original& original);
 
 template <typename Number>
 Number swap_bytes(Number number) {
@@ -61,6 +69,15 @@ void to_numbers(const std::byte* raw, std::size_t count, const Way& way, Number*
         for (std::size_t i = 0; i < count; ++i) numbers[i] = ordered(numbers[i]);
     if (way.is_rotated)
         for (std::size_t i = 0; i < count; ++i) numbers[i] = rotated(numbers[i]);
+}
+
+// The same, less what they were where the way has a base. `other`: room for as many.
+template <typename Number>
+void to_numbers(const Original& original, std::size_t first, std::size_t count, const Way& way, Number* numbers, Number* other) {
+    to_numbers(original.raw.data() + first * sizeof(Number), count, way, numbers);
+    if (!way.has_base) return;
+    to_numbers(original.base.data() + first * sizeof(Number), count, way, other);
+    for (std::size_t i = 0; i < count; ++i) numbers[i] = static_cast<Number>(numbers[i] - other[i]);
 }
 
 // The function for numbers of that width.
