@@ -7,11 +7,13 @@ import json
 import os
 import random
 import shutil
+import struct
 import subprocess
 import sys
+import tempfile
 import unittest
 
-from support import OK, Nodes
+from support import CORRUPT, OK, Nodes, find
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 READER = os.path.join(ROOT, "examples", "reader", "reader.py")
@@ -344,6 +346,55 @@ class Reader(unittest.TestCase):
             self.assertEqual([(p.rank, p.image_offset, p.length, p.run.part_offset + p.at) for p in pieces], [(1, 0, 40, 0), (0, 0, 5000, 4096)])
             data = reader.read(path)
             self.assertEqual([reader.checksum(data[at:end]) for at, end in ((0, 40), (4096, 8192), (8192, 9096))], [expected for piece in pieces for _, expected in piece.units])
+
+    @staticmethod
+    def alone(*arguments):
+        """The command, with no daemon and no settings."""
+        done = subprocess.run([find("cairn"), *arguments], capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    def test_differences_to_an_older_version(self):
+        """A pair of versions of three ranks (src/copies/based_testing.hpp): what the newer one has is the older one's with little changes."""
+        def changed(rank, older):
+            image = bytearray(older)
+            for i in range(0, len(older) - 7, 8):
+                if rank == 2:
+                    image[i + 3] ^= i // 8 % 3
+                    image[i + 7] ^= i // 8 % 2
+                else:
+                    number, = struct.unpack_from("<Q", older, i)
+                    struct.pack_into("<Q", image, i, number + (i // 8 % 5 if rank == 0 else (i // 8) ** 2 * 1_000_000) & 2**64 - 1)
+            return bytes(image)
+
+        with tempfile.TemporaryDirectory() as folder:
+            series = os.path.join(folder, "based")
+            shutil.copytree(os.path.join(ROOT, "tests", "golden", "v2", "based"), series)
+            older, newer = (os.path.join(series, str(version), "manifest." + "%016x%016x" % (1, 2)) for version in (10, 12))
+            self.assertEqual([base.version for base in reader.Version(newer).manifest.bases], [10])
+            self.assertEqual({bool(piece.base) for _, piece, _ in reader.Version(newer).pieces[0]}, {True, False})
+            for rank in range(3):
+                image = os.path.join(folder, f"image-{rank}")
+                self.assertEqual(reader.Version(newer).image(rank), changed(rank, reader.Version(older).image(rank)))
+                self.assertEqual(self.alone("extract", "based", "12", "--rank", str(rank), "-o", image, "--persistent", folder)[0], 0)
+                self.assertEqual(reader.read(image), reader.Version(newer).image(rank))
+            self.assertIn("predict-planes-zstd from version 10", self.alone("show", "based", "--pieces", "--persistent", folder)[1])
+            for depth in ([], ["--decode"]):
+                self.assertEqual(self.alone("verify", "based", *depth, "--persistent", folder)[0], 0)
+            part = os.path.join(series, "10", reader.read_manifest(older)[1][1].file)
+            with open(part, "r+b") as file:
+                file.seek(16)
+                byte = file.read(1)
+                file.seek(16)
+                file.write(bytes([byte[0] ^ 1]))
+            with self.assertRaisesRegex(reader.Corrupt, "needs version 10, its base: .*is damaged"):
+                reader.Version(newer).image(0)
+            for depth in ([], ["--decode"]):
+                code, out, _ = self.alone("verify", "based", "12", "--json", *depth, "--persistent", folder)
+                self.assertEqual((code, [(damage["rank"], damage["region"], "needs version 10, its base: " in damage["text"]) for damage in json.loads(out)["versions"][0]["damage"]]),
+                                 (CORRUPT, [(0, "field-0", True)]))
+            os.unlink(older)
+            with self.assertRaisesRegex(reader.Corrupt, "needs version 10, its base: "):
+                reader.Version(newer).image(1)
 
     def test_as_many_covers_as_pieces(self):
         """A cover is found by a search: a footer of 20,000 costs 10 times what one of 2,000 does, and not 100 times."""

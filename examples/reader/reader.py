@@ -18,7 +18,7 @@ import re
 import struct
 import sys
 
-from decoders import CODECS
+from decoders import CODECS, WITH_BASE
 
 xxhash = ctypes.CDLL(ctypes.util.find_library("xxhash") or "libxxhash.so.0")
 xxhash.XXH3_64bits.restype = ctypes.c_uint64
@@ -204,7 +204,7 @@ def read_footer(path, part_bytes, index_bytes=0):
     return footer, footer_checksum
 
 
-Piece = collections.namedtuple("Piece", "rank image_offset length units run at codec")  # units: (length, checksum)
+Piece = collections.namedtuple("Piece", "rank image_offset length units run at codec base")  # units: (length, checksum)
 ExtentRun = collections.namedtuple("ExtentRun", "part_offset stored_bytes")
 
 
@@ -221,14 +221,15 @@ def pieces(footer):
     """What a part holds, of whichever version: raw bytes of an image, their checksums, and where in which stored run they are."""
     for extent in footer.extents:  # version 1: each is a run of its own
         units = units_of(extent, [], footer.block_bytes)
-        yield Piece(extent.rank, extent.image_offset, extent.length, units, ExtentRun(extent.part_offset, extent.length), 0, None)
+        yield Piece(extent.rank, extent.image_offset, extent.length, units, ExtentRun(extent.part_offset, extent.length), 0, None, None)
     starts = [(cover.rank, cover.image_offset) for cover in footer.covers]  # each is searched for, since there may be as many as pieces
     require(all(a < b for a, b in zip(starts, starts[1:])), "covers are not by rank and image offset")
     units, ends = {}, {}  # of a cover: lengths with checksums, and where they end in it
     for run in footer.runs:
-        require(run.base == 0, "a run is encoded against an older version, which this reader can not do")
+        require(run.base <= len(footer.bases), f"a run has base {run.base} of {len(footer.bases)}")
         require(run.codec <= len(footer.codecs), f"a run has codec {run.codec} of {len(footer.codecs)}")
         codec = footer.codecs[run.codec - 1] if run.codec else None
+        base = footer.bases[run.base - 1] if run.base else None
         for rank, image_offset, length, at in run.pieces:
             place = bisect.bisect(starts, (rank, image_offset)) - 1
             cover = footer.covers[place] if place >= 0 else None
@@ -240,18 +241,18 @@ def pieces(footer):
             begin = image_offset - cover.image_offset
             those = units[place][bisect.bisect(ends[place], begin):bisect.bisect(ends[place], begin + length)]
             require(sum(each for each, _ in those) == length, f"rank {rank} at {image_offset}: no whole units of its cover")
-            yield Piece(rank, image_offset, length, those, run, at, codec)
+            yield Piece(rank, image_offset, length, those, run, at, codec, base)
 
 
-def raw(path, piece):
-    """The raw bytes of a piece."""
+def raw(path, piece, older=None):
+    """The raw bytes of a piece; `older` has those of its run in the version that is its base."""
     if piece.codec is None:
         data = read(path, piece.run.part_offset + piece.at, piece.length)
     else:
         require(piece.codec.name in CODECS and not piece.codec.parameters, f"{path}: encoded with {piece.codec.name}, which this reader does not know")
         stored = read(path, piece.run.part_offset, piece.run.stored_bytes)
         require(checksum(stored) == piece.run.checksum, f"{path}: the run at {piece.run.part_offset} is damaged")
-        data = CODECS[piece.codec.name](stored, piece.at + piece.length)[piece.at:piece.at + piece.length]
+        data = CODECS[piece.codec.name](stored, piece.at + piece.length if piece.base is None else len(older), older)[piece.at:piece.at + piece.length]
     require(len(data) == piece.length, f"{path}: too short")
     return data
 
@@ -333,8 +334,9 @@ def below(index, at, length, level):
 # ---- a version ----
 
 class Version:
-    def __init__(self, manifest_path):
+    def __init__(self, manifest_path, is_base=False):
         directory = os.path.dirname(manifest_path)
+        self.path, self.is_base, self.bases, self.known = manifest_path, is_base, {}, {}
         self.manifest, parts = read_manifest(manifest_path)
         self.images, self.pieces = {}, collections.defaultdict(list)
         for place, info in enumerate(parts):
@@ -364,7 +366,7 @@ class Version:
         require(rank in self.images, f"there is no rank {rank}")
         for image_offset, piece, path in sorted(self.pieces[rank], key=lambda each: each[0]):
             require(image_offset == len(data), f"rank {rank}: its pieces leave a gap")
-            found = raw(path, piece)
+            found = raw(path, piece, self.older(path, piece))
             begin = 0
             for length, expected in piece.units:
                 where = (piece.run.part_offset + piece.at + begin) // block
@@ -373,6 +375,31 @@ class Version:
             data += found
         require(len(data) == self.images[rank].bytes, f"rank {rank}: its image is not all there")
         return bytes(data)
+
+    def older(self, path, piece):
+        """What the bytes of a piece's run are in the images of its base, of which all are read before; None where it has none."""
+        if piece.base is None:
+            return None
+        where = f"{path}: the run at {piece.run.part_offset}"
+        require(not self.is_base, f"{where}: has a base, and is needed of one: this reader reads no more than two versions for one")
+        require(piece.codec.name in WITH_BASE and piece.base.part == piece.base.part_offset == 0, f"{where}: is encoded against a run of another version, which this reader can not do")
+        of = piece.base.incarnation, piece.base.version
+        require(of in [(base.incarnation, base.version) for base in self.manifest.bases], f"{where}: its base is not in the manifest")
+        try:
+            if of not in self.bases:
+                series = os.path.dirname(os.path.dirname(self.path))
+                self.bases[of] = Version(os.path.join(series, str(of[1]), "manifest.%016x%016x" % of[0]), is_base=True)
+            older = b"".join(self.bases[of].bytes_of(*each[:3]) for each in piece.run.pieces)
+        except Corrupt as error:
+            raise Corrupt(f"{where}: needs version {of[1]}, its base: {error}") from None
+        return older
+
+    def bytes_of(self, rank, image_offset, length):
+        if rank not in self.known:
+            self.known[rank] = self.image(rank)
+        found = self.known[rank][image_offset:image_offset + length]
+        require(len(found) == length, f"rank {rank}: its image is shorter than a newer one")
+        return found
 
     def region(self, rank, name):
         image = self.image(rank)

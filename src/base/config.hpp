@@ -48,6 +48,7 @@ struct Settings {
         bool direct = true;
         Compression codec = Compression::off;
         EncodeAt encode_at = EncodeAt::leader;
+        std::uint64_t full_every = 1;
         Io io = Io::automatic;
         double memory_share = 0.25;
         std::uint32_t attempts_max = 3;

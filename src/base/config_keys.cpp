@@ -118,7 +118,7 @@ constexpr std::array table = {
     key<&S::flush, &S::Flush::buffer_bytes>("flush", "buffer_bytes", K::bytes, 64 * kib, 4 * gib,
         "Size of one buffer for received data; a multiple of block_bytes."),
     key<&S::flush, &S::Flush::buffers>("flush", "buffers", K::number, 1, 1024,
-        "Buffers of a daemon. It never allocates more than this many (with encode_at = follower, two more), nor more than memory_share allows."),
+        "Buffers of a daemon. It never allocates more than this many (with encode_at = follower or full_every above 1, two more), nor more than memory_share allows."),
     power_of_two(key<&S::flush, &S::Flush::block_bytes>("flush", "block_bytes", K::bytes, 4 * kib, 64 * mib,
         "Aligned unit of data in the files. A checksum is of a block, or of less where a region begins or ends.")),
     one_of(key<&S::flush, &S::Flush::placement>("flush", "placement", K::choice, 0, 2,
@@ -140,6 +140,10 @@ constexpr std::array table = {
         "Where data that one node writes for another are encoded, with a codec: leader: by the node that writes, so that the application's nodes lose no time to it; follower: by "
         "the node whose data they are, before they are sent, where the network is what lacks. That takes up to two buffers more on each such node. What it has no buffer or no time for is sent as it is, and encoded by "
         "the node that writes. Rank 0's node decides for a version; a node whose own setting is leader sends data as they are."), encoders),
+    key<&S::flush, &S::Flush::full_every>("flush", "full_every", K::number, 1, 1000,
+        "Of so many versions one is stored whole, and of the others what changed since that one, its base, wherever that is shorter; 1: all are whole. For codecs fast, small and auto. Data with a base are encoded by the node whose data they are, as with encode_at = follower. "
+        "The base stays in scratch while there is room for it; without it a version is whole. Reading a version takes reading its base, too, and while versions depend on a base it is not removed. "
+        "Rank 0's node decides; between its start and the first version that it commits, and after an attempt that failed, nothing has a base."),
     one_of(key<&S::flush, &S::Flush::io>("flush", "io", K::choice, 0, 2,
         "How files are written: io_uring, a pool of threads, or io_uring wherever the kernel has it."), io_ways),
     key<&S::flush, &S::Flush::memory_share>("flush", "memory_share", K::fraction, 0.001, 0.9,

@@ -98,6 +98,8 @@ void print_regions(Console& console, const Shown& shown, bool all) {
 
 std::string stored_as(const Footer& footer, const StoredRun& run) { return run.codec == 0 ? "raw" : footer.codecs[run.codec - 1].name; }
 
+std::string from_text(const Footer& footer, const StoredRun& run) { return run.base == 0 ? "" : " from version " + std::to_string(footer.bases[run.base - 1].of.version); }
+
 // Of a run that is encoded nobody can say where a piece lies in it.
 std::uint64_t place_of(const StoredRun& run, const StoredPiece& piece) { return run.part_offset + (run.codec == 0 ? piece.at : 0); }
 
@@ -111,7 +113,7 @@ void print_pieces(Console& console, const Shown& shown, bool all) {
         for (const StoredRun& run : shown.open.footers[i].runs)
             for (const StoredPiece& piece : run.pieces)
                 rows.add({std::to_string(piece.rank), std::to_string(piece.image_offset), std::to_string(piece.length), std::to_string(i),
-                          std::to_string(place_of(run, piece)), std::to_string(piece.checksums.size()), for_terminal(stored_as(shown.open.footers[i], run))});
+                          std::to_string(place_of(run, piece)), std::to_string(piece.checksums.size()), for_terminal(stored_as(shown.open.footers[i], run) + from_text(shown.open.footers[i], run))});
     rows.print("no pieces: all images are empty");
 }
 
@@ -122,6 +124,7 @@ Json runs_json(const Footer& footer) {
         for (const StoredPiece& piece : run.pieces)
             pieces.push_back({{"rank", piece.rank}, {"image_offset", piece.image_offset}, {"length", piece.length}, {"at", piece.at}});
         runs.push_back({{"part_offset", run.part_offset}, {"stored_bytes", run.stored_bytes}, {"codec", stored_as(footer, run)}, {"pieces", std::move(pieces)}});
+        if (run.base != 0) runs.back()["base_version"] = footer.bases[run.base - 1].of.version;
     }
     return runs;
 }
@@ -141,6 +144,8 @@ void print_json(Console& console, const Layout& layout, const Shown& shown, cons
                      {"block_bytes", m.block_bytes}};
     if (m.parent.incarnation)
         document["parent"] = {{"incarnation", m.parent.incarnation.hex()}, {"version", m.parent.version}};
+    document["depends_on"] = Json::array();
+    for (const BaseVersion& base : m.bases) document["depends_on"].push_back({{"version", base.version}, {"incarnation", base.incarnation.hex()}});
     document["parts"] = Json::array();
     for (std::size_t i = 0; i < m.parts.size(); ++i) {
         document["parts"].push_back({{"file", m.parts[i].file},

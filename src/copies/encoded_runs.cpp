@@ -5,7 +5,7 @@
 
 namespace cairn {
 
-EncodedRuns::EncodedRuns(World& world, std::uint64_t bytes_max) : world_(world), bytes_max_(bytes_max), held_(std::make_shared<Held>(world.clock)) {}
+EncodedRuns::EncodedRuns(World& world, std::uint64_t bytes_max) : world_(world), bytes_max_(bytes_max), held_(std::make_shared<Held>(world.clock)), decoded_(world.clock) {}
 
 Task<Result<EncodedRuns::Room>> EncodedRuns::take(std::uint64_t bytes, Nanos patience) {
     const auto fits = [&] { return held_->bytes == 0 || (held_->bytes <= bytes_max_ && bytes <= bytes_max_ - held_->bytes); };
@@ -20,10 +20,21 @@ Task<Result<EncodedRuns::Room>> EncodedRuns::take(std::uint64_t bytes, Nanos pat
                                       " bytes that it takes encoded and decoded, since other reads did not come back: try again when the file system answers");
     }
     held_->bytes += bytes;
-    co_return Room(held_.get(), [held = held_, bytes](void*) {
-        held->bytes -= bytes;
+    co_return room_of(bytes);
+}
+
+EncodedRuns::Room EncodedRuns::room_of(std::uint64_t bytes) {
+    return Room(new std::uint64_t(bytes), [held = held_](const std::uint64_t* gone) {
+        held->bytes -= *gone;
+        delete gone;
         held->less.notify_all();
     });
+}
+
+EncodedRuns::Room EncodedRuns::split(Room& room, std::uint64_t bytes) {
+    CAIRN_CHECK(bytes <= *room);
+    *room -= bytes;
+    return room_of(bytes);
 }
 
 Result<Slice> EncodedRuns::allocate(Room room, std::uint64_t bytes) {
@@ -47,6 +58,30 @@ Slice EncodedRuns::take_kept(Which which) {
     Slice raw = std::move(found->raw);
     kept_.erase(found);
     return raw;
+}
+
+EncodedRuns& EncodedRuns::of_base() {
+    if (!of_base_) of_base_ = std::make_unique<EncodedRuns>(world_, bytes_max_);
+    return *of_base_;
+}
+
+Task<Slice> EncodedRuns::share(Which which, Nanos patience) {
+    const Nanos deadline = world_.clock.in(patience);
+    for (;;) {
+        const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& each) { return each.which == which; });
+        if (found != kept_.end()) co_return Slice(found->raw);
+        if (std::find(decoded_now_.begin(), decoded_now_.end(), which) == decoded_now_.end()) break;
+        const bool told = co_await decoded_.wait(deadline);
+        if (!told) break;
+    }
+    decoded_now_.push_back(which);
+    co_return Slice();
+}
+
+void EncodedRuns::shared(Which which, Slice raw) {
+    decoded_now_.erase(std::find(decoded_now_.begin(), decoded_now_.end(), which));
+    if (raw.buffer) keep(which, std::move(raw));
+    decoded_.notify_all();
 }
 
 }  // namespace cairn

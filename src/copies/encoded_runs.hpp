@@ -10,24 +10,33 @@
 
 namespace cairn {
 
-// Of one opened version.
+// Of one opened version; those of its bases have as much besides.
 class EncodedRuns {
   public:
     // At most `bytes_max` together, or one run that needs more, alone.
     EncodedRuns(World& world, std::uint64_t bytes_max);
 
     // Goes back when it and all buffers that were made in it are gone, also those that a read or a decoding which outlived its deadline holds.
-    using Room = std::shared_ptr<void>;
+    using Room = std::shared_ptr<std::uint64_t>;  // how many bytes
     // deadline: in `patience` nobody gave any room back. Those who wait take what they find in any order; every run comes to its turn, the last one when all others are done.
     Task<Result<Room>> take(std::uint64_t bytes, Nanos patience);
+    // Of room for several buffers that was taken at once, so many bytes by themselves.
+    Room split(Room& room, std::uint64_t bytes);
     Result<Slice> allocate(Room room, std::uint64_t bytes);
 
     struct Which {
         std::size_t footer = 0, run = 0;
+        std::uint32_t base = 0;  // 0: of the version; else 1 + place among its bases
         bool operator==(const Which&) const = default;
     };
     void keep(Which which, Slice raw);
     Slice take_kept(Which which);  // no buffer: it is to be decoded
+
+    // The encoded runs of bases. Who waits for their memory may hold some of this, and nobody waits the other way round.
+    EncodedRuns& of_base();
+    // Of a base, whose runs may be wanted by several who read at once: what is kept, and stays. No buffer: it is the caller's to decode, and to give to all others, who wait for it.
+    Task<Slice> share(Which which, Nanos patience);
+    void shared(Which which, Slice raw);  // no buffer: it can not be had, and who waits tries himself
 
   private:
     struct Kept {
@@ -39,10 +48,15 @@ class EncodedRuns {
         std::uint64_t bytes = 0;
         Event less;
     };
+    Room room_of(std::uint64_t bytes);
+
     World& world_;
     const std::uint64_t bytes_max_;
     std::shared_ptr<Held> held_;  // shared with all room, which may outlive this
     std::vector<Kept> kept_;      // those go first that were kept first
+    std::vector<Which> decoded_now_;
+    Event decoded_;
+    std::unique_ptr<EncodedRuns> of_base_;
 };
 
 }  // namespace cairn

@@ -74,5 +74,44 @@ TEST_F(Encoded, WhatDoesNotComeBackIsWaitedForWithABound) {
     EXPECT_EQ(held_, 40u);
 }
 
+// Five want it: the first decodes it and fails, the second tries again, and the others have what it made.
+TEST_F(Encoded, WhatSeveralWantIsDecodedByOneAtATime) {
+    const EncodedRuns::Which which{1, 2, 3};
+    int decoded = 0, had = 0;
+    const auto want = [](EncodedRuns& runs, Clock& clock, EncodedRuns::Which of, int& made, int& given) -> Task<void> {
+        Slice raw = co_await runs.share(of, 10 * second);
+        if (raw.buffer) {
+            ++given;
+            co_return;
+        }
+        const bool fails = made++ == 0;
+        co_await clock.sleep(second);
+        runs.shared(of, fails ? Slice() : Slice::of(Bytes(8)));
+    };
+    for (int i = 0; i < 5; ++i) gate_.spawn(want(runs_, world_.clock, which, decoded, had));
+    sim_.run_until(5 * second);
+    EXPECT_EQ(gate_.active(), 0u);
+    EXPECT_EQ(decoded, 2);
+    EXPECT_EQ(had, 3);
+    EXPECT_FALSE(runs_.take_kept({1, 2, 0}).buffer) << "of another version";
+}
+
+// Who decodes it does not come back: nobody waits for ever.
+TEST_F(Encoded, WhoWaitsForAnothersDecodingDoesItHimselfInTheEnd) {
+    const EncodedRuns::Which which{1, 2, 3};
+    bool is_own = false;
+    const auto want = [](EncodedRuns& runs, EncodedRuns::Which of, bool& is_decoder) -> Task<void> {
+        const Slice first = co_await runs.share(of, second);
+        const Slice again = co_await runs.share(of, second);
+        is_decoder = !first.buffer && !again.buffer;
+        runs.shared(of, Slice());
+        runs.shared(of, Slice());
+    };
+    gate_.spawn(want(runs_, which, is_own));
+    sim_.run_until(5 * second);
+    EXPECT_EQ(gate_.active(), 0u);
+    EXPECT_TRUE(is_own);
+}
+
 }  // namespace
 }  // namespace cairn

@@ -42,6 +42,17 @@ Result<Slice> held_bytes(const HeldImage& held, const Source& source) {
     return held.image.data.part(source.image_offset, source.length);
 }
 
+std::optional<UnitChecksums> known_checksums(const HeldImage& held, const Source& source) {
+    const std::size_t first = unit_at(held, source.image_offset), end = unit_at(held, source.image_offset + source.length);
+    UnitChecksums found;
+    for (std::size_t unit = first; unit < end; ++unit) {
+        if (!held.known[unit]) return std::nullopt;
+        found.checksums.push_back(held.checksums[unit]);
+    }
+    found.cuts = cuts_within(held.image.header.cuts, source.image_offset, source.length);
+    return found;
+}
+
 FindArrays arrays_of(const HeldImage& held, const Source& source) {
     return [arrays = held.arrays, source] { return arrays->in(source); };
 }

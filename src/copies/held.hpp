@@ -15,6 +15,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "copies/image_arrays.hpp"
@@ -44,6 +45,9 @@ using HeldImagesPtr = std::shared_ptr<HeldImages>;
 
 // The bytes of a range of an image; invalid_argument where it has none there, or where it is no whole units.
 Result<Slice> held_bytes(const HeldImage& held, const Source& source);
+
+// Of whole units of an image; nothing where some are not made yet.
+std::optional<UnitChecksums> known_checksums(const HeldImage& held, const Source& source);
 
 // Whether some of these bytes could be read once only, and were: no more than what a buffer still holds of them is to be had.
 bool is_used_up(const HeldImage& held, const Source& source);

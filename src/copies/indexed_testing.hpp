@@ -22,6 +22,7 @@ class FilesInMemory final : public Storage {
   public:
     std::map<std::string, Bytes> files;
     std::uint32_t reads = 0;
+    Clock* clock = nullptr;  // by which each read takes its time
 
     World in(const World& world) { return {world.clock, *this, world.network, world.random, world.cpu}; }
 
@@ -33,6 +34,7 @@ class FilesInMemory final : public Storage {
     }
     Task<Result<std::uint64_t>> read_some(FilePtr file, std::uint64_t offset, Slice into, Nanos) override {
         ++reads;
+        if (clock) co_await clock->sleep(1'000'000 + into.length);
         const Bytes& bytes = files.at(file->path());
         const std::uint64_t length = offset >= bytes.size() ? 0 : std::min(into.length, bytes.size() - offset);
         if (length > 0) std::memcpy(into.data(), bytes.data() + offset, length);
@@ -48,7 +50,12 @@ class FilesInMemory final : public Storage {
     Task<Status> replace(std::string, std::string, Nanos) override { co_return only_read(); }
     Task<Status> remove(std::string, Nanos) override { co_return only_read(); }
     Task<Status> remove_directory(std::string, Nanos) override { co_return only_read(); }
-    Task<Result<std::vector<DirectoryEntry>>> list(std::string, Nanos) override { co_return only_read(); }
+    // Whether there is such a directory.
+    Task<Result<std::vector<DirectoryEntry>>> list(std::string path, Nanos) override {
+        const auto first = files.lower_bound(path + "/");
+        if (first == files.end() || first->first.rfind(path + "/", 0) != 0) co_return not_found(path);
+        co_return std::vector<DirectoryEntry>();
+    }
     Task<Result<std::uint64_t>> free_bytes(std::string, Nanos) override { co_return only_read(); }
     Task<Result<BufferPtr>> map(std::string, bool, Nanos) override { co_return only_read(); }
 

@@ -60,7 +60,7 @@ Task<Status> OnceReads::read(const Range& range, KeptPtr into) {
     into->reading = true;
     std::fill(range.of->used.begin() + static_cast<std::ptrdiff_t>(range.first), range.of->used.begin() + static_cast<std::ptrdiff_t>(range.end), true);
     Slice raw = range.raw, copy{into->base, 0, range.raw.length};
-    const Result<Encoded> copied = co_await world_.cpu.encode(Codec::none, std::move(raw), nothing_known, copy, world_.clock.in(io_wait_));
+    const Result<Encoded> copied = co_await world_.cpu.encode(Codec::none, std::move(raw), BaseBytes(), nothing_known, copy, world_.clock.in(io_wait_));
     Status status = copied.status();
     if (status.ok() && range.raw.buffer->has_lost_bytes()) status = Status(Code::io_error, "the image of rank " + std::to_string(range.rank) + " lost some of its bytes");
     if (status.ok()) {

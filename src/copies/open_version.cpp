@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "catalog/roots.hpp"
+#include "copies/bases.hpp"
 #include "copies/restore.hpp"
 #include "copies/room_for.hpp"
 #include "format/manifest.hpp"
@@ -153,12 +154,11 @@ Task<Status> check_prefix(World& world, std::string path, const Footer& footer, 
     co_return Status();
 }
 
-Task<Result<OpenVersion>> open_version(World& world, Layout layout, Manifest manifest, Rank rank, RestoreSettings settings) {
-    OpenVersion version;
-    if (manifest.abandoned) co_return not_found(version_text(manifest.key) + " was given up");
+Task<Status> open_parts(World& world, Layout layout, OpenVersion& version, const std::set<Rank>* ranks, RestoreSettings settings) {
+    const Manifest& manifest = version.manifest;
     for (std::uint32_t i = 0; i < manifest.parts.size(); ++i) {
         const PartInfo& part = manifest.parts[i];
-        if (rank != every_rank && !std::binary_search(part.ranks.begin(), part.ranks.end(), rank)) continue;
+        if (ranks && std::none_of(part.ranks.begin(), part.ranks.end(), [&](Rank rank) { return ranks->count(rank) != 0; })) continue;
         const std::string path = layout.part(manifest, i);
         Result<Footer> footer = co_await read_footer(world, path, &part, settings);
         if (footer.code() == Code::not_found) {
@@ -170,8 +170,20 @@ Task<Result<OpenVersion>> open_version(World& world, Layout layout, Manifest man
         version.footers.push_back(std::move(footer).value());
         version.parts.push_back(i);
     }
-    version.manifest = std::move(manifest);
     version.index();
+    co_return Status();
+}
+
+Task<Result<OpenVersion>> open_version(World& world, Layout layout, Manifest manifest, Rank rank, RestoreSettings settings) {
+    if (manifest.abandoned) co_return not_found(version_text(manifest.key) + " was given up");
+    OpenVersion version;
+    version.manifest = std::move(manifest);
+    std::set<Rank> only;
+    only.insert(rank);
+    const std::set<Rank>* const ranks = rank == every_rank ? nullptr : &only;
+    Status opened = co_await open_parts(world, layout, version, ranks, settings);
+    if (!opened.ok()) co_return opened;
+    co_await open_bases(world, std::move(layout), version, ranks, settings);
     co_return version;
 }
 

@@ -3,7 +3,10 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -18,7 +21,7 @@ namespace cairn {
 struct RestoreSettings {
     std::uint64_t buffer_bytes = 64ull << 20;  // one read
     std::uint32_t readers = 4;                 // reads in flight
-    std::uint64_t encoded_bytes = 256ull << 20;  // what encoded runs take beside the readers' buffers: two of the size that flushes make them
+    std::uint64_t encoded_bytes = 256ull << 20;  // what encoded runs take beside the readers' buffers: two of the size that flushes make them; those of bases as much again
     bool direct = false;
     Nanos io_wait = 60 * second;
 };
@@ -39,12 +42,15 @@ struct PiecePlace {
     std::uint32_t piece = 0;
 };
 
+struct OpenedBase;
+
 // A committed version, opened for reading: its manifest and the footers of the parts that hold `rank` (all parts when every_rank).
 class OpenVersion {
   public:
     Manifest manifest;
     std::vector<Footer> footers;       // parallel to parts
     std::vector<std::uint32_t> parts;  // indices into manifest.parts
+    std::map<std::uint32_t, std::shared_ptr<const OpenedBase>> bases;  // that runs of the opened ranks are decoded with, by place in manifest.bases
 
     bool holds(std::size_t footer, Rank rank) const;  // for this version: a base's part has images of ranks that this one took anew, too
     void index();  // once the footers are there: what follows answers from it
@@ -59,10 +65,20 @@ class OpenVersion {
     std::unordered_map<Rank, std::pair<std::size_t, std::size_t>> images_;  // footer, image
     std::unordered_map<Rank, std::vector<PiecePlace>> pieces_;
 };
+// An older version whose images runs of another are decoded with. It has no bases.
+struct OpenedBase {
+    Status status;  // why it can not be read, naming it; whoever reads a run that needs it is told
+    std::set<Rank> ranks;  // of which runs were opened that need it
+    OpenVersion version;
+};
 // corrupt, naming them, where bytes of the rank's image are in no piece, or in two.
 Status check_tiling(const OpenVersion& version, Rank rank);
 inline constexpr Rank every_rank = UINT32_MAX;
+// With the bases that it needs.
 Task<Result<OpenVersion>> open_version(World& world, Layout layout, Manifest manifest, Rank rank, RestoreSettings settings);
+
+// The footers of the parts of its manifest that hold any of these ranks (null: all parts).
+Task<Status> open_parts(World& world, Layout layout, OpenVersion& version, const std::set<Rank>* ranks, RestoreSettings settings);
 
 // What is wanted of one rank's image; no ranges: all of it.
 struct WantedImage {

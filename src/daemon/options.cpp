@@ -40,7 +40,8 @@ FlushSettings flush_settings(const Settings& settings) {
     flush.placement = static_cast<Placement>(settings.flush.placement);  // the same names in the same order
     compress(flush, settings.flush.codec);
     flush.encode_at = static_cast<EncodeAt>(settings.flush.encode_at);
-    flush.encode_buffers = flush.encode_at == EncodeAt::follower ? 2 : 0;
+    flush.full_every = static_cast<std::uint32_t>(settings.flush.full_every);
+    flush.encode_buffers = flush.encode_at == EncodeAt::follower || flush.full_every > 1 ? 2 : 0;
     flush.local_split = static_cast<LocalSplit>(settings.flush.local_split);
     flush.direct = settings.flush.direct;
     flush.attempts_max = settings.flush.attempts_max;

@@ -20,7 +20,7 @@ std::vector<VersionKey> not_kept(const std::vector<HeldVersion>& versions, std::
     for (auto held = versions.rbegin(); held != versions.rend(); ++held) {
         if (held != versions.rbegin() && std::prev(held)->key.name != held->key.name) newer = 0;
         if (held->committed) {
-            if (!retention_keeps(keep_last, keep_every, held->key.version, newer++)) keys.push_back(held->key);
+            if (!retention_keeps(keep_last, keep_every, held->key.version, newer++) && !held->is_base) keys.push_back(held->key);
         } else if (held->final || (held->abandoned && newer > 0)) {
             // Cancelled or superseded: nobody will ever want it. Abandoned: nobody will when a newer one is committed; until then they may turn up.
             keys.push_back(held->key);

@@ -22,12 +22,13 @@ struct HeldVersion {
     bool pinned = false;     // somebody reads an image of it
     Status failure;          // of its flush, last; ok: none
     std::uint64_t bytes = 0;
+    bool is_base = false;    // newer ones may be stored as what changed since it
 };
 
 // By series, the oldest first: the newer open first, then the version. What the others here take.
 void sort_by_age(std::vector<HeldVersion>& versions);
 
-// What the rule does not keep: committed ones by base/config's retention_keeps, and those that nobody will ever want. The newest first.
+// What the rule does not keep: committed ones by base/config's retention_keeps, unless they are a base, and those that nobody will ever want. The newest first.
 std::vector<VersionKey> not_kept(const std::vector<HeldVersion>& versions, std::uint64_t keep_last, std::uint64_t keep_every);
 // No room: committed ones that are on persistent, but the newest of each series; the oldest first.
 std::vector<VersionKey> spare_copies(const std::vector<HeldVersion>& versions);

@@ -46,6 +46,14 @@ TEST(Retention, TheRuleCountsEachSeriesByItself) {
     EXPECT_THAT(not_kept(versions, 0, 0), IsEmpty());
 }
 
+TEST(Retention, ABaseStaysAsLongAsThereIsRoom) {
+    std::vector<HeldVersion> versions;
+    for (const Version version : {1u, 2u, 3u, 4u}) versions.push_back(held_version(version, true));
+    versions[1].is_base = true;
+    EXPECT_THAT(not_kept(versions, 1, 0), ElementsAre(held_key(3), held_key(1)));
+    EXPECT_THAT(spare_copies(versions), ElementsAre(held_key(1), held_key(2), held_key(3)));
+}
+
 TEST(Retention, WhatNobodyWillWantGoesAndWhatMayTurnUpStays) {
     HeldVersion cancelled = held_version(2, false), abandoned = held_version(3, false), late = held_version(5, false);
     cancelled.final = abandoned.abandoned = late.abandoned = true;

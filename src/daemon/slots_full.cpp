@@ -20,6 +20,7 @@ std::vector<HeldVersion> Slots::held_versions() {
             held.committed = state.level == Level::committed;
             held.sealed_everywhere = state.level >= Level::sealed;
             held.final = state.final;
+            held.is_base = node_.is_base(slot.image.key) && node_.is_newest(slot.image.key.incarnation);
             held.failure = state.failure;
             // Of an older job also what every rank had sealed: its coordinator is gone, or has lost its own.
             held.abandoned = state.failure.code() == Code::deadline && (state.level < Level::sealed || !node_.is_newest(slot.image.key.incarnation));

@@ -23,6 +23,7 @@ struct AddressBook {
     void set(NodeIndex node, Address address);
 };
 
+struct Flight;
 struct Experience;  // the coordinator's: what earlier flushes of the job showed
 
 struct Job {
@@ -36,6 +37,8 @@ struct Job {
     Nanos began;
     Version committed = 0;  // the highest, and since when
     Nanos committed_at = 0;
+    Version base = 0;  // committed, and whole: what newer versions may be stored as changes of, as the coordinator said last; 0: nothing
+    std::weak_ptr<Flight> base_flight;  // where its images are, as long as they are in scratch
     std::map<Version, std::map<Rank, BegunImage>> begun;  // on this node, neither sealed nor left by their sources
     std::shared_ptr<Experience> experience;
     std::map<Codec, CodecSeen> codecs_seen;  // on this node, where data were encoded or codecs tried

@@ -41,7 +41,7 @@ struct BodyWriter {
         if (!m.codecs.empty())
             codecs = writer.tables(m.codecs, [&](const message::CodecRate& c) { return fb::CreateCodecRate(builder, writer.string(c.codec), c.raw_bytes, c.stored_bytes, c.raw_bytes_per_s); });
         return fb::CreatePartsDone(builder, id(m.attempt_id), code(m.code), why, m.has_lost, m.lost, parts,
-                                   m.has_failed_part, m.failed_part, m.coverage, static_cast<std::uint8_t>(m.card), codecs, m.storage_busy_ns);
+                                   m.has_failed_part, m.failed_part, m.coverage, static_cast<std::uint8_t>(m.card), codecs, m.storage_busy_ns, m.needs_base);
     }
     auto write(const message::Acknowledged& m) { return fb::CreateAcknowledged(builder, id(m.attempt_id)); }
     auto write(const message::Leave& m) { return fb::CreateLeave(builder, id(m.attempt_id)); }
@@ -50,14 +50,14 @@ struct BodyWriter {
         const fb::Source wanted = source(m.source);
         flatbuffers::Offset<flatbuffers::String> codec;
         if (!m.codec.empty()) codec = writer.string(m.codec);
-        return fb::CreateWant(builder, m.tag, &wanted, static_cast<std::uint8_t>(m.reason), codec);
+        return fb::CreateWant(builder, m.tag, &wanted, static_cast<std::uint8_t>(m.reason), codec, m.base);
     }
     auto write(const message::Chunk& m) {
         const auto why = text(m.text);
         const auto checksums = writer.numbers(m.checksums), cuts = writer.numbers(m.cuts);
-        return fb::CreateChunk(builder, m.tag, code(m.code), why, checksums, cuts, m.stored_bytes, m.stored_checksum, m.used_up);
+        return fb::CreateChunk(builder, m.tag, code(m.code), why, checksums, cuts, m.stored_bytes, m.stored_checksum, m.used_up, m.needs_base);
     }
-    auto write(const message::Ended& m) { return fb::CreateEnded(builder, code(m.code), text(m.text), m.final); }
+    auto write(const message::Ended& m) { return fb::CreateEnded(builder, code(m.code), text(m.text), m.final, m.base); }
     auto write(const message::Cancel& m) {
         if (m.text.empty()) return fb::CreateCancel(builder);
         const auto why = text(m.text);
@@ -96,7 +96,7 @@ struct BodyWriter {
         flatbuffers::Offset<flatbuffers::String> trial;
         if (!m.trial.empty()) trial = writer.string(m.trial);
         return fb::CreateLead(builder, m.attempt, id(m.attempt_id), m.parts_total, m.ranks_total, m.block_bytes, parts,
-                              images, where, m.keep_own, m.pack_bytes, codec, m.encode_at_follower, trial);
+                              images, where, m.keep_own, m.pack_bytes, codec, m.encode_at_follower, trial, m.base);
     }
     auto write(const message::Shed& m) { return fb::CreateShed(builder, id(m.attempt_id), m.move, m.part, m.to, m.bytes); }
     auto write(const message::Given& m) {
@@ -156,16 +156,16 @@ struct BodyReader {
             Reader::id(*m.attempt_id()), static_cast<Code>(m.code()), reader.string(m.text()), m.has_lost(), m.lost(),
             m.has_failed_part(), m.failed_part(), reader.part_infos(m.parts()), m.coverage(), static_cast<Card>(m.card()),
             reader.tables(m.codecs(), [&](const fb::CodecRate& c) { return message::CodecRate{reader.string(c.codec()), c.raw_bytes(), c.stored_bytes(), c.raw_bytes_per_s()}; }),
-            m.storage_busy_ns()};
+            m.storage_busy_ns(), m.needs_base()};
     }
     message::Body read(const fb::Acknowledged& m) { return message::Acknowledged{Reader::id(*m.attempt_id())}; }
     message::Body read(const fb::Leave& m) { return message::Leave{Reader::id(*m.attempt_id())}; }
-    message::Body read(const fb::Want& m) { return message::Want{m.tag(), source(*m.source()), static_cast<Reason>(m.reason()), reader.string(m.codec())}; }
+    message::Body read(const fb::Want& m) { return message::Want{m.tag(), source(*m.source()), static_cast<Reason>(m.reason()), reader.string(m.codec()), m.base()}; }
     message::Body read(const fb::Chunk& m) {
         return message::Chunk{m.tag(), static_cast<Code>(m.code()), reader.string(m.text()),
-                              reader.numbers(m.checksums()), reader.numbers(m.cuts()), m.stored_bytes(), m.stored_checksum(), m.used_up()};
+                              reader.numbers(m.checksums()), reader.numbers(m.cuts()), m.stored_bytes(), m.stored_checksum(), m.used_up(), m.needs_base()};
     }
-    message::Body read(const fb::Ended& m) { return message::Ended{static_cast<Code>(m.code()), reader.string(m.text()), m.final()}; }
+    message::Body read(const fb::Ended& m) { return message::Ended{static_cast<Code>(m.code()), reader.string(m.text()), m.final(), m.base()}; }
     message::Body read(const fb::Cancel& m) { return message::Cancel{reader.string(m.text()), m.attempt_id() ? Reader::id(*m.attempt_id()) : Id128()}; }
     NodeSources sources(const fb::NodeSources& n) {
         NodeSources value{n.node(), {}};
@@ -202,6 +202,7 @@ struct BodyReader {
         lead.codec = reader.string(m.codec());
         lead.encode_at_follower = m.encode_at_follower();
         lead.trial = reader.string(m.trial());
+        lead.base = m.base();
         lead.parts = reader.tables(m.parts(), [&](const fb::PartPlan& p) { return plan(p); });
         lead.images = reader.images(m.images());
         lead.addresses = addresses(m.addresses());

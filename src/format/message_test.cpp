@@ -168,6 +168,20 @@ TEST(Message, WhatComesEncodedSaysSo) {
     }
 }
 
+TEST(Message, WhatDependsOnAnOlderVersionSaysSo) {
+    Message lead = sample<message::Lead>(), want = sample<message::Want>(), chunk = sample<message::Chunk>(), done = sample<message::PartsDone>(), ended = sample<message::Ended>();
+    std::get<message::Lead>(lead.body).base = 11;
+    std::get<message::Want>(want.body).base = 1ull << 60;
+    std::get<message::Chunk>(chunk.body).needs_base = true;
+    std::get<message::PartsDone>(done.body).needs_base = true;
+    std::get<message::Ended>(ended.body).base = 11;
+    for (const Message& m : {lead, want, chunk, done, ended}) {
+        const auto back = decode_message(encode(m));
+        ASSERT_TRUE(back.ok()) << back.status().to_string();
+        EXPECT_TRUE(*back == m);
+    }
+}
+
 TEST(Message, LongReasonsAreCut) {
     Message m = sample<message::Ended>();
     std::get<message::Ended>(m.body).text.assign(1'000'000, 'x');

@@ -51,6 +51,7 @@ struct Lead {
     std::uint64_t pack_bytes = 0;  // how shares and work were given their space (model/space.hpp)
     bool encode_at_follower = false;  // where what comes from other nodes is encoded: there, and here only what came raw
     std::string trial;                // a codec: to encode a chunk with and throw the result away; empty: none (model/codec_choice.hpp)
+    Version base = 0;                 // an older version of this incarnation, which is whole: data may be stored as what changed since; 0: none
     bool operator==(const Lead&) const = default;
 };
 
@@ -197,6 +198,7 @@ struct PartsDone {
     Card card = Card::unknown;
     std::vector<CodecRate> codecs;      // of the codec that it used, and of the one that it tried
     std::uint64_t storage_busy_ns = 0;  // some write or sync of this leader was under way
+    bool needs_base = false;            // one of `parts` can not be decoded without the Lead's base
     bool operator==(const PartsDone&) const = default;
 };
 
@@ -218,6 +220,7 @@ struct Want {
     Source source;
     Reason reason = Reason::flush;  // may be one that this Cairn does not know
     std::string codec;              // by its name: the bytes may come encoded with it, as one. Empty: they come raw
+    Version base = 0;               // then: as what changed since that version; 0: not
     bool operator==(const Want&) const = default;
 };
 
@@ -231,6 +234,7 @@ struct Chunk {
     std::uint64_t stored_bytes = 0;        // that travel, encoded with the codec that was asked for; 0: the raw bytes do
     std::uint64_t stored_checksum = 0;     // of these
     bool used_up = false;                  // not_found: they could be read once only, and were; nobody will have them any more
+    bool needs_base = false;               // encoded: to be decoded
     bool operator==(const Chunk&) const = default;
 };
 
@@ -240,6 +244,7 @@ struct Ended {
     Code code = Code::ok;
     std::string text;
     bool final = false;
+    Version base = 0;  // committed: what newer versions may be stored as changes of; 0: nothing
     bool operator==(const Ended&) const = default;
 };
 

@@ -79,10 +79,15 @@ class Kept::Sums final : public Cpu {
         co_return sim::checksums_of(sim::runs_of(data), units);
     }
     bool may_shrink(Codec, const std::vector<std::uint64_t>&, std::uint64_t, std::uint64_t) const override { return false; }
-    Task<Result<Encoded>> encode(Codec, Slice, FindArrays, Slice, Nanos) override { co_return not_ours(); }
+    // Copies alone.
+    Task<Result<Encoded>> encode(Codec codec, Slice raw, BaseBytes, FindArrays, Slice into, Nanos) override {
+        if (codec != Codec::none) co_return not_ours();
+        sim::put(into, sim::runs_of(raw));
+        co_return Encoded{raw.length, 0, 0};
+    }
     unsigned encoders() const override { return 1; }
-    Task<Status> decode(Codec, Slice stored, Slice into, Nanos) override {
-        const std::optional<sim::Runs> raw = sim::decode_runs(sim::runs_of(stored), into.length);
+    Task<Status> decode(Codec, Slice stored, Slice base, Slice into, Nanos) override {
+        const std::optional<sim::Runs> raw = sim::decode_runs(sim::runs_of(stored), base.length == 0 ? sim::Runs() : sim::runs_of(base), into.length);
         if (!raw) co_return corrupt("what was encoded makes other bytes");
         sim::put(into, *raw);
         co_return Status();

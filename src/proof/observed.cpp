@@ -1,6 +1,7 @@
 // What can be told from the operations of daemons, at the moment of each: that a name is made once, who publishes what, and whether that is whole.
 #include <algorithm>
 
+#include "proof/based.hpp"
 #include "proof/kept.hpp"
 #include "proof/promise.hpp"
 #include "format/names.hpp"
@@ -43,6 +44,20 @@ void check_superseded(SeedRun& run, sim::Process& process, const Published& publ
     }
 }
 
+// What the pieces of a run have in the images of its base.
+sim::Runs base_of(const SeedRun& run, const OpenVersion& version, const Footer& footer, const StoredRun& stored) {
+    sim::Runs older;
+    if (stored.base == 0) return older;
+    const BaseVersion& of = footer.bases[stored.base - 1].of;
+    const VersionKey base{version.manifest.key.name, of.version, of.incarnation};
+    const VersionKey& key = content_of(run, base);
+    for (const StoredPiece& piece : stored.pieces) {
+        const std::uint64_t seed = Cluster::content_seed(key.incarnation, key.version, piece.rank);
+        for (sim::Run& each : sim::runs_of_description(seed, piece.image_offset, piece.length)) older.push_back(std::move(each));
+    }
+    return older;
+}
+
 // Where footers say that images lie, there are their bytes.
 Status check_bytes(const SeedRun& run, Kept& kept, const OpenVersion& version) {
     const VersionKey& key = content_of(run, version.manifest.key);
@@ -52,7 +67,7 @@ Status check_bytes(const SeedRun& run, Kept& kept, const OpenVersion& version) {
             Result<Slice> there = kept.bytes_of(path, stored.part_offset, stored.stored_bytes);
             if (!there.ok()) return there.status();
             if (stored.codec != 0) {
-                const std::optional<sim::Runs> raw = sim::decode_runs(sim::runs_of(*there), raw_bytes(stored));
+                const std::optional<sim::Runs> raw = sim::decode_runs(sim::runs_of(*there), base_of(run, version, version.footers[i], stored), raw_bytes(stored));
                 if (!raw) return corrupt(path + ": at " + std::to_string(stored.part_offset) + " are not the bytes that were encoded");
                 there = sim::slice_of(*raw);
             }
@@ -167,6 +182,7 @@ void check_published(SeedRun& run, sim::Process& process, const Published& publi
     const OpenVersion& version = copies.parts.emplace(std::move(opened).value());
     if (const Status status = check_bytes(run, kept, version); !status.ok()) return bad(status);
     if (const Status status = check_space(run, version); !status.ok()) return bad(status);
+    if (const Status status = check_based(run, kept, version); !status.ok()) return bad(status);
     std::uint64_t bytes = 0;
     for (Rank rank = 0; rank < manifest->ranks; ++rank) {
         const bool look = rank == sim::mix(manifest->attempt_id.low) % manifest->ranks;

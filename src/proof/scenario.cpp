@@ -60,6 +60,7 @@ const std::vector<ScenarioNumber>& scenario_numbers() {
         {"leaders", &S::leaders, 0, nodes_max, 0},
         {"codec", &S::codec, 0, 2, 0},
         {"encode_at", &S::encode_at, 0, 1, 0},
+        {"full_every", &S::full_every, 1, 100, 1},
         {"attempts", &S::attempts, 1, 100, 3},
         {"versions", &S::versions, 1, 64, 64},
         {"answers", &S::answers, 1, 4096, 4096},
@@ -150,6 +151,8 @@ class Draw {
         if (scenario_.codec != 0) scenario_.encode_at = sim::mix(scenario_.seed ^ 0x656E6361) % 2;
         if (scenario_.codec != 0 && sim::mix(scenario_.seed ^ 0x6175746F) % 3 == 0) scenario_.codec = 2;
         scenario_.begins = sim::mix(scenario_.seed ^ 0x62656769) % 4;
+        const std::uint64_t based = sim::mix(scenario_.seed ^ 0x62617365);
+        if (scenario_.codec != 0 && based % 2 == 0) scenario_.full_every = 2 + based / 2 % 3;
         return std::move(scenario_);
     }
 
@@ -344,8 +347,8 @@ ClusterOptions cluster_of(const Scenario& scenario) {
     options.ranks_per_node.assign(scenario.ranks_per_node.begin(), scenario.ranks_per_node.end());
     options.files = static_cast<std::uint32_t>(scenario.files);
     options.block_bytes = scenario.block_bytes;
-    options.image_bytes = [most = scenario.image_bytes, seed = scenario.image_seed](Rank rank, Version version) -> std::uint64_t {
-        const std::uint64_t drawn = sim::mix((rank * 31 + version) * 0x9E3779B97F4A7C15ull ^ sim::mix(seed + 1));
+    options.image_bytes = [most = scenario.image_bytes, seed = scenario.image_seed, as_long = scenario.full_every > 1 ? 4 : 1](Rank rank, Version version) -> std::uint64_t {
+        const std::uint64_t drawn = sim::mix((rank * 31 + version / as_long) * 0x9E3779B97F4A7C15ull ^ sim::mix(seed + 1));
         return drawn % 7 == 0 ? 0 : drawn % most;
     };
     FlushSettings& s = options.settings;
@@ -354,10 +357,12 @@ ClusterOptions cluster_of(const Scenario& scenario) {
     s.buffers = static_cast<std::uint32_t>(scenario.buffers);
     s.placement = static_cast<Placement>(scenario.placement);
     s.leaders = static_cast<std::uint32_t>(scenario.leaders);
-    s.codec = scenario.codec == 1 ? Codec::zero_runs : Codec::none;
-    if (scenario.codec == 2) s.codecs = {Codec::zero_runs};
+    const Codec codec = scenario.full_every > 1 ? Codec::planes : Codec::zero_runs;
+    s.codec = scenario.codec == 1 ? codec : Codec::none;
+    if (scenario.codec == 2) s.codecs = {codec};
     s.encode_at = static_cast<EncodeAt>(scenario.encode_at);
-    s.encode_buffers = scenario.encode_at != 0 ? 2 : 0;
+    s.full_every = static_cast<std::uint32_t>(scenario.full_every);
+    s.encode_buffers = scenario.encode_at != 0 || scenario.full_every > 1 ? 2 : 0;
     options.model.codec_shrinks = true;
     s.attempts_max = static_cast<std::uint32_t>(scenario.attempts);
     s.heartbeat = 100 * millisecond;

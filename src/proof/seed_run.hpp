@@ -33,6 +33,7 @@ struct Known {
         bool is_removal_tried = false;
     };
     std::map<VersionKey, Dependent> dependents;  // versions that have the parts of another
+    std::map<VersionKey, std::set<Version>> based_on;  // which versions of its job were stored as what changed since this one
     std::map<VersionKey, Nanos> fenced;     // since when
     std::set<VersionKey> sealed;            // by every rank
     std::map<Id128, std::uint64_t> captured;  // how many versions of each incarnation, whole or not

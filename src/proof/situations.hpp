@@ -25,6 +25,8 @@ namespace cairn::testing {
     row(encoded_some,       seeds, "and some of the same version were not") \
     row(encoded_before_ship, seeds, "and some before they were sent") \
     row(codec_chosen,       seeds, "and some because earlier versions were sooner so") \
+    row(based,              seeds, "some were stored as what changed since an older version") \
+    row(based_before_ship,  seeds, "and some of them before they were sent") \
     row(once_committed,     seeds, "images that could be read once only were committed") \
     row(once_used_up,       seeds, "and some were used up by an attempt that failed") \
     row(io_node_led,        seeds, "an I/O node led") \

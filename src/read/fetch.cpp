@@ -28,17 +28,27 @@ Task<Status> add_slot(World& world, VersionCopies& copies, const ImagePlaces& pl
 
 // Whether what was met may be a root's trouble, below which the version's parts lie: one that is not there, hangs, or can not be read. Then nothing is damaged, and who
 // went back to an older version would give this one up. The roots are looked at within one wait.
-Task<bool> is_roots_trouble(World& world, const Manifest& manifest, Code met, Nanos io_wait) {
-    if (met != Code::unavailable && met != Code::deadline && met != Code::io_error) co_return false;
+bool may_be_roots_trouble(Code met) { return met == Code::unavailable || met == Code::deadline || met == Code::io_error; }
+
+Task<bool> is_a_root_away(World& world, const Manifest& manifest, Nanos deadline) {
     std::set<std::uint32_t> used;
     for (const PartInfo& part : manifest.parts) used.insert(part.root);
     used.erase(0);
-    const Nanos deadline = world.clock.in(io_wait);
     for (const std::uint32_t root : used) {
         const Status there = co_await check_root(world, manifest.roots[root - 1], deadline);
         if (!there.ok()) co_return true;
     }
     co_return false;
+}
+
+// Of what is open: also those of its bases.
+Task<bool> is_roots_trouble(World& world, const OpenVersion& version, Code met, Nanos io_wait) {
+    if (!may_be_roots_trouble(met)) co_return false;
+    const Nanos deadline = world.clock.in(io_wait);
+    bool away = co_await is_a_root_away(world, version.manifest, deadline);
+    for (const auto& [place, base] : version.bases)
+        if (!away) away = co_await is_a_root_away(world, base->version.manifest, deadline);
+    co_return away;
 }
 
 Task<Status> add_parts(World& world, Layout layout, VersionCopies& copies, const ImagePlaces& places, RestoreSettings settings, Nanos deadline, bool& away) {
@@ -49,7 +59,10 @@ Task<Status> add_parts(World& world, Layout layout, VersionCopies& copies, const
     if (manifest->abandoned) co_return corrupt(number_of(places) + " was abandoned");
     copies.ranks = manifest->ranks;
     Result<OpenVersion> parts = co_await open_version(world, layout, *manifest, places.rank, settings);
-    if (!parts.ok()) away = co_await is_roots_trouble(world, *manifest, parts.code(), settings.io_wait);
+    if (!parts.ok() && may_be_roots_trouble(parts.code())) {
+        const Nanos look = world.clock.in(settings.io_wait);
+        away = co_await is_a_root_away(world, *manifest, look);
+    }
     if (!parts.ok()) co_return std::move(parts).status();
     if (!parts->image(places.rank)) co_return corrupt("no part of " + number_of(places) + " has the image of rank " + std::to_string(places.rank));
     copies.parts = std::move(parts).value();
@@ -110,7 +123,7 @@ Task<Fetched> fetch_image(World& world, Layout layout, ImagePlaces places, Aim a
     if (!fetched.status.ok()) co_return fetched;
     fetched.status = co_await hand_out_image(world, layout, copies, places.rank, aim, settings, fetched.refused);
     if (!fetched.status.ok() && !fetched.refused)
-        fetched.refused = co_await is_roots_trouble(world, copies.parts->manifest, fetched.status.code(), settings.io_wait);
+        fetched.refused = co_await is_roots_trouble(world, *copies.parts, fetched.status.code(), settings.io_wait);
     co_return fetched;
 }
 

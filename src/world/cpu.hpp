@@ -16,11 +16,19 @@ namespace cairn {
 using FindArrays = std::function<std::vector<NumberArray>()>;
 inline const FindArrays nothing_known;
 
+// What bytes were in an older version (codec/base.hpp), and the checksums that say so.
+struct BaseBytes {
+    Slice bytes = {};  // empty: it is not at hand
+    Units units = {0};
+    std::vector<std::uint64_t> checksums = {};
+};
+
 // What encode() made.
 struct Encoded {
     std::uint64_t bytes = 0;     // 0: nothing that fits
     std::uint64_t checksum = 0;  // of these bytes
     Nanos took = 0;              // of one thread, without finding out what is known of the bytes: that is once an image
+    bool needs_base = false;     // to be decoded
 };
 
 class Cpu {
@@ -33,10 +41,11 @@ class Cpu {
     virtual bool may_shrink(Codec codec, const std::vector<std::uint64_t>& checksums, std::uint64_t bytes, std::uint64_t block_bytes) const = 0;
     // Encodes `raw` (with Codec::none: copies it) into the front of `into`, which has room for no more than is worth it. deadline: `raw` is mapped memory that did not come back; whoever works on
     // it holds both slices until it is over.
-    virtual Task<Result<Encoded>> encode(Codec codec, Slice raw, FindArrays arrays, Slice into, Nanos deadline) = 0;
+    // `base`: mapped memory, too. Nothing is made of it unless it is what its checksums are of: what is stored as a difference from anything else nobody could read.
+    virtual Task<Result<Encoded>> encode(Codec codec, Slice raw, BaseBytes base, FindArrays arrays, Slice into, Nanos deadline) = 0;
     virtual unsigned encoders() const = 0;  // threads that encode at once
-    // All of `into`. corrupt where `stored` makes something else.
-    virtual Task<Status> decode(Codec codec, Slice stored, Slice into, Nanos deadline) = 0;
+    // All of `into`. corrupt where `stored` makes something else, or needs a base and `base` is empty.
+    virtual Task<Status> decode(Codec codec, Slice stored, Slice base, Slice into, Nanos deadline) = 0;
 };
 
 class Randomness {

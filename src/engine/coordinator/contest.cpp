@@ -55,6 +55,7 @@ void make_leads(Contest& contest, const Job& job, const std::vector<NodeImages>&
         track.lead.codec = contest.codec;
         track.lead.trial = contest.trial;
         track.lead.encode_at_follower = contest.encode_at_follower;
+        track.lead.base = contest.base;
     }
 }
 

@@ -43,6 +43,7 @@ struct Contest {
     std::string codec;                    // of all its leaders; empty: none
     std::string trial;                    // a codec that all its leaders try; empty: none
     bool encode_at_follower = false;
+    Version base = 0;                     // as in Lead
     std::vector<PartPlan> plan;
     std::vector<std::uint32_t> targets;   // of each part, as a number: without targets all are alike
     std::map<NodeIndex, LeaderTrack> leaders;

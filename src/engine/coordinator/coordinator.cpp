@@ -87,7 +87,7 @@ Task<void> Coordinator::coordinate(FlightPtr flight) {
                                                                : Status(Code::superseded, version_text(flight->key) + ": " + *given_up);
         }
         if (decided) {
-            gatherer_.tell_all(*flight, {status.code(), status.text(), true});
+            gatherer_.tell_all(*flight, {status.code(), status.text(), true, status.ok() ? experience(*job).base : 0});
             own.sealed.clear();  // region tables of all ranks
             own.none_missing_below = 0;
             if (!failed.ok()) co_await publisher_.sweep(flight);
@@ -99,7 +99,7 @@ Task<void> Coordinator::coordinate(FlightPtr flight) {
         const bool came_back = co_await gatherer_.wait_for_the_lost(flight);
         const bool again_at_once = std::exchange(own.lost_io_node, false) || ++failures < settings.attempts_max;
         if (again_at_once && came_back && !knew) continue;  // at once: names are new, nothing is shared
-        gatherer_.tell_all(*flight, {status.code(), status.text(), false});
+        gatherer_.tell_all(*flight, {status.code(), status.text(), false, 0});
         co_await wait_for_news(flight, knew, pause);
         failures = 0;
         if (own.complete(*flight->job)) own.ended.reset();
@@ -149,6 +149,8 @@ Task<Status> Coordinator::attempt(FlightPtr flight) {
         state = std::move(named);
     }
     if (state.ok()) state = co_await publisher_.commit(flight);
+    if (state.ok()) planner_.learn_of_base(*flight);
+    else if (own.contest->base != 0) experience(*flight->job).base = 0;  // perhaps it was removed: the next attempt stands alone
     if (!state.ok())
         for (const auto& [node, track] : own.contest->leaders) send(*flight, node, message::Leave{own.contest->attempt_id});
     if (!state.ok() && !own.contest->may_be_published) co_await publisher_.remove_attempt(flight, *own.contest);

@@ -105,7 +105,7 @@ Task<bool> Gatherer::gather(FlightPtr flight) {
         if (own.cancel || why_never(*flight)) co_return false;
         if (world.clock.now() >= give_up && (!own.ended || own.ended->code != Code::deadline)) {
             message::Ended ended{Code::deadline,
-                                 version_text(flight->key) + ": abandoned: not sealed in time, or lost, on " + missing_text(*flight), false};
+                                 version_text(flight->key) + ": abandoned: not sealed in time, or lost, on " + missing_text(*flight), false, 0};
             tell_all(*flight, ended);
         }
         if (!own.ended || flight->job->committed > flight->key.version) tell_missing(*flight);

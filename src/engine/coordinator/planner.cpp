@@ -32,7 +32,8 @@ Result<std::vector<NodeImages>> Planner::plan(Flight& flight, Contest& contest) 
         if (settings.codec != Codec::none) contest.codec = codec_name(settings.codec);
         if (!settings.codecs.empty()) contest.codec = codec_choice(job).next(), contest.trial = codec_choice(job).trial();
     }
-    contest.encode_at_follower = !contest.codec.empty() && settings.encode_at == EncodeAt::follower;
+    contest.base = base_for(job, flight.key.version, contest.codec);
+    contest.encode_at_follower = !contest.codec.empty() && (settings.encode_at == EncodeAt::follower || contest.base != 0);  // a base is where the image is
     Ahead ahead = take_ahead(experience(job), flight.key.version);
     const bool holds = ahead.input == input;
     counters.planned_ahead += holds;
@@ -235,6 +236,26 @@ void Planner::learn_from_success(Flight& flight, const std::vector<NodeImages>& 
         if (!settings.codecs.empty()) learn_of_codecs(*flight.job, measured(flight, bytes, took_s));
     }
     learn_from_cards(flight);
+}
+
+// The version after so many that depend on one is whole again, so that what it takes to restore has a bound, and scratch holds no image for ever.
+Version Planner::base_for(Job& job, Version version, const std::string& codec) const {
+    const std::optional<Codec> known = codec_of(codec, "");
+    if (!known || !takes_base(*known)) return 0;
+    const Experience& past = experience(job);
+    return past.base < version && past.since_base + 1 < settings.full_every ? past.base : 0;
+}
+
+void Planner::learn_of_base(Flight& flight) {
+    const Contest& contest = *side(flight).contest;
+    Experience& past = experience(*flight.job);
+    const bool depends = std::any_of(contest.leaders.begin(), contest.leaders.end(), [](const auto& each) { return each.second.done->needs_base; });
+    if (depends) {
+        ++past.since_base;
+    } else {
+        past.base = settings.full_every > 1 ? flight.key.version : 0;
+        past.since_base = 0;
+    }
 }
 
 CodecChoice& Planner::codec_choice(const Job& job) {

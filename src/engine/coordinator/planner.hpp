@@ -27,6 +27,8 @@ class Planner : CoordinatorRole {
     Task<void> plan_ahead(JobPtr job, Version version);
     // It took so long, and nothing held it back.
     void learn_from_success(Flight& flight, const std::vector<NodeImages>& nodes, Nanos took, bool held_back);
+    // It is committed: what it may be for later ones.
+    void learn_of_base(Flight& flight);
     // What the next attempt does without, of all that failed so far.
     void learn_from_failures(Flight& flight);
     // The images of this node are not to be had until it speaks up again. Without an I/O node all can go on.
@@ -35,6 +37,7 @@ class Planner : CoordinatorRole {
   private:
     LeaderChoice& leader_choice(const Job& job) { return leader_choices_[kind(job)]; }
     CodecChoice& codec_choice(const Job& job);
+    Version base_for(Job& job, Version version, const std::string& codec) const;
     Result<std::vector<NodeImages>> all_images(const Flight& flight, std::uint64_t& block_bytes) const;
     PlanInput input_of(Job& job, const std::vector<NodeImages>& nodes, std::uint64_t block_bytes);
     static std::vector<PartPlan> plan_flush(const PlanInput& input);

@@ -115,6 +115,14 @@ Task<Status> Publisher::publish(FlightPtr flight, Manifest manifest) {
         (void)taken;
         co_return std::move(wrote).within("writing the manifest");
     }
+    if (!manifest.bases.empty()) {
+        Status stand = co_await check_bases_stand(world, layout, manifest, settings.io_wait);
+        if (!stand.ok()) {
+            const Status taken = co_await world.storage.remove(temporary, world.clock.in(settings.io_wait));
+            (void)taken;
+            co_return unavailable(stand.text());  // of another attempt, which stands alone
+        }
+    }
     if (side(*flight).contest && !manifest.abandoned) side(*flight).contest->may_be_published = true;
     Status published = co_await world.storage.publish(temporary, final_path, world.clock.in(settings.io_wait));
     if (!published.ok() && published.code() != Code::already_exists) {
@@ -155,6 +163,7 @@ Task<Status> Publisher::commit(FlightPtr flight) {
     for (const auto& [node, track] : own.contest->leaders) {
         manifest.block_bytes = track.lead.block_bytes;
         covered += track.done->coverage;
+        if (track.done->needs_base && manifest.bases.empty()) manifest.bases = std::vector<BaseVersion>(1, {track.lead.base, flight->key.incarnation});
         std::size_t next = 0;  // it reports the parts that it is the first leader of, in the order of its Lead
         for (const PartPlan& part : track.lead.parts) {
             if (part.first_leader() != node) continue;

@@ -132,6 +132,33 @@ TEST_F(PublisherTest, AStandingTombstoneIsSuperseded) {
     EXPECT_FALSE(is_there(temporary_path()));
 }
 
+// Some data of it can not be decoded without an older version, which is named, and must be there.
+TEST_F(PublisherTest, WhatItDependsOnIsNamedAndMustStand) {
+    VersionKey base = node.flight->key;
+    node.flight->key.version = base.version + 4;
+    ASSERT_TRUE(node.result_of(make_directories(node.world.storage, node.layout.persistent, directory(), node.world.clock.in(second))).ok());
+    write(part_path(attempt_id), Bytes(part_bytes));
+    contest().leaders.at(1).lead.base = base.version;
+    contest().leaders.at(1).done->needs_base = true;
+    const Status without = commit();
+    EXPECT_EQ(without.code(), Code::unavailable) << without.to_string();
+    EXPECT_NE(without.text().find("version 1"), std::string::npos) << without.to_string();
+    EXPECT_FALSE(standing());
+    EXPECT_FALSE(node.read(temporary_path())) << "a removal would take it for one that is about to stand";
+    Manifest whole;
+    whole.key = base;
+    whole.epoch = node.job->roster->epoch;
+    whole.attempt_id = {7, 4};
+    whole.ranks = whole.nodes = 3;
+    whole.block_bytes = role_block;
+    whole.image_bytes = 3 * image_bytes;
+    whole.parts = {{part_file_name(0, 1, whole.attempt_id), part_bytes, 9 * role_block, 1, {0, 1, 2}}};
+    write(node.layout.manifest(base), encode_manifest(whole));
+    const Status published = commit();
+    ASSERT_TRUE(published.ok()) << published.to_string();
+    EXPECT_EQ(standing()->bases, (std::vector<BaseVersion>{{base.version, base.incarnation}}));
+}
+
 // A late publisher of another attempt: what stands is the commit, and its parts stay.
 TEST_F(PublisherTest, AStandingManifestOfAnotherAttemptIsTheCommit) {
     const Id128 other{7, 9};

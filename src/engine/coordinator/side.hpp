@@ -55,6 +55,8 @@ struct Experience {
     std::map<std::string, std::uint64_t> free_bytes;  // of targets, when they were last looked at; none: not known
     Nanos free_bytes_until = 0;            // they are as good as new; an attempt uses them up
     std::map<Version, Ahead> ahead;        // few
+    Version base = 0;                      // the newest that was committed whole; 0: none that others may depend on
+    std::uint32_t since_base = 0;          // versions that were committed after it, and depend on it
     std::map<NodeIndex, Nanos> unfit;      // leaders that failed by themselves, and until when
     std::set<NodeIndex> absent;            // I/O nodes that did not answer
 };

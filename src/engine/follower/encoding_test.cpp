@@ -67,7 +67,7 @@ struct EncodingTest : ::testing::Test {
         const Slice stored = room.part(0, chunk.stored_bytes);
         const World leader = node->process(2).world();
         EXPECT_EQ(node->result_of(leader.cpu.checksums(stored, stored.length)).front(), chunk.stored_checksum);
-        const std::optional<sim::Runs> raw = sim::decode_runs(sim::runs_of(stored), source.length);
+        const std::optional<sim::Runs> raw = sim::decode_runs(sim::runs_of(stored), sim::Runs(), source.length);
         EXPECT_TRUE(raw && sim::content_equal(sim::slice_of(*raw), wanted()));
         EXPECT_EQ(chunk.checksums, raw_checksums()) << "those of the raw bytes, whatever travels";
         EXPECT_EQ(node->subject.told.back(), std::pair(chunk.stored_bytes, source.length));
@@ -122,6 +122,35 @@ TEST_F(EncodingTest, WhatCanNotBeEncodedGoesOutRaw) {
         EXPECT_EQ(node->common.counters.sent_bytes, source.length) << each.what;
         EXPECT_EQ(node->common.pace.counters().out_bytes, source.length) << each.what;
         EXPECT_EQ(did("payload "), 1) << each.what;
+    }
+}
+
+// Version 9 of the job, whose image of rank 1 is in scratch still.
+TEST_F(EncodingTest, WhatChangedSinceABaseIsSent) {
+    for (const bool is_right : {true, false}) {
+        begin();
+        auto older = std::make_shared<Flight>(node->world, VersionKey{"series", 9, {7, 1}}, node->job);
+        older->state.level = Level::committed;
+        LocalImage image = node->image_of(1, image_bytes);
+        image.data = sim::describe(9, image_bytes);
+        image.checksums = node->result_of(node->world.cpu.checksums(image.data, role_block));
+        if (!is_right) ++image.checksums[3];
+        older->images.emplace(1, held_image(std::move(image)));
+        node->job->base = 9;
+        node->job->base_flight = older;
+        const World leader = node->process(2).world();
+        const Slice room{leader.storage.allocate(source.length).value(), 0, source.length};
+        EXPECT_TRUE(leader.network.post_payload(11, room).ok());
+        node->note_heard(2);
+        node->subject.hear(node->flight, 2, node->process(2).address(), message::Want{11, source, Reason::flush, "predict-planes-zstd", 9});
+        const message::Chunk chunk = next();
+        EXPECT_EQ(chunk.needs_base, is_right) << "what is not what its checksums are of is no base";
+        EXPECT_EQ(older->images.at(1).users, 0u);
+        if (!is_right) continue;
+        const sim::Runs stored = sim::runs_of(room.part(0, chunk.stored_bytes)), base = sim::runs_of(sim::describe(9, source.length, source.image_offset));
+        const std::optional<sim::Runs> raw = sim::decode_runs(stored, base, source.length);
+        EXPECT_TRUE(raw && sim::content_equal(sim::slice_of(*raw), wanted()));
+        EXPECT_FALSE(sim::decode_runs(stored, sim::Runs(), source.length));
     }
 }
 

@@ -4,6 +4,7 @@
 // keeps no state: whatever was lost is asked for again. Who asks is not the follower's matter, and why (model/reasons.hpp) only as far as it decides the pace.
 #include <algorithm>
 
+#include "engine/base_use.hpp"
 #include "engine/follower/follower.hpp"
 #include "format/limits.hpp"
 
@@ -58,7 +59,7 @@ void Follower::answer_want(Flight& flight, NodeIndex from, Address address, mess
 
 // What goes out: encoded, and then `chunk` says so, where who asks wants that and it pays; else the raw bytes. Nothing that a codec does keeps anybody from having
 // those, so the waits are short: for a buffer none, and for the codec less than who asks has patience.
-Task<Slice> Follower::encoded(const message::Want& want, const HeldImage& held, Slice raw, message::Chunk& chunk) {
+Task<Slice> Follower::encoded(const Job& job, const message::Want& want, const HeldImage& held, Slice raw, message::Chunk& chunk) {
     const std::optional<Codec> codec = codec_of(want.codec, "");
     if (!codec || !world.cpu.may_shrink(*codec, chunk.checksums, raw.length, held.image.header.block_bytes)) co_return raw;
     const std::uint64_t room = raw.length - raw.length / 16;
@@ -67,11 +68,13 @@ Task<Slice> Follower::encoded(const message::Want& want, const HeldImage& held, 
     if (!buffer.ok()) co_return raw;
     Slice into{*buffer, 0, room};
     FindArrays arrays = arrays_of(held, want.source);
-    const Result<Encoded> made = co_await world.cpu.encode(*codec, raw, std::move(arrays), into, world.clock.in(settings.io_wait / 4));
-    if (!made.ok() || made->bytes == 0) co_return raw;
+    BaseUse base = base_of(job, want.base, want.source, held);
+    const Result<Encoded> made = co_await world.cpu.encode(*codec, raw, base.bytes(), std::move(arrays), into, world.clock.in(settings.io_wait / 4));
+    if (!made.ok() || made->bytes == 0 || !base.is_there()) co_return raw;
     if (!check_not_lost(held.image).ok()) co_return raw;  // what was encoded may be zeros in the place of what its checksums are of; raw bytes show it to who gets them
     chunk.stored_bytes = made->bytes;
     chunk.stored_checksum = made->checksum;
+    chunk.needs_base = made->needs_base;
     co_return into.part(0, made->bytes);
 }
 
@@ -101,7 +104,7 @@ Task<void> Follower::serve(FlightPtr flight, NodeIndex from, Address address, me
     if (made.ok()) {
         chunk.checksums = std::move(made->sums.checksums);
         chunk.cuts = std::move(made->sums.cuts);
-        Slice payload = co_await encoded(want, held, std::move(made->data), chunk);
+        Slice payload = co_await encoded(*flight->job, want, held, std::move(made->data), chunk);
         const std::uint64_t bytes = payload.length;
         pace.give_back(pass, want.source.length - bytes);
         answer_want(*flight, from, address, std::move(chunk), reason.ends_with_version);

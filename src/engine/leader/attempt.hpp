@@ -55,6 +55,7 @@ struct PendingChunk {
     bool may_come_encoded = false;  // its follower is asked to
     std::uint32_t codec = 0;        // received: 1: with that of the attempt
     std::uint64_t checksum = 0;     // then: of `data`
+    bool needs_base = false;        // then
     std::optional<AskedRoom> room;
     void let_go() {  // the buffer is a credit again, unless it is in quarantine
         data = {};
@@ -196,6 +197,7 @@ struct Attempt {
     Pace* pace = nullptr;  // whose waits end with this attempt
     std::uint64_t written_bytes = 0;
     std::uint64_t coverage = 0;  // first leader: of all pieces in its parts
+    bool needs_base = false;     // first leader: some run in its parts does
     std::uint64_t progress_sequence = 0;
     bool idle_told = false;         // that there is nothing to begin in any part
     std::size_t idle_parts_told = 0;

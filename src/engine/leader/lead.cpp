@@ -148,6 +148,7 @@ Task<void> Leader::report(std::shared_ptr<Attempt> attempt) {
     done.coverage = attempt->coverage;
     done.card = attempt->card.seen();
     done.codecs = trial_.seen(*attempt);
+    done.needs_base = attempt->needs_base;
     done.storage_busy_ns = static_cast<std::uint64_t>(attempt->storage.busy());
     if (attempt->failure.ok())
         for (const auto& part : attempt->parts)

@@ -327,6 +327,8 @@ Result<Footer> make_footer(Attempt& attempt, PartState& part) {
         }
     }
     if (std::any_of(part.runs.begin(), part.runs.end(), [](const StoredRun& run) { return run.codec != 0; })) footer.codecs = {{lead.codec, ""}};
+    if (std::any_of(part.runs.begin(), part.runs.end(), [](const StoredRun& run) { return run.base != 0; })) footer.bases = {{{lead.base, footer.key.incarnation}, 0, 0}};
+    attempt.needs_base |= !footer.bases.empty();
     footer.runs = std::move(part.runs);
     for (Rank rank : ranks) {
         const auto image = attempt.images.find(rank);

@@ -162,6 +162,7 @@ Task<Status> Receiver::keep_received(Attempt& attempt, PendingChunk& chunk, mess
 Task<Status> Receiver::keep_encoded(Attempt& attempt, PendingChunk& chunk, message::Chunk answer, std::uint64_t bytes) {
     const std::uint64_t block = attempt.lead.block_bytes, offset = chunk.source.image_offset, length = chunk.source.length;
     if (!chunk.may_come_encoded || answer.stored_bytes >= length) co_return corrupt("it came encoded, and longer than it may be or not asked for so");
+    if (answer.needs_base && attempt.lead.base == 0) co_return corrupt("it came encoded as what changed since a version that was not asked for");
     if (bytes != answer.stored_bytes) co_return corrupt("a payload of another length than told");
     if (!cuts_valid(answer.cuts, offset, length, block)) co_return corrupt("its units can not be cut so");
     if (answer.checksums.size() != unit_count(block, offset, answer.cuts, length)) co_return corrupt("it has not a checksum for each unit");
@@ -171,6 +172,7 @@ Task<Status> Receiver::keep_encoded(Attempt& attempt, PendingChunk& chunk, messa
     chunk.data = std::move(stored);
     chunk.codec = 1;
     chunk.checksum = answer.stored_checksum;
+    chunk.needs_base = answer.needs_base;
     chunk.checksums = std::move(answer.checksums);
     chunk.cuts = std::move(answer.cuts);
     co_return Status();
@@ -188,7 +190,7 @@ Task<Status> Receiver::fetch_own(Attempt& attempt, PendingChunk& chunk) {
     Status status = made.status();
     if (status.code() == Code::not_found && is_used_up(held, chunk.source)) tell_used_up(attempt, status);
     if (status.ok()) {
-        const Result<Encoded> copied = co_await world.cpu.encode(Codec::none, std::move(made->data), nothing_known, chunk.data, world.clock.in(settings.io_wait));
+        const Result<Encoded> copied = co_await world.cpu.encode(Codec::none, std::move(made->data), BaseBytes(), nothing_known, chunk.data, world.clock.in(settings.io_wait));
         status = copied.status();
         if (status.ok()) status = check_not_lost(held.image);
     }
@@ -213,7 +215,7 @@ Task<Status> Receiver::fetch_once(Attempt& attempt, NodeIndex from, PendingChunk
     }
     auto credit = std::make_shared<Credit>(world.clock);
     credit->node = from;
-    credit->want = {tag, chunk.source, Reason::flush, chunk.may_come_encoded ? attempt.lead.codec : ""};
+    credit->want = {tag, chunk.source, Reason::flush, chunk.may_come_encoded ? attempt.lead.codec : "", chunk.may_come_encoded ? attempt.lead.base : 0};
     attempt.credits[tag] = credit;
     send_to(*attempt.flight, from, attempt.addresses[from], credit->want);
     const Nanos deadline = world.clock.in(settings.io_wait);

@@ -344,6 +344,28 @@ TEST_F(ReceiverEncodedTest, WhatComesEncodedIsQueuedAsItCame) {
     EXPECT_EQ(node.common.pace.under_way_in(), 0u);
 }
 
+TEST_F(ReceiverEncodedTest, WhatDependsOnABaseSaysSoAndOnlyWhereItIsAskedTo) {
+    for (const Version base : {Version{9}, Version{0}}) {
+        attempt->lead.base = base;
+        if (base != 0) begin();
+        message::Want want = wants().front();
+        EXPECT_EQ(want.base, base);
+        send_bytes(want.tag, stored_of(want));
+        message::Chunk chunk = encoded_chunk_of(want);
+        chunk.needs_base = true;
+        tell(std::move(chunk));
+        if (base == 0) {
+            asked_again(want, "nobody asked for a base");
+            continue;
+        }
+        node.run(100 * millisecond);
+        ASSERT_EQ(part().write_queue.front().size(), 1u);
+        EXPECT_TRUE(part().write_queue.front().front().needs_base);
+        part().write_queue.front().clear();
+        attempt->lead.base = 0;
+    }
+}
+
 TEST_F(ReceiverEncodedTest, WhatComesRawIsQueuedRaw) {
     begin();
     const message::Want want = wants().front();

@@ -48,7 +48,7 @@ Task<void> Trial::run(FlightPtr flight, Tried tried) {
     Result<BufferRing::Use> use = co_await ring.take_to_encode(world.clock.now());
     if (use.ok()) {
         Slice into{use->buffer, 0, bytes - bytes / 16};
-        const Result<Encoded> made = co_await world.cpu.encode(tried.codec, std::move(tried.raw), std::move(tried.arrays), into, world.clock.in(settings.io_wait));
+        const Result<Encoded> made = co_await world.cpu.encode(tried.codec, std::move(tried.raw), BaseBytes(), std::move(tried.arrays), into, world.clock.in(settings.io_wait));
         if (made.ok()) note_encoded(*flight->job, tried.codec, bytes, *made);
     }
     --held->second.users;

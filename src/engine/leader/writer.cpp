@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/trace.hpp"
+#include "engine/base_use.hpp"
 #include "format/limits.hpp"
 
 namespace cairn::engine {
@@ -123,6 +124,7 @@ struct Writer::Stored {
     std::uint32_t codec = 0;  // 1: that of the attempt
     std::uint64_t checksum = 0;
     BufferRing::Use encoding = {};  // whose buffer it is
+    bool needs_base = false;
 };
 
 FindArrays arrays_in_pack(const Flight& flight, const PendingChunk& chunk) {
@@ -144,8 +146,8 @@ FindArrays arrays_in_pack(const Flight& flight, const PendingChunk& chunk) {
 
 // A sixteenth less is worth it: whoever reads any of a run that is encoded decodes all of it.
 Task<Writer::Stored> Writer::encoded(Attempt& attempt, PendingChunk& chunk, const HeldImage* held) {
-    if (chunk.codec != 0) co_return Stored{chunk.data, chunk.codec, chunk.checksum, std::move(chunk.use)};
-    Stored raw{chunk.data, 0, 0, {}};
+    if (chunk.codec != 0) co_return Stored{chunk.data, chunk.codec, chunk.checksum, std::move(chunk.use), chunk.needs_base};
+    Stored raw{chunk.data, 0, 0, {}, false};
     const std::uint64_t block = attempt.lead.block_bytes, bytes = chunk.bytes();
     bool may_shrink = chunk.packed.empty() && world.cpu.may_shrink(attempt.codec, chunk.checksums, bytes, block);
     for (const StoredPiece& piece : chunk.packed) may_shrink |= world.cpu.may_shrink(attempt.codec, piece.checksums, piece.length, block);
@@ -154,10 +156,11 @@ Task<Writer::Stored> Writer::encoded(Attempt& attempt, PendingChunk& chunk, cons
     if (!encoding.ok() || attempt.over()) co_return raw;
     Slice into{encoding->buffer, 0, bytes - bytes / 16};
     FindArrays arrays = held ? arrays_of(*held, chunk.source) : arrays_in_pack(*attempt.flight, chunk);
-    const Result<Encoded> made = co_await world.cpu.encode(attempt.codec, chunk.data, std::move(arrays), into, world.clock.in(settings.io_wait));
+    BaseUse base = held ? base_of(*attempt.flight->job, attempt.lead.base, chunk.source, *held) : BaseUse();
+    const Result<Encoded> made = co_await world.cpu.encode(attempt.codec, chunk.data, base.bytes(), std::move(arrays), into, world.clock.in(settings.io_wait));
     if (made.ok()) note_encoded(*attempt.flight->job, attempt.codec, bytes, *made);
-    if (!made.ok() || made->bytes == 0) co_return raw;  // nothing that a codec does fails a flush: memory that does not come back is the write's to tell
-    co_return Stored{into.part(0, made->bytes), 1, made->checksum, std::move(encoding).value()};
+    if (!made.ok() || made->bytes == 0 || !base.is_there()) co_return raw;  // nothing that a codec does fails a flush: memory that does not come back is the write's to tell
+    co_return Stored{into.part(0, made->bytes), 1, made->checksum, std::move(encoding).value(), made->needs_base};
 }
 
 // What a local chunk's bytes and checksums are.
@@ -229,7 +232,7 @@ Task<Status> Writer::write_chunk(Attempt& attempt, PartState& part, std::uint32_
     if (!status.ok() || attempt.over()) co_return status;
     times.ended = world.clock.now();
     trace_chunk(part, writer, chunk, times);
-    note_written(attempt, part, writer, std::move(chunk), {offset, stored_bytes, stored.codec, stored.checksum, {}}, times.ended - times.begun);
+    note_written(attempt, part, writer, std::move(chunk), {offset, stored_bytes, stored.codec, stored.checksum, {}, stored.needs_base}, times.ended - times.begun);
     co_return Status();
 }
 

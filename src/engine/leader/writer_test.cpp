@@ -176,6 +176,40 @@ TEST_F(WriterTest, WhatScratchLosesWhileItIsEncodedIsNoRun) {
     }
 }
 
+// Version 9, whose image of rank 1 is in scratch still, as long as it is not lost while it is used.
+TEST_F(WriterTest, ItsOwnDataAreStoredAsWhatChangedSinceABase) {
+    for (const bool loses : {false, true}) {
+        message::Lead encoding = lead();
+        encoding.codec = "predict-planes-zstd";
+        encoding.base = 9;
+        encoding.parts[0].shares[0].nodes = {{1, {{1, 0, own_bytes}}}};
+        RoleOptions options;
+        options.model.codec_shrinks = true;
+        options.model.stored_max = 0.5;
+        begin(options, encoding);
+        auto older = std::make_shared<Flight>(node->world, VersionKey{"series", 9, {7, 1}}, node->job);
+        older->state.level = Level::committed;
+        node->flight->images.at(1).image.data = sim::describe(1, own_bytes);
+        LocalImage image = node->image_of(1, own_bytes);
+        const auto scratch = std::make_shared<sim::Content>();
+        scratch->write(0, sim::runs_of_description(9, 0, own_bytes));
+        image.data = {std::make_shared<sim::SimBuffer>(scratch, own_bytes), 0, own_bytes};
+        image.checksums = node->result_of(node->world.cpu.checksums(image.data, role_block));
+        older->images.emplace(1, held_image(std::move(image)));
+        node->job->base = 9;
+        node->job->base_flight = older;
+        node->sim.set_observer([&](sim::Process&, const char* what, const std::string&) {
+            if (loses && std::string(what) == "encode") scratch->lose(0);
+        });
+        end_of_received();
+        start();
+        node->run(second);
+        ASSERT_TRUE(ended && attempt->failure.ok()) << attempt->failure.to_string();
+        for (const StoredRun& run : part().runs) EXPECT_EQ(run.base, loses ? 0u : 1u);
+        EXPECT_EQ(older->images.at(1).users, 0u);
+    }
+}
+
 // By its follower: it goes where it went, and nobody decodes it, or encodes it once more.
 TEST_F(WriterTest, WhatCameEncodedIsWrittenAsItCame) {
     message::Lead encoding = lead();

@@ -124,6 +124,11 @@ VersionState Node::state(const VersionKey& key) const {
     return found == impl_->flights.end() ? VersionState{} : found->second->state;
 }
 
+bool Node::is_base(const VersionKey& key) const {
+    const auto job = impl_->jobs.find(key.incarnation);
+    return job != impl_->jobs.end() && key.version != 0 && job->second->base == key.version;
+}
+
 std::string Node::unsealed_by(const VersionKey& key) const {
     const Flight* known = impl_->find(key);
     if (!known) return "";

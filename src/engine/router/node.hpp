@@ -67,6 +67,8 @@ class Node {
     // A write of this daemon into the image's slot did not end in time and may still take effect, whenever scratch answers: once it is dropped the
     // file must go, and hold no other image.
     bool may_be_written(const VersionKey& key, Rank rank) const;
+    // Newer versions may be stored as what changed since this one: that is shorter as long as its images stay, and they may go.
+    bool is_base(const VersionKey& key) const;
     // Of which images are here, or which this node coordinates; neither committed nor given up.
     std::vector<Undecided> undecided() const;
     // Nobody can need it (dead.hpp): its flush ends here, for good. A coordinator gives it up for all nodes.

@@ -149,6 +149,9 @@ void Node::Impl::end(Flight& flight, const message::Ended& ended) {
         if (key.version > flight.job->committed) {
             flight.job->committed = key.version;
             flight.job->committed_at = common.world.clock.now();
+            const auto base = flights.find({key.name, ended.base, key.incarnation});
+            flight.job->base = ended.base;
+            flight.job->base_flight = base == flights.end() ? nullptr : base->second;
         }
         log_info("version-committed", {{"name", key.name},
                                        {"version", key.version},

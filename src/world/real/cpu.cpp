@@ -82,6 +82,16 @@ class Single final : public Job {
     std::function<void()> work_;
 };
 
+// What was kept of an older version may have changed where it lies.
+bool is_whole(const BaseBytes& base) {
+    if (base.bytes.length == 0) return false;
+    const std::vector<std::uint64_t> ends = unit_ends(base.units, base.bytes.length);
+    if (ends.size() != base.checksums.size()) return false;
+    for (std::size_t i = 0, begin = 0; i < ends.size(); begin = ends[i++])
+        if (checksum(base.bytes.bytes().subspan(begin, ends[i] - begin)) != base.checksums[i]) return false;
+    return true;
+}
+
 unsigned default_threads() { return std::max(1u, std::thread::hardware_concurrency() / 2); }
 
 }  // namespace
@@ -145,14 +155,16 @@ bool RealCpu::may_shrink(Codec codec, const std::vector<std::uint64_t>& checksum
     return cairn::may_shrink(codec, checksums, bytes, block_bytes);
 }
 
-Task<Result<Encoded>> RealCpu::encode(Codec codec, Slice raw, FindArrays arrays, Slice into, Nanos deadline) {
+Task<Result<Encoded>> RealCpu::encode(Codec codec, Slice raw, BaseBytes base, FindArrays arrays, Slice into, Nanos deadline) {
     auto made = std::make_shared<Encoded>();
-    std::function<void()> work = [codec, raw, into, made, arrays = std::move(arrays)] {
+    std::function<void()> work = [codec, raw, base = std::move(base), into, made, arrays = std::move(arrays)] {
         auto begun = std::chrono::steady_clock::now();  // the thread may outlive the loop
         try {
             const std::vector<NumberArray> known = arrays && wants_arrays(codec) ? arrays() : std::vector<NumberArray>();
             begun = std::chrono::steady_clock::now();  // who asks first has all of an image described
-            made->bytes = cairn::encode(codec, raw.bytes(), known, {into.data(), static_cast<std::size_t>(into.length)});
+            Base older{is_whole(base) ? base.bytes.bytes() : ByteView()};
+            made->bytes = cairn::encode(codec, raw.bytes(), known, {into.data(), static_cast<std::size_t>(into.length)}, &older);
+            made->needs_base = older.is_needed;
         } catch (const std::bad_alloc&) {
             made->bytes = 0;  // stored as it is
         }
@@ -164,11 +176,11 @@ Task<Result<Encoded>> RealCpu::encode(Codec codec, Slice raw, FindArrays arrays,
     co_return *made;
 }
 
-Task<Status> RealCpu::decode(Codec codec, Slice stored, Slice into, Nanos deadline) {
+Task<Status> RealCpu::decode(Codec codec, Slice stored, Slice base, Slice into, Nanos deadline) {
     auto made = std::make_shared<Status>();
-    std::function<void()> work = [codec, stored, into, made] {
+    std::function<void()> work = [codec, stored, base, into, made] {
         try {
-            *made = cairn::decode(codec, stored.bytes(), {into.data(), static_cast<std::size_t>(into.length)});
+            *made = cairn::decode(codec, stored.bytes(), {into.data(), static_cast<std::size_t>(into.length)}, base.length > 0 ? base.bytes() : ByteView());
         } catch (const std::bad_alloc&) {
             *made = Status(Code::out_of_space, "no memory to decode a run");
         }

@@ -146,10 +146,10 @@ TEST(RealCpu, WhatIsKnownIsAskedForWhereItIsEncoded) {
         asked = std::this_thread::get_id();
         return std::vector<NumberArray>{{0, 100'000, 8, true, false, 0, 0}};
     };
-    const Result<Encoded> other = loop->run(cpu.encode(Codec::zero_runs, raw, find, into, loop->in(test::patience)));
+    const Result<Encoded> other = loop->run(cpu.encode(Codec::zero_runs, raw, BaseBytes(), find, into, loop->in(test::patience)));
     EXPECT_TRUE(other.ok());
     EXPECT_EQ(asked, std::thread::id());
-    const Result<Encoded> made = loop->run(cpu.encode(Codec::planes, raw, find, into, loop->in(test::patience)));
+    const Result<Encoded> made = loop->run(cpu.encode(Codec::planes, raw, BaseBytes(), find, into, loop->in(test::patience)));
     ASSERT_TRUE(made.ok());
     EXPECT_NE(made->bytes, 0u);
     EXPECT_NE(asked, std::thread::id());
@@ -161,11 +161,11 @@ TEST(RealCpu, WhatIsKnownIsAskedForWhereItIsEncoded) {
         found = std::chrono::steady_clock::now();
         return known;
     };
-    const Result<Encoded> after = loop->run(cpu.encode(Codec::planes, raw, slow, into, loop->in(test::patience)));
+    const Result<Encoded> after = loop->run(cpu.encode(Codec::planes, raw, BaseBytes(), slow, into, loop->in(test::patience)));
     const bool is_without_finding = after.ok() && std::chrono::nanoseconds(after->took) <= std::chrono::steady_clock::now() - found;
     EXPECT_TRUE(is_without_finding) << "what is found out once an image says nothing of the codec";
     const FindArrays without_memory = []() -> std::vector<NumberArray> { throw std::bad_alloc(); };
-    const Result<Encoded> none = loop->run(cpu.encode(Codec::planes, raw, without_memory, into, loop->in(test::patience)));
+    const Result<Encoded> none = loop->run(cpu.encode(Codec::planes, raw, BaseBytes(), without_memory, into, loop->in(test::patience)));
     ASSERT_TRUE(none.ok()) << none.status().to_string();
     EXPECT_EQ(none->bytes, 0u);
 }
@@ -178,7 +178,7 @@ TEST(RealCpu, MemoryThatRunsOutInADecoderIsAStatus) {
     stored[0] = std::byte{0x80};
     stored[1] = std::byte{0x20};
     const Slice run = Slice::of(stored), into = Slice::of(Bytes(1 << 20));
-    const auto decoded = [&] { return loop->run(cpu.decode(Codec::planes, run, into, loop->in(test::patience))); };
+    const auto decoded = [&] { return loop->run(cpu.decode(Codec::planes, run, Slice(), into, loop->in(test::patience))); };
     EXPECT_EQ(decoded().code(), Code::corrupt) << "and from now on the thread has what it keeps";
     {
         const testing::NoMemory from(90'000, 100'000);

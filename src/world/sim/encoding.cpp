@@ -1,4 +1,4 @@
-// Layout of what is encoded: how many words follow; for each run its kind, seed, offset and length, or real bytes behind these four; then filler, a described
+// Layout of what is encoded: whether it has a base, and that one's checksum; how many words follow; for each run its kind, seed, offset and length, or real bytes behind these four; then filler, a described
 // sequence whose seed is drawn from all that.
 #include "world/sim/encoding.hpp"
 
@@ -11,7 +11,7 @@ namespace cairn::sim {
 
 namespace {
 
-constexpr std::uint64_t magic = 0xC0DEC0DEC0DEC0DEull;
+constexpr std::uint64_t magic = 0xC0DEC0DEC0DEC0DEull, magic_with_base = 0xC0DEBA5EC0DEBA5Eull;
 
 void put_word(Bytes& bytes, std::uint64_t word) {
     const std::size_t at = bytes.size();
@@ -62,13 +62,15 @@ class Told {
 
 }  // namespace
 
-Runs encode_runs(const Runs& raw, std::uint64_t bytes_max, double stored_min, double stored_max) {
+Runs encode_runs(const Runs& raw, const Runs& base, std::uint64_t bytes_max, double stored_min, double stored_max) {
     const Runs canonical = coalesce(raw);
     const Bytes told = describe_runs(canonical);
     const double drawn = static_cast<double>(mix(checksum(told)) >> 11) / static_cast<double>(1ull << 53);
-    const auto bytes = static_cast<std::uint64_t>(static_cast<double>(length_of(raw)) * (stored_min + drawn * (stored_max - stored_min)));
+    const double share = (stored_min + drawn * (stored_max - stored_min)) / (base.empty() ? 1 : 2);
+    const auto bytes = static_cast<std::uint64_t>(static_cast<double>(length_of(raw)) * share);
     Bytes head;
-    put_word(head, magic);
+    put_word(head, base.empty() ? magic : magic_with_base);
+    if (!base.empty()) put_word(head, checksum_of(base));
     put_word(head, told.size());
     head.insert(head.end(), told.begin(), told.end());
     if (bytes > bytes_max || head.size() > bytes) return {};
@@ -77,10 +79,13 @@ Runs encode_runs(const Runs& raw, std::uint64_t bytes_max, double stored_min, do
     return stored;
 }
 
-std::optional<Runs> decode_runs(const Runs& stored, std::uint64_t raw_bytes) {
+std::optional<Runs> decode_runs(const Runs& stored, const Runs& base, std::uint64_t raw_bytes) {
     Told from(stored);
-    const auto begins = from.word(), told_bytes = from.word();
-    if (begins != magic || !told_bytes) return std::nullopt;
+    const auto begins = from.word();
+    if (begins != magic && begins != magic_with_base) return std::nullopt;
+    if (begins == magic_with_base && (base.empty() || from.word() != checksum_of(base))) return std::nullopt;
+    const auto told_bytes = from.word();
+    if (!told_bytes) return std::nullopt;
     const std::optional<Bytes> told = from.bytes(*told_bytes);
     if (!told || !equal(from.rest(), filler(*told, length_of(from.rest())))) return std::nullopt;
     const Runs inner = runs_of_bytes(*told);

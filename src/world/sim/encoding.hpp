@@ -8,9 +8,11 @@
 
 namespace cairn::sim {
 
+// With a base, of as many bytes: what comes out is half as long, and is decoded with that base alone.
+//
 // Between so many bytes for each raw one; empty where that is more than `bytes_max`, or too few to tell what went in.
-Runs encode_runs(const Runs& raw, std::uint64_t bytes_max, double stored_min, double stored_max);
-// Nothing where it is not what encode_runs() made of so many bytes.
-std::optional<Runs> decode_runs(const Runs& stored, std::uint64_t raw_bytes);
+Runs encode_runs(const Runs& raw, const Runs& base, std::uint64_t bytes_max, double stored_min, double stored_max);
+// Nothing where it is not what encode_runs() made of so many bytes, and of this base where it made it of one.
+std::optional<Runs> decode_runs(const Runs& stored, const Runs& base, std::uint64_t raw_bytes);
 
 }  // namespace cairn::sim

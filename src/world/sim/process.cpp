@@ -60,7 +60,7 @@ class SimCpu final : public Cpu {
         return codec != Codec::none && sim_.model().codec_shrinks;
     }
 
-    Task<Result<Encoded>> encode(Codec codec, Slice raw, FindArrays, Slice into, Nanos deadline) override {
+    Task<Result<Encoded>> encode(Codec codec, Slice raw, BaseBytes base, FindArrays, Slice into, Nanos deadline) override {
         sim_.note(process_, "encode", std::to_string(raw.length));
         Nanos ready = sim_.now();
         if (is_mapped(raw) && draw_scratch_delay(sim_, ready)) {
@@ -75,20 +75,23 @@ class SimCpu final : public Cpu {
         }
         co_await clock_.sleep(ready - sim_.now());
         if (sim_.strikes(&Faults::encode_error)) co_return Status(Code::out_of_space, "no memory for encoding");
-        const Runs stored = codec == Codec::none ? runs_of(raw) : encode_runs(runs_of(raw), into.length, sim_.model().stored_min, sim_.model().stored_max);
+        const bool has_base = base.bytes.length == raw.length && checksums_of(runs_of(base.bytes), base.units) == base.checksums;
+        const Runs older = has_base ? runs_of(base.bytes) : Runs();
+        const Runs stored = codec == Codec::none ? runs_of(raw) : encode_runs(runs_of(raw), older, into.length, sim_.model().stored_min, sim_.model().stored_max);
         put(into, stored);
         const std::uint64_t bytes = length_of(stored);
         Encoded made{bytes, bytes == 0 ? 0 : checksum_of(runs_of(into.part(0, bytes))), 0};
+        made.needs_base = codec != Codec::none && bytes > 0 && !older.empty();
         made.took = span_of(static_cast<double>(raw.length) / sim_.model().codec_rate);
         co_return made;
     }
 
     unsigned encoders() const override { return 1; }
 
-    Task<Status> decode(Codec, Slice stored, Slice into, Nanos) override {
+    Task<Status> decode(Codec, Slice stored, Slice base, Slice into, Nanos) override {
         const Nanos ready = codec_pipe_.pass(sim_.now(), into.length, sim_.model().codec_rate);
         co_await clock_.sleep(ready - sim_.now());
-        const std::optional<Runs> raw = decode_runs(runs_of(stored), into.length);
+        const std::optional<Runs> raw = decode_runs(runs_of(stored), base.length == 0 ? Runs() : runs_of(base), into.length);
         if (!raw) co_return corrupt("what was encoded makes other bytes");
         put(into, *raw);
         co_return Status();

@@ -1,0 +1,288 @@
+// One run after the other, of whatever version: read, decoded with what it needs of a base, verified, delivered.
+#include "copies/reading.hpp"
+
+#include <algorithm>
+
+#include "catalog/roots.hpp"
+#include "codec/codec.hpp"
+#include "copies/bases.hpp"
+#include "model/checksum_units.hpp"
+
+namespace cairn {
+
+namespace {
+
+constexpr std::size_t buffers_lost_max = 16;  // of one restore or verification
+
+// The bytes of one piece, as far as they were read, unit by unit.
+Task<Status> check_piece(Reading& r, const PartRead& read, const StoredPiece& piece, Slice raw, std::uint64_t raw_offset) {
+    const std::uint64_t block_bytes = r.of.version.footers[read.footer].block_bytes;
+    const std::uint64_t begin = std::max(piece.at, raw_offset), end = std::min(piece.at + piece.length, raw_offset + raw.length);
+    const std::uint64_t at = begin - piece.at, first = unit_count(block_bytes, piece.image_offset, piece.cuts, at);
+    Slice data = raw.part(begin - raw_offset, end - begin);
+    const Units units(block_bytes, piece.image_offset + at, cuts_within(piece.cuts, piece.image_offset + at, end - begin));
+    const std::vector<std::uint64_t> made = co_await r.of.world.cpu.checksums(data, units), ends = unit_ends(units, end - begin);
+    bool whole = true;
+    for (std::size_t i = 0; i < made.size(); ++i) {
+        if (made[i] == piece.checksums[first + i]) continue;
+        whole = false;
+        const std::uint64_t unit = i == 0 ? 0 : ends[i - 1];
+        Status told = r.bad(read, piece, {at + unit, ends[i] - unit}, corrupt("checksum differs"));
+        if (!told.ok()) co_return told;
+    }
+    if (whole) co_return r.deliver(piece, begin - piece.at, std::move(data));
+    co_return Status();
+}
+
+// What keeps the wanted pieces of a read from being had at all.
+Status tell_all(Reading& r, const PartRead& read, const Status& why) {
+    for (const std::uint32_t index : read.pieces) {
+        const StoredPiece& piece = run_of(r.of.version, read).pieces[index];
+        const ImageRange part = image_run_of(r.of.version, read, index);
+        TRY(r.bad(read, piece, {part.offset - piece.image_offset, part.length}, Status(why)));
+    }
+    return {};
+}
+
+Status encoded_differ() { return corrupt("checksum of the encoded bytes differs"); }
+
+// Whoever has room reads and decodes, each in a wait, and hands out. Who needs a base has its reads to wait for as well.
+Nanos patience_of(const ReadSource& of) { return (of.version.bases.empty() ? 3 : 12) * of.settings.io_wait; }
+
+// All or none: who waits for the second while it has the first may wait for ever.
+struct EncodedMemory {
+    Slice stored, raw;
+    Slice older;  // raw bytes of the base
+};
+Task<Result<EncodedMemory>> take_memory(Reading& r, const PartRead& read, const BaseReads& base, BufferPtr buffer) {
+    const std::uint64_t raw = raw_bytes(run_of(r.of.version, read));
+    const std::uint64_t of_base = base.from ? round_up(raw, 4096) : 0, of_stored = read.length <= buffer->size() ? 0 : round_up(read.length, 4096);
+    Result<EncodedRuns::Room> room = co_await r.of.encoded.take(round_up(raw, 4096) + of_base + of_stored, patience_of(r.of));
+    if (!room.ok()) co_return std::move(room).status();
+    EncodedMemory memory;
+    memory.stored = Slice{std::move(buffer), 0, read.length};
+    if (of_base != 0) {
+        CO_TRY_ASSIGN(memory.older, r.of.encoded.allocate(r.of.encoded.split(*room, of_base), raw));
+    }
+    if (of_stored != 0) {
+        CO_TRY_ASSIGN(memory.stored, r.of.encoded.allocate(r.of.encoded.split(*room, of_stored), read.length));
+    }
+    CO_TRY_ASSIGN(memory.raw, r.of.encoded.allocate(std::move(room).value(), raw));
+    co_return memory;
+}
+
+Task<Result<Slice>> memory_of_stored(Reading& r, const PartRead& read, BufferPtr buffer) {
+    if (read.length <= buffer->size()) co_return Slice{std::move(buffer), 0, read.length};
+    Result<EncodedRuns::Room> room = co_await r.of.encoded.take(round_up(read.length, 4096), patience_of(r.of));
+    if (!room.ok()) co_return std::move(room).status();
+    co_return r.of.encoded.allocate(*room, read.length);
+}
+
+std::string name_of(const Reading& r, const PartRead& read) {
+    return r.of.version.manifest.parts[r.of.version.parts[read.footer]].file + ": run at " + std::to_string(run_of(r.of.version, read).part_offset);
+}
+
+// Says something of the run; all else is this machine's trouble.
+bool is_of_the_run(const Status& status) { return status.code() == Code::corrupt || status.code() == Code::unsupported; }
+
+// What was stored of a run that is encoded, into raw bytes.
+Task<RunOutcome> decode(Reading& r, const PartRead& read, EncodedMemory memory) {
+    const StoredRun& run = run_of(r.of.version, read);
+    const Footer& footer = r.of.version.footers[read.footer];
+    const CodecName& name = footer.codecs[run.codec - 1];
+    const std::optional<Codec> codec = codec_of(name.name, name.parameters);
+    if (!codec) co_return RunOutcome{{Code::unsupported, "it is encoded with " + name.name + ", which this Cairn does not know: read it with a newer one"}, true};
+    if (run.base != 0 && !memory.older.buffer)
+        co_return RunOutcome{{Code::unsupported, "it is encoded against a run of version " + std::to_string(footer.bases[run.base - 1].of.version) + ", which this Cairn can not do: read it with a newer one"}, true};
+    const std::vector<std::uint64_t> made = co_await r.of.world.cpu.checksums(memory.stored, memory.stored.length);
+    if (made.front() != run.checksum) co_return RunOutcome{encoded_differ(), true};
+    const Nanos deadline = r.of.world.clock.in(r.of.settings.io_wait);
+    Status status = co_await r.of.world.cpu.decode(*codec, std::move(memory.stored), std::move(memory.older), std::move(memory.raw), deadline);
+    const bool is_told = is_of_the_run(status);
+    co_return RunOutcome{std::move(status), is_told};
+}
+
+// What is stored of an encoded run, and no more: one whose codec this Cairn does not know is compared like any other.
+Task<RunOutcome> check_own_stored(Reading& r, const PartRead& read, BufferPtr buffer) {
+    const StoredRun& run = run_of(r.of.version, read);
+    Result<Slice> stored = co_await memory_of_stored(r, read, std::move(buffer));
+    if (!stored.ok()) co_return RunOutcome{std::move(stored).status(), false};
+    const Nanos deadline = r.of.world.clock.in(r.of.settings.io_wait);
+    Status status = co_await read_all(r.of.world.storage, r.of.files.at(read.footer), run.part_offset, *stored, deadline);
+    if (!status.ok()) co_return RunOutcome{std::move(status), true};
+    const std::vector<std::uint64_t> made = co_await r.of.world.cpu.checksums(*stored, stored->length);
+    if (made.front() != run.checksum) status = encoded_differ();
+    co_return RunOutcome{std::move(status), true};
+}
+
+// What is stored of its base.
+Task<RunOutcome> check_base(Reading& r, const PartRead& read, BufferPtr buffer) {
+    Result<BaseReads> base = plan_base(r, read, buffer->size());
+    if (!base.ok()) co_return RunOutcome{std::move(base).status(), true};
+    if (!base->from) co_return RunOutcome{};
+    RunOutcome older = co_await read_base(r, read, std::move(base).value(), std::move(buffer), std::nullopt);
+    co_return older;
+}
+
+// A run of a base is looked at once, however many need it.
+Task<Status> check_stored(Reading& r, const PartRead& read, BufferPtr buffer) {
+    const auto known = r.of.stored.find({read.footer, read.run});
+    RunOutcome found;
+    if (known != r.of.stored.end()) {
+        found = {Status(known->second), true};
+    } else {
+        found = co_await check_own_stored(r, read, buffer);
+        if (r.of.base != 0 && (found.status.ok() || found.is_of_the_run)) r.of.stored.emplace(std::pair(read.footer, read.run), found.status);
+    }
+    if (found.status.ok() && r.of.base == 0) found = co_await check_base(r, read, std::move(buffer));
+    if (!found.status.ok()) co_return found.is_of_the_run ? tell_all(r, read, found.status) : std::move(found.status).within(name_of(r, read));
+    for (const std::uint32_t index : read.pieces) r.stored_is_right(image_run_of(r.of.version, read, index).length);
+    co_return Status();
+}
+
+// What it needs of its base, then its own bytes, in one buffer after the other: as they were stored, decoded.
+Task<RunOutcome> fill(Reading& r, const PartRead& read, BaseReads base, BufferPtr buffer, EncodedMemory memory) {
+    RunOutcome made;
+    if (base.from) made = co_await read_base(r, read, std::move(base), std::move(buffer), memory.older);
+    if (!made.status.ok()) co_return made;
+    const Nanos deadline = r.of.world.clock.in(r.of.settings.io_wait);
+    made.status = co_await read_all(r.of.world.storage, r.of.files.at(read.footer), run_of(r.of.version, read).part_offset, memory.stored, deadline);
+    made.is_of_the_run = !made.status.ok();
+    if (made.status.ok()) made = co_await decode(r, read, std::move(memory));
+    co_return made;
+}
+
+// Nothing: what is wrong with the run was told, and the reading goes on.
+Task<Result<std::optional<Slice>>> decoded(Reading& r, const PartRead& read, BufferPtr buffer) {
+    const std::string name = name_of(r, read);
+    Result<BaseReads> base = plan_base(r, read, buffer->size());
+    if (!base.ok()) {
+        CO_TRY(tell_all(r, read, base.status()));
+        co_return std::optional<Slice>();
+    }
+    Result<EncodedMemory> memory = co_await take_memory(r, read, *base, buffer);
+    if (!memory.ok()) co_return std::move(memory).status().within(name);
+    Slice raw = memory->raw;
+    RunOutcome made = co_await fill(r, read, std::move(base).value(), std::move(buffer), std::move(memory).value());
+    if (made.status.ok()) co_return std::optional<Slice>(std::move(raw));
+    if (!made.is_of_the_run) co_return std::move(made.status).within(name);
+    CO_TRY(tell_all(r, read, made.status));
+    co_return std::optional<Slice>();
+}
+
+// Those of a base are shared by the runs that need them.
+Task<Result<std::optional<Slice>>> raw_of(Reading& r, const PartRead& read, BufferPtr buffer) {
+    const EncodedRuns::Which which{read.footer, read.run, r.of.base};
+    Slice kept;
+    if (r.of.base == 0) kept = r.of.encoded.take_kept(which);
+    else kept = co_await r.of.encoded.share(which, patience_of(r.of));
+    if (kept.buffer) co_return std::optional<Slice>(std::move(kept));
+    Result<std::optional<Slice>> made = co_await decoded(r, read, std::move(buffer));
+    if (r.of.base != 0) r.of.encoded.shared(which, made.ok() && *made ? **made : Slice());
+    co_return made;
+}
+
+Task<Status> read_encoded(Reading& r, const PartRead& read, BufferPtr buffer) {
+    if (r.stored_is_right) {
+        Status checked = co_await check_stored(r, read, std::move(buffer));
+        co_return checked;
+    }
+    Result<std::optional<Slice>> raw = co_await raw_of(r, read, std::move(buffer));
+    if (!raw.ok()) co_return std::move(raw).status();
+    if (!*raw) co_return Status();
+    const StoredRun& run = run_of(r.of.version, read);
+    for (const std::uint32_t index : read.pieces) CO_TRY(co_await check_piece(r, read, run.pieces[index], **raw, 0));
+    if (r.of.base == 0 && read.is_wanted_again) r.of.encoded.keep({read.footer, read.run}, std::move(**raw));
+    co_return Status();
+}
+
+}  // namespace
+
+// ok, or what `bad` made of a damaged block or of a failed read.
+Task<Status> read_run(Reading& r, const PartRead& read, BufferPtr buffer) {
+    const StoredRun& run = run_of(r.of.version, read);
+    if (run.codec != 0) {
+        Status encoded = co_await read_encoded(r, read, std::move(buffer));
+        co_return encoded;
+    }
+    Slice into{buffer, 0, read.length};
+    const Nanos deadline = r.of.world.clock.in(r.of.settings.io_wait);
+    const Status status = co_await read_all(r.of.world.storage, r.of.files.at(read.footer), run.part_offset + read.offset, into, deadline);
+    if (!status.ok()) co_return tell_all(r, read, status);
+    for (const std::uint32_t index : read.pieces) CO_TRY(co_await check_piece(r, read, run.pieces[index], into, read.offset));
+    co_return Status();
+}
+
+namespace {
+
+Task<void> reader(Reading& r) {
+    std::uint64_t buffer_bytes = std::max(part_alignment, buffer_bytes_of_bases(r.of));
+    for (const PartRead& read : r.reads)
+        if (run_of(r.of.version, read).codec == 0 || read.length <= r.of.settings.buffer_bytes) buffer_bytes = std::max(buffer_bytes, read.length);
+    buffer_bytes = round_up(buffer_bytes, 4096);
+    Result<BufferPtr> buffer = r.of.world.storage.allocate(buffer_bytes);
+    if (!buffer.ok()) {
+        r.failure = std::move(buffer).status();
+        co_return;
+    }
+    while (r.failure.ok() && r.next < r.reads.size()) {
+        const PartRead& read = r.reads[r.next++];
+        Status status = co_await read_run(r, read, *buffer);
+        if (!status.ok() && r.failure.ok()) r.failure = std::move(status);
+        if (buffer->use_count() == 1) continue;
+        // A read outlived its deadline and holds the buffer. Whoever collects damage goes on, with so much more memory and no more.
+        if (++r.buffers_lost > buffers_lost_max) co_return;
+        buffer = r.of.world.storage.allocate(buffer_bytes);
+        if (!buffer.ok()) co_return;
+    }
+}
+
+}  // namespace
+
+Task<Status> open_files(ReadSource& of, const std::vector<PartRead>& reads) {
+    for (const PartRead& read : reads) {
+        if (of.files.count(read.footer)) continue;
+        OpenOptions options;
+        options.direct = of.settings.direct;
+        const std::uint32_t part = of.version.parts[read.footer];
+        const std::string path = of.layout.part(of.version.manifest, part);
+        Result<FilePtr> file = co_await of.world.storage.open(path, options, of.world.clock.in(of.settings.io_wait));
+        if (file.code() == Code::not_found) {
+            Status missing = co_await missing_part(of.world, of.layout, of.version.manifest, part, of.world.clock.in(of.settings.io_wait));
+            co_return missing;
+        }
+        if (!file.ok()) co_return std::move(file).status();
+        of.files.emplace(read.footer, std::move(file).value());
+    }
+    co_return Status();
+}
+
+Task<Status> read_runs(Reading& r) {
+    Status opened = co_await open_files(r.of, r.reads);
+    if (!opened.ok()) co_return opened;
+    Gate gate(r.of.world.clock);
+    const std::size_t readers = std::min<std::size_t>(r.of.settings.readers, r.reads.size());
+    for (std::size_t i = 0; i < readers; ++i) gate.spawn(reader(r));
+    co_await gate.close();
+    if (r.failure.ok() && r.next < r.reads.size())
+        co_return deadline_passed("reads of its parts did not come back, and the rest was not looked at: try again when the file system answers");
+    co_return r.failure;
+}
+
+// Of the part, as people count them.
+std::uint64_t block_in_part(const OpenVersion& version, const PartRead& read, const StoredPiece& piece, ImageRange unit) {
+    const StoredRun& run = run_of(version, read);
+    return (run.part_offset + (run.codec == 0 ? piece.at + unit.offset : 0)) / version.footers[read.footer].block_bytes;
+}
+
+std::string region_of(const OpenVersion& version, const StoredPiece& piece, ImageRange unit) {
+    return region_at(version.image(piece.rank), piece.image_offset + unit.offset, unit.length);
+}
+
+std::string place_text(const OpenVersion& version, const PartRead& read, const StoredPiece& piece, ImageRange unit) {
+    const std::string region = region_of(version, piece, unit);
+    return version.manifest.parts[version.parts[read.footer]].file + " block " + std::to_string(block_in_part(version, read, piece, unit)) + ", rank " + std::to_string(piece.rank) +
+           (region.empty() ? "" : ", region " + region);
+}
+
+}  // namespace cairn

@@ -1,0 +1,57 @@
+// Which versions are whole, and which may depend on one that is.
+#include "engine/coordinator/planner_testing.hpp"
+
+namespace cairn::engine {
+namespace {
+
+using testing::PlannerTest;
+using testing::RoleOptions;
+
+struct PlannerBaseTest : PlannerTest {
+    static RoleOptions every(std::uint32_t full_every, Codec codec = Codec::planes) {
+        RoleOptions options;
+        options.settings.codec = codec;
+        options.settings.full_every = full_every;
+        return options;
+    }
+    // What the version is told to depend on; it is committed, and does where `depends`.
+    Version base_of(Version version, bool depends) {
+        node->flight->key.version = version;
+        const Version base = plan().base;
+        bool is_first = true;
+        for (auto& [leader, track] : side().contest->leaders) {
+            EXPECT_EQ(track.lead.base, base);
+            EXPECT_EQ(track.lead.encode_at_follower, base != 0) << "bases are where images are";
+            track.done.emplace();
+            track.done->needs_base = depends && std::exchange(is_first, false);
+        }
+        node->subject.learn_of_base(*node->flight);
+        return base;
+    }
+};
+
+TEST_F(PlannerBaseTest, OfSoManyVersionsOneIsWhole) {
+    begin(every(3));
+    std::vector<Version> bases;
+    for (Version version = 10; version < 17; ++version) bases.push_back(base_of(version, !bases.empty() && bases.size() % 3 != 0));
+    EXPECT_EQ(bases, (std::vector<Version>{0, 10, 10, 0, 13, 13, 0}));
+}
+
+TEST_F(PlannerBaseTest, OneThatCameOutWholeIsTheNextBase) {
+    begin(every(5));
+    EXPECT_EQ(base_of(1, false), 0u);
+    EXPECT_EQ(base_of(2, true), 1u);
+    EXPECT_EQ(base_of(3, false), 1u);
+    EXPECT_EQ(base_of(4, true), 3u) << "nothing of version 3 was shorter as a difference, and so it needs nothing";
+}
+
+TEST_F(PlannerBaseTest, ThereIsNoneWithoutTheSettingOrACodecThatTakesOne) {
+    for (const RoleOptions& options : {every(1), every(4, Codec::zero_runs), every(4, Codec::none)}) {
+        begin(options);
+        EXPECT_EQ(base_of(1, false), 0u);
+        EXPECT_EQ(base_of(2, false), 0u);
+    }
+}
+
+}  // namespace
+}  // namespace cairn::engine
