@@ -1,10 +1,15 @@
-"""Versions of a LAMMPS run as HDF5 files, one a rank: a copper crystal that melts, for the way of ratios over time (SC12, Figure 9)."""
+#!/usr/bin/env python3
+"""Versions of a LAMMPS run as HDF5 files, one a rank: a copper crystal that melts, for the way of ratios over time (SC12, Figure 9).
+
+Usage: bench/codecs_lammps.py FOLDER     LAMMPS' own restart files, one a rank, in FOLDER/restart; their records as HDF5 compounds in FOLDER/compound, and a file for each field in FOLDER/fields
+"""
 import glob
 import os
 import re
 import shutil
 import struct
 import subprocess
+import sys
 
 import h5py
 import numpy as np
@@ -73,16 +78,38 @@ def read_dump(path):
     return names, np.concatenate(chunks).reshape(-1, columns)
 
 
-def run(folder, ranks=4, cells=14, versions=9, every=20):
-    """The folders of the versions: folder/lammps-00 and on."""
+def simulate(folder, text, ranks):
     os.makedirs(folder, exist_ok=True)
-    text = INPUT.format(cells=cells, potential=potential(), every=every, steps=every * (versions - 1))
     with open(os.path.join(folder, "in.eam"), "w") as file:
         file.write(text)
     environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(["mpirun", "--oversubscribe", "-np", str(ranks), "lmp", "-in", "in.eam", "-log", "none"], cwd=folder, env=environment, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError("LAMMPS failed: " + (done.stderr or done.stdout)[-400:])
+
+
+def restarts(folder, ranks=4, cells=28, steps=200):
+    """Restart files as LAMMPS writes them, one a rank: eleven doubles an atom, of which the first says so."""
+    text = INPUT.format(cells=cells, potential=potential(), every=steps, steps=steps)
+    lines = [line for line in text.splitlines() if not line.startswith("dump")] + ["write_restart lmp.%.restart", ""]
+    simulate(os.path.join(folder, "run"), "\n".join(lines), ranks)
+    for name in ("restart", "compound", "fields"):
+        os.makedirs(os.path.join(folder, name), exist_ok=True)
+    names = ["count", "x", "y", "z", "tag", "type", "mask", "image", "vx", "vy", "vz"]
+    for rank in range(ranks):
+        shutil.copy(os.path.join(folder, "run", f"lmp.{rank}.restart"), os.path.join(folder, "restart"))
+        numbers = np.fromfile(os.path.join(folder, "run", f"lmp.{rank}.restart"), "<f8", offset=16)
+        atoms = numbers[:len(numbers) // 11 * 11].reshape(-1, 11)
+        atoms = np.ascontiguousarray(atoms[atoms[:, 0] == 11])
+        with h5py.File(os.path.join(folder, "compound", f"lmp.{rank}.h5"), "w") as file:
+            file["atoms"] = atoms.view([(name, "<f8") for name in names]).reshape(-1)
+        for field, name in enumerate(names):
+            np.save(os.path.join(folder, "fields", f"{rank}.{name}.npy"), np.ascontiguousarray(atoms[:, field]))
+
+
+def run(folder, ranks=4, cells=14, versions=9, every=20):
+    """The folders of the versions: folder/lammps-00 and on."""
+    simulate(folder, INPUT.format(cells=cells, potential=potential(), every=every, steps=every * (versions - 1)), ranks)
     folders = []
     steps = sorted({int(re.match(r"lmp-(\d+)\.", os.path.basename(path)).group(1)) for path in glob.glob(os.path.join(folder, "lmp-*.bin"))})
     for version, step in enumerate(steps):
@@ -95,3 +122,9 @@ def run(folder, ranks=4, cells=14, versions=9, every=20):
                 for column, name in enumerate(names):
                     group.create_dataset(name, data=atoms[:, column].astype(np.int32 if name in INTEGERS else np.float64))
     return folders
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2 or why_not():
+        sys.exit(why_not() or __doc__)
+    restarts(sys.argv[1])

@@ -62,12 +62,16 @@ def planes(stored, wanted, base):
     before = stretches_of(pieces, count, base) if base is not None else None
     contents, rest_at = [], 0
     while at < len(stored):
-        length, follow, width, flags, strides = struct.unpack_from("<IIBBBx", stored, at)
+        length, follow, width, flags, strides, columns = struct.unpack_from("<IIBBBB", stored, at)
         content, stretch = stored[at + 12:at + 12 + follow], len(contents)
-        older = None
-        if flags & 16:
-            older = before[min(stretch, count)][rest_at:rest_at + length]
-        content = content if width == 0 else planes_of(content, length, width, flags, strides, older)
+        if flags & 64:
+            content = zstandard(content)
+        elif columns:
+            content = columns_of(content, length, columns)
+        elif width:
+            older = before[min(stretch, count)][rest_at:rest_at + length] if flags & 16 else None
+            numbers_of_it, used = planes_of(content, length, width, flags, strides, older)
+            content = numbers_of_it + content[used:]
         contents.append(content)
         rest_at += length if stretch >= count else 0
         at += 12 + follow
@@ -90,7 +94,20 @@ def stretches_of(pieces, count, raw):
     return stretches
 
 
+def columns_of(content, length, columns):
+    """The bytes of a stretch of records, of which each column is stored by itself."""
+    record, before = struct.unpack_from("<HH", content)
+    count, at, fields = (length - before) // record, 4, []
+    for _ in range(columns):
+        wide, width, flags, strides = struct.unpack_from("<BBBB", content, at)
+        column, used = planes_of(content[at + 4:], count * wide, width, flags, strides, None) if width else (content[at + 4:at + 4 + count * wide], count * wide)
+        fields.append([column[i * wide:(i + 1) * wide] for i in range(count)])
+        at += 4 + used
+    return content[at:at + before] + b"".join(b"".join(each) for each in zip(*fields)) + content[at + before:]
+
+
 def planes_of(content, length, width, flags, strides, older):
+    """The whole numbers of so many bytes, and how many bytes tell of them."""
     count, modulus = length // width, 1 << 8 * width
     stride, at, found = struct.unpack_from(f"<{strides}I", content), 4 * strides, []
     for _ in range(width):
@@ -114,7 +131,7 @@ def planes_of(content, length, width, flags, strides, older):
             values = [ordered(value, modulus) for value in values]
         if flags & 4:
             values = [value >> 1 | (value & 1) * modulus // 2 for value in values]
-    return b"".join(value.to_bytes(width, "big" if flags & 2 else "little") for value in values) + content[at:]
+    return b"".join(value.to_bytes(width, "big" if flags & 2 else "little") for value in values), at
 
 
 def numbers_in(raw, width, flags, modulus):

@@ -23,6 +23,7 @@ constexpr double whole_bits = 1.0 / 8;   // of a byte: the least that Huffman's 
 constexpr double hardly_told = 0.995;    // of a plane: where more is left, what is near it tells too little
 constexpr double much_shorter = 0.88;    // of what values alone make: where words make less, so does nothing else
 constexpr int thorough_level = 7;
+constexpr std::size_t short_plane = 16 << 10;  // Huffman's table is shorter than others, which counts in short planes only
 constexpr std::size_t probed_bytes_min = 512;
 
 // How many of some places of a plane, as a share, continue as an earlier one did, so far that it is no chance: 40 bits of what its values tell. Every eighth place is remembered.
@@ -107,6 +108,11 @@ std::size_t PlaneCoder::put_small(ByteView plane, ByteView above, std::span<std:
     const std::size_t worth = plane.size() - plane.size() / 256, room = std::min(into.size(), worth);
     const Histogram histogram = histogram_of(plane);
     const double symbols = symbols_bytes(histogram, plane.size());
+    const auto by_values = [&] {
+        const std::size_t made = ZSTD_compress2(values_.get(), into.data(), room, plane.data(), plane.size());
+        return ZSTD_isError(made) ? worth : made;
+    };
+    const std::size_t values = plane.size() <= short_plane && symbols < hardly_told * static_cast<double>(plane.size()) ? by_values() : worth;
     std::size_t least = repeats(plane, symbols / static_cast<double>(plane.size())) > 0 ? ZSTD_compress2(thorough_.get(), into.data(), room, plane.data(), plane.size()) : worth;
     if (ZSTD_isError(least)) least = worth;
     kind = PlaneKind::zstd;
@@ -126,6 +132,10 @@ std::size_t PlaneCoder::put_small(ByteView plane, ByteView above, std::span<std:
     is_shorter(symbols, true, PlaneKind::symbols);
     is_shorter(below.bytes, below.histograms.size() > 1, PlaneKind::symbols_below);
     is_shorter(after.bytes, after.histograms.size() > 1, PlaneKind::symbols_after);
+    if (values != worth && static_cast<double>(values) < shortest) {
+        kind = PlaneKind::zstd;
+        return by_values();
+    }
     if (kind == PlaneKind::symbols) return put_symbols(plane, histogram, into.first(room));
     if (kind == PlaneKind::symbols_below) return put_symbols(plane, above, below, into.first(room));
     if (kind == PlaneKind::symbols_after) return put_symbols(plane, places, after, into.first(room));

@@ -7,21 +7,23 @@
 #include <optional>
 #include <string>
 
+#include "codec/chosen.hpp"
+#include "codec/columns.hpp"
 #include "codec/float_sums.hpp"
 #include "codec/integers.hpp"
 #include "codec/plane.hpp"
 #include "codec/planes_layout.hpp"
+#include "codec/planes_rest.hpp"
 #include "codec/planes_split.hpp"
 #include "codec/prediction.hpp"
+#include "codec/words.hpp"
 
 namespace cairn {
 
 namespace {
 
-constexpr std::size_t guess_bytes = 64 << 10;     // of what nobody knows: it may be something else behind that
-constexpr std::size_t head_bytes = 12;            // of a stretch: raw bytes, bytes that follow (u32 each), width (0: the raw bytes), flags, how many strides, 0
+constexpr std::size_t head_bytes = 12;            // of a stretch: raw bytes, bytes that follow (u32 each), width (0: the raw bytes, or columns), flags, how many strides, how many columns
 constexpr double is_worth_it = 0.97;  // a stretch of which more is left is
-constexpr std::size_t sample_bytes_min = 64;
 constexpr std::uint8_t flag_ordered = 1, flag_swapped = 2, flag_rotated = 4, flag_sums = 8, flag_base = 16;
 
 Status cut_short() { return corrupt("predict-planes-zstd: cut short"); }
@@ -34,8 +36,8 @@ struct Workspace {
     // As long as a stretch, each aligned for any number.
     std::unique_ptr<std::byte[]> numbers{new (std::nothrow) std::byte[stretch_bytes]}, differences{new (std::nothrow) std::byte[stretch_bytes]},
         planes{new (std::nothrow) std::byte[stretch_bytes]}, back{new (std::nothrow) std::byte[stretch_bytes]}, gathered{new (std::nothrow) std::byte[stretch_bytes]},
-        base{new (std::nothrow) std::byte[stretch_bytes]};
-    bool is_whole() const { return coder.is_whole() && numbers && differences && planes && back && gathered && base; }
+        base{new (std::nothrow) std::byte[stretch_bytes]}, column{new (std::nothrow) std::byte[stretch_bytes]};
+    bool is_whole() const { return coder.is_whole() && numbers && differences && planes && back && gathered && base && column; }
 };
 
 // nullptr: there is no memory.
@@ -137,17 +139,23 @@ std::size_t put_planes(const Workspace& own, const Choice& choice, std::size_t c
     return out;
 }
 
-// `base`: as long as the stretch, where the way has one.
-Status decode_stretch(Workspace& own, const Way& way, ByteView stored, ByteView base, std::span<std::byte> into) {
-    const std::size_t count = into.size() / way.width, tail = into.size() - count * way.width;
+// Cuts what it has read. Bytes behind the last whole number are left. `base`: as long as the stretch, where the way has one.
+Status decode_numbers(Workspace& own, const Way& way, ByteView& stored, ByteView base, std::span<std::byte> into) {
+    const std::size_t count = into.size() / way.width;
     ByteView above;
     for (std::size_t plane = way.width; plane-- > 0;) {
         const std::span<std::byte> to(own.planes.get() + plane * count, count);
         TRY(own.coder.get(stored, above, to));
         above = to;
     }
-    if (stored.size() != tail) return not_as_many();
     CAIRN_BY_WIDTH(way.width, raw_of, own, own.planes.get(), way, base, into);
+    return {};
+}
+
+Status decode_stretch(Workspace& own, const Way& way, ByteView stored, ByteView base, std::span<std::byte> into) {
+    const std::size_t tail = into.size() % way.width;
+    TRY(decode_numbers(own, way, stored, base, into));
+    if (stored.size() != tail) return not_as_many();
     std::copy(stored.begin(), stored.end(), into.end() - static_cast<std::ptrdiff_t>(tail));
     return {};
 }
@@ -171,20 +179,67 @@ std::size_t encode_stretch(Workspace& own, const Choice& choice, Effort effort, 
     return decoded.ok() && std::memcmp(back.data(), raw.data(), raw.size()) == 0 ? out : 0;
 }
 
+// ---- columns ----
+
+std::optional<Way> way_in(ByteView head, ByteView strides);
+
+constexpr std::size_t way_at = 8, way_bytes = 3;  // in a stretch's head: width, flags, how many strides
+
+Status decode_columns(Workspace& own, std::size_t count, ByteView stored, std::span<std::byte> into) {
+    const auto get = [&](ByteView& left, std::span<std::byte> column) -> Status {
+        std::array<std::byte, head_bytes> head = {};
+        std::copy_n(left.begin(), way_bytes, head.begin() + way_at);
+        left = left.subspan(way_bytes);
+        const std::optional<Way> way = way_in(head, left);
+        if (!way || way->has_base || column.size() % way->width != 0) return corrupt("predict-planes-zstd: no column is so wide or lies so");
+        left = left.subspan(4u * way->strides);
+        return decode_numbers(own, *way, left, {}, column);
+    };
+    return get_columns(count, stored, {own.column.get(), stretch_bytes}, get, into);
+}
+
+// Behind the stretch's head; 0: it does not get shorter.
+std::size_t encode_columns(Workspace& own, const Columns& columns, Effort effort, ByteView raw, std::span<std::byte> into) {
+    const auto put = [&](const Choice& choice, ByteView column, std::span<std::byte> to) -> std::size_t {
+        if (choice.cost.all >= is_worth_it) return 0;
+        std::array<std::byte, head_bytes + 4 * strides_max> head;
+        const std::size_t strides = put_way(choice.way, head) - head_bytes;
+        if (to.size() < way_bytes + strides) return 0;
+        std::copy_n(head.begin() + way_at, way_bytes, to.begin());
+        std::copy_n(head.begin() + head_bytes, strides, to.begin() + way_bytes);
+        CAIRN_BY_WIDTH(choice.way.width, planes_of, own, Original{column}, choice.way, own.planes.get());
+        const std::size_t made = put_planes(own, choice, column.size() / choice.way.width, effort, to.subspan(way_bytes + strides));
+        return made == 0 || made > column.size() ? 0 : way_bytes + strides + made;
+    };
+    const std::size_t made = put_columns(columns, raw, {own.column.get(), stretch_bytes}, put, into);
+    if (made == 0 || made > raw.size() - raw.size() / 32) return 0;
+    const std::span<std::byte> back(own.back.get(), raw.size());
+    const Status decoded = decode_columns(own, columns.columns.size(), into.first(made), back);
+    return decoded.ok() && std::memcmp(back.data(), raw.data(), raw.size()) == 0 ? made : 0;
+}
+
 // What is told of a run that is being encoded.
 struct Making {
     Workspace& own;
     Effort effort = Effort::fast;
     bool needs_base = false;
+    std::span<std::byte> column() const { return {own.column.get(), stretch_bytes}; }
 };
 
 // One stretch, its head among the bytes that it takes; 0: there is no room.
-std::size_t put_stretch(Making& making, const Choice& choice, const Original& original, std::span<std::byte> into) {
+std::size_t put_stretch(Making& making, const Chosen& chosen, const Original& original, std::span<std::byte> into) {
     const ByteView raw = original.raw;
     if (into.size() < head_bytes + 4 * strides_max) return 0;
     std::fill_n(into.begin(), head_bytes, std::byte{});
-    std::size_t made = choice.cost.all < is_worth_it ? encode_stretch(making.own, choice, making.effort, original, into) : 0;
-    making.needs_base |= made != 0 && choice.way.has_base;
+    std::size_t made = 0;
+    if (chosen.records) {
+        const Columns& columns = chosen.records->columns;
+        into[11] = static_cast<std::byte>(columns.columns.size());
+        if (const std::size_t follow = encode_columns(making.own, columns, making.effort, raw, into.subspan(head_bytes)); follow != 0) made = head_bytes + follow;
+    } else if (chosen.plain.cost.all < is_worth_it) {
+        made = encode_stretch(making.own, chosen.plain, making.effort, original, into);
+        making.needs_base |= made != 0 && chosen.plain.way.has_base;
+    }
     if (made == 0) {
         if (into.size() - head_bytes < raw.size()) return 0;
         std::fill_n(into.begin(), head_bytes, std::byte{});
@@ -219,15 +274,17 @@ ByteView gather(ByteView run, Pieces pieces, std::byte* into) {
 
 std::size_t put_arrays(Making& making, const Original& run, Pieces pieces, std::span<const NumberArray> kinds, std::span<std::byte> into) {
     std::size_t out = 0;
-    std::optional<Choice> choice;
+    Chosen chosen;
     const NumberArray* last = nullptr;
+    std::size_t last_bytes = 0;
     for (Pieces left = pieces; !left.empty();) {
         const Pieces of = first_stretch(left);
         const Original stretch{gather(run.raw, of, making.own.gathered.get()), gather(run.base, of, making.own.base.get())};
         const NumberArray& kind = kinds[of.front().stretch];
-        choice = choose(stretch, kind, making.effort, last && *last == kind ? &*choice : nullptr);
+        chosen = choose_array(stretch, kind, making.effort, making.column(), last && *last == kind ? &chosen : nullptr, last_bytes);
         last = &kind;
-        const std::size_t made = put_stretch(making, *choice, stretch, into.subspan(out));
+        last_bytes = stretch.raw.size();
+        const std::size_t made = put_stretch(making, chosen, stretch, into.subspan(out));
         if (made == 0) return 0;
         out += made;
         left = left.subspan(of.size());
@@ -235,56 +292,14 @@ std::size_t put_arrays(Making& making, const Original& run, Pieces pieces, std::
     return out;
 }
 
-// What is left of a run when its arrays are taken out, from a place in it on.
-class Rest {
-  public:
-    void add(const Original& piece) {
-        if (!piece.raw.empty()) pieces_.push_back(piece);
-    }
-    bool at_end() const { return at_ == pieces_.size(); }
-    // As many bytes as a stretch has, or all there are: where they lie, or where they lie in several places, gathered.
-    Original ahead(Workspace& own) const {
-        const Original first = pieces_[at_].part(used_, pieces_[at_].raw.size() - used_);
-        if (first.raw.size() >= stretch_bytes || at_ + 1 == pieces_.size()) return first.part(0, std::min(first.raw.size(), stretch_bytes));
-        std::size_t length = 0;
-        for (std::size_t i = at_; i < pieces_.size() && length < stretch_bytes; ++i) {
-            const Original& from = i == at_ ? first : pieces_[i];
-            const std::size_t some = std::min(from.raw.size(), stretch_bytes - length);
-            std::copy_n(from.raw.begin(), some, own.gathered.get() + length);
-            if (!from.base.empty()) std::copy_n(from.base.begin(), some, own.base.get() + length);
-            length += some;
-        }
-        return {{own.gathered.get(), length}, first.base.empty() ? ByteView() : ByteView(own.base.get(), length)};
-    }
-    void skip(std::size_t length) {
-        while (length > 0) {
-            const std::size_t some = std::min(length, pieces_[at_].raw.size() - used_);
-            used_ += some;
-            length -= some;
-            if (used_ == pieces_[at_].raw.size()) ++at_, used_ = 0;
-        }
-    }
-
-  private:
-    std::vector<Original> pieces_;
-    std::size_t at_ = 0, used_ = 0;
-};
-
 // Neighbouring places of which the same is found make one stretch, as long as it may be.
 std::size_t put_rest(Making& making, Rest rest, std::span<std::byte> into) {
     std::size_t out = 0;
+    std::optional<Chosen> chosen;
     while (!rest.at_end()) {
-        const Original ahead = rest.ahead(making.own);
-        const std::size_t bytes = ahead.raw.size();
-        std::size_t length = std::min(guess_bytes, bytes);
-        Choice choice;
-        if (length >= sample_bytes_min) choice = choose(ahead.part(0, length));
-        while (length >= sample_bytes_min && bytes - length >= sample_bytes_min) {
-            const std::size_t more = std::min(guess_bytes, bytes - length);
-            if (!(choose(ahead.part(length, more)).way == choice.way)) break;
-            length += more;
-        }
-        const std::size_t made = put_stretch(making, choice, ahead.part(0, length), into.subspan(out));
+        const Original ahead = rest.ahead(making.own.gathered.get(), making.own.base.get());
+        const std::size_t length = choose_rest(ahead, making.effort, making.column(), chosen);
+        const std::size_t made = put_stretch(making, *chosen, ahead.part(0, length), into.subspan(out));
         if (made == 0) return 0;
         out += made;
         rest.skip(length);
@@ -324,18 +339,22 @@ struct Stretches {
         head = stored.first(head_bytes);
         stored = stored.subspan(head_bytes);
         const std::size_t follow = get_count(&head[4]);
-        if (follow > stored.size() || raw_bytes() == 0 || raw_bytes() > stretch_bytes || !is_sound()) return false;
+        if (follow > stored.size() || raw_bytes() == 0 || raw_bytes() > (is_words() ? words_bytes : stretch_bytes) || !is_sound()) return false;
         bytes = stored.first(follow);
         stored = stored.subspan(follow);
         return true;
     }
+    bool is_words() const { return head[8] == std::byte{} && head[9] == std::byte{flag_words} && head[10] == std::byte{} && head[11] == std::byte{}; }
     // What a head may not say, whoever wrote it.
     bool is_sound() const {
-        const bool is_raw = head[8] == std::byte{}, has_way = head[9] != std::byte{} || head[10] != std::byte{};
-        return head[11] == std::byte{} && !(is_raw && has_way);
+        if (is_words()) return true;
+        const bool has_width = head[8] != std::byte{}, has_way = head[9] != std::byte{} || head[10] != std::byte{}, has_columns = head[11] != std::byte{};
+        return has_width ? !has_columns : !has_way;
     }
     bool has_base() const { return (std::to_integer<std::uint8_t>(head[9]) & flag_base) != 0; }
     Status decode(Workspace& own, ByteView base, std::span<std::byte> into) const {
+        if (is_words()) return get_words(bytes, into);
+        if (head[11] != std::byte{}) return decode_columns(own, std::to_integer<std::size_t>(head[11]), bytes, into);
         if (head[8] == std::byte{}) {
             if (bytes.size() != into.size()) return not_as_many();
             std::copy(bytes.begin(), bytes.end(), into.begin());
@@ -354,7 +373,7 @@ Status decode_arrays(Workspace& own, Stretches& stretches, Pieces pieces, ByteVi
         if (!stretches.next()) return cut_short();
         std::size_t length = 0;
         for (const RunPiece& piece : of) length += piece.length;
-        if (length != stretches.raw_bytes()) return not_as_many();
+        if (length != stretches.raw_bytes() || stretches.is_words()) return not_as_many();
         const ByteView before = stretches.has_base() ? gather(base, of, own.base.get()) : ByteView();
         if (of.size() == 1) {
             TRY(stretches.decode(own, before, into.subspan(of.front().offset, length)));
@@ -370,26 +389,6 @@ Status decode_arrays(Workspace& own, Stretches& stretches, Pieces pieces, ByteVi
     }
     return {};
 }
-
-// The places between the arrays, in their order: where the rest goes.
-struct Gaps {
-    Pieces pieces;
-    std::span<std::byte> run;
-    std::size_t at = 0;
-    // All of the next one; empty: there is none any more.
-    std::span<std::byte> next() {
-        while (at < run.size()) {
-            const std::size_t begin = at, end = pieces.empty() ? run.size() : pieces.front().offset;
-            at = end;
-            if (!pieces.empty()) {
-                at += pieces.front().length;
-                pieces = pieces.subspan(1);
-            }
-            if (begin < end) return run.subspan(begin, end - begin);
-        }
-        return {};
-    }
-};
 
 // The next bytes of the rest, as the base has them.
 ByteView base_of_rest(Workspace& own, ByteView base, std::span<std::byte> gap, Gaps gaps, std::size_t bytes) {
@@ -407,6 +406,13 @@ Status decode_rest(Workspace& own, Stretches& stretches, ByteView base, Gaps gap
     std::span<std::byte> gap = gaps.next();
     while (!gap.empty()) {
         if (!stretches.next()) return cut_short();
+        if (stretches.is_words()) {  // in one place: they may be more than the workspace holds
+            if (stretches.raw_bytes() > gap.size()) return not_as_many();
+            TRY(stretches.decode(own, {}, gap.first(stretches.raw_bytes())));
+            gap = gap.subspan(stretches.raw_bytes());
+            if (gap.empty()) gap = gaps.next();
+            continue;
+        }
         std::span<std::byte> bytes(own.back.get(), stretches.raw_bytes());
         const ByteView before = stretches.has_base() ? base_of_rest(own, base, gap, gaps, bytes.size()) : ByteView();
         TRY(stretches.decode(own, before, bytes));
@@ -428,9 +434,7 @@ bool comes_back(const RunLayout& layout, ByteView stored, std::size_t run_bytes)
     return read.ok() && read->pieces == layout.pieces && stored.empty();
 }
 
-}  // namespace
-
-std::uint64_t encode_planes(ByteView raw, std::span<const NumberArray> arrays, std::span<std::byte> into, Effort effort, Base* base) {
+std::size_t encode_stretches(ByteView raw, std::span<const NumberArray> arrays, std::span<std::byte> into, Effort effort, Base* base) {
     Workspace* const own = workspace();
     if (!own || raw.empty()) return 0;
     const Original run{raw, base && base->bytes.size() == raw.size() ? base->bytes : ByteView()};
@@ -457,6 +461,14 @@ std::uint64_t encode_planes(ByteView raw, std::span<const NumberArray> arrays, s
     }
     if (base) base->is_needed = making.needs_base;
     return out;
+}
+
+}  // namespace
+
+std::uint64_t encode_planes(ByteView raw, std::span<const NumberArray> arrays, std::span<std::byte> into, Effort effort, Base* base) {
+    const std::size_t made = encode_stretches(raw, arrays, into, effort, base), shorter = put_shorter_words(raw, effort, made, into);
+    if (base && shorter != made) base->is_needed = false;
+    return shorter;
 }
 
 Status decode_planes(ByteView stored, std::span<std::byte> into, ByteView base) {

@@ -3,6 +3,8 @@
 // left as it is where it is noise. So noise, which most of the lower bytes of computed numbers are, costs no time, and what is not is not spoiled by it. Of numbers that no neighbour
 // tells, weights of a language model among them, the exponents make a plane for themselves.
 //
+// Records are taken apart, and each of their fields is an array of its own (columns.hpp); a run that repeats itself far apart is words (words.hpp).
+//
 // Where the same bytes of an older version are at hand, their base, numbers may lose what they were in that one first. A sample of each stretch tells whether that is of use.
 //
 // Short arrays that are alike are taken side by side, as one (planes_layout.hpp). Of an array that is described a sample tells which of its axes are of use. Of all other bytes a sample tells how wide a number is, its byte order, what its bits mean and where its
@@ -22,7 +24,7 @@ namespace cairn {
 
 constexpr std::uint64_t planes_bytes_min = 4 << 10;  // less is not worth the look at a sample
 
-// The bytes that `into` holds then; 0: it is best stored as it is, or there was no memory. `arrays`: by offset, none over another. Each thread that ever encodes keeps about 2 MiB, and as much again once it took its time.
+// The bytes that `into` holds then; 0: it is best stored as it is, or there was no memory. `arrays`: by offset, none over another. Each thread that ever encodes keeps about 2 MiB, and as much again once it took its time; some 1 MiB once it looked for words, and 2 more while it does.
 std::uint64_t encode_planes(ByteView raw, std::span<const NumberArray> arrays, std::span<std::byte> into, Effort effort = Effort::fast, Base* base = nullptr);
 // corrupt: `stored` makes other than so many bytes. out_of_space: no memory for a workspace.
 Status decode_planes(ByteView stored, std::span<std::byte> into, ByteView base = {});

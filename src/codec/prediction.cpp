@@ -16,6 +16,7 @@ namespace {
 constexpr std::size_t window_bytes = 4096;
 constexpr std::size_t windows_max = 4, windows_apart = 96 << 10;  // of long ones more: they may be of several processes
 
+constexpr double hardly_anything = 0.002;  // of a column: no other way is worth the look
 constexpr double as_good = 0.005;  // as a share of raw bytes: what was good for one place of an array is for the next
 
 // What bytes take, by how often each value occurs among few of them (Miller and Madow's correction for that they are few); a share of what they take as they are.
@@ -26,9 +27,12 @@ struct Entropy {
         for (std::size_t n = 1; n < terms.size(); ++n) terms[n] = static_cast<float>(static_cast<double>(n) * std::log2(static_cast<double>(n)));
     }
     double of(const std::array<std::uint16_t, 256>& counts, std::size_t total) const {
-        float sum = 0;
+        std::array<float, 8> sums = {};  // none waits for the one before
         std::size_t kinds = 0;
-        for (const std::uint16_t count : counts) sum += terms[count], kinds += count != 0;
+        for (std::size_t i = 0; i < counts.size(); i += sums.size())
+            for (std::size_t lane = 0; lane < sums.size(); ++lane) sums[lane] += terms[counts[i + lane]];
+        for (const std::uint16_t count : counts) kinds += count != 0;
+        const float sum = ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
         const double few = kinds == 0 ? 0 : static_cast<double>(kinds - 1) / (2 * std::log(2.0));
         return std::min(1.0, (terms[total] - sum + few) / (8.0 * static_cast<double>(total)));
     }
@@ -107,10 +111,10 @@ Cost cost_of(const Sample& sample, const Way& way) {
     for (const std::size_t begin : sample.places()) {
         if (way.has_sums) residuals_of_sums(sample, begin, count, way, left.data());
         else residuals(sample, begin, count, way, left.data());
-        for (std::size_t i = 0; i < count; ++i) {
-            const Number folded = way.is_folded() ? fold(left[i]) : left[i];
-            for (std::size_t plane = 0; plane < sizeof(Number); ++plane) ++counts[plane][static_cast<std::uint8_t>(folded >> (8 * plane))];
-        }
+        if (way.is_folded())
+            for (std::size_t i = 0; i < count; ++i) left[i] = fold(left[i]);
+        for (std::size_t i = 0; i < count; ++i)
+            for (std::size_t plane = 0; plane < sizeof(Number); ++plane) ++counts[plane][static_cast<std::uint8_t>(left[i] >> (8 * plane))];
     }
     Cost cost;
     cost.all = 0;
@@ -242,6 +246,44 @@ Choice choose(const Original& original) {
     if (const double words = cost_of_words(sample); words < best.cost.all) best = {way_of(1, 0), {words, {words}}};
     offer_with_base(best, sample, numbers);
     return best;
+}
+
+Choice glance_column(ByteView column, std::uint8_t width, bool is_swapped) {
+    const Sample sample = Sample(Original{column}).half();
+    Choice best;
+    offer(best, sample, way_of(width, 1, false, is_swapped));
+    if (best.cost.all > 0) offer(best, sample, way_of(width, 0, false, is_swapped));
+    return best;
+}
+
+// What never changes needs one look. `before`: there is no other.
+Choice choose_column(ByteView column, std::uint8_t width, bool is_swapped, Effort effort, const Choice* before) {
+    const Sample sample(Original{column});
+    Choice best;
+    if (before) {
+        offer(best, sample, before->way);
+        return best;
+    }
+    offer(best, sample, way_of(width, 1, false, is_swapped));
+    if (best.cost.all < hardly_anything) return best;
+    offer(best, sample, way_of(width, 0, false, is_swapped));
+    Way other = way_of(width, 1, true, is_swapped);
+    if (best.way.strides == 0 && width > 1) {
+        Way exponent = best.way;
+        exponent.is_rotated = true;
+        offer(best, sample, exponent);
+    }
+    if (width > 1) offer(best, sample, other);
+    if (best.way.strides != 0) {
+        other.is_ordered = best.way.is_ordered;
+        other.strides = 2;
+        other.stride[1] = 1;
+        offer(best, sample, other);
+    }
+    if (effort == Effort::fast) return best;
+    Choice far;
+    for (const std::uint32_t stride : {2u, 3u, 4u}) offer(far, sample, way_of(width, stride, best.way.is_ordered, is_swapped));
+    return far.cost.all < best.cost.all - as_good ? far : best;
 }
 
 }  // namespace cairn

@@ -51,6 +51,10 @@ Choice choose(const Original& original, const NumberArray& array, Effort effort,
 // Of bytes of which nothing is known. At least 64.
 Choice choose(const Original& original);
 
+// Of a column of records: numbers of that width, one after the other. A glance takes a fifth of the time, and tells which of two columns is better.
+Choice choose_column(ByteView column, std::uint8_t width, bool is_swapped, Effort effort, const Choice* before = nullptr);
+Choice glance_column(ByteView column, std::uint8_t width, bool is_swapped);
+
 template <typename Number>
 Number swap_bytes(Number number) {
     if constexpr (sizeof(Number) == 8) return __builtin_bswap64(number);
