@@ -10,6 +10,7 @@
 #include "cli/series.hpp"
 #include "copies/regions.hpp"
 #include "format/manifest.hpp"
+#include "read/alone.hpp"
 #include "read/version_copies.hpp"
 
 namespace cairn::cli {
@@ -45,6 +46,13 @@ std::string shape_text(const Region& region) {
     return text + " at " + at + " of " + of;
 }
 
+std::string alone_text(const AloneRead& alone) {
+    char times[32];
+    std::snprintf(times, sizeof times, "%.2f", alone.factor());
+    const std::string base = alone.base_bytes == 0 ? "" : ", and " + format_bytes(alone.base_bytes) + " of its base";
+    return "reads at most " + std::string(times) + " times what is stored of it (rank " + std::to_string(alone.rank) + ": " + format_bytes(alone.read_bytes) + base + ")";
+}
+
 void print_head(Console& console, const Shown& shown, const Seen& seen) {
     const Manifest& m = shown.manifest;
     std::uint64_t part_bytes = 0;
@@ -65,6 +73,7 @@ void print_head(Console& console, const Shown& shown, const Seen& seen) {
                       " (" + plural(m.image_bytes, "byte") + ")");
     row("files", plural(own, "part") + ", " + format_bytes(part_bytes) + ", blocks of " +
                      format_bytes_exact(m.block_bytes));
+    if (const std::optional<AloneRead> alone = costliest_alone(shown.open)) row("one rank", alone_text(*alone));
     for (const BaseVersion& base : m.bases) row("depends on", "version " + std::to_string(base.version) + " of incarnation " + base.incarnation.hex());
 }
 
@@ -170,7 +179,8 @@ void print_json(Console& console, const Layout& layout, const Shown& shown, cons
             regions.back()["global_shape"] = region.global_shape;
             regions.back()["global_offset"] = region.global_offset;
         }
-        document["images"].push_back({{"rank", rank}, {"bytes", image.bytes}, {"regions", std::move(regions)}});
+        const AloneRead alone = alone_read(shown.open, rank);
+        document["images"].push_back({{"rank", rank}, {"bytes", image.bytes}, {"read_bytes_alone", alone.read_bytes}, {"base_bytes_alone", alone.base_bytes}, {"regions", std::move(regions)}});
     }
     console.document(document.dump(2, ' ', false, Json::error_handler_t::replace));
 }

@@ -1,0 +1,23 @@
+// What one rank alone must read to have its image: a run with a codec is read whole, also where most of it is other ranks', and a base besides. A job that restores all its ranks reads each run
+// once a node. Pure.
+#pragma once
+
+#include <optional>
+
+#include "copies/restore.hpp"
+
+namespace cairn {
+
+struct AloneRead {
+    Rank rank = 0;
+    double own_bytes = 0;        // of what is stored, its share by raw bytes
+    std::uint64_t read_bytes = 0;  // of this version's parts, without footers
+    std::uint64_t base_bytes = 0;  // and of its base's
+    double factor() const { return own_bytes > 0 ? static_cast<double>(read_bytes) / own_bytes : 1; }
+};
+
+AloneRead alone_read(const OpenVersion& version, Rank rank);
+// Of all ranks that have bytes here the one that must read the most for each byte of its own; none where nobody has any.
+std::optional<AloneRead> costliest_alone(const OpenVersion& version);
+
+}  // namespace cairn

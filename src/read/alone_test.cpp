@@ -1,0 +1,54 @@
+// How much one rank must read by itself.
+#include "read/alone.hpp"
+
+#include <gtest/gtest.h>
+
+namespace cairn {
+namespace {
+
+constexpr std::uint64_t alone_block = 4096;
+
+StoredPiece piece(Rank rank, std::uint64_t image_offset, std::uint64_t length, std::uint64_t at) { return {rank, image_offset, length, at, std::vector<std::uint64_t>(length / alone_block)}; }
+
+// Rank 0 has two raw blocks and half of an encoded run, rank 1 its other half in two pieces, rank 2 nothing.
+OpenVersion shared() {
+    OpenVersion version;
+    version.manifest.parts.resize(1);
+    version.parts = {0};
+    Footer& footer = version.footers.emplace_back();
+    footer.block_bytes = alone_block;
+    footer.images = {{0, 6 * alone_block, {}}, {1, 4 * alone_block, {}}, {2, 0, {}}};
+    footer.runs.push_back({0, 2 * alone_block, 0, 0, {piece(0, 0, 2 * alone_block, 0)}});
+    footer.runs.push_back({2 * alone_block, 3 * alone_block, 1, 7, {piece(1, 0, alone_block, 0), piece(0, 2 * alone_block, 4 * alone_block, alone_block), piece(1, alone_block, 3 * alone_block, 5 * alone_block)}});
+    version.index();
+    return version;
+}
+
+TEST(Alone, RunsThatAreEncodedAreReadWhole) {
+    const OpenVersion version = shared();
+    const AloneRead first = alone_read(version, 0), other = alone_read(version, 1);
+    EXPECT_EQ(first.read_bytes, 5 * alone_block);
+    EXPECT_DOUBLE_EQ(first.own_bytes, 3.5 * alone_block);
+    EXPECT_EQ(other.read_bytes, 3 * alone_block) << "once, though it has two pieces there";
+    EXPECT_DOUBLE_EQ(other.factor(), 2);
+    EXPECT_EQ(alone_read(version, 2).read_bytes, 0u);
+    EXPECT_EQ(costliest_alone(version)->rank, 1u);
+    EXPECT_FALSE(costliest_alone(OpenVersion()));
+}
+
+TEST(Alone, ABaseIsReadBesides) {
+    auto base = std::make_shared<OpenedBase>();
+    base->version = shared();
+    base->version.manifest.key.version = 4;
+    OpenVersion version = shared();
+    version.footers[0].bases = {{{4, {1, 2}}, 0, 0}};
+    version.footers[0].runs[1].base = 1;
+    version.bases[0] = base;
+    EXPECT_EQ(alone_read(version, 0).base_bytes, 5 * alone_block);
+    EXPECT_EQ(alone_read(version, 1).base_bytes, 3 * alone_block);
+    version.footers[0].runs[1].base = 0;
+    EXPECT_EQ(alone_read(version, 1).base_bytes, 0u);
+}
+
+}  // namespace
+}  // namespace cairn
