@@ -122,6 +122,21 @@ TEST_F(WriterTest, ChunksThatAreEncodedAreLongOnes) {
     EXPECT_EQ(part().next_chunk_bytes(role_block, 0), 10ull << 20);
 }
 
+// And however fast storage is, they are no longer than whoever wants some bytes of one likes to decode.
+TEST_F(WriterTest, ChunksThatAreEncodedAreNotEndless) {
+    for (const bool encodes : {false, true}) {
+        message::Lead fast = lead();
+        if (encodes) fast.codec = "zero-runs";
+        begin({}, fast);
+        part().chunk_bytes_max = 64ull << 20;
+        part().written_bytes = 1ull << 40;
+        part().rate.begin(0);
+        part().rate.end(second, 1ull << 40);
+        if (encodes) part().encoded_chunk_bytes_max = 1ull << 30;
+        EXPECT_EQ(part().next_chunk_bytes(role_block, second), encodes ? 4ull << 20 : 64ull << 20);
+    }
+}
+
 // Its checksums were made before, and what is written may be zeros.
 TEST_F(WriterTest, WhatScratchLosesWhileItIsWrittenIsNoRun) {
     begin();
