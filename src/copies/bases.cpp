@@ -32,9 +32,6 @@ std::map<std::uint32_t, std::set<Rank>> needed_by(const OpenVersion& version, co
     return needed;
 }
 
-// Which it is not found for, another version may do.
-Status as_damage(Status status) { return status.code() == Code::not_found ? corrupt(status.text()) : status; }
-
 Task<std::shared_ptr<const OpenedBase>> open_base(World& world, Layout layout, VersionKey key, std::set<Rank> ranks, RestoreSettings settings) {
     auto base = std::make_shared<OpenedBase>();
     base->ranks = std::move(ranks);
@@ -42,13 +39,13 @@ Task<std::shared_ptr<const OpenedBase>> open_base(World& world, Layout layout, V
     Task<Result<Manifest>> reading = base->ranks.size() == 1 ? read_manifest_of(world, layout, key, *base->ranks.begin(), deadline) : read_manifest(world, layout, key, deadline);
     Result<Manifest> manifest = co_await reading;
     base->status = manifest.status();
-    if (manifest.code() == Code::not_found) base->status = corrupt("it is not there any more");
+    if (manifest.code() == Code::not_found) base->status = corrupt("it is not there any more");  // another version may do
     if (manifest.ok() && manifest->abandoned) base->status = corrupt("it was given up or removed");
     if (base->status.ok()) {
         base->version.manifest = std::move(manifest).value();
         base->status = co_await open_parts(world, std::move(layout), base->version, &base->ranks, settings);
     }
-    if (!base->status.ok()) base->status = as_damage(std::move(base->status)).within(needs_text(key.version));
+    if (!base->status.ok()) base->status = std::move(base->status).within(needs_text(key.version));
     co_return base;
 }
 
@@ -152,7 +149,7 @@ Result<BaseReads> plan_base(Reading& r, const PartRead& read, std::uint64_t buff
     const OpenedBase& opened = *base_of_it->second;
     TRY(Status(opened.status));
     Result<std::vector<PartRead>> reads = reads_of(opened.version, run, buffer_bytes);
-    if (!reads.ok()) return as_damage(std::move(reads).status()).within(needs_text(opened.version.manifest.key.version));
+    if (!reads.ok()) return std::move(reads).status().within(needs_text(opened.version.manifest.key.version));
     std::shared_ptr<ReadSource>& from = r.of.bases[place];
     if (!from) from.reset(new ReadSource{r.of.world, r.of.layout, r.of.settings, opened.version, r.of.encoded.of_base(), place + 1});
     base.from = from.get();
@@ -171,7 +168,7 @@ Task<RunOutcome> read_base(Reading& r, const PartRead& of, BaseReads base, Buffe
     const OpenVersion& version = base.from->version;
     const std::string needs = needs_text(version.manifest.key.version);
     Status opened = co_await open_files(*base.from, base.reads);
-    if (!opened.ok()) co_return RunOutcome{as_damage(std::move(opened)).within(needs), true};
+    if (!opened.ok()) co_return RunOutcome{std::move(opened).within(needs), true};
     OlderPieces pieces(run_of(r.of.version, of));
     bool is_told = false;
     Reading nested{*base.from, std::move(base.reads), {}, {}};

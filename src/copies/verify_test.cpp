@@ -7,10 +7,12 @@
 
 #include "copies/damaged_testing.hpp"
 #include "copies/indexed_testing.hpp"
+#include "world/sim/encoding.hpp"
 
 namespace cairn {
 namespace {
 
+using testing::Cluster;
 using testing::ClusterOptions;
 using testing::Damaged;
 using testing::DamagedEncoded;
@@ -127,6 +129,56 @@ TEST_F(DamagedEncoded, ARunWithABaseIsRefusedAndHidesNoOther) {
         whole += status.ok() ? 1 : 0;
     }
     EXPECT_GT(whole, 0u);
+}
+
+// The first run of each part anew, as differences to what its images were in version 1.
+TEST_F(DamagedEncoded, RunsWithABaseAreReadInTheSimulatedWorld) {
+    const std::string damaged = part(0);
+    const std::uint64_t damaged_at = footer_of(0).runs.front().part_offset + 5;
+    ASSERT_TRUE(cluster_.capture_all(2).ok());
+    ASSERT_TRUE(cluster_.run_until_committed(2, 60 * second));
+    manifest_ = **cluster_.newest_committed();
+    const BaseVersion older{1, manifest_.key.incarnation};
+    manifest_.bases.push_back(older);
+    for (std::size_t i = 0; i < manifest_.parts.size(); ++i) {
+        Footer footer = footer_of(i);
+        footer.bases.push_back({older, 0, 0});
+        footer.codecs.push_back({"predict-planes-zstd", ""});
+        StoredRun& first = footer.runs.front();
+        sim::Runs now, before;
+        for (const StoredPiece& piece : first.pieces)
+            for (const Version version : {Version(1), Version(2)})
+                for (const sim::Run& run : sim::runs_of_description(Cluster::content_seed(older.incarnation, version, piece.rank), piece.image_offset, piece.length))
+                    (version == 1 ? before : now).push_back(run);
+        const double share = 1.9 * static_cast<double>(first.stored_bytes) / static_cast<double>(raw_bytes(first));  // halved, since there is a base
+        const sim::Runs stored = sim::encode_runs(now, before, first.stored_bytes, share, share);
+        ASSERT_FALSE(stored.empty());
+        const auto inode = cluster_.sim.persistent().find(part(i));
+        ASSERT_TRUE(inode.ok());
+        (*inode)->content->write(first.part_offset, stored);
+        first.stored_bytes = sim::length_of(stored);
+        first.checksum = sim::checksum_of(stored);
+        first.codec = static_cast<std::uint32_t>(footer.codecs.size());
+        first.base = 1;
+        write_footer(i, footer);
+    }
+    RestoreSettings small;
+    small.buffer_bytes = 4096;
+    small.encoded_bytes = 1;
+    for (const RestoreSettings& settings : {RestoreSettings{}, small})
+        for (const VerifyDepth depth : {VerifyDepth::stored, VerifyDepth::decoded}) {
+            const std::vector<Damage> found = verify(settings, depth);
+            EXPECT_TRUE(found.empty()) << found.front().status.to_string();
+            EXPECT_EQ(verified_bytes_, manifest_.image_bytes);
+        }
+    for (Rank rank = 0; rank < manifest_.ranks; ++rank) EXPECT_TRUE(restore(rank).ok()) << restore(rank).to_string();
+
+    ASSERT_TRUE(cluster_.sim.persistent().flip_bit(damaged, damaged_at, 1).ok());
+    for (const VerifyDepth depth : {VerifyDepth::stored, VerifyDepth::decoded}) {
+        const std::vector<Damage> found = verify({}, depth);
+        ASSERT_FALSE(found.empty());
+        for (const Damage& each : found) EXPECT_NE(each.status.text().find("needs version 1, its base: "), std::string::npos) << each.status.text();
+    }
 }
 
 // As a writer leaves them that finds the same blocks in two images: stored once, and two pieces refer to them.

@@ -87,7 +87,7 @@ struct StoredRun {
     std::uint32_t codec = 0;     // 0: the raw bytes; else 1 + place in the footer's codecs
     std::uint64_t checksum = 0;  // of the stored bytes; 0 with codec 0, where those of the pieces are all that is needed
     std::vector<StoredPiece> pieces;
-    std::uint32_t base = 0;  // 0: it stands alone; else 1 + place in the footer's base runs, without which it can not be decoded
+    std::uint32_t base = 0;  // 0: it stands alone; else 1 + place in the footer's bases, without which it can not be decoded
     bool operator==(const StoredRun&) const = default;
 };
 inline constexpr std::uint64_t part_alignment = 4096;  // of runs in a part: what direct I/O needs, and the smallest block
@@ -108,7 +108,7 @@ struct BaseVersion {
     bool operator==(const BaseVersion&) const = default;
 };
 
-// A run of a part of an older version of the same series, against which newer ones are encoded.
+// What a run is encoded against: with part and part_offset 0 the bytes that its pieces have in the images of an older version; no codec is known that takes a run of one.
 struct BaseRun {
     BaseVersion of;
     std::uint32_t part = 0;
