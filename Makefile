@@ -8,7 +8,7 @@ WARNINGS ?=
 CONFIGURE := $(if $(filter errors,$(WARNINGS)),-DCAIRN_WARNINGS_AS_ERRORS=ON)
 
 .DELETE_ON_ERROR:
-.PHONY: help build demo test test-long test-faults bench bench-codecs bench-durable race calibrate simulate-papers sim exhaustive mutants fuzz fmt tidy clean install setup
+.PHONY: help build demo test test-long test-faults bench bench-codecs bench-durable bench-mcrengine race calibrate simulate-papers simulate-mcrengine sim exhaustive mutants fuzz fmt tidy clean install setup
 
 help:
 	@echo "make demo       install what is missing, build what it needs, checkpoint LAMMPS, kill it, restore it, compare"
@@ -18,9 +18,11 @@ help:
 	@echo "make bench      capture, flush and restore against what the machine can do (ARGS=--help)"
 	@echo "make bench-codecs  what codecs, merging schemes and others' compressors make of checkpoints (ARGS='FOLDER...', --help)"
 	@echo "make bench-durable how soon checkpoints are durable on slow storage, by how they are stored (ARGS='FOLDER...')"
+	@echo "make bench-mcrengine  mcrEngine's five ways to checkpoint and restart, and Cairn's, on slow storage; root only (ARGS='FOLDER...', --short)"
 	@echo "make race       Cairn and others on a small cluster with real networks and storage; root only (ARGS=--help)"
 	@echo "make calibrate  the race's settings, simulated: how far cairn simulate is from what was measured"
 	@echo "make simulate-papers  the papers' figures, simulated, beside the numbers of their text (ARGS=--scale: and what they did not have)"
+	@echo "make simulate-mcrengine  mcrEngine's Figures 10 to 12 and Cairn's modes, simulated up to 15,408 processes"
 	@echo "make sim        20,000 random simulated clusters with faults (ARGS='--from 1 --count 50000', '--seed 7', --help)"
 	@echo "make exhaustive  every fault at every step of a small job, then pairs of them until a million states (an hour; ARGS=--help)"
 	@echo "make mutants    plants bugs in the engine, one at a time: the simulated clusters must find each (ARGS='--only NAME', --list), or the tests that it names (--by-tests)"
@@ -68,6 +70,14 @@ bench-durable: build
 	@scripts/python-environment $(BUILD)/python
 	@bench/durable $(BUILD) $(ARGS)
 
+# mcrEngine's ways beside Cairn's, on the same cluster: ARGS='FOLDER...', '--short FOLDER'.
+bench-mcrengine: build
+	@test "$$(id -u)" = 0 || { echo "make bench-mcrengine needs root: it makes network namespaces and mounts"; exit 1; }
+	@scripts/setup testbed
+	@scripts/build $(PRESET) $(CONFIGURE) cairn_codecs_tables
+	@scripts/python-environment $(BUILD)/python
+	@bench/mcrengine $(BUILD) $(ARGS)
+
 race: build
 	@test "$$(id -u)" = 0 || { echo "make race needs root: it makes network namespaces and mounts"; exit 1; }
 	@scripts/setup testbed
@@ -79,6 +89,9 @@ calibrate: build
 
 simulate-papers: build
 	@bench/papers $(BUILD) $(ARGS)
+
+simulate-mcrengine: build
+	@bench/mcrengine_figures.py $(BUILD) $(ARGS)
 
 sim: setup
 	@scripts/build $(PRESET) $(CONFIGURE) cairn_seeds

@@ -15,6 +15,14 @@ class Trouble(Exception):
     pass
 
 
+def save(data, out):
+    os.makedirs(os.path.dirname(os.path.abspath(out)), exist_ok=True)
+    with open(out + ".new", "w") as f:
+        json.dump(data, f, indent=1)
+        f.write("\n")
+    os.rename(out + ".new", out)
+
+
 def words(binary, run):
     out = [binary, "simulate", os.path.join(CLUSTERS, run.cluster + ".toml"), "--json", "--strategy", run.strategy]
     if run.cluster == "frontier":  # exact shares cost the square of what is under way
