@@ -9,6 +9,7 @@
 #include "copies/room_for.hpp"
 #include "format/manifest.hpp"
 #include "format/part.hpp"
+#include "world/gate.hpp"
 
 namespace cairn {
 
@@ -154,21 +155,59 @@ Task<Status> check_prefix(World& world, std::string path, const Footer& footer, 
     co_return Status();
 }
 
+namespace {
+
+// Several at a time: each takes a few round trips, and a part that a node remembers to be longer some seconds.
+struct Opening {
+    World& world;
+    const Layout& layout;
+    const OpenVersion& version;
+    const RestoreSettings& settings;
+    std::vector<std::uint32_t> parts = {};
+    std::vector<Result<Footer>> footers = {};  // of each of these
+    std::size_t next = 0;
+    bool has_failed = false;
+};
+
+Task<Result<Footer>> open_part(const Opening& of, std::uint32_t part) {
+    const Manifest& manifest = of.version.manifest;
+    const std::string path = of.layout.part(manifest, part);
+    Result<Footer> footer = co_await read_footer(of.world, path, &manifest.parts[part], of.settings);
+    if (footer.code() == Code::not_found) {
+        Status missing = co_await missing_part(of.world, of.layout, manifest, part, of.world.clock.in(of.settings.io_wait));
+        co_return missing;
+    }
+    if (!footer.ok()) co_return footer;
+    CO_TRY(check_part_of(manifest, part, *footer).within(path));
+    co_return footer;
+}
+
+Task<void> open_next(Opening& of) {
+    while (!of.has_failed && of.next < of.parts.size()) {
+        const std::size_t at = of.next++;
+        Result<Footer> footer = co_await open_part(of, of.parts[at]);
+        of.has_failed |= !footer.ok();
+        of.footers[at] = std::move(footer);
+    }
+}
+
+}  // namespace
+
 Task<Status> open_parts(World& world, Layout layout, OpenVersion& version, const std::set<Rank>* ranks, RestoreSettings settings) {
-    const Manifest& manifest = version.manifest;
-    for (std::uint32_t i = 0; i < manifest.parts.size(); ++i) {
-        const PartInfo& part = manifest.parts[i];
-        if (ranks && std::none_of(part.ranks.begin(), part.ranks.end(), [&](Rank rank) { return ranks->count(rank) != 0; })) continue;
-        const std::string path = layout.part(manifest, i);
-        Result<Footer> footer = co_await read_footer(world, path, &part, settings);
-        if (footer.code() == Code::not_found) {
-            Status missing = co_await missing_part(world, layout, manifest, i, world.clock.in(settings.io_wait));
-            co_return missing;
-        }
-        if (!footer.ok()) co_return std::move(footer).status();
-        CO_TRY(check_part_of(manifest, i, *footer).within(path));
-        version.footers.push_back(std::move(footer).value());
-        version.parts.push_back(i);
+    Opening opening{world, layout, version, settings};
+    for (std::uint32_t i = 0; i < version.manifest.parts.size(); ++i) {
+        const std::vector<Rank>& there = version.manifest.parts[i].ranks;
+        if (!ranks || std::any_of(there.begin(), there.end(), [&](Rank rank) { return ranks->count(rank) != 0; })) opening.parts.push_back(i);
+    }
+    opening.footers.assign(opening.parts.size(), Status(Code::cancelled, "another part could not be opened"));
+    Gate gate(world.clock);
+    for (std::size_t i = 0; i < std::min<std::size_t>(settings.readers, opening.parts.size()); ++i) gate.spawn(open_next(opening));
+    co_await gate.close();
+    for (std::size_t i = 0; i < opening.parts.size(); ++i) {  // of those that failed the first one
+        if (!opening.footers[i].ok() && opening.footers[i].code() == Code::cancelled && opening.has_failed) continue;
+        if (!opening.footers[i].ok()) co_return std::move(opening.footers[i]).status();
+        version.footers.push_back(std::move(opening.footers[i]).value());
+        version.parts.push_back(opening.parts[i]);
     }
     version.index();
     co_return Status();
