@@ -40,16 +40,20 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::size_t bytes = (data[1] | std::size_t(data[2]) << 8 | std::size_t(data[3]) << 16) % (decoded_max + 1), at = data[4] | std::size_t(data[5]) << 8;
     const std::uint8_t change = data[6], array = data[7];
     const ByteView rest = std::as_bytes(std::span(data, size)).subspan(head_bytes);
-    const bool is_raw = (data[0] & 0x80) != 0;
-    Bytes stored(rest.begin(), rest.end());
+    const bool is_raw = (data[0] & 0x80) != 0, has_base = (array & 0x40) != 0;
+    Bytes stored(rest.begin(), rest.end()), older;
     if (is_raw) {
         stored.resize(2 * rest.size() + 4096);
-        stored.resize(encode(codec, rest, some_array(rest.size(), array), stored));
+        if (has_base) older.assign(rest.begin(), rest.end());
+        for (std::size_t i = at % 97; i < older.size(); i += 97) older[i] ^= std::byte(data[5] | 1);
+        Base base{older};
+        stored.resize(encode(codec, rest, some_array(rest.size(), array), stored, has_base ? &base : nullptr));
         if (stored.empty()) return 0;
     }
     if (!stored.empty()) stored[at % stored.size()] ^= std::byte(change);
     Bytes into(is_raw && (array & 0x80) == 0 ? rest.size() : bytes);
-    const Status decoded = decode(codec, stored, into);
+    if (has_base) older.resize(into.size());
+    const Status decoded = decode(codec, stored, into, older);
     expect(decoded.ok() || decoded.code() == Code::corrupt || codec == Codec::none, "refused with a wrong code");
     if (is_raw && change == 0 && codec != Codec::none && into.size() == rest.size()) {
         expect(decoded.ok(), "what was encoded can not be decoded");
