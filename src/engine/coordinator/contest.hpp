@@ -59,6 +59,7 @@ struct Contest {
     std::map<std::pair<NodeIndex, std::uint32_t>, Nanos> took;  // when a leader last took work into a part
     bool finishing = false;               // no more moves
     bool may_be_published = false;        // from here on its manifest may stand, whatever we are told: its parts stay
+    bool stands = false;                  // its manifest is the version's
     AddressBook addresses;                // the job's when it began
     std::optional<NodeIndex> unsendable;  // what this leader must be told is longer than a message can be
     std::optional<NodeIndex> restarted;   // its daemon was started again since: what it was asked for is forgotten

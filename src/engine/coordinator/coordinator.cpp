@@ -149,7 +149,7 @@ Task<Status> Coordinator::attempt(FlightPtr flight) {
         state = std::move(named);
     }
     if (state.ok()) state = co_await publisher_.commit(flight);
-    if (state.ok()) planner_.learn_of_base(*flight);
+    if (own.contest->stands) planner_.learn_of_base(*flight);
     else if (own.contest->base != 0) experience(*flight->job).base = 0;  // perhaps it was removed: the next attempt stands alone
     if (!state.ok())
         for (const auto& [node, track] : own.contest->leaders) send(*flight, node, message::Leave{own.contest->attempt_id});

@@ -21,6 +21,7 @@ struct CoordinatorTest : ::testing::Test {
         options.settings.leaders = 1;
         return options;
     }
+    explicit CoordinatorTest(const RoleOptions& options = CoordinatorTest::options()) : node(options) {}
     static std::uint64_t bytes_of(NodeIndex from) { return (from + 1) * 4 * role_block; }
     void hear(NodeIndex from, message::ForCoordinator body) {
         node.note_heard(from);
@@ -54,7 +55,7 @@ struct CoordinatorTest : ::testing::Test {
         return done;
     }
 
-    Alone<Coordinator> node{options()};
+    Alone<Coordinator> node;
 };
 
 TEST_F(CoordinatorTest, FromSealedToTheEnd) {
@@ -295,6 +296,57 @@ TEST_F(CoordinatorTest, WhoDoesNotCoordinateHearsNothing) {
     EXPECT_FALSE(bystander.subject.is_coordinating(*bystander.flight));
     EXPECT_TRUE(bystander.heard<message::Noted>(0).empty());
     EXPECT_TRUE(bystander.heard<message::Acknowledged>(0).empty());
+}
+
+// Of three versions one is whole.
+struct CoordinatorBaseTest : CoordinatorTest {
+    static RoleOptions options() {
+        RoleOptions options = CoordinatorTest::options();
+        options.settings.codec = Codec::planes;
+        options.settings.full_every = 3;
+        return options;
+    }
+    CoordinatorBaseTest() : CoordinatorTest(options()) {}
+    message::Lead begin(Version version) {
+        node.flight = std::make_shared<Flight>(node.world, VersionKey{"series", version, node.flight->key.incarnation}, node.job);
+        return CoordinatorTest::begin();
+    }
+};
+
+// Perhaps the base was removed: who waits for it waits for ever.
+TEST_F(CoordinatorBaseTest, AfterAFailureAVersionStandsAlone) {
+    hear(1, done_of(begin(1)));
+    EXPECT_EQ(node.next<message::Ended>(1).base, 1u);
+    const message::Lead lead = begin(2);
+    EXPECT_EQ(lead.base, 1u);
+    hear(1, failed(lead));
+    std::optional<message::Lead> again;
+    ASSERT_TRUE(node.run_until([&] {
+        for (const NodeIndex each : {0u, 1u})
+            for (const message::Lead& next : node.heard<message::Lead>(each))
+                if (next.attempt_id != lead.attempt_id) again = next;
+        return again.has_value();
+    }));
+    EXPECT_EQ(again->base, 0u);
+}
+
+// An earlier attempt's manifest gets its name late, and that version is stored as what changed since another.
+TEST_F(CoordinatorBaseTest, WhatAnotherAttemptPublishedIsNoBase) {
+    const message::Lead lead = begin(5);
+    Manifest other;
+    other.key = node.flight->key;
+    other.epoch = node.job->roster->epoch;
+    other.attempt_id = {7, 9};
+    other.ranks = other.nodes = 2;
+    other.block_bytes = role_block;
+    other.image_bytes = 12 * role_block;
+    other.parts = {{part_file_name(0, 1, other.attempt_id), 20 * role_block, 12 * role_block, 1, {0, 1}}};
+    other.bases = {{3, other.key.incarnation}};
+    const Status wrote = node.result_of(write_file(node.world.storage, node.layout.manifest(other.key), encode_manifest(other), 0644, node.world.clock.in(second)));
+    ASSERT_TRUE(wrote.ok()) << wrote.to_string();
+    hear(1, done_of(lead));
+    EXPECT_EQ(node.next<message::Ended>(1).base, 0u);
+    EXPECT_EQ(begin(6).base, 0u) << "or it would depend on one that depends on another";
 }
 
 }  // namespace

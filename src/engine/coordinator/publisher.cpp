@@ -191,6 +191,7 @@ Task<Status> Publisher::commit(FlightPtr flight) {
         co_return stands;
     }
     if (!published.ok()) co_return published;
+    own.contest->stands = true;  // and not another's, of which we do not know what it depends on
     const Nanos deadline = world.clock.in(settings.io_wait);
     Gate removing(world.clock);
     for (const auto& [root, entries] : *listed) removing.spawn(remove_all(world, others(*flight, root, entries, attempt_id), deadline));
