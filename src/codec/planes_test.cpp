@@ -326,6 +326,30 @@ TEST(PlanesWithABase, WhatChangedLittleTakesLittle) {
     }
 }
 
+// Neighbours predict these numbers best by sums, which are not made of changes.
+TEST(PlanesWithABase, IsOfUseAlsoWhereSumsPredict) {
+    const Bytes raw = to_bytes_of(field(32, 46));
+    const Arrays shape = {array(0, raw.size(), 8, 32, 1024)};
+    Base same{raw};
+    Bytes stored(raw.size());
+    const std::uint64_t alone = encode_planes(raw, shape, stored, Effort::small);
+    ASSERT_LT(alone, planes_bytes(raw, shape)) << "more time finds sums";
+    EXPECT_LT(encode_planes(raw, shape, stored, Effort::small, &same) * 20, alone);
+    EXPECT_TRUE(same.is_needed);
+}
+
+// A fifth of an array is new, and the rest is as it was.
+TEST(PlanesWithABase, IsOfUseAlsoBehindAPlaceWhereItIsNot) {
+    std::vector<std::uint32_t> values = weights<std::uint32_t>(1'000'000, 47);
+    const Bytes base = to_bytes_of(values);
+    const std::vector<std::uint32_t> other = weights<std::uint32_t>(200'000, 48);
+    std::copy(other.begin(), other.end(), values.begin());
+    const Bytes raw = to_bytes_of(values);
+    const std::uint64_t stored = with_base(raw, base, {array(0, raw.size(), 4)});
+    EXPECT_NE(stored, 0u);
+    EXPECT_LT(stored * 4, raw.size());
+}
+
 TEST(PlanesWithABase, OneThatTellsNothingIsNotNeeded) {
     std::mt19937_64 random(43);
     const Bytes raw = to_bytes_of(field(32, 44));

@@ -201,10 +201,17 @@ void offer_with_base(Choice& best, const Sample& sample, Way way) {
 // Of many ways half of the sample tells which two are worth all of it.
 Choice choose(const Original& original, const NumberArray& array, Effort effort, const Choice* before) {
     const Sample sample(original), half = sample.half();
+    const auto or_with_base = [&](Choice best) {
+        Way way = best.way;
+        way.is_ordered = array.is_float;
+        way.is_rotated = false;
+        offer_with_base(best, sample, way);
+        return best;
+    };
     if (before && effort == Effort::fast) {
         Choice again;
         offer(again, sample, before->way);
-        if (again.cost.all < before->cost.all + as_good) return again;
+        if (again.cost.all < before->cost.all + as_good) return or_with_base(again);  // what changed in one place tells nothing of the next
     }
     std::vector<Way> ways = ways_of(array, effort);
     constexpr std::size_t few = 5;
@@ -220,11 +227,7 @@ Choice choose(const Original& original, const NumberArray& array, Effort effort,
     }
     Choice best;
     for (const Way& way : ways) offer(best, sample, way);
-    Way way = best.way;
-    way.is_ordered = array.is_float;
-    way.is_rotated = false;
-    offer_with_base(best, sample, way);
-    return best;
+    return or_with_base(best);
 }
 
 // First how wide numbers are, then where their neighbours lie, then what their bits mean.
