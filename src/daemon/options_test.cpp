@@ -112,5 +112,16 @@ TEST(DaemonOptions, AFollowersBuffersFitBesideTheRing) {
     EXPECT_EQ(options->flush.encode_buffers, 0u);
 }
 
+// Where its data go to another node, it encodes them itself, whatever `encode_at` says: the base is here.
+TEST(DaemonOptions, AFollowerOfVersionsWithABaseHasBuffersToEncodeIn) {
+    Settings settings;
+    settings.flush.full_every = 3;
+    const auto options = daemon_options(settings, {"n0", "/s", "/p", false});
+    ASSERT_TRUE(options.ok());
+    EXPECT_EQ(options->flush.encode_at, EncodeAt::leader);
+    EXPECT_EQ(options->flush.full_every, 3u);
+    EXPECT_EQ(options->flush.encode_buffers, 2u);
+}
+
 }  // namespace
 }  // namespace cairn

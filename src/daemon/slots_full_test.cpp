@@ -176,6 +176,24 @@ TEST_F(SlotsTest, RetentionKeepsEverySomething) {
     EXPECT_EQ(held(), (std::vector<Version>{3, 6, 7}));
 }
 
+// No version of a newer job depends on it.
+TEST_F(SlotsTest, RetentionLetsABaseGoWithItsJob) {
+    SlotSettings settings;
+    settings.keep_last = 1;
+    codec_ = Codec::planes;
+    full_every_ = 100;
+    begin(settings);
+    checkpoint(1);
+    ASSERT_TRUE(node_->is_base({"heat", 1, roster_.incarnation}));
+    roster_.incarnation = {1, 5};
+    roster_.epoch = 2;
+    put_on_record(Layout{persistent / "files"}, roster_);
+    ASSERT_TRUE(node_->join(std::make_shared<const Roster>(roster_), 0).ok());
+    checkpoint(2);
+    EXPECT_TRUE(node_->is_base({"heat", 2, roster_.incarnation}));
+    EXPECT_EQ(held(), (std::vector<Version>{2}));
+}
+
 // A rank was killed before it sealed, or its checkpoint failed: the others' images are of no use any more.
 TEST_F(SlotsTest, WhatNeverBecameWholeGoesWhenANewerVersionIsCommitted) {
     version_wait_ = 50 * millisecond;

@@ -109,6 +109,8 @@ class SlotsTest : public testing::Test {
         flush.retry_wait = 3600 * second;
         flush.version_wait = version_wait_;
         flush.io_wait = io_wait_;
+        flush.codec = codec_;
+        flush.full_every = full_every_;
         workers_ = std::make_unique<WorkerPool>(world_->loop().remote(), WorkerPoolOptions());
         removers_ = std::make_unique<WorkerPool>(world_->loop().remote(), WorkerPoolOptions());
         const Layout layout{persistent_directory.empty() ? persistent / "files" : persistent_directory};
@@ -205,6 +207,8 @@ class SlotsTest : public testing::Test {
     test::TemporaryDirectory scratch, persistent;
     std::string directory_ = scratch / "images";
     Nanos version_wait_ = 600 * second, io_wait_ = 60 * second;
+    Codec codec_ = Codec::none;
+    std::uint32_t full_every_ = 1;
     std::unique_ptr<RealWorld> world_;
     Roster roster_;
     std::unique_ptr<WorkerPool> workers_, removers_;

@@ -53,5 +53,12 @@ TEST_F(PlannerBaseTest, ThereIsNoneWithoutTheSettingOrACodecThatTakesOne) {
     }
 }
 
+// Who removes versions looks for what depends on one among those after it.
+TEST_F(PlannerBaseTest, NoneDependsOnANewerOne) {
+    begin(every(5));
+    EXPECT_EQ(base_of(5, false), 0u);
+    EXPECT_EQ(base_of(4, false), 0u) << "it waited for a node, and is committed late";
+}
+
 }  // namespace
 }  // namespace cairn::engine

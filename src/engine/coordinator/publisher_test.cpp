@@ -154,9 +154,15 @@ TEST_F(PublisherTest, WhatItDependsOnIsNamedAndMustStand) {
     whole.image_bytes = 3 * image_bytes;
     whole.parts = {{part_file_name(0, 1, whole.attempt_id), part_bytes, 9 * role_block, 1, {0, 1, 2}}};
     write(node.layout.manifest(base), encode_manifest(whole));
+    LeaderTrack& other = contest().leaders[2];  // whose data stand alone
+    other.lead = contest().leaders.at(1).lead;
+    other.done.emplace();
+    const std::vector<std::string>& operations = node.watch_operations();
     const Status published = commit();
     ASSERT_TRUE(published.ok()) << published.to_string();
     EXPECT_EQ(standing()->bases, (std::vector<BaseVersion>{{base.version, base.incarnation}}));
+    const auto said = std::find(operations.begin(), operations.end(), "fsync " + temporary_path());
+    EXPECT_NE(std::find(said, operations.end(), "open " + node.layout.manifest(base)), operations.end()) << "who removes it looks for what depends on it, and then takes it away: one of both looks last";
 }
 
 // A late publisher of another attempt: what stands is the commit, and its parts stay.

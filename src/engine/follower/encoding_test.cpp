@@ -38,13 +38,27 @@ struct EncodingTest : ::testing::Test {
         operations = &node->watch_operations();
     }
     // Asks as a leader on node 2 does, which has posted room for it.
-    Slice ask(std::uint64_t tag, std::string codec = "zero-runs") {
+    Slice ask(std::uint64_t tag, std::string codec = "zero-runs", Version base = 0) {
         const World leader = node->process(2).world();
         const Slice room{leader.storage.allocate(source.length).value(), 0, source.length};
         EXPECT_TRUE(leader.network.post_payload(tag, room).ok());
         node->note_heard(2);
-        node->subject.hear(node->flight, 2, node->process(2).address(), message::Want{tag, source, Reason::flush, std::move(codec)});
+        node->subject.hear(node->flight, 2, node->process(2).address(), message::Want{tag, source, Reason::flush, std::move(codec), base});
         return room;
+    }
+    // Version 9 of the job, whose image of rank 1 is in scratch still.
+    FlightPtr add_base(bool is_right = true) {
+        auto older = std::make_shared<Flight>(node->world, VersionKey{"series", 9, {7, 1}}, node->job);
+        older->state.level = Level::committed;
+        older_scratch->write(0, sim::runs_of_description(9, 0, image_bytes));
+        LocalImage image = node->image_of(1, image_bytes);
+        image.data = {std::make_shared<sim::SimBuffer>(older_scratch, image_bytes), 0, image_bytes};
+        image.checksums = node->result_of(node->world.cpu.checksums(image.data, role_block));
+        if (!is_right) ++image.checksums[3];
+        older->images.emplace(1, held_image(std::move(image)));
+        node->job->base = 9;
+        node->job->base_flight = older;
+        return older;
     }
     message::Chunk next() {
         message::Chunk chunk = node->next<message::Chunk>(2);
@@ -77,7 +91,7 @@ struct EncodingTest : ::testing::Test {
         return std::count_if(operations->begin(), operations->end(), [&](const auto& each) { return each.rfind(what, 0) == 0; });
     }
 
-    std::shared_ptr<sim::Content> scratch = std::make_shared<sim::Content>();
+    std::shared_ptr<sim::Content> scratch = std::make_shared<sim::Content>(), older_scratch = std::make_shared<sim::Content>();
     std::unique_ptr<Alone<EncodingAlone>> node;
     const std::vector<std::string>* operations = nullptr;
 };
@@ -129,20 +143,8 @@ TEST_F(EncodingTest, WhatCanNotBeEncodedGoesOutRaw) {
 TEST_F(EncodingTest, WhatChangedSinceABaseIsSent) {
     for (const bool is_right : {true, false}) {
         begin();
-        auto older = std::make_shared<Flight>(node->world, VersionKey{"series", 9, {7, 1}}, node->job);
-        older->state.level = Level::committed;
-        LocalImage image = node->image_of(1, image_bytes);
-        image.data = sim::describe(9, image_bytes);
-        image.checksums = node->result_of(node->world.cpu.checksums(image.data, role_block));
-        if (!is_right) ++image.checksums[3];
-        older->images.emplace(1, held_image(std::move(image)));
-        node->job->base = 9;
-        node->job->base_flight = older;
-        const World leader = node->process(2).world();
-        const Slice room{leader.storage.allocate(source.length).value(), 0, source.length};
-        EXPECT_TRUE(leader.network.post_payload(11, room).ok());
-        node->note_heard(2);
-        node->subject.hear(node->flight, 2, node->process(2).address(), message::Want{11, source, Reason::flush, "predict-planes-zstd", 9});
+        const FlightPtr older = add_base(is_right);
+        const Slice room = ask(11, "predict-planes-zstd", 9);
         const message::Chunk chunk = next();
         EXPECT_EQ(chunk.needs_base, is_right) << "what is not what its checksums are of is no base";
         EXPECT_EQ(older->images.at(1).users, 0u);
@@ -152,6 +154,20 @@ TEST_F(EncodingTest, WhatChangedSinceABaseIsSent) {
         EXPECT_TRUE(raw && sim::content_equal(sim::slice_of(*raw), wanted()));
         EXPECT_FALSE(sim::decode_runs(stored, sim::Runs(), source.length));
     }
+}
+
+// Its checksums were right a moment before.
+TEST_F(EncodingTest, WhatScratchLosesOfABaseWhileItIsUsedIsNoBase) {
+    begin();
+    const FlightPtr older = add_base();
+    node->sim.set_observer([&](sim::Process&, const char* what, const std::string&) {
+        if (std::string(what) == "encode") older_scratch->lose(0);
+    });
+    const Slice room = ask(11, "predict-planes-zstd", 9);
+    const message::Chunk chunk = next();
+    expect_raw(chunk, room, "some of it may be zeros");
+    EXPECT_FALSE(chunk.needs_base);
+    EXPECT_EQ(older->images.at(1).users, 0u);
 }
 
 // A buffer that is in use is not waited for.

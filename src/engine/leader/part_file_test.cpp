@@ -229,6 +229,37 @@ TEST_F(PartFileTest, TheFooterComesWhenEveryShareIsIn) {
     EXPECT_EQ(footer->runs, (std::vector{run_of(1, 0), run_of(2, half)})) << "what was cut for messages is joined again";
 }
 
+// Of two parts of its own the first needs the base.
+TEST_F(PartFileTest, ABaseIsNeededWhereOnePartNeedsIt) {
+    begin(1);
+    node->flight->key.version = 10;
+    const Status made = node->result_of(make_directories(node->world.storage, node->layout.persistent, node->layout.version(node->flight->key), node->world.clock.in(second)));
+    ASSERT_TRUE(made.ok()) << made.to_string();
+    message::Lead lead = attempt->lead;
+    lead.codec = "predict-planes-zstd";
+    lead.base = 9;
+    lead.parts_total = 2;
+    lead.images = {testing::role_image(1, half), testing::role_image(2, half)};
+    lead.parts = {{0, "", 0, {{1, 0, half, {{1, {{1, 0, half}}}}}}}, {1, "", 0, {{1, 0, half, {{1, {{2, 0, half}}}}}}}};
+    attempt = std::make_shared<Attempt>(node->world, node->flight, lead);
+    node->flight->leader->leading = attempt;
+    for (const Rank rank : {1u, 2u}) {
+        PartState& own = *attempt->parts.at(rank - 1);
+        own.root = node->layout.persistent;
+        own.path = Layout::part_below(own.root, node->flight->key, rank - 1, 2, attempt_id);
+        const Status opened = node->result_of(part_file().open(*attempt, own));
+        ASSERT_TRUE(opened.ok()) << opened.to_string();
+        StoredRun run = run_of(rank, 0);
+        if (rank == 1) run.codec = run.base = 1, run.stored_bytes = role_block;
+        const Slice data = Slice::of(role_bytes(rank, run.stored_bytes));
+        ASSERT_TRUE(node->result_of(write_all(node->world.storage, own.file, 0, data, node->world.clock.in(second))).ok());
+        own.runs.push_back(run);
+        const Status finished_it = node->result_of(part_file().finish_share(*attempt, own));
+        ASSERT_TRUE(finished_it.ok()) << finished_it.to_string();
+        EXPECT_TRUE(attempt->needs_base);
+    }
+}
+
 TEST_F(PartFileTest, AFileThatWasNotCutIsNotReported) {
     begin(1);
     start_open();

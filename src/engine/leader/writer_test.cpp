@@ -220,7 +220,11 @@ TEST_F(WriterTest, ItsOwnDataAreStoredAsWhatChangedSinceABase) {
         start();
         node->run(second);
         ASSERT_TRUE(ended && attempt->failure.ok()) << attempt->failure.to_string();
-        for (const StoredRun& run : part().runs) EXPECT_EQ(run.base, loses ? 0u : 1u);
+        ASSERT_FALSE(part().runs.empty());
+        for (const StoredRun& run : part().runs) {
+            EXPECT_EQ(run.base, loses ? 0u : 1u);
+            EXPECT_EQ(run.codec, loses ? 0u : 1u) << "nothing that was made while it was lost counts";
+        }
         EXPECT_EQ(older->images.at(1).users, 0u);
     }
 }

@@ -11,6 +11,7 @@
 #include "engine/router/node_testing.hpp"
 #include "format/frame.hpp"
 #include "format/limits.hpp"
+#include "world/sim/encoding.hpp"
 
 namespace cairn::engine {
 namespace {
@@ -282,6 +283,46 @@ TEST_F(RouterTest, AnIoNodeForgetsWhatItDoesNotLead) {
     begin(options);
     for (Version version = 1; version <= 5; ++version) say(0, version, message::Noted{{2}});
     EXPECT_EQ(node->versions(), (std::vector{key(4), key(5)}));
+}
+
+// Versions 1 and 2 of this node's rank are committed and in scratch: the older one is the base that the coordinator names, and later one of which this node has nothing.
+TEST_F(RouterTest, ABaseIsTheVersionThatTheCoordinatorNamesAndNoOther) {
+    RoleOptions options;
+    options.self = 1;
+    options.settings.encode_buffers = 1;
+    options.settings.buffer_bytes = image_bytes;
+    options.model.codec_shrinks = true;
+    options.model.stored_max = 0.5;
+    begin(options);
+    const auto add = [&](Version version) {
+        LocalImage image = image_of(1, version);
+        image.data = sim::describe(version, image_bytes);
+        image.checksums = net->result_of(net->world.cpu.checksums(image.data, role_block));
+        ASSERT_TRUE(node->add_image(std::move(image)).ok());
+    };
+    for (const Version version : {1u, 2u}) {
+        add(version);
+        say(0, version, message::Ended{Code::ok, "", true, 1});
+    }
+    EXPECT_TRUE(node->is_base(key(1)));
+    EXPECT_FALSE(node->is_base(key(2)));
+    add(3);
+    // Where they need a base, what the bytes of the image are encoded as.
+    const auto encoded = [&](std::uint64_t tag, Version base) -> std::optional<sim::Runs> {
+        const World leader = net->process(2).world();
+        const Slice room{leader.storage.allocate(image_bytes).value(), 0, image_bytes};
+        EXPECT_TRUE(leader.network.post_payload(tag, room).ok());
+        say(2, 3, message::Want{tag, {1, 0, image_bytes}, Reason::flush, "predict-planes-zstd", base});
+        const message::Chunk chunk = net->next<message::Chunk>(2);
+        EXPECT_EQ(chunk.code, Code::ok) << chunk.text;
+        return chunk.needs_base ? std::optional(sim::runs_of(room.part(0, chunk.stored_bytes))) : std::nullopt;
+    };
+    const std::optional<sim::Runs> changed = encoded(11, 1);
+    ASSERT_TRUE(changed.has_value());
+    EXPECT_TRUE(sim::decode_runs(*changed, sim::runs_of_description(1, 0, image_bytes), image_bytes).has_value());
+    say(0, 9, message::Ended{Code::ok, "", true, 8});
+    EXPECT_TRUE(node->is_base(key(8)));
+    EXPECT_FALSE(encoded(12, 8).has_value()) << "it has nothing of version 8";
 }
 
 TEST_F(RouterTest, AJobIsForgottenWhenNothingOfItIsNeeded) {

@@ -62,6 +62,7 @@ class SimCpu final : public Cpu {
 
     Task<Result<Encoded>> encode(Codec codec, Slice raw, BaseBytes base, FindArrays, Slice into, Nanos deadline) override {
         sim_.note(process_, "encode", std::to_string(raw.length));
+        const bool has_base = base.bytes.length == raw.length && checksums_of(runs_of(base.bytes), base.units) == base.checksums;  // looked at first, and used later
         Nanos ready = sim_.now();
         if (is_mapped(raw) && draw_scratch_delay(sim_, ready)) {
             process_.lose_read();
@@ -75,7 +76,6 @@ class SimCpu final : public Cpu {
         }
         co_await clock_.sleep(ready - sim_.now());
         if (sim_.strikes(&Faults::encode_error)) co_return Status(Code::out_of_space, "no memory for encoding");
-        const bool has_base = base.bytes.length == raw.length && checksums_of(runs_of(base.bytes), base.units) == base.checksums;
         const Runs older = has_base ? runs_of(base.bytes) : Runs();
         const Runs stored = codec == Codec::none ? runs_of(raw) : encode_runs(runs_of(raw), older, into.length, sim_.model().stored_min, sim_.model().stored_max);
         put(into, stored);
