@@ -252,7 +252,7 @@ void Planner::learn_of_base(Flight& flight) {
     const bool depends = std::any_of(contest.leaders.begin(), contest.leaders.end(), [](const auto& each) { return each.second.done->needs_base; });
     if (depends) {
         ++past.since_base;
-    } else {
+    } else if (flight.key.version > past.base) {  // an older one may commit late: what daemons have heard of stays the base
         past.base = settings.full_every > 1 ? flight.key.version : 0;
         past.since_base = 0;
     }

@@ -45,6 +45,13 @@ TEST_F(PlannerBaseTest, OneThatCameOutWholeIsTheNextBase) {
     EXPECT_EQ(base_of(4, true), 3u) << "nothing of version 3 was shorter as a difference, and so it needs nothing";
 }
 
+TEST_F(PlannerBaseTest, AnOlderVersionThatCommitsLateTakesNoNewerOnesPlace) {
+    begin(every(5));
+    EXPECT_EQ(base_of(7, false), 0u);
+    EXPECT_EQ(base_of(6, false), 0u) << "and nothing older was whole";
+    EXPECT_EQ(base_of(8, true), 7u);
+}
+
 TEST_F(PlannerBaseTest, ThereIsNoneWithoutTheSettingOrACodecThatTakesOne) {
     for (const RoleOptions& options : {every(1), every(4, Codec::zero_runs), every(4, Codec::none)}) {
         begin(options);
