@@ -95,7 +95,7 @@ constexpr std::array sections = {
     ConfigSection{"daemon", "The node daemon, `cairnd`."},
     ConfigSection{"deadlines",
                   "How long anything may take before it is given up with an error. Nothing waits without a bound."},
-    ConfigSection{"describe", "What is known of files, for codecs that predict numbers (`flush.codec = \"predict-planes-zstd\"`). Files come back byte for byte, whatever is said of them."},
+    ConfigSection{"describe", "What is known of files, for codecs that predict numbers (`flush.codec` = fast, small or auto). Files come back byte for byte, whatever is said of them."},
     ConfigSection{"trace", "Timings, for people who look for lost time."},
 };
 
