@@ -90,6 +90,14 @@ Task<Status> check_not_needed(World& world, Layout layout, VersionKey key, Nanos
 Task<Status> check_bases_stand(World& world, Layout layout, Manifest manifest, Nanos io_wait) {
     for (const BaseVersion& base : manifest.bases) {
         const VersionKey key(manifest.key.name, base.version, base.incarnation);
+        // In this order: a tombstone that is not beside it any more is in its place.
+        const Result<std::vector<DirectoryEntry>> files = co_await world.storage.list(layout.version(key), world.clock.in(io_wait));
+        if (!files.ok()) co_return files.status();
+        const auto is_aside = [&](const DirectoryEntry& file) {
+            const std::optional<Id128> attempt_id = parse_temporary_file_name(file.name);
+            return attempt_id && attempt_id->high == key.incarnation.high;
+        };
+        if (std::any_of(files->begin(), files->end(), is_aside)) co_return Status(Code::superseded, version_text(key) + ", on which " + version_text(manifest.key) + " depends, is about to be removed");
         Result<ManifestHead> head = co_await read_manifest_head(world, layout.manifest(key), world.clock.in(io_wait));
         if (!head.ok() && head.code() != Code::not_found) co_return std::move(head).status();
         if (!head.ok() || head->manifest.abandoned) co_return Status(Code::superseded, version_text(key) + ", on which " + version_text(manifest.key) + " depends, was removed");

@@ -1,9 +1,9 @@
 // References between versions: a manifest may name parts of older ones of its series, its bases (FORMAT.md), and their files stay as long as it does.
 //
-// Who removes a base and who publishes what depends on it may not know of each other. The one who publishes writes its unpublished manifest first, then looks whether all its
-// bases stand, and publishes only then. The one who removes looks for dependents, published or not, before the tombstone, which is the polite refusal, and once more between
-// the tombstone and the first part that goes (removal.hpp). Whichever comes second, unpublished manifest or tombstone, is seen by the other's look behind it: parts go, or a
-// dependent is published, never both, whoever is killed where. Not chosen: to publish and look afterwards, since who is killed between the two leaves a commit without its bytes.
+// Who removes a base and who publishes what depends on it may not know of each other. Each writes first what it is about to publish, under its other name: the one a manifest, the other a
+// tombstone. Then it looks for the other's: the one who publishes whether all its bases stand and nothing unpublished lies beside them, the one who removes for dependents, published or not (removal.hpp).
+// Only then does either go on. Whichever comes second is seen by the other's look: a base gives up its name and its parts, or a
+// dependent is published, never both, whoever is killed where. Who removes looks once more before the first part goes, for dependents that an older release published. Not chosen: to publish and look afterwards, since who is killed between the two leaves a commit without its bytes.
 #pragma once
 
 #include <optional>
@@ -31,7 +31,8 @@ std::string needed_text(const Dependent& by);
 // permission: a version that stands under persistent, or is about to, needs this one, or may. Reads heads of manifests only.
 Task<Status> check_not_needed(World& world, Layout layout, VersionKey key, Nanos io_wait);
 
-// For who has written its manifest and is about to publish it: superseded where a base of it does not stand.
+// For who has written its manifest and is about to publish it: superseded where a base of it does not stand, or something unpublished of that one's incarnation lies beside it: a tombstone, or what
+// a kill left.
 Task<Status> check_bases_stand(World& world, Layout layout, Manifest manifest, Nanos io_wait);
 
 }  // namespace cairn

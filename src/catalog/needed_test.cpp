@@ -107,6 +107,35 @@ TEST_F(Bases, StayAsLongAsTheirDependents) {
     EXPECT_EQ(restore(cluster.key(1)).code(), Code::not_found);
 }
 
+// Where disks are full, too: what said that it would go does not lie about any more, and others may depend on it.
+TEST_F(Bases, ARefusedRemovalLeavesThemAsTheyWere) {
+    ASSERT_TRUE(depend().ok());
+    for (const bool full : {false, true}) {
+        const std::uint64_t before = std::exchange(cluster.sim.model().persistent_bytes_max, full ? 1 : cluster.sim.model().persistent_bytes_max);
+        EXPECT_EQ(remove(cluster.key(1)).code(), Code::permission);
+        cluster.sim.model().persistent_bytes_max = before;
+        EXPECT_TRUE(restore(cluster.key(1)).ok());
+        const VersionKey another(newer().name, full ? 7 : 6, newer().incarnation);
+        const Status published = run(testing::publish_dependent(world(), cluster.layout, cluster.key(1), another, needed_wait));
+        EXPECT_TRUE(published.ok()) << published.to_string();
+    }
+}
+
+// A tombstone that is about to take its place, or what a kill left; not another job's.
+TEST_F(Bases, AreNoneWhereSomethingUnpublishedOfTheirsLies) {
+    const VersionKey key = cluster.key(1);
+    const auto lies = [&](Id128 attempt) {
+        const std::string path = cluster.layout.temporary(key, attempt);
+        EXPECT_TRUE(run(write_file(world().storage, path, Bytes(), 0644, world().clock.in(needed_wait))).ok());
+        const Status published = depend();
+        EXPECT_TRUE(run(world().storage.remove(path, world().clock.in(needed_wait))).ok());
+        return published;
+    };
+    EXPECT_EQ(lies({key.incarnation.high, 9}).code(), Code::superseded);
+    EXPECT_EQ(restore(newer()).code(), Code::not_found);
+    EXPECT_TRUE(lies({key.incarnation.high + 1, 9}).ok());
+}
+
 TEST_F(Bases, MayBeOfTheJobThatThisOneWentOnFrom) {
     const VersionKey of_another(newer().name, 5, {newer().incarnation.high + 1, 3});
     const Status published = run(testing::publish_dependent(world(), cluster.layout, cluster.key(1), of_another, needed_wait));
@@ -161,6 +190,7 @@ TEST(Needed, ByADependentThatComesMeanwhile) {
         (at < 0 ? remove : publish).start();
         run.cluster.sim.run_until(run.cluster.sim.now() + 60 * second);
         const Status restored = run.restore(run.newer());
+        EXPECT_TRUE(!published.ok() || run.restore(run.cluster.key(1)).ok()) << "at " << at << ": the base has lost its manifest, and what is stored as what changed since it is lost";
         EXPECT_EQ(restored.ok(), published.ok()) << "at " << at << ": " << restored.to_string() << "; published: " << published.to_string() << "; removed: " << removed.to_string();
         dependents += published.ok();
         refused += removed.code() == Code::permission;

@@ -140,6 +140,14 @@ Task<Status> fence_where_full(World& world, Layout layout, Manifest tombstone, N
     if (!ready.ok()) co_return ready.code() == Code::not_found ? Status() : std::move(ready);
     tombstone.attempt_id = {key.incarnation.high, world.random.next()};
     const std::string aside = layout.temporary(key, tombstone.attempt_id);
+    // Without a byte it says as well that something is about to take the manifest's place (needed.hpp).
+    const Status said = co_await write_file(world.storage, aside, Bytes(), 0644, world.clock.in(io_wait));
+    Status needed = co_await check_not_needed(world, layout, key, io_wait);
+    if (!needed.ok()) {
+        const Status ignored = co_await world.storage.remove(aside, world.clock.in(io_wait));
+        (void)ignored;
+        co_return needed;
+    }
     Status moved = co_await world.storage.replace(manifest, aside, world.clock.in(io_wait));
     if (moved.code() == Code::not_found) {
         Status removed = co_await check_removed(world, layout, key, std::move(moved), io_wait);
@@ -151,6 +159,12 @@ Task<Status> fence_where_full(World& world, Layout layout, Manifest tombstone, N
         const Status back = co_await world.storage.publish(aside, manifest, world.clock.in(io_wait));
         (void)back;
         co_return synced;
+    }
+    if (!said.ok()) needed = co_await check_not_needed(world, layout, key, io_wait);  // not even a name was to be had before
+    if (!needed.ok()) {
+        const Status back = co_await world.storage.publish(aside, manifest, world.clock.in(io_wait));
+        (void)back;
+        co_return needed;
     }
     Bytes bytes = encode_manifest(tombstone);
     Status fenced = co_await turn_into_tombstone(world, layout, key, aside, std::move(bytes), std::move(parts), io_wait);
@@ -260,7 +274,9 @@ Task<Status> remove_version(World& world, Layout layout, Manifest tombstone, Fen
         co_return removed;
     }
     if (!temporary.ok()) co_return std::move(temporary).status();
-    Status replaced = co_await world.storage.replace(*temporary, layout.manifest(key), world.clock.in(io_wait));
+    // Now that who publishes can see it.
+    Status replaced = co_await check_not_needed(world, layout, key, io_wait);
+    if (replaced.ok()) replaced = co_await world.storage.replace(*temporary, layout.manifest(key), world.clock.in(io_wait));
     if (replaced.code() == Code::invalid_argument) {  // rename(2): EISDIR. Nothing was committed by a directory, so it may go first
         replaced = co_await take_away(world, layout.manifest(key), io_wait);
         if (replaced.ok()) replaced = co_await world.storage.replace(*temporary, layout.manifest(key), world.clock.in(io_wait));
