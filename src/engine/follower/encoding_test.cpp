@@ -170,6 +170,21 @@ TEST_F(EncodingTest, WhatScratchLosesOfABaseWhileItIsUsedIsNoBase) {
     EXPECT_EQ(older->images.at(1).users, 0u);
 }
 
+// This node is set to leave encoding to who writes: what has a base it encodes all the same, since nobody else has that, and nothing else.
+TEST_F(EncodingTest, WithoutItsBaseItIsNotEncodedWhereLeadersAreTo) {
+    for (const EncodeAt at : {EncodeAt::leader, EncodeAt::follower}) {
+        RoleOptions set = options();
+        set.settings.encode_at = at;
+        begin(set);
+        const World leader = node->process(2).world();
+        const Slice room{leader.storage.allocate(source.length).value(), 0, source.length};
+        EXPECT_TRUE(leader.network.post_payload(11, room).ok());
+        node->note_heard(2);
+        node->subject.hear(node->flight, 2, node->process(2).address(), message::Want{11, source, Reason::flush, "predict-planes-zstd", 9});
+        EXPECT_EQ(next().stored_bytes != 0, at == EncodeAt::follower);
+    }
+}
+
 // A buffer that is in use is not waited for.
 TEST_F(EncodingTest, WithoutAFreeBufferItGoesOutRawAtOnce) {
     RoleOptions slow = options();

@@ -62,13 +62,15 @@ void Follower::answer_want(Flight& flight, NodeIndex from, Address address, mess
 Task<Slice> Follower::encoded(const Job& job, const message::Want& want, const HeldImage& held, Slice raw, message::Chunk& chunk) {
     const std::optional<Codec> codec = codec_of(want.codec, "");
     if (!codec || !world.cpu.may_shrink(*codec, chunk.checksums, raw.length, held.image.header.block_bytes)) co_return raw;
+    BaseUse base = base_of(job, want.base, want.source, held);
+    const bool is_for_its_base = want.base != 0 && settings.encode_at == EncodeAt::leader;  // else who leads encodes, as set
+    if (is_for_its_base && base.bytes().bytes.length == 0) co_return raw;
     const std::uint64_t room = raw.length - raw.length / 16;
     if (raw.length > encoded_run_bytes_max || room > encoding_.buffer_bytes()) co_return raw;
     Result<BufferPtr> buffer = co_await encoding_.take(world.clock.now());
     if (!buffer.ok()) co_return raw;
     Slice into{*buffer, 0, room};
     FindArrays arrays = arrays_of(held, want.source);
-    BaseUse base = base_of(job, want.base, want.source, held);
     const Result<Encoded> made = co_await world.cpu.encode(*codec, raw, base.bytes(), std::move(arrays), into, world.clock.in(settings.io_wait / 4));
     if (!made.ok() || made->bytes == 0 || !base.is_there()) co_return raw;
     if (!check_not_lost(held.image).ok()) co_return raw;  // what was encoded may be zeros in the place of what its checksums are of; raw bytes show it to who gets them
