@@ -32,7 +32,8 @@ struct Free {
 
 // One thread's. nullptr: there is no memory.
 ZSTD_CCtx* compressor(Effort effort) {
-    static thread_local const std::unique_ptr<ZSTD_CCtx, Free> own(ZSTD_createCCtx());
+    static thread_local std::unique_ptr<ZSTD_CCtx, Free> own;
+    if (!own) own.reset(ZSTD_createCCtx());  // there may have been no memory the last time
     if (!own) return nullptr;
     ZSTD_CCtx_setParameter(own.get(), ZSTD_c_compressionLevel, effort == Effort::fast ? 1 : 3);
     ZSTD_CCtx_setParameter(own.get(), ZSTD_c_windowLog, 20);
@@ -103,7 +104,8 @@ std::size_t put_shorter_words(ByteView run, Effort effort, std::size_t made, std
 }
 
 Status get_words(ByteView stored, std::span<std::byte> into) {
-    static thread_local const std::unique_ptr<ZSTD_DCtx, Free> own(ZSTD_createDCtx());
+    static thread_local std::unique_ptr<ZSTD_DCtx, Free> own;
+    if (!own) own.reset(ZSTD_createDCtx());
     if (!own) return {Code::out_of_space, "no memory to decode words"};
     if (ZSTD_findFrameCompressedSize(stored.data(), stored.size()) != stored.size()) return corrupt("predict-planes-zstd: words of more or less than one frame");
     const std::size_t made = ZSTD_decompressDCtx(own.get(), into.data(), into.size(), stored.data(), stored.size());

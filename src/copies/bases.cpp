@@ -45,6 +45,8 @@ Task<std::shared_ptr<const OpenedBase>> open_base(World& world, Layout layout, V
         base->version.manifest = std::move(manifest).value();
         base->status = co_await open_parts(world, std::move(layout), base->version, &base->ranks, settings);
     }
+    for (const Rank rank : base->ranks)
+        if (base->status.ok() && base->version.image(rank)) base->status = check_tiling(base->version, rank);  // once: of each run only its own pieces are looked at
     if (!base->status.ok()) base->status = std::move(base->status).within(needs_text(key.version));
     co_return base;
 }
@@ -106,7 +108,7 @@ Result<std::vector<WantedImage>> wanted_of(const OpenVersion& base, const Stored
 
 Result<std::vector<PartRead>> reads_of(const OpenVersion& base, const StoredRun& run, std::uint64_t buffer_bytes) {
     TRY_ASSIGN(const std::vector<WantedImage> wanted, wanted_of(base, run));
-    TRY_ASSIGN(std::vector<PartRead> reads, plan_part_reads(base, wanted, buffer_bytes));
+    TRY_ASSIGN(std::vector<PartRead> reads, plan_part_reads(base, wanted, buffer_bytes, true));
     for (const PartRead& read : reads)
         if (run_of(base, read).base != 0) return Status(Code::unsupported, "it has a base itself, and this Cairn reads no more than two versions for one: read it with a newer one");
     return reads;

@@ -60,15 +60,19 @@ ImageRange image_run_of(const OpenVersion& version, const PartRead& read, std::u
     return {piece.image_offset + (begin - piece.at), end - begin};
 }
 
-Result<std::vector<PartRead>> plan_part_reads(const OpenVersion& version, const std::vector<WantedImage>& wanted, std::uint64_t buffer_bytes) {
+Result<std::vector<PartRead>> plan_part_reads(const OpenVersion& version, const std::vector<WantedImage>& wanted, std::uint64_t buffer_bytes, bool is_tiled) {
     const std::string what = version_text(version.manifest.key);
     ReadList list(version, buffer_bytes);
     for (const WantedImage& each : wanted) {
         if (!version.image(each.rank))
             return not_found(what + " has no image of rank " + std::to_string(each.rank) + "; it was taken by " + std::to_string(version.manifest.ranks) + " ranks");
-        TRY(check_tiling(version, each.rank).within(what));
+        if (!is_tiled) TRY(check_tiling(version, each.rank).within(what));
         const Wanted of_rank(each.ranges);
-        for (const PiecePlace& place : version.pieces(each.rank)) list.add(place, of_rank);
+        std::uint64_t begin = each.ranges.empty() ? 0 : UINT64_MAX, end = each.ranges.empty() ? UINT64_MAX : 0;
+        for (const ImageRange& range : each.ranges) begin = std::min(begin, range.offset), end = std::max(end, range.offset + range.length);
+        const std::vector<PiecePlace>& pieces = version.pieces(each.rank);
+        auto at = std::partition_point(pieces.begin(), pieces.end(), [&](const PiecePlace& place) { return version.piece(place).image_offset + version.piece(place).length <= begin; });
+        for (; at != pieces.end() && version.piece(*at).image_offset < end; ++at) list.add(*at, of_rank);
     }
     return list.take();
 }

@@ -100,7 +100,8 @@ struct PartRead {
 ImageRange image_run_of(const OpenVersion& version, const PartRead& read, std::uint32_t piece);
 // Reads of up to a buffer that give what is wanted of any ranks, front to back in one part after the other. Pure. not_found where no open part has a
 // rank, corrupt where a rank's pieces are not its image.
-Result<std::vector<PartRead>> plan_part_reads(const OpenVersion& version, const std::vector<WantedImage>& wanted, std::uint64_t buffer_bytes);
+// is_tiled: somebody has looked whether the images are all there (check_tiling), which takes a look at all their pieces.
+Result<std::vector<PartRead>> plan_part_reads(const OpenVersion& version, const std::vector<WantedImage>& wanted, std::uint64_t buffer_bytes, bool is_tiled = false);
 using RankSink = std::function<Status(Rank rank, std::uint64_t image_offset, Slice data)>;
 // corrupt names part, block, rank and region. `encoded`: for who reads piece by piece; null: of this reading alone. `bad`: what a rank's bytes can not be had for; ok
 // goes on without them. None: the first ends the reading.

@@ -1,29 +1,58 @@
 #include "read/alone.hpp"
 
+#include <algorithm>
 #include <set>
 
 namespace cairn {
 
+namespace {
+
+// Of one version: what of it is read, each encoded run once.
+struct Touched {
+    std::set<std::pair<std::size_t, std::size_t>> encoded;
+    std::uint64_t bytes = 0;
+    void add(const PiecePlace& place, const StoredRun& run, std::uint64_t raw_length) {
+        if (run.codec == 0) bytes += raw_length;
+        else if (encoded.emplace(place.footer, place.run).second) bytes += run.stored_bytes;
+    }
+};
+
+const OpenVersion* base_of(const OpenVersion& version, const BaseVersion& named) {
+    for (const auto& [place, base] : version.bases)
+        if (version.manifest.bases[place] == named) return &base->version;
+    return nullptr;
+}
+
+// What a run's piece, of whatever rank, needs of a base.
+void touch(Touched& touched, const OpenVersion& base, const StoredPiece& needs) {
+    const std::vector<PiecePlace>& pieces = base.pieces(needs.rank);
+    const std::uint64_t begin = needs.image_offset, end = begin + needs.length;
+    auto at = std::partition_point(pieces.begin(), pieces.end(), [&](const PiecePlace& place) { return base.piece(place).image_offset + base.piece(place).length <= begin; });
+    for (; at != pieces.end() && base.piece(*at).image_offset < end; ++at) {
+        const StoredPiece& piece = base.piece(*at);
+        touched.add(*at, base.run(*at), std::min(end, piece.image_offset + piece.length) - std::max(begin, piece.image_offset));
+    }
+}
+
+}  // namespace
+
 AloneRead alone_read(const OpenVersion& version, Rank rank) {
     AloneRead alone;
     alone.rank = rank;
-    std::set<std::pair<std::size_t, std::size_t>> encoded;
-    std::set<std::uint32_t> bases;
+    Touched own;
+    std::map<const OpenVersion*, Touched> of_bases;
     for (const PiecePlace& place : version.pieces(rank)) {
         const StoredRun& run = version.run(place);
         const StoredPiece& piece = version.piece(place);
-        if (run.codec == 0) {
-            alone.own_bytes += static_cast<double>(piece.length);
-            alone.read_bytes += piece.length;
-            continue;
-        }
-        alone.own_bytes += static_cast<double>(run.stored_bytes) * static_cast<double>(piece.length) / static_cast<double>(raw_bytes(run));
-        if (encoded.emplace(place.footer, place.run).second) alone.read_bytes += run.stored_bytes;
-        if (run.base == 0) continue;
-        for (const auto& [number, base] : version.bases)
-            if (base->version.manifest.key.version == version.footers[place.footer].bases[run.base - 1].of.version) bases.insert(number);
+        alone.own_bytes += run.codec == 0 ? static_cast<double>(piece.length) : static_cast<double>(run.stored_bytes) * static_cast<double>(piece.length) / static_cast<double>(raw_bytes(run));
+        const bool is_new = run.base != 0 && !own.encoded.count({place.footer, place.run});
+        own.add(place, run, piece.length);
+        const OpenVersion* const base = is_new ? base_of(version, version.footers[place.footer].bases[run.base - 1].of) : nullptr;
+        if (base)
+            for (const StoredPiece& needs : run.pieces) touch(of_bases[base], *base, needs);
     }
-    for (const std::uint32_t number : bases) alone.base_bytes += alone_read(version.bases.at(number)->version, rank).read_bytes;  // a base has none
+    alone.read_bytes = own.bytes;
+    for (const auto& [base, touched] : of_bases) alone.base_bytes += touched.bytes;
     return alone;
 }
 

@@ -12,7 +12,7 @@ struct AloneRead {
     Rank rank = 0;
     double own_bytes = 0;        // of what is stored, its share by raw bytes
     std::uint64_t read_bytes = 0;  // of this version's parts, without footers
-    std::uint64_t base_bytes = 0;  // and of its base's
+    std::uint64_t base_bytes = 0;  // and of those of its bases
     double factor() const { return own_bytes > 0 ? static_cast<double>(read_bytes) / own_bytes : 1; }
 };
 

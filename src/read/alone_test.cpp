@@ -36,16 +36,19 @@ TEST(Alone, RunsThatAreEncodedAreReadWhole) {
     EXPECT_FALSE(costliest_alone(OpenVersion()));
 }
 
+// Of the run that needs it each piece, also rank 0's where rank 1 alone is read; and no more of the base than that.
 TEST(Alone, ABaseIsReadBesides) {
     auto base = std::make_shared<OpenedBase>();
     base->version = shared();
-    base->version.manifest.key.version = 4;
     OpenVersion version = shared();
+    version.manifest.bases = {{4, {7, 7}}, {4, {1, 2}}};
     version.footers[0].bases = {{{4, {1, 2}}, 0, 0}};
     version.footers[0].runs[1].base = 1;
-    version.bases[0] = base;
-    EXPECT_EQ(alone_read(version, 0).base_bytes, 5 * alone_block);
+    version.bases[1] = base;
+    EXPECT_EQ(alone_read(version, 0).base_bytes, 3 * alone_block);
     EXPECT_EQ(alone_read(version, 1).base_bytes, 3 * alone_block);
+    base->version.footers[0].runs[1].codec = 0;
+    EXPECT_EQ(alone_read(version, 1).base_bytes, 8 * alone_block) << "raw, the bytes that are needed";
     version.footers[0].runs[1].base = 0;
     EXPECT_EQ(alone_read(version, 1).base_bytes, 0u);
 }
