@@ -172,6 +172,22 @@ TEST_F(Bases, AreNeededByAManifestThatIsNamedWhileItIsLookedFor) {
     EXPECT_TRUE(restore(newer()).ok()) << restore(newer()).to_string();
 }
 
+// A dependent is published behind the removal's first look, and before its tombstone is there under any name.
+TEST_F(Bases, AreLookedForBehindTheMarkOfWhoRemovesThem) {
+    ASSERT_TRUE(depend().ok());
+    const std::string path = cluster.layout.manifest(newer()), hidden = cluster.layout.version(newer()) + "/hidden", beside = cluster.layout.version(cluster.key(1)) + "/";
+    ASSERT_TRUE(cluster.sim.persistent().replace(path, hidden, 0).ok());
+    bool shown = false;
+    cluster.sim.set_observer([&](sim::Process&, const char* what, const std::string& file) {
+        if (shown || what != std::string("create") || file.rfind(beside, 0) != 0) return;
+        shown = true;
+        CAIRN_CHECK(cluster.sim.persistent().replace(hidden, path, 0).ok());
+    });
+    EXPECT_EQ(remove(cluster.key(1)).code(), Code::permission);
+    EXPECT_TRUE(shown);
+    EXPECT_TRUE(restore(cluster.key(1)).ok()) << "no tombstone took its place: " << restore(cluster.key(1)).to_string();
+}
+
 // Whatever the order of publication and tombstone, a dependent that was published for good can be restored.
 TEST(Needed, ByADependentThatComesMeanwhile) {
     int dependents = 0, refused = 0;
