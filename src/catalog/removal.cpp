@@ -266,7 +266,6 @@ Task<Status> remove_where_full(World& world, Layout layout, Manifest tombstone, 
 
 Task<Status> remove_version(World& world, Layout layout, Manifest tombstone, Fence fence, Nanos io_wait) {
     const VersionKey key = tombstone.key;
-    CO_TRY(co_await check_not_needed(world, layout, key, io_wait));
     Result<std::string> temporary = co_await write_tombstone(world, layout, tombstone, io_wait);
     if (temporary.code() == Code::not_found) co_return Status();  // the whole directory is gone
     if (temporary.code() == Code::out_of_space) {
