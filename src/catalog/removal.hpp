@@ -1,10 +1,10 @@
 // Removal: taking versions off persistent so that at every instant each is whole or not there, and none that was removed comes back
 // (rules 2 to 4). World only, so that the daemon's retention can use it, too.
 //
-//   1. Nothing goes on which a committed version depends (needed.hpp). A tombstone takes the manifest's name. Where a manifest stands it is put in its place in one step (Storage::replace); where none
+//   1. Nothing goes on which a version depends (needed.hpp): that is looked for when the tombstone lies under its other name, where who publishes can see it. Then it takes the manifest's name. Where a manifest stands it is put in its place in one step (Storage::replace); where none
 //      does, it is published like a manifest, without replacing. Durably: the directory is synced.
-//   2. The incarnation's parts and unpublished manifests go, in any order: nothing names them, nothing ever will. That is asked once more before: where a dependent came
-//      meanwhile, they stay with the tombstone. Below every root that held parts, which the
+//   2. The incarnation's parts and unpublished manifests go, in any order: nothing names them, nothing ever will. That is asked once more before: what depends
+//      on them by an older release's order of steps keeps them. Below every root that held parts, which the
 //      tombstone names, and below those of the layout. Where a named one is away the tombstone stays, so that `cairn gc` can finish it.
 //   3. With Fence::lift, durably again, the tombstone itself, and the directory if nothing else is in it.
 //
