@@ -6,6 +6,7 @@
 #include "catalog/roots.hpp"
 #include "codec/codec.hpp"
 #include "copies/bases.hpp"
+#include "copies/read_turns.hpp"
 #include "model/checksum_units.hpp"
 
 namespace cairn {
@@ -215,7 +216,7 @@ Task<Status> read_run(Reading& r, const PartRead& read, BufferPtr buffer) {
 
 namespace {
 
-Task<void> reader(Reading& r) {
+Task<void> reader(Reading& r, ReadTurns& turns) {
     std::uint64_t buffer_bytes = std::max(part_alignment, buffer_bytes_of_bases(r.of));
     for (const PartRead& read : r.reads)
         if (run_of(r.of.version, read).codec == 0 || read.length <= r.of.settings.buffer_bytes) buffer_bytes = std::max(buffer_bytes, read.length);
@@ -225,9 +226,11 @@ Task<void> reader(Reading& r) {
         r.failure = std::move(buffer).status();
         co_return;
     }
-    while (r.failure.ok() && r.next < r.reads.size()) {
-        const PartRead& read = r.reads[r.next++];
-        Status status = co_await read_run(r, read, *buffer);
+    while (r.failure.ok()) {
+        const std::optional<std::size_t> next = turns.take();
+        if (!next) co_return;
+        Status status = co_await read_run(r, r.reads[*next], *buffer);
+        turns.ended(*next);
         if (!status.ok() && r.failure.ok()) r.failure = std::move(status);
         if (buffer->use_count() == 1) continue;
         // A read outlived its deadline and holds the buffer. Whoever collects damage goes on, with so much more memory and no more.
@@ -262,9 +265,10 @@ Task<Status> read_runs(Reading& r) {
     if (!opened.ok()) co_return opened;
     Gate gate(r.of.world.clock);
     const std::size_t readers = std::min<std::size_t>(r.of.settings.readers, r.reads.size());
-    for (std::size_t i = 0; i < readers; ++i) gate.spawn(reader(r));
+    ReadTurns turns(r.reads);
+    for (std::size_t i = 0; i < readers; ++i) gate.spawn(reader(r, turns));
     co_await gate.close();
-    if (r.failure.ok() && r.next < r.reads.size())
+    if (r.failure.ok() && !turns.is_empty())
         co_return deadline_passed("reads of its parts did not come back, and the rest was not looked at: try again when the file system answers");
     co_return r.failure;
 }

@@ -30,14 +30,13 @@ struct Reading {
     std::function<Status(const PartRead&, const StoredPiece&, ImageRange unit, Status)> bad;
     // Where encoded runs are not decoded: their stored bytes are right, and stand for so many bytes of a piece. Null: they are decoded.
     std::function<void(std::uint64_t raw)> stored_is_right = nullptr;
-    std::size_t next = 0;
     Status failure = {};
     std::size_t buffers_lost = 0;  // to reads that did not come back
 };
 
 inline const StoredRun& run_of(const OpenVersion& version, const PartRead& read) { return version.footers[read.footer].runs[read.run]; }
 
-// All reads, a few in flight. Only parts of which something is read are opened.
+// All reads, a few in flight, by turns of the parts (read_turns.hpp). Only parts of which something is read are opened.
 Task<Status> read_runs(Reading& r);
 Task<Status> open_files(ReadSource& of, const std::vector<PartRead>& reads);
 // One of them. ok, or what `bad` made of a damaged block or of a failed read.

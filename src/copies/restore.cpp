@@ -1,5 +1,5 @@
-// Restore, in this order: footers of the parts that hold the rank (open_version.cpp), and of its bases' (bases.cpp); the rank's pieces must tile its image; reads of up to a buffer in part
-// and offset order, a few in flight (reading.cpp); every unit verified; then the sink. Here is which reads these are.
+// Restore, in this order: footers of the parts that hold the rank (open_version.cpp), and of its bases' (bases.cpp); the rank's pieces must tile its image; reads of up to a buffer, of each part
+// in the order of offsets and of several parts by turns, a few in flight (read_turns.cpp, reading.cpp); every unit verified; then the sink. Here is which reads these are.
 //
 // A run of one piece is read unit by unit, as far as it is wanted. One of several pieces is small, and is read whole: what is wanted of it is verified alone,
 // so that damage elsewhere in the run costs nobody anything. So is an encoded one, of whatever size: what all of them take has a bound (encoded_runs.hpp).

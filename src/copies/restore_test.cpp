@@ -135,7 +135,7 @@ TEST_F(DamagedEncoded, WhatKeepsThisMachineFromDecodingIsNoDamage) {
     for (const Code code : {Code::out_of_space, Code::deadline, Code::unavailable, Code::io_error}) {
         const Result<std::vector<Damage>> found = look({}, Status(code, "it can not"));
         EXPECT_EQ(found.code(), code);
-        EXPECT_NE(found.status().text().find(manifest_.parts[0].file + ": run at "), std::string::npos) << found.status().to_string();
+        EXPECT_NE(found.status().text().find(": run at "), std::string::npos) << found.status().to_string();
     }
     ASSERT_TRUE(cluster_.sim.persistent().flip_bit(part(0), 0, 5).ok());
     RestoreSettings one;
