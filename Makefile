@@ -17,7 +17,7 @@ help:
 	@echo "make test-faults  every fault at every step of a flush, on a small cluster (ARGS='node killed'); root only, half an hour"
 	@echo "make bench      capture, flush and restore against what the machine can do (ARGS=--help)"
 	@echo "make bench-codecs  what codecs, merging schemes and others' compressors make of checkpoints (ARGS='FOLDER...', --help)"
-	@echo "make bench-durable how soon checkpoints are durable on slow storage, by how they are stored (ARGS='FOLDER...')"
+	@echo "make bench-durable how soon checkpoints are durable on slow storage, by how they are stored (ARGS='FOLDER...'); below a folder of this machine: ARGS='--sink PATH FOLDER...'"
 	@echo "make bench-mcrengine  mcrEngine's five ways to checkpoint and restart, and Cairn's, on slow storage; root only (ARGS='FOLDER...', --short)"
 	@echo "make race       Cairn and others on a small cluster with real networks and storage; root only (ARGS=--help)"
 	@echo "make calibrate  the race's settings, simulated: how far cairn simulate is from what was measured"
@@ -63,10 +63,12 @@ bench-codecs: setup
 	@scripts/build $(PRESET) $(CONFIGURE) cairn_codecs cairn_codecs_tables
 	@bench/codecs_tables $(BUILD) $(ARGS)
 
-# On a cluster whose servers are slow beside a codec: ARGS='FOLDER...'.
+# On a cluster whose servers are slow beside a codec: ARGS='FOLDER...'. Below a folder of this machine, without root: ARGS='--sink PATH FOLDER...'.
 bench-durable: build
-	@test "$$(id -u)" = 0 || { echo "make bench-durable needs root: it makes network namespaces and mounts"; exit 1; }
+ifeq ($(filter --sink%,$(ARGS)),)
+	@test "$$(id -u)" = 0 || { echo "make bench-durable needs root: it makes network namespaces and mounts (but with ARGS='--sink PATH FOLDER...')"; exit 1; }
 	@scripts/setup testbed
+endif
 	@scripts/python-environment $(BUILD)/python
 	@bench/durable $(BUILD) $(ARGS)
 

@@ -12,7 +12,8 @@ import time
 from typing import NamedTuple
 
 import race_cluster
-from durable_watchers import LOCAL, SHARED, Watchers
+from durable_sites import MEMORY
+from durable_watchers import Watchers
 from race_cluster import Trouble
 
 HERE = os.path.dirname(os.path.realpath(__file__))
@@ -76,7 +77,7 @@ class Paper:
         """`merger`: the node that merges."""
         self.cluster, self.name, self.data, self.merger = cluster, name, data, merger
         self.shape, self.codec = PAPERS[name]
-        self.folder, self.local = f"{SHARED}/{folder}/{name}", f"{LOCAL}/{folder}-{name}"
+        self.folder, self.local = f"{cluster.shared}/{folder}/{name}", f"{MEMORY}/{folder}-{name}"
         race_cluster.on_all(cluster, [*data.nodes, merger], ["mkdir", "-p", self.folder, self.local])
         self.stored = 0
 
