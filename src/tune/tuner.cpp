@@ -112,6 +112,8 @@ Status Tuning::make_bench() {
     options.files_local = options_.files_local;
     options.seed = options_.seed;
     options.flush = daemon_.flush;
+    options.flush.codec = Codec::none;  // what a codec makes of images that were made up says nothing: `cairn tune --codecs` asks files
+    options.flush.codecs.clear();
     options.cpu_threads = daemon_.world.cpu_threads;
     options.memory_bytes_max = buffers_bytes();
     options.stop = [this] {
