@@ -233,6 +233,28 @@ class Reader(unittest.TestCase):
             self.assertEqual(file.read(), bytes(3_000_000))
         self.assertFalse(os.path.exists(os.path.join(nodes.shared, "back", "out", "1")))
 
+    def test_codecs_by_default(self):
+        """Which versions are encoded depends on how long things took; all are read back, by Cairn and by the reader."""
+        del self.nodes.settings["flush_codec"]
+        codec = next(each for each in json.loads(self.nodes.cairn("config", "--json")[1])["settings"] if each["key"] == "flush.codec")
+        self.assertEqual((codec["text"], codec["from"]), ("auto", "default"))
+        self.take("first", [1, 2, 3, 4, 5], 0)
+        for version, path in reader.versions(self.series):
+            whole = reader.Version(path)
+            for rank in range(RANKS):
+                self.assertEqual(whole.region(rank, "field/u"), content(rank, version))
+        code, out, err = self.nodes.cairn("verify", "series", "--decode")
+        self.assertEqual(code, 0, out + err)
+        self.take("second", [6], 5)
+
+    def test_other_placement_by_default(self):
+        """Nothing is encoded where writers have fixed places, and that is no error."""
+        del self.nodes.settings["flush_codec"]
+        self.nodes.settings["flush_placement"] = "interleaved"
+        self.take("first", [1, 2, 3], 0)
+        for _, path in reader.versions(self.series):
+            self.assertFalse(any(piece.codec for _, piece, _ in sum(reader.Version(path).pieces.values(), [])))
+
     def test_zero_runs(self):
         """Data with zeros take less with flush.codec, come back bit for bit by every way, and damage in what is stored is named."""
         self.encoded(Nodes(flush_files=1, flush_codec="zero-runs", daemon_idle_s=60), "zero-runs")

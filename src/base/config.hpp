@@ -46,7 +46,7 @@ struct Settings {
         Placement placement = Placement::append;
         LocalSplit local_split = LocalSplit::chunks;
         bool direct = true;
-        Compression codec = Compression::off;
+        Compression codec = Compression::automatic;
         EncodeAt encode_at = EncodeAt::leader;
         std::uint64_t full_every = 1;
         Io io = Io::automatic;

@@ -69,6 +69,25 @@ TEST(DaemonOptions, TimesAndShapesAreThoseOfTheSettings) {
     EXPECT_EQ(options->targets, (std::vector<std::string>{"a", "b"}));
 }
 
+// Unless one is named, those that know arrays take part in the choice; another placement is no error then, nor where one is named: its data are stored as they are.
+TEST(DaemonOptions, TheCodecIsChosenUnlessItIsNamed) {
+    Settings settings;
+    for (const Settings::Placement placement : {Settings::Placement::append, Settings::Placement::interleaved}) {
+        settings.flush.placement = placement;
+        const auto chosen = daemon_options(settings, {"n0", "/s", "/p", false});
+        ASSERT_TRUE(chosen.ok()) << chosen.status().to_string();
+        EXPECT_EQ(chosen->flush.codec, Codec::none);
+        EXPECT_EQ(chosen->flush.codecs, (std::vector<Codec>{Codec::planes, Codec::planes_small}));
+    }
+    for (const auto& [by, codec] : {std::pair{Settings::Compression::off, Codec::none}, std::pair{Settings::Compression::fast, Codec::planes}}) {
+        settings.flush.codec = by;
+        const auto named = daemon_options(settings, {"n0", "/s", "/p", false});
+        ASSERT_TRUE(named.ok()) << named.status().to_string();
+        EXPECT_EQ(named->flush.codec, codec);
+        EXPECT_TRUE(named->flush.codecs.empty());
+    }
+}
+
 TEST(DaemonOptions, TheRingFitsTheMemoryOfTheNode) {
     Settings settings;
     auto options = daemon_options(settings, {"n0", "/s", "/p", false});

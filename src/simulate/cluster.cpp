@@ -113,7 +113,7 @@ const std::vector<Key>& keys() {
         {"flush", "block_bytes", Kind::bytes, false, 4096, 67108864, to(&Cluster::block_bytes), "as in cairn.toml"},
         {"flush", "leaders", Kind::count, false, 0, 1 << 20, to(&FlushSettings::leaders), "as in cairn.toml; 0: all nodes"},
         {"flush", "placement", Kind::placement, false, 0, 2, to(&FlushSettings::placement), "as in cairn.toml; with interleaved or contiguous no work changes hands, and leaders are as many as files"},
-        {"flush", "codec", Kind::codec, false, 0, 2, to(&Cluster::codec), "as in cairn.toml"},
+        {"flush", "codec", Kind::codec, false, 0, 2, to(&Cluster::codec), "as in cairn.toml, but that off is the default: what a codec makes of the data stands in codec.ratio, and is not known of itself"},
         {"codec", "ratio", Kind::number, false, 0.5, 1e3, to(&Cluster::codec_ratio), "raw bytes to stored ones, of what is encoded"},
         {"codec", "bytes_per_s", Kind::rate, false, 1, rate_max, to(&Cluster::codec_bytes_per_s), "raw bytes that all threads of a daemon encode"},
         {"rivals", "two_phase", Kind::number, false, 0.001, 1, [](Cluster& c, double v, double) { c.efficiency["two_phase"] = v; },
