@@ -9,7 +9,11 @@ namespace cairn::engine {
 
 namespace {
 
-constexpr std::uint64_t trial_bytes_max = 2 << 20;  // where no core is idle, so much takes a second, and the image stays in scratch for it
+constexpr std::uint64_t piece_bytes_max = 2 << 20;  // where no core is idle, so much takes a second, and the image stays in scratch for it
+// A piece takes some milliseconds, and a thread that comes gets so many at once even where no core is idle. How long it waits for the next ones tells whether one is.
+constexpr std::uint64_t trial_bytes = 8 << 20;
+constexpr std::uint64_t pieces_max = 16;  // of tiny versions
+constexpr Nanos enough = 100 * millisecond;
 
 // Another place in each version: versions are alike, and one place says little of all.
 std::uint64_t place_of(Version version, std::uint64_t bytes) {
@@ -29,7 +33,7 @@ void Trial::offer(Attempt& attempt, const PendingChunk& chunk, const HeldImage* 
     attempt.offered_bytes += chunk.bytes();
     if (ring.buffers() < 2 || !world.cpu.may_shrink(*attempt.trial, chunk.checksums, chunk.bytes(), attempt.lead.block_bytes)) return;
     Source source = chunk.source;
-    source.length = std::min(source.length, trial_bytes_max);
+    source.length = std::min(source.length, piece_bytes_max);
     attempt.tried = Tried{*attempt.trial, source.rank, chunk.data.part(0, source.length), arrays_of(*held, source)};
 }
 
@@ -46,9 +50,13 @@ Task<void> Trial::run(FlightPtr flight, Tried tried) {
     ++held->second.users;
     const std::uint64_t bytes = tried.raw.length;
     Result<BufferRing::Use> use = co_await ring.take_to_encode(world.clock.now());
-    if (use.ok()) {
-        Slice into{use->buffer, 0, bytes - bytes / 16};
-        const Result<Encoded> made = co_await world.cpu.encode(tried.codec, std::move(tried.raw), BaseBytes(), std::move(tried.arrays), into, world.clock.in(settings.io_wait));
+    Nanos took = 0;
+    bool goes_on = use.ok() && bytes > 0;
+    for (std::uint64_t piece = 0; goes_on && piece < pieces_max && piece * bytes < trial_bytes; ++piece) {
+        Slice raw = tried.raw, into{use->buffer, 0, bytes - bytes / 16};
+        FindArrays arrays = tried.arrays;
+        const Result<Encoded> made = co_await world.cpu.encode(tried.codec, std::move(raw), BaseBytes(), std::move(arrays), into, world.clock.in(settings.io_wait));
+        goes_on = made.ok() && (took += made->took) < enough;
         if (made.ok()) note_encoded(*flight->job, tried.codec, bytes, *made);
     }
     --held->second.users;

@@ -39,21 +39,37 @@ struct TrialTest : WriterTest {
     }
 };
 
-TEST_F(TrialTest, OneChunkIsEncodedWhenAllAreWritten) {
+TEST_F(TrialTest, APieceIsEncodedWhenAllAreWritten) {
     RoleOptions options;
     options.model.codec_rate = 1e6;
     const std::vector<std::string> seen = encodings(options, trying());
-    ASSERT_EQ(seen.size(), 1u);
-    const std::uint64_t bytes = std::stoull(seen.front());
+    ASSERT_FALSE(seen.empty());
+    for (const std::string& piece : seen) EXPECT_EQ(std::stoull(piece), std::stoull(seen.front()));
     const std::vector<message::CodecRate> rates = node->subject.trial.seen(*attempt);
     ASSERT_EQ(rates.size(), 1u);
     EXPECT_EQ(rates[0].codec, "zero-runs");
-    EXPECT_EQ(rates[0].raw_bytes, bytes);
-    EXPECT_LE(rates[0].stored_bytes, bytes);
+    EXPECT_LE(rates[0].stored_bytes, rates[0].raw_bytes);
     EXPECT_GT(rates[0].stored_bytes, 0u);
     EXPECT_NEAR(static_cast<double>(rates[0].raw_bytes_per_s), 1e6, 1e4);
     attempt->lead.trial = "another";
     EXPECT_TRUE(node->subject.trial.seen(*attempt).empty()) << "nobody asked for it";
+}
+
+// A thread gets its first milliseconds at once even where no core is idle.
+TEST_F(TrialTest, ItGoesOnUntilItHasTakenLongEnough) {
+    RoleOptions options;
+    options.model.codec_rate = 1e6;
+    const std::vector<std::string> slow = encodings(options, trying());
+    double bytes = 0;
+    for (const std::string& piece : slow) bytes += std::stod(piece);
+    EXPECT_GE(bytes, 1e5);
+    EXPECT_LT(bytes - std::stod(slow.back()), 1e5) << "a tenth of a second at that rate, and no longer";
+}
+
+TEST_F(TrialTest, OfATinyVersionASinglePieceIsNotEncodedForEver) {
+    RoleOptions options;
+    options.model.codec_rate = 1e12;
+    EXPECT_EQ(encodings(options, trying()).size(), 16u);
 }
 
 TEST_F(TrialTest, ItIsAnotherChunkInAnotherVersion) {
@@ -142,7 +158,7 @@ TEST_F(TrialTest, WithoutABufferNothingIsTried) {
 TEST_F(TrialTest, WhatCanNotBeMadeShorterIsAsLongAsItWas) {
     RoleOptions options;
     options.model.stored_min = options.model.stored_max = 1.05;
-    ASSERT_EQ(encodings(options, trying()).size(), 1u);
+    ASSERT_FALSE(encodings(options, trying()).empty());
     const std::vector<message::CodecRate> rates = node->subject.trial.seen(*attempt);
     ASSERT_EQ(rates.size(), 1u);
     EXPECT_EQ(rates[0].stored_bytes, rates[0].raw_bytes);
