@@ -47,7 +47,8 @@ NUMBERS = {"bool": "<?", "u8": "<B", "u32": "<I", "u64": "<Q"}
 STRUCTS = {"Id": "<QQ", "Parent": "<QQQ", "Piece": "<I4xQQQ"}
 TABLES = {
     "Key": "name:string version:u64 incarnation:Id",
-    "Region": "name:string kind:u8 type:u8 shape:[u64] offset:u64 length:u64 global_shape:[u64] global_offset:[u64]",
+    "Region": "name:string kind:u8 type:u8 shape:[u64] offset:u64 length:u64 global_shape:[u64] global_offset:[u64] described:[DescribedArray]",
+    "DescribedArray": "name:string type:u8 big_endian:bool shape:[u64] offset:u64",
     "Image": "rank:u32 bytes:u64 regions:[Region] cuts:u64 index_bytes:u64",
     "PageRef": "first_name:string offset:u64 length:u64",
     "RegionPage": "regions:[Region] below:[PageRef]",

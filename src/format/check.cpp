@@ -82,6 +82,15 @@ Status region(const Region& region, std::uint64_t data_bytes) {
     return global_block(region, of);
 }
 
+bool can_be(const DescribedArray& array) {
+    if (array.type == DataType::bytes || array.type > data_type_last || !printable(array.name, described_name_bytes_max) || array.offset > bytes_max) return false;
+    if (array.shape.empty() || array.shape.size() > shape_dimensions_max || std::count(array.shape.begin(), array.shape.end(), open_axis) > 1) return false;
+    std::uint64_t bytes = type_bytes(array.type);
+    for (const std::uint64_t extent : array.shape)
+        if (extent != open_axis && (extent == 0 || __builtin_mul_overflow(bytes, extent, &bytes) || bytes > bytes_max)) return false;
+    return true;
+}
+
 Status image(const ImageInfo& image) {
     const std::string of = "rank " + std::to_string(image.rank);
     if (image.rank >= ranks_max) return refuse(of, " is beyond the largest rank, ", ranks_max - 1);
@@ -149,7 +158,9 @@ Status roots(const std::vector<std::string>& roots) {
 }
 
 std::uint64_t encoded_bytes(const Region& region) {
-    return 112 + region.name.size() + 8 * (region.shape.size() + region.global_shape.size() + region.global_offset.size());
+    std::uint64_t bytes = 112 + region.name.size() + 8 * (region.shape.size() + region.global_shape.size() + region.global_offset.size());
+    for (const DescribedArray& array : region.described) bytes += 72 + array.name.size() + 8 * array.shape.size();
+    return bytes;
 }
 
 std::uint64_t encoded_bytes(const std::vector<ImageInfo>& images) {

@@ -25,6 +25,7 @@ Status ranks(std::uint32_t count);
 Status key(const VersionKey& key);
 Status parent(const Parent& parent);
 Status region(const Region& region, std::uint64_t data_bytes);  // of an image with so many bytes before its region index
+bool can_be(const DescribedArray& array);                       // what can not be is left out, and its region is none the worse
 Status image(const ImageInfo& image);                            // its regions, too
 Status part_info(const PartInfo& part);
 Status roots(const std::vector<std::string>& roots);

@@ -9,6 +9,7 @@
 #include <flatbuffers/flatbuffers.h>
 
 #include "common_generated.h"
+#include "format/check.hpp"
 #include "format/covers.hpp"
 #include "format/limits.hpp"
 #include "model/types.hpp"
@@ -84,7 +85,19 @@ class Reader {
                 region.offset(),
                 region.length(),
                 numbers(region.global_shape()),
-                numbers(region.global_offset())};
+                numbers(region.global_offset()),
+                described(region.described())};
+    }
+    // Those that can be. What a later release says in another way is no reason to refuse the region.
+    std::vector<DescribedArray> described(const flatbuffers::Vector<flatbuffers::Offset<fb::DescribedArray>>* from) {
+        std::vector<DescribedArray> values;
+        if (!from || !take(std::uint64_t{from->size()} * sizeof(flatbuffers::uoffset_t))) return values;
+        for (flatbuffers::uoffset_t i = 0; i < std::min(from->size(), described_arrays_max) && !exhausted_; ++i) {
+            const fb::DescribedArray& a = *from->Get(i);
+            DescribedArray array{string(a.name()), static_cast<DataType>(a.type()), a.big_endian(), numbers(a.shape()), a.offset()};
+            if (check::can_be(array)) values.push_back(std::move(array));
+        }
+        return values;
     }
     ImageInfo image(const fb::Image& image) {
         const bool beside = image.index_bytes() == 0;
@@ -149,6 +162,10 @@ class Writer {
     auto numbers(const std::vector<Number>& values) {
         return builder.CreateVector(values);
     }
+    flatbuffers::Offset<flatbuffers::Vector<std::uint64_t>> numbers_or_none(const std::vector<std::uint64_t>& values) {
+        if (values.empty()) return 0;
+        return numbers(values);
+    }
     template <class Value, class Write>
     auto tables(const std::vector<Value>& values, Write write) {
         std::vector<decltype(write(values[0]))> offsets;
@@ -166,10 +183,17 @@ class Writer {
     auto region(const Region& r) {
         const auto name = string(r.name);
         const auto shape = numbers(r.shape);
-        if (r.global_shape.empty()) return fb::CreateRegion(builder, name, static_cast<std::uint8_t>(r.kind), static_cast<std::uint8_t>(r.type), shape, r.offset, r.length);
-        const auto global_shape = numbers(r.global_shape), global_offset = numbers(r.global_offset);
+        const auto global_shape = numbers_or_none(r.global_shape), global_offset = numbers_or_none(r.global_offset);
         return fb::CreateRegion(builder, name, static_cast<std::uint8_t>(r.kind), static_cast<std::uint8_t>(r.type), shape, r.offset, r.length, global_shape,
-                                global_offset);
+                                global_offset, described(r.described));
+    }
+    flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<fb::DescribedArray>>> described(const std::vector<DescribedArray>& arrays) {
+        if (arrays.empty()) return 0;
+        return tables(arrays, [this](const DescribedArray& a) {
+            const auto name = a.name.empty() ? 0 : string(a.name);
+            const auto shape = numbers(a.shape);
+            return fb::CreateDescribedArray(builder, name, static_cast<std::uint8_t>(a.type), a.is_big_endian, shape, a.offset);
+        });
     }
     auto image(const ImageInfo& image) {
         if (image.index_bytes != 0) return fb::CreateImage(builder, image.rank, image.bytes, 0, image.cuts, image.index_bytes);

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "format/region_index.hpp"
 #include "format/samples.hpp"
 
 namespace cairn {
@@ -73,6 +74,12 @@ TEST(Golden, Records) {
     expect_golden("open", samples::open_record(), encode_open_record, decode_open_record);
     expect_golden("from", samples::from_record(), encode_from_record, decode_from_record);
     expect_golden("from-looked", samples::from_record_looked(), encode_from_record, decode_from_record);
+}
+
+TEST(Golden, RegionIndex) {
+    const auto encode_index = [](const std::vector<Region>& regions) { return encode_region_index(regions).bytes; };
+    const auto decode_index = [](ByteView bytes) { return decode_region_index(bytes, 10'000); };
+    expect_golden("region-index-described", samples::described_regions(), encode_index, decode_index);
 }
 
 TEST(Golden, Messages) {

@@ -27,6 +27,15 @@ class Random {
     Parent some_parent() { return coin() ? Parent{} : Parent{id(), number() | 1}; }
     std::uint64_t block() { return block_bytes_min << below(19); }
 
+    std::vector<DescribedArray> described() {
+        std::vector<DescribedArray> arrays;
+        for (std::uint64_t n = coin() ? below(4) : 0; n > 0; --n) {
+            DescribedArray& array = arrays.emplace_back(DescribedArray{text("Grid/Density", 20), static_cast<DataType>(1 + below(14)), coin(), {}, below(1000)});
+            for (std::uint64_t axis = 1 + below(3); axis > 0; --axis) array.shape.push_back(1 + below(20));
+            if (coin()) array.shape.back() = open_axis;
+        }
+        return arrays;
+    }
     Region region(std::string name, std::uint64_t offset) {
         Region r{std::move(name), RegionKind::memory, static_cast<DataType>(below(15)), {}, offset, 0};
         r.length = type_bytes(r.type);
@@ -38,7 +47,7 @@ class Random {
             }
         if (below(4) == 0)
             r = {r.name,  coin() ? RegionKind::callback : RegionKind::file, DataType::bytes, {r.length}, offset,
-                 r.length, {}, {}};
+                 r.length, {}, {}, described()};
         return r;
     }
     ImageInfo image(Rank rank) {

@@ -160,7 +160,8 @@ RegionIndex encode_region_index(const std::vector<Region>& regions) {
     std::sort(by_name.begin(), by_name.end(), [](const Region* a, const Region* b) { return a->name < b->name; });
     IndexWriter writer;
     in_pages(by_name, region_page_bytes, [&](const std::vector<const Region*>& page) { writer.regions_page(page); });
-    for (std::vector<Written> level = writer.take_level(); level.size() > 1; level = writer.take_level())
+    // A page of one region that is described by many arrays is longer than the topmost may be.
+    for (std::vector<Written> level = writer.take_level(); level.size() > 1 || level.front().page.length > directory_page_bytes; level = writer.take_level())
         in_pages(level, directory_page_bytes, [&](const std::vector<Written>& page) { writer.directory_page(page); });
     return writer.finish(regions.size());
 }

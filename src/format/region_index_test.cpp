@@ -7,6 +7,7 @@
 #include <cstring>
 #include <random>
 
+#include "format/check.hpp"
 #include "region_index_generated.h"
 
 namespace cairn {
@@ -65,6 +66,56 @@ TEST(RegionIndex, GivesBackWhatItIsMadeOf) {
     }
 }
 
+// As many as there can be, with names as long as they may be: its page is longer than the topmost page is.
+TEST(RegionIndex, KeepsWhatIsSaidOfARegion) {
+    for (const std::size_t arrays : {1u, 2u, 1000u}) {
+        std::vector<Region> regions = many(300);
+        regions.push_back({"made", RegionKind::callback, DataType::bytes, {20}, 2400, 20, {}, {}, {}});
+        for (std::size_t i = 0; i < arrays; ++i)
+            regions.back().described.push_back({std::string(arrays == 1000 ? 255 : i, 'n'), i == 0 ? DataType::c128 : DataType::i16, i == 1, std::vector<std::uint64_t>(1 + i % 32, 3), 7 * i});
+        regions.back().described.front().shape.push_back(open_axis);
+        const RegionIndex index = encode_region_index(regions);
+        const Result<std::vector<Region>> back = decode_region_index(index.bytes, 2420);
+        ASSERT_TRUE(back.ok()) << back.status().to_string();
+        EXPECT_EQ(*back, regions);
+        const std::vector<Region> one{regions.back()};
+        const RegionIndex alone = encode_region_index(one);
+        const Looked looked = look(alone, "made", 2420);
+        ASSERT_TRUE(looked.found.ok() && looked.found->region) << looked.found.status().to_string();
+        EXPECT_EQ(*looked.found->region, one[0]);
+        EXPECT_EQ(decode_region_index(alone.bytes, 2420).value(), one);
+        EXPECT_EQ(looked.reads, arrays == 1000 ? 2 : 1);
+    }
+}
+
+// A later release may say what this one does not understand, and a hostile image anything: the region is there all the same.
+TEST(RegionIndex, LeavesOutWhatCanNotBeSaidOfARegion) {
+    const DescribedArray good{"good", DataType::f64, true, {open_axis, 3}, 8};
+    Region region{"made", RegionKind::file, DataType::bytes, {20}, 0, 20, {}, {}, {good}};
+    const auto add = [&](auto change) {
+        DescribedArray bad = good;
+        change(bad);
+        region.described.push_back(bad);
+    };
+    add([](DescribedArray& a) { a.type = DataType::bytes; });
+    add([](DescribedArray& a) { a.type = static_cast<DataType>(15); });
+    add([](DescribedArray& a) { a.type = static_cast<DataType>(255); });
+    add([](DescribedArray& a) { a.name = std::string(256, 'n'); });
+    add([](DescribedArray& a) { a.name = "\x1b[2J"; });
+    add([](DescribedArray& a) { a.shape = {}; });
+    add([](DescribedArray& a) { a.shape = {5, 0}; });
+    add([](DescribedArray& a) { a.shape = {open_axis, open_axis}; });
+    add([](DescribedArray& a) { a.shape = {1ull << 60, 1ull << 60}; });
+    add([](DescribedArray& a) { a.shape = std::vector<std::uint64_t>(33, 1); });
+    add([](DescribedArray& a) { a.offset = UINT64_MAX; });
+    for (int more = 0; more < 1000; ++more) add([&](DescribedArray& a) { a.offset = 8 + more; });
+    const Result<std::vector<Region>> back = decode_region_index(encode_region_index({region}).bytes, 20);
+    ASSERT_TRUE(back.ok()) << back.status().to_string();
+    EXPECT_EQ(back->at(0).length, 20u);
+    ASSERT_EQ(back->at(0).described.size(), 1000u - 11) << "of the first thousand those that can be";
+    for (const DescribedArray& array : back->at(0).described) EXPECT_EQ(array.shape, good.shape);
+}
+
 TEST(RegionIndex, OneOfAHundredThousandIsFoundByThreeReads) {
     for (const std::size_t padding : {0u, 490u}) {  // the second: names as long as they may be
         const std::vector<Region> regions = many(100'000, padding);
@@ -96,7 +147,9 @@ TEST(RegionIndex, OfADamagedEndIsCorrupt) {
 
 // Checksums keep chance out; what is left is an index that somebody made to do harm.
 TEST(RegionIndex, OfHostileBytesHoldsItsInvariantsOrIsCorrupt) {
-    const RegionIndex index = encode_region_index(many(1000));
+    std::vector<Region> said = many(1000);
+    said.back() = {"made", RegionKind::file, DataType::bytes, {8}, said.back().offset, 8, {}, {}, std::vector<DescribedArray>(1000, {"name", DataType::f32, false, {2, open_axis}, 3})};
+    const RegionIndex index = encode_region_index(said);
     std::mt19937_64 random(1);
     int refused = 0;
     for (int round = 0; round < 3000; ++round) {
@@ -105,7 +158,10 @@ TEST(RegionIndex, OfHostileBytesHoldsItsInvariantsOrIsCorrupt) {
         const Result<std::vector<Region>> regions = decode_region_index(other, 8000);
         refused += !regions.ok();
         if (!regions.ok()) EXPECT_EQ(regions.code(), Code::corrupt);
-        else for (const Region& region : *regions) EXPECT_LE(region.offset + region.length, 8000u);
+        else for (const Region& region : *regions) {
+            EXPECT_LE(region.offset + region.length, 8000u);
+            for (const DescribedArray& array : region.described) EXPECT_TRUE(check::can_be(array));
+        }
     }
     EXPECT_GT(refused, 1000);
 }

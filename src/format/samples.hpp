@@ -62,6 +62,13 @@ inline Footer footer() {
     return f;
 }
 
+// A routed file of which the application said what lies in it, and memory beside it.
+inline std::vector<Region> described_regions() {
+    std::vector<Region> regions{{"out/restart.1", RegionKind::file, DataType::bytes, {5000}, 0, 5000, {}, {}, {}}, {"x", RegionKind::memory, DataType::f64, {5, 100}, 5056, 4000, {}, {}, {}}};
+    regions[0].described = {{"Grid/Density", DataType::f64, false, {open_axis, 30}, 1000}, {"", DataType::u16, true, {4, 5}, 40}};
+    return regions;
+}
+
 // The same images, the other way: a run that holds pieces of two ranks, and one that is encoded, and its checksums are cut where a region ends. And one region is a
 // block of an array.
 inline Footer packed_footer() {

@@ -26,6 +26,17 @@ const char* type_name(DataType type) noexcept;
 // How the bytes of a region came about.
 enum class RegionKind : std::uint8_t { memory = 0, callback = 1, file = 2 };
 
+// What the application says of a region that Cairn can not see into: an array of numbers lies there. Codecs make use of it, and nobody else.
+inline constexpr std::uint64_t open_axis = UINT64_MAX;
+struct DescribedArray {
+    std::string name;                 // may be empty
+    DataType type = DataType::bytes;  // of numbers
+    bool is_big_endian = false;
+    std::vector<std::uint64_t> shape;  // row-major; open_axis, at most once: as many as there are
+    std::uint64_t offset = 0;          // in the region, bytes
+    bool operator==(const DescribedArray&) const = default;
+};
+
 // A named, typed piece of one image. `shape` is row-major; callback and file regions have type bytes and one dimension.
 struct Region {
     std::string name;
@@ -37,6 +48,7 @@ struct Region {
     // Of a block of an array that all ranks have together; else both are empty. As many dimensions as the shape, in elements.
     std::vector<std::uint64_t> global_shape;
     std::vector<std::uint64_t> global_offset;  // where the block begins in it
+    std::vector<DescribedArray> described;     // of a region of bytes, in the order in which it was said
     bool operator==(const Region&) const = default;
 };
 
