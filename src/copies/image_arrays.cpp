@@ -34,7 +34,7 @@ std::vector<Extent> ImageArrays::extents() const {
     int late = 0;
     for (const Region& region : regions) {
         if (!describes_itself(region) || region.offset > data_.length || region.length > data_.length - region.offset) continue;
-        Result<Description> described = describe_file({region.name, data_.part(region.offset, region.length).bytes(), path_, data_offset_ + region.offset}, describers_);
+        Result<Description> described = describe_file({region.name, data_.part(region.offset, region.length).bytes(), path_, data_offset_ + region.offset, region.described}, describers_);
         const bool is_late = described.code() == Code::deadline || described.code() == Code::unavailable;
         if (is_late && ++late == late_max) return extents;  // who encodes has waited long enough for this image
         if (!described.ok()) continue;                      // all skeleton

@@ -1,5 +1,5 @@
-// What is known of the bytes of an image in scratch, for codecs. Its region index says what its regions are, and those that are files may describe themselves. Both are read when they
-// are first asked for, on the thread of whoever asks: the mapping is read then, and may not come back.
+// What is known of the bytes of an image in scratch, for codecs. Its region index says what its regions are, and what the application said of those that Cairn can not see into. Of others rules
+// say it, or the files themselves. All is read when it is first asked for, on the thread of whoever asks: the mapping is read then, and may not come back.
 #pragma once
 
 #include <atomic>

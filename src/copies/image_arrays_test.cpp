@@ -66,8 +66,8 @@ TEST(ImageArrays, AreNoneWhereTheIndexIsDamagedOrCanBeReadOnceOnly) {
     EXPECT_TRUE(all_in(ImageArrays(image, {}), {0, 0, 1024}).empty());
 }
 
-// Two files: the second one has the signature of HDF5.
-LocalImage image_of_files() {
+// Two files: the second one has the signature of HDF5. `described`: what the application said of it.
+LocalImage image_of_files(const std::vector<DescribedArray>& described = {}) {
     const std::string header = "{'descr': '>f4', 'fortran_order': False, 'shape': (5, 8), }\n";
     std::string text = std::string("\x93NUMPY\x01\0", 8) + static_cast<char>(header.size()) + '\0' + header + std::string(160, 'x');
     std::vector<Region> regions(2);
@@ -78,6 +78,7 @@ LocalImage image_of_files() {
     regions[1].offset = text.size();
     text += "\x89HDF\r\n\x1a\n" + std::string(92, 'y');
     regions[1].length = 100;
+    regions[1].described = described;
     for (Region& region : regions) region.shape = {region.length};
     const RegionIndex index = encode_region_index(regions);
     Bytes bytes = to_bytes(text);
@@ -117,6 +118,19 @@ TEST(ImageArrays, RulesDescribeFiles) {
     const auto rules = std::make_shared<const FileRules>(FileRules{{"*.h5", 20, DataType::f64, false, {-1, 2}, "x"}});
     const std::vector<NumberArray> both = {{begin, 160, 4, true, true, 8, 0}, {files - 80, 80, 8, true, false, 2, 0}};
     EXPECT_EQ(all_in(ImageArrays(image, {nullptr, rules}), {0, 0, image.data.length}), both);
+}
+
+// In the region's own bytes; what goes beyond its end is not there.
+TEST(ImageArrays, TheApplicationDescribesFiles) {
+    const LocalImage image = image_of_files({{"x", DataType::f64, true, {open_axis, 2}, 20}, {"y", DataType::i32, false, {4}, 4}, {"z", DataType::i32, false, {4}, 100}});
+    const std::uint64_t files = image.data.length - image.header.image.index_bytes, begin = files - 100 - 160;
+    const auto rules = std::make_shared<const FileRules>(FileRules{{"*.h5", 0, DataType::u8, false, {-1}, ""}});
+    const auto elsewhere = [&](const std::string&, std::uint64_t, std::uint64_t) -> Result<Description> {
+        ADD_FAILURE() << "nobody needs to be asked";
+        return Status(Code::deadline, "late");
+    };
+    const std::vector<NumberArray> all = {{begin, 160, 4, true, true, 8, 0}, {files - 96, 16, 4, false, false, 0, 0}, {files - 80, 80, 8, true, true, 2, 0}};
+    EXPECT_EQ(all_in(ImageArrays(image, {elsewhere, rules}), {0, 0, image.data.length}), all);
 }
 
 // Whoever encodes waits for each of them.

@@ -51,6 +51,21 @@ std::uint64_t Description::described_bytes() const {
     return bytes;
 }
 
+std::optional<Extent> extent_of(const DescribedArray& array, std::uint64_t file_bytes) {
+    if (array.offset >= file_bytes || array.shape.empty() || array.type == DataType::bytes) return std::nullopt;
+    const auto open = std::find(array.shape.begin(), array.shape.end(), open_axis);
+    const auto axis = static_cast<std::size_t>(open == array.shape.end() ? 0 : open - array.shape.begin());
+    std::uint64_t each = type_bytes(array.type);  // bytes, of one along that axis
+    for (std::size_t i = 0; i < array.shape.size(); ++i)
+        if (i != axis && __builtin_mul_overflow(each, array.shape[i], &each)) return std::nullopt;
+    if (each == 0) return std::nullopt;
+    const std::uint64_t count = std::min((file_bytes - array.offset) / each, array.shape[axis]);  // an open axis is longer than any
+    if (count == 0) return std::nullopt;
+    Extent extent{array.name, array.type, array.is_big_endian, array.shape, array.offset, count * each};
+    extent.shape[axis] = count;
+    return extent;
+}
+
 std::vector<NumberArray> arrays_of(const std::vector<Extent>& extents) {
     std::vector<NumberArray> arrays;
     for (const Extent& extent : extents) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,9 @@ struct Description {
     std::vector<Extent> extents;  // by offset, none over another, none empty
     std::uint64_t described_bytes() const;
 };
+
+// What a user says lies in a file, of which there are so many bytes: as many along the open axis as it has; along the first where it has fewer than is said. Nothing where there is not one.
+std::optional<Extent> extent_of(const DescribedArray& array, std::uint64_t file_bytes);
 
 // For codecs, by offset: those of a type of numbers. Bytes have no neighbours.
 std::vector<NumberArray> arrays_of(const std::vector<Extent>& extents);

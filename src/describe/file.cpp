@@ -24,6 +24,13 @@ constexpr std::array formats = {
     Format{"safetensors", is_safetensors, describe_safetensors},
 };
 
+std::vector<Extent> extents_of(std::span<const DescribedArray> described, std::uint64_t file_bytes) {
+    std::vector<Extent> extents;
+    for (const DescribedArray& array : described)
+        if (std::optional<Extent> extent = extent_of(array, file_bytes)) extents.push_back(std::move(*extent));
+    return sound(std::move(extents), file_bytes);
+}
+
 }  // namespace
 
 Result<Description> describe_file(ByteView file) {
@@ -37,6 +44,7 @@ Result<Description> describe_file(ByteView file) {
 }
 
 Result<Description> describe_file(const FileToDescribe& file, const Describers& describers) {
+    if (std::vector<Extent> told = extents_of(file.described, file.bytes.size()); !told.empty()) return Description{call_format, std::move(told)};
     if (describers.rules) {
         std::vector<Extent> extents = describe_by_rules(*describers.rules, file.name, file.bytes.size());
         if (!extents.empty()) return Description{rules_format, std::move(extents)};

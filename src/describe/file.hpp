@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "base/bytes.hpp"
@@ -30,12 +31,15 @@ struct Describers {
     DescribeElsewhere elsewhere;             // null: files that take a library to describe are not described
     std::shared_ptr<const FileRules> rules;  // the user's, which go before what formats say; null: there are none
 };
-// A file as all of these see it: the rules by its name, and where it lies on disk for who is asked elsewhere.
+inline constexpr std::string_view call_format = "call";  // of a Description of what the application said
+
+// A file as all of these see it: what the application said of it, which goes before all else; the rules by its name; and where it lies on disk for who is asked elsewhere.
 struct FileToDescribe {
     std::string name;
     ByteView bytes;
     std::string path;  // these bytes lie there, from `offset` on
     std::uint64_t offset = 0;
+    std::span<const DescribedArray> described = {};
 };
 Result<Description> describe_file(const FileToDescribe& file, const Describers& describers);
 

@@ -50,6 +50,22 @@ TEST(DescribeFile, AnNpyOfOneNumberOfTimesAndOfRecords) {
     EXPECT_TRUE(extents_of(npy("{'descr': '|O', 'fortran_order': False, 'shape': (3,), }\n", 30)).empty());
 }
 
+// As much of a short file as there is; what lies over another, and what leaves no number, is left out.
+TEST(DescribeFile, WhatTheApplicationSaidGoesBeforeAllElse) {
+    const Bytes file = npy("{'descr': '<f8', 'fortran_order': False, 'shape': (4, 5, 6), }   \n", 960);
+    const auto rules = std::make_shared<const FileRules>(FileRules{{"*", 0, DataType::u8, false, {-1}, ""}});
+    const auto described = [&](const std::vector<DescribedArray>& arrays) { return describe_file({"a.npy", file, "/scratch/slot", 0, arrays}, {nullptr, rules}).value(); };
+    const std::uint64_t end = file.size();
+    const Description told = described({{"tail", DataType::f32, true, {open_axis, 3}, end - 50}, {"head", DataType::i16, false, {2, 5}, 7}});
+    EXPECT_EQ(told.format, "call");
+    EXPECT_EQ(told.extents, (std::vector<Extent>{{"head", DataType::i16, false, {2, 5}, 7, 20}, {"tail", DataType::f32, true, {4, 3}, end - 50, 48}}));
+    EXPECT_EQ(described({{"", DataType::f64, false, {100, 2}, end - 33}}).extents, (std::vector<Extent>{{"", DataType::f64, false, {2, 2}, end - 33, 32}}));
+    EXPECT_EQ(described({{"", DataType::u8, false, {9}, 0}, {"", DataType::u8, false, {9}, 8}}).extents.size(), 1u);
+    for (const DescribedArray& none : {DescribedArray{"", DataType::f64, false, {3}, end}, DescribedArray{"", DataType::f64, false, {2, 1ull << 62}, 0}, DescribedArray{"", DataType::f64, false, {open_axis, open_axis}, 0}, DescribedArray{"", DataType::f64, false, {open_axis}, end - 7}})
+        EXPECT_EQ(described({none}).format, "rule");
+    EXPECT_EQ(described({}).format, "rule");
+}
+
 TEST(DescribeFile, AnNpyThatLiesIsDamaged) {
     for (const std::string header : {"{'descr': '<f8', 'fortran_order': False, 'shape': (4, 5, 7), }", "{'descr': '<f8', 'fortran_order': False, 'shape': (4294967296, 4294967296, 4), }",
                                      "{'descr': '<f8', 'fortran_order': False, 'shape': (-4, 5), }", "{'descr': '<f8', 'fortran_order': False, }", "{'descr': '<f8', 'fortran_order': False, 'shape': (4", "", "'shape'"})

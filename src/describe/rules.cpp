@@ -118,26 +118,12 @@ Status RuleReader::shape() {
     return {};
 }
 
+static_assert(static_cast<std::uint64_t>(std::int64_t{-1}) == open_axis);
+
 bool speaks_of(const FileRule& rule, const std::string& name) {
     const bool is_of_last = rule.files.find('/') == std::string::npos;
     const std::size_t last = is_of_last ? name.rfind('/') + 1 : 0;  // npos + 1: 0
     return ::fnmatch(rule.files.c_str(), name.c_str() + last, FNM_PATHNAME | FNM_PERIOD) == 0;
-}
-
-// As many along the axis of -1 as the file has; along the first where it has fewer than the rule says. Nothing where there is not one.
-std::optional<Extent> extent_of(const FileRule& rule, std::uint64_t file_bytes) {
-    if (rule.offset >= file_bytes) return std::nullopt;
-    const auto open = std::find(rule.shape.begin(), rule.shape.end(), -1);
-    const auto axis = static_cast<std::size_t>(open == rule.shape.end() ? 0 : open - rule.shape.begin());
-    std::uint64_t each = type_bytes(rule.type);  // bytes, of one along that axis; the reader has seen that it is a number
-    for (std::size_t i = 0; i < rule.shape.size(); ++i)
-        if (i != axis) each *= static_cast<std::uint64_t>(rule.shape[i]);
-    std::uint64_t count = (file_bytes - rule.offset) / each;
-    if (open == rule.shape.end()) count = std::min(count, static_cast<std::uint64_t>(rule.shape[axis]));
-    if (count == 0) return std::nullopt;
-    Extent extent{rule.name, rule.type, rule.is_big_endian, {rule.shape.begin(), rule.shape.end()}, rule.offset, count * each};
-    extent.shape[axis] = count;
-    return extent;
 }
 
 }  // namespace
@@ -165,7 +151,8 @@ std::vector<Extent> describe_by_rules(const FileRules& rules, const std::string&
     std::vector<Extent> extents;
     for (const FileRule& rule : rules) {
         if (!speaks_of(rule, name)) continue;
-        if (std::optional<Extent> extent = extent_of(rule, file_bytes)) extents.push_back(std::move(*extent));
+        const DescribedArray array{rule.name, rule.type, rule.is_big_endian, {rule.shape.begin(), rule.shape.end()}, rule.offset};
+        if (std::optional<Extent> extent = extent_of(array, file_bytes)) extents.push_back(std::move(*extent));
     }
     return sound(std::move(extents), file_bytes);
 }
