@@ -8,7 +8,7 @@ import os
 import subprocess
 import unittest
 
-from support import BUILD, INVALID, NOT_FOUND, Nodes
+from support import BUILD, F64, INVALID, NEWEST, NOT_FOUND, OK, Nodes
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -77,6 +77,52 @@ offset = 40
 type = "<f8"
 shape = [-1, 300]
 name = "table"
+"""
+
+
+# A program that keeps a file of its own form, or the same bytes through callbacks, and says what lies in it or does not. The second version is shorter than was said.
+CALL = """
+U64, VOID = ctypes.c_uint64, ctypes.c_void_p
+s = Session({series!r})
+with open({path!r}, "rb") as file:
+    content = file.read()
+contents = {{1: content, 2: content[:len(content) // 3]}}
+now, back = [content], [b""]
+if {callbacks}:
+    def write(_, into, length):
+        ctypes.memmove(into, now[0], length)
+        return 0
+    def read(_, source, length):
+        back[0] = ctypes.string_at(source, length)
+        return 0
+    def size(_, place):
+        place[0] = len(now[0])
+        return 0
+    MOVE = ctypes.CFUNCTYPE(ctypes.c_int, VOID, VOID, U64)
+    kept = ctypes.CFUNCTYPE(ctypes.c_int, VOID, ctypes.POINTER(U64))(size), MOVE(write), MOVE(read)
+    told = [s.lib.cairn_protect_callbacks(s.handle, b"made", *kept, VOID())]
+else:
+    told = [s.lib.cairn_route_file(s.handle, b"made", {path!r}.encode())]
+describe = lambda offset, kind, *shape: s.lib.cairn_describe(s.handle, b"made", U64(offset), kind, len(shape), (U64 * len(shape))(*shape), b"grid/field")
+for offset, kind, shape in {arrays}:
+    told.append(describe(offset, kind, *shape))
+    told.append(describe(offset, kind, *shape) == INVALID and "by an earlier description" in s.text())
+for version in contents:
+    now[0] = contents[version]
+    with open({path!r}, "wb") as file:
+        file.write(now[0])
+    told += [s.checkpoint(version), s.wait(version)]
+with open({path!r}, "wb") as file:
+    file.write(b"other")
+told.append(s.restore()[0])
+if not {callbacks}:
+    with open({path!r}, "rb") as file:
+        back[0] = file.read()
+told.append(back[0] == contents[2])
+with open({path!r}, "wb") as file:
+    file.write(content)
+tell(told)
+s.close()
 """
 
 
@@ -208,6 +254,54 @@ class Files(unittest.TestCase):
             code, out, err = self.nodes.cairn(*command)
             self.assertNotEqual(code, 0, out)
             self.assertRegex(err, says)
+
+
+class Calls(unittest.TestCase):
+    def setUp(self):
+        self.nodes = Nodes(flush_files=1, flush_leaders=1, flush_codec="fast", daemon_idle_s=60)
+        self.addCleanup(self.nodes.__exit__)
+        self.path = os.path.join(self.nodes.shared, "r.1.dat")
+        python(RECORDS, self.nodes.shared)
+        with open(self.path, "rb") as file:
+            self.content = b"!" + file.read()
+        with open(self.path, "wb") as file:
+            file.write(self.content)
+
+    def stored(self, series, arrays=(), callbacks=False):
+        """How long the parts of the two versions are, of which both come back byte for byte."""
+        (told,) = self.nodes.run(CALL.format(series=series, path=self.path, callbacks=callbacks, arrays=list(arrays)))
+        self.assertEqual(told, [OK] + [OK, True] * len(arrays) + [OK] * 4 + [OK, True])
+        for version, length in ((1, len(self.content)), (2, len(self.content) // 3)):
+            back = os.path.join(self.nodes.shared, f"{series}.{version}")
+            code, out, err = self.nodes.cairn("extract", series, version, "--rank", 0, "--region", "made", "-o", back)
+            self.assertEqual(code, 0, out + err)
+            with open(back, "rb") as file:
+                self.assertEqual(file.read(), self.content[:length])
+        self.assertEqual(self.nodes.cairn("verify", series, "--decode")[0], 0)
+        return [os.stat(path).st_size for version in (1, 2) for path in self.nodes.files(series, version) if "part-" in path]
+
+    def test_a_call_describes_what_no_format_does(self):
+        """A field of doubles behind a header of 41 bytes, in a routed file and through callbacks. The second version lacks most of the rows that were said."""
+        plain = self.stored("plain")
+        to_end, fixed = [(41, F64, (NEWEST, 300))], [(41, F64, (400, 300))]
+        for series, arrays, callbacks in (("routed", to_end, False), ("fixed", fixed, False), ("called", to_end, True)):
+            with self.subTest(series):
+                for described, bare in zip(self.stored(series, arrays, callbacks), plain):
+                    self.assertLess(described, 0.96 * bare)
+        (region,) = json.loads(self.nodes.cairn("show", "routed", "--json")[1])["images"][0]["regions"]
+        self.assertEqual(region["described"], [{"name": "grid/field", "type": "f64", "big_endian": False, "shape": [-1, 300], "offset": 41}])
+        self.assertIn("described as 1 array", self.nodes.cairn("show", "routed")[1])
+
+    def test_a_call_goes_before_rules(self):
+        """Which say the wrong thing here: big-endian numbers."""
+        with open(os.path.join(self.nodes.shared, "rules.toml"), "w", encoding="utf-8") as file:
+            file.write('[[rule]]\nfiles = "made"\noffset = 42\ntype = ">f8"\n')
+        self.nodes.settings["describe_rules"] = file.name
+        ruled, called = self.stored("ruled"), self.stored("called", [(41, F64, (NEWEST, 300))])
+        self.assertLess(called[0], 0.96 * ruled[0])
+
+    def test_what_is_wrong_of_an_array_costs_room_and_no_bit(self):
+        self.stored("wrong", [(0, 7 | 256, (7, 3)), (200, 14, (NEWEST, 11)), (180, 2, (20,))])
 
 
 if __name__ == "__main__":

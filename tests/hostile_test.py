@@ -22,6 +22,8 @@ CALLS = """
             "protect_nothing": lambda: lib.cairn_protect(handle, null, null, -7, 1 << 31, null),
             "protect_callbacks": lambda: lib.cairn_protect_callbacks(handle, null, null, null, null, null),
             "route_file": lambda: lib.cairn_route_file(handle, null, null),
+            "describe": lambda: lib.cairn_describe(handle, null, u64(NEWEST), -1, 1 << 31, null, null),
+            "describe_nothing": lambda: lib.cairn_describe(handle, b"x", u64(0), 12, 1, (ctypes.c_uint64 * 1)(1), null),
             "unprotect": lambda: lib.cairn_unprotect(handle, null),
             "checkpoint_0": lambda: lib.cairn_checkpoint(handle, u64(0)),
             "checkpoint_newest": lambda: lib.cairn_checkpoint(handle, u64(NEWEST)),
@@ -152,7 +154,7 @@ class Calls(unittest.TestCase):
         """)
         for name, status, text in told[:3]:
             self.assertEqual(status, OK, text)
-        self.assertEqual(len(told), 3 + 3 * 20)
+        self.assertEqual(len(told), 3 + 3 * 22)
         self.all_refused(told[3:], INVALID)
 
     def test_callbacks_that_lie(self):

@@ -85,7 +85,8 @@ enum {
     CAIRN_F32 = 11,
     CAIRN_F64 = 12,
     CAIRN_C64 = 13, /* two F32 */
-    CAIRN_C128 = 14 /* two F64 */
+    CAIRN_C128 = 14, /* two F64 */
+    CAIRN_BIG_ENDIAN = 256 /* no type: for cairn_describe alone, beside one, CAIRN_F64 | CAIRN_BIG_ENDIAN */
 };
 
 /* How far a version is. */
@@ -95,10 +96,12 @@ enum {
     CAIRN_COMMITTED = 3 /* durable under the persistent directory */
 };
 
-#define CAIRN_NEWEST UINT64_MAX    /* as a version asked for: the newest that is whole */
-#define CAIRN_NAME_BYTES_MAX 128   /* of a series, node or job name */
-#define CAIRN_REGION_BYTES_MAX 512 /* of a region's name */
-#define CAIRN_DIMENSIONS_MAX 32    /* of a region's shape */
+#define CAIRN_NEWEST UINT64_MAX     /* as a version asked for: the newest that is whole */
+#define CAIRN_NAME_BYTES_MAX 128    /* of a series, node or job name */
+#define CAIRN_REGION_BYTES_MAX 512  /* of a region's name */
+#define CAIRN_DIMENSIONS_MAX 32     /* of a region's shape */
+#define CAIRN_DESCRIPTIONS_MAX 1000 /* arrays of a region that cairn_describe says */
+#define CAIRN_TO_END UINT64_MAX     /* as an extent, for cairn_describe alone: as many as the region has */
 
 typedef struct cairn_session cairn_session;
 
@@ -201,7 +204,23 @@ CAIRN_API int cairn_protect_callbacks(cairn_session* session, const char* region
  * checkpoint is NOT_FOUND. */
 CAIRN_API int cairn_route_file(cairn_session* session, const char* region, const char* path);
 
-/* Forgets a region; later versions are without it. NOT_FOUND when there is none of that name. */
+/* Says of a region that Cairn can not see into (a routed file, what callbacks write, memory of CAIRN_BYTES) that an
+ * array lies in it: from byte `offset` on, `ndim` (1 to 32) extents in `shape`, row-major, contiguous, of elements of
+ * `type`, with | CAIRN_BIG_ENDIAN where their bytes lie so. One of the extents may be CAIRN_TO_END. Called once for each
+ * array, at most CAIRN_DESCRIPTIONS_MAX times a region; it holds until cairn_unprotect. `name` is the array's, with
+ * groups before it ("Grid/Density"; at most 255 bytes), or NULL: arrays of the same name of several ranks and files are
+ * taken for alike.
+ *
+ * Codecs predict numbers along the axes that they are told (flush.codec); bytes that nothing describes they take on a
+ * sample. What is said here goes before the rules of describe.rules, and before what a file says of itself. All bytes
+ * come back the same whatever is said: a wrong description costs room. Of an array that goes beyond the end of the
+ * region at a checkpoint only what is there is described. Errors: NOT_FOUND (no such region), INVALID_ARGUMENT (a region
+ * whose type says it already; type, ndim, name, a zero or overflowing shape; bytes of which another array is described;
+ * too many). */
+CAIRN_API int cairn_describe(cairn_session* session, const char* region, uint64_t offset, int type, uint32_t ndim,
+                             const uint64_t* shape, const char* name);
+
+/* Forgets a region and what was said of it; later versions are without it. NOT_FOUND when there is none of that name. */
 CAIRN_API int cairn_unprotect(cairn_session* session, const char* region);
 
 /* ---- checkpoints ---- */

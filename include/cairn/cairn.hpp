@@ -232,6 +232,10 @@ class Session {
     Status route_file(const std::string& region, const std::string& path) {
         return tell(cairn_route_file(session_, region.c_str(), path.c_str()));
     }
+    // An array in a region that Cairn can not see into, as cairn_describe has it: describe("restart", 40, CAIRN_F64, {CAIRN_TO_END, 300}, "Grid/Density").
+    Status describe(const std::string& region, std::uint64_t offset, int type, const std::vector<std::uint64_t>& shape, const std::string& name = {}) {
+        return tell(cairn_describe(session_, region.c_str(), offset, type, static_cast<std::uint32_t>(shape.size()), shape.data(), name.c_str()));
+    }
     Status unprotect(const std::string& region) {
         const int code = cairn_unprotect(session_, region.c_str());
         if (code == CAIRN_OK) callbacks_.erase(region);

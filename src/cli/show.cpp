@@ -38,12 +38,22 @@ std::string_view kind_name(RegionKind kind) {
 }
 
 std::string shape_text(const Region& region) {
-    const std::string text = axes_text(region.shape);
+    const std::string text = axes_text(region.shape) + (region.described.empty() ? "" : ", described as " + plural(region.described.size(), "array"));
     if (region.global_shape.empty()) return text;
     std::string at, of;
     for (const std::uint64_t offset : region.global_offset) at += (at.empty() ? "" : ", ") + std::to_string(offset);
     for (const std::uint64_t length : region.global_shape) of += (of.empty() ? "" : " x ") + std::to_string(length);
     return text + " at " + at + " of " + of;
+}
+
+Json described_json(const Region& region) {
+    Json arrays = Json::array();
+    for (const DescribedArray& array : region.described) {
+        Json shape = Json::array();
+        for (const std::uint64_t extent : array.shape) shape.push_back(extent == open_axis ? Json(-1) : Json(extent));
+        arrays.push_back({{"name", array.name}, {"type", type_name(array.type)}, {"big_endian", array.is_big_endian}, {"shape", std::move(shape)}, {"offset", array.offset}});
+    }
+    return arrays;
 }
 
 std::string alone_text(const AloneRead& alone) {
@@ -175,6 +185,7 @@ void print_json(Console& console, const Layout& layout, const Shown& shown, cons
                                {"shape", region.shape},
                                {"offset", region.offset},
                                {"length", region.length}});
+            if (!region.described.empty()) regions.back()["described"] = described_json(region);
             if (region.global_shape.empty()) continue;
             regions.back()["global_shape"] = region.global_shape;
             regions.back()["global_offset"] = region.global_offset;

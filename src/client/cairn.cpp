@@ -16,6 +16,8 @@ static_assert(static_cast<int>(cairn::Code::internal) == CAIRN_INTERNAL &&
               static_cast<int>(cairn::Code::superseded) == CAIRN_SUPERSEDED);
 static_assert(static_cast<int>(cairn::DataType::c128) == CAIRN_C128 &&
               static_cast<int>(cairn::DataType::bf16) == CAIRN_BF16);
+static_assert(CAIRN_TO_END == cairn::open_axis && CAIRN_BIG_ENDIAN > static_cast<int>(cairn::data_type_last));
+static_assert(CAIRN_DESCRIPTIONS_MAX == cairn::described_arrays_max);
 static_assert(CAIRN_REGION_BYTES_MAX == cairn::region_name_bytes_max &&
               CAIRN_DIMENSIONS_MAX == cairn::shape_dimensions_max && CAIRN_NAME_BYTES_MAX == cairn::name_bytes_max);
 
@@ -155,6 +157,10 @@ int cairn_protect_callbacks(cairn_session* handle, const char* region, cairn_siz
 
 int cairn_route_file(cairn_session* handle, const char* region, const char* path) {
     return enter(handle, Order::one_by_one, [&](Session& session) { return session.regions().add_file(region, path); });
+}
+
+int cairn_describe(cairn_session* handle, const char* region, uint64_t offset, int type, uint32_t ndim, const uint64_t* shape, const char* name) {
+    return enter(handle, Order::one_by_one, [&](Session& session) { return session.regions().describe(region, offset, type, ndim, shape, name); });
 }
 
 int cairn_unprotect(cairn_session* handle, const char* region) {

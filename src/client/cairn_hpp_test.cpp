@@ -117,6 +117,9 @@ TEST_F(Interface, CallbacksMoveWithTheirSessionAndMayThrow) {
                                                                        from.size());
                                                            return true;
                                                        }}));
+    EXPECT_TRUE(session.describe("text", 0, CAIRN_I16 | CAIRN_BIG_ENDIAN, {CAIRN_TO_END, 3}, "Grid/text"));
+    EXPECT_EQ(session.describe("text", 6, CAIRN_U8, {1}).code(), CAIRN_INVALID_ARGUMENT);
+    EXPECT_EQ(session.describe("none", 0, CAIRN_U8, {1}).code(), CAIRN_NOT_FOUND);
     cairn::Session moved = std::move(session);
     ASSERT_TRUE(moved.checkpoint(1));
     fails = true;

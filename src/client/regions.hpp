@@ -36,6 +36,8 @@ struct ProtectedRegion {
 
     // file
     std::string path;  // absolute
+
+    std::vector<DescribedArray> described;  // what the application says lies in it; of a region of bytes
 };
 
 class RegionTable {
@@ -50,6 +52,8 @@ class RegionTable {
                          cairn_deserialise_function deserialise, void* context);
     Status add_file(const char* name, const char* path);
     Status remove(const char* name);
+    // Of a region of bytes: at `offset` of it lies an array. `type` as in cairn_describe; `array` is its name, and may be null.
+    Status describe(const char* name, std::uint64_t offset, int type, std::uint32_t ndim, const std::uint64_t* shape, const char* array);
 
     const ProtectedRegion* find(std::string_view name) const;
     const std::list<ProtectedRegion>& all() const noexcept { return regions_; }  // in order of protection

@@ -97,6 +97,60 @@ TEST(Regions, FitOnlyWhatTheyWere) {
     EXPECT_FALSE(check_fits(*regions.find("x"), kept).ok());
 }
 
+TEST(Regions, KeepWhatIsSaidOfThem) {
+    const TemporaryPlace place;
+    std::ofstream(place.file("routed")) << std::string(100, 'x');
+    RegionTable regions;
+    std::uint8_t blob[9] = {};
+    const std::uint64_t nine[] = {9}, rows[] = {CAIRN_TO_END, 3}, one[] = {1}, thousands[] = {1000, 1000};
+    ASSERT_TRUE(regions.add_file("file", place.file("routed").c_str()).ok());
+    ASSERT_TRUE(regions.add_memory("blob", blob, CAIRN_BYTES, 1, nine).ok());
+    ASSERT_TRUE(regions.describe("file", 40, CAIRN_F32 | CAIRN_BIG_ENDIAN, 2, rows, "Grid/Density").ok());
+    ASSERT_TRUE(regions.describe("file", 39, CAIRN_U8 | CAIRN_BIG_ENDIAN, 1, one, nullptr).ok());
+    ASSERT_TRUE(regions.describe("blob", 1, CAIRN_F64, 2, thousands, "").ok()) << "more than there is costs nothing";
+    std::uint64_t bytes = 0;
+    std::vector<Region> laid = regions.lay_out(map_now(), bytes).value();
+    EXPECT_EQ(laid[0].described, (std::vector<DescribedArray>{{"Grid/Density", DataType::f32, true, {open_axis, 3}, 40}, {"", DataType::u8, false, {1}, 39}}));
+    EXPECT_EQ(laid[1].described, (std::vector<DescribedArray>{{"", DataType::f64, false, {1000, 1000}, 1}}));
+    ASSERT_TRUE(regions.remove("file").ok());
+    ASSERT_TRUE(regions.add_file("file", place.file("routed").c_str()).ok());
+    EXPECT_TRUE(regions.lay_out(map_now(), bytes).value()[1].described.empty());
+    EXPECT_TRUE(check_fits(*regions.find("file"), laid[0]).ok()) << "of what is restored nothing depends on it";
+}
+
+TEST(Regions, RefuseToBeDescribedInWaysThatCanNotBe) {
+    RegionTable regions;
+    int x = 0;
+    const std::uint64_t one[] = {1}, rows[] = {5, 2}, zero[] = {4, 0}, huge[] = {1ull << 40, 1ull << 40}, open[] = {CAIRN_TO_END, CAIRN_TO_END};
+    ASSERT_TRUE(regions.add_memory("x", &x, CAIRN_I32, 1, one).ok());
+    ASSERT_TRUE(regions.add_file("file", "file").ok());
+    ASSERT_TRUE(regions.describe("file", 40, CAIRN_F64, 2, rows, "u").ok());
+    const auto refused = [&](const char* region, std::uint64_t offset, int type, std::uint32_t ndim, const std::uint64_t* shape, const char* name, const char* words) {
+        const Status status = regions.describe(region, offset, type, ndim, shape, name);
+        EXPECT_EQ(status.code(), Code::invalid_argument) << words;
+        EXPECT_THAT(status.text(), HasSubstr(words));
+    };
+    EXPECT_EQ(regions.describe("y", 0, CAIRN_F64, 1, one, nullptr).code(), Code::not_found);
+    refused(nullptr, 0, CAIRN_F64, 1, one, nullptr, "needs a name");
+    refused("x", 0, CAIRN_F64, 1, one, nullptr, "memory of type i32");
+    for (const int type : std::initializer_list<int>{-1, CAIRN_BYTES, 15, CAIRN_BIG_ENDIAN, CAIRN_F64 | 512}) refused("file", 0, type, 1, one, nullptr, "none of numbers; they are 1 (CAIRN_I8) to 14");
+    refused("file", 0, CAIRN_F64, 0, one, nullptr, "1 to 32 and their extents");
+    refused("file", 0, CAIRN_F64, 1, nullptr, nullptr, "1 to 32 and their extents");
+    refused("file", 0, CAIRN_F64, 2, zero, nullptr, "size zero");
+    refused("file", 0, CAIRN_F64, 2, huge, nullptr, "larger than any");
+    refused("file", 0, CAIRN_F64, 2, open, nullptr, "at most can be CAIRN_TO_END");
+    refused("file", UINT64_MAX, CAIRN_F64, 1, one, nullptr, "no region has a byte");
+    refused("file", 0, CAIRN_F64, 1, one, "\xff", "UTF-8");
+    refused("file", 0, CAIRN_F64, 1, one, std::string(256, 'n').c_str(), "at most 255 bytes");
+    for (const std::uint64_t offset : {33, 40, 119}) refused("file", offset, CAIRN_F64, 1, one, nullptr, "from byte 40 on lies f64[5,2] by an earlier description");
+    refused("file", 0, CAIRN_F64, 1, open, nullptr, "would overlap");
+    EXPECT_EQ(regions.find("file")->described.size(), 1u);
+    for (std::uint64_t i = 0; i < 999; ++i) ASSERT_TRUE(regions.describe("file", 120 + i, CAIRN_U8, 1, one, nullptr).ok());
+    refused("file", 5000, CAIRN_F64, 1, one, nullptr, "1000 arrays of it are described");
+    ASSERT_TRUE(regions.remove("file").ok() && regions.add_file("file", "file").ok());
+    EXPECT_TRUE(regions.describe("file", 0, CAIRN_F64, 1, open, nullptr).ok()) << "forgotten with the region";
+}
+
 struct Notes {
     std::uint64_t bytes = 0;
     int answer = 0;  // of its size callback
