@@ -7,13 +7,13 @@ namespace cairn {
 
 namespace {
 
-// Of one version: what of it is read, each encoded run once.
+// Of one version: what of it is read. A run that is encoded, or of several pieces, is read whole, and once (copies/restore.cpp).
 struct Touched {
-    std::set<std::pair<std::size_t, std::size_t>> encoded;
+    std::set<std::pair<std::size_t, std::size_t>> whole;
     std::uint64_t bytes = 0;
     void add(const PiecePlace& place, const StoredRun& run, std::uint64_t raw_length) {
-        if (run.codec == 0) bytes += raw_length;
-        else if (encoded.emplace(place.footer, place.run).second) bytes += run.stored_bytes;
+        if (run.codec == 0 && run.pieces.size() == 1) bytes += raw_length;
+        else if (whole.emplace(place.footer, place.run).second) bytes += run.stored_bytes;
     }
 };
 
@@ -45,7 +45,7 @@ AloneRead alone_read(const OpenVersion& version, Rank rank) {
         const StoredRun& run = version.run(place);
         const StoredPiece& piece = version.piece(place);
         alone.own_bytes += run.codec == 0 ? static_cast<double>(piece.length) : static_cast<double>(run.stored_bytes) * static_cast<double>(piece.length) / static_cast<double>(raw_bytes(run));
-        const bool is_new = run.base != 0 && !own.encoded.count({place.footer, place.run});
+        const bool is_new = run.base != 0 && !own.whole.count({place.footer, place.run});
         own.add(place, run, piece.length);
         const OpenVersion* const base = is_new ? base_of(version, version.footers[place.footer].bases[run.base - 1].of) : nullptr;
         if (base)

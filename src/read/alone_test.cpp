@@ -34,6 +34,11 @@ TEST(Alone, RunsThatAreEncodedAreReadWhole) {
     EXPECT_EQ(alone_read(version, 2).read_bytes, 0u);
     EXPECT_EQ(costliest_alone(version)->rank, 1u);
     EXPECT_FALSE(costliest_alone(OpenVersion()));
+    OpenVersion raw = shared();
+    raw.footers[0].runs[1].codec = 0;
+    raw.footers[0].runs[1].stored_bytes = 8 * alone_block;
+    EXPECT_EQ(alone_read(raw, 0).read_bytes, 10 * alone_block) << "so is one of several pieces";
+    EXPECT_DOUBLE_EQ(alone_read(raw, 0).own_bytes, 6 * alone_block);
 }
 
 // Of the run that needs it each piece, also rank 0's where rank 1 alone is read; and no more of the base than that.
@@ -48,7 +53,8 @@ TEST(Alone, ABaseIsReadBesides) {
     EXPECT_EQ(alone_read(version, 0).base_bytes, 3 * alone_block);
     EXPECT_EQ(alone_read(version, 1).base_bytes, 3 * alone_block);
     base->version.footers[0].runs[1].codec = 0;
-    EXPECT_EQ(alone_read(version, 1).base_bytes, 8 * alone_block) << "raw, the bytes that are needed";
+    base->version.footers[0].runs[1].stored_bytes = 8 * alone_block;
+    EXPECT_EQ(alone_read(version, 1).base_bytes, 8 * alone_block) << "raw, and whole: it has several pieces";
     version.footers[0].runs[1].base = 0;
     EXPECT_EQ(alone_read(version, 1).base_bytes, 0u);
 }
