@@ -144,6 +144,13 @@ constexpr std::array table = {
         "Of so many versions one is stored whole, and of the others what changed since that one, its base, wherever that is shorter; 1: all are whole. For codecs fast, small and auto. Data with a base are encoded by the node whose data they are, as with encode_at = follower. "
         "The base stays in scratch while there is room for it; without it a version is whole. Reading a version takes reading its base, too, and while versions depend on a base it is not removed. "
         "Rank 0's node decides; between its start and the first version that it commits, and after an attempt that failed, nothing has a base."),
+    key<&S::flush, &S::Flush::merge_ranks>("flush", "merge_ranks", K::number, 1, 64,
+        "How many images of one node share encoded runs, so that a codec sees what is alike in them side by side (the merge group of mcrEngine); 1: each image has runs of its own. It is apart from `files` and `leaders`. "
+        "Each image gives merge_bytes by turns, and a run is of at most 4 MiB, or a buffer. A rank that restores its image reads and decodes the runs of its whole group. Images of less than 512 KiB are not merged: they share runs anyway. "
+        "Nor are versions with a base (full_every), what a node encodes before it sends it (encode_at = follower), and data without a codec or with another placement than append. Rank 0's node decides. `docs/tune.md` tells mcrEngine's schemes by these settings, and `bench/results/codecs.txt` where it pays."),
+    key<&S::flush, &S::Flush::merge_bytes>("flush", "merge_bytes", K::bytes, 4 * kib, 64 * mib,
+        "With merge_ranks above 1: what each image gives to a run by turns, in whole blocks: where block_bytes is more than this, one block. So 32 KiB need a block_bytes of 32 KiB or less, and with blocks of 1 MiB no more than four images share a run. Where turns of all images do not fit into a run they are shorter, so 64 MiB means: "
+        "each image once. Short turns take room in the files' footers, some 30 bytes each, and in the memory of the node that writes, some 120 bytes each until the version is committed."),
     one_of(key<&S::flush, &S::Flush::io>("flush", "io", K::choice, 0, 2,
         "How files are written: io_uring, a pool of threads, or io_uring wherever the kernel has it."), io_ways),
     key<&S::flush, &S::Flush::memory_share>("flush", "memory_share", K::fraction, 0.001, 0.9,

@@ -42,6 +42,8 @@ FlushSettings flush_settings(const Settings& settings) {
     flush.encode_at = static_cast<EncodeAt>(settings.flush.encode_at);
     flush.full_every = static_cast<std::uint32_t>(settings.flush.full_every);
     flush.encode_buffers = flush.encode_at == EncodeAt::follower || flush.full_every > 1 ? 2 : 0;
+    flush.merge_ranks = settings.flush.merge_ranks;
+    flush.merge_bytes = settings.flush.merge_bytes;
     flush.local_split = static_cast<LocalSplit>(settings.flush.local_split);
     flush.direct = settings.flush.direct;
     flush.attempts_max = settings.flush.attempts_max;

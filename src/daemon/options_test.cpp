@@ -135,10 +135,14 @@ TEST(DaemonOptions, AFollowersBuffersFitBesideTheRing) {
 TEST(DaemonOptions, AFollowerOfVersionsWithABaseHasBuffersToEncodeIn) {
     Settings settings;
     settings.flush.full_every = 3;
+    settings.flush.merge_ranks = 5;
+    settings.flush.merge_bytes = 1 << 14;
     const auto options = daemon_options(settings, {"n0", "/s", "/p", false});
     ASSERT_TRUE(options.ok());
     EXPECT_EQ(options->flush.encode_at, EncodeAt::leader);
     EXPECT_EQ(options->flush.full_every, 3u);
+    EXPECT_EQ(options->flush.merge_ranks, 5u);
+    EXPECT_EQ(options->flush.merge_bytes, 1u << 14);
     EXPECT_EQ(options->flush.encode_buffers, 2u);
 }
 

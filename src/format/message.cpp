@@ -96,7 +96,7 @@ struct BodyWriter {
         flatbuffers::Offset<flatbuffers::String> trial;
         if (!m.trial.empty()) trial = writer.string(m.trial);
         return fb::CreateLead(builder, m.attempt, id(m.attempt_id), m.parts_total, m.ranks_total, m.block_bytes, parts,
-                              images, where, m.keep_own, m.pack_bytes, codec, m.encode_at_follower, trial, m.base);
+                              images, where, m.keep_own, m.pack_bytes, codec, m.encode_at_follower, trial, m.base, m.merge_ranks, m.merge_bytes);
     }
     auto write(const message::Shed& m) { return fb::CreateShed(builder, id(m.attempt_id), m.move, m.part, m.to, m.bytes); }
     auto write(const message::Given& m) {
@@ -203,6 +203,8 @@ struct BodyReader {
         lead.encode_at_follower = m.encode_at_follower();
         lead.trial = reader.string(m.trial());
         lead.base = m.base();
+        lead.merge_ranks = m.merge_ranks();
+        lead.merge_bytes = m.merge_bytes();
         lead.parts = reader.tables(m.parts(), [&](const fb::PartPlan& p) { return plan(p); });
         lead.images = reader.images(m.images());
         lead.addresses = addresses(m.addresses());
@@ -306,6 +308,7 @@ struct BodyCheck {
         TRY(check::block_bytes(m.block_bytes));
         if (!printable(m.codec, codec_text_bytes_max) || !printable(m.trial, codec_text_bytes_max)) return refuse("an impossible codec");
         if (m.pack_bytes > bytes_max) return refuse("packs of ", m.pack_bytes, " bytes");
+        if (m.merge_bytes > bytes_max) return refuse("images that give ", m.merge_bytes, " bytes by turns");
         TRY(check_images(m.images));
         TRY(check_addresses(m.addresses));
         for (const PartPlan& part : m.parts) {

@@ -84,6 +84,7 @@ TEST(Message, LeadSharesInvariants) {
     expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].sized_bytes = UINT64_MAX; }, "part 0 is sized to");
     expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].shares[1].offset = 5; }, "not aligned");
     expect_refused<Lead>([](Message&, Lead& l) { l.pack_bytes = UINT64_MAX; }, "packs of");
+    expect_refused<Lead>([](Message&, Lead& l) { l.merge_bytes = UINT64_MAX; }, "bytes by turns");
     expect_refused<Lead>([](Message&, Lead& l) { l.codec = "\n"; }, "impossible codec");
     expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].shares[0].bytes = UINT64_MAX; }, "impossible range");
 }
@@ -175,6 +176,8 @@ TEST(Message, WhatDependsOnAnOlderVersionSaysSo) {
     std::get<message::Chunk>(chunk.body).needs_base = true;
     std::get<message::PartsDone>(done.body).needs_base = true;
     std::get<message::Ended>(ended.body).base = 11;
+    std::get<message::Lead>(lead.body).merge_ranks = 64;
+    std::get<message::Lead>(lead.body).merge_bytes = 1ull << 50;
     for (const Message& m : {lead, want, chunk, done, ended}) {
         const auto back = decode_message(encode(m));
         ASSERT_TRUE(back.ok()) << back.status().to_string();

@@ -52,6 +52,8 @@ struct Lead {
     bool encode_at_follower = false;  // where what comes from other nodes is encoded: there, and here only what came raw
     std::string trial;                // a codec: to encode a chunk with and throw the result away; empty: none (model/codec_choice.hpp)
     Version base = 0;                 // an older version of this incarnation, which is whole: data may be stored as what changed since; 0: none
+    std::uint32_t merge_ranks = 1;    // images of one node that share encoded runs, as far as a leader's buffers have room for that (model/merging.hpp)
+    std::uint64_t merge_bytes = 0;    // of each by turns
     bool operator==(const Lead&) const = default;
 };
 

@@ -1,5 +1,6 @@
 // What can be told from the operations of daemons, at the moment of each: that a name is made once, who publishes what, and whether that is whole.
 #include <algorithm>
+#include <set>
 
 #include "proof/based.hpp"
 #include "proof/kept.hpp"
@@ -81,6 +82,12 @@ Status check_bytes(const SeedRun& run, Kept& kept, const OpenVersion& version) {
     return {};
 }
 
+// An image has more than one place in it.
+bool has_turns(const StoredRun& stored) {
+    std::set<Rank> seen;
+    return std::any_of(stored.pieces.begin(), stored.pieces.end(), [&](const StoredPiece& piece) { return !seen.insert(piece.rank).second; });
+}
+
 // A part takes no more than its runs, each from a multiple of part_alignment on, where offsets are not fixed beforehand. Where ranges are planned, small ends of
 // images that change hands are packed anew, into less: within a hundredth and 64 KiB a leader. Leaders are the nodes whose daemons wrote in the part: one whose range
 // was taken over whole left no end in it.
@@ -98,6 +105,8 @@ Status check_space(SeedRun& run, const OpenVersion& version) {
         if (encoded > 0 && encoded < static_cast<std::ptrdiff_t>(footer.runs.size())) run.see(Saw::encoded_some);
         for (const StoredRun& stored : footer.runs) {
             if (stored.pieces.size() > 1) run.see(Saw::packed);
+            if (has_turns(stored)) run.see(Saw::merged);
+            if (has_turns(stored) && run.cluster.has_moved_work()) run.see(Saw::merged_moved);
             if (stored.part_offset - end >= part_alignment) nothing += stored.part_offset - end;
             end = stored.part_offset + stored.stored_bytes;
         }

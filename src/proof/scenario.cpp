@@ -61,6 +61,8 @@ const std::vector<ScenarioNumber>& scenario_numbers() {
         {"codec", &S::codec, 0, 2, 0},
         {"encode_at", &S::encode_at, 0, 1, 0},
         {"full_every", &S::full_every, 1, 100, 1},
+        {"merge_ranks", &S::merge_ranks, 1, 64, 1},
+        {"merge_bytes", &S::merge_bytes, 1, 1 << 24, 4096},
         {"attempts", &S::attempts, 1, 100, 3},
         {"versions", &S::versions, 1, 64, 64},
         {"answers", &S::answers, 1, 4096, 4096},
@@ -153,6 +155,7 @@ class Draw {
         scenario_.begins = sim::mix(scenario_.seed ^ 0x62656769) % 4;
         const std::uint64_t based = sim::mix(scenario_.seed ^ 0x62617365);
         if (scenario_.codec != 0 && based % 2 == 0) scenario_.full_every = 2 + based / 2 % 3;
+        if (scenario_.codec != 0) merging();
         return std::move(scenario_);
     }
 
@@ -314,6 +317,14 @@ class Draw {
         }
     }
 
+    void merging() {
+        const std::uint64_t random = sim::mix(scenario_.seed ^ 0x6D657267);
+        if (random % 5 < 2) return;
+        constexpr std::uint64_t images[] = {2, 3, 8};
+        scenario_.merge_ranks = images[random / 5 % 3];
+        scenario_.merge_bytes = scenario_.block_bytes * (1 + random / 15 % 4);
+    }
+
     void few_nodes(std::uint64_t most) {
         Scenario& s = scenario_;
         s.ranks_per_node.resize(std::min<std::uint64_t>(nodes_, most));
@@ -362,6 +373,8 @@ ClusterOptions cluster_of(const Scenario& scenario) {
     if (scenario.codec == 2) s.codecs = {codec};
     s.encode_at = static_cast<EncodeAt>(scenario.encode_at);
     s.full_every = static_cast<std::uint32_t>(scenario.full_every);
+    s.merge_ranks = static_cast<std::uint32_t>(scenario.merge_ranks);
+    s.merge_bytes = scenario.merge_bytes;
     s.encode_buffers = scenario.encode_at != 0 || scenario.full_every > 1 ? 2 : 0;
     options.model.codec_shrinks = true;
     s.attempts_max = static_cast<std::uint32_t>(scenario.attempts);

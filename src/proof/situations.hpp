@@ -22,6 +22,8 @@ namespace cairn::testing {
     row(several_leaders,    seeds, "several leaders wrote one part") \
     row(packed,             seeds, "small images were packed into one run") \
     row(encoded,            seeds, "data were encoded") \
+    row(merged,             seeds, "several images gave to one run by turns") \
+    row(merged_moved,       seeds, "and work changed hands in that version") \
     row(encoded_some,       seeds, "and some of the same version were not") \
     row(encoded_before_ship, seeds, "and some before they were sent") \
     row(codec_chosen,       seeds, "and some because earlier versions were sooner so") \

@@ -56,21 +56,23 @@ void make_leads(Contest& contest, const Job& job, const std::vector<NodeImages>&
         track.lead.trial = contest.trial;
         track.lead.encode_at_follower = contest.encode_at_follower;
         track.lead.base = contest.base;
+        track.lead.merge_ranks = contest.merge.ranks;
+        track.lead.merge_bytes = contest.merge.turn_bytes;
     }
 }
 
-Status check_sizes(const std::vector<PartPlan>& plan, const std::vector<NodeImages>& nodes, std::uint64_t block_bytes) {
+Status check_sizes(const Contest& contest, const std::vector<NodeImages>& nodes) {
     std::map<Rank, const ImageInfo*> images;
     for (const NodeImages& node : nodes)
         for (const ImageInfo& image : node.images) images[image.rank] = &image;
-    for (const PartPlan& part : plan) {
+    for (const PartPlan& part : contest.plan) {
         FooterCounts counts;
         std::map<Rank, ImageInfo> held;
         for (const Share& share : part.shares)
             for (const NodeSources& node : share.nodes)
                 for (const Source& source : node.sources) {
-                    counts.units += div_up(source.length, block_bytes);
-                    ++counts.pieces;
+                    counts.units += div_up(source.length, contest.block_bytes);
+                    counts.pieces += contest.merge.ranks > 1 ? std::max<std::uint64_t>(1, div_up(source.length, contest.merge.turn_bytes)) : 1;
                     held.emplace(source.rank, *images.at(source.rank));
                 }
         std::vector<ImageInfo> infos;

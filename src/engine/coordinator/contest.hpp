@@ -9,6 +9,7 @@
 #include "engine/job.hpp"
 #include "model/balance.hpp"
 #include "model/card.hpp"
+#include "model/merging.hpp"
 
 namespace cairn::engine {
 
@@ -44,6 +45,7 @@ struct Contest {
     std::string trial;                    // a codec that all its leaders try; empty: none
     bool encode_at_follower = false;
     Version base = 0;                     // as in Lead
+    MergePolicy merge;
     std::vector<PartPlan> plan;
     std::vector<std::uint32_t> targets;   // of each part, as a number: without targets all are alike
     std::map<NodeIndex, LeaderTrack> leaders;
@@ -69,6 +71,6 @@ struct Contest {
 void make_leads(Contest& contest, const Job& job, const std::vector<NodeImages>& nodes);
 
 // Whether the footer of each part can tell what the plan puts there: else it would be found out when all is written.
-Status check_sizes(const std::vector<PartPlan>& plan, const std::vector<NodeImages>& nodes, std::uint64_t block_bytes);
+Status check_sizes(const Contest& contest, const std::vector<NodeImages>& nodes);
 
 }  // namespace cairn::engine

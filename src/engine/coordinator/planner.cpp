@@ -34,6 +34,8 @@ Result<std::vector<NodeImages>> Planner::plan(Flight& flight, Contest& contest) 
     }
     contest.base = base_for(job, flight.key.version, contest.codec);
     contest.encode_at_follower = !contest.codec.empty() && (settings.encode_at == EncodeAt::follower || contest.base != 0);  // a base is where the image is
+    // What has a base is encoded where the image is, alone.
+    if (!contest.codec.empty() && contest.base == 0) contest.merge = fitting(settings.merge_ranks, settings.merge_bytes, std::min(settings.buffer_bytes, merged_run_bytes_max), contest.block_bytes);
     Ahead ahead = take_ahead(experience(job), flight.key.version);
     const bool holds = ahead.input == input;
     counters.planned_ahead += holds;
@@ -41,7 +43,9 @@ Result<std::vector<NodeImages>> Planner::plan(Flight& flight, Contest& contest) 
     contest.plan = holds ? std::move(ahead.plan) : plan_flush(input);
     experience(job).free_bytes_until = 0;
     ++experience(job).placement_turn;
-    TRY(check_sizes(contest.plan, nodes, contest.block_bytes));
+    // What is merged has more pieces: a footer that has no room for them may have room for others.
+    if (!check_sizes(contest, nodes).ok()) contest.merge = {};
+    TRY(check_sizes(contest, nodes));
     contest.addresses = job.addresses;
     std::map<std::string, std::uint32_t> targets_seen;
     for (const PartPlan& part : contest.plan) {

@@ -52,6 +52,28 @@ TEST_F(PlannerBaseTest, AnOlderVersionThatCommitsLateTakesNoNewerOnesPlace) {
     EXPECT_EQ(base_of(8, true), 7u);
 }
 
+// Who has a base is encoded alone; of the whole ones images share runs, with a codec.
+TEST_F(PlannerBaseTest, OnlyWholeVersionsAreMerged) {
+    RoleOptions options = every(3);
+    options.settings.merge_ranks = 5;
+    options.settings.merge_bytes = 100;
+    begin(options);
+    std::vector<std::uint32_t> ranks;
+    for (Version version = 10; version < 14; ++version) {
+        base_of(version, !ranks.empty() && ranks.size() % 3 != 0);
+        for (const auto& [leader, track] : side().contest->leaders) {
+            EXPECT_EQ(track.lead.merge_ranks, side().contest->merge.ranks);
+            EXPECT_EQ(track.lead.merge_bytes, track.lead.merge_ranks == 1 ? 0 : side().contest->block_bytes);
+        }
+        ranks.push_back(side().contest->merge.ranks);
+    }
+    EXPECT_EQ(ranks, (std::vector<std::uint32_t>{5, 1, 1, 5}));
+    options.settings.codec = Codec::none;
+    begin(options);
+    base_of(1, false);
+    EXPECT_EQ(side().contest->merge, MergePolicy());
+}
+
 TEST_F(PlannerBaseTest, ThereIsNoneWithoutTheSettingOrACodecThatTakesOne) {
     for (const RoleOptions& options : {every(1), every(4, Codec::zero_runs), every(4, Codec::none)}) {
         begin(options);

@@ -29,7 +29,9 @@ void add(Gifts& gifts, const PartState& part, const std::vector<Piece>& pieces, 
         const bool packed = !piece.packed.empty();
         auto gift = std::find_if(gifts.begin(), gifts.end(), [&](const Gift& each) { return !packed && !each.packed && each.range == piece.range; });
         if (gift == gifts.end()) gift = gifts.insert(gift, Gift{piece.range, packed, {part.plan.part, 0, 0, {}}});
-        gift->work.bytes += space_of(piece.bytes(), space);
+        if (!piece.merged) gift->work.bytes += space_of(piece.bytes(), space);
+        else  // whoever takes them may not merge them
+            for (const NodeSource& each : piece.packed) gift->work.bytes += space_of(each.source.length, space);
         if (packed)
             for (const NodeSource& each : piece.packed) add_source(gift->work, each);
         else add_source(gift->work, {piece.node, piece.source});

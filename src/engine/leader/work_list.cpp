@@ -7,26 +7,46 @@
 
 namespace cairn::engine {
 
-WorkList::WorkList(const Share& share, NodeIndex self, const WorkPolicy& policy) : self_(self), block_bytes_(policy.block_bytes), pack_bytes_(policy.pack_bytes) {
+WorkList::WorkList(const Share& share, NodeIndex self, const WorkPolicy& policy)
+    : self_(self), block_bytes_(policy.block_bytes), pack_bytes_(policy.pack_bytes), merge_(policy.merge), merges_own_only_(policy.merges_own_only) {
     if (policy.placement == Placement::append) add(share.nodes, 0);
     else lay_in_chunks(share, policy);
     if (policy.local_split == LocalSplit::files) deal_out(policy.writers);
 }
 
+WorkList::Queue& WorkList::queue_of(NodeIndex node, bool packs, bool own) {
+    const auto queue = std::find_if(remote_.begin(), remote_.end(), [&](const Queue& each) { return each.packs == packs && each.own == own && (packs || each.node == node); });
+    return queue != remote_.end() ? *queue : remote_.emplace_back(Queue{node, packs, own, {}});
+}
+
+void WorkList::add_alone(const NodeSource& source, std::uint32_t range) {
+    auto& pieces = source.node == self_ ? local_ : queue_of(source.node, false, false).pieces;
+    pieces.push_back({source.node, source.source, {}, false, range, 0});
+}
+
+void WorkList::add_merged(NodeSources& node, std::uint32_t range) {
+    const bool own = node.node == self_;
+    if (merges_own_only_ && !own) return;
+    for (Pack& group : take_merged(node, {block_bytes_, pack_bytes_}, merge_)) {
+        Piece piece{node.node, group.front().source, {}, true, range, 0};
+        piece.packed = std::move(group);
+        queue_of(node.node, false, own).pieces.push_back(std::move(piece));
+    }
+}
+
 // A follower's pieces go behind those that it has in its queue; packs have a queue of their own.
 void WorkList::add(const std::vector<NodeSources>& nodes, std::uint32_t range) {
-    for (Pack& pack : packs_of(nodes, {block_bytes_, pack_bytes_})) {
-        Piece piece{pack.front().node, pack.front().source, {}, range, 0};
-        const bool packed = pack.size() > 1;
-        const bool own = packed && std::any_of(pack.begin(), pack.end(), [&](const NodeSource& each) { return each.node == self_; });
-        if (packed) piece.packed = std::move(pack);
-        if (!packed && piece.node == self_) {
-            local_.push_back(std::move(piece));
+    std::vector<NodeSources> others = nodes;
+    for (NodeSources& node : others) add_merged(node, range);
+    for (Pack& pack : packs_of(others, {block_bytes_, pack_bytes_})) {
+        if (pack.size() == 1) {
+            add_alone(pack.front(), range);
             continue;
         }
-        auto queue = std::find_if(remote_.begin(), remote_.end(), [&](const Queue& each) { return each.packs == packed && each.own == own && (packed || each.node == piece.node); });
-        if (queue == remote_.end()) queue = remote_.insert(queue, Queue{piece.node, packed, own, {}});
-        queue->pieces.push_back(std::move(piece));
+        Piece piece{pack.front().node, pack.front().source, {}, false, range, 0};
+        const bool own = std::any_of(pack.begin(), pack.end(), [&](const NodeSource& each) { return each.node == self_; });
+        piece.packed = std::move(pack);
+        queue_of(piece.node, true, own).pieces.push_back(std::move(piece));
     }
 }
 
@@ -39,7 +59,7 @@ void WorkList::lay_in_chunks(const Share& share, const WorkPolicy& policy) {
         for (const Source& source : node.sources)
             for (std::uint64_t at = 0; at < source.length;) {
                 const std::uint64_t length = std::min(policy.chunk_bytes_max, source.length - at);
-                pieces.push_back({node.node, {source.rank, source.image_offset + at, length}, {}, 0, position});
+                pieces.push_back({node.node, {source.rank, source.image_offset + at, length}, {}, false, 0, position});
                 position += round_up(length, block_bytes_);
                 at += length;
             }
@@ -82,6 +102,22 @@ Piece WorkList::take_front(std::deque<Piece>& pieces, std::deque<Piece>::iterato
     return taken;
 }
 
+// What is left of one image alone is as if it had never been merged.
+Piece WorkList::take_merged_run(Queue& queue, std::uint64_t bytes_max) {
+    Piece& group = queue.pieces.front();
+    Piece taken{group.node, {}, cut_run(group.packed, merge_, bytes_max), false, group.range, 0};
+    taken.source = taken.packed.front().source;
+    if (group.packed.size() > 1) {
+        group.source = group.packed.front().source;
+        return taken;
+    }
+    const Pack left = std::move(group.packed);
+    const std::uint32_t range = group.range;
+    queue.pieces.pop_front();
+    if (!left.empty()) add_alone(left.front(), range);
+    return taken;
+}
+
 std::optional<Piece> WorkList::take_local(std::uint32_t writer, std::uint64_t bytes_max) {
     const auto next = std::find_if(local_.begin(), local_.end(), [&](const Piece& piece) { return piece.writer == any_writer || piece.writer == writer; });
     if (next == local_.end()) return std::nullopt;
@@ -92,7 +128,8 @@ std::optional<WorkList::Remote> WorkList::take_remote(std::uint64_t bytes_max) {
     for (std::size_t i = 0; i < remote_.size(); ++i) {
         const std::size_t turn = turn_++ % remote_.size();
         std::deque<Piece>& pieces = remote_[turn].pieces;
-        if (!pieces.empty()) return Remote{take_front(pieces, pieces.begin(), bytes_max), static_cast<std::uint32_t>(turn)};
+        if (pieces.empty()) continue;
+        return Remote{pieces.front().merged ? take_merged_run(remote_[turn], bytes_max) : take_front(pieces, pieces.begin(), bytes_max), static_cast<std::uint32_t>(turn)};
     }
     return std::nullopt;
 }
@@ -109,9 +146,38 @@ std::uint64_t WorkList::unstarted_bytes() const noexcept {
     return sum;
 }
 
+// Off the end of a group, which may be the end of it. False: no more of it for so few blocks.
+bool WorkList::give_merged_end(std::deque<Piece>& pieces, std::uint64_t& blocks, std::vector<Piece>& given) const {
+    Piece& last = pieces.back();
+    const auto as_piece = [&](Pack sources) {
+        Piece piece{last.node, sources.front().source, {}, sources.size() > 1, last.range, 0};
+        if (piece.merged) piece.packed = std::move(sources);
+        return piece;
+    };
+    Pack end = split_end(last.packed, merge_, blocks, block_bytes_);
+    if (end.empty()) return false;
+    for (const NodeSource& each : end) blocks -= div_up(each.source.length, block_bytes_);
+    given.push_back(as_piece(std::move(end)));
+    if (last.packed.empty()) pieces.pop_back();
+    else last.source = last.packed.front().source;
+    return true;
+}
+
+// Of the group whose end was given one image may be left.
+void WorkList::let_alone(Queue& queue) {
+    if (queue.pieces.empty() || !queue.pieces.back().merged || queue.pieces.back().packed.size() > 1) return;
+    const Piece left = std::move(queue.pieces.back());
+    queue.pieces.pop_back();
+    add_alone(left.packed.front(), left.range);
+}
+
 void WorkList::give_end(std::deque<Piece>& pieces, std::uint64_t& blocks, std::vector<Piece>& given) const {
     while (blocks > 0 && !pieces.empty()) {
         Piece& last = pieces.back();
+        if (last.merged) {
+            if (!give_merged_end(pieces, blocks, given)) return;
+            continue;
+        }
         const std::uint64_t of_piece = div_up(last.bytes(), block_bytes_), count = std::min(of_piece, blocks);
         const bool packed = !last.packed.empty();
         if (packed && count < of_piece) return;
@@ -129,7 +195,10 @@ void WorkList::give_end(std::deque<Piece>& pieces, std::uint64_t& blocks, std::v
 std::vector<Piece> WorkList::give_remote(std::optional<NodeIndex> of, std::uint64_t& blocks) {
     std::vector<Piece> given;
     for (Queue& queue : remote_)
-        if (!queue.own && (!of || (!queue.packs && queue.node == *of))) give_end(queue.pieces, blocks, given);
+        if (!queue.own && (!of || (!queue.packs && queue.node == *of))) {
+            give_end(queue.pieces, blocks, given);
+            let_alone(queue);
+        }
     return given;
 }
 
@@ -137,7 +206,10 @@ std::vector<Piece> WorkList::give_local(std::uint64_t& blocks) {
     std::vector<Piece> given;
     give_end(local_, blocks, given);
     for (Queue& queue : remote_)
-        if (queue.own) give_end(queue.pieces, blocks, given);
+        if (queue.own) {
+            give_end(queue.pieces, blocks, given);
+            let_alone(queue);
+        }
     return given;
 }
 

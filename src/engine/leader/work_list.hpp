@@ -5,7 +5,8 @@
 // time; with interleaved and contiguous, whose offsets are fixed beforehand, pieces are a chunk long. Remote pieces stand in a queue for each follower, by
 // turns (fgcs24, Algorithm 3), or in one for each writer's region (contiguous). Local ones are anybody's (fgcs24, Algorithm 4), or dealt out to writers by
 // image (ispdc23, Section III-A). Packs of small images stand in queues of their own among the remote ones, also where some of them lie on this node: they are
-// gathered in a buffer. Those with any image of this node are given away as local data are.
+// gathered in a buffer. Those with any image of this node are given away as local data are. So are images of this node that share runs (model/merging.hpp); of another
+// node they stand in its queue. Runs of those are cut off when they are taken.
 #pragma once
 
 #include <deque>
@@ -13,7 +14,7 @@
 #include <vector>
 
 #include "engine/settings.hpp"
-#include "model/space.hpp"
+#include "model/merging.hpp"
 
 namespace cairn::engine {
 
@@ -23,6 +24,7 @@ struct Piece {
     NodeIndex node = 0;
     Source source;
     Pack packed;                 // several small sources that become one run, of whichever nodes; then node and source are the first one's
+    bool merged = false;         // they are long ones of one node, which share runs; of what is taken it is one of these runs, and this is false
     std::uint32_t range = 0;     // of the leader's in the part: where it goes
     std::uint64_t position = 0;  // in the received (or local) data laid end to end in blocks, where placement is not append
     std::uint32_t writer = any_writer;  // local data: whose it is
@@ -37,6 +39,8 @@ struct WorkPolicy {
     std::uint64_t block_bytes = 0;
     std::uint64_t chunk_bytes_max = 0;
     std::uint64_t pack_bytes = 0;
+    MergePolicy merge = {};
+    bool merges_own_only = false;  // what comes from other nodes is encoded there, image by image
 };
 
 class WorkList {
@@ -74,13 +78,21 @@ class WorkList {
         std::deque<Piece> pieces;
     };
     void lay_in_chunks(const Share& share, const WorkPolicy& policy);
+    void add_alone(const NodeSource& source, std::uint32_t range);
+    void add_merged(NodeSources& node, std::uint32_t range);
+    Queue& queue_of(NodeIndex node, bool packs, bool own);
     Piece take_front(std::deque<Piece>& pieces, std::deque<Piece>::iterator piece, std::uint64_t bytes_max) const;
+    Piece take_merged_run(Queue& queue, std::uint64_t bytes_max);
+    bool give_merged_end(std::deque<Piece>& pieces, std::uint64_t& blocks, std::vector<Piece>& given) const;
+    void let_alone(Queue& queue);
     void give_end(std::deque<Piece>& pieces, std::uint64_t& blocks, std::vector<Piece>& given) const;
     void deal_out(std::uint32_t writers);
     void sort_by_region(std::uint32_t writers, std::uint64_t received_bytes);
 
     NodeIndex self_ = 0;
     std::uint64_t block_bytes_ = 0, pack_bytes_ = 0, local_end_ = 0;
+    MergePolicy merge_;
+    bool merges_own_only_ = false;
     std::deque<Piece> local_;
     std::vector<Queue> remote_;
     std::size_t turn_ = 0;

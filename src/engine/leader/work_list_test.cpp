@@ -161,5 +161,91 @@ TEST(WorkList, SmallImagesArePackedAndChangeHandsWhole) {
     EXPECT_EQ(ranks, (std::vector<Rank>{0, 1, 2, 3, 4, 5, 6, 7}));
 }
 
+// Four images of the leader's node and three of another, all too long for a pack.
+WorkList merging_list(bool own_only) {
+    Share share;
+    share.nodes = {{0, {{0, 0, 9 * block}, {1, 0, 5 * block + 7}, {2, block, 5 * block}, {3, 0, 5 * block}}}, {1, {{4, 0, 5 * block}, {5, 0, 5 * block}, {6, 0, 100}}}};
+    WorkPolicy policy{Placement::append, LocalSplit::chunks, 2, block, 4 * block, 4 * block};
+    policy.merge = {4, block, 4 * block};
+    policy.merges_own_only = own_only;
+    return {share, 0, policy};
+}
+
+std::vector<Source> sources_of(const Piece& piece) {
+    std::vector<Source> sources;
+    for (const NodeSource& each : piece.packed) sources.push_back(each.source);
+    if (piece.packed.empty()) sources.push_back(piece.source);
+    return sources;
+}
+
+TEST(WorkList, ImagesOfOneNodeShareRuns) {
+    WorkList list = merging_list(false);
+    EXPECT_EQ(list.unstarted_bytes(), 34 * block + 107);
+    EXPECT_FALSE(list.has_local());
+    std::map<NodeIndex, std::vector<std::vector<Source>>> runs;
+    while (auto next = list.take_remote(8 * block)) {
+        EXPECT_FALSE(next->piece.merged) << "what is taken is a run";
+        EXPECT_LE(next->piece.bytes(), 4 * block);
+        runs[next->piece.node].push_back(sources_of(next->piece));
+    }
+    ASSERT_EQ(runs[0].size(), 6u);
+    EXPECT_EQ(runs[0].front(), (std::vector<Source>{{0, 0, block}, {1, 0, block}, {2, block, block}, {3, 0, block}}));
+    EXPECT_EQ(runs[1][0], (std::vector<Source>{{4, 0, block}, {5, 0, block}, {4, block, block}, {5, block, block}}));
+    EXPECT_EQ(runs[1].back(), (std::vector<Source>{{6, 0, 100}})) << "too short, and no other is";
+    const auto alone = list.take_local(1, 100 * block);
+    ASSERT_TRUE(alone) << "what the longest has beyond the others";
+    EXPECT_EQ(alone->source, (Source{0, 6 * block, 3 * block}));
+    EXPECT_FALSE(list.has_local() || list.has_remote());
+}
+
+TEST(WorkList, WhatIsEncodedWhereItLiesIsNotMerged) {
+    WorkList list = merging_list(true);
+    std::vector<Piece> of_other;
+    while (auto next = list.take_remote(100 * block))
+        if (next->piece.node == 1) of_other.push_back(next->piece);
+    ASSERT_EQ(of_other.size(), 3u);
+    EXPECT_EQ(of_other[1].source, (Source{5, 0, 5 * block}));
+}
+
+TEST(WorkList, OfImagesThatShareRunsTheEndChangesHands) {
+    WorkList list = merging_list(false);
+    std::uint64_t blocks = 3;
+    EXPECT_TRUE(list.give_remote(NodeIndex(2), blocks).empty());
+    const std::vector<Piece> remote = list.give_remote(NodeIndex(1), blocks);
+    EXPECT_EQ(blocks, 0u);
+    ASSERT_EQ(remote.size(), 2u);
+    EXPECT_EQ(sources_of(remote[0]), (std::vector<Source>{{6, 0, 100}}));
+    EXPECT_TRUE(remote[1].merged);
+    EXPECT_EQ(sources_of(remote[1]), (std::vector<Source>{{4, 4 * block, block}, {5, 4 * block, block}}));
+    blocks = 5;
+    const std::vector<Piece> own = list.give_local(blocks);
+    ASSERT_EQ(own.size(), 1u);
+    EXPECT_EQ(sources_of(own[0]), (std::vector<Source>{{0, 5 * block, 4 * block}, {1, 5 * block, 7}}));
+    EXPECT_EQ(blocks, 0u);
+    std::uint64_t bytes = 0;
+    for (const Piece& piece : own) bytes += piece.bytes();
+    for (const Piece& piece : remote) bytes += piece.bytes();
+    EXPECT_EQ(list.unstarted_bytes() + bytes, 34 * block + 107);
+}
+
+TEST(WorkList, OfWhatStaysOneImageMayBeAlone) {
+    Share share;
+    share.nodes = {{0, {{0, 0, 9 * block}, {1, 0, 2 * block}}}};
+    WorkPolicy policy{Placement::append, LocalSplit::chunks, 2, block, 4 * block, 4 * block};
+    policy.merge = {2, block, 4 * block};
+    WorkList list(share, 0, policy);
+    list.add({{0, {{7, 0, 2 * block}, {8, 0, 2 * block}}}}, 1);
+    EXPECT_TRUE(list.has_remote());
+    const auto first = list.take_remote(1);
+    EXPECT_EQ(sources_of(first->piece), (std::vector<Source>{{0, 0, block}, {1, 0, block}}));
+    EXPECT_EQ(sources_of(list.take_remote(1)->piece), (std::vector<Source>{{0, block, block}, {1, block, block}}));
+    const auto local = list.take_local(0, 100 * block);
+    ASSERT_TRUE(local);
+    EXPECT_EQ(local->source, (Source{0, 2 * block, 7 * block}));
+    const auto added = list.take_remote(1);
+    EXPECT_EQ(sources_of(added->piece), (std::vector<Source>{{7, 0, block}, {8, 0, block}}));
+    EXPECT_EQ(added->piece.range, 1u);
+}
+
 }  // namespace
 }  // namespace cairn::engine
