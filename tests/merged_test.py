@@ -1,0 +1,96 @@
+"""Images of one node that share runs (flush.merge_ranks): they come back byte for byte, all of them and one alone, and take no more than apart.
+
+Usage: CAIRN_BUILD=build/release python3 tests/merged_test.py [Class[.test]]
+"""
+import os
+import re
+import unittest
+
+from support import OK, Nodes
+from format_test import reader
+
+# The same two variables in each rank, and a name and a state that are nobody else's. Their lengths differ, so that ranks are neither aligned nor equally long.
+STEP = """
+import math, random, struct
+RANK, F64 = {rank}, 12
+COUNT = 90_000 + 1000 * RANK
+def field(kind, version):
+    return struct.pack("<%dd" % COUNT, *(math.sin(i / (300 + 10 * kind)) + kind + version / 8 + RANK / 16 for i in range(COUNT)))
+random.seed(RANK)
+NAME = random.randbytes(1000 + 37 * RANK)
+s = Session("field", RANK, 4, job="job-{job}")
+s.protect("name", NAME)
+for kind in (1, 2):
+    s.protect("u%d" % kind, bytes(8 * COUNT), kind=F64, shape=[COUNT])
+restored = s.restore({asked})
+if {asked} is not NEWEST or restored[0] == OK:
+    tell([restored[0], restored[1], bytes(s.buffers["name"]) == NAME and all(bytes(s.buffers["u%d" % kind]) == field(kind, restored[1]) for kind in (1, 2))])
+for version in {versions}:
+    for kind in (1, 2):
+        ctypes.memmove(s.buffers["u%d" % kind], field(kind, version), 8 * COUNT)
+    tell([s.checkpoint(version), s.wait(version), s.text()])
+s.close()
+"""
+RANKS = range(4)
+
+
+class Merged(unittest.TestCase):
+    def start(self, **settings):
+        self.nodes = Nodes(**{"flush_files": 2, "flush_codec": "fast", "flush_block_bytes": 16384, "flush_merge_bytes": 16384, "daemon_idle_s": 60, "background_cpu": "normal", **settings})
+        self.addCleanup(self.nodes.__exit__)
+
+    def take(self, job, versions, asked="NEWEST"):
+        """What each rank told; two ranks a node."""
+        processes = [self.nodes.start(STEP.format(rank=rank, job=job, versions=versions, asked=asked), node=rank // 2) for rank in RANKS]
+        told = [self.nodes.told(process) for process in processes]
+        for each in told:
+            self.assertEqual([answer[:2] for answer in each[len(each) - len(versions):]], [[OK, OK]] * len(versions), told)
+        return told
+
+    def stored_bytes(self, number):
+        path = dict(reader.versions(os.path.join(self.nodes.persistent, "field")))[number]
+        return sum(part.bytes for part in reader.read_manifest(path)[1])
+
+    def one_rank(self, number):
+        """How many times what is stored of a rank it must read alone, at most."""
+        shown = self.nodes.cairn("show", "field", number)[1]
+        return float(re.search(r"one rank +reads at most ([0-9.]+) times", shown).group(1))
+
+    def check_whole(self, number, job):
+        for told in self.take(job, [], asked=str(number)):
+            self.assertEqual(told, [[OK, number, True]])
+        code, out, err = self.nodes.cairn("verify", "field", number, "--decode")
+        self.assertEqual(code, 0, out + err)
+        for rank in RANKS:
+            self.assertEqual(self.nodes.cairn("extract", "field", number, "--rank", rank, "--region", "u2", "-o", os.path.join(self.nodes.shared, f"u2-{number}-{rank}"))[0], 0)
+
+    def test_two_ranks_a_node_share_runs_and_come_back(self):
+        self.start(flush_merge_ranks=1)
+        self.take(1, [1])
+        self.assertLess(self.one_rank(1), 1.01)
+        self.nodes.kill_daemons()
+        self.nodes.settings["flush_merge_ranks"] = 2
+        self.take(2, [2])
+        self.assertGreater(self.one_rank(2), 1.7)
+        self.assertLess(self.one_rank(2), 2.3)
+        self.assertLess(self.stored_bytes(2), 1.05 * self.stored_bytes(1))
+        self.check_whole(2, 3)
+
+    def test_images_that_others_write_are_merged_too(self):
+        for settings in ({"flush_leaders": 1}, {"flush_leaders": 1, "flush_encode_at": "follower"}):
+            with self.subTest(settings):
+                self.start(flush_merge_ranks=64, flush_merge_bytes=4096, flush_files=1, **settings)
+                self.take(1, [1, 2])
+                self.assertGreater(self.one_rank(2), 1.7)
+                self.check_whole(2, 3)
+
+    def test_what_has_a_base_is_not_merged(self):
+        self.start(flush_merge_ranks=2, flush_full_every=2)
+        self.take(1, [1, 2])
+        self.assertGreater(self.one_rank(1), 1.7)
+        self.assertLess(self.one_rank(2), 1.1)
+        self.check_whole(2, 3)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
