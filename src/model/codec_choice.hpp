@@ -1,7 +1,8 @@
 // Which codec makes versions durable soonest: the coordinator's choice for each version, by what the versions before it showed. Pure functions of bytes and seconds.
 //
 // A flush is as fast as the slower of two: storage takes so many bytes a second, of which a codec leaves fewer; and the nodes encode so many a second. What storage takes is seen in versions
-// without a codec. What a codec does is seen where it was used, and elsewhere on trial: with each version every leader encodes a piece of one chunk of its own images, and throws the result away.
+// without a codec. What a codec does is seen where it was used, and elsewhere on trial: with a version every leader encodes a piece of one chunk of its own images, and throws the result away.
+// Where no codec promises half of what storage takes, a trial a version would be of no use to anybody: there are fewer then.
 #pragma once
 
 #include <cstdint>
@@ -58,6 +59,7 @@ class CodecChoice {
     double expected(const Known& known) const;
     void learn_storage(const FlushMeasured& flush);
     void choose();
+    bool is_hopeless() const;
 
     std::vector<std::string> codecs_;
     std::map<std::string, Known> known_;
@@ -65,6 +67,7 @@ class CodecChoice {
     double storage_bytes_per_s_ = 0, storage_before_ = 0;  // the better of the last two versions without a codec: noise only ever slows down
     double largest_ = 0;  // raw bytes of a version, lately
     std::uint64_t versions_ = 0, unseen_ = 0;  // unseen_: what storage takes without a codec
+    std::uint64_t trial_due_ = 0, trials_apart_ = 1;  // of which version the next one is; versions from one to the next
 };
 
 }  // namespace cairn

@@ -79,6 +79,29 @@ TEST(CodecChoice, FastStorageIsLeftAlone) {
 }
 
 // Over sinks of 5 MB/s to 5 GB/s: all versions after the first together take no longer than without a codec, but for two hundredths, nor much longer than with it.
+// A trial takes the processor from the end of its version, and from the application.
+TEST(CodecChoice, WhereNoneIsNearlyWorthItFewAreTried) {
+    Cluster cluster;
+    cluster.storage_bytes_per_s = 5e9;
+    CodecChoice choice({"fast", "small"});
+    int trials = 0;
+    for (int i = 0; i < 100; ++i) {
+        trials += !choice.trial().empty();
+        choice.record(cluster.flush(choice));
+        EXPECT_EQ(choice.next(), "");
+    }
+    EXPECT_GE(trials, 6);
+    EXPECT_LE(trials, 12);
+    Cluster slow = cluster;
+    slow.storage_bytes_per_s = 100e6;
+    CodecChoice of_slow = choice;
+    for (int i = 0; i < 2; ++i) of_slow.record(slow.flush(of_slow));
+    EXPECT_NE(of_slow.next(), "") << "what codecs do is known: nobody waits for a trial";
+    cluster.encode_bytes_per_s = 20e9;
+    for (int i = 0; i < 32; ++i) choice.record(cluster.flush(choice));
+    EXPECT_NE(choice.next(), "") << "cores that got idle are seen by the trials that are left";
+}
+
 TEST(CodecChoice, IsHardlyEverLaterThanEither) {
     for (double storage = 5e6; storage < 6e9; storage *= 1.3)
         for (const double ratio : {0.999, 1.02, 1.2, 1.5, 3.0}) {
