@@ -27,13 +27,14 @@ std::vector<Region> ImageArrays::regions() const {
     return read.ok() ? std::move(read).value() : std::vector<Region>();
 }
 
-// One over another there are none: regions lie side by side, and what a file says of itself lies within it.
-std::vector<Extent> ImageArrays::extents() const {
+// One over another there are none: regions lie side by side, and what a file says of itself lies within it. Files that lie elsewhere are not looked at.
+std::vector<Extent> ImageArrays::extents(std::uint64_t begin, std::uint64_t end) const {
     const std::vector<Region> regions = this->regions();
     std::vector<Extent> extents = describe_regions(regions);
     int late = 0;
     for (const Region& region : regions) {
         if (!describes_itself(region) || region.offset > data_.length || region.length > data_.length - region.offset) continue;
+        if (region.offset >= end || region.offset + region.length <= begin) continue;
         Result<Description> described = describe_file({region.name, data_.part(region.offset, region.length).bytes(), path_, data_offset_ + region.offset, region.described}, describers_);
         const bool is_late = described.code() == Code::deadline || described.code() == Code::unavailable;
         if (is_late && ++late == late_max) return extents;  // who encodes has waited long enough for this image
@@ -51,7 +52,7 @@ std::vector<NumberArray> ImageArrays::in(const Source& source) {
     State unread = State::unread;
     if (state_.compare_exchange_strong(unread, State::reading)) {
         try {
-            arrays_ = arrays_of(extents());
+            arrays_ = arrays_of(extents(0, data_.length));
         } catch (const std::bad_alloc&) {
             arrays_.clear();
         }
@@ -60,6 +61,23 @@ std::vector<NumberArray> ImageArrays::in(const Source& source) {
         info_.regions.clear();
         state_ = State::ready;
     }
+    return known_in(source);
+}
+
+std::vector<NumberArray> ImageArrays::found_in(const Source& source) {
+    State unread = State::unread;
+    if (!state_.compare_exchange_strong(unread, State::reading)) return known_in(source);
+    std::vector<NumberArray> found;
+    try {
+        found = within(arrays_of(extents(source.image_offset, source.image_offset + source.length)), source.image_offset, source.length);
+    } catch (const std::bad_alloc&) {
+        found.clear();
+    }
+    state_ = State::unread;
+    return found;
+}
+
+std::vector<NumberArray> ImageArrays::known_in(const Source& source) const {
     return state_ == State::ready ? within(arrays_, source.image_offset, source.length) : std::vector<NumberArray>();
 }
 

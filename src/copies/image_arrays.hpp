@@ -19,6 +19,8 @@ class ImageArrays {
     // In the source's range, by offset in it; of several threads at once. None where the index is damaged: whoever restores hears of that. None, too, while another thread reads it, which
     // may not come back, and where it is longer than index_bytes_max.
     std::vector<NumberArray> in(const Source& source);
+    // The same for who wants little of the image: other files than those that lie there are not described, and nothing is kept.
+    std::vector<NumberArray> found_in(const Source& source);
 
     static constexpr std::uint64_t index_bytes_max = 4 << 20;  // some 60,000 regions: what reading them takes of memory is bounded
 
@@ -26,7 +28,8 @@ class ImageArrays {
     enum class State : std::uint8_t { unread, reading, ready };
 
     std::vector<Region> regions() const;
-    std::vector<Extent> extents() const;
+    std::vector<Extent> extents(std::uint64_t begin, std::uint64_t end) const;
+    std::vector<NumberArray> known_in(const Source& source) const;
 
     ImageInfo info_;
     Slice data_;

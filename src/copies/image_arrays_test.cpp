@@ -111,6 +111,25 @@ TEST(ImageArrays, FilesDescribeThemselves) {
     EXPECT_EQ(all_in(ImageArrays(image, {in_vain, nullptr}), {0, 0, image.data.length}), array);
 }
 
+// A trial encodes little of an image: describing hundreds of files for it would take longer than its version does.
+TEST(ImageArrays, WhoWantsLittleHasNoOtherFileDescribed) {
+    const LocalImage image = image_of_files();
+    const std::uint64_t files = image.data.length - image.header.image.index_bytes, begin = files - 100 - 160;
+    int asked = 0;
+    const auto elsewhere = [&](const std::string&, std::uint64_t, std::uint64_t) -> Result<Description> {
+        ++asked;
+        return Description{"hdf5", {{"u", DataType::i16, false, {30}, 20, 60}}};
+    };
+    ImageArrays arrays(image, {elsewhere, nullptr});
+    EXPECT_EQ(arrays.found_in({0, begin, 80}).size(), 1u);
+    EXPECT_EQ(asked, 0);
+    EXPECT_EQ(arrays.found_in({0, files - 90, 30}).size(), 1u);
+    EXPECT_EQ(asked, 1);
+    EXPECT_EQ(arrays.in({0, 0, image.data.length}).size(), 2u) << "nothing of the image was taken for known";
+    EXPECT_EQ(arrays.found_in({0, 0, image.data.length}).size(), 2u);
+    EXPECT_EQ(asked, 2) << "what is known is not asked for";
+}
+
 // By the region's name, which is the file's.
 TEST(ImageArrays, RulesDescribeFiles) {
     const LocalImage image = image_of_files();

@@ -15,7 +15,7 @@ constexpr double worth = 1.05;         // a change of codec, by what is expected
 constexpr double worth_cold = 1.5;     // after the first version: its memory, connections and files were cold, and storage seemed slower than it is
 constexpr double storage_binds = 0.8;  // writes were under way for so much of the time
 constexpr std::uint64_t unseen_most = 128;  // versions with a codec, each counted as unseen() says: storage may be faster than it was
-constexpr double hopeless = 0.5;            // of the rate of storage: a codec that promises less than that is far from being worth it
+constexpr double promising = 0.9;  // of the rate of storage: a codec of which less is expected is not about to be chosen
 constexpr std::uint64_t trials_apart_most = 16;
 
 // Where writes were under way nearly all the time, storage was most likely what bound; but writers that wait for an answer each look the same.
@@ -86,7 +86,7 @@ void CodecChoice::record(const FlushMeasured& flush) {
         if (full > 0) known.reached = std::clamp(raw_bytes / flush.took_s / full, reached_least, reached_most);
     }
     choose();
-    if (!is_hopeless()) {
+    if (!none_is_promising()) {
         trials_apart_ = 1;
         trial_due_ = versions_;
     } else if (versions_ > trial_due_) {  // this one had a trial
@@ -96,9 +96,9 @@ void CodecChoice::record(const FlushMeasured& flush) {
 }
 
 // What storage takes is seen with each version, and what codecs do is known: if storage gets slower, the next version may have one, trial or not.
-bool CodecChoice::is_hopeless() const {
+bool CodecChoice::none_is_promising() const {
     return next_.empty() && std::all_of(known_.begin(), known_.end(), [&](const auto& each) {
-        return each.second.bytes_per_s > 0 && expected(each.second) < hopeless * storage_bytes_per_s_;
+        return each.second.bytes_per_s > 0 && expected(each.second) < promising * storage_bytes_per_s_;
     });
 }
 

@@ -2,7 +2,7 @@
 //
 // A flush is as fast as the slower of two: storage takes so many bytes a second, of which a codec leaves fewer; and the nodes encode so many a second. What storage takes is seen in versions
 // without a codec. What a codec does is seen where it was used, and elsewhere on trial: with a version every leader encodes a piece of one chunk of its own images, and throws the result away.
-// Where no codec promises half of what storage takes, a trial a version would be of no use to anybody: there are fewer then.
+// Where none promises nearly what storage takes without one, a trial with each version would be of no use to anybody: there are fewer then.
 #pragma once
 
 #include <cstdint>
@@ -59,7 +59,7 @@ class CodecChoice {
     double expected(const Known& known) const;
     void learn_storage(const FlushMeasured& flush);
     void choose();
-    bool is_hopeless() const;
+    bool none_is_promising() const;
 
     std::vector<std::string> codecs_;
     std::map<std::string, Known> known_;

@@ -8,6 +8,10 @@
 
 namespace cairn::engine {
 
+namespace {
+constexpr Nanos long_version = second;  // beside it a trial's milliseconds are nothing
+}
+
 void Leader::on_acknowledged(Flight& flight, const message::Acknowledged& acknowledged) {
     if (side(flight).leads(acknowledged.attempt_id)) side(flight).leading->acknowledged = true;
     flight.news.notify_all();
@@ -67,6 +71,7 @@ Task<void> Leader::lead(std::shared_ptr<Attempt> attempt) {
         part->gate.spawn(write_part(*attempt, *part));
     }
     co_await report(attempt);
+    if (attempt->reported && !attempt->parts.empty()) trial_.begin(*attempt, *attempt->parts.front());
     // Writes that outlived the attempt end by their deadlines; the attempt's state stays until then.
     for (const auto& part : attempt->parts) co_await part->gate.close();
     if (!attempt->reported) co_await part_file_.remove_complete(*attempt);
@@ -88,7 +93,7 @@ Task<void> Leader::write_part(Attempt& attempt, PartState& part) {
         co_await workers.close();
         for (auto& queue : part.write_queue) queue.clear();  // of a failed attempt: its buffers are credits again
         status = Status(Code::cancelled, "attempt over");
-        trial_.begin(attempt, part);
+        if (world.clock.now() - attempt.started >= long_version) trial_.begin(attempt, part);
         if (!attempt.over()) status = co_await part_file_.finish_share(attempt, part);
     }
     const bool mine = part.first && part.file;
