@@ -2,6 +2,7 @@
 PRESET ?= release
 PREFIX ?= /usr/local
 SECONDS_EACH ?= 60
+RUNS_EACH ?= -1
 BUILD  := build/$(PRESET)
 # WARNINGS=errors: as CI builds. A build folder stays as it was last told.
 WARNINGS ?=
@@ -26,7 +27,7 @@ help:
 	@echo "make sim        20,000 random simulated clusters with faults (ARGS='--from 1 --count 50000', '--seed 7', --help)"
 	@echo "make exhaustive  every fault at every step of a small job, then pairs of them until a million states (an hour; ARGS=--help)"
 	@echo "make mutants    plants bugs in the engine, one at a time: the simulated clusters must find each (ARGS='--only NAME', --list), or the tests that it names (--by-tests)"
-	@echo "make fuzz       feed the decoders hostile bytes (SECONDS_EACH=$(SECONDS_EACH))"
+	@echo "make fuzz       feed the decoders hostile bytes (SECONDS_EACH=$(SECONDS_EACH), RUNS_EACH=$(RUNS_EACH))"
 	@echo "make fmt        format the sources       make tidy     clang-tidy"
 	@echo "make build      all (PRESET=dev|release|asan|tsan; WARNINGS=errors: a warning ends it, as in CI)"
 	@echo "make install    PREFIX=$(PREFIX)         make clean    remove build/"
@@ -109,7 +110,7 @@ mutants: setup
 
 fuzz:
 	@scripts/setup fuzz
-	@cmake --preset fuzz -DCAIRN_FUZZ_SECONDS=$(SECONDS_EACH)
+	@cmake --preset fuzz -DCAIRN_FUZZ_SECONDS=$(SECONDS_EACH) -DCAIRN_FUZZ_RUNS=$(RUNS_EACH)
 	@cmake --build --preset fuzz
 
 fmt:

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "describe/file.hpp"
+#include "describe/hdf5_signature.hpp"
 
 namespace {
 
@@ -17,7 +18,7 @@ void expect(bool condition, const char* what) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace cairn;
     const ByteView file = std::as_bytes(std::span(data, size));
-    needs_library(file);
+    hdf5_begins(file);
     const Result<Description> described = describe_file(file);
     if (!described.ok()) {
         expect(described.code() == Code::corrupt || described.code() == Code::unsupported, "refused with a wrong code");
