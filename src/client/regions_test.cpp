@@ -121,7 +121,7 @@ TEST(Regions, KeepWhatIsSaidOfThem) {
 TEST(Regions, RefuseToBeDescribedInWaysThatCanNotBe) {
     RegionTable regions;
     int x = 0;
-    const std::uint64_t one[] = {1}, rows[] = {5, 2}, zero[] = {4, 0}, huge[] = {1ull << 40, 1ull << 40}, open[] = {CAIRN_TO_END, CAIRN_TO_END};
+    const std::uint64_t one[] = {1}, rows[] = {5, 2}, zero[] = {4, 0}, huge[] = {1ull << 40, 1ull << 40}, large[] = {1ull << 58}, open[] = {CAIRN_TO_END, CAIRN_TO_END};
     ASSERT_TRUE(regions.add_memory("x", &x, CAIRN_I32, 1, one).ok());
     ASSERT_TRUE(regions.add_file("file", "file").ok());
     ASSERT_TRUE(regions.describe("file", 40, CAIRN_F64, 2, rows, "u").ok());
@@ -138,6 +138,7 @@ TEST(Regions, RefuseToBeDescribedInWaysThatCanNotBe) {
     refused("file", 0, CAIRN_F64, 1, nullptr, nullptr, "1 to 32 and their extents");
     refused("file", 0, CAIRN_F64, 2, zero, nullptr, "size zero");
     refused("file", 0, CAIRN_F64, 2, huge, nullptr, "larger than any");
+    refused("file", 120, CAIRN_F64, 1, large, nullptr, "larger than any");
     refused("file", 0, CAIRN_F64, 2, open, nullptr, "at most can be CAIRN_TO_END");
     refused("file", UINT64_MAX, CAIRN_F64, 1, one, nullptr, "no region has a byte");
     refused("file", 0, CAIRN_F64, 1, one, "\xff", "UTF-8");

@@ -100,6 +100,24 @@ TEST_F(PlannerCodecTest, WithAnotherCodecNumbersOfLeadersAreTriedAnew) {
     EXPECT_EQ(leaders().size(), 4u);
 }
 
+// Three images of 4 Mi blocks each lie in one part, whose footer has room for 11 million pieces.
+TEST_F(PlannerTest, WhereAFooterHasNoRoomForAllTurnsNothingIsMerged) {
+    using testing::role_block;
+    RoleOptions options;
+    options.settings.codec = Codec::zero_runs;
+    options.settings.merge_ranks = 2;
+    for (const std::uint32_t turn_blocks : {1, 2}) {
+        options.settings.merge_bytes = turn_blocks * role_block;
+        begin(options);
+        for (NodeIndex each = 0; each < node->job->nodes(); ++each) side().sealed[each] = {{testing::role_image(each, role_block << 22)}, role_block};
+        const Contest& contest = plan();
+        ASSERT_EQ(contest.plan.size(), 1u);
+        const std::uint32_t images = turn_blocks == 1 ? 1 : 2;
+        EXPECT_EQ(contest.merge.ranks, images);
+        for (const auto& [leader, track] : contest.leaders) EXPECT_EQ(track.lead.merge_ranks, images);
+    }
+}
+
 // What others write fixes the places of bytes beforehand.
 TEST_F(PlannerTest, OnlyAppendHasCodecs) {
     RoleOptions options;

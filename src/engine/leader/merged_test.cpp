@@ -55,6 +55,20 @@ struct MergedTest : testing::LeaderAlone {
     }
 };
 
+// Turns of 100 blocks are not to be had of three images in a buffer of eight: two from each are.
+TEST_F(MergedTest, LongTurnsAreAsLongAsABufferHasRoomFor) {
+    begin_merging(options(), merging(100));
+    Bytes file;
+    const Footer footer = written(file);
+    EXPECT_EQ(check_merged(footer, file), all_bytes);
+    std::uint64_t longest = 0;
+    for (const StoredRun& run : footer.runs) {
+        EXPECT_LE(raw_bytes(run), 8 * role_block);
+        if (run.pieces.size() == 3) longest = std::max(longest, raw_bytes(run));
+    }
+    EXPECT_EQ(longest, 6 * role_block);
+}
+
 TEST_F(MergedTest, RunsHaveTurnsOfAllAndThenWhatIsLeft) {
     begin_merging(options(), merging(2));
     Bytes file;
