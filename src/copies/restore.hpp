@@ -98,7 +98,7 @@ struct PartRead {
 };
 // What a read gives of one of its pieces, as a run of that piece's image.
 ImageRange image_run_of(const OpenVersion& version, const PartRead& read, std::uint32_t piece);
-// Reads of up to a buffer that give what is wanted of any ranks, front to back in one part after the other. Pure. not_found where no open part has a
+// Reads of up to a buffer that give what is wanted of any ranks, in the order of parts and of offsets; readers go round the parts (read_turns.hpp). Pure. not_found where no open part has a
 // rank, corrupt where a rank's pieces are not its image.
 // is_tiled: somebody has looked whether the images are all there (check_tiling), which takes a look at all their pieces.
 Result<std::vector<PartRead>> plan_part_reads(const OpenVersion& version, const std::vector<WantedImage>& wanted, std::uint64_t buffer_bytes, bool is_tiled = false);

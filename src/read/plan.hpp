@@ -14,7 +14,7 @@ struct SlotRead {
     bool operator==(const SlotRead&) const = default;
 };
 
-// First scratch, rank by rank, then the parts, front to back: each is passed over once, however many ranks are wanted.
+// First scratch, rank by rank, then the parts, each front to back and several by turns: each is passed over once, however many ranks are wanted.
 struct ReadPlan {
     std::vector<SlotRead> slots;
     std::vector<PartRead> parts;
