@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <set>
-#include <span>
 
 #include "base/text_table.hpp"
 #include "base/units.hpp"
@@ -30,8 +29,6 @@ struct Wanted {
 
 std::string what_of(const Wanted& one) { return one.region.empty() ? "the image" : "region " + one.region; }
 
-constexpr std::size_t files_at_once = 256;  // each has a descriptor until all of them have their bytes
-
 class Extraction {
   public:
     Extraction(Console& console, Place& place, const VersionCopies& copies, std::vector<Wanted> wanted, bool replace)
@@ -42,15 +39,7 @@ class Extraction {
         for (const Wanted& one : wanted_) total_bytes += one.range.length;
         Progress progress(console_, "extract", total_bytes);
         progress_ = &progress;
-        if (wanted_.front().path == "-") return to_stream(wanted_.front());
-        // Where all can not be had in one pass, each is over a run of ranks, and not over everything.
-        std::sort(wanted_.begin(), wanted_.end(), [](const Wanted& a, const Wanted& b) {
-            return std::pair(a.rank, a.range.offset) < std::pair(b.rank, b.range.offset);
-        });
-        const std::span<const Wanted> all(wanted_);
-        for (std::size_t at = 0; at < all.size(); at += files_at_once)
-            TRY(to_files(all.subspan(at, std::min(files_at_once, all.size() - at))));
-        return {};
+        return wanted_.front().path == "-" ? to_stream(wanted_.front()) : to_files();
     }
 
   private:
@@ -63,22 +52,20 @@ class Extraction {
         return copies_.parts ? status : status.within(version_text(copies_.key));
     }
 
-    // In one pass; where it fails none of them appears.
-    Status to_files(std::span<const Wanted> wanted) {
-        std::vector<OutputFile> files;
-        files.reserve(wanted.size());  // receivers keep their places
+    // All of them in one pass over the parts, since what a few files have of them lies in one place, and all others would wait. Where it fails none of them appears.
+    Status to_files() {
+        OutputFiles files(replace_);
         HandOut out;
-        for (const Wanted& one : wanted) {
-            TRY_ASSIGN(OutputFile file, OutputFile::create(one.path, replace_));
-            files.push_back(std::move(file));
-            out.add(one.rank, one.range, what_of(one), [this, &into = files.back()](std::uint64_t at, const Slice& data) {
+        for (std::size_t i = 0; i < wanted_.size(); ++i) {
+            TRY(files.add(wanted_[i].path));
+            out.add(wanted_[i].rank, wanted_[i].range, what_of(wanted_[i]), [this, &files, i](std::uint64_t at, const Slice& data) {
                 progress_->set(done_bytes_ += data.length);
-                return into.write_at(at, data.bytes());
+                return files.write_at(i, at, data.bytes());
             });
         }
         TRY_ASSIGN(ReadPlan plan, plan_reads(copies_, out.wanted(), place_.restore().buffer_bytes));
         TRY(read(std::move(plan), out));
-        for (std::size_t i = 0; i < files.size(); ++i) TRY(files[i].commit(wanted[i].range.length));
+        for (std::size_t i = 0; i < wanted_.size(); ++i) TRY(files.commit(i, wanted_[i].range.length));
         return {};
     }
 

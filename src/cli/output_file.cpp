@@ -44,8 +44,8 @@ Result<OutputFile> OutputFile::create(const std::string& path, bool replace) {
     }
     const mode_t mask = ::umask(0);
     ::umask(mask);
-    if (before && ::fchown(file.descriptor_, before->st_uid, before->st_gid) != 0 && errno != EPERM) return Status::from_errno(errno, "cannot write " + path);
-    if (::fchmod(file.descriptor_, before ? before->st_mode & 0777 : 0666 & ~mask) != 0) return Status::from_errno(errno, "cannot write " + path);
+    file.mode_ = before ? before->st_mode & 0777 : 0666 & ~mask;
+    if (before) file.owner_ = before->st_uid, file.group_ = before->st_gid;
     return file;
 }
 
@@ -53,14 +53,27 @@ OutputFile::OutputFile(OutputFile&& other) noexcept
     : path_(std::move(other.path_)),
       temporary_(std::exchange(other.temporary_, {})),
       descriptor_(std::exchange(other.descriptor_, -1)),
-      replace_(other.replace_) {}
+      replace_(other.replace_),
+      mode_(other.mode_),
+      owner_(other.owner_),
+      group_(other.group_) {}
 
 OutputFile::~OutputFile() {
-    if (descriptor_ >= 0) ::close(descriptor_);
+    close();
     if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
+void OutputFile::close() {
+    if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
+}
+
+Status OutputFile::open() {
+    if (descriptor_ < 0) descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CLOEXEC);
+    return descriptor_ < 0 ? Status::from_errno(errno, "cannot write " + path_) : Status();
+}
+
 Status OutputFile::write_at(std::uint64_t offset, ByteView bytes) {
+    TRY(open());
     while (!bytes.empty()) {
         const ssize_t count = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
         if (count < 0 && errno == EINTR) continue;
@@ -71,9 +84,11 @@ Status OutputFile::write_at(std::uint64_t offset, ByteView bytes) {
     return {};
 }
 
+// Owner and mode come last: a file that may not be written could not be opened again.
 Status OutputFile::commit(std::uint64_t bytes) {
-    if (::ftruncate(descriptor_, static_cast<off_t>(bytes)) != 0 || ::fsync(descriptor_) != 0)
-        return Status::from_errno(errno, "cannot write " + path_);
+    TRY(open());
+    if (owner_ != static_cast<uid_t>(-1) && ::fchown(descriptor_, owner_, group_) != 0 && errno != EPERM) return Status::from_errno(errno, "cannot write " + path_);
+    if (::fchmod(descriptor_, mode_) != 0 || ::ftruncate(descriptor_, static_cast<off_t>(bytes)) != 0 || ::fsync(descriptor_) != 0) return Status::from_errno(errno, "cannot write " + path_);
     if (replace_) {
         if (::rename(temporary_.c_str(), path_.c_str()) != 0) return Status::from_errno(errno, "cannot write " + path_);
         temporary_.clear();
@@ -87,6 +102,34 @@ Status OutputFile::commit(std::uint64_t bytes) {
     if (::rename(temporary_.c_str(), path_.c_str()) != 0) return Status::from_errno(errno, "cannot write " + path_);
     temporary_.clear();
     return {};
+}
+
+Status OutputFiles::add(const std::string& path) {
+    TRY_ASSIGN(OutputFile file, OutputFile::create(path, replace_));
+    files_.push_back(std::move(file));
+    is_open_.push_back(false);
+    note_open(files_.size() - 1);
+    return {};
+}
+
+void OutputFiles::note_open(std::size_t file) {
+    if (is_open_[file]) return;
+    is_open_[file] = true;
+    open_.push_back(file);
+    if (open_.size() <= open_max) return;
+    files_[open_.front()].close();
+    is_open_[open_.front()] = false;
+    open_.pop_front();
+}
+
+Status OutputFiles::write_at(std::size_t file, std::uint64_t offset, ByteView bytes) {
+    note_open(file);
+    return files_[file].write_at(offset, bytes);
+}
+
+Status OutputFiles::commit(std::size_t file, std::uint64_t bytes) {
+    note_open(file);
+    return files_[file].commit(bytes);
 }
 
 Status check_output(const std::string& path) {

@@ -2,9 +2,13 @@
 // renamed.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/bytes.hpp"
 #include "base/status.hpp"
@@ -21,12 +25,34 @@ class OutputFile {
 
     Status write_at(std::uint64_t offset, ByteView bytes);
     Status commit(std::uint64_t bytes);  // sets the size, so that empty images are files too
+    void close();  // until the next of these two
 
   private:
     OutputFile() = default;
+    Status open();
     std::string path_, temporary_;
     int descriptor_ = -1;
     bool replace_ = false;
+    mode_t mode_ = 0;
+    uid_t owner_ = static_cast<uid_t>(-1);  // -1: as it is made
+    gid_t group_ = static_cast<gid_t>(-1);
+};
+
+// Files that get their bytes in any order, all or none of them: more than a process can have open. Of so many that were written lately the descriptors stay, since closing a file may send what it has.
+class OutputFiles {
+  public:
+    explicit OutputFiles(bool replace) : replace_(replace) {}
+    Status add(const std::string& path);
+    Status write_at(std::size_t file, std::uint64_t offset, ByteView bytes);  // by order of add()
+    Status commit(std::size_t file, std::uint64_t bytes);
+    static constexpr std::size_t open_max = 256;
+
+  private:
+    void note_open(std::size_t file);
+    bool replace_;
+    std::vector<OutputFile> files_;
+    std::deque<std::size_t> open_;  // those first that were opened first
+    std::vector<bool> is_open_;
 };
 
 // Whether put_file() can succeed, for saying so before long work: a file or nothing stands there, in a directory that is there and can be written.
