@@ -57,14 +57,6 @@ FindArrays arrays_of(const HeldImage& held, const Source& source) {
     return [arrays = held.arrays, source] { return arrays->in(source); };
 }
 
-FindArrays arrays_on_trial(const HeldImage& held, const Source& source) {
-    auto found = std::make_shared<std::optional<std::vector<NumberArray>>>();
-    return [arrays = held.arrays, source, found] {
-        if (!*found) *found = arrays->found_in(source);
-        return **found;
-    };
-}
-
 bool is_used_up(const HeldImage& held, const Source& source) {
     return held.once && held.once->is_any_used(unit_at(held, source.image_offset), unit_at(held, source.image_offset + source.length));
 }

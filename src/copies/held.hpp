@@ -54,8 +54,6 @@ bool is_used_up(const HeldImage& held, const Source& source);
 
 // Of the source's bytes.
 FindArrays arrays_of(const HeldImage& held, const Source& source);
-// The same for who encodes a piece of the image again and again, and nothing else of it: of one thread at a time.
-FindArrays arrays_on_trial(const HeldImage& held, const Source& source);
 
 class HeldReads {
   public:

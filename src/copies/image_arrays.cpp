@@ -1,6 +1,7 @@
 #include "copies/image_arrays.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <new>
 #include <utility>
 
@@ -10,7 +11,32 @@
 namespace cairn {
 
 namespace {
-constexpr int late_max = 3;
+
+constexpr int late_max = 3;  // who encodes has waited long enough for this image then
+constexpr auto patience = std::chrono::milliseconds(100);  // a file takes a millisecond, and a large one some more
+
+std::vector<Region> regions_of(const ImageInfo& info, const Slice& data) {
+    if (data.length == 0 || info.index_bytes == 0) return info.regions;  // version 1 of the format; else none
+    const Slice index = data.part(data.length - info.index_bytes, info.index_bytes);
+    Result<std::vector<Region>> read = decode_region_index(index.bytes(), info.bytes - info.index_bytes);
+    return read.ok() ? std::move(read).value() : std::vector<Region>();
+}
+
+}  // namespace
+
+template <class Read>
+bool ImageArrays::Once::is_ready(Read read) {
+    std::unique_lock lock(mutex_);
+    if (state_ == State::unread) {
+        state_ = State::reading;
+        lock.unlock();
+        read();
+        lock.lock();
+        state_ = State::ready;
+        read_.notify_all();
+        return true;
+    }
+    return read_.wait_for(lock, patience, [this] { return state_ == State::ready; });
 }
 
 ImageArrays::ImageArrays(const LocalImage& image, Describers describers)
@@ -20,65 +46,49 @@ ImageArrays::ImageArrays(const LocalImage& image, Describers describers)
     else info_.regions.clear();
 }
 
-std::vector<Region> ImageArrays::regions() const {
-    if (data_.length == 0 || info_.index_bytes == 0) return info_.regions;  // version 1 of the format; else none
-    const Slice index = data_.part(data_.length - info_.index_bytes, info_.index_bytes);
-    Result<std::vector<Region>> read = decode_region_index(index.bytes(), info_.bytes - info_.index_bytes);
-    return read.ok() ? std::move(read).value() : std::vector<Region>();
+// Regions lie side by side, so no array lies over another one.
+void ImageArrays::read_index() {
+    try {
+        std::vector<Region> regions = regions_of(info_, data_);
+        of_regions_ = arrays_of(describe_regions(regions));
+        extents_ = of_regions_.size();
+        std::sort(regions.begin(), regions.end(), [](const Region& a, const Region& b) { return a.offset < b.offset; });
+        for (Region& region : regions)
+            if (describes_itself(region) && region.offset <= data_.length && region.length <= data_.length - region.offset) files_.emplace_back(std::move(region));
+    } catch (const std::bad_alloc&) {
+        of_regions_.clear();
+        files_.clear();
+    }
+    info_.regions.clear();
 }
 
-// One over another there are none: regions lie side by side, and what a file says of itself lies within it. Files that lie elsewhere are not looked at.
-std::vector<Extent> ImageArrays::extents(std::uint64_t begin, std::uint64_t end) const {
-    const std::vector<Region> regions = this->regions();
-    std::vector<Extent> extents = describe_regions(regions);
-    int late = 0;
-    for (const Region& region : regions) {
-        if (!describes_itself(region) || region.offset > data_.length || region.length > data_.length - region.offset) continue;
-        if (region.offset >= end || region.offset + region.length <= begin) continue;
+// Where it fails it is all skeleton.
+void ImageArrays::describe(File& file) {
+    const Region& region = file.region;
+    if (late_ >= late_max) return;
+    try {
         Result<Description> described = describe_file({region.name, data_.part(region.offset, region.length).bytes(), path_, data_offset_ + region.offset, region.described}, describers_);
-        const bool is_late = described.code() == Code::deadline || described.code() == Code::unavailable;
-        if (is_late && ++late == late_max) return extents;  // who encodes has waited long enough for this image
-        if (!described.ok()) continue;                      // all skeleton
-        for (Extent& extent : described->extents) {
-            if (extents.size() >= extents_max) return extents;
-            extent.offset += region.offset;
-            extents.push_back(std::move(extent));
-        }
+        if (described.code() == Code::deadline || described.code() == Code::unavailable) ++late_;
+        if (!described.ok() || (extents_ += described->extents.size()) > extents_max) return;
+        for (Extent& extent : described->extents) extent.offset += region.offset;
+        file.arrays = arrays_of(described->extents);
+    } catch (const std::bad_alloc&) {
+        file.arrays.clear();
     }
-    return extents;
 }
 
 std::vector<NumberArray> ImageArrays::in(const Source& source) {
-    State unread = State::unread;
-    if (state_.compare_exchange_strong(unread, State::reading)) {
-        try {
-            arrays_ = arrays_of(extents(0, data_.length));
-        } catch (const std::bad_alloc&) {
-            arrays_.clear();
-        }
-        data_ = {};
-        describers_ = {};
-        info_.regions.clear();
-        state_ = State::ready;
+    if (!index_.is_ready([this] { read_index(); })) return {};
+    const std::uint64_t begin = source.image_offset, end = begin + source.length;
+    std::vector<NumberArray> found = within(of_regions_, begin, source.length);
+    const auto ends_before = [](const File& file, std::uint64_t offset) { return file.region.offset + file.region.length <= offset; };
+    for (auto file = std::lower_bound(files_.begin(), files_.end(), begin, ends_before); file != files_.end() && file->region.offset < end; ++file) {
+        if (!file->once.is_ready([&] { describe(*file); })) continue;
+        const std::vector<NumberArray> here = within(file->arrays, begin, source.length);
+        found.insert(found.end(), here.begin(), here.end());
     }
-    return known_in(source);
-}
-
-std::vector<NumberArray> ImageArrays::found_in(const Source& source) {
-    State unread = State::unread;
-    if (!state_.compare_exchange_strong(unread, State::reading)) return known_in(source);
-    std::vector<NumberArray> found;
-    try {
-        found = within(arrays_of(extents(source.image_offset, source.image_offset + source.length)), source.image_offset, source.length);
-    } catch (const std::bad_alloc&) {
-        found.clear();
-    }
-    state_ = State::unread;
+    std::sort(found.begin(), found.end(), [](const NumberArray& a, const NumberArray& b) { return a.offset < b.offset; });
     return found;
-}
-
-std::vector<NumberArray> ImageArrays::known_in(const Source& source) const {
-    return state_ == State::ready ? within(arrays_, source.image_offset, source.length) : std::vector<NumberArray>();
 }
 
 }  // namespace cairn

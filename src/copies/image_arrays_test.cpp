@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <future>
+#include <thread>
+
 #include "format/region_index.hpp"
 
 namespace cairn {
@@ -111,8 +115,8 @@ TEST(ImageArrays, FilesDescribeThemselves) {
     EXPECT_EQ(all_in(ImageArrays(image, {in_vain, nullptr}), {0, 0, image.data.length}), array);
 }
 
-// A trial encodes little of an image: describing hundreds of files for it would take longer than its version does.
-TEST(ImageArrays, WhoWantsLittleHasNoOtherFileDescribed) {
+// An image may have thousands of files: who encodes the first of them does not wait for all.
+TEST(ImageArrays, AFileIsDescribedWhenSomethingOfItIsAskedFor) {
     const LocalImage image = image_of_files();
     const std::uint64_t files = image.data.length - image.header.image.index_bytes, begin = files - 100 - 160;
     int asked = 0;
@@ -121,13 +125,35 @@ TEST(ImageArrays, WhoWantsLittleHasNoOtherFileDescribed) {
         return Description{"hdf5", {{"u", DataType::i16, false, {30}, 20, 60}}};
     };
     ImageArrays arrays(image, {elsewhere, nullptr});
-    EXPECT_EQ(arrays.found_in({0, begin, 80}).size(), 1u);
+    EXPECT_EQ(arrays.in({0, begin, 80}).size(), 1u);
     EXPECT_EQ(asked, 0);
-    EXPECT_EQ(arrays.found_in({0, files - 90, 30}).size(), 1u);
+    EXPECT_EQ(arrays.in({0, files - 90, 30}).size(), 1u);
     EXPECT_EQ(asked, 1);
-    EXPECT_EQ(arrays.in({0, 0, image.data.length}).size(), 2u) << "nothing of the image was taken for known";
-    EXPECT_EQ(arrays.found_in({0, 0, image.data.length}).size(), 2u);
-    EXPECT_EQ(asked, 2) << "what is known is not asked for";
+    EXPECT_EQ(arrays.in({0, 0, image.data.length}).size(), 2u);
+    EXPECT_EQ(arrays.in({0, files - 50, 40}).size(), 1u);
+    EXPECT_EQ(asked, 1) << "what is known is not asked for";
+}
+
+// Pieces of one file are encoded by several threads at once: the first has it described, and the others wait for that, but not for ever.
+TEST(ImageArrays, OneThreadDescribesAFileAndOthersWait) {
+    const LocalImage image = image_of_files();
+    const std::uint64_t files = image.data.length - image.header.image.index_bytes;
+    std::atomic<int> asked = 0;
+    std::promise<void> begun, go_on;
+    const auto elsewhere = [&](const std::string&, std::uint64_t, std::uint64_t) -> Result<Description> {
+        if (++asked == 1) begun.set_value();
+        go_on.get_future().wait();
+        return Description{"hdf5", {{"u", DataType::i16, false, {30}, 20, 60}}};
+    };
+    ImageArrays arrays(image, {elsewhere, nullptr});
+    std::thread first([&] { EXPECT_EQ(arrays.in({0, files - 100, 50}).size(), 1u); });
+    begun.get_future().wait();
+    EXPECT_TRUE(arrays.in({0, files - 50, 50}).empty()) << "it waited, and was not told";
+    EXPECT_EQ(arrays.in({0, 0, files - 100}).size(), 1u) << "of what nobody reads it is told at once";
+    go_on.set_value();
+    first.join();
+    EXPECT_EQ(arrays.in({0, files - 50, 50}).size(), 1u);
+    EXPECT_EQ(asked, 1);
 }
 
 // By the region's name, which is the file's.

@@ -34,7 +34,7 @@ void Trial::offer(Attempt& attempt, const PendingChunk& chunk, const HeldImage* 
     if (ring.buffers() < 2 || !world.cpu.may_shrink(*attempt.trial, chunk.checksums, chunk.bytes(), attempt.lead.block_bytes)) return;
     Source source = chunk.source;
     source.length = std::min(source.length, piece_bytes_max);
-    attempt.tried = Tried{*attempt.trial, source.rank, chunk.data.part(0, source.length), arrays_on_trial(*held, source)};
+    attempt.tried = Tried{*attempt.trial, source.rank, chunk.data.part(0, source.length), arrays_of(*held, source)};
 }
 
 void Trial::begin(Attempt& attempt, PartState& part) {
