@@ -10,6 +10,7 @@ import race_cluster
 from race_cluster import Trouble
 
 WAIT_S = 600
+AGAIN = "-again"  # a way with the same codec as another: how far two differ that do not differ
 ON_NODE = os.path.join(os.path.dirname(os.path.realpath(__file__)), "durable_node.py")
 
 
@@ -17,12 +18,12 @@ class Watchers:
     """`cairn watch` on each node, one series."""
 
     def __init__(self, site, nodes, cairn, codec, folder, files, more=None):
-        """`folder`: below the file system; `files`: how many a version has on each of the nodes; `more`: settings, as environment."""
+        """`codec`: of the setting, or that and AGAIN; `folder`: below the file system; `files`: how many a version has on each of the nodes; `more`: settings, as environment."""
         self.site, self.nodes, self.cairn, self.codec = site, nodes, cairn, codec
         self.said, self.news = {}, threading.Condition()
         self.persistent = f"{site.shared}/{folder}/{codec}"
         self.places = {node: f"{site.local(node)}/{folder}-{codec}" for node in nodes}
-        self.environment = {"CAIRN_PATHS_PERSISTENT": self.persistent, "CAIRN_FLUSH_CODEC": codec, "CAIRN_CONFIG": "", "CAIRN_FLUSH_FILES": str(len(nodes)), "CAIRN_RETENTION_SCRATCH_LAST": "1",
+        self.environment = {"CAIRN_PATHS_PERSISTENT": self.persistent, "CAIRN_FLUSH_CODEC": codec.removesuffix(AGAIN), "CAIRN_CONFIG": "", "CAIRN_FLUSH_FILES": str(len(nodes)), "CAIRN_RETENTION_SCRATCH_LAST": "1",
                             "CAIRN_RETENTION_PERSISTENT_LAST": "1", **(more or {})}
         for node, place in self.places.items():
             site.run(node, "mkdir", "-p", place + "/files", place + "/staged", place + "/scratch", self.persistent)
