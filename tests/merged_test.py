@@ -6,7 +6,7 @@ import os
 import re
 import unittest
 
-from support import OK, Nodes
+from support import OK, Nodes, find
 from format_test import reader
 
 # The same two variables in each rank, and a name and a state that are nobody else's. Their lengths differ, so that ranks are neither aligned nor equally long.
@@ -29,6 +29,26 @@ for version in {versions}:
     for kind in (1, 2):
         ctypes.memmove(s.buffers["u%d" % kind], field(kind, version), 8 * COUNT)
     tell([s.checkpoint(version), s.wait(version), s.text()])
+s.close()
+"""
+TAKE = """
+import math, struct
+s = Session("field", {rank}, 4, job="job-take")
+field = struct.pack("<%dd" % {count}, *(math.sin(i / 300) + {rank} / 16 for i in range({count})))
+s.protect("u", field, kind=12, shape=[{count}])
+tell([s.checkpoint(1), s.wait(1)])
+s.close()
+"""
+RESTART = """
+import ctypes, math, struct
+reads = ctypes.CDLL(None).part_bytes_read
+reads.restype = ctypes.c_ulonglong
+s = Session("field", {rank}, 4, job="job-{job}")
+field = struct.pack("<%dd" % {count}, *(math.sin(i / 300) + {rank} / 16 for i in range({count})))
+s.protect("u", bytes(8 * {count}), kind=12, shape=[{count}])
+before = reads()
+restored = s.restore()
+tell([restored[0], bytes(s.buffers["u"])[:len(field)] == field, s.text(), reads() - before])
 s.close()
 """
 RANKS = range(4)
@@ -83,6 +103,46 @@ class Merged(unittest.TestCase):
                 self.take(1, [1, 2])
                 self.assertGreater(self.one_rank(2), 1.7)
                 self.check_whole(2, 3)
+
+    def restart(self, node, count):
+        """Ranks 0 to 3 on one node whose scratch is empty: how many bytes of parts they read together."""
+        plain = self.nodes.environment
+        count_reads = find("libpart_reads_testing.so")
+        self.nodes.environment = lambda *a, **more: {**plain(*a, **more), "LD_PRELOAD": " ".join(filter(None, [plain(*a, **more).get("LD_PRELOAD"), count_reads]))}
+        processes = [self.nodes.start(RESTART.format(rank=rank, job=node, count=count), node=node) for rank in RANKS]
+        told = [self.nodes.told(process) for process in processes]
+        self.nodes.environment = plain
+        self.assertEqual([each[0][:3] for each in told], [[OK, True, ""]] * len(RANKS), told)
+        return sum(each[0][3] for each in told)
+
+    def check_read_once(self, count, **settings):
+        """What is stored is read once a node; and by each rank where nothing can be shared."""
+        self.start(flush_io="threads", **settings)
+        processes = [self.nodes.start(TAKE.format(rank=rank, count=count)) for rank in RANKS]
+        for told in [self.nodes.told(process) for process in processes]:
+            self.assertEqual(told, [[OK, OK]])
+        path = dict(reader.versions(os.path.join(self.nodes.persistent, "field")))[1]
+        parts = reader.read_manifest(path)[1]
+        footers = sum(part.bytes - part.footer_offset for part in parts)
+        stored = sum(part.footer_offset for part in parts)
+        together = self.restart(1, count)
+        self.assertLess(together, 1.1 * stored + len(RANKS) * footers)
+        self.assertEqual(self.nodes.cairn("start", node=2)[0], 0)
+        root, = (entry.path for entry in os.scandir(self.nodes.scratch(2)) if entry.name.startswith("cairn-"))
+        open(os.path.join(root, "shared"), "w").close()  # where a directory should be
+        return together, self.restart(2, count), root
+
+    def test_ranks_that_start_again_read_what_they_share_once_a_node(self):
+        together, alone, _ = self.check_read_once(400_000, flush_files=1, flush_merge_ranks=4, flush_merge_bytes=32768)
+        self.assertGreater(alone, 3 * together)
+        root, = (entry.path for entry in os.scandir(self.nodes.scratch(1)) if entry.name.startswith("cairn-"))
+        self.assertEqual(os.listdir(os.path.join(root, "shared")), [])
+
+    def test_small_images_are_read_once_a_node_too(self):
+        for codec in ("fast", "off"):
+            with self.subTest(codec):
+                together, alone, _ = self.check_read_once(5_000, flush_codec=codec, flush_files=1)
+                self.assertGreater(alone, 2 * together)
 
     def test_what_has_a_base_is_not_merged(self):
         self.start(flush_merge_ranks=2, flush_full_every=2)

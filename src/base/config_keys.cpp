@@ -146,7 +146,7 @@ constexpr std::array table = {
         "Rank 0's node decides; between its start and the first version that it commits, and after an attempt that failed, nothing has a base."),
     key<&S::flush, &S::Flush::merge_ranks>("flush", "merge_ranks", K::number, 1, 64,
         "How many images of one node share encoded runs, so that a codec sees what is alike in them side by side (the merge group of mcrEngine); 1: each image has runs of its own. It is apart from `files` and `leaders`. "
-        "Each image gives merge_bytes by turns, and a run is of at most 4 MiB, or a buffer. A rank that restores its image reads and decodes the runs of its whole group. Images of less than 512 KiB are not merged: they share runs anyway. "
+        "Each image gives merge_bytes by turns, and a run is of at most 4 MiB, or a buffer. A rank that restores alone reads and decodes the runs of its whole group; the ranks of a node together do so once. Images of less than 512 KiB are not merged: they share runs anyway. "
         "Nor are versions with a base (full_every), what a node encodes before it sends it (encode_at = follower), and data without a codec or with another placement than append. Rank 0's node decides. `docs/tune.md` tells mcrEngine's schemes by these settings, and `bench/results/codecs.txt` where it pays."),
     key<&S::flush, &S::Flush::merge_bytes>("flush", "merge_bytes", K::bytes, 4 * kib, 64 * mib,
         "With merge_ranks above 1: what each image gives to a run by turns, in whole blocks: where block_bytes is more than this, one block. So 32 KiB need a block_bytes of 32 KiB or less, and with blocks of 1 MiB no more than four images share a run. Where turns of all images do not fit into a run they are shorter, so 64 MiB means: "

@@ -60,6 +60,7 @@ struct ScratchLayout {
     std::string jobs() const { return root + "/jobs"; }
     std::string job(Id128 incarnation) const { return jobs() + "/" + incarnation.hex(); }
     std::string images() const { return root + "/images"; }
+    std::string shared() const { return root + "/shared"; }  // what ranks of one node hand each other when they restore
 };
 
 }  // namespace cairn

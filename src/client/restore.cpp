@@ -6,9 +6,13 @@
 // damaged: it ends the restart, which would leave it behind for good.
 #include "client/restore.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdio>
 #include <set>
 
+#include "base/checksum.hpp"
 #include "client/guarded.hpp"
 #include "client/packer.hpp"
 #include "world/real/world.hpp"
@@ -33,6 +37,15 @@ Status not_passed_over(const Status& status, const std::string& version) {
 }
 
 ImagePlaces places_of(const KeptVersion& kept, Rank rank) { return {kept.key, rank, kept.local_path, kept.committed}; }
+
+// Names that are the same on all ranks, and are used once.
+std::optional<SharedPlace> shared_place(const DaemonHome& home, const KeptVersion& kept, Rank rank, Id128 incarnation, std::uint64_t fetch) {
+    if (!kept.committed || !kept.local_path.empty() || kept.from_parts.size() < 2) return std::nullopt;
+    char series[17];
+    std::snprintf(series, sizeof series, "%016llx", static_cast<unsigned long long>(checksum(as_bytes(kept.key.name))));
+    const std::string directory = ScratchLayout::of(home.scratch, ::geteuid(), home.node, home.persistent).shared();
+    return SharedPlace{directory, series, incarnation.hex() + "-" + std::to_string(fetch), kept.from_parts, rank};
+}
 
 }  // namespace
 
@@ -85,8 +98,10 @@ Status RestoreRun::fetch(const KeptVersion& kept, bool& refused) {
     World world = real->world();
     const Nanos until = real->loop().now() + static_cast<Nanos>(deadline_.left_ms()) * millisecond;
     const Aim aimed = [&](const ImageInfo& image) { return guarded([&] { return aim(kept, image); }); };
-    const Fetched fetched = real->loop().run(fetch_image(world, session_.layout_, places_of(kept, session_.rank_), aimed,
-                                                         restore_settings(session_.settings_), until));
+    ImagePlaces places = places_of(kept, session_.rank_);
+    places.shared = shared_place(session_.place_, kept, session_.rank_, session_.roster_.incarnation, session_.fetches_);
+    const Fetched fetched = real->loop().run(fetch_image(world, session_.layout_, std::move(places), aimed, restore_settings(session_.settings_), until));
+    if (!fetched.not_shared.ok()) notes_ += "rank " + std::to_string(session_.rank_) + ": it reads all by itself: " + fetched.not_shared.to_string() + "\n";
     if (fetched.passed_over)
         notes_ += "rank " + std::to_string(session_.rank_) + ": the image in scratch is damaged, taking the committed files: " +
                   fetched.passed_over->to_string() + "\n";
@@ -96,6 +111,7 @@ Status RestoreRun::fetch(const KeptVersion& kept, bool& refused) {
 
 // Collective. refused is the same on all ranks.
 Status RestoreRun::restore(const KeptVersion& kept, bool& refused) {
+    ++session_.fetches_;
     // Whatever happens here, the others are to hear of it: they wait in the exchange below.
     const Status mine = guarded([&] { return fetch(kept, refused); });
     Packer packer;

@@ -34,6 +34,7 @@ class RealWorld;
 // A version that can be gone back to, as all ranks agree on it.
 struct KeptVersion : RestorableVersion {
     std::string local_path;                     // this rank's slot, as of the last survey; empty: none
+    std::vector<Rank> from_parts;               // which ranks of this node have none, increasing
     std::shared_ptr<const ImageRegions> image;  // this rank's, once asked for
 };
 
@@ -142,6 +143,7 @@ class Session {
     Bytes look_at_persistent(const std::vector<SealedVersion>& sealed, Deadline deadline);
     Status check_ranks(const KeptVersion& kept) const;
     const KeptVersion* find_kept(Version version) const;
+    std::vector<Rank> ranks_here() const;
 
     // restore.cpp
     Status continue_from(const KeptVersion& kept, Deadline deadline);  // collective
@@ -166,6 +168,7 @@ class Session {
     std::vector<KeptVersion> kept_;  // by version; of the last survey
     Status kept_tail_;               // not ok: there may be older ones, and which can not be told (Lineage::tail)
     std::string kept_notes_;         // what was passed over, one a line
+    std::uint64_t fetches_ = 0;      // of all ranks together, so far
     bool looked_ = false;            // rank 0: every node has told all that its scratch held then
     std::vector<Parent> whole_;      // rank 0: versions of which they hold every rank's image, whoever took them
 

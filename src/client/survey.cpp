@@ -46,19 +46,19 @@ Entries unpack_entries(Unpacker& unpacker) {
 // Images by version, with how many ranks hold it and their bytes.
 struct SealedSet {
     SealedVersion version;
-    std::uint32_t ranks = 0;
+    std::set<Rank> ranks;
     std::uint64_t bytes = 0;
 };
 using SealedSets = std::map<std::pair<Version, Id128>, SealedSet>;
 
-Status add_images(const Bytes& packed, SealedSets& sets) {
+Status add_images(const Bytes& packed, Rank rank, SealedSets& sets) {
     Unpacker unpacker(packed);
     TRY(unpacker.status());
     for (const auto& image : unpack_entries(unpacker)) {
         SealedSet& set = sets[{image.key.version, image.key.incarnation}];
         set.version = {image.key.incarnation, image.epoch, image.key.version, image.parent};
         set.bytes += image.bytes;
-        ++set.ranks;
+        set.ranks.insert(rank);
     }
     return unpacker.ok() ? Status() : Status(Code::internal, "a list of images that can not be read");
 }
@@ -100,6 +100,12 @@ struct Session::LocalImages {
     }
 };
 
+// Of this session, on this node; increasing.
+std::vector<Rank> Session::ranks_here() const {
+    const auto here = std::find_if(members_.begin(), members_.end(), [&](const Member& member) { return member.node == node_; });
+    return here == members_.end() ? std::vector<Rank>{rank_} : here->ranks;
+}
+
 // Sealed images on this node. Their slots stay put until Unpin.
 Result<Session::LocalImages> Session::local_images(Deadline deadline) {
     TRY_ASSIGN(control::ImageList list, daemon_->ask_for<control::ImageList>(control::Images{name_}, deadline));
@@ -108,8 +114,7 @@ Result<Session::LocalImages> Session::local_images(Deadline deadline) {
     const auto same = [](const auto& a, const auto& b) { return std::tie(a.key, a.rank) == std::tie(b.key, b.rank); };
     std::sort(list.images.begin(), list.images.end(), less);
     list.images.erase(std::unique(list.images.begin(), list.images.end(), same), list.images.end());
-    const auto here = std::find_if(members_.begin(), members_.end(), [&](const Member& member) { return member.node == node_; });
-    const std::vector<Rank> ranks = here == members_.end() ? std::vector<Rank>{rank_} : here->ranks;
+    const std::vector<Rank> ranks = ranks_here();
     LocalImages images;
     images.all = !list.unread;
     for (auto& each : list.images) {
@@ -184,11 +189,11 @@ Status Session::survey(Deadline deadline) {
     looked_ = false;
     SealedSets sets;
     for (Rank rank = 0; rank < all.size(); ++rank)
-        TRY(add_images(all[rank], sets).within("rank " + std::to_string(rank)));
+        TRY(add_images(all[rank], rank, sets).within("rank " + std::to_string(rank)));
     if (rank_ == 0) note_whole(all);
     std::vector<SealedVersion> sealed;
     for (auto& [key, set] : sets) {
-        set.version.is_whole = set.ranks == ranks_;
+        set.version.is_whole = set.ranks.size() == ranks_;
         sealed.push_back(set.version);
     }
 
@@ -201,11 +206,13 @@ Status Session::survey(Deadline deadline) {
     std::string notes = unpacker.text();
     std::vector<KeptVersion> kept = unpack_kept(unpacker, name_);
     if (!unpacker.ok()) return {Code::internal, "rank 0 sent a list of versions that can not be read"};
+    const std::vector<Rank> here = ranks_here();
     for (KeptVersion& each : kept) {
         if (each.sealed) each.ranks = ranks_;
-        if (const auto set = sets.find({each.key.version, each.key.incarnation});
-            each.sealed && !each.committed && set != sets.end())
-            each.bytes = set->second.bytes;
+        const auto set = sets.find({each.key.version, each.key.incarnation});
+        if (each.sealed && !each.committed && set != sets.end()) each.bytes = set->second.bytes;
+        each.from_parts = here;
+        if (set != sets.end()) std::erase_if(each.from_parts, [&](Rank rank) { return set->second.ranks.count(rank) != 0; });
         for (const auto& image : images->own)
             if (image.key == each.key) each.local_path = image.path;
     }

@@ -5,7 +5,7 @@
 
 namespace cairn {
 
-EncodedRuns::EncodedRuns(World& world, std::uint64_t bytes_max) : world_(world), bytes_max_(bytes_max), held_(std::make_shared<Held>(world.clock)), decoded_(world.clock) {}
+EncodedRuns::EncodedRuns(World& world, std::uint64_t bytes_max, SharedRuns* node) : world_(world), bytes_max_(bytes_max), node_(node), held_(std::make_shared<Held>(world.clock)), decoded_(world.clock) {}
 
 Task<Result<EncodedRuns::Room>> EncodedRuns::take(std::uint64_t bytes, Nanos patience) {
     const auto fits = [&] { return held_->bytes == 0 || (held_->bytes <= bytes_max_ && bytes <= bytes_max_ - held_->bytes); };
@@ -58,6 +58,10 @@ Slice EncodedRuns::take_kept(Which which) {
     Slice raw = std::move(found->raw);
     kept_.erase(found);
     return raw;
+}
+
+bool EncodedRuns::keeps(Which which) const {
+    return std::any_of(kept_.begin(), kept_.end(), [&](const Kept& each) { return each.which == which; });
 }
 
 EncodedRuns& EncodedRuns::of_base() {

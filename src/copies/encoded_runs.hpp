@@ -10,11 +10,14 @@
 
 namespace cairn {
 
+class SharedRuns;
+
 // Of one opened version; those of its bases have as much besides.
 class EncodedRuns {
   public:
-    // At most `bytes_max` together, or one run that needs more, alone.
-    EncodedRuns(World& world, std::uint64_t bytes_max);
+    // At most `bytes_max` together, or one run that needs more, alone. `node`: which of them other ranks of the node read for this one, and the other way round; null: none.
+    EncodedRuns(World& world, std::uint64_t bytes_max, SharedRuns* node = nullptr);
+    SharedRuns* node() const noexcept { return node_; }
 
     // Goes back when it and all buffers that were made in it are gone, also those that a read or a decoding which outlived its deadline holds.
     using Room = std::shared_ptr<std::uint64_t>;  // how many bytes
@@ -31,6 +34,7 @@ class EncodedRuns {
     };
     void keep(Which which, Slice raw);
     Slice take_kept(Which which);  // no buffer: it is to be decoded
+    bool keeps(Which which) const;
 
     // The encoded runs of bases. Who waits for their memory may hold some of this, and nobody waits the other way round.
     EncodedRuns& of_base();
@@ -52,6 +56,7 @@ class EncodedRuns {
 
     World& world_;
     const std::uint64_t bytes_max_;
+    SharedRuns* const node_;
     std::shared_ptr<Held> held_;  // shared with all room, which may outlive this
     std::vector<Kept> kept_;      // those go first that were kept first
     std::vector<Which> decoded_now_;

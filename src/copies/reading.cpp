@@ -6,7 +6,7 @@
 #include "catalog/roots.hpp"
 #include "codec/codec.hpp"
 #include "copies/bases.hpp"
-#include "copies/read_turns.hpp"
+#include "copies/shared_reads.hpp"
 #include "model/checksum_units.hpp"
 
 namespace cairn {
@@ -15,23 +15,27 @@ namespace {
 
 constexpr std::size_t buffers_lost_max = 16;  // of one restore or verification
 
+// The units of a piece that are not what they should be, of `data` from there on in it.
+Task<std::vector<ImageRange>> damaged_units(Reading& r, const PartRead& read, const StoredPiece& piece, std::uint64_t at, Slice data) {
+    const std::uint64_t block_bytes = r.of.version.footers[read.footer].block_bytes, length = data.length;
+    const std::uint64_t first = unit_count(block_bytes, piece.image_offset, piece.cuts, at);
+    const Units units(block_bytes, piece.image_offset + at, cuts_within(piece.cuts, piece.image_offset + at, length));
+    const std::vector<std::uint64_t> made = co_await r.of.world.cpu.checksums(std::move(data), units), ends = unit_ends(units, length);
+    std::vector<ImageRange> damaged;
+    for (std::size_t i = 0; i < made.size(); ++i) {
+        const std::uint64_t unit = i == 0 ? 0 : ends[i - 1];
+        if (made[i] != piece.checksums[first + i]) damaged.push_back({at + unit, ends[i] - unit});
+    }
+    co_return damaged;
+}
+
 // The bytes of one piece, as far as they were read, unit by unit.
 Task<Status> check_piece(Reading& r, const PartRead& read, const StoredPiece& piece, Slice raw, std::uint64_t raw_offset) {
-    const std::uint64_t block_bytes = r.of.version.footers[read.footer].block_bytes;
     const std::uint64_t begin = std::max(piece.at, raw_offset), end = std::min(piece.at + piece.length, raw_offset + raw.length);
-    const std::uint64_t at = begin - piece.at, first = unit_count(block_bytes, piece.image_offset, piece.cuts, at);
     Slice data = raw.part(begin - raw_offset, end - begin);
-    const Units units(block_bytes, piece.image_offset + at, cuts_within(piece.cuts, piece.image_offset + at, end - begin));
-    const std::vector<std::uint64_t> made = co_await r.of.world.cpu.checksums(data, units), ends = unit_ends(units, end - begin);
-    bool whole = true;
-    for (std::size_t i = 0; i < made.size(); ++i) {
-        if (made[i] == piece.checksums[first + i]) continue;
-        whole = false;
-        const std::uint64_t unit = i == 0 ? 0 : ends[i - 1];
-        Status told = r.bad(read, piece, {at + unit, ends[i] - unit}, corrupt("checksum differs"));
-        if (!told.ok()) co_return told;
-    }
-    if (whole) co_return r.deliver(piece, begin - piece.at, std::move(data));
+    const std::vector<ImageRange> damaged = co_await damaged_units(r, read, piece, begin - piece.at, data);
+    for (const ImageRange& unit : damaged) CO_TRY(r.bad(read, piece, unit, corrupt("checksum differs")));
+    if (damaged.empty()) co_return r.deliver(piece, begin - piece.at, std::move(data));
     co_return Status();
 }
 
@@ -72,11 +76,12 @@ Task<Result<EncodedMemory>> take_memory(Reading& r, const PartRead& read, const 
     co_return memory;
 }
 
-Task<Result<Slice>> memory_of_stored(Reading& r, const PartRead& read, BufferPtr buffer) {
-    if (read.length <= buffer->size()) co_return Slice{std::move(buffer), 0, read.length};
-    Result<EncodedRuns::Room> room = co_await r.of.encoded.take(round_up(read.length, 4096), patience_of(r.of));
+// The buffer, where there is one of that size.
+Task<Result<Slice>> memory_of(Reading& r, std::uint64_t bytes, BufferPtr buffer) {
+    if (buffer && bytes <= buffer->size()) co_return Slice{std::move(buffer), 0, bytes};
+    Result<EncodedRuns::Room> room = co_await r.of.encoded.take(round_up(bytes, 4096), patience_of(r.of));
     if (!room.ok()) co_return std::move(room).status();
-    co_return r.of.encoded.allocate(*room, read.length);
+    co_return r.of.encoded.allocate(*room, bytes);
 }
 
 std::string name_of(const Reading& r, const PartRead& read) {
@@ -106,7 +111,7 @@ Task<RunOutcome> decode(Reading& r, const PartRead& read, EncodedMemory memory) 
 // What is stored of an encoded run, and no more: one whose codec this Cairn does not know is compared like any other.
 Task<RunOutcome> check_own_stored(Reading& r, const PartRead& read, BufferPtr buffer) {
     const StoredRun& run = run_of(r.of.version, read);
-    Result<Slice> stored = co_await memory_of_stored(r, read, std::move(buffer));
+    Result<Slice> stored = co_await memory_of(r, read.length, std::move(buffer));
     if (!stored.ok()) co_return RunOutcome{std::move(stored).status(), false};
     const Nanos deadline = r.of.world.clock.in(r.of.settings.io_wait);
     Status status = co_await read_all(r.of.world.storage, r.of.files.at(read.footer), run.part_offset, *stored, deadline);
@@ -183,7 +188,9 @@ Task<Result<std::optional<Slice>>> raw_of(Reading& r, const PartRead& read, Buff
     co_return made;
 }
 
-Task<Status> read_encoded(Reading& r, const PartRead& read, BufferPtr buffer) {
+using Claim = const SharedRuns::Shared*;  // of a run that other ranks of the node have from here; null: none
+
+Task<Status> read_encoded(Reading& r, const PartRead& read, BufferPtr buffer, Claim claim) {
     if (r.stored_is_right) {
         Status checked = co_await check_stored(r, read, std::move(buffer));
         co_return checked;
@@ -191,32 +198,114 @@ Task<Status> read_encoded(Reading& r, const PartRead& read, BufferPtr buffer) {
     Result<std::optional<Slice>> raw = co_await raw_of(r, read, std::move(buffer));
     if (!raw.ok()) co_return std::move(raw).status();
     if (!*raw) co_return Status();
+    if (claim) co_await r.of.encoded.node()->give(*claim, **raw);
     const StoredRun& run = run_of(r.of.version, read);
     for (const std::uint32_t index : read.pieces) CO_TRY(co_await check_piece(r, read, run.pieces[index], **raw, 0));
     if (r.of.base == 0 && read.is_wanted_again) r.of.encoded.keep({read.footer, read.run}, std::move(**raw));
     co_return Status();
 }
 
-}  // namespace
-
-// ok, or what `bad` made of a damaged block or of a failed read.
-Task<Status> read_run(Reading& r, const PartRead& read, BufferPtr buffer) {
+// Stored as it is. What is kept must not lie in the reader's buffer.
+Task<Status> read_plain(Reading& r, const PartRead& read, BufferPtr buffer, Claim claim) {
     const StoredRun& run = run_of(r.of.version, read);
-    if (run.codec != 0) {
-        Status encoded = co_await read_encoded(r, read, std::move(buffer));
-        co_return encoded;
+    const EncodedRuns::Which which{read.footer, read.run};
+    const bool is_whole = r.of.base == 0 && run.pieces.size() > 1 && read.length == run.stored_bytes, is_kept = is_whole && read.is_wanted_again;
+    Slice into;
+    if (is_whole) into = r.of.encoded.take_kept(which);
+    if (!into.buffer) {
+        if (is_kept) buffer = nullptr;
+        Result<Slice> memory = co_await memory_of(r, read.length, std::move(buffer));
+        if (!memory.ok()) co_return std::move(memory).status().within(name_of(r, read));
+        into = std::move(memory).value();
+        const Nanos deadline = r.of.world.clock.in(r.of.settings.io_wait);
+        const Status status = co_await read_all(r.of.world.storage, r.of.files.at(read.footer), run.part_offset + read.offset, into, deadline);
+        if (!status.ok()) co_return tell_all(r, read, status);
+        if (claim) co_await r.of.encoded.node()->give(*claim, into);
     }
-    Slice into{buffer, 0, read.length};
-    const Nanos deadline = r.of.world.clock.in(r.of.settings.io_wait);
-    const Status status = co_await read_all(r.of.world.storage, r.of.files.at(read.footer), run.part_offset + read.offset, into, deadline);
-    if (!status.ok()) co_return tell_all(r, read, status);
     for (const std::uint32_t index : read.pieces) CO_TRY(co_await check_piece(r, read, run.pieces[index], into, read.offset));
+    if (is_kept) r.of.encoded.keep(which, std::move(into));
     co_return Status();
 }
 
+Task<Status> read_claimed(Reading& r, const PartRead& read, BufferPtr buffer, Claim claim) {
+    Task<Status> reading = run_of(r.of.version, read).codec != 0 ? read_encoded(r, read, std::move(buffer), claim) : read_plain(r, read, std::move(buffer), claim);
+    Status status = co_await reading;
+    co_return status;
+}
+
+}  // namespace
+
+// ok, or what `bad` made of a damaged block or of a failed read.
+Task<Status> read_run(Reading& r, const PartRead& read, BufferPtr buffer) { return read_claimed(r, read, std::move(buffer), nullptr); }
+
 namespace {
 
-Task<void> reader(Reading& r, ReadTurns& turns) {
+// Where the wanted pieces of a run go that another rank has read, one behind the other; all of it where it is to be kept.
+struct FromNode {
+    struct Stretch {
+        std::uint64_t from = 0, to = 0, length = 0;  // in the run, in memory
+    };
+    std::vector<Stretch> stretches;      // of the run, each a read
+    std::vector<std::uint64_t> places;   // in memory, of each piece
+    std::uint64_t bytes = 0;
+
+    FromNode(const StoredRun& run, const PartRead& read) {
+        if (read.is_wanted_again) stretches.push_back({0, 0, bytes = raw_bytes(run)});
+        for (const std::uint32_t index : read.pieces) {
+            const StoredPiece& piece = run.pieces[index];
+            places.push_back(read.is_wanted_again ? piece.at : bytes);
+            if (read.is_wanted_again) continue;
+            if (!stretches.empty() && stretches.back().from + stretches.back().length == piece.at) stretches.back().length += piece.length;
+            else stretches.push_back({piece.at, bytes, piece.length});
+            bytes += piece.length;
+        }
+    }
+};
+
+// Nothing is delivered before all of it is what it should be. False: it is not, or not there any more.
+Task<Result<bool>> take_from_node(Reading& r, const PartRead& read, const SharedRuns::Shared& shared, BufferPtr buffer) {
+    const StoredRun& run = run_of(r.of.version, read);
+    const FromNode from(run, read);
+    if (read.is_wanted_again) buffer = nullptr;
+    Result<Slice> memory = co_await memory_of(r, from.bytes, std::move(buffer));
+    if (!memory.ok()) co_return std::move(memory).status().within(name_of(r, read));
+    for (const FromNode::Stretch& each : from.stretches) {
+        Slice into = memory->part(each.to, each.length);
+        const Status taken = co_await r.of.encoded.node()->take(shared, each.from, std::move(into));
+        if (!taken.ok()) co_return false;
+    }
+    for (std::size_t i = 0; i < read.pieces.size(); ++i) {
+        const StoredPiece& piece = run.pieces[read.pieces[i]];
+        Slice data = memory->part(from.places[i], piece.length);
+        const std::vector<ImageRange> damaged = co_await damaged_units(r, read, piece, 0, std::move(data));
+        if (!damaged.empty()) co_return false;
+    }
+    for (std::size_t i = 0; i < read.pieces.size(); ++i) {
+        const StoredPiece& piece = run.pieces[read.pieces[i]];
+        CO_TRY(r.deliver(piece, 0, memory->part(from.places[i], piece.length)));
+    }
+    if (read.is_wanted_again) r.of.encoded.keep({read.footer, read.run}, std::move(memory).value());
+    co_return true;
+}
+
+Task<Status> read_next(Reading& r, SharedReads::Next next, BufferPtr buffer) {
+    using Turn = SharedRuns::Turn;
+    SharedRuns* const node = r.of.encoded.node();
+    const PartRead& read = r.reads[next.index];
+    if (next.turn == Turn::ready) {
+        const Result<bool> taken = co_await take_from_node(r, read, *next.run, buffer);
+        if (!taken.ok()) co_return taken.status();
+        node->counts.taken += *taken ? 1 : 0;
+        if (*taken) co_return Status();
+    }
+    const bool is_mine = next.turn == Turn::mine;
+    if (next.run && !is_mine && !r.of.encoded.keeps({read.footer, read.run})) ++node->counts.alone;
+    Status status = co_await read_claimed(r, read, std::move(buffer), is_mine ? next.run : nullptr);
+    if (is_mine) node->fail(*next.run);  // unless it was given
+    co_return status;
+}
+
+Task<void> reader(Reading& r, SharedReads& order) {
     std::uint64_t buffer_bytes = std::max(part_alignment, buffer_bytes_of_bases(r.of));
     for (const PartRead& read : r.reads)
         if (run_of(r.of.version, read).codec == 0 || read.length <= r.of.settings.buffer_bytes) buffer_bytes = std::max(buffer_bytes, read.length);
@@ -227,10 +316,10 @@ Task<void> reader(Reading& r, ReadTurns& turns) {
         co_return;
     }
     while (r.failure.ok()) {
-        const std::optional<std::size_t> next = turns.take();
+        const std::optional<SharedReads::Next> next = co_await order.next(r.failure);
         if (!next) co_return;
-        Status status = co_await read_run(r, r.reads[*next], *buffer);
-        turns.ended(*next);
+        Status status = co_await read_next(r, *next, *buffer);
+        order.ended(*next);
         if (!status.ok() && r.failure.ok()) r.failure = std::move(status);
         if (buffer->use_count() == 1) continue;
         // A read outlived its deadline and holds the buffer. Whoever collects damage goes on, with so much more memory and no more.
@@ -265,10 +354,10 @@ Task<Status> read_runs(Reading& r) {
     if (!opened.ok()) co_return opened;
     Gate gate(r.of.world.clock);
     const std::size_t readers = std::min<std::size_t>(r.of.settings.readers, r.reads.size());
-    ReadTurns turns(r.reads);
-    for (std::size_t i = 0; i < readers; ++i) gate.spawn(reader(r, turns));
+    SharedReads order(r.of.world, r.of.encoded.node(), r.of.version, r.reads, r.of.encoded);
+    for (std::size_t i = 0; i < readers; ++i) gate.spawn(reader(r, order));
     co_await gate.close();
-    if (r.failure.ok() && !turns.is_empty())
+    if (r.failure.ok() && !order.is_empty())
         co_return deadline_passed("reads of its parts did not come back, and the rest was not looked at: try again when the file system answers");
     co_return r.failure;
 }

@@ -67,7 +67,7 @@ namespace {
 using Indexes = std::map<Rank, Gathered>;
 
 // Planned before there is memory for it: a footer may say that an index is of any size, and what is planned is there.
-Task<Status> read_indexes(World& world, Layout layout, const OpenVersion& version, const std::vector<Rank>& ranks, RestoreSettings settings, Indexes& indexes, OnBad bad) {
+Task<Status> read_indexes(World& world, Layout layout, const OpenVersion& version, const std::vector<Rank>& ranks, RestoreSettings settings, Indexes& indexes, OnBad bad, EncodedRuns* encoded = nullptr) {
     std::vector<WantedImage> wanted;
     for (const Rank rank : ranks) {
         wanted.emplace_back().rank = rank;
@@ -75,6 +75,7 @@ Task<Status> read_indexes(World& world, Layout layout, const OpenVersion& versio
     }
     Result<std::vector<PartRead>> reads = plan_part_reads(version, wanted, settings.buffer_bytes);
     if (!reads.ok()) co_return std::move(reads).status();
+    for (PartRead& read : *reads) read.is_wanted_again = encoded != nullptr;
     for (const Rank rank : ranks) {
         Result<Gathered> into = gathered(index_range(*version.image(rank)));
         if (!into.ok()) co_return std::move(into).status();
@@ -84,7 +85,7 @@ Task<Status> read_indexes(World& world, Layout layout, const OpenVersion& versio
         indexes.at(rank).take(offset, data);
         return Status();
     };
-    Status status = co_await read_parts(world, std::move(layout), version, std::move(reads).value(), sink, settings, nullptr, std::move(bad));
+    Status status = co_await read_parts(world, std::move(layout), version, std::move(reads).value(), sink, settings, encoded, std::move(bad));
     co_return status;
 }
 
@@ -97,11 +98,11 @@ std::vector<Rank> to_be_loaded(const OpenVersion& version, std::vector<Rank> ran
 
 }  // namespace
 
-Task<Status> load_regions(World& world, Layout layout, OpenVersion& version, std::vector<Rank> ranks, RestoreSettings settings) {
+Task<Status> load_regions(World& world, Layout layout, OpenVersion& version, std::vector<Rank> ranks, RestoreSettings settings, EncodedRuns* encoded) {
     ranks = to_be_loaded(version, std::move(ranks));
     if (ranks.empty()) co_return Status();
     Indexes indexes;
-    Status status = co_await read_indexes(world, std::move(layout), version, ranks, settings, indexes, {});
+    Status status = co_await read_indexes(world, std::move(layout), version, ranks, settings, indexes, {}, encoded);
     if (!status.ok()) co_return status;
     for (const auto& [rank, index] : indexes) {
         Result<std::vector<Region>> regions = unpacked(*version.image(rank), index.bytes);

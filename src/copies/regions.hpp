@@ -13,7 +13,8 @@ Task<Result<Bytes>> read_range(World& world, Layout layout, const OpenVersion& v
 Task<Result<Bytes>> read_range(World& world, const LocalImage& image, ImageRange range, RestoreSettings settings);
 
 // Reads the whole index of each of these ranks, and puts what it says into ImageInfo::regions. Of a rank that is not open, or whose regions are there, nothing is done.
-Task<Status> load_regions(World& world, Layout layout, OpenVersion& version, std::vector<Rank> ranks, RestoreSettings settings);
+// `encoded`: of a reading that comes afterwards, for which runs are kept.
+Task<Status> load_regions(World& world, Layout layout, OpenVersion& version, std::vector<Rank> ranks, RestoreSettings settings, EncodedRuns* encoded = nullptr);
 Task<Status> load_regions(World& world, LocalImage& image, RestoreSettings settings);
 // The same of all that are open, as far as it can be had; by rank, why it can not. What is damaged, or can not be read, keeps no other rank's from being known.
 Task<std::map<Rank, Status>> load_what_can_be(World& world, Layout layout, OpenVersion& version, RestoreSettings settings);

@@ -23,6 +23,7 @@ Task<std::shared_ptr<Boot>> Doubts::look_at_boot(std::function<bool()> over) {
         const auto boot = std::make_shared<Boot>();
         std::function<Status()> look = [boot, layout = scratch_] {
             for (const std::string& directory : {layout.root, layout.jobs()}) remove_temporaries(directory);
+            remove_left(layout.shared(), std::chrono::minutes(1));
             *boot = Boot::look(layout);
             return Status();
         };

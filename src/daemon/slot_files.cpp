@@ -123,6 +123,16 @@ void remove_temporaries(const std::string& directory) {
     }
 }
 
+void remove_left(const std::string& directory, std::chrono::seconds age) {
+    std::error_code ignored;
+    for (fs::directory_iterator each(directory, ignored), end; !ignored && each != end; each.increment(ignored)) {
+        struct stat about = {};
+        const std::string path = each->path();
+        if (::lstat(path.c_str(), &about) != 0 || !S_ISREG(about.st_mode)) continue;
+        if (std::chrono::system_clock::from_time_t(about.st_mtime) + age < std::chrono::system_clock::now()) ::unlink(path.c_str());
+    }
+}
+
 // The state word first. Written, not stored into a mapping: where a page that is there needs room to be written again (copy on write), a full file
 // system is an error here.
 Status invalidate_slot_file(const std::string& path) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -33,6 +34,8 @@ Status remove_slot_name(const std::string& path, const std::function<void(std::f
 Status write_private_file(const std::string& path, const Bytes& bytes);
 // What tries of that left when their daemon died. Only for who has the scratch to itself.
 void remove_temporaries(const std::string& directory);
+// Files that nobody has written to for so long: what ranks share when they restore has its names for no longer than it takes all of them to come (copies/shared_runs.hpp).
+void remove_left(const std::string& directory, std::chrono::seconds age);
 
 Status invalidate_slot_file(const std::string& path);
 

@@ -128,5 +128,18 @@ TEST_F(SlotFiles, WhatADeadDaemonWasWritingGoes) {
     remove_temporaries(scratch_ / "missing");
 }
 
+// A restart may be at work with those that are new.
+TEST_F(SlotFiles, WhatAKilledRestartLeftGoesWhenItIsOld) {
+    for (const char* const name : {"old", "new"}) put(scratch_ / name, "runs");
+    std::filesystem::create_directory(scratch_ / "folder");
+    for (const char* const name : {"old", "folder"})
+        std::filesystem::last_write_time(scratch_ / name, std::filesystem::file_time_type::clock::now() - std::chrono::minutes(2));
+    remove_left(scratch_.path(), std::chrono::minutes(1));
+    std::vector<std::string> left;
+    for (const auto& entry : std::filesystem::directory_iterator(scratch_.path())) left.push_back(entry.path().filename().string());
+    EXPECT_THAT(left, testing::UnorderedElementsAre("folder", "new"));
+    remove_left(scratch_ / "missing", std::chrono::minutes(1));
+}
+
 }  // namespace
 }  // namespace cairn

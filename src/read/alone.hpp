@@ -1,5 +1,5 @@
-// What one rank alone must read to have its image: a run with a codec, or of several pieces, is read whole, also where most of it is other ranks', and a base besides. A job that restores all its ranks reads each run
-// once a node, from its page cache then, and each rank decodes it for itself. Pure.
+// What one rank alone must read to have its image: a run with a codec, or of several pieces, is read whole, also where most of it is other ranks', and a base besides. Ranks of one node that
+// restore at the same time read it once (copies/shared_runs.hpp). Pure.
 #pragma once
 
 #include <optional>

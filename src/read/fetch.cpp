@@ -76,8 +76,10 @@ VersionCopies nothing_open(const ImagePlaces& places) {
 }
 
 // From what is open.
-Task<Status> hand_out_image(World& world, Layout layout, VersionCopies& copies, Rank rank, const Aim& aim, RestoreSettings settings, bool& refused) {
-    Status known = co_await load_regions(world, layout, copies, std::vector<Rank>(1, rank), settings);
+Task<Status> hand_out_image(World& world, Layout layout, VersionCopies& copies, Rank rank, const Aim& aim, RestoreSettings settings, SharedRuns* shared, bool& refused) {
+    EncodedRuns encoded(world, settings.encoded_bytes, shared);
+    const std::vector<Rank> only(1, rank);
+    Status known = co_await load_regions(world, layout, copies, only, settings, &encoded);
     if (!known.ok()) co_return known;
     Result<HandOut> out = aim(*copies.find(rank));
     refused = !out.ok();
@@ -86,8 +88,31 @@ Task<Status> hand_out_image(World& world, Layout layout, VersionCopies& copies, 
     if (wanted.empty()) co_return Status();
     Result<ReadPlan> plan = plan_reads(copies, wanted, settings.buffer_bytes);
     if (!plan.ok()) co_return std::move(plan).status();
-    Status status = co_await read_planned(world, layout, copies, std::move(plan).value(), *out, settings);
+    Status status = co_await read_planned(world, layout, copies, std::move(plan).value(), *out, settings, &encoded);
     co_return status;
+}
+
+// Of a version that is not in this node's scratch, or is damaged there.
+Task<void> fetch_from_parts(World& world, Layout layout, VersionCopies& copies, const ImagePlaces& places, const Aim& aim, RestoreSettings settings, Nanos deadline, SharedRuns* shared,
+                            Fetched& fetched) {
+    fetched.status = co_await add_parts(world, layout, copies, places, settings, deadline, fetched.refused);
+    if (!fetched.status.ok()) co_return;
+    fetched.status = co_await hand_out_image(world, layout, copies, places.rank, aim, settings, shared, fetched.refused);
+    if (!fetched.status.ok() && !fetched.refused)
+        fetched.refused = co_await is_roots_trouble(world, *copies.parts, fetched.status.code(), settings.io_wait);
+}
+
+// Others wait for what this rank shares until it leaves, whatever comes of it.
+Task<void> fetch_sharing(World& world, Layout layout, VersionCopies& copies, const ImagePlaces& places, const Aim& aim, RestoreSettings settings, Nanos deadline, Fetched& fetched) {
+    const Nanos by = world.clock.in(settings.io_wait);  // then without the others
+    SharedPlace place = *places.shared;
+    Result<std::unique_ptr<SharedRuns>> shared = co_await SharedRuns::open(world, std::move(place), settings.io_wait, by);
+    fetched.not_shared = shared.status();
+    SharedRuns* const node = shared.ok() ? shared->get() : nullptr;
+    co_await fetch_from_parts(world, std::move(layout), copies, places, aim, settings, deadline, node, fetched);
+    if (!node) co_return;
+    node->leave();
+    fetched.shared = node->counts;
 }
 
 }  // namespace
@@ -112,18 +137,15 @@ Task<Fetched> fetch_image(World& world, Layout layout, ImagePlaces places, Aim a
     VersionCopies copies = nothing_open(places);
     if (!places.slot_path.empty()) {
         Status local = co_await add_slot(world, copies, places, settings, deadline);
-        if (local.ok()) local = co_await hand_out_image(world, layout, copies, places.rank, aim, settings, fetched.refused);
+        if (local.ok()) local = co_await hand_out_image(world, layout, copies, places.rank, aim, settings, nullptr, fetched.refused);
         fetched.status = local;
         if (local.ok() || fetched.refused || !places.committed || !another_may_do(local)) co_return fetched;
         fetched.passed_over = std::move(local);
         copies.slots.clear();
     }
     if (!places.committed) co_return fetched;
-    fetched.status = co_await add_parts(world, layout, copies, places, settings, deadline, fetched.refused);
-    if (!fetched.status.ok()) co_return fetched;
-    fetched.status = co_await hand_out_image(world, layout, copies, places.rank, aim, settings, fetched.refused);
-    if (!fetched.status.ok() && !fetched.refused)
-        fetched.refused = co_await is_roots_trouble(world, *copies.parts, fetched.status.code(), settings.io_wait);
+    if (places.shared) co_await fetch_sharing(world, std::move(layout), copies, places, aim, settings, deadline, fetched);
+    else co_await fetch_from_parts(world, std::move(layout), copies, places, aim, settings, deadline, nullptr, fetched);
     co_return fetched;
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 
+#include "copies/shared_runs.hpp"
 #include "read/hand_out.hpp"
 #include "read/plan.hpp"
 
@@ -15,6 +16,7 @@ struct ImagePlaces {
     Rank rank = 0;
     std::string slot_path;   // empty: not in this node's scratch
     bool committed = false;  // the version is
+    std::optional<SharedPlace> shared = {};  // with other ranks of the node, who fetch theirs at the same time
 };
 
 // Who wants what of the image, told its regions and sizes before a byte is read; once for each level that is tried. Not ok: the application does not fit,
@@ -25,6 +27,8 @@ struct Fetched {
     Status status;
     bool refused = false;               // by the aim; or a root of its parts is away or in trouble, and an older version is not what a restart should take for that
     std::optional<Status> passed_over;  // damage in scratch, where the committed parts were asked instead
+    Status not_shared = {};             // why each run was read by this rank itself, though it should have shared them
+    SharedRuns::Counts shared = {};
 };
 Task<Fetched> fetch_image(World& world, Layout layout, ImagePlaces places, Aim aim, RestoreSettings settings, Nanos deadline);
 

@@ -29,7 +29,7 @@ FoundRegion among(const std::vector<Region>& regions, const std::string& name) {
 
 }  // namespace
 
-Task<Status> load_regions(World& world, Layout layout, VersionCopies& copies, std::vector<Rank> ranks, RestoreSettings settings) {
+Task<Status> load_regions(World& world, Layout layout, VersionCopies& copies, std::vector<Rank> ranks, RestoreSettings settings, EncodedRuns* encoded) {
     const bool all = ranks.empty();
     for (auto& [rank, image] : copies.slots) {
         if (!all && std::find(ranks.begin(), ranks.end(), rank) == ranks.end()) continue;
@@ -38,7 +38,7 @@ Task<Status> load_regions(World& world, Layout layout, VersionCopies& copies, st
     }
     if (!copies.parts) co_return Status();
     if (all) ranks = copies.parts->ranks();
-    Status status = co_await load_regions(world, std::move(layout), *copies.parts, std::move(ranks), settings);
+    Status status = co_await load_regions(world, std::move(layout), *copies.parts, std::move(ranks), settings, encoded);
     co_return status;
 }
 

@@ -10,7 +10,7 @@
 namespace cairn {
 
 // Order: before anybody looks at ImageInfo::regions. Of no ranks: of all that are open.
-Task<Status> load_regions(World& world, Layout layout, VersionCopies& copies, std::vector<Rank> ranks, RestoreSettings settings);
+Task<Status> load_regions(World& world, Layout layout, VersionCopies& copies, std::vector<Rank> ranks, RestoreSettings settings, EncodedRuns* encoded = nullptr);
 
 struct FoundRegion {
     std::optional<Region> region;   // nothing: the image has none of that name
