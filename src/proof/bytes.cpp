@@ -136,6 +136,7 @@ void check_flipped_bit(SeedRun& run) {
     const auto newest = run.cluster.newest_committed();
     const VersionKey key = run.cluster.key(run.known.next_version);
     if (!newest.ok() || !*newest || (*newest)->key != key) return run.fail("the last version is not the newest");
+    check_together(run, key);
     const std::vector<PartInfo>& parts = (*newest)->parts;
     const std::size_t first = run.draw(parts.size());
     for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -154,7 +155,11 @@ void check_flipped_bit(SeedRun& run) {
         };
         const bool named = status.text().find(part.file) != std::string::npos && std::any_of(stored.pieces.begin(), stored.pieces.end(), names);
         if (!named) return run.fail("a flipped bit was found, and not where it is: " + part.file + ", at " + std::to_string(stored.part_offset + at) + ": " + status.to_string());
-        return check_damage_named(run, **newest, part.file, stored, at);
+        check_damage_named(run, **newest, part.file, stored, at);
+        std::set<Rank> hit;
+        for (const StoredPiece& piece : stored.pieces)
+            if (stored.codec != 0 || (at >= piece.at && at < piece.at + piece.length)) hit.insert(piece.rank);
+        return check_damage_together(run, key, part.file, hit);
     }
 }
 

@@ -39,6 +39,7 @@ struct ClusterOptions {
     bool old_format = false;  // images and rosters are as a release with format 1 left them
     std::uint32_t regions = 0;  // of each image that has bytes, some of them tiny; 0: one, of all of it
     bool placed = false;  // the engine knows the model's storage targets
+    std::size_t share = 0;  // ranks of a node restore at the same time, and share runs on so many shelves; 0: one after the other
     sim::Model model;
     sim::Faults faults;
 };
@@ -163,6 +164,15 @@ class Cluster {
     Task<Fetched> fetch(World world, ImagePlaces places, VersionKey content) const;
     // The same from a fresh process on this host.
     Fetched fetch_now(NodeIndex on, ImagePlaces places, VersionKey content, Nanos limit = 600 * second);
+    // So do several ranks of one host at the same time, each in a process of its own. One of them may be killed after a while.
+    struct Killed {
+        std::size_t at = 0;
+        Nanos after = 0;
+    };
+    std::vector<Fetched> fetch_together(NodeIndex on, std::vector<ImagePlaces> places, VersionKey content, std::optional<Killed> killed = std::nullopt, Nanos limit = 900 * second);
+    // Those of them that have no slot share what they read, as the library's do: what the first says before the second, which takes each as it is told.
+    void share(NodeIndex on, std::vector<ImagePlaces>& places) const;
+    std::vector<Fetched> fetch_as_told(NodeIndex on, const std::vector<ImagePlaces>& places, VersionKey content, std::optional<Killed> killed = std::nullopt, Nanos limit = 900 * second);
     // Every rank's image of a committed version, from its parts. not_found when it is not there, or given up.
     Task<Status> restore(World world, VersionKey key, VersionKey content) const;
     Task<Status> restore(World world, VersionKey key) const { return restore(std::move(world), key, key); }
@@ -191,6 +201,7 @@ class Cluster {
 
     std::vector<Seat> seats_;
     bool moved_work_ = false;  // of daemons that live no more
+    mutable std::uint64_t shares_ = 0;
     std::map<Id128, std::vector<Seat>> seated_;  // of all opens
     Bytes as_left(Bytes framed) const;  // by the release that wrote it
     Task<void> write_roster(World world, Roster job, std::string path, bool& done);

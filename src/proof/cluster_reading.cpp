@@ -88,6 +88,50 @@ Fetched Cluster::fetch_now(NodeIndex on, ImagePlaces places, VersionKey content,
     return fetched;
 }
 
+void Cluster::share(NodeIndex on, std::vector<ImagePlaces>& places) const {
+    SharedPlace place{scratch(on).shared(), "series", std::to_string(++shares_), {}, 0, options.share};
+    for (const ImagePlaces& each : places)
+        if (each.slot_path.empty()) place.ranks.push_back(each.rank);
+    if (place.ranks.size() < 2) return;
+    for (ImagePlaces& each : places) {
+        place.self = each.rank;
+        if (each.slot_path.empty()) each.shared = place;
+    }
+}
+
+std::vector<Fetched> Cluster::fetch_together(NodeIndex on, std::vector<ImagePlaces> places, VersionKey content, std::optional<Killed> killed, Nanos limit) {
+    share(on, places);
+    return fetch_as_told(on, places, std::move(content), killed, limit);
+}
+
+std::vector<Fetched> Cluster::fetch_as_told(NodeIndex on, const std::vector<ImagePlaces>& places, VersionKey content, std::optional<Killed> killed, Nanos limit) {
+    std::vector<Fetched> fetched(places.size(), Fetched{deadline_passed("restoring"), false, {}});
+    const auto task = [](const Cluster* cluster, World world, ImagePlaces its, VersionKey whose, Fetched* out) -> Task<void> {
+        Fetched got = co_await cluster->fetch(world, std::move(its), std::move(whose));
+        *out = std::move(got);
+    };
+    std::vector<sim::Process*> processes;
+    std::vector<Task<void>> tasks;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+        processes.push_back(&hosts[on].node->start_process("rank"));
+        tasks.push_back(task(this, processes.back()->world(), places[i], content, &fetched[i]));
+        tasks.back().start();
+    }
+    const auto is_over = [&] {
+        for (std::size_t i = 0; i < tasks.size(); ++i)
+            if (processes[i]->alive() && !tasks[i].done()) return false;
+        return true;
+    };
+    const Nanos until = sim.now() + limit;
+    if (killed) {
+        (void)sim.run_until(is_over, sim.now() + killed->after);
+        processes[killed->at]->kill();
+    }
+    (void)sim.run_until(is_over, until);
+    for (sim::Process* process : processes) process->kill();
+    return fetched;
+}
+
 Task<Status> Cluster::restore(World world, VersionKey key, VersionKey content) const {
     Result<Manifest> manifest = co_await read_manifest(world, layout, key, world.clock.in(io_span));
     if (!manifest.ok()) co_return std::move(manifest).status();

@@ -205,6 +205,7 @@ std::optional<VersionKey> find_restart(SeedRun& run) {
         from = newest;
         if (Status whole = run.cluster.check_committed(*from); !whole.ok())
             run.fail("the newest version that a restarting job finds can not be restored: version " + std::to_string(from->version) + ": " + whole.to_string());
+        check_together(run, *from);
     }
     if (!run.result.ok) return std::nullopt;
     const std::optional<RestorableVersion> sealed = restart_with_scratch(run);

@@ -60,6 +60,10 @@ void check_dead(SeedRun& run);
 std::set<VersionKey> whole_in_scratch(const SeedRun& run);
 bool holds_any(const SeedRun& run, const Host& host, const VersionKey& key);  // its daemon: an image of it
 
+// Ranks of a node that restore at the same time (together.cpp): a version that is committed; one of which a part is damaged, where these ranks have bytes.
+void check_together(SeedRun& run, const VersionKey& key);
+void check_damage_together(SeedRun& run, const VersionKey& key, const std::string& part, const std::set<Rank>& hit);
+
 // bytes (bytes.cpp)
 // What looks like a sealed image in scratch is one, bit for bit.
 void check_scratch(SeedRun& run);

@@ -15,24 +15,57 @@ struct Restart {
     std::map<VersionKey, Status> passed_over;  // named to the user, and why
     std::optional<std::pair<VersionKey, Status>> refused;  // what it does not go back behind, and why
     std::optional<std::string> wrong;
+    std::uint64_t taken = 0;  // runs that one rank had from another
 };
 using Slots = std::map<std::pair<VersionKey, Rank>, std::string>;
 
+std::vector<ImagePlaces> all_places(const Cluster& cluster, const RestorableVersion& version, const Slots& slots) {
+    std::vector<ImagePlaces> places;
+    for (Rank rank = 0; rank < cluster.ranks(); ++rank) {
+        const auto slot = slots.find({version.key, rank});
+        places.push_back({version.key, rank, slot == slots.end() ? std::string() : slot->second, version.committed});
+    }
+    return places;
+}
+
 // All ranks, one after the other in one process; those of this node find their images in its scratch.
-Task<Fetched> fetch_all(const Cluster* cluster, World world, RestorableVersion version, const Slots* slots) {
+Task<Fetched> fetch_all(const Cluster* cluster, World world, std::vector<ImagePlaces> places) {
     Fetched fetched;
-    for (Rank rank = 0; rank < cluster->ranks() && fetched.status.ok(); ++rank) {
-        const auto slot = slots->find({version.key, rank});
-        const ImagePlaces places{version.key, rank, slot == slots->end() ? std::string() : slot->second, version.committed};
-        Fetched got = co_await cluster->fetch(world, places, version.key);
+    for (std::size_t i = 0; i < places.size() && fetched.status.ok(); ++i) {
+        Fetched got = co_await cluster->fetch(world, places[i], places[i].key);
         fetched = std::move(got);
     }
     co_return fetched;
 }
 
+Task<void> fetch_one(const Cluster* cluster, World world, ImagePlaces places, Fetched* out) {
+    const VersionKey key = places.key;
+    Fetched got = co_await cluster->fetch(world, std::move(places), key);
+    *out = std::move(got);
+}
+
+// At the same time, as if all of them ran on this node.
+Task<Fetched> fetch_together(const Cluster* cluster, World world, NodeIndex node, std::vector<ImagePlaces> places) {
+    cluster->share(node, places);
+    std::vector<Fetched> all(places.size());
+    Gate gate(world.clock);
+    for (std::size_t i = 0; i < places.size(); ++i) gate.spawn(fetch_one(cluster, world, places[i], &all[i]));
+    co_await gate.close();
+    Fetched fetched;
+    std::uint64_t taken = 0;
+    for (Fetched& each : all) {
+        taken += each.shared.taken;
+        // Wrong bytes are told before anything else.
+        const bool counts = fetched.status.ok() || (each.status.code() == Code::internal && fetched.status.code() != Code::internal);
+        if (counts) fetched = std::move(each);
+    }
+    fetched.shared.taken = taken;
+    co_return fetched;
+}
+
 // Which versions there are, and each rank's bytes, come from `read`, as for the library. The loop is told again: that of the library (RestoreRun::newest in
 // client/restore.cpp) belongs to a rank that talks to the others.
-Task<void> restart(const Cluster* cluster, World world, int tries, const Slots* slots, Restart* out) {
+Task<void> restart(const Cluster* cluster, World world, NodeIndex node, int tries, const Slots* slots, Restart* out) {
     Result<RestorableSeries> found(Status(Code::deadline, "not looked"));
     for (int i = 0; i < tries && !found.ok(); ++i) {
         Result<RestorableSeries> looked = co_await cluster->look(world, {});
@@ -45,8 +78,11 @@ Task<void> restart(const Cluster* cluster, World world, int tries, const Slots* 
         Fetched fetched;
         fetched.status = each.damage;
         if (each.can_be_had()) {
-            Fetched got = co_await fetch_all(cluster, world, each, slots);
+            std::vector<ImagePlaces> places = all_places(*cluster, each, *slots);
+            Task<Fetched> fetching = cluster->options.share != 0 ? fetch_together(cluster, world, node, std::move(places)) : fetch_all(cluster, world, std::move(places));
+            Fetched got = co_await fetching;
             fetched = std::move(got);
+            out->taken += fetched.shared.taken;
         }
         const Status& status = fetched.status;
         if (status.ok()) out->got = each.key;
@@ -116,7 +152,7 @@ void restore(SeedRun& run, NodeIndex node) {
     Restart restarted;
     const int tries = 1 + static_cast<int>(run.draw(3));
     const Slots slots = slots_of(run.cluster.hosts[node], run.cluster.ranks());
-    const bool is_over = run.cluster.sim.run(restart(&run.cluster, process.world(), tries, &slots, &restarted), run.cluster.sim.now() + 900 * second);
+    const bool is_over = run.cluster.sim.run(restart(&run.cluster, process.world(), node, tries, &slots, &restarted), run.cluster.sim.now() + 900 * second);
     process.kill();
     run.cluster.sim.faults() = before;
     run.tell("restore on node ", node, ": ", restarted.got ? "version " + std::to_string(restarted.got->version) : restarted.looked.to_string(), ", ",
@@ -128,6 +164,7 @@ void restore(SeedRun& run, NodeIndex node) {
     if (!restarted.passed_over.empty()) run.see(Saw::passed_over);
     const bool is_struck = reading_troubles(run.cluster.sim.struck()) > troubles;
     if (restarted.got && is_struck) run.see(Saw::restored_in_trouble);
+    if (restarted.taken > 0 && is_struck) run.see(Saw::shared_in_trouble);
     for (const VersionKey& key : told)
         if (const auto passed = restarted.passed_over.find(key); passed != restarted.passed_over.end() && !is_struck)
             return run.fail("a restore passed over a committed version, and nothing was wrong: " + std::to_string(key.version) + ": " + passed->second.to_string());

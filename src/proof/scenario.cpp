@@ -78,6 +78,7 @@ const std::vector<ScenarioNumber>& scenario_numbers() {
         {"begins", &S::begins, 0, 3, 0},
         {"alone", &S::alone, 0, 1, 0},
         {"read", &S::read_bytes, 4096, 64ull << 20, 64ull << 20},
+        {"share", &S::share, 0, 64, 0},
         {"storage", &S::storage_bytes_s, 1, any, 1'000'000'000},
         {"nic", &S::nic_bytes_s, 1, any, 1'000'000'000},
         {"placed", &S::placed, 0, 1, 0},
@@ -156,6 +157,8 @@ class Draw {
         const std::uint64_t based = sim::mix(scenario_.seed ^ 0x62617365);
         if (scenario_.codec != 0 && based % 2 == 0) scenario_.full_every = 2 + based / 2 % 3;
         if (scenario_.codec != 0) merging();
+        const std::uint64_t share = sim::mix(scenario_.seed ^ 0x73686172);
+        if (share % 3 == 0) scenario_.share = 1 + share / 3 % 8;
         return std::move(scenario_);
     }
 
@@ -403,6 +406,7 @@ ClusterOptions cluster_of(const Scenario& scenario) {
         return std::optional(begins == 3 && drawn % 4 == 0 ? bytes / 2 + drawn / 4 % 10'000 : bytes);
     };
     options.restore.buffer_bytes = scenario.read_bytes;
+    options.share = scenario.share;
     options.placed = scenario.placed != 0;
     options.model.wall_time_s = 1'700'000'000;
     options.model.wall_apart_max_s = scenario.apart_s;

@@ -68,6 +68,7 @@ struct Scenario {
     std::uint64_t begins = 0;      // ranks tell their daemon how long an image will be: 0: none does, 1: all, 2: some, 3: all, and some are wrong
     std::uint64_t alone = 0;  // at the end no rank lives any more, and daemons are started again
     std::uint64_t read_bytes = 64ull << 20;  // at once, by a restore
+    std::uint64_t share = 0;  // ranks of a node restore at the same time, too, and share runs on so many shelves
     std::uint64_t storage_bytes_s = 1'000'000'000;
     std::uint64_t nic_bytes_s = 1'000'000'000;
     std::vector<std::uint64_t> target_bytes_s;  // of each storage target; none: no limit

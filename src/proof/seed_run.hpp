@@ -123,6 +123,7 @@ class SeedRun {
     SeedResult result;
     Known known;
     Strikes strikes;
+    std::map<NodeIndex, std::uint64_t> decoded;  // runs, by whoever read on a node
     Cluster cluster;
     std::list<Waiter> waiters;
     std::list<Errand> errands;  // last: processes go first

@@ -88,6 +88,11 @@ namespace cairn::testing {
     row(restored_in_trouble, seeds, "a restore was right though storage was in trouble") \
     row(restore_failed,     seeds, "a restore failed, storage being in trouble") \
     row(passed_over,        seeds, "a restore told which version it passed over") \
+    row(shared_in_trouble,  seeds, "ranks of a node had runs from each other, storage being in trouble") \
+    row(shared,             seeds, "ranks of a node had runs from each other") \
+    row(shared_late,        seeds, "and one read by itself what another did not come to the end of") \
+    row(shared_killed,      seeds, "and one of them was killed meanwhile") \
+    row(shared_damage,      seeds, "damage in a run that they share was told by each of them") \
     /* what goes wrong by itself */ \
     row(read_failed,        seeds, "a read failed") \
     row(write_failed,       seeds, "a write failed") \

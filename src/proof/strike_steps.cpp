@@ -109,6 +109,7 @@ void lose(SeedRun& run, NodeIndex node) {
 
 void observe(SeedRun& run, sim::Process& process, const std::string& what, const std::string& detail) {
     if (what == "denied") return run.see(detail.find("/manifest.") == std::string::npos ? Saw::denied : Saw::commit_denied);
+    if (what == "decode") ++run.decoded[process.node().id()];
     check_operation(run, process, what, detail);
     if (what == "published") return;  // no operation, like "denied": the end of one
     if (run.strikes.after_this) {

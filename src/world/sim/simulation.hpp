@@ -95,7 +95,7 @@ class Simulation {
     // Called when a process begins an operation, before it has any effect: "publish", "/persistent/a/1/manifest". It may change
     // faults() for this very operation. It must not kill or destroy anything at once; at(now(), ...) does.
     // Operations: create open read write resize stat fsync mkdir fsync_directory publish replace remove rmdir list map (a path), send
-    // payload (an address), checksums (how many bytes). And of what is over: "denied", an operation on names ("publish /persistent/...") that took
+    // payload (an address), checksums, encode, decode (how many bytes). And of what is over: "denied", an operation on names ("publish /persistent/...") that took
     // effect, and says that it failed; "published", at the moment when a publication took effect. The process may be dead by then.
     using Observer = std::function<void(Process&, const char* what, const std::string& detail)>;
     void set_observer(Observer observer) { observer_ = std::move(observer); }
