@@ -21,6 +21,8 @@ double memory_passes(Pace::Step step) {
         case Pace::Step::serve_at_once:
         case Pace::Step::write_local:     // checksum, the copy into the page cache
             return 3;
+        case Pace::Step::gather:  // checksum, the copy, checksum of the copy
+            return 4;
         case Pace::Step::write_received:  // the copy into the page cache
             return 2;
     }
@@ -84,7 +86,7 @@ Pace::Pass::~Pass() {
     if (!lane_->waiting.empty()) lane_->turn.notify_all();
 }
 
-Pace::Pace(Clock& clock, Nanos wait_max) : clock_(clock), wait_max_(wait_max), in_(clock), out_(clock), begun_(clock) {}
+Pace::Pace(Clock& clock, Nanos wait_max) : clock_(clock), wait_max_(wait_max), in_(clock), out_(clock), own_(clock), begun_(clock) {}
 
 // never: not before something under way is over, or limits change.
 Nanos Pace::opens_at(Lane& lane, std::uint64_t bytes) {
@@ -99,7 +101,7 @@ void Pace::take(Lane& lane, Step step, std::uint64_t bytes) {
     lane.bytes.take(static_cast<double>(bytes), now);
     memory_.take(static_cast<double>(bytes) * memory_passes(step), now);
     lane.under_way += bytes;
-    (&lane == &in_ ? counters_.in_bytes : counters_.out_bytes) += bytes;
+    if (&lane != &own_) (&lane == &in_ ? counters_.in_bytes : counters_.out_bytes) += bytes;
 }
 
 void Pace::note_activity() {
@@ -135,7 +137,7 @@ void Pace::give_back(Pass& pass, std::uint64_t bytes) {
     pass.bytes_ -= bytes;
     pass.lane_->under_way -= bytes;
     pass.lane_->bytes.give_back(static_cast<double>(bytes), clock_.now());
-    (pass.lane_ == &in_ ? counters_.in_bytes : counters_.out_bytes) -= bytes;
+    if (pass.lane_ != &own_) (pass.lane_ == &in_ ? counters_.in_bytes : counters_.out_bytes) -= bytes;
     pass.lane_->turn.notify_all();
 }
 
@@ -148,7 +150,7 @@ std::uint64_t Pace::piece_bytes() const {
 }
 
 bool Pace::holds_back() const {
-    return !in_.waiting.empty() || !out_.waiting.empty() || (held_back_ >= 0 && clock_.now() - held_back_ < wait_max_);
+    return !in_.waiting.empty() || !out_.waiting.empty() || !own_.waiting.empty() || (held_back_ >= 0 && clock_.now() - held_back_ < wait_max_);
 }
 
 void Pace::set_limits(const PaceLimits& limits) {
@@ -167,10 +169,11 @@ void Pace::spent_cpu(Nanos used) { cpu_.take(static_cast<double>(used), clock_.n
 void Pace::wake() {
     in_.turn.notify_all();
     out_.turn.notify_all();
+    own_.turn.notify_all();
 }
 
 bool Pace::active() const {
-    return !in_.waiting.empty() || !out_.waiting.empty() || in_.under_way + out_.under_way > 0 ||
+    return !in_.waiting.empty() || !out_.waiting.empty() || !own_.waiting.empty() || in_.under_way + out_.under_way + own_.under_way > 0 ||
            (moved_ >= 0 && clock_.now() - moved_ < activity_span);
 }
 

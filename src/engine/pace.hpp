@@ -100,7 +100,7 @@ class Pace {
     };
     struct Place;
 
-    Lane& lane_of(Step step) { return step == Step::fetch ? in_ : out_; }
+    Lane& lane_of(Step step) { return step == Step::fetch ? in_ : step == Step::gather ? own_ : out_; }
     Nanos opens_at(Lane& lane, std::uint64_t bytes);
     void take(Lane& lane, Step step, std::uint64_t bytes);
     void note_activity();
@@ -110,7 +110,7 @@ class Pace {
     PaceLimits limits_;
     PaceCounters counters_;
     Bucket memory_, cpu_;
-    Lane in_, out_;
+    Lane in_, out_, own_;  // own_: what stays on this node
     Event begun_;
     Nanos moved_ = -never, held_back_ = -never;
 };

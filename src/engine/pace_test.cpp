@@ -376,5 +376,23 @@ TEST(PaceInAFlush, ACancelledVersionWaitsForNoTurn) {
     }
 }
 
+// A node's own images in a run of several: nothing goes through the card, and memory is passed four times.
+TEST_F(PaceTest, WhatIsGatheredCountsAgainstMemoryAlone) {
+    pace_.set_limits({1, 1, 0, 0, 0});
+    start(Step::gather, mib, 5);
+    EXPECT_EQ(admitted_, 5);
+    EXPECT_EQ(pace_.counters().in_bytes + pace_.counters().out_bytes, 0u);
+    EXPECT_TRUE(pace_.active());
+    pace_.set_limits({0, 0, 40e6, 0, 0});
+    start(Step::gather, 10'000'000, 6);
+    EXPECT_EQ(admitted_, 6);
+    EXPECT_TRUE(pace_.holds_back());
+    run(4900 * millisecond);
+    EXPECT_EQ(admitted_, 10);
+    run(200 * millisecond);
+    EXPECT_EQ(admitted_, 11);
+    EXPECT_EQ(pace_.counters().in_bytes + pace_.counters().out_bytes, 0u);
+}
+
 }  // namespace
 }  // namespace cairn

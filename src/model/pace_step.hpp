@@ -7,6 +7,7 @@ namespace cairn {
 
 enum class PaceStep : std::uint8_t {
     fetch,
+    gather,  // into a buffer, of this node's own images: nothing of it goes through the card
     serve,
     serve_at_once,  // for whom the application waits: it counts against the limits, and waits for none
     write_received,

@@ -12,6 +12,8 @@ Receiver::Receiver(Common& c, BufferRing& r, Rooms& rooms) : LeaderRole(c, r), r
 
 namespace {
 
+constexpr int tries = 3;
+
 PendingChunk chunk_of(const WorkList::Remote& next, const PartState& part) {
     PendingChunk chunk;
     chunk.received = true;
@@ -62,7 +64,6 @@ Task<void> Receiver::receive(Attempt& attempt, PartState& part) {
 // What arrives damaged is asked for again, a few times. So is what does not arrive, where nothing is on its way into the buffer any more: what comes late would be
 // written over what came then. Of a buffer that many fill (a pack) nobody knows that.
 Task<Status> Receiver::fetch_tries(Attempt& attempt, NodeIndex from, PendingChunk& chunk) {
-    constexpr int tries = 3;
     constexpr long own_references = 2;  // chunk.use and chunk.data
     Status status;
     for (int i = 0; i < tries && !attempt.over(); ++i) {
@@ -71,12 +72,14 @@ Task<Status> Receiver::fetch_tries(Attempt& attempt, NodeIndex from, PendingChun
         const bool is_let_go = chunk.use.buffer && chunk.use.buffer.use_count() == own_references;
         if (status.code() != Code::corrupt && !is_let_go) break;
     }
-    if (!status.ok() && !attempt.over()) {
-        const std::string what = "rank " + std::to_string(chunk.source.rank) + " from " + attempt.flight->job->node_name(from);
-        const bool own = from == attempt.flight->job->self;  // what is wrong with its own image, a leader lives to say
-        attempt.fail(std::move(status).within(what), own ? std::nullopt : std::optional(from));
-    }
     co_return status;
+}
+
+void Receiver::tell_missing(Attempt& attempt, NodeIndex from, const Source& source, Status why) {
+    if (attempt.over()) return;
+    const std::string what = "rank " + std::to_string(source.rank) + " from " + attempt.flight->job->node_name(from);
+    const bool own = from == attempt.flight->job->self;  // what is wrong with its own image, a leader lives to say
+    attempt.fail(std::move(why).within(what), own ? std::nullopt : std::optional(from));
 }
 
 // Of an attempt that is over it is not queued, and its buffer is a credit again: the frame of who fetched stays until its gate looks, and the receiver may wait
@@ -95,8 +98,8 @@ void Receiver::queue(Attempt& attempt, PartState& part, PendingChunk& chunk) {
 // One chunk into one buffer and onto the write queue.
 Task<void> Receiver::fetch(Attempt& attempt, PartState& part, NodeIndex from, PendingChunk chunk) {
     chunk.may_come_encoded = attempt.lead.encode_at_follower && attempt.codec != Codec::none && chunk.source.length <= encoded_run_bytes_max;
-    const Status ended = co_await fetch_tries(attempt, from, chunk);
-    (void)ended;  // the attempt knows
+    Status ended = co_await fetch_tries(attempt, from, chunk);
+    if (!ended.ok()) tell_missing(attempt, from, chunk.source, std::move(ended));
     queue(attempt, part, chunk);
 }
 
@@ -105,21 +108,26 @@ struct Receiver::PackFetch {
     const Pack& pack;
     PendingChunk& chunk;
     std::size_t next = 0;
+    std::optional<std::size_t> missing = std::nullopt;  // one that could not be had, and why
+    Status why = {};
 };
 
 // One after the other of a pack, beside others who do the same.
 Task<void> Receiver::fetch_next(PackFetch& fetch) {
-    while (!fetch.attempt.over() && fetch.next < fetch.pack.size()) {
+    while (!fetch.attempt.over() && !fetch.missing && fetch.next < fetch.pack.size()) {
         const std::size_t index = fetch.next++;
         StoredPiece& piece = fetch.chunk.packed[index];
+        if (!piece.checksums.empty()) continue;
         PendingChunk one;
         one.source = fetch.pack[index].source;
         one.data = fetch.chunk.data.part(piece.at, piece.length);
-        const Status got = co_await fetch_tries(fetch.attempt, fetch.pack[index].node, one);
+        Status got = co_await fetch_tries(fetch.attempt, fetch.pack[index].node, one);
         if (got.ok()) piece.checksums = std::move(one.checksums), piece.cuts = std::move(one.cuts);
+        else if (!fetch.missing) fetch.missing = index, fetch.why = std::move(got);
     }
 }
 
+// What could not be had is asked for again, in another buffer.
 Task<void> Receiver::fetch_pack(Attempt& attempt, PartState& part, Pack pack, PendingChunk chunk) {
     constexpr std::size_t at_a_time = 16;
     std::uint64_t at = 0;
@@ -127,11 +135,35 @@ Task<void> Receiver::fetch_pack(Attempt& attempt, PartState& part, Pack pack, Pe
         chunk.packed.push_back({each.source.rank, each.source.image_offset, each.source.length, at, {}, {}});
         at += each.source.length;
     }
-    PackFetch fetch{attempt, pack, chunk};
-    Gate gate(world.clock);
-    for (std::size_t i = 0; i < std::min(at_a_time, pack.size()); ++i) gate.spawn(fetch_next(fetch));
-    co_await gate.close();
+    for (int left = tries; left > 0 && !attempt.over(); --left) {
+        PackFetch fetch{attempt, pack, chunk};
+        Gate gate(world.clock);
+        for (std::size_t i = 0; i < std::min(at_a_time, pack.size()); ++i) gate.spawn(fetch_next(fetch));
+        co_await gate.close();
+        if (!fetch.missing) break;
+        const bool may_come = left > 1 && fetch.why.code() != Code::not_found && fetch.why.code() != Code::corrupt;
+        Status taken = fetch.why;
+        if (may_come) taken = co_await take_another(attempt, chunk);
+        if (!taken.ok()) tell_missing(attempt, pack[*fetch.missing].node, pack[*fetch.missing].source, std::move(fetch.why));
+    }
     queue(attempt, part, chunk);
+}
+
+// What is still on its way comes into the buffer that the chunk had, which is a credit again when that is over. What of it is there is not asked for again: it may have been there once only.
+Task<Status> Receiver::take_another(Attempt& attempt, PendingChunk& chunk) {
+    const Nanos deadline = world.clock.in(settings.io_wait);
+    Result<BufferRing::Use> buffer = co_await ring.take_to_receive(attempt.codec != Codec::none, deadline);
+    if (!buffer.ok()) co_return std::move(buffer).status();
+    const Slice data{buffer->buffer, 0, chunk.data.length};
+    for (const StoredPiece& piece : chunk.packed) {
+        if (piece.checksums.empty()) continue;
+        Slice there = chunk.data.part(piece.at, piece.length), into = data.part(piece.at, piece.length);
+        const Result<Encoded> copied = co_await world.cpu.encode(Codec::none, std::move(there), BaseBytes(), nothing_known, std::move(into), deadline);
+        if (!copied.ok()) co_return copied.status();
+    }
+    chunk.data = data;
+    chunk.use = std::move(buffer).value();
+    co_return Status();
 }
 
 // Checksums that came with a chunk's bytes, once the bytes have proved to be those; corrupt: they are not.
@@ -186,6 +218,7 @@ Task<Status> Receiver::fetch_own(Attempt& attempt, PendingChunk& chunk) {
     HeldImage& held = found->second;
     const std::function<bool()> over = [&attempt] { return attempt.over(); };
     ++held.users;
+    const Pace::Pass pass = co_await pace.admit(Pace::Step::gather, chunk.source.length, over);
     Result<HeldBytes> made = co_await common.reads.bytes_of(images, chunk.source, WantedFor::sending, over);
     Status status = made.status();
     if (status.code() == Code::not_found && is_used_up(held, chunk.source)) tell_used_up(attempt, status);

@@ -31,6 +31,8 @@ class Receiver : LeaderRole {
     struct PackFetch;
     Task<void> fetch_next(PackFetch& fetch);
     Task<Status> fetch_tries(Attempt& attempt, NodeIndex from, PendingChunk& chunk);
+    Task<Status> take_another(Attempt& attempt, PendingChunk& chunk);
+    void tell_missing(Attempt& attempt, NodeIndex from, const Source& source, Status why);
     void queue(Attempt& attempt, PartState& part, PendingChunk& chunk);
     Task<Status> keep_checksums(Attempt& attempt, PendingChunk& chunk, UnitChecksums told);
     Task<Status> keep_received(Attempt& attempt, PendingChunk& chunk, message::Chunk answer, std::uint64_t bytes);

@@ -163,14 +163,6 @@ bool WorkList::give_merged_end(std::deque<Piece>& pieces, std::uint64_t& blocks,
     return true;
 }
 
-// Of the group whose end was given one image may be left.
-void WorkList::let_alone(Queue& queue) {
-    if (queue.pieces.empty() || !queue.pieces.back().merged || queue.pieces.back().packed.size() > 1) return;
-    const Piece left = std::move(queue.pieces.back());
-    queue.pieces.pop_back();
-    add_alone(left.packed.front(), left.range);
-}
-
 void WorkList::give_end(std::deque<Piece>& pieces, std::uint64_t& blocks, std::vector<Piece>& given) const {
     while (blocks > 0 && !pieces.empty()) {
         Piece& last = pieces.back();
@@ -195,10 +187,7 @@ void WorkList::give_end(std::deque<Piece>& pieces, std::uint64_t& blocks, std::v
 std::vector<Piece> WorkList::give_remote(std::optional<NodeIndex> of, std::uint64_t& blocks) {
     std::vector<Piece> given;
     for (Queue& queue : remote_)
-        if (!queue.own && (!of || (!queue.packs && queue.node == *of))) {
-            give_end(queue.pieces, blocks, given);
-            let_alone(queue);
-        }
+        if (!queue.own && (!of || (!queue.packs && queue.node == *of))) give_end(queue.pieces, blocks, given);
     return given;
 }
 
@@ -206,10 +195,7 @@ std::vector<Piece> WorkList::give_local(std::uint64_t& blocks) {
     std::vector<Piece> given;
     give_end(local_, blocks, given);
     for (Queue& queue : remote_)
-        if (queue.own) {
-            give_end(queue.pieces, blocks, given);
-            let_alone(queue);
-        }
+        if (queue.own) give_end(queue.pieces, blocks, given);
     return given;
 }
 

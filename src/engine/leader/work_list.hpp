@@ -84,7 +84,6 @@ class WorkList {
     Piece take_front(std::deque<Piece>& pieces, std::deque<Piece>::iterator piece, std::uint64_t bytes_max) const;
     Piece take_merged_run(Queue& queue, std::uint64_t bytes_max);
     bool give_merged_end(std::deque<Piece>& pieces, std::uint64_t& blocks, std::vector<Piece>& given) const;
-    void let_alone(Queue& queue);
     void give_end(std::deque<Piece>& pieces, std::uint64_t& blocks, std::vector<Piece>& given) const;
     void deal_out(std::uint32_t writers);
     void sort_by_region(std::uint32_t writers, std::uint64_t received_bytes);
