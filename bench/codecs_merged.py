@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""What merging does to real checkpoints: each file is one rank's image, all on one node, through a real daemon, with merge_ranks 1 and more.
+"""What merging does to real checkpoints: each file is one rank's image, all on one node, through a real daemon, with merge_ranks 1 and more, and 0, where trials say it.
 
 Usage: bench/codecs_merged.py BUILD FOLDER... [--codecs fast,...] [--ranks 1,4,16] [--turns BYTES,...] [--block BYTES]
 
+With 0 the same files are one version of a job after the other, eight in all, and the last one counts.
 Prints, for each folder and setting: bytes of the images by those of the part, what of the part its footer is, how many times what is stored of it a rank must read alone, at most, and the daemon's processor time until the
 commit (its start and descriptions of HDF5 files by another process not counted apart).
 Every rank's file is extracted and compared.
@@ -24,7 +25,7 @@ class Run:
     """One version of a folder's files under one setting."""
 
     def __init__(self, build, files, settings):
-        self.build, self.files = build, files
+        self.build, self.files, self.version = build, files, 0
         self.place = tempfile.mkdtemp(prefix="cairn-merged-", dir="/dev/shm")
         self.environment = {key: value for key, value in os.environ.items() if not key.startswith("CAIRN_")}
         self.environment.update(CAIRN_NODE="n0", CAIRN_PATHS_SCRATCH=self.place + "/scratch", CAIRN_PATHS_PERSISTENT=self.place + "/persistent", CAIRN_CONFIG="", CAIRN_DAEMON_PROGRAM=f"{build}/bin/cairnd",
@@ -36,15 +37,16 @@ class Run:
         return subprocess.run([f"{self.build}/bin/cairn", *map(str, arguments)], env=self.environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
 
     def name(self, rank):
-        return f"{os.path.basename(self.files[rank])}.1.of"
+        return f"{os.path.basename(self.files[rank])}.{self.version}.of"
 
-    def write(self):
-        """Captured and committed."""
+    def write(self, versions):
+        """Captured and committed, so many times."""
         job, watchers = uuid.uuid4().hex, []
         for rank, path in enumerate(self.files):
             folder = os.path.join(self.place, f"files-{rank}")
             os.mkdir(folder)
-            shutil.copyfile(path, os.path.join(folder, self.name(rank)))
+            for self.version in range(1, versions + 1):
+                shutil.copyfile(path, os.path.join(folder, self.name(rank)))
         for rank in range(len(self.files)):
             watchers.append(subprocess.Popen([f"{self.build}/bin/cairn", "watch", "--name", "set", "--pattern", "*.{version}.of", "-d", os.path.join(self.place, f"files-{rank}"), "--index", str(rank), "--watchers",
                                               str(len(self.files)), "--job", job, "--files", "1", "--files-max", "1", "--once"], env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
@@ -66,7 +68,7 @@ class Run:
 
     def check(self):
         back = os.path.join(self.place, "back")
-        done = self.cairn("extract", "set", "1", "--files", back)
+        done = self.cairn("extract", "set", self.version, "--files", back)
         if done.returncode:
             sys.exit(done.stderr)
         for rank, path in enumerate(self.files):
@@ -74,7 +76,7 @@ class Run:
                 sys.exit(f"{path} did not come back")
 
     def figures(self):
-        parts = glob.glob(self.place + "/persistent/set/1/part-*")
+        parts = glob.glob(self.place + f"/persistent/set/{self.version}/part-*")
         stored = sum(os.path.getsize(part) for part in parts)
         footers = 0
         for part in parts:
@@ -82,7 +84,7 @@ class Run:
                 file.seek(-48, os.SEEK_END)
                 footers += 48 + int.from_bytes(file.read(16)[8:], "little")
         images = sum(map(os.path.getsize, self.files))
-        alone = re.search(r"one rank +reads at most ([0-9.]+) times", self.cairn("show", "set", "1").stdout)
+        alone = re.search(r"one rank +reads at most ([0-9.]+) times", self.cairn("show", "set", self.version).stdout)
         return images / stored, stored, footers, alone.group(1) if alone else "-"
 
     def end(self):
@@ -110,7 +112,7 @@ def main():
                         settings["CAIRN_FLUSH_MERGE_BYTES"] = turn
                     run = Run(os.path.abspath(told.build), files, settings)
                     try:
-                        run.write()
+                        run.write(8 if ranks == "0" else 1)
                         daemon_s = run.daemon_s()
                         run.check()
                         ratio, stored, footers, alone = run.figures()

@@ -53,6 +53,23 @@ s.close()
 """
 RANKS = range(4)
 
+# Cells dealt out to the ranks one by one, neighbours of which are hardly different: each rank holds nearly the same. Or random numbers, of which each rank has its own.
+DEALT = """
+import random, struct
+RANK, F64 = {rank}, 12
+COUNT = 80_000
+random.seed({seed})
+CELLS = [random.random() for _ in range(COUNT)]
+s = Session("{name}", RANK, 4, job="job-{job}")
+s.protect("cells", bytes(8 * COUNT), kind=F64, shape=[COUNT])
+s.restore(NEWEST)
+for version in {versions}:
+    bytes_now = struct.pack("<%dd" % COUNT, *(cell + version for cell in CELLS))
+    ctypes.memmove(s.buffers["cells"], bytes_now, 8 * COUNT)
+    tell([s.checkpoint(version), s.wait(version), bytes(s.buffers["cells"]) == bytes_now])
+s.close()
+"""
+
 
 class Merged(unittest.TestCase):
     def start(self, **settings):
@@ -67,13 +84,13 @@ class Merged(unittest.TestCase):
             self.assertEqual([answer[:2] for answer in each[len(each) - len(versions):]], [[OK, OK]] * len(versions), told)
         return told
 
-    def stored_bytes(self, number):
-        path = dict(reader.versions(os.path.join(self.nodes.persistent, "field")))[number]
+    def stored_bytes(self, number, name="field"):
+        path = dict(reader.versions(os.path.join(self.nodes.persistent, name)))[number]
         return sum(part.bytes for part in reader.read_manifest(path)[1])
 
-    def one_rank(self, number):
+    def one_rank(self, number, name="field"):
         """How many times what is stored of a rank it must read alone, at most."""
-        shown = self.nodes.cairn("show", "field", number)[1]
+        shown = self.nodes.cairn("show", name, number)[1]
         return float(re.search(r"one rank +reads at most ([0-9.]+) times", shown).group(1))
 
     def check_whole(self, number, job):
@@ -150,6 +167,36 @@ class Merged(unittest.TestCase):
         self.assertGreater(self.one_rank(1), 1.7)
         self.assertLess(self.one_rank(2), 1.1)
         self.check_whole(2, 3)
+
+    def deal(self, name, versions, is_alike, job=1):
+        """Four ranks of one node."""
+        processes = [self.nodes.start(DEALT.format(name=name, rank=rank, seed=7 if is_alike else rank, job=f"{name}-{job}", versions=list(versions))) for rank in RANKS]
+        for process in processes:
+            self.assertEqual(self.nodes.told(process), [[OK, OK, True]] * len(versions))
+
+    def merged_since(self, name, versions):
+        """The first of these versions in whose runs the images of the node lie together; None: in none."""
+        return next((version for version in versions if self.one_rank(version, name) > 3), None)
+
+    def test_trials_find_that_ranks_hold_the_same_and_that_they_do_not(self):
+        self.start(flush_files=1, flush_merge_ranks=4)
+        self.deal("set", [1], is_alike=True)
+        self.assertGreater(self.one_rank(1, "set"), 3)
+        self.nodes.kill_daemons()
+        self.nodes.settings["flush_merge_ranks"] = 0
+        versions = range(1, 13)
+        self.deal("alike", versions, is_alike=True)
+        since = self.merged_since("alike", versions)
+        self.assertIsNotNone(since, "no trial found what merging is worth")
+        self.assertGreater(since, 2, "before two trials there is no reason")
+        self.assertLess(self.stored_bytes(12, "alike"), 0.9 * self.stored_bytes(1, "alike"))
+        self.assertAlmostEqual(self.stored_bytes(12, "alike") / self.stored_bytes(1, "set"), 1, delta=0.05)
+        self.assertEqual(self.nodes.cairn("verify", "alike", 12, "--decode")[0], 0)
+        self.deal("unlike", versions, is_alike=False)
+        self.assertIsNone(self.merged_since("unlike", versions))
+        # What was worth it is given up when the data change.
+        self.deal("alike", range(13, 40), is_alike=False, job=2)
+        self.assertLess(self.one_rank(39, "alike"), 1.1)
 
 
 if __name__ == "__main__":

@@ -49,8 +49,8 @@ class Nodes:
         self.persistent = os.path.join(self.shared, "persistent")
         os.mkdir(self.persistent)
         self.word = uuid.uuid4().hex
-        # auto goes by measured times: what is stored how would be another thing from run to run.
-        self.settings = {"flush_codec": "off", "daemon_idle_s": 20, "deadlines_open_ms": 30000, "flush_block_bytes": 65536, **settings}
+        # auto goes by measured times, and merging by trials that end early where no core is idle: what is stored how would be another thing from run to run.
+        self.settings = {"flush_codec": "off", "flush_merge_ranks": 1, "daemon_idle_s": 20, "deadlines_open_ms": 30000, "flush_block_bytes": 65536, **settings}
 
     def __enter__(self):
         return self

@@ -49,7 +49,7 @@ struct Settings {
         Compression codec = Compression::automatic;
         EncodeAt encode_at = EncodeAt::leader;
         std::uint64_t full_every = 1;
-        std::uint32_t merge_ranks = 1;
+        std::uint32_t merge_ranks = 0;  // 0: chosen by trials
         std::uint64_t merge_bytes = 32ull << 10;
         Io io = Io::automatic;
         double memory_share = 0.25;

@@ -42,6 +42,10 @@ struct Job {
     std::map<Version, std::map<Rank, BegunImage>> begun;  // on this node, neither sealed nor left by their sources
     std::shared_ptr<Experience> experience;
     std::map<Codec, CodecSeen> codecs_seen;  // on this node, where data were encoded or codecs tried
+    struct MergingSeen {
+        std::uint64_t apart_bytes = 0, merged_bytes = 0, raw_bytes = 0;
+    };
+    std::map<Codec, MergingSeen> merging_seen;  // the same where merging was tried, and the coordinator does not know it yet
 
     // What another open's roster of the same incarnation says newly. invalid_argument where it is of other nodes.
     Status renew(const Roster& said, NodeIndex as);

@@ -40,7 +40,7 @@ struct FlushSettings {
     EncodeAt encode_at = EncodeAt::leader;       // what comes from other nodes
     std::uint32_t encode_buffers = 0;            // of a follower, besides the ring; none: it sends raw bytes
     std::uint32_t full_every = 1;                // of so many versions one is whole, and the others may be stored as what changed since; with a codec that takes a base
-    std::uint32_t merge_ranks = 1;               // images of one node that share encoded runs, in versions with a codec and without a base
+    std::uint32_t merge_ranks = 1;               // images of one node that share encoded runs, in versions with a codec and without a base; 0: merge_ranks_chosen, or 1, as trials say
     std::uint64_t merge_bytes = 32 << 10;        // of each by turns; in whole blocks
     std::uint32_t attempts_max = 3;              // in a row, before the version's waiters are told; then again after retry_wait
     Nanos io_wait = 60 * second;                 // one read, write, fsync

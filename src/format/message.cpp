@@ -39,7 +39,7 @@ struct BodyWriter {
         const auto parts = writer.part_infos(m.parts);
         flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<fb::CodecRate>>> codecs;
         if (!m.codecs.empty())
-            codecs = writer.tables(m.codecs, [&](const message::CodecRate& c) { return fb::CreateCodecRate(builder, writer.string(c.codec), c.raw_bytes, c.stored_bytes, c.raw_bytes_per_s); });
+            codecs = writer.tables(m.codecs, [&](const message::CodecRate& c) { return fb::CreateCodecRate(builder, writer.string(c.codec), c.raw_bytes, c.stored_bytes, c.raw_bytes_per_s, c.apart_bytes, c.merged_bytes, c.tried_bytes); });
         return fb::CreatePartsDone(builder, id(m.attempt_id), code(m.code), why, m.has_lost, m.lost, parts,
                                    m.has_failed_part, m.failed_part, m.coverage, static_cast<std::uint8_t>(m.card), codecs, m.storage_busy_ns, m.needs_base);
     }
@@ -96,7 +96,8 @@ struct BodyWriter {
         flatbuffers::Offset<flatbuffers::String> trial;
         if (!m.trial.empty()) trial = writer.string(m.trial);
         return fb::CreateLead(builder, m.attempt, id(m.attempt_id), m.parts_total, m.ranks_total, m.block_bytes, parts,
-                              images, where, m.keep_own, m.pack_bytes, codec, m.encode_at_follower, trial, m.base, m.merge_ranks, m.merge_bytes);
+                              images, where, m.keep_own, m.pack_bytes, codec, m.encode_at_follower, trial, m.base, m.merge_ranks, m.merge_bytes,
+                              m.trial_merge_ranks, m.trial_merge_bytes);
     }
     auto write(const message::Shed& m) { return fb::CreateShed(builder, id(m.attempt_id), m.move, m.part, m.to, m.bytes); }
     auto write(const message::Given& m) {
@@ -155,7 +156,7 @@ struct BodyReader {
         return message::PartsDone{
             Reader::id(*m.attempt_id()), static_cast<Code>(m.code()), reader.string(m.text()), m.has_lost(), m.lost(),
             m.has_failed_part(), m.failed_part(), reader.part_infos(m.parts()), m.coverage(), static_cast<Card>(m.card()),
-            reader.tables(m.codecs(), [&](const fb::CodecRate& c) { return message::CodecRate{reader.string(c.codec()), c.raw_bytes(), c.stored_bytes(), c.raw_bytes_per_s()}; }),
+            reader.tables(m.codecs(), [&](const fb::CodecRate& c) { return message::CodecRate{reader.string(c.codec()), c.raw_bytes(), c.stored_bytes(), c.raw_bytes_per_s(), c.apart_bytes(), c.merged_bytes(), c.tried_bytes()}; }),
             m.storage_busy_ns(), m.needs_base()};
     }
     message::Body read(const fb::Acknowledged& m) { return message::Acknowledged{Reader::id(*m.attempt_id())}; }
@@ -205,6 +206,8 @@ struct BodyReader {
         lead.base = m.base();
         lead.merge_ranks = m.merge_ranks();
         lead.merge_bytes = m.merge_bytes();
+        lead.trial_merge_ranks = m.trial_merge_ranks();
+        lead.trial_merge_bytes = m.trial_merge_bytes();
         lead.parts = reader.tables(m.parts(), [&](const fb::PartPlan& p) { return plan(p); });
         lead.images = reader.images(m.images());
         lead.addresses = addresses(m.addresses());
@@ -308,7 +311,7 @@ struct BodyCheck {
         TRY(check::block_bytes(m.block_bytes));
         if (!printable(m.codec, codec_text_bytes_max) || !printable(m.trial, codec_text_bytes_max)) return refuse("an impossible codec");
         if (m.pack_bytes > bytes_max) return refuse("packs of ", m.pack_bytes, " bytes");
-        if (m.merge_bytes > bytes_max) return refuse("images that give ", m.merge_bytes, " bytes by turns");
+        if (m.merge_bytes > bytes_max || m.trial_merge_bytes > bytes_max) return refuse("images that give ", std::max(m.merge_bytes, m.trial_merge_bytes), " bytes by turns");
         TRY(check_images(m.images));
         TRY(check_addresses(m.addresses));
         for (const PartPlan& part : m.parts) {

@@ -85,6 +85,7 @@ TEST(Message, LeadSharesInvariants) {
     expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].shares[1].offset = 5; }, "not aligned");
     expect_refused<Lead>([](Message&, Lead& l) { l.pack_bytes = UINT64_MAX; }, "packs of");
     expect_refused<Lead>([](Message&, Lead& l) { l.merge_bytes = UINT64_MAX; }, "bytes by turns");
+    expect_refused<Lead>([](Message&, Lead& l) { l.trial_merge_bytes = UINT64_MAX; }, "bytes by turns");
     expect_refused<Lead>([](Message&, Lead& l) { l.codec = "\n"; }, "impossible codec");
     expect_refused<Lead>([](Message&, Lead& l) { l.parts[0].shares[0].bytes = UINT64_MAX; }, "impossible range");
 }
@@ -178,6 +179,9 @@ TEST(Message, WhatDependsOnAnOlderVersionSaysSo) {
     std::get<message::Ended>(ended.body).base = 11;
     std::get<message::Lead>(lead.body).merge_ranks = 64;
     std::get<message::Lead>(lead.body).merge_bytes = 1ull << 50;
+    std::get<message::Lead>(lead.body).trial_merge_ranks = 16;
+    std::get<message::Lead>(lead.body).trial_merge_bytes = 1 << 15;
+    std::get<message::PartsDone>(done.body).codecs = {{"fast", 1, 2, 3, 4, 5, 6}};
     for (const Message& m : {lead, want, chunk, done, ended}) {
         const auto back = decode_message(encode(m));
         ASSERT_TRUE(back.ok()) << back.status().to_string();

@@ -206,7 +206,7 @@ class Random {
             case 4:
                 m.body = message::PartsDone{id(),   some_code(), some_text(),
                                             coin(), below32(9),  coin(), below32(9),
-                                            {part_info(0, 9, id(), 4096)}, number(), Card::unknown, coin() ? std::vector<message::CodecRate>{{"zero-runs", number(), number(), number()}} : std::vector<message::CodecRate>(), number()};
+                                            {part_info(0, 9, id(), 4096)}, number(), Card::unknown, coin() ? std::vector<message::CodecRate>{{"zero-runs", number(), number(), number(), number(), number(), number()}} : std::vector<message::CodecRate>(), number()};
                 break;
             case 5:
                 m.body = message::Acknowledged{id()};

@@ -47,7 +47,7 @@ std::string CodecChoice::trial() const {
 // Raw bytes a second that become durable.
 double CodecChoice::expected(const Known& known) const {
     if (known.bytes_per_s == 0) return 0;
-    return known.reached * std::min(known.bytes_per_s, known.ratio * storage_bytes_per_s_);
+    return known.reached * std::min(known.bytes_per_s, shorter_ * known.ratio * storage_bytes_per_s_);
 }
 
 void CodecChoice::learn_storage(const FlushMeasured& flush) {
@@ -69,7 +69,7 @@ void CodecChoice::record(const FlushMeasured& flush) {
     for (const auto& [codec, measured] : flush.codecs) {
         const auto known = known_.find(codec);
         if (known == known_.end() || measured.raw_bytes <= 0 || measured.stored_bytes <= 0 || measured.raw_bytes_per_s <= 0) continue;
-        known->second.ratio = measured.raw_bytes / measured.stored_bytes;
+        known->second.ratio = measured.raw_bytes / measured.stored_bytes / flush.shorter;
         known->second.bytes_per_s = measured.raw_bytes_per_s;
         known->second.at = versions_;
     }
@@ -82,9 +82,11 @@ void CodecChoice::record(const FlushMeasured& flush) {
         }
         known.at = versions_;
         known.reached = 1;
+        shorter_ = flush.shorter;
         const double full = expected(known);
         if (full > 0) known.reached = std::clamp(raw_bytes / flush.took_s / full, reached_least, reached_most);
     }
+    shorter_ = flush.next_shorter;
     choose();
     if (!none_is_promising()) {
         trials_apart_ = 1;

@@ -37,6 +37,8 @@ struct FlushMeasured {
     double took_s = 0;
     double storage_share = 0;  // of that time: some write was under way, at the leader of which that is most
     std::map<std::string, CodecMeasured> codecs;
+    // How many times as long as it was stored a codec would have made it, had its images not shared runs; and what merging promises of the next version (model/merging.hpp).
+    double shorter = 1, next_shorter = 1;
 };
 
 class CodecChoice {
@@ -51,7 +53,7 @@ class CodecChoice {
 
   private:
     struct Known {
-        double ratio = 1, bytes_per_s = 0;  // raw to stored, of what it encoded; that all nodes encode. 0: never seen
+        double ratio = 1, bytes_per_s = 0;  // raw to stored, of what it encoded, had nothing been merged; that all nodes encode. 0: never seen
         double reached = 0;                 // of the rate that these two let expect, lately
         double forgotten = 0;               // versions in which it is forgotten that it reached less
         std::uint64_t at = 0;               // the version that tried it last
@@ -66,6 +68,7 @@ class CodecChoice {
     std::string next_;
     double storage_bytes_per_s_ = 0, storage_before_ = 0;  // the better of the last two versions without a codec: noise only ever slows down
     double largest_ = 0;  // raw bytes of a version, lately
+    double shorter_ = 1;  // FlushMeasured's, of the next version
     std::uint64_t versions_ = 0, unseen_ = 0;  // unseen_: what storage takes without a codec
     std::uint64_t trial_due_ = 0, trials_apart_ = 1;  // of which version the next one is; versions from one to the next
 };

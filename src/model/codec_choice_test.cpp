@@ -267,5 +267,44 @@ TEST(CodecChoice, BelievesNoNonsense) {
     EXPECT_EQ(choice.trial(), "fast");
 }
 
+// A twentieth shorter apart, and half as long merged: storage takes less than is encoded, so that half as long is sooner.
+TEST(CodecChoice, WhatMergingPromisesCounts) {
+    Cluster cluster;
+    cluster.storage_bytes_per_s = 200e6;
+    cluster.ratio = 1.05;
+    CodecChoice choice({"fast"});
+    EXPECT_EQ(cluster.run(choice, 10), 0.0);
+    const auto merged = [&](double gain) {
+        FlushMeasured flush = cluster.flush(choice);
+        if (!choice.next().empty()) flush.shorter = gain;
+        flush.next_shorter = gain;
+        return flush;
+    };
+    while (choice.trial().empty()) choice.record(cluster.flush(choice));
+    choice.record(merged(2));
+    EXPECT_EQ(choice.next(), "fast");
+    cluster.ratio = 2.1;
+    for (int i = 0; i < 40; ++i) choice.record(merged(2));
+    EXPECT_EQ(choice.next(), "fast");
+}
+
+// Four times less with one codec where it is merged, and hardly less again with the other, tried on the same: not twice as much as that.
+TEST(CodecChoice, WhatMergedDataBecomeIsNotCountedTwice) {
+    Cluster cluster;
+    cluster.ratio = 2;
+    CodecChoice choice({"fast", "small"});
+    while (choice.next().empty()) choice.record(cluster.flush(choice));
+    ASSERT_EQ(choice.next(), "fast");
+    cluster.ratio = 4;
+    cluster.encode_bytes_per_s = 600e6;
+    for (int i = 0; i < 10; ++i) {
+        FlushMeasured flush = cluster.flush(choice);
+        flush.shorter = flush.next_shorter = 2;
+        if (flush.codecs.count("small")) flush.codecs["small"].stored_bytes = 1e6 / 4.2;
+        choice.record(flush);
+        EXPECT_EQ(choice.next(), "fast");
+    }
+}
+
 }  // namespace
 }  // namespace cairn

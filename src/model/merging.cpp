@@ -12,6 +12,12 @@ MergePolicy fitting(std::uint32_t ranks, std::uint64_t turn_bytes, std::uint64_t
     return {static_cast<std::uint32_t>(images), turn_blocks * block_bytes, run_bytes};
 }
 
+MergePolicy as_chosen(std::uint32_t ranks, std::uint64_t turn_bytes, std::uint64_t run_bytes, std::uint64_t block_bytes) {
+    const std::uint64_t turn = round_up(turn_bytes, block_bytes);
+    const std::uint64_t images = turn == 0 ? 0 : std::min<std::uint64_t>({ranks, merge_ranks_most, run_bytes / turn});
+    return images < 2 ? MergePolicy() : MergePolicy{static_cast<std::uint32_t>(images), turn, run_bytes};
+}
+
 std::vector<Pack> take_merged(NodeSources& node, const SpacePolicy& space, const MergePolicy& policy) {
     std::vector<Pack> groups;
     if (policy.ranks < 2 || space.pack_bytes == 0) return groups;
@@ -90,6 +96,29 @@ Pack split_end(Pack& group, const MergePolicy& policy, std::uint64_t blocks, std
     }
     std::erase_if(group, [](const NodeSource& each) { return each.source.length == 0; });
     return given;
+}
+
+namespace {
+// Of what is stored apart. A rank alone reads and decodes the runs of its whole group, and a job that starts again decodes all of them for each rank: less than a tenth does not pay for that, and the
+// same data that are encoded in other runs differ by some hundredths. What is merged stays so while it is worth half of it.
+constexpr double worth_merging = 0.9, worth_staying_merged = 0.95;
+constexpr double least_merged = 0.01;  // of the raw bytes: whoever decodes so many more saves nothing where hardly any are stored
+constexpr std::uint32_t trials_to_change = 2;  // of two places: one place says little of all
+constexpr std::uint64_t merge_trials_apart_most = 16;
+}  // namespace
+
+void MergeChoice::record(const MergeTried& tried) {
+    ++versions_;
+    const bool is_told = tried.apart_bytes > 0 && tried.merged_bytes > 0;
+    if (is_told) {
+        shorter_ = tried.apart_bytes / tried.merged_bytes;
+        const double kept = (merges_ ? worth_staying_merged : worth_merging) * tried.apart_bytes;
+        const bool says = tried.merged_bytes <= kept && tried.apart_bytes - tried.merged_bytes >= least_merged * tried.raw_bytes;
+        against_ = says == merges_ ? 0 : against_ + 1;
+        trials_apart_ = against_ > 0 ? 1 : std::min(2 * trials_apart_, merge_trials_apart_most);
+        if (against_ == trials_to_change) merges_ = says, against_ = 0;
+    }
+    if (tried.is_asked || against_ > 0) trial_due_ = versions_ + trials_apart_ - 1;
 }
 
 }  // namespace cairn

@@ -142,5 +142,111 @@ TEST(Merging, WhateverTheSizesAreEveryByteIsInOneRun) {
     }
 }
 
+// Of fewer images where a run is shorter here: a footer's room is counted by the turns that were chosen.
+TEST(Merging, TurnsThatWereChosenElsewhereAreNotMadeShorter) {
+    constexpr std::uint64_t mib = 1 << 20;
+    EXPECT_EQ(as_chosen(16, mib / 4, 4 * mib, merge_block), (MergePolicy{16, mib / 4, 4 * mib}));
+    EXPECT_EQ(as_chosen(16, mib / 4, mib, merge_block), (MergePolicy{4, mib / 4, mib}));
+    EXPECT_EQ(as_chosen(16, mib / 4 + 1, mib, mib / 4), (MergePolicy{2, mib / 2, mib})) << "whole blocks";
+    EXPECT_EQ(as_chosen(UINT32_MAX, merge_block, 4 * mib, merge_block).ranks, merge_ranks_most);
+    for (const MergePolicy& none : {as_chosen(16, mib, mib, merge_block), as_chosen(16, 0, mib, merge_block), as_chosen(1, merge_block, mib, merge_block), as_chosen(16, 1ull << 60, mib, merge_block)})
+        EXPECT_EQ(none, MergePolicy());
+}
+
+// Versions whose trials are told with the next one, as short ones' are.
+struct Merger {
+    double apart_by_merged = 1, raw_bytes = 3e6;
+    MergeChoice choice = {};
+    MergeTried told = {};
+    int trials = 0;
+
+    void version() {
+        const bool is_tried = choice.tries();
+        MergeTried now = told;
+        now.is_asked = is_tried;
+        told = {};
+        if (is_tried) told.apart_bytes = 1e6 * apart_by_merged, told.merged_bytes = 1e6, told.raw_bytes = raw_bytes;
+        trials += is_tried;
+        choice.record(now);
+    }
+    // Until the choice changes, at most so many; how many.
+    int versions_until(bool merges, int most) {
+        int count = 0;
+        for (; choice.merges() != merges && count < most; ++count) version();
+        return count;
+    }
+};
+
+TEST(MergeChoice, TwoTrialsThatAgreeDecide) {
+    Merger merger;
+    EXPECT_FALSE(merger.choice.merges());
+    EXPECT_TRUE(merger.choice.tries());
+    merger.apart_by_merged = 1.12;
+    EXPECT_EQ(merger.versions_until(true, 100), 3) << "the first trial is told with the second version";
+    EXPECT_NEAR(merger.choice.shorter(), 1.12, 0.001);
+}
+
+TEST(MergeChoice, LessThanATenthIsNotWorthIt) {
+    for (const double gain : {0.5, 1.0, 1.1}) {
+        Merger merger;
+        merger.apart_by_merged = gain;
+        EXPECT_EQ(merger.versions_until(true, 100), 100) << gain;
+    }
+}
+
+// Gas at rest: a hundredth is stored of it, merged or not, and who restores one rank would decode all of them for that.
+TEST(MergeChoice, WhereHardlyAnythingIsStoredThereIsNothingToSave) {
+    Merger merger;
+    merger.apart_by_merged = 3;
+    merger.raw_bytes = 300e6;
+    EXPECT_EQ(merger.versions_until(true, 100), 100);
+    merger.raw_bytes = 150e6;
+    EXPECT_LE(merger.versions_until(true, 100), 20);
+}
+
+TEST(MergeChoice, OneTrialThatSaysOtherwiseChangesNothing) {
+    Merger merger;
+    for (int i = 0; i < 200; ++i) {
+        merger.apart_by_merged = i % 2 == 0 ? 3 : 1;
+        if (merger.choice.tries()) merger.choice.record({true, merger.trials++ % 2 == 0 ? 3e6 : 1e6, 1e6, 4e6});
+        else merger.choice.record({});
+        EXPECT_FALSE(merger.choice.merges());
+    }
+}
+
+TEST(MergeChoice, TrialsAreRareOnceTheyAgree) {
+    for (const double gain : {1.0, 4.0}) {
+        Merger merger;
+        merger.apart_by_merged = gain;
+        for (int i = 0; i < 100; ++i) merger.version();
+        merger.trials = 0;
+        for (int i = 0; i < 160; ++i) merger.version();
+        EXPECT_EQ(merger.trials, 10) << gain;
+    }
+}
+
+TEST(MergeChoice, ItIsGivenUpWhereItIsWorthLessThanATwentieth) {
+    Merger merger;
+    merger.apart_by_merged = 4;
+    for (int i = 0; i < 100; ++i) merger.version();
+    ASSERT_TRUE(merger.choice.merges());
+    merger.apart_by_merged = 1.07;
+    EXPECT_EQ(merger.versions_until(false, 100), 100) << "what is merged stays so while it is worth half of what it had to promise";
+    merger.apart_by_merged = 1.03;
+    EXPECT_LE(merger.versions_until(false, 100), 20);
+    merger.apart_by_merged = 4;
+    EXPECT_LE(merger.versions_until(true, 100), 20);
+}
+
+// Small images, one image a node, no core that is idle: nothing is told, and it is asked for again.
+TEST(MergeChoice, WithoutAWordOfTrialsNothingIsMerged) {
+    MergeChoice choice;
+    for (int i = 0; i < 40; ++i) {
+        EXPECT_TRUE(choice.tries());
+        choice.record({true});
+        EXPECT_FALSE(choice.merges());
+    }
+}
+
 }  // namespace
 }  // namespace cairn

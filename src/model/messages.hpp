@@ -54,6 +54,8 @@ struct Lead {
     Version base = 0;                 // an older version of this incarnation, which is whole: data may be stored as what changed since; 0: none
     std::uint32_t merge_ranks = 1;    // images of one node that share encoded runs, as far as a leader's buffers have room for that (model/merging.hpp)
     std::uint64_t merge_bytes = 0;    // of each by turns
+    std::uint32_t trial_merge_ranks = 1;  // the same of what is tried, with `codec`, or else with `trial`, and thrown away; 1: nothing is
+    std::uint64_t trial_merge_bytes = 0;
     bool operator==(const Lead&) const = default;
 };
 
@@ -182,6 +184,8 @@ struct CodecRate {
     std::string codec;
     std::uint64_t raw_bytes = 0, stored_bytes = 0;
     std::uint64_t raw_bytes_per_s = 0;
+    // What so many raw bytes of several images took on trial, since the version before: image by image, and by turns. 0: nothing was tried.
+    std::uint64_t apart_bytes = 0, merged_bytes = 0, tried_bytes = 0;
     bool operator==(const CodecRate&) const = default;
 };
 

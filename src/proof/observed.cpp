@@ -106,6 +106,7 @@ Status check_space(SeedRun& run, const OpenVersion& version) {
         for (const StoredRun& stored : footer.runs) {
             if (stored.pieces.size() > 1) run.see(Saw::packed);
             if (has_turns(stored)) run.see(Saw::merged);
+            if (has_turns(stored) && run.scenario.merge_ranks == 0) run.see(Saw::merged_by_trial);
             if (has_turns(stored) && run.cluster.has_moved_work()) run.see(Saw::merged_moved);
             if (stored.part_offset - end >= part_alignment) nothing += stored.part_offset - end;
             end = stored.part_offset + stored.stored_bytes;

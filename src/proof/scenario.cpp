@@ -61,7 +61,7 @@ const std::vector<ScenarioNumber>& scenario_numbers() {
         {"codec", &S::codec, 0, 2, 0},
         {"encode_at", &S::encode_at, 0, 1, 0},
         {"full_every", &S::full_every, 1, 100, 1},
-        {"merge_ranks", &S::merge_ranks, 1, 64, 1},
+        {"merge_ranks", &S::merge_ranks, 0, 64, 1},
         {"merge_bytes", &S::merge_bytes, 1, 1 << 24, 4096},
         {"attempts", &S::attempts, 1, 100, 3},
         {"versions", &S::versions, 1, 64, 64},
@@ -159,6 +159,7 @@ class Draw {
         if (scenario_.codec != 0) merging();
         const std::uint64_t share = sim::mix(scenario_.seed ^ 0x73686172);
         if (share % 3 == 0) scenario_.share = 1 + share / 3 % 8;
+        if (scenario_.codec != 0 && scenario_.merge_ranks == 1 && !is_of_a_kind && sim::mix(scenario_.seed ^ 0x74726965) % 2 == 0) trying_to_merge();
         return std::move(scenario_);
     }
 
@@ -326,6 +327,17 @@ class Draw {
         constexpr std::uint64_t images[] = {2, 3, 8};
         scenario_.merge_ranks = images[random / 5 % 3];
         scenario_.merge_bytes = scenario_.block_bytes * (1 + random / 15 % 4);
+    }
+
+    // Two trials must agree before anything is merged, and those want images that are not packed, and buffers with room for turns.
+    void trying_to_merge() {
+        Scenario& s = scenario_;
+        s.merge_ranks = 0;
+        s.merge_bytes = s.block_bytes * (1 + sim::mix(s.seed ^ 0x74726967) % 2);
+        s.buffer_bytes = std::max(s.buffer_bytes, 8 * s.block_bytes);
+        s.buffers = std::max<std::uint64_t>(s.buffers, 2);
+        s.image_bytes = std::max(s.image_bytes, 40 * s.block_bytes);
+        add_steps(Happening::capture, 0x74726966, 8);
     }
 
     void few_nodes(std::uint64_t most) {

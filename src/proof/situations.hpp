@@ -24,6 +24,7 @@ namespace cairn::testing {
     row(encoded,            seeds, "data were encoded") \
     row(merged,             seeds, "several images gave to one run by turns") \
     row(merged_moved,       seeds, "and work changed hands in that version") \
+    row(merged_by_trial,    steered, "and some because trials said that it takes less") \
     row(encoded_some,       seeds, "and some of the same version were not") \
     row(encoded_before_ship, seeds, "and some before they were sent") \
     row(codec_chosen,       seeds, "and some because earlier versions were sooner so") \

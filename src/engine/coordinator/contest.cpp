@@ -58,6 +58,8 @@ void make_leads(Contest& contest, const Job& job, const std::vector<NodeImages>&
         track.lead.base = contest.base;
         track.lead.merge_ranks = contest.merge.ranks;
         track.lead.merge_bytes = contest.merge.turn_bytes;
+        track.lead.trial_merge_ranks = contest.trial_merge.ranks;
+        track.lead.trial_merge_bytes = contest.trial_merge.turn_bytes;
     }
 }
 

@@ -46,6 +46,7 @@ struct Contest {
     bool encode_at_follower = false;
     Version base = 0;                     // as in Lead
     MergePolicy merge;
+    MergePolicy trial_merge;              // that all its leaders try
     std::vector<PartPlan> plan;
     std::vector<std::uint32_t> targets;   // of each part, as a number: without targets all are alike
     std::map<NodeIndex, LeaderTrack> leaders;
@@ -70,7 +71,7 @@ struct Contest {
 // One Lead to every leader: its own shares with their sources; of the others' what it needs to work with them.
 void make_leads(Contest& contest, const Job& job, const std::vector<NodeImages>& nodes);
 
-// Whether the footer of each part can tell what the plan puts there: else it would be found out when all is written.
+// Whether the footer of each part can tell what the plan puts there: else it would be found out when all is written. Of what is merged it has a piece for each turn, at most: leaders make none shorter.
 Status check_sizes(const Contest& contest, const std::vector<NodeImages>& nodes);
 
 }  // namespace cairn::engine

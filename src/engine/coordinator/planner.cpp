@@ -1,7 +1,9 @@
 #include "engine/coordinator/planner.hpp"
 
 #include <algorithm>
+#include <utility>
 
+#include "base/log.hpp"
 #include "base/trace.hpp"
 #include "format/check.hpp"
 #include "format/limits.hpp"
@@ -34,8 +36,7 @@ Result<std::vector<NodeImages>> Planner::plan(Flight& flight, Contest& contest) 
     }
     contest.base = base_for(job, flight.key.version, contest.codec);
     contest.encode_at_follower = !contest.codec.empty() && (settings.encode_at == EncodeAt::follower || contest.base != 0);  // a base is where the image is
-    // What has a base is encoded where the image is, alone.
-    if (!contest.codec.empty() && contest.base == 0) contest.merge = fitting(settings.merge_ranks, settings.merge_bytes, std::min(settings.buffer_bytes, merged_run_bytes_max), contest.block_bytes);
+    choose_merging(job, contest);
     Ahead ahead = take_ahead(experience(job), flight.key.version);
     const bool holds = ahead.input == input;
     counters.planned_ahead += holds;
@@ -43,9 +44,13 @@ Result<std::vector<NodeImages>> Planner::plan(Flight& flight, Contest& contest) 
     contest.plan = holds ? std::move(ahead.plan) : plan_flush(input);
     experience(job).free_bytes_until = 0;
     ++experience(job).placement_turn;
-    // What is merged has more pieces: a footer that has no room for them may have room for others.
-    if (!check_sizes(contest, nodes).ok()) contest.merge = {};
-    TRY(check_sizes(contest, nodes));
+    Status sizes = check_sizes(contest, nodes);
+    if (!sizes.ok() && contest.merge.ranks > 1) {  // what is merged has more pieces: a footer that has no room for them may have room for others
+        tell_unmerged(job, sizes);
+        contest.merge = {};
+        sizes = check_sizes(contest, nodes);
+    }
+    TRY(sizes);
     contest.addresses = job.addresses;
     std::map<std::string, std::uint32_t> targets_seen;
     for (const PartPlan& part : contest.plan) {
@@ -54,6 +59,23 @@ Result<std::vector<NodeImages>> Planner::plan(Flight& flight, Contest& contest) 
     }
     make_leads(contest, job, nodes);
     return nodes;
+}
+
+// What has a base is encoded where the image is, alone.
+void Planner::choose_merging(const Job& job, Contest& contest) {
+    if (contest.base != 0) return;
+    const bool is_tried = settings.merge_ranks == 0;
+    const MergePolicy merged = fitting(is_tried ? merge_ranks_chosen : settings.merge_ranks, settings.merge_bytes, std::min(settings.buffer_bytes, merged_run_bytes_max), contest.block_bytes);
+    const MergeChoice& choice = merge_choices_[kind(job)];
+    if (!contest.codec.empty() && (!is_tried || choice.merges())) contest.merge = merged;
+    const bool has_codec = !contest.codec.empty() || !contest.trial.empty();
+    if (is_tried && has_codec && choice.tries()) contest.trial_merge = merged;
+}
+
+// Once a job: it will be so with each of its versions.
+void Planner::tell_unmerged(Job& job, const Status& why) {
+    if (std::exchange(experience(job).has_told_unmerged, true)) return;
+    log_warning("not-merged", {{"name", job.roster->name}, {"why", why.text()}, {"do", "ask for more files (flush.files) or longer turns (flush.merge_bytes)"}});
 }
 
 // The images of all nodes, none of an I/O node; their block size in `block_bytes`.
@@ -237,8 +259,9 @@ void Planner::learn_from_success(Flight& flight, const std::vector<NodeImages>& 
     if (!held_back) {
         const double took_s = static_cast<double>(took) / second;
         leader_choice(*flight.job).record(static_cast<std::uint32_t>(side(flight).contest->leaders.size()), bytes, took_s);
-        if (!settings.codecs.empty()) learn_of_codecs(*flight.job, measured(flight, bytes, took_s));
     }
+    if (settings.merge_ranks == 0) learn_of_merging(flight);  // sizes are what they are, however long it took
+    if (!held_back && !settings.codecs.empty()) learn_of_codecs(*flight.job, measured(flight, bytes, static_cast<double>(took) / second));
     learn_from_cards(flight);
 }
 
@@ -281,10 +304,32 @@ FlushMeasured Planner::measured(const Flight& flight, std::uint64_t raw_bytes, d
             codec.raw_bytes_per_s += static_cast<double>(rate.raw_bytes_per_s);
         }
     }
+    const auto choice = merge_choices_.find(kind(*flight.job));
+    if (settings.merge_ranks == 0 && choice != merge_choices_.end()) {
+        if (contest.merge.ranks > 1) flush.shorter = choice->second.shorter();
+        if (choice->second.merges()) flush.next_shorter = choice->second.shorter();
+    }
     // Where each node encodes what it sends, those that do not lead encode as fast as those that do. So they would in a version that tries a codec.
     if (settings.encode_at == EncodeAt::follower && !contest.leaders.empty())
         for (auto& [name, codec] : flush.codecs) codec.raw_bytes_per_s *= std::max(1.0, static_cast<double>(flight.job->nodes_with_ranks()) / static_cast<double>(contest.leaders.size()));
     return flush;
+}
+
+void Planner::learn_of_merging(const Flight& flight) {
+    const Contest& contest = *side(flight).contest;
+    MergeTried tried{contest.trial_merge.ranks > 1};
+    for (const auto& [node, track] : contest.leaders)
+        for (const message::CodecRate& rate : track.done->codecs) {
+            tried.apart_bytes += static_cast<double>(rate.apart_bytes);
+            tried.merged_bytes += static_cast<double>(rate.merged_bytes);
+            tried.raw_bytes += static_cast<double>(rate.tried_bytes);
+        }
+    MergeChoice& choice = merge_choices_[kind(*flight.job)];
+    const bool before = choice.merges();
+    choice.record(tried);
+    if (choice.merges() == before) return;
+    if (!contest.codec.empty()) leader_choice(*flight.job).begin_anew();
+    log_info("merging", {{"name", flight.job->roster->name}, {"merges", choice.merges()}, {"apart_by_merged", choice.shorter()}});
 }
 
 // What numbers of leaders reached with one codec says nothing of them with another.

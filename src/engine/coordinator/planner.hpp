@@ -46,6 +46,9 @@ class Planner : CoordinatorRole {
     bool avoid_target_of(Flight& flight, std::uint32_t part, const std::string& why);
     void learn_from_cards(const Flight& flight);
     void learn_of_codecs(Job& job, const FlushMeasured& flush);
+    void learn_of_merging(const Flight& flight);
+    void choose_merging(const Job& job, Contest& contest);
+    void tell_unmerged(Job& job, const Status& why);
     FlushMeasured measured(const Flight& flight, std::uint64_t raw_bytes, double took_s) const;
 
     // What numbers of leaders reached, by series, files and nodes; a job that opens again goes on with it.
@@ -53,6 +56,7 @@ class Planner : CoordinatorRole {
     static Kind kind(const Job& job) { return {job.roster->name, job.roster->files, job.nodes()}; }
     std::map<Kind, LeaderChoice> leader_choices_;
     std::map<Kind, CodecChoice> codec_choices_;  // the same of codecs
+    std::map<Kind, MergeChoice> merge_choices_;
 };
 
 }  // namespace cairn::engine

@@ -1,4 +1,10 @@
 // Which codec the planner names, version by version.
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/log.hpp"
 #include "engine/coordinator/planner_testing.hpp"
 
 namespace cairn::engine {
@@ -103,6 +109,8 @@ TEST_F(PlannerCodecTest, WithAnotherCodecNumbersOfLeadersAreTriedAnew) {
 // Three images of 4 Mi blocks each lie in one part, whose footer has room for 11 million pieces.
 TEST_F(PlannerTest, WhereAFooterHasNoRoomForAllTurnsNothingIsMerged) {
     using testing::role_block;
+    const std::string path = (std::filesystem::temp_directory_path() / ("cairn-planner-" + std::to_string(::getpid()))).string();
+    ASSERT_TRUE(log_to_file(path, LogLevel::warning).ok());
     RoleOptions options;
     options.settings.codec = Codec::zero_runs;
     options.settings.merge_ranks = 2;
@@ -115,7 +123,99 @@ TEST_F(PlannerTest, WhereAFooterHasNoRoomForAllTurnsNothingIsMerged) {
         const std::uint32_t images = turn_blocks == 1 ? 1 : 2;
         EXPECT_EQ(contest.merge.ranks, images);
         for (const auto& [leader, track] : contest.leaders) EXPECT_EQ(track.lead.merge_ranks, images);
+        plan();
     }
+    log_off();
+    std::ifstream log(path);
+    int told = 0;
+    for (std::string line; std::getline(log, line);) told += line.find("not-merged") != std::string::npos && line.find("flush.merge_bytes") != std::string::npos;
+    EXPECT_EQ(told, 1) << "once a job";
+    std::filesystem::remove(path);
+}
+
+// A version whose leaders tell what they tried.
+struct PlannerMergeTest : PlannerTest {
+    void begin_trying(RoleOptions options) {
+        options.settings.merge_ranks = 0;
+        options.settings.merge_bytes = testing::role_block;
+        begin(options);
+    }
+    void flushed(double apart_by_merged, bool held_back = false) {
+        std::vector<NodeImages> nodes;
+        for (NodeIndex each = 0; each < node->job->nodes(); ++each) nodes.push_back({each, {testing::role_image(each, image_bytes)}});
+        const bool is_tried = plan().trial_merge.ranks > 1;
+        message::PartsDone done;
+        done.codecs = {{"zero-runs", 1'000'000, 500'000, 1'000'000'000, is_tried ? static_cast<std::uint64_t>(1000 * apart_by_merged) : 0u, is_tried ? 1000u : 0u}};
+        for (auto& [leader, track] : side().contest->leaders) track.done = done;
+        PartInfo part;
+        part.bytes = nodes.size() * image_bytes;
+        side().contest->leaders.begin()->second.done->parts = {part};
+        node->subject.learn_from_success(*node->flight, nodes, static_cast<Nanos>(3 * image_bytes * 1000), held_back);
+    }
+};
+
+TEST_F(PlannerMergeTest, VersionsAreMergedAsTrialsSay) {
+    RoleOptions options;
+    options.settings.codec = Codec::zero_runs;
+    begin_trying(options);
+    for (int version = 0; version < 2; ++version) {
+        const Contest& contest = plan();
+        EXPECT_EQ(contest.merge, MergePolicy());
+        EXPECT_EQ(contest.trial_merge.ranks, merge_ranks_chosen);
+        for (const auto& [leader, track] : contest.leaders) {
+            EXPECT_EQ(track.lead.merge_ranks, 1u);
+            EXPECT_EQ(track.lead.trial_merge_ranks, merge_ranks_chosen);
+            EXPECT_EQ(track.lead.trial_merge_bytes, testing::role_block);
+        }
+        flushed(1.5, version == 0);
+    }
+    EXPECT_EQ(plan().merge.ranks, merge_ranks_chosen);
+    for (const auto& [leader, track] : side().contest->leaders) EXPECT_EQ(track.lead.merge_ranks, merge_ranks_chosen);
+    int tried = 0;
+    for (int version = 0; version < 64; ++version) {
+        flushed(1.5);
+        tried += side().contest->trial_merge.ranks > 1;
+        for (const auto& [leader, track] : side().contest->leaders) EXPECT_EQ(track.lead.trial_merge_ranks > 1, side().contest->trial_merge.ranks > 1);
+    }
+    EXPECT_LE(tried, 8);
+    EXPECT_EQ(plan().merge.ranks, merge_ranks_chosen);
+    for (int version = 0; version < 20; ++version) flushed(1);
+    EXPECT_EQ(plan().merge, MergePolicy());
+}
+
+// Without a codec nothing is merged, and where none is tried either there is nothing to try.
+TEST_F(PlannerMergeTest, TheCodecThatIsTriedIsTriedWithIt) {
+    RoleOptions options;
+    options.settings.codecs = {Codec::zero_runs};
+    begin_trying(options);
+    EXPECT_EQ(plan().trial, "zero-runs");
+    EXPECT_GT(side().contest->trial_merge.ranks, 1u);
+    for (int version = 0; version < 3; ++version) flushed(4);
+    EXPECT_EQ(plan().codec, "zero-runs");
+    EXPECT_EQ(side().contest->merge.ranks, merge_ranks_chosen);
+    options.settings.codecs.clear();
+    begin_trying(options);
+    EXPECT_EQ(plan().trial_merge, MergePolicy());
+    flushed(4);
+    flushed(4);
+    EXPECT_EQ(plan().merge, MergePolicy());
+}
+
+TEST_F(PlannerMergeTest, NothingIsTriedWhereItIsSetOrVersionsHaveABase) {
+    RoleOptions options;
+    options.settings.codec = Codec::planes;
+    options.settings.full_every = 2;
+    begin_trying(options);
+    flushed(1);
+    node->subject.learn_of_base(*node->flight);
+    node->flight->key.version = 2;
+    EXPECT_GT(plan().base, 0u);
+    EXPECT_EQ(side().contest->trial_merge, MergePolicy());
+    options.settings.full_every = 1;
+    options.settings.merge_ranks = 3;
+    begin(options);
+    EXPECT_EQ(plan().merge.ranks, 3u);
+    EXPECT_EQ(side().contest->trial_merge, MergePolicy());
 }
 
 // What others write fixes the places of bytes beforehand.

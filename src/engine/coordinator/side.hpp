@@ -59,6 +59,7 @@ struct Experience {
     std::uint32_t since_base = 0;          // versions that were committed after it, and depend on it
     std::map<NodeIndex, Nanos> unfit;      // leaders that failed by themselves, and until when
     std::set<NodeIndex> absent;            // I/O nodes that did not answer
+    bool has_told_unmerged = false;        // that footers have no room for what would be merged
 };
 
 class CoordinatorRole : protected Role {

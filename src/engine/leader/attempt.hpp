@@ -182,6 +182,7 @@ struct Attempt {
     Codec codec = Codec::none;
     std::optional<Codec> trial;       // to be tried, until that is begun
     std::optional<Tried> tried;       // with it
+    bool trial_begun = false;
     std::uint64_t offered_bytes = 0;  // to a trial
     BusySpan storage;                 // its writes and syncs
     std::map<NodeIndex, Address> addresses;

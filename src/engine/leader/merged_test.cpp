@@ -55,18 +55,22 @@ struct MergedTest : testing::LeaderAlone {
     }
 };
 
-// Turns of 100 blocks are not to be had of three images in a buffer of eight: two from each are.
-TEST_F(MergedTest, LongTurnsAreAsLongAsABufferHasRoomFor) {
-    begin_merging(options(), merging(100));
-    Bytes file;
-    const Footer footer = written(file);
-    EXPECT_EQ(check_merged(footer, file), all_bytes);
-    std::uint64_t longest = 0;
-    for (const StoredRun& run : footer.runs) {
-        EXPECT_LE(raw_bytes(run), 8 * role_block);
-        if (run.pieces.size() == 3) longest = std::max(longest, raw_bytes(run));
+// Turns of four blocks are not to be had of three images in a buffer of eight: two images give them. Of nine blocks there are none.
+TEST_F(MergedTest, OfLongTurnsABufferHasRoomForFewerImages) {
+    for (const std::uint64_t turn_blocks : {4, 9}) {
+        begin_merging(options(), merging(turn_blocks));
+        Bytes file;
+        const Footer footer = written(file);
+        EXPECT_EQ(check_merged(footer, file), all_bytes);
+        std::size_t together = 0;
+        for (const StoredRun& run : footer.runs) {
+            EXPECT_TRUE(run.pieces.size() == 1 || raw_bytes(run) <= 8 * role_block);
+            EXPECT_LE(run.pieces.size(), 2u);
+            together += run.pieces.size() == 2;
+            for (const StoredPiece& piece : run.pieces) EXPECT_TRUE(run.pieces.size() == 1 || piece.length <= 4 * role_block);
+        }
+        EXPECT_EQ(together > 0, turn_blocks == 4);
     }
-    EXPECT_EQ(longest, 6 * role_block);
 }
 
 TEST_F(MergedTest, RunsHaveTurnsOfAllAndThenWhatIsLeft) {

@@ -183,6 +183,173 @@ TEST_F(TrialTest, NoMoreIsEncodedAtOnceThanThereAreWritersAndBuffers) {
     EXPECT_EQ(rate(64, 4, 3), 3000u);
 }
 
+// Node 1 has images of ranks 1, 4 and 5, each of 40 blocks but the last, and buffers of 32 blocks. Merging is to be tried.
+struct MergeTrialTest : WriterTest {
+    static constexpr std::uint64_t blocks = 40;
+    static message::Lead comparing(std::uint32_t ranks = 3, std::uint64_t turn_bytes = 2 * role_block) {
+        message::Lead lead = WriterTest::lead();
+        lead.pack_bytes = 8 * role_block;
+        lead.trial = "zero-runs";
+        lead.trial_merge_ranks = ranks;
+        lead.trial_merge_bytes = turn_bytes;
+        return lead;
+    }
+    // What was encoded, in order; copies among it.
+    std::vector<std::uint64_t> encodings(const message::Lead& lead, std::vector<std::uint64_t> lengths = {blocks, blocks, 30}, Version version = 1) {
+        RoleOptions options;
+        options.self = 1;
+        options.settings.buffer_bytes = 32 * role_block;
+        options.model.codec_shrinks = true;
+        node = std::make_unique<testing::Alone<testing::WriterAlone>>(options);
+        constexpr Rank ranks[] = {1, 4, 5};
+        for (std::size_t i = 0; i < lengths.size(); ++i) node->add_image(ranks[i], lengths[i] * role_block);
+        node->flight->key.version = version;
+        attempt = std::make_shared<Attempt>(node->world, node->flight, lead);
+        node->flight->leader = std::make_shared<LeaderSide>();
+        node->flight->leader->leading = attempt;
+        node->sim.set_observer([this](sim::Process&, const char* what, const std::string& detail) {
+            if (std::string(what) == "encode") seen.push_back(std::stoull(detail));
+        });
+        seen.clear();
+        node->subject.trial.begin(*attempt, part());
+        node->run(second);
+        for (const auto& [rank, held] : node->flight->images) EXPECT_EQ(held.users, 0u) << rank;
+        EXPECT_EQ(part().gate.active(), 0u);
+        return seen;
+    }
+    std::vector<std::uint64_t> seen;
+};
+
+// Five turns of an image are not to be had of half a buffer: of three images two turns each are.
+TEST_F(MergeTrialTest, TheSameBytesAreEncodedByTurnsAndApart) {
+    const std::vector<std::uint64_t> encoded = encodings(comparing());
+    const std::uint64_t turn = 2 * role_block, stretch = 2 * turn;
+    EXPECT_EQ(encoded, (std::vector<std::uint64_t>{turn, turn, turn, turn, turn, turn, 3 * stretch, stretch, stretch, stretch})) << "copies first";
+    std::vector<message::CodecRate> rates = node->subject.trial.seen(*attempt);
+    ASSERT_EQ(rates.size(), 1u);
+    EXPECT_EQ(rates[0].codec, "zero-runs");
+    EXPECT_EQ(rates[0].raw_bytes, 0u) << "nothing is said of its speed";
+    EXPECT_EQ(rates[0].tried_bytes, 3 * stretch);
+    for (const std::uint64_t bytes : {rates[0].apart_bytes, rates[0].merged_bytes}) {
+        EXPECT_GT(bytes, 0u);
+        EXPECT_LE(bytes, 3 * stretch);
+    }
+    EXPECT_TRUE(node->subject.trial.seen(*attempt).empty()) << "it is told once";
+}
+
+TEST_F(MergeTrialTest, OfTheCodecThatTheVersionHas) {
+    message::Lead lead = comparing();
+    lead.codec = codec_name(Codec::planes);
+    EXPECT_FALSE(encodings(lead).empty());
+    EXPECT_EQ(node->subject.trial.seen(*attempt).at(0).codec, codec_name(Codec::planes));
+    lead.codec = "of another release";
+    lead.trial = "";
+    EXPECT_TRUE(encodings(lead).empty());
+}
+
+TEST_F(MergeTrialTest, WhereNothingWouldBeMergedNothingIsTried) {
+    EXPECT_TRUE(encodings(comparing(), {blocks}).empty()) << "one image";
+    EXPECT_TRUE(encodings(comparing(), {blocks, 3, 3}).empty()) << "the others are packed";
+    EXPECT_TRUE(encodings(comparing(1)).empty());
+    message::Lead unpacked = comparing();
+    unpacked.pack_bytes = 0;
+    EXPECT_TRUE(encodings(unpacked).empty());
+    EXPECT_EQ(encodings(comparing(), {blocks, blocks}).size(), 8u + 1 + 2) << "of two images four turns each";
+}
+
+TEST_F(MergeTrialTest, WhatCanBeReadOnceOnlyIsLeftAlone) {
+    message::Lead lead = comparing();
+    encodings(lead);
+    node->flight->images.at(4).once = std::make_shared<OnceState>();
+    node->flight->images.at(5).once = std::make_shared<OnceState>();
+    seen.clear();
+    attempt->trial_begun = false;
+    node->subject.trial.begin(*attempt, part());
+    node->run(second);
+    EXPECT_TRUE(seen.empty());
+}
+
+TEST_F(MergeTrialTest, OnceAnAttempt) {
+    encodings(comparing());
+    seen.clear();
+    node->subject.trial.begin(*attempt, part());
+    node->run(second);
+    EXPECT_TRUE(seen.empty());
+}
+
+// As short as one image is, the others give no more.
+TEST_F(MergeTrialTest, OfAShortImageAllThatItHas) {
+    const std::vector<std::uint64_t> encoded = encodings(comparing(2, 8 * role_block), {blocks, 5});
+    EXPECT_EQ(encoded, (std::vector<std::uint64_t>{5 * role_block, 5 * role_block, 10 * role_block, 5 * role_block, 5 * role_block}));
+}
+
+// No chunk of a version that is merged is one image's: what another codec makes of it is found out on turns.
+TEST_F(MergeTrialTest, AnotherCodecIsTriedOnTurnsWhereTheVersionIsMerged) {
+    message::Lead lead = comparing(1);
+    lead.codec = codec_name(Codec::planes);
+    lead.merge_ranks = 3;
+    lead.merge_bytes = 2 * role_block;
+    const std::vector<std::uint64_t> encoded = encodings(lead);
+    ASSERT_GT(encoded.size(), 6u);
+    for (std::size_t i = 6; i < encoded.size(); ++i) EXPECT_EQ(encoded[i], 12 * role_block);
+    const std::vector<message::CodecRate> rates = node->subject.trial.seen(*attempt);
+    ASSERT_EQ(rates.size(), 1u);
+    EXPECT_EQ(rates[0].codec, "zero-runs");
+    EXPECT_GT(rates[0].raw_bytes, 0u);
+    EXPECT_EQ(rates[0].merged_bytes, 0u);
+}
+
+TEST_F(MergeTrialTest, OtherImagesAndOtherPlacesInOtherVersions) {
+    std::set<std::pair<Rank, std::uint64_t>> places;
+    for (Version version = 1; version <= 6; ++version) {
+        encodings(comparing(2), {blocks, blocks, blocks}, version);
+        const Trial::Sample sample = node->subject.trial.sample_of(*attempt).value();
+        EXPECT_EQ(sample.stretches.size(), 2u);
+        EXPECT_EQ(sample.stretches.front().source.image_offset % role_block, 0u);
+        places.insert({sample.stretches.front().source.rank, sample.stretches.front().source.image_offset});
+    }
+    EXPECT_GE(places.size(), 5u);
+}
+
+// Each where its turn lies; and asked for once of each image.
+TEST(ArraysByTurns, AreWhereTheTurnsLie) {
+    NumberArray array;
+    array.offset = 8, array.length = 100, array.width = 4;
+    int asked = 0;
+    const auto of_key = [&](std::uint32_t key) {
+        return [&asked, array, key]() mutable {
+            ++asked;
+            array.key = key;
+            return std::vector<NumberArray>{array};
+        };
+    };
+    const Pack stretches = {{0, {4, 1000, 200}}, {0, {7, 1000, 200}}}, turns = {{0, {4, 1000, 64}}, {0, {7, 1000, 64}}, {0, {4, 1064, 136}}, {0, {7, 1064, 136}}};
+    const std::vector<NumberArray> found = arrays_by_turns(stretches, {of_key(1), of_key(2)}, turns)();
+    ASSERT_EQ(found.size(), 4u);
+    EXPECT_EQ(asked, 2);
+    const std::uint64_t offsets[] = {8, 64 + 8, 128, 128 + 136}, lengths[] = {56, 56, 44, 44};
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        EXPECT_EQ(found[i].offset, offsets[i]);
+        EXPECT_EQ(found[i].length, lengths[i]);
+        EXPECT_EQ(found[i].key, 1 + i % 2);
+    }
+}
+
+TEST_F(MergeTrialTest, WhereNoCoreIsIdleNothingIsTold) {
+    RoleOptions options;
+    options.self = 1;
+    options.settings.buffer_bytes = 32 * role_block;
+    options.model.codec_shrinks = true;
+    options.model.codec_rate = 1e4;
+    node = std::make_unique<testing::Alone<testing::WriterAlone>>(options);
+    for (const Rank rank : {1, 4}) node->add_image(rank, blocks * role_block);
+    attempt = std::make_shared<Attempt>(node->world, node->flight, comparing());
+    node->subject.trial.begin(*attempt, part());
+    node->run(100 * second);
+    EXPECT_TRUE(node->subject.trial.seen(*attempt).empty());
+    EXPECT_EQ(node->flight->images.at(1).users, 0u);
+}
+
 TEST(BusySpan, OfWritesThatOverlapTheTimeCountsOnce) {
     BusySpan span;
     span.begin(10);

@@ -61,7 +61,7 @@ void Writer::lay_out(Attempt& attempt, PartState& part) const {
     part.chunk_bytes_max = chunk_bytes(ring.buffer_bytes(), block, part.share.bytes, part.writers);
     if (attempt.codec != Codec::none) part.encoded_chunk_bytes_max = std::min(ring.buffer_bytes() / block * block, encoded_run_bytes_max);
     WorkPolicy policy{settings.placement, settings.local_split, part.writers, block, part.chunk_bytes_max, attempt.lead.pack_bytes};
-    policy.merge = fitting(attempt.lead.merge_ranks, attempt.lead.merge_bytes, std::min(part.encoded_chunk_bytes_max, merged_run_bytes_max), block);
+    policy.merge = as_chosen(attempt.lead.merge_ranks, attempt.lead.merge_bytes, std::min(part.encoded_chunk_bytes_max, merged_run_bytes_max), block);
     policy.merges_own_only = attempt.lead.encode_at_follower;
     part.work = WorkList(part.share, attempt.flight->job->self, policy);
     for (const NodeSources& node : part.share.nodes)
