@@ -82,7 +82,7 @@ std::optional<Trial::Sample> Trial::sample_of(const Attempt& attempt) const {
     for (const HeldImage* held : images) {
         const Source stretch{held->image.header.rank, offset, length};
         sample.stretches.push_back({attempt.flight->job->self, stretch});
-        sample.arrays.push_back(arrays_on_trial(*held, stretch));
+        sample.arrays.push_back(arrays_of(*held, stretch));
     }
     Pack left = sample.stretches;
     sample.turns = cut_run(left, policy, bytes);
