@@ -52,7 +52,8 @@ Task<Result<std::vector<Damage>>> verify_version(World& world, Layout layout, Ma
     }
     whole.index();
     co_await open_bases(world, layout, whole, nullptr, settings);
-    if (damages.empty())
+    const bool are_all_open = damages.empty();
+    if (are_all_open)
         for (Rank rank = 0; rank < manifest.ranks; ++rank)
             if (Status tiles = check_tiling(whole, rank); !tiles.ok()) damages.push_back(damage_of("", std::move(tiles), rank));
     // So that damage is told with the region that it is in.
@@ -81,6 +82,7 @@ Task<Result<std::vector<Damage>>> verify_version(World& world, Layout layout, Ma
     if (!read.ok()) damages.push_back(damage_of("", std::move(read)));
     for (const auto& [rank, why] : unknown) {  // every checksum holds, and nobody can restore it
         if (why.code() != Code::corrupt || is_damaged(damages, rank)) continue;
+        if (!are_all_open && !check_tiling(whole, rank).ok()) continue;  // what it lacks is in a part that was told, which may only be away
         damages.push_back(damage_of("", Status(why), rank));
         damages.back().region = region_index_name;
     }

@@ -7,6 +7,8 @@
 
 #include "copies/damaged_testing.hpp"
 #include "copies/indexed_testing.hpp"
+#include "format/part.hpp"
+#include "model/checksum_units.hpp"
 #include "world/sim/encoding.hpp"
 
 namespace cairn {
@@ -279,6 +281,42 @@ TEST(Verify, AnIndexThatNobodyCanUseIsToldBesideAPartThatCanNotBeOpened) {
     EXPECT_EQ(of_index.rank, 0u);
     EXPECT_EQ(of_index.region, region_index_name);
     EXPECT_FALSE(of_index.block);
+}
+
+// A part may only be away, with its root: an image of which it has some bytes is not damaged for that.
+TEST(Verify, WhatAnImageLacksIsToldOfThePartThatCanNotBeOpened) {
+    sim::Simulation simulation{1, {}, {}};
+    sim::Process& process = simulation.add_node().start_process("verify");
+    testing::FilesInMemory files;
+    const Layout layout{"/persistent"};
+    std::vector<std::string> names;
+    for (int i = 0; i < 10'000; ++i) names.push_back("x" + std::to_string(i));
+    Manifest manifest = testing::commit_by_hand(files, layout, std::vector<testing::IndexedImage>(2, testing::indexed_image(names)));
+    Bytes& first = files.files.at(layout.part(manifest, 0));  // of rank 0 it has one block alone
+    const Result<FooterPlace> place = decode_trailer(ByteView(first).last(part_trailer_bytes), first.size());
+    ASSERT_TRUE(place.ok());
+    Result<Footer> footer = decode_footer(ByteView(first).subspan(place->offset, place->length), *place);
+    ASSERT_TRUE(footer.ok()) << footer.status().to_string();
+    StoredRun& run = footer->runs.front();
+    StoredPiece& piece = run.pieces.front();
+    run.stored_bytes = piece.length = footer->block_bytes;
+    piece.cuts = cuts_within(piece.cuts, 0, piece.length);
+    piece.checksums.resize(unit_count(footer->block_bytes, 0, piece.cuts, piece.length));
+    const Bytes tail = encode_footer(*footer);
+    first.resize(footer->data_bytes);
+    first.insert(first.end(), tail.begin(), tail.end());
+    manifest.parts[0].bytes = first.size();
+    manifest.parts[0].footer_checksum = footer_checksum(tail);
+    files.files.erase(layout.part(manifest, 1));
+    Result<std::vector<Damage>> found(Status(Code::deadline, ""));
+    const auto task = [](World w, Layout l, Manifest m, Result<std::vector<Damage>>& out) -> Task<void> {
+        Result<std::vector<Damage>> damage = co_await verify_version(w, l, m, {}, nullptr);
+        out = std::move(damage);
+    };
+    ASSERT_TRUE(simulation.run(task(files.in(process.world()), layout, manifest, found), 60 * second));
+    ASSERT_TRUE(found.ok()) << found.status().to_string();
+    ASSERT_EQ(found->size(), 1u) << found->back().status.to_string();
+    EXPECT_EQ(found->front().part, manifest.parts[1].file);
 }
 
 }  // namespace
