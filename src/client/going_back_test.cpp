@@ -106,5 +106,35 @@ TEST_F(Room, ASeriesThatWasRemovedDoesNotComeBackFromScratch) {
     EXPECT_EQ(cairn_close(session), CAIRN_OK);
 }
 
+// Rank 2 finds its image in its node's scratch, and the others were elsewhere: those two share what they read, and what they share has no name when both have come.
+TEST_F(Room, WhoHasItsImageInScratchIsNotAmongThoseWhoShare) {
+    const auto job = [&](std::uint64_t from, const char* const(&nodes)[3]) {
+        std::vector<std::unique_ptr<Child>> ranks;
+        for (std::uint32_t rank = 0; rank < 3; ++rank)
+            ranks.push_back(std::make_unique<Child>([&, rank] {
+                cairn_session* const session = open(nodes[rank], rank, 3);
+                RETURN_UNLESS(session != nullptr);
+                Field field(10'000);
+                RETURN_UNLESS(field.protect(session) == CAIRN_OK);
+                std::uint64_t version = 0;
+                if (from != 0) {
+                    RETURN_UNLESS(cairn_restore(session, CAIRN_NEWEST, &version) == CAIRN_OK);
+                    RETURN_UNLESS(version == from && field.holds(rank, from));
+                    return cairn_close(session) == CAIRN_OK ? 0 : 1;
+                }
+                field.fill(rank, 1);
+                RETURN_UNLESS(cairn_checkpoint(session, 1) == CAIRN_OK);
+                RETURN_UNLESS(cairn_wait(session, 1, CAIRN_COMMITTED, 30'000) == CAIRN_OK);
+                return cairn_close(session) == CAIRN_OK ? 0 : 1;
+            }));
+        for (auto& rank : ranks) ASSERT_EQ(rank->wait(), 0);
+    };
+    ASSERT_NO_FATAL_FAILURE(job(0, {"n1", "n1", "n0"}));
+    ASSERT_NO_FATAL_FAILURE(job(1, {"n0", "n0", "n0"}));
+    const std::string shared = scratch_of("n0").shared();
+    ASSERT_TRUE(std::filesystem::exists(shared)) << "nobody shared anything";
+    EXPECT_TRUE(std::filesystem::is_empty(shared));
+}
+
 }  // namespace
 }  // namespace cairn

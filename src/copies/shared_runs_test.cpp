@@ -31,7 +31,7 @@ class Sharing : public ::testing::Test {
             Result<std::unique_ptr<SharedRuns>> got = co_await SharedRuns::open(world, std::move(place), patience, world.clock.in(60 * second));
             *out = std::move(got);
         };
-        EXPECT_TRUE(sim_.run(task(*one.world, {"/scratch/shared", "series", name, std::move(ranks), self, shelves}, &opened), sim_.now() + 60 * second));
+        EXPECT_TRUE(sim_.run(task(*one.world, {"/scratch/shared", series_, name, std::move(ranks), self, shelves}, &opened), sim_.now() + 60 * second));
         return opened;
     }
     One open(Rank self, std::vector<Rank> ranks, const std::string& name = "now", std::size_t shelves = 2) {
@@ -74,6 +74,7 @@ class Sharing : public ::testing::Test {
     }
     void pass_time(Nanos span) { sim_.run_until(sim_.now() + span); }
 
+    std::string series_ = "series";
     sim::Simulation sim_{1};
     sim::SimNode& node_ = sim_.add_node();
 };
@@ -249,6 +250,15 @@ TEST_F(Sharing, WhatAnEarlierRestartLeftIsRemoved) {
     EXPECT_EQ(names().size(), 2u);
     One first = open(0, {0, 1});
     EXPECT_EQ(names(), (std::vector<std::string>{"series-now.runs", "series-now.table"}));
+}
+
+// Another job on this node may be restoring just now.
+TEST_F(Sharing, WhatIsOfAnotherSeriesStays) {
+    series_ = "another";
+    One other = open(0, {0, 1});
+    series_ = "series";
+    One first = open(0, {0, 1});
+    EXPECT_EQ(names(), (std::vector<std::string>{"another-now.runs", "another-now.table", "series-now.runs", "series-now.table"}));
 }
 
 TEST_F(Sharing, ATableOfFewerRanksIsNone) {

@@ -1,7 +1,9 @@
 // Ranks of a node that fetch at the same time: each run that several of them need is read and decoded once, whatever they go through; and what is wrong is told by each whom it concerns.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
+#include <utility>
 
 #include "proof/cluster.hpp"
 #include "read/fetch.hpp"
@@ -15,8 +17,9 @@ using testing::ClusterOptions;
 // Four ranks on one node, then one on another; version 1 is committed.
 class FetchShared : public ::testing::Test {
   protected:
-    void commit(std::uint64_t image_bytes, Codec codec, std::size_t shelves = 16) {
+    void commit(std::uint64_t image_bytes, Codec codec, std::size_t shelves = 16, std::uint32_t files = 1) {
         ClusterOptions o;
+        o.files = files;
         o.ranks_per_node = {4, 1};
         o.image_bytes = [image_bytes](Rank rank, Version) { return image_bytes + 5'000 * rank; };
         o.settings.buffer_bytes = 1 << 16;
@@ -47,6 +50,16 @@ class FetchShared : public ::testing::Test {
         decodes_ = part_reads_ = 0;
         return cluster_->fetch_together(0, places(std::move(ranks)), cluster_->key(1), killed);
     }
+    // One of five has not come when the others read: the names of what they share stay.
+    std::vector<Fetched> fetch_without_one() {
+        std::vector<ImagePlaces> all = places({0, 1, 2, 3});
+        cluster_->share(0, all);
+        for (ImagePlaces& each : all) each.shared->ranks.push_back(4);
+        return cluster_->fetch_as_told(0, all, cluster_->key(1));
+    }
+    static void flip_on_shelves(sim::Process& process, const std::string& path, std::uint64_t at) {
+        for (std::uint64_t shelf = 0; shelf < 16; ++shelf) (void)process.node().scratch().flip_bit(path, shelf * SharedRuns::shelf_bytes + at, 1).ok();
+    }
     struct Sum {
         std::uint64_t made = 0, taken = 0, alone = 0;
         bool operator==(const Sum&) const = default;
@@ -74,22 +87,29 @@ class FetchShared : public ::testing::Test {
         std::uint64_t made = 0, taken = 0;  // of several of them; by the others
         std::uint64_t shared_at = 0;  // where an encoded one lies in part 0
         std::set<Rank> shared_by;     // and whose pieces it has
+        bool is_of_others = false;    // one is in the first part of one of its ranks, and not in that of another, say
     };
     Runs runs() {
         Runs runs;
-        for (const Footer& footer : opened().footers)
+        std::map<Rank, std::size_t> parts;  // before this one
+        for (const Footer& footer : opened().footers) {
+            std::set<Rank> of_part;
             for (const StoredRun& run : footer.runs) {
                 std::set<Rank> whose;
                 for (const StoredPiece& piece : run.pieces)
                     if (piece.rank < 4) whose.insert(piece.rank);
+                of_part.insert(whose.begin(), whose.end());
                 runs.encoded += run.codec != 0 && !whose.empty();
                 if (whose.size() < 2) continue;
                 ++runs.made;
                 runs.taken += whose.size() - 1;
+                for (const Rank rank : whose) runs.is_of_others |= parts[rank] != parts[*whose.begin()];
                 if (run.codec == 0) continue;
                 runs.shared_at = run.part_offset;
                 runs.shared_by = whose;
             }
+            for (const Rank rank : of_part) ++parts[rank];
+        }
         return runs;
     }
     static void expect_ok(const std::vector<Fetched>& all) {
@@ -134,6 +154,17 @@ TEST_F(FetchShared, AndWhatIsStoredAsItIsIsReadOnce) {
     EXPECT_EQ(part_reads_, alone - sum_of(all).taken);
 }
 
+// The shelf of a run is the same for all, whichever parts they read besides.
+TEST_F(FetchShared, SoItIsWhereRanksHaveOtherParts) {
+    commit(200'000, Codec::zero_runs, 16, 3);
+    const Runs there = runs();
+    ASSERT_TRUE(there.is_of_others);
+    const std::vector<Fetched> all = fetch({0, 1, 2, 3});
+    expect_ok(all);
+    EXPECT_EQ(sum_of(all), (Sum{there.made, there.taken, 0}));
+    EXPECT_EQ(decodes_, there.encoded);
+}
+
 // However few shelves there are: what is ready is taken first, so nobody waits for what waits for him.
 TEST_F(FetchShared, OneShelfIsEnough) {
     commit(200'000, Codec::zero_runs, 1);
@@ -157,6 +188,28 @@ TEST_F(FetchShared, OneThatIsKilledHoldsNobodyUpForEver) {
     EXPECT_GT(late, 0u);
 }
 
+// Whoever finds the shelves taken would wait for it otherwise.
+TEST_F(FetchShared, OneWhoseRestoreFailsIsNotWaitedFor) {
+    commit(200'000, Codec::zero_runs, 2);
+    std::vector<ImagePlaces> all = places({0, 1, 2, 3});
+    cluster_->share(0, all);
+    all[1].key.version = 7;  // which nobody has taken
+    const Nanos begun = cluster_->sim.now();
+    const std::vector<Fetched> fetched = cluster_->fetch_as_told(0, all, cluster_->key(1));
+    EXPECT_LT(cluster_->sim.now() - begun, RestoreSettings().io_wait);
+    for (const Rank rank : {0, 1, 2, 3}) EXPECT_EQ(fetched[rank].status.ok(), rank != 1) << fetched[rank].status.to_string();
+    EXPECT_GT(sum_of(fetched).taken, 0u);
+}
+
+TEST_F(FetchShared, WhereScratchHangsEveryoneReadsAlone) {
+    commit(200'000, Codec::zero_runs);
+    cluster_->sim.faults().hang_scratch = 1;
+    cluster_->sim.faults().hang_never = 1;
+    const std::vector<Fetched> all = fetch({0, 1, 2, 3});
+    expect_ok(all);
+    for (const Fetched& each : all) EXPECT_EQ(each.not_shared.code(), Code::deadline) << each.not_shared.to_string();
+}
+
 TEST_F(FetchShared, EachNamesItsOwnDamage) {
     commit(200'000, Codec::zero_runs);
     const Runs there = runs();
@@ -177,16 +230,26 @@ TEST_F(FetchShared, WhatAnotherMadeIsNotTrusted) {
     std::uint64_t flips = 0;
     cluster_->sim.set_observer([&](sim::Process& process, const char* what, const std::string& detail) {
         if (std::string(what) != "read" || detail.find(".runs") == std::string::npos || flips > 8) return;
-        for (std::uint64_t shelf = 0; shelf < 16; ++shelf) (void)process.node().scratch().flip_bit(detail, shelf * SharedRuns::shelf_bytes + 4096 * flips + 100, 1).ok();
+        flip_on_shelves(process, detail, 4096 * flips + 100);
         ++flips;
     });
-    // One of five has not come when the others read: the names stay.
-    std::vector<ImagePlaces> all = places({0, 1, 2, 3});
-    cluster_->share(0, all);
-    for (ImagePlaces& each : all) each.shared->ranks.push_back(4);
-    const std::vector<Fetched> fetched = cluster_->fetch_as_told(0, all, cluster_->key(1));
+    const std::vector<Fetched> fetched = fetch_without_one();
     expect_ok(fetched);
     EXPECT_GT(flips, 0u);
+    EXPECT_GT(sum_of(fetched).alone, 0u);
+}
+
+// Nor is any piece of which some blocks are right.
+TEST_F(FetchShared, NorIsWhatIsHalfRight) {
+    commit(9'000, Codec::zero_runs);
+    bool is_flipped = false;
+    cluster_->sim.set_observer([&](sim::Process& process, const char* what, const std::string& detail) {
+        if (std::string(what) != "read" || detail.find(".runs") == std::string::npos || std::exchange(is_flipped, true)) return;
+        for (std::uint64_t at = 100; at < 80'000; at += 8192) flip_on_shelves(process, detail, at);
+    });
+    const std::vector<Fetched> fetched = fetch_without_one();
+    expect_ok(fetched);
+    EXPECT_TRUE(is_flipped);
     EXPECT_GT(sum_of(fetched).alone, 0u);
 }
 

@@ -148,6 +148,25 @@ TEST_F(ReceiverTest, WhatOfItsOwnIsUsedUpIsSaidToTheCoordinator) {
     EXPECT_NE(node.next<message::Cancel>(0).text.find("rank 0's image, which can be read once only"), std::string::npos);
 }
 
+TEST_F(ReceiverTest, AnAttemptThatEndsWhileItsPaceHoldsItBackLetsItsImageGo) {
+    message::Lead lead = attempt->lead;
+    lead.pack_bytes = role_block;
+    lead.parts = {{0, "", 0, {{0, 0, role_block, {{0, {{0, 0, 1'000}}}, {1, {{1, 0, 1'000}}}}}}}};
+    lead_by(lead);
+    node.add_image(0, 1'000);
+    PaceLimits limits;
+    limits.closed = true;
+    node.common.pace.set_limits(limits);
+    begin();
+    node.run(second);
+    EXPECT_EQ(node.flight->images.at(0).users, 1u);
+    attempt->fail(unavailable("elsewhere"));
+    node.common.pace.wake();
+    node.run(second);
+    EXPECT_EQ(part().fetching, 0u);
+    EXPECT_EQ(node.flight->images.at(0).users, 0u);
+}
+
 // A repeated or a foreign answer is none.
 TEST_F(ReceiverTest, TheFirstAnswerToACreditCounts) {
     begin();
