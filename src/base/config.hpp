@@ -29,6 +29,7 @@ struct Settings {
     enum class BackgroundCpu : std::uint8_t { idle, low, normal };
     enum class Compression : std::uint8_t { off, fast, small, automatic, zero_runs, delta_shuffle_zstd };
     enum class EncodeAt : std::uint8_t { leader, follower };
+    enum class Layout : std::uint8_t { aggregated, file_per_rank, file_per_node };
     enum class BackgroundIo : std::uint8_t { idle, normal };
 
     struct Paths {
@@ -37,8 +38,10 @@ struct Settings {
     } paths;
 
     struct Flush {
+        Layout layout = Layout::aggregated;
         std::uint32_t files = 0;  // K; 0: as many as the job has nodes
         std::uint32_t leaders = 0;  // 0: the fewest that were as fast as any, from the last flushes
+        std::uint32_t slots = 1;
         std::uint32_t writers = 8;
         std::uint64_t buffer_bytes = 64ull << 20;
         std::uint32_t buffers = 8;

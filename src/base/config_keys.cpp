@@ -59,6 +59,7 @@ constexpr double minute_ms = 60e3, day_ms = 86400e3, week_ms = 7 * day_ms;
 
 // Each list in the order of its enum.
 constexpr std::array<std::string_view, 6> codecs = {"off", "fast", "small", "auto", "zero-runs", "delta-shuffle-zstd"};
+constexpr std::array<std::string_view, 3> layouts = {"aggregated", "file-per-rank", "file-per-node"};
 constexpr std::array<std::string_view, 2> encoders = {"leader", "follower"};
 constexpr std::array<std::string_view, 3> placements = {"append", "interleaved", "contiguous"};
 constexpr std::array<std::string_view, 2> local_splits = {"chunks", "files"};
@@ -108,11 +109,16 @@ constexpr std::array table = {
     key<&S::paths, &S::Paths::persistent>("paths", "persistent", K::path, 0, 0,
         "Directory for committed checkpoints, on storage that every node sees."),
 
+    one_of(key<&S::flush, &S::Flush::layout>("flush", "layout", K::choice, 0, 2,
+        "How the images of a version lie in files: together in as many as `files` says (aggregated); or each rank's in a file of its own, or each node's. With the last "
+        "two each node writes what it holds, all of it on one storage target, and `files` must be 0. Checksums, commit and tools are the same."), layouts),
     key<&S::flush, &S::Flush::files>("flush", "files", K::number, 0, 1 << 20,
         "Files a version becomes (K), at most the number of ranks. 0: as many as the job has nodes."),
     key<&S::flush, &S::Flush::leaders>("flush", "leaders", K::number, 0, 1 << 20,
         "Nodes that write; several may write one file. 0: chosen from what the last flushes reached: all that hold images at first, then fewer, as many for "
         "each file, while that loses nothing (with more files than 3/8 of the nodes, all). With another placement than append each file has one."),
+    key<&S::flush, &S::Flush::slots>("flush", "slots", K::number, 0, 1024,
+        "With a file for each rank or node: how many files a node writes at a time, one after the other, while as many more are made ready. 0: all at once."),
     key<&S::flush, &S::Flush::writers>("flush", "writers", K::number, 1, 256,
         "Concurrent writers on each leading node."),
     key<&S::flush, &S::Flush::buffer_bytes>("flush", "buffer_bytes", K::bytes, 64 * kib, 4 * gib,

@@ -38,10 +38,10 @@ std::string config_markdown() {
         "can play several) and `CAIRN_JOB` (the name of the job, where the launcher gives none).\n\n"
         "A daemon reads its settings once, when it starts, and outlives the program by `daemon.idle_s`: `[placement]`, `[background]`, "
         "`[network]`, `[describe]` and\n"
-        "`flush.leaders`, `writers`, `buffers`, `buffer_bytes`, `placement`, `direct`, `io`, `memory_share` and `attempts_max` are its own. To change one for the "
+        "`flush.leaders`, `slots`, `writers`, `buffers`, `buffer_bytes`, `placement`, `direct`, `io`, `memory_share` and `attempts_max` are its own. To change one for the "
         "next run, `cairn stop` first. "
         "`paths`,\n"
-        "`flush.files`, `block_bytes` and `io_nodes` are read by the program when it opens the job.\n";
+        "`flush.layout`, `files`, `block_bytes` and `io_nodes` are read by the program when it opens the job.\n";
     const Settings presets;
     for (const ConfigSection& section : config_sections()) {
         page += "\n## [" + std::string(section.name) + "]\n\n" + std::string(section.doc) + "\n\n";

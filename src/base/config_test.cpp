@@ -289,7 +289,7 @@ TEST_F(ConfigTest, an_unknown_key_or_section_is_an_error_with_a_guess) {
     EXPECT_THAT(problem, HasSubstr(file_line(1) + "unknown section or key speed."));
     EXPECT_THAT(problem, HasSubstr("Allowed sections: paths, flush, "));
     EXPECT_THAT(problem, HasSubstr(file_line(3) + "unknown key flush.fils; did you mean flush.files?"));
-    EXPECT_THAT(problem, HasSubstr("Allowed in [flush]: files, leaders, writers, "));
+    EXPECT_THAT(problem, HasSubstr("Allowed in [flush]: layout, files, leaders, slots, writers, "));
     EXPECT_THAT(problem, HasSubstr(file_line(4) + "unknown key flush.idle_s; did you mean daemon.idle_s?"));
     EXPECT_THAT(problem, HasSubstr(file_line(5) + "unknown section or key flus; did you mean [flush]?"));
     EXPECT_THAT(problem, HasSubstr(file_line(6) + "paths is a section"));

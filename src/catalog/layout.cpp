@@ -9,9 +9,6 @@
 
 namespace cairn {
 
-std::string Layout::part_below(const std::string& root, const VersionKey& key, std::uint32_t part, std::uint32_t parts, Id128 attempt_id) {
-    return version_below(root, key) + "/" + part_file_name(part, parts, attempt_id);
-}
 std::string Layout::part(const Manifest& manifest, std::size_t part) const {
     const PartInfo& info = manifest.parts[part];
     return version_below(root(manifest.roots, info.root), key_of(manifest, info)) + "/" + info.file;

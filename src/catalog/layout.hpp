@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "format/names.hpp"
 #include "model/types.hpp"
 
 namespace cairn {
@@ -11,6 +12,7 @@ namespace cairn {
 // <root>/<name>/<version>/part-0003-of-0016.<attempt>          persistent is a root, and the settings can name more
 // <root>/.cairn                                                 in each: where it is missing, the root's file system is not mounted
 // <persistent>/<name>/<version>/manifest.<incarnation>, .tmp-<attempt>
+// <persistent>/<name>/targets                                   which storage target each node writes to, where each rank or node has a file of its own
 // <persistent>/<name>/lineage/<epoch>.open, <epoch>.from
 // <persistent>/.cairn/<incarnation>/roster, node-<i>
 // <persistent>/.cairn/io-nodes/<node>
@@ -25,10 +27,11 @@ struct Layout {
     static std::string version_below(const std::string& root, const VersionKey& key) { return root + "/" + key.name + "/" + std::to_string(key.version); }
     const std::string& root(const std::vector<std::string>& others, std::uint32_t number) const { return number == 0 ? persistent : others[number - 1]; }
     std::string part(const Manifest& manifest, std::size_t part) const;
-    static std::string part_below(const std::string& root, const VersionKey& key, std::uint32_t part, std::uint32_t parts, Id128 attempt_id);
-    std::string part(const VersionKey& key, std::uint32_t part, std::uint32_t parts, Id128 attempt_id) const { return part_below(persistent, key, part, parts, attempt_id); }
+    static std::string part_below(const std::string& root, const VersionKey& key, const PartFileName& name) { return version_below(root, key) + "/" + part_file_name(name); }
+    std::string part(const VersionKey& key, std::uint32_t part, std::uint32_t parts, Id128 attempt_id) const { return part_below(persistent, key, {part, parts, attempt_id}); }
     std::string manifest(const VersionKey& key) const;
     std::string temporary(const VersionKey& key, Id128 attempt_id) const;  // a manifest of that attempt before it is published
+    std::string target_map(const std::string& name) const { return series(name) + "/targets"; }  // storage/target_map.hpp
     std::string lineage(const std::string& name) const { return series(name) + "/lineage"; }
     std::string lineage_open(const std::string& name, std::uint64_t epoch) const;
     std::string lineage_from(const std::string& name, std::uint64_t epoch) const;

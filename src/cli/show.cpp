@@ -10,6 +10,7 @@
 #include "cli/series.hpp"
 #include "copies/regions.hpp"
 #include "format/manifest.hpp"
+#include "format/names.hpp"
 #include "read/alone.hpp"
 #include "read/version_copies.hpp"
 
@@ -63,6 +64,22 @@ std::string alone_text(const AloneRead& alone) {
     return "reads at most " + std::string(times) + " times what is stored of it (rank " + std::to_string(alone.rank) + ": " + format_bytes(alone.read_bytes) + base + ")";
 }
 
+// As setting flush.layout has it.
+const char* layout_name(const Manifest& manifest) {
+    const auto name = manifest.parts.empty() ? std::nullopt : parse_part_file_name(manifest.parts.front().file);
+    const FileLayout layout = name ? name->layout : FileLayout::parts;
+    return layout == FileLayout::ranks ? "file-per-rank" : layout == FileLayout::nodes ? "file-per-node" : "aggregated";
+}
+
+// "ost-0 (nodes 0 2), ost-1 (nodes 1 3)"
+std::string targets_text(const Manifest& manifest) {
+    std::map<std::string, std::vector<std::uint32_t>> nodes;
+    for (std::uint32_t node = 0; node < manifest.node_targets.size(); ++node) nodes[manifest.node_targets[node]].push_back(node);
+    std::string text;
+    for (const auto& [target, of] : nodes) text += (text.empty() ? "" : ", ") + for_terminal(target) + (of.size() == 1 ? " (node " : " (nodes ") + format_ranges(of) + ")";
+    return text;
+}
+
 void print_head(Console& console, const Shown& shown, const Seen& seen) {
     const Manifest& m = shown.manifest;
     std::uint64_t part_bytes = 0;
@@ -81,8 +98,9 @@ void print_head(Console& console, const Shown& shown, const Seen& seen) {
     row("taken", format_time(m.wall_time_s));
     row("images", plural(m.ranks, "rank") + " on " + plural(m.nodes, "node") + ", " + format_bytes(m.image_bytes) +
                       " (" + plural(m.image_bytes, "byte") + ")");
-    row("files", plural(own, "part") + ", " + format_bytes(part_bytes) + ", blocks of " +
+    row("files", plural(own, "part") + " (" + layout_name(m) + "), " + format_bytes(part_bytes) + ", blocks of " +
                      format_bytes_exact(m.block_bytes));
+    if (!m.node_targets.empty()) row("targets", targets_text(m));
     if (const std::optional<AloneRead> alone = costliest_alone(shown.open)) row("one rank", alone_text(*alone));
     for (const BaseVersion& base : m.bases) row("depends on", "version " + std::to_string(base.version) + " of incarnation " + base.incarnation.hex());
 }
@@ -160,7 +178,9 @@ void print_json(Console& console, const Layout& layout, const Shown& shown, cons
                      {"ranks", m.ranks},
                      {"nodes", m.nodes},
                      {"image_bytes", m.image_bytes},
-                     {"block_bytes", m.block_bytes}};
+                     {"block_bytes", m.block_bytes},
+                     {"layout", layout_name(m)},
+                     {"node_targets", m.node_targets}};
     if (m.parent.incarnation)
         document["parent"] = {{"incarnation", m.parent.incarnation.hex()}, {"version", m.parent.version}};
     document["depends_on"] = Json::array();

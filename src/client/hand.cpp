@@ -23,7 +23,8 @@ Bytes Hand::pack() const {
         .number(epoch)
         .number(format)
         .text(daemon)
-        .number(daemon_format);
+        .number(daemon_format)
+        .number(static_cast<std::uint8_t>(layout));
     return packer.take();
 }
 
@@ -39,6 +40,9 @@ Result<Hand> Hand::unpack(const Bytes& bytes) {
     hand.format = older ? 1 : unpacker.number<std::uint32_t>();
     hand.daemon = older ? hand.library : unpacker.text();
     hand.daemon_format = older ? 1 : unpacker.number<std::uint32_t>();
+    const std::size_t layout = older ? 0 : unpacker.number<std::uint8_t>();
+    if (layout >= std::size(layout_words)) return Status(Code::unsupported, "it wants a layout that this Cairn does not know: all ranks need the same release of Cairn");
+    hand.layout = static_cast<FileLayout>(layout);
     if (!unpacker.ok()) return Status(Code::unsupported, "it sent what can not be read: all ranks need the same release of Cairn");
     return hand;
 }
@@ -100,6 +104,7 @@ Result<HandsTogether> compare_hands(const std::vector<Bytes>& packed) {
         TRY(check_formats(hand, rank, newest));
     }
     together.files = first->files;
+    together.layout = first->layout;
     together.block_bytes = first->block_bytes;
     return together;
 }

@@ -15,6 +15,7 @@ struct Hand {
     Status prepared;
     std::string library, name, persistent, node, address;
     std::uint32_t files = 0;
+    FileLayout layout = FileLayout::parts;
     std::uint64_t block_bytes = 0;
     std::uint64_t epoch = 0;                // the highest that its node's scratch knows of
     std::uint32_t format = format_version;  // the newest that its library knows
@@ -31,6 +32,7 @@ struct HandsTogether {
     std::vector<Member> members;  // the nodes, by their lowest rank
     std::uint64_t epoch = 0;      // the highest of all
     std::uint32_t files = 0;      // rank 0's
+    FileLayout layout = FileLayout::parts;
     std::uint64_t block_bytes = 0;
 };
 

@@ -73,13 +73,14 @@ TEST(Hands, AnOlderMemberIsNamed) {
 // An older library packs neither format.
 TEST(Hands, WithoutAFormatAreOfTheFirst) {
     const Bytes whole = hand("n3").pack();
-    const std::size_t formats_bytes = 4 + (8 + 5) + 4;  // its own, the daemon's release and format
+    const std::size_t formats_bytes = 4 + (8 + 5) + 4 + 1;  // its own, the daemon's release and format; and the layout
     const auto older = Hand::unpack(Bytes(whole.begin(), whole.end() - static_cast<std::ptrdiff_t>(formats_bytes)));
     ASSERT_TRUE(older.ok()) << older.status().to_string();
     EXPECT_EQ(older->format, 1u);
     EXPECT_EQ(older->daemon_format, 1u);
     EXPECT_EQ(older->daemon, "1.2.3");
     EXPECT_EQ(older->epoch, 7u);
+    EXPECT_EQ(older->layout, FileLayout::parts);
     for (std::size_t cut = 1; cut < formats_bytes; ++cut)
         EXPECT_EQ(Hand::unpack(Bytes(whole.begin(), whole.end() - static_cast<std::ptrdiff_t>(cut))).code(), Code::unsupported) << cut;
 }

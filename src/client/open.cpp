@@ -93,6 +93,8 @@ Status Session::prepare(const cairn_options* options, const Exchange* exchange) 
     node_ = node_name(options->node);
     TRY(check_name(node_).within("the name of the node"));
     TRY(read_settings(*options));
+    if (settings_.flush.layout != Settings::Layout::aggregated && settings_.flush.files != 0)
+        return invalid_argument("flush.files is " + std::to_string(settings_.flush.files) + ", and flush.layout makes a file for each rank or node: leave flush.files at 0, or take flush.layout = aggregated");
     if (settings_.flush.files > ranks_)
         return invalid_argument("flush.files is " + std::to_string(settings_.flush.files) + ", allowed are 1 to " +
                                 std::to_string(ranks_) + " (the number of ranks), or 0 for one a node");
@@ -198,6 +200,7 @@ Status Session::meet(std::unique_ptr<Exchange> exchange, const Status& prepared,
         hand.daemon_format = daemon_->welcome().format;
     }
     hand.files = settings_.flush.files;
+    hand.layout = static_cast<FileLayout>(settings_.flush.layout);  // the same in the same order
     hand.block_bytes = settings_.flush.block_bytes;
     if (hand.prepared.ok()) hand.epoch = scratch_epoch(deadline);
     TRY_ASSIGN(const std::vector<Bytes> hands, exchange_->allgather(hand.pack(), deadline));
@@ -222,7 +225,8 @@ void Session::adopt(HandsTogether hands) {
     known_epoch_ = hands.epoch;
     block_bytes_ = hands.block_bytes;
     // One a node unless asked for; a node has at least one rank, so this is within 1..ranks.
-    files_ = hands.files != 0 ? hands.files : static_cast<std::uint32_t>(members_.size());
+    layout_of_files_ = hands.layout;
+    files_ = hands.files != 0 ? hands.files : hands.layout == FileLayout::ranks ? ranks_ : static_cast<std::uint32_t>(members_.size());
 }
 
 // A short-lived one, for the engine's reading and for records: its threads end with it.
@@ -241,6 +245,7 @@ Result<Roster> Session::draw_incarnation(const std::vector<Member>& members, con
     roster.parent = parent;
     roster.ranks = ranks_;
     roster.files = files_;
+    roster.layout = layout_of_files_;
     roster.members = members;
     roster.format = format_version;  // compare_hands: all know it
     roster.roots = storage_directories(settings_);

@@ -160,6 +160,7 @@ class Session {
     std::unique_ptr<DaemonLink> daemon_;
     std::vector<Member> members_;
     std::uint32_t files_ = 0;        // rank 0's
+    FileLayout layout_of_files_ = FileLayout::parts;  // the same
     std::uint64_t block_bytes_ = 0;  // rank 0's
     std::uint64_t known_epoch_ = 0;  // the highest that any node's scratch had at the open
 

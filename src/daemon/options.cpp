@@ -37,6 +37,7 @@ FlushSettings flush_settings(const Settings& settings) {
     flush.buffer_bytes = settings.flush.buffer_bytes;
     flush.buffers = settings.flush.buffers;
     flush.leaders = settings.flush.leaders;
+    flush.slots = settings.flush.slots;
     flush.placement = static_cast<Placement>(settings.flush.placement);  // the same names in the same order
     compress(flush, settings.flush.codec);
     flush.encode_at = static_cast<EncodeAt>(settings.flush.encode_at);
@@ -56,6 +57,8 @@ FlushSettings flush_settings(const Settings& settings) {
 static_assert(static_cast<int>(Placement::append) == static_cast<int>(Settings::Placement::append) &&
               static_cast<int>(Placement::interleaved) == static_cast<int>(Settings::Placement::interleaved) &&
               static_cast<int>(Placement::contiguous) == static_cast<int>(Settings::Placement::contiguous) &&
+              static_cast<int>(FileLayout::ranks) == static_cast<int>(Settings::Layout::file_per_rank) &&
+              static_cast<int>(FileLayout::nodes) == static_cast<int>(Settings::Layout::file_per_node) &&
               static_cast<int>(EncodeAt::leader) == static_cast<int>(Settings::EncodeAt::leader) &&
               static_cast<int>(EncodeAt::follower) == static_cast<int>(Settings::EncodeAt::follower) &&
               static_cast<int>(LocalSplit::chunks) == static_cast<int>(Settings::LocalSplit::chunks) &&

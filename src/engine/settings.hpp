@@ -33,6 +33,7 @@ struct FlushSettings {
     std::uint32_t buffers = 8;                   // the ring of one leader; shared by its parts
     Placement placement = Placement::append;
     LocalSplit local_split = LocalSplit::chunks;
+    std::uint32_t slots = 1;                     // files that a node writes at a time, with a file for each rank or node (leader/slots.hpp); 0: all
     std::uint32_t leaders = 0;                   // nodes that write; 0: as many as were best lately
     bool direct = false;
     Codec codec = Codec::none;                   // of the runs that it shortens

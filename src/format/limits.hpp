@@ -28,6 +28,7 @@ inline constexpr std::uint32_t described_arrays_max = 1000;             // of on
 inline constexpr std::uint32_t described_name_bytes_max = 255;
 inline constexpr std::uint32_t address_bytes_max = 1024;
 inline constexpr std::uint32_t root_bytes_max = 1024;
+inline constexpr std::uint32_t target_name_bytes_max = 1024;
 inline constexpr std::uint32_t roots_max = 256;            // of a job, besides persistent
 inline constexpr std::uint64_t part_tables_bytes_max = 2ull << 30;  // of one manifest
 inline constexpr std::uint32_t bases_max = 4096;           // older versions that one needs

@@ -99,13 +99,16 @@ Status check_head(const Manifest& manifest) {
     if (manifest.epoch == 0 || manifest.epoch > epoch_max) return refuse("epoch ", manifest.epoch);
     TRY(check::roots(manifest.roots));
     if (manifest.abandoned) {
-        if (!manifest.parts.empty() || !manifest.bases.empty()) return refuse("abandoned, and yet it names parts");
+        if (!manifest.parts.empty() || !manifest.bases.empty() || !manifest.node_targets.empty()) return refuse("abandoned, and yet it names parts");
         return {};
     }
     if (!manifest.attempt_id) return refuse("no attempt");
     TRY(check::ranks(manifest.ranks));
     if (manifest.nodes == 0) return refuse(manifest.nodes, " nodes for ", manifest.ranks, " ranks");
     TRY(check::block_bytes(manifest.block_bytes));
+    if (!manifest.node_targets.empty() && manifest.node_targets.size() != manifest.nodes) return refuse(manifest.node_targets.size(), " targets of ", manifest.nodes, " nodes");
+    for (const std::string& target : manifest.node_targets)
+        if (target.empty() || !printable(target, target_name_bytes_max)) return refuse("a target whose name can not be one");
     if (manifest.bases.size() > bases_max) return refuse(manifest.bases.size(), " bases; at most ", bases_max, " are allowed");
     return check_bases(manifest);
 }
@@ -141,6 +144,25 @@ auto write_bases(Writer& writer, const Manifest& manifest) {
     return writer.builder.CreateVector(offsets);
 }
 
+struct TargetOffsets {
+    flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>> names = 0;
+    flatbuffers::Offset<flatbuffers::Vector<std::uint32_t>> of_nodes = 0;
+};
+
+// Each name once.
+TargetOffsets write_targets(Writer& writer, const std::vector<std::string>& node_targets) {
+    if (node_targets.empty()) return {};
+    std::vector<std::string> names = node_targets;
+    std::sort(names.begin(), names.end());
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    std::vector<std::uint32_t> of_nodes;
+    for (const std::string& each : node_targets) of_nodes.push_back(static_cast<std::uint32_t>(std::lower_bound(names.begin(), names.end(), each) - names.begin()));
+    TargetOffsets offsets;
+    offsets.names = writer.strings(names);
+    offsets.of_nodes = writer.numbers(of_nodes);
+    return offsets;
+}
+
 }  // namespace
 
 Bytes encode_manifest(const Manifest& manifest) {
@@ -153,10 +175,11 @@ Bytes encode_manifest(const Manifest& manifest) {
     const fb::Id attempt_id = Writer::id(manifest.attempt_id);
     const PartNaming own = own_parts(manifest) == 0 ? PartNaming() : naming_of(manifest.parts.front());
     const auto bases = manifest.bases.empty() ? 0 : write_bases(writer, manifest);
+    const TargetOffsets targets = write_targets(writer, manifest.node_targets);
     const auto page_checksums = encoded.tables.empty() ? 0 : writer.numbers(encoded.tables.page_checksums);
     fb::FinishManifestBuffer(builder, fb::CreateManifest(builder, key, manifest.epoch, &parent, &attempt_id, manifest.abandoned, manifest.ranks, manifest.nodes, manifest.image_bytes,
                                                          manifest.block_bytes, manifest.wall_time_s, 0, roots, static_cast<std::uint8_t>(own.layout), own.files, encoded.tables.records,
-                                                         encoded.tables.rank_parts, bases, page_checksums));
+                                                         encoded.tables.rank_parts, bases, page_checksums, targets.names, targets.of_nodes));
     Bytes bytes = frame(FrameKind::manifest, writer.bytes());
     bytes.insert(bytes.end(), encoded.bytes.begin(), encoded.bytes.end());
     return bytes;
@@ -175,6 +198,15 @@ Status read_naming(const fb::Manifest& root, Reader& reader, ManifestHead& head)
     };
     head.manifest.bases = reader.tables(root.bases(), base);
     return layouts_known ? Status() : refuse("its files are laid out in a way that this Cairn does not know");
+}
+
+Status read_targets(const fb::Manifest& root, Reader& reader, Manifest& manifest) {
+    const std::vector<std::string> names = reader.strings(root.targets());
+    for (const std::uint32_t name : reader.numbers(root.node_targets())) {
+        if (name >= names.size()) return refuse("a node's target is the one of place ", name, " of ", names.size());
+        manifest.node_targets.push_back(names[name]);
+    }
+    return {};
 }
 
 // Version 1 named its parts, and had nothing else of them.
@@ -212,6 +244,7 @@ Result<ManifestHead> decode_manifest_head(ByteView start) {
     value.wall_time_s = root->wall_time_s();
     value.roots = reader.strings(root->roots());
     TRY(read_naming(*root, reader, head).within("manifest"));
+    TRY(read_targets(*root, reader, value).within("manifest"));
     TRY(read_tables(*root, reader, frame_version(start), head).within("manifest"));
     if (reader.exhausted()) return corrupt("manifest: it unpacks to more than it holds");
     TRY(check_head(value).within("manifest"));

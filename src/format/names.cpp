@@ -1,6 +1,7 @@
 // Names: each printer has one parser, and a parser accepts exactly what its printer prints.
 #include "format/names.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 namespace cairn {
@@ -160,6 +161,12 @@ std::string part_index_file_name(std::string_view part_file) { return std::strin
 std::optional<PartFileName> parse_part_index_file_name(std::string_view file) {
     if (!file.ends_with(part_index_suffix)) return std::nullopt;
     return parse_part_file_name(file.substr(0, file.size() - part_index_suffix.size()));
+}
+
+bool is_part_path(std::string_view path) {
+    const std::string_view file = path.substr(path.rfind('/') + 1);
+    const bool has_word = std::any_of(std::begin(layout_words), std::end(layout_words), [&](std::string_view word) { return file.starts_with(word); });
+    return has_word && file.find("-of-") != std::string_view::npos;
 }
 
 bool is_part_file(std::string_view file) { return parse_part_file_name(file) || parse_part_index_file_name(file); }

@@ -24,8 +24,7 @@ Status check_region_name(std::string_view name);
 // UTF-8 without control characters, at most length_max bytes of it; may be empty. For addresses and host names.
 bool printable(std::string_view text, std::size_t length_max) noexcept;
 
-// How a version's images are put together in files; the file names begin with these words. One layout for all parts of a version.
-enum class FileLayout : std::uint8_t { parts, ranks, nodes };  // as many as were asked for; one a rank; one a node
+// The file names of a version's parts begin with these words, by its FileLayout.
 inline constexpr std::string_view layout_words[] = {"part", "rank", "node"};
 
 // "part-0003-of-0016.<32 hex digits>", and ".2" behind it where it is the second that took the place of one on a target that had died; part counts from 0.
@@ -45,6 +44,8 @@ std::optional<PartFileName> parse_part_file_name(std::string_view file);
 // "<part>.index": a part's footer and trailer, where they do not end the part itself.
 std::string part_index_file_name(std::string_view part_file);
 std::optional<PartFileName> parse_part_index_file_name(std::string_view file);
+// The path of a part, also under the name that it is made by so that it lands on a target (storage/targets.hpp).
+bool is_part_path(std::string_view path);
 // Either of the two: what a manifest may name, and nothing else of an attempt.
 bool is_part_file(std::string_view file);
 

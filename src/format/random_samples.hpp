@@ -124,6 +124,7 @@ class Random {
                 if (rank % parts == part || (layout != FileLayout::ranks && below(4) == 0)) m.parts.back().ranks.push_back(rank);
         }
         add_bases(m);
+        for (std::uint32_t node = layout == FileLayout::parts || coin() ? m.nodes : 0; node < m.nodes; ++node) m.node_targets.push_back("gv-client-" + std::to_string(below(3)));
         return m;
     }
     PartInfo manifest_part(const Manifest& m, const PartFileName& name) {
@@ -170,6 +171,9 @@ class Random {
             r.members.push_back({"node" + std::to_string(i), text("abc:/[]1234567890", 60), {}});
         for (std::uint64_t root = coin() ? below(4) : 0; root > 0; --root) r.roots.push_back("/fast/" + std::to_string(root));
         for (Rank rank = 0; rank < r.ranks; ++rank) r.members[rank == 0 ? 0 : below(r.members.size())].ranks.push_back(rank);
+        r.layout = static_cast<FileLayout>(below(3));
+        if (r.layout == FileLayout::ranks) r.files = r.ranks;
+        if (r.layout == FileLayout::nodes) r.files = static_cast<std::uint32_t>(std::count_if(r.members.begin(), r.members.end(), [](const Member& each) { return !each.ranks.empty(); }));
         return r;
     }
     NodeRecord node_record() { return {id(), below32(5000), text("abc:/", 60)}; }

@@ -14,6 +14,14 @@ using check::refuse;
 
 namespace {
 
+// One file a rank, or a node.
+Status check_layout(const Roster& roster) {
+    const auto with_ranks = std::count_if(roster.members.begin(), roster.members.end(), [](const Member& member) { return !member.ranks.empty(); });
+    if (roster.layout == FileLayout::ranks && roster.files != roster.ranks) return refuse(roster.files, " files, one a rank, of ", roster.ranks, " ranks");
+    if (roster.layout == FileLayout::nodes && roster.files != with_ranks) return refuse(roster.files, " files, one a node, of ", with_ranks, " nodes with ranks");
+    return {};
+}
+
 // Node names are valid and differ; every rank is on exactly one node.
 Status check_members(const Roster& roster) {
     std::vector<std::string_view> nodes;
@@ -51,6 +59,7 @@ Status check_roster(const Roster& roster) {
     if (roster.members.empty() || roster.members[coordinator_of(roster)].ranks.empty())
         return refuse("node 0 has no ranks, and coordinates");
     TRY(check::roots(roster.roots));
+    TRY(check_layout(roster));
     return check_members(roster);
 }
 
@@ -68,7 +77,7 @@ Bytes encode_roster(const Roster& roster) {
     const fb::Id incarnation = Writer::id(roster.incarnation), secret = Writer::id(roster.secret);
     const fb::Parent parent = Writer::parent(roster.parent);
     fb::FinishRosterBuffer(builder, fb::CreateRoster(builder, name, &incarnation, &secret, roster.epoch, &parent,
-                                                     roster.ranks, roster.files, members, roster.format, roots));
+                                                     roster.ranks, roster.files, members, roster.format, roots, static_cast<std::uint8_t>(roster.layout)));
     return frame(FrameKind::roster, writer.bytes());
 }
 
@@ -91,6 +100,8 @@ Result<Roster> decode_roster(ByteView bytes) {
     });
     value.format = root->format();
     value.roots = reader.strings(root->roots());
+    if (root->layout() >= std::size(layout_words)) return Status(Code::unsupported, "roster: its files are laid out in a way that this Cairn does not know");
+    value.layout = static_cast<FileLayout>(root->layout());
     if (reader.exhausted()) return corrupt("roster: it unpacks to more than it holds");
     TRY(check_roster(value).within("roster"));
     return value;

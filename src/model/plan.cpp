@@ -164,7 +164,46 @@ std::vector<Room> divide(std::vector<PartPlan>& plan, const std::vector<NodeImag
     return rooms;
 }
 
+// Who writes what this node holds: itself where it may lead.
+NodeIndex writer_of(NodeIndex node, const std::vector<NodeImages>& nodes, const std::vector<NodeIndex>& able) {
+    if (std::find(able.begin(), able.end(), node) != able.end()) return node;
+    return able[std::uint64_t{node} * able.size() / nodes.size()];
+}
+
+std::vector<Source> whole_images(const std::vector<ImageInfo>& images) {
+    std::vector<Source> sources;
+    for (const ImageInfo& image : images) sources.push_back({image.rank, 0, image.bytes});
+    return sources;
+}
+
+// A file for each rank, or node: orcheck's processes and nodes. Of each node the files come one after the other, in the order in which its writer takes them.
+std::vector<PartPlan> plan_of_owners(const std::vector<NodeImages>& nodes, const PlanOptions& options) {
+    const std::vector<NodeIndex> able = candidates(nodes, options.unfit);
+    std::vector<PartPlan> plan(options.files);
+    std::uint32_t node_part = 0;
+    const auto put = [&](std::uint32_t part, NodeIndex node, std::vector<Source> sources) {
+        CAIRN_CHECK(part < options.files);
+        Share share{writer_of(node, nodes, able), 0, 0, {{node, std::move(sources)}}};
+        share.bytes = space_of(share.nodes, {options.block_bytes, options.pack_bytes});
+        plan[part].part = part;
+        plan[part].shares.push_back(std::move(share));
+    };
+    for (const NodeImages& node : nodes) {
+        if (node.images.empty()) continue;
+        if (options.layout == FileLayout::nodes) put(node_part++, node.node, whole_images(node.images));
+        else
+            for (const ImageInfo& image : node.images) put(image.rank, node.node, whole_images({image}));
+    }
+    for (const PartPlan& part : plan) CAIRN_CHECK(part.shares.size() == 1);
+    return plan;
+}
+
 }  // namespace
+
+NodeIndex owner_of(const PartPlan& part) {
+    const std::vector<NodeSources>& holders = part.shares.front().nodes;
+    return holders.front().node;
+}
 
 std::uint32_t leaders_max(const std::vector<NodeImages>& nodes, const std::vector<NodeIndex>& unfit) {
     return static_cast<std::uint32_t>(candidates(nodes, unfit).size());
@@ -172,6 +211,7 @@ std::uint32_t leaders_max(const std::vector<NodeImages>& nodes, const std::vecto
 
 std::vector<PartPlan> make_plan(const std::vector<NodeImages>& nodes, const PlanOptions& options) {
     CAIRN_CHECK(leaders_max(nodes, {}) > 0 && options.files > 0 && options.block_bytes > 0);
+    if (options.layout != FileLayout::parts) return plan_of_owners(nodes, options);
     std::uint64_t blocks = 0;
     std::vector<Supply> supplies;
     for (const NodeImages& node : nodes) {

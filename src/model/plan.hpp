@@ -6,6 +6,8 @@
 // same, whatever the nodes hold. What a node has beyond its share goes to leaders with room, the one of its own group first. Where all nodes lead,
 // each may as well write its own (keep_own): sending what is uneven uses the same card as writing it, so it is worth it only where cards have room,
 // and that shows when some are done and others are not (balance.hpp).
+//
+// With a file for each rank, or node, there is nothing to divide: each file has one leader, the node that holds what goes into it, and no work moves.
 #pragma once
 
 #include <cstdint>
@@ -67,6 +69,7 @@ struct PlanOptions {
     // Blocks of each of the K parts, together all there are; empty: the same for all, give or take one.
     std::vector<std::uint64_t> part_blocks;
     std::vector<NodeIndex> unfit;  // should not lead; those with images do when nobody else can
+    FileLayout layout = FileLayout::parts;  // with another one `files` is what it comes to, and of the others only block_bytes, pack_bytes and unfit count
     bool operator==(const PlanOptions&) const = default;
 };
 
@@ -81,6 +84,9 @@ NodeIndex elect(const std::vector<NodeImages>& nodes, const std::vector<NodeInde
 
 // Nodes that may lead.
 std::uint32_t leaders_max(const std::vector<NodeImages>& nodes, const std::vector<NodeIndex>& unfit);
+
+// The node that holds what a part of one rank, or node, takes in.
+NodeIndex owner_of(const PartPlan& part);
 
 // Exactly `files` parts over all nodes' images; nodes[i].node == i. As many groups as leaders, of dedicated I/O nodes where there are
 // any, else of nodes with data, without those that are unfit; each elects one. With as many leaders as files this is the paper's plan, but for equal bytes.

@@ -233,6 +233,34 @@ TEST(Plan, DedicatedNodesLead) {
     expect_whole(plan, nodes);
 }
 
+// A file for each rank, or node: each has what it is named after, and is written by who holds it.
+TEST(Plan, OfFilesOfRanksOrNodesIsTheirs) {
+    const std::vector<NodeImages> nodes = {node_of(0, 0, {9 * block, 0}), {1, {}}, node_of(2, 2, {5 * block + 1}), node_of(3, 3, {7, 7})};
+    for (const FileLayout layout : {FileLayout::ranks, FileLayout::nodes}) {
+        PlanOptions options = options_of(layout == FileLayout::ranks ? 5 : 3, 1);
+        options.layout = layout;
+        options.unfit = {1};
+        const std::vector<PartPlan> plan = make_plan(nodes, options);
+        expect_whole(plan, nodes);
+        const std::vector<NodeIndex> owners = layout == FileLayout::ranks ? std::vector<NodeIndex>{0, 0, 2, 3, 3} : std::vector<NodeIndex>{0, 2, 3};
+        ASSERT_EQ(plan.size(), owners.size());
+        for (std::size_t part = 0; part < plan.size(); ++part) {
+            EXPECT_EQ(owner_of(plan[part]), owners[part]);
+            EXPECT_EQ(plan[part].first_leader(), owners[part]);
+            ASSERT_EQ(plan[part].shares.size(), 1u);
+            ASSERT_EQ(plan[part].shares[0].nodes.size(), 1u);
+            if (layout == FileLayout::nodes) continue;
+            ASSERT_EQ(plan[part].shares[0].nodes[0].sources.size(), 1u);
+            EXPECT_EQ(plan[part].shares[0].nodes[0].sources[0].rank, part);
+        }
+        options.unfit = {};  // a dedicated node writes for all, and each file is still its owner's
+        EXPECT_EQ(make_plan(nodes, options).back().first_leader(), 1u);
+        EXPECT_EQ(owner_of(make_plan(nodes, options).back()), 3u);
+        options.unfit = {1, 2};  // who can not lead is led for
+        EXPECT_NE(make_plan(nodes, options)[layout == FileLayout::ranks ? 2 : 1].first_leader(), 2u);
+    }
+}
+
 // An I/O node that does not answer is never waited for, whatever becomes of the others.
 TEST(Plan, UnfitDedicatedNodesNeverLead) {
     const std::vector<NodeImages> nodes = {node_of(0, 0, {9 * block}), node_of(1, 1, {9 * block}), {2, {}}, {3, {}}};

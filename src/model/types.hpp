@@ -52,6 +52,13 @@ struct Region {
     bool operator==(const Region&) const = default;
 };
 
+// How a version's images are put together in files. One layout for all parts of a version.
+enum class FileLayout : std::uint8_t {
+    parts,  // as many as were asked for
+    ranks,  // one a rank, which has its number
+    nodes,  // one a node that has ranks, which has its number
+};
+
 // What names one version of one series in one lineage. Everything Cairn stores or sends carries it (rule 1, identity).
 struct VersionKey {
     std::string name;
@@ -174,6 +181,7 @@ struct ManifestFacts {
     std::uint64_t wall_time_s = 0;  // since 1970, for people; nothing depends on it
     std::vector<BaseVersion> bases;
     std::vector<std::string> roots;  // besides persistent, where files of this incarnation's attempts at it may lie; a tombstone names some of them (FORMAT.md)
+    std::vector<std::string> node_targets;  // the storage target that the files of each node with ranks were meant for, where each rank or node has one; none: nobody chose
     bool operator==(const ManifestFacts&) const = default;
 };
 
@@ -220,6 +228,7 @@ struct Roster {
     std::vector<Member> members;
     std::uint32_t format = 1;  // of the files and messages of this job: what all its members knew when it was opened
     std::vector<std::string> roots = {};  // below which its parts go, each a target; none: they go below persistent
+    FileLayout layout = FileLayout::parts;
     bool operator==(const Roster&) const = default;
 };
 

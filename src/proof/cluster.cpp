@@ -62,6 +62,22 @@ NodeIndex Cluster::node_of(Rank rank, Id128 incarnation) const {
     return 0;
 }
 
+std::vector<std::vector<Rank>> Cluster::ranks_by_node(Id128 incarnation) const {
+    std::vector<std::vector<Rank>> nodes;
+    Rank rank = 0;
+    for (const Seat& seat : seats_of(incarnation)) {
+        if (seat.ranks == 0) continue;
+        nodes.emplace_back();
+        for (std::uint32_t i = 0; i < seat.ranks; ++i) nodes.back().push_back(rank++);
+    }
+    return nodes;
+}
+
+std::uint32_t Cluster::files(Id128 incarnation) const {
+    if (options.layout == FileLayout::parts) return options.files;
+    return options.layout == FileLayout::ranks ? ranks() : static_cast<std::uint32_t>(ranks_by_node(incarnation).size());
+}
+
 std::vector<Rank> Cluster::ranks_on(NodeIndex node) const {
     const NodeIndex place = place_in(roster, node);
     return place < roster.members.size() ? roster.members[place].ranks : std::vector<Rank>();

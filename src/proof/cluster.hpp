@@ -25,7 +25,8 @@ inline constexpr Nanos io_span = 60 * second;  // of what a test does itself wit
 struct ClusterOptions {
     std::uint64_t seed = 1;
     std::vector<std::uint32_t> ranks_per_node = {2, 2};  // none: a dedicated I/O node; not the first one
-    std::uint32_t files = 1;
+    FileLayout layout = FileLayout::parts;
+    std::uint32_t files = 1;  // with that layout
     std::uint64_t block_bytes = 4096;
     std::function<std::uint64_t(Rank, Version)> image_bytes = [](Rank, Version) { return 100'000; };
     FlushSettings settings;
@@ -102,6 +103,9 @@ class Cluster {
     NodeIndex node_of(Rank rank) const { return node_of(rank, roster.incarnation); }
     NodeIndex node_of(Rank rank, Id128 incarnation) const;
     std::vector<Rank> ranks_on(NodeIndex node) const;  // of the newest open
+    // Of that open: which ranks each node with ranks has, by node; and how many files a version has.
+    std::vector<std::vector<Rank>> ranks_by_node(Id128 incarnation) const;
+    std::uint32_t files(Id128 incarnation) const;
     bool is_io_node(NodeIndex node) const { return hosts[node].is_io_node; }
     // A host that is there, for whoever only reads.
     NodeIndex reader() const;

@@ -52,7 +52,7 @@ Result<std::vector<Roster>> Cluster::claim_jobs(std::size_t count, Nanos limit) 
             jobs[i].incarnation = world.random.id();
             jobs[i].secret = world.random.id();
             jobs[i].ranks = ranks();
-            jobs[i].files = options.files;
+            jobs[i].layout = options.layout;
             jobs[i].roots = options.roots;
             if (options.persistent_too) jobs[i].roots.insert(jobs[i].roots.begin(), layout.persistent);
             jobs[i].format = options.old_format ? 1 : format_version;  // 1 is an absent field
@@ -80,6 +80,7 @@ Status Cluster::begin_job(Roster job, Nanos limit) {
     }
     roster = std::move(job);
     seated_[roster.incarnation] = seats_;
+    roster.files = files(roster.incarnation);
     const bool has_io_nodes = std::any_of(seats_.begin(), seats_.end(), [](const Seat& seat) { return seat.ranks == 0; });
     for (NodeIndex node = 0; node < hosts.size(); ++node) {
         if (!hosts[node].process || is_io_node(node)) continue;

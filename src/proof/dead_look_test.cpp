@@ -198,7 +198,7 @@ TEST_F(DeadLook, WhatAttemptsLeftGoesBehindATombstone) {
 TEST_F(DeadLook, ARootThatHangsIsNamedByTheTombstone) {
     Layout layout = cluster_.layout;
     layout.roots = {"/persistent/.x"};
-    const std::string left = Layout::part_below(layout.roots[0], key_, 0, 1, {key_.incarnation.high, 5});
+    const std::string left = Layout::part_below(layout.roots[0], key_, {0, 1, {key_.incarnation.high, 5}});
     World own = world();
     ASSERT_TRUE(cluster_.sim.persistent().make_directory(layout.roots[0], 0).ok());
     ASSERT_TRUE(run(make_version_below(own, layout.roots[0], key_, never)).ok());

@@ -171,6 +171,28 @@ void see_roots(SeedRun& run, const Manifest& manifest) {
     run.see(saw[static_cast<std::size_t>(faults.below_is)]);
 }
 
+// A file a rank, or a node: whose images it has, that all of a node lie below one root, and that one node alone wrote it, since no such work moves.
+Status check_layout(SeedRun& run, const Manifest& manifest) {
+    if (run.cluster.options.layout == FileLayout::parts || manifest.parts.front().origin != 0) return {};
+    const bool is_by_node = run.cluster.options.layout == FileLayout::nodes;
+    std::uint32_t part = 0;
+    for (const std::vector<Rank>& ranks : run.cluster.ranks_by_node(manifest.key.incarnation)) {
+        std::set<std::uint32_t> roots;
+        std::set<NodeIndex> writers;
+        for (std::size_t i = 0; i < (is_by_node ? 1 : ranks.size()); ++i) {
+            const PartInfo& info = manifest.parts[part];
+            if (info.ranks != (is_by_node ? ranks : std::vector<Rank>(1, ranks[i]))) return corrupt(info.file + " has the images of other ranks");
+            const auto wrote = run.known.writers.find(run.cluster.layout.part(manifest, part++));
+            if (wrote != run.known.writers.end()) writers.insert(wrote->second.begin(), wrote->second.end());
+            roots.insert(info.root);
+        }
+        if (roots.size() > 1) return corrupt("the files of one node lie below several roots");
+        if (writers.size() > 1) return corrupt("several nodes wrote the files of one");
+    }
+    run.see(is_by_node ? Saw::file_per_node : Saw::file_per_rank);
+    return {};
+}
+
 // What becomes visible now is what readers take, and would be if all nodes lost power now.
 void check_published(SeedRun& run, sim::Process& process, const Published& published) {
     Kept kept(process, published.path);
@@ -183,7 +205,8 @@ void check_published(SeedRun& run, sim::Process& process, const Published& publi
     if (is_new || process.name() != "rm") check_superseded(run, process, published);  // a removal that fails puts back what it moved aside
     const auto chain = run.known.chains.find(published.key.incarnation);
     if (chain != run.known.chains.end() && !(chain->second == manifest->parent)) return bad(corrupt("it names another parent than its job has"));
-    if (manifest->parts.size() != run.cluster.options.files || manifest->ranks != run.cluster.ranks()) return bad(corrupt("not K parts, or not all ranks"));
+    if (manifest->parts.size() != run.cluster.files(manifest->key.incarnation) || manifest->ranks != run.cluster.ranks()) return bad(corrupt("not K parts, or not all ranks"));
+    if (const Status status = check_layout(run, *manifest); !status.ok()) return bad(status);
     Result<OpenVersion> opened = kept.run(open_version(kept.world(), layout, *manifest, every_rank, run.cluster.options.restore));
     if (!opened.ok()) return bad(opened.status());
     VersionCopies copies;
@@ -217,9 +240,9 @@ void check_operation(SeedRun& run, sim::Process& process, const std::string& wha
     const Nanos now = run.cluster.sim.now();
     const auto holds = [&](const char* text) { return path.find(text) != std::string::npos; };
     if (what == "create") {
-        if (holds("/part-") && !known.parts.insert(path).second) run.fail("a part is made twice: " + path);
+        if (is_part_path(path) && !known.parts.insert(path).second) run.fail("a part is made twice: " + path);
     } else if (what == "write") {
-        if (process.name() == "cairnd" && holds("/part-")) known.writers[path].insert(process.node().id());
+        if (process.name() == "cairnd" && is_part_path(path)) known.writers[path].insert(process.node().id());
     } else if (what == "list") {
         if (path == run.cluster.layout.lineage(run.cluster.roster.name)) known.looked[process.id()].push_back(now);
     } else if (what == "publish") {

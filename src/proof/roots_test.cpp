@@ -145,7 +145,7 @@ TEST_F(RootsTest, WhatPersistentDoesNotKnowIsFound) {
     VersionKey other = manifest.key;
     other.version = 9;
     ASSERT_TRUE(run(make_version_below(world, idle, other, world.clock.in(root_wait))).ok());
-    ASSERT_TRUE(run(write_file(world.storage, Layout::part_below(idle, other, 0, 2, {other.incarnation.high, 5}), Bytes(10), 0644, world.clock.in(root_wait))).ok());
+    ASSERT_TRUE(run(write_file(world.storage, Layout::part_below(idle, other, {0, 2, {other.incarnation.high, 5}}), Bytes(10), 0644, world.clock.in(root_wait))).ok());
     make_away(used[0]);
     std::vector<CatalogEntry> entries = run(list_versions(world, cluster.layout, "series", world.clock.in(root_wait))).value();
     const auto look = [](World w, Layout l, std::vector<CatalogEntry>& all) -> Task<Status> {

@@ -49,6 +49,8 @@ const std::vector<ScenarioNumber>& scenario_numbers() {
     constexpr std::uint64_t any = UINT64_MAX;
     static const std::vector<ScenarioNumber> numbers = {
         {"seed", &S::seed, 0, any, any},  // never simpler
+        {"layout", &S::layout, 0, 2, 0},
+        {"slots", &S::slots, 0, 64, 1},
         {"files", &S::files, 1, 1 << 16, 1},
         {"block", &S::block_bytes, 4096, 1 << 24, 4096},
         {"image", &S::image_bytes, 1, 1ull << 40, 1},
@@ -160,6 +162,8 @@ class Draw {
         const std::uint64_t share = sim::mix(scenario_.seed ^ 0x73686172);
         if (share % 3 == 0) scenario_.share = 1 + share / 3 % 8;
         if (scenario_.codec != 0 && scenario_.merge_ranks == 1 && !is_of_a_kind && sim::mix(scenario_.seed ^ 0x74726965) % 2 == 0) trying_to_merge();
+        const std::uint64_t layout = sim::mix(scenario_.seed ^ 0x6C61796F);
+        if (layout % 4 == 0 && !scenario_.old_format) scenario_.layout = 1 + layout / 4 % 2, scenario_.slots = layout / 8 % 4;
         return std::move(scenario_);
     }
 
@@ -371,6 +375,7 @@ ClusterOptions cluster_of(const Scenario& scenario) {
     ClusterOptions options;
     options.seed = scenario.seed;
     options.ranks_per_node.assign(scenario.ranks_per_node.begin(), scenario.ranks_per_node.end());
+    options.layout = static_cast<FileLayout>(scenario.layout);
     options.files = static_cast<std::uint32_t>(scenario.files);
     options.block_bytes = scenario.block_bytes;
     options.image_bytes = [most = scenario.image_bytes, seed = scenario.image_seed, as_long = scenario.full_every > 1 ? 4 : 1](Rank rank, Version version) -> std::uint64_t {
@@ -383,6 +388,7 @@ ClusterOptions cluster_of(const Scenario& scenario) {
     s.buffers = static_cast<std::uint32_t>(scenario.buffers);
     s.placement = static_cast<Placement>(scenario.placement);
     s.leaders = static_cast<std::uint32_t>(scenario.leaders);
+    s.slots = static_cast<std::uint32_t>(scenario.slots);
     const Codec codec = scenario.full_every > 1 ? Codec::planes : Codec::zero_runs;
     s.codec = scenario.codec == 1 ? codec : Codec::none;
     if (scenario.codec == 2) s.codecs = {codec};

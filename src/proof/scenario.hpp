@@ -40,6 +40,8 @@ const std::vector<FaultClass>& fault_classes();
 struct Scenario {
     std::uint64_t seed = 1;  // of the simulation: ties between events, and which operations fail
     std::vector<std::uint64_t> ranks_per_node = {1};  // 0: a dedicated I/O node; not the first one
+    std::uint64_t layout = 0;  // FileLayout: 1: a file a rank, 2: a file a node, whatever `files` says
+    std::uint64_t slots = 1;   // as in FlushSettings
     std::uint64_t files = 1;
     std::uint64_t block_bytes = 4096;
     std::uint64_t image_bytes = 1;  // images are smaller than this, and one in seven is empty

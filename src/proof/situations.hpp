@@ -140,6 +140,8 @@ namespace cairn::testing {
     row(buffers_lost,       seeds, "storage never gave back any of a daemon's buffers") \
     row(scratch_hung,       seeds, "scratch never gave back what was read") \
     row(clocks_apart,       seeds, "clocks were apart") \
+    row(file_per_rank,      seeds, "each rank's image lay in a file of its own") \
+    row(file_per_node,      seeds, "each node's images lay in a file of their own") \
     row(only_messages,      seeds, "only messages suffered") \
     row(only_limits,        seeds, "only limits held flushes back") \
     row(many_versions,      seeds, "a job took more versions than are remembered")

@@ -1,6 +1,7 @@
 // A fault in the middle of something: at a chosen operation of a daemon its node fails, or that operation does.
 #include <algorithm>
 
+#include "format/names.hpp"
 #include "proof/promise.hpp"
 #include "proof/steps.hpp"
 
@@ -118,7 +119,7 @@ void observe(SeedRun& run, sim::Process& process, const std::string& what, const
     }
     if (process.name() != "cairnd") return;
     const NodeIndex node = process.node().id();
-    const bool of_part = detail.find("/part-") != std::string::npos;
+    const bool of_part = is_part_path(detail);
     if (what == "create" && of_part && run.cluster.is_io_node(node)) run.see(Saw::io_node_led);
     if (what == "resize" && of_part) run.see(Saw::several_leaders);
     if (!run.strikes.armed || what != run.strikes.armed->operation || detail.find(run.strikes.armed->on) == std::string::npos) return;

@@ -69,7 +69,7 @@ TEST_F(OnSimulatedTargets, AFileLiesOnItsTargetUnderItsOwnName) {
 }
 
 TEST_F(OnSimulatedTargets, ANameThatWouldBecomeTooLongIsTheFileSystemsToPlace) {
-    const std::string name = "part-0" + std::string(255 - 6 - sim::target_mark.size(), 'n');  // without room for the target
+    const std::string name = "part-0-of-9." + std::string(255 - 12 - sim::target_mark.size(), 'n');  // without room for the target
     ASSERT_TRUE(create(*driver, file_below(root, name, "2")).ok());
     EXPECT_EQ(placed.target, "");
     EXPECT_EQ(target_of(root + "/" + name), 0u);

@@ -48,6 +48,7 @@ struct Contest {
     MergePolicy merge;
     MergePolicy trial_merge;              // that all its leaders try
     std::vector<PartPlan> plan;
+    std::vector<std::string> node_targets;  // as in Manifest
     std::vector<std::uint32_t> targets;   // of each part, as a number: without targets all are alike
     std::map<NodeIndex, LeaderTrack> leaders;
     std::size_t open = 0;                 // leaders that have not reported

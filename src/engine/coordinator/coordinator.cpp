@@ -7,7 +7,7 @@
 
 namespace cairn::engine {
 
-Coordinator::Coordinator(Common& c) : CoordinatorRole(c), gatherer_(c), planner_(c), mover_(c), publisher_(c) {}
+Coordinator::Coordinator(Common& c) : CoordinatorRole(c), gatherer_(c), planner_(c), target_maps_(c), mover_(c), publisher_(c) {}
 
 void Coordinator::hear(const FlightPtr& flight, NodeIndex from, message::ForCoordinator body) {
     std::visit(Hears{
@@ -115,6 +115,7 @@ Task<Status> Coordinator::attempt(FlightPtr flight) {
     // The first half names the incarnation, so that parts without a manifest can be told apart by whoever cleans up.
     contest.attempt_id = {flight->key.incarnation.high, world.random.next()};
     if (!planner_.knows_room(*flight->job)) co_await planner_.look_for_room(*flight->job);
+    co_await target_maps_.learn(flight->job);
     const Result<std::vector<NodeImages>> nodes = planner_.plan(*flight, contest);
     if (!nodes.ok()) co_return nodes.status();
     Status made = co_await make_directories(world.storage, layout.persistent, layout.version(flight->key), world.clock.in(settings.io_wait));
@@ -149,8 +150,10 @@ Task<Status> Coordinator::attempt(FlightPtr flight) {
         state = std::move(named);
     }
     if (state.ok()) state = co_await publisher_.commit(flight);
-    if (own.contest->stands) planner_.learn_of_base(*flight);
-    else if (own.contest->base != 0) experience(*flight->job).base = 0;  // perhaps it was removed: the next attempt stands alone
+    if (own.contest->stands) {
+        planner_.learn_of_base(*flight);
+        target_maps_.keep(*flight);
+    } else if (own.contest->base != 0) experience(*flight->job).base = 0;  // perhaps it was removed: the next attempt stands alone
     if (!state.ok())
         for (const auto& [node, track] : own.contest->leaders) send(*flight, node, message::Leave{own.contest->attempt_id});
     if (!state.ok() && !own.contest->may_be_published) co_await publisher_.remove_attempt(flight, *own.contest);

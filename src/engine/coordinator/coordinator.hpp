@@ -17,6 +17,7 @@
 #include "engine/coordinator/mover.hpp"
 #include "engine/coordinator/planner.hpp"
 #include "engine/coordinator/publisher.hpp"
+#include "engine/coordinator/target_maps.hpp"
 
 namespace cairn::engine {
 
@@ -47,6 +48,7 @@ class Coordinator : CoordinatorRole {
 
     Gatherer gatherer_;
     Planner planner_;
+    TargetMaps target_maps_;
     Mover mover_;
     Publisher publisher_;
 };

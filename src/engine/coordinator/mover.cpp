@@ -72,7 +72,7 @@ void Mover::shift_work(Flight& flight) {
             loads.push_back(load);
     }
     if (!any_left && contest.moves.empty()) return finish(flight);
-    if (settings.placement != Placement::append) return;  // every offset is fixed
+    if (settings.placement != Placement::append || flight.job->roster->layout != FileLayout::parts) return;  // every offset is fixed, or every file has its owner
     for (const Shift& shift : next_shifts(std::move(loads), contest.block_bytes, static_cast<double>(elapsed) / second, settled)) {
         const std::uint32_t number = ++contest.moves_begun;
         contest.moves[number] = {shift.from, shift.to, shift.from_part, shift.to_part, shift.bytes, {}};

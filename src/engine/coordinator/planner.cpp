@@ -42,6 +42,8 @@ Result<std::vector<NodeImages>> Planner::plan(Flight& flight, Contest& contest) 
     counters.planned_ahead += holds;
     counters.planned_in_vain += ahead.input && !holds;
     contest.plan = holds ? std::move(ahead.plan) : plan_flush(input);
+    contest.node_targets = input.node_targets;
+    tell_unfilled(job, input);
     experience(job).free_bytes_until = 0;
     ++experience(job).placement_turn;
     Status sizes = check_sizes(contest, nodes);
@@ -61,9 +63,9 @@ Result<std::vector<NodeImages>> Planner::plan(Flight& flight, Contest& contest) 
     return nodes;
 }
 
-// What has a base is encoded where the image is, alone.
+// What has a base is encoded where the image is, alone; and a file of one image has nothing to merge.
 void Planner::choose_merging(const Job& job, Contest& contest) {
-    if (contest.base != 0) return;
+    if (contest.base != 0 || job.roster->layout == FileLayout::ranks) return;
     const bool is_tried = settings.merge_ranks == 0;
     const MergePolicy merged = fitting(is_tried ? merge_ranks_chosen : settings.merge_ranks, settings.merge_bytes, std::min(settings.buffer_bytes, merged_run_bytes_max), contest.block_bytes);
     const MergeChoice& choice = merge_choices_[kind(job)];
@@ -76,6 +78,15 @@ void Planner::choose_merging(const Job& job, Contest& contest) {
 void Planner::tell_unmerged(Job& job, const Status& why) {
     if (std::exchange(experience(job).has_told_unmerged, true)) return;
     log_warning("not-merged", {{"name", job.roster->name}, {"why", why.text()}, {"do", "ask for more files (flush.files) or longer turns (flush.merge_bytes)"}});
+}
+
+// Once a job. A file lies on one target.
+void Planner::tell_unfilled(Job& job, const PlanInput& input) {
+    const std::size_t targets = input.targets.size(), files = input.options.files;
+    if (input.options.layout != FileLayout::parts || files >= targets || std::exchange(experience(job).has_told_unfilled, true)) return;
+    const std::size_t most = std::min<std::size_t>(targets, job.roster->ranks);
+    log_info("targets-unfilled", {{"name", job.roster->name}, {"files", files}, {"targets", targets}, {"lost", "a version is written to some of the storage targets only"},
+                                  {"do", most > files ? "flush.files = " + std::to_string(most) + " fills " + (most == targets ? "all of them" : "more of them") : "nothing: there are as many files as ranks"}});
 }
 
 // The images of all nodes, none of an I/O node; their block size in `block_bytes`.
@@ -197,9 +208,10 @@ PlanInput Planner::input_of(Job& job, const std::vector<NodeImages>& nodes, std:
         }
     }
     PlanOptions& options = input.options;
+    options.layout = job.roster->layout;
     options.files = job.roster->files;
     options.block_bytes = block_bytes;
-    options.keep_own = settings.placement == Placement::append && leader_choice(job).keep_own();
+    options.keep_own = options.layout == FileLayout::parts && settings.placement == Placement::append && leader_choice(job).keep_own();
     options.pack_bytes = settings.placement == Placement::append ? std::min(pack_bytes_most, settings.buffer_bytes) : 0;
     for (const auto& [node, until] : experience(job).unfit)
         if (world.clock.now() < until) options.unfit.push_back(node);
@@ -207,14 +219,33 @@ PlanInput Planner::input_of(Job& job, const std::vector<NodeImages>& nodes, std:
     options.whole_parts = settings.placement != Placement::append;
     input.targets = usable_targets(job, nodes);
     input.turn = experience(job).placement_turn;
+    if (options.layout != FileLayout::parts) {  // who writes follows from who holds what
+        const std::optional<TargetMap>& map = experience(job).target_map;
+        if (map) input.node_targets = usable_map(*map, input.targets);
+        return input;
+    }
     options.leaders = settings.leaders != 0 ? settings.leaders : leader_choice(job).next(options.files, leaders_max(nodes, options.unfit));
     return input;
 }
+
+namespace {
+// A file for each rank, or node, on the target of its node.
+std::vector<PartPlan> plan_of_files(const PlanInput& input) {
+    std::vector<PartPlan> plan = make_plan(input.nodes, input.options);
+    if (input.node_targets.empty()) return plan;
+    std::vector<std::size_t> places;  // of each node, among those with ranks
+    std::size_t with_ranks = 0;
+    for (const NodeImages& node : input.nodes) places.push_back(node.images.empty() ? 0 : with_ranks++);
+    for (PartPlan& part : plan) part.target = input.node_targets[places[owner_of(part)]];
+    return plan;
+}
+}  // namespace
 
 // Groups, election and division (model/plan), and the same bytes on every target.
 std::vector<PartPlan> Planner::plan_flush(const PlanInput& input) {
     PlanOptions options = input.options;
     const std::vector<std::string>& names = input.targets;
+    if (options.layout != FileLayout::parts) return plan_of_files(input);
     std::uint64_t blocks = 0;
     for (const NodeImages& node : input.nodes) blocks += node_blocks(node, options.block_bytes);
     const std::vector<PartShare> shares = share_parts(blocks, options.files, static_cast<std::uint32_t>(names.size()), input.turn);
@@ -256,7 +287,7 @@ void Planner::learn_from_failures(Flight& flight) {
 void Planner::learn_from_success(Flight& flight, const std::vector<NodeImages>& nodes, Nanos took, bool held_back) {
     std::uint64_t bytes = 0;
     for (const NodeImages& node : nodes) bytes += node_bytes(node);
-    if (!held_back) {
+    if (!held_back && flight.job->roster->layout == FileLayout::parts) {
         const double took_s = static_cast<double>(took) / second;
         leader_choice(*flight.job).record(static_cast<std::uint32_t>(side(flight).contest->leaders.size()), bytes, took_s);
     }

@@ -49,6 +49,7 @@ class Planner : CoordinatorRole {
     void learn_of_merging(const Flight& flight);
     void choose_merging(const Job& job, Contest& contest);
     void tell_unmerged(Job& job, const Status& why);
+    void tell_unfilled(Job& job, const PlanInput& input);
     FlushMeasured measured(const Flight& flight, std::uint64_t raw_bytes, double took_s) const;
 
     // What numbers of leaders reached, by series, files and nodes; a job that opens again goes on with it.

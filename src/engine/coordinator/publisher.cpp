@@ -180,6 +180,7 @@ Task<Status> Publisher::commit(FlightPtr flight) {
     // Work went from hand to hand between three nodes: nothing is published unless all parts together hold every byte once.
     if (covered != 0) co_return Status(Code::internal, version_text(flight->key) + ": its parts do not hold every byte of every image once");
     manifest.wall_time_s = world.clock.wall_time_s();
+    manifest.node_targets = own.contest->node_targets;
     const Id128 attempt_id = manifest.attempt_id;
     Result<Listed> listed = co_await list_roots(flight, manifest);
     if (!listed.ok()) co_return std::move(listed).status();
@@ -287,7 +288,7 @@ Task<void> Publisher::remove_attempt(FlightPtr flight, const Contest& contest) {
         for (const PartPlan& part : track.lead.parts) {
             const std::string& root = layout.root(flight->job->roots, flight->job->root_of(part.target));
             if (track.done && part.first_leader() == node)
-                parts[root].push_back(Layout::part_below(root, flight->key, part.part, track.lead.parts_total, contest.attempt_id));
+                parts[root].push_back(Layout::part_below(root, flight->key, flight->job->part_name(part.part, contest.attempt_id)));
         }
     const Nanos deadline = world.clock.in(settings.io_wait);
     Gate removing(world.clock);

@@ -287,7 +287,7 @@ struct PublisherRootsTest : PublisherTest {
     PublisherRootsTest() : PublisherTest(options()) {
         contest().leaders.at(1).lead.parts.front().target = root(0);
         contest().leaders.at(1).done->parts.front().root = 1;
-        write(Layout::part_below(root(0), node.flight->key, 0, 1, attempt_id), Bytes(part_bytes));
+        write(Layout::part_below(root(0), node.flight->key, {0, 1, attempt_id}), Bytes(part_bytes));
     }
     const std::string& root(std::size_t place) const { return node.job->roots[place]; }
     void make(sim::Faults::Below trouble, const std::string& below) {
@@ -308,7 +308,7 @@ TEST_F(PublisherRootsTest, ARootThatFailsAtTheCommitIsLeftOutOfTheNextAttempt) {
         node.job->experience.reset();
     }
     make(Below::fails, "");
-    ASSERT_TRUE(node.sim.persistent().lose(Layout::part_below(root(0), node.flight->key, 0, 1, attempt_id)).ok());
+    ASSERT_TRUE(node.sim.persistent().lose(Layout::part_below(root(0), node.flight->key, {0, 1, attempt_id})).ok());
     EXPECT_EQ(commit().code(), Code::unavailable);
     EXPECT_TRUE(is_avoided(root(0))) << "its part is not to be seen";
 }

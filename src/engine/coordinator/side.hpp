@@ -3,6 +3,7 @@
 
 #include "engine/coordinator/contest.hpp"
 #include "engine/role.hpp"
+#include "storage/target_map.hpp"
 #include "world/channel.hpp"
 
 namespace cairn::engine {
@@ -36,6 +37,7 @@ struct PlanInput {
     PlanOptions options;            // without part_blocks
     std::vector<std::string> targets;
     std::uint64_t turn = 0;         // of the targets
+    std::vector<std::string> node_targets;  // of each node with ranks, where each rank or node has a file; none: the file system chooses
     bool operator==(const PlanInput&) const = default;
 };
 
@@ -59,6 +61,9 @@ struct Experience {
     std::uint32_t since_base = 0;          // versions that were committed after it, and depend on it
     std::map<NodeIndex, Nanos> unfit;      // leaders that failed by themselves, and until when
     std::set<NodeIndex> absent;            // I/O nodes that did not answer
+    std::optional<TargetMap> target_map;   // where each rank or node has a file, and targets can be chosen
+    bool keeps_target_map = true;          // false: it was made in this job, and no file has it yet
+    bool has_told_unfilled = false;        // that there are fewer files than targets
     bool has_told_unmerged = false;        // that footers have no room for what would be merged
 };
 

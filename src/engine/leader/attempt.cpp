@@ -33,6 +33,7 @@ PartState::PartState(World& world, const PartPlan& p, NodeIndex self)
 
 Attempt::Attempt(World& world, FlightPtr f, message::Lead l) : flight(std::move(f)), lead(std::move(l)), work(world.clock) {
     started = world.clock.now();
+    finishing = flight->job->roster->layout != FileLayout::parts;  // nothing moves: a file is done when it is written, though others are not begun
     codec = codec_of(lead.codec, "").value_or(Codec::none);
     trial = codec_of(lead.trial, "");
     for (const auto& entry : lead.addresses) addresses[entry.node] = entry.address;

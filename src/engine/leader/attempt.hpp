@@ -11,6 +11,7 @@
 
 #include "engine/flight.hpp"
 #include "engine/ring.hpp"
+#include "engine/leader/slots.hpp"
 #include "engine/leader/work_list.hpp"
 #include "engine/pace.hpp"
 #include "model/card.hpp"
@@ -206,6 +207,7 @@ struct Attempt {
     std::map<std::uint32_t, message::Given> given;  // by move
     Portions portions;  // of its own data
     CardUse card;
+    Slots slots;  // of its parts, by their place among `parts`
     std::set<std::uint32_t> taken;
     Nanos started = 0;
     Nanos last_write = 0;  // when this leader's own last write ended

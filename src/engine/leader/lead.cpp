@@ -64,11 +64,14 @@ Task<void> Leader::lead(std::shared_ptr<Attempt> attempt) {
     for (const auto& part : attempt->parts)
         for (const NodeSources& node : part->share.nodes)
             for (const Source& source : node.sources) flight.state.node_expected_bytes += source.length;
+    const std::uint32_t at_a_time = flight.job->roster->layout == FileLayout::parts || settings.slots == 0 ? count : std::min(count, settings.slots);
+    if (at_a_time < count) attempt->slots = Slots(at_a_time);
     for (std::uint32_t i = 0; i < count; ++i) {
         const auto& part = attempt->parts[i];
-        part->writers = std::max(1u, settings.writers / count);
+        part->writers = std::max(1u, settings.writers / at_a_time);
         part->first_writer = i * part->writers;
-        part->gate.spawn(write_part(*attempt, *part));
+        writer_.lay_out(*attempt, *part);  // all of them: the coordinator hears of what is not begun
+        part->gate.spawn(write_part(*attempt, *part, i));
     }
     co_await report(attempt);
     if (attempt->reported && !attempt->parts.empty()) trial_.begin(*attempt, *attempt->parts.front());
@@ -80,12 +83,19 @@ Task<void> Leader::lead(std::shared_ptr<Attempt> attempt) {
     common.changed.notify_all();  // idle, perhaps
 }
 
-Task<void> Leader::write_part(Attempt& attempt, PartState& part) {
+// `place`: among the attempt's parts.
+Task<void> Leader::write_part(Attempt& attempt, PartState& part, std::size_t place) {
     Flight& flight = *attempt.flight;
-    writer_.lay_out(attempt, part);
     part.root = layout.root(flight.job->roots, flight.job->root_of(part.plan.target));
-    part.path = Layout::part_below(part.root, flight.key, part.plan.part, attempt.lead.parts_total, attempt.lead.attempt_id);
-    Status status = co_await part_file_.open(attempt, part);
+    part.path = Layout::part_below(part.root, flight.key, flight.job->part_name(part.plan.part, attempt.lead.attempt_id));
+    while (!attempt.over() && !attempt.slots.may_stage(place)) co_await attempt.work.wait();
+    attempt.slots.stage();
+    Status status(Code::cancelled, "attempt over");
+    if (!attempt.over()) status = co_await part_file_.open(attempt, part);
+    while (status.ok() && !attempt.over() && !attempt.slots.may_flush(place)) co_await attempt.work.wait();
+    attempt.slots.flush();
+    attempt.work.notify_all();  // the next one may be staged
+    if (status.ok() && attempt.over()) status = Status(Code::cancelled, "attempt over");
     if (status.ok()) {
         Gate workers(world.clock);
         workers.spawn(receiver_.receive(attempt, part));
@@ -106,6 +116,7 @@ Task<void> Leader::write_part(Attempt& attempt, PartState& part) {
             (void)ignored;
         }
     }
+    attempt.slots.leave();
     attempt.work.notify_all();
 }
 

@@ -36,7 +36,7 @@ class Leader : LeaderRole {
     void on_acknowledged(Flight& flight, const message::Acknowledged& acknowledged);
     void on_leave(Flight& flight, const message::Leave& leave);
     Task<void> lead(std::shared_ptr<Attempt> attempt);
-    Task<void> write_part(Attempt& attempt, PartState& part);
+    Task<void> write_part(Attempt& attempt, PartState& part, std::size_t place);
     Task<void> report(std::shared_ptr<Attempt> attempt);
     void tell_progress(Attempt& attempt);
     void watch_coordinator(Attempt& attempt);

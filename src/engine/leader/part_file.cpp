@@ -360,7 +360,7 @@ Task<Status> PartFile::write_footer(Attempt& attempt, PartState& part) {
     if (!footer.ok()) co_return std::move(footer).status();
     Bytes tail = encode_footer(*footer);
     PartInfo info;
-    info.file = part_file_name(part.plan.part, attempt.lead.parts_total, attempt.lead.attempt_id);
+    info.file = part_file_name(flight.job->part_name(part.plan.part, attempt.lead.attempt_id));
     info.bytes = footer->data_bytes + tail.size();
     info.footer_offset = footer->data_bytes;
     info.footer_checksum = footer_checksum(tail);

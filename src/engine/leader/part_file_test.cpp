@@ -37,7 +37,7 @@ struct PartFileTest : ::testing::Test {
         node->flight->leader = std::make_shared<LeaderSide>();
         node->flight->leader->leading = attempt;
         part().root = node->layout.root(node->job->roots, node->job->root_of(target));
-        part().path = Layout::part_below(part().root, node->flight->key, 0, 1, attempt_id);
+        part().path = Layout::part_below(part().root, node->flight->key, {0, 1, attempt_id});
     }
     PartState& part() { return *attempt->parts.front(); }
     PartFile& part_file() { return node->subject.part_file; }
@@ -246,7 +246,7 @@ TEST_F(PartFileTest, ABaseIsNeededWhereOnePartNeedsIt) {
     for (const Rank rank : {1u, 2u}) {
         PartState& own = *attempt->parts.at(rank - 1);
         own.root = node->layout.persistent;
-        own.path = Layout::part_below(own.root, node->flight->key, rank - 1, 2, attempt_id);
+        own.path = Layout::part_below(own.root, node->flight->key, {rank - 1, 2, attempt_id});
         const Status opened = node->result_of(part_file().open(*attempt, own));
         ASSERT_TRUE(opened.ok()) << opened.to_string();
         StoredRun run = run_of(rank, 0);

@@ -79,7 +79,10 @@ std::optional<std::size_t> place_on_target(std::string& path, const Model& model
     std::string_view mark = target_mark;
     auto at = path.rfind(mark);
     const bool placed = at != std::string::npos;
-    if (!placed) at = path.rfind(mark = "/part-");
+    if (!placed) {
+        const auto of = path.rfind("-of-");  // WORD-NUMBER-of-FILES
+        at = of == std::string::npos || of == 0 ? of : path.rfind(mark = "-", of - 1);
+    }
     if (at == std::string::npos) return std::nullopt;
     const std::size_t number = std::strtoul(path.c_str() + at + mark.size(), nullptr, 10);
     if (placed && model.targets_gone.count(number)) return std::nullopt;
