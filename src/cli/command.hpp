@@ -70,7 +70,7 @@ struct ExitCode {
 };
 std::span<const ExitCode> exit_codes();
 
-extern const Command ls_command, show_command, verify_command, extract_command, rm_command, gc_command, repair_command;
+extern const Command ls_command, show_command, layout_command, verify_command, extract_command, rm_command, gc_command, repair_command;
 extern const Command start_command, stop_command, status_command, config_command, watch_command, describe_command, tune_command, simulate_command;
 
 }  // namespace cairn::cli

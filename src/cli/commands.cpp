@@ -9,7 +9,7 @@ namespace cairn::cli {
 
 std::span<const Command* const> commands() {
     static constexpr std::array table = {
-        &ls_command, &show_command,  &verify_command, &extract_command, &rm_command,
+        &ls_command, &show_command, &layout_command, &verify_command, &extract_command, &rm_command,
         &gc_command, &repair_command, &start_command, &stop_command, &status_command, &config_command,
         &watch_command, &describe_command, &tune_command, &simulate_command,
     };

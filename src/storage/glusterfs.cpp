@@ -1,16 +1,11 @@
 #include "storage/glusterfs.hpp"
 
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <fstream>
-#include <iterator>
-#include <sstream>
 
 #include "storage/detect.hpp"
 
@@ -45,32 +40,6 @@ bool take_number(std::string_view& text, std::uint32_t& number) {
     if (error != std::errc{}) return false;
     text.remove_prefix(static_cast<std::size_t>(end - text.data()));
     return true;
-}
-
-// Mount points are written with \040 for a blank, and so on.
-std::string unescaped(std::string_view text) {
-    std::string out;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        unsigned code = 0;
-        if (text[i] == '\\' && i + 3 < text.size() &&
-            std::from_chars(text.data() + i + 1, text.data() + i + 4, code, 8).ptr == text.data() + i + 4) {
-            out += static_cast<char>(code);
-            i += 3;
-        } else {
-            out += text[i];
-        }
-    }
-    return out;
-}
-
-Result<MountInfo> mount_of(const std::string& directory) {
-    struct stat about = {};
-    if (::stat(directory.c_str(), &about) != 0) return Status::from_errno(errno, "can not look at " + directory);
-    std::ifstream file("/proc/self/mountinfo");
-    const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-    std::optional<MountInfo> mount = mount_of_device(text, major(about.st_dev), minor(about.st_dev));
-    if (!mount) return Status(Code::unsupported, "/proc/self/mountinfo does not name the file system of " + directory);
-    return *std::move(mount);
 }
 
 // The mount shows its graph of translators below .meta of the volume's root; where it does not (a mounted subdirectory of a
@@ -119,22 +88,35 @@ Result<PlacementTargets> targets_of_pathinfo(std::string_view pathinfo) {
     return targets;
 }
 
-std::optional<MountInfo> mount_of_device(std::string_view mountinfo, unsigned major, unsigned minor) {
-    // 28 189 0:70 / /mnt/pfs rw,relatime shared:1 - fuse.glusterfs s0:gv rw
-    const std::string device = std::to_string(major) + ":" + std::to_string(minor);
-    std::optional<MountInfo> found;
-    std::istringstream lines{std::string(mountinfo)};
-    for (std::string line; std::getline(lines, line);) {
-        std::istringstream words(line);
-        std::string id, parent, number, root, point, word, type;
-        words >> id >> parent >> number >> root >> point;
-        if (number != device) continue;
-        while (words >> word && word != "-") continue;
-        if (!(words >> type)) continue;
-        if (!found) found = MountInfo{type, {}};
-        if (root == "/") found->point = unescaped(point);
+std::vector<std::string> bricks_of_pathinfo(std::string_view text) {
+    constexpr std::string_view mark = "<POSIX(";
+    std::vector<std::string> bricks;
+    for (auto at = text.find(mark); at != std::string_view::npos; at = text.find(mark, at)) {
+        at += mark.size();
+        const auto path_end = text.find("):", at);
+        const auto host_end = path_end == std::string_view::npos ? path_end : text.find(':', path_end + 2);
+        if (host_end == std::string_view::npos) break;
+        bricks.push_back(std::string(text.substr(path_end + 2, host_end - path_end - 2)) + ":" + std::string(text.substr(at, path_end - at)));
+        at = host_end;
     }
-    return found;
+    return bricks;
+}
+
+namespace {
+Result<std::string> pathinfo_of(const std::string& path) {
+    std::string text(attribute_bytes_max, '\0');
+    const ssize_t bytes = ::getxattr(path.c_str(), "glusterfs.pathinfo", text.data(), text.size());
+    if (bytes < 0 && (errno == ENOMEM || errno == ENODATA || errno == EOPNOTSUPP))
+        return unavailable("GlusterFS does not say on which servers " + path + " lies; of dispersed volumes it never does");
+    if (bytes < 0) return Status::from_errno(errno, "can not read the attribute glusterfs.pathinfo of " + path);
+    text.resize(static_cast<std::size_t>(bytes));
+    return text;
+}
+}  // namespace
+
+Result<std::vector<std::string>> glusterfs_bricks_of(const std::string& path) {
+    TRY_ASSIGN(const std::string text, pathinfo_of(path));
+    return bricks_of_pathinfo(text);
 }
 
 Result<PlacementTargets> detect_glusterfs_targets(const std::string& directory) {
@@ -142,12 +124,7 @@ Result<PlacementTargets> detect_glusterfs_targets(const std::string& directory) 
     TRY_ASSIGN(const MountInfo mount, mount_of(there));
     if (mount.type != "fuse.glusterfs")
         return Status(Code::unsupported, directory + " is not on GlusterFS but on " + mount.type + " (placement.driver)");
-    std::string text(attribute_bytes_max, '\0');
-    const ssize_t bytes = ::getxattr(there.c_str(), "glusterfs.pathinfo", text.data(), text.size());
-    if (bytes < 0 && (errno == ENOMEM || errno == ENODATA || errno == EOPNOTSUPP))
-        return unavailable("GlusterFS does not say on which servers " + there + " lies; of dispersed volumes it never does");
-    if (bytes < 0) return Status::from_errno(errno, "can not read the attribute glusterfs.pathinfo of " + there);
-    text.resize(static_cast<std::size_t>(bytes));
+    TRY_ASSIGN(const std::string text, pathinfo_of(there));
     Result<PlacementTargets> targets = targets_of_pathinfo(text);
     if (!targets.ok()) return std::move(targets).status().within(there);
     if (is_cut_into_pieces(mount, *targets))

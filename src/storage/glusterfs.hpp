@@ -8,10 +8,11 @@
 // answer. Of a volume with features.shard only the first piece of a file would lie where it was placed: no targets.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "storage/mount.hpp"
 #include "storage/targets.hpp"
 
 namespace cairn {
@@ -20,13 +21,9 @@ namespace cairn {
 // by number. The text comes from the file system and is not trusted: unavailable where it is not exactly that.
 Result<PlacementTargets> targets_of_pathinfo(std::string_view pathinfo);
 
-struct MountInfo {
-    std::string type;   // "fuse.glusterfs"
-    std::string point;  // where it is mounted; of the file system's root, where that is mounted at all
-    bool operator==(const MountInfo&) const = default;
-};
-// The mount of the device major:minor, from the text of /proc/self/mountinfo. Asking by device needs no comparison of paths,
-// which links and mounts upon mounts would make a guess.
-std::optional<MountInfo> mount_of_device(std::string_view mountinfo, unsigned major, unsigned minor);
+// On which bricks a file lies, "server:/brick": several where the volume keeps several copies, or cuts files into pieces. From the attribute of a file; for people.
+std::vector<std::string> bricks_of_pathinfo(std::string_view pathinfo);
+// Of that file; what the file system does not say is an error. Blocks like detect_glusterfs_targets().
+Result<std::vector<std::string>> glusterfs_bricks_of(const std::string& path);
 
 }  // namespace cairn
