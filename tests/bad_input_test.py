@@ -1,14 +1,16 @@
 """Bad input, one test each: one clear error that names the thing and what to do, and nothing lost. Real library, real daemons.
 
 Usage: CAIRN_BUILD=build/release python3 tests/bad_input_test.py [Class[.test]]
-Order: settings, directories, names, versions, regions, restore, ranks, daemons, two jobs. Damaged files: damage_test.py.
+Order: settings, directories, names, versions, routed files, regions, restore, ranks, daemons, two jobs. Damaged files: damage_test.py.
 """
 import json
 import os
 import shutil
+import subprocess
+import sys
 import unittest
 
-from support import DEADLINE, INVALID, NO_SPACE, NOT_FOUND, OK, PERMISSION, SUPERSEDED, UNAVAILABLE, Nodes
+from support import DEADLINE, INVALID, IO_ERROR, NO_SPACE, NOT_FOUND, OK, PERMISSION, SUPERSEDED, UNAVAILABLE, Nodes
 
 DATA = "bytes(range(256)) * 4096"  # 1 MiB, each block its own checksum but the same bytes
 KEEP = f"""
@@ -201,6 +203,40 @@ class Versions(Case):
     def test_unknown_to_wait(self):
         told = self.nodes.run("s = Session('series'); tell([s.wait(7), s.text()])")
         self.fails(told[0], NOT_FOUND, "7")
+
+
+class Routed(Case):
+    def test_a_file_that_is_written_while_it_is_copied_is_refused(self):
+        path = os.path.join(self.nodes.shared, "routed")
+        with open(path, "wb") as file:
+            file.write(bytes(64 << 20))
+        writer = subprocess.Popen([sys.executable, "-c", f"""
+import itertools, os
+file = os.open({path!r}, os.O_WRONLY)
+print(flush=True)
+for k in itertools.count():
+    os.pwrite(file, bytes([k % 251]) * 4096, 4096 * (k * 37 % 16384))
+"""], stdout=subprocess.PIPE)
+        self.addCleanup(writer.stdout.close)
+        self.addCleanup(writer.wait)
+        self.addCleanup(writer.kill)
+        writer.stdout.readline()
+        told = self.nodes.run(f"""
+            s = Session("series")
+            assert s.lib.cairn_route_file(s.handle, b"file", {path!r}.encode()) == OK
+            tell([s.checkpoint(1), s.text()])
+            tell([s.close()])
+        """)
+        self.fails(told[0], IO_ERROR, "it was written while it was copied", path)
+        self.assertEqual(told[1], [OK])
+        writer.kill()
+        writer.wait()
+        told = self.nodes.run(f"""
+            s = Session("series")
+            assert s.lib.cairn_route_file(s.handle, b"file", {path!r}.encode()) == OK
+            tell([s.checkpoint(1), s.wait(1, wait_ms=60000), s.text()])
+        """)
+        self.assertEqual(told[0][:2], [OK, OK], told)
 
 
 class Regions(Case):

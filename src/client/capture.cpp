@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 
 #include "base/checksum.hpp"
 #include "client/files.hpp"
@@ -72,6 +73,20 @@ class ImageWriter {
     std::size_t unit_ = 0;
 };
 
+bool same_time(const timespec& a, const timespec& b) { return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec; }
+
+// A file's times go forward by ticks of the kernel's clock. What is written in the tick in which they were set last leaves them as they are, so that tick ends before anything is read.
+void let_tick_pass(const struct stat& about) {
+    constexpr std::int64_t tick_ns = 10'000'000;  // CONFIG_HZ = 100, the slowest
+    timespec now = {};
+    if (::clock_gettime(CLOCK_REALTIME, &now) != 0) return;
+    const auto age_ns = [&](const timespec& time) { return (now.tv_sec - time.tv_sec) * std::int64_t{1'000'000'000} + now.tv_nsec - time.tv_nsec; };
+    const std::int64_t youngest_ns = std::min(age_ns(about.st_mtim), age_ns(about.st_ctim));
+    if (youngest_ns < 0 || youngest_ns >= tick_ns) return;  // one from the future is another machine's: its ticks are not known here
+    const timespec left = {0, tick_ns - youngest_ns};
+    ::nanosleep(&left, nullptr);
+}
+
 // A routed file into the slot, by reading into the mapping: blocks shared with the file (copy_file_range makes such, where both lie on a file
 // system that can) would have to be allocated when a later image is written over them, and a full disk is SIGBUS then.
 Status copy_file(const ProtectedRegion& region, std::uint64_t bytes, SlotMaps::Map& slot, std::uint64_t slot_offset) {
@@ -80,6 +95,9 @@ Status copy_file(const ProtectedRegion& region, std::uint64_t bytes, SlotMaps::M
     };
     const files::Descriptor file(::open(region.path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!file) return Status::from_errno(errno, of("open"));
+    struct stat before = {};
+    if (::fstat(file.get(), &before) != 0) return Status::from_errno(errno, of("look at"));
+    let_tick_pass(before);
     for (std::uint64_t done = 0; done < bytes;) {
         const ssize_t got = ::pread(file.get(), slot.base + slot_offset + done, bytes - done, static_cast<off_t>(done));
         if (got < 0 && errno == EINTR) continue;
@@ -89,9 +107,12 @@ Status copy_file(const ProtectedRegion& region, std::uint64_t bytes, SlotMaps::M
                     of("read") + ": it became shorter while it was copied; checkpoint after it is complete"};
         done += static_cast<std::uint64_t>(got);
     }
-    struct stat about = {};
-    if (::fstat(file.get(), &about) == 0 && static_cast<std::uint64_t>(about.st_size) != bytes)
+    struct stat after = {};
+    if (::fstat(file.get(), &after) != 0) return Status::from_errno(errno, of("look at"));
+    if (static_cast<std::uint64_t>(after.st_size) != bytes)
         return {Code::io_error, of("copy") + ": it grew while it was copied; checkpoint after it is complete"};
+    if (!same_time(before.st_mtim, after.st_mtim) || !same_time(before.st_ctim, after.st_ctim))
+        return {Code::io_error, of("copy") + ": it was written while it was copied; checkpoint after it is complete, and let nobody write it meanwhile"};
     return {};
 }
 
