@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import socket
+import textwrap
 import unittest
 
 from bad_input_test import Case
@@ -304,6 +305,46 @@ class Lineage(Case):
         os.chmod(directory, 0o755)
         self.assertEqual([restored[0], restored[1]], [OK, 2], restored)
         self.says(restored[3], directory)
+
+
+class Scratch(Case):
+    """An image that is damaged in scratch before it is flushed."""
+    RANK = """
+        s = Session("series", rank, 2)
+        assert s.opened == OK, s.text()
+        s.protect("field", bytes([rank + 1]) * 1000000)
+        for version in (1, 2):
+            hear()
+            tell([s.checkpoint(version)])
+            hear()
+            tell([s.wait(version, wait_ms=60000), s.text()])
+        s.close()
+    """
+
+    def ask(self, running, *ranks):
+        for rank in ranks:
+            running[rank].stdin.write("\n")
+            running[rank].stdin.flush()
+        return [json.loads(running[rank].stdout.readline()) for rank in ranks]
+
+    def test_what_was_captured_with_checksums_and_changed_since_is_not_committed(self):
+        self.nodes.settings["capture_checksums"] = "capture"
+        running = [self.nodes.start(f"rank = {rank}\n" + textwrap.dedent(self.RANK), rank) for rank in range(2)]
+        self.assertEqual(self.ask(running, 0), [[OK]])  # the other rank is missing: nobody reads this image yet
+        (slot,) = [os.path.join(folder, name) for folder, _, names in os.walk(self.nodes.scratch(0)) for name in names if name.startswith("slot-")]
+        with open(slot, "r+b") as file:
+            file.seek(700000)
+            file.write(b"\xff")
+        self.assertEqual(self.ask(running, 1), [[OK]])
+        for status, text in self.ask(running, 0, 1):
+            self.assertNotEqual(status, OK)
+            self.says(text, "the image of rank 0", "are not those that were captured")
+        self.assertEqual(self.ask(running, 0, 1), [[OK], [OK]])  # another version is not concerned
+        self.assertEqual([told[0] for told in self.ask(running, 0, 1)], [OK, OK])
+        for each in running:
+            self.assertEqual(each.wait(60), 0)
+        self.assertEqual(self.nodes.cairn("verify", "series", 2)[0], 0)
+        self.assertFalse(self.nodes.files("series", 1), "no manifest, no parts")
 
 
 if __name__ == "__main__":

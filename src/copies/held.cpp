@@ -15,8 +15,9 @@ HeldImage held_image(LocalImage image, Describers describers) {
     const std::size_t units = held.unit_ends.size();
     const bool made = image.checksums.size() == units;
     held.checksums = made ? std::move(image.checksums) : std::vector<std::uint64_t>(units);
-    held.known.assign(units, made);
-    held.unknown = made ? 0 : units;
+    held.is_told = made;
+    held.known.assign(units, false);
+    held.unknown = units;
     image.checksums.clear();
     if (image.readable == Readable::once) held.once = std::make_shared<OnceState>(OnceState{std::vector<bool>(units)});
     held.arrays = std::make_shared<ImageArrays>(image, std::move(describers));
@@ -32,6 +33,14 @@ std::size_t unit_at(const HeldImage& held, std::uint64_t offset) {
 }
 std::uint64_t begin_of(const HeldImage& held, std::size_t unit) { return unit == 0 ? 0 : held.unit_ends[unit - 1]; }
 
+// What was told of it holds, as far as it was read.
+Status check_whole(const HeldImage& held) {
+    TRY(check_not_lost(held.image));
+    if (!held.damaged) return {};
+    return corrupt("the image of rank " + std::to_string(held.image.header.rank) + ", " + held.image.path + ": bytes " + std::to_string(held.damaged->first) + "+" +
+                   std::to_string(held.damaged->second - held.damaged->first) + " are not those that were captured: scratch, or who writes there, damaged them. This version can not be committed; take another one");
+}
+
 }  // namespace
 
 Result<Slice> held_bytes(const HeldImage& held, const Source& source) {
@@ -46,7 +55,7 @@ std::optional<UnitChecksums> known_checksums(const HeldImage& held, const Source
     const std::size_t first = unit_at(held, source.image_offset), end = unit_at(held, source.image_offset + source.length);
     UnitChecksums found;
     for (std::size_t unit = first; unit < end; ++unit) {
-        if (!held.known[unit]) return std::nullopt;
+        if (!held.known[unit] && !held.is_told) return std::nullopt;
         found.checksums.push_back(held.checksums[unit]);
     }
     found.cuts = cuts_within(held.image.header.cuts, source.image_offset, source.length);
@@ -101,7 +110,7 @@ Task<Result<UnitChecksums>> HeldReads::checksums_of(HeldImagesPtr images, Source
     HeldImage& held = found->second;
     const std::size_t first = unit_at(held, source.image_offset), end = unit_at(held, source.image_offset + source.length);
     const auto all_known = [&] { return std::all_of(held.known.begin() + first, held.known.begin() + end, [](bool k) { return k; }); };
-    Status status = check_not_lost(held.image);
+    Status status = check_whole(held);
     ++held.users;
     while (status.ok() && !all_known()) {
         for (Read read = next_to_read(held, first, end); read.first < end; read = next_to_read(held, first, end))
@@ -114,7 +123,7 @@ Task<Result<UnitChecksums>> HeldReads::checksums_of(HeldImagesPtr images, Source
         });
         const std::shared_ptr<Event> ended = theirs->second.ended;  // somebody reads what is not known
         co_await ended->wait(world_.clock.in(heartbeat_));
-        status = check_not_lost(held.image);
+        status = check_whole(held);
     }
     --held.users;
     if (!status.ok()) co_return status;
@@ -139,10 +148,16 @@ Task<void> HeldReads::make(HeldImagesPtr images, Rank rank, Read read) {
     reads_.erase(number);
     for (auto later = reads_.upper_bound(number); later != reads_.end(); ++later) later->second.waited = 0;
     if (!check_not_lost(held.image).ok()) co_return read.ended->notify_all();
+    if (held.is_told && !std::equal(made.begin(), made.end(), held.checksums.begin() + read.first)) {
+        const auto differs = std::mismatch(made.begin(), made.end(), held.checksums.begin() + read.first).first - made.begin();
+        const std::size_t unit = read.first + static_cast<std::size_t>(differs);
+        held.damaged = std::pair(begin_of(held, unit), held.unit_ends[unit]);
+        co_return read.ended->notify_all();
+    }
     std::copy(made.begin(), made.end(), held.checksums.begin() + read.first);
     std::fill(held.known.begin() + read.first, held.known.begin() + read.end, true);
     held.unknown -= read.end - read.first;
-    if (held.unknown == 0) gate_.spawn(keep(images, rank));
+    if (held.unknown == 0 && !held.is_told) gate_.spawn(keep(images, rank));
     read.ended->notify_all();
 }
 

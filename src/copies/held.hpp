@@ -1,5 +1,5 @@
 // The images that a node holds in scratch, with what is known of their checksums, and their reads. Checksums are made at the first read, whoever wants
-// the bytes.
+// the bytes; where they came with the image that read compares them, and an image that is not what was captured is not flushed.
 //
 // To read mapped memory is to touch it, on a thread that nobody can call back: where scratch does not give a page, that thread stays
 // there. So nobody waits for a read itself, only for news of it, with a bound; and bytes that are being read are not read a second time beside it,
@@ -30,8 +30,10 @@ struct HeldImage {
     LocalImage image;
     std::vector<std::uint64_t> unit_ends;  // in the image
     std::vector<std::uint64_t> checksums;  // by unit, like all below
-    std::vector<bool> known;
+    std::vector<bool> known;  // made, or compared with what was told
     std::size_t unknown = 0;
+    bool is_told = false;  // the capture made the checksums, or an earlier daemon: the first read compares
+    std::optional<std::pair<std::uint64_t, std::uint64_t>> damaged;  // from where to where in the image it found other bytes
     std::uint32_t users = 0;      // reads and writes under way that refer to the mapping
     bool may_be_written = false;  // a write into its slot outlived its deadline
     std::shared_ptr<OnceState> once;  // of one that can be read once only
@@ -46,7 +48,7 @@ using HeldImagesPtr = std::shared_ptr<HeldImages>;
 // The bytes of a range of an image; invalid_argument where it has none there, or where it is no whole units.
 Result<Slice> held_bytes(const HeldImage& held, const Source& source);
 
-// Of whole units of an image; nothing where some are not made yet.
+// Of whole units of an image, made or told; nothing where some are not made yet. Whoever uses them compares.
 std::optional<UnitChecksums> known_checksums(const HeldImage& held, const Source& source);
 
 // Whether some of these bytes could be read once only, and were: no more than what a buffer still holds of them is to be had.

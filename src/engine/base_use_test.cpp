@@ -65,9 +65,9 @@ TEST_F(BaseUseTest, ThereIsNoneWhereTheBytesAreNotAtHand) {
     none("of another rank", {1, role_block, role_block});
     none("beyond its end", {0, 4 * role_block, 2 * role_block});
     none("not whole units", {0, role_block, role_block / 2});
-    image().known[2] = false;
+    image().known[2] = image().is_told = false;
     none("nobody knows a checksum of it");
-    image().known[2] = true;
+    image().known[2] = image().is_told = true;
     image().once = std::make_shared<OnceState>();
     none("it can be read once only");
     image().once = nullptr;
