@@ -79,7 +79,7 @@ class FilePerRank(Layouts):
             self.layout(layout, flush_files=2)
             for told in self.job(OPENED):
                 self.assertEqual(told[0], INVALID, told)
-                self.assertIn("flush.files is 2", told[1])
+                self.assertIn("flush.files (CAIRN_FLUSH_FILES) must be 0 with flush.layout (CAIRN_FLUSH_LAYOUT)", told[1])
 
     def test_a_map_that_a_person_changed_is_obeyed(self):
         self.layout("file-per-rank")

@@ -306,6 +306,11 @@ void Reader::check_together() {
     if (s.flush.buffer_bytes % s.flush.block_bytes != 0)
         problem(where("flush.buffer_bytes") + " must be a multiple of " + where("flush.block_bytes") + ", which is " +
                 find_config_key("flush.block_bytes")->format(s.flush.block_bytes));
+    if (s.flush.layout != Settings::Layout::aggregated && s.flush.files != 0)
+        problem(where("flush.files") + " must be 0 with " + where("flush.layout") + ", which makes a file for each rank or node");
+    const bool may_be_raw = s.flush.codec == Settings::Compression::off || s.flush.codec == Settings::Compression::automatic;
+    if (s.flush.placement != Settings::Placement::append && !may_be_raw)
+        problem(where("flush.codec") + " needs flush.placement = append: with " + where("flush.placement") + " every place is fixed before it is known how long what is encoded gets; allowed with it: off, auto");
     if (s.network.peer_timeout_ms <= 2 * s.network.heartbeat_ms)
         problem(where("network.peer_timeout_ms") + " must be more than twice " + where("network.heartbeat_ms"));
     const auto rule = [&](std::uint64_t last, std::uint64_t every, const char* last_name, const char* every_name) {

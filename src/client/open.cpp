@@ -93,8 +93,6 @@ Status Session::prepare(const cairn_options* options, const Exchange* exchange) 
     node_ = node_name(options->node);
     TRY(check_name(node_).within("the name of the node"));
     TRY(read_settings(*options));
-    if (settings_.flush.layout != Settings::Layout::aggregated && settings_.flush.files != 0)
-        return invalid_argument("flush.files is " + std::to_string(settings_.flush.files) + ", and flush.layout makes a file for each rank or node: leave flush.files at 0, or take flush.layout = aggregated");
     if (settings_.flush.files > ranks_)
         return invalid_argument("flush.files is " + std::to_string(settings_.flush.files) + ", allowed are 1 to " +
                                 std::to_string(ranks_) + " (the number of ranks), or 0 for one a node");
