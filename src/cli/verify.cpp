@@ -5,6 +5,7 @@
 #include <optional>
 #include <ostream>
 #include <set>
+#include <tuple>
 
 #include "base/text_table.hpp"
 #include "base/units.hpp"
@@ -205,6 +206,12 @@ Verdict verdict_of(const Seen& seen, Status status) {
     return verdict;
 }
 
+// Of a run that several images share by turns each turn is told, and many say the same.
+void tell_once(std::vector<Damage>& damages) {
+    std::set<std::tuple<std::string, std::optional<std::uint64_t>, std::optional<Rank>, std::string, std::string>> told;
+    std::erase_if(damages, [&](const Damage& damage) { return !told.emplace(damage.part, damage.block, damage.rank, damage.region, damage.status.text()).second; });
+}
+
 Status run_verify(Console& console, const Arguments& arguments) {
     TRY_ASSIGN(Place place, Place::open(arguments));
     const ScratchView scratch = read_scratch(place);
@@ -227,6 +234,7 @@ Status run_verify(Console& console, const Arguments& arguments) {
         for (const Seen& seen : versions) {
             Result<Verdict> verdict = place.run(verify_seen(place.world(), place.layout(), seen, scratch.images, place.restore(), advance, depth));
             verdicts.push_back(verdict.ok() ? std::move(verdict).value() : verdict_of(seen, std::move(verdict).status()));
+            tell_once(verdicts.back().damage);
             damaged += verdicts.back().damage.empty() ? 0 : 1;
         }
     }

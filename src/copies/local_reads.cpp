@@ -10,11 +10,16 @@ namespace cairn {
 
 std::string region_at(const ImageInfo* image, std::uint64_t offset, std::uint64_t length) {
     if (!image) return {};
+    constexpr std::size_t named_max = 32;  // of thousands in a block nobody reads more
     std::string names;
-    const auto add = [&](const std::string& name) { names += (names.empty() ? "" : ", ") + name; };
+    std::size_t count = 0;
+    const auto add = [&](const std::string& name) {
+        if (++count <= named_max) names += (names.empty() ? "" : ", ") + name;
+    };
     for (const Region& region : image->regions)
         if (region.offset < offset + length && offset < region.offset + region.length) add(region.name);
     if (image->index_bytes != 0 && offset + length > image->bytes - image->index_bytes) add(region_index_name);
+    if (count > named_max) names += " and " + std::to_string(count - named_max) + " more";
     return names;
 }
 

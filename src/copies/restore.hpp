@@ -120,7 +120,7 @@ Task<Status> read_local(World& world, const LocalImage& image, std::vector<Image
 Task<Status> restore_local(World& world, const LocalImage& image, std::vector<ImageRange> ranges, ImageSink sink,
                            RestoreSettings settings);
 
-// The regions that a run of an image touches, for people: "x, y", or "".
+// The regions that a run of an image touches, for people: "x, y", "a, b and 7 more" where they are very many, or "".
 inline constexpr const char* region_index_name = "(the region index)";  // where that is touched
 std::string region_at(const ImageInfo* image, std::uint64_t offset, std::uint64_t length);
 
