@@ -133,6 +133,10 @@ class FilePerNode(Layouts):
         self.assertEqual(self.map(), self.roots * 2)
         self.assertEqual([len(names) for names in self.files(2, "node").values()], [2, 2])
         self.assertIn("it is of 2 nodes, and this job has 4", self.log(0))
+        self.take(3)
+        self.assertEqual(self.map(), self.roots)
+        self.assertEqual(self.shown(3)["node_targets"], self.roots)
+        self.restored(3)
 
     def test_layouts_can_change_from_job_to_job(self):
         for version, layout in enumerate(("file-per-node", "aggregated", "file-per-rank"), 1):

@@ -261,6 +261,19 @@ TEST(Plan, OfFilesOfRanksOrNodesIsTheirs) {
     }
 }
 
+// Where ranks go round the nodes a file still has its rank's number.
+TEST(Plan, OfFilesOfRanksIsByRank) {
+    const std::vector<NodeImages> nodes = {{0, {{0, block, {}}, {2, 3 * block, {}}}}, {1, {{1, 2 * block, {}}, {3, block, {}}}}};
+    PlanOptions options = options_of(4, 1);
+    options.layout = FileLayout::ranks;
+    const std::vector<PartPlan> plan = make_plan(nodes, options);
+    expect_whole(plan, nodes);
+    for (Rank rank = 0; rank < 4; ++rank) {
+        EXPECT_EQ(plan[rank].shares[0].nodes[0].sources, (std::vector<Source>{{rank, 0, nodes[rank % 2].images[rank / 2].bytes}}));
+        EXPECT_EQ(owner_of(plan[rank]), rank % 2);
+    }
+}
+
 // An I/O node that does not answer is never waited for, whatever becomes of the others.
 TEST(Plan, UnfitDedicatedNodesNeverLead) {
     const std::vector<NodeImages> nodes = {node_of(0, 0, {9 * block}), node_of(1, 1, {9 * block}), {2, {}}, {3, {}}};

@@ -7,6 +7,7 @@
 #include "proof/promise.hpp"
 #include "format/names.hpp"
 #include "read/plan.hpp"
+#include "storage/placement.hpp"
 #include "world/sim/encoding.hpp"
 
 namespace cairn::testing {
@@ -171,14 +172,17 @@ void see_roots(SeedRun& run, const Manifest& manifest) {
     run.see(saw[static_cast<std::size_t>(faults.below_is)]);
 }
 
-// A file a rank, or a node: whose images it has, that all of a node lie below one root, and that one node alone wrote it, since no such work moves.
+// A file a rank, or a node: whose images it has, that all of a node lie below one root, the one that the manifest says its node writes to, and that one node alone wrote it, since no such work moves.
 Status check_layout(SeedRun& run, const Manifest& manifest) {
     if (run.cluster.options.layout == FileLayout::parts || manifest.parts.front().origin != 0) return {};
     const bool is_by_node = run.cluster.options.layout == FileLayout::nodes;
     std::uint32_t part = 0;
+    std::size_t node = 0;
     for (const std::vector<Rank>& ranks : run.cluster.ranks_by_node(manifest.key.incarnation)) {
         std::set<std::uint32_t> roots;
         std::set<NodeIndex> writers;
+        if (!manifest.node_targets.empty()) roots.insert(root_of(manifest.roots, manifest.node_targets[node]));
+        ++node;
         for (std::size_t i = 0; i < (is_by_node ? 1 : ranks.size()); ++i) {
             const PartInfo& info = manifest.parts[part];
             if (info.ranks != (is_by_node ? ranks : std::vector<Rank>(1, ranks[i]))) return corrupt(info.file + " has the images of other ranks");
@@ -186,7 +190,7 @@ Status check_layout(SeedRun& run, const Manifest& manifest) {
             if (wrote != run.known.writers.end()) writers.insert(wrote->second.begin(), wrote->second.end());
             roots.insert(info.root);
         }
-        if (roots.size() > 1) return corrupt("the files of one node lie below several roots");
+        if (roots.size() > 1) return corrupt("the files of one node lie below several roots, or not where the manifest says");
         if (writers.size() > 1) return corrupt("several nodes wrote the files of one");
     }
     run.see(is_by_node ? Saw::file_per_node : Saw::file_per_rank);
