@@ -114,6 +114,43 @@ class OfADaemon(unittest.TestCase):
         self.assertEqual(self.shown(), [])
         self.cairn("stop")
 
+    RANK = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from support import *
+rank = int(sys.argv[2])
+s = Session("series", rank, 2)
+assert s.opened == OK, s.text()
+s.protect("memory", bytes([rank + 1]) * 3000000)
+for version in (1, 2):
+    assert s.checkpoint(version) == OK, s.text()
+    assert s.wait(version, wait_ms=60000) == OK, s.text()
+s.close()
+"""
+
+    def test_files_of_ranks_lie_where_their_nodes_write(self):
+        env = {k: v for k, v in os.environ.items() if not k.startswith("CAIRN_")}
+        env.update(CAIRN_BUILD=os.path.abspath(os.environ.get("CAIRN_BUILD", "build/release")), CAIRN_PATHS_SCRATCH=self.scratch, CAIRN_PATHS_PERSISTENT=f"{PFS}/checkpoints", CAIRN_DAEMON_PROGRAM=find("cairnd"),
+                   CAIRN_FLUSH_LAYOUT="file-per-rank", CAIRN_FLUSH_CODEC="off", CAIRN_BACKGROUND_CPU="normal", PYTHONDONTWRITEBYTECODE="1")
+        command = self.cluster.command("n0", ["python3", "-c", self.RANK, os.path.join(ROOT, "tests")])
+        self.cluster.run("n0", "mkdir", f"{PFS}/checkpoints")
+        running = [subprocess.Popen([*command, str(rank)], env={**env, "CAIRN_NODE": f"virtual-{rank}"}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for rank in range(2)]
+        for each in running:
+            out, _ = each.communicate(timeout=100)
+            self.assertEqual(each.returncode, 0, out)
+        for version in (1, 2):
+            folder = f"{PFS}/checkpoints/series/{version}"
+            names = sorted(name for name in self.cluster.run("n0", "ls", folder).split() if name.startswith("rank-"))
+            self.assertEqual([volume.server_of(self.cluster, "n0", f"{folder}/{name}") for name in names], ["s0", "s1"])
+        map_lines = self.cluster.run("n0", "cat", f"{PFS}/checkpoints/series/targets").splitlines()
+        self.assertEqual(map_lines[-2:], [f"0 {NAMES[0]}", f"1 {NAMES[1]}"])
+        self.assertRegex(self.cairn("layout", "--explain", "series"), rf"rank-0001-of-0002\S* +[0-9.]+ MiB +s1:{LOCAL}")
+        seen = json.loads(self.cairn("layout", "--nodes", "2", "--json"))
+        self.assertEqual([seen["driver"], [target["name"] for target in seen["targets"]]], ["glusterfs", NAMES])
+        self.assertEqual(seen["expected"]["hints"], ["no number of files fills all targets: a file lies on one of them, and there are at most as many files as ranks, 2"])
+        for node in range(2):
+            self.cairn("stop", "--node", f"virtual-{node}")
+
     def test_a_file_system_that_hangs_stops_nobody(self):
         self.cluster.pause("s1")
         self.cairn("start", deadlines_io_ms=500)
