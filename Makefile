@@ -60,7 +60,8 @@ bench: build
 	@bench/run $(BUILD) $(ARGS)
 
 # On folders of one's own: ARGS='FOLDER...'; without them on sets that it makes. Others' codecs take part where they are installed (bench/README.md).
-bench-codecs: setup
+bench-codecs:
+	@scripts/setup codecs
 	@scripts/build $(PRESET) $(CONFIGURE) cairn_codecs cairn_codecs_tables
 	@bench/codecs_tables $(BUILD) $(ARGS)
 
