@@ -5,6 +5,7 @@ Usage: CAIRN_BUILD=build/release python3 tests/layout_test.py [Class[.test]].
 """
 import json
 import os
+import time
 import unittest
 
 from roots_test import RANK, RANKS, RESTORE, TAKE, Roots
@@ -38,6 +39,20 @@ class Layouts(Roots):
         with open(self.map_path, encoding="utf-8") as file:
             return [line.split(" ", 1)[1].strip() for line in file if line[0].isdigit()]
 
+    def becomes(self, expected):
+        """The map is written beside what comes after the commit."""
+        for _ in range(600):
+            if os.path.exists(self.map_path) and self.map() == expected:
+                return
+            time.sleep(0.05)
+        self.assertEqual(self.map(), expected)
+
+    def change(self, text):
+        """As a person would, when the first job has left its map."""
+        self.becomes(self.roots)
+        with open(self.map_path, "w", encoding="utf-8") as file:
+            file.write(text)
+
     def restored(self, version):
         self.forget_scratch()
         for told in self.job(RESTORE):
@@ -57,7 +72,7 @@ class FilePerRank(Layouts):
             self.assertEqual(shown["layout"], "file-per-rank")
             self.assertEqual(shown["node_targets"], self.roots)
             self.assertEqual([part["ranks"] for part in shown["parts"]], [[rank] for rank in range(RANKS)])
-        self.assertEqual(self.map(), self.roots)
+        self.becomes(self.roots)
         self.assertIn(f"{self.roots[0]} (node 0)", self.cairn("show", "series", "2"))
         self.restored(2)
         self.assertEqual(self.read_alone(2).region(3, "memory"), self.content(3, 2))
@@ -84,8 +99,7 @@ class FilePerRank(Layouts):
     def test_a_map_that_a_person_changed_is_obeyed(self):
         self.layout("file-per-rank")
         self.take(1)
-        with open(self.map_path, "w", encoding="utf-8") as file:
-            file.write(f"0 {self.roots[1]}\n1 {self.roots[1]}\n")
+        self.change(f"0 {self.roots[1]}\n1 {self.roots[1]}\n")
         self.take(2)
         self.assertEqual([len(names) for names in self.files(2, "rank").values()], [0, RANKS])
         self.assertEqual(self.shown(2)["node_targets"], [self.roots[1]] * NODES)
@@ -95,8 +109,7 @@ class FilePerRank(Layouts):
     def test_an_unknown_target_in_the_map_is_told_once_and_costs_nothing(self):
         self.layout("file-per-rank")
         self.take(1)
-        with open(self.map_path, "w", encoding="utf-8") as file:
-            file.write(f"0 {self.roots[1]}\n1 /nowhere\n")
+        self.change(f"0 {self.roots[1]}\n1 /nowhere\n")
         self.take(2, 3)
         self.assertEqual(sum(map(len, self.files(3, "rank").values())), RANKS)
         self.assertEqual(self.log(0).count("/nowhere"), 1, self.log(0))
@@ -105,8 +118,7 @@ class FilePerRank(Layouts):
     def test_a_map_that_can_not_be_read_is_left_to_its_writer(self):
         self.layout("file-per-rank")
         self.take(1)
-        with open(self.map_path, "w", encoding="utf-8") as file:
-            file.write("0 here\n0 there\n")
+        self.change("0 here\n0 there\n")
         self.take(2)
         self.assertEqual(self.map(), ["here", "there"])
         self.assertEqual(self.shown(2)["node_targets"], self.roots)
@@ -127,14 +139,15 @@ class FilePerNode(Layouts):
     def test_another_number_of_nodes_makes_the_map_anew(self):
         self.layout("file-per-node")
         self.take(1)
+        self.becomes(self.roots)
         running = [self.nodes.start(f"rank, versions = {rank}, (2,)\n" + TAKE, rank) for rank in range(RANKS)]  # a node each
         for each in running:
             self.assertEqual(Nodes.told(each)[0][0], OK)
-        self.assertEqual(self.map(), self.roots * 2)
+        self.becomes(self.roots * 2)
         self.assertEqual([len(names) for names in self.files(2, "node").values()], [2, 2])
         self.assertIn("it is of 2 nodes, and this job has 4", self.log(0))
         self.take(3)
-        self.assertEqual(self.map(), self.roots)
+        self.becomes(self.roots)
         self.assertEqual(self.shown(3)["node_targets"], self.roots)
         self.restored(3)
 

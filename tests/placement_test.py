@@ -142,8 +142,8 @@ s.close()
             folder = f"{PFS}/checkpoints/series/{version}"
             names = sorted(name for name in self.cluster.run("n0", "ls", folder).split() if name.startswith("rank-"))
             self.assertEqual([volume.server_of(self.cluster, "n0", f"{folder}/{name}") for name in names], ["s0", "s1"])
-        map_lines = self.cluster.run("n0", "cat", f"{PFS}/checkpoints/series/targets").splitlines()
-        self.assertEqual(map_lines[-2:], [f"0 {NAMES[0]}", f"1 {NAMES[1]}"])
+        lines = [f"0 {NAMES[0]}", f"1 {NAMES[1]}"]
+        wait_for("the map", lambda: self.cluster.run("n0", "sh", "-c", f"cat {PFS}/checkpoints/series/targets || true").splitlines()[-2:] == lines, 20)
         self.assertRegex(self.cairn("layout", "--explain", "series"), rf"rank-0001-of-0002\S* +[0-9.]+ MiB +s1:{LOCAL}")
         seen = json.loads(self.cairn("layout", "--nodes", "2", "--json"))
         self.assertEqual([seen["driver"], [target["name"] for target in seen["targets"]]], ["glusterfs", NAMES])
