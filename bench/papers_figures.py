@@ -108,9 +108,9 @@ def level(p, name):
 
 
 ORCHECK = (
-    Recipe("orcheck-fig1-halved", FITTED, lambda p: rate(p.traditional(16, 256), p.traditional(16, 16))),
+    Recipe("orcheck-fig1-halved", PREDICTED, lambda p: rate(p.traditional(16, 256), p.traditional(16, 16))),
     Recipe("orcheck-fig5-lu-traditional", FITTED, lambda p: p.traditional(16)["flush_s"]),
-    Recipe("orcheck-fig5-lu-orchestrated", PREDICTED, lambda p: p.orchestrated(16)["flush_s"]),
+    Recipe("orcheck-fig5-lu-orchestrated", FITTED, lambda p: p.orchestrated(16)["flush_s"]),
     Recipe("orcheck-fig5-ft-saving", PREDICTED, lambda p: p.traditional(82)["flush_s"] - p.orchestrated(82)["flush_s"]),
     Recipe("orcheck-fig5-lu-saving", PREDICTED, lambda p: p.saving(16)),
     Recipe("orcheck-fig5-vertical", PREDICTED, lambda p: time(p.vertical(16), p.traditional(16))),
@@ -120,7 +120,7 @@ ORCHECK = (
     Recipe("orcheck-fig7-lu-orchestrated", PREDICTED, lambda p: p.lost("orchestrated", "LU")),
     Recipe("orcheck-fig7-lu-traditional", PREDICTED, lambda p: p.lost("file_per_rank", "LU")),
     Recipe("orcheck-fig7-bt-orchestrated", PREDICTED, lambda p: p.lost("orchestrated", "BT")),
-    Recipe("orcheck-fig7-bt-traditional", PREDICTED, lambda p: p.lost("file_per_rank", "BT")),
+    Recipe("orcheck-fig7-bt-traditional", FITTED, lambda p: p.lost("file_per_rank", "BT")),
     Recipe("orcheck-fig7-sp-orchestrated", PREDICTED, lambda p: p.lost("orchestrated", "SP")),
     Recipe("orcheck-fig7-sp-traditional", PREDICTED, lambda p: p.lost("file_per_rank", "SP")),
     Recipe("orcheck-fig7-cg-stable", PREDICTED, lambda p: level(p, "CG")),

@@ -85,8 +85,8 @@ class Theta:
 
 
 class Pvfs2:
-    """ORCHECK. `procs` processes on the nodes that the text names, or, where it does not, on so many."""
-    NODES = {16: 16, 32: 16, 36: 12, 64: 16, 128: 32, 196: 28, 256: 32}
+    """ORCHECK. `procs` processes on as many nodes as divide them and are a multiple of the four servers, 32 at most: the text says so of 36 (12) and 196 (28)."""
+    NODES = {16: 16, 32: 32, 36: 12, 64: 32, 128: 32, 196: 28, 256: 32}
     # Images in all, GB (Table I): class D at the fewest processes (32, and 36 for BT and SP), 64, 128 (196) and 256; class C at 256.
     CLASS_D = {"LU": (12, 12, 14, 16), "CG": (20, 20, 21, 22), "BT": (26, 28, 31, 32), "SP": (22, 24, 27, 28), "FT": (None, 81, 81, 82)}
     CLASS_C = {"LU": 2.5, "CG": 2.1, "BT": 4.2, "SP": 3.7, "FT": 9.3}

@@ -119,7 +119,7 @@ def orcheck(pyplot, simulated):
     for way, label, colour in ways:
         axes[0].plot(range(len(counts)), [getattr(p, way)(16, n)["bytes_per_s"] / MIB for n in counts], marker="o", ms=5, color=colour, label=label)
     first = p.traditional(16, 16)["bytes_per_s"] / MIB
-    axes[0].plot([len(counts) - 1], [first / 2], marker="_", ms=18, mew=2.4, color=RED, ls="", label="the text: half of 16 processes' (fitted)")
+    axes[0].plot([len(counts) - 1], [first / 2], marker="_", ms=18, mew=2.4, color=RED, ls="", label="the text: half of 16 processes'")
     axes[0].set_xticks(range(len(counts)), counts)
     axes[0].set_xlabel("processes")
     axes[0].set_ylabel("MiB/s")

@@ -40,6 +40,8 @@ std::vector<double> server_rates(const Cluster& cluster) {
     return rates;
 }
 
+double target_rate(const Cluster& cluster) { return cluster.target_bytes_per_s * (cluster.stripes == 1 ? cluster.whole_files : 1); }
+
 // What the seed draws: in the same order whoever asks.
 struct Rates {
     std::vector<double> out, in, targets;
@@ -54,7 +56,7 @@ Rates rates_of(const Cluster& cluster, std::uint64_t seed) {
     }
     for (std::uint32_t target = 0; target < cluster.targets; ++target) {
         const double others = cluster.background * (1 + cluster.background_spread * (2 * share_of(prng) - 1));
-        rates.targets.push_back(cluster.target_bytes_per_s * (1 - others));
+        rates.targets.push_back(target_rate(cluster) * (1 - others));
     }
     return rates;
 }
@@ -99,7 +101,7 @@ sim::Model model_of(const Cluster& cluster) {
     model.persistent_latency = static_cast<Nanos>(cluster.latency_us * microsecond);
     model.fsync_latency = static_cast<Nanos>(cluster.fsync_ms * millisecond);
     model.network_latency = static_cast<Nanos>(cluster.network_latency_us * microsecond);
-    model.target_rates.assign(cluster.targets, cluster.target_bytes_per_s);
+    model.target_rates.assign(cluster.targets, target_rate(cluster));
     model.map_bytes_max = 0;
     model.persistent_forgets = false;
     return model;

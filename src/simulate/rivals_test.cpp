@@ -79,6 +79,14 @@ TEST(SimulateRivals, OneAfterTheOtherDoesNotCrowd) {
     EXPECT_NEAR(flush_s(Strategy::orchestrated, crowd), 10.24, 0.3);
 }
 
+TEST(SimulateRivals, AFileThatLiesWholeOnOneTargetMayGetLessOfIt) {  // 2 GiB at 8 x 10 MiB/s
+    const std::vector<std::string> half = {"storage.target_bytes_per_s=10 MiB", "storage.whole_files=0.5"};
+    for (const Strategy strategy : {Strategy::file_per_rank, Strategy::vertical, Strategy::orchestrated}) EXPECT_NEAR(flush_s(strategy, half), 51.2, 1) << name_of(strategy);
+    std::vector<std::string> striped = half;
+    striped.push_back("storage.stripes=8");
+    EXPECT_NEAR(flush_s(Strategy::file_per_rank, striped), 25.6, 0.5);
+}
+
 TEST(SimulateRivals, TheConstantIsThePartOfTheCardsThatIsReached) {
     EXPECT_NEAR(flush_s(Strategy::file_per_rank, {"rivals.file_per_rank=0.5"}), 5.12, 0.05);
     EXPECT_NEAR(flush_s(Strategy::file_per_rank, {"rivals.every_node=0.5"}), 2.56, 0.05);  // another's
