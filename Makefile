@@ -9,7 +9,7 @@ WARNINGS ?=
 CONFIGURE := $(if $(filter errors,$(WARNINGS)),-DCAIRN_WARNINGS_AS_ERRORS=ON)
 
 .DELETE_ON_ERROR:
-.PHONY: help build demo test test-long test-faults bench bench-codecs bench-durable bench-mcrengine race calibrate simulate-papers simulate-mcrengine sim exhaustive mutants fuzz fmt tidy clean install setup
+.PHONY: help build demo test test-long test-faults bench bench-codecs bench-durable bench-mcrengine bench-orchestration race calibrate simulate-papers simulate-mcrengine sim exhaustive mutants fuzz fmt tidy clean install setup
 
 help:
 	@echo "make demo       install what is missing, build what it needs, checkpoint LAMMPS, kill it, restore it, compare"
@@ -20,6 +20,7 @@ help:
 	@echo "make bench-codecs  what codecs, merging schemes and others' compressors make of checkpoints (ARGS='FOLDER...', --help)"
 	@echo "make bench-durable how soon checkpoints are durable on slow storage, by how they are stored (ARGS='FOLDER...'); below a folder of this machine: ARGS='--sink PATH FOLDER...'"
 	@echo "make bench-mcrengine  mcrEngine's five ways to checkpoint and restart, and Cairn's, on slow storage; root only (ARGS='FOLDER...', --short)"
+	@echo "make bench-orchestration  orcheck's layouts of a file a process, striped, on one server, one after the other, and Cairn's, on slow storage; root only (ARGS=--short)"
 	@echo "make race       Cairn and others on a small cluster with real networks and storage; root only (ARGS=--help)"
 	@echo "make calibrate  the race's settings, simulated: how far cairn simulate is from what was measured"
 	@echo "make simulate-papers  the papers' figures, simulated, beside the numbers of their text (ARGS=--scale: and what they did not have)"
@@ -81,6 +82,12 @@ bench-mcrengine: build
 	@scripts/build $(PRESET) $(CONFIGURE) cairn_codecs_tables
 	@scripts/python-environment $(BUILD)/python
 	@bench/mcrengine $(BUILD) $(ARGS)
+
+# orcheck's Figures 5 to 8 on the testbed.
+bench-orchestration: build
+	@test "$$(id -u)" = 0 || { echo "make bench-orchestration needs root: it makes network namespaces and mounts"; exit 1; }
+	@scripts/setup testbed
+	@bench/orchestration $(BUILD) $(ARGS)
 
 race: build
 	@test "$$(id -u)" = 0 || { echo "make race needs root: it makes network namespaces and mounts"; exit 1; }

@@ -4,6 +4,7 @@ import os
 import statistics
 
 import orchestration_plan as plan
+from plot import pyplot_or_fail, tidy
 from report import table
 
 MIB = 1 << 20
@@ -102,9 +103,7 @@ def text(result):
 
 
 def draw(result, path):
-    import matplotlib
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
+    pyplot = pyplot_or_fail()
     figure, axes = pyplot.subplots(1, 3, figsize=(16, 4.6), dpi=110, layout="constrained")
     ways = [way for way in COLOURS if any(row["way"] == way for row in result["runs"])]
     for axis, size, title in ((axes[0], "D", "Figure 5: class D"), (axes[1], "C", "Figure 8: class C")):
@@ -130,7 +129,7 @@ def draw(result, path):
     axes[2].set_ylim(0)
     axes[2].set_title("Figures 6 and 7: class D", fontsize=10)
     for axis in axes:
-        axis.spines[["top", "right"]].set_visible(False)
+        tidy(axis)
         axis.legend(frameon=False, fontsize=8)
     figure.suptitle("orcheck on the scale model: servers without disk heads, cores shared with others", fontsize=11)
     figure.savefig(path)
@@ -146,5 +145,5 @@ def write(out):
     try:
         draw(result, base + ".png")
         print("drawn:   " + os.path.relpath(base + ".png"))
-    except ImportError as trouble:  # without matplotlib there are the tables
+    except OSError as trouble:  # without matplotlib there are the tables
         print(f"not drawn: {trouble}")
