@@ -12,7 +12,8 @@ COLOURS = {"traditional": "#8c8c8c", "vertical": "#3a9a5b", "marshaled": "#2f6db
 ABOUT = """orcheck's Figures 5 to 8 scaled down: {nodes} nodes ({node_rate:g} MB/s each) and {servers} GlusterFS servers ({server_rate:g} MB/s each) in namespaces of one machine with {cores} cores, {mib_per_gb:g} MiB for each GB of Table I.
 Others used the cores meanwhile (load before {load}, and beside each row): seconds are too long by what they took, counts are not. One run each. These servers have no disk heads: what interleaving costs there is in papers.txt.
 traditional: a file a process in a sharded volume (4 MiB, the least that GlusterFS knows: a smaller image is one shard). vertical: Cairn's file-per-rank by its map, flush.slots = 0. marshaled: the same with slots = 1.
-aggregated: Cairn's default. Durable: from the moment when all processes begin, the copy into scratch and Cairn's manifest included, until the last has fsync behind it, or knows of the commit.
+aggregated: Cairn's default. Blocked: from the moment when all processes begin until the last goes on: with plain writers when it has fsync behind it, with Cairn when its copy into scratch is made (memory that is touched for
+the first time, on cores that others use). Durable: of plain writers the same; with Cairn from then until the last knows of the commit, the manifest and its fsync included. MiB/s go by durable, as cards do by that time alone.
 Limit: {limit:.1f} MiB/s, by plain files, one a node, placed evenly on the servers (cards: {cards:.1f}).
 Most / mean: bytes on the servers' disks. Grow: files that grow at a server in a sample of 0.25 s, median and most (two of a node where one ends and the next begins).
 Changes: of the file between consecutive writes of a node, mean over nodes (least: files of the node - 1). At once: files of a node between their first and last write, most. Idle: of a node's time of writing, without any write under way.
@@ -21,8 +22,12 @@ Repeat: {command}
 """
 
 
+def durable_s(row):
+    return row["durable_s"] - row["captured_s"]
+
+
 def rate(row):
-    return row["bytes"] / MIB / row["durable_s"]
+    return row["bytes"] / MIB / durable_s(row)
 
 
 def grown(row):
@@ -55,7 +60,7 @@ def rows_of(result):
         per_node = row["set"]["processes"] / result["cluster"]["nodes"]
         at_once = max((node["at_once"] for node in row["nodes"]), default=None)
         idle = statistics.mean(node["idle"] for node in row["nodes"]) if row["nodes"] else None
-        out.append([set_text(row), row["way"], f"{row['bytes'] / MIB:.0f}", f"{row['durable_s']:.2f}", f"{rate(row):.1f}", f"{100 * rate(row) / limit:.0f} %", f"{evenness(row):.3f}", f"{middle:g}, {most}",
+        out.append([set_text(row), row["way"], f"{row['bytes'] / MIB:.0f}", f"{row['captured_s'] or row['durable_s']:.2f}", f"{durable_s(row):.2f}", f"{rate(row):.1f}", f"{100 * rate(row) / limit:.0f} %", f"{evenness(row):.3f}", f"{middle:g}, {most}",
                     f"{or_dash(changes(row), '{:.0f}')} ({per_node - 1:.0f})", or_dash(at_once, "{}"), or_dash(idle, "{:.0%}"), f"{row['load']:.0f}"])
     return out
 
@@ -98,7 +103,7 @@ def text(result):
     machine, cluster = result["machine"], result["cluster"]
     about = {**cluster, "cores": machine["cores"], "load": machine["load_before"], "limit": rate(result["limit"]), "cards": cluster["servers"] * cluster["server_rate"] * 1e6 / MIB,
              "machine": f"{machine['processor']}, Linux {machine['kernel']}", "source": result["source"], "command": result["command"]}
-    headings = ["set, class, processes", "way", ">MiB", ">durable s", ">MiB/s", ">of limit", ">most / mean", ">grow", ">changes (least)", ">at once", ">idle", ">load"]
+    headings = ["set, class, processes", "way", ">MiB", ">blocked s", ">durable s", ">MiB/s", ">of limit", ">most / mean", ">grow", ">changes (least)", ">at once", ">idle", ">load"]
     return "\n".join([ABOUT.format(**about), table(headings, rows_of(result)), "", *goals(result)]) + "\n"
 
 
@@ -111,7 +116,7 @@ def draw(result, path):
         programs = [program for program in plan.CLASS_D if by(result, size=size, processes=most, program=program)]
         for nth, way in enumerate(ways):
             at = [i + (nth - (len(ways) - 1) / 2) * 0.2 for i in range(len(programs))]
-            seconds = [by(result, size=size, processes=most, program=program)[way]["durable_s"] for program in programs]
+            seconds = [durable_s(by(result, size=size, processes=most, program=program)[way]) for program in programs]
             axis.bar(at, seconds, width=0.18, color=COLOURS[way], label=way)
         axis.set_xticks(range(len(programs)), programs)
         axis.set_ylabel("seconds until durable")
