@@ -4,7 +4,7 @@ Usage: orchestration_node.py plain FOLDER FIRST COUNT [SERVERS]              pro
        orchestration_node.py cairn NAME FIRST COUNT PROCESSES JOB            the same processes are ranks of Cairn's
          orders: go VERSION IMAGE_BYTES AT        {"begun", "captured", "durable": moments, "writes": [[moment, rank], ...] of plain}
        orchestration_node.py growth FOLDER... EVERY_S                        a server: which files grow
-         orders: begin, then end                  {"samples": [files that grew since the sample before, ...]}
+         orders: begin, then end                  {"samples": [files that had grown before and grew later, or did just now; of each sample, ...]}
 """
 import json
 import os
@@ -130,13 +130,15 @@ def growth(*words):
     *folders, every = words
     print(json.dumps({"ready": True}), flush=True)
     while sys.stdin.readline():
-        samples, before = [], held(folders)
+        grew, count, before = {}, 0, held(folders)
         while not select.select([sys.stdin], [], [], float(every))[0]:
             now = held(folders)
-            samples.append(sum(blocks > before.get(file, 0) for file, blocks in now.items()))
-            before = now
+            for file, blocks in now.items():
+                if blocks > before.get(file, 0):
+                    grew[file] = (grew.get(file, (count, 0))[0], count)
+            before, count = now, count + 1
         sys.stdin.readline()
-        print(json.dumps({"samples": samples}), flush=True)
+        print(json.dumps({"samples": [sum(first <= at <= last for first, last in grew.values()) for at in range(count)]}), flush=True)
 
 
 def serve(worker):

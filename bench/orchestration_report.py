@@ -15,7 +15,7 @@ traditional: a file a process in a sharded volume (4 MiB, the least that Gluster
 aggregated: Cairn's default. Blocked: from the moment when all processes begin until the last goes on: with plain writers when it has fsync behind it, with Cairn when its copy into scratch is made (memory that is touched for
 the first time, on cores that others use). Durable: of plain writers the same; with Cairn from then until the last knows of the commit, the manifest and its fsync included. MiB/s go by durable, as cards do by that time alone.
 Limit: {limit:.1f} MiB/s, by plain files, one a node, placed evenly on the servers (cards: {cards:.1f}).
-Most / mean: bytes on the servers' disks. Grow: files that grow at a server in a sample of 0.25 s, median and most (two of a node where one ends and the next begins).
+Most / mean: bytes on the servers' disks. Streams: files that a server has begun and that grow there yet, by samples of 0.25 s, median and most (two of a node where one ends and the next begins).
 Changes: of the file between consecutive writes of a node, mean over nodes (least: files of the node - 1). At once: files of a node between their first and last write, most. Idle: of a node's time of writing, without any write under way.
 Machine: {machine}. Source: {source}.
 Repeat: {command}
@@ -95,7 +95,7 @@ def goals(result):
         wanted = plan.streams_wanted(way, most, result["cluster"]["nodes"], result["cluster"]["servers"])
         found = [grown(row)[0] for row in result["runs"] if row["way"] == way and row["set"]["processes"] == most and row["set"]["size"] == "D"]
         if found and wanted:
-            lines.append(f"{most} processes, D, {way}: {statistics.median(found):g} files grow at a server (by the paper's count {wanted})")
+            lines.append(f"{most} processes, D, {way}: {statistics.median(found):g} files at once at a server (by the paper's count {wanted})")
     return lines
 
 
@@ -103,7 +103,7 @@ def text(result):
     machine, cluster = result["machine"], result["cluster"]
     about = {**cluster, "cores": machine["cores"], "load": machine["load_before"], "limit": rate(result["limit"]), "cards": cluster["servers"] * cluster["server_rate"] * 1e6 / MIB,
              "machine": f"{machine['processor']}, Linux {machine['kernel']}", "source": result["source"], "command": result["command"]}
-    headings = ["set, class, processes", "way", ">MiB", ">blocked s", ">durable s", ">MiB/s", ">of limit", ">most / mean", ">grow", ">changes (least)", ">at once", ">idle", ">load"]
+    headings = ["set, class, processes", "way", ">MiB", ">blocked s", ">durable s", ">MiB/s", ">of limit", ">most / mean", ">streams", ">changes (least)", ">at once", ">idle", ">load"]
     return "\n".join([ABOUT.format(**about), table(headings, rows_of(result)), "", *goals(result)]) + "\n"
 
 

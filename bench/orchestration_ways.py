@@ -80,7 +80,7 @@ class Helper:
 
 
 class Growth:
-    """On each server: how many files grew in each sample."""
+    """On each server: how many files were being written in each sample."""
 
     def __init__(self, cluster):
         self.helpers = [Helper(cluster, server, ["growth", volume.BRICK, STRIPED_BRICK, EVERY_S]) for server in cluster.servers]
