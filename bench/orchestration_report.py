@@ -11,7 +11,7 @@ MIB = 1 << 20
 COLOURS = {"traditional": "#8c8c8c", "vertical": "#3a9a5b", "marshaled": "#2f6db3", "aggregated": "#d9822b"}
 ABOUT = """orcheck's Figures 5 to 8 scaled down: {nodes} nodes ({node_rate:g} MB/s each) and {servers} GlusterFS servers ({server_rate:g} MB/s each) in namespaces of one machine with {cores} cores, {mib_per_gb:g} MiB for each GB of Table I.
 Others used the cores meanwhile (load before {load}, and beside each row): seconds are too long by what they took, counts are not. One run each. These servers have no disk heads: what interleaving costs there is in papers.txt.
-traditional: a file a process in a sharded volume (4 MiB, the least that GlusterFS knows: a smaller image is one shard). vertical: Cairn's file-per-rank by its map, flush.slots = 0. marshaled: the same with slots = 1.
+traditional: a file a process in a volume that cuts files (4 MiB, the least that GlusterFS knows: a smaller image is one shard). vertical: Cairn's file-per-rank by its map, flush.slots = 0. marshaled: the same with slots = 1.
 aggregated: Cairn's default. Blocked: from the moment when all processes begin until the last goes on: with plain writers when it has fsync behind it, with Cairn when its copy into scratch is made (memory that is touched for
 the first time, on cores that others use). Durable: of plain writers the same; with Cairn from then until the last knows of the commit, the manifest and its fsync included. MiB/s go by durable, as cards do by that time alone.
 Limit: {limit:.1f} MiB/s, the most that anything reached here; plain files, one a node and placed evenly on the servers, reached {plain:.1f} before (cards: {cards:.1f}).
