@@ -116,6 +116,7 @@ struct Settings {
 
     struct Deadlines {
         std::uint64_t io_ms = 60'000;
+        std::uint64_t target_ms = 10'000;
         std::uint64_t version_ms = 600'000;
         std::uint64_t open_ms = 60'000;
         std::uint64_t restore_ms = 600'000;

@@ -258,6 +258,9 @@ constexpr std::array table = {
 
     key<&S::deadlines, &S::Deadlines::io_ms>("deadlines", "io_ms", K::duration_ms, 10, day_ms,
         "One read, write or fsync."),
+    key<&S::deadlines, &S::Deadlines::target_ms>("deadlines", "target_ms", K::duration_ms, 10, day_ms,
+        "The same of a part, where the flush can take another storage target for it (at most io_ms): a target that takes longer counts as failed, and what it has of the version is "
+        "written again to another one. Syncs are waited for so only with flush.direct."),
     key<&S::deadlines, &S::Deadlines::version_ms>("deadlines", "version_ms", K::duration_ms, 100, week_ms,
         "From the first to the last rank that seals a version; then it is abandoned, naming the ranks."),
     key<&S::deadlines, &S::Deadlines::open_ms>("deadlines", "open_ms", K::duration_ms, 100, day_ms,

@@ -178,12 +178,36 @@ class Collector {
             act(*committed[i], judge_beyond_retention(facts_, facts_of(*committed[i]), {evidence_.over(committed[i]->key.incarnation), false}), Kind::version);
     }
 
-    // Of attempts of this incarnation that lost: no manifest can name their parts, nor be published, any more.
+    // By a part's number: its last replacement, of the attempt that committed. Those before it failed, and the manifest names none of them.
+    using Replacements = std::map<std::uint32_t, std::uint32_t>;
+    static std::optional<PartFileName> committed_part(const Seen& seen, const std::string& file) {
+        std::optional<PartFileName> name = parse_part_file_name(file);
+        if (name && name->attempt_id != seen.entry.manifest->attempt_id) name.reset();
+        return name;
+    }
+    static Replacements replacements(const Seen& seen) {
+        Replacements last;
+        const auto look = [&](const std::vector<DirectoryEntry>& files) {
+            for (const DirectoryEntry& file : files)
+                if (const auto name = committed_part(seen, file.name)) last[name->part] = std::max(last[name->part], name->replacement);
+        };
+        look(seen.entry.files);
+        for (const CatalogEntry::Below& below : seen.entry.elsewhere) look(below.files);
+        return last;
+    }
+    static bool is_left_over(const Seen& seen, const Replacements& last, const DirectoryEntry& file) {
+        if (parse_attempt_of(file.name) != seen.entry.manifest->attempt_id) return true;
+        const auto name = committed_part(seen, file.name);
+        return name && name->replacement < last.at(name->part);
+    }
+
+    // Of attempts of this incarnation that lost, and parts of the one that won which others took the place of: no manifest can name them, nor be published, any more.
     void other_attempts(const Seen& seen) {
         std::vector<const DirectoryEntry*> parts, manifests;
         const std::string directory = place_.layout().version(seen.key);
+        const Replacements last = replacements(seen);
         for (const DirectoryEntry& file : seen.entry.files) {
-            if (is_part_file(file.name) && parse_attempt_of(file.name) != seen.entry.manifest->attempt_id) parts.push_back(&file);
+            if (is_part_file(file.name) && is_left_over(seen, last, file)) parts.push_back(&file);
             if (parse_temporary_file_name(file.name) && is_old(directory + "/" + file.name, options_.before_s))
                 manifests.push_back(&file);
         }
@@ -192,7 +216,7 @@ class Collector {
         for (const CatalogEntry::Below& below : seen.entry.elsewhere) {
             parts.clear();
             for (const DirectoryEntry& file : below.files)
-                if (parse_attempt_of(file.name) != seen.entry.manifest->attempt_id) parts.push_back(&file);
+                if (is_left_over(seen, last, file)) parts.push_back(&file);
             take_files(seen, "parts of attempts that did not commit", Layout::version_below(below.root, seen.key), parts);
         }
     }

@@ -49,6 +49,7 @@ FlushSettings flush_settings(const Settings& settings) {
     flush.direct = settings.flush.direct;
     flush.attempts_max = settings.flush.attempts_max;
     flush.io_wait = from_ms(settings.deadlines.io_ms);
+    flush.target_wait = from_ms(settings.deadlines.target_ms);
     flush.heartbeat = from_ms(settings.network.heartbeat_ms);
     flush.peer_wait = from_ms(settings.network.peer_timeout_ms);
     flush.version_wait = from_ms(settings.deadlines.version_ms);

@@ -57,7 +57,7 @@ struct Job {
     const std::vector<Rank>& own_ranks() const { return roster->members[self].ranks; }
     const std::vector<NodeIndex>& io_nodes() const;  // looked for once
     std::uint32_t nodes_with_ranks() const { return nodes() - static_cast<std::uint32_t>(io_nodes().size()); }
-    PartFileName part_name(std::uint32_t part, Id128 attempt_id) const { return {part, roster->files, attempt_id, roster->layout}; }
+    PartFileName part_name(const PartPlan& part, Id128 attempt_id) const { return {part.number(), roster->files, attempt_id, roster->layout, part.replacement}; }
     Nanos last_heard(NodeIndex node) const;
     Nanos last_heard_of_any() const;
     // Below which root a part with this target lies (storage/placement.hpp).

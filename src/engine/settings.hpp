@@ -45,6 +45,7 @@ struct FlushSettings {
     std::uint64_t merge_bytes = 32 << 10;        // of each by turns; in whole blocks
     std::uint32_t attempts_max = 3;              // in a row, before the version's waiters are told; then again after retry_wait
     Nanos io_wait = 60 * second;                 // one read, write, fsync
+    Nanos target_wait = 10 * second;             // of a part for which another storage target can be taken
     Nanos heartbeat = 500 * millisecond;
     Nanos peer_wait = 10 * second;               // silence after which a peer counts as lost
     Nanos version_wait = 600 * second;           // from the first seal to the last; then abandoned, naming the ranks

@@ -86,7 +86,7 @@ TEST(Golden, Messages) {
     const char* const called[] = {"sealed", "noted", "lead",  "progress", "parts-done", "acknowledged",
                                   "leave",  "want",  "chunk", "ended",    "cancel",
                                   "shed",   "given", "take",  "taken",    "complete",   "opened",
-                                  "share-done", "share-kept", "room", "roomed", "begun"};
+                                  "share-done", "share-kept", "room", "roomed", "begun", "part-failed", "replace"};
     const std::vector<message::Message> messages = samples::messages();
     ASSERT_EQ(messages.size(), std::size(called));
     for (std::size_t i = 0; i < messages.size(); ++i) {

@@ -86,7 +86,7 @@ struct BodyWriter {
         const auto shares = writer.tables(p.shares, [&](const Share& s) {
             return fb::CreateShare(builder, s.leader, s.offset, s.bytes, node_sources(s.nodes));
         });
-        return fb::CreatePartPlan(builder, p.part, target, p.sized_bytes, shares);
+        return fb::CreatePartPlan(builder, p.part, target, p.sized_bytes, shares, p.replaces, p.replacement);
     }
     auto write(const message::Lead& m) {
         const auto parts = writer.tables(m.parts, [&](const PartPlan& p) { return plan(p); });
@@ -97,7 +97,7 @@ struct BodyWriter {
         if (!m.trial.empty()) trial = writer.string(m.trial);
         return fb::CreateLead(builder, m.attempt, id(m.attempt_id), m.parts_total, m.ranks_total, m.block_bytes, parts,
                               images, where, m.keep_own, m.pack_bytes, codec, m.encode_at_follower, trial, m.base, m.merge_ranks, m.merge_bytes,
-                              m.trial_merge_ranks, m.trial_merge_bytes);
+                              m.trial_merge_ranks, m.trial_merge_bytes, m.may_replace);
     }
     auto write(const message::Shed& m) { return fb::CreateShed(builder, id(m.attempt_id), m.move, m.part, m.to, m.bytes); }
     auto write(const message::Given& m) {
@@ -124,6 +124,12 @@ struct BodyWriter {
     }
     auto write(const message::Room& m) { return fb::CreateRoom(builder, id(m.attempt_id), m.part, m.number, m.bytes); }
     auto write(const message::Roomed& m) { return fb::CreateRoomed(builder, id(m.attempt_id), m.part, m.number, m.offset); }
+    auto write(const message::PartFailed& m) { return fb::CreatePartFailed(builder, id(m.attempt_id), m.part, code(m.code), text(m.text)); }
+    auto write(const message::Replace& m) {
+        const auto with = writer.tables(m.with, [&](const PartPlan& p) { return plan(p); });
+        const auto where = addresses(m.addresses);
+        return fb::CreateReplace(builder, id(m.attempt_id), m.part, with, where);
+    }
     fb::Id id_;  // of the message that is being written
 
     auto write(const message::ShareKept& m) { return fb::CreateShareKept(builder, id(m.attempt_id), m.part, m.piece); }
@@ -131,7 +137,8 @@ struct BodyWriter {
 
 // fb::Body has NONE first, then the alternatives of message::Body in their order.
 using BodyTables = Bodies<fb::Sealed, fb::Noted, fb::Lead, fb::Progress, fb::PartsDone, fb::Acknowledged, fb::Leave, fb::Want, fb::Chunk, fb::Ended, fb::Cancel,
-                          fb::Shed, fb::Given, fb::Take, fb::Taken, fb::Complete, fb::Opened, fb::ShareDone, fb::ShareKept, fb::Room, fb::Roomed, fb::Begun>;
+                          fb::Shed, fb::Given, fb::Take, fb::Taken, fb::Complete, fb::Opened, fb::ShareDone, fb::ShareKept, fb::Room, fb::Roomed, fb::Begun,
+                          fb::PartFailed, fb::Replace>;
 static_assert(std::variant_size_v<message::Body> == static_cast<std::size_t>(fb::Body::MAX));
 
 // ---- reading ----
@@ -189,7 +196,8 @@ struct BodyReader {
     PartPlan plan(const fb::PartPlan& p) {
         return {p.part(), reader.string(p.target()), p.sized_bytes(), reader.tables(p.shares(), [&](const fb::Share& s) {
                     return Share{s.leader(), s.offset(), s.bytes(), nodes(s.nodes())};
-                })};
+                }),
+                p.replaces(), p.replacement()};
     }
     message::Body read(const fb::Lead& m) {
         message::Lead lead;
@@ -208,6 +216,7 @@ struct BodyReader {
         lead.merge_bytes = m.merge_bytes();
         lead.trial_merge_ranks = m.trial_merge_ranks();
         lead.trial_merge_bytes = m.trial_merge_bytes();
+        lead.may_replace = m.may_replace();
         lead.parts = reader.tables(m.parts(), [&](const fb::PartPlan& p) { return plan(p); });
         lead.images = reader.images(m.images());
         lead.addresses = addresses(m.addresses());
@@ -228,6 +237,10 @@ struct BodyReader {
 
     message::Body read(const fb::Room& m) { return message::Room{Reader::id(*m.attempt_id()), m.part(), m.number(), m.bytes()}; }
     message::Body read(const fb::Roomed& m) { return message::Roomed{Reader::id(*m.attempt_id()), m.part(), m.number(), m.offset()}; }
+    message::Body read(const fb::PartFailed& m) { return message::PartFailed{Reader::id(*m.attempt_id()), m.part(), static_cast<Code>(m.code()), reader.string(m.text())}; }
+    message::Body read(const fb::Replace& m) {
+        return message::Replace{Reader::id(*m.attempt_id()), m.part(), reader.tables(m.with(), [&](const fb::PartPlan& p) { return plan(p); }), addresses(m.addresses())};
+    }
 
     // False when the union holds nothing, or a member this version does not know.
     bool read(const fb::Message& m, message::Body& body) {
@@ -294,6 +307,18 @@ Status check_addresses(const std::vector<message::NodeAddress>& addresses) {
 
 Status check_attempt(Id128 attempt_id) { return attempt_id ? Status() : refuse("no attempt"); }
 
+Status check_plan(const PartPlan& part, std::uint64_t block_bytes) {
+    if (!printable(part.target, address_bytes_max)) return refuse("an impossible storage target of part ", part.part);
+    if (part.shares.empty()) return refuse("part ", part.part, " has no leader");
+    if (part.sized_bytes > 2 * bytes_max) return refuse("part ", part.part, " is sized to ", part.sized_bytes, " bytes");
+    for (const Share& share : part.shares) {
+        TRY(check_range(share.offset, share.bytes));
+        if (share.offset % part_alignment != 0 || share.bytes % part_alignment != 0) return refuse("a share that is not aligned");
+        TRY(check_nodes(share.nodes, block_bytes));
+    }
+    return {};
+}
+
 struct BodyCheck {
     Status operator()(const message::Sealed& m) const {
         TRY(check::block_bytes(m.block_bytes));
@@ -316,14 +341,22 @@ struct BodyCheck {
         TRY(check_addresses(m.addresses));
         for (const PartPlan& part : m.parts) {
             if (part.part >= m.parts_total) return refuse("part ", part.part, " of ", m.parts_total);
-            if (!printable(part.target, address_bytes_max)) return refuse("an impossible storage target of part ", part.part);
-            if (part.shares.empty()) return refuse("part ", part.part, " has no leader");
-            if (part.sized_bytes > 2 * bytes_max) return refuse("part ", part.part, " is sized to ", part.sized_bytes, " bytes");
-            for (const Share& share : part.shares) {
-                TRY(check_range(share.offset, share.bytes));
-                if (share.offset % part_alignment != 0 || share.bytes % part_alignment != 0) return refuse("a share that is not aligned");
-                TRY(check_nodes(share.nodes, m.block_bytes));
-            }
+            TRY(check_plan(part, m.block_bytes));
+        }
+        return {};
+    }
+    Status operator()(const message::PartFailed& m) const {
+        TRY(check_attempt(m.attempt_id));
+        if (m.code == Code::ok) return refuse("a part that failed for no reason");
+        return check_code(m.code, m.text);
+    }
+    Status operator()(const message::Replace& m) const {
+        TRY(check_attempt(m.attempt_id));
+        TRY(check_addresses(m.addresses));
+        if (m.with.size() > 1) return refuse("several parts in the place of one");
+        for (const PartPlan& part : m.with) {
+            if (part.shares.size() != 1 || part.replacement == 0 || part.part == m.part) return refuse("a part that can not take the place of part ", m.part);
+            TRY(check_plan(part, 1));
         }
         return {};
     }

@@ -112,6 +112,14 @@ TEST(Message, InvariantsOfWorkThatMoves) {
     expect_refused<Room>([](Message&, Room& r) { r.bytes = 0; }, "room for 0 bytes");
     expect_refused<Roomed>([](Message&, Roomed& r) { r.offset = 5; }, "room at 5");
     expect_refused<ShareKept>([](Message&, ShareKept& s) { s.attempt_id = {}; }, "no attempt");
+    expect_refused<PartFailed>([](Message&, PartFailed& f) { f.attempt_id = {}; }, "no attempt");
+    expect_refused<PartFailed>([](Message&, PartFailed& f) { f.code = Code::ok; }, "failed for no reason");
+    expect_refused<Replace>([](Message&, Replace& r) { r.attempt_id = {}; }, "no attempt");
+    expect_refused<Replace>([](Message&, Replace& r) { r.with.push_back(r.with.front()); }, "several parts in the place of one");
+    expect_refused<Replace>([](Message&, Replace& r) { r.with.front().replacement = 0; }, "can not take the place");
+    expect_refused<Replace>([](Message&, Replace& r) { r.with.front().part = r.part; }, "can not take the place");
+    expect_refused<Replace>([](Message&, Replace& r) { r.with.front().shares.front().bytes = 5; }, "not aligned");
+    expect_refused<Replace>([](Message&, Replace& r) { r.addresses[0].address = "\n"; }, "impossible address");
 }
 
 TEST(Message, OtherInvariants) {

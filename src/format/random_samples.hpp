@@ -194,7 +194,7 @@ class Random {
             return Source{below32(ranks_max), below(1000) * b, below(1ull << 40)};
         };
         message::Message m{id(), version_key(), below32(5000), text("addr:/1", 60), message::Cancel{}};
-        switch (below(22)) {
+        switch (below(24)) {
             case 0:
                 m.body = message::Sealed{images(10), block()};
                 break;
@@ -262,6 +262,12 @@ class Random {
             case 20:
                 m.body = message::Begun{images(10), block()};
                 break;
+            case 21:
+                m.body = message::PartFailed{id(), below32(9), static_cast<Code>(1 + below(13)), some_text()};
+                break;
+            case 22:
+                m.body = replace();
+                break;
             default:
                 break;
         }
@@ -269,6 +275,12 @@ class Random {
     }
 
   private:
+    message::Replace replace() {
+        const std::uint32_t part = below32(9);
+        message::Replace value{id(), part, {}, {{below32(9), text("addr:/1", 60)}}};
+        if (coin()) value.with.push_back({9 + below32(9), "t", 0, {{below32(9), 0, part_alignment * below(99), nodes(1)}}, part, 1 + below32(3)});
+        return value;
+    }
     std::vector<NodeSources> nodes(std::uint64_t block) {
         std::vector<NodeSources> nodes;
         for (std::uint64_t n = below(3); n > 0; --n) nodes.push_back({below32(9), {{below32(20), below(9) * block, below(1ull << 40)}}});

@@ -210,7 +210,9 @@ inline std::vector<message::Message> messages() {
         message::ShareKept{attempt_id, 0, 1},
         message::Room{attempt_id, 0, 7, 3000},
         message::Roomed{attempt_id, 0, 7, 8192},
-        message::Begun{{image(0), image(2)}, block_bytes}};
+        message::Begun{{image(0), image(2)}, block_bytes},
+        message::PartFailed{attempt_id, 0, Code::deadline, "fsync: no answer for 30 s"},
+        message::Replace{attempt_id, 0, {{1, "gv-client-2", 0, {{1, 0, 3 * block_bytes, nodes}}, 0, 1}}, {{0, "a:1"}}}};
     std::vector<message::Message> all;
     for (const message::Body& body : bodies) all.push_back({{0x5EC2E7, 0x5EC2E8}, key, 1, "a:1", body});
     return all;

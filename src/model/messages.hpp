@@ -56,6 +56,7 @@ struct Lead {
     std::uint64_t merge_bytes = 0;    // of each by turns
     std::uint32_t trial_merge_ranks = 1;  // the same of what is tried, with `codec`, or else with `trial`, and thrown away; 1: nothing is
     std::uint64_t trial_merge_bytes = 0;
+    bool may_replace = false;  // where the storage of a part fails another file can take its place, on another target
     bool operator==(const Lead&) const = default;
 };
 
@@ -127,6 +128,27 @@ struct Complete {
     Id128 attempt_id;
     std::vector<ImageInfo> images;
     bool operator==(const Complete&) const = default;
+};
+
+// ---- a part whose storage fails while the others go on (coordinator/replacer.hpp) ----
+
+// leader -> coordinator, until Replace: it can not write its share of this part any more.
+struct PartFailed {
+    Id128 attempt_id;
+    std::uint32_t part = 0;
+    Code code = Code::ok;  // why
+    std::string text;
+    bool operator==(const PartFailed&) const = default;
+};
+
+// coordinator -> every leader of the part, until its Progress says so: what it wrote there counts no more, and nobody waits for it. The part's first leader writes all of it once more, in
+// another file. Without that file's plan: so far only that another one comes, or will for a first leader.
+struct Replace {
+    Id128 attempt_id;
+    std::uint32_t part = 0;
+    std::vector<PartPlan> with;  // one, of one share; or none
+    std::vector<NodeAddress> addresses;
+    bool operator==(const Replace&) const = default;
 };
 
 // ---- between the leaders of one part ----
@@ -271,13 +293,13 @@ struct Begun {
 };
 
 using Body = std::variant<Sealed, Noted, Lead, Progress, PartsDone, Acknowledged, Leave, Want, Chunk, Ended, Cancel, Shed, Given, Take,
-                          Taken, Complete, Opened, ShareDone, ShareKept, Room, Roomed, Begun>;
+                          Taken, Complete, Opened, ShareDone, ShareKept, Room, Roomed, Begun, PartFailed, Replace>;
 
 // By who hears them, on the node that they are sent to. What everybody hears is Ended; Noted is the coordinator's word to a node, and a node's to the
 // coordinator.
 using ForFollower = std::variant<Noted, Want>;
-using ForLeader = std::variant<Lead, Opened, Chunk, Shed, Take, Complete, ShareDone, ShareKept, Room, Roomed, Acknowledged, Leave>;
-using ForCoordinator = std::variant<Sealed, Noted, Cancel, Progress, Given, Taken, PartsDone>;
+using ForLeader = std::variant<Lead, Opened, Chunk, Shed, Take, Complete, ShareDone, ShareKept, Room, Roomed, Replace, Acknowledged, Leave>;
+using ForCoordinator = std::variant<Sealed, Noted, Cancel, Progress, Given, Taken, PartFailed, PartsDone>;
 // Of a version that has only begun: nobody waits for it yet, and nothing of it need be ended or forgotten.
 using ForCoordinatorAhead = std::variant<Begun>;
 

@@ -47,6 +47,10 @@ struct PartPlan {
     std::string target;             // storage target that should hold it; empty: the file system's choice
     std::uint64_t sized_bytes = 0;  // what the file is sized to before a second leader opens it; 0: one leader, it grows
     std::vector<Share> shares;      // not empty; the first one's leader creates and sizes the file and writes its footer
+    // It takes the place of a part on a target that failed in mid-flush: then `part` is a number of its own, K and up, by which an attempt tells its parts apart, and the file is that
+    // part's so many-th replacement.
+    std::uint32_t replaces = 0, replacement = 0;
+    std::uint32_t number() const { return replacement != 0 ? replaces : part; }  // among the K of the version
     NodeIndex first_leader() const { return shares.front().leader; }
     std::uint64_t range_bytes() const { return shares.back().offset + shares.back().bytes; }
     bool operator==(const PartPlan&) const = default;

@@ -160,19 +160,31 @@ Status check_verified(const SeedRun& run, Kept& kept, const Manifest& manifest) 
     return {};
 }
 
+std::uint32_t replacement_of(const PartInfo& part) { return parse_part_file_name(part.file).value_or(PartFileName()).replacement; }
+
 void see_roots(SeedRun& run, const Manifest& manifest) {
     std::set<std::uint32_t> used;
     for (const PartInfo& part : manifest.parts) used.insert(part.root);
     if (used.size() > 1 || !used.count(0)) run.see(Saw::on_roots);
     if (used.size() > 1 && used.count(0)) run.see(Saw::persistent_too);
     const sim::Faults& faults = run.cluster.sim.faults();
+    for (const PartInfo& part : manifest.parts) {
+        const std::uint32_t replacement = replacement_of(part);
+        if (replacement == 0 || part.origin != 0) continue;
+        run.see(Saw::replaced);
+        if (replacement > 1) run.see(Saw::replaced_again);
+        if (!faults.below.empty() && faults.below_is == sim::Faults::Below::hangs) run.see(Saw::replaced_hung);
+        if (run.cluster.has_moved_work()) run.see(Saw::replaced_moved);
+        if (run.cluster.options.layout != FileLayout::parts) run.see(Saw::replaced_file);
+    }
     const auto spoiled = std::find(manifest.roots.begin(), manifest.roots.end(), faults.below);
     if (spoiled == manifest.roots.end() || used.count(static_cast<std::uint32_t>(spoiled - manifest.roots.begin()) + 1)) return;
     const std::array saw = {Saw::left_out_failing, Saw::left_out_full, Saw::left_out_away, Saw::left_out_hanging};
     run.see(saw[static_cast<std::size_t>(faults.below_is)]);
 }
 
-// A file a rank, or a node: whose images it has, that all of a node lie below one root, the one that the manifest says its node writes to, and that one node alone wrote it, since no such work moves.
+// A file a rank, or a node: whose images it has, that all of a node lie below one root, the one that the manifest says its node writes to, but for those whose storage failed in mid-flush, and that one
+// node alone wrote it, since no such work moves.
 Status check_layout(SeedRun& run, const Manifest& manifest) {
     if (run.cluster.options.layout == FileLayout::parts || manifest.parts.front().origin != 0) return {};
     const bool is_by_node = run.cluster.options.layout == FileLayout::nodes;
@@ -188,7 +200,7 @@ Status check_layout(SeedRun& run, const Manifest& manifest) {
             if (info.ranks != (is_by_node ? ranks : std::vector<Rank>(1, ranks[i]))) return corrupt(info.file + " has the images of other ranks");
             const auto wrote = run.known.writers.find(run.cluster.layout.part(manifest, part++));
             if (wrote != run.known.writers.end()) writers.insert(wrote->second.begin(), wrote->second.end());
-            roots.insert(info.root);
+            if (replacement_of(info) == 0) roots.insert(info.root);
         }
         if (roots.size() > 1) return corrupt("the files of one node lie below several roots, or not where the manifest says");
         if (writers.size() > 1) return corrupt("several nodes wrote the files of one");

@@ -44,6 +44,11 @@ namespace cairn::testing {
     row(left_out_full,      seeds, "that had no room") \
     row(left_out_away,      seeds, "that was away") \
     row(left_out_hanging,   seeds, "that hung") \
+    row(replaced,           seeds, "a part was written again, elsewhere, since its storage failed in mid-flush") \
+    row(replaced_hung,      seeds, "and some below a root that hung") \
+    row(replaced_moved,     seeds, "and work had changed hands in that version") \
+    row(replaced_again,     steered, "and some a second time") \
+    row(replaced_file,      seeds, "and some were a rank's or node's file") \
     row(read_away,          seeds, "a version was asked for while a root of it was away") \
     row(removed_away,       steered, "one was removed while a root of it was away, and its tombstone stayed") \
     row(paced,              seeds, "a flush gave way to the application") \

@@ -108,13 +108,20 @@ void spoil_root(SeedRun& run, NodeIndex node) {
     static const std::array names = {"fails", "is full", "is away", "hangs"};
     const std::vector<std::string>& roots = run.cluster.options.roots;
     if (roots.empty()) return;
+    const std::uint64_t random = sim::mix(run.scenario.seed ^ static_cast<std::uint64_t>(run.cluster.sim.now()) ^ 0x6D696466);
+    const bool in_mid_flush = random % 2 == 0;
+    if (in_mid_flush) {
+        capture(run);
+        run.cluster.sim.run_until(run.cluster.sim.now() + static_cast<Nanos>(random / 2 % 500) * millisecond);
+    }
     run.background.below = run.chance(20) ? "" : roots[run.draw(roots.size())];
     run.background.below_is = static_cast<Below>(run.draw(3));
     if (run.background.below_is == Below::fails && sim::mix(run.scenario.seed ^ static_cast<std::uint64_t>(run.cluster.sim.now())) % 3 == 0) run.background.below_is = Below::hangs;
+    if (in_mid_flush && random / 1024 % 3 == 0) run.background.below_is = Below::hangs;
     run.cluster.sim.faults() = run.background;
     if (run.background.below.empty()) run.tell("all roots are well");
     else run.tell("root ", run.background.below, " ", names[static_cast<std::size_t>(run.background.below_is)]);
-    if (run.chance(70)) capture(run);
+    if (run.chance(70) && !in_mid_flush) capture(run);
     if (run.chance(25)) restore(run, node);
     if (run.chance(20)) remove(run, node);
     pass(run);

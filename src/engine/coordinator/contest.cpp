@@ -20,6 +20,18 @@ void add_addresses(message::Lead& lead, const std::vector<NodeSources>& nodes, c
 
 }  // namespace
 
+bool says(const message::Progress& progress, std::uint32_t part) {
+    return std::any_of(progress.parts.begin(), progress.parts.end(), [&](const message::PartProgress& each) { return each.part == part; });
+}
+
+bool awaits_replacement(const Contest& contest) {
+    return std::any_of(contest.replaced.begin(), contest.replaced.end(), [&](const auto& each) {
+        if (!each.second.with) return true;
+        const PartPlan& with = each.second.with->with.front();
+        return !contest.replaced.count(with.part) && !says(contest.leaders.at(with.first_leader()).progress, with.part);
+    });
+}
+
 void make_leads(Contest& contest, const Job& job, const std::vector<NodeImages>& nodes) {
     std::map<NodeIndex, std::set<Rank>> known;  // whose images first leaders must know
     for (const PartPlan& part : contest.plan) {
@@ -51,6 +63,7 @@ void make_leads(Contest& contest, const Job& job, const std::vector<NodeImages>&
         track.lead.ranks_total = job.roster->ranks;
         track.lead.block_bytes = contest.block_bytes;
         track.lead.keep_own = contest.keep_own;
+        track.lead.may_replace = contest.may_replace;
         track.lead.pack_bytes = contest.pack_bytes;
         track.lead.codec = contest.codec;
         track.lead.trial = contest.trial;

@@ -9,6 +9,7 @@
 #include "engine/job.hpp"
 #include "model/balance.hpp"
 #include "model/card.hpp"
+#include "model/contents.hpp"
 #include "model/merging.hpp"
 
 namespace cairn::engine {
@@ -33,6 +34,11 @@ struct Move {
     std::uint32_t from_part = 0, to_part = 0;
     std::uint64_t bytes = 0;            // asked for
     std::optional<message::Take> take;  // given by `from`, on its way to `to`
+};
+// A part whose storage failed (replacer.hpp).
+struct Replaced {
+    std::string why;
+    std::optional<message::Replace> with;  // what its first leader is told, once that is known
 };
 struct Contest {
     Id128 attempt_id;
@@ -62,12 +68,20 @@ struct Contest {
     std::set<std::uint32_t> full;         // parts that have no room for more of it
     std::map<std::pair<NodeIndex, std::uint32_t>, Nanos> took;  // when a leader last took work into a part
     bool finishing = false;               // no more moves
+    bool may_replace = false;             // as in Lead
+    std::vector<Moved> moved;             // then: all work that went from one part to another
+    std::map<std::uint32_t, Replaced> replaced;  // by part; the parts that came in their places stand at the end of `plan`
+    std::optional<std::uint32_t> irreplaceable;  // one of these, for which no target is left
     bool may_be_published = false;        // from here on its manifest may stand, whatever we are told: its parts stay
     bool stands = false;                  // its manifest is the version's
     AddressBook addresses;                // the job's when it began
     std::optional<NodeIndex> unsendable;  // what this leader must be told is longer than a message can be
     std::optional<NodeIndex> restarted;   // its daemon was started again since: what it was asked for is forgotten
 };
+
+// One of its parts was replaced, and the leader of the new one has not said yet that it knows.
+bool awaits_replacement(const Contest& contest);
+bool says(const message::Progress& progress, std::uint32_t part);
 
 // One Lead to every leader: its own shares with their sources; of the others' what it needs to work with them.
 void make_leads(Contest& contest, const Job& job, const std::vector<NodeImages>& nodes);

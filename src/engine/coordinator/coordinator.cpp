@@ -7,7 +7,7 @@
 
 namespace cairn::engine {
 
-Coordinator::Coordinator(Common& c) : CoordinatorRole(c), gatherer_(c), planner_(c), target_maps_(c), mover_(c), publisher_(c) {}
+Coordinator::Coordinator(Common& c) : CoordinatorRole(c), gatherer_(c), planner_(c), target_maps_(c), mover_(c), replacer_(c), publisher_(c) {}
 
 void Coordinator::hear(const FlightPtr& flight, NodeIndex from, message::ForCoordinator body) {
     std::visit(Hears{
@@ -16,6 +16,7 @@ void Coordinator::hear(const FlightPtr& flight, NodeIndex from, message::ForCoor
                    [&](message::Progress& progress) { on_progress(*flight, from, progress); },
                    [&](message::Given& given) { mover_.on_given(*flight, from, std::move(given)); },
                    [&](message::Taken& taken) { mover_.on_taken(*flight, taken); },
+                   [&](message::PartFailed& failed) { replacer_.on_part_failed(flight, from, failed); },
                    [&](message::PartsDone& done) { on_parts_done(*flight, from, std::move(done)); },
                    [&](message::Cancel& m) { on_cancel(flight, from, std::move(m)); },
                },
@@ -90,7 +91,7 @@ Task<void> Coordinator::coordinate(FlightPtr flight) {
             gatherer_.tell_all(*flight, {status.code(), status.text(), true, status.ok() ? experience(*job).base : 0});
             own.sealed.clear();  // region tables of all ranks
             own.none_missing_below = 0;
-            if (!failed.ok()) co_await publisher_.sweep(flight);
+            if (!failed.ok() || own.leaves_files) co_await publisher_.sweep(flight);
             co_return;
         }
         failed = status;
@@ -222,6 +223,7 @@ void Coordinator::repeat(Flight& flight) {
         track.again = world.clock.in(track.pause);
         send(flight, node, track.lead);
     }
+    replacer_.repeat(flight);
     mover_.repeat(flight);
 }
 
@@ -235,6 +237,7 @@ std::optional<Status> Coordinator::contest_state(Flight& flight) {
         return Status(done.code == Code::superseded ? Code::unavailable : done.code,
                       version_text(flight.key) + ": leader " + flight.job->node_name(*contest.failed) + ": " + done.text);
     }
+    if (contest.irreplaceable) return unavailable(version_text(flight.key) + ": " + contest.replaced.at(*contest.irreplaceable).why + ", and no other storage target can take it");
     if (contest.open == 0) return Status();
     if (world.clock.now() - contest.looked >= settings.heartbeat / 2) {
         contest.looked = world.clock.now();

@@ -17,6 +17,7 @@
 #include "engine/coordinator/mover.hpp"
 #include "engine/coordinator/planner.hpp"
 #include "engine/coordinator/publisher.hpp"
+#include "engine/coordinator/replacer.hpp"
 #include "engine/coordinator/target_maps.hpp"
 
 namespace cairn::engine {
@@ -50,6 +51,7 @@ class Coordinator : CoordinatorRole {
     Planner planner_;
     TargetMaps target_maps_;
     Mover mover_;
+    Replacer replacer_;
     Publisher publisher_;
 };
 

@@ -62,7 +62,7 @@ void Mover::shift_work(Flight& flight) {
         if (!track.progress_known) continue;
         std::vector<LeaderLoad> parts;
         for (const message::PartProgress& part : track.progress.parts) {
-            if (part.part >= contest.plan.size()) continue;
+            if (part.part >= contest.plan.size() || contest.replaced.count(part.part)) continue;
             const auto took = contest.took.find({node, part.part});
             parts.push_back({node, part.unstarted_bytes, part.begun_bytes, static_cast<double>(part.bytes_per_s), moving.count(node) > 0,
                              contest.full.count(part.part) > 0, contest.targets[part.part], part.part,
@@ -71,7 +71,7 @@ void Mover::shift_work(Flight& flight) {
         for (LeaderLoad& load : contest.keep_own ? loads_of_card(std::move(parts)) : loads_of(std::move(parts), track.most_bytes_per_s, settled))
             loads.push_back(load);
     }
-    if (!any_left && contest.moves.empty()) return finish(flight);
+    if (!any_left && contest.moves.empty() && !awaits_replacement(contest)) return finish(flight);
     if (settings.placement != Placement::append || flight.job->roster->layout != FileLayout::parts) return;  // every offset is fixed, or every file has its owner
     for (const Shift& shift : next_shifts(std::move(loads), contest.block_bytes, static_cast<double>(elapsed) / second, settled)) {
         const std::uint32_t number = ++contest.moves_begun;
@@ -149,6 +149,8 @@ void Mover::on_given(Flight& flight, NodeIndex from, message::Given given) {
                 for (const ImageInfo& image : own.sealed.at(node.node).images)
                     if (image.rank == source.rank) first.images.emplace(image.rank, image);
         }
+    for (std::size_t i = 0; contest.may_replace && i < take.work.size(); ++i)
+        if (take.work[i].part != given.work[i].part) contest.moved.push_back({given.work[i].part, take.work[i].part, take.work[i].nodes});
     if (told) told->unstarted_bytes -= std::min(told->unstarted_bytes, bytes);
     LeaderTrack& taker = contest.leaders.at(move.to);
     ++taker.takes;

@@ -43,6 +43,7 @@ Result<std::vector<NodeImages>> Planner::plan(Flight& flight, Contest& contest) 
     counters.planned_in_vain += ahead.input && !holds;
     contest.plan = holds ? std::move(ahead.plan) : plan_flush(input);
     contest.node_targets = input.node_targets;
+    contest.may_replace = std::count_if(input.targets.begin(), input.targets.end(), [&](const std::string& target) { return !is_avoided(job, target); }) > 1;
     tell_unfilled(job, input);
     experience(job).free_bytes_until = 0;
     ++experience(job).placement_turn;

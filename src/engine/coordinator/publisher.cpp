@@ -33,6 +33,17 @@ Task<void> look_whether_mounted(World& world, std::string root, Nanos deadline, 
     *mounted = !seen.ok() || *seen;
 }
 
+// What a manifest names in the version's own directories.
+std::set<std::string> names_of(const Manifest& manifest) {
+    std::set<std::string> names;
+    for (const PartInfo& part : manifest.parts) {
+        if (part.origin != 0) continue;
+        names.insert(part.file);
+        if (part.index_bytes != 0) names.insert(part_index_file_name(part.file));
+    }
+    return names;
+}
+
 // Best effort.
 Task<void> remove_all(World& world, std::vector<std::string> paths, Nanos deadline) {
     for (const std::string& path : paths) {
@@ -59,7 +70,8 @@ Task<Status> Publisher::look(FlightPtr flight) {
     // Whoever published may have died before the name was durable.
     Status synced = co_await world.storage.fsync_directory(layout.version(flight->key), world.clock.in(settings.io_wait));
     if (!synced.ok()) co_return Status(Code::io_error, synced.text());
-    co_await clean_up(flight, manifest->abandoned ? Id128() : manifest->attempt_id);
+    std::set<std::string> named = names_of(*manifest);
+    co_await clean_up(flight, manifest->abandoned, std::move(named));
     if (manifest->abandoned) co_return Status(Code::superseded, version_text(flight->key) + ": was given up");
     co_return Status();
 }
@@ -69,7 +81,8 @@ Task<Status> Publisher::give_up(FlightPtr flight) {
     tombstone.abandoned = true;
     tombstone.roots = co_await roots_that_may_hold(flight);
     Status given_up = co_await publish(flight, tombstone);
-    if (given_up.ok()) co_await clean_up(flight, {});
+    std::set<std::string> none;
+    if (given_up.ok()) co_await clean_up(flight, true, std::move(none));
     co_return given_up;
 }
 
@@ -150,6 +163,22 @@ Task<Status> Publisher::publish(FlightPtr flight, Manifest manifest) {
     co_return ours;
 }
 
+// Each leader reports the parts that it is the first leader of, but for those that were replaced.
+Status Publisher::name_parts(const Flight& flight, const Contest& contest, Manifest& manifest) const {
+    std::map<std::string_view, const PartInfo*> reported;
+    std::size_t count = 0;
+    for (const auto& [node, track] : contest.leaders)
+        for (const PartInfo& part : track.done->parts) reported[part.file] = &part, ++count;
+    for (const PartPlan& part : contest.plan) {
+        if (contest.replaced.count(part.part)) continue;
+        const auto found = reported.find(part_file_name(flight.job->part_name(part, contest.attempt_id)));
+        if (found == reported.end()) return Status(Code::internal, "a leader reported fewer parts than its own");
+        manifest.parts[part.number()] = *found->second;
+    }
+    if (count != manifest.parts.size()) return Status(Code::internal, "a leader reported other parts than its own");
+    return {};
+}
+
 // All parts are durable: PartsDone of every leader is in.
 Task<Status> Publisher::commit(FlightPtr flight) {
     CoordinatorSide& own = side(*flight);
@@ -164,14 +193,9 @@ Task<Status> Publisher::commit(FlightPtr flight) {
         manifest.block_bytes = track.lead.block_bytes;
         covered += track.done->coverage;
         if (track.done->needs_base && manifest.bases.empty()) manifest.bases = std::vector<BaseVersion>(1, {track.lead.base, flight->key.incarnation});
-        std::size_t next = 0;  // it reports the parts that it is the first leader of, in the order of its Lead
-        for (const PartPlan& part : track.lead.parts) {
-            if (part.first_leader() != node) continue;
-            if (next == track.done->parts.size()) co_return Status(Code::internal, "a leader reported fewer parts than its own");
-            manifest.parts[part.part] = track.done->parts[next++];
-        }
-        if (next != track.done->parts.size()) co_return Status(Code::internal, "a leader reported other parts than its own");
     }
+    Status named = name_parts(*flight, *own.contest, manifest);
+    if (!named.ok()) co_return named;
     for (const auto& [node, sealed] : own.sealed)
         for (const ImageInfo& image : sealed.images) {
             manifest.image_bytes += image.bytes;
@@ -181,7 +205,7 @@ Task<Status> Publisher::commit(FlightPtr flight) {
     if (covered != 0) co_return Status(Code::internal, version_text(flight->key) + ": its parts do not hold every byte of every image once");
     manifest.wall_time_s = world.clock.wall_time_s();
     manifest.node_targets = own.contest->node_targets;
-    const Id128 attempt_id = manifest.attempt_id;
+    const std::set<std::string> names = names_of(manifest);
     Result<Listed> listed = co_await list_roots(flight, manifest);
     if (!listed.ok()) co_return std::move(listed).status();
     Status seen = co_await check_parts(flight, manifest, *listed);
@@ -195,7 +219,7 @@ Task<Status> Publisher::commit(FlightPtr flight) {
     own.contest->stands = true;  // and not another's, of which we do not know what it depends on
     const Nanos deadline = world.clock.in(settings.io_wait);
     Gate removing(world.clock);
-    for (const auto& [root, entries] : *listed) removing.spawn(remove_all(world, others(*flight, root, entries, attempt_id), deadline));
+    for (const auto& [root, entries] : *listed) removing.spawn(remove_all(world, others(*flight, root, entries, names), deadline));
     co_await removing.close();
     co_return Status();
 }
@@ -220,14 +244,14 @@ Task<Result<Publisher::Listed>> Publisher::list_roots(FlightPtr flight, const Ma
     co_return listed;
 }
 
-// Files in a version's directory that belong to attempts of its incarnation other than the committed one.
-std::vector<std::string> Publisher::others(const Flight& flight, std::uint32_t root, const std::vector<DirectoryEntry>& entries, Id128 committed_attempt) const {
+// Files in a version's directory that belong to attempts of its incarnation, and are not `named`: also those that another file took the place of.
+std::vector<std::string> Publisher::others(const Flight& flight, std::uint32_t root, const std::vector<DirectoryEntry>& entries, const std::set<std::string>& named) const {
     const std::string directory = Layout::version_below(layout.root(flight.job->roots, root), flight.key);
     std::vector<std::string> paths;
     for (const DirectoryEntry& entry : entries) {
         const auto attempt_id = parse_attempt_of(entry.name);
         if (!attempt_id || attempt_id->high != flight.key.incarnation.high) continue;
-        if (*attempt_id == committed_attempt && is_part_file(entry.name)) continue;
+        if (named.count(entry.name)) continue;
         paths.push_back(directory + "/" + entry.name);
     }
     return paths;
@@ -284,12 +308,10 @@ Task<Status> Publisher::check_superseded(FlightPtr flight) {
 // reported are their leaders' to remove. Best effort: what stays goes after the commit.
 Task<void> Publisher::remove_attempt(FlightPtr flight, const Contest& contest) {
     std::map<std::string, std::vector<std::string>> parts;  // by root
-    for (const auto& [node, track] : contest.leaders)
-        for (const PartPlan& part : track.lead.parts) {
-            const std::string& root = layout.root(flight->job->roots, flight->job->root_of(part.target));
-            if (track.done && part.first_leader() == node)
-                parts[root].push_back(Layout::part_below(root, flight->key, flight->job->part_name(part.part, contest.attempt_id)));
-        }
+    for (const PartPlan& part : contest.plan) {
+        const std::string& root = layout.root(flight->job->roots, flight->job->root_of(part.target));
+        if (contest.leaders.at(part.first_leader()).done) parts[root].push_back(Layout::part_below(root, flight->key, flight->job->part_name(part, contest.attempt_id)));
+    }
     const Nanos deadline = world.clock.in(settings.io_wait);
     Gate removing(world.clock);
     for (auto& [root, paths] : parts) removing.spawn(remove_all(world, std::move(paths), deadline));
@@ -297,10 +319,10 @@ Task<void> Publisher::remove_attempt(FlightPtr flight, const Contest& contest) {
 }
 
 // After a manifest stands, or a tombstone: parts of other attempts of this incarnation can never be named by one, and nothing unpublished can be published
-// any more (a coordinator that died between the two names of its manifest leaves the first). Beside a tombstone (no committed attempt) parts that were committed before
+// any more (a coordinator that died between the two names of its manifest leaves the first). Beside a tombstone parts that were committed before
 // may be those of a version that depends on this one. Best effort; `cairn gc` does the rest.
-Task<void> Publisher::clean_up(FlightPtr flight, Id128 committed_attempt) {
-    if (!committed_attempt) {
+Task<void> Publisher::clean_up(FlightPtr flight, bool is_tombstone, std::set<std::string> named) {
+    if (is_tombstone) {
         const Status not_needed = co_await check_not_needed(world, layout, flight->key, settings.io_wait);
         if (!not_needed.ok()) co_return;
     }
@@ -309,16 +331,16 @@ Task<void> Publisher::clean_up(FlightPtr flight, Id128 committed_attempt) {
     Gate cleaning(world.clock);
     for (std::uint32_t root = 0; root <= roots.size(); ++root) {
         if (root != 0 && is_avoided(*flight->job, roots[root - 1])) continue;  // it failed lately; the sweep looks again
-        cleaning.spawn(clean_up_below(flight, root, committed_attempt, deadline));
+        cleaning.spawn(clean_up_below(flight, root, named, deadline));
     }
     co_await cleaning.close();
 }
 
-Task<void> Publisher::clean_up_below(FlightPtr flight, std::uint32_t root, Id128 committed_attempt, Nanos deadline) {
+Task<void> Publisher::clean_up_below(FlightPtr flight, std::uint32_t root, std::set<std::string> named, Nanos deadline) {
     const std::string directory = Layout::version_below(layout.root(flight->job->roots, root), flight->key);
     const Result<std::vector<DirectoryEntry>> entries = co_await world.storage.list(directory, deadline);
     if (!entries.ok()) co_return;
-    std::vector<std::string> paths = others(*flight, root, *entries, committed_attempt);
+    std::vector<std::string> paths = others(*flight, root, *entries, named);
     co_await remove_all(world, std::move(paths), deadline);
 }
 

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 
 #include "engine/coordinator/side.hpp"
 #include "world/storage.hpp"
@@ -30,15 +31,16 @@ class Publisher : CoordinatorRole {
     Task<void> remove_attempt(FlightPtr flight, const Contest& contest);
 
   private:
+    Status name_parts(const Flight& flight, const Contest& contest, Manifest& manifest) const;
     Task<Status> publish(FlightPtr flight, Manifest manifest);
     Task<Status> check_superseded(FlightPtr flight);
     // What the version's directories below roots hold, by the root's number (PartInfo::root).
     using Listed = std::map<std::uint32_t, std::vector<DirectoryEntry>>;
     Task<Result<Listed>> list_roots(FlightPtr flight, const Manifest& manifest);
     Task<Status> check_parts(FlightPtr flight, const Manifest& manifest, const Listed& listed);
-    std::vector<std::string> others(const Flight& flight, std::uint32_t root, const std::vector<DirectoryEntry>& entries, Id128 committed_attempt) const;
-    Task<void> clean_up(FlightPtr flight, Id128 committed_attempt);
-    Task<void> clean_up_below(FlightPtr flight, std::uint32_t root, Id128 committed_attempt, Nanos deadline);
+    std::vector<std::string> others(const Flight& flight, std::uint32_t root, const std::vector<DirectoryEntry>& entries, const std::set<std::string>& named) const;
+    Task<void> clean_up(FlightPtr flight, bool is_tombstone, std::set<std::string> named);
+    Task<void> clean_up_below(FlightPtr flight, std::uint32_t root, std::set<std::string> named, Nanos deadline);
     Task<std::vector<std::string>> roots_that_may_hold(FlightPtr flight);
 };
 

@@ -26,6 +26,7 @@ struct PublisherTest : ::testing::Test {
         track.lead.block_bytes = role_block;
         track.lead.parts_total = 1;
         track.lead.parts = {{0, "", 0, {{1, 0, 9 * role_block, {}}}}};
+        contest.plan = track.lead.parts;
         track.done.emplace();
         for (const Rank rank : {0u, 1u, 2u}) {
             side().sealed[rank] = {{testing::role_image(rank, image_bytes)}, role_block};

@@ -21,6 +21,7 @@ struct CoordinatorSide {
     bool lost_io_node = false;  // the last attempt did, and might have succeeded without it
     std::optional<Contest> contest;
     std::uint32_t attempts = 0;
+    bool leaves_files = false;  // a part was replaced, and what there was of it may still lie on its target
     std::set<std::string> made_below;  // roots that have this version's directory, so perhaps files of attempts
 
     bool complete(const Job& job) const { return sealed.size() == job.nodes_with_ranks(); }

@@ -69,10 +69,30 @@ Nanos Attempt::busy_span() const {
     return wrote - started + synced;
 }
 
-void Attempt::fail_part(Status status, const PartState& part) {
-    if (over()) return;
-    if (!part.blameless) failed_part = part.plan.part;
-    fail(std::move(status).within(part.path));
+// A target that does not answer does so for none of its parts: each would fail after a wait of its own.
+void Attempt::fail_part(Status status, PartState& part) {
+    if (over(part)) return;
+    if (!can_replace(part) || part.blameless || status.code() == Code::internal) {
+        if (!part.blameless) failed_part = part.plan.part;
+        return fail(std::move(status).within(part.path));
+    }
+    for (const auto& each : parts) {
+        const bool is_silent_too = status.code() == Code::deadline && each->plan.target == part.plan.target && !each->durable;
+        if (each->dropped || (each.get() != &part && !is_silent_too)) continue;
+        Status why = status;
+        each->why = std::move(why).within(each->path);
+        drop(*each);
+    }
+}
+
+void Attempt::drop(PartState& part) {
+    part.dropped = true;
+    part.work = WorkList();
+    work.notify_all();
+}
+
+bool Attempt::all_done() const {
+    return std::all_of(parts.begin(), parts.end(), [](const auto& part) { return part->dropped ? part->settled : part->durable; });
 }
 
 PartState* Attempt::part(std::uint32_t number) const {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <deque>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -160,6 +161,14 @@ struct PartState {
     bool durable = false;          // this leader's share is, and the first leader knows
     Nanos sync_begun = 0, sync_ended = 0;  // of making it so, but for what others had to do for it
     bool blameless = false;        // what failed was a node or an image, and not this part's storage
+    std::uint64_t coverage = 0;    // first leader: of all pieces in it
+    bool needs_base = false;       // first leader: some run in it does
+
+    // Its storage failed, here or at another of its leaders: nothing is written to it any more, and what was counts no more (replacing.cpp).
+    bool dropped = false;
+    Status why;            // here; ok: at another leader
+    bool why_told = false;
+    bool settled = false;  // the coordinator knows, and a first leader has the plan of the file that takes its place
     Gate gate;  // last: its coroutines refer to all of the above
 
     std::uint64_t begun_bytes() const { return ahead_bytes + local_bytes; }
@@ -198,8 +207,6 @@ struct Attempt {
     std::optional<std::uint32_t> failed_part;  // when storage failed, and not a node
     Pace* pace = nullptr;  // whose waits end with this attempt
     std::uint64_t written_bytes = 0;
-    std::uint64_t coverage = 0;  // first leader: of all pieces in its parts
-    bool needs_base = false;     // first leader: some run in its parts does
     std::uint64_t progress_sequence = 0;
     bool idle_told = false;         // that there is nothing to begin in any part
     std::size_t idle_parts_told = 0;
@@ -207,20 +214,27 @@ struct Attempt {
     std::map<std::uint32_t, message::Given> given;  // by move
     Portions portions;  // of its own data
     CardUse card;
+    std::uint32_t writers_each = 1;  // of each part
     Slots slots;  // of its parts, by their place among `parts`
     std::set<std::uint32_t> taken;
     Nanos started = 0;
     Nanos last_write = 0;  // when this leader's own last write ended
     std::vector<WriterTimes> times;
     std::map<std::uint64_t, std::shared_ptr<Credit>> credits;
+    std::list<PartPlan> replacements;  // of parts that were dropped
     std::vector<std::unique_ptr<PartState>> parts;
 
     bool over() const { return left || !failure.ok(); }
+    bool over(const PartState& part) const { return over() || part.dropped; }
     // What this node sends while it writes; true: all of the last portion has gone.
     void begin_send(Nanos now);
     bool end_send(Nanos now, std::uint64_t bytes, std::uint64_t raw_bytes);
     void fail(Status status, std::optional<NodeIndex> node = std::nullopt);
-    void fail_part(Status status, const PartState& part);
+    // Of this part only, where another file can take its place.
+    void fail_part(Status status, PartState& part);
+    void drop(PartState& part);
+    bool can_replace(const PartState& part) const { return lead.may_replace && !part.plan.target.empty(); }
+    bool all_done() const;  // all that this leader has to do in its parts
     PartState* part(std::uint32_t number) const;
     std::size_t idle_parts() const;  // with nothing to begin
     Nanos busy_span() const;  // from its start until its own data were written, and then until they were durable; not the wait for others in between

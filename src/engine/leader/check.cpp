@@ -55,6 +55,20 @@ Status check_lead(const Job& job, const message::Lead& lead, std::uint64_t buffe
     return {};
 }
 
+Status check_replacement(const Job& job, const message::Replace& replace, const SpacePolicy& space) {
+    if (!are_nodes(job, replace.addresses)) return refused("an address of a node that the job does not have");
+    for (const PartPlan& part : replace.with) {
+        const Share& share = part.shares.front();
+        if (share.leader != job.self) return refused("part " + std::to_string(part.part) + ", of which it has no share");
+        if (!are_nodes(job, share.nodes)) return refused("data of a node that the job does not have");
+        if (space_of(share.nodes, space) > share.bytes) return refused("a part of " + format_bytes(share.bytes) + " with more data than that");
+        for (const NodeSources& node : share.nodes)
+            for (const Source& source : node.sources)
+                if (source.image_offset % space.block_bytes != 0) return refused("a run of an image that does not start on a block");
+    }
+    return {};
+}
+
 Status check_work(const Job& job, const std::vector<message::Work>& work, const SpacePolicy& space) {
     for (const message::Work& each : work) {
         if (!are_nodes(job, each.nodes)) return refused("work with data of a node that the job does not have");

@@ -9,6 +9,7 @@
 namespace cairn::engine {
 
 Status check_lead(const Job& job, const message::Lead& lead, std::uint64_t buffer_bytes, Placement placement);
+Status check_replacement(const Job& job, const message::Replace& replace, const SpacePolicy& space);
 Status check_work(const Job& job, const std::vector<message::Work>& work, const SpacePolicy& space);
 
 }  // namespace cairn::engine

@@ -66,13 +66,8 @@ Task<void> Leader::lead(std::shared_ptr<Attempt> attempt) {
             for (const Source& source : node.sources) flight.state.node_expected_bytes += source.length;
     const std::uint32_t at_a_time = flight.job->roster->layout == FileLayout::parts || settings.slots == 0 ? count : std::min(count, settings.slots);
     if (at_a_time < count) attempt->slots = Slots(at_a_time);
-    for (std::uint32_t i = 0; i < count; ++i) {
-        const auto& part = attempt->parts[i];
-        part->writers = std::max(1u, settings.writers / at_a_time);
-        part->first_writer = i * part->writers;
-        writer_.lay_out(*attempt, *part);  // all of them: the coordinator hears of what is not begun
-        part->gate.spawn(write_part(*attempt, *part, i));
-    }
+    attempt->writers_each = std::max(1u, settings.writers / at_a_time);
+    for (std::uint32_t i = 0; i < count; ++i) begin_part(*attempt, i);  // all of them: the coordinator hears of what is not begun
     co_await report(attempt);
     if (attempt->reported && !attempt->parts.empty()) trial_.begin(*attempt, *attempt->parts.front());
     // Writes that outlived the attempt end by their deadlines; the attempt's state stays until then.
@@ -83,19 +78,29 @@ Task<void> Leader::lead(std::shared_ptr<Attempt> attempt) {
     common.changed.notify_all();  // idle, perhaps
 }
 
-// `place`: among the attempt's parts.
+// `place`: among the attempt's parts, as in write_part.
+void Leader::begin_part(Attempt& attempt, std::size_t place) {
+    PartState& part = *attempt.parts[place];
+    part.writers = attempt.writers_each;
+    part.first_writer = static_cast<std::uint32_t>(place) * part.writers;
+    writer_.lay_out(attempt, part);
+    part.gate.spawn(write_part(attempt, part, place));
+}
+
+// A file that takes the place of another has no turn: what was to be staged after that one need not wait for it.
 Task<void> Leader::write_part(Attempt& attempt, PartState& part, std::size_t place) {
     Flight& flight = *attempt.flight;
     part.root = layout.root(flight.job->roots, flight.job->root_of(part.plan.target));
-    part.path = Layout::part_below(part.root, flight.key, flight.job->part_name(part.plan.part, attempt.lead.attempt_id));
-    while (!attempt.over() && !attempt.slots.may_stage(place)) co_await attempt.work.wait();
-    attempt.slots.stage();
+    part.path = Layout::part_below(part.root, flight.key, flight.job->part_name(part.plan, attempt.lead.attempt_id));
+    const bool has_turn = part.plan.replacement == 0;
+    while (has_turn && !attempt.over() && !attempt.slots.may_stage(place)) co_await attempt.work.wait();
+    if (has_turn) attempt.slots.stage();
     Status status(Code::cancelled, "attempt over");
-    if (!attempt.over()) status = co_await part_file_.open(attempt, part);
-    while (status.ok() && !attempt.over() && !attempt.slots.may_flush(place)) co_await attempt.work.wait();
-    attempt.slots.flush();
+    if (!attempt.over(part)) status = co_await part_file_.open(attempt, part);
+    while (has_turn && !attempt.over() && !attempt.slots.may_flush(place)) co_await attempt.work.wait();
+    if (has_turn) attempt.slots.flush();
     attempt.work.notify_all();  // the next one may be staged
-    if (status.ok() && attempt.over()) status = Status(Code::cancelled, "attempt over");
+    if (status.ok() && attempt.over(part)) status = Status(Code::cancelled, "attempt over");
     if (status.ok()) {
         Gate workers(world.clock);
         workers.spawn(receiver_.receive(attempt, part));
@@ -104,7 +109,8 @@ Task<void> Leader::write_part(Attempt& attempt, PartState& part, std::size_t pla
         for (auto& queue : part.write_queue) queue.clear();  // of a failed attempt: its buffers are credits again
         status = Status(Code::cancelled, "attempt over");
         if (world.clock.now() - attempt.started >= long_version) trial_.begin(attempt, part);
-        if (!attempt.over()) status = co_await part_file_.finish_share(attempt, part);
+        if (!attempt.over(part)) status = co_await part_file_.finish_share(attempt, part);
+        if (status.ok() && part.dropped) status = Status(Code::cancelled, "dropped");
     }
     const bool mine = part.first && part.file;
     part.file.reset();
@@ -116,14 +122,15 @@ Task<void> Leader::write_part(Attempt& attempt, PartState& part, std::size_t pla
             (void)ignored;
         }
     }
-    attempt.slots.leave();
+    if (has_turn) attempt.slots.leave();
     attempt.work.notify_all();
 }
 
-// Only the coordinator says that no more work will come. One that never comes back must not keep a leader waiting for that word for ever.
+// Only the coordinator says that no more work will come, and what comes in the place of a part that failed. One that never comes back must not keep a leader waiting for that word for ever.
 void Leader::watch_coordinator(Attempt& attempt) {
     const Nanos now = world.clock.now();
-    if (attempt.finishing || !attempt.idle_told) attempt.busy = now;
+    const bool awaits_file = std::any_of(attempt.parts.begin(), attempt.parts.end(), [](const auto& part) { return part->dropped && !part->settled; });
+    if (!awaits_file && (attempt.finishing || !attempt.idle_told)) attempt.busy = now;
     const Nanos silent = now - std::max(attempt.busy, attempt.flight->coordinator_heard);
     if (silent > settings.version_wait) attempt.fail(unavailable("the coordinator, " + attempt.flight->job->node_name(attempt.flight->job->coordinator()) + ", fell silent"));
 }
@@ -131,10 +138,8 @@ void Leader::watch_coordinator(Attempt& attempt) {
 // Heartbeats while shares are written, then the report, until the coordinator has it or has no more use for it.
 Task<void> Leader::report(std::shared_ptr<Attempt> attempt) {
     Flight& flight = *attempt->flight;
-    const auto all_done = [&] {
-        return std::all_of(attempt->parts.begin(), attempt->parts.end(), [](const auto& part) { return part->durable; });
-    };
-    const auto newly_idle = [&] { return attempt->idle_parts() > attempt->idle_parts_told; };
+    const auto all_done = [&] { return attempt->all_done(); };
+    const auto has_news = [&] { return attempt->idle_parts() > attempt->idle_parts_told || has_untold_failure(*attempt); };
     while (!attempt->left && attempt->failure.ok() && !all_done()) {
         receiver_.watch_followers(*attempt);
         watch_coordinator(*attempt);
@@ -142,10 +147,11 @@ Task<void> Leader::report(std::shared_ptr<Attempt> attempt) {
         const Nanos next = world.clock.in(settings.heartbeat);
         do {
             tell_progress(*attempt);
+            tell_failures(*attempt);
             attempt->idle_parts_told = attempt->idle_parts();
             attempt->idle_told = attempt->idle_parts_told == attempt->parts.size();
-            while (!attempt->over() && !all_done() && !newly_idle() && world.clock.now() < next) co_await attempt->work.wait(next);
-        } while (!attempt->over() && newly_idle());
+            while (!attempt->over() && !all_done() && !has_news() && world.clock.now() < next) co_await attempt->work.wait(next);
+        } while (!attempt->over() && has_news());
     }
     if (all_done()) {
         counters.writers = attempt->times;
@@ -161,14 +167,16 @@ Task<void> Leader::report(std::shared_ptr<Attempt> attempt) {
     done.lost = attempt->lost.value_or(0);
     done.has_failed_part = attempt->failed_part.has_value();
     done.failed_part = attempt->failed_part.value_or(0);
-    done.coverage = attempt->coverage;
     done.card = attempt->card.seen();
     done.codecs = trial_.seen(*attempt);
-    done.needs_base = attempt->needs_base;
     done.storage_busy_ns = static_cast<std::uint64_t>(attempt->storage.busy());
     if (attempt->failure.ok())
-        for (const auto& part : attempt->parts)
-            if (part->done) done.parts.push_back(*part->done);
+        for (const auto& part : attempt->parts) {
+            if (!part->done || part->dropped) continue;
+            done.parts.push_back(*part->done);
+            done.coverage += part->coverage;
+            done.needs_base |= part->needs_base;
+        }
     attempt->reported = attempt->failure.ok() && !attempt->left;
     if (attempt->reported) side(flight).reported = done.attempt_id;
     // Reports are kept until acknowledged, for as long as a restarted coordinator may take to come back.
@@ -186,6 +194,7 @@ Task<void> Leader::report(std::shared_ptr<Attempt> attempt) {
 void Leader::tell_progress(Attempt& attempt) {
     message::Progress progress{attempt.lead.attempt_id, ++attempt.progress_sequence, attempt.written_bytes, {}, static_cast<std::uint32_t>(attempt.taken.size())};
     for (const auto& part : attempt.parts) {
+        if (part->dropped) continue;
         const double rate = part->rate.per_s(world.clock.now(), part->writing_bytes > 0);
         progress.parts.push_back({part->plan.part, part->work.unstarted_bytes(), part->begun_bytes(), static_cast<std::uint64_t>(rate)});
     }

@@ -18,6 +18,7 @@ void Leader::hear(const FlightPtr& flight, NodeIndex from, message::ForLeader bo
                    [&](message::ShareKept& kept) { part_file_.on_share_kept(*flight, kept); },
                    [&](message::Room& room) { rooms_.on_room(*flight, from, room); },
                    [&](message::Roomed& roomed) { rooms_.on_roomed(*flight, roomed); },
+                   [&](message::Replace& replace) { on_replace(*flight, std::move(replace)); },
                    [&](message::Acknowledged& acknowledged) { on_acknowledged(*flight, acknowledged); },
                    [&](message::Leave& leave) { on_leave(*flight, leave); },
                },

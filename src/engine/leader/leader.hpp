@@ -36,6 +36,7 @@ class Leader : LeaderRole {
     void on_acknowledged(Flight& flight, const message::Acknowledged& acknowledged);
     void on_leave(Flight& flight, const message::Leave& leave);
     Task<void> lead(std::shared_ptr<Attempt> attempt);
+    void begin_part(Attempt& attempt, std::size_t place);
     Task<void> write_part(Attempt& attempt, PartState& part, std::size_t place);
     Task<void> report(std::shared_ptr<Attempt> attempt);
     void tell_progress(Attempt& attempt);
@@ -45,6 +46,11 @@ class Leader : LeaderRole {
     void on_shed(Flight& flight, const message::Shed& shed);
     void on_take(Flight& flight, message::Take take);
     void on_complete(Flight& flight, message::Complete finish);
+
+    // replacing.cpp
+    static bool has_untold_failure(const Attempt& attempt);
+    void tell_failures(Attempt& attempt);
+    void on_replace(Flight& flight, message::Replace replace);
 
     BufferRing ring_;
     RecentIds attempts_seen_{4096};  // that this node was asked to lead, or must not: whatever else is forgotten, none is led again

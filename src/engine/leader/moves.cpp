@@ -56,7 +56,7 @@ Gifts give(Attempt& attempt, const message::Shed& shed, NodeIndex self, Nanos no
     std::uint64_t blocks = shed.bytes / block;
     Gifts gifts;
     PartState* const part = attempt.part(shed.part);
-    if (!part) return gifts;
+    if (!part || part->dropped) return gifts;
     add(gifts, *part, part->work.give_remote(shed.to, blocks), space);
     add(gifts, *part, part->work.give_remote(std::nullopt, blocks), space);
     if (shed.to == self || !attempt.lead.keep_own) {
@@ -111,6 +111,7 @@ void Leader::on_take(Flight& flight, message::Take take) {
         for (const message::Work& work : take.work) {
             PartState* part = attempt.part(work.part);
             if (!part || attempt.finishing) return attempt.fail({Code::internal, "was given work for a part that it does not write"});
+            if (part->dropped) continue;  // the coordinator counts it among what is to be written in another file
             const auto range = static_cast<std::uint32_t>(part->ranges.size());
             part->ranges.push_back({work.offset, work.offset + work.bytes});
             for (const NodeSources& node : work.nodes)

@@ -44,7 +44,7 @@ Task<Status> PartFile::create(const Attempt& attempt, PartState& part) {
     asked.directory_made_by = "the coordinator, " + job.node_name(job.coordinator());
     const std::unique_ptr<StorageDriver> driver = common.storage_driver(job);
     PlacedFile placed;
-    Status made = co_await driver->create(std::move(asked), placed, settings.io_wait);
+    Status made = co_await driver->create(std::move(asked), placed, part_wait(attempt, part));
     part.file = std::move(placed.file);
     if (!made.ok()) co_return made;
     part.root = std::move(placed.root);
@@ -57,9 +57,9 @@ Task<Status> PartFile::open(Attempt& attempt, PartState& part) {
     if (part.first) {
         CO_TRY(co_await create(attempt, part));
         if (part.plan.sized_bytes == 0) co_return Status();
-        Status sized = co_await world.storage.resize(part.file, part.plan.sized_bytes, world.clock.in(settings.io_wait));
+        Status sized = co_await world.storage.resize(part.file, part.plan.sized_bytes, world.clock.in(part_wait(attempt, part)));
         if (!sized.ok()) co_return std::move(sized).within("sizing a part");
-        CO_TRY(co_await check_sized(world, part, settings.io_wait));
+        CO_TRY(co_await check_sized(world, part, part_wait(attempt, part)));
         side(flight).opened.insert({attempt.lead.attempt_id, part.plan.part});
         tell_opened(attempt, part);
         co_return Status();
@@ -69,13 +69,13 @@ Task<Status> PartFile::open(Attempt& attempt, PartState& part) {
     options.mode = OpenMode::write;
     const Nanos give_up = world.clock.in(2 * settings.io_wait + settings.peer_wait);  // it creates and sizes
     while (!side(flight).opened.count({attempt.lead.attempt_id, part.plan.part})) {
-        if (attempt.over()) co_return Status(Code::cancelled, "attempt over");
+        if (attempt.over(part)) co_return Status(Code::cancelled, "attempt over");
         part.blameless = world.clock.now() >= give_up;
         if (part.blameless)
             co_return unavailable("its first leader, " + flight.job->node_name(part.plan.first_leader()) + ", did not make it");
         co_await attempt.work.wait(give_up);
     }
-    Result<FilePtr> file = co_await world.storage.open(part.path, options, world.clock.in(settings.io_wait));
+    Result<FilePtr> file = co_await world.storage.open(part.path, options, world.clock.in(part_wait(attempt, part)));
     if (!file.ok()) co_return std::move(file).status().within("opening a part that several nodes write");
     part.file = std::move(file).value();
     co_return Status();
@@ -105,7 +105,7 @@ Task<Status> PartFile::finish_share(Attempt& attempt, PartState& part) {
     const bool alone = part.first && part.plan.shares.size() == 1;
     if (!alone) {  // else one fsync does for data and footer
         const TraceSpan span(world.clock, "leader", "fsync of a share of part " + std::to_string(part.plan.part));
-        CO_TRY(co_await world.storage.fsync(part.file, world.clock.in(settings.io_wait)));
+        CO_TRY(co_await world.storage.fsync(part.file, world.clock.in(sync_wait(attempt, part))));
         part.sync_ended = world.clock.now();
         attempt.storage.end(part.sync_ended);
     }
@@ -116,7 +116,7 @@ Task<Status> PartFile::finish_share(Attempt& attempt, PartState& part) {
     } else {
         status = co_await report_share(attempt, part);
     }
-    part.durable = status.ok();
+    part.durable = status.ok() && !part.dropped;  // dropped with another part of its target, it may be made durable yet
     if (alone) {
         part.sync_ended = world.clock.now();
         attempt.storage.end(part.sync_ended);
@@ -148,7 +148,7 @@ Task<Status> PartFile::report_share(Attempt& attempt, PartState& part) {
     const NodeIndex first = part.plan.first_leader();
     const Nanos give_up = world.clock.in(settings.version_wait);
     Nanos pause = settings.heartbeat;
-    while (!attempt.over() && part.kept.size() < pieces.size() && world.clock.now() < give_up) {
+    while (!attempt.over(part) && part.kept.size() < pieces.size() && world.clock.now() < give_up) {
         for (std::uint32_t i = 0; i < pieces.size(); ++i) {
             if (part.kept.count(i)) continue;
             message::ShareDone done{attempt.lead.attempt_id, part.plan.part, i, static_cast<std::uint32_t>(pieces.size()), block, pieces[i], {}, part.sample};
@@ -156,10 +156,10 @@ Task<Status> PartFile::report_share(Attempt& attempt, PartState& part) {
             send_to(*attempt.flight, first, attempt.addresses[first], std::move(done));
         }
         const Nanos next = world.clock.in(pause);
-        while (!attempt.over() && part.kept.size() < pieces.size() && world.clock.now() < next) co_await attempt.work.wait(next);
+        while (!attempt.over(part) && part.kept.size() < pieces.size() && world.clock.now() < next) co_await attempt.work.wait(next);
         pause = std::min(pause * 2, settings.peer_wait);
     }
-    if (attempt.over()) co_return Status(Code::cancelled, "attempt over");
+    if (attempt.over(part)) co_return Status(Code::cancelled, "attempt over");
     part.blameless = part.kept.size() < pieces.size();
     if (part.blameless)
         co_return unavailable("its first leader, " + attempt.flight->job->node_name(first) + ", did not take this node's share");
@@ -202,8 +202,8 @@ Task<Status> PartFile::gather_shares(Attempt& attempt, PartState& part) {
         });
     };
     const Nanos give_up = world.clock.in(settings.version_wait);
-    while (!attempt.over() && missing() != part.plan.shares.end() && world.clock.now() < give_up) co_await attempt.work.wait(give_up);
-    if (attempt.over()) co_return Status(Code::cancelled, "attempt over");
+    while (!attempt.over(part) && missing() != part.plan.shares.end() && world.clock.now() < give_up) co_await attempt.work.wait(give_up);
+    if (attempt.over(part)) co_return Status(Code::cancelled, "attempt over");
     part.blameless = missing() != part.plan.shares.end();
     if (part.blameless)
         co_return unavailable("the share of " + attempt.flight->job->node_name(missing()->leader) + " did not come");
@@ -257,6 +257,7 @@ message::Sample sample_of(const PartState::Gathered& gathered, std::uint64_t blo
 struct Looks {
     World& world;
     const Attempt& attempt;
+    const PartState& part;
     FilePtr file;
     Nanos io_wait;
     std::vector<Look> looks;
@@ -273,7 +274,7 @@ Task<Status> look_at(Looks& looks, const Look& look, Slice into) {
 }
 
 Task<void> look_around(Looks& looks, Slice room) {
-    while (!looks.attempt.over() && looks.failure.ok() && !looks.torn && looks.next < looks.looks.size()) {
+    while (!looks.attempt.over(looks.part) && looks.failure.ok() && !looks.torn && looks.next < looks.looks.size()) {
         const Look& look = looks.looks[looks.next++];
         Status status = co_await look_at(looks, look, room.part(0, look.sample.length));
         if (!status.ok()) looks.failure = std::move(status);
@@ -285,7 +286,7 @@ Task<void> look_around(Looks& looks, Slice room) {
 // Reads through this leader's own descriptor, several at a time in one buffer.
 Task<Status> PartFile::check_shares(Attempt& attempt, PartState& part) {
     const std::uint64_t block = attempt.lead.block_bytes;
-    Looks looks{world, attempt, part.file, settings.io_wait, {}, 0, {}, {}};
+    Looks looks{world, attempt, part, part.file, part_wait(attempt, part), {}, 0, {}, {}};
     for (const auto& [leader, gathered] : part.gathered)
         if (const message::Sample sample = sample_of(gathered, block); sample.length > 0) looks.looks.push_back({leader, sample});
     if (looks.looks.empty()) co_return Status();
@@ -313,7 +314,7 @@ Result<Footer> make_footer(Attempt& attempt, PartState& part) {
     footer.key = attempt.flight->key;
     footer.attempt = lead.attempt;
     footer.attempt_id = lead.attempt_id;
-    footer.part = part.plan.part;
+    footer.part = part.plan.number();
     footer.parts = lead.parts_total;
     footer.ranks = lead.ranks_total;
     footer.block_bytes = lead.block_bytes;
@@ -323,12 +324,12 @@ Result<Footer> make_footer(Attempt& attempt, PartState& part) {
         footer.data_bytes = std::max(footer.data_bytes, round_up(run.part_offset + run.stored_bytes, part_alignment));
         for (const StoredPiece& piece : run.pieces) {
             ranks.insert(piece.rank);
-            attempt.coverage += coverage(piece.rank, piece.image_offset, piece.length);
+            part.coverage += coverage(piece.rank, piece.image_offset, piece.length);
         }
     }
     if (std::any_of(part.runs.begin(), part.runs.end(), [](const StoredRun& run) { return run.codec != 0; })) footer.codecs = {{lead.codec, ""}};
     if (std::any_of(part.runs.begin(), part.runs.end(), [](const StoredRun& run) { return run.base != 0; })) footer.bases = {{{lead.base, footer.key.incarnation}, 0, 0}};
-    attempt.needs_base |= !footer.bases.empty();
+    part.needs_base = !footer.bases.empty();
     footer.runs = std::move(part.runs);
     for (Rank rank : ranks) {
         const auto image = attempt.images.find(rank);
@@ -355,27 +356,28 @@ Task<Status> check_in_its_directory(World& world, PartState& part, Nanos io_wait
 Task<Status> PartFile::write_footer(Attempt& attempt, PartState& part) {
     const TraceSpan span(world.clock, "leader", "footer and fsync of part " + std::to_string(part.plan.part));
     const Flight& flight = *attempt.flight;
-    if (part.plan.sized_bytes != 0) CO_TRY(co_await check_sized(world, part, settings.io_wait));
+    const Nanos wait = part_wait(attempt, part);
+    if (part.plan.sized_bytes != 0) CO_TRY(co_await check_sized(world, part, wait));
     Result<Footer> footer = make_footer(attempt, part);
     if (!footer.ok()) co_return std::move(footer).status();
     Bytes tail = encode_footer(*footer);
     PartInfo info;
-    info.file = part_file_name(flight.job->part_name(part.plan.part, attempt.lead.attempt_id));
+    info.file = part_file_name(flight.job->part_name(part.plan, attempt.lead.attempt_id));
     info.bytes = footer->data_bytes + tail.size();
     info.footer_offset = footer->data_bytes;
     info.footer_checksum = footer_checksum(tail);
     info.root = flight.job->root_of(part.root);
     for (const ImageInfo& image : footer->images) info.ranks.push_back(image.rank);
     Slice data = Slice::of(std::move(tail));
-    CO_TRY(co_await write_all(world.storage, part.file, info.footer_offset, std::move(data), world.clock.in(settings.io_wait)));
-    if (part.plan.sized_bytes > info.bytes) CO_TRY(co_await world.storage.resize(part.file, info.bytes, world.clock.in(settings.io_wait)));
-    CO_TRY(co_await world.storage.fsync(part.file, world.clock.in(settings.io_wait)));
-    Result<std::uint64_t> size = co_await world.storage.file_bytes(part.file, world.clock.in(settings.io_wait));
+    CO_TRY(co_await write_all(world.storage, part.file, info.footer_offset, std::move(data), world.clock.in(wait)));
+    if (part.plan.sized_bytes > info.bytes) CO_TRY(co_await world.storage.resize(part.file, info.bytes, world.clock.in(wait)));
+    CO_TRY(co_await world.storage.fsync(part.file, world.clock.in(sync_wait(attempt, part))));
+    Result<std::uint64_t> size = co_await world.storage.file_bytes(part.file, world.clock.in(wait));
     if (!size.ok()) co_return std::move(size).status();
     if (*size != info.bytes) co_return Status(Code::io_error, "is " + std::to_string(*size) + " bytes, not the " + std::to_string(info.bytes) + " written");
-    CO_TRY(co_await check_in_its_directory(world, part, settings.io_wait));
-    CO_TRY(co_await world.storage.fsync_directory(part.path.substr(0, part.path.rfind('/')), world.clock.in(settings.io_wait)));
-    CO_TRY(co_await check_in_its_directory(world, part, settings.io_wait));
+    CO_TRY(co_await check_in_its_directory(world, part, wait));
+    CO_TRY(co_await world.storage.fsync_directory(part.path.substr(0, part.path.rfind('/')), world.clock.in(wait)));
+    CO_TRY(co_await check_in_its_directory(world, part, wait));
     part.done = std::move(info);
     co_return Status();
 }

@@ -219,7 +219,7 @@ TEST_F(PartFileTest, TheFooterComesWhenEveryShareIsIn) {
     ASSERT_TRUE(part().done && part().durable);
     EXPECT_EQ(part().done->footer_offset, 2 * half);
     EXPECT_EQ(part().done->ranks, (std::vector<Rank>{1, 2}));
-    EXPECT_EQ(attempt->coverage, coverage(1, 0, half) + coverage(2, 0, half));
+    EXPECT_EQ(part().coverage, coverage(1, 0, half) + coverage(2, 0, half));
     const Bytes file = node->read(part().path).value();
     EXPECT_EQ(file.size(), part().done->bytes) << "cut to what it is";
     const Result<FooterPlace> place = decode_trailer(ByteView(file).last(part_trailer_bytes), file.size());
@@ -256,7 +256,7 @@ TEST_F(PartFileTest, ABaseIsNeededWhereOnePartNeedsIt) {
         own.runs.push_back(run);
         const Status finished_it = node->result_of(part_file().finish_share(*attempt, own));
         ASSERT_TRUE(finished_it.ok()) << finished_it.to_string();
-        EXPECT_TRUE(attempt->needs_base);
+        EXPECT_EQ(own.needs_base, rank == 1);
     }
 }
 

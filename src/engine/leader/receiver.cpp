@@ -29,7 +29,7 @@ PendingChunk chunk_of(const WorkList::Remote& next, const PartState& part) {
 // No more is asked for than will be written soon: what waits here can not be given to a faster leader.
 Task<void> Receiver::receive(Attempt& attempt, PartState& part) {
     const TraceSpan span(world.clock, "receiver of part " + std::to_string(part.plan.part), "receive");
-    while (!attempt.over() && !(attempt.finishing && !part.work.has_remote() && part.fetching == 0)) {
+    while (!attempt.over(part) && !(attempt.finishing && !part.work.has_remote() && part.fetching == 0)) {
         const Nanos now = world.clock.now();
         const bool enough = part.ahead_bytes > 0 && part.ahead_bytes >= part.window_bytes(attempt.lead.block_bytes, now);
         if (enough || !part.work.has_remote()) {
@@ -38,7 +38,7 @@ Task<void> Receiver::receive(Attempt& attempt, PartState& part) {
         }
         const std::uint64_t written_before = counters.written_bytes;
         Result<BufferRing::Use> buffer = co_await ring.take_to_receive(attempt.codec != Codec::none, world.clock.in(settings.io_wait));
-        if (attempt.over()) break;
+        if (attempt.over(part)) break;
         if (!buffer.ok() && counters.written_bytes != written_before) continue;  // slow, but not stuck
         if (buffer.code() == Code::deadline && pace.holds_back()) continue;  // the application goes first, that is all
         if (buffer.code() == Code::deadline && !attempt.credits.empty()) continue;  // of this attempt, and what is asked for has a deadline of its own
@@ -86,7 +86,7 @@ void Receiver::tell_missing(Attempt& attempt, NodeIndex from, const Source& sour
 // for the last buffer.
 void Receiver::queue(Attempt& attempt, PartState& part, PendingChunk& chunk) {
     --part.fetching;
-    if (!attempt.over()) {
+    if (!attempt.over(part)) {
         counters.received_bytes += chunk.data.length;
         if (chunk.codec != 0) counters.came_encoded_bytes += chunk.data.length;
         part.write_queue[chunk.region].push_back(std::move(chunk));

@@ -40,11 +40,11 @@ Task<Result<std::uint64_t>> Rooms::take(Attempt& attempt, PartState& part, Pendi
     const std::uint32_t number = chunk.room->number;
     const NodeIndex first = part.plan.first_leader();
     const Nanos give_up = world.clock.in(settings.io_wait);
-    while (!attempt.over() && !part.rooms_got.count(number) && world.clock.now() < give_up) {
+    while (!attempt.over(part) && !part.rooms_got.count(number) && world.clock.now() < give_up) {
         if (world.clock.now() >= chunk.room->again) ask(attempt, part, *chunk.room, bytes);
         co_await attempt.work.wait(chunk.room->again);
     }
-    if (attempt.over()) co_return Status(Code::cancelled, "attempt over");
+    if (attempt.over(part)) co_return Status(Code::cancelled, "attempt over");
     const auto got = part.rooms_got.find(number);
     if (got == part.rooms_got.end()) {
         part.blameless = true;

@@ -1,6 +1,8 @@
 // What the parts of a leader have in common: its buffers, and what it remembers of a version.
 #pragma once
 
+#include <algorithm>
+
 #include "engine/leader/attempt.hpp"
 #include "engine/ring.hpp"
 #include "engine/role.hpp"
@@ -14,6 +16,11 @@ class LeaderRole : protected Role {
         if (!flight.leader) flight.leader = std::make_shared<LeaderSide>();
         return *flight.leader;
     }
+
+    // One operation on a part's file. Where another target can take its place nobody waits as long as for storage that is all there is.
+    Nanos part_wait(const Attempt& attempt, const PartState& part) const { return attempt.can_replace(part) ? std::min(settings.io_wait, settings.target_wait) : settings.io_wait; }
+    // Without direct I/O all that was written may have to go to storage first.
+    Nanos sync_wait(const Attempt& attempt, const PartState& part) const { return settings.direct ? part_wait(attempt, part) : settings.io_wait; }
 
     // Bytes that could be read once only, and that nobody has any more: no attempt can succeed. Said again by the next one, should it be lost.
     void tell_used_up(const Attempt& attempt, const Status& why) { send_to_coordinator(*attempt.flight, message::Cancel{why.text(), attempt.lead.attempt_id}); }

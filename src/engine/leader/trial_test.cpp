@@ -363,5 +363,35 @@ TEST(BusySpan, OfWritesThatOverlapTheTimeCountsOnce) {
     EXPECT_EQ(span.busy(), 21);
 }
 
+TEST_F(TrialTest, NothingIsTriedWithoutRoomForIt) {
+    RoleOptions options;
+    options.settings.buffers = 1;
+    EXPECT_TRUE(encodings(options, trying()).empty());
+    message::Lead not_trying = trying();
+    not_trying.trial.clear();
+    EXPECT_TRUE(encodings({}, not_trying).empty()) << "nobody asked for it";
+    message::Lead unknown = trying();
+    unknown.trial = "no codec of this Cairn";
+    EXPECT_TRUE(encodings({}, unknown).empty());
+}
+
+// It would be used up.
+TEST_F(TrialTest, AnImageThatCanBeReadOnceIsNotTried) {
+    RoleOptions options;
+    options.model.codec_shrinks = true;
+    begin(options, trying());
+    HeldImage& held = node->flight->images.at(1);
+    held.once = std::make_shared<OnceState>();
+    PendingChunk chunk;
+    chunk.source = {1, 0, role_block};
+    chunk.data = Slice::of(Bytes(role_block));
+    node->subject.trial.offer(*attempt, chunk, &held);
+    EXPECT_FALSE(attempt->tried.has_value());
+    held.once.reset();
+    attempt->offered_bytes = own_bytes;
+    node->subject.trial.offer(*attempt, chunk, &held);
+    EXPECT_TRUE(attempt->tried.has_value());
+}
+
 }  // namespace
 }  // namespace cairn::engine

@@ -72,17 +72,18 @@ void Writer::lay_out(Attempt& attempt, PartState& part) const {
 }
 
 // In one write where nothing limits it, else in pieces that are admitted one by one. The waits of all of them together have a bound.
-Task<Status> Writer::write_paced(Attempt& attempt, FilePtr file, std::uint64_t offset, Slice data, bool received) {
-    const std::function<bool()> over = [&attempt] { return attempt.over(); };
+Task<Status> Writer::write_paced(Attempt& attempt, const PartState& part, std::uint64_t offset, Slice data, bool received) {
+    const std::function<bool()> over = [&attempt, &part] { return attempt.over(part); };
+    const FilePtr file = part.file;
     const Pace::Step step = received ? Pace::Step::write_received : Pace::Step::write_local;
     const Nanos until = world.clock.in(pace.wait_max());
     Status status;
     while (status.ok() && data.length > 0) {
         const std::uint64_t bytes = std::min(data.length, pace.piece_bytes());
         const Pace::Pass pass = co_await pace.admit(step, bytes, over, until);
-        if (attempt.over()) co_return Status();  // the caller sees that too
+        if (attempt.over(part)) co_return Status();  // the caller sees that too
         Slice piece = data.part(0, bytes);
-        status = co_await write_all(world.storage, file, offset, std::move(piece), world.clock.in(settings.io_wait));
+        status = co_await write_all(world.storage, file, offset, std::move(piece), world.clock.in(part_wait(attempt, part)));
         offset += bytes;
         data = data.part(bytes, data.length - bytes);
     }
@@ -92,7 +93,7 @@ Task<Status> Writer::write_paced(Attempt& attempt, FilePtr file, std::uint64_t o
 Task<void> Writer::write_loop(Attempt& attempt, PartState& part, std::uint32_t writer) {
     const FlightPtr flight = attempt.flight;
     auto& queue = part.write_queue[part.write_queue.size() == 1 ? 0 : writer];
-    while (!attempt.over()) {
+    while (!attempt.over(part)) {
         std::optional<PendingChunk> chunk;
         if (!queue.empty()) {
             chunk = std::move(queue.front());
@@ -205,23 +206,23 @@ Task<Status> Writer::write_chunk(Attempt& attempt, PartState& part, std::uint32_
     const std::uint64_t stored_bytes = stored.data.length;
     times.checksummed = world.clock.now();
     std::uint64_t offset = 0;
-    if (status.ok() && !attempt.over()) {
+    if (status.ok() && !attempt.over(part)) {
         if (stored.codec != 0) chunk.let_go();
         Result<std::uint64_t> placed = 0;
         if (are_handed_out(attempt.lead, settings.placement)) placed = co_await rooms_.take(attempt, part, chunk, stored_bytes);
         else placed = place(attempt, part, chunk, writer, settings);
-        if (attempt.over()) placed = 0;
+        if (attempt.over(part)) placed = 0;
         status = placed.status();
         if (status.ok()) offset = *placed;
     }
     times.placed = world.clock.now();
-    if (status.ok() && !attempt.over()) {
+    if (status.ok() && !attempt.over(part)) {
         if (!part.first && part.sample.length == 0) {
             if (chunk.received || stored.codec != 0) co_await part_file_.keep_sample(part, stored.data, offset);
             else if (!std::exchange(part.sampling, true)) gate.spawn(part_file_.keep_local_sample(side(*flight).leading, part, *held, stored.data, offset));
         }
         attempt.storage.begin(world.clock.now());
-        status = co_await write_paced(attempt, part.file, offset, std::move(stored.data), chunk.received);
+        status = co_await write_paced(attempt, part, offset, std::move(stored.data), chunk.received);
         attempt.storage.end(world.clock.now());
         if (held && status.ok()) {  // what was written may be zeros in the place of what its checksums are of
             status = check_not_lost(held->image);
@@ -232,7 +233,7 @@ Task<Status> Writer::write_chunk(Attempt& attempt, PartState& part, std::uint32_
     stored.data = {};
     chunk.let_go();
     if (chunk.received) part.ahead_bytes -= length;
-    if (!status.ok() || attempt.over()) co_return status;
+    if (!status.ok() || attempt.over(part)) co_return status;
     times.ended = world.clock.now();
     trace_chunk(part, writer, chunk, times);
     note_written(attempt, part, writer, std::move(chunk), {offset, stored_bytes, stored.codec, stored.checksum, {}, stored.needs_base}, times.ended - times.begun);

@@ -41,7 +41,7 @@ class Writer : LeaderRole {
   private:
     struct Stored;
     Task<Stored> encoded(Attempt& attempt, PendingChunk& chunk, const HeldImage* held);  // held: where the chunk is this node's own
-    Task<Status> write_paced(Attempt& attempt, FilePtr file, std::uint64_t offset, Slice data, bool received);
+    Task<Status> write_paced(Attempt& attempt, const PartState& part, std::uint64_t offset, Slice data, bool received);
     Task<Status> read_local(Attempt& attempt, HeldImage& held, PendingChunk& chunk);
     void note_written(Attempt& attempt, PartState& part, std::uint32_t writer, PendingChunk chunk, StoredRun run, Nanos took);
     Task<Status> write_chunk(Attempt& attempt, PartState& part, std::uint32_t writer, PendingChunk chunk);

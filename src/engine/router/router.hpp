@@ -15,12 +15,13 @@
 //                                              W x write_loop: received first, then local data    (leader/writer.cpp)
 //                                              with a codec: Room, Roomed for each run            (leader/rooms.cpp)
 //   work changes hands  <----------------->  Progress; Shed, Given, Take, Taken                   (coordinator/mover.cpp, leader/moves.cpp)
+//   a part's storage fails  <------------->  PartFailed, Replace: written again, elsewhere        (coordinator/replacer.cpp, leader/replacing.cpp)
 //   Complete: all is begun  ------------->   fsync; ShareDone, ShareKept; footer, fsync           (leader/part_file.cpp)
 //                    <--------------------   PartsDone, until Acknowledged                        (leader/lead.cpp)
 //   commit: one manifest                                                                          (coordinator/publisher.cpp)
 //   Ended to every node  --------------------------------------------------------------->  its waiters are told  (router.cpp, end)
 //
-// Every arrow can be lost and is asked again. A leader that falls silent, or fails, ends the attempt (Leave): the next one writes under new names (rule 2), and
+// Every arrow can be lost and is asked again. A leader that falls silent, or fails otherwise, ends the attempt (Leave): the next one writes under new names (rule 2), and
 // what the old one may still write is looked at by nobody. Cancel, from any node, ends the version.
 //
 // Who owns what: the router owns jobs and flights; a flight owns what this node knows of one version; each role's side of it is the role's. Coroutines
