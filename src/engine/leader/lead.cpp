@@ -93,6 +93,7 @@ Task<void> Leader::write_part(Attempt& attempt, PartState& part, std::size_t pla
     part.root = layout.root(flight.job->roots, flight.job->root_of(part.plan.target));
     part.path = Layout::part_below(part.root, flight.key, flight.job->part_name(part.plan, attempt.lead.attempt_id));
     const bool has_turn = part.plan.replacement == 0;
+    bool has_left = false;
     while (has_turn && !attempt.over() && !attempt.slots.may_stage(place)) co_await attempt.work.wait();
     if (has_turn) attempt.slots.stage();
     Status status(Code::cancelled, "attempt over");
@@ -107,6 +108,9 @@ Task<void> Leader::write_part(Attempt& attempt, PartState& part, std::size_t pla
         for (std::uint32_t writer = 0; writer < part.writers; ++writer) workers.spawn(writer_.write_loop(attempt, part, writer));
         co_await workers.close();
         for (auto& queue : part.write_queue) queue.clear();  // of a failed attempt: its buffers are credits again
+        has_left = has_turn && settings.direct;  // what comes now is a short write and waits, beside which the next file's data go on
+        if (has_left) attempt.slots.leave();
+        attempt.work.notify_all();
         status = Status(Code::cancelled, "attempt over");
         if (world.clock.now() - attempt.started >= long_version) trial_.begin(attempt, part);
         if (!attempt.over(part)) status = co_await part_file_.finish_share(attempt, part);
@@ -122,7 +126,7 @@ Task<void> Leader::write_part(Attempt& attempt, PartState& part, std::size_t pla
             (void)ignored;
         }
     }
-    if (has_turn) attempt.slots.leave();
+    if (has_turn && !has_left) attempt.slots.leave();
     attempt.work.notify_all();
 }
 

@@ -1,10 +1,11 @@
 // Staged marshaling (orcheck, Algorithm 1): in which order a node's files are staged and flushed, where each has one rank's image, or one node's.
 //
 //   Wait(StageMutex)     the file is made on its target
-//   Wait(PFSMutex)       ... as soon as the file before it is durable, or fewer than `slots` are being written
+//   Wait(PFSMutex)       ... as soon as the data of the file before it are written, or those of fewer than `slots` are being written
 //   Signal(StageMutex)   the next file may be staged
-//   flush                data, footer, fsync
+//   flush                data
 //   Signal(PFSMutex)
+//                        footer, fsync: beside the next file's data. Without direct I/O before the signal: then it is the fsync that writes them
 //
 // The two are interleaved: a file keeps its place in staging until it has one in flushing. So a server sees the files of a node one after the other, each from front to
 // back, and the next one is there when the one before it ends. The images are in scratch, so staging needs no memory of its own. Files go in the order of the plan.
