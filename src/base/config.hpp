@@ -25,7 +25,7 @@ struct Settings {
     enum class Io : std::uint8_t { automatic, uring, threads };
     enum class Checksums : std::uint8_t { daemon, capture };
     enum class WhenFull : std::uint8_t { wait, replace_oldest };
-    enum class TargetsDriver : std::uint8_t { automatic, none, glusterfs };
+    enum class TargetsDriver : std::uint8_t { automatic, none, glusterfs, lustre, cephfs, beegfs, orangefs };
     enum class BackgroundCpu : std::uint8_t { idle, low, normal };
     enum class Compression : std::uint8_t { off, fast, small, automatic, zero_runs, delta_shuffle_zstd };
     enum class EncodeAt : std::uint8_t { leader, follower };

@@ -64,7 +64,7 @@ constexpr std::array<std::string_view, 2> encoders = {"leader", "follower"};
 constexpr std::array<std::string_view, 3> placements = {"append", "interleaved", "contiguous"};
 constexpr std::array<std::string_view, 2> local_splits = {"chunks", "files"};
 constexpr std::array<std::string_view, 3> io_ways = {"automatic", "uring", "threads"};
-constexpr std::array<std::string_view, 3> targets_drivers = {"automatic", "none", "glusterfs"};
+constexpr std::array<std::string_view, 7> targets_drivers = {"automatic", "none", "glusterfs", "lustre", "cephfs", "beegfs", "orangefs"};
 constexpr std::array<std::string_view, 2> checksum_makers = {"daemon", "capture"};
 constexpr std::array<std::string_view, 2> when_full = {"wait", "replace_oldest"};
 constexpr std::array<std::string_view, 3> cpu_classes = {"idle", "low", "normal"};
@@ -172,12 +172,12 @@ constexpr std::array table = {
         "Directories for the files of versions, with commas between: each a target of its own, such as a mount of a file system, and all the same on all nodes. "
         "They must exist: one that is missing or can not be written gets no files, and where that is so of all of them an open fails. The files go round them with the same bytes for each; one that has no room for that gets none, and one that fails is left out for a while. Manifests, which are the commit, stay below `paths.persistent`, which can be "
         "named here to hold files, too. Empty: it holds all of them. Rank 0's counts, for the whole job.")),
-    one_of(key<&S::placement, &S::Targets::driver>("placement", "driver", K::choice, 0, 2,
+    one_of(key<&S::placement, &S::Targets::driver>("placement", "driver", K::choice, 0, 6,
         "How targets are found and chosen. automatic: by the file system that `paths.persistent` lies on; none: the "
-        "file system puts the files where it likes."), targets_drivers),
+        "file system puts the files where it likes; else the file system is taken for the one that is named."), targets_drivers),
     may_be_empty(key<&S::placement, &S::Targets::targets>("placement", "targets", K::text, 0, 0,
         "Only these targets, in this order: their names, with commas between (`vol-client-0, vol-client-2`). Empty: "
-        "all that are found.")),
+        "all that are found. On CephFS data pools, and on OrangeFS servers (`tcp://io1:3334`): nobody but you can name these.")),
 
     one_of(key<&S::capture, &S::Capture::checksums>("capture", "checksums", K::choice, 0, 1,
         "Who makes the checksums: the daemon in the background, or the capture pass while the application "

@@ -37,13 +37,34 @@ struct SeenDirectory {
     std::uint64_t block_bytes = 0, free_bytes = 0, all_bytes = 0;
     std::string driver;  // as src/storage/driver.hpp has them
     std::string why;     // why no target can be chosen, or how one is
+    std::string warning;
     std::vector<SeenTarget> targets;
+    bool spans = false;  // a file can lie on several of them
 };
 
 std::optional<std::uint64_t> free_bytes_of(const std::string& directory) {
     struct statvfs room = {};
     if (::statvfs(directory.c_str(), &room) != 0) return std::nullopt;
     return std::uint64_t{room.f_bavail} * room.f_frsize;
+}
+
+// Of a file system whose files are placed by a call.
+void see_told_targets(SeenDirectory& seen, const PlacementTargets& found) {
+    const ParallelFileSystem* const system = file_system_named(found.by);
+    if (!system) return;
+    seen.why = system->how();
+    seen.warning = system->warning();
+    seen.spans = found.spans;
+    const Result<std::string> there = existing_directory(seen.path);
+    if (!there.ok()) return;
+    if (const Result<std::uint64_t> bytes = system->block_bytes(this_machine(), *there); bytes.ok()) seen.block_bytes = *bytes;
+    const Result<std::vector<TargetRoom>> rooms = system->rooms(this_machine(), *there, looking_limit);
+    for (const std::string& name : found.names) {
+        seen.targets.push_back({name, std::nullopt});
+        if (!rooms.ok()) continue;
+        for (const TargetRoom& room : *rooms)
+            if (room.name == name) seen.targets.back().free_bytes = room.free_bytes;
+    }
 }
 
 void see_targets(SeenDirectory& seen, const Settings& settings, bool is_persistent) {
@@ -56,7 +77,9 @@ void see_targets(SeenDirectory& seen, const Settings& settings, bool is_persiste
     }
     const std::vector<std::string> only = is_persistent ? parse_list(settings.placement.targets).value_or({}) : std::vector<std::string>();
     const Result<PlacementTargets> found = detect_targets(settings.placement.driver, only, seen.path);
-    seen.driver = found.ok() && !found->names.empty() ? found->driver : "plain";
+    const bool is_told = found.ok() && !found->by.empty();
+    seen.driver = found.ok() && (is_told || !found->names.empty()) ? found->driver : "plain";
+    if (is_told) return see_told_targets(seen, *found);
     if (!found.ok()) seen.why = found.status().text();
     else if (settings.placement.driver == Settings::TargetsDriver::none) seen.why = "placement.driver is none: the file system puts files where it likes";
     else if (found->names.empty()) seen.why = "Cairn knows no way to choose where on " + seen.file_system + " a file lies; storage.directories can name several file systems";
@@ -89,6 +112,7 @@ void print_directory(Console& console, const SeenDirectory& seen) {
     print_row(console, "file system", for_terminal(seen.file_system + (seen.mounted_at.empty() ? "" : ", mounted at " + seen.mounted_at)) + ", blocks of " + format_bytes_exact(seen.block_bytes) + ", " +
                                           format_bytes(seen.free_bytes) + " of " + format_bytes(seen.all_bytes) + " free");
     print_row(console, "driver", seen.driver + ", " + (seen.targets.empty() ? "no storage target" : plural(seen.targets.size(), "storage target")) + ": " + for_terminal(seen.why));
+    if (!seen.warning.empty()) print_row(console, "warning", for_terminal(seen.warning));
     if (seen.targets.empty()) return;
     TextTable table({left("target"), right("free")});
     for (const SeenTarget& target : seen.targets) table.add({for_terminal(target.name), target.free_bytes ? format_bytes(*target.free_bytes) : "-"});
@@ -107,6 +131,7 @@ void print_expected(Console& console, const ExpectedLayout& expected, const Layo
     console.out << "\n" << plural(question.nodes, "node") << ", " << plural(question.ranks, "rank") << ", " << format_bytes(question.bytes) << " a version, with the settings as they are:\n\n";
     print_row(console, "layout", std::string(layout_settings[static_cast<std::size_t>(question.layout)]) + ", " + plural(expected.files, "file") + " of " + format_bytes(question.bytes / expected.files));
     print_row(console, "why", expected.why);
+    if (expected.stripes > 1) print_row(console, "stripes", std::to_string(expected.stripes) + " a file, on as many targets: there are fewer files than targets");
     if (question.targets != 0)
         print_row(console, "targets", std::to_string(expected.targets_filled) + " of " + std::to_string(question.targets) + " get files; the fullest " + format_bytes(expected.fullest_bytes) + ", " +
                                           share_above(expected.fullest_bytes, expected.mean_bytes) + " above the mean of all");
@@ -120,19 +145,20 @@ Json directory_json(const SeenDirectory& seen) {
         if (target.free_bytes) targets.back()["free_bytes"] = *target.free_bytes;
     }
     return {{"directory", seen.path}, {"file_system", seen.file_system}, {"mounted_at", seen.mounted_at}, {"block_bytes", seen.block_bytes}, {"free_bytes", seen.free_bytes},
-            {"bytes", seen.all_bytes}, {"driver", seen.driver}, {"why", seen.why}, {"targets", std::move(targets)}};
+            {"bytes", seen.all_bytes}, {"driver", seen.driver}, {"why", seen.why}, {"warning", seen.warning}, {"targets", std::move(targets)}};
 }
 
 Json expected_json(const ExpectedLayout& expected, const LayoutQuestion& question) {
-    return {{"nodes", question.nodes}, {"ranks", question.ranks}, {"bytes", question.bytes}, {"layout", layout_settings[static_cast<std::size_t>(question.layout)]}, {"files", expected.files}, {"why", expected.why},
+    return {{"nodes", question.nodes}, {"ranks", question.ranks}, {"bytes", question.bytes}, {"layout", layout_settings[static_cast<std::size_t>(question.layout)]}, {"files", expected.files}, {"stripes", expected.stripes}, {"why", expected.why},
             {"targets_filled", expected.targets_filled}, {"fullest_bytes", expected.fullest_bytes}, {"mean_bytes", expected.mean_bytes}, {"hints", expected.hints}};
 }
 
-Result<LayoutQuestion> question_of(const Arguments& arguments, const Settings& settings, std::size_t targets) {
+Result<LayoutQuestion> question_of(const Arguments& arguments, const Settings& settings, const SeenDirectory& seen) {
     LayoutQuestion question;
     question.layout = static_cast<FileLayout>(settings.flush.layout);
     question.files = settings.flush.files;
-    question.targets = static_cast<std::uint32_t>(targets);
+    question.targets = static_cast<std::uint32_t>(seen.targets.size());
+    question.spans = seen.spans;
     question.block_bytes = settings.flush.block_bytes;
     const std::uint64_t nodes = arguments.number("nodes", 1), ranks = arguments.number("ranks", nodes);
     if (nodes == 0 || ranks < nodes || ranks > ranks_max) return invalid_argument("--nodes is 1 or more, and --ranks from as many to " + std::to_string(ranks_max));
@@ -152,7 +178,7 @@ Status show_directory(Console& console, const Arguments& arguments) {
     std::error_code error;
     const std::string path = is_persistent ? config.settings.paths.persistent : absolute_path(std::filesystem::current_path(error).string(), arguments.text("DIRECTORY"));
     TRY_ASSIGN(const SeenDirectory seen, look_at(path, config.settings, is_persistent));
-    TRY_ASSIGN(const LayoutQuestion question, question_of(arguments, config.settings, seen.targets.size()));
+    TRY_ASSIGN(const LayoutQuestion question, question_of(arguments, config.settings, seen));
     const ExpectedLayout expected = expected_layout(question);
     if (console.json) {
         Json document = directory_json(seen);
@@ -170,11 +196,13 @@ Status show_directory(Console& console, const Arguments& arguments) {
 struct SeenFile {
     std::string path;
     std::uint64_t bytes = 0;
-    std::string where;  // the brick, or the root
+    std::string where;  // the targets, the brick, or the root
 };
 
-// On GlusterFS the servers say; elsewhere a root is all that can be told.
-std::string where_it_lies(const std::string& path, const std::string& root) {
+// File systems with targets say; elsewhere a root is all that can be told.
+std::string where_it_lies(const std::string& path, const std::string& root, const ParallelFileSystem& system) {
+    const std::vector<std::string> targets = system.lies_on(this_machine(), path);
+    if (!targets.empty()) return names_text(targets);
     const Result<std::vector<std::string>> bricks = glusterfs_bricks_of(path);
     return bricks.ok() && !bricks->empty() ? names_text(*bricks) : root;
 }
@@ -201,10 +229,14 @@ Status explain(Console& console, const Arguments& arguments) {
     tell_lineage_problems(console, "layout", series);
     TRY_ASSIGN(const Seen seen, pick_committed(series, arguments.text("version"), ""));
     TRY_ASSIGN(const Manifest manifest, place.run(read_manifest(place.world(), place.layout(), seen.key, place.deadline())));
+    TRY_ASSIGN(const Config config, load_settings(arguments));
+    const Settings::TargetsDriver driver = config.settings.placement.driver;
     std::vector<SeenFile> files;
     for (std::size_t i = 0; i < manifest.parts.size(); ++i) {
         const std::string path = place.layout().part(manifest, i);
-        files.push_back({path, manifest.parts[i].bytes, where_it_lies(path, place.layout().root(manifest.roots, manifest.parts[i].root))});
+        const std::string& root = place.layout().root(manifest.roots, manifest.parts[i].root);
+        const Result<const ParallelFileSystem*> system = file_system_at(driver, path.substr(0, path.rfind('/')));
+        files.push_back({path, manifest.parts[i].bytes, where_it_lies(path, root, system.ok() ? **system : plain_file_system())});
     }
     if (console.json) {
         Json rows = Json::array();
@@ -230,7 +262,7 @@ const Command layout_command = {
     "show where files can lie, how a version would be laid out, and where one lies",
     "Of a directory (persistent, if none is given): its file system, the storage targets among which Cairn can choose there, what they still take, and how the files of a version of "
     "so many nodes and bytes would lie with the settings as they are: how many, why, how evenly, and which setting would be more even.\n\n"
-    "With --explain NAME: where the files of a committed version do lie, asked of the file system (of GlusterFS the brick, else the directory below which a file is), and how even that is.",
+    "With --explain NAME: where the files of a committed version do lie, asked of the file system (the brick, OST, pool or server; else the directory below which a file is), and how even that is.",
     {{"DIRECTORY", OptionKind::text, "", "Instead of persistent; then storage.directories and placement.targets count for nothing."},
      {"--nodes", OptionKind::number, "N", "Nodes of the job; 1."},
      {"--ranks", OptionKind::number, "N", "Its ranks; one a node."},

@@ -215,6 +215,10 @@ Task<void> Daemon::find_targets() {
         node_.set_targets(std::make_shared<const PlacementTargets>(*found));
     else if (status.code() != Code::deadline)
         node_.set_targets(std::make_shared<const PlacementTargets>());
+    if (status.ok() && found->warning != warning_said_) {
+        warning_said_ = found->warning;
+        log_warning("storage-warning", {{"directory", options_.persistent.persistent}, {"warning", warning_said_}});
+    }
     const std::string text = status.ok() ? names_text(found->names) : status.to_string();
     if (text == targets_said_) co_return;  // none at the start: nothing to say of a file system without targets
     targets_said_ = text;

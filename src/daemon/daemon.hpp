@@ -95,7 +95,7 @@ class Daemon final : public Server::Handler, private Requests::House {
     bool is_adopted_ = false;
     std::weak_ptr<PlacementTargets> targets_look_;  // of the last look, while it is under way
     Nanos targets_looked_for_ = 0;
-    std::string targets_said_;  // in the log, last
+    std::string targets_said_, warning_said_;  // in the log, last
     bool stopping_ = false;
     int told_ = 0, keeper_told_ = 0;  // signals to end
     bool ends_at_once_ = false;

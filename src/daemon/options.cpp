@@ -11,6 +11,7 @@
 #include "base/units.hpp"
 #include "daemon/memory.hpp"
 #include "format/names.hpp"
+#include "storage/placer.hpp"
 
 namespace cairn {
 
@@ -121,6 +122,7 @@ Result<DaemonOptions> daemon_options(const Settings& settings, const DaemonPlace
     options.fabric.provider = settings.network.provider;
     options.fabric.interface = settings.network.interface;
     options.world.storage.local = options.scratch.root;
+    options.world.storage.placer = make_placer();
     options.world.storage.backend = static_cast<IoBackend>(settings.flush.io);
     options.world.cpu_threads = settings.daemon.cpu_threads;
     options.world.cpu_class.cpu = static_cast<CpuClass>(settings.background.cpu);

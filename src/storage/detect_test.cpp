@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "storage/outside_testing.hpp"
+
 namespace cairn {
 namespace {
 
@@ -33,6 +35,28 @@ TEST_F(OnAnotherFileSystem, WhoNamesTargetsOrADriverIsToldSo) {
     EXPECT_THAT(named.status().text(), HasSubstr("placement.targets names a, b, but " + directory));
     const auto asked = detect_targets(Driver::glusterfs, {}, directory);
     EXPECT_THAT(asked.status().text(), HasSubstr(directory + " is not on GlusterFS but on "));
+}
+
+TEST_F(OnAnotherFileSystem, TheSettingSaysWhichFileSystemItIsTakenFor) {
+    testing::RecordedOutside outside;
+    EXPECT_EQ(file_system_at(Driver::automatic, directory).value()->name(), "plain");
+    EXPECT_EQ(file_system_at(Driver::lustre, directory).value()->name(), "lustre");
+    outside.answers.insert({"lfs df " + directory, std::string("t-OST0000_UUID 9 1 8 1% /t[OST:0]\nt-OST0001_UUID 9 1 8 1% /t[OST:1]\nt-OST0002_UUID 9 1 8 1% /t[OST:2]\n")});
+    EXPECT_EQ(detect_targets(Driver::lustre, {}, directory + "/not/yet", outside)->names.size(), 3u);
+    const auto chosen = detect_targets(Driver::lustre, {"t-OST0002", "t-OST0000"}, directory, outside);
+    ASSERT_TRUE(chosen.ok());
+    EXPECT_THAT(chosen->names, ::testing::ElementsAre("t-OST0002", "t-OST0000"));
+    EXPECT_EQ(chosen->by, "lustre");
+    EXPECT_THAT(detect_targets(Driver::lustre, {"t-OST0009"}, directory, outside).status().text(), HasSubstr("there is no storage target t-OST0009"));
+}
+
+TEST_F(OnAnotherFileSystem, WithoutATargetThatCanBeChosenItSaysWhy) {
+    testing::RecordedOutside outside;
+    const auto none = detect_targets(Driver::lustre, {}, directory, outside);
+    EXPECT_EQ(none.code(), Code::unavailable);
+    EXPECT_THAT(none.status().text(), HasSubstr("no storage target of lustre can be chosen: there is no program lfs"));
+    EXPECT_THAT(detect_targets(Driver::cephfs, {}, directory, outside).status().text(), HasSubstr("placement.targets"));
+    EXPECT_THAT(detect_targets(Driver::orangefs, {}, directory, outside)->warning, HasSubstr("durability"));
 }
 
 TEST_F(OnAnotherFileSystem, TheNearestDirectoryThatIsThere) {

@@ -37,7 +37,8 @@ class DirectoriesDriver final : public StorageDriver {
     // Only opens in a directory that is there: on a node where the root is not mounted it fails, instead of writing below the mount point.
     Task<Status> create(NewFile asked, PlacedFile& placed, Nanos io_wait) override {
         const std::string made_as = asked.path;
-        Status made = co_await make_file(world_, asked, made_as, placed, world_.clock.in(io_wait));
+        const Placing nowhere;
+        Status made = co_await make_file(world_, asked, made_as, nowhere, placed, world_.clock.in(io_wait));
         if (made.code() == Code::not_found && asked.root != persistent_)
             made = unavailable(made.text() + ": " + asked.directory_made_by + ", has made its directory; is the same file system mounted at " + asked.root +
                                " on all nodes (storage.directories)?");

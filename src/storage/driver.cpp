@@ -7,10 +7,11 @@ std::unique_ptr<StorageDriver> storage_driver(World world, std::string persisten
     return directories_driver(world, std::move(persistent), std::move(roots));
 }
 
-Task<Status> make_file(World world, NewFile asked, std::string made_as, PlacedFile& placed, Nanos deadline) {
+Task<Status> make_file(World world, NewFile asked, std::string made_as, Placing placing, PlacedFile& placed, Nanos deadline) {
     OpenOptions options;
     options.mode = OpenMode::create;
     options.direct = asked.direct;
+    options.placing = std::move(placing);
     Result<FilePtr> file = co_await world.storage.open(std::move(made_as), options, deadline);
     if (!file.ok()) co_return std::move(file).status();
     placed.file = std::move(file).value();

@@ -1,7 +1,7 @@
 // StorageDriver: how files come to lie on storage targets. It makes a part's file, and lists targets and their fill. One driver a way of storing, one file a
 // driver; which one a job has follows from its roots (storage_driver). All stand on World, so each is simulated as it is real.
 //
-//   persistent    the file system of persistent, with its own targets where it lets one choose (targets.hpp), below one root
+//   persistent    the file system of persistent, with its own targets where it lets one choose, by a file's name or by a call (targets.hpp), below one root
 //   directories   several roots, of whatever file systems, each of them a target
 //
 // Which target, which stripe and which root a file shall have are pure functions (placement.hpp): a driver is told. Placing is an improvement: a target that the driver does
@@ -51,6 +51,8 @@ class StorageDriver {
     virtual std::vector<std::string> targets() const = 0;
     // A file must lie on one of them. False: where it has none the file system chooses.
     virtual bool needs_target() const = 0;
+    // A file can lie on several of them (NewFile::stripe).
+    virtual bool spans_targets() const { return false; }
     // Of some of them, by name, each once. All are asked at once: several that hang take the time of one.
     virtual Task<std::vector<TargetFill>> fill(std::vector<std::string> names, Nanos deadline) = 0;
 
@@ -67,7 +69,7 @@ std::unique_ptr<StorageDriver> directories_driver(World world, std::string persi
 // Of a job with these roots; none: its parts lie below persistent.
 std::unique_ptr<StorageDriver> storage_driver(World world, std::string persistent, std::vector<std::string> roots, std::shared_ptr<const PlacementTargets> targets);
 
-// For drivers: makes it under this name, and says where; the target is theirs to say.
-Task<Status> make_file(World world, NewFile asked, std::string made_as, PlacedFile& placed, Nanos deadline);
+// For drivers: makes it under this name, placed as told, and says where; the target is theirs to say.
+Task<Status> make_file(World world, NewFile asked, std::string made_as, Placing placing, PlacedFile& placed, Nanos deadline);
 
 }  // namespace cairn

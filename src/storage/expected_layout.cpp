@@ -20,10 +20,16 @@ std::string why(const LayoutQuestion& question) {
     return question.files == 0 ? "flush.files = 0: one for each node" : "flush.files = " + std::to_string(question.files);
 }
 
+Stripe stripe_of(const LayoutQuestion& question, std::uint32_t files) {
+    return question.spans && question.layout == FileLayout::parts ? spread(files, question.targets, question.bytes / files) : Stripe{};
+}
+
 std::vector<std::uint64_t> bytes_on_targets(const LayoutQuestion& question, std::uint32_t files) {
     std::vector<std::uint64_t> bytes(question.targets);
     if (question.layout == FileLayout::parts) {
-        for (const PartShare& share : share_parts(question.bytes / question.block_bytes, files, question.targets, 0)) bytes[*share.target] += share.blocks * question.block_bytes;
+        const std::uint32_t stripes = std::max(1u, stripe_of(question, files).count);
+        for (const PartShare& share : share_parts(question.bytes / question.block_bytes, files, question.targets, 0))
+            for (const std::uint32_t target : stripe_targets(*share.target, stripes, question.targets)) bytes[target] += share.blocks * question.block_bytes / stripes;
         return bytes;
     }
     for (std::uint32_t node = 0; node < question.nodes; ++node) {
@@ -35,7 +41,7 @@ std::vector<std::uint64_t> bytes_on_targets(const LayoutQuestion& question, std:
 
 void hint(const LayoutQuestion& question, ExpectedLayout& expected) {
     const std::string targets = std::to_string(question.targets);
-    if (question.layout == FileLayout::parts && expected.files < question.targets) {
+    if (question.layout == FileLayout::parts && expected.files < question.targets && expected.targets_filled < question.targets) {
         if (question.ranks >= question.targets) expected.hints.push_back("flush.files = " + targets + " fills all targets");
         else expected.hints.push_back("no number of files fills all targets: a file lies on one of them, and there are at most as many files as ranks, " + std::to_string(question.ranks));
     }
@@ -50,6 +56,7 @@ ExpectedLayout expected_layout(const LayoutQuestion& question) {
     expected.files = files_of(question);
     expected.why = why(question);
     if (question.targets == 0) return expected;
+    expected.stripes = std::max(1u, stripe_of(question, expected.files).count);
     for (const std::uint64_t bytes : bytes_on_targets(question, expected.files)) {
         expected.targets_filled += bytes > 0;
         expected.fullest_bytes = std::max(expected.fullest_bytes, bytes);

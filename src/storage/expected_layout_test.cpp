@@ -64,5 +64,20 @@ TEST(ExpectedLayout, WithoutTargetsTheFileSystemChooses) {
     EXPECT_THAT(expected.hints, IsEmpty());
 }
 
+TEST(ExpectedLayout, FilesSpanTargetsWhereTheyCan) {
+    LayoutQuestion question;
+    question.nodes = 4, question.ranks = 8, question.targets = 8, question.bytes = 64ull << 30, question.files = 4;
+    EXPECT_EQ(expected_layout(question).targets_filled, 4u);
+    EXPECT_FALSE(expected_layout(question).hints.empty());
+    question.spans = true;
+    const ExpectedLayout spanned = expected_layout(question);
+    EXPECT_EQ(spanned.stripes, 2u);
+    EXPECT_EQ(spanned.targets_filled, 8u);
+    EXPECT_EQ(spanned.fullest_bytes, 8ull << 30);
+    EXPECT_TRUE(spanned.hints.empty());
+    question.layout = FileLayout::nodes;
+    EXPECT_EQ(expected_layout(question).stripes, 1u) << "a node's file lies on its target";
+}
+
 }  // namespace
 }  // namespace cairn

@@ -100,6 +100,34 @@ TEST_F(OnSimulatedTargets, WhatTheyStillTakeIsAskedOfNobody) {
     EXPECT_EQ(operations, 0);
 }
 
+struct OnTargetsThatAreTold : OnSimulatedTargets {
+    static std::shared_ptr<PlacementTargets> told() { return std::make_shared<PlacementTargets>(PlacementTargets{"sim", {"0", "1", "2"}, {}, "sim"}); }
+    const std::unique_ptr<StorageDriver> by_call = persistent_driver(place.world(), root, told());
+};
+
+TEST_F(OnTargetsThatAreTold, AFileLiesOnItsTarget) {
+    ASSERT_TRUE(create(*by_call, file_below(root, "part-0", "2")).ok());
+    EXPECT_EQ(placed.target, "2");
+    EXPECT_EQ(placed.path, root + "/part-0");
+    EXPECT_EQ(target_of(root + "/part-0"), 2u);
+    const std::string long_name(255, 'n');
+    ASSERT_TRUE(create(*by_call, file_below(root, long_name, "1")).ok());
+    EXPECT_EQ(target_of(root + "/" + long_name), 1u) << "its name has nothing to do with it";
+}
+
+TEST_F(OnTargetsThatAreTold, OneThatIsGoneCostsNothingButThePlace) {
+    place.sim.model().targets_gone = {2};
+    ASSERT_TRUE(create(*by_call, file_below(root, "part-0", "2")).ok());
+    EXPECT_EQ(placed.target, "");
+    EXPECT_EQ(found(root + "/part-0"), Code::ok);
+    ASSERT_TRUE(create(*by_call, file_below(root, "part-1", "7")).ok());
+    EXPECT_EQ(placed.target, "") << "another node may have found others";
+}
+
+TEST_F(OnTargetsThatAreTold, WhoCanNotSayWhatTheyTakeIsNoTargetsFault) {
+    for (const TargetFill& each : fill(*by_call, {"0", "1"})) EXPECT_EQ(each.free_bytes.code(), Code::unsupported);
+}
+
 TEST_F(OnSimulatedTargets, AFileSystemThatHangsIsWaitedForOnce) {
     place.sim.faults().below = root + "/part";
     place.sim.faults().below_is = sim::Faults::Below::hangs;

@@ -37,6 +37,25 @@ std::vector<PartShare> share_parts(std::uint64_t blocks, std::uint32_t parts, st
     return shares;
 }
 
+Stripe spread(std::uint32_t files, std::uint32_t targets, std::uint64_t file_bytes) {
+    if (files == 0 || files >= targets) return {};
+    const std::uint64_t most = std::min<std::uint64_t>({stripes_max, targets, std::max<std::uint64_t>(1, file_bytes / stripe_least)});
+    Stripe best;
+    double best_fill = 0;
+    for (std::uint32_t count = 1; count <= most && best_fill < 0.95; ++count) {
+        const std::uint64_t stripes = std::uint64_t{files} * count, on_fullest = (stripes + targets - 1) / targets;
+        const double fill = static_cast<double>(stripes) / static_cast<double>(on_fullest * targets);
+        if (fill > best_fill) best_fill = fill, best.count = count;
+    }
+    return best.count > 1 ? best : Stripe{};
+}
+
+std::vector<std::uint32_t> stripe_targets(std::uint32_t first, std::uint32_t stripes, std::uint32_t targets) {
+    std::vector<std::uint32_t> on;
+    for (std::uint32_t i = 0; i < stripes; ++i) on.push_back(static_cast<std::uint32_t>((first + std::uint64_t{i} * targets / stripes) % targets));
+    return on;
+}
+
 std::uint32_t root_of(const std::vector<std::string>& roots, const std::string& target) {
     const auto found = std::find(roots.begin(), roots.end(), target);
     return found == roots.end() ? 0 : static_cast<std::uint32_t>(found - roots.begin()) + 1;

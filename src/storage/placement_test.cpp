@@ -41,6 +41,41 @@ TEST(Placement, TwoFilesOnFourServersTakeTurns) {
     EXPECT_EQ(share_parts(80, 2, 4, 2), even);
 }
 
+// Of each target, stripes of `files` files whose own targets follow one another.
+std::vector<std::uint32_t> stripes_on(std::uint32_t files, std::uint32_t count, std::uint32_t targets) {
+    std::vector<std::uint32_t> on(targets);
+    for (std::uint32_t file = 0; file < files; ++file)
+        for (const std::uint32_t target : stripe_targets((file + 7) % targets, count, targets)) ++on[target];
+    return on;
+}
+
+TEST(Placement, FewFilesSpanTargetsSoThatAllGetTheSame) {
+    constexpr std::uint64_t large = 100ull << 30;
+    EXPECT_EQ(spread(1, 4, large).count, 4u);
+    EXPECT_EQ(spread(2, 4, large).count, 2u);
+    EXPECT_EQ(spread(3, 4, large).count, 4u);
+    EXPECT_EQ(spread(1024, 1350, large).count, 9u) << "as on Frontier: 6.83 stripes a target, 7 on the fullest";
+    for (std::uint32_t targets = 2; targets < 60; ++targets)
+        for (std::uint32_t files = 1; files < targets; ++files) {
+            const Stripe stripe = spread(files, targets, large);
+            const auto on = stripes_on(files, std::max(1u, stripe.count), targets);
+            const auto [least, most] = std::minmax_element(on.begin(), on.end());
+            ASSERT_LE(*most - *least, 1u) << files << " files on " << targets;
+            ASSERT_GE(static_cast<double>(files * std::max(1u, stripe.count)), 0.95 * *most * targets) << files << " files on " << targets;
+        }
+}
+
+TEST(Placement, AFileThatNeedNotSpanTargetsLiesWholeOnOne) {
+    EXPECT_EQ(spread(4, 4, 1ull << 40), Stripe());
+    EXPECT_EQ(spread(9, 4, 1ull << 40), Stripe());
+    EXPECT_EQ(spread(98, 100, 1ull << 40), Stripe()) << "nearly all of them have one";
+    EXPECT_EQ(spread(1, 4, 0), Stripe()) << "it is short";
+    EXPECT_EQ(spread(1, 4, 2 * stripe_least).count, 2u);
+    EXPECT_EQ(spread(1, 5000, 1ull << 50).count, stripes_max);
+    EXPECT_EQ(spread(1, 0, 1ull << 40), Stripe());
+    EXPECT_EQ(stripe_targets(3, 2, 4), (std::vector<std::uint32_t>{3, 1}));
+}
+
 TEST(Placement, WithoutTargetsPartsAreEqual) {
     const std::vector<PartShare> expected = {{{}, 3}, {{}, 3}, {{}, 4}};
     EXPECT_EQ(share_parts(10, 3, 0, 5), expected);

@@ -15,10 +15,25 @@ bool holds(const std::vector<std::string>& names, const std::string& name) {
 }  // namespace
 
 std::string PlacementTargets::create_path(const std::string& path, const std::string& target) const {
-    if (!holds(names, target)) return path;
+    if (!by.empty() || !holds(names, target)) return path;
     const std::size_t name_bytes = path.size() - (path.rfind('/') + 1);  // npos + 1 is 0
     if (name_bytes + before_target.size() + target.size() > name_bytes_max) return path;
     return path + before_target + target;
+}
+
+Placing PlacementTargets::placing(const std::string& target, const Stripe& stripe) const {
+    const auto first = std::find(names.begin(), names.end(), target);
+    const Stripe asked = first == names.end() && stripe.count == 0 ? unasked : stripe;
+    Placing told;
+    if (by.empty() || (first == names.end() && asked.count == 0)) return told;
+    told.by = by;
+    told.stripe_bytes = asked.bytes;
+    told.stripes = asked.count;
+    if (first == names.end()) return told;
+    const bool is_listed = spans && asked.count <= names.size();
+    for (const std::uint32_t i : stripe_targets(static_cast<std::uint32_t>(first - names.begin()), is_listed ? std::max(1u, asked.count) : 1, static_cast<std::uint32_t>(names.size())))
+        told.targets.push_back(names[i]);
+    return told;
 }
 
 Result<PlacementTargets> PlacementTargets::only(const std::vector<std::string>& wanted) const {

@@ -37,5 +37,21 @@ TEST(Targets, AListRestrictsAndOrders) {
     EXPECT_THAT(wrong.status().text(), HasSubstr("no storage target d (placement.targets); there are a, b, c"));
 }
 
+TEST(Targets, ACallIsToldTheTargetAndThoseOfItsStripes) {
+    PlacementTargets targets{"x", {"a", "b", "c"}, {}, "x"};
+    targets.spans = true;
+    EXPECT_EQ(targets.placing("b", {}), (Placing{"x", {"b"}, 0, 0}));
+    EXPECT_EQ(targets.placing("b", {2, 5}), (Placing{"x", {"b", "c"}, 2, 5}));
+    EXPECT_EQ(targets.placing("c", {3, 0}), (Placing{"x", {"c", "a", "b"}, 3, 0}));
+    EXPECT_EQ(targets.placing("c", {4, 0}), (Placing{"x", {"c"}, 4, 0})) << "more stripes than targets: whoever makes it knows where the others can lie";
+    EXPECT_EQ(targets.placing("", {2, 0}), (Placing{"x", {}, 2, 0}));
+    targets.spans = false;
+    EXPECT_EQ(targets.placing("b", {2, 5}), (Placing{"x", {"b"}, 2, 5}));
+    EXPECT_EQ(targets.placing("d", {}), Placing()) << "another node may have found others";
+    EXPECT_EQ(targets.placing("", {}), Placing());
+    const PlacementTargets by_name{"x", {"a", "b"}, "@"};
+    EXPECT_EQ(by_name.placing("a", {2, 0}), Placing());
+}
+
 }  // namespace
 }  // namespace cairn

@@ -12,6 +12,7 @@
 #include "base/units.hpp"
 #include "catalog/catalog.hpp"
 #include "format/image.hpp"
+#include "storage/placer.hpp"
 #include "world/real/memory.hpp"
 
 namespace cairn::tune {
@@ -86,6 +87,7 @@ Result<std::unique_ptr<Bench>> Bench::create(BenchOptions options) {
     TRY_ASSIGN(bench->loop_, Loop::create());
     StorageOptions storage;
     storage.local = bench->options_.scratch;
+    storage.placer = make_placer();
     storage.backend = IoBackend::threads;
     TRY_ASSIGN(bench->threads_, RealStorage::create(*bench->loop_, storage));
     storage.backend = IoBackend::uring;

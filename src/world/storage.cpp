@@ -5,6 +5,10 @@
 
 namespace cairn {
 
+Task<Result<std::vector<TargetRoom>>> Storage::target_rooms(std::string directory, std::string, Nanos) {
+    co_return Status(Code::unsupported, directory + ": its file system does not say what is left on its storage targets");
+}
+
 Task<Status> write_all(Storage& storage, FilePtr file, std::uint64_t offset, Slice data, Nanos deadline) {
     std::uint64_t done = 0;
     while (done < data.length) {

@@ -15,6 +15,7 @@
 
 #include "world/buffer.hpp"
 #include "world/clock.hpp"
+#include "world/placing.hpp"
 
 namespace cairn {
 
@@ -22,6 +23,7 @@ class File {
   public:
     virtual ~File() = default;  // closes
     virtual const std::string& path() const noexcept = 0;
+    virtual bool is_placed() const noexcept { return false; }  // it was made here, and lies as OpenOptions::placing said
 };
 using FilePtr = std::shared_ptr<File>;
 
@@ -36,6 +38,7 @@ struct OpenOptions {
     bool direct = false;          // bypass the page cache where the file system can; silently buffered where it can not
     bool sole_name = false;       // OpenMode::write: corrupt where the file has other names (hard links), whose owner would lose what is written over
     std::uint32_t permissions = 0644;  // of a new file, less the umask; the group's hold in a directory that a group shares, whatever the umask says
+    Placing placing;              // OpenMode::create
 };
 
 struct DirectoryEntry {
@@ -74,6 +77,9 @@ class Storage {
 
     // What the file system of a directory still takes of this user, as far as it says: others may take it meanwhile, and a quota may be smaller.
     virtual Task<Result<std::uint64_t>> free_bytes(std::string directory, Nanos deadline) = 0;
+
+    // The same of each of its storage targets, as far as `by` (placing.hpp) is told. unsupported: nobody says.
+    virtual Task<Result<std::vector<TargetRoom>>> target_rooms(std::string directory, std::string by, Nanos deadline);
 
     // Maps a whole existing file of node-local scratch; the mapping is shared with whoever else maps it. The file must not shrink.
     virtual Task<Result<BufferPtr>> map(std::string path, bool writable, Nanos deadline) = 0;

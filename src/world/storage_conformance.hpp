@@ -269,6 +269,24 @@ Task<void> storage_races(Bench& bench) {
 }
 
 template <class Bench>
+Task<void> storage_placing(Bench& bench) {
+    Storage& storage = bench.storage();
+    for (const std::string& root : roots(bench)) {
+        OpenOptions options;
+        options.mode = OpenMode::create;
+        options.placing.by = "nobody";
+        options.placing.targets = {"nowhere"};
+        Result<FilePtr> file = co_await storage.open(root + "/placed", options, never);
+        CO_ASSERT_OK(file);
+        EXPECT_FALSE((*file)->is_placed()) << "nobody can, and it is made as ever";
+        const Result<FilePtr> again = co_await storage.open(root + "/placed", options, never);
+        EXPECT_EQ(again.code(), Code::already_exists);
+        const Result<std::vector<TargetRoom>> rooms = co_await storage.target_rooms(root, "nobody", never);
+        EXPECT_EQ(rooms.code(), Code::unsupported);
+    }
+}
+
+template <class Bench>
 Task<void> storage_directories(Bench& bench) {
     Storage& storage = bench.storage();
     for (const std::string& root : roots(bench)) {
@@ -458,13 +476,14 @@ TYPED_TEST_P(StorageConformance, PublishNeverReplaces) { this->run(storage_publi
 TYPED_TEST_P(StorageConformance, ReplaceIsOneStep) { this->run(storage_replace<TypeParam>); }
 TYPED_TEST_P(StorageConformance, OneWinsARace) { this->run(storage_races<TypeParam>); }
 TYPED_TEST_P(StorageConformance, Directories) { this->run(storage_directories<TypeParam>); }
+TYPED_TEST_P(StorageConformance, AFileThatNobodyCanPlace) { this->run(storage_placing<TypeParam>); }
 TYPED_TEST_P(StorageConformance, RemovedWhileOpen) { this->run(storage_remove<TypeParam>); }
 TYPED_TEST_P(StorageConformance, Fsync) { this->run(storage_fsync<TypeParam>); }
 TYPED_TEST_P(StorageConformance, MapShares) { this->run(storage_map<TypeParam>); }
 TYPED_TEST_P(StorageConformance, ManyAtOnce) { this->run(storage_many_at_once<TypeParam>); }
 TYPED_TEST_P(StorageConformance, AbandonedOperations) { this->run(storage_abandoned<TypeParam>); }
 REGISTER_TYPED_TEST_SUITE_P(StorageConformance, WriteThenRead, EndOfFile, OpenModes, AllocatedBuffersCarryContent, Resize,
-                            PublishNeverReplaces, ReplaceIsOneStep, OneWinsARace, Directories, RemovedWhileOpen, Fsync, MapShares, ManyAtOnce,
+                            PublishNeverReplaces, ReplaceIsOneStep, OneWinsARace, Directories, AFileThatNobodyCanPlace, RemovedWhileOpen, Fsync, MapShares, ManyAtOnce,
                             AbandonedOperations);
 
 }  // namespace cairn::conformance

@@ -81,10 +81,10 @@ void Planner::tell_unmerged(Job& job, const Status& why) {
     log_warning("not-merged", {{"name", job.roster->name}, {"why", why.text()}, {"do", "ask for more files (flush.files) or longer turns (flush.merge_bytes)"}});
 }
 
-// Once a job. A file lies on one target.
+// Once a job. Where a file lies on one target.
 void Planner::tell_unfilled(Job& job, const PlanInput& input) {
     const std::size_t targets = input.targets.size(), files = input.options.files;
-    if (input.options.layout != FileLayout::parts || files >= targets || std::exchange(experience(job).has_told_unfilled, true)) return;
+    if (input.options.layout != FileLayout::parts || files >= targets || common.storage_driver(job)->spans_targets() || std::exchange(experience(job).has_told_unfilled, true)) return;
     const std::size_t most = std::min<std::size_t>(targets, job.roster->ranks);
     log_info("targets-unfilled", {{"name", job.roster->name}, {"files", files}, {"targets", targets}, {"lost", "a version is written to some of the storage targets only"},
                                   {"do", most > files ? "flush.files = " + std::to_string(most) + " fills " + (most == targets ? "all of them" : "more of them") : "nothing: there are as many files as ranks"}});

@@ -43,6 +43,9 @@ Task<Status> PartFile::create(const Attempt& attempt, PartState& part) {
     asked.direct = settings.direct;
     asked.directory_made_by = "the coordinator, " + job.node_name(job.coordinator());
     const std::unique_ptr<StorageDriver> driver = common.storage_driver(job);
+    const std::uint64_t bytes = part.plan.sized_bytes != 0 ? part.plan.sized_bytes / 2 : part.plan.range_bytes();
+    const bool may_span = job.roster->layout == FileLayout::parts && part.plan.replacement == 0;  // one that takes another's place keeps to its target: the one that failed is among them all
+    if (may_span && driver->spans_targets()) asked.stripe = spread(job.roster->files, static_cast<std::uint32_t>(driver->targets().size()), bytes);
     PlacedFile placed;
     Status made = co_await driver->create(std::move(asked), placed, part_wait(attempt, part));
     part.file = std::move(placed.file);

@@ -86,11 +86,33 @@ void share_file(int fd, const std::string& path, std::uint32_t permissions) {
     if (missing != 0) (void)::fchmod(fd, (made.st_mode & 07777) | missing);
 }
 
+// Files that are to be placed have names that nobody else knows. So an empty file of one's own, where there was none a moment ago, is what the placer made, also where it failed half way:
+// it is taken, as it lies.
+int open_placed(const std::string& path, const OpenOptions& options, Placer& placer, Nanos limit, bool& placed) {
+    struct stat about = {};
+    errno = EEXIST;
+    if (::lstat(path.c_str(), &about) == 0) return -1;
+    const Status made = placer.make(path, options.permissions, options.placing, limit);
+    const int fd = open_retrying(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK, 0);
+    if (fd < 0 && errno == ENOENT) return open_retrying(path.c_str(), O_RDWR | O_CREAT | O_EXCL, options.permissions);
+    if (fd < 0) return fd;
+    if (made.code() == Code::already_exists || ::fstat(fd, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size != 0 || about.st_uid != ::geteuid()) {
+        ::close(fd);
+        errno = EEXIST;
+        return -1;
+    }
+    (void)::fcntl(fd, F_SETFL, 0);  // operations on it wait
+    if ((about.st_mode & 07777 & ~options.permissions) != 0) (void)::fchmod(fd, about.st_mode & options.permissions);
+    placed = made.ok();
+    return fd;
+}
+
 // Whoever opens a FIFO may hang, and whoever opens a device may start something: looked at before, and not waited for.
-Result<int> open_file(const std::string& path, const OpenOptions& options) {
+Result<int> open_file(const std::string& path, const OpenOptions& options, Placer* placer, Nanos limit, bool& placed) {
     const int access = options.mode == OpenMode::read ? O_RDONLY : O_RDWR;
     if (options.mode == OpenMode::create) {
-        const int made = open_retrying(path.c_str(), access | O_CREAT | O_EXCL, options.permissions);
+        const int made = placer && !options.placing.by.empty() ? open_placed(path, options, *placer, limit, placed)
+                                                               : open_retrying(path.c_str(), access | O_CREAT | O_EXCL, options.permissions);
         if (made >= 0) share_file(made, path, options.permissions);
         return made;
     }
@@ -124,8 +146,9 @@ Status publish_error(int error, const std::string& from, const std::string& to) 
 
 }  // namespace
 
-Result<FilePtr> RealFile::open(const std::string& path, const OpenOptions& options, Dispose dispose) {
-    TRY_ASSIGN(const int buffered, open_file(path, options));
+Result<FilePtr> RealFile::open(const std::string& path, const OpenOptions& options, Dispose dispose, Placer* placer, Nanos limit) {
+    bool placed = false;
+    TRY_ASSIGN(const int buffered, open_file(path, options, placer, limit, placed));
     if (buffered < 0) {
         const int error = errno;
         struct stat about = {};
@@ -139,7 +162,9 @@ Result<FilePtr> RealFile::open(const std::string& path, const OpenOptions& optio
     // Any refusal means buffered; whatever else is wrong will be said by the first transfer.
     const int access = options.mode == OpenMode::read ? O_RDONLY : O_RDWR;
     const int direct = options.direct ? open_again(buffered, path, access | O_DIRECT) : -1;
-    return FilePtr(std::make_shared<RealFile>(path, buffered, direct, std::move(dispose)));
+    auto file = std::make_shared<RealFile>(path, buffered, direct, std::move(dispose));
+    file->placed_ = placed;
+    return FilePtr(std::move(file));
 }
 
 std::uint64_t direct_align_bytes() {

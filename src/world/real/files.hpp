@@ -23,13 +23,14 @@ std::uint64_t direct_align_bytes();
 class RealFile final : public File {
   public:
     using Dispose = std::function<void(std::function<void()>)>;
-    // Blocks. `dispose` runs the close(2), which can take long (network file systems flush there).
-    static Result<FilePtr> open(const std::string& path, const OpenOptions& options, Dispose dispose);
+    // Blocks. `dispose` runs the close(2), which can take long (network file systems flush there). A file that is to be placed is made by the placer, which gets `limit`.
+    static Result<FilePtr> open(const std::string& path, const OpenOptions& options, Dispose dispose, Placer* placer = nullptr, Nanos limit = 0);
     RealFile(std::string path, int buffered, int direct, Dispose dispose);
     RealFile(const RealFile&) = delete;
     ~RealFile() override;
 
     const std::string& path() const noexcept override { return path_; }
+    bool is_placed() const noexcept override { return placed_; }
     int descriptor() const noexcept { return buffered_; }
     int direct_descriptor() const noexcept { return direct_; }  // -1: none
 
@@ -49,7 +50,7 @@ class RealFile final : public File {
     std::string path_;
     int buffered_;
     int direct_;
-    bool direct_refused_ = false;
+    bool direct_refused_ = false, placed_ = false;
     Dispose dispose_;
 };
 

@@ -86,6 +86,7 @@ Result<std::unique_ptr<RealStorage>> RealStorage::create(Loop& loop, StorageOpti
 RealStorage::RealStorage(Loop& loop, StorageOptions options)
     : loop_(loop),
       local_(options.local),
+      placer_(options.placer),
       pool_(loop.remote(), {.name = "cairn-io", .threads_max = options.workers, .stuck_max = options.stuck_max, .thread_class = options.thread_class}),
       local_pool_(loop.remote(),
                   {.name = "cairn-local", .threads_max = options.workers, .stuck_max = options.stuck_max, .thread_class = answering(options.thread_class)}) {}
@@ -190,8 +191,9 @@ Task<Status> RealStorage::fsync(FilePtr file, Nanos deadline) {
 Task<Result<FilePtr>> RealStorage::open(std::string path, OpenOptions options, Nanos deadline) {
     WorkerPool& pool = pool_of(path);
     std::string what = "opening " + path;
-    std::function<Result<FilePtr>()> work = [path, options, dispose = pool.disposer()] {
-        return RealFile::open(path, options, dispose);
+    const Nanos limit = (deadline - loop_.now()) / 2;  // the other half is for making the file without the placer
+    std::function<Result<FilePtr>()> work = [path, options, dispose = pool.disposer(), placer = placer_, limit] {
+        return RealFile::open(path, options, dispose, placer.get(), limit);
     };
     return perform(pool, std::move(work), std::move(what), deadline);
 }
@@ -253,6 +255,16 @@ Task<Result<std::vector<DirectoryEntry>>> RealStorage::list(std::string path, Na
 Task<Result<std::uint64_t>> RealStorage::free_bytes(std::string directory, Nanos deadline) {
     std::string what = "asking for the room of " + directory;
     std::function<Result<std::uint64_t>()> work = [directory] { return cairn::free_bytes(directory); };
+    return perform(pool_of(directory), std::move(work), std::move(what), deadline);
+}
+
+Task<Result<std::vector<TargetRoom>>> RealStorage::target_rooms(std::string directory, std::string by, Nanos deadline) {
+    std::string what = "asking for the room of the storage targets of " + directory;
+    const Nanos limit = deadline - loop_.now();
+    std::function<Result<std::vector<TargetRoom>>()> work = [directory, by, limit, placer = placer_]() -> Result<std::vector<TargetRoom>> {
+        if (!placer) return Status(Code::unsupported, directory + ": nobody here can ask its storage targets");
+        return placer->rooms(directory, by, limit);
+    };
     return perform(pool_of(directory), std::move(work), std::move(what), deadline);
 }
 

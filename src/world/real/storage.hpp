@@ -35,6 +35,7 @@ struct StorageOptions {
     unsigned workers = 16;    // operations of each kind (transfers, names) that run at the same time
     unsigned stuck_max = 64;  // threads that may be replaced because they do not come back
     ThreadClass thread_class;  // of the threads that read and write, the kernel's among them
+    std::shared_ptr<Placer> placer;  // none: files lie where the file system puts them
     std::string local;  // scratch, where ranks wait for what is done (never less than nice 19): a directory whose files have threads of their own, also for transfers: none is missing there when another file system hangs
 };
 
@@ -78,6 +79,7 @@ class RealStorage final : public Storage {
     Task<Status> remove_directory(std::string path, Nanos deadline) override;
     Task<Result<std::vector<DirectoryEntry>>> list(std::string path, Nanos deadline) override;
     Task<Result<std::uint64_t>> free_bytes(std::string directory, Nanos deadline) override;
+    Task<Result<std::vector<TargetRoom>>> target_rooms(std::string directory, std::string by, Nanos deadline) override;
     Task<Result<BufferPtr>> map(std::string path, bool writable, Nanos deadline) override;
 
   private:
@@ -99,6 +101,7 @@ class RealStorage final : public Storage {
     std::shared_ptr<StorageStatistics> statistics_ = std::make_shared<StorageStatistics>();
     std::string reason_;
     std::string local_;
+    std::shared_ptr<Placer> placer_;
     WorkerPool pool_, local_pool_;
     std::unique_ptr<Ring> ring_;
 };

@@ -16,11 +16,13 @@ class SimFile final : public File {
     SimFile(std::string path, InodePtr of, FileSystem& on, bool on_shared, bool may_write)
         : inode(std::move(of)), fs(on), shared(on_shared), writable(may_write), path_(std::move(path)) {}
     const std::string& path() const noexcept override { return path_; }
+    bool is_placed() const noexcept override { return placed; }
 
     const InodePtr inode;
     FileSystem& fs;
     const bool shared;
     const bool writable;
+    bool placed = false;
 
   private:
     std::string path_;

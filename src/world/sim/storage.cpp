@@ -90,6 +90,14 @@ std::optional<std::size_t> place_on_target(std::string& path, const Model& model
     return number % targets;
 }
 
+// As a file system that is told by a call (placing.hpp): its targets are named by their numbers. Of one that is gone it knows nothing, and puts the file where it likes.
+std::optional<std::size_t> told_target(const Placing& placing, const Model& model) {
+    if (placing.by.empty() || placing.targets.empty() || model.target_rates.empty()) return std::nullopt;
+    const std::size_t number = std::strtoul(placing.targets.front().c_str(), nullptr, 10);
+    if (number >= model.target_rates.size() || model.targets_gone.count(number)) return std::nullopt;
+    return number;
+}
+
 Nanos SimStorage::transfer_ready(const SimFile& file, std::uint64_t bytes) {
     const Model& model = sim_.model();
     const bool shared = file.shared;
@@ -148,7 +156,8 @@ Task<Result<FilePtr>> SimStorage::open(std::string path, OpenOptions options, Na
     const OpenMode mode = options.mode;
     const char* what = mode == OpenMode::create ? "create" : "open";
     std::optional<std::size_t> on;
-    if (shared && mode == OpenMode::create) on = place_on_target(path, sim_.model());
+    const std::optional<std::size_t> told = shared && mode == OpenMode::create ? told_target(options.placing, sim_.model()) : std::nullopt;
+    if (shared && mode == OpenMode::create) on = told ? told : place_on_target(path, sim_.model());
     if (const Machine* machine = sim_.machine(); machine && shared && mode == OpenMode::create) {  // stripes of one after the other; small files anywhere
         const std::size_t targets = sim_.model().target_rates.size();
         on = (on ? *on * machine->model().stripes : checksum(as_bytes(path))) % targets;
@@ -161,7 +170,9 @@ Task<Result<FilePtr>> SimStorage::open(std::string path, OpenOptions options, Na
         if ((*inode)->is_directory) return corrupt(op.path + ": it is a directory, not a file");
         if (mode == OpenMode::create) (*inode)->target = on;
         if (twin) inode = fs.twin(**inode);
-        op.opened = std::make_shared<SimFile>(op.path, *inode, fs, shared, mode != OpenMode::read);
+        auto file = std::make_shared<SimFile>(op.path, *inode, fs, shared, mode != OpenMode::read);
+        file->placed = told.has_value();
+        op.opened = std::move(file);
         return {};
     });
     Status status = co_await finish(operation, deadline);
