@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/units.hpp"
+#include "format/names.hpp"
 #include "format/part.hpp"
 
 namespace cairn::engine {
@@ -24,8 +25,22 @@ bool says(const message::Progress& progress, std::uint32_t part) {
     return std::any_of(progress.parts.begin(), progress.parts.end(), [&](const message::PartProgress& each) { return each.part == part; });
 }
 
+std::vector<const PartInfo*> reported_parts(const Contest& contest, const Job& job) {
+    std::map<std::string_view, const PartInfo*> by_file;
+    for (const auto& [node, track] : contest.leaders)
+        if (track.done)
+            for (const PartInfo& part : track.done->parts) by_file[part.file] = &part;
+    std::vector<const PartInfo*> parts(job.roster->files);
+    for (const PartPlan& plan : contest.plan) {
+        const auto found = by_file.find(part_file_name(job.part_name(plan, contest.attempt_id)));
+        if (found != by_file.end()) parts[plan.number()] = found->second;
+    }
+    return parts;
+}
+
 bool awaits_replacement(const Contest& contest) {
     return std::any_of(contest.replaced.begin(), contest.replaced.end(), [&](const auto& each) {
+        if (contest.leaders.at(contest.plan[each.first].first_leader()).done) return false;
         if (!each.second.with) return true;
         const PartPlan& with = each.second.with->with.front();
         return !contest.replaced.count(with.part) && !says(contest.leaders.at(with.first_leader()).progress, with.part);

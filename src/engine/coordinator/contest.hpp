@@ -83,6 +83,9 @@ struct Contest {
 bool awaits_replacement(const Contest& contest);
 bool says(const message::Progress& progress, std::uint32_t part);
 
+// What leaders reported of each part, by its number; null: nobody did. Where one was replaced it is the file that was complete: a leader that reported does not hear of it any more.
+std::vector<const PartInfo*> reported_parts(const Contest& contest, const Job& job);
+
 // One Lead to every leader: its own shares with their sources; of the others' what it needs to work with them.
 void make_leads(Contest& contest, const Job& job, const std::vector<NodeImages>& nodes);
 

@@ -146,7 +146,8 @@ Task<Status> Coordinator::attempt(FlightPtr flight) {
     Status state = std::move(*decided);
     if (state.ok()) {
         const Nanos took = world.clock.now() - own.contest->begun;
-        planner_.learn_from_success(*flight, *nodes, took, pace.counters().waited - waited > took / 20);
+        const bool held_back = pace.counters().waited - waited > took / 20 || !own.contest->replaced.empty();  // a target that did not answer says nothing of the others
+        planner_.learn_from_success(*flight, *nodes, took, held_back);
         co_await naming.close();
         state = std::move(named);
     }

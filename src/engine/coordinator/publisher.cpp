@@ -163,17 +163,14 @@ Task<Status> Publisher::publish(FlightPtr flight, Manifest manifest) {
     co_return ours;
 }
 
-// Each leader reports the parts that it is the first leader of, but for those that were replaced.
+// Each leader reports the parts that it is the first leader of.
 Status Publisher::name_parts(const Flight& flight, const Contest& contest, Manifest& manifest) const {
-    std::map<std::string_view, const PartInfo*> reported;
     std::size_t count = 0;
-    for (const auto& [node, track] : contest.leaders)
-        for (const PartInfo& part : track.done->parts) reported[part.file] = &part, ++count;
-    for (const PartPlan& part : contest.plan) {
-        if (contest.replaced.count(part.part)) continue;
-        const auto found = reported.find(part_file_name(flight.job->part_name(part, contest.attempt_id)));
-        if (found == reported.end()) return Status(Code::internal, "a leader reported fewer parts than its own");
-        manifest.parts[part.number()] = *found->second;
+    for (const auto& [node, track] : contest.leaders) count += track.done->parts.size();
+    const std::vector<const PartInfo*> reported = reported_parts(contest, *flight.job);
+    for (std::size_t part = 0; part < reported.size(); ++part) {
+        if (!reported[part]) return Status(Code::internal, "a leader reported fewer parts than its own");
+        manifest.parts[part] = *reported[part];
     }
     if (count != manifest.parts.size()) return Status(Code::internal, "a leader reported other parts than its own");
     return {};

@@ -10,6 +10,10 @@
 
 namespace cairn::engine {
 
+namespace {
+constexpr std::uint32_t failures_max = 2;  // of replacements of one part
+}  // namespace
+
 Replacer::Replacer(Common& c) : CoordinatorRole(c) {}
 
 bool Replacer::is_current(const Flight& flight, Id128 attempt_id) const { return side(flight).contest && side(flight).contest->attempt_id == attempt_id; }
@@ -23,11 +27,18 @@ void Replacer::on_part_failed(FlightPtr flight, NodeIndex from, const message::P
     track->second.heard = world.clock.now();
     const std::vector<Share>& shares = contest.plan[failed.part].shares;
     if (std::none_of(shares.begin(), shares.end(), [&](const Share& share) { return share.leader == from; })) return;
+    // Its first leader reported it, so it is complete: only an answer to this leader was lost.
+    if (contest.leaders.at(contest.plan[failed.part].first_leader()).done) return send(*flight, from, message::Replace{contest.attempt_id, failed.part, {}, {}});
     if (!contest.replaced.emplace(failed.part, Replaced{failed.text, {}}).second) return tell(*flight, failed.part, from);
     const std::string& target = contest.plan[failed.part].target;
     if (!target.empty()) avoid(*flight->job, target, failed.text);
     side(*flight).leaves_files = true;
     tell(*flight, failed.part, from);
+    if (contest.plan[failed.part].replacement == failures_max) {  // one node on target after target: it is the node
+        experience(*flight->job).unfit[from] = world.clock.in(avoided_for);
+        contest.irreplaceable = failed.part;
+        return flight->news.notify_all();
+    }
     gate.spawn(replace(flight, contest.attempt_id, failed.part));
 }
 
@@ -112,6 +123,7 @@ Task<void> Replacer::replace(FlightPtr flight, Id128 attempt_id, std::uint32_t p
         co_return;
     }
     const PartPlan& old = contest.plan[part];
+    if (contest.leaders.at(old.first_leader()).done) co_return;  // it was complete before it heard of this
     PartPlan with;
     with.part = static_cast<std::uint32_t>(contest.plan.size());
     with.target = *target;

@@ -160,6 +160,22 @@ TEST_F(ReplacerTest, NoWorkIsCalledCompleteWhileAPartHasNoFile) {
     EXPECT_EQ(node.next<message::Complete>(0).attempt_id, attempt_id());
 }
 
+// Another leader of the part did not hear that its share was kept, and took its target for dead.
+TEST_F(ReplacerTest, APartThatItsFirstLeaderReportedIsNotReplaced) {
+    PartPlan& part = node.flight->coordinator->contest->plan[plan(0).part];
+    part.shares.push_back({1, part.range_bytes(), 0, {}});
+    hear(1, message::PartFailed{attempt_id(), plan(0).part, Code::deadline, "no answer"});
+    EXPECT_TRUE(node.next<message::Replace>(1).with.empty());
+    done(0, plan(0), coverage(0, 0, image_bytes));  // before it heard of that
+    node.run(second);
+    hear(1, message::PartFailed{attempt_id(), plan(0).part, Code::deadline, "no answer"});
+    EXPECT_EQ(node.next<message::Replace>(1).part, plan(0).part);
+    done(1, plan(1), coverage(1, 0, image_bytes));
+    EXPECT_EQ(node.next<message::Ended>(1).code, Code::ok);
+    ASSERT_TRUE(manifest().has_value());
+    EXPECT_EQ(manifest()->parts[plan(0).part].file, part_file_name({plan(0).part, 2, attempt_id(), FileLayout::parts, 0}));
+}
+
 TEST_F(ReplacerTest, OnlyALeaderOfThePartIsBelieved) {
     hear(0, message::PartFailed{attempt_id(), plan(1).part, Code::io_error, "not mine"});
     hear(0, message::PartFailed{attempt_id(), 7, Code::io_error, "none of the attempt's"});

@@ -24,9 +24,9 @@ std::vector<std::uint64_t> stored_bytes(const Job& job, const Contest& contest) 
     std::size_t with_ranks = 0;
     for (NodeIndex node = 0; node < job.nodes(); ++node) places.push_back(job.has_ranks(node) ? with_ranks++ : 0);
     std::vector<std::uint64_t> bytes(with_ranks);
-    for (const auto& [leader, track] : contest.leaders)
-        for (std::size_t i = 0; i < track.lead.parts.size() && i < track.done->parts.size(); ++i)  // one leader a file
-            bytes[places[owner_of(track.lead.parts[i])]] += track.done->parts[i].bytes;
+    const std::vector<const PartInfo*> reported = reported_parts(contest, job);
+    for (std::size_t part = 0; part < reported.size(); ++part)
+        if (reported[part]) bytes[places[owner_of(contest.plan[part])]] += reported[part]->bytes;
     return bytes;
 }
 }  // namespace

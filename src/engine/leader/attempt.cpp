@@ -77,7 +77,8 @@ void Attempt::fail_part(Status status, PartState& part) {
         return fail(std::move(status).within(part.path));
     }
     for (const auto& each : parts) {
-        const bool is_silent_too = status.code() == Code::deadline && each->plan.target == part.plan.target && !each->durable;
+        const bool is_synced = each->durable || (!each->first && each->sync_ended != 0);  // and its first leader may have it all
+        const bool is_silent_too = status.code() == Code::deadline && each->plan.target == part.plan.target && !is_synced;
         if (each->dropped || (each.get() != &part && !is_silent_too)) continue;
         Status why = status;
         each->why = std::move(why).within(each->path);
@@ -87,12 +88,14 @@ void Attempt::fail_part(Status status, PartState& part) {
 
 void Attempt::drop(PartState& part) {
     part.dropped = true;
+    flight->state.node_expected_bytes -= std::min(flight->state.node_expected_bytes, part.work.unstarted_bytes());
     part.work = WorkList();
     work.notify_all();
 }
 
+// One whose parts were all dropped stays until no work will change hands: it may be asked for what it gave, and has to say that it has nothing left.
 bool Attempt::all_done() const {
-    return std::all_of(parts.begin(), parts.end(), [](const auto& part) { return part->dropped ? part->settled : part->durable; });
+    return finishing && std::all_of(parts.begin(), parts.end(), [](const auto& part) { return part->dropped ? part->settled : part->durable; });
 }
 
 PartState* Attempt::part(std::uint32_t number) const {

@@ -118,6 +118,8 @@ Task<void> Leader::write_part(Attempt& attempt, PartState& part, std::size_t pla
     }
     const bool mine = part.first && part.file;
     part.file.reset();
+    if (has_turn && !has_left) attempt.slots.leave();  // the file's own end may hang
+    attempt.work.notify_all();
     if (!status.ok()) {
         attempt.fail_part(std::move(status), part);
         // Never reported, so no manifest can name it: safe to remove. A part that was reported is left to the coordinator (coordinator/publisher.cpp).
@@ -126,7 +128,6 @@ Task<void> Leader::write_part(Attempt& attempt, PartState& part, std::size_t pla
             (void)ignored;
         }
     }
-    if (has_turn && !has_left) attempt.slots.leave();
     attempt.work.notify_all();
 }
 

@@ -47,7 +47,7 @@ Task<Status> PartFile::create(const Attempt& attempt, PartState& part) {
     const bool may_span = job.roster->layout == FileLayout::parts && part.plan.replacement == 0;  // one that takes another's place keeps to its target: the one that failed is among them all
     if (may_span && driver->spans_targets()) asked.stripe = spread(job.roster->files, static_cast<std::uint32_t>(driver->targets().size()), bytes);
     PlacedFile placed;
-    Status made = co_await driver->create(std::move(asked), placed, part_wait(attempt, part));
+    Status made = co_await driver->create(std::move(asked), placed, path_wait(attempt, part));
     part.file = std::move(placed.file);
     if (!made.ok()) co_return made;
     part.root = std::move(placed.root);
@@ -78,7 +78,7 @@ Task<Status> PartFile::open(Attempt& attempt, PartState& part) {
             co_return unavailable("its first leader, " + flight.job->node_name(part.plan.first_leader()) + ", did not make it");
         co_await attempt.work.wait(give_up);
     }
-    Result<FilePtr> file = co_await world.storage.open(part.path, options, world.clock.in(part_wait(attempt, part)));
+    Result<FilePtr> file = co_await world.storage.open(part.path, options, world.clock.in(path_wait(attempt, part)));
     if (!file.ok()) co_return std::move(file).status().within("opening a part that several nodes write");
     part.file = std::move(file).value();
     co_return Status();
@@ -108,9 +108,10 @@ Task<Status> PartFile::finish_share(Attempt& attempt, PartState& part) {
     const bool alone = part.first && part.plan.shares.size() == 1;
     if (!alone) {  // else one fsync does for data and footer
         const TraceSpan span(world.clock, "leader", "fsync of a share of part " + std::to_string(part.plan.part));
-        CO_TRY(co_await world.storage.fsync(part.file, world.clock.in(sync_wait(attempt, part))));
+        Status synced = co_await world.storage.fsync(part.file, world.clock.in(sync_wait(attempt, part)));
+        attempt.storage.end(world.clock.now());
+        if (!synced.ok()) co_return synced;
         part.sync_ended = world.clock.now();
-        attempt.storage.end(part.sync_ended);
     }
     Status status;
     if (part.first) {
@@ -295,7 +296,8 @@ Task<Status> PartFile::check_shares(Attempt& attempt, PartState& part) {
     if (looks.looks.empty()) co_return Status();
     const TraceSpan span(world.clock, "leader", "a look at every share of part " + std::to_string(part.plan.part));
     Result<BufferPtr> buffer = co_await ring.take(world.clock.in(settings.version_wait));
-    if (!buffer.ok()) co_return std::move(buffer).status();
+    part.blameless = !buffer.ok();
+    if (part.blameless) co_return std::move(buffer).status();
     Gate reading(world.clock);
     constexpr std::uint64_t readers_max = 16;
     const std::uint64_t readers = std::min<std::uint64_t>({readers_max, ring.buffer_bytes() / block, looks.looks.size()});
@@ -378,9 +380,9 @@ Task<Status> PartFile::write_footer(Attempt& attempt, PartState& part) {
     Result<std::uint64_t> size = co_await world.storage.file_bytes(part.file, world.clock.in(wait));
     if (!size.ok()) co_return std::move(size).status();
     if (*size != info.bytes) co_return Status(Code::io_error, "is " + std::to_string(*size) + " bytes, not the " + std::to_string(info.bytes) + " written");
-    CO_TRY(co_await check_in_its_directory(world, part, wait));
-    CO_TRY(co_await world.storage.fsync_directory(part.path.substr(0, part.path.rfind('/')), world.clock.in(wait)));
-    CO_TRY(co_await check_in_its_directory(world, part, wait));
+    CO_TRY(co_await check_in_its_directory(world, part, path_wait(attempt, part)));
+    CO_TRY(co_await world.storage.fsync_directory(part.path.substr(0, part.path.rfind('/')), world.clock.in(path_wait(attempt, part))));
+    CO_TRY(co_await check_in_its_directory(world, part, path_wait(attempt, part)));
     part.done = std::move(info);
     co_return Status();
 }

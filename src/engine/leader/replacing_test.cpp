@@ -114,10 +114,29 @@ TEST_F(ReplacingTest, ALeaderThatIsNotTheFirstOneOnlyLetsGo) {
     node->run(second);
     EXPECT_TRUE(node->heard<message::PartFailed>(0).empty()) << "it waits for the file";
     hear(message::Replace{attempt_id, 1, {}, {}});
+    node->run(10 * second);
+    EXPECT_TRUE(node->subject.is_leading(*node->flight));
     complete();
     const message::PartsDone done = node->next<message::PartsDone>(0);
     EXPECT_EQ(done.code, Code::ok) << done.text;
     EXPECT_EQ(done.parts.size(), 1u);
+}
+
+// It may have given work away, and has to say so until the coordinator has heard it; and to say that it has nothing left.
+TEST_F(ReplacingTest, ALeaderWithoutAPartStaysUntilNoWorkChangesHands) {
+    message::Lead lead = two_parts();
+    lead.parts.erase(lead.parts.begin());
+    lead.parts[0].shares.insert(lead.parts[0].shares.begin(), {2, half, half, {}});
+    lead.addresses = {{2, ""}};
+    begin_with(Below::fails, lead);
+    hear(message::Replace{attempt_id, 1, {}, {}});
+    node->run(second);
+    node->heard<message::Progress>(0);
+    EXPECT_TRUE(node->next<message::Progress>(0).parts.empty()) << "with each heartbeat";
+    hear(message::Shed{attempt_id, 1, 1, 2, role_block});
+    EXPECT_TRUE(node->next<message::Given>(0).work.empty());
+    complete();
+    EXPECT_EQ(node->next<message::PartsDone>(0).code, Code::ok);
 }
 
 TEST_F(ReplacingTest, AFirstLeaderWaitsForThePlan) {

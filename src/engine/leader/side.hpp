@@ -19,6 +19,8 @@ class LeaderRole : protected Role {
 
     // One operation on a part's file. Where another target can take its place nobody waits as long as for storage that is all there is.
     Nanos part_wait(const Attempt& attempt, const PartState& part) const { return attempt.can_replace(part) ? std::min(settings.io_wait, settings.target_wait) : settings.io_wait; }
+    // One on its name. Targets of one file system have their directories in common, so that it may wait for another target than its own; roots do not.
+    Nanos path_wait(const Attempt& attempt, const PartState& part) const { return attempt.flight->job->root_of(part.plan.target) != 0 ? part_wait(attempt, part) : settings.io_wait; }
     // Without direct I/O all that was written may have to go to storage first.
     Nanos sync_wait(const Attempt& attempt, const PartState& part) const { return settings.direct ? part_wait(attempt, part) : settings.io_wait; }
 
