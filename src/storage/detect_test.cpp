@@ -41,7 +41,7 @@ TEST_F(OnAnotherFileSystem, TheSettingSaysWhichFileSystemItIsTakenFor) {
     testing::RecordedOutside outside;
     EXPECT_EQ(file_system_at(Driver::automatic, directory).value()->name(), "plain");
     EXPECT_EQ(file_system_at(Driver::lustre, directory).value()->name(), "lustre");
-    outside.answers.insert({"lfs df " + directory, std::string("t-OST0000_UUID 9 1 8 1% /t[OST:0]\nt-OST0001_UUID 9 1 8 1% /t[OST:1]\nt-OST0002_UUID 9 1 8 1% /t[OST:2]\n")});
+    outside.answers.insert({"lfs df --lazy " + directory, std::string("t-OST0000_UUID 9 1 8 1% /t[OST:0]\nt-OST0001_UUID 9 1 8 1% /t[OST:1]\nt-OST0002_UUID 9 1 8 1% /t[OST:2]\n")});
     EXPECT_EQ(detect_targets(Driver::lustre, {}, directory + "/not/yet", outside)->names.size(), 3u);
     const auto chosen = detect_targets(Driver::lustre, {"t-OST0002", "t-OST0000"}, directory, outside);
     ASSERT_TRUE(chosen.ok());

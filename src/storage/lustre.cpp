@@ -154,7 +154,7 @@ class Lustre final : public ParallelFileSystem {
 
   private:
     static Result<std::vector<Ost>> look(Outside& outside, const std::string& directory, Nanos limit) {
-        Words words = {"lfs", "df"};
+        Words words = {"lfs", "df", "--lazy"};  // asks no OST that is not connected now, and so would not answer
         const Result<std::string> pool = outside.run({"lfs", "getstripe", "--directory", "--pool", directory}, limit);
         if (pool.code() == Code::deadline) return pool.status();  // lfs df would, too
         if (pool.ok())

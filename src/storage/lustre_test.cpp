@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 
 const std::string directory = "/mnt/testfs/ck";
 const std::string pool_words = "lfs getstripe --directory --pool " + directory;
-const std::string df_words = "lfs df " + directory;
+const std::string df_words = "lfs df --lazy " + directory;
 
 const std::string df =
     "UUID                   1K-blocks        Used   Available Use% Mounted on\n"
@@ -76,9 +76,9 @@ TEST(Lustre, TargetsAreThoseThatTakeFiles) {
 
 TEST(Lustre, APoolOfTheDirectoryIsHonoured) {
     RecordedOutside outside;
-    outside.answers.insert({{pool_words, std::string("flash\n")}, {"lfs df --pool flash " + directory, df}});
+    outside.answers.insert({{pool_words, std::string("flash\n")}, {"lfs df --lazy --pool flash " + directory, df}});
     EXPECT_TRUE(lustre().targets(outside, directory, {}).ok());
-    EXPECT_THAT(outside.asked, ElementsAre(pool_words, "lfs df --pool flash " + directory));
+    EXPECT_THAT(outside.asked, ElementsAre(pool_words, "lfs df --lazy --pool flash " + directory));
     EXPECT_EQ(pool_of_getstripe("flash\ndisk\n"), "") << "each component of a progressive layout has its own";
     EXPECT_EQ(pool_of_getstripe("flash\nflash\n"), "flash");
     EXPECT_EQ(pool_of_getstripe("--evil\n/x"), "");

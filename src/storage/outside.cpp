@@ -10,10 +10,12 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <mutex>
 #include <optional>
 #include <thread>
 
@@ -75,6 +77,7 @@ int spawn(const Words& words, const Pipe& out, const Pipe& err, pid_t& pid) {
     ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     ::posix_spawn_file_actions_adddup2(&actions, out.writing, 1);
     ::posix_spawn_file_actions_adddup2(&actions, err.writing, 2);
+    ::posix_spawn_file_actions_addclosefrom_np(&actions, 3);  // one that can not be ended must not keep a socket of the daemon's open
     sigset_t none, all;
     ::sigemptyset(&none);
     ::sigfillset(&all);
@@ -124,6 +127,7 @@ class ThisMachine final : public Outside {
   public:
     Result<std::string> run(const Words& words, Nanos limit) override {
         const Steady::time_point end = Steady::now() + std::chrono::nanoseconds(std::min(limit, limit_max));
+        if (is_one_left(words[0])) return deadline_passed(words[0] + ": one that was started before did not end, and can not be ended");
         Pipe out, err;
         if (out.writing < 0 || err.writing < 0) return Status::from_errno(errno, "can not make a pipe");
         pid_t pid = 0;
@@ -135,7 +139,7 @@ class ThisMachine final : public Outside {
         const std::optional<int> ended = listen(out, err, end, is_too_much) ? reap(pid, end) : std::nullopt;
         if (!ended) {
             ::kill(-pid, SIGKILL);
-            (void)reap(pid, Steady::now() + std::chrono::seconds(1));  // in a file system that hangs it can not even die
+            if (!reap(pid, Steady::now() + std::chrono::seconds(1))) leave(words[0], pid);  // in a file system that hangs it can not even die
             return is_too_much ? Status(Code::io_error, words[0] + " prints more than it should") : deadline_passed(words[0] + ": it did not end in time");
         }
         const int status = *ended;
@@ -175,6 +179,21 @@ class ThisMachine final : public Outside {
         void* const loaded = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);  // counted: the second time it is only looked up
         return loaded ? ::dlsym(loaded, name) : nullptr;
     }
+
+  private:
+    // As many as look at a file system that hangs would be left there otherwise.
+    bool is_one_left(const std::string& program) {
+        const std::lock_guard lock(mutex_);
+        std::erase_if(left_, [](const auto& each) { return reap(each.second, Steady::now()).has_value(); });
+        return std::any_of(left_.begin(), left_.end(), [&](const auto& each) { return each.first == program; });
+    }
+    void leave(const std::string& program, pid_t pid) {
+        const std::lock_guard lock(mutex_);
+        left_.emplace_back(program, pid);
+    }
+
+    std::mutex mutex_;
+    std::vector<std::pair<std::string, pid_t>> left_;  // that did not die
 };
 
 }  // namespace

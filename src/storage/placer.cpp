@@ -14,6 +14,7 @@ namespace {
 
 using Steady = std::chrono::steady_clock;
 constexpr std::chrono::minutes rest{1};
+constexpr Nanos rooms_limit = 10 * second;
 
 class SystemPlacer final : public Placer {
   public:
@@ -31,7 +32,10 @@ class SystemPlacer final : public Placer {
     Result<std::vector<TargetRoom>> rooms(const std::string& directory, const std::string& by, Nanos limit) override {
         const ParallelFileSystem* const system = file_system_named(by);
         if (!system) return Status(Code::unsupported, "no driver is called " + by);
-        return system->rooms(outside_, directory, limit);
+        if (rests(by)) return unavailable(by + " did not answer a moment ago");
+        Result<std::vector<TargetRoom>> rooms = system->rooms(outside_, directory, std::min(limit, rooms_limit));  // a plan waits for it
+        if (rooms.code() == Code::deadline) begin_rest(by);
+        return rooms;
     }
 
   private:
@@ -41,9 +45,14 @@ class SystemPlacer final : public Placer {
         return found != rests_until_.end() && Steady::now() < found->second;
     }
 
-    void note(const Placing& placing, const std::string& path, const Status& why) {
+    void begin_rest(const std::string& by) {
         const std::lock_guard lock(mutex_);
-        if (why.code() == Code::deadline) rests_until_[placing.by] = Steady::now() + rest;
+        rests_until_[by] = Steady::now() + rest;
+    }
+
+    void note(const Placing& placing, const std::string& path, const Status& why) {
+        if (why.code() == Code::deadline) begin_rest(placing.by);
+        const std::lock_guard lock(mutex_);
         if (!said_.insert({placing.by, why.code()}).second) return;
         log_warning("not-placed", {{"driver", placing.by}, {"file", path}, {"target", names_text(placing.targets)}, {"why", why},
                                    {"lost", "files lie where the file system puts them, and its targets may get unequal bytes; the rest is as ever"}});

@@ -93,10 +93,13 @@ int open_placed(const std::string& path, const OpenOptions& options, Placer& pla
     errno = EEXIST;
     if (::lstat(path.c_str(), &about) == 0) return -1;
     const Status made = placer.make(path, options.permissions, options.placing, limit);
-    const int fd = open_retrying(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK, 0);
+    int fd = open_retrying(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK, 0);
+    // Where it was made by another way than this client's, which may remember that there was none: with O_CREAT the server is asked.
+    if (fd < 0 && errno == ENOENT && made.ok()) fd = open_retrying(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, options.permissions);
     if (fd < 0 && errno == ENOENT) return open_retrying(path.c_str(), O_RDWR | O_CREAT | O_EXCL, options.permissions);
     if (fd < 0) return fd;
-    if (made.code() == Code::already_exists || ::fstat(fd, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size != 0 || about.st_uid != ::geteuid()) {
+    const bool is_own = made.ok() || (::fstat(fd, &about) == 0 && about.st_uid == ::geteuid());  // root may be another user there
+    if (made.code() == Code::already_exists || ::fstat(fd, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size != 0 || !is_own) {
         ::close(fd);
         errno = EEXIST;
         return -1;
