@@ -124,20 +124,20 @@ Status Reader::find_file() {
 
 Result<std::string> read_settings_text(const std::string& path) {
     const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (descriptor < 0) return Status::from_errno(errno, path + ": cannot read these settings");
+    if (descriptor < 0) return Status::from_errno(errno, path + ": cannot read this file");
     struct stat status {};
     std::string text;
     Status problem;
     if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
-        problem = invalid_argument(path + ": cannot read these settings: not a regular file");
+        problem = invalid_argument(path + ": cannot read this file: not a regular file");
     } else if (static_cast<std::size_t>(status.st_size) > file_bytes_max) {
-        problem = invalid_argument(path + ": cannot read these settings: larger than 1 MiB");
+        problem = invalid_argument(path + ": cannot read this file: larger than 1 MiB");
     }
     while (problem.ok()) {
         char buffer[16384];
         const ssize_t count = ::read(descriptor, buffer, sizeof buffer);
         if (count < 0 && errno == EINTR) continue;
-        if (count < 0) problem = Status::from_errno(errno, path + ": cannot read these settings");
+        if (count < 0) problem = Status::from_errno(errno, path + ": cannot read this file");
         if (count <= 0 || text.size() > file_bytes_max) break;
         text.append(buffer, static_cast<std::size_t>(count));
     }

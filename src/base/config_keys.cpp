@@ -148,7 +148,7 @@ constexpr std::array table = {
         "the node that writes. Rank 0's node decides for a version; a node whose own setting is leader sends data as they are."), encoders),
     key<&S::flush, &S::Flush::full_every>("flush", "full_every", K::number, 1, 1000,
         "Of so many versions one is stored whole, and of the others what changed since that one, its base, wherever that is shorter; 1: all are whole. For codecs fast, small and auto. Data with a base are encoded by the node whose data they are, as with encode_at = follower. "
-        "The base stays in scratch while there is room for it; without it a version is whole. Reading a version takes reading its base, too, and while versions depend on a base it is not removed. "
+        "The base stays in scratch while there is room for it; without it a version is whole. Images of less than 512 KiB share runs, and are stored whole. Reading a version takes reading its base, too, and while versions depend on a base it is not removed. "
         "Rank 0's node decides; between its start and the first version that it commits, and after an attempt that failed, nothing has a base."),
     key<&S::flush, &S::Flush::merge_ranks>("flush", "merge_ranks", K::number, 0, 64,
         "How many images of one node share encoded runs, so that a codec sees what is alike in them side by side (the merge group of mcrEngine); 1: each image has runs of its own. 0: 16, or 1, version by version: now and then leaders encode some 2 MiB of several of their node's images both ways, and throw the result away; "

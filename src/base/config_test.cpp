@@ -248,7 +248,7 @@ TEST_F(ConfigTest, a_file_that_can_not_be_read_is_an_error) {
 
     sources.variables.clear();
     fs::create_directory(directory / "cairn.toml");
-    EXPECT_THAT(bad(), HasSubstr("cairn.toml: cannot read these settings: not a regular file"));
+    EXPECT_THAT(bad(), HasSubstr("cairn.toml: cannot read this file: not a regular file"));
     fs::remove(directory / "cairn.toml");
 
     fs::create_symlink("nowhere", directory / "cairn.toml");

@@ -51,6 +51,14 @@ std::string order_text(const Extent& extent) {
     return extent.is_big_endian ? "big" : "little";
 }
 
+std::string why_not_all(const SeenFile& seen) {
+    if (!seen.status.ok()) return for_terminal(seen.status.text());
+    const std::vector<Extent>& extents = seen.description.extents;
+    if (extents.size() >= extents_max) return "of more arrays than " + std::to_string(extents_max) + " the rest is not looked at";
+    if (extents.empty() && seen.bytes > 0) return "it has no array that is stored as it is: none at all, or compressed ones";
+    return "";
+}
+
 void print_files(Console& console, const std::vector<SeenFile>& files, bool all) {
     Rows rows(console, TextTable({left("file"), left("format"), right("bytes"), right("arrays"), right("described"), left("why not all")}), all);
     std::uint64_t bytes = 0, described = 0;
@@ -58,7 +66,7 @@ void print_files(Console& console, const std::vector<SeenFile>& files, bool all)
         bytes += seen.bytes;
         described += seen.description.described_bytes();
         rows.add({for_terminal(seen.path), seen.status.ok() ? std::string(seen.description.format) : "-", format_bytes(seen.bytes), seen.status.ok() ? std::to_string(seen.description.extents.size()) : "-",
-                  share_text(seen.description.described_bytes(), seen.bytes), seen.status.ok() ? "" : for_terminal(seen.status.text())});
+                  share_text(seen.description.described_bytes(), seen.bytes), why_not_all(seen)});
     }
     rows.print("no files");
     console.out << "\n" << plural(files.size(), "file") << ", " << format_bytes(bytes) << ", of which " << share_text(described, bytes) << " are described\n";
