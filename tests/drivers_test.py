@@ -97,7 +97,7 @@ class Driven(Roots):
         return "".join(self.log(node) for node in range(NODES))
 
     def restored(self, version):
-        self.forget_scratch()
+        self.nodes.forget_scratch()
         for told in self.job(RESTORE):
             self.assertEqual(told[:3], [OK, version, True], told)
         self.cairn("verify", "series", "--decode")

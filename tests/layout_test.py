@@ -54,7 +54,7 @@ class Layouts(Roots):
             file.write(text)
 
     def restored(self, version):
-        self.forget_scratch()
+        self.nodes.forget_scratch()
         for told in self.job(RESTORE):
             self.assertEqual(told[:3], [OK, version, True], told)
         self.cairn("verify", "series", "--decode")

@@ -116,16 +116,6 @@ class Cluster:
         thread.start()
         return thread
 
-    def forget_scratch(self):
-        for node in range(2):
-            self.nodes.cairn("stop", node=node)
-        self.nodes.kill_daemons()
-        for node in range(2):
-            for folder, _, names in os.walk(self.nodes.scratch(node)):
-                for name in names:
-                    if name.startswith("slot-"):
-                        os.remove(os.path.join(folder, name))
-
 
 class Replaced(unittest.TestCase):
     def begin(self, **settings):
@@ -144,7 +134,7 @@ class Replaced(unittest.TestCase):
         self.assertEqual(code, OK, out + err)
 
     def expect_back(self, cluster):
-        cluster.forget_scratch()
+        cluster.nodes.forget_scratch()
         for told in cluster.job(RESTORE):
             self.assertEqual(told[0][:3], [OK, 1, True], told)
 

@@ -80,16 +80,6 @@ class Roots(unittest.TestCase):
         for told in self.job(TAKE, versions):
             self.assertEqual(told[0], OK, told)
 
-    def forget_scratch(self):
-        for node in range(2):
-            self.nodes.cairn("stop", node=node)
-        self.nodes.kill_daemons()
-        for node in range(2):
-            for folder, _, names in os.walk(self.nodes.scratch(node)):
-                for name in names:
-                    if name.startswith("slot-"):
-                        os.remove(os.path.join(folder, name))
-
     def parts(self, top=None, version=None):
         """Names of part files below a directory, of one version or all."""
         found = []
@@ -120,7 +110,7 @@ class Placed(Roots):
             for version in (1, 2):
                 self.assertEqual(len(self.parts(root, version)), 2, f"{root} {version}")
             self.assertEqual(sorted(os.listdir(root)), [".cairn", "series"])
-        self.forget_scratch()
+        self.nodes.forget_scratch()
         for told in self.job(RESTORE):
             self.assertEqual(told[:3], [OK, 2, True], told)
         self.cairn("verify", "series")
@@ -137,7 +127,7 @@ class Placed(Roots):
 
     def test_a_root_that_is_away_is_named_and_nothing_else_is_said(self):
         self.take(1)
-        self.forget_scratch()
+        self.nodes.forget_scratch()
         away = self.roots[1] + "-away"
         for mount_point in (False, True):  # nothing at all, or the empty directory that a file system was mounted on
             os.rename(self.roots[1], away)
@@ -155,7 +145,7 @@ class Placed(Roots):
             if mount_point:
                 os.rmdir(self.roots[1])
             os.rename(away, self.roots[1])
-        self.forget_scratch()
+        self.nodes.forget_scratch()
         for told in self.job(RESTORE):
             self.assertEqual(told[:3], [OK, 1, True], told)
         os.remove(os.path.join(self.roots[1], "series", "1", self.parts(self.roots[1])[0]))
@@ -202,7 +192,7 @@ class Persistent(Roots):
             self.assertEqual(listed["checkpoints"][0]["versions"][-1]["stored_bytes"], stored)
         shown = json.loads(self.cairn("show", "series", "1", "--json", storage_directories=""))
         self.assertEqual(sorted(part["root"] for part in shown["parts"]), sorted([self.nodes.persistent, self.roots[0]] * 2))
-        self.forget_scratch()
+        self.nodes.forget_scratch()
         for told in self.job(RESTORE):
             self.assertEqual(told[:3], [OK, 1, True], told)
         self.cairn("verify", "series")
@@ -247,7 +237,7 @@ class Removed(Roots):
 
     def test_gc_takes_what_attempts_left_below_roots(self):
         self.take(1)
-        self.forget_scratch()
+        self.nodes.forget_scratch()
         (manifest,) = [n for n in os.listdir(os.path.join(self.nodes.persistent, "series", "1")) if n.startswith("manifest.")]
         half = manifest.removeprefix("manifest.")[:16]
         for version in ("1", "7"):
@@ -271,7 +261,7 @@ class Full(Roots):
         self.take(1)
         self.assertEqual(self.parts(self.roots[0]), [])
         self.assertEqual(len(self.parts(self.roots[1], 1)), RANKS)
-        self.forget_scratch()
+        self.nodes.forget_scratch()
         for told in self.job(RESTORE):
             self.assertEqual(told[:3], [OK, 1, True], told)
 

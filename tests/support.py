@@ -137,6 +137,17 @@ class Nodes:
         while left := self.named("cairnd", "cairnd-keeper"):
             self.kill_all(left)
 
+    def forget_scratch(self, nodes=2):
+        """Ends the daemons, and takes the images away: what is restored then comes from the parts."""
+        for node in range(nodes):
+            self.cairn("stop", node=node)
+        self.kill_daemons()
+        for node in range(nodes):
+            for folder, _, names in os.walk(self.scratch(node)):
+                for name in names:
+                    if name.startswith("slot-"):
+                        os.remove(os.path.join(folder, name))
+
     def kill_all(self, pids=None):
         for _ in range(200):
             left = [p for p in self.ours() if pids is None or p in pids]
