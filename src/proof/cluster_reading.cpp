@@ -136,7 +136,7 @@ Task<Status> Cluster::restore(World world, VersionKey key, VersionKey content) c
     Result<Manifest> manifest = co_await read_manifest(world, layout, key, world.clock.in(io_span));
     if (!manifest.ok()) co_return std::move(manifest).status();
     if (manifest->abandoned) co_return not_found("given up");
-    if (manifest->parts.size() != files(key.incarnation)) co_return Status(Code::internal, "not K parts");
+    if (manifest->parts.size() != files(content.incarnation)) co_return Status(Code::internal, "not K parts");
     for (Rank rank = 0; rank < ranks(); ++rank) {
         const ImagePlaces places{key, rank, "", true};
         const Fetched fetched = co_await fetch(world, places, content);

@@ -221,7 +221,7 @@ void check_published(SeedRun& run, sim::Process& process, const Published& publi
     if (is_new || process.name() != "rm") check_superseded(run, process, published);  // a removal that fails puts back what it moved aside
     const auto chain = run.known.chains.find(published.key.incarnation);
     if (chain != run.known.chains.end() && !(chain->second == manifest->parent)) return bad(corrupt("it names another parent than its job has"));
-    if (manifest->parts.size() != run.cluster.files(manifest->key.incarnation) || manifest->ranks != run.cluster.ranks()) return bad(corrupt("not K parts, or not all ranks"));
+    if (manifest->parts.size() != run.cluster.files(content_of(run, manifest->key).incarnation) || manifest->ranks != run.cluster.ranks()) return bad(corrupt("not K parts, or not all ranks"));
     if (const Status status = check_layout(run, *manifest); !status.ok()) return bad(status);
     Result<OpenVersion> opened = kept.run(open_version(kept.world(), layout, *manifest, every_rank, run.cluster.options.restore));
     if (!opened.ok()) return bad(opened.status());

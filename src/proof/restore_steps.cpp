@@ -118,12 +118,13 @@ double reading_troubles(const sim::Faults& struck) {
     return struck.read_error + struck.metadata_error + struck.stale_read + struck.other_read + struck.hang_io + struck.slow_io + struck.short_transfer;
 }
 
-// A version that is whole is refused where a root of its parts is in trouble, and nowhere else.
+// A version that is whole is refused where a root of its parts is in trouble, or where there was no memory for its base, and nowhere else.
 void check_refused(SeedRun& run, const Restart& restarted) {
     if (!restarted.refused) return;
     const auto& [key, status] = *restarted.refused;
     if (status.code() == Code::unavailable && status.text().find("holds part") != std::string::npos) run.see(Saw::read_away);
-    if (run.cluster.options.roots.empty()) run.fail("a restore in trouble refuses version " + std::to_string(key.version) + ": " + status.to_string());
+    const bool had_no_memory = status.code() == Code::out_of_space && run.cluster.sim.struck().encode_error > 0;
+    if (run.cluster.options.roots.empty() && !had_no_memory) run.fail("a restore in trouble refuses version " + std::to_string(key.version) + ": " + status.to_string());
 }
 
 // The version itself, its directory, or one of a newer job, which may have gone back behind it: what that one was is not known.
