@@ -61,6 +61,17 @@ std::size_t length_of(ByteView ahead, std::size_t record) {
     return length < ahead.size() || length == stretch_bytes ? length - length % record : length;
 }
 
+// Where nothing repeats either, for it may be records of bytes that each record's next ones follow.
+std::size_t noise_length(ByteView ahead) {
+    std::size_t length = 0;
+    while (length < ahead.size()) {
+        const ByteView next = ahead.subspan(length, std::min(guess_bytes, ahead.size() - length));
+        if (!is_noise(next) || guess_record(next) != 0) break;
+        length += next.size();
+    }
+    return length;
+}
+
 }  // namespace
 
 // What an older version tells of is asked each time: columns have no base, and may not be what is best any more.
@@ -87,6 +98,11 @@ Chosen choose_array(const Original& original, const NumberArray& array, Effort e
 }
 
 std::size_t choose_rest(const Original& ahead, Effort effort, std::span<std::byte> column, std::optional<Chosen>& chosen) {
+    const std::size_t noise = ahead.base.empty() ? noise_length(ahead.raw) : 0;
+    if (noise != 0) {
+        chosen.emplace();
+        return noise;
+    }
     const Original first = ahead.part(0, std::min(guess_bytes, ahead.raw.size()));
     const std::size_t record = guess_record(first.raw), length = record == 0 ? 0 : length_of(ahead.raw, record);
     const std::optional<Records> before = chosen && record != 0 && ahead.base.empty() ? chosen->records : std::nullopt;

@@ -13,6 +13,7 @@
 
 #include "codec/integers.hpp"
 #include "codec/planes_layout.hpp"
+#include "codec/prediction.hpp"
 
 namespace cairn {
 namespace {
@@ -79,6 +80,33 @@ TEST(Planes, NoiseInSomePlanesCostsThemAlone) {
     const std::uint64_t stored = planes_bytes(raw);
     EXPECT_GE(stored, raw.size() / 2);
     EXPECT_LT(stored, raw.size() / 2 + raw.size() / 30) << "what the lower half borrows of the upper is a bit of each";
+}
+
+// What nobody described, drawn by chance, is looked at shortly and stored as it is; what comes behind it is not taken for the same.
+TEST(Planes, NoiseBesideOtherThingsIsLeftAsItIs) {
+    std::mt19937_64 random(4);
+    Bytes raw(300'000);
+    for (std::byte& each : raw) each = static_cast<std::byte>(random());
+    EXPECT_TRUE(is_noise(raw));
+    EXPECT_EQ(planes_bytes(raw), 0u);
+    std::vector<double> smooth;
+    for (int i = 0; i < 40'000; ++i) smooth.push_back(1e6 + i);
+    const Bytes numbers = to_bytes_of(smooth);
+    EXPECT_FALSE(is_noise(numbers));
+    raw.insert(raw.end(), numbers.begin(), numbers.end());
+    EXPECT_LT(planes_bytes(raw), 300'000u + numbers.size() / 8 + (64 << 10));
+}
+
+// Every value as often, and yet each follows from one before it.
+TEST(Planes, WhatGoesRoundIsNoNoise) {
+    std::mt19937_64 random(5);
+    for (const std::size_t lag : {1, 2, 4, 8}) {
+        Bytes raw(64 << 10);
+        for (std::size_t i = 0; i < raw.size(); ++i) raw[i] = static_cast<std::byte>((i < lag ? 0 : std::to_integer<unsigned>(raw[i - lag])) + random() % 4 + 37);
+        EXPECT_FALSE(is_noise(raw)) << lag;
+    }
+    EXPECT_FALSE(is_noise(Bytes(64 << 10)));
+    EXPECT_FALSE(is_noise(Bytes(100))) << "too few to say";
 }
 
 TEST(Planes, NothingNeedBeToldOfNumbersRecordsAndText) {

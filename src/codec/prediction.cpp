@@ -198,6 +198,24 @@ void offer_with_base(Choice& best, const Sample& sample, Way way) {
 
 }  // namespace
 
+bool is_noise(ByteView raw) {
+    constexpr double as_if_by_chance = 0.997;  // of so few bytes that are, some 0.9995
+    constexpr std::size_t lag_most = 8;
+    if (raw.size() < window_bytes + lag_most) return false;
+    const std::byte* const from = raw.data() + (raw.size() - window_bytes) / 3 + lag_most / 2;
+    const auto is_even = [&](std::size_t lag) {
+        std::array<std::uint16_t, 256> counts = {}, odd = {};
+        for (std::size_t i = 0; i < window_bytes; i += 2) {
+            const auto before = [&](std::size_t at) { return lag == 0 ? std::uint8_t{0} : std::to_integer<std::uint8_t>(from[at - lag]); };
+            ++counts[static_cast<std::uint8_t>(std::to_integer<std::uint8_t>(from[i]) - before(i))];
+            ++odd[static_cast<std::uint8_t>(std::to_integer<std::uint8_t>(from[i + 1]) - before(i + 1))];
+        }
+        for (std::size_t value = 0; value < counts.size(); ++value) counts[value] = static_cast<std::uint16_t>(counts[value] + odd[value]);
+        return entropy().of(counts, window_bytes) >= as_if_by_chance;
+    };
+    return is_even(0) && is_even(1) && is_even(2) && is_even(4) && is_even(8);
+}
+
 // Of many ways half of the sample tells which two are worth all of it.
 Choice choose(const Original& original, const NumberArray& array, Effort effort, const Choice* before) {
     const Sample sample(original), half = sample.half();

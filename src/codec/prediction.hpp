@@ -35,6 +35,10 @@ struct Original {
     Original part(std::size_t offset, std::size_t length) const { return {raw.subspan(offset, length), base.empty() ? base : base.subspan(offset, length)}; }
 };
 
+// Whether bytes look as if drawn by chance, each for itself and beside those 1, 2, 4 and 8 before it: no way of numbers makes them shorter. Much shorter than to look for one; of others it mostly
+// looks at 4 KiB once.
+bool is_noise(ByteView raw);
+
 // What is left of bytes taken one way, as a share of them: by the entropy of each plane of a sample.
 struct Cost {
     double all = 2;
