@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""A part can be another format's file: parts that the safetensors package reads, with their index beside them, are versions like any other to Cairn.
+"""Parts that are safetensors files, with their index beside them: the safetensors package reads them, and to Cairn they are versions like any other.
 
-safetensors_testing (src/format) writes them, with Cairn's own format code. The package takes neither gaps nor bytes behind the tensors, so what it reads is nothing else.
+Of class Files safetensors_testing (src/format) writes them, with Cairn's own format code and without a gap; of class Layout real daemons do, with flush.layout = safetensors.
+The package takes neither gaps nor bytes behind the tensors, so what it reads is nothing else.
 Usage: CAIRN_BUILD=build/release python3 tests/safetensors_test.py [Class[.test]]
 """
 import contextlib
@@ -94,13 +95,21 @@ s.close()
 """
 
 
-class Files(unittest.TestCase):
+class Package(unittest.TestCase):
+    """With the package at hand."""
+
     @classmethod
     def setUpClass(cls):
         environment = os.path.join(BUILD, "python")
         subprocess.run([os.path.join(ROOT, "scripts", "python-environment"), environment], check=True, timeout=240)
         cls.python = os.path.join(environment, "bin", "python")
 
+    def package(self, path):
+        done = subprocess.run([self.python, "-c", PACKAGE, path], check=True, capture_output=True, text=True, timeout=60)
+        return json.loads(done.stdout)
+
+
+class Files(Package):
     def setUp(self):
         self.nodes = Nodes(daemon_idle_s=60)
         self.addCleanup(self.nodes.__exit__)
@@ -135,10 +144,6 @@ class Files(unittest.TestCase):
         code, out, err = self.nodes.cairn(*words)
         self.assertEqual(code, 0, out + err)
         return out
-
-    def package(self, path):
-        done = subprocess.run([self.python, "-c", PACKAGE, path], check=True, capture_output=True, text=True, timeout=60)
-        return json.loads(done.stdout)
 
     def test_the_package_reads_them(self):
         for layout, count in LAYOUTS.items():
@@ -246,6 +251,146 @@ class Files(unittest.TestCase):
         series = self.written("rank", PROTECTED)
         with self.flipped(self.parts(series)[0], 20):
             self.restored(series)
+
+
+# Four ranks on two nodes: each has tensors of its own, one that all have, and one that is not of Cairn's alignment.
+TAKE = """
+import random
+s = Session("model", rank, 4, job="model")
+def content(version, name, size): return random.Random(f"{version} {name} {rank}").randbytes(size)
+for name, kind, shape, size in tensors:
+    assert s.protect(name, bytes(size), kind, shape) == OK, s.text()
+for version in versions:
+    for name, kind, shape, size in tensors:
+        ctypes.memmove(s.buffers[name], content(version, name, size), size)
+    assert s.checkpoint(version) == OK, s.text()
+    told = s.wait(version, wait_ms=60000)
+    if told != OK:
+        tell([told, s.text()])
+        sys.exit()
+tell([s.close()])
+"""
+BACK = """
+import random
+s = Session("model", rank, 4, job="model")
+def content(version, name, size): return random.Random(f"{version} {name} {rank}").randbytes(size)
+for name, kind, shape, size in tensors:
+    assert s.protect(name, bytes(size), kind, shape) == OK, s.text()
+status, version = s.restore()
+tell([status, version, all(s.buffers[name].raw[:size] == content(version, name, size) for name, kind, shape, size in tensors), s.text()])
+s.close()
+"""
+INDEX = "model.safetensors.index.json"
+
+
+class Layout(Package):
+    RANKS = 4
+
+    def setUp(self):
+        self.nodes = Nodes(daemon_idle_s=60, flush_layout="safetensors", flush_files=2, flush_block_bytes="4KiB", flush_buffer_bytes="64KiB", flush_buffers=4)
+        self.addCleanup(self.nodes.__exit__)
+
+    @staticmethod
+    def tensors(rank):
+        """name, its type's number in cairn.h, shape, bytes."""
+        mine = [(f"layers.{rank}.weight", "F32", [257, 33 + rank]), (f"layers.{rank}.mask", "U8", [4097 + rank]), (f"layers.{rank}.step", "I64", [1]), ("shared/scale", "F16", [31])]
+        return [(name, TYPES[dtype][1], shape, length(dtype, shape)) for name, dtype, shape in mine], {name: (dtype, shape) for name, dtype, shape in mine}
+
+    def job(self, script, versions=(), tensors=None):
+        ranks = []
+        for rank in range(self.RANKS):
+            code = f"rank = {rank}\nversions = {versions!r}\ntensors = {tensors or self.tensors(rank)[0]!r}\n" + script
+            ranks.append(self.nodes.start(code, node=rank // 2))
+        return [self.nodes.told(process)[0] for process in ranks]
+
+    def take(self, *versions):
+        self.assertEqual(self.job(TAKE, versions), [[OK]] * self.RANKS)
+
+    def directory(self, version):
+        return os.path.join(self.nodes.persistent, "model", str(version))
+
+    def files(self, version):
+        return sorted(name for name in os.listdir(self.directory(version)) if name.endswith(".safetensors"))
+
+    def expected(self, version, rank):
+        """name -> what the package tells of it, of a rank's tensors."""
+        types = self.tensors(rank)[1]
+        told = {}
+        for name, (dtype, shape) in types.items():
+            data = random.Random(f"{version} {name} {rank}").randbytes(length(dtype, shape))
+            told[name] = [NUMPY[dtype[0]] + dtype[1:], shape, data.hex()]
+        return told
+
+    def of_package(self, path):
+        """The tensors that are not Cairn's own."""
+        opened, loaded = self.package(path)
+        self.assertEqual(opened, loaded)
+        return {name: told for name, told in opened.items() if not name.startswith("cairn//")}
+
+    def restored(self, version):
+        self.nodes.forget_scratch()
+        for told in self.job(BACK):
+            self.assertEqual(told[:3], [OK, version, True], told)
+
+    def test_the_package_reads_a_version_that_daemons_committed(self):
+        self.take(1, 2)
+        for version in (1, 2):
+            files = self.files(version)
+            self.assertEqual([name[:20] for name in files], ["tensors-0000-of-0002", "tensors-0001-of-0002"])
+            for number, name in enumerate(files):
+                expected = {}
+                for rank in (2 * number, 2 * number + 1):
+                    told = self.expected(version, rank)
+                    expected[f"shared/scale//rank{rank}"] = told.pop("shared/scale")
+                    expected.update(told)
+                self.assertEqual(self.of_package(os.path.join(self.directory(version), name)), expected)
+            with open(os.path.join(self.directory(version), INDEX), encoding="utf-8") as file:
+                index = json.load(file)
+            self.assertEqual(index["metadata"]["total_size"], sum(size for rank in range(self.RANKS) for *_, size in self.tensors(rank)[0]))
+            self.assertEqual(index["weight_map"]["layers.3.weight"], files[1])
+            self.assertEqual(len(index["weight_map"]), 4 * self.RANKS)
+        code, out, err = self.nodes.cairn("show", "model", "2")
+        self.assertEqual(code, 0, out + err)
+        self.assertIn("safetensors", out)
+        self.nodes.cairn("verify", "model")
+        self.restored(2)
+
+    def test_files_as_many_as_ranks_have_every_tensor_under_its_own_name(self):
+        self.nodes.settings["flush_files"] = self.RANKS
+        self.take(1)
+        for rank, name in enumerate(self.files(1)):
+            self.assertEqual(self.of_package(os.path.join(self.directory(1), name)), self.expected(1, rank))
+        self.restored(1)
+
+    def test_one_file_has_all(self):
+        self.nodes.settings["flush_files"] = 1
+        self.take(1)
+        (name,) = self.files(1)
+        self.assertEqual(len(self.of_package(os.path.join(self.directory(1), name))), 4 * self.RANKS)
+        self.restored(1)
+
+    def test_it_takes_little_more_than_its_tensors(self):
+        """Arrays of some size: the header, the way to the next image and Cairn's own indexes together."""
+        self.nodes.settings.update(flush_buffer_bytes="1MiB", flush_block_bytes="1MiB")
+        large = [(f"w{i}", TYPES["F32"][1], [1 << 18], 1 << 20) for i in range(16)]
+        self.assertEqual(self.job(TAKE, (1,), large), [[OK]] * self.RANKS)
+        stored = sum(os.path.getsize(os.path.join(self.directory(1), name)) for name in os.listdir(self.directory(1)))
+        self.assertLess(stored, 1.001 * self.RANKS * 16 * (1 << 20))
+
+    def test_all_of_it_is_removed(self):
+        self.take(1, 2, 3)
+        there = sorted(os.listdir(self.directory(1)))
+        self.assertEqual(self.nodes.cairn("gc", "--age", "0s", "--unknown")[0], 0)
+        self.assertEqual(sorted(os.listdir(self.directory(1))), there)
+        code, out, err = self.nodes.cairn("rm", "model", "1", "--force")
+        self.assertEqual(code, 0, out + err)
+        left = [name for name in os.listdir(self.directory(1)) if not name.startswith("manifest")] if os.path.exists(self.directory(1)) else []
+        self.assertEqual(left, [])
+
+    def test_it_can_not_be_encoded(self):
+        code, out, err = self.nodes.cairn("config", flush_codec="fast")
+        self.assertNotEqual(code, 0)
+        self.assertRegex(out + err, "flush.codec .*can not be with flush.layout")
 
 
 if __name__ == "__main__":

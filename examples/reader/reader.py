@@ -150,7 +150,7 @@ def frame_and_more(path, magic, name):
 # ---- manifest ----
 
 Part = collections.namedtuple("Part", "file bytes footer_offset footer_checksum ranks root base number attempt_id index_bytes")
-LAYOUTS = ("part", "rank", "node")
+LAYOUTS = ("part", "rank", "node", "tensors")
 RECORD_BYTES, PAGE_BYTES = 48, 65536
 
 
@@ -180,7 +180,7 @@ def part_of(head, record, ranks):
     require(origin <= len(head.bases), f"a part is of base {origin} of {len(head.bases)}")
     base = head.bases[origin - 1] if origin else None
     of = base or head  # both say the attempt, how many files there are, and of which layout
-    file = f"{LAYOUTS[of.layout]}-{number:04}-of-{of.files:04}.%016x%016x" % of.attempt_id + (f".{replacement}" if replacement else "")
+    file = f"{LAYOUTS[of.layout]}-{number:04}-of-{of.files:04}.%016x%016x" % of.attempt_id + (f".{replacement}" if replacement else "") + (".safetensors" if LAYOUTS[of.layout] == "tensors" else "")
     return Part(file, size, footer_offset, footer_checksum, ranks, root_number, base, number, of.attempt_id, index_bytes)
 
 

@@ -306,9 +306,14 @@ void Reader::check_together() {
     if (s.flush.buffer_bytes % s.flush.block_bytes != 0)
         problem(where("flush.buffer_bytes") + " must be a multiple of " + where("flush.block_bytes") + ", which is " +
                 find_config_key("flush.block_bytes")->format(s.flush.block_bytes));
-    if (s.flush.layout != Settings::Layout::aggregated && s.flush.files != 0)
+    const bool is_safetensors = s.flush.layout == Settings::Layout::safetensors;
+    if (s.flush.layout != Settings::Layout::aggregated && !is_safetensors && s.flush.files != 0)
         problem(where("flush.files") + " must be 0 with " + where("flush.layout") + ", which makes a file for each rank or node");
     const bool may_be_raw = s.flush.codec == Settings::Compression::off || s.flush.codec == Settings::Compression::automatic;
+    if (is_safetensors && !may_be_raw)
+        problem(where("flush.codec") + " can not be with " + where("flush.layout") + ": a safetensors file holds tensors as they are; allowed with it: off, auto");
+    if (is_safetensors && s.flush.placement != Settings::Placement::append)
+        problem(where("flush.placement") + " must be append with " + where("flush.layout") + ", in which every tensor has its place");
     if (s.flush.placement != Settings::Placement::append && !may_be_raw)
         problem(where("flush.codec") + " needs flush.placement = append: with " + where("flush.placement") + " every place is fixed before it is known how long what is encoded gets; allowed with it: off, auto");
     if (s.network.peer_timeout_ms <= 2 * s.network.heartbeat_ms)

@@ -29,7 +29,7 @@ struct Settings {
     enum class BackgroundCpu : std::uint8_t { idle, low, normal };
     enum class Compression : std::uint8_t { off, fast, small, automatic, zero_runs, delta_shuffle_zstd };
     enum class EncodeAt : std::uint8_t { leader, follower };
-    enum class Layout : std::uint8_t { aggregated, file_per_rank, file_per_node };
+    enum class Layout : std::uint8_t { aggregated, file_per_rank, file_per_node, safetensors };
     enum class BackgroundIo : std::uint8_t { idle, normal };
 
     struct Paths {

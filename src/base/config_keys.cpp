@@ -59,7 +59,7 @@ constexpr double minute_ms = 60e3, day_ms = 86400e3, week_ms = 7 * day_ms;
 
 // Each list in the order of its enum.
 constexpr std::array<std::string_view, 6> codecs = {"off", "fast", "small", "auto", "zero-runs", "delta-shuffle-zstd"};
-constexpr std::array<std::string_view, 3> layouts = {"aggregated", "file-per-rank", "file-per-node"};
+constexpr std::array<std::string_view, 4> layouts = {"aggregated", "file-per-rank", "file-per-node", "safetensors"};
 constexpr std::array<std::string_view, 2> encoders = {"leader", "follower"};
 constexpr std::array<std::string_view, 3> placements = {"append", "interleaved", "contiguous"};
 constexpr std::array<std::string_view, 2> local_splits = {"chunks", "files"};
@@ -109,9 +109,10 @@ constexpr std::array table = {
     key<&S::paths, &S::Paths::persistent>("paths", "persistent", K::path, 0, 0,
         "Directory for committed checkpoints, on storage that every node sees."),
 
-    one_of(key<&S::flush, &S::Flush::layout>("flush", "layout", K::choice, 0, 2,
-        "How the images of a version lie in files: together in as many as `files` says (aggregated); or each rank's in a file of its own, or each node's. With the last "
-        "two each node writes what it holds, all of it on one storage target, and `files` must be 0. Checksums, commit and tools are the same."), layouts),
+    one_of(key<&S::flush, &S::Flush::layout>("flush", "layout", K::choice, 0, 3,
+        "How the images of a version lie in files: together in as many as `files` says (aggregated); each rank's in a file of its own, or each node's; or in as many as "
+        "`files` says, each of which is a safetensors file with the regions of whole ranks as its tensors. With file-per-rank and file-per-node each node writes what it "
+        "holds, all of it on one storage target, and `files` must be 0. With safetensors nothing is encoded. Checksums, commit and tools are the same."), layouts),
     key<&S::flush, &S::Flush::files>("flush", "files", K::number, 0, 1 << 20,
         "Files a version becomes (K), at most the number of ranks. 0: as many as the job has nodes."),
     key<&S::flush, &S::Flush::leaders>("flush", "leaders", K::number, 0, 1 << 20,

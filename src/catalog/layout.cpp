@@ -14,6 +14,7 @@ std::string Layout::part(const Manifest& manifest, std::size_t part) const {
     return version_below(root(manifest.roots, info.root), key_of(manifest, info)) + "/" + info.file;
 }
 std::string Layout::manifest(const VersionKey& key) const { return version(key) + "/" + manifest_file_name(key.incarnation); }
+std::string Layout::safetensors_index(const VersionKey& key) const { return version(key) + "/" + std::string(safetensors_index_name); }
 std::string Layout::temporary(const VersionKey& key, Id128 attempt_id) const { return version(key) + "/" + temporary_file_name(attempt_id); }
 std::string Layout::lineage_open(const std::string& name, std::uint64_t epoch) const {
     return lineage(name) + "/" + lineage_open_name(epoch);

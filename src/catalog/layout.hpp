@@ -12,6 +12,7 @@ namespace cairn {
 // <root>/<name>/<version>/part-0003-of-0016.<attempt>          persistent is a root, and the settings can name more
 // <root>/.cairn                                                 in each: where it is missing, the root's file system is not mounted
 // <persistent>/<name>/<version>/manifest.<incarnation>, .tmp-<attempt>
+// <persistent>/<name>/<version>/model.safetensors.index.json    where the parts are safetensors files
 // <persistent>/<name>/targets                                   which storage target each node writes to, where each rank or node has a file of its own
 // <persistent>/<name>/lineage/<epoch>.open, <epoch>.from
 // <persistent>/.cairn/<incarnation>/roster, node-<i>
@@ -30,6 +31,7 @@ struct Layout {
     static std::string part_below(const std::string& root, const VersionKey& key, const PartFileName& name) { return version_below(root, key) + "/" + part_file_name(name); }
     std::string part(const VersionKey& key, std::uint32_t part, std::uint32_t parts, Id128 attempt_id) const { return part_below(persistent, key, {part, parts, attempt_id}); }
     std::string manifest(const VersionKey& key) const;
+    std::string safetensors_index(const VersionKey& key) const;
     std::string temporary(const VersionKey& key, Id128 attempt_id) const;  // a manifest of that attempt before it is published
     std::string target_map(const std::string& name) const { return series(name) + "/targets"; }  // storage/target_map.hpp
     std::string lineage(const std::string& name) const { return series(name) + "/lineage"; }

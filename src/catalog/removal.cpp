@@ -7,6 +7,7 @@
 #include "catalog/needed.hpp"
 #include "catalog/reserve.hpp"
 #include "catalog/roots.hpp"
+#include "catalog/tensor_index.hpp"
 #include "format/manifest.hpp"
 #include "format/names.hpp"
 
@@ -239,6 +240,7 @@ Task<Status> clear_version(World& world, Layout layout, ManifestFacts tombstone,
         Status removed = co_await take_away(world, directory + "/" + entry.name, io_wait);
         if (!removed.ok()) co_return removed;
     }
+    CO_TRY(co_await remove_tensor_index(world, layout, key, io_wait));
     Status elsewhere = co_await clear_elsewhere(world, layout, std::move(tombstone), io_wait);
     if (fence == Fence::keep || !elsewhere.ok()) co_return elsewhere;
     Status synced = co_await world.storage.fsync_directory(directory, world.clock.in(io_wait));

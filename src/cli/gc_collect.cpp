@@ -182,6 +182,7 @@ class Collector {
     using Replacements = std::map<std::uint32_t, std::uint32_t>;
     static std::optional<PartFileName> committed_part(const Seen& seen, const std::string& file) {
         std::optional<PartFileName> name = parse_part_file_name(file);
+        if (!name) name = parse_part_index_file_name(file);
         if (name && name->attempt_id != seen.entry.manifest->attempt_id) name.reset();
         return name;
     }
@@ -242,7 +243,7 @@ class Collector {
     void identify_by(Seen& seen, const std::string& root, const std::vector<DirectoryEntry>& files) {
         for (const DirectoryEntry& file : files) {
             if (seen.key.incarnation.low) return;
-            if (!parse_part_file_name(file.name)) continue;
+            if (!is_part_file(file.name)) continue;  // the index beside a part has its footer
             const std::string path = Layout::version_below(root, seen.key) + "/" + file.name;
             const auto footer = place_.run(read_footer(place_.world(), path, nullptr, place_.restore()));
             if (!footer.ok() || footer->key.incarnation.high != seen.key.incarnation.high) continue;

@@ -1,5 +1,6 @@
 // `cairn show`: what one committed version is made of.
 #include <algorithm>
+#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -68,7 +69,8 @@ std::string alone_text(const AloneRead& alone) {
 const char* layout_name(const Manifest& manifest) {
     const auto name = manifest.parts.empty() ? std::nullopt : parse_part_file_name(manifest.parts.front().file);
     const FileLayout layout = name ? name->layout : FileLayout::parts;
-    return layout == FileLayout::ranks ? "file-per-rank" : layout == FileLayout::nodes ? "file-per-node" : "aggregated";
+    constexpr std::array<const char*, 4> names = {"aggregated", "file-per-rank", "file-per-node", "safetensors"};
+    return names[static_cast<std::size_t>(layout)];
 }
 
 // "ost-0 (nodes 0 2), ost-1 (nodes 1 3)"

@@ -13,6 +13,7 @@
 #include "client/files.hpp"
 #include "client/guarded.hpp"
 #include "format/region_index.hpp"
+#include "format/safetensors.hpp"
 #include "model/checksum_units.hpp"
 
 namespace cairn {
@@ -168,11 +169,13 @@ Bytes add_index(ImageHeader& header) {
 
 }  // namespace
 
-Result<CapturePlan> plan_capture(ImageHeader header, const RegionTable& regions, const MemoryMap& map) {
+Result<CapturePlan> plan_capture(ImageHeader header, const RegionTable& regions, const MemoryMap& map, FileLayout layout_of_files) {
     CapturePlan plan;
     plan.header = std::move(header);
     plan.header.image.rank = plan.header.rank;
-    TRY_ASSIGN(plan.header.image.regions, regions.lay_out(map, plan.header.image.bytes));
+    const bool is_tensors = layout_of_files == FileLayout::tensors;
+    TRY_ASSIGN(plan.header.image.regions, regions.lay_out(map, is_tensors, plan.header.image.bytes));
+    if (is_tensors) plan.header.image.naming_bytes = tensors_naming_bytes(plan.header.image.regions);
     plan.index = add_index(plan.header);
     plan.header.image.cuts = plan.header.cuts.size();
     const ImageLayout layout = image_layout(encode_image_header(plan.header).size(), plan.header.image, plan.header.block_bytes);

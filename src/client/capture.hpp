@@ -20,8 +20,8 @@ struct CapturePlan {
     std::uint64_t slot_bytes = 0;
 };
 
-// `header` names the version; regions, sizes and offsets are filled in here.
-Result<CapturePlan> plan_capture(ImageHeader header, const RegionTable& regions, const MemoryMap& map);
+// `header` names the version; regions, sizes and offsets are filled in here. `layout`: of the job's files; in safetensors files arrays lie close together.
+Result<CapturePlan> plan_capture(ImageHeader header, const RegionTable& regions, const MemoryMap& map, FileLayout layout = FileLayout::parts);
 
 // Fills and seals the slot. On failure it holds nothing.
 Status capture(const CapturePlan& plan, const RegionTable& regions, SlotMaps::Map& slot, bool make_checksums);

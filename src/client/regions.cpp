@@ -214,7 +214,14 @@ const ProtectedRegion* RegionTable::find(std::string_view name) const {
     return found == by_name_.end() ? nullptr : &*found->second;
 }
 
-Result<std::vector<Region>> RegionTable::lay_out(const MemoryMap& map, std::uint64_t& image_bytes) const {
+namespace {
+std::uint64_t align_of(const ProtectedRegion& region, bool is_dense) {
+    if (region.kind == RegionKind::file) return file_align_bytes;
+    return is_dense && region.kind == RegionKind::memory ? type_bytes(region.type) : memory_align_bytes;
+}
+}  // namespace
+
+Result<std::vector<Region>> RegionTable::lay_out(const MemoryMap& map, bool is_dense, std::uint64_t& image_bytes) const {
     std::vector<Region> laid;
     laid.reserve(regions_.size());
     image_bytes = 0;
@@ -234,7 +241,7 @@ Result<std::vector<Region>> RegionTable::lay_out(const MemoryMap& map, std::uint
         region.global_shape = each.global_shape;
         region.global_offset = each.global_offset;
         region.described = each.described;
-        region.offset = round_up(image_bytes, each.kind == RegionKind::file ? file_align_bytes : memory_align_bytes);
+        region.offset = round_up(image_bytes, align_of(each, is_dense));
         image_bytes = region.offset + region.length;
         if (image_bytes > bytes_max) return invalid_argument("all regions together are larger than an image can be");
         laid.push_back(std::move(region));

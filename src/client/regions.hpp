@@ -59,8 +59,8 @@ class RegionTable {
     const std::list<ProtectedRegion>& all() const noexcept { return regions_; }  // in order of protection
 
     // Asks callbacks and files for their sizes. Every memory region is readable, or the error names the one that is
-    // not.
-    Result<std::vector<Region>> lay_out(const MemoryMap& map, std::uint64_t& image_bytes) const;
+    // not. `is_dense`: memory begins on a multiple of its numbers' size, and not of 64 bytes, so that little or nothing lies between two arrays.
+    Result<std::vector<Region>> lay_out(const MemoryMap& map, bool is_dense, std::uint64_t& image_bytes) const;
 
   private:
     Status check_new(const char* name) const;

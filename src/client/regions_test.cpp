@@ -25,7 +25,7 @@ TEST(Regions, ABlockKeepsWhereItLiesInTheArrayOfAllRanks) {
     EXPECT_THAT(regions.add_block("y", x, CAIRN_F32, 2, shape, array, nullptr).text(), HasSubstr("needs the shape of its array"));
     EXPECT_EQ(regions.find("y"), nullptr);
     std::uint64_t image_bytes = 0;
-    const auto laid = regions.lay_out(map_now(), image_bytes);
+    const auto laid = regions.lay_out(map_now(), false, image_bytes);
     ASSERT_TRUE(laid.ok()) << laid.status().to_string();
     EXPECT_EQ(laid->front().global_shape, (std::vector<std::uint64_t>{8, 3}));
     EXPECT_EQ(laid->front().global_offset, (std::vector<std::uint64_t>{4, 0}));
@@ -45,7 +45,7 @@ TEST(Regions, AreLaidOutInOrderOnCacheLines) {
     ASSERT_TRUE(regions.add_memory("a", a, CAIRN_F64, 2, shape_a).ok());
     ASSERT_TRUE(regions.add_memory("b", b, CAIRN_U8, 1, shape_b).ok());
     std::uint64_t bytes = 0;
-    const auto laid = regions.lay_out(map_now(), bytes).value();
+    const auto laid = regions.lay_out(map_now(), false, bytes).value();
     ASSERT_EQ(laid.size(), 2u);
     EXPECT_EQ(laid[0].offset, 0u);
     EXPECT_EQ(laid[0].length, 80u);
@@ -109,12 +109,12 @@ TEST(Regions, KeepWhatIsSaidOfThem) {
     ASSERT_TRUE(regions.describe("file", 39, CAIRN_U8 | CAIRN_BIG_ENDIAN, 1, one, nullptr).ok());
     ASSERT_TRUE(regions.describe("blob", 1, CAIRN_F64, 2, thousands, "").ok()) << "more than there is costs nothing";
     std::uint64_t bytes = 0;
-    std::vector<Region> laid = regions.lay_out(map_now(), bytes).value();
+    std::vector<Region> laid = regions.lay_out(map_now(), false, bytes).value();
     EXPECT_EQ(laid[0].described, (std::vector<DescribedArray>{{"Grid/Density", DataType::f32, true, {open_axis, 3}, 40}, {"", DataType::u8, false, {1}, 39}}));
     EXPECT_EQ(laid[1].described, (std::vector<DescribedArray>{{"", DataType::f64, false, {1000, 1000}, 1}}));
     ASSERT_TRUE(regions.remove("file").ok());
     ASSERT_TRUE(regions.add_file("file", place.file("routed").c_str()).ok());
-    EXPECT_TRUE(regions.lay_out(map_now(), bytes).value()[1].described.empty());
+    EXPECT_TRUE(regions.lay_out(map_now(), false, bytes).value()[1].described.empty());
     EXPECT_TRUE(check_fits(*regions.find("file"), laid[0]).ok()) << "of what is restored nothing depends on it";
 }
 
@@ -175,14 +175,14 @@ TEST(Regions, WhatOthersHoldIsAskedForItsSizeEachTime) {
     ASSERT_TRUE(regions.add_callbacks("notes", size_of_notes, write_notes, read_notes, &notes).ok());
     ASSERT_TRUE(regions.add_file("file", path.c_str()).ok());
     std::uint64_t bytes = 0;
-    auto laid = regions.lay_out(map_now(), bytes).value();
+    auto laid = regions.lay_out(map_now(), false, bytes).value();
     EXPECT_EQ(laid[1].offset, 64u);
     EXPECT_EQ(laid[1].shape, std::vector<std::uint64_t>{7});
     EXPECT_EQ(laid[2].offset, 4096u);  // whole blocks of a file are shared, not copied
     EXPECT_EQ(bytes, 4196u);
     notes.bytes = 5000;
     std::filesystem::resize_file(path, 1);
-    laid = regions.lay_out(map_now(), bytes).value();
+    laid = regions.lay_out(map_now(), false, bytes).value();
     EXPECT_EQ(laid[1].length, 5000u);
     EXPECT_EQ(laid[2].offset, 8192u);
     EXPECT_EQ(bytes, 8193u);
@@ -192,7 +192,7 @@ TEST(Regions, AreRefusedByNameWhereTheyCanNotBeLaidOut) {
     const TemporaryPlace place;
     const auto refusal = [](const RegionTable& regions) {
         std::uint64_t bytes = 0;
-        return regions.lay_out(map_now(), bytes).status();
+        return regions.lay_out(map_now(), false, bytes).status();
     };
     RegionTable missing, folder, failing, huge;
     ASSERT_TRUE(missing.add_file("gone", place.file("gone").c_str()).ok());

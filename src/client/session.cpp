@@ -56,7 +56,7 @@ Status Session::checkpoint(Version version) {
     header.rank = rank_;
     header.ranks = ranks_;
     header.block_bytes = block_bytes_;
-    TRY_ASSIGN(const CapturePlan plan, plan_capture(std::move(header), regions_, map));
+    TRY_ASSIGN(const CapturePlan plan, plan_capture(std::move(header), regions_, map, layout_of_files_));
     TRY(capture_with_patience(plan).within("version " + std::to_string(version) + " of \"" + name_ + "\""));
     const std::lock_guard lock(state_);
     last_version_ = version;

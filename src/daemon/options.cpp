@@ -61,6 +61,7 @@ static_assert(static_cast<int>(Placement::append) == static_cast<int>(Settings::
               static_cast<int>(Placement::contiguous) == static_cast<int>(Settings::Placement::contiguous) &&
               static_cast<int>(FileLayout::ranks) == static_cast<int>(Settings::Layout::file_per_rank) &&
               static_cast<int>(FileLayout::nodes) == static_cast<int>(Settings::Layout::file_per_node) &&
+              static_cast<int>(FileLayout::tensors) == static_cast<int>(Settings::Layout::safetensors) &&
               static_cast<int>(EncodeAt::leader) == static_cast<int>(Settings::EncodeAt::leader) &&
               static_cast<int>(EncodeAt::follower) == static_cast<int>(Settings::EncodeAt::follower) &&
               static_cast<int>(LocalSplit::chunks) == static_cast<int>(Settings::LocalSplit::chunks) &&

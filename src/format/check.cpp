@@ -95,6 +95,7 @@ Status image(const ImageInfo& image) {
     const std::string of = "rank " + std::to_string(image.rank);
     if (image.rank >= ranks_max) return refuse(of, " is beyond the largest rank, ", ranks_max - 1);
     if (image.bytes > bytes_max) return refuse(of, ": an image of ", image.bytes, " bytes");
+    if (image.naming_bytes > record_bytes_max) return refuse(of, ": ", image.naming_bytes, " bytes to name its tensors");
     if (image.cuts > image.bytes) return refuse(of, ": an image of ", image.bytes, " bytes, cut in ", image.cuts, " places");
     if (image.index_bytes != 0 && (image.index_bytes > image.bytes || image.index_bytes < region_index_end_bytes || image.index_bytes > record_bytes_max || (image.bytes - image.index_bytes) % region_index_align != 0))
         return refuse(of, ": an image of ", image.bytes, " bytes whose last ", image.index_bytes, " are its region index");

@@ -102,7 +102,7 @@ class Reader {
     ImageInfo image(const fb::Image& image) {
         const bool beside = image.index_bytes() == 0;
         return {image.rank(), image.bytes(), tables(beside ? image.regions() : nullptr, [this](const fb::Region& r) { return region(r); }), image.cuts(),
-                image.index_bytes()};
+                image.index_bytes(), image.naming_bytes()};
     }
     std::vector<ImageInfo> images(const flatbuffers::Vector<flatbuffers::Offset<fb::Image>>* from) {
         return tables(from, [this](const fb::Image& i) { return image(i); });
@@ -123,7 +123,7 @@ class Reader {
     // Of version 1: a run of one piece.
     StoredRun extent(const fb::Extent& e) { return {e.part_offset(), e.length(), 0, 0, {{e.rank(), e.image_offset(), e.length(), 0, numbers(e.checksums()), {}}}}; }
     PartInfo part_info(const fb::PartInfo& part) {
-        return {string(part.file()), part.bytes(), part.footer_offset(), part.footer_checksum(), numbers(part.ranks()), part.root()};
+        return {string(part.file()), part.bytes(), part.footer_offset(), part.footer_checksum(), numbers(part.ranks()), part.root(), 0, part.index_bytes()};
     }
     std::vector<PartInfo> part_infos(const flatbuffers::Vector<flatbuffers::Offset<fb::PartInfo>>* from) {
         return tables(from, [this](const fb::PartInfo& p) { return part_info(p); });
@@ -196,9 +196,9 @@ class Writer {
         });
     }
     auto image(const ImageInfo& image) {
-        if (image.index_bytes != 0) return fb::CreateImage(builder, image.rank, image.bytes, 0, image.cuts, image.index_bytes);
+        if (image.index_bytes != 0) return fb::CreateImage(builder, image.rank, image.bytes, 0, image.cuts, image.index_bytes, image.naming_bytes);
         const auto regions = tables(image.regions, [this](const Region& r) { return region(r); });
-        return fb::CreateImage(builder, image.rank, image.bytes, regions, image.cuts);
+        return fb::CreateImage(builder, image.rank, image.bytes, regions, image.cuts, 0, image.naming_bytes);
     }
     auto images(const std::vector<ImageInfo>& images_) {
         return tables(images_, [this](const ImageInfo& i) { return image(i); });
@@ -234,7 +234,7 @@ class Writer {
     auto part_info(const PartInfo& part) {
         const auto file = string(part.file);
         const auto ranks = numbers(part.ranks);
-        return fb::CreatePartInfo(builder, file, part.bytes, part.footer_offset, part.footer_checksum, ranks, part.root);
+        return fb::CreatePartInfo(builder, file, part.bytes, part.footer_offset, part.footer_checksum, ranks, part.root, part.index_bytes);
     }
     auto part_infos(const std::vector<PartInfo>& parts) {
         return tables(parts, [this](const PartInfo& p) { return part_info(p); });

@@ -52,7 +52,7 @@ bool eat(std::string_view& text, std::string_view prefix) noexcept {
     return true;
 }
 
-constexpr std::string_view part_index_suffix = ".index", manifest_prefix = "manifest.", temporary_prefix = ".tmp-";
+constexpr std::string_view safetensors_suffix = ".safetensors", part_index_suffix = ".index", manifest_prefix = "manifest.", temporary_prefix = ".tmp-";
 constexpr std::string_view open_suffix = ".open", from_suffix = ".from", aside_infix = ".damaged-";
 
 std::optional<std::uint64_t> parse_epoch(std::string_view file, std::string_view suffix) {
@@ -122,7 +122,8 @@ Status check_region_name(std::string_view name) {
 std::string part_file_name(const PartFileName& name) {
     std::string text(layout_words[static_cast<std::size_t>(name.layout)]);
     text += "-" + padded(name.part, 4) + "-of-" + padded(name.parts, 4) + "." + name.attempt_id.hex();
-    return name.replacement == 0 ? text : text + "." + std::to_string(name.replacement);
+    if (name.replacement != 0) text += "." + std::to_string(name.replacement);
+    return name.layout == FileLayout::tensors ? text.append(safetensors_suffix) : text;
 }
 std::string part_file_name(std::uint32_t part, std::uint32_t parts, Id128 attempt_id) { return part_file_name({part, parts, attempt_id}); }
 
@@ -142,6 +143,7 @@ std::optional<FileLayout> eat_layout(std::string_view& file) {
 std::optional<PartFileName> parse_part_file_name(std::string_view file) {
     const std::string_view whole = file;
     const auto layout = eat_layout(file);
+    if (layout == FileLayout::tensors && file.ends_with(safetensors_suffix)) file.remove_suffix(safetensors_suffix.size());
     const std::size_t of = file.find("-of-"), dot = file.find('.');
     if (!layout || of == std::string_view::npos || dot == std::string_view::npos || dot < of + 4) return std::nullopt;
     const auto part = parse_number<std::uint32_t>(file.substr(0, of));

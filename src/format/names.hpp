@@ -25,10 +25,10 @@ Status check_region_name(std::string_view name);
 bool printable(std::string_view text, std::size_t length_max) noexcept;
 
 // The file names of a version's parts begin with these words, by its FileLayout.
-inline constexpr std::string_view layout_words[] = {"part", "rank", "node"};
+inline constexpr std::string_view layout_words[] = {"part", "rank", "node", "tensors"};
 
 // "part-0003-of-0016.<32 hex digits>", and ".2" behind it where it is the second that took the place of one on a target that had died; part counts from 0.
-// Numbers of more than four digits are written in full.
+// Numbers of more than four digits are written in full. What is a safetensors file ends in ".safetensors", by which other programs know it.
 struct PartFileName {
     std::uint32_t part = 0;
     std::uint32_t parts = 0;
@@ -48,6 +48,9 @@ std::optional<PartFileName> parse_part_index_file_name(std::string_view file);
 bool is_part_path(std::string_view path);
 // Either of the two: what a manifest may name, and nothing else of an attempt.
 bool is_part_file(std::string_view file);
+
+// The index of a version whose parts are safetensors files, as other programs call it.
+inline constexpr std::string_view safetensors_index_name = "model.safetensors.index.json";
 
 // "manifest.<32 hex digits>"
 std::string manifest_file_name(Id128 incarnation);

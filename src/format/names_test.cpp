@@ -66,6 +66,11 @@ TEST(Names, PartFiles) {
     EXPECT_EQ(parse_part_file_name(file), (PartFileName{3, 16, id}));
     const std::string wide = part_file_name(12345, 4294967295u, id);
     EXPECT_EQ(parse_part_file_name(wide), (PartFileName{12345, 4294967295u, id}));
+    const std::string tensors = part_file_name({3, 16, id, FileLayout::tensors, 2});
+    EXPECT_EQ(tensors, "tensors-0003-of-0016.fedcba98765432100123456789abcdef.2.safetensors");
+    EXPECT_EQ(parse_part_file_name(tensors), (PartFileName{3, 16, id, FileLayout::tensors, 2}));
+    EXPECT_EQ(parse_part_index_file_name(tensors + ".index"), parse_part_file_name(tensors));
+    EXPECT_TRUE(is_part_path("/p/melt/1/" + tensors));
     for (const char* bad :
          {"", "part-", "part-0003", "part-0003-of-0016", "part-0003-of-0016.",
           "part-3-of-0016.fedcba98765432100123456789abcdef", "part-00003-of-0016.fedcba98765432100123456789abcdef",
@@ -75,7 +80,8 @@ TEST(Names, PartFiles) {
           "xpart-0003-of-0016.fedcba98765432100123456789abcdef",
           "part-0003-of-9999999999.fedcba98765432100123456789abcdef",
           "part-+003-of-0016.fedcba98765432100123456789abcdef", "part-0003.-of-0016.fedcba98765432100123456789abcdef",
-          "part-0000-of-0000.fedcba98765432100123456789abcdef"})
+          "part-0000-of-0000.fedcba98765432100123456789abcdef",
+          "tensors-0003-of-0016.fedcba98765432100123456789abcdef", "part-0003-of-0016.fedcba98765432100123456789abcdef.safetensors"})
         EXPECT_FALSE(parse_part_file_name(bad)) << bad;
 }
 

@@ -115,7 +115,7 @@ class Random {
         m.image_bytes = number();
         m.block_bytes = block();
         m.wall_time_s = number();
-        const auto layout = static_cast<FileLayout>(below(3));
+        const auto layout = static_cast<FileLayout>(below(4));
         if (layout == FileLayout::nodes) m.nodes = std::min(m.nodes, m.ranks);
         const std::uint32_t parts = layout == FileLayout::ranks ? m.ranks : layout == FileLayout::nodes ? m.nodes : 1 + below32(m.ranks);
         for (std::uint32_t part = 0; part < parts; ++part) {
@@ -171,7 +171,7 @@ class Random {
             r.members.push_back({"node" + std::to_string(i), text("abc:/[]1234567890", 60), {}});
         for (std::uint64_t root = coin() ? below(4) : 0; root > 0; --root) r.roots.push_back("/fast/" + std::to_string(root));
         for (Rank rank = 0; rank < r.ranks; ++rank) r.members[rank == 0 ? 0 : below(r.members.size())].ranks.push_back(rank);
-        r.layout = static_cast<FileLayout>(below(3));
+        r.layout = static_cast<FileLayout>(below(4));
         if (r.layout == FileLayout::ranks) r.files = r.ranks;
         if (r.layout == FileLayout::nodes) r.files = static_cast<std::uint32_t>(std::count_if(r.members.begin(), r.members.end(), [](const Member& each) { return !each.ranks.empty(); }));
         return r;

@@ -198,6 +198,45 @@ std::vector<PartPlan> plan_of_owners(const std::vector<NodeImages>& nodes, const
     return plan;
 }
 
+// So many safetensors files, of whole images in the order of the nodes: as even in bytes as images allow, and each with one image at least. The node that holds most of one leads it.
+std::vector<PartPlan> plan_of_tensors(const std::vector<NodeImages>& nodes, const PlanOptions& options) {
+    const std::vector<NodeIndex> able = candidates(nodes, options.unfit);
+    std::uint64_t left_bytes = 0;
+    std::size_t left_images = 0;
+    for (const NodeImages& node : nodes) left_bytes += node_bytes(node), left_images += node.images.size();
+    std::vector<PartPlan> plan(options.files);
+    std::vector<NodeSources> sources;
+    std::uint32_t part = 0;
+    std::uint64_t bytes = 0;
+    const auto close_part = [&] {
+        std::vector<NodeImages> held;  // of this part, by node
+        for (const NodeSources& node : sources) {
+            held.push_back({node.node, {}});
+            for (const Source& source : node.sources) held.back().images.push_back({source.rank, source.length});
+        }
+        const auto most = std::max_element(held.begin(), held.end(), [](const NodeImages& a, const NodeImages& b) { return node_bytes(a) < node_bytes(b); });
+        Share share{writer_of(most->node, nodes, able), 0, 0, std::move(sources)};
+        share.bytes = space_of(share.nodes, {part_alignment, 0});  // each from a page on
+        plan[part].part = part;
+        plan[part++].shares.push_back(std::move(share));
+        sources.clear();
+        left_bytes -= std::exchange(bytes, 0);
+    };
+    for (const NodeImages& node : nodes)
+        for (const ImageInfo& image : node.images) {
+            const std::uint32_t parts_after = options.files - part - 1;
+            const bool is_far = bytes + image.bytes / 2 > left_bytes / (parts_after + 1);  // with this image it would be farther from its share of what is left than without
+            if (!sources.empty() && parts_after > 0 && (is_far || left_images == parts_after)) close_part();
+            if (sources.empty() || sources.back().node != node.node) sources.push_back({node.node, {}});
+            sources.back().sources.push_back({image.rank, 0, image.bytes});
+            bytes += image.bytes;
+            --left_images;
+        }
+    close_part();
+    CAIRN_CHECK(part == options.files);
+    return plan;
+}
+
 }  // namespace
 
 NodeIndex owner_of(const PartPlan& part) {
@@ -211,6 +250,7 @@ std::uint32_t leaders_max(const std::vector<NodeImages>& nodes, const std::vecto
 
 std::vector<PartPlan> make_plan(const std::vector<NodeImages>& nodes, const PlanOptions& options) {
     CAIRN_CHECK(leaders_max(nodes, {}) > 0 && options.files > 0 && options.block_bytes > 0);
+    if (options.layout == FileLayout::tensors) return plan_of_tensors(nodes, options);
     if (options.layout != FileLayout::parts) return plan_of_owners(nodes, options);
     std::uint64_t blocks = 0;
     std::vector<Supply> supplies;

@@ -7,7 +7,8 @@
 // each may as well write its own (keep_own): sending what is uneven uses the same card as writing it, so it is worth it only where cards have room,
 // and that shows when some are done and others are not (balance.hpp).
 //
-// With a file for each rank, or node, there is nothing to divide: each file has one leader, the node that holds what goes into it, and no work moves.
+// With a file for each rank, or node, there is nothing to divide: each file has one leader, the node that holds what goes into it, and no work moves. A safetensors file takes in
+// whole images, since a tensor lies in one file; it has one leader too, the node that holds most of it (tensor_places.hpp).
 #pragma once
 
 #include <cstdint>

@@ -274,6 +274,48 @@ TEST(Plan, OfFilesOfRanksIsByRank) {
     }
 }
 
+// Of whatever nodes, and as many files as there can be.
+TEST(Plan, SafetensorsFilesHaveWholeImagesAndTheNodeWithMostOfThemLeads) {
+    std::mt19937_64 random(11);
+    for (int round = 0; round < 300; ++round) {
+        const std::vector<NodeImages> nodes = random_nodes(random);
+        std::size_t ranks = 0;
+        for (const NodeImages& node : nodes) ranks += node.images.size();
+        PlanOptions options = options_of(static_cast<std::uint32_t>(1 + random() % ranks), 1);
+        options.layout = FileLayout::tensors;
+        const std::vector<PartPlan> plan = make_plan(nodes, options);
+        expect_whole(plan, nodes);
+        for (const PartPlan& part : plan) {
+            ASSERT_EQ(part.shares.size(), 1u);
+            std::uint64_t most = 0, of_leader = 0;
+            std::size_t images = 0;
+            for (const NodeSources& node : part.shares[0].nodes) {
+                std::uint64_t bytes = 0;
+                for (const Source& source : node.sources) {
+                    const auto image = std::find_if(nodes[node.node].images.begin(), nodes[node.node].images.end(), [&](const ImageInfo& each) { return each.rank == source.rank; });
+                    EXPECT_EQ(source, (Source{image->rank, 0, image->bytes}));
+                    bytes += source.length;
+                    ++images;
+                }
+                most = std::max(most, bytes);
+                if (node.node == part.shares[0].leader) of_leader = bytes;
+            }
+            EXPECT_GT(images, 0u);
+            EXPECT_EQ(of_leader, most);
+        }
+    }
+}
+
+TEST(Plan, SafetensorsFilesAreAsEvenAsImagesAllow) {
+    const std::vector<NodeImages> nodes = {node_of(0, 0, {4 * block, 4 * block, 4 * block}), node_of(1, 3, {4 * block, 8 * block})};
+    PlanOptions options = options_of(3, 1);
+    options.layout = FileLayout::tensors;
+    const std::vector<PartPlan> plan = make_plan(nodes, options);
+    EXPECT_EQ(plan[0].shares[0].nodes, (std::vector<NodeSources>{{0, {{0, 0, 4 * block}, {1, 0, 4 * block}}}}));
+    EXPECT_EQ(plan[1].shares[0].nodes, (std::vector<NodeSources>{{0, {{2, 0, 4 * block}}}, {1, {{3, 0, 4 * block}}}}));
+    EXPECT_EQ(plan[2].shares[0].nodes, (std::vector<NodeSources>{{1, {{4, 0, 8 * block}}}}));
+}
+
 // An I/O node that does not answer is never waited for, whatever becomes of the others.
 TEST(Plan, UnfitDedicatedNodesNeverLead) {
     const std::vector<NodeImages> nodes = {node_of(0, 0, {9 * block}), node_of(1, 1, {9 * block}), {2, {}}, {3, {}}};

@@ -57,7 +57,10 @@ enum class FileLayout : std::uint8_t {
     parts,  // as many as were asked for
     ranks,  // one a rank, which has its number
     nodes,  // one a node that has ranks, which has its number
+    tensors,  // as many as were asked for, each with whole images, and each a safetensors file
 };
+// Whether a file has one owner, the rank's node or the node, whose images it holds and no others.
+constexpr bool has_owners(FileLayout layout) noexcept { return layout == FileLayout::ranks || layout == FileLayout::nodes; }
 
 // What names one version of one series in one lineage. Everything Cairn stores or sends carries it (rule 1, identity).
 struct VersionKey {
@@ -85,6 +88,7 @@ struct ImageInfo {
     std::vector<Region> regions;
     std::uint64_t cuts = 0;  // how many there are besides its blocks (checksum_units.hpp)
     std::uint64_t index_bytes = 0;  // its last bytes are its region index (format/region_index.hpp): `regions` are empty until somebody has read it. 0: they are told beside the image
+    std::uint64_t naming_bytes = 0;  // of a job whose parts are safetensors files: what its tensors take in the header of one, at most (format/safetensors.hpp)
     bool operator==(const ImageInfo&) const = default;
 };
 

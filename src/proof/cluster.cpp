@@ -74,7 +74,7 @@ std::vector<std::vector<Rank>> Cluster::ranks_by_node(Id128 incarnation) const {
 }
 
 std::uint32_t Cluster::files(Id128 incarnation) const {
-    if (options.layout == FileLayout::parts) return options.files;
+    if (!has_owners(options.layout)) return options.files;
     return options.layout == FileLayout::ranks ? ranks() : static_cast<std::uint32_t>(ranks_by_node(incarnation).size());
 }
 

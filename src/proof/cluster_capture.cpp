@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "format/names.hpp"
+#include "format/safetensors.hpp"
 #include "model/checksum_units.hpp"
 #include "proof/cluster.hpp"
 
@@ -106,6 +107,7 @@ ImageHeader Cluster::header_of(Rank rank, Version version) const {
     header.image.regions = regions_of(header.image.bytes, options.regions, sim::mix(version) ^ rank);
     if (options.regions > 0) header.cuts = cuts_of(header.image.regions, header.image.bytes, header.block_bytes);
     header.image.cuts = header.cuts.size();
+    if (options.layout == FileLayout::tensors) header.image.naming_bytes = tensors_naming_bytes(header.image.regions);
     return header;
 }
 

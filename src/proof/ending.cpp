@@ -74,6 +74,7 @@ void check_nothing_left_over(SeedRun& run) {
     const auto newest = run.cluster.newest_committed();
     if (!newest.ok() || !*newest || (*newest)->key != key) return run.fail("the last version is not the newest");
     const std::vector<std::string>& roots = run.cluster.options.roots;
+    bool has_index = false;
     for (std::uint32_t root = 0; root <= roots.size(); ++root) {
         const auto entries = run.cluster.sim.persistent().list(Layout::version_below(run.cluster.layout.root(roots, root), key));
         if (!entries.ok() && root != 0 && entries.code() == Code::not_found) continue;
@@ -81,11 +82,16 @@ void check_nothing_left_over(SeedRun& run) {
         for (const DirectoryEntry& entry : *entries) {
             const std::optional<Id128> attempt_id = parse_attempt_of(entry.name);
             const bool ours = attempt_id && attempt_id->high == key.incarnation.high;
-            const auto is_it = [&](const PartInfo& part) { return part.file == entry.name && part.root == root; };
+            const auto is_it = [&](const PartInfo& part) {
+                const bool is_index = part.index_bytes != 0 && entry.name == part_index_file_name(part.file);
+                return (part.file == entry.name || is_index) && part.root == root;
+            };
             const bool named = std::any_of((*newest)->parts.begin(), (*newest)->parts.end(), is_it);
             if (ours && !named) return run.fail("something is left over beside the last version: " + entry.name);
+            has_index |= entry.name == safetensors_index_name;
         }
     }
+    if (run.cluster.options.layout == FileLayout::tensors && !has_index) run.fail("the last version's safetensors files have no index");
 }
 
 // A node that holds all it sealed of a version asks how it ended until it is told. What is published it could read for itself; that the job went back

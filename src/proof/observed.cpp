@@ -5,6 +5,7 @@
 #include "proof/based.hpp"
 #include "proof/kept.hpp"
 #include "proof/promise.hpp"
+#include "proof/tensors.hpp"
 #include "format/names.hpp"
 #include "read/plan.hpp"
 #include "storage/placement.hpp"
@@ -97,7 +98,7 @@ Status check_space(SeedRun& run, const OpenVersion& version) {
     const bool may_be_planned = version.footers.size() == 1 && run.cluster.has_moved_work();
     for (std::size_t i = 0; i < version.footers.size(); ++i) {
         const Footer& footer = version.footers[i];
-        std::uint64_t end = 0, nothing = 0;
+        std::uint64_t end = footer.prefix_bytes, nothing = 0;
         const auto is_encoded = [](const StoredRun& stored) { return stored.codec != 0; };
         const auto encoded = std::count_if(footer.runs.begin(), footer.runs.end(), is_encoded);
         if (encoded > 0) run.see(Saw::encoded);
@@ -175,7 +176,8 @@ void see_roots(SeedRun& run, const Manifest& manifest) {
         if (replacement > 1) run.see(Saw::replaced_again);
         if (!faults.below.empty() && faults.below_is == sim::Faults::Below::hangs) run.see(Saw::replaced_hung);
         if (run.cluster.has_moved_work()) run.see(Saw::replaced_moved);
-        if (run.cluster.options.layout != FileLayout::parts) run.see(Saw::replaced_file);
+        if (has_owners(run.cluster.options.layout)) run.see(Saw::replaced_file);
+        if (run.cluster.options.layout == FileLayout::tensors) run.see(Saw::replaced_tensors);
     }
     const auto spoiled = std::find(manifest.roots.begin(), manifest.roots.end(), faults.below);
     if (spoiled == manifest.roots.end() || used.count(static_cast<std::uint32_t>(spoiled - manifest.roots.begin()) + 1)) return;
@@ -186,7 +188,7 @@ void see_roots(SeedRun& run, const Manifest& manifest) {
 // A file a rank, or a node: whose images it has, that all of a node lie below one root, the one that the manifest says its node writes to, but for those whose storage failed in mid-flush, and that one
 // node alone wrote it, since no such work moves.
 Status check_layout(SeedRun& run, const Manifest& manifest) {
-    if (run.cluster.options.layout == FileLayout::parts || manifest.parts.front().origin != 0) return {};
+    if (!has_owners(run.cluster.options.layout) || manifest.parts.front().origin != 0) return {};
     const bool is_by_node = run.cluster.options.layout == FileLayout::nodes;
     std::uint32_t part = 0;
     std::size_t node = 0;
@@ -231,6 +233,7 @@ void check_published(SeedRun& run, sim::Process& process, const Published& publi
     const OpenVersion& version = copies.parts.emplace(std::move(opened).value());
     if (const Status status = check_bytes(run, kept, version); !status.ok()) return bad(status);
     if (const Status status = check_space(run, version); !status.ok()) return bad(status);
+    if (const Status status = check_tensors(run, kept, version); !status.ok()) return bad(status);
     if (const Status status = check_based(run, kept, version); !status.ok()) return bad(status);
     std::uint64_t bytes = 0;
     for (Rank rank = 0; rank < manifest->ranks; ++rank) {

@@ -49,7 +49,7 @@ const std::vector<ScenarioNumber>& scenario_numbers() {
     constexpr std::uint64_t any = UINT64_MAX;
     static const std::vector<ScenarioNumber> numbers = {
         {"seed", &S::seed, 0, any, any},  // never simpler
-        {"layout", &S::layout, 0, 2, 0},
+        {"layout", &S::layout, 0, 3, 0},
         {"slots", &S::slots, 0, 64, 1},
         {"files", &S::files, 1, 1 << 16, 1},
         {"block", &S::block_bytes, 4096, 1 << 24, 4096},
@@ -164,6 +164,7 @@ class Draw {
         if (scenario_.codec != 0 && scenario_.merge_ranks == 1 && !is_of_a_kind && sim::mix(scenario_.seed ^ 0x74726965) % 2 == 0) trying_to_merge();
         const std::uint64_t layout = sim::mix(scenario_.seed ^ 0x6C61796F);
         if (layout % 4 == 0 && !scenario_.old_format) scenario_.layout = 1 + layout / 4 % 2, scenario_.slots = layout / 8 % 4;
+        if (layout % 4 == 1 && layout / 4 % 3 == 0 && !scenario_.old_format) scenario_.layout = 3;
         return std::move(scenario_);
     }
 

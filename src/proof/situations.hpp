@@ -147,6 +147,9 @@ namespace cairn::testing {
     row(clocks_apart,       seeds, "clocks were apart") \
     row(file_per_rank,      seeds, "each rank's image lay in a file of its own") \
     row(file_per_node,      seeds, "each node's images lay in a file of their own") \
+    row(tensors,            seeds, "parts were safetensors files") \
+    row(tensors_of_several, seeds, "and one of them had the tensors of several ranks") \
+    row(replaced_tensors,   steered, "another safetensors file took the place of one whose storage failed in mid-flush") \
     row(only_messages,      seeds, "only messages suffered") \
     row(only_limits,        seeds, "only limits held flushes back") \
     row(many_versions,      seeds, "a job took more versions than are remembered")

@@ -17,16 +17,17 @@ std::uint32_t files_of(const LayoutQuestion& question) {
 std::string why(const LayoutQuestion& question) {
     if (question.layout == FileLayout::ranks) return "flush.layout = file-per-rank: each rank's image has a file, on the target of its node";
     if (question.layout == FileLayout::nodes) return "flush.layout = file-per-node: what a node holds has a file, on the target of the node";
+    if (question.layout == FileLayout::tensors) return "flush.layout = safetensors: images lie whole in their files, so files differ as images do";
     return question.files == 0 ? "flush.files = 0: one for each node" : "flush.files = " + std::to_string(question.files);
 }
 
 Stripe stripe_of(const LayoutQuestion& question, std::uint32_t files) {
-    return question.spans && question.layout == FileLayout::parts ? spread(files, question.targets, question.bytes / files) : Stripe{};
+    return question.spans && !has_owners(question.layout) ? spread(files, question.targets, question.bytes / files) : Stripe{};
 }
 
 std::vector<std::uint64_t> bytes_on_targets(const LayoutQuestion& question, std::uint32_t files) {
     std::vector<std::uint64_t> bytes(question.targets);
-    if (question.layout == FileLayout::parts) {
+    if (!has_owners(question.layout)) {
         const std::uint32_t stripes = std::max(1u, stripe_of(question, files).count);
         for (const PartShare& share : share_parts(question.bytes / question.block_bytes, files, question.targets, 0))
             for (const std::uint32_t target : stripe_targets(*share.target, stripes, question.targets)) bytes[target] += share.blocks * question.block_bytes / stripes;
@@ -41,11 +42,11 @@ std::vector<std::uint64_t> bytes_on_targets(const LayoutQuestion& question, std:
 
 void hint(const LayoutQuestion& question, ExpectedLayout& expected) {
     const std::string targets = std::to_string(question.targets);
-    if (question.layout == FileLayout::parts && expected.files < question.targets && expected.targets_filled < question.targets) {
+    if (!has_owners(question.layout) && expected.files < question.targets && expected.targets_filled < question.targets) {
         if (question.ranks >= question.targets) expected.hints.push_back("flush.files = " + targets + " fills all targets");
         else expected.hints.push_back("no number of files fills all targets: a file lies on one of them, and there are at most as many files as ranks, " + std::to_string(question.ranks));
     }
-    if (question.layout != FileLayout::parts && expected.fullest_bytes > expected.mean_bytes + expected.mean_bytes / 50)
+    if (has_owners(question.layout) && expected.fullest_bytes > expected.mean_bytes + expected.mean_bytes / 50)
         expected.hints.push_back("flush.layout = aggregated lays the same bytes on every target, however many nodes there are; a multiple of " + targets + " nodes would, too");
 }
 

@@ -5,6 +5,7 @@
 #include "base/units.hpp"
 #include "format/names.hpp"
 #include "format/part.hpp"
+#include "model/tensor_places.hpp"
 
 namespace cairn::engine {
 
@@ -91,7 +92,15 @@ void make_leads(Contest& contest, const Job& job, const std::vector<NodeImages>&
     }
 }
 
-Status check_sizes(const Contest& contest, const std::vector<NodeImages>& nodes) {
+namespace {
+Status check_header(const TensorPlaces& places) {
+    if (places.prefix_bytes - 8 <= tensors_header_bytes_max) return {};
+    return {Code::unsupported, "names of tensors take up to " + format_bytes(places.prefix_bytes) + ", and the header of a safetensors file has at most " + format_bytes(tensors_header_bytes_max) +
+                                   ": ask for more files (flush.files)"};
+}
+}  // namespace
+
+Status check_sizes(const Contest& contest, const std::vector<NodeImages>& nodes, bool is_tensors) {
     std::map<Rank, const ImageInfo*> images;
     for (const NodeImages& node : nodes)
         for (const ImageInfo& image : node.images) images[image.rank] = &image;
@@ -106,6 +115,7 @@ Status check_sizes(const Contest& contest, const std::vector<NodeImages>& nodes)
                     held.emplace(source.rank, *images.at(source.rank));
                 }
         std::vector<ImageInfo> infos;
+        if (is_tensors) TRY(check_header(tensor_places(part.shares.front().nodes, held)).within("part " + std::to_string(part.part)));
         for (auto& [rank, image] : held) {
             counts.units += image.cuts, counts.cuts += image.cuts;  // of an image of which others hold a part, too many
             infos.push_back(std::move(image));

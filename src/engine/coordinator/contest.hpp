@@ -90,6 +90,6 @@ std::vector<const PartInfo*> reported_parts(const Contest& contest, const Job& j
 void make_leads(Contest& contest, const Job& job, const std::vector<NodeImages>& nodes);
 
 // Whether the footer of each part can tell what the plan puts there: else it would be found out when all is written. Of what is merged it has a piece for each turn, at most: leaders make none shorter.
-Status check_sizes(const Contest& contest, const std::vector<NodeImages>& nodes);
+Status check_sizes(const Contest& contest, const std::vector<NodeImages>& nodes, bool is_tensors);
 
 }  // namespace cairn::engine

@@ -88,6 +88,7 @@ Task<void> Coordinator::coordinate(FlightPtr flight) {
                                                                : Status(Code::superseded, version_text(flight->key) + ": " + *given_up);
         }
         if (decided) {
+            if (status.ok()) co_await publisher_.index_tensors(flight);
             gatherer_.tell_all(*flight, {status.code(), status.text(), true, status.ok() ? experience(*job).base : 0});
             own.sealed.clear();  // region tables of all ranks
             own.none_missing_below = 0;

@@ -30,7 +30,7 @@ Result<std::vector<NodeImages>> Planner::plan(Flight& flight, Contest& contest) 
     const PlanInput input = input_of(job, nodes, contest.block_bytes);
     contest.keep_own = input.options.keep_own;
     contest.pack_bytes = input.options.pack_bytes;
-    if (settings.placement == Placement::append) {
+    if (settings.placement == Placement::append && job.roster->layout != FileLayout::tensors) {
         if (settings.codec != Codec::none) contest.codec = codec_name(settings.codec);
         if (!settings.codecs.empty()) contest.codec = codec_choice(job).next(), contest.trial = codec_choice(job).trial();
     }
@@ -47,11 +47,11 @@ Result<std::vector<NodeImages>> Planner::plan(Flight& flight, Contest& contest) 
     tell_unfilled(job, input);
     experience(job).free_bytes_until = 0;
     ++experience(job).placement_turn;
-    Status sizes = check_sizes(contest, nodes);
+    Status sizes = check_sizes(contest, nodes, job.roster->layout == FileLayout::tensors);
     if (!sizes.ok() && contest.merge.ranks > 1) {  // what is merged has more pieces: a footer that has no room for them may have room for others
         tell_unmerged(job, sizes);
         contest.merge = {};
-        sizes = check_sizes(contest, nodes);
+        sizes = check_sizes(contest, nodes, job.roster->layout == FileLayout::tensors);
     }
     TRY(sizes);
     contest.addresses = job.addresses;
@@ -84,7 +84,7 @@ void Planner::tell_unmerged(Job& job, const Status& why) {
 // Once a job. Where a file lies on one target.
 void Planner::tell_unfilled(Job& job, const PlanInput& input) {
     const std::size_t targets = input.targets.size(), files = input.options.files;
-    if (input.options.layout != FileLayout::parts || files >= targets || common.storage_driver(job)->spans_targets() || std::exchange(experience(job).has_told_unfilled, true)) return;
+    if (has_owners(input.options.layout) || files >= targets || common.storage_driver(job)->spans_targets() || std::exchange(experience(job).has_told_unfilled, true)) return;
     const std::size_t most = std::min<std::size_t>(targets, job.roster->ranks);
     log_info("targets-unfilled", {{"name", job.roster->name}, {"files", files}, {"targets", targets}, {"lost", "a version is written to some of the storage targets only"},
                                   {"do", most > files ? "flush.files = " + std::to_string(most) + " fills " + (most == targets ? "all of them" : "more of them") : "nothing: there are as many files as ranks"}});
@@ -213,18 +213,19 @@ PlanInput Planner::input_of(Job& job, const std::vector<NodeImages>& nodes, std:
     options.files = job.roster->files;
     options.block_bytes = block_bytes;
     options.keep_own = options.layout == FileLayout::parts && settings.placement == Placement::append && leader_choice(job).keep_own();
-    options.pack_bytes = settings.placement == Placement::append ? std::min(pack_bytes_most, settings.buffer_bytes) : 0;
+    options.pack_bytes = settings.placement == Placement::append && options.layout != FileLayout::tensors ? std::min(pack_bytes_most, settings.buffer_bytes) : 0;
     for (const auto& [node, until] : experience(job).unfit)
         if (world.clock.now() < until) options.unfit.push_back(node);
     options.unfit.insert(options.unfit.end(), experience(job).absent.begin(), experience(job).absent.end());
     options.whole_parts = settings.placement != Placement::append;
     input.targets = usable_targets(job, nodes);
     input.turn = experience(job).placement_turn;
-    if (options.layout != FileLayout::parts) {  // who writes follows from who holds what
+    if (has_owners(options.layout)) {  // who writes follows from who holds what
         const std::optional<TargetMap>& map = experience(job).target_map;
         if (map) input.node_targets = usable_map(*map, input.targets);
         return input;
     }
+    if (options.layout == FileLayout::tensors) return input;
     options.leaders = settings.leaders != 0 ? settings.leaders : leader_choice(job).next(options.files, leaders_max(nodes, options.unfit));
     return input;
 }
@@ -246,11 +247,12 @@ std::vector<PartPlan> plan_of_files(const PlanInput& input) {
 std::vector<PartPlan> Planner::plan_flush(const PlanInput& input) {
     PlanOptions options = input.options;
     const std::vector<std::string>& names = input.targets;
-    if (options.layout != FileLayout::parts) return plan_of_files(input);
+    if (has_owners(options.layout)) return plan_of_files(input);
     std::uint64_t blocks = 0;
     for (const NodeImages& node : input.nodes) blocks += node_blocks(node, options.block_bytes);
     const std::vector<PartShare> shares = share_parts(blocks, options.files, static_cast<std::uint32_t>(names.size()), input.turn);
-    for (const PartShare& share : shares) options.part_blocks.push_back(share.blocks);
+    if (options.layout == FileLayout::parts)  // images are whole in the others
+        for (const PartShare& share : shares) options.part_blocks.push_back(share.blocks);
     std::vector<PartPlan> plan = make_plan(input.nodes, options);
     for (PartPlan& part : plan)
         if (shares[part.part].target) part.target = names[*shares[part.part].target];

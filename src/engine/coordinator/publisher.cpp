@@ -4,11 +4,13 @@
 #include <map>
 #include <set>
 
+#include "base/log.hpp"
 #include "base/trace.hpp"
 #include "catalog/catalog.hpp"
 #include "catalog/lineage.hpp"
 #include "catalog/needed.hpp"
 #include "catalog/roots.hpp"
+#include "catalog/tensor_index.hpp"
 #include "format/manifest.hpp"
 #include "format/names.hpp"
 #include "model/coverage.hpp"
@@ -44,6 +46,13 @@ std::set<std::string> names_of(const Manifest& manifest) {
     return names;
 }
 
+// What a leader said that it wrote.
+struct ExpectedFile {
+    std::uint32_t root = 0;
+    std::string file;
+    std::uint64_t bytes = 0;
+};
+
 // Best effort.
 Task<void> remove_all(World& world, std::vector<std::string> paths, Nanos deadline) {
     for (const std::string& path : paths) {
@@ -74,6 +83,21 @@ Task<Status> Publisher::look(FlightPtr flight) {
     co_await clean_up(flight, manifest->abandoned, std::move(named));
     if (manifest->abandoned) co_return Status(Code::superseded, version_text(flight->key) + ": was given up");
     co_return Status();
+}
+
+// For other programs. Nobody of Cairn's reads it, so a version without it is committed all the same. Not of a version that the job went back behind: another one may have the name.
+Task<void> Publisher::index_tensors(FlightPtr flight) {
+    if (flight->job->roster->layout != FileLayout::tensors) co_return;
+    const TraceSpan span(world.clock, "coordinator", "index of tensors");
+    const Status current = co_await check_superseded(flight);
+    if (!current.ok()) co_return;
+    const Result<TensorIndexed> indexed = co_await write_tensor_index(world, layout, flight->key, settings.io_wait);
+    if (!indexed.ok()) {
+        log_warning("tensors-not-indexed", {{"name", flight->key.name}, {"version", flight->key.version}, {"why", indexed.status().text()}, {"lost", "other programs find its tensors only file by file"}});
+    } else if (indexed->twice > 0 && !std::exchange(experience(*flight->job).has_told_twice, true)) {
+        log_warning("tensors-of-one-name", {{"name", flight->key.name}, {"tensors", indexed->twice}, {"lost", "the index names one file for each, and several have it"},
+                                            {"do", "give regions of different ranks different names, or ask for one file (flush.files = 1)"}});
+    }
 }
 
 Task<Status> Publisher::give_up(FlightPtr flight) {
@@ -259,7 +283,12 @@ Task<Status> Publisher::check_parts(FlightPtr flight, const Manifest& manifest, 
     std::map<std::pair<std::uint32_t, std::string_view>, std::uint64_t> bytes_of;
     for (const auto& [root, entries] : listed)
         for (const DirectoryEntry& entry : entries) bytes_of.emplace(std::pair(root, std::string_view(entry.name)), entry.bytes);
+    std::vector<ExpectedFile> expected;
     for (const PartInfo& part : manifest.parts) {
+        expected.push_back({part.root, part.file, part.bytes});
+        if (part.index_bytes != 0) expected.push_back({part.root, part_index_file_name(part.file), part.index_bytes});
+    }
+    for (const ExpectedFile& part : expected) {
         const auto found = bytes_of.find({part.root, part.file});
         if (found != bytes_of.end() && found->second == part.bytes) continue;
         const std::string& root = layout.root(flight->job->roots, part.root);
@@ -307,7 +336,9 @@ Task<void> Publisher::remove_attempt(FlightPtr flight, const Contest& contest) {
     std::map<std::string, std::vector<std::string>> parts;  // by root
     for (const PartPlan& part : contest.plan) {
         const std::string& root = layout.root(flight->job->roots, flight->job->root_of(part.target));
-        if (contest.leaders.at(part.first_leader()).done) parts[root].push_back(Layout::part_below(root, flight->key, flight->job->part_name(part, contest.attempt_id)));
+        if (!contest.leaders.at(part.first_leader()).done) continue;
+        parts[root].push_back(Layout::part_below(root, flight->key, flight->job->part_name(part, contest.attempt_id)));
+        if (flight->job->roster->layout == FileLayout::tensors) parts[root].push_back(part_index_file_name(parts[root].back()));
     }
     const Nanos deadline = world.clock.in(settings.io_wait);
     Gate removing(world.clock);

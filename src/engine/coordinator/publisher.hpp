@@ -26,6 +26,8 @@ class Publisher : CoordinatorRole {
     Task<Status> commit(FlightPtr flight);
     // The tombstone, and nothing of attempts stays. ok: it stands; superseded: another one does.
     Task<Status> give_up(FlightPtr flight);
+    // Of a version that is committed, where its parts are safetensors files.
+    Task<void> index_tensors(FlightPtr flight);
     // After attempts failed.
     Task<void> sweep(FlightPtr flight);
     Task<void> remove_attempt(FlightPtr flight, const Contest& contest);

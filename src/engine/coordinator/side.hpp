@@ -65,6 +65,7 @@ struct Experience {
     std::optional<TargetMap> target_map;   // where each rank or node has a file, and targets can be chosen
     bool keeps_target_map = true;          // false: it was made in this job, and no file has it yet
     bool has_told_unfilled = false;        // that there are fewer files than targets
+    bool has_told_twice = false;           // that tensors of one name are in several files
     bool has_told_unmerged = false;        // that footers have no room for what would be merged
 };
 

@@ -35,7 +35,7 @@ TargetMaps::TargetMaps(Common& c) : CoordinatorRole(c) {}
 
 Task<void> TargetMaps::learn(JobPtr job) {
     Experience& known = experience(*job);
-    if (job->roster->layout == FileLayout::parts || known.target_map) co_return;
+    if (!has_owners(job->roster->layout) || known.target_map) co_return;
     const std::unique_ptr<StorageDriver> driver = common.storage_driver(*job);
     const std::vector<std::string> targets = driver->targets();
     if (targets.empty()) co_return;

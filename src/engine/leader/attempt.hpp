@@ -17,6 +17,7 @@
 #include "engine/pace.hpp"
 #include "model/card.hpp"
 #include "model/messages.hpp"
+#include "model/tensor_places.hpp"
 
 namespace cairn::engine {
 
@@ -116,6 +117,7 @@ struct PartState {
     std::uint32_t writers = 1;
     std::uint32_t first_writer = 0;  // of this part, among the leader's: for its times
     std::vector<Range> ranges;  // the share's own, then those taken over
+    std::optional<TensorPlaces> places;  // of a safetensors file
 
     // Where space is handed out, instead of the ranges (rooms.hpp). First leader: where the next run goes, and what it gave whom. Another leader: what it asked for and got.
     std::uint64_t rooms_end = 0;

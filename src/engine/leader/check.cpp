@@ -1,6 +1,7 @@
 #include "engine/leader/check.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "base/units.hpp"
 
@@ -32,6 +33,18 @@ bool fits(const message::Work& work, const SpacePolicy& space) {
 
 Status refused(std::string what) { return {Code::internal, "asked for something that can not be: " + std::move(what)}; }
 
+// A tensor lies where the header of its file says, which one leader knows of whole images only.
+Status check_tensors(const PartPlan& part, std::map<Rank, ImageInfo> left) {
+    if (part.shares.size() != 1) return refused("a safetensors file of several leaders");
+    for (const NodeSources& node : part.shares.front().nodes)
+        for (const Source& source : node.sources) {
+            const auto image = left.find(source.rank);
+            if (image == left.end() || source.image_offset != 0 || source.length != image->second.bytes) return refused("a safetensors file with something else than whole images, each once");
+            left.erase(image);
+        }
+    return {};
+}
+
 }  // namespace
 
 Status check_lead(const Job& job, const message::Lead& lead, std::uint64_t buffer_bytes, Placement placement) {
@@ -44,6 +57,8 @@ Status check_lead(const Job& job, const message::Lead& lead, std::uint64_t buffe
         return invalid_argument("small images are packed into runs of " + format_bytes(lead.pack_bytes) + ", as the coordinator's flush.buffer_bytes is, and this daemon's buffers have " +
                                 format_bytes(buffer_bytes) + ": give all nodes the same");
     if (!are_nodes(job, lead.addresses)) return refused("an address of a node that the job does not have");
+    std::map<Rank, ImageInfo> images;
+    for (const ImageInfo& image : lead.images) images.emplace(image.rank, image);
     for (const PartPlan& part : lead.parts) {
         bool is_ours = false;
         for (const Share& share : part.shares) {
@@ -51,16 +66,18 @@ Status check_lead(const Job& job, const message::Lead& lead, std::uint64_t buffe
             is_ours |= share.leader == job.self;
         }
         if (!is_ours) return refused("part " + std::to_string(part.part) + ", of which it has no share");
+        if (job.roster->layout == FileLayout::tensors) TRY(check_tensors(part, images));
     }
     return {};
 }
 
-Status check_replacement(const Job& job, const message::Replace& replace, const SpacePolicy& space) {
+Status check_replacement(const Job& job, const message::Replace& replace, const SpacePolicy& space, const std::map<Rank, ImageInfo>& images) {
     if (!are_nodes(job, replace.addresses)) return refused("an address of a node that the job does not have");
     for (const PartPlan& part : replace.with) {
         const Share& share = part.shares.front();
         if (share.leader != job.self) return refused("part " + std::to_string(part.part) + ", of which it has no share");
         if (!are_nodes(job, share.nodes)) return refused("data of a node that the job does not have");
+        if (job.roster->layout == FileLayout::tensors) TRY(check_tensors(part, images));
         if (space_of(share.nodes, space) > share.bytes) return refused("a part of " + format_bytes(share.bytes) + " with more data than that");
         for (const NodeSources& node : share.nodes)
             for (const Source& source : node.sources)

@@ -9,7 +9,8 @@
 namespace cairn::engine {
 
 Status check_lead(const Job& job, const message::Lead& lead, std::uint64_t buffer_bytes, Placement placement);
-Status check_replacement(const Job& job, const message::Replace& replace, const SpacePolicy& space);
+// `images`: what is known of those of the attempt.
+Status check_replacement(const Job& job, const message::Replace& replace, const SpacePolicy& space, const std::map<Rank, ImageInfo>& images);
 Status check_work(const Job& job, const std::vector<message::Work>& work, const SpacePolicy& space);
 
 }  // namespace cairn::engine

@@ -64,7 +64,7 @@ Task<void> Leader::lead(std::shared_ptr<Attempt> attempt) {
     for (const auto& part : attempt->parts)
         for (const NodeSources& node : part->share.nodes)
             for (const Source& source : node.sources) flight.state.node_expected_bytes += source.length;
-    const std::uint32_t at_a_time = flight.job->roster->layout == FileLayout::parts || settings.slots == 0 ? count : std::min(count, settings.slots);
+    const std::uint32_t at_a_time = !has_owners(flight.job->roster->layout) || settings.slots == 0 ? count : std::min(count, settings.slots);
     if (at_a_time < count) attempt->slots = Slots(at_a_time);
     attempt->writers_each = std::max(1u, settings.writers / at_a_time);
     for (std::uint32_t i = 0; i < count; ++i) begin_part(*attempt, i);  // all of them: the coordinator hears of what is not begun
@@ -123,10 +123,7 @@ Task<void> Leader::write_part(Attempt& attempt, PartState& part, std::size_t pla
     if (!status.ok()) {
         attempt.fail_part(std::move(status), part);
         // Never reported, so no manifest can name it: safe to remove. A part that was reported is left to the coordinator (coordinator/publisher.cpp).
-        if (mine) {
-            const Status ignored = co_await world.storage.remove(part.path, world.clock.in(settings.io_wait));
-            (void)ignored;
-        }
+        if (mine) co_await part_file_.remove(part);
     }
     attempt.work.notify_all();
 }

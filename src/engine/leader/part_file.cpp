@@ -5,6 +5,7 @@
 #include "base/checksum.hpp"
 #include "base/trace.hpp"
 #include "engine/leader/stored_runs.hpp"
+#include "engine/leader/tensor_file.hpp"
 #include "format/limits.hpp"
 #include "format/names.hpp"
 #include "format/part.hpp"
@@ -44,7 +45,7 @@ Task<Status> PartFile::create(const Attempt& attempt, PartState& part) {
     asked.directory_made_by = "the coordinator, " + job.node_name(job.coordinator());
     const std::unique_ptr<StorageDriver> driver = common.storage_driver(job);
     const std::uint64_t bytes = part.plan.sized_bytes != 0 ? part.plan.sized_bytes / 2 : part.plan.range_bytes();
-    const bool may_span = job.roster->layout == FileLayout::parts && part.plan.replacement == 0;  // one that takes another's place keeps to its target: the one that failed is among them all
+    const bool may_span = !has_owners(job.roster->layout) && part.plan.replacement == 0;  // one that takes another's place keeps to its target: the one that failed is among them all
     if (may_span && driver->spans_targets()) asked.stripe = spread(job.roster->files, static_cast<std::uint32_t>(driver->targets().size()), bytes);
     PlacedFile placed;
     Status made = co_await driver->create(std::move(asked), placed, path_wait(attempt, part));
@@ -340,6 +341,11 @@ Result<Footer> make_footer(Attempt& attempt, PartState& part) {
         const auto image = attempt.images.find(rank);
         if (image == attempt.images.end()) return Status(Code::internal, "nothing is known of the image of rank " + std::to_string(rank));
         footer.images.push_back(image->second);
+        footer.images.back().naming_bytes = 0;  // it has its room
+    }
+    if (part.places) {
+        footer.prefix_bytes = part.places->prefix_bytes;
+        footer.data_bytes = part.places->end;
     }
     Status whole = check_footer(footer);
     if (!whole.ok()) return Status(Code::internal, whole.text());
@@ -365,17 +371,24 @@ Task<Status> PartFile::write_footer(Attempt& attempt, PartState& part) {
     if (part.plan.sized_bytes != 0) CO_TRY(co_await check_sized(world, part, wait));
     Result<Footer> footer = make_footer(attempt, part);
     if (!footer.ok()) co_return std::move(footer).status();
-    Bytes tail = encode_footer(*footer);
+    if (part.places) CO_TRY(co_await write_tensors_header(world, part, *footer, wait));
+    Bytes tail = encode_footer(*footer, part.places ? IndexPlace::beside : IndexPlace::end_of_part);
     PartInfo info;
     info.file = part_file_name(flight.job->part_name(part.plan, attempt.lead.attempt_id));
-    info.bytes = footer->data_bytes + tail.size();
-    info.footer_offset = footer->data_bytes;
     info.footer_checksum = footer_checksum(tail);
     info.root = flight.job->root_of(part.root);
     for (const ImageInfo& image : footer->images) info.ranks.push_back(image.rank);
-    Slice data = Slice::of(std::move(tail));
-    CO_TRY(co_await write_all(world.storage, part.file, info.footer_offset, std::move(data), world.clock.in(wait)));
-    if (part.plan.sized_bytes > info.bytes) CO_TRY(co_await world.storage.resize(part.file, info.bytes, world.clock.in(wait)));
+    if (part.places) {
+        info.bytes = footer->data_bytes;
+        info.index_bytes = tail.size();
+        CO_TRY(co_await write_file(world.storage, part_index_file_name(part.path), std::move(tail), 0644, world.clock.in(wait)));
+    } else {
+        info.bytes = footer->data_bytes + tail.size();
+        info.footer_offset = footer->data_bytes;
+        Slice data = Slice::of(std::move(tail));
+        CO_TRY(co_await write_all(world.storage, part.file, info.footer_offset, std::move(data), world.clock.in(wait)));
+    }
+    if (part.places || part.plan.sized_bytes > info.bytes) CO_TRY(co_await world.storage.resize(part.file, info.bytes, world.clock.in(wait)));
     CO_TRY(co_await world.storage.fsync(part.file, world.clock.in(sync_wait(attempt, part))));
     Result<std::uint64_t> size = co_await world.storage.file_bytes(part.file, world.clock.in(wait));
     if (!size.ok()) co_return std::move(size).status();
@@ -390,10 +403,14 @@ Task<Status> PartFile::write_footer(Attempt& attempt, PartState& part) {
 // Of an attempt that failed elsewhere: parts that were complete here, and never reported, are in no manifest and in nobody's books.
 Task<void> PartFile::remove_complete(Attempt& attempt) {
     for (const auto& part : attempt.parts) {
-        if (!part->first || !part->done) continue;
-        const Status ignored = co_await world.storage.remove(part->path, world.clock.in(settings.io_wait));
-        (void)ignored;  // the sweep after the commit will find it
+        if (part->first && part->done) co_await remove(*part);
     }
+}
+
+Task<void> PartFile::remove(const PartState& part) {
+    Status ignored = co_await world.storage.remove(part.path, world.clock.in(settings.io_wait));
+    if (part.places) ignored = co_await world.storage.remove(part_index_file_name(part.path), world.clock.in(settings.io_wait));
+    (void)ignored;  // the sweep after the commit will find it
 }
 
 }  // namespace cairn::engine

@@ -9,7 +9,7 @@
 //   all shares in: reads a little of each, looks at the size, footer, the size cut to what it is, fsync, fsync of the directory
 //
 // The file has its size before a second leader opens it: a GlusterFS volume with features.shard loses bytes of a file that several nodes make grow, and
-// everywhere else it saves the locks that growing costs. The footer comes after every leader's fsync was reported, its own
+// everywhere else it saves the locks that growing costs. A safetensors file has one leader, and gets its header behind everything else (tensor_file.hpp). The footer comes after every leader's fsync was reported, its own
 // fsync last. Nobody but the first leader creates, so a leader that wakes up after its attempt meets no file, or one that nobody names.
 #pragma once
 
@@ -31,6 +31,8 @@ class PartFile : LeaderRole {
     Task<Status> finish_share(Attempt& attempt, PartState& part);
     // Of an attempt that failed elsewhere: parts that were complete here, and never reported, are in no manifest and in nobody's books.
     Task<void> remove_complete(Attempt& attempt);
+    // The file, and its index where that lies beside it. Best effort.
+    Task<void> remove(const PartState& part);
 
     void on_opened(Flight& flight, const message::Opened& opened);
     void on_share_done(Flight& flight, NodeIndex from, message::ShareDone done);

@@ -34,7 +34,7 @@ void Leader::on_replace(Flight& flight, message::Replace replace) {
     if (!part->dropped) attempt.drop(*part);
     if (!part->first) part->settled = true;
     if (part->settled || replace.with.empty()) return tell_progress(attempt);
-    if (const Status can = check_replacement(*flight.job, replace, {attempt.lead.block_bytes, attempt.lead.pack_bytes}); !can.ok()) return attempt.fail(can);
+    if (const Status can = check_replacement(*flight.job, replace, {attempt.lead.block_bytes, attempt.lead.pack_bytes}, attempt.images); !can.ok()) return attempt.fail(can);
     for (const message::NodeAddress& entry : replace.addresses) attempt.addresses.emplace(entry.node, entry.address);
     attempt.replacements.push_back(std::move(replace.with.front()));
     attempt.parts.push_back(std::make_unique<PartState>(world, attempt.replacements.back(), flight.job->self));

@@ -8,8 +8,9 @@
 
 namespace cairn::engine {
 
-bool are_handed_out(const message::Lead& lead, Placement placement) {
-    return placement == Placement::append && (lead.parts_total > 1 || !lead.codec.empty());
+bool are_handed_out(const Attempt& attempt, Placement placement) {
+    if (attempt.flight->job->roster->layout == FileLayout::tensors) return false;
+    return placement == Placement::append && (attempt.lead.parts_total > 1 || !attempt.lead.codec.empty());
 }
 
 Rooms::Rooms(Common& c, BufferRing& r) : LeaderRole(c, r) {}
@@ -29,7 +30,7 @@ void Rooms::ask(Attempt& attempt, PartState& part, PendingChunk::AskedRoom& room
 }
 
 void Rooms::ask_early(Attempt& attempt, PartState& part, PendingChunk& chunk, std::uint64_t bytes) {
-    if (part.first || attempt.codec != Codec::none || !are_handed_out(attempt.lead, settings.placement)) return;
+    if (part.first || attempt.codec != Codec::none || !are_handed_out(attempt, settings.placement)) return;
     chunk.room.emplace().number = part.rooms_asked++;
     ask(attempt, part, *chunk.room, bytes);
 }

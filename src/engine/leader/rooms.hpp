@@ -10,7 +10,8 @@
 // shorten it, it asks when the chunk is encoded, because nobody knows its length before.
 //
 // In a version of one part, without a codec, offsets are planned: every leader fills its own range and asks nobody, and work that moves goes where it would have
-// gone. What lies side by side in that file is then of one node, which file systems that lock ranges like better.
+// gone. What lies side by side in that file is then of one node, which file systems that lock ranges like better. In a safetensors file every image has its place
+// (model/tensor_places.hpp).
 #pragma once
 
 #include "engine/leader/side.hpp"
@@ -18,7 +19,7 @@
 namespace cairn::engine {
 
 // Does the first leader hand out the space of this version's parts, or is it planned? All leaders answer alike.
-bool are_handed_out(const message::Lead& lead, Placement placement);
+bool are_handed_out(const Attempt& attempt, Placement placement);
 
 class Rooms : LeaderRole {
   public:

@@ -26,6 +26,7 @@ std::optional<PendingChunk> shared_read(Attempt& attempt, PartState& part, std::
 
 // Algorithm 5, lines 10 to 12: where this chunk goes.
 Result<std::uint64_t> place(const Attempt& attempt, PartState& part, const PendingChunk& chunk, std::uint32_t writer, const FlushSettings& settings) {
+    if (part.places) return part.places->begins.at(chunk.source.rank) + chunk.source.image_offset;
     Range& range = part.ranges[chunk.range];
     if (settings.placement == Placement::append) {
         const std::uint64_t offset = range.next;
@@ -67,6 +68,7 @@ void Writer::lay_out(Attempt& attempt, PartState& part) const {
     for (const NodeSources& node : part.share.nodes)
         for (const Source& source : node.sources)
             if (source.length == 0) part.empty_ranks.push_back(source.rank);
+    if (attempt.flight->job->roster->layout == FileLayout::tensors) part.places = tensor_places(part.share.nodes, attempt.images);
     part.write_queue.resize(settings.placement == Placement::contiguous ? part.writers : 1);
     part.passes.assign(part.writers, 0);
 }
@@ -209,7 +211,7 @@ Task<Status> Writer::write_chunk(Attempt& attempt, PartState& part, std::uint32_
     if (status.ok() && !attempt.over(part)) {
         if (stored.codec != 0) chunk.let_go();
         Result<std::uint64_t> placed = 0;
-        if (are_handed_out(attempt.lead, settings.placement)) placed = co_await rooms_.take(attempt, part, chunk, stored_bytes);
+        if (are_handed_out(attempt, settings.placement)) placed = co_await rooms_.take(attempt, part, chunk, stored_bytes);
         else placed = place(attempt, part, chunk, writer, settings);
         if (attempt.over(part)) placed = 0;
         status = placed.status();
