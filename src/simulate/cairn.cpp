@@ -92,6 +92,11 @@ Status Run::start() {
     const std::uint32_t count = cluster_.nodes + cluster_.io_nodes;
     auto targets = std::make_shared<PlacementTargets>(PlacementTargets{"sim", {}, std::string(sim::target_mark)});
     for (std::uint32_t target = 0; target < cluster_.targets; ++target) targets->names.push_back(std::to_string(target));
+    if (cluster_.spans != 0) {
+        targets->by = targets->driver;
+        targets->before_target.clear();
+        targets->spans = true;
+    }
     for (std::uint32_t node = 0; node < count; ++node) {
         Host host;
         host.node = &sim_.add_node();

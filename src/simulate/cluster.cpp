@@ -96,6 +96,8 @@ const std::vector<Key>& keys() {
         {"storage", "stripe_bytes", Kind::bytes, false, 4096, bytes_max, to(&Cluster::stripe_bytes), "of a file on one target before it goes on on the next"},
         {"storage", "placeable", Kind::count, false, 0, 1, to(&Cluster::placeable),
          "1: Cairn says on which target a part lies, where files are not striped; 0: the file system puts the parts on its targets in turn"},
+        {"storage", "spans", Kind::count, false, 0, 1, to(&Cluster::spans),
+         "1: with fewer parts than targets Cairn lays each over several of them, as on Lustre; 0: each on one"},
         {"storage", "whole_files", Kind::number, false, 0.01, 1, to(&Cluster::whole_files),
          "part of target_bytes_per_s that is reached where files are not striped; 1: all of it"},
         {"storage", "request_us", Kind::number, false, 0, 1e6, to(&Cluster::request_us), "that a request costs its target, beside the bytes"},

@@ -43,6 +43,7 @@ struct Cluster {
     double server_bytes_per_s = 0, target_bytes_per_s = 0;
     std::vector<double> servers_bytes_per_s;  // of each; none: server_bytes_per_s
     std::uint64_t stripe_bytes = 1 << 20;
+    std::uint32_t spans = 0;  // 1: Cairn says on which targets a file's stripes lie
     double whole_files = 1;  // part of a target's rate that is reached where each file lies whole on one
     double request_us = 0, crowd = 0;
     std::uint32_t crowd_from = 1;

@@ -209,7 +209,7 @@ const std::vector<Place> places = {
     PLACE("storage.servers", "3", servers, 3), PLACE("storage.server_bytes_per_s", "16", server_bytes_per_s, 16),
     PLACE("storage.servers_bytes_per_s", "[17, \"18 B\"]", servers_bytes_per_s[1], 18), PLACE("storage.targets", "19", targets, 19),
     PLACE("storage.target_bytes_per_s", "20", target_bytes_per_s, 20), PLACE("storage.stripes", "2", stripes, 2),
-    PLACE("storage.stripe_bytes", "\"64 KiB\"", stripe_bytes, 65536), PLACE("storage.placeable", "0", placeable, 0),
+    PLACE("storage.stripe_bytes", "\"64 KiB\"", stripe_bytes, 65536), PLACE("storage.placeable", "0", placeable, 0), PLACE("storage.spans", "1", spans, 1),
     PLACE("storage.whole_files", "0.65", whole_files, 0.65),
     PLACE("storage.request_us", "21", request_us, 21), PLACE("storage.crowd", "0.25", crowd, 0.25), PLACE("storage.crowd_from", "22", crowd_from, 22),
     PLACE("storage.latency_us", "23", latency_us, 23), PLACE("storage.fsync_ms", "24", fsync_ms, 24), PLACE("storage.metadata_ops_per_s", "25", metadata_ops_per_s, 25),

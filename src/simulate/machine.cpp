@@ -9,6 +9,7 @@
 #include "base/heap.hpp"
 #include "base/text_table.hpp"
 #include "base/units.hpp"
+#include "storage/placement.hpp"
 #include "world/sim/prng.hpp"
 
 namespace cairn::simulate {
@@ -203,7 +204,9 @@ std::vector<Bound> bounds_of(const Cluster& cluster, std::uint32_t writing_nodes
                                  {plural(cluster.servers, "server"), most_of(servers, servers.size())},
                                  {plural(cluster.targets, "target"), most_of(rates.targets, cluster.targets)}};
     if (cluster.client_bytes_per_s > 0) bounds.push_back({"file system clients of " + writing, cluster.client_bytes_per_s * writing_nodes});
-    const std::uint64_t held = std::uint64_t{cluster.files} * cluster.stripes;  // targets that the files lie on
+    const std::uint64_t file_bytes = cluster.image_bytes * cluster.ranks() / cluster.files;
+    const std::uint32_t stripes = cluster.spans != 0 ? std::max(1u, spread(cluster.files, cluster.targets, file_bytes).count) : cluster.stripes;
+    const std::uint64_t held = std::uint64_t{cluster.files} * stripes;  // targets that the files lie on
     const std::string lie_on = " that " + plural(cluster.files, "file") + (cluster.files == 1 ? " lies on" : " lie on");
     if (held < cluster.targets) bounds.push_back({plural(held, "target") + lie_on, most_of(rates.targets, held)});
     if (held < cluster.servers) bounds.push_back({plural(held, "server") + lie_on, most_of(servers, held)});

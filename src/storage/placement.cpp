@@ -42,7 +42,7 @@ Stripe spread(std::uint32_t files, std::uint32_t targets, std::uint64_t file_byt
     const std::uint64_t most = std::min<std::uint64_t>({stripes_max, targets, std::max<std::uint64_t>(1, file_bytes / stripe_least)});
     Stripe best;
     double best_fill = 0;
-    for (std::uint32_t count = 1; count <= most && best_fill < 0.95; ++count) {
+    for (std::uint32_t count = 1; count <= most && best_fill < 0.98; ++count) {
         const std::uint64_t stripes = std::uint64_t{files} * count, on_fullest = (stripes + targets - 1) / targets;
         const double fill = static_cast<double>(stripes) / static_cast<double>(on_fullest * targets);
         if (fill > best_fill) best_fill = fill, best.count = count;

@@ -36,7 +36,7 @@ struct Stripe {
     bool operator==(const Stripe&) const = default;
 };
 
-// Of each of so many files of equal size, where there are fewer of them than targets, and a file can span several: the smallest number of stripes with which the fullest target gets at most 1/19 more than
+// Of each of so many files of equal size, where there are fewer of them than targets, and a file can span several: the smallest number of stripes with which the fullest target gets at most a fiftieth more than
 // the mean, or what comes nearest to it. At most `stripes_max`, and none shorter than `stripe_least`. Nothing where there are as many files as targets: then a file lies whole on its target.
 Stripe spread(std::uint32_t files, std::uint32_t targets, std::uint64_t file_bytes);
 constexpr std::uint32_t stripes_max = 160;  // what any Lustre can do

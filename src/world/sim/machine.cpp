@@ -33,12 +33,17 @@ void Machine::read(NodeId to, std::uint64_t file, std::size_t target, std::uint6
     storage(to, in_[to], file, target, offset, bytes, 1, std::move(done));
 }
 
+void Machine::lay(std::uint64_t file, std::vector<std::size_t> targets, std::uint64_t stripe_bytes) { laid_[file] = {std::move(targets), stripe_bytes == 0 ? model_.stripe_bytes : stripe_bytes}; }
+
 // Over as many targets as its stripes lie on, in one request each.
 void Machine::storage(NodeId node, Bandwidth::Resource card, std::uint64_t file, std::size_t target, std::uint64_t offset, std::uint64_t bytes,
                       double efficiency, std::function<void()> done) {
     const std::size_t targets = targets_.size();
-    const std::uint64_t first = offset / model_.stripe_bytes, last = (offset + std::max<std::uint64_t>(bytes, 1) - 1) / model_.stripe_bytes;
-    const std::uint64_t pieces = std::min<std::uint64_t>(last - first + 1, std::min<std::uint64_t>(model_.stripes, targets));
+    const auto laid = laid_.find(file);
+    const bool is_laid = laid != laid_.end();
+    const std::uint64_t stripe_bytes = is_laid ? laid->second.bytes : model_.stripe_bytes, stripes = is_laid ? laid->second.targets.size() : model_.stripes;
+    const std::uint64_t first = offset / stripe_bytes, last = (offset + std::max<std::uint64_t>(bytes, 1) - 1) / stripe_bytes;
+    const std::uint64_t pieces = std::min<std::uint64_t>(last - first + 1, std::min<std::uint64_t>(stripes, targets));
     const std::uint64_t stream = (std::uint64_t{node} << 40) ^ (file + 1);  // what one node writes into one file
     if (model_.writer_rate > 0) {  // not before one writer could have done it
         const Nanos earliest = sim_.now() + span_of(static_cast<double>(bytes) / model_.writer_rate);
@@ -46,7 +51,7 @@ void Machine::storage(NodeId node, Bandwidth::Resource card, std::uint64_t file,
     }
     const auto left = pieces == 1 ? nullptr : std::make_shared<std::uint64_t>(pieces);
     for (std::uint64_t piece = 0; piece < pieces; ++piece) {
-        const std::size_t at = (target + (first + piece) % model_.stripes) % targets;
+        const std::size_t at = is_laid ? laid->second.targets[(first + piece) % stripes] : (target + (first + piece) % stripes) % targets;
         const std::uint64_t part = bytes / pieces + (piece < bytes % pieces ? 1 : 0);
         const auto request = static_cast<std::uint64_t>(static_cast<double>(model_.request_time) / 1e9 * model_.target_rates[at]);
         std::function<void()> one = pieces == 1 ? std::move(done) : [left, done] { if (--*left == 0) done(); };

@@ -39,6 +39,8 @@ class Machine {
                std::function<void()> done);
     void read(NodeId to, std::uint64_t file, std::size_t target, std::uint64_t offset, std::uint64_t bytes, std::function<void()> done);
     void scratch(NodeId node, std::uint64_t bytes, std::function<void()> done);
+    // From now on this file's stripes go round these targets, which somebody asked for, and not round those of the model.
+    void lay(std::uint64_t file, std::vector<std::size_t> targets, std::uint64_t stripe_bytes);
     // When one operation on a name is over that begins now.
     Nanos metadata();
     // From now on a target gives less: somebody else uses it.
@@ -55,6 +57,11 @@ class Machine {
     Simulation& sim_;
     MachineModel model_;
     Bandwidth bandwidth_;
+    struct Stripes {
+        std::vector<std::size_t> targets;
+        std::uint64_t bytes = 0;
+    };
+    std::map<std::uint64_t, Stripes> laid_;  // by file
     std::vector<Bandwidth::Resource> out_, in_, scratch_, client_, servers_, targets_;
     Pipe metadata_;
 };

@@ -98,6 +98,15 @@ std::optional<std::size_t> told_target(const Placing& placing, const Model& mode
     return number;
 }
 
+// Of a file with several stripes, where all of them are to be had.
+std::vector<std::size_t> told_stripes(const Placing& placing, const Model& model) {
+    std::vector<std::size_t> targets;
+    for (const std::string& name : placing.targets) targets.push_back(std::strtoul(name.c_str(), nullptr, 10));
+    const bool are_there = std::all_of(targets.begin(), targets.end(), [&](std::size_t each) { return each < model.target_rates.size() && !model.targets_gone.count(each); });
+    if (placing.by.empty() || targets.size() < 2 || !are_there) targets.clear();
+    return targets;
+}
+
 Nanos SimStorage::transfer_ready(const SimFile& file, std::uint64_t bytes) {
     const Model& model = sim_.model();
     const bool shared = file.shared;
@@ -158,10 +167,13 @@ Task<Result<FilePtr>> SimStorage::open(std::string path, OpenOptions options, Na
     std::optional<std::size_t> on;
     const std::optional<std::size_t> told = shared && mode == OpenMode::create ? told_target(options.placing, sim_.model()) : std::nullopt;
     if (shared && mode == OpenMode::create) on = told ? told : place_on_target(path, sim_.model());
-    if (const Machine* machine = sim_.machine(); machine && shared && mode == OpenMode::create) {  // stripes of one after the other; small files anywhere
+    Machine* const machine = sim_.machine();
+    if (machine && shared && mode == OpenMode::create) {  // stripes of one after the other; small files anywhere
         const std::size_t targets = sim_.model().target_rates.size();
         on = (on ? *on * machine->model().stripes : checksum(as_bytes(path))) % targets;
     }
+    const std::vector<std::size_t> stripes = shared && mode == OpenMode::create ? told_stripes(options.placing, sim_.model()) : std::vector<std::size_t>();
+    const std::uint64_t stripe_bytes = options.placing.stripe_bytes;
     if (mode == OpenMode::write) sim_.note_before(process_, what, path);
     const bool twin = shared && mode == OpenMode::write && sim_.strikes(&Faults::twin_open);
     OperationPtr operation = on_path(what, path, mode == OpenMode::create, [=](FileSystem& fs, Operation& op) -> Status {
@@ -169,6 +181,7 @@ Task<Result<FilePtr>> SimStorage::open(std::string path, OpenOptions options, Na
         if (!inode.ok()) return inode.status();
         if ((*inode)->is_directory) return corrupt(op.path + ": it is a directory, not a file");
         if (mode == OpenMode::create) (*inode)->target = on;
+        if (machine && !stripes.empty()) machine->lay((*inode)->id, stripes, stripe_bytes);
         if (twin) inode = fs.twin(**inode);
         auto file = std::make_shared<SimFile>(op.path, *inode, fs, shared, mode != OpenMode::read);
         file->placed = told.has_value();
