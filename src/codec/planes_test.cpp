@@ -97,18 +97,6 @@ TEST(Planes, NoiseBesideOtherThingsIsLeftAsItIs) {
     EXPECT_LT(planes_bytes(raw), 300'000u + numbers.size() / 8 + (64 << 10));
 }
 
-// Every value as often, and yet each follows from one before it.
-TEST(Planes, WhatGoesRoundIsNoNoise) {
-    std::mt19937_64 random(5);
-    for (const std::size_t lag : {1, 2, 4, 8}) {
-        Bytes raw(64 << 10);
-        for (std::size_t i = 0; i < raw.size(); ++i) raw[i] = static_cast<std::byte>((i < lag ? 0 : std::to_integer<unsigned>(raw[i - lag])) + random() % 4 + 37);
-        EXPECT_FALSE(is_noise(raw)) << lag;
-    }
-    EXPECT_FALSE(is_noise(Bytes(64 << 10)));
-    EXPECT_FALSE(is_noise(Bytes(100))) << "too few to say";
-}
-
 TEST(Planes, NothingNeedBeToldOfNumbersRecordsAndText) {
     std::vector<double> records;  // of three numbers that have nothing to do with each other
     for (int i = 0; i < 40'000; ++i) records.insert(records.end(), {1e6 + i, -3.0 * i, 0.5});
