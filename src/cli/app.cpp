@@ -46,7 +46,7 @@ Arguments collect(const CLI::App& app, const Command& command) {
 // directory.
 Status check_not_empty(const Command& command, const Arguments& arguments) {
     for (const OptionSpec& spec : all_options(command))
-        if (spec.kind != OptionKind::flag)
+        if (spec.kind != OptionKind::flag && spec.names != "COMMAND")  // another program's arguments are its own
             for (const std::string& text : arguments.texts(spec.key()))
                 if (text.empty())
                     return invalid_argument(std::string(spec.names) + " is empty\nSee `cairn " +

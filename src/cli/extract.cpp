@@ -8,6 +8,7 @@
 
 #include "base/text_table.hpp"
 #include "base/units.hpp"
+#include "cli/extract_trees.hpp"
 #include "cli/output_file.hpp"
 #include "cli/series.hpp"
 #include "read/plan.hpp"
@@ -19,53 +20,68 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::size_t no_tree = static_cast<std::size_t>(-1);
+
 // A run of one image that becomes one output.
 struct Wanted {
     Rank rank = 0;
     std::string region;  // "": the whole image
     ImageRange range;
     std::string path;  // "-": standard output
+    std::size_t tree = no_tree, entry = 0;  // whose file it is, which
+};
+
+// What is to be written: runs, and the trees that some of them are files of.
+struct Output {
+    std::vector<Wanted> runs;
+    std::vector<Tree> trees;
+    std::string folder;  // of the trees
 };
 
 std::string what_of(const Wanted& one) { return one.region.empty() ? "the image" : "region " + one.region; }
 
 class Extraction {
   public:
-    Extraction(Console& console, Place& place, const VersionCopies& copies, std::vector<Wanted> wanted, bool replace)
-        : console_(console), place_(place), copies_(copies), wanted_(std::move(wanted)), replace_(replace) {}
+    // Its trees are used up.
+    Extraction(Console& console, Place& place, const VersionCopies& copies, Output& output, bool replace)
+        : console_(console), place_(place), copies_(copies), output_(output), wanted_(output.runs), replace_(replace) {}
 
     Status run() {
         std::uint64_t total_bytes = 0;
         for (const Wanted& one : wanted_) total_bytes += one.range.length;
         Progress progress(console_, "extract", total_bytes);
         progress_ = &progress;
-        return wanted_.front().path == "-" ? to_stream(wanted_.front()) : to_files();
+        return !wanted_.empty() && wanted_.front().path == "-" ? to_stream(wanted_.front()) : to_files();
     }
 
   private:
-    // Bytes of scratch are only good when it says afterwards that they were.
-    Status read(ReadPlan plan, HandOut& out, EncodedRuns* encoded = nullptr) {
-        std::set<Rank> of_scratch;
-        for (const SlotRead& each : plan.slots) of_scratch.insert(each.rank);
-        const Status status = place_.run(read_planned(place_.world(), place_.layout(), copies_, std::move(plan), out, place_.restore(), encoded));
-        for (const Rank rank : of_scratch) TRY(place_.run(check_settled(place_.world(), copies_, rank, place_.deadline())));
-        return copies_.parts ? status : status.within(version_text(copies_.key));
-    }
-
     // All of them in one pass over the parts, since what a few files have of them lies in one place, and all others would wait. Where it fails none of them appears.
     Status to_files() {
         OutputFiles files(replace_);
+        std::vector<std::unique_ptr<TreeOutput>> trees;
+        for (Tree& tree : output_.trees) {
+            TRY_ASSIGN(trees.emplace_back(), TreeOutput::create(output_.folder, std::move(tree), replace_));
+        }
         HandOut out;
-        for (std::size_t i = 0; i < wanted_.size(); ++i) {
-            TRY(files.add(wanted_[i].path));
-            out.add(wanted_[i].rank, wanted_[i].range, what_of(wanted_[i]), [this, &files, i](std::uint64_t at, const Slice& data) {
+        std::vector<const Wanted*> of_files;
+        for (const Wanted& one : wanted_) {
+            TreeOutput* const tree = one.tree == no_tree ? nullptr : trees[one.tree].get();
+            if (!tree) TRY(files.add(one.path));
+            if (!tree) of_files.push_back(&one);
+            out.add(one.rank, one.range, what_of(one), [this, &files, &one, tree, i = of_files.size() - 1](std::uint64_t at, const Slice& data) {
                 progress_->set(done_bytes_ += data.length);
-                return files.write_at(i, at, data.bytes());
+                return tree ? tree->write_at(one.entry, at, data.bytes()) : files.write_at(i, at, data.bytes());
             });
         }
-        TRY_ASSIGN(ReadPlan plan, plan_reads(copies_, out.wanted(), place_.restore().buffer_bytes));
-        TRY(read(std::move(plan), out));
-        for (std::size_t i = 0; i < wanted_.size(); ++i) TRY(files.commit(i, wanted_[i].range.length));
+        if (!wanted_.empty()) {
+            TRY_ASSIGN(ReadPlan plan, plan_reads(copies_, out.wanted(), place_.restore().buffer_bytes));
+            TRY(read_by_plan(place_, copies_, std::move(plan), out));
+        }
+        for (std::size_t i = 0; i < of_files.size(); ++i) TRY(files.commit(i, of_files[i]->range.length));
+        for (const auto& tree : trees) {
+            TRY(tree->commit());
+            for (const std::string& told : tree->not_restored()) console_.err << "cairn extract: note: " << for_terminal(told) << "\n";
+        }
         return {};
     }
 
@@ -86,7 +102,7 @@ class Extraction {
                 std::memcpy(window.data() + into, data.data(), data.length);
                 return Status();
             });
-            TRY(read(std::move(piece.plan), out, &encoded));
+            TRY(read_by_plan(place_, copies_, std::move(piece.plan), out, &encoded));
             console_.out.write(reinterpret_cast<const char*>(window.data()),
                                static_cast<std::streamsize>(window.size()));
             if (!console_.out) return Status(Code::io_error, "cannot write to standard output");
@@ -99,7 +115,8 @@ class Extraction {
     Console& console_;
     Place& place_;
     const VersionCopies& copies_;
-    std::vector<Wanted> wanted_;
+    Output& output_;
+    const std::vector<Wanted>& wanted_;
     bool replace_;
     Progress* progress_ = nullptr;
     std::uint64_t done_bytes_ = 0;
@@ -121,29 +138,56 @@ Result<Wanted> region_of(Place& place, VersionCopies& copies, Rank rank, const s
                      "; it has " + (known.empty() ? "none" : known));
 }
 
-// All routed files, each at its own path below `folder`. Two ranks may not have routed the same path.
-Result<std::vector<Wanted>> files_of(const VersionCopies& copies, const Arguments& arguments) {
-    std::map<std::string, Wanted> files;
+Status both_routed(Rank a, Rank b, const std::string& name) {
+    return Status(Code::already_exists, "ranks " + std::to_string(a) + " and " + std::to_string(b) + " both routed " + name + "; take one with --rank");
+}
+
+using FilesByName = std::map<std::string, Wanted>;
+
+// The files of a tree are not among the others, and nothing else stands where it will.
+Status add_tree(const FoundTree& found, std::size_t number, const std::string& folder, FilesByName& files, std::vector<Wanted>& of_trees) {
+    for (std::size_t i = 0; i < found.regions.size(); ++i) {
+        if (!found.regions[i]) continue;
+        const Region& region = *found.regions[i];
+        if (const auto other = files.find(region.name); other != files.end() && other->second.rank == found.rank) files.erase(other);
+        of_trees.push_back({found.rank, region.name, {region.offset, region.length}, folder + "/" + found.tree.name + "/" + found.tree.entries[i].path, number, i});
+    }
+    const auto inside = files.lower_bound(found.tree.name + "/"), same = files.find(found.tree.name);
+    if (same != files.end()) return both_routed(same->second.rank, found.rank, found.tree.name);
+    if (inside != files.end() && inside->first.starts_with(found.tree.name + "/")) return both_routed(inside->second.rank, found.rank, inside->first);
+    return {};
+}
+
+// All routed files, each at its own path below the folder, and the trees that some of them make. Two ranks may not have routed the same path.
+Result<Output> files_of(Place& place, const VersionCopies& copies, const Arguments& arguments) {
+    Output output{{}, {}, arguments.text("files")};
+    FilesByName files;
+    std::vector<FoundTree> trees;
     const bool one_rank = arguments.given("rank");
     for (Rank rank = 0; rank < copies.ranks; ++rank) {
         if (one_rank && rank != arguments.number("rank")) continue;
         TRY_ASSIGN(const ImageInfo* const image, copies.image(rank));
         for (const Region& region : image->regions) {
             if (region.kind != RegionKind::file) continue;
-            const std::string path =
-                arguments.text("files") + "/" + region.name;  // format/names: it can not leave the folder
+            const std::string path = output.folder + "/" + region.name;  // format/names: it can not leave the folder
             const auto [found, fresh] =
                 files.emplace(region.name, Wanted{rank, region.name, {region.offset, region.length}, path});
-            if (!fresh)
-                return Status(Code::already_exists, "ranks " + std::to_string(found->second.rank) + " and " +
-                                                        std::to_string(rank) + " both routed " + region.name +
-                                                        "; take one with --rank");
+            if (!fresh) return both_routed(found->second.rank, rank, region.name);
         }
+        TRY_ASSIGN(std::vector<FoundTree> of_rank, trees_of(place, copies, rank));
+        std::move(of_rank.begin(), of_rank.end(), std::back_inserter(trees));
     }
-    if (files.empty()) return not_found(version_text(copies.key) + " holds no routed files; `cairn show` lists its regions");
-    std::vector<Wanted> wanted;
-    for (auto& [name, file] : files) wanted.push_back(std::move(file));
-    return wanted;
+    std::vector<Wanted> of_trees;
+    for (FoundTree& found : trees) {
+        const auto same = std::find_if(output.trees.begin(), output.trees.end(), [&](const Tree& tree) { return tree.name == found.tree.name; });
+        if (same != output.trees.end()) return both_routed(trees[static_cast<std::size_t>(same - output.trees.begin())].rank, found.rank, found.tree.name);
+        TRY(add_tree(found, output.trees.size(), output.folder, files, of_trees));
+        output.trees.push_back(std::move(found.tree));
+    }
+    if (files.empty() && output.trees.empty()) return not_found(version_text(copies.key) + " holds no routed files; `cairn show` lists its regions");
+    for (auto& [name, file] : files) output.runs.push_back(std::move(file));
+    std::move(of_trees.begin(), of_trees.end(), std::back_inserter(output.runs));
+    return output;
 }
 
 Status check_usage(const Arguments& arguments) {
@@ -160,12 +204,12 @@ Status check_usage(const Arguments& arguments) {
     return {};
 }
 
-Result<std::vector<Wanted>> wanted_of(Place& place, VersionCopies& copies, const Arguments& arguments) {
+Result<Output> wanted_of(Place& place, VersionCopies& copies, const Arguments& arguments) {
     if (arguments.given("files")) {
         std::vector<Rank> ranks;  // none: all. Others than the one that is asked for may lie in parts that are not open
         if (arguments.given("rank")) ranks.push_back(static_cast<Rank>(arguments.number("rank")));
         TRY(place.run(load_regions(place.world(), place.layout(), copies, std::move(ranks), place.restore())));
-        return files_of(copies, arguments);
+        return files_of(place, copies, arguments);
     }
     const Rank rank = static_cast<Rank>(arguments.number("rank"));
     TRY_ASSIGN(const ImageInfo* const image, copies.image(rank));
@@ -174,10 +218,10 @@ Result<std::vector<Wanted>> wanted_of(Place& place, VersionCopies& copies, const
         TRY_ASSIGN(one, region_of(place, copies, rank, arguments.text("region")));
     }
     one.path = arguments.text("output");
-    return std::vector<Wanted>{one};
+    return Output{{one}, {}, {}};
 }
 
-void tell(Console& console, const VersionCopies& copies, bool from_scratch, const std::vector<Wanted>& wanted) {
+void tell(Console& console, const VersionCopies& copies, bool from_scratch, const std::vector<Wanted>& wanted, const std::vector<std::string>& trees) {
     std::uint64_t bytes = 0;
     bool verified = true;
     for (const Wanted& one : wanted) {
@@ -192,15 +236,16 @@ void tell(Console& console, const VersionCopies& copies, bool from_scratch, cons
                              {"region", one.region},
                              {"bytes", one.range.length},
                              {"verified", copies.is_verifiable(one.rank)}});
-        const Json document = {{"checkpoint", copies.key.name},
-                               {"version", copies.key.version},
-                               {"incarnation", copies.key.incarnation.hex()},
-                               {"level", from_scratch ? "scratch" : "persistent"},
-                               {"files", std::move(files)}};
+        Json document = {{"checkpoint", copies.key.name},
+                         {"version", copies.key.version},
+                         {"incarnation", copies.key.incarnation.hex()},
+                         {"level", from_scratch ? "scratch" : "persistent"},
+                         {"files", std::move(files)}};
+        if (!trees.empty()) document["trees"] = trees;
         console.document(document.dump(2, ' ', false, Json::error_handler_t::replace));
         return;
     }
-    console.out << version_text(copies.key) << ": " << plural(wanted.size(), "file") << ", " << format_bytes(bytes)
+    console.out << version_text(copies.key) << ": " << (trees.empty() ? "" : plural(trees.size(), "directory tree") + ", ") << plural(wanted.size(), "file") << ", " << format_bytes(bytes)
                 << (verified ? ", every byte verified\n" : ", not verified: no checksums yet\n");
 }
 
@@ -230,11 +275,13 @@ Status run_extract(Console& console, const Arguments& arguments) {
     // Only the parts that hold the rank: damage elsewhere does not matter.
     const Rank rank = arguments.given("rank") ? static_cast<Rank>(arguments.number("rank")) : every_rank;
     TRY_ASSIGN(VersionCopies copies, place.run(open_copies(place.world(), place.layout(), seen, scratch.images, rank, place.restore())));
-    TRY_ASSIGN(const std::vector<Wanted> wanted, wanted_of(place, copies, arguments));
+    TRY_ASSIGN(Output output, wanted_of(place, copies, arguments));
     const bool from_scratch = in_scratch_only(seen);
-    if (from_scratch) note_scratch(console, copies, wanted);
-    TRY(Extraction(console, place, copies, wanted, arguments.given("force")).run());
-    if (!stream) tell(console, copies, from_scratch, wanted);
+    if (from_scratch) note_scratch(console, copies, output.runs);
+    std::vector<std::string> trees;
+    for (const Tree& tree : output.trees) trees.push_back(tree.name);
+    TRY(Extraction(console, place, copies, output, arguments.given("force")).run());
+    if (!stream) tell(console, copies, from_scratch, output.runs, trees);
     return {};
 }
 
@@ -243,9 +290,10 @@ Status run_extract(Console& console, const Arguments& arguments) {
 const Command extract_command = {
     "extract",
     "take an image, a region or the routed files out of a version",
-    "Every block is verified before it is written; a file appears whole or not at all. With --rank, the image of that "
-    "rank (its regions as they lie in it), or one\n"
-    "region of it. With --files, all files that the ranks routed, each at its own path below FOLDER.\n\n"
+    "Every block is verified before it is written; a file appears whole or not at all. With --rank, the image of that rank (its regions as they\n"
+    "lie in it), or one region of it. With --files, all files that the ranks routed, each at its own path below FOLDER; a directory tree that\n"
+    "`cairn watch` took appears as a whole, with modes, owners, times, extended attributes, links and holes. What this user may not restore\n"
+    "(owners and devices need root) is said once a tree, and the rest comes back.\n\n"
     "A committed version is read from persistent. One that is not committed is read from this host's scratch, as far "
     "as "
     "its images are here, and\n"

@@ -29,11 +29,13 @@ constexpr std::uint64_t files_max = 1'000'000, settle_ms_max = 86'400'000;
 // captured is the daemon's).
 int stop_pipe[2] = {-1, -1};
 
-extern "C" void tell_to_stop(int) {
+void tell(const char* what) {
     const int error = errno;
-    static_cast<void>(!::write(stop_pipe[1], "s", 1));
+    static_cast<void>(!::write(stop_pipe[1], what, 1));
     errno = error;
 }
+extern "C" void tell_to_stop(int) { tell("s"); }
+extern "C" void tell_of_child(int) { tell("c"); }
 
 Status take_signals() {
     if (::pipe2(stop_pipe, O_CLOEXEC | O_NONBLOCK) != 0)
@@ -42,6 +44,9 @@ Status take_signals() {
     action.sa_handler = &tell_to_stop;
     action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;
     for (const int signal : {SIGTERM, SIGINT}) ::sigaction(signal, &action, nullptr);
+    action.sa_handler = &tell_of_child;
+    action.sa_flags = SA_RESTART | SA_NOCLDSTOP;
+    ::sigaction(SIGCHLD, &action, nullptr);
     std::signal(SIGPIPE, SIG_IGN);  // nobody reads our lines any more: checkpoints go on
     std::signal(SIGIO, SIG_IGN);    // somebody wants to write while we ask who does (writers_of)
     return {};
@@ -92,6 +97,9 @@ Result<Completeness> completeness_of(const Arguments& arguments) {
     if (arguments.given("files")) complete.files = static_cast<std::int64_t>(files);
     TRY_ASSIGN(complete.settle_ms,
                number_of(arguments, "settle-ms", arguments.given("files") ? 0 : settle_ms_preset, 0, settle_ms_max));
+    complete.last_file = arguments.text("last-file");
+    if (arguments.given("last-file") && (complete.last_file.empty() || complete.last_file.find('/') != std::string::npos))
+        return invalid_argument("--last-file '" + complete.last_file + "': the name of a file in the directory of the tree, not in one below it");
     if (complete.files < 0 && complete.settle_ms == 0)
         return invalid_argument("--settle-ms 0 needs --files: nothing else says when a version's files are all there");
     return complete;
@@ -106,6 +114,7 @@ Result<WatchRules> rules_of(const Arguments& arguments, const Settings& settings
             "--delete-older 0: say of how many of the newest committed versions the files stay, 1 or more");
     rules.until_commit_of = arguments.number("until-commit-of");
     rules.once = arguments.given("once");
+    if (rules.once && arguments.given("COMMAND")) return invalid_argument("--once ends when it has taken what is there, and COMMAND would only begin; leave one out");
     if (arguments.given("idle-exit")) {
         const auto idle_ns = parse_duration(arguments.text("idle-exit"), 1'000'000'000);
         if (!idle_ns.ok()) return idle_ns.status().within("--idle-exit '" + arguments.text("idle-exit") + "'");
@@ -146,7 +155,10 @@ Status run_watch(Console& console, const Arguments& arguments) {
     TRY(take_signals());
     WatchLoop loop(session, watched, board, report, rules, options.index);
     const bool back = from.where == ContinueFrom::Where::version;
-    TRY(loop.run(base, !back, stop_pipe[0]));
+    WatchedCommand command;
+    if (arguments.given("COMMAND")) TRY(command.start(arguments.texts("COMMAND"), console.json));
+    TRY(loop.run(base, !back, stop_pipe[0], command));
+    TRY(command.outcome());
     if (report.any_lost()) return Status(Code::cancelled, report.first_lost());
     return {};
 }
@@ -173,13 +185,19 @@ const Command watch_command = {
     "deadlines.version_ms at most, and is left\n"
     "out once it was not written for 5 s, even if somebody has it open. On a file system with coarse time stamps a "
     "version is captured a tick later.\n\n"
+    "A directory whose name matches is a file of its version, with all that is in it: names, modes, owners, times, extended attributes, links,\n"
+    "holes, empty directories, FIFOs, sockets and devices; `cairn extract --files` brings it back like that. It is complete when it is renamed to\n"
+    "its name, or when its last file is closed (--last-file), and otherwise at the end: COMMAND has ended, told to end, --idle-exit, --once. One\n"
+    "that is there at the start is complete when it is quiet. While a file of it is open for writing, or anything in it changes, it is not taken.\n"
+    "Of a hard link the names in the tree are kept, and holes take room until a codec (flush.codec) stores them.\n\n"
     "Each watcher is one rank: --watchers of them, each with its --index, all with the same --job; CAIRN_NODE names "
     "virtual nodes. All must start\n"
     "within deadlines.open_ms. A watcher of a node where the program writes nothing says --files 0 and captures an "
-    "empty image of each version.\n"
-    "SIGTERM or SIGINT: takes what is complete, waits for it to be committed (daemon.stop_wait_ms), and ends; twice: "
-    "ends at once. kill -9 at any\n"
-    "time loses nothing that was captured; the next watchers go on from there.\n\n"
+    "empty image of each version.\n\n"
+    "With a COMMAND (`cairn watch ... -- ./program 100`) the watcher runs it once the folder is watched, and when it has ended takes what is\n"
+    "complete, waits for it to be committed (deadlines.version_ms), and ends. With --json what the command prints goes to standard error.\n\n"
+    "SIGTERM or SIGINT: tells COMMAND, takes what is complete, waits for it to be committed (daemon.stop_wait_ms), and ends; twice: ends at once.\n"
+    "kill -9 at any time loses nothing that was captured; the next watchers go on from there.\n\n"
     "Each version gives two lines, captured and committed; with --json these are JSON, one object a line.",
     {{"--name", OptionKind::text, "NAME", "Of the checkpoint.", true},
      {"--pattern", OptionKind::text, "PATTERN",
@@ -190,6 +208,8 @@ const Command watch_command = {
      {"--job", OptionKind::text, "ID",
       "What the watchers of this run share and nobody else uses, such as the batch job's number; else CAIRN_JOB."},
      {"--files", OptionKind::number, "N", "Exactly so many files make a version on this node."},
+     {"--last-file", OptionKind::text, "NAME",
+      "What a program closes last in the directory of a tree: a tree without it is not complete."},
      {"--settle-ms", OptionKind::number, "MS",
       "A version is complete when none of its files was written for so long; 500, or 0 with --files."},
      {"-k,--files-max", OptionKind::number, "K",
@@ -203,8 +223,10 @@ const Command watch_command = {
       "Remove the program's own files of a committed version when N newer ones are committed."},
      {"--until-commit-of", OptionKind::number, "VERSION", "End when this version or a newer one is committed."},
      {"--idle-exit", OptionKind::text, "TIME", "End when nothing was written for so long and all is committed."},
-     {"--once", OptionKind::flag, "", "Take what is there, wait until it is committed, and end."}},
-    {{Code::not_found, "the folder does not exist, or was removed"},
+     {"--once", OptionKind::flag, "", "Take what is there, wait until it is committed, and end."},
+     {"COMMAND", OptionKind::text, "", "After --: run this, with its arguments, and end when it has ended.", false, true}},
+    {{Code::not_found, "the folder does not exist, or was removed; or COMMAND does not"},
+     {Code::io_error, "COMMAND failed; what it left complete is committed all the same"},
      {Code::deadline,
       "a watcher never came, or versions were not committed in time; they are named and stay in scratch"},
      {Code::cancelled, "a version was given up or left out because its files were not whole on this node"}},

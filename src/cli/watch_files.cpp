@@ -22,9 +22,8 @@ using std::chrono::steady_clock;
 // Not IN_MODIFY: it would wake us at every write of the application.
 constexpr std::uint32_t folder_mask =
     IN_CREATE | IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
+constexpr std::uint32_t tree_mask = IN_CLOSE_WRITE | IN_MOVED_TO | IN_ONLYDIR | IN_DONT_FOLLOW;
 constexpr milliseconds look_again{50}, look_again_max{1000};  // at a quiet file that somebody still has open
-
-std::int64_t nanoseconds(const timespec& time) { return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; }
 
 Status limit_reached(int error, const std::string& what, const std::string& key) {
     const Status status = Status::from_errno(error, what);
@@ -43,40 +42,6 @@ std::string names_of(const std::map<std::string, WatchedFile>& files) {
 
 }  // namespace
 
-Result<FileMark> FileMark::of(const std::string& path) {
-    struct stat about = {};
-    if (::stat(path.c_str(), &about) != 0)
-        return errno == ELOOP ? not_found(path + " is a link that leads nowhere") : Status::from_errno(errno, path);
-    if (!S_ISREG(about.st_mode)) return invalid_argument(path + " is not a regular file");
-    return FileMark{about.st_dev,
-                    about.st_ino,
-                    static_cast<std::uint64_t>(about.st_size),
-                    about.st_mode & 07777u,
-                    nanoseconds(about.st_mtim),
-                    nanoseconds(about.st_ctim)};
-}
-
-constexpr std::chrono::nanoseconds kernel_tick = std::chrono::milliseconds(10);
-
-// Nobody tells the tick of a file system's clock. Where it is coarse the stamp shows it: a whole number of milliseconds
-// or seconds (FAT counts every other second), which a clock of nanoseconds hits once in a million times or less. Where
-// it does not show, stamps come with the tick of a kernel, this one's or a server's: 10 ms at most.
-std::chrono::nanoseconds FileMark::tick() const {
-    std::int64_t grain_ns = 1;
-    while (grain_ns < 1'000'000'000 && changed_ns % (10 * grain_ns) == 0) grain_ns *= 10;
-    return kernel_tick + std::chrono::nanoseconds(grain_ns < 1'000'000'000 ? grain_ns : 2 * grain_ns);
-}
-
-// The kernel refuses a read lease while somebody has the file open for writing. It is given back at once; a writer that
-// comes in between waits for that long (SIGIO, which asks us to give it back, is ignored by the watcher).
-Writers writers_of(const std::string& path) {
-    const files::Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-    if (!file) return Writers::unknown;
-    if (::fcntl(file.get(), F_SETLEASE, F_RDLCK) != 0) return errno == EAGAIN ? Writers::some : Writers::unknown;
-    ::fcntl(file.get(), F_SETLEASE, F_UNLCK);
-    return Writers::none;
-}
-
 Result<WatchedFiles> WatchedFiles::open(const std::string& folder, FilePattern pattern, Completeness completeness) {
     WatchedFiles watched(folder, std::move(pattern), completeness);
     watched.inotify_ = files::Descriptor(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
@@ -84,7 +49,8 @@ Result<WatchedFiles> WatchedFiles::open(const std::string& folder, FilePattern p
         const std::string what = "can not watch " + folder;
         return errno == EMFILE ? limit_reached(errno, what, "max_user_instances") : Status::from_errno(errno, what);
     }
-    if (::inotify_add_watch(watched.inotify_.get(), folder.c_str(), folder_mask) < 0) {
+    watched.folder_watch_ = ::inotify_add_watch(watched.inotify_.get(), folder.c_str(), folder_mask);
+    if (watched.folder_watch_ < 0) {
         const std::string what = "can not watch the folder of the pattern, " + folder + " (--directory)";
         if (errno == ENOSPC) return limit_reached(errno, what, "max_user_watches");
         if (errno == ENOTDIR) return invalid_argument(what + ": it is not a directory");
@@ -114,7 +80,30 @@ void WatchedFiles::note(const std::string& name, WatchedFile::Seen seen) {
     if (mark.ok())
         file->second.mark = *mark;
     else if (mark.code() == Code::invalid_argument)
-        forget(name);  // a folder, a socket
+        return forget(name);  // a socket, a link to a folder
+    if (mark.ok() && mark->tree && !completeness_.last_file.empty()) watch_last_file(name, file->second);
+}
+
+bool WatchedFiles::has_last_file(const std::string& name) const {
+    const auto mark = FileMark::of(path(name) + "/" + completeness_.last_file);
+    return mark.ok() && !mark->tree;
+}
+
+// A last file that was closed before we looked is one that was found. Where no more can be watched it is found by looking.
+void WatchedFiles::watch_last_file(const std::string& name, WatchedFile& file) {
+    const int watch = ::inotify_add_watch(inotify_.get(), path(name).c_str(), tree_mask);
+    if (watch < 0 || !tree_watches_.try_emplace(watch, name).second) return;
+    if (file.seen == WatchedFile::Seen::created && has_last_file(name)) file.seen = WatchedFile::Seen::found;
+}
+
+void WatchedFiles::stop_watching(Version until) {
+    std::erase_if(tree_watches_, [&](const auto& each) { return pattern_.match(each.second).value_or(0) <= until && ::inotify_rm_watch(inotify_.get(), each.first) == 0; });
+}
+
+void WatchedFiles::tell_end() {
+    if (std::exchange(ending_, true)) return;
+    for (auto& [version, set] : sets_)
+        if (std::any_of(set.files.begin(), set.files.end(), [](const auto& file) { return file.second.mark.tree; })) set.touched = set.look_at = steady_clock::now();
 }
 
 Result<FileMark> WatchedFiles::mark(const std::string& name) const {
@@ -127,6 +116,7 @@ Result<FileMark> WatchedFiles::mark(const std::string& name) const {
 }
 
 void WatchedFiles::forget(const std::string& name) {
+    std::erase_if(tree_watches_, [&](const auto& each) { return each.second == name && ::inotify_rm_watch(inotify_.get(), each.first) == 0; });
     const auto version = pattern_.match(name);
     const auto set = version ? sets_.find(*version) : sets_.end();
     if (set == sets_.end() || set->second.files.erase(name) == 0) return;
@@ -154,6 +144,14 @@ Status WatchedFiles::read_events() {
         for (ssize_t at = 0; at < got;) {
             const auto* const event = reinterpret_cast<const inotify_event*>(buffer + at);
             at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
+            if (const auto tree = tree_watches_.find(event->wd); tree != tree_watches_.end()) {
+                if (event->mask & IN_IGNORED)
+                    tree_watches_.erase(tree);
+                else if (event->len != 0 && event->name == completeness_.last_file)
+                    note(std::string(tree->second), WatchedFile::Seen::closed);
+                continue;
+            }
+            if (event->wd != folder_watch_ && event->wd >= 0) continue;  // of a tree that is no longer watched
             if (event->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT | IN_IGNORED))
                 return not_found("the watched folder " + folder_ + " was removed, moved or unmounted");
             if (event->mask & IN_Q_OVERFLOW) TRY(scan());
@@ -206,13 +204,28 @@ void WatchedFiles::look_at_marks(FileSet& set) {
     }
 }
 
+// Why a tree may get more files; empty: it does not.
+std::string WatchedFiles::still_filled(const std::string& name, const WatchedFile& file) const {
+    const std::string& last = completeness_.last_file;
+    if (!last.empty()) return has_last_file(name) ? "" : name + " has no " + last + " yet";
+    if (file.seen != WatchedFile::Seen::created || ending_) return "";
+    return name + " is a directory that was made here; it is complete when it is moved here, or has its last file (--last-file), or at the end";
+}
+
+void WatchedFiles::look_at_writers(FileSet& set, const std::string& name, const WatchedFile& file) const {
+    if (file.mark.tree) set.obstacle = still_filled(name, file);
+    if (!set.obstacle.empty()) return;
+    std::string which;
+    const Writers writers = writers_of(path(name), &which);
+    if (writers == Writers::some) set.obstacle = name + (which.empty() ? "" : "/" + which) + " is open for writing";
+    if (writers != Writers::unknown || file.seen != WatchedFile::Seen::created || (file.mark.tree && ending_)) return;
+    set.obstacle = file.mark.tree ? "the last file of " + name + " was not closed, and this file system can not tell who has it open"
+                                  : name + " was not closed since it was made, or is a link, and this file system can not tell who has it open";
+}
+
 void WatchedFiles::look_at_writers(FileSet& set) const {
     for (const auto& [name, file] : set.files) {
-        const Writers writers = writers_of(path(name));
-        if (writers == Writers::some) set.obstacle = name + " is open for writing";
-        if (writers == Writers::unknown && file.seen == WatchedFile::Seen::created)
-            set.obstacle =
-                name + " was not closed since it was made, or is a link, and this file system can not tell who has it open";
+        look_at_writers(set, name, file);
         if (!set.obstacle.empty()) return;
     }
 }
@@ -257,6 +270,7 @@ std::string WatchedFiles::what_is_missing(const FileSet& set) const {
 }
 
 void WatchedFiles::close_until(Version version) {
+    stop_watching(closed_until_);  // those of the version that is closed now tell of what comes too late
     closed_until_ = std::max(closed_until_, version);
     sets_.erase(sets_.begin(), sets_.upper_bound(version));
 }

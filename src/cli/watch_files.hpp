@@ -5,6 +5,9 @@
 // lease), no process on this node has it open for writing. A file that was there before we looked is complete when it
 // is quiet and nobody has it open.
 //
+// A directory tree counts as one file, and is as complete as all that is in it. Nobody can tell by looking when another file comes into it, so that it is there was said: it was moved to its
+// name, or its last file (--last-file) was closed, or it was there before we looked, or the end was told.
+//
 // What is written later must show. A file system stamps by a clock that ticks: a file that is written again within the
 // tick of its last stamp, and keeps its size, looks as before. So a file is complete only once its stamp has been seen
 // to stand for longer than a tick; from then on every write gets another one.
@@ -18,27 +21,13 @@
 #include <string>
 #include <vector>
 
+#include "cli/file_mark.hpp"
 #include "cli/watch_pattern.hpp"
 #include "client/files.hpp"
 
 namespace cairn::cli {
 
 using WatchTime = std::chrono::steady_clock::time_point;
-
-// What changes when a file is written, replaced or truncated.
-struct FileMark {
-    std::uint64_t device = 0, inode = 0, bytes = 0, mode = 0;
-    std::int64_t modified_ns = 0, changed_ns = 0;
-    bool operator==(const FileMark&) const = default;
-    // not_found: gone, or a link that leads nowhere; invalid_argument: no regular file.
-    static Result<FileMark> of(const std::string& path);
-    // How long this stamp may stand while the file is written: a tick of the clock that gave it.
-    std::chrono::nanoseconds tick() const;
-};
-
-// Whether a process of this node has it open for writing; `unknown` where the file system has no leases.
-enum class Writers : std::uint8_t { none, some, unknown };
-Writers writers_of(const std::string& path);
 
 struct WatchedFile {
     enum class Seen : std::uint8_t { created, closed, found } seen = Seen::found;
@@ -61,6 +50,7 @@ struct Completeness {
     std::int64_t files = -1;       // exactly so many; -1: not told
     std::uint64_t settle_ms = 0;   // and none was written for so long
     std::uint64_t found_ms = 500;  // the same, where a file was not seen closing
+    std::string last_file = {};    // what a tree has once it is complete, in its own directory; empty: not told
     // Tests: stamps are cut to such a tick, as a file system with a coarse clock would. 0: they are what they are.
     std::chrono::nanoseconds tick{0};
 };
@@ -87,6 +77,8 @@ class WatchedFiles {
     bool complete(FileSet& set);
     // Its files, and why it is not complete.
     std::string what_is_missing(const FileSet& set) const;
+    // Nobody writes any more: trees that are being filled are as they will be, and complete when they are quiet.
+    void tell_end();
     bool count_told() const noexcept { return completeness_.files >= 0; }
     // Enough files, quiet or not.
     bool count_fits(const FileSet& set) const;
@@ -111,12 +103,20 @@ class WatchedFiles {
     void drop_gone(FileSet& set);
     void look_at_marks(FileSet& set);
     void look_at_writers(FileSet& set) const;
+    void look_at_writers(FileSet& set, const std::string& name, const WatchedFile& file) const;
+    std::string still_filled(const std::string& name, const WatchedFile& file) const;
+    bool has_last_file(const std::string& name) const;
+    void watch_last_file(const std::string& name, WatchedFile& file);
+    void stop_watching(Version until);
     WatchTime settled_at(const WatchedFile& file) const;
 
     std::string folder_;
     FilePattern pattern_;
     Completeness completeness_;
     files::Descriptor inotify_;
+    int folder_watch_ = -1;
+    std::map<int, std::string> tree_watches_;  // directories in which a last file will be closed
+    bool ending_ = false;
     std::map<Version, FileSet> sets_;
     std::vector<Late> late_, dangling_;
     Version closed_until_ = 0;

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 
 #include "base/text_table.hpp"
+#include "cli/tree_files.hpp"
 
 namespace cairn::cli {
 
@@ -30,7 +32,7 @@ double seconds_since(WatchTime time) { return std::chrono::duration<double>(stea
 
 }  // namespace
 
-Status WatchLoop::run(Version after, bool scan, int stop_descriptor) {
+Status WatchLoop::run(Version after, bool scan, int stop_descriptor, WatchedCommand& command) {
     watched_.close_until(after);
     if (after != 0) {
         Taken& earlier = taken_[after];
@@ -46,12 +48,12 @@ Status WatchLoop::run(Version after, bool scan, int stop_descriptor) {
     for (;;) {
         TRY(step());
         look_for_end();
+        if (command_by_ && !finishing_ && steady_clock::now() >= *command_by_) finish_within(rules_.stop_wait);
         if (finishing_ && finished()) break;
         pollfd ready[] = {{watched_.descriptor(), POLLIN, 0}, {stop_descriptor, POLLIN, 0}};
         if (::poll(ready, 2, static_cast<int>(next_look().count())) < 0 && errno != EINTR)
             return Status::from_errno(errno, "can not wait for files");
-        if (char byte = 0; ready[1].revents != 0 && ::read(stop_descriptor, &byte, 1) == 1)
-            finish_within(rules_.stop_wait);
+        if (ready[1].revents != 0) look_at_signals(stop_descriptor, command);
     }
     report_.ended(committed_);
     if (!pending()) return {};
@@ -64,6 +66,17 @@ Status WatchLoop::run(Version after, bool scan, int stop_descriptor) {
                                                  : "version " + std::to_string(version) + " is not yet committed");
     }
     return deadline_passed(left + "; what was captured is in scratch, the daemons go on (`cairn status`)");
+}
+
+// While the command lives its end is ours: it is told, and has as long as we would have.
+void WatchLoop::look_at_signals(int stop_descriptor, WatchedCommand& command) {
+    char byte = 0;
+    if (::read(stop_descriptor, &byte, 1) != 1) return;
+    if (command.has_ended()) return finish_within(rules_.once_wait);
+    if (byte == 'c') return;
+    if (!command.runs()) return finish_within(rules_.stop_wait);
+    command.pass_on(SIGTERM);
+    command_by_ = steady_clock::now() + rules_.stop_wait;
 }
 
 Status WatchLoop::step() {
@@ -297,7 +310,7 @@ void WatchLoop::remove_originals() {
         for (const auto& [name, file] : taken.files) {
             const std::string path = watched_.path(name);
             const auto mark = watched_.mark(name);
-            if (mark.ok() && *mark == file.mark && ::unlink(path.c_str()) == 0) ++removed;
+            if (mark.ok() && *mark == file.mark && remove_tree(path).ok()) ++removed;
         }
         if (removed > 0) report_.removed(version, removed);
         taken.files.clear();
@@ -334,6 +347,7 @@ void WatchLoop::look_for_end() {
 
 void WatchLoop::finish_within(milliseconds wait) {
     finishing_ = true;
+    watched_.tell_end();
     finishing_since_ = steady_clock::now();
     finish_by_ = finishing_since_ + wait;
 }
@@ -352,6 +366,7 @@ milliseconds WatchLoop::next_look() const {
     milliseconds wait = pending() ? commit_look : finishing_ ? milliseconds(50) : idle_look;
     if (rules_.no_files) wait = std::min(wait, board_look);
     const WatchTime now = steady_clock::now();
+    if (command_by_ && !finishing_) wait = std::min(wait, std::chrono::ceil<milliseconds>(std::max(*command_by_ - now, WatchTime::duration(0))));
     for (const auto& [version, set] : watched_.sets())
         if (set.look_at > now) wait = std::min(wait, std::chrono::ceil<milliseconds>(set.look_at - now));
     return wait;

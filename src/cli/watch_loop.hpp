@@ -3,6 +3,7 @@
 // queues what happens meanwhile.
 #pragma once
 
+#include "cli/watch_command.hpp"
 #include "cli/watch_report.hpp"
 
 namespace cairn::cli {
@@ -14,7 +15,7 @@ struct WatchRules {
     std::chrono::milliseconds idle_exit{0};  // 0: no such end
     bool once = false;
     std::chrono::milliseconds stop_wait{0};  // how long it may finish once it was told to stop
-    std::chrono::milliseconds once_wait{0};  // the same with --once
+    std::chrono::milliseconds once_wait{0};  // the same with --once, and after the command
     std::chrono::milliseconds older_wait{0};  // how long a version that is being written may hold up a complete newer one
 };
 
@@ -24,9 +25,9 @@ class WatchLoop {
               std::uint32_t index)
         : session_(session), watched_(watched), board_(board), report_(report), rules_(rules), index_(index) {}
 
-    // Until a signal (`stop_descriptor` becomes readable) or a rule ends it, and what was captured is committed or
-    // given up. `scan`: files that are there already are taken, too.
-    Status run(Version after, bool scan, int stop_descriptor);
+    // Until a signal (`stop_descriptor` gives "s"), the end of the command ("c": one of our processes has ended) or a rule ends it,
+    // and what was captured is committed or given up. `scan`: files that are there already are taken, too.
+    Status run(Version after, bool scan, int stop_descriptor, WatchedCommand& command);
 
   private:
     struct Taken {
@@ -38,6 +39,7 @@ class WatchLoop {
     };
 
     Status step();
+    void look_at_signals(int stop_descriptor, WatchedCommand& command);
     Status capture_ready();
     bool held_up(const FileSet& older, Version version, const FileSet& complete);
     void tell_standing();
@@ -71,6 +73,7 @@ class WatchLoop {
     std::size_t files_before_ = 0;  // of the version captured last
     bool finishing_ = false;
     WatchTime finishing_since_, finish_by_, next_board_;
+    std::optional<WatchTime> command_by_;  // it was told to end by then
 };
 
 }  // namespace cairn::cli

@@ -11,6 +11,7 @@
 
 #include "base/text_table.hpp"
 #include "cli/series.hpp"
+#include "cli/tree_files.hpp"
 #include "client/handles.hpp"
 #include "format/manifest.hpp"
 #include "world/real/files.hpp"
@@ -19,17 +20,17 @@ namespace cairn::cli {
 
 namespace {
 
-constexpr const char* description_region = "watch";  // no file has this name: a pattern's names hold a number
+constexpr const char* description_region = "watch";  // no file has this name, nor that of tree_index_region: a pattern's names hold a number
 constexpr std::uint64_t manifest_bytes_max = 1ull << 31;
 
 // The text of the region "watch".
 std::string describe(const std::map<std::string, WatchedFile>& files) {
-    std::string text = "# mode, bytes, modified (ns since 1970), name of each file\n";
+    std::string text = "# mode, bytes, modified (ns since 1970), name of each file; a directory tree's ends with /\n";
     for (const auto& [name, file] : files) {
         char line[96];
         std::snprintf(line, sizeof line, "%04llo %llu %lld ", static_cast<unsigned long long>(file.mark.mode),
                       static_cast<unsigned long long>(file.mark.bytes), static_cast<long long>(file.mark.modified_ns));
-        text += line + name + "\n";
+        text += line + name + (file.mark.tree ? "/\n" : "\n");
     }
     return text;
 }
@@ -60,7 +61,42 @@ int last_look(void* context, void* into, std::uint64_t bytes) {
     std::memcpy(into, look->text.data(), bytes);
     return look->changed ? 1 : 0;
 }
+int index_bytes(void* context, std::uint64_t* bytes) {
+    *bytes = static_cast<const Bytes*>(context)->size();
+    return 0;
+}
+int give_index(void* context, void* into, std::uint64_t bytes) {
+    std::memcpy(into, static_cast<const Bytes*>(context)->data(), bytes);
+    return 0;
+}
 int no_restore(void*, const void*, std::uint64_t) { return 0; }
+
+// What becomes of the files of a version.
+struct Routes {
+    std::vector<std::pair<std::string, std::string>> files;  // region and path
+    Bytes tree_index;                                        // empty: there are no trees
+    bool changed = false;                                    // a tree is not what it was when it was complete
+};
+
+Result<Routes> routes_of(const WatchedFiles& watched, const std::map<std::string, WatchedFile>& files) {
+    Routes routes;
+    std::vector<Tree> trees;
+    for (const auto& [name, file] : files) {
+        const std::string path = watched.path(name);
+        if (!file.mark.tree) {
+            routes.files.emplace_back(name, path);
+            continue;
+        }
+        auto read = read_tree(path, name);
+        if (!read.ok()) return read.status().within("tree " + for_terminal(name));
+        routes.changed |= !(read->mark == file.mark);
+        for (const TreeEntry& entry : read->tree.entries)
+            if (entry.bytes > 0) routes.files.emplace_back(tree_region_name(read->tree, entry), path + "/" + entry.path);
+        trees.push_back(std::move(read->tree));
+    }
+    if (!trees.empty()) routes.tree_index = encode_tree_index(trees);
+    return routes;
+}
 
 }  // namespace
 
@@ -116,13 +152,16 @@ std::string WatchSession::warnings() const { return cairn_warnings(handle_); }
 Result<std::optional<std::uint64_t>> WatchSession::capture(Version version, const WatchedFiles& watched,
                                                            const std::map<std::string, WatchedFile>& files) {
     LastLook look{watched, files, describe(files)};
+    const auto routed = routes_of(watched, files);
+    if (!routed.ok() && !look.same()) return std::optional<std::uint64_t>();
+    TRY(routed.status());
+    const Routes& routes = *routed;
+    if (routes.changed) return std::optional<std::uint64_t>();
     Status status;
-    std::uint64_t bytes = 0;
-    for (const auto& [name, file] : files) {
-        if (status.ok())
-            status = this->status(cairn_route_file(handle_, name.c_str(), watched.path(name).c_str())).within("file " + for_terminal(name));
-        bytes += file.mark.bytes;
-    }
+    for (const auto& [region, path] : routes.files)
+        if (status.ok()) status = this->status(cairn_route_file(handle_, region.c_str(), path.c_str())).within("file " + for_terminal(region));
+    if (status.ok() && !routes.tree_index.empty())
+        status = this->status(cairn_protect_callbacks(handle_, tree_index_region, &index_bytes, &give_index, &no_restore, const_cast<Bytes*>(&routes.tree_index)));
     if (status.ok())
         status = this->status(
             cairn_protect_callbacks(handle_, description_region, &last_look_bytes, &last_look, &no_restore, &look));
@@ -131,10 +170,13 @@ Result<std::optional<std::uint64_t>> WatchSession::capture(Version version, cons
         // Gone, or of another length than at first: also changed.
         if (!status.ok() && status.code() != Code::superseded && !look.same()) look.changed = true;
     }
-    for (const auto& [name, file] : files) cairn_unprotect(handle_, name.c_str());
+    for (const auto& [region, path] : routes.files) cairn_unprotect(handle_, region.c_str());
+    cairn_unprotect(handle_, tree_index_region);
     cairn_unprotect(handle_, description_region);
     if (!status.ok() && look.changed) return std::optional<std::uint64_t>();
     TRY(status);
+    std::uint64_t bytes = 0;
+    for (const auto& [name, file] : files) bytes += file.mark.bytes;
     return std::optional<std::uint64_t>(bytes);
 }
 

@@ -16,7 +16,7 @@ struct KindRow {
 };
 constexpr KindRow kinds[] = {{"CAIRNman", "manifest"},    {"CAIRNimg", "image header"}, {"CAIRNros", "roster"},
                              {"CAIRNnod", "node record"}, {"CAIRNopn", "open record"},  {"CAIRNfrm", "from record"},
-                             {"CAIRNmsg", "message"},     {"CAIRNion", "I/O node record"}};
+                             {"CAIRNmsg", "message"},     {"CAIRNion", "I/O node record"}, {"CAIRNtre", "tree index"}};
 const KindRow& row(FrameKind kind) { return kinds[static_cast<std::size_t>(kind)]; }
 
 template <class Number>

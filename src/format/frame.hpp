@@ -17,7 +17,7 @@
 
 namespace cairn {
 
-enum class FrameKind : std::uint8_t { manifest, image, roster, node, open, from, message, io_node };
+enum class FrameKind : std::uint8_t { manifest, image, roster, node, open, from, message, io_node, trees };
 inline constexpr std::uint64_t frame_header_bytes = 40;
 
 enum class FrameEnd : std::uint8_t { exact, more_may_follow };

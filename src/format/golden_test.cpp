@@ -73,6 +73,7 @@ TEST(Golden, Records) {
     expect_golden("io-node", samples::io_node_record(), encode_io_node_record, decode_io_node_record);
     expect_golden("open", samples::open_record(), encode_open_record, decode_open_record);
     expect_golden("from", samples::from_record(), encode_from_record, decode_from_record);
+    expect_golden("tree-index", samples::trees(), encode_tree_index, decode_tree_index);
     expect_golden("from-looked", samples::from_record_looked(), encode_from_record, decode_from_record);
 }
 

@@ -187,6 +187,37 @@ class Random {
         return r;
     }
 
+    TreeEntry tree_entry(std::string path, const std::vector<TreeEntry>& before) {
+        TreeEntry e{std::move(path), static_cast<TreeEntryKind>(below(8)), below32(010000), below32(UINT32_MAX), below32(UINT32_MAX), {static_cast<std::int64_t>(number()), below32(1'000'000'000)}, {0, below32(1'000'000'000)}};
+        if (e.kind == TreeEntryKind::symbolic_link) e.target = "/" + text("abc/.\xFF\n", 60);
+        if (e.kind >= TreeEntryKind::character_device) e.major = below32(4096), e.minor = below32(1 << 20);
+        if (e.kind == TreeEntryKind::hard_link && (e.link = below(before.size()), before[e.link].kind <= TreeEntryKind::hard_link) && before[e.link].kind != TreeEntryKind::file) e.kind = TreeEntryKind::directory, e.link = 0;
+        if (e.kind == TreeEntryKind::file) {
+            for (std::uint64_t n = coin() ? below(5) : 0; n > 0; --n) {
+                e.holes.push_back({e.bytes + below(5000), 1 + below(100'000)});
+                e.bytes = e.holes.back().offset + e.holes.back().length;
+            }
+            e.bytes += below(10'000);
+            if (coin()) e.region = "r" + text("ab/", 5) + "r" + std::to_string(before.size());
+            if (!valid_region_name(e.region)) e.region.clear();
+        }
+        for (std::uint64_t n = coin() ? below(3) : 0; n > 0; --n) e.attributes.push_back({"user." + std::to_string(9 - n), text("xyz", 50)});
+        return e;
+    }
+    std::vector<Tree> trees() {
+        std::vector<Tree> trees;
+        for (std::uint64_t t = 0, n = below(3); t < n; ++t) {
+            Tree& tree = trees.emplace_back(Tree{"tree" + std::to_string(t), {TreeEntry{}}});
+            for (std::uint64_t i = 0, entries = below(20); i < entries; ++i) {
+                const TreeEntry& last = tree.entries.back();
+                const bool deeper = last.kind == TreeEntryKind::directory && !last.path.empty() && coin();
+                const std::string name = std::to_string(100 + i) + text("!\xC3\xFF\n \"", 8);
+                tree.entries.push_back(tree_entry(deeper ? last.path + "/" + name : name, tree.entries));
+            }
+        }
+        return trees;
+    }
+
     message::Message message() {
         const auto some_code = [&] { return static_cast<Code>(below(14)); };
         const auto some_text = [&] { return text("why: \n", 200); };

@@ -58,6 +58,13 @@ struct FromsRecord {
     static FromRecord sample() { return samples::from_record(); }
     static FromRecord random(samples::Random& random) { return random.from_record(); }
 };
+struct TreesRecord {
+    static constexpr FrameKind kind = FrameKind::trees;
+    static Bytes encode(const std::vector<Tree>& value) { return encode_tree_index(value); }
+    static Result<std::vector<Tree>> decode(ByteView bytes) { return decode_tree_index(bytes); }
+    static std::vector<Tree> sample() { return samples::trees(); }
+    static std::vector<Tree> random(samples::Random& random) { return random.trees(); }
+};
 template <std::size_t index>
 struct MessageRecord {
     static constexpr FrameKind kind = FrameKind::message;
@@ -70,7 +77,7 @@ struct MessageRecord {
 template <class Record>
 class Records : public testing::Test {};
 using Kinds =
-    testing::Types<ManifestRecord, ImageRecord, RosterRecord, NodesRecord, IoNodesRecord, OpensRecord, FromsRecord, MessageRecord<0>,
+    testing::Types<ManifestRecord, ImageRecord, RosterRecord, NodesRecord, IoNodesRecord, OpensRecord, FromsRecord, TreesRecord, MessageRecord<0>,
                    MessageRecord<1>, MessageRecord<2>, MessageRecord<3>, MessageRecord<4>, MessageRecord<5>,
                    MessageRecord<6>, MessageRecord<7>, MessageRecord<8>, MessageRecord<9>, MessageRecord<10>>;
 TYPED_TEST_SUITE(Records, Kinds);

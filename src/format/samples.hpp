@@ -10,6 +10,7 @@
 #include "format/message.hpp"
 #include "format/part.hpp"
 #include "format/roster.hpp"
+#include "format/tree_index.hpp"
 #include "model/checksum_units.hpp"
 
 namespace cairn::samples {
@@ -177,6 +178,23 @@ inline Roster roster_with_roots() {
 }
 inline NodeRecord node_record() { return {incarnation, 1, "fi_sockaddr_in://127.0.0.1:4712"}; }
 inline IoNodeRecord io_node_record() { return {"io-0", "fi_sockaddr_in://127.0.0.1:4713", 1}; }
+
+// One tree with an entry of every kind, and one with nothing in it.
+inline std::vector<Tree> trees() {
+    const TreeTime time{1'700'000'000, 123'456'789}, before_1970{-1, 999'999'999};
+    Tree full{"ckpt.7", {{"", TreeEntryKind::directory, 0755, 1000, 100, time, time}}};
+    full.entries.push_back({"a\xFF\n", TreeEntryKind::file, 04750, 0, 0, time, before_1970, 40, "ckpt.7/.cairn-file-1", {}, "", 0, 0, 0, {{"user.a", std::string("x\0y", 3)}, {"user.b", ""}}});
+    full.entries.push_back({"core", TreeEntryKind::file, 0600, 1000, 100, time, time, 1'000'000, "", {{0, 4096}, {900'000, 100'000}}});
+    full.entries.push_back({"d", TreeEntryKind::directory, 01777, 1000, 100, before_1970, time});
+    full.entries.push_back({"d/empty", TreeEntryKind::file, 0400, 1000, 100, time, time});
+    full.entries.push_back({"d/fifo", TreeEntryKind::fifo, 0644, 1000, 100, time, time});
+    full.entries.push_back({"d/null", TreeEntryKind::character_device, 0666, 0, 0, time, time, 0, "", {}, "", 0, 1, 3});
+    full.entries.push_back({"d/sda", TreeEntryKind::block_device, 0660, 0, 6, time, time, 0, "", {}, "", 0, 8, 0});
+    full.entries.push_back({"d/socket", TreeEntryKind::socket, 0755, 1000, 100, time, time});
+    full.entries.push_back({"same", TreeEntryKind::hard_link, 0, 0, 0, {}, {}, 0, "", {}, "", 2});
+    full.entries.push_back({"up", TreeEntryKind::symbolic_link, 0777, 1000, 100, time, time, 0, "", {}, "../../etc/passwd"});
+    return {full, {"ckpt.8", {{"", TreeEntryKind::directory, 0700, 0, 0, time, time}}}};
+}
 inline OpenRecord open_record() { return {incarnation, 3, "node-a.cluster", 4242, 1'700'000'000, 3}; }
 inline FromRecord from_record() { return {incarnation, parent, false, {}}; }
 inline FromRecord from_record_looked() { return {incarnation, parent, true, {parent, {{0xF00, 0xBA}, 9}}}; }
