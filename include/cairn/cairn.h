@@ -233,7 +233,12 @@ CAIRN_API int cairn_unprotect(cairn_session* session, const char* region);
  * SUPERSEDED (somebody opened the same name after us), UNAVAILABLE (daemon died and could not be started again),
  * CANCELLED (a callback refused), NOT_FOUND (routed file). After an error nothing of this version is kept for this
  * rank, and the same version may be tried again. Only DEADLINE leaves it open: a daemon that did not answer may have
- * the image after all, and trying again then gives ALREADY_EXISTS: take a higher version. */
+ * the image after all, and trying again then gives ALREADY_EXISTS: take a higher version.
+ *
+ * With capture.mode = through nothing is copied: the call returns when the version is committed, which takes all ranks, or with an
+ * error on all of them (IO_ERROR and whatever else a flush can fail with; CANCELLED or SUPERSEDED where another rank gave up or
+ * died; DEADLINE where other ranks did not come within capture.wait_ms; UNSUPPORTED with a callback region). The version is lost
+ * then, the older ones stand; take a higher one. Routed files must not change before it returns. */
 CAIRN_API int cairn_checkpoint(cairn_session* session, uint64_t version);
 
 /* Local. Ends with OK when `version` has reached `level`, or with the reason when a try failed (at once when it is known

@@ -309,6 +309,8 @@ void Reader::check_together() {
     const bool is_safetensors = s.flush.layout == Settings::Layout::safetensors;
     if (s.flush.layout != Settings::Layout::aggregated && !is_safetensors && s.flush.files != 0)
         problem(where("flush.files") + " must be 0 with " + where("flush.layout") + ", which makes a file for each rank or node");
+    if (s.capture.mode == Settings::CaptureMode::through && s.capture.checksums == Settings::Checksums::capture)
+        problem(where("capture.checksums") + " must be daemon with " + where("capture.mode") + " = through: nothing is captured there, and the daemon makes them of what it fetches");
     const bool may_be_raw = s.flush.codec == Settings::Compression::off || s.flush.codec == Settings::Compression::automatic;
     if (is_safetensors && !may_be_raw)
         problem(where("flush.codec") + " can not be with " + where("flush.layout") + ": a safetensors file holds tensors as they are; allowed with it: off, auto");

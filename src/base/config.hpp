@@ -24,6 +24,7 @@ struct Settings {
     enum class LocalSplit : std::uint8_t { chunks, files };
     enum class Io : std::uint8_t { automatic, uring, threads };
     enum class Checksums : std::uint8_t { daemon, capture };
+    enum class CaptureMode : std::uint8_t { scratch, through };
     enum class WhenFull : std::uint8_t { wait, replace_oldest };
     enum class TargetsDriver : std::uint8_t { automatic, none, glusterfs, lustre, cephfs, beegfs, orangefs };
     enum class BackgroundCpu : std::uint8_t { idle, low, normal };
@@ -70,6 +71,7 @@ struct Settings {
     } placement;
 
     struct Capture {
+        CaptureMode mode = CaptureMode::scratch;
         Checksums checksums = Checksums::daemon;
         std::uint64_t scratch_bytes = 0;  // 0: no limit of its own
         WhenFull when_full = WhenFull::wait;

@@ -66,6 +66,7 @@ constexpr std::array<std::string_view, 2> local_splits = {"chunks", "files"};
 constexpr std::array<std::string_view, 3> io_ways = {"automatic", "uring", "threads"};
 constexpr std::array<std::string_view, 7> targets_drivers = {"automatic", "none", "glusterfs", "lustre", "cephfs", "beegfs", "orangefs"};
 constexpr std::array<std::string_view, 2> checksum_makers = {"daemon", "capture"};
+constexpr std::array<std::string_view, 2> capture_modes = {"scratch", "through"};
 constexpr std::array<std::string_view, 2> when_full = {"wait", "replace_oldest"};
 constexpr std::array<std::string_view, 3> cpu_classes = {"idle", "low", "normal"};
 constexpr std::array<std::string_view, 2> io_classes = {"idle", "normal"};
@@ -180,6 +181,10 @@ constexpr std::array table = {
         "Only these targets, in this order: their names, with commas between (`vol-client-0, vol-client-2`). Empty: "
         "all that are found. On CephFS data pools, and on OrangeFS servers (`tcp://io1:3334`): nobody but you can name these.")),
 
+    one_of(key<&S::capture, &S::Capture::mode>("capture", "mode", K::choice, 0, 1,
+        "scratch: a checkpoint copies its image to scratch and returns. through: there is no copy, for nodes without local storage. A checkpoint returns when the version "
+        "is committed, or with an error; meanwhile the node's daemon fetches the image piece by piece, and fetches it again for another try. No rank may miss one. Rank 0's counts, for the whole job. Buffers "
+        "of a daemon that is started with it are at most 4, of at most 4 MiB (or one block). Callback regions and `cairn watch` need scratch."), capture_modes),
     one_of(key<&S::capture, &S::Capture::checksums>("capture", "checksums", K::choice, 0, 1,
         "Who makes the checksums: the daemon in the background, or the capture pass while the application "
         "waits."), checksum_makers),
@@ -190,7 +195,7 @@ constexpr std::array table = {
         "When scratch has no room: wait for the flush, or give up the oldest version (only when a newer one "
         "is sealed everywhere)."), when_full),
     key<&S::capture, &S::Capture::wait_ms>("capture", "wait_ms", K::duration_ms, 0, week_ms,
-        "Longest wait for room in scratch; then the checkpoint fails with an error."),
+        "Longest wait for room in scratch; with mode = through, for other ranks to come to the same checkpoint. Then the checkpoint fails with an error."),
 
     key<&S::retention, &S::Retention::scratch_last>("retention", "scratch_last", K::number, 0, 1e9,
         "Newest versions that stay in scratch; 0 keeps all."),

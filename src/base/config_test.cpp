@@ -332,6 +332,8 @@ TEST_F(ConfigTest, keys_that_contradict_each_other_are_named_with_their_places) 
                 HasSubstr("flush.buffer_bytes (" + (directory / "cairn.toml").string() + ":3) must be a multiple of"));
     write("[network]\npeer_timeout_ms = 900\n");
     EXPECT_THAT(bad(), HasSubstr("must be more than twice network.heartbeat_ms (default)"));
+    write("[capture]\nmode = \"through\"\nchecksums = \"capture\"\n");
+    EXPECT_THAT(bad(), HasSubstr("capture.checksums (" + (directory / "cairn.toml").string() + ":3) must be daemon with capture.mode"));
     write("[retention]\npersistent_every = 10\n");
     EXPECT_THAT(bad(), HasSubstr("retention.persistent_every"));
     write("[placement]\ndriver = \"none\"\ntargets = \"a\"\n");

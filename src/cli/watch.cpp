@@ -136,6 +136,8 @@ std::string folder_of(const Arguments& arguments, const FilePattern& pattern) {
 
 Status run_watch(Console& console, const Arguments& arguments) {
     TRY_ASSIGN(const Config config, load_settings(arguments));
+    if (config.settings.capture.mode == Settings::CaptureMode::through)
+        return invalid_argument("cairn watch needs scratch: the program goes on, and changes its files, while they are made durable. Set capture.mode = scratch (CAIRN_CAPTURE_MODE)");
     TRY_ASSIGN(WatchOptions options, options_of(arguments, config.settings));
     TRY(load_file_rules(config.settings.describe.rules).status());  // the daemon reads them; here somebody hears what is wrong
     TRY_ASSIGN(const Completeness complete, completeness_of(arguments));

@@ -1,17 +1,11 @@
 #include "client/capture.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <ctime>
 
 #include "base/checksum.hpp"
-#include "client/files.hpp"
 #include "client/guarded.hpp"
+#include "client/image_bytes.hpp"
 #include "format/region_index.hpp"
 #include "format/safetensors.hpp"
 #include "model/checksum_units.hpp"
@@ -74,71 +68,26 @@ class ImageWriter {
     std::size_t unit_ = 0;
 };
 
-bool same_time(const timespec& a, const timespec& b) { return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec; }
-
-// A file's times go forward by ticks of the kernel's clock. What is written in the tick in which they were set last leaves them as they are, so that tick ends before anything is read.
-void let_tick_pass(const struct stat& about) {
-    constexpr std::int64_t tick_ns = 10'000'000;  // CONFIG_HZ = 100, the slowest
-    timespec now = {};
-    if (::clock_gettime(CLOCK_REALTIME, &now) != 0) return;
-    const auto age_ns = [&](const timespec& time) { return (now.tv_sec - time.tv_sec) * std::int64_t{1'000'000'000} + now.tv_nsec - time.tv_nsec; };
-    const std::int64_t youngest_ns = std::min(age_ns(about.st_mtim), age_ns(about.st_ctim));
-    if (youngest_ns < 0 || youngest_ns >= tick_ns) return;  // one from the future is another machine's: its ticks are not known here
-    const timespec left = {0, tick_ns - youngest_ns};
-    ::nanosleep(&left, nullptr);
-}
-
-// A routed file into the slot, by reading into the mapping: blocks shared with the file (copy_file_range makes such, where both lie on a file
-// system that can) would have to be allocated when a later image is written over them, and a full disk is SIGBUS then.
-Status copy_file(const ProtectedRegion& region, std::uint64_t bytes, SlotMaps::Map& slot, std::uint64_t slot_offset) {
-    const auto of = [&](const char* what) {
-        return "region \"" + region.name + "\": can not " + what + " routed file " + region.path;
-    };
-    const files::Descriptor file(::open(region.path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!file) return Status::from_errno(errno, of("open"));
-    struct stat before = {};
-    if (::fstat(file.get(), &before) != 0) return Status::from_errno(errno, of("look at"));
-    let_tick_pass(before);
-    for (std::uint64_t done = 0; done < bytes;) {
-        const ssize_t got = ::pread(file.get(), slot.base + slot_offset + done, bytes - done, static_cast<off_t>(done));
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return Status::from_errno(errno, of("read"));
-        if (got == 0)
-            return {Code::io_error,
-                    of("read") + ": it became shorter while it was copied; checkpoint after it is complete"};
-        done += static_cast<std::uint64_t>(got);
-    }
-    struct stat after = {};
-    if (::fstat(file.get(), &after) != 0) return Status::from_errno(errno, of("look at"));
-    if (static_cast<std::uint64_t>(after.st_size) != bytes)
-        return {Code::io_error, of("copy") + ": it grew while it was copied; checkpoint after it is complete"};
-    if (!same_time(before.st_mtim, after.st_mtim) || !same_time(before.st_ctim, after.st_ctim))
-        return {Code::io_error, of("copy") + ": it was written while it was copied; checkpoint after it is complete, and let nobody write it meanwhile"};
-    return {};
-}
-
 Status fill(const CapturePlan& plan, const RegionTable& regions, SlotMaps::Map& slot, ImageWriter& writer) {
-    std::size_t i = 0;
-    for (const ProtectedRegion& region : regions.all()) {
-        const Region& laid = plan.header.image.regions[i++];
-        writer.zero_to(laid.offset);
-        switch (region.kind) {
-            case RegionKind::memory:
-                writer.copy(region.data, laid.length);
+    for (const Stretch& each : stretches_of(plan, regions)) {
+        switch (each.kind) {
+            case Stretch::Kind::zeros:
+                writer.zero_to(each.offset + each.length);
                 break;
-            case RegionKind::callback:
-                TRY(call_application("region \"" + region.name + "\": its serialise callback",
-                                     [&] { return region.serialise(region.context, writer.place(), laid.length); }));
-                writer.wrote(laid.length);
+            case Stretch::Kind::memory:
+                writer.copy(each.data, each.length);
                 break;
-            case RegionKind::file:
-                TRY(copy_file(region, laid.length, slot, plan.header.data_offset + laid.offset));
-                writer.wrote(laid.length);
+            case Stretch::Kind::callback:
+                TRY(call_application("region \"" + each.region->name + "\": its serialise callback",
+                                     [&] { return each.region->serialise(each.region->context, writer.place(), each.length); }));
+                writer.wrote(each.length);
+                break;
+            case Stretch::Kind::file:
+                TRY(RoutedFile(*each.region, each.length).read(0, {slot.base + plan.header.data_offset + each.offset, static_cast<std::size_t>(each.length)}));
+                writer.wrote(each.length);
                 break;
         }
     }
-    writer.zero_to(plan.header.image.bytes - plan.index.size());
-    writer.copy(plan.index.data(), plan.index.size());
     return {};
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 
 #include "format/control.hpp"
 
@@ -99,11 +100,30 @@ Status Connection::send(ByteView bytes, Deadline deadline) {
     return {};
 }
 
+// As recv. A descriptor that comes with the bytes is kept; of several the last.
+ssize_t Connection::receive_some(std::byte* into, std::size_t bytes) {
+    iovec part{into, bytes};
+    int descriptor = -1;
+    alignas(cmsghdr) char room[CMSG_SPACE(sizeof descriptor)] = {};
+    msghdr message = {};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = room;
+    message.msg_controllen = sizeof room;
+    const ssize_t got = ::recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC);
+    const cmsghdr* const beside = got >= 0 ? CMSG_FIRSTHDR(&message) : nullptr;
+    if (beside && beside->cmsg_level == SOL_SOCKET && beside->cmsg_type == SCM_RIGHTS && beside->cmsg_len == CMSG_LEN(sizeof descriptor)) {
+        std::memcpy(&descriptor, CMSG_DATA(beside), sizeof descriptor);
+        descriptor_ = files::Descriptor(descriptor);
+    }
+    return got;
+}
+
 // All of `bytes`.
 Status Connection::receive(std::byte* into, std::size_t bytes, Deadline deadline) {
     std::size_t have = 0;
     while (have < bytes) {
-        const ssize_t got = ::recv(socket_.get(), into + have, bytes - have, 0);
+        const ssize_t got = receive_some(into + have, bytes - have);
         if (got > 0) {
             have += static_cast<std::size_t>(got);
             continue;

@@ -35,6 +35,8 @@ class Connection {
     // First on every connection. unsupported: the daemon speaks another protocol.
     Result<control::Welcome> hello(bool is_application, Deadline deadline);
 
+    // That came beside the last answer, if one did.
+    files::Descriptor take_descriptor() { return std::move(descriptor_); }
     bool broken() const noexcept { return broken_; }
     // Of the process that listens.
     pid_t process() const noexcept { return process_; }
@@ -43,11 +45,13 @@ class Connection {
   private:
     Connection(files::Descriptor socket, pid_t process) : socket_(std::move(socket)), process_(process) {}
     Status send(ByteView bytes, Deadline deadline);
+    ssize_t receive_some(std::byte* into, std::size_t bytes);
     Status receive(std::byte* into, std::size_t bytes, Deadline deadline);
     Status wait_ready(short events, Deadline deadline);
     Status lost(const std::string& how);
 
     files::Descriptor socket_;
+    files::Descriptor descriptor_;
     pid_t process_ = 0;
     std::uint64_t next_number_ = 1;
     struct Unanswered {

@@ -40,6 +40,7 @@ class DaemonLink {
         }
     }
     const control::Welcome& welcome() const noexcept { return welcome_; }
+    files::Descriptor take_descriptor() { return connection_ ? connection_->take_descriptor() : files::Descriptor(); }  // beside the last answer
     void disconnect() { connection_.reset(); }
     // Whether the daemon answers anything at all, over a connection of its own. One that does not is stopped (SIGSTOP, a debugger), or hangs.
     bool answers(Deadline deadline) const;

@@ -24,7 +24,8 @@ Bytes Hand::pack() const {
         .number(format)
         .text(daemon)
         .number(daemon_format)
-        .number(static_cast<std::uint8_t>(layout));
+        .number(static_cast<std::uint8_t>(layout))
+        .number(static_cast<std::uint8_t>(is_through));
     return packer.take();
 }
 
@@ -43,6 +44,7 @@ Result<Hand> Hand::unpack(const Bytes& bytes) {
     const std::size_t layout = older ? 0 : unpacker.number<std::uint8_t>();
     if (layout >= std::size(layout_words)) return Status(Code::unsupported, "it wants a layout that this Cairn does not know: all ranks need the same release of Cairn");
     hand.layout = static_cast<FileLayout>(layout);
+    hand.is_through = !older && unpacker.number<std::uint8_t>() != 0;
     if (!unpacker.ok()) return Status(Code::unsupported, "it sent what can not be read: all ranks need the same release of Cairn");
     return hand;
 }
@@ -106,6 +108,7 @@ Result<HandsTogether> compare_hands(const std::vector<Bytes>& packed) {
     together.files = first->files;
     together.layout = first->layout;
     together.block_bytes = first->block_bytes;
+    together.is_through = first->is_through;
     return together;
 }
 

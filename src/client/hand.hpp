@@ -21,6 +21,7 @@ struct Hand {
     std::uint32_t format = format_version;  // the newest that its library knows
     std::string daemon;                     // the release of its node's
     std::uint32_t daemon_format = format_version;
+    bool is_through = false;                // capture.mode
 
     Bytes pack() const;
     // Of one without formats, as an older library packs it, both are 1.
@@ -34,6 +35,7 @@ struct HandsTogether {
     std::uint32_t files = 0;      // rank 0's
     FileLayout layout = FileLayout::parts;
     std::uint64_t block_bytes = 0;
+    bool is_through = false;
 };
 
 // The same hands in the same order give the same result on every rank. Refused by name: the first rank that could not prepare, is of another job, or whose

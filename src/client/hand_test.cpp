@@ -39,12 +39,14 @@ TEST(Hands, OfOneJobMakeItsMembers) {
     std::vector<Hand> hands = {hand("n1"), hand("n0"), hand("n1")};
     hands[1].epoch = 9;
     hands[2].files = 1;
+    hands[0].is_through = true;
     const auto together = compare_hands(packed(hands));
     ASSERT_TRUE(together.ok()) << together.status().to_string();
     EXPECT_EQ(together->members, (std::vector<Member>{{"n1", "tcp:n1", {0, 2}}, {"n0", "tcp:n0", {1}}}));
     EXPECT_EQ(together->epoch, 9u);
     EXPECT_EQ(together->files, 2u) << "rank 0's";
     EXPECT_EQ(together->block_bytes, 4096u);
+    EXPECT_TRUE(together->is_through) << "the same";
 }
 
 // Whoever looks, and whichever side is its own.
@@ -73,7 +75,7 @@ TEST(Hands, AnOlderMemberIsNamed) {
 // An older library packs neither format.
 TEST(Hands, WithoutAFormatAreOfTheFirst) {
     const Bytes whole = hand("n3").pack();
-    const std::size_t formats_bytes = 4 + (8 + 5) + 4 + 1;  // its own, the daemon's release and format; and the layout
+    const std::size_t formats_bytes = 4 + (8 + 5) + 4 + 2;  // its own, the daemon's release and format; the layout, and the mode of capture
     const auto older = Hand::unpack(Bytes(whole.begin(), whole.end() - static_cast<std::ptrdiff_t>(formats_bytes)));
     ASSERT_TRUE(older.ok()) << older.status().to_string();
     EXPECT_EQ(older->format, 1u);

@@ -200,6 +200,7 @@ Status Session::meet(std::unique_ptr<Exchange> exchange, const Status& prepared,
     hand.files = settings_.flush.files;
     hand.layout = static_cast<FileLayout>(settings_.flush.layout);  // the same in the same order
     hand.block_bytes = settings_.flush.block_bytes;
+    hand.is_through = settings_.capture.mode == Settings::CaptureMode::through;
     if (hand.prepared.ok()) hand.epoch = scratch_epoch(deadline);
     TRY_ASSIGN(const std::vector<Bytes> hands, exchange_->allgather(hand.pack(), deadline));
     TRY_ASSIGN(HandsTogether together, compare_hands(hands));
@@ -222,6 +223,7 @@ void Session::adopt(HandsTogether hands) {
     members_ = std::move(hands.members);
     known_epoch_ = hands.epoch;
     block_bytes_ = hands.block_bytes;
+    is_through_ = hands.is_through;
     // One a node unless asked for; a node has at least one rank, so this is within 1..ranks.
     layout_of_files_ = hands.layout;
     files_ = hands.files != 0 ? hands.files : hands.layout == FileLayout::ranks ? ranks_ : static_cast<std::uint32_t>(members_.size());

@@ -12,9 +12,7 @@
 namespace cairn {
 
 namespace {
-constexpr std::uint64_t answer_allowance_ms = 10'000;  // for the answer of a daemon that lives, on top of what it was asked to wait
 constexpr std::uint64_t answer_poll_ms = 20;           // for it where the caller does not want to wait; the next poll takes the one that came late
-constexpr std::uint64_t sign_of_life_ms = 1'000;       // from a daemon that has not answered in time, so that it is waited for a while yet
 constexpr std::uint64_t adopt_wait_ms = 2'000;
 constexpr std::uint64_t wait_slice_ms = 1'000;  // so that a dead daemon is noticed while we wait
 }  // namespace
@@ -57,12 +55,16 @@ Status Session::checkpoint(Version version) {
     header.ranks = ranks_;
     header.block_bytes = block_bytes_;
     TRY_ASSIGN(const CapturePlan plan, plan_capture(std::move(header), regions_, map, layout_of_files_));
-    TRY(capture_with_patience(plan).within("version " + std::to_string(version) + " of \"" + name_ + "\""));
+    bool is_taken = false;  // perhaps: its number is used up
+    Status status = is_through_ ? give_through(plan, is_taken) : capture_with_patience(plan);
     const std::lock_guard lock(state_);
-    last_version_ = version;
-    taken_[version] = {roster_.incarnation};
-    took_any_ = true;
-    return {};
+    if (status.ok() || (is_through_ && is_taken)) {
+        last_version_ = version;
+        took_any_ = true;
+    }
+    if (status.ok()) taken_[version] = {roster_.incarnation, is_through_};
+    else if (is_taken) taken_.erase(version);
+    return std::move(status).within("version " + std::to_string(version) + " of \"" + name_ + "\"");
 }
 
 // A daemon that is started again finds a slot that is being filled, holding nothing sealed, and gives it up. What is to be captured is still
@@ -74,21 +76,6 @@ Status Session::capture_with_patience(const CapturePlan& plan) {
     if (!slot_lost) return status;
     slot_lost = false;
     return capture_into_slot(plan, own, slot_lost).within("captured once more after its slot was lost (" + status.text() + ")");
-}
-
-// What a checkpoint asks: it blocks for its own wait, and longer only as long as the daemon shows that it lives, up to answer_allowance_ms more than
-// it may need. One that stands still (SIGSTOP, a debugger) must not hold the application.
-template <class A>
-Result<A> Session::ask_while_it_lives(const control::Request& request, Deadline own, std::uint64_t work_ms) {
-    const Deadline longest = Deadline::in_ms(own.left_ms() + work_ms + answer_allowance_ms);
-    auto answer = daemon_->ask_for<A>(request, Deadline::in_ms(std::max(own.left_ms(), sign_of_life_ms)));
-    while (answer.code() == Code::deadline && !longest.passed() && daemon_->answers(longest.at_most_ms(sign_of_life_ms)))
-        answer = daemon_->ask_for<A>(request, longest.at_most_ms(sign_of_life_ms));
-    if (answer.code() != Code::deadline) return answer;
-    const std::string who = daemon_->who();
-    std::string why = answer.status().text();
-    if (why.starts_with(who + ": ")) why.erase(0, who.size() + 2);  // a new connection that is not answered names it, too
-    return Status(Code::deadline, std::move(why)).within(who + " gives no answer (capture.wait_ms; a stopped process goes on with SIGCONT)");
 }
 
 Status Session::capture_into_slot(const CapturePlan& plan, Deadline own, bool& slot_lost) {

@@ -29,7 +29,9 @@
 
 namespace cairn {
 
+class ImageBytes;
 class RealWorld;
+class Windows;
 
 // A version that can be gone back to, as all ranks agree on it.
 struct KeptVersion : RestorableVersion {
@@ -129,10 +131,19 @@ class Session {
     Status tell_failure(Version version, const control::State& state);
     template <class A>
     Result<A> ask_while_it_lives(const control::Request& request, Deadline own, std::uint64_t work_ms);
+    static constexpr std::uint64_t answer_allowance_ms = 10'000;  // for the answer of a daemon that lives, on top of what it was asked to wait
+    static constexpr std::uint64_t sign_of_life_ms = 1'000;       // from a daemon that has not answered in time, so that it is waited for a while yet
     template <class A>
     Result<A> ask_beside(const control::Request& request, Deadline deadline);
     Result<VersionKey> key_of(Version version) const;
     Result<bool> committed_on_disk(const VersionKey& key, Deadline deadline) const;
+
+    // through.cpp
+    Status give_through(const CapturePlan& plan, bool& offered);
+    Status offer_and_give(const CapturePlan& plan, ImageBytes& bytes, bool& offered, bool& daemon_lost);
+    Status give(ImageBytes& bytes, std::uint64_t image, const VersionKey& key, bool& daemon_lost);
+    Status write_piece(ImageBytes& bytes, Windows& windows, const control::Wanted& wanted);
+    Status take_back(const VersionKey& key, Status why);
 
     // survey.cpp
     Status survey(Deadline deadline);  // collective: fills kept_
@@ -162,6 +173,7 @@ class Session {
     std::uint32_t files_ = 0;        // rank 0's
     FileLayout layout_of_files_ = FileLayout::parts;  // the same
     std::uint64_t block_bytes_ = 0;  // rank 0's
+    bool is_through_ = false;        // the same: a version of which some images are in no scratch could not be finished from scratch
     std::uint64_t known_epoch_ = 0;  // the highest that any node's scratch had at the open
 
     RegionTable regions_;
@@ -181,5 +193,20 @@ class Session {
     std::map<Version, Taken> taken_;
     std::string last_error_, warnings_;
 };
+
+// What a checkpoint asks: it blocks for its own wait, and longer only as long as the daemon shows that it lives, up to answer_allowance_ms more than
+// it may need. One that stands still (SIGSTOP, a debugger) must not hold the application.
+template <class A>
+Result<A> Session::ask_while_it_lives(const control::Request& request, Deadline own, std::uint64_t work_ms) {
+    const Deadline longest = Deadline::in_ms(own.left_ms() + work_ms + answer_allowance_ms);
+    auto answer = daemon_->ask_for<A>(request, Deadline::in_ms(std::max(own.left_ms(), sign_of_life_ms)));
+    while (answer.code() == Code::deadline && !longest.passed() && daemon_->answers(longest.at_most_ms(sign_of_life_ms)))
+        answer = daemon_->ask_for<A>(request, longest.at_most_ms(sign_of_life_ms));
+    if (answer.code() != Code::deadline) return answer;
+    const std::string who = daemon_->who();
+    std::string why = answer.status().text();
+    if (why.starts_with(who + ": ")) why.erase(0, who.size() + 2);  // a new connection that is not answered names it, too
+    return Status(Code::deadline, std::move(why)).within(who + " gives no answer (capture.wait_ms; a stopped process goes on with SIGCONT)");
+}
 
 }  // namespace cairn

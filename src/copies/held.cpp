@@ -19,7 +19,7 @@ HeldImage held_image(LocalImage image, Describers describers) {
     held.known.assign(units, false);
     held.unknown = units;
     image.checksums.clear();
-    if (image.readable == Readable::once) held.once = std::make_shared<OnceState>(OnceState{std::vector<bool>(units)});
+    if (image.readable != Readable::again) held.once = std::make_shared<OnceState>(OnceState{std::vector<bool>(units), image.source});
     held.arrays = std::make_shared<ImageArrays>(image, std::move(describers));
     held.image = std::move(image);
     return held;

@@ -6,7 +6,7 @@
 // which would only cost another thread. A version whose image scratch does not give back fails by that name, attempt by attempt, and leaves its
 // turn to later ones.
 //
-// An image that can be read once only is read into a buffer first (once.hpp).
+// An image that can be read once only, or is asked of who has it, comes into a buffer first (once.hpp).
 //
 // The bound is on progress: reads are done in the order in which they began, so one is only late from when all before it were done. And
 // it is counted in heartbeats of this loop: while the daemon stood still (SIGSTOP, a suspended machine) no read could end either.
@@ -36,7 +36,7 @@ struct HeldImage {
     std::optional<std::pair<std::uint64_t, std::uint64_t>> damaged;  // from where to where in the image it found other bytes
     std::uint32_t users = 0;      // reads and writes under way that refer to the mapping
     bool may_be_written = false;  // a write into its slot outlived its deadline
-    std::shared_ptr<OnceState> once;  // of one that can be read once only
+    std::shared_ptr<OnceState> once;  // of one that is read into buffers
     std::shared_ptr<ImageArrays> arrays;
 };
 HeldImage held_image(LocalImage image, Describers describers = {});

@@ -6,7 +6,7 @@
 namespace cairn {
 
 bool OnceState::is_any_used(std::size_t first, std::size_t end) const {
-    return std::find(used.begin() + static_cast<std::ptrdiff_t>(first), used.begin() + static_cast<std::ptrdiff_t>(end), true) != used.begin() + static_cast<std::ptrdiff_t>(end);
+    return is_gone || std::find(used.begin() + static_cast<std::ptrdiff_t>(first), used.begin() + static_cast<std::ptrdiff_t>(end), true) != used.begin() + static_cast<std::ptrdiff_t>(end);
 }
 
 struct OnceReads::Freed {
@@ -30,7 +30,9 @@ OnceReads::KeptPtr OnceReads::find(const Range& range) const {
 }
 
 // One that was never filled, or of those that nobody uses the one that was filled first; null: there is none.
-Result<OnceReads::KeptPtr> OnceReads::a_free_one(std::uint64_t bytes, WantedFor use) {
+Result<OnceReads::KeptPtr> OnceReads::a_free_one(const Range& range, WantedFor use) {
+    const std::uint64_t bytes = range.raw.length;
+    const bool is_given = range.of->source != nullptr;
     KeptPtr oldest;
     std::size_t born_before = 0;
     for (const KeptPtr& kept : kept_) {
@@ -39,18 +41,33 @@ Result<OnceReads::KeptPtr> OnceReads::a_free_one(std::uint64_t bytes, WantedFor 
         if (!kept->reading && kept->base.use_count() == 1 && (!oldest || kept->number < oldest->number)) oldest = kept;
     }
     if (born_before >= buffers_each) {
-        if (!oldest || oldest->base->size() >= bytes) return oldest;
+        if (!oldest || (oldest->base->size() >= bytes && oldest->is_given == is_given && !oldest->base->has_lost_bytes())) return oldest;
         std::erase(kept_, oldest);
         oldest.reset();
     }
     KeptPtr born = std::make_shared<Kept>();
     born->use = use;
-    TRY_ASSIGN(born->base, world_.storage.allocate(std::max(bytes, buffer_bytes_)));
+    born->is_given = is_given;
+    const std::uint64_t size = std::max(bytes, buffer_bytes_);
+    TRY_ASSIGN(born->base, is_given ? range.of->source->allocate(size) : world_.storage.allocate(size));
     kept_.push_back(born);
     return born;
 }
 
-// Whatever becomes of it, these bytes are not asked of their source again. Where they do not come back, whoever reads them holds the buffer.
+// Whatever becomes of it, bytes that can be read once are not asked of their source again. Where they do not come back, whoever reads them holds the buffer.
+Task<Status> OnceReads::copy(const Range& range, Slice into) {
+    if (const std::shared_ptr<ImageSource> source = range.of->source) {
+        Status given = co_await source->fill(range.offset, std::move(into), world_.clock.in(io_wait_));
+        range.of->is_gone |= given.code() == Code::not_found;
+        co_return given;
+    }
+    std::fill(range.of->used.begin() + static_cast<std::ptrdiff_t>(range.first), range.of->used.begin() + static_cast<std::ptrdiff_t>(range.end), true);
+    Slice raw = range.raw;
+    const Result<Encoded> copied = co_await world_.cpu.encode(Codec::none, std::move(raw), BaseBytes(), nothing_known, into, world_.clock.in(io_wait_));
+    if (copied.ok() && range.raw.buffer->has_lost_bytes()) co_return Status(Code::io_error, "the image of rank " + std::to_string(range.rank) + " lost some of its bytes");
+    co_return copied.status();
+}
+
 Task<Status> OnceReads::read(const Range& range, KeptPtr into) {
     into->of = range.of;
     into->first = range.first;
@@ -58,14 +75,11 @@ Task<Status> OnceReads::read(const Range& range, KeptPtr into) {
     into->length = range.raw.length;
     into->number = ++taken_;
     into->reading = true;
-    std::fill(range.of->used.begin() + static_cast<std::ptrdiff_t>(range.first), range.of->used.begin() + static_cast<std::ptrdiff_t>(range.end), true);
-    Slice raw = range.raw, copy{into->base, 0, range.raw.length};
-    const Result<Encoded> copied = co_await world_.cpu.encode(Codec::none, std::move(raw), BaseBytes(), nothing_known, copy, world_.clock.in(io_wait_));
-    Status status = copied.status();
-    if (status.ok() && range.raw.buffer->has_lost_bytes()) status = Status(Code::io_error, "the image of rank " + std::to_string(range.rank) + " lost some of its bytes");
+    Slice here{into->base, 0, range.raw.length};
+    Status status = co_await copy(range, here);
     if (status.ok()) {
         const Units units = range.units;
-        std::vector<std::uint64_t> made = co_await world_.cpu.checksums(std::move(copy), units);
+        std::vector<std::uint64_t> made = co_await world_.cpu.checksums(std::move(here), units);
         into->sums.checksums = std::move(made);
         into->sums.cuts = range.units.cuts;
     } else {
@@ -88,13 +102,14 @@ Task<Result<HeldBytes>> OnceReads::take(Range range, WantedFor use, std::functio
     const Nanos wait_most = 2 * io_wait_;  // who holds one has waits of his own, each shorter than io_wait
     Nanos deadline = world_.clock.in(wait_most);
     std::uint64_t freed_before = freed_->times;
-    const std::string what = "rank " + std::to_string(range.rank) + "'s image, which can be read once only";
+    const std::string which = range.of->source ? "'s image, which its process gives when it is asked" : "'s image, which can be read once only";
+    const std::string what = "rank " + std::to_string(range.rank) + which;
     for (;;) {
         KeptPtr kept = find(range);
         if (kept && !kept->reading) co_return lend(*kept);
-        if (!kept && range.of->is_any_used(range.first, range.end)) co_return not_found(what + ": bytes " + std::to_string(range.offset) + "+" + std::to_string(range.raw.length) + " were read before");
+        if (!kept && range.of->is_any_used(range.first, range.end)) co_return not_found(what + ": bytes " + std::to_string(range.offset) + "+" + std::to_string(range.raw.length) + (range.of->is_gone ? " are gone with it" : " were read before"));
         if (!kept) {
-            Result<KeptPtr> free = a_free_one(range.raw.length, use);
+            Result<KeptPtr> free = a_free_one(range, use);
             if (!free.ok()) co_return std::move(free).status().within("a buffer for " + what);
             if (*free) {
                 Status read_it = co_await read(range, *free);

@@ -4,6 +4,9 @@
 // range until another one needs it, so that whoever asks for it again, because it came damaged or not at all, may have it still. Once that is over, the range
 // is used up, and the version can not be committed any more: its flush says so to the coordinator.
 //
+// What is asked of a source that has it (image_source.hpp) comes into these buffers, too, which the source can write to. It is used up by nothing but the source's
+// end: whatever no buffer keeps any more is asked for again.
+//
 // There are two buffers for what is sent, and two for what this node writes itself, besides those of the ring: one is emptied while the other is filled. Whoever
 // finds none waits. Whoever writes may hold one while the application goes first (engine/pace.hpp), and whoever waits for an answer would not know why.
 #pragma once
@@ -12,6 +15,7 @@
 #include <memory>
 #include <vector>
 
+#include "copies/image_source.hpp"
 #include "model/plan.hpp"
 #include "world/world.hpp"
 
@@ -20,6 +24,8 @@ namespace cairn {
 // What was read of an image, by unit. Its address is the image's identity: a buffer may outlive what it was read from.
 struct OnceState {
     std::vector<bool> used;
+    std::shared_ptr<ImageSource> source = nullptr;  // null: each byte can be read once
+    bool is_gone = false;                           // the source
     bool is_any_used(std::size_t first, std::size_t end) const;
 };
 
@@ -65,11 +71,13 @@ class OnceReads {
         std::uint64_t length = 0, number = 0;
         UnitChecksums sums;
         bool reading = false;
+        bool is_given = false;  // memory of a source
     };
     using KeptPtr = std::shared_ptr<Kept>;
 
     KeptPtr find(const Range& range) const;
-    Result<KeptPtr> a_free_one(std::uint64_t bytes, WantedFor use);
+    Result<KeptPtr> a_free_one(const Range& range, WantedFor use);
+    Task<Status> copy(const Range& range, Slice into);
     Task<Status> read(const Range& range, KeptPtr into);
     HeldBytes lend(const Kept& kept) const;
 

@@ -6,12 +6,14 @@
 #include <vector>
 
 #include "catalog/layout.hpp"
+#include "copies/image_source.hpp"
 #include "world/world.hpp"
 
 namespace cairn {
 
-// Whether the bytes of an image can be read as often as anybody likes (a slot in scratch), or each once only (memory that its owner takes back, a stream).
-enum class Readable : std::uint8_t { again, once };
+// Whether the bytes of an image can be read as often as anybody likes (a slot in scratch), or each once only (memory that its owner takes back, a stream), or are
+// asked of who has them (a rank that waits), again and again while it is there.
+enum class Readable : std::uint8_t { again, once, asked };
 
 // An image of this node that its source has begun to fill: what is known of it before it is sealed. A plan needs no more.
 struct BegunImage {
@@ -22,12 +24,13 @@ struct BegunImage {
 
 // An image of this node, as its source tells it: how many bytes it has (header.image.bytes), how far it is filled (`data`), and whether it can be read
 // again. What is committed must be filled. Of a slot file that holds a sealed image `data` are its bytes, straight
-// from the mapping; an image that can be read once only has no file, and `path` is what people know it by.
+// from the mapping; an image of another kind has no file, and `path` is what people know it by. Of one that is asked for, `data` has a length and no buffer.
 struct LocalImage {
     ImageHeader header;
     std::string path;
     Slice data;
     Readable readable = Readable::again;
+    std::shared_ptr<ImageSource> source = nullptr;  // Readable::asked
     std::uint64_t filled_bytes() const noexcept { return data.length; }
     std::vector<std::uint64_t> checksums;  // one a unit; empty while not made (image with bytes) or when there are no bytes
     std::uint64_t proof = 0;               // as it stands in the slot

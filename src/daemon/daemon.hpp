@@ -85,6 +85,7 @@ class Daemon final : public Server::Handler, private Requests::House {
     Epochs epochs_;
     PersistentRetention persistent_retention_;
     DeadImages dead_images_;
+    AskedImages asked_;
     Upkeep upkeep_;
     Requests requests_;
     Server server_;

@@ -32,11 +32,20 @@ void compress(FlushSettings& flush, Settings::Compression by) {
     }
 }
 
+// With capture.mode = through all buffers together, and those of copies/once.hpp, are well below the 64 MiB that a node may have beside two images.
+void bound_through(FlushSettings& flush, std::uint64_t block_bytes) {
+    constexpr std::uint64_t piece_bytes = 4 << 20;
+    constexpr std::uint32_t pieces = 4;
+    flush.buffer_bytes = std::min(flush.buffer_bytes, std::max(block_bytes, piece_bytes / block_bytes * block_bytes));
+    flush.buffers = std::min(flush.buffers, pieces);
+}
+
 FlushSettings flush_settings(const Settings& settings) {
     FlushSettings flush;
     flush.writers = settings.flush.writers;
     flush.buffer_bytes = settings.flush.buffer_bytes;
     flush.buffers = settings.flush.buffers;
+    if (settings.capture.mode == Settings::CaptureMode::through) bound_through(flush, settings.flush.block_bytes);
     flush.leaders = settings.flush.leaders;
     flush.slots = settings.flush.slots;
     flush.placement = static_cast<Placement>(settings.flush.placement);  // the same names in the same order

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include "copies/once.hpp"
 #include "daemon/memory.hpp"
 
 namespace cairn {
@@ -86,6 +87,26 @@ TEST(DaemonOptions, TheCodecIsChosenUnlessItIsNamed) {
         EXPECT_EQ(named->flush.codec, codec);
         EXPECT_TRUE(named->flush.codecs.empty());
     }
+}
+
+// With those of images that ranks give, and of who encodes, they stay below 64 MiB.
+TEST(DaemonOptions, ThroughBoundsTheBuffers) {
+    Settings settings;
+    settings.flush.encode_at = Settings::EncodeAt::follower;
+    const auto plain = daemon_options(settings, {"n0", "/s", "/p", false})->flush;
+    EXPECT_EQ(plain.buffer_bytes, settings.flush.buffer_bytes);
+    EXPECT_EQ(plain.buffers, settings.flush.buffers);
+    settings.capture.mode = Settings::CaptureMode::through;
+    const auto through = daemon_options(settings, {"n0", "/s", "/p", false})->flush;
+    EXPECT_LE((through.buffers + through.encode_buffers + OnceReads::buffers_most) * through.buffer_bytes, 48u << 20);
+    settings.flush.block_bytes = 3 << 20;
+    EXPECT_EQ(daemon_options(settings, {"n0", "/s", "/p", false})->flush.buffer_bytes, 3u << 20) << "whole blocks";
+    settings.flush.block_bytes = settings.flush.buffer_bytes;
+    EXPECT_EQ(daemon_options(settings, {"n0", "/s", "/p", false})->flush.buffer_bytes, settings.flush.block_bytes) << "a block must fit";
+    settings.flush.buffers = 2;
+    settings.flush.buffer_bytes = settings.flush.block_bytes = 64 << 10;
+    EXPECT_EQ(daemon_options(settings, {"n0", "/s", "/p", false})->flush.buffers, 2u);
+    EXPECT_EQ(daemon_options(settings, {"n0", "/s", "/p", false})->flush.buffer_bytes, 64u << 10);
 }
 
 TEST(DaemonOptions, TheRingFitsTheMemoryOfTheNode) {

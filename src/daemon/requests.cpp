@@ -40,6 +40,7 @@ Task<control::Answer> Requests::answer(ConnectionId from, control::Request reque
 
 void Requests::disconnected(ConnectionId from) {
     for (const Id128 incarnation : clients_.remove(from)) parts_.ended_jobs.begin_anew(incarnation);  // also where it came and went between two looks
+    parts_.asked.disconnected(from);
     for (Slots::Left& left : parts_.slots.disconnected(from)) house_.client_left(std::move(left));
 }
 
@@ -61,6 +62,7 @@ Task<control::Answer> Requests::handle(ConnectionId from, control::Hello request
     welcome.node = facts_.node;
     welcome.address = parts_.world.network.self();
     welcome.format = format_version;
+    welcome.through = true;
     co_return welcome;
 }
 
@@ -183,6 +185,35 @@ Task<control::Answer> Requests::handle(ConnectionId from, control::Wait request)
         const Nanos until = std::min(deadline, parts_.world.clock.in(look_again));
         const Status ignored = co_await parts_.node.wait(request.key, request.level, until, request.failures_told);
         (void)ignored;  // state_of tells
+    }
+}
+
+Task<control::Answer> Requests::handle(ConnectionId from, control::Offer request) {
+    if (house_.is_stopping()) co_return answer_of(is_stopping());
+    const Status ready = co_await house_.adopted();
+    if (!ready.ok()) co_return answer_of(ready);
+    const Status current = co_await check_epoch(request.header.key, epoch_wait);
+    if (!current.ok()) co_return answer_of(current);
+    if (!parts_.node.knows(request.header.key.incarnation)) co_return answer_of(not_found("join the job first"));
+    if (!clients_.has(from)) co_return answer_of(unavailable("the client has gone"));
+    const Result<std::uint64_t> image = parts_.asked.offer(from, std::move(request.header));
+    if (!image.ok()) co_return answer_of(image.status());
+    co_return control::Offered{*image};
+}
+
+Task<control::Answer> Requests::handle(ConnectionId from, control::Give request) {
+    const Nanos deadline = parts_.world.clock.in(from_ms(request.wait_ms));
+    const std::shared_ptr<AskedImages::Image> image = parts_.asked.find(from, request.image);
+    if (!image) co_return answer_of(not_found("no image of that number was offered over this connection, or it is over"));
+    AskedImages::given(*image, request.piece);
+    const Clients::Waits waits(clients_, from);
+    for (bool first = true;; first = false) {
+        if (std::optional<control::Wanted> wanted = AskedImages::next_wanted(*image)) co_return std::move(*wanted);
+        const control::State state = co_await state_of(image->key, first);
+        const bool failed = state.code != Code::ok && state.failures > request.failures_told;
+        const bool ended = state.level >= Level::committed || failed || state.final || house_.has_stopped();
+        if (ended || parts_.world.clock.now() >= deadline || !clients_.has(from)) co_return control::Wanted{0, 0, 0, 0, 0, state, -1};
+        co_await image->news.wait(deadline);
     }
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "daemon/adoption.hpp"
+#include "daemon/asked.hpp"
 #include "daemon/clients.hpp"
 #include "daemon/ended_jobs.hpp"
 #include "daemon/epochs.hpp"
@@ -39,6 +40,7 @@ class Requests {
         EndedJobs& ended_jobs;
         Epochs& epochs;
         DeadImages& dead_images;
+        AskedImages& asked;
     };
     // What does not change.
     struct Facts {
@@ -66,6 +68,8 @@ class Requests {
     Task<control::Answer> handle(ConnectionId from, control::Unpin request);
     Task<control::Answer> handle(ConnectionId from, control::GetStatus request);
     Task<control::Answer> handle(ConnectionId from, control::Stop request);
+    Task<control::Answer> handle(ConnectionId from, control::Offer request);
+    Task<control::Answer> handle(ConnectionId from, control::Give request);
     Task<Status> check_epoch(VersionKey key, Nanos wait);
     Task<Status> take_image(ConnectionId from, const control::Sealed& request);
     Task<control::State> state_of(VersionKey key, bool ask_persistent);

@@ -1,5 +1,12 @@
 #include "daemon/requests.hpp"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <map>
+#include <set>
+
 #include "daemon/jobs_testing.hpp"
 
 namespace cairn {
@@ -15,12 +22,14 @@ class RequestsTest : public JobsTest, protected Requests::House {
         ended_.emplace(world, *node_, *slots_, *files_, *jobs_, "n0");
         epochs_.emplace(world, layout(), io_wait_);
         dead_.emplace(world, layout(), *node_, *slots_, io_wait_);
+        asked_.emplace(world, *node_, second);
         Requests::House& house = *this;
-        requests_.emplace(Requests::Parts{world, *node_, *slots_, *jobs_, *adoption_, *ended_, *epochs_, *dead_}, house,
+        requests_.emplace(Requests::Parts{world, *node_, *slots_, *jobs_, *adoption_, *ended_, *epochs_, *dead_, *asked_}, house,
                           Requests::Facts{"n0", "threads", false, layout(), io_wait_});
     }
     void TearDown() override {
         requests_.reset();
+        asked_.reset();
         dead_.reset();
         epochs_.reset();
         ended_.reset();
@@ -65,6 +74,17 @@ class RequestsTest : public JobsTest, protected Requests::House {
         return roster;
     }
     control::Slot take_slot(ConnectionId client, Version version) { return ask<control::Slot>(client, wanted(0, mib, version)); }
+    ImageHeader header_of(Version number, Rank rank = 0) const {
+        ImageHeader header;
+        header.key = version(number);
+        header.epoch = roster_.epoch;
+        header.rank = header.image.rank = rank;
+        header.ranks = roster_.ranks;
+        header.block_bytes = 4096;
+        header.image.bytes = mib;
+        return header;
+    }
+    std::uint64_t offer(ConnectionId client, Version number) { return ask<control::Offered>(client, control::Offer{header_of(number)}).image; }
     VersionKey version(Version number) const { return {roster_.name, number, roster_.incarnation}; }
 
     Status adopted_;
@@ -75,6 +95,7 @@ class RequestsTest : public JobsTest, protected Requests::House {
     std::optional<EndedJobs> ended_;
     std::optional<Epochs> epochs_;
     std::optional<DeadImages> dead_;
+    std::optional<AskedImages> asked_;
     std::optional<Requests> requests_;
 };
 
@@ -141,6 +162,95 @@ TEST_F(RequestsTest, AClientThatGoesLeavesItsSlotToBeLookedInto) {
     EXPECT_EQ(left_[0].path, slot.path);
     EXPECT_EQ(requests_->clients().sessions(), 0u);
     EXPECT_EQ(refusal(1, wanted(0, mib, 2)), Code::unavailable) << "it has gone";
+}
+
+// As with capture.mode = through: nothing of it is in scratch.
+TEST_F(RequestsTest, AnImageIsGivenPieceByPieceAndCommitted) {
+    begin_requests();
+    open_job(1);
+    const std::uint64_t image = offer(1, 1);
+    EXPECT_EQ(refusal(2, control::Give{image, 0, 0, 0}), Code::not_found) << "it is somebody else's";
+    std::map<std::uint64_t, std::byte*> windows;
+    control::Give give{image, 0, 10'000, 0};
+    control::Wanted wanted = ask<control::Wanted>(1, give);
+    std::set<std::uint64_t> offsets;
+    for (; wanted.piece != 0; wanted = ask<control::Wanted>(1, give)) {
+        auto& window = windows[wanted.window];
+        EXPECT_EQ(window == nullptr, wanted.descriptor >= 0) << "each is given once";
+        if (!window) window = static_cast<std::byte*>(::mmap(nullptr, wanted.window_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, wanted.descriptor, 0));
+        ASSERT_NE(window, MAP_FAILED);
+        EXPECT_NE(::ftruncate(wanted.descriptor, 0), 0) << "nobody takes it from under the daemon";
+        std::memset(window, 7, wanted.length);
+        offsets.insert(wanted.offset);
+        give.piece = wanted.piece;
+    }
+    EXPECT_EQ(wanted.state.level, Level::committed) << wanted.state.text;
+    EXPECT_GT(offsets.size(), 1u);
+    EXPECT_EQ(ask<control::ImageList>(1, control::Images{"heat"}).images.size(), 0u);
+    EXPECT_TRUE(eventually([&] { return node_->image(version(1), 0) == nullptr; })) << "and the node lets it go";
+}
+
+TEST_F(RequestsTest, WithoutItsClientAnImageCanNotBeCommitted) {
+    begin_requests();
+    open_job(1);
+    const std::uint64_t image = offer(1, 1);
+    const auto wanted = ask<control::Wanted>(1, control::Give{image, 0, 10'000, 0});
+    EXPECT_NE(wanted.piece, 0u);
+    requests_->disconnected(1);
+    come(2);
+    const auto state = ask<control::State>(2, control::Wait{version(1), Level::committed, 60'000});
+    EXPECT_TRUE(state.final);
+    EXPECT_EQ(state.code, Code::superseded);
+    EXPECT_NE(state.text.find("rank 0's image, which its process gives when it is asked"), std::string::npos) << state.text;
+    EXPECT_TRUE(eventually([&] { return node_->image(version(1), 0) == nullptr; }));
+}
+
+// Of a version whose other rank never comes, so that nobody but the test asks.
+TEST_F(RequestsTest, AWindowThatAClientHasNotAnsweredForStaysItsOwn) {
+    begin_requests();
+    come(1);
+    const std::uint64_t image = offer(1, 1);
+    const std::shared_ptr<ImageSource> source = node_->image(version(1), 0)->source;
+    const BufferPtr window = source->allocate(8192).value();
+    std::vector<Status> told;
+    Gate gate(world().clock);
+    const auto ask_for = [&](Nanos wait) {
+        const auto fill = [](std::shared_ptr<ImageSource> of, Slice into, Nanos deadline, std::vector<Status>* out) -> Task<void> {
+            Status status = co_await of->fill(4096, std::move(into), deadline);
+            out->push_back(std::move(status));
+        };
+        gate.spawn(fill(source, {window, 0, 5000}, in(wait), &told));
+    };
+    const auto end = [&] { EXPECT_TRUE(run(gate.wait_active_at_most(0, in(10 * second)))); gate.reap(); };
+    ask_for(50 * millisecond);
+    end();
+    EXPECT_EQ(told.back().code(), Code::deadline);
+    EXPECT_EQ(window.use_count(), 1) << "nobody was told of it";
+    ask_for(50 * millisecond);
+    const auto wanted = ask<control::Wanted>(1, control::Give{image, 0, 0, 0});
+    EXPECT_EQ(wanted.offset, 4096u);
+    EXPECT_EQ(wanted.length, 5000u);
+    end();
+    EXPECT_EQ(told.back().code(), Code::deadline);
+    EXPECT_GT(window.use_count(), 1) << "it may write yet";
+    EXPECT_EQ(ask<control::Wanted>(1, control::Give{image, wanted.piece, 0, 0}).piece, 0u);
+    EXPECT_EQ(window.use_count(), 1);
+    EXPECT_FALSE(window->has_lost_bytes());
+    ask_for(10 * second);
+    EXPECT_EQ(ask<control::Wanted>(1, control::Give{image, 0, 0, 0}).window, wanted.window);
+    requests_->disconnected(1);
+    end();
+    EXPECT_EQ(told.back().code(), Code::not_found);
+    EXPECT_TRUE(window->has_lost_bytes()) << "nobody will say when it has written";
+}
+
+TEST_F(RequestsTest, OneImageIsGivenOverAConnectionAtATime) {
+    begin_requests();
+    open_job(1);
+    EXPECT_EQ(refusal(1, control::Offer{header_of(1, 1)}), Code::invalid_argument) << "that rank is not of this node";
+    offer(1, 1);
+    offer(1, 2);  // over the same connection: of the first one nothing more comes
+    EXPECT_TRUE(eventually([&] { return node_->state(version(1)).final; }));
 }
 
 TEST_F(RequestsTest, ADaemonThatStopsTakesNothingNew) {

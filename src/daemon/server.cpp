@@ -2,11 +2,14 @@
 // `open` first.
 #include "daemon/server.hpp"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 
 #include <asio/buffer.hpp>
 #include <asio/local/stream_protocol.hpp>
 #include <asio/read.hpp>
+#include <cerrno>
+#include <cstring>
 #include <deque>
 #include <unordered_map>
 
@@ -22,6 +25,23 @@ using Protocol = asio::local::stream_protocol;
 // A length is only believed as far as bytes follow it: memory grows with what has come in.
 constexpr std::size_t read_step_bytes = 1 << 20;
 constexpr Nanos accept_pause = 100 * millisecond;
+
+// As many of the bytes as go at once, and the descriptor with the first of them.
+ssize_t send_with(int socket, ByteView bytes, int descriptor) {
+    iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
+    alignas(cmsghdr) char room[CMSG_SPACE(sizeof descriptor)] = {};
+    msghdr message = {};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = room;
+    message.msg_controllen = sizeof room;
+    cmsghdr* const beside = CMSG_FIRSTHDR(&message);
+    beside->cmsg_level = SOL_SOCKET;
+    beside->cmsg_type = SCM_RIGHTS;
+    beside->cmsg_len = CMSG_LEN(sizeof descriptor);
+    std::memcpy(CMSG_DATA(beside), &descriptor, sizeof descriptor);
+    return ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
 
 }  // namespace
 
@@ -52,7 +72,11 @@ struct Server::Connection : std::enable_shared_from_this<Connection> {
     std::size_t requests_open = 0;
     std::byte header[control_header_bytes] = {};
     Bytes payload;
-    std::deque<Bytes> answers;  // the first one is being written
+    struct Frame {
+        Bytes bytes;
+        Descriptor beside;  // given with the first byte
+    };
+    std::deque<Frame> answers;  // the first one is being written
     std::uint64_t queued_bytes = 0;
     std::size_t written_bytes = 0;  // of the first answer
     Clock::TimerId write_timer = 0, hello_timer = 0;
@@ -61,8 +85,10 @@ struct Server::Connection : std::enable_shared_from_this<Connection> {
     void read_frame();
     void read_payload(ControlHeader frame);
     void take(const ControlHeader& frame);
-    void queue(Bytes frame);
+    void queue(Frame frame);
     void write_next();
+    void wrote(const asio::error_code& error, std::size_t bytes);
+    void hand_over();
     void close(const char* event, const std::string& why);
 };
 
@@ -150,9 +176,9 @@ void Server::Connection::take(const ControlHeader& frame) {
     read_frame();
 }
 
-void Server::Connection::queue(Bytes frame) {
+void Server::Connection::queue(Frame frame) {
     if (!open) return;
-    queued_bytes += frame.size();
+    queued_bytes += frame.bytes.size();
     if (queued_bytes > state->limits.queued_bytes_max) return close("connection-stuck", "it does not read its answers");
     answers.push_back(std::move(frame));
     if (answers.size() == 1) write_next();
@@ -167,19 +193,38 @@ void Server::Connection::write_next() {
         write_timer = 0;
         close("connection-stuck", "it does not read its answers");
     });
-    const auto rest = asio::buffer(answers.front()) + written_bytes;
-    socket.async_write_some(rest, [this, self](const asio::error_code& error, std::size_t wrote) {
+    if (answers.front().beside.get() >= 0 && written_bytes == 0) return hand_over();
+    const auto rest = asio::buffer(answers.front().bytes) + written_bytes;
+    socket.async_write_some(rest, [this, self](const asio::error_code& error, std::size_t bytes) { wrote(error, bytes); });
+}
+
+void Server::Connection::wrote(const asio::error_code& error, std::size_t bytes) {
+    if (!open) return;
+    const auto self = shared_from_this();
+    state->loop.cancel(std::exchange(write_timer, 0));
+    if (error) return close(nullptr, error.message());
+    written_bytes += bytes;
+    if (written_bytes == answers.front().bytes.size()) {
+        queued_bytes -= written_bytes;
+        written_bytes = 0;
+        answers.pop_front();
+    }
+    if (!answers.empty()) return write_next();
+    if (last_words) return close(nullptr, {});
+}
+
+// What asio has no call for: a descriptor goes with the bytes (SCM_RIGHTS).
+void Server::Connection::hand_over() {
+    auto self = shared_from_this();
+    socket.async_wait(Protocol::socket::wait_write, [this, self](const asio::error_code& error) {
         if (!open) return;
-        state->loop.cancel(std::exchange(write_timer, 0));
-        if (error) return close(nullptr, error.message());
-        written_bytes += wrote;
-        if (written_bytes == answers.front().size()) {
-            queued_bytes -= written_bytes;
-            written_bytes = 0;
-            answers.pop_front();
-        }
-        if (!answers.empty()) return write_next();
-        if (last_words) return close(nullptr, {});
+        if (error) return wrote(error, 0);
+        Frame& frame = answers.front();
+        const ssize_t sent = send_with(socket.native_handle(), frame.bytes, frame.beside.get());
+        if (sent < 0 && (errno == EAGAIN || errno == EINTR)) return hand_over();
+        if (sent < 0) return wrote(asio::error_code(errno, asio::error::get_system_category()), 0);
+        frame.beside = Descriptor();
+        wrote({}, static_cast<std::size_t>(sent));
     });
 }
 
@@ -227,7 +272,12 @@ void Server::answer(ConnectionId to, std::uint64_t number, const control::Answer
     const std::shared_ptr<Connection> connection = found->second;
     CAIRN_CHECK(connection->requests_open > 0);
     --connection->requests_open;
-    connection->queue(encode_control(number, answer));
+    Connection::Frame frame{encode_control(number, answer), Descriptor()};
+    if (const auto* wanted = std::get_if<control::Wanted>(&answer); wanted && wanted->descriptor >= 0) {
+        frame.beside = Descriptor(::fcntl(wanted->descriptor, F_DUPFD_CLOEXEC, 0));  // its window may go before the answer does
+        if (frame.beside.get() < 0) return connection->close("no-descriptor", Status::from_errno(errno, "giving a window").text());
+    }
+    connection->queue(std::move(frame));
     connection->read_frame();  // goes on where too many were open
 }
 

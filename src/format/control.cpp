@@ -6,6 +6,7 @@
 
 #include "control_generated.h"
 #include "format/frame.hpp"
+#include "format/image.hpp"
 #include "format/roster.hpp"
 #include "format/union.hpp"
 
@@ -59,6 +60,13 @@ Body put(Builder& to, const control::Unpin&) { return fc::CreateUnpin(to).Union(
 Body put(Builder& to, const control::GetStatus&) { return fc::CreateGetStatus(to).Union(); }
 Body put(Builder& to, const control::Stop& m) { return fc::CreateStop(to, m.wait_ms).Union(); }
 
+Body put(Builder& to, const control::Offer& m) {
+    const Bytes header = encode_image_header(m.header);
+    const auto bytes = to.CreateVector(reinterpret_cast<const std::uint8_t*>(header.data()), header.size());
+    return fc::CreateOffer(to, bytes, to.CreateVector(m.header.cuts)).Union();
+}
+Body put(Builder& to, const control::Give& m) { return fc::CreateGive(to, m.image, m.piece, m.wait_ms, m.failures_told).Union(); }
+
 Body put(Builder& to, const control::Failed& m) {
     return fc::CreateFailed(to, static_cast<std::uint8_t>(m.code), put_text(to, m.text)).Union();
 }
@@ -66,13 +74,18 @@ Body put(Builder& to, const control::Done&) { return fc::CreateDone(to).Union();
 Body put(Builder& to, const control::Welcome& m) {
     const auto version = to.CreateString(m.program_version), node = to.CreateString(m.node),
                address = to.CreateString(m.address);
-    return fc::CreateWelcome(to, m.protocol, version, m.pid, node, address, m.format).Union();
+    return fc::CreateWelcome(to, m.protocol, version, m.pid, node, address, m.format, m.through).Union();
 }
 Body put(Builder& to, const control::Slot& m) {
     return fc::CreateSlot(to, to.CreateString(m.path), m.bytes, m.fresh).Union();
 }
-Body put(Builder& to, const control::State& m) {
-    return fc::CreateState(to, number_of(m.level), static_cast<std::uint8_t>(m.code), put_text(to, m.text), m.final, m.failures).Union();
+flatbuffers::Offset<fc::State> put_state(Builder& to, const control::State& m) {
+    return fc::CreateState(to, number_of(m.level), static_cast<std::uint8_t>(m.code), put_text(to, m.text), m.final, m.failures);
+}
+Body put(Builder& to, const control::State& m) { return put_state(to, m).Union(); }
+Body put(Builder& to, const control::Offered& m) { return fc::CreateOffered(to, m.image).Union(); }
+Body put(Builder& to, const control::Wanted& m) {
+    return fc::CreateWanted(to, m.piece, m.offset, m.length, m.window, m.window_bytes, put_state(to, m.state)).Union();
 }
 Body put(Builder& to, const control::ImageList& m) {
     std::vector<flatbuffers::Offset<fc::ImageEntry>> images;
@@ -205,6 +218,18 @@ Result<control::Request> get(const fc::Unpin&) { return control::Request(control
 Result<control::Request> get(const fc::GetStatus&) { return control::Request(control::GetStatus{}); }
 Result<control::Request> get(const fc::Stop& m) { return control::Request(control::Stop{m.wait_ms()}); }
 
+// What header and table of a slot are to a slot, and as little believed.
+Result<control::Request> get(const fc::Offer& m) {
+    const ByteView bytes(reinterpret_cast<const std::byte*>(m.header()->data()), m.header()->size());
+    control::Offer offer;
+    TRY_ASSIGN(offer.header, decode_image_header(bytes));
+    if (m.cuts()) offer.header.cuts.assign(m.cuts()->begin(), m.cuts()->end());
+    if (offer.header.cuts.size() != offer.header.image.cuts) return corrupt("an image is offered with another number of cuts than it says");
+    TRY(check_cuts(offer.header));
+    return control::Request(std::move(offer));
+}
+Result<control::Request> get(const fc::Give& m) { return control::Request(control::Give{m.image(), m.piece(), m.wait_ms(), m.failures_told()}); }
+
 Result<control::Answer> get(const fc::Failed& m) {
     TRY_ASSIGN(const Code code, code_of(m.code()));
     if (code == Code::ok) return corrupt("a failure says ok");
@@ -216,16 +241,29 @@ Result<control::Answer> get(const fc::Welcome& m) {
     TRY_ASSIGN(std::string node, printable_of(m.node(), name_bytes_max, "a node's name"));
     TRY_ASSIGN(std::string address, printable_of(m.address(), address_bytes_max, "an address"));
     return control::Answer(
-        control::Welcome{m.protocol(), std::move(version), m.pid(), std::move(node), std::move(address), m.format()});
+        control::Welcome{m.protocol(), std::move(version), m.pid(), std::move(node), std::move(address), m.format(), m.through()});
 }
 Result<control::Answer> get(const fc::Slot& m) {
     TRY_ASSIGN(std::string path, path_of(m.path()));
     return control::Answer(control::Slot{std::move(path), m.bytes(), m.fresh()});
 }
-Result<control::Answer> get(const fc::State& m) {
+Result<control::State> state_of(const fc::State& m) {
     TRY_ASSIGN(const Code code, code_of(m.code()));
     TRY_ASSIGN(const Level level, known_level(m.level()));
-    return control::Answer(control::State{level, code, reason_of(m.text()), m.final(), m.failures()});
+    return control::State{level, code, reason_of(m.text()), m.final(), m.failures()};
+}
+Result<control::Answer> get(const fc::State& m) {
+    TRY_ASSIGN(control::State state, state_of(m));
+    return control::Answer(std::move(state));
+}
+Result<control::Answer> get(const fc::Offered& m) { return control::Answer(control::Offered{m.image()}); }
+// A window has room for what is wanted.
+Result<control::Answer> get(const fc::Wanted& m) {
+    control::Wanted wanted{m.piece(), m.offset(), m.length(), m.window(), m.window_bytes(), {}, -1};
+    if (!m.state()) return corrupt("a piece is wanted, and nothing said of its version");
+    TRY_ASSIGN(wanted.state, state_of(*m.state()));
+    if (wanted.length > wanted.window_bytes) return corrupt("a piece is wanted that is longer than its window");
+    return control::Answer(std::move(wanted));
 }
 Result<control::Answer> get(const fc::ImageList& m) {
     control::ImageList out;
@@ -310,8 +348,8 @@ Result<Payload> open_payload(ByteView bytes) {
 }
 
 // Both in the order of model/control.hpp.
-using RequestTables = Bodies<fc::Hello, fc::Join, fc::Acquire, fc::Sealed, fc::Release, fc::Wait, fc::Cancel, fc::Images, fc::Unpin, fc::GetStatus, fc::Stop>;
-using AnswerTables = Bodies<fc::Failed, fc::Done, fc::Welcome, fc::Slot, fc::State, fc::ImageList, fc::NodeStatus, fc::Stopped>;
+using RequestTables = Bodies<fc::Hello, fc::Join, fc::Acquire, fc::Sealed, fc::Release, fc::Wait, fc::Cancel, fc::Images, fc::Unpin, fc::GetStatus, fc::Stop, fc::Offer, fc::Give>;
+using AnswerTables = Bodies<fc::Failed, fc::Done, fc::Welcome, fc::Slot, fc::State, fc::ImageList, fc::NodeStatus, fc::Stopped, fc::Offered, fc::Wanted>;
 
 Result<control::Request> request_of(const fc::Control& root) {
     if (root.answer_type() != fc::AnswerBody::NONE) return corrupt("an answer came where a request was due");

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "format/frame.hpp"
+#include "format/image.hpp"
 
 namespace cairn {
 namespace {
@@ -25,6 +26,24 @@ Roster roster() {
     return out;
 }
 
+ImageHeader header() {
+    ImageHeader out;
+    out.key = key;
+    out.epoch = 5;
+    out.parent = {{5, 6}, 3};
+    out.rank = out.image.rank = 1;
+    out.ranks = 2;
+    out.block_bytes = 4096;
+    out.image.bytes = 3 * 4096 + 100;
+    out.image.index_bytes = 100;
+    out.cuts = {100, 4196, 3 * 4096 + 4};
+    out.image.cuts = out.cuts.size();
+    const ImageLayout layout = image_layout(encode_image_header(out).size(), out.image, out.block_bytes);
+    out.checksums_offset = layout.checksums_offset;
+    out.data_offset = layout.data_offset;
+    return out;
+}
+
 std::vector<control::Request> requests() {
     return {control::Hello{9, "1.2.3", 77, true},
             control::Join{roster(), 0, 1},
@@ -36,7 +55,9 @@ std::vector<control::Request> requests() {
             control::Images{"heat"},
             control::Unpin{},
             control::GetStatus{},
-            control::Stop{5000}};
+            control::Stop{5000},
+            control::Offer{header()},
+            control::Give{4, 5, 250, 1}};
 }
 
 std::vector<control::Answer> answers() {
@@ -57,12 +78,14 @@ std::vector<control::Answer> answers() {
     status.io_node = true;
     return {control::Failed{Code::out_of_space, "scratch is full"},
             control::Done{},
-            control::Welcome{1, "1.2.3", 78, "n0", "somewhere", 3},
+            control::Welcome{1, "1.2.3", 78, "n0", "somewhere", 3, true},
             control::Slot{"/dev/shm/cairn/images/slot-1", 1 << 20, true},
             control::State{Level::committed, Code::cancelled, "why", true, 3},
             control::ImageList{{{key, 8, {{5, 6}, 3}, 2, 4, 100, "/dev/shm/cairn/images/slot-1"}}, true},
             status,
-            control::Stopped{{key, key}}};
+            control::Stopped{{key, key}},
+            control::Offered{4},
+            control::Wanted{5, 6, 7, 8, 9, {Level::sealed, Code::io_error, "why", true, 3}, -1}};
 }
 
 ByteView payload_of(const Bytes& frame) { return ByteView(frame).subspan(control_header_bytes); }
@@ -109,6 +132,22 @@ TEST(Control, FieldsArriveAtTheirPlaces) {
     const Bytes welcome = encode_control(1, answers()[2]);
     const auto welcomed = decode_control_answer(payload_of(welcome));
     EXPECT_EQ(std::get<control::Welcome>(*welcomed).format, 3u);
+    EXPECT_TRUE(std::get<control::Welcome>(*welcomed).through);
+    const auto offered = decode_control_request(payload_of(encode_control(1, requests()[11])));
+    EXPECT_EQ(std::get<control::Offer>(*offered).header, header());
+    const auto gives = decode_control_request(payload_of(encode_control(1, requests()[12])));
+    EXPECT_EQ(std::get<control::Give>(*gives).image, 4u);
+    EXPECT_EQ(std::get<control::Give>(*gives).piece, 5u);
+    EXPECT_EQ(std::get<control::Give>(*gives).wait_ms, 250u);
+    EXPECT_EQ(std::get<control::Give>(*gives).failures_told, 1u);
+    const auto wants = decode_control_answer(payload_of(encode_control(1, answers()[9])));
+    const auto& wanted = std::get<control::Wanted>(*wants);
+    EXPECT_EQ(wanted.piece, 5u);
+    EXPECT_EQ(wanted.offset, 6u);
+    EXPECT_EQ(wanted.length, 7u);
+    EXPECT_EQ(wanted.window, 8u);
+    EXPECT_EQ(wanted.window_bytes, 9u);
+    EXPECT_EQ(wanted.state.failures, 3u);
     const Bytes list = encode_control(1, answers()[5]);
     const auto listed = decode_control_answer(payload_of(list));
     const auto& entry = std::get<control::ImageList>(*listed).images.at(0);
@@ -160,6 +199,21 @@ TEST(Control, ValuesOutOfRangeAreRefused) {
     EXPECT_EQ(decode_control_answer(payload_of(ok)).code(), Code::corrupt);
     const Bytes self = encode_control(1, control::Request(control::Join{roster(), 1, 0}));
     EXPECT_EQ(decode_control_request(payload_of(self)).code(), Code::corrupt);
+}
+
+// Units that cover nothing, or all of memory, are made of what an offer says.
+TEST(Control, AnOfferThatContradictsItselfIsRefused) {
+    control::Offer offer{header()};
+    offer.header.cuts = {100, 100, 4196};
+    EXPECT_EQ(decode_control_request(payload_of(encode_control(1, control::Request(offer)))).code(), Code::corrupt) << "not increasing";
+    offer.header = header();
+    offer.header.cuts.back() = offer.header.image.bytes + 4096;
+    EXPECT_EQ(decode_control_request(payload_of(encode_control(1, control::Request(offer)))).code(), Code::corrupt) << "behind the end";
+    offer.header = header();
+    offer.header.cuts.pop_back();
+    EXPECT_EQ(decode_control_request(payload_of(encode_control(1, control::Request(offer)))).code(), Code::corrupt) << "fewer than said";
+    const control::Wanted wanted{5, 6, 10, 8, 9, {}, -1};
+    EXPECT_EQ(decode_control_answer(payload_of(encode_control(1, control::Answer(wanted)))).code(), Code::corrupt) << "longer than its window";
 }
 
 TEST(Control, LongReasonsAreCutAndControlCharactersTakenOut) {

@@ -71,6 +71,20 @@ struct Stop {
     std::uint64_t wait_ms = 0;
 };
 
+// capture.mode = through: this rank waits in its checkpoint, and gives this image until its version has ended, or the connection has. Asked again on a new
+// connection it is the same image, given by the same process.
+struct Offer {
+    ImageHeader header;  // where things would lie in a slot means nothing
+};
+// `piece` was written where it was wanted (0: none yet); what is wanted next? Answers when something is, when the version ended or failed once more than
+// the client was told, or after wait_ms.
+struct Give {
+    std::uint64_t image = 0;  // as Offered
+    std::uint64_t piece = 0;
+    std::uint64_t wait_ms = 0;
+    std::uint64_t failures_told = 0;
+};
+
 // ---- answers ----
 
 struct Failed {
@@ -85,6 +99,7 @@ struct Welcome {
     std::string node;
     std::string address;  // of the daemon, for other daemons
     std::uint32_t format = 1;  // the newest that it knows, and the one that it writes
+    bool through = false;      // it takes an Offer; what is older does not know the word
 };
 struct Slot {
     std::string path;
@@ -144,7 +159,20 @@ struct Stopped {
     std::vector<VersionKey> unfinished;  // sealed in scratch, not committed: finished by the next daemon
 };
 
-using Request = std::variant<Hello, Join, Acquire, Sealed, Release, Wait, Cancel, Images, Unpin, GetStatus, Stop>;
-using Answer = std::variant<Failed, Done, Welcome, Slot, State, ImageList, NodeStatus, Stopped>;
+struct Offered {
+    std::uint64_t image = 0;
+};
+// Bytes [offset, length) of the image are to be written to the front of a window: shared memory of the daemon, whose descriptor comes beside the bytes of the
+// answer (SCM_RIGHTS) where this image was not given that window before.
+struct Wanted {
+    std::uint64_t piece = 0;  // 0: nothing is wanted now
+    std::uint64_t offset = 0, length = 0;
+    std::uint64_t window = 0, window_bytes = 0;
+    State state;              // of the version
+    int descriptor = -1;      // here, of the window; never among the bytes. Borrowed.
+};
+
+using Request = std::variant<Hello, Join, Acquire, Sealed, Release, Wait, Cancel, Images, Unpin, GetStatus, Stop, Offer, Give>;
+using Answer = std::variant<Failed, Done, Welcome, Slot, State, ImageList, NodeStatus, Stopped, Offered, Wanted>;
 
 }  // namespace cairn::control

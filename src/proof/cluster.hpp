@@ -14,6 +14,7 @@
 #include "engine/router/node.hpp"
 #include "format/image.hpp"
 #include "format/roster.hpp"
+#include "proof/given.hpp"
 #include "read/fetch.hpp"
 #include "read/restorable.hpp"
 #include "world/sim/simulation.hpp"
@@ -35,6 +36,8 @@ struct ClusterOptions {
     std::vector<std::string> roots;  // below which the jobs' parts lie; below persistent in the simulation, where no checkpoint's name leads
     bool persistent_too = false;  // the jobs name persistent among their roots
     std::function<bool(Rank, Version)> once = [](Rank, Version) { return false; };  // the image can be read once only, and is in no slot
+    // The image is in no slot either: its rank gives its bytes while it waits, in such a way. Nothing: it is in a slot, or can be read once only.
+    std::function<std::optional<GivingWay>(Rank, Version)> asked = [](Rank, Version) { return std::nullopt; };
     // What a rank that begins to fill an image of so many bytes says that it will have; nothing: it does not say.
     std::function<std::optional<std::uint64_t>(Rank, Version, std::uint64_t)> begins = [](Rank, Version, std::uint64_t) { return std::nullopt; };
     bool old_format = false;  // images and rosters are as a release with format 1 left them
@@ -146,8 +149,10 @@ class Cluster {
     // Captures and seals the image of one rank in its node's scratch and tells the daemon when there is one.
     // `twist`: not 0 gives the image other bytes. Then it is of a rank that takes a version again, and when that is refused, its slot is given back.
     Task<Status> capture(sim::Process& client, Rank rank, Version version, std::uint64_t twist = 0);
-    // Any of its images can be read once only: it is lost with that rank's daemon.
-    bool has_once(Version version) const;
+    // Any of its images is in no slot: it is lost with that rank's daemon.
+    bool has_unslotted(Version version) const;
+    std::map<std::pair<VersionKey, Rank>, std::shared_ptr<Giving>> giving;  // of the images that ranks give, so far
+    std::shared_ptr<bool> ranks_may_be_late = std::make_shared<bool>(true);
     // Every rank, each in a process of its own; ok when all are sealed.
     Status capture_all(Version version, Nanos limit = 60 * second);
     // The state of a version of the newest incarnation on a node.
@@ -212,7 +217,7 @@ class Cluster {
     ImageHeader header_of(Rank rank, Version version) const;
     static Task<Status> wait_for_boot(World world, const Host& host);
     Task<void> begin(World world, ImageHeader header);
-    Task<Status> capture_once(sim::Process& client, ImageHeader header, std::uint64_t seed);
+    Task<Status> capture_unslotted(sim::Process& client, ImageHeader header, std::uint64_t seed, std::optional<GivingWay> way);
     Task<Result<FilePtr>> open_slot(World world, Host& host, NodeIndex node, std::uint64_t bytes, Nanos deadline);
     Task<void> replace_roster(World world, std::string path, bool& done);
 };

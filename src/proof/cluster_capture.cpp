@@ -111,9 +111,9 @@ ImageHeader Cluster::header_of(Rank rank, Version version) const {
     return header;
 }
 
-bool Cluster::has_once(Version version) const {
+bool Cluster::has_unslotted(Version version) const {
     bool any = false;
-    for (Rank rank = 0; rank < ranks(); ++rank) any |= options.once(rank, version);
+    for (Rank rank = 0; rank < ranks(); ++rank) any |= options.once(rank, version) || options.asked(rank, version);
     return any;
 }
 
@@ -139,7 +139,7 @@ Task<void> Cluster::begin(World world, ImageHeader header) {
 }
 
 // From the rank's memory to its daemon.
-Task<Status> Cluster::capture_once(sim::Process& client, ImageHeader header, std::uint64_t seed) {
+Task<Status> Cluster::capture_unslotted(sim::Process& client, ImageHeader header, std::uint64_t seed, std::optional<GivingWay> way) {
     const NodeIndex node = node_of(header.rank);
     Host& host = hosts[node];
     World world = client.world();
@@ -151,8 +151,16 @@ Task<Status> Cluster::capture_once(sim::Process& client, ImageHeader header, std
     if (!host.daemon) co_return unavailable("no daemon");
     LocalImage image;
     image.path = "memory " + std::to_string(host.next_slot++) + " of rank " + std::to_string(header.rank);
-    image.data = sim::describe_once(seed, header.image.bytes);
-    image.readable = Readable::once;
+    image.data = {nullptr, 0, header.image.bytes};
+    if (way) {
+        auto& state = giving[{header.key, header.rank}];
+        state = std::make_shared<Giving>();
+        image.readable = Readable::asked;
+        image.source = std::make_shared<GivingRank>(host.process->world(), sim::describe(seed, header.image.bytes), *way, state, ranks_may_be_late);
+    } else {
+        image.readable = Readable::once;
+        image.data = sim::describe_once(seed, header.image.bytes);
+    }
     image.header = std::move(header);
     sealing[image.header.key].insert(image.header.rank);
     co_return host.daemon->add_image(std::move(image));
@@ -165,8 +173,9 @@ Task<Status> Cluster::capture(sim::Process& client, Rank rank, Version version, 
     const Nanos deadline = world.clock.in(io_span);
     ImageHeader header = header_of(rank, version);
     const std::uint64_t seed = content_seed(roster.incarnation, version, rank) ^ twist;
-    if (options.once(rank, version)) {
-        Status captured = co_await capture_once(client, std::move(header), seed);
+    std::optional<GivingWay> way = options.asked(rank, version);
+    if (way || options.once(rank, version)) {
+        Status captured = co_await capture_unslotted(client, std::move(header), seed, way);
         co_return captured;
     }
     const ImageLayout slot = image_layout(encode_image_header(header).size(), header.image, header.block_bytes);

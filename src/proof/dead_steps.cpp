@@ -106,7 +106,7 @@ bool lacks_any(const SeedRun& run, NodeIndex node, const VersionKey& key) {
 // Its daemon was started again since, and has yet to hear of it. Where that lost images that could be read once only, nobody asks: what is left of them a daemon
 // looks up when it finds it in scratch (daemon/outcomes.hpp).
 void check_told_of_commit(SeedRun& run, NodeIndex node, const VersionKey& key) {
-    if (run.cluster.has_once(key.version) && lacks_any(run, node, key)) return;
+    if (run.cluster.has_unslotted(key.version) && lacks_any(run, node, key)) return;
     const auto told = [&] { return run.cluster.hosts[node].daemon->state(key).final; };
     if (run.cluster.sim.run_until(told, run.cluster.sim.now() + calm_span(run))) return;
     run.fail("node " + std::to_string(node) + " holds an image of a committed version, and does not find out: version " + std::to_string(key.version) + " of epoch " +
@@ -117,7 +117,9 @@ void check_told_of_commit(SeedRun& run, NodeIndex node, const VersionKey& key) {
 void check_can_go(SeedRun& run, NodeIndex node, const VersionKey& key) {
     const auto can_go = [&] {
         const VersionState state = run.cluster.hosts[node].daemon->state(key);
-        return state.final || state.failure.code() == Code::deadline;
+        // A rank whose image is in no slot tells its daemon when it ends (daemon/asked.hpp); here a daemon loses such images by its own end, and no rank has more.
+        const bool is_lost = run.cluster.has_unslotted(key.version) && !state.failure.ok();
+        return state.final || state.failure.code() == Code::deadline || is_lost;
     };
     if (run.cluster.sim.run_until(can_go, run.cluster.sim.now() + 2 * calm_span(run) + run.cluster.options.settings.version_wait)) return;  // a pause between attempts, one that fails, and the deadline
     run.fail("node " + std::to_string(node) + " keeps an image of an older job for ever: version " + std::to_string(key.version) + " of epoch " +

@@ -175,6 +175,7 @@ void check_forgotten(SeedRun& run) {
     run.cluster.sim.run_until(run.cluster.sim.now() + 800 * second);  // who flushed a version looks for a while whether anything is left of it
     std::vector<std::size_t> kept;
     for (const Host& host : run.cluster.hosts) kept.push_back(host.gone ? 0 : known(*host.daemon, false));
+    run.cluster.options.asked = [](Rank, Version) { return std::nullopt; };
     run.cluster.options.once = [](Rank, Version) { return false; };  // a target that is gone for good is tried again meanwhile, and uses up what can be read once only
     for (int i = 0; i < 2; ++i) {  // what has ended goes when something new comes
         const Version version = ++run.known.next_version;
@@ -199,6 +200,7 @@ bool commits_last(SeedRun& run) {
     note_states(run);
     if (done || !run.known.given_up.count(run.cluster.key(version))) return done;
     run.tell("version ", version, " was used up");
+    run.cluster.options.asked = [](Rank, Version) { return std::nullopt; };
     run.cluster.options.once = [](Rank, Version) { return false; };
     const Status captured = run.cluster.capture_all(++run.known.next_version);
     if (!captured.ok()) run.fail("a capture without faults failed: " + captured.to_string());
@@ -268,6 +270,7 @@ void settle(SeedRun& run) {
     run.tell("quiet");
     be_quiet(run);
     run.cluster.sim.heal();
+    *run.cluster.ranks_may_be_late = false;
     uncover(run);
     check_jobs_known(run);
     for (NodeIndex node = 0; node < run.cluster.hosts.size(); ++node) {

@@ -328,6 +328,52 @@ TEST(Flush, WhatAFailedAttemptHasReadOfThemIsUsedUp) {
     EXPECT_TRUE(cluster.run_until_committed(2, 60 * second)) << cluster.state(0, 2).failure.to_string();
 }
 
+// Their ranks have them still, and give them to the next attempt.
+TEST(Flush, ImagesThatRanksGiveOutliveAnAttemptThatFails) {
+    for (const FileLayout layout : {FileLayout::parts, FileLayout::ranks, FileLayout::nodes}) {
+        ClusterOptions options;
+        options.ranks_per_node = {1, 3, 2};
+        options.layout = layout;
+        options.settings.buffer_bytes = 2 * options.block_bytes;
+        options.image_bytes = [](Rank rank, Version) { return rank == 1 ? 0 : 150'000ull * (rank + 1); };
+        options.asked = [](Rank rank, Version) { return rank == 2 ? std::nullopt : std::optional(testing::GivingWay{rank, false, std::nullopt}); };
+        Cluster cluster(options);
+        int fails = 2;
+        cluster.sim.set_observer([&](sim::Process&, const char* what, const std::string& path) {
+            const bool is_of_a_part = what == std::string("fsync") && path.substr(path.rfind('/') + 1).find("-of-") != std::string::npos;
+            cluster.sim.faults().fsync_error = is_of_a_part && fails > 0 ? 1 : 0;
+            if (is_of_a_part) --fails;
+        });
+        ASSERT_TRUE(cluster.open_job().ok());
+        ASSERT_TRUE(cluster.capture_all(1).ok());
+        ASSERT_TRUE(cluster.run_until_committed(1, 60 * second)) << cluster.state(0, 1).failure.to_string();
+        const Status whole = cluster.check_committed(cluster.key(1));
+        EXPECT_TRUE(whole.ok()) << whole.to_string();
+        EXPECT_GE(cluster.hosts[0].daemon->counters().attempts_failed, 1u);
+        bool any_again = false;
+        for (const auto& [whose, giving] : cluster.giving) any_again |= giving->was_asked_again;
+        EXPECT_TRUE(any_again);
+    }
+}
+
+TEST(Flush, ARankThatLeavesWhileItGivesEndsItsVersionByName) {
+    ClusterOptions options;
+    options.settings.buffer_bytes = 2 * options.block_bytes;
+    options.asked = [](Rank rank, Version version) { return std::optional(testing::GivingWay{rank, false, rank == 3 && version == 1 ? std::optional<std::uint64_t>(3) : std::nullopt}); };
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.open_job().ok());
+    ASSERT_TRUE(cluster.capture_all(1).ok());
+    const auto over = [&] { return cluster.state(0, 1).final && cluster.state(1, 1).final; };
+    ASSERT_TRUE(cluster.sim.run_until(over, cluster.sim.now() + 60 * second));
+    for (const NodeIndex node : {0u, 1u}) {
+        const Status why = cluster.state(node, 1).failure;
+        EXPECT_EQ(why.code(), Code::superseded);
+        EXPECT_NE(why.text().find("given up: rank 3's image, which its process gives when it is asked"), std::string::npos) << why.text();
+    }
+    ASSERT_TRUE(cluster.capture_all(2).ok());
+    EXPECT_TRUE(cluster.run_until_committed(2, 60 * second)) << cluster.state(0, 2).failure.to_string();
+}
+
 TEST(Flush, AnotherImageOfTheSameVersionIsRefused) {
     Cluster cluster(ClusterOptions{});
     ASSERT_TRUE(cluster.open_job().ok());

@@ -9,7 +9,7 @@ void capture(SeedRun& run) {
     const bool whole = run.scenario.only_messages_suffer() || run.scenario.only_limits_hold() || !run.chance(20);
     const Status status = run.cluster.capture_all(run.known.next_version, whole ? 60 * second : static_cast<Nanos>(run.draw(2'000'000)));
     run.tell("capture version ", run.known.next_version, ": ", status.to_string());
-    if (status.ok() && !run.cluster.has_once(run.known.next_version)) run.known.sealed.insert(run.cluster.key(run.known.next_version));
+    if (status.ok() && !run.cluster.has_unslotted(run.known.next_version)) run.known.sealed.insert(run.cluster.key(run.known.next_version));
     if (++run.known.captured[run.cluster.roster.incarnation] > Scenario().versions) run.see(Saw::many_versions);
     begin_waiters(run, run.cluster.key(run.known.next_version));
     ++run.known.next_version;

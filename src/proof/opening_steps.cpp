@@ -121,7 +121,7 @@ std::vector<SealedVersion> sealed_in_scratch(const SeedRun& run) {
         const Host& host = run.cluster.hosts[run.cluster.node_of(rank, {})];
         for (const VersionKey& key : host.daemon->versions()) {
             const LocalImage* image = host.daemon->image(key, rank);
-            if (!image || image->readable == Readable::once) continue;  // lost with its job
+            if (!image || image->readable != Readable::again) continue;  // lost with its job
             ++ranks[key];
             versions[key] = {key.incarnation, image->header.epoch, key.version, image->header.parent};
         }

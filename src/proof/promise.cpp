@@ -17,10 +17,27 @@ void note_forgotten(SeedRun& run, NodeIndex node, const Daemon& daemon, const st
 
 // What was used up is given up by name, and nobody commits it afterwards.
 void note_once(SeedRun& run, const VersionKey& key, const VersionState& state) {
-    if (run.scenario.once == 0 || !run.cluster.has_once(key.version)) return;
+    if (run.scenario.once == 0 || !run.cluster.has_unslotted(key.version)) return;
     if (state.level == Level::committed) run.see(Saw::once_committed);
     if (!state.final || state.failure.text().find("read once only") == std::string::npos) return;
     run.see(Saw::once_used_up);
+    run.known.given_up.insert(key);
+}
+
+// A rank that gives gives again, as often as attempts fail: only one that has left ends its version.
+void note_given(SeedRun& run, const VersionKey& key, const VersionState& state) {
+    if (run.scenario.asked == 0) return;
+    bool any = false, left = false, again = false;
+    for (auto it = run.cluster.giving.lower_bound({key, 0}); it != run.cluster.giving.end() && it->first.first == key; ++it) {
+        any = true;
+        left |= it->second->is_gone;
+        again |= it->second->was_asked_again;
+    }
+    if (any && state.level == Level::committed) run.see(Saw::asked_committed);
+    if (again && state.level == Level::committed) run.see(Saw::asked_again);
+    if (!any || !state.final || state.failure.text().find("gives when it is asked") == std::string::npos) return;
+    if (!left) run.fail("a version was given up for want of ranks that were there to give their images: version " + std::to_string(key.version) + ": " + state.failure.to_string());
+    run.see(Saw::asked_left);
     run.known.given_up.insert(key);
 }
 
@@ -36,6 +53,7 @@ void note_daemon(SeedRun& run, NodeIndex node, const Daemon& host) {
     for (const VersionKey& key : versions) {
         const VersionState state = host.daemon->state(key);
         note_once(run, key, state);
+        note_given(run, key, state);
         if (state.level == Level::committed && run.known.reported.emplace(key, true).second) run.tell("committed: version ", key.version);
         const auto fenced = run.known.fenced.find(key);
         // A coordinator that knew it from before, and may have stood still meanwhile, may say so to daemons that came later.
@@ -147,7 +165,7 @@ void check_promise(SeedRun& run) {
         if (!status.ok()) return run.fail("the newest version is torn: version " + std::to_string(newest->version) + ": " + status.to_string());
     }
     const FlushSettings& given = run.cluster.options.settings;
-    const std::uint64_t buffers_most = given.buffers + given.encode_buffers + (run.scenario.once != 0 ? OnceReads::buffers_most : 0);
+    const std::uint64_t buffers_most = given.buffers + given.encode_buffers + (run.scenario.once != 0 || run.scenario.asked != 0 ? OnceReads::buffers_most : 0);
     for (const Host& host : run.cluster.hosts)
         if (host.process && host.process->buffer_bytes_peak() > buffers_most * given.buffer_bytes)
             return run.fail("a daemon took more buffer memory than it was given");

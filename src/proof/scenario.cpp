@@ -77,6 +77,7 @@ const std::vector<ScenarioNumber>& scenario_numbers() {
         {"old_format", &S::old_format, 0, 1, 0},
         {"regions", &S::regions, 0, 1000, 0},
         {"once", &S::once, 0, 2, 0},
+        {"asked", &S::asked, 0, 4, 0},
         {"begins", &S::begins, 0, 3, 0},
         {"alone", &S::alone, 0, 1, 0},
         {"read", &S::read_bytes, 4096, 64ull << 20, 64ull << 20},
@@ -106,7 +107,7 @@ bool is_sound(const Scenario& s, bool but_for_messages) {
         if (!(of_messages && but_for_messages) && !harmless && s.fault(each.rate) > 0) return false;
     }
     const Scenario fast;
-    return s.storage_bytes_s >= fast.storage_bytes_s && s.nic_bytes_s >= fast.nic_bytes_s && s.target_bytes_s.empty() && s.gone == 0 && s.small_io == 0 && s.delay_ms <= 100;
+    return s.storage_bytes_s >= fast.storage_bytes_s && s.nic_bytes_s >= fast.nic_bytes_s && s.target_bytes_s.empty() && s.gone == 0 && s.small_io == 0 && s.asked <= 2 && s.delay_ms <= 100;
 }
 
 }  // namespace
@@ -165,6 +166,8 @@ class Draw {
         const std::uint64_t layout = sim::mix(scenario_.seed ^ 0x6C61796F);
         if (layout % 4 == 0 && !scenario_.old_format) scenario_.layout = 1 + layout / 4 % 2, scenario_.slots = layout / 8 % 4;
         if (layout % 4 == 1 && layout / 4 % 3 == 0 && !scenario_.old_format) scenario_.layout = 3;
+        if (const std::uint64_t asked = sim::mix(scenario_.seed ^ 0x61736B65); !scenario_.old_format && scenario_.once == 0 && asked % 8 == 0)
+            scenario_.asked = 1 + asked / 8 % (is_of_a_kind ? 2 : 4);
         return std::move(scenario_);
     }
 
@@ -372,6 +375,19 @@ sim::Faults faults_of(const Scenario& scenario) {
     return faults;
 }
 
+namespace {
+std::function<std::optional<GivingWay>(Rank, Version)> asked_of(const Scenario& scenario) {
+    return [asked = scenario.asked, seed = scenario.image_seed](Rank rank, Version version) {
+        const std::uint64_t drawn = sim::mix(seed ^ (version * 12289 + rank));
+        const bool is_asked = asked % 2 == 1 ? drawn % 3 == 0 : asked != 0 && version % 2 == 1;
+        if (!is_asked) return std::optional<GivingWay>();
+        GivingWay way{drawn, asked > 2, std::nullopt};
+        if (asked > 2 && drawn / 3 % 16 == 0) way.leaves_with = 1 + drawn / 48 % 8;
+        return std::optional(way);
+    };
+}
+}  // namespace
+
 ClusterOptions cluster_of(const Scenario& scenario) {
     ClusterOptions options;
     options.seed = scenario.seed;
@@ -418,6 +434,7 @@ ClusterOptions cluster_of(const Scenario& scenario) {
     options.once = [once = scenario.once, seed = scenario.image_seed](Rank rank, Version version) {
         return once == 1 ? sim::mix(seed ^ (version * 4099 + rank)) % 3 == 0 : once == 2 && version % 2 == 1;
     };
+    options.asked = asked_of(scenario);
     options.begins = [begins = scenario.begins, seed = scenario.image_seed](Rank rank, Version version, std::uint64_t bytes) {
         const std::uint64_t drawn = sim::mix(seed ^ (version * 8209 + rank));
         const bool is_told = begins == 1 || (begins == 2 && drawn % 8 != 0) || begins == 3;

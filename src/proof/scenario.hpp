@@ -67,6 +67,7 @@ struct Scenario {
     std::uint64_t old_format = 0;  // images and rosters in scratch are as a release with format 1 left them
     std::uint64_t regions = 0;     // of each image that has bytes, some of them tiny; 0: one, of all of it
     std::uint64_t once = 0;        // images can be read once only: 1: some, 2: all of every other version
+    std::uint64_t asked = 0;       // ranks give images when they are asked: 1: some, 2: all of every other version; 3, 4: and are late now and then, or leave
     std::uint64_t begins = 0;      // ranks tell their daemon how long an image will be: 0: none does, 1: all, 2: some, 3: all, and some are wrong
     std::uint64_t alone = 0;  // at the end no rank lives any more, and daemons are started again
     std::uint64_t read_bytes = 64ull << 20;  // at once, by a restore

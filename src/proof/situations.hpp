@@ -32,6 +32,9 @@ namespace cairn::testing {
     row(based_before_ship,  seeds, "and some of them before they were sent") \
     row(once_committed,     seeds, "images that could be read once only were committed") \
     row(once_used_up,       seeds, "and some were used up by an attempt that failed") \
+    row(asked_committed,    seeds, "images that their ranks gave when asked were committed") \
+    row(asked_again,        seeds, "and some of their bytes were given twice") \
+    row(asked_left,         seeds, "and some were lost, since their rank left in mid-flush") \
     row(io_node_led,        seeds, "an I/O node led") \
     row(small_io,           seeds, "I/O nodes had buffers smaller than a block") \
     row(work_moved,         seeds, "work changed hands") \

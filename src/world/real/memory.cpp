@@ -151,6 +151,35 @@ Result<BufferPtr> allocate_memory(std::uint64_t bytes) {
     return BufferPtr(std::make_shared<AnonymousBuffer>(start, bytes, wanted));
 }
 
+SharedMemory::SharedMemory(int descriptor, std::byte* data, std::uint64_t size) : descriptor_(descriptor), data_(data), size_(size) {
+    static std::atomic<std::uint64_t> last{0};
+    number_ = ++last;
+    count(size_);
+}
+
+SharedMemory::~SharedMemory() {
+    ::munmap(data_, size_);
+    ::close(descriptor_);
+    bytes_now.fetch_sub(size_, std::memory_order_relaxed);
+}
+
+Result<std::shared_ptr<SharedMemory>> SharedMemory::allocate(std::uint64_t bytes) {
+    const auto page_bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    const std::uint64_t size = round_up(bytes != 0 ? bytes : 1, page_bytes);
+    const auto failed = [&] { return Status(Code::out_of_space, Status::from_errno(errno, "allocating " + std::to_string(bytes) + " bytes of shared memory").text()); };
+    const int descriptor = ::memfd_create("cairn-pieces", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (descriptor < 0) return failed();
+    void* data = MAP_FAILED;
+    if (::ftruncate(descriptor, static_cast<off_t>(size)) == 0 && ::fcntl(descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+        data = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    if (data == MAP_FAILED) {
+        const Status status = failed();
+        ::close(descriptor);
+        return status;
+    }
+    return std::shared_ptr<SharedMemory>(new SharedMemory(descriptor, static_cast<std::byte*>(data), size));
+}
+
 std::uint64_t memory_bytes() noexcept { return bytes_now.load(std::memory_order_relaxed); }
 std::uint64_t memory_bytes_peak() noexcept { return bytes_peak.load(std::memory_order_relaxed); }
 
