@@ -1,4 +1,6 @@
 // `cairn extract`: an image, a region or routed files out of a version, every byte verified on the way.
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -40,6 +42,16 @@ struct Output {
 
 std::string what_of(const Wanted& one) { return one.region.empty() ? "the image" : "region " + one.region; }
 
+constexpr std::size_t open_of_trees = 256;  // files, of all trees together
+
+// As many as this user may have.
+void allow_descriptors() {
+    rlimit files{};
+    if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == files.rlim_max) return;
+    files.rlim_cur = files.rlim_max;
+    static_cast<void>(::setrlimit(RLIMIT_NOFILE, &files));
+}
+
 class Extraction {
   public:
     // Its trees are used up.
@@ -59,8 +71,10 @@ class Extraction {
     Status to_files() {
         OutputFiles files(replace_);
         std::vector<std::unique_ptr<TreeOutput>> trees;
+        allow_descriptors();  // each tree has two, whatever it has open
+        const std::size_t open_each = std::max<std::size_t>(4, open_of_trees / std::max<std::size_t>(1, output_.trees.size()));
         for (Tree& tree : output_.trees) {
-            TRY_ASSIGN(trees.emplace_back(), TreeOutput::create(output_.folder, std::move(tree), replace_));
+            TRY_ASSIGN(trees.emplace_back(), TreeOutput::create(output_.folder, std::move(tree), replace_, open_each));
         }
         HandOut out;
         std::vector<const Wanted*> of_files;

@@ -137,7 +137,7 @@ Result<std::vector<TreeItem>> list_tree(const std::string& root) {
         TreeItem item{std::move(to_look_at.back())};
         to_look_at.pop_back();
         const std::string path = below(root, item.path);
-        if (path.size() >= PATH_MAX) return invalid_argument(for_terminal(path.substr(0, 200)) + "...: a path longer than any that can be opened");
+        if (path.size() >= PATH_MAX) return Status(Code::unsupported, for_terminal(path.substr(0, 200)) + "...: a path longer than any that can be opened");
         if (::lstat(path.c_str(), &item.about) != 0) return unreadable(item, path, errno);
         if (S_ISDIR(item.about.st_mode)) {
             TRY_ASSIGN(const std::vector<std::string> names, names_in(item, path));

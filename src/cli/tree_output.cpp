@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -19,7 +20,6 @@ namespace cairn::cli {
 
 namespace {
 
-constexpr std::size_t open_max = 256;
 constexpr int of_directory = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 bool all_zeros(ByteView bytes) { return bytes.empty() || (bytes[0] == std::byte(0) && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0); }
@@ -48,9 +48,9 @@ mode_t type_of(TreeEntryKind kind) {
 
 }  // namespace
 
-Result<std::unique_ptr<TreeOutput>> TreeOutput::create(const std::string& folder, Tree tree, bool replace) {
+Result<std::unique_ptr<TreeOutput>> TreeOutput::create(const std::string& folder, Tree tree, bool replace, std::size_t open_max) {
     TRY(check_trees({tree}));
-    std::unique_ptr<TreeOutput> output(new TreeOutput(folder, std::move(tree), replace));
+    std::unique_ptr<TreeOutput> output(new TreeOutput(folder, std::move(tree), replace, open_max));
     TRY(output->begin());
     return output;
 }
@@ -110,7 +110,7 @@ Result<int> TreeOutput::file_of(std::size_t index) {
     files::Descriptor file(::openat(directory, leaf_of(entry).c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC | (made_[index] ? 0 : O_CREAT | O_EXCL), 0600));
     if (!file) return failed(entry, "make");
     made_[index] = true;
-    while (open_.size() >= open_max) {
+    while (open_.size() >= open_max_) {
         open_.erase(opened_.front());
         opened_.pop_front();
     }
@@ -178,7 +178,8 @@ Status TreeOutput::set_attributes(const TreeEntry& entry, int directory) {
     const std::string path = "/proc/self/fd/" + std::to_string(directory) + "/" + leaf_of(entry);
     for (const TreeAttribute& each : entry.attributes) {
         if (::lsetxattr(path.c_str(), each.name.c_str(), each.value.data(), each.value.size(), 0) == 0) continue;
-        if (errno != EPERM && errno != EACCES && errno != ENOTSUP && errno != EINVAL && errno != ENOENT) return failed(entry, "give extended attributes to");
+        constexpr std::array can_not_be = {EPERM, EACCES, ENOTSUP, EINVAL, ENOENT, E2BIG, ERANGE, ENOSPC};  // the last three: longer than this file system takes
+        if (std::find(can_not_be.begin(), can_not_be.end(), errno) == can_not_be.end()) return failed(entry, "give extended attributes to");
         miss(attributes_, entry, errno);
     }
     return {};

@@ -20,7 +20,8 @@ namespace cairn::cli {
 class TreeOutput {
   public:
     // folder/<the tree's name>; makes missing directories above it. already_exists unless `replace`. The index is a valid one.
-    static Result<std::unique_ptr<TreeOutput>> create(const std::string& folder, Tree tree, bool replace);
+    // `open_max`: files that are open at a time.
+    static Result<std::unique_ptr<TreeOutput>> create(const std::string& folder, Tree tree, bool replace, std::size_t open_max = 256);
     TreeOutput(const TreeOutput&) = delete;
     ~TreeOutput();  // without commit(): nothing is left
 
@@ -32,7 +33,7 @@ class TreeOutput {
     std::vector<std::string> not_restored() const;
 
   private:
-    TreeOutput(std::string folder, Tree tree, bool replace) : folder_(std::move(folder)), tree_(std::move(tree)), replace_(replace) {}
+    TreeOutput(std::string folder, Tree tree, bool replace, std::size_t open_max) : folder_(std::move(folder)), tree_(std::move(tree)), replace_(replace), open_max_(open_max) {}
     struct Missing {
         std::uint64_t entries = 0;
         std::string first, why;
@@ -54,6 +55,7 @@ class TreeOutput {
     std::string folder_;
     Tree tree_;
     bool replace_;
+    std::size_t open_max_;
     std::string temporary_;
     files::Descriptor root_, directory_;
     std::string directory_path_;  // of directory_

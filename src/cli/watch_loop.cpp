@@ -48,7 +48,7 @@ Status WatchLoop::run(Version after, bool scan, int stop_descriptor, WatchedComm
     for (;;) {
         TRY(step());
         look_for_end();
-        if (command_by_ && !finishing_ && steady_clock::now() >= *command_by_) finish_within(rules_.stop_wait);
+        if (command_by_ && !finishing_ && steady_clock::now() >= *command_by_) finish_within(rules_.stop_wait, false);  // it goes on
         if (finishing_ && finished()) break;
         pollfd ready[] = {{watched_.descriptor(), POLLIN, 0}, {stop_descriptor, POLLIN, 0}};
         if (::poll(ready, 2, static_cast<int>(next_look().count())) < 0 && errno != EINTR)
@@ -56,6 +56,8 @@ Status WatchLoop::run(Version after, bool scan, int stop_descriptor, WatchedComm
         if (ready[1].revents != 0) look_at_signals(stop_descriptor, command);
     }
     report_.ended(committed_);
+    if (command_by_ && command.runs() && !pending())
+        return deadline_passed("the command did not end within daemon.stop_wait_ms after it was told to; it goes on, and nobody watches what it writes");
     if (!pending()) return {};
     std::string left;
     for (const auto& [version, taken] : taken_) {
@@ -342,12 +344,12 @@ void WatchLoop::look_for_end() {
     const bool reached = until != 0 && (newest_committed_ >= until || (watched_.closed_until() >= until && !pending()));
     const bool idle = rules_.idle_exit.count() != 0 && !pending() && !may_still_complete() &&
                       now - watched_.last_event() >= rules_.idle_exit;
-    if (!finishing_ && (reached || idle)) finish_within(rules_.stop_wait);
+    if (!finishing_ && (reached || idle)) finish_within(rules_.stop_wait, !reached);
 }
 
-void WatchLoop::finish_within(milliseconds wait) {
+void WatchLoop::finish_within(milliseconds wait, bool is_written) {
     finishing_ = true;
-    watched_.tell_end();
+    if (is_written) watched_.tell_end();
     finishing_since_ = steady_clock::now();
     finish_by_ = finishing_since_ + wait;
 }

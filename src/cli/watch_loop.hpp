@@ -57,7 +57,8 @@ class WatchLoop {
     bool may_still_complete() const;
     bool pending() const;
     void look_for_end();
-    void finish_within(std::chrono::milliseconds wait);
+    // `is_written`: nobody is left who writes, so what is there is all there will be.
+    void finish_within(std::chrono::milliseconds wait, bool is_written = true);
     bool finished();
     std::chrono::milliseconds next_look() const;
 

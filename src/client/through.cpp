@@ -59,7 +59,7 @@ Status Session::give(ImageBytes& bytes, std::uint64_t image, const VersionKey& k
     std::uint64_t piece = 0;
     Deadline heard = Deadline::in_ms(settings_.deadlines.version_ms);
     for (;;) {
-        const auto wanted = ask_while_it_lives<control::Wanted>(control::Give{image, piece, slice_ms, 0}, Deadline::in_ms(slice_ms), 0);
+        const auto wanted = ask_while_it_lives<control::Wanted>(control::Give{image, piece, slice_ms, 0}, Deadline::in_ms(slice_ms + settings_.daemon.start_wait_ms), 0);  // it may be a new one, and that takes a while
         daemon_lost = wanted.code() == Code::not_found;  // this is another one
         TRY(wanted.status());
         piece = wanted->piece;
@@ -75,6 +75,7 @@ Status Session::give(ImageBytes& bytes, std::uint64_t image, const VersionKey& k
         if (state.final) return {Code::cancelled, "it was given up"};
         if (state.level < Level::sealed && joined.passed())
             return take_back(key, deadline_passed("other ranks did not come to this checkpoint (capture.wait_ms)" + (state.text.empty() ? "" : ": " + state.text)));
+        if (state.level >= Level::sealed && state.code == Code::ok) heard = Deadline::in_ms(settings_.deadlines.version_ms);  // from here on the engine has bounds of its own, and tells of them as a failure
         if (heard.passed()) return take_back(key, deadline_passed("nothing was heard of its flush (deadlines.version_ms)"));
     }
 }

@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include "base/units.hpp"
+#include "format/limits.hpp"
+
 namespace cairn {
 
 namespace {
@@ -34,7 +37,8 @@ class AskedImages::Source final : public ImageSource {
         const auto piece = std::make_shared<Piece>(image->clock, ++image->last_piece, offset, std::move(into));
         if (!image->is_gone) image->pieces.emplace(piece->number, piece);
         image->news.notify_all();
-        while (!piece->is_given && !image->is_gone && image->clock.now() < deadline) co_await piece->ended.wait(deadline);
+        const auto is_awaited = [&] { return !piece->is_given && !image->is_gone && image->pieces.count(piece->number) != 0; };  // not, where its version has ended
+        while (is_awaited() && image->clock.now() < deadline) co_await piece->ended.wait(deadline);
         if (piece->is_given) co_return Status();
         if (image->is_gone) co_return not_found("the process has ended, or has given its checkpoint up");
         if (!piece->is_told) image->pieces.erase(piece->number);  // else it may write yet, and the window waits for that
@@ -50,6 +54,8 @@ AskedImages::AskedImages(World world, Node& node, Nanos version_wait) : world_(w
 
 Result<std::uint64_t> AskedImages::offer(ConnectionId from, ImageHeader header) {
     disconnected(from);
+    if (header.image.bytes / header.block_bytes + header.cuts.size() > part_units_max)  // nothing stands behind it but a number, and tables are made of it
+        return Status(Code::unsupported, "an image of " + format_bytes(header.image.bytes) + " in blocks of " + format_bytes(header.block_bytes) + " has more of them than a part may: give it larger ones (flush.block_bytes)");
     const auto image = std::make_shared<Image>(world_.clock, from, ++last_, header);
     LocalImage local;
     local.path = "memory " + std::to_string(image->number) + " of rank " + std::to_string(header.rank);
@@ -101,11 +107,16 @@ void AskedImages::disconnected(ConnectionId from) {
     for (const std::shared_ptr<Image>& image : gone) {
         images_.erase(image->number);
         image->is_gone = true;
-        for (const auto& [number, piece] : std::exchange(image->pieces, {})) {
-            if (auto* window = dynamic_cast<SharedMemory*>(piece->into.buffer.get()); window && piece->is_told) window->give_up();
-            piece->ended.notify_all();
-        }
+        let_go(*image);
         image->news.notify_all();
+    }
+}
+
+// Nobody waits for its pieces any more. A window that its rank was told of may still be written to, so it is never used again.
+void AskedImages::let_go(Image& image) {
+    for (const auto& [number, piece] : std::exchange(image.pieces, {})) {
+        if (auto* window = dynamic_cast<SharedMemory*>(piece->into.buffer.get()); window && piece->is_told) window->give_up();
+        piece->ended.notify_all();
     }
 }
 
@@ -125,6 +136,7 @@ Task<void> AskedImages::watch(std::shared_ptr<Image> image) {
         if (gone_since) co_await world_.clock.sleep(gone_look_again);
         else co_await node_.changed().wait(world_.clock.in(second));
     }
+    let_go(*image);  // a process that stands still must not keep the windows of others
     image->news.notify_all();
     while (!node_.drop_image(image->key, image->rank).ok()) co_await world_.clock.sleep(gone_look_again);
 }

@@ -47,6 +47,7 @@ class AskedImages {
     std::shared_ptr<Image> find(ConnectionId from, std::uint64_t number) const;
     // The rank says that it wrote this piece.
     static void given(Image& image, std::uint64_t piece);
+    static void let_go(Image& image);
     // What it has not been told yet.
     static std::optional<control::Wanted> next_wanted(Image& image);
 
