@@ -152,8 +152,8 @@ Task<Status> Cluster::capture_unslotted(sim::Process& client, ImageHeader header
     LocalImage image;
     image.path = "memory " + std::to_string(host.next_slot++) + " of rank " + std::to_string(header.rank);
     image.data = {nullptr, 0, header.image.bytes};
+    std::shared_ptr<Giving> state;
     if (way) {
-        auto& state = giving[{header.key, header.rank}];
         state = std::make_shared<Giving>();
         image.readable = Readable::asked;
         image.source = std::make_shared<GivingRank>(host.process->world(), sim::describe(seed, header.image.bytes), *way, state, ranks_may_be_late);
@@ -162,8 +162,11 @@ Task<Status> Cluster::capture_unslotted(sim::Process& client, ImageHeader header
         image.data = sim::describe_once(seed, header.image.bytes);
     }
     image.header = std::move(header);
-    sealing[image.header.key].insert(image.header.rank);
-    co_return host.daemon->add_image(std::move(image));
+    const std::pair whose(image.header.key, image.header.rank);
+    sealing[whose.first].insert(whose.second);
+    const Status added = host.daemon->add_image(std::move(image));
+    if (added.ok() && state) giving[whose] = state;  // one that is refused is not what the version waits for
+    co_return added;
 }
 
 Task<Status> Cluster::capture(sim::Process& client, Rank rank, Version version, std::uint64_t twist) {
