@@ -1,5 +1,5 @@
 // Writes a committed version whose parts are safetensors files: the header of such a file is the part's prefix, the tensors follow without a gap, and the index lies in a
-// file beside it. Nobody but tests/safetensors_test.py runs this: it shows that the format can do it, before there is an engine that does.
+// file beside it. Nobody but tests/safetensors_test.py runs this: its files have no gap at all, and each kind of layout, which those of flush.layout = safetensors have not.
 //
 // Usage: safetensors_testing PERSISTENT NAME LAYOUT     LAYOUT: part (one for all ranks), rank or node (one for each rank)
 // From standard input come the tensors in the order in which files have them: a line `RANK NAME DTYPE TYPE [DIMENSION...]` for each (its type as
