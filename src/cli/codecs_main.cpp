@@ -2,6 +2,8 @@
 // encoded in runs of 1 MiB, as chunks of an image are; codecs that make use of it are told of the arrays that the files describe, and are not. One thread, in seconds of its processor. Bytes that a codec leaves are counted as
 // they are, and for the time that it took to find that out.
 //
+// With --keys what choosing efforts key by key makes of them (codec_keys.hpp).
+//
 // With --base the codecs that take one are given what the same folder was in an older version, too.
 //
 // Exit code: 0; 1 where a folder has no file, can not be read, or what was encoded does not come back.
@@ -10,6 +12,7 @@
 #include <filesystem>
 
 #include "base/text_table.hpp"
+#include "cli/codec_keys.hpp"
 #include "cli/codec_trials.hpp"
 #include "describer/describer.hpp"
 
@@ -72,18 +75,35 @@ Status run(const Arguments& arguments) {
     return {};
 }
 
+// Choices key by key, instead of the table of codecs.
+Status run_keys(const std::vector<std::string>& folders) {
+    TextTable keys = key_table(), schemes = scheme_table();
+    Describer describer(describer_program());
+    const Describers describers{[&](const std::string& path, std::uint64_t offset, std::uint64_t length) { return describer.describe(path, offset, length, std::chrono::seconds(30)); }, {}};
+    for (const std::string& folder : folders) {
+        TRY_ASSIGN(const SampleImage image, image_of(folder, describers));
+        const std::string name = std::filesystem::path(folder).filename().string();
+        add_key_rows(keys, name, image);
+        add_scheme_row(schemes, name, image);
+    }
+    std::printf("%s\n%s", keys.to_string().c_str(), schemes.to_string().c_str());
+    return {};
+}
+
 }  // namespace
 }  // namespace cairn::cli
 
 int main(int count, char** arguments) {
+    const bool by_key = count > 2 && std::string_view(arguments[1]) == "--keys";
     const bool has_base = count > 2 && std::string_view(arguments[1]) == "--base";
-    const cairn::cli::Arguments given{{arguments + (has_base ? 3 : 1), arguments + count}, has_base ? arguments[2] : ""};
+    const cairn::cli::Arguments given{{arguments + (has_base ? 3 : by_key ? 2 : 1), arguments + count}, has_base ? arguments[2] : ""};
     if (given.folders.empty()) {
-        std::fprintf(stderr, "usage: cairn_codecs [--base FOLDER] FOLDER...     what each codec makes of the files below each of them\n");
+        std::fprintf(stderr, "usage: cairn_codecs [--base FOLDER] FOLDER...     what each codec makes of the files below each of them\n"
+                             "       cairn_codecs --keys FOLDER...              what choosing key by key does\n");
         return 2;
     }
     try {
-        const cairn::Status status = cairn::cli::run(given);
+        const cairn::Status status = by_key ? cairn::cli::run_keys(given.folders) : cairn::cli::run(given);
         if (!status.ok()) std::fprintf(stderr, "cairn_codecs: %s\n", status.text().c_str());
         return status.ok() ? 0 : 1;
     } catch (const std::exception& error) {

@@ -103,13 +103,18 @@ bool may_shrink(Codec codec, const std::vector<std::uint64_t>& checksums, std::u
 
 bool wants_arrays(Codec codec) noexcept { return codec == Codec::planes || codec == Codec::planes_small; }
 
+std::optional<Effort> effort_of(Codec codec) noexcept {
+    if (codec == Codec::planes) return Effort::fast;
+    return codec == Codec::planes_small ? std::optional(Effort::small) : std::nullopt;
+}
+
 bool takes_base(Codec codec) noexcept { return wants_arrays(codec); }
 
-std::uint64_t encode(Codec codec, ByteView raw, std::span<const NumberArray> arrays, std::span<std::byte> into, Base* base) {
+std::uint64_t encode(Codec codec, ByteView raw, std::span<const NumberArray> arrays, std::span<std::byte> into, Base* base, ByKey* keys) {
     if (codec == Codec::zero_runs) return encode_zero_runs(raw, into);
     if (codec == Codec::numbers) return encode_numbers(raw, into);
-    if (codec == Codec::planes) return encode_planes(raw, arrays, into, Effort::fast, base);
-    if (codec == Codec::planes_small) return encode_planes(raw, arrays, into, Effort::small, base);
+    if (codec == Codec::planes) return encode_planes(raw, arrays, into, Effort::fast, base, keys);
+    if (codec == Codec::planes_small) return encode_planes(raw, arrays, into, Effort::small, base, keys);
     if (raw.size() > into.size()) return 0;
     std::copy(raw.begin(), raw.end(), into.begin());
     return raw.size();

@@ -12,6 +12,7 @@
 #include "base/bytes.hpp"
 #include "base/status.hpp"
 #include "codec/base.hpp"
+#include "codec/by_key.hpp"
 #include "model/number_array.hpp"
 
 namespace cairn {
@@ -35,10 +36,12 @@ bool may_shrink(Codec codec, const std::vector<std::uint64_t>& checksums, std::u
 bool wants_arrays(Codec codec) noexcept;
 // Whether encode() makes use of what the bytes were in an older version.
 bool takes_base(Codec codec) noexcept;
+// How hard it works on arrays whose key is told of nowhere; nothing for a codec that makes no difference between keys.
+std::optional<Effort> effort_of(Codec codec) noexcept;
 // The bytes that `into` holds then (with none: a copy); 0: encoded they do not fit, and are best stored as they are. `arrays`: what is known of the bytes, by
 // offset, none over another; the result can be decoded without it.
-// `base`: what the bytes were in an older version, for codecs that make use of it.
-std::uint64_t encode(Codec codec, ByteView raw, std::span<const NumberArray> arrays, std::span<std::byte> into, Base* base = nullptr);
+// `base`: what the bytes were in an older version, for codecs that make use of it. `keys`: for those with an effort.
+std::uint64_t encode(Codec codec, ByteView raw, std::span<const NumberArray> arrays, std::span<std::byte> into, Base* base = nullptr, ByKey* keys = nullptr);
 
 // All of `into`, from what encode() made, and from the base that it needed. corrupt where it makes other than so many bytes, or needs a base and has none: `stored` is believed in nothing.
 Status decode(Codec codec, ByteView stored, std::span<std::byte> into, ByteView base = {});

@@ -7,6 +7,7 @@
 
 #include "base/bytes.hpp"
 #include "base/status.hpp"
+#include "model/key_efforts.hpp"
 
 struct ZSTD_CCtx_s;
 struct ZSTD_DCtx_s;
@@ -14,9 +15,6 @@ struct ZSTD_DCtx_s;
 namespace cairn {
 
 enum class PlaneKind : std::uint8_t { raw = 0, zstd = 1, symbols = 2, same = 3, symbols_below = 4, symbols_after = 5 };
-
-// How long it may take.
-enum class Effort : std::uint8_t { fast, small };
 
 inline constexpr std::size_t plane_head_bytes = 4;  // how many bytes follow (24 bits), and the kind
 

@@ -222,12 +222,21 @@ std::size_t encode_columns(Workspace& own, const Columns& columns, Effort effort
 struct Making {
     Workspace& own;
     Effort effort = Effort::fast;
+    ByKey* keys = nullptr;
     bool needs_base = false;
+    Effort effort_of(std::uint32_t key) const { return keys ? keys->of(key, effort) : effort; }
+    // Returns the time.
+    std::uint64_t note(std::uint32_t key, Effort with, std::size_t raw_bytes, std::size_t made, std::uint64_t begun) const {
+        if (!keys) return 0;
+        const std::uint64_t now = keys->now();
+        keys->add({key, with, raw_bytes, made == 0 ? raw_bytes : made, now - begun});
+        return now;
+    }
     std::span<std::byte> column() const { return {own.column.get(), stretch_bytes}; }
 };
 
 // One stretch, its head among the bytes that it takes; 0: there is no room.
-std::size_t put_stretch(Making& making, const Chosen& chosen, const Original& original, std::span<std::byte> into) {
+std::size_t put_stretch(Making& making, const Chosen& chosen, Effort effort, const Original& original, std::span<std::byte> into) {
     const ByteView raw = original.raw;
     if (into.size() < head_bytes + 4 * strides_max) return 0;
     std::fill_n(into.begin(), head_bytes, std::byte{});
@@ -235,9 +244,9 @@ std::size_t put_stretch(Making& making, const Chosen& chosen, const Original& or
     if (chosen.records) {
         const Columns& columns = chosen.records->columns;
         into[11] = static_cast<std::byte>(columns.columns.size());
-        if (const std::size_t follow = encode_columns(making.own, columns, making.effort, raw, into.subspan(head_bytes)); follow != 0) made = head_bytes + follow;
+        if (const std::size_t follow = encode_columns(making.own, columns, effort, raw, into.subspan(head_bytes)); follow != 0) made = head_bytes + follow;
     } else if (chosen.plain.cost.all < is_worth_it) {
-        made = encode_stretch(making.own, chosen.plain, making.effort, original, into);
+        made = encode_stretch(making.own, chosen.plain, effort, original, into);
         making.needs_base |= made != 0 && chosen.plain.way.has_base;
     }
     if (made == 0) {
@@ -277,14 +286,18 @@ std::size_t put_arrays(Making& making, const Original& run, Pieces pieces, std::
     Chosen chosen;
     const NumberArray* last = nullptr;
     std::size_t last_bytes = 0;
+    std::uint64_t begun = making.keys ? making.keys->now() : 0;
     for (Pieces left = pieces; !left.empty();) {
         const Pieces of = first_stretch(left);
         const Original stretch{gather(run.raw, of, making.own.gathered.get()), gather(run.base, of, making.own.base.get())};
         const NumberArray& kind = kinds[of.front().stretch];
-        chosen = choose_array(stretch, kind, making.effort, making.column(), last && *last == kind ? &chosen : nullptr, last_bytes);
+        const Effort effort = making.effort_of(kind.key);
+        if (effort == Effort::none) chosen = Chosen();
+        else chosen = choose_array(stretch, kind, effort, making.column(), last && *last == kind ? &chosen : nullptr, last_bytes);
         last = &kind;
         last_bytes = stretch.raw.size();
-        const std::size_t made = put_stretch(making, chosen, stretch, into.subspan(out));
+        const std::size_t made = put_stretch(making, chosen, effort, stretch, into.subspan(out));
+        begun = making.note(kind.key, effort, last_bytes, made, begun);
         if (made == 0) return 0;
         out += made;
         left = left.subspan(of.size());
@@ -299,7 +312,7 @@ std::size_t put_rest(Making& making, Rest rest, std::span<std::byte> into) {
     while (!rest.at_end()) {
         const Original ahead = rest.ahead(making.own.gathered.get(), making.own.base.get());
         const std::size_t length = choose_rest(ahead, making.effort, making.column(), chosen);
-        const std::size_t made = put_stretch(making, *chosen, ahead.part(0, length), into.subspan(out));
+        const std::size_t made = put_stretch(making, *chosen, making.effort, ahead.part(0, length), into.subspan(out));
         if (made == 0) return 0;
         out += made;
         rest.skip(length);
@@ -434,11 +447,11 @@ bool comes_back(const RunLayout& layout, ByteView stored, std::size_t run_bytes)
     return read.ok() && read->pieces == layout.pieces && stored.empty();
 }
 
-std::size_t encode_stretches(ByteView raw, std::span<const NumberArray> arrays, std::span<std::byte> into, Effort effort, Base* base) {
+std::size_t encode_stretches(ByteView raw, std::span<const NumberArray> arrays, std::span<std::byte> into, Effort effort, Base* base, ByKey* keys) {
     Workspace* const own = workspace();
     if (!own || raw.empty()) return 0;
     const Original run{raw, base && base->bytes.size() == raw.size() ? base->bytes : ByteView()};
-    Making making{*own, effort};
+    Making making{*own, effort, keys};
     std::vector<NumberArray> kinds;
     const RunLayout layout = lay_out(raw.size(), arrays, kinds);
     std::size_t out = put_layout(layout, into), at = 0;
@@ -465,9 +478,11 @@ std::size_t encode_stretches(ByteView raw, std::span<const NumberArray> arrays, 
 
 }  // namespace
 
-std::uint64_t encode_planes(ByteView raw, std::span<const NumberArray> arrays, std::span<std::byte> into, Effort effort, Base* base) {
-    const std::size_t made = encode_stretches(raw, arrays, into, effort, base), shorter = put_shorter_words(raw, effort, made, into);
+std::uint64_t encode_planes(ByteView raw, std::span<const NumberArray> arrays, std::span<std::byte> into, Effort effort, Base* base, ByKey* keys) {
+    const std::size_t made = encode_stretches(raw, arrays, into, effort, base, keys), shorter = put_shorter_words(raw, effort, made, into);
     if (base && shorter != made) base->is_needed = false;
+    if (keys && shorter == 0) keys->give_up();
+    if (keys && shorter != made) keys->seen.clear();  // words: of no key
     return shorter;
 }
 

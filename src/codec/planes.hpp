@@ -17,6 +17,7 @@
 #include "base/bytes.hpp"
 #include "base/status.hpp"
 #include "codec/base.hpp"
+#include "codec/by_key.hpp"
 #include "codec/plane.hpp"
 #include "model/number_array.hpp"
 
@@ -25,7 +26,7 @@ namespace cairn {
 constexpr std::uint64_t planes_bytes_min = 4 << 10;  // less is not worth the look at a sample
 
 // The bytes that `into` holds then; 0: it is best stored as it is, or there was no memory. `arrays`: by offset, none over another. Each thread that ever encodes keeps about 2 MiB, and as much again once it took its time; some 1 MiB once it looked for words, and while it does as much as the run takes, and 1 MiB.
-std::uint64_t encode_planes(ByteView raw, std::span<const NumberArray> arrays, std::span<std::byte> into, Effort effort = Effort::fast, Base* base = nullptr);
+std::uint64_t encode_planes(ByteView raw, std::span<const NumberArray> arrays, std::span<std::byte> into, Effort effort = Effort::fast, Base* base = nullptr, ByKey* keys = nullptr);
 // corrupt: `stored` makes other than so many bytes. out_of_space: no memory for a workspace.
 Status decode_planes(ByteView stored, std::span<std::byte> into, ByteView base = {});
 

@@ -18,9 +18,9 @@ class CodecsCpu final : public Cpu {
 
     Task<std::vector<std::uint64_t>> checksums(Slice data, Units units) override { co_return sim::checksums_of(sim::runs_of_bytes(Bytes(data.bytes().begin(), data.bytes().end())), units); }
     bool may_shrink(Codec, const std::vector<std::uint64_t>&, std::uint64_t, std::uint64_t) const override { return true; }
-    Task<Result<Encoded>> encode(Codec codec, Slice raw, BaseBytes base, FindArrays, Slice into, Nanos) override {
+    Task<Result<Encoded>> encode(Coding coding, Slice raw, BaseBytes base, FindArrays, Slice into, Nanos) override {
         Base older{base.bytes.length == 0 ? ByteView() : base.bytes.bytes()};
-        Encoded made{cairn::encode(codec, raw.bytes(), {}, std::span(into.data(), into.length), &older), 0, 0, older.is_needed};
+        Encoded made{cairn::encode(coding.codec, raw.bytes(), {}, std::span(into.data(), into.length), &older), 0, 0, older.is_needed};
         co_return made;
     }
     unsigned encoders() const override { return 1; }

@@ -85,7 +85,7 @@ class OlderPieces {
 Task<Status> copy_all(ReadSource& of, std::vector<OlderPieces::Copy> copies) {
     for (OlderPieces::Copy& copy : copies) {
         const Nanos deadline = of.world.clock.in(of.settings.io_wait);
-        const Result<Encoded> copied = co_await of.world.cpu.encode(Codec::none, std::move(copy.from), BaseBytes(), nothing_known, std::move(copy.to), deadline);
+        const Result<Encoded> copied = co_await of.world.cpu.encode(Coding(Codec::none), std::move(copy.from), BaseBytes(), nothing_known, std::move(copy.to), deadline);
         if (!copied.ok()) co_return copied.status();
     }
     co_return Status();

@@ -16,8 +16,8 @@ class WatchedCpu final : public Cpu {
     bool may_shrink(Codec codec, const std::vector<std::uint64_t>& checksums, std::uint64_t bytes, std::uint64_t block_bytes) const override {
         return inner_.may_shrink(codec, checksums, bytes, block_bytes);
     }
-    Task<Result<Encoded>> encode(Codec codec, Slice raw, BaseBytes base, FindArrays arrays, Slice into, Nanos deadline) override {
-        return inner_.encode(codec, std::move(raw), std::move(base), std::move(arrays), std::move(into), deadline);
+    Task<Result<Encoded>> encode(Coding coding, Slice raw, BaseBytes base, FindArrays arrays, Slice into, Nanos deadline) override {
+        return inner_.encode(std::move(coding), std::move(raw), std::move(base), std::move(arrays), std::move(into), deadline);
     }
     unsigned encoders() const override { return threads != 0 ? threads : inner_.encoders(); }
     Task<Status> decode(Codec codec, Slice stored, Slice base, Slice into, Nanos deadline) override {

@@ -63,7 +63,7 @@ Task<Status> OnceReads::copy(const Range& range, Slice into) {
     }
     std::fill(range.of->used.begin() + static_cast<std::ptrdiff_t>(range.first), range.of->used.begin() + static_cast<std::ptrdiff_t>(range.end), true);
     Slice raw = range.raw;
-    const Result<Encoded> copied = co_await world_.cpu.encode(Codec::none, std::move(raw), BaseBytes(), nothing_known, into, world_.clock.in(io_wait_));
+    const Result<Encoded> copied = co_await world_.cpu.encode(Coding(Codec::none), std::move(raw), BaseBytes(), nothing_known, into, world_.clock.in(io_wait_));
     if (copied.ok() && range.raw.buffer->has_lost_bytes()) co_return Status(Code::io_error, "the image of rank " + std::to_string(range.rank) + " lost some of its bytes");
     co_return copied.status();
 }

@@ -11,6 +11,7 @@
 #include "copies/scratch.hpp"
 #include "format/names.hpp"
 #include "model/codec_choice.hpp"
+#include "model/keys_seen.hpp"
 #include "model/messages.hpp"
 #include "world/world.hpp"
 
@@ -43,6 +44,7 @@ struct Job {
     std::map<Version, std::map<Rank, BegunImage>> begun;  // on this node, neither sealed nor left by their sources
     std::shared_ptr<Experience> experience;
     std::map<Codec, CodecSeen> codecs_seen;  // on this node, where data were encoded or codecs tried
+    KeysSeen keys_seen;                      // the same key by key, where the coordinator does not know it yet
     struct MergingSeen {
         std::uint64_t apart_bytes = 0, merged_bytes = 0, raw_bytes = 0;
     };

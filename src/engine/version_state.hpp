@@ -32,6 +32,7 @@ struct NodeCounters {
     std::uint64_t versions_committed = 0, attempts_failed = 0;
     std::uint64_t planned_ahead = 0;    // attempts that went by a plan that was made before their version was sealed
     std::uint64_t planned_in_vain = 0;  // such plans that held no more
+    std::uint64_t planned_by_key = 0;   // attempts with a codec that does not work alike on all data (model/key_choice.hpp)
     std::uint32_t leading = 0, sending = 0;  // now: attempts, and answers with data, of versions that ended, too
     std::vector<WriterTimes> writers;  // of the last flush this node led
     double last_flush_s = 0;           // of the last flush this node led: what it took to write its bytes and make them durable, without waits for slower leaders in between

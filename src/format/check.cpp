@@ -119,6 +119,13 @@ Status increasing(const std::vector<Rank>& ranks, std::uint32_t ranks_total) {
     return {};
 }
 
+Status efforts(const KeyEfforts& keys) {
+    if (keys.size() > keys_max) return refuse(keys.size(), " keys");
+    for (std::size_t i = 0; i < keys.size(); ++i)
+        if (keys[i].key <= (i == 0 ? 0 : keys[i - 1].key)) return refuse("keys that are not in their order");
+    return {};
+}
+
 Status part_info(const PartInfo& part) {
     if (!parse_part_file_name(part.file)) return refuse("a part whose file name is not a part's");
     const std::uint64_t end = part.index_bytes == 0 ? part.bytes : part.index_bytes;  // of the file that has the footer

@@ -6,6 +6,7 @@
 
 #include "format/limits.hpp"
 #include "format/names.hpp"
+#include "model/key_efforts.hpp"
 #include "model/types.hpp"
 
 namespace cairn::check {
@@ -28,6 +29,7 @@ Status region(const Region& region, std::uint64_t data_bytes);  // of an image w
 bool can_be(const DescribedArray& array);                       // what can not be is left out, and its region is none the worse
 Status image(const ImageInfo& image);                            // its regions, too
 Status part_info(const PartInfo& part);
+Status efforts(const KeyEfforts& keys);
 Status roots(const std::vector<std::string>& roots);
 Status increasing(const std::vector<Rank>& ranks, std::uint32_t ranks_total);
 // Bytes that the records of these take at most, encoded.

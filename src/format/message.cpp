@@ -40,17 +40,30 @@ struct BodyWriter {
         flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<fb::CodecRate>>> codecs;
         if (!m.codecs.empty())
             codecs = writer.tables(m.codecs, [&](const message::CodecRate& c) { return fb::CreateCodecRate(builder, writer.string(c.codec), c.raw_bytes, c.stored_bytes, c.raw_bytes_per_s, c.apart_bytes, c.merged_bytes, c.tried_bytes); });
+        std::vector<fb::KeyEncoded> rows;
+        for (const KeyEncoded& k : m.keys) rows.emplace_back(k.key, static_cast<std::uint8_t>(k.effort), k.raw_bytes, k.stored_bytes, k.took_ns);
+        const auto keys = structs(rows);
         return fb::CreatePartsDone(builder, id(m.attempt_id), code(m.code), why, m.has_lost, m.lost, parts,
-                                   m.has_failed_part, m.failed_part, m.coverage, static_cast<std::uint8_t>(m.card), codecs, m.storage_busy_ns, m.needs_base);
+                                   m.has_failed_part, m.failed_part, m.coverage, static_cast<std::uint8_t>(m.card), codecs, m.storage_busy_ns, m.needs_base, m.encoders, keys);
     }
     auto write(const message::Acknowledged& m) { return fb::CreateAcknowledged(builder, id(m.attempt_id)); }
     auto write(const message::Leave& m) { return fb::CreateLeave(builder, id(m.attempt_id)); }
+    // None where there are none: what older daemons know stays what it was.
+    template <typename Struct>
+    flatbuffers::Offset<flatbuffers::Vector<const Struct*>> structs(const std::vector<Struct>& rows) {
+        return rows.empty() ? flatbuffers::Offset<flatbuffers::Vector<const Struct*>>() : builder.CreateVectorOfStructs(rows);
+    }
+    auto efforts(const KeyEfforts& keys) {
+        std::vector<fb::KeyEffort> rows;
+        for (const KeyEffort& k : keys) rows.emplace_back(k.key, static_cast<std::uint8_t>(k.effort));
+        return structs(rows);
+    }
     static fb::Source source(const Source& s) { return {s.rank, s.image_offset, s.length}; }
     auto write(const message::Want& m) {
         const fb::Source wanted = source(m.source);
         flatbuffers::Offset<flatbuffers::String> codec;
         if (!m.codec.empty()) codec = writer.string(m.codec);
-        return fb::CreateWant(builder, m.tag, &wanted, static_cast<std::uint8_t>(m.reason), codec, m.base);
+        return fb::CreateWant(builder, m.tag, &wanted, static_cast<std::uint8_t>(m.reason), codec, m.base, efforts(m.keys));
     }
     auto write(const message::Chunk& m) {
         const auto why = text(m.text);
@@ -97,7 +110,7 @@ struct BodyWriter {
         if (!m.trial.empty()) trial = writer.string(m.trial);
         return fb::CreateLead(builder, m.attempt, id(m.attempt_id), m.parts_total, m.ranks_total, m.block_bytes, parts,
                               images, where, m.keep_own, m.pack_bytes, codec, m.encode_at_follower, trial, m.base, m.merge_ranks, m.merge_bytes,
-                              m.trial_merge_ranks, m.trial_merge_bytes, m.may_replace);
+                              m.trial_merge_ranks, m.trial_merge_bytes, m.may_replace, efforts(m.keys));
     }
     auto write(const message::Shed& m) { return fb::CreateShed(builder, id(m.attempt_id), m.move, m.part, m.to, m.bytes); }
     auto write(const message::Given& m) {
@@ -159,16 +172,28 @@ struct BodyReader {
                 progress.parts.push_back({part->part(), part->unstarted_bytes(), part->begun_bytes(), part->bytes_per_s()});
         return progress;
     }
+    KeyEfforts efforts(const flatbuffers::Vector<const fb::KeyEffort*>* rows) {
+        KeyEfforts keys;
+        for (const fb::KeyEffort& k : reader.structs(rows))
+            if (k.effort() < efforts_count) keys.push_back({k.key(), static_cast<Effort>(k.effort())});  // others are of a later Cairn, which does as well without
+        return keys;
+    }
+    std::vector<KeyEncoded> keys(const flatbuffers::Vector<const fb::KeyEncoded*>* rows) {
+        std::vector<KeyEncoded> keys;
+        for (const fb::KeyEncoded& k : reader.structs(rows))
+            if (k.effort() < efforts_count) keys.push_back({k.key(), static_cast<Effort>(k.effort()), k.raw_bytes(), k.stored_bytes(), k.took_ns()});
+        return keys;
+    }
     message::Body read(const fb::PartsDone& m) {
         return message::PartsDone{
             Reader::id(*m.attempt_id()), static_cast<Code>(m.code()), reader.string(m.text()), m.has_lost(), m.lost(),
             m.has_failed_part(), m.failed_part(), reader.part_infos(m.parts()), m.coverage(), static_cast<Card>(m.card()),
             reader.tables(m.codecs(), [&](const fb::CodecRate& c) { return message::CodecRate{reader.string(c.codec()), c.raw_bytes(), c.stored_bytes(), c.raw_bytes_per_s(), c.apart_bytes(), c.merged_bytes(), c.tried_bytes()}; }),
-            m.storage_busy_ns(), m.needs_base()};
+            m.storage_busy_ns(), m.needs_base(), m.encoders(), keys(m.keys())};
     }
     message::Body read(const fb::Acknowledged& m) { return message::Acknowledged{Reader::id(*m.attempt_id())}; }
     message::Body read(const fb::Leave& m) { return message::Leave{Reader::id(*m.attempt_id())}; }
-    message::Body read(const fb::Want& m) { return message::Want{m.tag(), source(*m.source()), static_cast<Reason>(m.reason()), reader.string(m.codec()), m.base()}; }
+    message::Body read(const fb::Want& m) { return message::Want{m.tag(), source(*m.source()), static_cast<Reason>(m.reason()), reader.string(m.codec()), m.base(), efforts(m.keys())}; }
     message::Body read(const fb::Chunk& m) {
         return message::Chunk{m.tag(), static_cast<Code>(m.code()), reader.string(m.text()),
                               reader.numbers(m.checksums()), reader.numbers(m.cuts()), m.stored_bytes(), m.stored_checksum(), m.used_up(), m.needs_base()};
@@ -217,6 +242,7 @@ struct BodyReader {
         lead.trial_merge_ranks = m.trial_merge_ranks();
         lead.trial_merge_bytes = m.trial_merge_bytes();
         lead.may_replace = m.may_replace();
+        lead.keys = efforts(m.keys());
         lead.parts = reader.tables(m.parts(), [&](const fb::PartPlan& p) { return plan(p); });
         lead.images = reader.images(m.images());
         lead.addresses = addresses(m.addresses());
@@ -337,6 +363,7 @@ struct BodyCheck {
         if (!printable(m.codec, codec_text_bytes_max) || !printable(m.trial, codec_text_bytes_max)) return refuse("an impossible codec");
         if (m.pack_bytes > bytes_max) return refuse("packs of ", m.pack_bytes, " bytes");
         if (m.merge_bytes > bytes_max || m.trial_merge_bytes > bytes_max) return refuse("images that give ", std::max(m.merge_bytes, m.trial_merge_bytes), " bytes by turns");
+        TRY(check::efforts(m.keys));
         TRY(check_images(m.images));
         TRY(check_addresses(m.addresses));
         for (const PartPlan& part : m.parts) {
@@ -366,6 +393,9 @@ struct BodyCheck {
         if (m.card > Card::has_room) return refuse("an unknown word on the card");
         for (const message::CodecRate& codec : m.codecs)
             if (!printable(codec.codec, codec_text_bytes_max)) return refuse("an impossible codec");
+        if (m.keys.size() > keys_max) return refuse(m.keys.size(), " keys");
+        for (const KeyEncoded& key : m.keys)
+            if (key.raw_bytes > bytes_max || key.stored_bytes > bytes_max) return refuse("more bytes of a key than there can be");
         return check_code(m.code, m.text);
     }
     Status operator()(const message::Progress& m) const { return check_attempt(m.attempt_id); }
@@ -373,6 +403,7 @@ struct BodyCheck {
     Status operator()(const message::Leave& m) const { return check_attempt(m.attempt_id); }
     Status operator()(const message::Want& m) const {
         if (!printable(m.codec, codec_text_bytes_max)) return refuse("an impossible codec");
+        TRY(check::efforts(m.keys));
         return check_source(m.source);
     }
     Status operator()(const message::Chunk& m) const {

@@ -178,6 +178,38 @@ TEST(Message, WhatComesEncodedSaysSo) {
     }
 }
 
+TEST(Message, EffortsOfKeysTravel) {
+    const KeyEfforts efforts{{1, Effort::none}, {2, Effort::fast}, {UINT32_MAX, Effort::small}};
+    Message lead = sample<message::Lead>(), want = sample<message::Want>(), done = sample<message::PartsDone>();
+    std::get<message::Lead>(lead.body).keys = std::get<message::Want>(want.body).keys = efforts;
+    std::get<message::PartsDone>(done.body).encoders = 7;
+    std::get<message::PartsDone>(done.body).keys = {{0, Effort::fast, 10, 9, 8}, {3, Effort::none, 7, 7, 1}};
+    for (const Message& m : {lead, want, done}) {
+        const auto back = decode_message(encode(m));
+        ASSERT_TRUE(back.ok()) << back.status().to_string();
+        EXPECT_TRUE(*back == m);
+    }
+    std::get<message::Want>(want.body).keys.push_back({5, Effort::none});
+    EXPECT_EQ(decode_message(encode(want)).code(), Code::corrupt) << "who looks a key up would not find it";
+    std::get<message::Want>(want.body).keys = {{0, Effort::none}};
+    EXPECT_EQ(decode_message(encode(want)).code(), Code::corrupt);
+    KeyEfforts many;
+    for (std::uint32_t key = 1; key <= keys_max + 1; ++key) many.push_back({key, Effort::none});
+    std::get<message::Lead>(lead.body).keys = many;
+    EXPECT_EQ(decode_message(encode(lead)).code(), Code::corrupt);
+    std::get<message::PartsDone>(done.body).keys = {{1, Effort::fast, 1ull << 61, 1, 1}};
+    EXPECT_EQ(decode_message(encode(done)).code(), Code::corrupt);
+}
+
+// Of a later Cairn: this one works on these keys as on all others.
+TEST(Message, AnEffortThatNobodyKnowsIsNone) {
+    Message want = sample<message::Want>();
+    std::get<message::Want>(want.body).keys = {{4, static_cast<Effort>(9)}, {6, Effort::small}};
+    const auto back = decode_message(encode(want));
+    ASSERT_TRUE(back.ok()) << back.status().to_string();
+    EXPECT_EQ(std::get<message::Want>(back->body).keys, (KeyEfforts{{6, Effort::small}}));
+}
+
 TEST(Message, WhatDependsOnAnOlderVersionSaysSo) {
     Message lead = sample<message::Lead>(), want = sample<message::Want>(), chunk = sample<message::Chunk>(), done = sample<message::PartsDone>(), ended = sample<message::Ended>();
     std::get<message::Lead>(lead.body).base = 11;

@@ -241,7 +241,7 @@ class Random {
             case 4:
                 m.body = message::PartsDone{id(),   some_code(), some_text(),
                                             coin(), below32(9),  coin(), below32(9),
-                                            {part_info(0, 9, id(), 4096)}, number(), Card::unknown, coin() ? std::vector<message::CodecRate>{{"zero-runs", number(), number(), number(), number(), number(), number()}} : std::vector<message::CodecRate>(), number()};
+                                            {part_info(0, 9, id(), 4096)}, number(), Card::unknown, coin() ? std::vector<message::CodecRate>{{"zero-runs", number(), number(), number(), number(), number(), number()}} : std::vector<message::CodecRate>(), number(), coin(), below32(99), {{below32(9), static_cast<Effort>(below(3)), number() % bytes_max, number() % bytes_max, number()}}};
                 break;
             case 5:
                 m.body = message::Acknowledged{id()};
@@ -250,7 +250,7 @@ class Random {
                 m.body = message::Leave{id()};
                 break;
             case 7:
-                m.body = message::Want{number(), source(1), static_cast<Reason>(below(256)), coin() ? "zero-runs" : ""};
+                m.body = message::Want{number(), source(1), static_cast<Reason>(below(256)), coin() ? "zero-runs" : "", 0, efforts()};
                 break;
             case 8:
                 if (coin()) m.body = message::Chunk{number(), some_code(), some_text(), {number(), number()}};
@@ -318,6 +318,12 @@ class Random {
         return nodes;
     }
     std::vector<message::Work> work() { return {{below32(9), below(99) * part_alignment, below(99), nodes(4096)}}; }
+    KeyEfforts efforts() {
+        KeyEfforts keys;
+        std::uint32_t key = 0;
+        for (std::uint64_t n = below(4); n > 0; --n) keys.push_back({key += 1 + below32(3), static_cast<Effort>(below(3))});
+        return keys;
+    }
     message::Lead lead() {
         message::Lead lead;
         lead.attempt = below32(9);
@@ -328,6 +334,7 @@ class Random {
         lead.keep_own = below32(2) == 1;
         lead.pack_bytes = below(1 << 20);
         lead.codec = text("zero-runs", 9);
+        lead.keys = efforts();
         lead.images = images(lead.ranks_total);
         for (std::uint32_t part = 0; part < lead.parts_total; ++part) {
             PartPlan plan{part, text("target-1", 20), number() / 4 % bytes_max, {}};

@@ -7,8 +7,11 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "model/key_choice.hpp"
 
 namespace cairn {
 
@@ -31,6 +34,12 @@ struct CodecMeasured {
     double raw_bytes_per_s = 0;  // that all their threads encode
 };
 
+// A codec that may be chosen, and how hard it works on what is told of nowhere; nothing: it makes no difference between keys.
+struct CodecCandidate {
+    std::string codec;
+    std::optional<Effort> effort;
+};
+
 struct FlushMeasured {
     std::string codec;  // that the version was encoded with; empty: none
     std::uint64_t raw_bytes = 0, stored_bytes = 0;
@@ -39,37 +48,55 @@ struct FlushMeasured {
     std::map<std::string, CodecMeasured> codecs;
     // How many times as long as it was stored a codec would have made it, had its images not shared runs; and what merging promises of the next version (model/merging.hpp).
     double shorter = 1, next_shorter = 1;
+    KeyEfforts efforts;             // that the version was encoded with
+    std::vector<KeyEncoded> keys;   // what all leaders told
+    bool is_held_back = false;      // it gave way to the application: how long it took says nothing
+    double encoders = 0;            // threads that encode at once, of all leaders together; 0: none said
+    double told = 1;                // the share of the leaders whose trial, where there was one, had ended: the others' data are the slow ones
 };
 
 class CodecChoice {
   public:
+    // Versions from one trial of the codec in use, on keys that are left as they are, to the next.
+    static constexpr std::uint64_t whole_tried_apart = 4;
     CodecChoice() = default;  // of none
-    explicit CodecChoice(std::vector<std::string> codecs);
+    explicit CodecChoice(const std::vector<CodecCandidate>& codecs);
     // Of the next version; empty: none.
     const std::string& next() const { return next_; }
+    // The keys whose arrays are not encoded as that codec would.
+    const KeyEfforts& efforts() const;
     // What the next version should try on a chunk of each leader; empty: nothing.
     std::string trial() const;
     void record(const FlushMeasured& flush);
 
   private:
     struct Known {
+        std::optional<Effort> effort;
+        KeyEfforts efforts;  // with which it promises most
         double ratio = 1, bytes_per_s = 0;  // raw to stored, of what it encoded, had nothing been merged; that all nodes encode. 0: never seen
         double reached = 0;                 // of the rate that these two let expect, lately
         double forgotten = 0;               // versions in which it is forgotten that it reached less
         std::uint64_t at = 0;               // the version that tried it last
     };
-    double expected(const Known& known) const;
+    double expected(const Known& known, const KeyEfforts& efforts) const;
+    double expected(const Known& known) const { return expected(known, known.efforts); }
+    void choose_efforts(Known& known, bool is_present) const;
     void learn_storage(const FlushMeasured& flush);
+    void learn_keys(const FlushMeasured& flush);
+    void learn_reached(const FlushMeasured& flush);
     void choose();
     bool none_is_promising() const;
 
     std::vector<std::string> codecs_;
     std::map<std::string, Known> known_;
+    KeyChoice keys_;
+    double encoders_ = 0;
     std::string next_;
     double storage_bytes_per_s_ = 0, storage_before_ = 0;  // the better of the last two versions without a codec: noise only ever slows down
     double largest_ = 0;  // raw bytes of a version, lately
     double shorter_ = 1;  // FlushMeasured's, of the next version
     std::uint64_t versions_ = 0, unseen_ = 0;  // unseen_: what storage takes without a codec
+    std::uint64_t whole_tried_ = 0;  // the last version that also tried, on all keys, the codec that it used
     std::uint64_t trial_due_ = 0, trials_apart_ = 1;  // of which version the next one is; versions from one to the next
 };
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.hpp"
+#include "model/key_efforts.hpp"
 #include "model/card.hpp"
 #include "model/plan.hpp"
 #include "model/reasons.hpp"
@@ -57,6 +58,7 @@ struct Lead {
     std::uint32_t trial_merge_ranks = 1;  // the same of what is tried, with `codec`, or else with `trial`, and thrown away; 1: nothing is
     std::uint64_t trial_merge_bytes = 0;
     bool may_replace = false;  // where the storage of a part fails another file can take its place, on another target
+    KeyEfforts keys;           // the arrays of which are not encoded as `codec` would (model/key_choice.hpp)
     bool operator==(const Lead&) const = default;
 };
 
@@ -227,6 +229,8 @@ struct PartsDone {
     std::vector<CodecRate> codecs;      // of the codec that it used, and of the one that it tried
     std::uint64_t storage_busy_ns = 0;  // some write or sync of this leader was under way
     bool needs_base = false;            // one of `parts` can not be decoded without the Lead's base
+    std::uint32_t encoders = 0;         // threads that encode at once
+    std::vector<KeyEncoded> keys;       // what was encoded and tried since the version before, key by key; at most keys_max rows
     bool operator==(const PartsDone&) const = default;
 };
 
@@ -249,6 +253,7 @@ struct Want {
     Reason reason = Reason::flush;  // may be one that this Cairn does not know
     std::string codec;              // by its name: the bytes may come encoded with it, as one. Empty: they come raw
     Version base = 0;               // then: as what changed since that version; 0: not
+    KeyEfforts keys;                // then: as in Lead
     bool operator==(const Want&) const = default;
 };
 

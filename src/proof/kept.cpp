@@ -80,8 +80,8 @@ class Kept::Sums final : public Cpu {
     }
     bool may_shrink(Codec, const std::vector<std::uint64_t>&, std::uint64_t, std::uint64_t) const override { return false; }
     // Copies alone.
-    Task<Result<Encoded>> encode(Codec codec, Slice raw, BaseBytes, FindArrays, Slice into, Nanos) override {
-        if (codec != Codec::none) co_return not_ours();
+    Task<Result<Encoded>> encode(Coding coding, Slice raw, BaseBytes, FindArrays, Slice into, Nanos) override {
+        if (coding.codec != Codec::none) co_return not_ours();
         sim::put(into, sim::runs_of(raw));
         co_return Encoded{raw.length, 0, 0};
     }

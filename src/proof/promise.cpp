@@ -47,6 +47,7 @@ void note_daemon(SeedRun& run, NodeIndex node, const Daemon& host) {
     if (counters.attempts_failed > 0) run.see(Saw::attempt_failed);
     if (counters.planned_ahead > 0) run.see(Saw::planned_ahead);
     if (counters.planned_in_vain > 0) run.see(Saw::planned_in_vain);
+    if (counters.planned_by_key > 0) run.see(Saw::by_key);
     if (host.daemon->pace().counters().waited > 0) run.see(Saw::paced);
     const std::vector<VersionKey> versions = host.daemon->versions();
     note_forgotten(run, node, host, versions);

@@ -61,6 +61,7 @@ const std::vector<ScenarioNumber>& scenario_numbers() {
         {"placement", &S::placement, 0, 2, 0},
         {"leaders", &S::leaders, 0, nodes_max, 0},
         {"codec", &S::codec, 0, 2, 0},
+        {"keys", &S::keys, 0, 1, 0},
         {"encode_at", &S::encode_at, 0, 1, 0},
         {"full_every", &S::full_every, 1, 100, 1},
         {"merge_ranks", &S::merge_ranks, 0, 64, 1},
@@ -168,6 +169,7 @@ class Draw {
         if (layout % 4 == 1 && layout / 4 % 3 == 0 && !scenario_.old_format) scenario_.layout = 3;
         if (const std::uint64_t asked = sim::mix(scenario_.seed ^ 0x61736B65); !scenario_.old_format && scenario_.once == 0 && asked % 8 == 0)
             scenario_.asked = 1 + asked / 8 % (is_of_a_kind ? 2 : 4);
+        if (scenario_.codec == 2 && !is_of_a_kind && sim::mix(scenario_.seed ^ 0x6B657973) % 2 == 0) choosing_by_key();
         return std::move(scenario_);
     }
 
@@ -348,6 +350,16 @@ class Draw {
         add_steps(Happening::capture, 0x74726966, 8);
     }
 
+    // What keys are worth is known once a version was encoded, and that pays where storage is slow.
+    void choosing_by_key() {
+        Scenario& s = scenario_;
+        s.keys = 1;
+        if (s.storage_bytes_s == 0) s.storage_bytes_s = 1'000'000 + sim::mix(s.seed ^ 0x6B657974) % 5'000'000;
+        s.buffers = std::max<std::uint64_t>(s.buffers, 2);
+        s.image_bytes = std::max(s.image_bytes, 20 * s.block_bytes);
+        add_steps(Happening::capture, 0x6B657975, 6);
+    }
+
     void few_nodes(std::uint64_t most) {
         Scenario& s = scenario_;
         s.ranks_per_node.resize(std::min<std::uint64_t>(nodes_, most));
@@ -409,6 +421,10 @@ ClusterOptions cluster_of(const Scenario& scenario) {
     const Codec codec = scenario.full_every > 1 ? Codec::planes : Codec::zero_runs;
     s.codec = scenario.codec == 1 ? codec : Codec::none;
     if (scenario.codec == 2) s.codecs = {codec};
+    if (scenario.keys != 0) {
+        s.codecs = {Codec::planes, Codec::planes_small};
+        options.model.codec_keys = {{0.4, 5e9, 0.2, 0.4}, {0.3, 1e6, 0.8, 1.1}, {0.3, 50e6, 0.5, 0.7}};
+    }
     s.encode_at = static_cast<EncodeAt>(scenario.encode_at);
     s.full_every = static_cast<std::uint32_t>(scenario.full_every);
     s.merge_ranks = static_cast<std::uint32_t>(scenario.merge_ranks);

@@ -52,6 +52,7 @@ struct Scenario {
     std::uint64_t placement = 0;  // as in FlushSettings
     std::uint64_t leaders = 0;
     std::uint64_t codec = 0;     // data are encoded before they are written; 2: version by version, as earlier ones showed
+    std::uint64_t keys = 0;      // then: data are of several kinds, each for the codec a key
     std::uint64_t encode_at = 0;  // as in FlushSettings
     std::uint64_t full_every = 1;  // the same; then images keep their sizes for some versions, and the codec is one that takes a base
     std::uint64_t merge_ranks = 1, merge_bytes = 4096;  // the same; 0: as trials say

@@ -28,6 +28,7 @@ namespace cairn::testing {
     row(encoded_some,       seeds, "and some of the same version were not") \
     row(encoded_before_ship, seeds, "and some before they were sent") \
     row(codec_chosen,       seeds, "and some because earlier versions were sooner so") \
+    row(by_key,             seeds, "and not all kinds of data alike") \
     row(based,              seeds, "some were stored as what changed since an older version") \
     row(based_before_ship,  seeds, "and some of them before they were sent") \
     row(once_committed,     seeds, "images that could be read once only were committed") \

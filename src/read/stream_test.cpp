@@ -45,7 +45,7 @@ class Stream : public ::testing::Test {
         for (std::uint64_t i = 0; i < runs; ++i) {
             Result<BufferPtr> into = world_.storage.allocate(blocks_a_run * block);
             Slice room = Slice::whole(*into), from = raw(i);
-            Result<Encoded> encoded = co_await cpu_.encode(Codec::zero_runs, from, BaseBytes(), nothing_known, room, never);
+            Result<Encoded> encoded = co_await cpu_.encode(Coding(Codec::zero_runs), from, BaseBytes(), nothing_known, room, never);
             CAIRN_CHECK(encoded.ok() && encoded->bytes != 0);
             const std::vector<std::uint64_t> checksums = co_await cpu_.checksums(from, block);
             StoredRun& stored = parts.footers[0].runs.emplace_back(StoredRun{i * blocks_a_run * block, encoded->bytes, 1, encoded->checksum, {}});

@@ -60,6 +60,19 @@ TEST(SimulateCairn, AutoIsWhicheverIsSooner) {
     for (const VersionOutcome& version : slow_encoding) EXPECT_NEAR(version.flush_s(), 10.24, 0.4);
 }
 
+// 2 GiB at 8 x 100 MiB/s: half of the data leave a quarter in no time, and the other half take 16 s for all nodes to be made a tenth shorter.
+TEST(SimulateCairn, AutoLeavesWhatIsHardWhereThatIsSooner) {
+    const auto with = [&](const char* codec, const char* target) {
+        return last(small({std::string("flush.codec=") + codec, std::string("storage.target_bytes_per_s=") + target, "job.versions=8", "node.nic_out_bytes_per_s=10 GiB", "node.nic_in_bytes_per_s=10 GiB", "codec.ratio=4", "codec.bytes_per_s=2 GiB", "codec.hard_share=0.5",
+                           "codec.hard_ratio=1.1", "codec.hard_bytes_per_s=8 MiB"})).flush_s();
+    };
+    const double off = with("off", "100 MiB"), fast = with("fast", "100 MiB"), chosen = with("auto", "100 MiB");
+    EXPECT_NEAR(off, 2.56, 0.2);
+    EXPECT_GT(fast, 12);
+    EXPECT_LT(chosen, 0.75 * off) << "half of it, and a quarter of the other half, where storage takes all as it comes";
+    EXPECT_LT(with("auto", "5 MiB"), 0.63 * with("off", "5 MiB")) << "time enough for all of it";
+}
+
 // With one server at a tenth others take its work, after the first flush has seen it: 2 GiB at 3 x 50 + 5 MiB/s; equal shares would take 102 s.
 TEST(SimulateCairn, ASlowServerIsGoneRound) {
     const VersionOutcome v = last(small({"job.versions=3", "storage.servers_bytes_per_s=[\"50 MiB\", \"50 MiB\", \"50 MiB\", \"5 MiB\"]"}));

@@ -61,6 +61,7 @@ struct Cluster {
 
     // [codec]
     double codec_ratio = 1.5, codec_bytes_per_s = 500e6;
+    double hard_share = 0, hard_ratio = 1.1, hard_bytes_per_s = 50e6;  // of so much of the data
 
     // [rivals]: of each strategy, the part of the cards' rate that it reaches where nothing else binds; under NAME_uneven, the part of that which is
     // left where images differ in size

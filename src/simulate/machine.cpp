@@ -98,6 +98,9 @@ sim::Model model_of(const Cluster& cluster) {
     model.codec_rate = cluster.codec_bytes_per_s;
     model.codec_shrinks = cluster.codec != Cluster::Codec::off;
     model.stored_min = model.stored_max = 1 / cluster.codec_ratio;
+    if (cluster.hard_share > 0)
+        model.codec_keys = {{1 - cluster.hard_share, cluster.codec_bytes_per_s, 1 / cluster.codec_ratio, 1 / cluster.codec_ratio},
+                            {cluster.hard_share, cluster.hard_bytes_per_s, 1 / cluster.hard_ratio, 1 / cluster.hard_ratio}};
     model.scratch_latency = microsecond;
     model.persistent_latency = static_cast<Nanos>(cluster.latency_us * microsecond);
     model.fsync_latency = static_cast<Nanos>(cluster.fsync_ms * millisecond);
@@ -191,6 +194,26 @@ Result<Outcome> simulate(const Cluster& cluster, const Question& question) {
     return outcome;
 }
 
+namespace {
+
+// Raw bytes to stored ones, and how many raw ones all nodes encode in a second; 0: nothing is encoded.
+struct CodecBound {
+    double ratio = 1, bytes_per_s = 0;
+};
+// Of all data, or of those alone that are not hard, whichever promises more; where storage takes so many raw bytes. Fast does not ask.
+CodecBound codec_bound(const Cluster& cluster, double storage_bytes_per_s, std::uint32_t writing_nodes) {
+    if (cluster.codec == Cluster::Codec::off) return {};
+    const double hard = cluster.hard_share, stored = (1 - hard) / cluster.codec_ratio, took_s = (1 - hard) / cluster.codec_bytes_per_s;
+    const CodecBound all{std::max(1.0, 1 / (stored + hard / cluster.hard_ratio)), writing_nodes / (took_s + hard / cluster.hard_bytes_per_s)};
+    if (cluster.codec == Cluster::Codec::fast) return all;
+    const auto durable = [&](const CodecBound& bound) { return std::min(bound.ratio * storage_bytes_per_s, bound.bytes_per_s); };
+    const CodecBound some{std::max(1.0, 1 / (stored + hard)), hard < 1 ? writing_nodes / took_s : 0};
+    const CodecBound& best = durable(some) > durable(all) ? some : all;
+    return durable(best) > storage_bytes_per_s ? best : CodecBound();
+}
+
+}  // namespace
+
 std::vector<Bound> bounds_of(const Cluster& cluster, std::uint32_t writing_nodes, std::uint64_t seed) {
     const Rates rates = rates_of(cluster, seed);
     const std::vector<double> servers = server_rates(cluster);
@@ -211,11 +234,10 @@ std::vector<Bound> bounds_of(const Cluster& cluster, std::uint32_t writing_nodes
     if (held < cluster.targets) bounds.push_back({plural(held, "target") + lie_on, most_of(rates.targets, held)});
     if (held < cluster.servers) bounds.push_back({plural(held, "server") + lie_on, most_of(servers, held)});
     const auto is_lower = [](const Bound& a, const Bound& b) { return a.bytes_per_s < b.bytes_per_s; };
-    const double raw = std::min_element(bounds.begin(), bounds.end(), is_lower)->bytes_per_s, ratio = std::max(1.0, cluster.codec_ratio), encoding = cluster.codec_bytes_per_s * writing_nodes;
-    if (cluster.codec == Cluster::Codec::fast || (cluster.codec == Cluster::Codec::automatic && std::min(ratio * raw, encoding) > raw)) {
-        for (Bound& bound : bounds) bound.bytes_per_s *= ratio;  // in raw bytes, as all else
-        bounds.push_back({"encoding on " + writing, encoding});
-    }
+    const double raw = std::min_element(bounds.begin(), bounds.end(), is_lower)->bytes_per_s;
+    const CodecBound codec = codec_bound(cluster, raw, writing_nodes);
+    for (Bound& bound : bounds) bound.bytes_per_s *= codec.ratio;  // in raw bytes, as all else
+    if (codec.bytes_per_s > 0) bounds.push_back({"encoding on " + writing, codec.bytes_per_s});
     if (guests) bounds.push_back({"cards into " + writing, cards(rates.in)});  // what comes in is not encoded yet
     std::sort(bounds.begin(), bounds.end(), is_lower);
     return bounds;

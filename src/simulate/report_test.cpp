@@ -139,6 +139,11 @@ TEST(SimulateReport, BoundsAreInOrderAndNobodyIsAboveThem) {
         EXPECT_EQ(bounds_of(small(slow), 8)[0].what, codec == "fast" ? "encoding on 8 writing nodes" : "file system clients of 8 writing nodes") << "auto leaves a codec that would bind";
         EXPECT_EQ(bounds_of(small(quick), 8)[0].what, "encoding on 8 writing nodes");
         EXPECT_DOUBLE_EQ(bounds_of(small(quick), 8)[0].bytes_per_s, 480.0 * (1 << 20));
+        const std::vector<std::string> hard = {"node.client_bytes_per_s=50 MiB", "codec.bytes_per_s=2 GiB", "codec.ratio=4", "codec.hard_share=0.5", "codec.hard_bytes_per_s=10 MiB", "codec.hard_ratio=1.1", "flush.codec=" + codec};
+        EXPECT_EQ(bounds_of(small(hard), 8)[0].what, codec == "fast" ? "encoding on 8 writing nodes" : "file system clients of 8 writing nodes");
+        if (codec == "auto") {
+            EXPECT_DOUBLE_EQ(bounds_of(small(hard), 8)[0].bytes_per_s, 400.0 * (1 << 20) / 0.625);
+        }
     }
 }
 

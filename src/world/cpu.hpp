@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "codec/codec.hpp"
@@ -16,6 +18,13 @@ namespace cairn {
 using FindArrays = std::function<std::vector<NumberArray>()>;
 inline const FindArrays nothing_known;
 
+// The parameters of an encoding: what it makes is a function of them, of the bytes, of what is known of these, and of their base.
+struct Coding {
+    Codec codec = Codec::none;
+    std::shared_ptr<const KeyEfforts> keys;  // null: the arrays of all keys alike
+    explicit Coding(Codec c, std::shared_ptr<const KeyEfforts> k = nullptr) : codec(c), keys(std::move(k)) {}
+};
+
 // What bytes were in an older version (codec/base.hpp), and the checksums that say so.
 struct BaseBytes {
     Slice bytes = {};  // empty: it is not at hand
@@ -29,6 +38,7 @@ struct Encoded {
     std::uint64_t checksum = 0;  // of these bytes
     Nanos took = 0;              // of one thread, without finding out what is known of the bytes: that is once an image
     bool needs_base = false;     // to be decoded
+    std::vector<KeyEncoded> keys = {};  // of the arrays that have a key, where the codec tells
 };
 
 class Cpu {
@@ -42,7 +52,7 @@ class Cpu {
     // Encodes `raw` (with Codec::none: copies it) into the front of `into`, which has room for no more than is worth it. deadline: `raw` is mapped memory that did not come back; whoever works on
     // it holds both slices until it is over.
     // `base`: mapped memory, too. Nothing is made of it unless it is what its checksums are of: what is stored as a difference from anything else nobody could read.
-    virtual Task<Result<Encoded>> encode(Codec codec, Slice raw, BaseBytes base, FindArrays arrays, Slice into, Nanos deadline) = 0;
+    virtual Task<Result<Encoded>> encode(Coding coding, Slice raw, BaseBytes base, FindArrays arrays, Slice into, Nanos deadline) = 0;
     virtual unsigned encoders() const = 0;  // threads that encode at once
     // All of `into`. corrupt where `stored` makes something else, or needs a base and `base` is empty.
     virtual Task<Status> decode(Codec codec, Slice stored, Slice base, Slice into, Nanos deadline) = 0;

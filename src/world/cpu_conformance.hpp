@@ -38,7 +38,7 @@ Task<void> cpu_codecs(Bench& bench) {
     const Nanos deadline = bench.clock().in(20 * second);
     for (const std::uint64_t bytes : {5'000ull, 1ull << 20}) {
         Slice raw = Slice::of(Bytes(bytes + 10)).part(7, bytes), room = Slice::of(Bytes(2 * bytes)).part(100, bytes + bytes / 4);
-        const Result<Encoded> made = co_await bench.cpu().encode(Codec::zero_runs, raw, BaseBytes(), nothing_known, room, deadline);
+        const Result<Encoded> made = co_await bench.cpu().encode(Coding(Codec::zero_runs), raw, BaseBytes(), nothing_known, room, deadline);
         CO_ASSERT_OK(made.status());
         CO_ASSERT(made->bytes > 0 && made->bytes <= room.length);
         EXPECT_EQ(made->checksum, checksum(room.part(0, made->bytes).bytes()));
@@ -49,11 +49,11 @@ Task<void> cpu_codecs(Bench& bench) {
         room.data()[0] ^= std::byte(0x10);
         const Status damaged = co_await bench.cpu().decode(Codec::zero_runs, room.part(0, made->bytes), Slice(), back, deadline);
         EXPECT_EQ(damaged.code(), Code::corrupt);
-        const Result<Encoded> copied = co_await bench.cpu().encode(Codec::none, raw, BaseBytes(), nothing_known, room, deadline);
+        const Result<Encoded> copied = co_await bench.cpu().encode(Coding(Codec::none), raw, BaseBytes(), nothing_known, room, deadline);
         CO_ASSERT_OK(copied.status());
         EXPECT_EQ(copied->bytes, raw.length);
         EXPECT_TRUE(std::equal(raw.bytes().begin(), raw.bytes().end(), room.bytes().begin()));
-        const Result<Encoded> no_room = co_await bench.cpu().encode(Codec::zero_runs, raw, BaseBytes(), nothing_known, room.part(0, 7), deadline);
+        const Result<Encoded> no_room = co_await bench.cpu().encode(Coding(Codec::zero_runs), raw, BaseBytes(), nothing_known, room.part(0, 7), deadline);
         CO_ASSERT_OK(no_room.status());
         EXPECT_EQ(no_room->bytes, 0u);
     }

@@ -82,6 +82,7 @@ void make_leads(Contest& contest, const Job& job, const std::vector<NodeImages>&
         track.lead.may_replace = contest.may_replace;
         track.lead.pack_bytes = contest.pack_bytes;
         track.lead.codec = contest.codec;
+        track.lead.keys = contest.keys;
         track.lead.trial = contest.trial;
         track.lead.encode_at_follower = contest.encode_at_follower;
         track.lead.base = contest.base;

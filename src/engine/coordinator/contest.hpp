@@ -48,6 +48,7 @@ struct Contest {
     bool keep_own = false;                // cards decide: each leader writes what it holds
     std::uint64_t pack_bytes = 0;         // SpacePolicy's
     std::string codec;                    // of all its leaders; empty: none
+    KeyEfforts keys;                      // as in Lead
     std::string trial;                    // a codec that all its leaders try; empty: none
     bool encode_at_follower = false;
     Version base = 0;                     // as in Lead

@@ -1,6 +1,7 @@
 #include "engine/coordinator/planner.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/log.hpp"
@@ -32,13 +33,19 @@ Result<std::vector<NodeImages>> Planner::plan(Flight& flight, Contest& contest) 
     contest.pack_bytes = input.options.pack_bytes;
     if (settings.placement == Placement::append && job.roster->layout != FileLayout::tensors) {
         if (settings.codec != Codec::none) contest.codec = codec_name(settings.codec);
-        if (!settings.codecs.empty()) contest.codec = codec_choice(job).next(), contest.trial = codec_choice(job).trial();
+        if (!settings.codecs.empty()) {
+            const CodecChoice& choice = codec_choice(job);
+            contest.codec = choice.next();
+            contest.keys = choice.efforts();
+            contest.trial = choice.trial();
+        }
     }
     contest.base = base_for(job, flight.key.version, contest.codec);
     contest.encode_at_follower = !contest.codec.empty() && (settings.encode_at == EncodeAt::follower || contest.base != 0);  // a base is where the image is
     choose_merging(job, contest);
     Ahead ahead = take_ahead(experience(job), flight.key.version);
     const bool holds = ahead.input == input;
+    counters.planned_by_key += !contest.keys.empty();
     counters.planned_ahead += holds;
     counters.planned_in_vain += ahead.input && !holds;
     contest.plan = holds ? std::move(ahead.plan) : plan_flush(input);
@@ -295,7 +302,11 @@ void Planner::learn_from_success(Flight& flight, const std::vector<NodeImages>& 
         leader_choice(*flight.job).record(static_cast<std::uint32_t>(side(flight).contest->leaders.size()), bytes, took_s);
     }
     if (settings.merge_ranks == 0) learn_of_merging(flight);  // sizes are what they are, however long it took
-    if (!held_back && !settings.codecs.empty()) learn_of_codecs(*flight.job, measured(flight, bytes, static_cast<double>(took) / second));
+    if (!settings.codecs.empty()) {
+        FlushMeasured flush = measured(flight, bytes, static_cast<double>(took) / second);
+        flush.is_held_back = held_back;
+        learn_of_codecs(*flight.job, flush);
+    }
     learn_from_cards(flight);
 }
 
@@ -320,17 +331,23 @@ void Planner::learn_of_base(Flight& flight) {
 }
 
 CodecChoice& Planner::codec_choice(const Job& job) {
-    std::vector<std::string> names;
-    for (const Codec codec : settings.codecs) names.emplace_back(codec_name(codec));
-    return codec_choices_.try_emplace(kind(job), std::move(names)).first->second;
+    std::vector<CodecCandidate> candidates;
+    // What a key is worth as it is says nothing of what changed in it since a base.
+    for (const Codec codec : settings.codecs) candidates.push_back({std::string(codec_name(codec)), settings.full_every > 1 ? std::nullopt : effort_of(codec)});
+    return codec_choices_.try_emplace(kind(job), candidates).first->second;
 }
 
 FlushMeasured Planner::measured(const Flight& flight, std::uint64_t raw_bytes, double took_s) const {
     const Contest& contest = *side(flight).contest;
     FlushMeasured flush{contest.codec, raw_bytes, 0, took_s, 0, {}};
+    flush.efforts = contest.keys;
+    bool all_tell = true;
     for (const auto& [node, track] : contest.leaders) {
         for (const PartInfo& part : track.done->parts) flush.stored_bytes += part.bytes;
         flush.storage_share = std::max(flush.storage_share, static_cast<double>(track.done->storage_busy_ns) / second / took_s);
+        flush.encoders += track.done->encoders;
+        all_tell &= track.done->encoders > 0;
+        flush.keys.insert(flush.keys.end(), track.done->keys.begin(), track.done->keys.end());
         for (const message::CodecRate& rate : track.done->codecs) {
             CodecMeasured& codec = flush.codecs[rate.codec];
             codec.raw_bytes += static_cast<double>(rate.raw_bytes);
@@ -338,14 +355,24 @@ FlushMeasured Planner::measured(const Flight& flight, std::uint64_t raw_bytes, d
             codec.raw_bytes_per_s += static_cast<double>(rate.raw_bytes_per_s);
         }
     }
+    if (!all_tell) flush.encoders = 0;  // some are older than this
+    if (!contest.trial.empty()) {
+        const auto has_told = [&](const auto& each) { return std::any_of(each.second.done->codecs.begin(), each.second.done->codecs.end(), [&](const message::CodecRate& rate) { return rate.codec == contest.trial; }); };
+        const auto has_data = [&](const auto& each) { return flight.job->has_ranks(each.first); };
+        const auto with_data = std::count_if(contest.leaders.begin(), contest.leaders.end(), has_data);
+        if (with_data > 0) flush.told = static_cast<double>(std::count_if(contest.leaders.begin(), contest.leaders.end(), has_told)) / static_cast<double>(with_data);
+    }
     const auto choice = merge_choices_.find(kind(*flight.job));
     if (settings.merge_ranks == 0 && choice != merge_choices_.end()) {
         if (contest.merge.ranks > 1) flush.shorter = choice->second.shorter();
         if (choice->second.merges()) flush.next_shorter = choice->second.shorter();
     }
     // Where each node encodes what it sends, those that do not lead encode as fast as those that do. So they would in a version that tries a codec.
-    if (settings.encode_at == EncodeAt::follower && !contest.leaders.empty())
-        for (auto& [name, codec] : flush.codecs) codec.raw_bytes_per_s *= std::max(1.0, static_cast<double>(flight.job->nodes_with_ranks()) / static_cast<double>(contest.leaders.size()));
+    if (settings.encode_at == EncodeAt::follower && !contest.leaders.empty()) {
+        const double more = std::max(1.0, static_cast<double>(flight.job->nodes_with_ranks()) / static_cast<double>(contest.leaders.size()));
+        flush.encoders *= more;
+        for (auto& [name, codec] : flush.codecs) codec.raw_bytes_per_s *= more;
+    }
     return flush;
 }
 
@@ -366,13 +393,22 @@ void Planner::learn_of_merging(const Flight& flight) {
     log_info("merging", {{"name", flight.job->roster->name}, {"merges", choice.merges()}, {"apart_by_merged", choice.shorter()}});
 }
 
+void Planner::tell_codec(const Job& job, const CodecChoice& choice) {
+    std::array<std::size_t, efforts_count> keys = {};
+    for (const KeyEffort& each : choice.efforts()) ++keys[static_cast<std::size_t>(each.effort)];
+    log_info("codec", {{"name", job.roster->name}, {"codec", choice.next().empty() ? "none" : choice.next()}, {"keys_left", keys[static_cast<std::size_t>(Effort::none)]},
+                       {"keys_fast", keys[static_cast<std::size_t>(Effort::fast)]}, {"keys_small", keys[static_cast<std::size_t>(Effort::small)]}});
+}
+
 // What numbers of leaders reached with one codec says nothing of them with another.
 void Planner::learn_of_codecs(Job& job, const FlushMeasured& flush) {
     CodecChoice& choice = codec_choice(job);
     const std::string before = choice.next();
+    const KeyEfforts efforts_before = choice.efforts();
     choice.record(flush);
-    if (choice.next() == before) return;
-    leader_choice(job).begin_anew();
+    if (choice.next() != before || choice.efforts() != efforts_before) tell_codec(job, choice);
+    const bool goes_by_key = settings.full_every == 1;  // codecs that do are nearly one
+    if (choice.next() != before && (!goes_by_key || choice.next().empty() || before.empty())) leader_choice(job).begin_anew();
 }
 
 void Planner::learn_from_cards(const Flight& flight) {

@@ -45,6 +45,7 @@ class Planner : CoordinatorRole {
     std::vector<std::string> usable_targets(Job& job, const std::vector<NodeImages>& nodes) const;
     bool avoid_target_of(Flight& flight, std::uint32_t part, const std::string& why);
     void learn_from_cards(const Flight& flight);
+    void tell_codec(const Job& job, const CodecChoice& choice);
     void learn_of_codecs(Job& job, const FlushMeasured& flush);
     void learn_of_merging(const Flight& flight);
     void choose_merging(const Job& job, Contest& contest);

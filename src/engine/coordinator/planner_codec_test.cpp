@@ -106,6 +106,36 @@ TEST_F(PlannerCodecTest, WithAnotherCodecNumbersOfLeadersAreTriedAnew) {
     EXPECT_EQ(leaders().size(), 4u);
 }
 
+// One kind of data is made a quarter of in no time, and the other hardly shorter in long: storage takes 1 MB/s.
+TEST_F(PlannerTest, LeadersAreToldWhichKeysToLeave) {
+    RoleOptions options;
+    options.settings.codecs = {Codec::planes, Codec::planes_small};
+    begin(options);
+    for (int version = 0; version < 4; ++version) {
+        const Contest& contest = plan();
+        for (const auto& [leader, track] : contest.leaders) EXPECT_EQ(track.lead.keys, contest.keys);
+        const bool leaves = !contest.keys.empty();
+        EXPECT_EQ(leaves, version >= 2) << version;
+        if (leaves) {
+            EXPECT_EQ(contest.codec, "predict-planes-zstd");
+            EXPECT_EQ(effort_of(contest.keys, 8, Effort::fast), Effort::none);
+            EXPECT_NE(effort_of(contest.keys, 7, Effort::fast), Effort::none);
+            EXPECT_EQ(node->common.counters.planned_by_key, static_cast<std::uint64_t>(version - 1));
+        }
+        message::PartsDone done;
+        done.encoders = 1;
+        done.codecs = {{"predict-planes-zstd", 1'000'000, 500'000, 700'000}};
+        done.keys = {{7, Effort::fast, 1'000'000, 250'000, 100'000'000}};
+        if (version > 0) done.keys.push_back({8, leaves ? Effort::none : Effort::fast, 1'000'000, leaves ? 1'000'000u : 950'000u, leaves ? 1'000'000u : 9'000'000'000u});
+        for (auto& [leader, track] : side().contest->leaders) track.done = done;
+        PartInfo part;
+        part.bytes = 3 * image_bytes;
+        side().contest->leaders.begin()->second.done->parts = {part};
+        const std::vector<NodeImages> nodes = {{0, {testing::role_image(0, image_bytes)}}, {1, {testing::role_image(1, image_bytes)}}, {2, {testing::role_image(2, image_bytes)}}};
+        node->subject.learn_from_success(*node->flight, nodes, static_cast<Nanos>(3 * image_bytes * 1000), false);
+    }
+}
+
 // Three images of 4 Mi blocks each lie in one part, whose footer has room for 11 million pieces.
 TEST_F(PlannerTest, WhereAFooterHasNoRoomForAllTurnsNothingIsMerged) {
     using testing::role_block;

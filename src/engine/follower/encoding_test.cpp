@@ -38,12 +38,12 @@ struct EncodingTest : ::testing::Test {
         operations = &node->watch_operations();
     }
     // Asks as a leader on node 2 does, which has posted room for it.
-    Slice ask(std::uint64_t tag, std::string codec = "zero-runs", Version base = 0) {
+    Slice ask(std::uint64_t tag, std::string codec = "zero-runs", Version base = 0, KeyEfforts keys = {}) {
         const World leader = node->process(2).world();
         const Slice room{leader.storage.allocate(source.length).value(), 0, source.length};
         EXPECT_TRUE(leader.network.post_payload(tag, room).ok());
         node->note_heard(2);
-        node->subject.hear(node->flight, 2, node->process(2).address(), message::Want{tag, source, Reason::flush, std::move(codec), base});
+        node->subject.hear(node->flight, 2, node->process(2).address(), message::Want{tag, source, Reason::flush, std::move(codec), base, std::move(keys)});
         return room;
     }
     // Version 9 of the job, whose image of rank 1 is in scratch still.
@@ -111,6 +111,24 @@ TEST_F(EncodingTest, SendsWhatIsAskedForEncoded) {
     EXPECT_EQ(did("encode "), 1);
     const Slice other = ask(12);
     expect_encoded(next(), other);  // its buffer came back
+}
+
+TEST_F(EncodingTest, DataOfAKeyAreEncodedAsTheRequestSays) {
+    RoleOptions keyed = options();
+    keyed.model.codec_keys = {{1, 1e9, 0.3, 0.5}};
+    keyed.settings.encode_at = EncodeAt::leader;
+    const KeyEfforts leaving{{1, Effort::none}};
+    for (const Version base : {0, 9}) {
+        begin(keyed);
+        const FlightPtr older = add_base();
+        const Slice encoded = ask(11, "predict-planes-zstd", base);
+        const message::Chunk chunk = next();
+        EXPECT_GT(chunk.stored_bytes, 0u);
+        EXPECT_EQ(chunk.needs_base, base != 0);
+        if (base == 0) expect_encoded(chunk, encoded);
+        const Slice left = ask(12, "predict-planes-zstd", base, leaving);
+        expect_raw(next(), left, "its key is left as it is");
+    }
 }
 
 TEST_F(EncodingTest, WhatCanNotBeEncodedGoesOutRaw) {

@@ -71,7 +71,8 @@ Task<Slice> Follower::encoded(const Job& job, const message::Want& want, const H
     if (!buffer.ok()) co_return raw;
     Slice into{*buffer, 0, room};
     FindArrays arrays = arrays_of(held, want.source);
-    const Result<Encoded> made = co_await world.cpu.encode(*codec, raw, base.bytes(), std::move(arrays), into, world.clock.in(settings.io_wait / 4));
+    Coding coding(*codec, want.keys.empty() ? nullptr : std::make_shared<const KeyEfforts>(want.keys));
+    const Result<Encoded> made = co_await world.cpu.encode(std::move(coding), raw, base.bytes(), std::move(arrays), into, world.clock.in(settings.io_wait / 4));
     if (!made.ok() || made->bytes == 0 || !base.is_there()) co_return raw;
     if (!check_not_lost(held.image).ok()) co_return raw;  // what was encoded may be zeros in the place of what its checksums are of; raw bytes show it to who gets them
     chunk.stored_bytes = made->bytes;

@@ -35,6 +35,7 @@ Attempt::Attempt(World& world, FlightPtr f, message::Lead l) : flight(std::move(
     started = world.clock.now();
     finishing = flight->job->roster->layout != FileLayout::parts;  // nothing moves: a file is done when it is written, though others are not begun
     codec = codec_of(lead.codec, "").value_or(Codec::none);
+    if (!lead.keys.empty()) keys = std::make_shared<const KeyEfforts>(lead.keys);
     trial = codec_of(lead.trial, "");
     for (const auto& entry : lead.addresses) addresses[entry.node] = entry.address;
     for (ImageInfo& image : lead.images) images.emplace(image.rank, std::move(image));

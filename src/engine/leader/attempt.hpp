@@ -192,6 +192,7 @@ struct Attempt {
     FlightPtr flight;
     message::Lead lead;
     Codec codec = Codec::none;
+    std::shared_ptr<const KeyEfforts> keys;  // null: the arrays of all keys alike
     std::optional<Codec> trial;       // to be tried, until that is begun
     std::optional<Tried> tried;       // with it
     bool trial_begun = false;

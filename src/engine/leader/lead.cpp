@@ -171,6 +171,8 @@ Task<void> Leader::report(std::shared_ptr<Attempt> attempt) {
     done.failed_part = attempt->failed_part.value_or(0);
     done.card = attempt->card.seen();
     done.codecs = trial_.seen(*attempt);
+    done.encoders = trial_.encoders(*attempt);
+    if (attempt->failure.ok() && !attempt->left) done.keys = attempt->flight->job->keys_seen.take();
     done.storage_busy_ns = static_cast<std::uint64_t>(attempt->storage.busy());
     if (attempt->failure.ok())
         for (const auto& part : attempt->parts) {

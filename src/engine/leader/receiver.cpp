@@ -158,7 +158,7 @@ Task<Status> Receiver::take_another(Attempt& attempt, PendingChunk& chunk) {
     for (const StoredPiece& piece : chunk.packed) {
         if (piece.checksums.empty()) continue;
         Slice there = chunk.data.part(piece.at, piece.length), into = data.part(piece.at, piece.length);
-        const Result<Encoded> copied = co_await world.cpu.encode(Codec::none, std::move(there), BaseBytes(), nothing_known, std::move(into), deadline);
+        const Result<Encoded> copied = co_await world.cpu.encode(Coding(Codec::none), std::move(there), BaseBytes(), nothing_known, std::move(into), deadline);
         if (!copied.ok()) co_return copied.status();
     }
     chunk.data = data;
@@ -223,7 +223,7 @@ Task<Status> Receiver::fetch_own(Attempt& attempt, PendingChunk& chunk) {
     Status status = made.status();
     if (status.code() == Code::not_found && is_used_up(held, chunk.source)) tell_used_up(attempt, status);
     if (status.ok()) {
-        const Result<Encoded> copied = co_await world.cpu.encode(Codec::none, std::move(made->data), BaseBytes(), nothing_known, chunk.data, world.clock.in(settings.io_wait));
+        const Result<Encoded> copied = co_await world.cpu.encode(Coding(Codec::none), std::move(made->data), BaseBytes(), nothing_known, chunk.data, world.clock.in(settings.io_wait));
         status = copied.status();
         if (status.ok()) status = check_not_lost(held.image);
     }
@@ -248,7 +248,7 @@ Task<Status> Receiver::fetch_once(Attempt& attempt, NodeIndex from, PendingChunk
     }
     auto credit = std::make_shared<Credit>(world.clock);
     credit->node = from;
-    credit->want = {tag, chunk.source, Reason::flush, chunk.may_come_encoded ? attempt.lead.codec : "", chunk.may_come_encoded ? attempt.lead.base : 0};
+    credit->want = {tag, chunk.source, Reason::flush, chunk.may_come_encoded ? attempt.lead.codec : "", chunk.may_come_encoded ? attempt.lead.base : 0, chunk.may_come_encoded ? attempt.lead.keys : KeyEfforts()};
     attempt.credits[tag] = credit;
     send_to(*attempt.flight, from, attempt.addresses[from], credit->want);
     const Nanos deadline = world.clock.in(settings.io_wait);

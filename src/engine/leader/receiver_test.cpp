@@ -230,6 +230,7 @@ struct ReceiverEncodedTest : ReceiverTest {
     ReceiverEncodedTest() {
         attempt->lead.codec = "zero-runs";
         attempt->lead.encode_at_follower = true;
+        attempt->lead.keys = {{5, Effort::none}};
         attempt->codec = Codec::zero_runs;
     }
     // What its follower made of it: nobody decodes it here.
@@ -248,6 +249,7 @@ struct ReceiverEncodedTest : ReceiverTest {
         if (again.empty()) return {};
         EXPECT_EQ(again[0].source, first.source) << why;
         EXPECT_NE(again[0].tag, first.tag) << why;
+        EXPECT_EQ(again[0].keys, first.keys) << why;
         return again[0];
     }
 };
@@ -256,6 +258,7 @@ TEST_F(ReceiverEncodedTest, WhatComesEncodedIsQueuedAsItCame) {
     begin();
     const message::Want want = wants().front();
     EXPECT_EQ(want.codec, "zero-runs");
+    EXPECT_EQ(want.keys, attempt->lead.keys);
     send_bytes(want.tag, stored_of(want));
     tell(encoded_chunk_of(want));
     node.run(100 * millisecond);
@@ -357,6 +360,7 @@ TEST_F(ReceiverEncodedTest, WhatWasNotAskedForEncodedMayNotComeSo) {
     begin();
     const message::Want want = wants().front();
     EXPECT_EQ(want.codec, "");
+    EXPECT_TRUE(want.keys.empty());
     send_bytes(want.tag, stored_of(want));
     tell(encoded_chunk_of(want));
     asked_again(want, "nobody asked");

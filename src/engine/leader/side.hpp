@@ -30,6 +30,12 @@ class LeaderRole : protected Role {
     // What a codec did here, for the coordinator's choice.
     static void note_encoded(Job& job, Codec codec, std::uint64_t raw_bytes, const Encoded& made) {
         job.codecs_seen[codec].add(raw_bytes, made.bytes == 0 ? raw_bytes : made.bytes, static_cast<double>(made.took) / second);
+        note_keys(job, codec, raw_bytes, made);
+    }
+    // The same of its keys alone.
+    static void note_keys(Job& job, Codec codec, std::uint64_t raw_bytes, const Encoded& made) {
+        const std::optional<Effort> effort = effort_of(codec);
+        if (effort) job.keys_seen.add({0, *effort, raw_bytes, made.bytes == 0 ? raw_bytes : made.bytes, static_cast<std::uint64_t>(made.took)}, made.keys);
     }
 
     BufferRing& ring;

@@ -34,8 +34,10 @@ Trial::Trial(Common& c, BufferRing& r) : LeaderRole(c, r) {}
 
 void Trial::offer(Attempt& attempt, const PendingChunk& chunk, const HeldImage* held) {
     if (!attempt.trial || attempt.trial_begun || chunk.codec != 0 || !chunk.packed.empty() || !held || held->once) return;
+    // The codec in use is tried in one of so many versions: each time as far on as others are from one version to the next.
+    const Version turn = *attempt.trial == attempt.codec ? attempt.flight->key.version / (CodecChoice::whole_tried_apart + 1) : attempt.flight->key.version;
     // The last one before that place, since of what this leader writes nobody knows how much is its own in the end.
-    if (attempt.tried && attempt.offered_bytes > place_of(attempt.flight->key.version, attempt.flight->state.node_expected_bytes)) return;
+    if (attempt.tried && attempt.offered_bytes > place_of(turn, attempt.flight->state.node_expected_bytes)) return;
     attempt.offered_bytes += chunk.bytes();
     if (ring.buffers() < 2 || !world.cpu.may_shrink(*attempt.trial, chunk.checksums, chunk.bytes(), attempt.lead.block_bytes)) return;
     Source source = chunk.source;
@@ -58,6 +60,7 @@ Trial::Todo Trial::todo_of(Attempt& attempt) const {
     if (todo.sample && is_compared) todo.compared = attempt.codec != Codec::none ? attempt.codec : attempt.trial;
     if (!todo.by_turns) todo.piece = std::move(attempt.tried);
     if (!todo.by_turns && !todo.compared) todo.sample.reset();
+    todo.tells_keys = attempt.trial == attempt.codec;
     return todo;
 }
 
@@ -144,7 +147,7 @@ Task<void> Trial::run(FlightPtr flight, Todo todo) {
     const Slice buffer = Slice::whole(use->buffer);
     if (todo.piece) {
         Encoding piece{todo.piece->codec, todo.piece->raw, std::move(todo.piece->arrays), buffer};
-        co_await try_again(*flight->job, std::move(piece), todo.is_half());
+        co_await try_again(*flight->job, std::move(piece), todo);
     }
     if (!todo.sample) co_return;
     const std::uint64_t bytes = bytes_of(todo.sample->turns);
@@ -158,7 +161,7 @@ Task<void> Trial::run(FlightPtr flight, Todo todo) {
     if (todo.by_turns) {
         Encoding other = merged;
         other.codec = *todo.by_turns;
-        co_await try_again(*flight->job, std::move(other), todo.is_half());
+        co_await try_again(*flight->job, std::move(other), todo);
     }
     if (!todo.compared) co_return;
     merged.codec = *todo.compared;
@@ -170,18 +173,20 @@ Task<Result<Encoded>> Trial::encode(const Encoding& encoding) {
     const std::uint64_t bytes = encoding.raw.length;
     Slice into = encoding.room.part(0, bytes - bytes / 16);
     const Nanos deadline = world.clock.in(settings.io_wait);
-    Result<Encoded> made = co_await world.cpu.encode(encoding.codec, encoding.raw, BaseBytes(), encoding.arrays, into, deadline);
+    Coding coding(encoding.codec);
+    Result<Encoded> made = co_await world.cpu.encode(std::move(coding), encoding.raw, BaseBytes(), encoding.arrays, into, deadline);
     co_return made;
 }
 
-Task<void> Trial::try_again(Job& job, Encoding encoding, bool is_half) {
-    const std::uint64_t bytes = encoding.raw.length, parts = is_half ? 2 : 1;
+Task<void> Trial::try_again(Job& job, Encoding encoding, const Todo& todo) {
+    const std::uint64_t bytes = encoding.raw.length, parts = todo.is_half() ? 2 : 1;
     Nanos took = 0;
     bool goes_on = bytes > 0 && bytes <= encoding.room.length;
     for (std::uint64_t piece = 0; goes_on && piece < pieces_max && piece * bytes < trial_bytes / parts; ++piece) {
         const Result<Encoded> made = co_await encode(encoding);
         goes_on = made.ok() && (took += made->took) < enough / static_cast<Nanos>(parts);
-        if (made.ok()) note_encoded(job, encoding.codec, bytes, *made);
+        if (made.ok() && todo.tells_keys) note_keys(job, encoding.codec, bytes, *made);
+        else if (made.ok()) note_encoded(job, encoding.codec, bytes, *made);
     }
 }
 
@@ -194,7 +199,7 @@ Task<void> Trial::gather(Flight& flight, const Sample& sample, Rank rank, Slice 
         const std::uint64_t length = turn.source.length;
         if (turn.source.rank == rank && *is_whole) {
             Slice raw = held.image.data.part(turn.source.image_offset, length), there = into.part(at, length);
-            const Result<Encoded> copied = co_await world.cpu.encode(Codec::none, std::move(raw), BaseBytes(), nothing_known, std::move(there), world.clock.in(settings.io_wait));
+            const Result<Encoded> copied = co_await world.cpu.encode(Coding(Codec::none), std::move(raw), BaseBytes(), nothing_known, std::move(there), world.clock.in(settings.io_wait));
             *is_whole &= copied.ok() && world.clock.now() <= most;
         }
         at += length;
@@ -225,12 +230,16 @@ Task<void> Trial::compare(Flight& flight, const Sample& sample, Encoding encodin
     all.raw_bytes += seen.raw_bytes;
 }
 
+// Each writer encodes one chunk at a time, in a buffer of the ring.
+std::uint32_t Trial::encoders(const Attempt& attempt) const {
+    const std::size_t writers = std::max<std::size_t>(settings.writers, attempt.parts.size());
+    return static_cast<std::uint32_t>(std::min<std::size_t>({world.cpu.encoders(), writers, ring.buffers()}));
+}
+
 std::vector<message::CodecRate> Trial::seen(const Attempt& attempt) {
     Job& job = *attempt.flight->job;
     std::vector<message::CodecRate> rates;
-    // Each writer encodes one chunk at a time, in a buffer of the ring.
-    const std::size_t writers = std::max<std::size_t>(settings.writers, attempt.parts.size());
-    const auto threads = static_cast<double>(std::min<std::size_t>({world.cpu.encoders(), writers, ring.buffers()}));
+    const double threads = encoders(attempt);
     for (const auto& [codec, seen] : job.codecs_seen) {
         const bool is_asked = codec_name(codec) == attempt.lead.codec || codec_name(codec) == attempt.lead.trial;
         if (!is_asked || seen.bytes_per_s() <= 0) continue;

@@ -24,6 +24,7 @@ class Trial : LeaderRole {
     void begin(Attempt& attempt, PartState& part);
     // What codecs did on this node lately, for its report; and what merging did, which is told once.
     std::vector<message::CodecRate> seen(const Attempt& attempt);
+    std::uint32_t encoders(const Attempt& attempt) const;  // threads that encode at once
 
     // The same stretch of each of several images, and the turns that they would give to a run.
     struct Sample {
@@ -39,6 +40,7 @@ class Trial : LeaderRole {
         std::optional<Sample> sample;
         std::optional<Codec> by_turns;  // to be tried on the sample
         std::optional<Codec> compared;  // the same, and on each stretch of it
+        bool tells_keys = false;        // alone: the version is encoded with that codec, but for some keys
         bool is_half() const { return (piece || by_turns) && compared; }
     };
     // Raw bytes, and what of a buffer may be used for what becomes of them.
@@ -50,7 +52,7 @@ class Trial : LeaderRole {
     };
     Todo todo_of(Attempt& attempt) const;
     Task<void> run(FlightPtr flight, Todo todo);
-    Task<void> try_again(Job& job, Encoding encoding, bool is_half);
+    Task<void> try_again(Job& job, Encoding encoding, const Todo& todo);
     Task<void> gather(Flight& flight, const Sample& sample, Rank rank, Slice into, bool* is_whole);
     Task<void> compare(Flight& flight, const Sample& sample, Encoding merged);
     Task<Result<Encoded>> encode(const Encoding& encoding);

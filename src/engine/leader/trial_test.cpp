@@ -55,6 +55,32 @@ TEST_F(TrialTest, APieceIsEncodedWhenAllAreWritten) {
     EXPECT_TRUE(node->subject.trial.seen(*attempt).empty()) << "nobody asked for it";
 }
 
+// The codec in use, on data of a key that it does not encode: of the codec in general that says nothing.
+TEST_F(TrialTest, WhatIsLeftAsItIsIsTriedNowAndThen) {
+    message::Lead lead = trying();
+    lead.codec = lead.trial = "predict-planes-zstd";
+    lead.keys = {{1, Effort::none}};
+    RoleOptions options;
+    options.model.codec_shrinks = true;
+    options.model.codec_keys = {{1, 1e6, 0.5, 0.5}};
+    begin(options, lead);
+    node->flight->images.at(1).image.data = sim::describe(1, own_bytes);
+    node->flight->state.node_expected_bytes = own_bytes;
+    end_of_received();
+    start();
+    node->run(second);
+    EXPECT_TRUE(ended && attempt->failure.ok()) << attempt->failure.to_string();
+    const CodecSeen in_use = node->job->codecs_seen.at(Codec::planes);
+    node->job->keys_seen.take();
+    node->subject.trial.begin(*attempt, part());
+    node->run(second);
+    const std::vector<KeyEncoded> told = node->job->keys_seen.take();
+    ASSERT_EQ(told.size(), 1u);
+    EXPECT_EQ(told[0].effort, Effort::fast);
+    EXPECT_NEAR(static_cast<double>(told[0].stored_bytes) / static_cast<double>(told[0].raw_bytes), 0.5, 0.01);
+    EXPECT_EQ(node->job->codecs_seen.at(Codec::planes).raw_bytes(), in_use.raw_bytes());
+}
+
 // A thread gets its first milliseconds at once even where no core is idle.
 TEST_F(TrialTest, ItGoesOnUntilItHasTakenLongEnough) {
     RoleOptions options;

@@ -163,7 +163,8 @@ Task<Writer::Stored> Writer::encoded(Attempt& attempt, PendingChunk& chunk, cons
     Slice into{encoding->buffer, 0, bytes - bytes / 16};
     FindArrays arrays = held ? arrays_of(*held, chunk.source) : arrays_in_pack(*attempt.flight, chunk);
     BaseUse base = held ? base_of(*attempt.flight->job, attempt.lead.base, chunk.source, *held) : BaseUse();
-    const Result<Encoded> made = co_await world.cpu.encode(attempt.codec, chunk.data, base.bytes(), std::move(arrays), into, world.clock.in(settings.io_wait));
+    Coding coding(attempt.codec, attempt.keys);
+    const Result<Encoded> made = co_await world.cpu.encode(std::move(coding), chunk.data, base.bytes(), std::move(arrays), into, world.clock.in(settings.io_wait));
     if (made.ok()) note_encoded(*attempt.flight->job, attempt.codec, bytes, *made);
     if (!made.ok() || made->bytes == 0 || !base.is_there()) co_return raw;  // nothing that a codec does fails a flush: memory that does not come back is the write's to tell
     co_return Stored{into.part(0, made->bytes), 1, made->checksum, std::move(encoding).value(), made->needs_base};

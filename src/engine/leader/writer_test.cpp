@@ -122,6 +122,57 @@ TEST_F(WriterTest, ChunksThatAreEncodedAreLongOnes) {
     EXPECT_EQ(part().next_chunk_bytes(role_block, 0), 10ull << 20);
 }
 
+// All data here are of one key, which the plan names.
+TEST_F(WriterTest, DataOfAKeyAreEncodedAsThePlanSays) {
+    for (const Effort effort : {Effort::fast, Effort::small, Effort::none}) {
+        message::Lead encoding = lead();
+        encoding.codec = "predict-planes-zstd";
+        if (effort != Effort::fast) encoding.keys = {{1, effort}};
+        RoleOptions options;
+        options.model.codec_shrinks = true;
+        options.model.codec_keys = {{1, 1e9, 0.5, 0.5}};
+        begin(options, encoding);
+        node->flight->images.at(1).image.data = sim::describe(1, own_bytes);
+        end_of_received();
+        start();
+        node->run(second);
+        EXPECT_TRUE(ended && attempt->failure.ok()) << attempt->failure.to_string();
+        ASSERT_FALSE(part().runs.empty());
+        std::uint64_t stored = 0, raw = 0;
+        for (const StoredRun& run : part().runs) {
+            EXPECT_EQ(run.codec != 0, effort != Effort::none);
+            stored += run.stored_bytes;
+            for (const StoredPiece& piece : run.pieces) raw += piece.length;
+        }
+        EXPECT_NEAR(static_cast<double>(stored) / static_cast<double>(raw), effort == Effort::fast ? 0.5 : effort == Effort::small ? 0.475 : 1, 0.01);
+        const std::vector<KeyEncoded> told = node->job->keys_seen.take();
+        ASSERT_EQ(told.size(), 1u) << "no byte is of another key";
+        EXPECT_EQ(told[0].key, 1u);
+        EXPECT_EQ(told[0].effort, effort);
+        EXPECT_EQ(told[0].raw_bytes, raw);
+        EXPECT_EQ(told[0].stored_bytes, stored);
+        EXPECT_NE(told[0].took_ns, 0u);
+    }
+}
+
+TEST_F(WriterTest, WhatDoesNotGetShorterIsToldAsLongAsItWas) {
+    message::Lead encoding = lead();
+    encoding.codec = "predict-planes-zstd";
+    RoleOptions options;
+    options.model.codec_shrinks = true;
+    options.model.stored_min = options.model.stored_max = 1.1;
+    begin(options, encoding);
+    node->flight->images.at(1).image.data = sim::describe(1, own_bytes);
+    end_of_received();
+    start();
+    node->run(second);
+    const std::vector<KeyEncoded> told = node->job->keys_seen.take();
+    ASSERT_EQ(told.size(), 1u);
+    EXPECT_EQ(told[0].key, 0u);
+    EXPECT_GT(told[0].raw_bytes, 0u);
+    EXPECT_EQ(told[0].stored_bytes, told[0].raw_bytes);
+}
+
 // And however fast storage is, they are no longer than whoever wants some bytes of one likes to decode.
 TEST_F(WriterTest, ChunksThatAreEncodedAreNotEndless) {
     for (const bool encodes : {false, true}) {

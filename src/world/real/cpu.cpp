@@ -92,6 +92,8 @@ bool is_whole(const BaseBytes& base) {
     return true;
 }
 
+std::uint64_t steady_ns() { return static_cast<std::uint64_t>(std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count()); }
+
 unsigned default_threads() { return std::max(1u, std::thread::hardware_concurrency() / 2); }
 
 }  // namespace
@@ -155,16 +157,18 @@ bool RealCpu::may_shrink(Codec codec, const std::vector<std::uint64_t>& checksum
     return cairn::may_shrink(codec, checksums, bytes, block_bytes);
 }
 
-Task<Result<Encoded>> RealCpu::encode(Codec codec, Slice raw, BaseBytes base, FindArrays arrays, Slice into, Nanos deadline) {
+Task<Result<Encoded>> RealCpu::encode(Coding coding, Slice raw, BaseBytes base, FindArrays arrays, Slice into, Nanos deadline) {
     auto made = std::make_shared<Encoded>();
-    std::function<void()> work = [codec, raw, base = std::move(base), into, made, arrays = std::move(arrays)] {
+    std::function<void()> work = [coding = std::move(coding), raw, base = std::move(base), into, made, arrays = std::move(arrays)] {
         auto begun = std::chrono::steady_clock::now();  // the thread may outlive the loop
         try {
-            const std::vector<NumberArray> known = arrays && wants_arrays(codec) ? arrays() : std::vector<NumberArray>();
+            const std::vector<NumberArray> known = arrays && wants_arrays(coding.codec) ? arrays() : std::vector<NumberArray>();
             begun = std::chrono::steady_clock::now();  // who asks first has all of an image described
             Base older{is_whole(base) ? base.bytes.bytes() : ByteView()};
-            made->bytes = cairn::encode(codec, raw.bytes(), known, {into.data(), static_cast<std::size_t>(into.length)}, &older);
+            ByKey keys{coding.keys.get(), steady_ns};
+            made->bytes = cairn::encode(coding.codec, raw.bytes(), known, {into.data(), static_cast<std::size_t>(into.length)}, &older, &keys);
             made->needs_base = older.is_needed;
+            made->keys = std::move(keys.seen);
         } catch (const std::bad_alloc&) {
             made->bytes = 0;  // stored as it is
         }

@@ -146,10 +146,10 @@ TEST(RealCpu, WhatIsKnownIsAskedForWhereItIsEncoded) {
         asked = std::this_thread::get_id();
         return std::vector<NumberArray>{{0, 100'000, 8, true, false, 0, 0}};
     };
-    const Result<Encoded> other = loop->run(cpu.encode(Codec::zero_runs, raw, BaseBytes(), find, into, loop->in(test::patience)));
+    const Result<Encoded> other = loop->run(cpu.encode(Coding(Codec::zero_runs), raw, BaseBytes(), find, into, loop->in(test::patience)));
     EXPECT_TRUE(other.ok());
     EXPECT_EQ(asked, std::thread::id());
-    const Result<Encoded> made = loop->run(cpu.encode(Codec::planes, raw, BaseBytes(), find, into, loop->in(test::patience)));
+    const Result<Encoded> made = loop->run(cpu.encode(Coding(Codec::planes), raw, BaseBytes(), find, into, loop->in(test::patience)));
     ASSERT_TRUE(made.ok());
     EXPECT_NE(made->bytes, 0u);
     EXPECT_NE(asked, std::thread::id());
@@ -161,11 +161,11 @@ TEST(RealCpu, WhatIsKnownIsAskedForWhereItIsEncoded) {
         found = std::chrono::steady_clock::now();
         return known;
     };
-    const Result<Encoded> after = loop->run(cpu.encode(Codec::planes, raw, BaseBytes(), slow, into, loop->in(test::patience)));
+    const Result<Encoded> after = loop->run(cpu.encode(Coding(Codec::planes), raw, BaseBytes(), slow, into, loop->in(test::patience)));
     const bool is_without_finding = after.ok() && std::chrono::nanoseconds(after->took) <= std::chrono::steady_clock::now() - found;
     EXPECT_TRUE(is_without_finding) << "what is found out once an image says nothing of the codec";
     const FindArrays without_memory = []() -> std::vector<NumberArray> { throw std::bad_alloc(); };
-    const Result<Encoded> none = loop->run(cpu.encode(Codec::planes, raw, BaseBytes(), without_memory, into, loop->in(test::patience)));
+    const Result<Encoded> none = loop->run(cpu.encode(Coding(Codec::planes), raw, BaseBytes(), without_memory, into, loop->in(test::patience)));
     ASSERT_TRUE(none.ok()) << none.status().to_string();
     EXPECT_EQ(none->bytes, 0u);
 }

@@ -4,9 +4,21 @@
 
 #include <optional>
 
+#include "world/cpu.hpp"
 #include "world/sim/content.hpp"
+#include "world/sim/model.hpp"
 
 namespace cairn::sim {
+
+// How one run of data is encoded: all of it has one key, drawn from the content (Model::codec_keys); 0: none has any.
+struct KeyedEncoding {
+    std::uint32_t key = 0;
+    Effort effort = Effort::fast;
+    double rate = 0;  // raw bytes a second
+    double stored_min = 0, stored_max = 0;
+    bool leaves = false;  // the bytes as they are
+};
+KeyedEncoding keyed_encoding(const Coding& coding, const Runs& raw, const Model& model);
 
 // With a base, of as many bytes: what comes out is half as long, and is decoded with that base alone.
 //

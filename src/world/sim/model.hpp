@@ -16,6 +16,12 @@ namespace cairn::sim {
 // how many there are.
 constexpr std::string_view target_mark = "@target:";
 
+// A kind of data, as codecs see it.
+struct CodecKey {
+    double share = 1;  // of all data
+    double rate = 5e9, stored_min = 0.2, stored_max = 1.1;  // as in Model
+};
+
 // Rates are bytes per second, each served first come, first served; 0 is infinitely fast.
 struct Model {
     std::string scratch = "/scratch";        // every node's own; lost at a crash
@@ -32,6 +38,7 @@ struct Model {
     double codec_rate = 5e9;               // of a process, raw bytes
     bool codec_shrinks = false;            // that it may is what may_shrink() says of everything; of nothing otherwise
     double stored_min = 0.2, stored_max = 1.1;  // what a codec makes of a byte, drawn from the content
+    std::vector<CodecKey> codec_keys = {};      // instead of these, where data are of several kinds, of which the content draws one for each run
 
     Nanos scratch_latency = 5 * microsecond;
     Nanos persistent_latency = 200 * microsecond;

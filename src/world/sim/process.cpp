@@ -60,7 +60,7 @@ class SimCpu final : public Cpu {
         return codec != Codec::none && sim_.model().codec_shrinks;
     }
 
-    Task<Result<Encoded>> encode(Codec codec, Slice raw, BaseBytes base, FindArrays, Slice into, Nanos deadline) override {
+    Task<Result<Encoded>> encode(Coding coding, Slice raw, BaseBytes base, FindArrays, Slice into, Nanos deadline) override {
         sim_.note(process_, "encode", std::to_string(raw.length));
         const bool has_base = base.bytes.length == raw.length && checksums_of(runs_of(base.bytes), base.units) == base.checksums;  // looked at first, and used later
         Nanos ready = sim_.now();
@@ -69,7 +69,8 @@ class SimCpu final : public Cpu {
             co_await clock_.sleep_until(deadline);
             co_return deadline_passed("encoding did not come to its end");
         }
-        ready = std::max(ready, codec_pipe_.pass(sim_.now(), raw.length, sim_.model().codec_rate));
+        const KeyedEncoding keyed = keyed_encoding(coding, coding.codec == Codec::none ? Runs() : runs_of(raw), sim_.model());  // what is copied may be there to be read once
+        ready = std::max(ready, codec_pipe_.pass(sim_.now(), raw.length, keyed.rate));
         if (is_mapped(raw) && ready - sim_.now() > deadline - clock_.now()) {
             co_await clock_.sleep_until(deadline);
             co_return deadline_passed("encoding did not come to its end");
@@ -77,12 +78,13 @@ class SimCpu final : public Cpu {
         co_await clock_.sleep(ready - sim_.now());
         if (sim_.strikes(&Faults::encode_error)) co_return Status(Code::out_of_space, "no memory for encoding");
         const Runs older = has_base ? runs_of(base.bytes) : Runs();
-        const Runs stored = codec == Codec::none ? runs_of(raw) : encode_runs(runs_of(raw), older, into.length, sim_.model().stored_min, sim_.model().stored_max);
+        const Runs stored = coding.codec == Codec::none ? runs_of(raw) : encode_runs(runs_of(raw), older, keyed.leaves ? 0 : into.length, keyed.stored_min, keyed.stored_max);
         put(into, stored);
         const std::uint64_t bytes = length_of(stored);
         Encoded made{bytes, bytes == 0 ? 0 : checksum_of(runs_of(into.part(0, bytes))), 0};
-        made.needs_base = codec != Codec::none && bytes > 0 && !older.empty();
-        made.took = span_of(static_cast<double>(raw.length) / sim_.model().codec_rate);
+        made.needs_base = coding.codec != Codec::none && bytes > 0 && !older.empty();
+        made.took = span_of(static_cast<double>(raw.length) / keyed.rate);
+        if (keyed.key != 0) made.keys = {{keyed.key, keyed.effort, raw.length, bytes == 0 ? raw.length : bytes, static_cast<std::uint64_t>(made.took)}};
         co_return made;
     }
 
