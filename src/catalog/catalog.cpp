@@ -191,10 +191,10 @@ Task<Result<LineageRecords>> read_lineage(World& world, Layout layout, std::stri
 
 namespace {
 
-Task<Status> publish_record(World& world, Layout layout, std::string directory, std::string path, Bytes bytes, Nanos deadline) {
+Task<Status> publish_record(World& world, Layout layout, std::string path, Bytes bytes, Nanos deadline) {
     Status published = co_await publish_small_file(world, layout, path, std::move(bytes), 0644, deadline);
     if (!published.ok()) co_return published;
-    Status synced = co_await world.storage.fsync_directory(directory, deadline);
+    Status synced = co_await world.storage.fsync_name(std::move(path), deadline);
     co_return synced;
 }
 
@@ -217,7 +217,7 @@ Task<Result<std::uint64_t>> claim_epoch(World& world, Layout layout, std::string
         record.epoch = epoch;
         Bytes bytes = encode_open_record(record);
         const std::string path = layout.lineage_open(name, epoch);
-        Status published = co_await publish_record(world, layout, directory, path, std::move(bytes), deadline);
+        Status published = co_await publish_record(world, layout, path, std::move(bytes), deadline);
         if (published.ok()) co_return epoch;
         if (published.code() != Code::already_exists) co_return published;
         if (world.clock.now() >= deadline) co_return deadline_passed(directory + ": other jobs kept taking the next epoch");
@@ -240,7 +240,7 @@ Task<Status> check_on_record(World& world, Layout layout, std::string name, std:
 Task<Status> record_parent(World& world, Layout layout, std::string name, std::uint64_t epoch, FromRecord record, Nanos deadline) {
     const std::string path = layout.lineage_from(name, epoch);
     Bytes bytes = encode_from_record(record);
-    Status published = co_await publish_record(world, layout, layout.lineage(name), path, std::move(bytes), deadline);
+    Status published = co_await publish_record(world, layout, path, std::move(bytes), deadline);
     if (published.code() != Code::already_exists) co_return published;
     Result<Bytes> standing = co_await read_record(world, path, FrameKind::from, record_file_bytes_max, deadline);
     if (!standing.ok()) co_return std::move(standing).status();

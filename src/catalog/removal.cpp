@@ -126,7 +126,7 @@ Task<Status> publish_tombstone(World& world, Layout layout, VersionKey key, std:
     const Status ignored = co_await world.storage.remove(temporary, world.clock.in(io_wait));  // there after a link, gone after a rename
     (void)ignored;
     if (!published.ok()) co_return published;
-    Status synced = co_await world.storage.fsync_directory(layout.version(key), world.clock.in(io_wait));
+    Status synced = co_await world.storage.fsync_name(layout.manifest(key), world.clock.in(io_wait));
     co_return synced;
 }
 
@@ -155,7 +155,7 @@ Task<Status> fence_where_full(World& world, Layout layout, Manifest tombstone, N
         co_return removed;
     }
     if (!moved.ok()) co_return moved;
-    Status synced = co_await world.storage.fsync_directory(directory, world.clock.in(io_wait));
+    Status synced = co_await world.storage.fsync_name(aside, world.clock.in(io_wait));
     if (!synced.ok()) {  // as it was, then
         const Status back = co_await world.storage.publish(aside, manifest, world.clock.in(io_wait));
         (void)back;
@@ -288,7 +288,7 @@ Task<Status> remove_version(World& world, Layout layout, Manifest tombstone, Fen
         (void)ignored;
         co_return replaced;
     }
-    Status synced = co_await world.storage.fsync_directory(layout.version(key), world.clock.in(io_wait));
+    Status synced = co_await world.storage.fsync_name(layout.manifest(key), world.clock.in(io_wait));
     if (!synced.ok()) co_return synced.code() == Code::not_found ? Status() : std::move(synced);
     Status cleared = co_await clear_version(world, layout, std::move(tombstone), fence, io_wait);
     co_return cleared;

@@ -204,7 +204,7 @@ class Repairer {
         const Status removed = co_await world_.storage.remove(*temporary, deadline());
         (void)removed;
         if (!published.ok() && published.code() != Code::already_exists) co_return published;
-        Status synced = co_await world_.storage.fsync_directory(parent_of(path), deadline());
+        Status synced = co_await world_.storage.fsync_name(path, deadline());
         co_return synced;
     }
 
@@ -227,7 +227,7 @@ class Repairer {
             if (moved.ok()) replaced = co_await world_.storage.replace(*temporary, path, deadline());
         }
         if (!replaced.ok()) co_return replaced;
-        Status synced = co_await world_.storage.fsync_directory(parent_of(path), deadline());
+        Status synced = co_await world_.storage.fsync_name(path, deadline());
         co_return synced;
     }
 

@@ -9,6 +9,11 @@ Task<Result<std::vector<TargetRoom>>> Storage::target_rooms(std::string director
     co_return Status(Code::unsupported, directory + ": its file system does not say what is left on its storage targets");
 }
 
+Task<Status> Storage::fsync_name(std::string path, Nanos deadline) {
+    Status synced = co_await fsync_directory(path.substr(0, path.rfind('/')), deadline);
+    co_return synced;
+}
+
 Task<Status> write_all(Storage& storage, FilePtr file, std::uint64_t offset, Slice data, Nanos deadline) {
     std::uint64_t done = 0;
     while (done < data.length) {

@@ -4,7 +4,7 @@
 //  - every operation ends by its deadline; one that the system does not give back is reported as Code::deadline and goes on
 //    in the background, holding its file and buffer;
 //  - write_some and read_some may do less than asked, never nothing unless at end of file; write_all and read_all loop;
-//  - nothing is durable before fsync of the file, and no name before fsync_directory of its directory;
+//  - nothing is durable before fsync of the file, and no name before fsync_directory of its directory (fsync_name, where it came by publish() or replace());
 //  - after a failed fsync the file's earlier writes are of unknown fate: a new attempt, never a second try (rule 3);
 //  - publish() gives a complete file a second name without ever replacing one, atomically against everybody else;
 //  - replace() puts a complete file in another's place, in one step.
@@ -65,6 +65,9 @@ class Storage {
     // already_exists when there is one.
     virtual Task<Status> make_directory(std::string path, std::uint32_t permissions, Nanos deadline) = 0;
     virtual Task<Status> fsync_directory(std::string path, Nanos deadline) = 0;
+    // The name of a file that is complete and was published, or put in another's place: with its directory's fsync, and with its own, through a descriptor opened anew. The servers of
+    // GlusterFS are not told of the former; what they do for the latter keeps the names of the file, too. not_found when its directory is missing.
+    virtual Task<Status> fsync_name(std::string path, Nanos deadline);
     // A second name `to` for the file `from` (link(2) or RENAME_NOREPLACE); already_exists when `to` is taken. On success
     // `from` may or may not be there still.
     virtual Task<Status> publish(std::string from, std::string to, Nanos deadline) = 0;

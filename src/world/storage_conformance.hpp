@@ -368,6 +368,10 @@ Task<void> storage_fsync(Bench& bench) {
         CO_ASSERT_OK(status);
         status = co_await storage.fsync_directory(root + "/missing", never);
         EXPECT_EQ(status.code(), Code::not_found);
+        status = co_await storage.fsync_name(root + "/f", never);
+        CO_ASSERT_OK(status);
+        status = co_await storage.fsync_name(root + "/missing/f", never);
+        EXPECT_EQ(status.code(), Code::not_found);
     }
 }
 

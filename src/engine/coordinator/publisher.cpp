@@ -77,7 +77,7 @@ Task<Status> Publisher::look(FlightPtr flight) {
     Status on_record = co_await check_record(common, flight);
     if (!on_record.ok()) co_return on_record;
     // Whoever published may have died before the name was durable.
-    Status synced = co_await world.storage.fsync_directory(layout.version(flight->key), world.clock.in(settings.io_wait));
+    Status synced = co_await world.storage.fsync_name(layout.manifest(flight->key), world.clock.in(settings.io_wait));
     if (!synced.ok()) co_return Status(Code::io_error, synced.text());
     std::set<std::string> named = names_of(*manifest);
     co_await clean_up(flight, manifest->abandoned, std::move(named));
@@ -177,7 +177,7 @@ Task<Status> Publisher::publish(FlightPtr flight, Manifest manifest) {
             ours = standing->abandoned ? Status(Code::superseded, version_text(flight->key) + ": was given up")
                                        : Status(Code::already_exists, version_text(flight->key) + ": was committed by another attempt");
     }
-    Status synced = co_await world.storage.fsync_directory(layout.version(flight->key), world.clock.in(settings.io_wait));
+    Status synced = co_await world.storage.fsync_name(layout.manifest(flight->key), world.clock.in(settings.io_wait));
     if (!synced.ok()) co_return std::move(synced).within("making the manifest's name durable");
     // The temporary name is gone after a rename and still there after a link.
     const Status removed = co_await world.storage.remove(temporary, world.clock.in(settings.io_wait));

@@ -119,7 +119,7 @@ Task<void> Follower::learn_alone(FlightPtr flight) {
     const Status on_record = co_await check_record(common, flight);
     if (!on_record.ok()) co_return;
     // Whoever published may have died before the name was durable.
-    const Status synced = co_await world.storage.fsync_directory(layout.version(flight->key), world.clock.in(settings.io_wait));
+    const Status synced = co_await world.storage.fsync_name(layout.manifest(flight->key), world.clock.in(settings.io_wait));
     if (!synced.ok()) co_return;
     if (manifest->abandoned) common.end(*flight, {Code::superseded, version_text(flight->key) + ": was given up", true});
     else common.end(*flight, {Code::ok, "", true});

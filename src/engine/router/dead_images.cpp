@@ -108,12 +108,14 @@ Task<bool> DeadImages::look_at(std::string name, Nanos deadline) {
 
 // Who named the parent, or published the commit that decides, may have died before that name was durable; without it another lineage is the current one.
 Task<Status> DeadImages::make_durable(const LineageRecords& records, const std::vector<CatalogEntry>& entries, Nanos deadline) {
-    Status synced = co_await world_.storage.fsync_directory(layout_.lineage(records.name), deadline);
+    if (records.opens.empty()) co_return unavailable(layout_.lineage(records.name) + ": its records are away");
+    const LineageEntry& last = records.opens.back();
+    const std::string record = last.from || last.from_damage ? layout_.lineage_from(records.name, last.open.epoch) : layout_.lineage_open(records.name, last.open.epoch);
+    Status synced = co_await world_.storage.fsync_name(record, deadline);
     const Id128 head = current_lineage(records, entries, {}).links.front().incarnation;
     const auto commit = std::find_if(entries.begin(), entries.end(), [&](const CatalogEntry& entry) { return entry.committed() && entry.key.incarnation == head; });
     if (synced.ok() && commit != entries.end()) {
-        const std::string directory = layout_.version(commit->key);
-        Status also = co_await world_.storage.fsync_directory(directory, deadline);
+        Status also = co_await world_.storage.fsync_name(layout_.manifest(commit->key), deadline);
         synced = std::move(also);
     }
     co_return synced;

@@ -207,6 +207,15 @@ Status fsync_directory(const std::string& path) {
     return status;
 }
 
+Status fsync_name(const std::string& path) {
+    const int fd = open_retrying(path.c_str(), O_RDONLY | O_NONBLOCK, 0);
+    if (fd < 0) return outcome(fd, "opening", path);
+    Status status = outcome(::fsync(fd), "fsync of", path);
+    ::close(fd);
+    if (status.ok()) status = fsync_directory(path.substr(0, path.rfind('/')));
+    return status;
+}
+
 Status publish_file(const std::string& from, const std::string& to) {
     if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return {};
     const int error = errno;

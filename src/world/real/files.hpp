@@ -58,6 +58,7 @@ class RealFile final : public File {
 // of one persistent directory work in each other's directories. A file that is made there (RealFile::open) gets that group and what of its permissions is the group's.
 Status make_directory(const std::string& path, std::uint32_t permissions);
 Status fsync_directory(const std::string& path);
+Status fsync_name(const std::string& path);  // of a file and of its directory
 // RENAME_NOREPLACE, or link and unlink where the file system does not know it. `to` being the very file that `from` is
 // counts as success: an earlier try went through.
 Status publish_file(const std::string& from, const std::string& to);

@@ -222,6 +222,12 @@ Task<Status> RealStorage::fsync_directory(std::string path, Nanos deadline) {
     return perform(pool_of(path), std::move(work), std::move(what), deadline);
 }
 
+Task<Status> RealStorage::fsync_name(std::string path, Nanos deadline) {
+    std::string what = "fsync of the name " + path;
+    std::function<Status()> work = [path] { return cairn::fsync_name(path); };
+    return perform(pool_of(path), std::move(work), std::move(what), deadline);
+}
+
 Task<Status> RealStorage::publish(std::string from, std::string to, Nanos deadline) {
     std::string what = "publishing " + from + " as " + to;
     std::function<Status()> work = [from, to] { return publish_file(from, to); };

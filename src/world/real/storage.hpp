@@ -73,6 +73,7 @@ class RealStorage final : public Storage {
     Task<Status> resize(FilePtr file, std::uint64_t bytes, Nanos deadline) override;
     Task<Status> make_directory(std::string path, std::uint32_t permissions, Nanos deadline) override;
     Task<Status> fsync_directory(std::string path, Nanos deadline) override;
+    Task<Status> fsync_name(std::string path, Nanos deadline) override;
     Task<Status> publish(std::string from, std::string to, Nanos deadline) override;
     Task<Status> replace(std::string from, std::string to, Nanos deadline) override;
     Task<Status> remove(std::string path, Nanos deadline) override;
