@@ -55,6 +55,7 @@ struct Settings {
         std::uint64_t full_every = 1;
         std::uint32_t merge_ranks = 0;  // 0: chosen by trials
         std::uint64_t merge_bytes = 32ull << 10;
+        bool equal_pages = false;
         Io io = Io::automatic;
         double memory_share = 0.25;
         std::uint32_t attempts_max = 3;

@@ -160,6 +160,10 @@ constexpr std::array table = {
     key<&S::flush, &S::Flush::merge_bytes>("flush", "merge_bytes", K::bytes, 4 * kib, 64 * mib,
         "With merge_ranks above 1, or 0: what each image gives to a run by turns, in whole blocks: where block_bytes is more than this, one block. So 32 KiB need a block_bytes of 32 KiB or less, and with blocks of 1 MiB no more than four images share a run. Where turns of all images do not fit into a run they are shorter, so 64 MiB means: "
         "each image once. Short turns take room in the files' footers, some 30 bytes each, and in the memory of the node that writes, some 120 bytes each until the version is committed."),
+    key<&S::flush, &S::Flush::equal_pages>("flush", "equal_pages", K::flag, 0, 0,
+        "Store what several images of one node have in common once, before any codec, wherever in the images it lies: for images of processes that share libraries or data page for page, such as the trees and files that `cairn watch` takes of them. What looks the same by its checksum is compared byte for byte, and each image keeps checksums of its own. Sought in blocks of block_bytes, "
+        "or less where a region is cut; so pages are found with 4 KiB, for 8 bytes of checksum each; with 1 MiB hardly anything that does not begin at the same place. Stretches of 64 KiB and more, of images of 512 KiB and more that one node writes into one file itself (nothing of other nodes). A rank that restores alone may read up to 4 MiB for a piece, and its node's others with it once. "
+        "It takes up to 25 MiB of memory while a version is written. Versions with a base (full_every), and the layouts file-per-rank and safetensors, share nothing; others are not merged (merge_ranks). Rank 0's node decides."),
     one_of(key<&S::flush, &S::Flush::io>("flush", "io", K::choice, 0, 2,
         "How files are written: io_uring, a pool of threads, or io_uring wherever the kernel has it."), io_ways),
     key<&S::flush, &S::Flush::memory_share>("flush", "memory_share", K::fraction, 0.001, 0.9,

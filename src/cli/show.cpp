@@ -65,6 +65,17 @@ std::string alone_text(const AloneRead& alone) {
     return "reads at most " + std::string(times) + " times what is stored of it (rank " + std::to_string(alone.rank) + ": " + format_bytes(alone.read_bytes) + base + ")";
 }
 
+// Of the images, beyond what runs have of raw bytes: what shares a place with other pieces.
+std::uint64_t stored_once_bytes(const OpenVersion& version) {
+    std::uint64_t bytes = 0;
+    for (const Footer& footer : version.footers)
+        for (const StoredRun& run : footer.runs) {
+            for (const StoredPiece& piece : run.pieces) bytes += piece.length;
+            bytes -= raw_bytes(run);
+        }
+    return bytes;
+}
+
 // As setting flush.layout has it.
 const char* layout_name(const Manifest& manifest) {
     const auto name = manifest.parts.empty() ? std::nullopt : parse_part_file_name(manifest.parts.front().file);
@@ -102,6 +113,7 @@ void print_head(Console& console, const Shown& shown, const Seen& seen) {
                       " (" + plural(m.image_bytes, "byte") + ")");
     row("files", plural(own, "part") + " (" + layout_name(m) + "), " + format_bytes(part_bytes) + ", blocks of " +
                      format_bytes_exact(m.block_bytes));
+    if (const std::uint64_t once = stored_once_bytes(shown.open); once > 0) row("stored once", format_bytes(once) + " of the images take no room: they are the same as other bytes of theirs");
     if (!m.node_targets.empty()) row("targets", targets_text(m));
     if (const std::optional<AloneRead> alone = costliest_alone(shown.open)) row("one rank", alone_text(*alone));
     for (const BaseVersion& base : m.bases) row("depends on", "version " + std::to_string(base.version) + " of incarnation " + base.incarnation.hex());
@@ -180,6 +192,7 @@ void print_json(Console& console, const Layout& layout, const Shown& shown, cons
                      {"ranks", m.ranks},
                      {"nodes", m.nodes},
                      {"image_bytes", m.image_bytes},
+                     {"stored_once_bytes", stored_once_bytes(shown.open)},
                      {"block_bytes", m.block_bytes},
                      {"layout", layout_name(m)},
                      {"node_targets", m.node_targets}};

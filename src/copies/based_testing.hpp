@@ -29,6 +29,7 @@ class CodecsCpu final : public Cpu {
         co_await clock->sleep(into.length);
         co_return cairn::decode(codec, stored.bytes(), std::span(into.data(), into.length), base.length == 0 ? ByteView() : base.bytes());
     }
+    Task<Result<bool>> equal(Pairs, Nanos) override { co_return false; }
 };
 
 // A run before it is stored: whose bytes.

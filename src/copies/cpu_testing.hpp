@@ -10,6 +10,8 @@ class WatchedCpu final : public Cpu {
     explicit WatchedCpu(Cpu& inner) : inner_(inner) {}
     Status fails;         // what decode() says instead
     int decodes = 0;
+    int comparisons = 0;
+    bool differs = false;  // whatever is compared
     unsigned threads = 0;  // that encode at once; 0: as many as in that world
 
     Task<std::vector<std::uint64_t>> checksums(Slice data, Units units) override { return inner_.checksums(std::move(data), std::move(units)); }
@@ -25,6 +27,13 @@ class WatchedCpu final : public Cpu {
         if (!fails.ok()) co_return fails;
         Status status = co_await inner_.decode(codec, std::move(stored), std::move(base), std::move(into), deadline);
         co_return status;
+    }
+
+    Task<Result<bool>> equal(Pairs pairs, Nanos deadline) override {
+        ++comparisons;
+        Result<bool> same = co_await inner_.equal(std::move(pairs), deadline);
+        if (same.ok() && differs) same = false;
+        co_return same;
     }
 
   private:

@@ -55,6 +55,7 @@ FlushSettings flush_settings(const Settings& settings) {
     flush.encode_buffers = flush.encode_at == EncodeAt::follower || flush.full_every > 1 ? 2 : 0;
     flush.merge_ranks = settings.flush.merge_ranks;
     flush.merge_bytes = settings.flush.merge_bytes;
+    flush.equal_pages = settings.flush.equal_pages;
     flush.local_split = static_cast<LocalSplit>(settings.flush.local_split);
     flush.direct = settings.flush.direct;
     flush.attempts_max = settings.flush.attempts_max;

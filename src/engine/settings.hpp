@@ -23,9 +23,13 @@ struct FlushLimits {
     std::size_t answers = 4096;                 // to requests for data, of a version
     std::size_t message_units = 512u << 10;      // of what a leader tells of its share, in one message of a few MiB
     std::size_t message_pieces = 64u << 10;
+    std::uint64_t equal_stretch_bytes = 64 << 10;  // as in leader/equal_pages.hpp: a shorter write is worth no more than its own round trip
+    std::uint64_t equal_units = 3u << 18;        // known at once, of a leader: some 25 MiB
     std::size_t guests = 1024;                  // I/O node: jobs; the one longest silent is forgotten, and learned again when it speaks
     std::size_t strangers = 1024;               // I/O node: jobs that were looked for
 };
+
+inline constexpr std::uint64_t equal_pieces_max = 1u << 20;  // that share places in one part (leader/equal_pages.hpp): at most 200 of the 2048 MiB of its footer
 
 struct FlushSettings {
     std::uint32_t writers = 8;
@@ -43,6 +47,7 @@ struct FlushSettings {
     std::uint32_t full_every = 1;                // of so many versions one is whole, and the others may be stored as what changed since; with a codec that takes a base
     std::uint32_t merge_ranks = 1;               // images of one node that share encoded runs, in versions with a codec and without a base; 0: merge_ranks_chosen, or 1, as trials say
     std::uint64_t merge_bytes = 32 << 10;        // of each by turns; in whole blocks
+    bool equal_pages = false;                    // what images of one node have in common goes into a part once (leader/equal_pages.hpp), in versions without a base; they are not merged
     std::uint32_t attempts_max = 3;              // in a row, before the version's waiters are told; then again after retry_wait
     Nanos io_wait = 60 * second;                 // one read, write, fsync
     Nanos target_wait = 10 * second;             // of a part for which another storage target can be taken

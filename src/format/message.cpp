@@ -44,7 +44,7 @@ struct BodyWriter {
         for (const KeyEncoded& k : m.keys) rows.emplace_back(k.key, static_cast<std::uint8_t>(k.effort), k.raw_bytes, k.stored_bytes, k.took_ns);
         const auto keys = structs(rows);
         return fb::CreatePartsDone(builder, id(m.attempt_id), code(m.code), why, m.has_lost, m.lost, parts,
-                                   m.has_failed_part, m.failed_part, m.coverage, static_cast<std::uint8_t>(m.card), codecs, m.storage_busy_ns, m.needs_base, m.encoders, keys);
+                                   m.has_failed_part, m.failed_part, m.coverage, static_cast<std::uint8_t>(m.card), codecs, m.storage_busy_ns, m.needs_base, m.encoders, keys, m.equal_bytes);
     }
     auto write(const message::Acknowledged& m) { return fb::CreateAcknowledged(builder, id(m.attempt_id)); }
     auto write(const message::Leave& m) { return fb::CreateLeave(builder, id(m.attempt_id)); }
@@ -110,7 +110,7 @@ struct BodyWriter {
         if (!m.trial.empty()) trial = writer.string(m.trial);
         return fb::CreateLead(builder, m.attempt, id(m.attempt_id), m.parts_total, m.ranks_total, m.block_bytes, parts,
                               images, where, m.keep_own, m.pack_bytes, codec, m.encode_at_follower, trial, m.base, m.merge_ranks, m.merge_bytes,
-                              m.trial_merge_ranks, m.trial_merge_bytes, m.may_replace, efforts(m.keys));
+                              m.trial_merge_ranks, m.trial_merge_bytes, m.may_replace, efforts(m.keys), m.equal_pages);
     }
     auto write(const message::Shed& m) { return fb::CreateShed(builder, id(m.attempt_id), m.move, m.part, m.to, m.bytes); }
     auto write(const message::Given& m) {
@@ -189,7 +189,7 @@ struct BodyReader {
             Reader::id(*m.attempt_id()), static_cast<Code>(m.code()), reader.string(m.text()), m.has_lost(), m.lost(),
             m.has_failed_part(), m.failed_part(), reader.part_infos(m.parts()), m.coverage(), static_cast<Card>(m.card()),
             reader.tables(m.codecs(), [&](const fb::CodecRate& c) { return message::CodecRate{reader.string(c.codec()), c.raw_bytes(), c.stored_bytes(), c.raw_bytes_per_s(), c.apart_bytes(), c.merged_bytes(), c.tried_bytes()}; }),
-            m.storage_busy_ns(), m.needs_base(), m.encoders(), keys(m.keys())};
+            m.storage_busy_ns(), m.needs_base(), m.encoders(), keys(m.keys()), m.equal_bytes()};
     }
     message::Body read(const fb::Acknowledged& m) { return message::Acknowledged{Reader::id(*m.attempt_id())}; }
     message::Body read(const fb::Leave& m) { return message::Leave{Reader::id(*m.attempt_id())}; }
@@ -243,6 +243,7 @@ struct BodyReader {
         lead.trial_merge_bytes = m.trial_merge_bytes();
         lead.may_replace = m.may_replace();
         lead.keys = efforts(m.keys());
+        lead.equal_pages = m.equal_pages();
         lead.parts = reader.tables(m.parts(), [&](const fb::PartPlan& p) { return plan(p); });
         lead.images = reader.images(m.images());
         lead.addresses = addresses(m.addresses());

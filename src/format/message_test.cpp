@@ -221,6 +221,8 @@ TEST(Message, WhatDependsOnAnOlderVersionSaysSo) {
     std::get<message::Lead>(lead.body).merge_bytes = 1ull << 50;
     std::get<message::Lead>(lead.body).trial_merge_ranks = 16;
     std::get<message::Lead>(lead.body).trial_merge_bytes = 1 << 15;
+    std::get<message::Lead>(lead.body).equal_pages = true;
+    std::get<message::PartsDone>(done.body).equal_bytes = 1ull << 50;
     std::get<message::PartsDone>(done.body).codecs = {{"fast", 1, 2, 3, 4, 5, 6}};
     for (const Message& m : {lead, want, chunk, done, ended}) {
         const auto back = decode_message(encode(m));

@@ -59,6 +59,7 @@ struct Lead {
     std::uint64_t trial_merge_bytes = 0;
     bool may_replace = false;  // where the storage of a part fails another file can take its place, on another target
     KeyEfforts keys;           // the arrays of which are not encoded as `codec` would (model/key_choice.hpp)
+    bool equal_pages = false;  // what a leader's own images have in common goes into a part once, and its first leader hands out the space of each
     bool operator==(const Lead&) const = default;
 };
 
@@ -231,6 +232,7 @@ struct PartsDone {
     bool needs_base = false;            // one of `parts` can not be decoded without the Lead's base
     std::uint32_t encoders = 0;         // threads that encode at once
     std::vector<KeyEncoded> keys;       // what was encoded and tried since the version before, key by key; at most keys_max rows
+    std::uint64_t equal_bytes = 0;      // of its images, for which nothing was written: they lie where the same bytes of another one do
     bool operator==(const PartsDone&) const = default;
 };
 

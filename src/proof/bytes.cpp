@@ -105,7 +105,7 @@ void check_scratch(SeedRun& run) {
         for (const LocalImage& image : scan->images) {
             const ImageHeader& header = image.header;
             if (header.image.bytes != options->image_bytes(header.rank, header.key.version)) *out = corrupt(image.path + ": of another size");
-            const std::uint64_t seed = Cluster::content_seed(header.key.incarnation, header.key.version, header.rank);
+            const std::uint64_t seed = Cluster::content_seed(*options, header.key, header.rank);
             const ImageSink sink = [&](std::uint64_t offset, Slice data) {
                 Slice expected = sim::describe(seed, data.length, offset);
                 return sim::content_equal(data, expected) ? Status() : corrupt(image.path + ": other bytes than were captured");

@@ -41,6 +41,7 @@ struct ClusterOptions {
     // What a rank that begins to fill an image of so many bytes says that it will have; nothing: it does not say.
     std::function<std::optional<std::uint64_t>(Rank, Version, std::uint64_t)> begins = [](Rank, Version, std::uint64_t) { return std::nullopt; };
     bool old_format = false;  // images and rosters are as a release with format 1 left them
+    std::uint32_t alike = 0;    // ranks so far apart have the same bytes, as far as both are long; 0: each has its own
     std::uint32_t regions = 0;  // of each image that has bytes, some of them tiny; 0: one, of all of it
     bool placed = false;  // the engine knows the model's storage targets
     std::size_t share = 0;  // ranks of a node restore at the same time, and share runs on so many shelves; 0: one after the other
@@ -194,6 +195,9 @@ class Cluster {
     Result<Manifest> manifest_now(VersionKey key, Nanos limit = 600 * second);
 
     static std::uint64_t content_seed(Id128 incarnation, Version version, Rank rank);
+    static std::uint64_t content_seed(const ClusterOptions& options, const VersionKey& key, Rank rank) {
+        return content_seed(key.incarnation, key.version, options.alike == 0 ? rank : rank % options.alike);
+    }
 
   private:
     const std::vector<Seat>& seats_of(Id128 incarnation) const;

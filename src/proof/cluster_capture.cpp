@@ -175,7 +175,7 @@ Task<Status> Cluster::capture(sim::Process& client, Rank rank, Version version, 
     World world = client.world();
     const Nanos deadline = world.clock.in(io_span);
     ImageHeader header = header_of(rank, version);
-    const std::uint64_t seed = content_seed(roster.incarnation, version, rank) ^ twist;
+    const std::uint64_t seed = content_seed(options, key(version), rank) ^ twist;
     std::optional<GivingWay> way = options.asked(rank, version);
     if (way || options.once(rank, version)) {
         Status captured = co_await capture_unslotted(client, std::move(header), seed, way);

@@ -66,7 +66,7 @@ Task<Result<RestorableSeries>> Cluster::look(World world, std::vector<SealedVers
 }
 
 Task<Fetched> Cluster::fetch(World world, ImagePlaces places, VersionKey content) const {
-    Received received(content_seed(content.incarnation, content.version, places.rank), options.image_bytes(places.rank, content.version), !places.slot_path.empty());
+    Received received(content_seed(options, content, places.rank), options.image_bytes(places.rank, content.version), !places.slot_path.empty());
     const Aim aim = [&received](const ImageInfo& image) { return received.aim(image); };
     const Nanos deadline = world.clock.in(options.restore.io_wait + io_span);  // a slot that hangs takes a wait of its own
     const std::string whose = "rank " + std::to_string(places.rank);

@@ -92,6 +92,7 @@ class Kept::Sums final : public Cpu {
         sim::put(into, *raw);
         co_return Status();
     }
+    Task<Result<bool>> equal(Pairs, Nanos) override { co_return not_ours(); }
 };
 
 namespace {

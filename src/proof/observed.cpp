@@ -55,7 +55,7 @@ sim::Runs base_of(const SeedRun& run, const OpenVersion& version, const Footer& 
     const VersionKey base{version.manifest.key.name, of.version, of.incarnation};
     const VersionKey& key = content_of(run, base);
     for (const StoredPiece& piece : stored.pieces) {
-        const std::uint64_t seed = Cluster::content_seed(key.incarnation, key.version, piece.rank);
+        const std::uint64_t seed = Cluster::content_seed(run.cluster.options, key, piece.rank);
         for (sim::Run& each : sim::runs_of_description(seed, piece.image_offset, piece.length)) older.push_back(std::move(each));
     }
     return older;
@@ -75,7 +75,7 @@ Status check_bytes(const SeedRun& run, Kept& kept, const OpenVersion& version) {
                 there = sim::slice_of(*raw);
             }
             for (const StoredPiece& piece : stored.pieces) {
-                const std::uint64_t seed = Cluster::content_seed(key.incarnation, key.version, piece.rank);
+                const std::uint64_t seed = Cluster::content_seed(run.cluster.options, key, piece.rank);
                 if (!sim::content_equal(there->part(piece.at, piece.length), sim::describe(seed, piece.length, piece.image_offset)))
                     return corrupt(path + ": at " + std::to_string(stored.part_offset + piece.at) + " are not the bytes of rank " + std::to_string(piece.rank));
             }
@@ -84,9 +84,17 @@ Status check_bytes(const SeedRun& run, Kept& kept, const OpenVersion& version) {
     return {};
 }
 
+// Several of its pieces are the same bytes of it.
+bool is_shared(const StoredRun& stored) {
+    std::uint64_t end = 0, begins_again = 0;
+    for (const StoredPiece& piece : stored.pieces) begins_again += piece.at < end ? 1 : 0, end = std::max(end, piece.at + piece.length);
+    return begins_again > 0;
+}
+
 // An image has more than one place in it.
 bool has_turns(const StoredRun& stored) {
     std::set<Rank> seen;
+    if (is_shared(stored)) return false;
     return std::any_of(stored.pieces.begin(), stored.pieces.end(), [&](const StoredPiece& piece) { return !seen.insert(piece.rank).second; });
 }
 
@@ -106,7 +114,11 @@ Status check_space(SeedRun& run, const OpenVersion& version) {
         if (encoded > 0 && run.cluster.has_come_encoded()) run.see(Saw::encoded_before_ship);
         if (encoded > 0 && encoded < static_cast<std::ptrdiff_t>(footer.runs.size())) run.see(Saw::encoded_some);
         for (const StoredRun& stored : footer.runs) {
-            if (stored.pieces.size() > 1) run.see(Saw::packed);
+            if (is_shared(stored)) run.see(Saw::equal_pages);
+            if (is_shared(stored) && stored.codec != 0) run.see(Saw::equal_encoded);
+            if (is_shared(stored) && run.cluster.has_moved_work()) run.see(Saw::equal_moved);
+            if (is_shared(stored) && run.scenario.equal == 0) return corrupt("pages are stored once of a job that did not ask for it");
+            if (stored.pieces.size() > 1 && !is_shared(stored)) run.see(Saw::packed);
             if (has_turns(stored)) run.see(Saw::merged);
             if (has_turns(stored) && run.scenario.merge_ranks == 0) run.see(Saw::merged_by_trial);
             if (has_turns(stored) && run.cluster.has_moved_work()) run.see(Saw::merged_moved);
@@ -138,7 +150,7 @@ Status check_image(SeedRun& run, Kept& kept, const VersionCopies& copies, Rank r
     if (any) range.offset = random % bytes;
     if (any) range.length = std::min(1 + sim::mix(random) % (4 * options.block_bytes), bytes - range.offset);
     std::uint64_t got = 0;
-    const std::uint64_t seed = Cluster::content_seed(key.incarnation, key.version, rank);
+    const std::uint64_t seed = Cluster::content_seed(run.cluster.options, key, rank);
     HandOut out;
     out.add(rank, range, "a range", [&](std::uint64_t at, const Slice& data) {
         got += data.length;

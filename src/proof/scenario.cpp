@@ -66,6 +66,7 @@ const std::vector<ScenarioNumber>& scenario_numbers() {
         {"full_every", &S::full_every, 1, 100, 1},
         {"merge_ranks", &S::merge_ranks, 0, 64, 1},
         {"merge_bytes", &S::merge_bytes, 1, 1 << 24, 4096},
+        {"equal", &S::equal, 0, 1024, 0},
         {"attempts", &S::attempts, 1, 100, 3},
         {"versions", &S::versions, 1, 64, 64},
         {"answers", &S::answers, 1, 4096, 4096},
@@ -170,6 +171,7 @@ class Draw {
         if (const std::uint64_t asked = sim::mix(scenario_.seed ^ 0x61736B65); !scenario_.old_format && scenario_.once == 0 && asked % 8 == 0)
             scenario_.asked = 1 + asked / 8 % (is_of_a_kind ? 2 : 4);
         if (scenario_.codec == 2 && !is_of_a_kind && sim::mix(scenario_.seed ^ 0x6B657973) % 2 == 0) choosing_by_key();
+        if (const std::uint64_t equal = sim::mix(scenario_.seed ^ 0x65717561); equal % 6 == 0) scenario_.equal = 1 + equal / 6 % 3;
         return std::move(scenario_);
     }
 
@@ -429,6 +431,9 @@ ClusterOptions cluster_of(const Scenario& scenario) {
     s.full_every = static_cast<std::uint32_t>(scenario.full_every);
     s.merge_ranks = static_cast<std::uint32_t>(scenario.merge_ranks);
     s.merge_bytes = scenario.merge_bytes;
+    s.equal_pages = scenario.equal != 0;
+    s.limits.equal_stretch_bytes = scenario.block_bytes;
+    options.alike = static_cast<std::uint32_t>(scenario.equal);
     s.encode_buffers = scenario.encode_at != 0 || scenario.full_every > 1 ? 2 : 0;
     options.model.codec_shrinks = true;
     s.attempts_max = static_cast<std::uint32_t>(scenario.attempts);

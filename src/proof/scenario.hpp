@@ -56,6 +56,7 @@ struct Scenario {
     std::uint64_t encode_at = 0;  // as in FlushSettings
     std::uint64_t full_every = 1;  // the same; then images keep their sizes for some versions, and the codec is one that takes a base
     std::uint64_t merge_ranks = 1, merge_bytes = 4096;  // the same; 0: as trials say
+    std::uint64_t equal = 0;     // equal pages are stored once, and ranks so far apart have the same bytes; 0: neither
     std::uint64_t attempts = 3;  // before the waiters are told
     std::uint64_t versions = 64;        // remembered, and what follows: FlushLimits
     std::uint64_t answers = 4096;

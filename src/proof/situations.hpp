@@ -31,6 +31,9 @@ namespace cairn::testing {
     row(by_key,             seeds, "and not all kinds of data alike") \
     row(based,              seeds, "some were stored as what changed since an older version") \
     row(based_before_ship,  seeds, "and some of them before they were sent") \
+    row(equal_pages,        seeds, "what several images had in common was stored once") \
+    row(equal_encoded,      seeds, "and some of it was encoded") \
+    row(equal_moved,        seeds, "and work changed hands in that version") \
     row(once_committed,     seeds, "images that could be read once only were committed") \
     row(once_used_up,       seeds, "and some were used up by an attempt that failed") \
     row(asked_committed,    seeds, "images that their ranks gave when asked were committed") \

@@ -56,6 +56,10 @@ class Cpu {
     virtual unsigned encoders() const = 0;  // threads that encode at once
     // All of `into`. corrupt where `stored` makes something else, or needs a base and `base` is empty.
     virtual Task<Status> decode(Codec codec, Slice stored, Slice base, Slice into, Nanos deadline) = 0;
+
+    // Whether each two, which are as long as each other, are the same bytes. deadline: as with encode().
+    using Pairs = std::vector<std::pair<Slice, Slice>>;
+    virtual Task<Result<bool>> equal(Pairs pairs, Nanos deadline) = 0;
 };
 
 class Randomness {

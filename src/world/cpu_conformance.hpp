@@ -87,9 +87,32 @@ Task<void> cpu_many_and_abandoned(Bench& bench) {
     EXPECT_TRUE(closed);
 }
 
+template <class Bench>
+Task<void> cpu_equal(Bench& bench) {
+    const Nanos deadline = bench.clock().in(20 * second);
+    const Bytes bytes = pattern(1 << 20);
+    Bytes changed = bytes;
+    changed[777'777] ^= std::byte(1);
+    Slice one = Slice::of(bytes), other = Slice::of(bytes), wrong = Slice::of(changed);
+    const auto compare = [&](Cpu::Pairs pairs) { return bench.cpu().equal(std::move(pairs), deadline); };
+    Cpu::Pairs same = {{one, other}, {one.part(5, 1000), wrong.part(5, 1000)}}, last = {{one, other}, {one.part(700'000, 100'000), wrong.part(700'000, 100'000)}}, moved = {{one.part(0, 4096), other.part(1, 4096)}}, none;
+    const Result<bool> are_same = co_await compare(same);
+    CO_ASSERT_OK(are_same.status());
+    EXPECT_TRUE(*are_same);
+    for (const Cpu::Pairs& pairs : {last, moved}) {
+        const Result<bool> differ = co_await compare(pairs);
+        CO_ASSERT_OK(differ.status());
+        EXPECT_FALSE(*differ);
+    }
+    const Result<bool> nothing = co_await compare(none);
+    CO_ASSERT_OK(nothing.status());
+    EXPECT_TRUE(*nothing);
+}
+
 TYPED_TEST_P(CpuConformance, Checksums) { this->run(cpu_checksums<TypeParam>); }
 TYPED_TEST_P(CpuConformance, ManyAndAbandoned) { this->run(cpu_many_and_abandoned<TypeParam>); }
 TYPED_TEST_P(CpuConformance, Codecs) { this->run(cpu_codecs<TypeParam>); }
-REGISTER_TYPED_TEST_SUITE_P(CpuConformance, Checksums, ManyAndAbandoned, Codecs);
+TYPED_TEST_P(CpuConformance, Equal) { this->run(cpu_equal<TypeParam>); }
+REGISTER_TYPED_TEST_SUITE_P(CpuConformance, Checksums, ManyAndAbandoned, Codecs, Equal);
 
 }  // namespace cairn::conformance

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/units.hpp"
+#include "engine/settings.hpp"
 #include "format/names.hpp"
 #include "format/part.hpp"
 #include "model/tensor_places.hpp"
@@ -80,6 +81,7 @@ void make_leads(Contest& contest, const Job& job, const std::vector<NodeImages>&
         track.lead.block_bytes = contest.block_bytes;
         track.lead.keep_own = contest.keep_own;
         track.lead.may_replace = contest.may_replace;
+        track.lead.equal_pages = contest.equal_pages;
         track.lead.pack_bytes = contest.pack_bytes;
         track.lead.codec = contest.codec;
         track.lead.keys = contest.keys;
@@ -114,7 +116,9 @@ Status check_sizes(const Contest& contest, const std::vector<NodeImages>& nodes,
                     counts.units += div_up(source.length, contest.block_bytes);
                     counts.pieces += contest.merge.ranks > 1 ? std::max<std::uint64_t>(1, div_up(source.length, contest.merge.turn_bytes)) : 1;
                     held.emplace(source.rank, *images.at(source.rank));
+                    if (contest.equal_pages) counts.pieces += source.length / merged_run_bytes_max;
                 }
+        if (contest.equal_pages) counts.pieces += 2 * equal_pieces_max;  // each ends a run before it
         std::vector<ImageInfo> infos;
         if (is_tensors) TRY(check_header(tensor_places(part.shares.front().nodes, held)).within("part " + std::to_string(part.part)));
         for (auto& [rank, image] : held) {

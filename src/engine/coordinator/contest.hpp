@@ -53,6 +53,7 @@ struct Contest {
     bool encode_at_follower = false;
     Version base = 0;                     // as in Lead
     MergePolicy merge;
+    bool equal_pages = false;             // as in Lead
     MergePolicy trial_merge;              // that all its leaders try
     std::vector<PartPlan> plan;
     std::vector<std::string> node_targets;  // as in Manifest

@@ -42,6 +42,7 @@ Result<std::vector<NodeImages>> Planner::plan(Flight& flight, Contest& contest) 
     }
     contest.base = base_for(job, flight.key.version, contest.codec);
     contest.encode_at_follower = !contest.codec.empty() && (settings.encode_at == EncodeAt::follower || contest.base != 0);  // a base is where the image is
+    contest.equal_pages = settings.equal_pages && settings.placement == Placement::append && contest.base == 0 && (job.roster->layout == FileLayout::parts || job.roster->layout == FileLayout::nodes);
     choose_merging(job, contest);
     Ahead ahead = take_ahead(experience(job), flight.key.version);
     const bool holds = ahead.input == input;
@@ -60,6 +61,10 @@ Result<std::vector<NodeImages>> Planner::plan(Flight& flight, Contest& contest) 
         contest.merge = {};
         sizes = check_sizes(contest, nodes, job.roster->layout == FileLayout::tensors);
     }
+    if (!sizes.ok() && contest.equal_pages) {  // the same
+        contest.equal_pages = false;
+        sizes = check_sizes(contest, nodes, false);
+    }
     TRY(sizes);
     contest.addresses = job.addresses;
     std::map<std::string, std::uint32_t> targets_seen;
@@ -71,9 +76,9 @@ Result<std::vector<NodeImages>> Planner::plan(Flight& flight, Contest& contest) 
     return nodes;
 }
 
-// What has a base is encoded where the image is, alone; and a file of one image has nothing to merge.
+// What has a base is encoded where the image is, alone; what is equal in images is stored once, and no codec need see it side by side; and a file of one image has nothing to merge.
 void Planner::choose_merging(const Job& job, Contest& contest) {
-    if (contest.base != 0 || job.roster->layout == FileLayout::ranks) return;
+    if (contest.base != 0 || contest.equal_pages || job.roster->layout == FileLayout::ranks) return;
     const bool is_tried = settings.merge_ranks == 0;
     const MergePolicy merged = fitting(is_tried ? merge_ranks_chosen : settings.merge_ranks, settings.merge_bytes, std::min(settings.buffer_bytes, merged_run_bytes_max), contest.block_bytes);
     const MergeChoice& choice = merge_choices_[kind(job)];
@@ -344,6 +349,7 @@ FlushMeasured Planner::measured(const Flight& flight, std::uint64_t raw_bytes, d
     bool all_tell = true;
     for (const auto& [node, track] : contest.leaders) {
         for (const PartInfo& part : track.done->parts) flush.stored_bytes += part.bytes;
+        flush.raw_bytes -= std::min(flush.raw_bytes, track.done->equal_bytes);  // no codec made them shorter
         flush.storage_share = std::max(flush.storage_share, static_cast<double>(track.done->storage_busy_ns) / second / took_s);
         flush.encoders += track.done->encoders;
         all_tell &= track.done->encoders > 0;

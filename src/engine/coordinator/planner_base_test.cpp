@@ -74,6 +74,30 @@ TEST_F(PlannerBaseTest, OnlyWholeVersionsAreMerged) {
     EXPECT_EQ(side().contest->merge, MergePolicy());
 }
 
+// The pieces of a run with a base lie end to end; and what several images have in common is no business of a codec any more.
+TEST_F(PlannerBaseTest, EqualPagesAreSoughtInWholeVersionsWhichAreNotMerged) {
+    RoleOptions options = every(2);
+    options.settings.merge_ranks = 5;
+    options.settings.equal_pages = true;
+    begin(options);
+    for (const bool depends : {false, true, false}) {
+        base_of(depends ? 11 : side().contest ? 12 : 10, depends);
+        EXPECT_EQ(side().contest->equal_pages, !depends);
+        EXPECT_EQ(side().contest->merge, MergePolicy());
+        for (const auto& [leader, track] : side().contest->leaders) EXPECT_EQ(track.lead.equal_pages, !depends);
+    }
+    options.settings.equal_pages = false;
+    begin(options);
+    base_of(1, false);
+    EXPECT_FALSE(side().contest->equal_pages);
+    options.settings = every(1).settings;
+    options.settings.equal_pages = true;
+    options.settings.placement = Placement::interleaved;
+    begin(options);
+    base_of(1, false);
+    EXPECT_FALSE(side().contest->equal_pages) << "offsets are fixed beforehand";
+}
+
 TEST_F(PlannerBaseTest, ThereIsNoneWithoutTheSettingOrACodecThatTakesOne) {
     for (const RoleOptions& options : {every(1), every(4, Codec::zero_runs), every(4, Codec::none)}) {
         begin(options);

@@ -142,7 +142,7 @@ std::uint64_t PartState::next_chunk_bytes(std::uint64_t block_bytes, Nanos now) 
     const std::uint64_t turn_max = encoded_chunk_bytes_max > 0 ? std::min(chunk_bytes_max, encoded_turn_max) : chunk_bytes_max;
     const std::uint64_t turn = std::min(turn_max, window_bytes(block_bytes, now) / writers);
     const std::uint64_t encoded = std::min(encoded_chunk_bytes_max, encoded_chunk_bytes(encoded_raw_bytes, encoded_stored_bytes));
-    return std::max(block_bytes, std::max(turn, encoded) / block_bytes * block_bytes);
+    return std::max(block_bytes, std::max({turn, encoded, least_chunk_bytes}) / block_bytes * block_bytes);
 }
 
 }  // namespace cairn::engine

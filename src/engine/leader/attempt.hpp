@@ -12,6 +12,7 @@
 
 #include "engine/flight.hpp"
 #include "engine/ring.hpp"
+#include "engine/leader/equal_pages.hpp"
 #include "engine/leader/slots.hpp"
 #include "engine/leader/work_list.hpp"
 #include "engine/pace.hpp"
@@ -60,6 +61,7 @@ struct PendingChunk {
     std::uint64_t checksum = 0;     // then: of `data`
     bool needs_base = false;        // then
     std::optional<AskedRoom> room;
+    std::optional<std::size_t> kept_as;  // its place in EqualPages
     void let_go() {  // the buffer is a credit again, unless it is in quarantine
         data = {};
         use = {};
@@ -114,6 +116,7 @@ struct PartState {
     std::string root, path;  // where it lies, by the plan; for the first leader as the driver said that made it
     std::uint64_t chunk_bytes_max = 0;
     std::uint64_t encoded_chunk_bytes_max = 0;  // with a codec, also where so much is more than one writer's turn: runs that are encoded must not be short
+    std::uint64_t least_chunk_bytes = 0;        // where equal pages are looked for: of what is shorter there are too many
     std::uint32_t writers = 1;
     std::uint32_t first_writer = 0;  // of this part, among the leader's: for its times
     std::vector<Range> ranges;  // the share's own, then those taken over
@@ -145,6 +148,7 @@ struct PartState {
     // Algorithm 5: where everything went, and for interleaved the passes of each writer
     std::vector<std::uint64_t> passes;
     std::vector<StoredRun> runs;
+    std::optional<EqualPages> equal_pages;  // of what this leader holds itself; none: nobody looks for them
     std::vector<Rank> empty_ranks;  // without bytes, that have their place here
 
     // First leader: what the others wrote, by leader and piece. Another leader: the pieces that the first one has.

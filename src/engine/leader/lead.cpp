@@ -173,6 +173,8 @@ Task<void> Leader::report(std::shared_ptr<Attempt> attempt) {
     done.codecs = trial_.seen(*attempt);
     done.encoders = trial_.encoders(*attempt);
     if (attempt->failure.ok() && !attempt->left) done.keys = attempt->flight->job->keys_seen.take();
+    for (const auto& part : attempt->parts)
+        if (part->equal_pages && !part->dropped) done.equal_bytes += part->equal_pages->shared_bytes();
     done.storage_busy_ns = static_cast<std::uint64_t>(attempt->storage.busy());
     if (attempt->failure.ok())
         for (const auto& part : attempt->parts) {

@@ -104,6 +104,7 @@ void PartFile::on_opened(Flight& flight, const message::Opened& opened) {
 
 // All of this leader's data of the part are written. ok: durable, and the first leader knows.
 Task<Status> PartFile::finish_share(Attempt& attempt, PartState& part) {
+    if (part.equal_pages) CO_TRY(part.equal_pages->attach(part.runs));
     part.sync_begun = world.clock.now();
     attempt.storage.begin(part.sync_begun);
     const bool alone = part.first && part.plan.shares.size() == 1;

@@ -10,7 +10,7 @@ namespace cairn::engine {
 
 bool are_handed_out(const Attempt& attempt, Placement placement) {
     if (attempt.flight->job->roster->layout == FileLayout::tensors) return false;
-    return placement == Placement::append && (attempt.lead.parts_total > 1 || !attempt.lead.codec.empty());
+    return placement == Placement::append && (attempt.lead.parts_total > 1 || !attempt.lead.codec.empty() || attempt.lead.equal_pages);
 }
 
 Rooms::Rooms(Common& c, BufferRing& r) : LeaderRole(c, r) {}

@@ -61,6 +61,7 @@ void Writer::lay_out(Attempt& attempt, PartState& part) const {
     const std::uint64_t block = attempt.lead.block_bytes;
     part.chunk_bytes_max = chunk_bytes(ring.buffer_bytes(), block, part.share.bytes, part.writers);
     if (attempt.codec != Codec::none) part.encoded_chunk_bytes_max = std::min(ring.buffer_bytes() / block * block, encoded_run_bytes_max);
+    if (attempt.lead.equal_pages && attempt.lead.base == 0) look_for_equal_pages(attempt, part);
     WorkPolicy policy{settings.placement, settings.local_split, part.writers, block, part.chunk_bytes_max, attempt.lead.pack_bytes};
     policy.merge = as_chosen(attempt.lead.merge_ranks, attempt.lead.merge_bytes, std::min(part.encoded_chunk_bytes_max, merged_run_bytes_max), block);
     policy.merges_own_only = attempt.lead.encode_at_follower;
@@ -71,6 +72,16 @@ void Writer::lay_out(Attempt& attempt, PartState& part) const {
     if (attempt.flight->job->roster->layout == FileLayout::tensors) part.places = tensor_places(part.share.nodes, attempt.images);
     part.write_queue.resize(settings.placement == Placement::contiguous ? part.writers : 1);
     part.passes.assign(part.writers, 0);
+}
+
+void Writer::look_for_equal_pages(const Attempt& attempt, PartState& part) const {
+    const std::uint64_t block = attempt.lead.block_bytes, leaders = part.plan.shares.size();
+    const FlushLimits& limits = settings.limits;
+    const std::uint64_t run_bytes_max = std::max(block, merged_run_bytes_max / block * block);
+    part.chunk_bytes_max = std::min(part.chunk_bytes_max, run_bytes_max);
+    part.encoded_chunk_bytes_max = std::min(part.encoded_chunk_bytes_max, run_bytes_max);
+    part.least_chunk_bytes = std::min(part.chunk_bytes_max, 4 * limits.equal_stretch_bytes);
+    part.equal_pages.emplace(block, EqualPagesLimits{limits.equal_stretch_bytes, limits.equal_units / attempt.parts.size(), equal_pieces_max / leaders, limits.message_units, limits.message_pieces});
 }
 
 // In one write where nothing limits it, else in pieces that are admitted one by one. The waits of all of them together have a bound.
@@ -113,7 +124,8 @@ Task<void> Writer::write_loop(Attempt& attempt, PartState& part, std::uint32_t w
         part.writing_bytes += length;
         const std::uint64_t of_local = chunk->received ? 0 : length;
         part.local_bytes += of_local;
-        Status status = co_await write_chunk(attempt, part, writer, std::move(*chunk));
+        Task<Status> writing = chunk->received ? write_chunk(attempt, part, writer, std::move(*chunk), nullptr, world.clock.now()) : write_local(attempt, part, writer, std::move(*chunk));
+        Status status = co_await writing;
         part.writing_bytes -= length;
         part.local_bytes -= of_local;
         part.written_bytes += length;
@@ -182,34 +194,94 @@ Task<Status> Writer::read_local(Attempt& attempt, HeldImage& held, PendingChunk&
     co_return Status();
 }
 
-Task<Status> Writer::write_chunk(Attempt& attempt, PartState& part, std::uint32_t writer, PendingChunk chunk) {
+// Of bytes that look the same: whether they are.
+Task<bool> Writer::is_same(Attempt& attempt, const PartState& part, const PendingChunk& chunk, const std::vector<EqualPages::Match>& matches) {
+    Cpu::Pairs pairs;
+    std::vector<HeldImage*> images;
+    std::uint64_t bytes = 0;
+    for (const EqualPages::Match& match : matches) {
+        const EqualPages::Held from = part.equal_pages->held(match);
+        const auto image = attempt.flight->images.find(from.rank);
+        if (image == attempt.flight->images.end() || image->second.once || image->second.image.data.buffer.get() != from.memory) co_return false;
+        const Result<Slice> there = held_bytes(image->second, {from.rank, from.image_offset, match.length});
+        if (!there.ok()) co_return false;
+        pairs.emplace_back(*there, chunk.data.part(match.offset, match.length));
+        images.push_back(&image->second);
+        bytes += match.length;
+    }
+    for (HeldImage* image : images) ++image->users;
+    const std::function<bool()> over = [&attempt, &part] { return attempt.over(part); };
+    const Pace::Pass pass = co_await pace.admit(Pace::Step::gather, bytes, over);
+    const Result<bool> same = co_await world.cpu.equal(std::move(pairs), world.clock.in(settings.io_wait));
+    bool is_there = true;  // zeros stand for what is lost, and zeros are the same
+    for (HeldImage* image : images) {
+        --image->users;
+        is_there &= check_not_lost(image->image).ok();
+    }
+    co_return same.ok() && *same && is_there;
+}
+
+// What of a chunk is to be written. The rest is the same as what this leader writes elsewhere in the part, and shares its place.
+Task<std::vector<PendingChunk>> Writer::without_equal(Attempt& attempt, PartState& part, PendingChunk chunk, const HeldImage& held) {
+    const OwnBytes own{chunk.source.rank, chunk.source.image_offset, chunk.source.length, chunk.checksums, chunk.cuts};
+    std::vector<EqualPages::Stretch> stretches = part.equal_pages->look_through(own);
+    for (EqualPages::Stretch& stretch : stretches) {
+        if (stretch.matches.empty()) continue;
+        bool same = co_await is_same(attempt, part, chunk, stretch.matches);
+        same = same && check_not_lost(held.image).ok() && part.equal_pages->share(stretch.matches, own);
+        if (same) note_progress(attempt, stretch.length);
+        else stretch.matches.clear();
+    }
+    std::vector<PendingChunk> left;
+    for (const EqualPages::Stretch& stretch : EqualPages::joined(std::move(stretches))) {
+        if (!stretch.matches.empty()) continue;
+        PendingChunk& one = left.emplace_back();
+        one.source = {chunk.source.rank, chunk.source.image_offset + stretch.offset, stretch.length};
+        one.range = chunk.range;
+        one.data = chunk.data.part(stretch.offset, stretch.length);
+        const auto first = chunk.checksums.begin() + static_cast<std::ptrdiff_t>(stretch.first_unit);
+        one.checksums.assign(first, first + static_cast<std::ptrdiff_t>(stretch.units));
+        one.cuts = cuts_within(chunk.cuts, one.source.image_offset, stretch.length);
+        one.kept_as = part.equal_pages->keep({one.source.rank, one.source.image_offset, one.source.length, one.checksums, one.cuts}, held.image.data.buffer.get());
+    }
+    co_return left;
+}
+
+// A chunk of this node's own.
+Task<Status> Writer::write_local(Attempt& attempt, PartState& part, std::uint32_t writer, PendingChunk chunk) {
+    const Nanos begun = world.clock.now();
+    const auto found = attempt.flight->images.find(chunk.source.rank);
+    if (found == attempt.flight->images.end()) {
+        part.blameless = true;
+        co_return not_found("the image of rank " + std::to_string(chunk.source.rank) + " has left scratch");
+    }
+    HeldImage& held = found->second;
+    ++held.users;
+    const bool may_be_equal = part.equal_pages && !held.once;
+    if (!part.equal_pages) rooms_.ask_early(attempt, part, chunk, chunk.bytes());
+    Status status = co_await read_local(attempt, held, chunk);
+    part.blameless |= !status.ok();
+    std::vector<PendingChunk> left;
+    if (status.ok() && may_be_equal) left = co_await without_equal(attempt, part, std::move(chunk), held);
+    else if (status.ok()) left.push_back(std::move(chunk));
+    for (std::size_t i = 0; i < left.size() && status.ok() && !attempt.over(part); ++i)
+        status = co_await write_chunk(attempt, part, writer, std::move(left[i]), &held, i == 0 ? begun : world.clock.now());
+    --held.users;
+    co_return status;
+}
+
+// `held`: its image, where it is this node's own and the chunk was not received.
+Task<Status> Writer::write_chunk(Attempt& attempt, PartState& part, std::uint32_t writer, PendingChunk chunk, HeldImage* held, Nanos begun) {
     const FlightPtr flight = attempt.flight;
     const std::uint64_t length = chunk.bytes();
-    ChunkTimes times{world.clock.now(), 0, 0, 0};
-    HeldImage* held = nullptr;
-    Status status;
-    if (!chunk.received) {
-        const auto found = flight->images.find(chunk.source.rank);
-        if (found == flight->images.end()) {
-            part.blameless = true;
-            co_return not_found("the image of rank " + std::to_string(chunk.source.rank) + " has left scratch");
-        }
-        held = &found->second;
-        ++held->users;
-        rooms_.ask_early(attempt, part, chunk, length);
-        status = co_await read_local(attempt, *held, chunk);
-    }
-    Stored stored;
-    if (status.ok()) {
-        trial_.offer(attempt, chunk, held);
-        Stored made = co_await encoded(attempt, chunk, held);
-        stored = std::move(made);
-    }
-    part.blameless |= !status.ok();
+    ChunkTimes times{begun, 0, 0, 0};
+    trial_.offer(attempt, chunk, held);
+    Stored stored = co_await encoded(attempt, chunk, held);
     const std::uint64_t stored_bytes = stored.data.length;
     times.checksummed = world.clock.now();
     std::uint64_t offset = 0;
-    if (status.ok() && !attempt.over(part)) {
+    Status status;
+    if (!attempt.over(part)) {
         if (stored.codec != 0) chunk.let_go();
         Result<std::uint64_t> placed = 0;
         if (are_handed_out(attempt, settings.placement)) placed = co_await rooms_.take(attempt, part, chunk, stored_bytes);
@@ -232,7 +304,6 @@ Task<Status> Writer::write_chunk(Attempt& attempt, PartState& part, std::uint32_
             part.blameless |= !status.ok();
         }
     }
-    if (held) --held->users;
     stored.data = {};
     chunk.let_go();
     if (chunk.received) part.ahead_bytes -= length;
@@ -241,6 +312,12 @@ Task<Status> Writer::write_chunk(Attempt& attempt, PartState& part, std::uint32_
     trace_chunk(part, writer, chunk, times);
     note_written(attempt, part, writer, std::move(chunk), {offset, stored_bytes, stored.codec, stored.checksum, {}, stored.needs_base}, times.ended - times.begun);
     co_return Status();
+}
+
+void Writer::note_progress(Attempt& attempt, std::uint64_t bytes) {
+    attempt.written_bytes += bytes;
+    counters.written_bytes += bytes;
+    attempt.flight->state.node_written_bytes += bytes;
 }
 
 void Writer::note_written(Attempt& attempt, PartState& part, std::uint32_t writer, PendingChunk chunk, StoredRun run, Nanos took) {
@@ -252,13 +329,12 @@ void Writer::note_written(Attempt& attempt, PartState& part, std::uint32_t write
     }
     run.pieces = std::move(chunk.packed);
     if (run.pieces.empty()) run.pieces.push_back({chunk.source.rank, chunk.source.image_offset, length, 0, std::move(chunk.checksums), std::move(chunk.cuts)});
+    if (chunk.kept_as) part.equal_pages->written(*chunk.kept_as, part.runs.size());
     part.runs.push_back(std::move(run));
     WriterTimes& times = attempt.times[(part.first_writer + writer) % attempt.times.size()];
     (chunk.received ? times.received_s : times.local_s) += static_cast<double>(took) / second;
     (chunk.received ? times.received_bytes : times.local_bytes) += length;
-    attempt.written_bytes += length;
-    counters.written_bytes += length;
-    attempt.flight->state.node_written_bytes += length;
+    note_progress(attempt, length);
 }
 
 }  // namespace cairn::engine

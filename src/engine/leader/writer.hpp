@@ -17,6 +17,8 @@
 // Where the flush has a codec, a chunk that it may shorten is encoded into a buffer of the ring before it gets its place, so that its place (rooms.hpp) is as long as what
 // is stored. What does not get shorter, or finds no buffer, is written as it is. What came encoded is written as it came. Without one, a chunk may be encoded on trial (trial.hpp).
 //
+// With equal pages a chunk of this node's own is first looked through for what this leader writes into the part anyway (equal_pages.hpp); what is left of it is written, stretch by stretch.
+//
 // Local data is anybody's, chunk by chunk; or, with the paper's split (ispdc23, Section III-A), each image belongs to one writer.
 #pragma once
 
@@ -44,7 +46,12 @@ class Writer : LeaderRole {
     Task<Status> write_paced(Attempt& attempt, const PartState& part, std::uint64_t offset, Slice data, bool received);
     Task<Status> read_local(Attempt& attempt, HeldImage& held, PendingChunk& chunk);
     void note_written(Attempt& attempt, PartState& part, std::uint32_t writer, PendingChunk chunk, StoredRun run, Nanos took);
-    Task<Status> write_chunk(Attempt& attempt, PartState& part, std::uint32_t writer, PendingChunk chunk);
+    void look_for_equal_pages(const Attempt& attempt, PartState& part) const;
+    Task<bool> is_same(Attempt& attempt, const PartState& part, const PendingChunk& chunk, const std::vector<EqualPages::Match>& matches);
+    Task<std::vector<PendingChunk>> without_equal(Attempt& attempt, PartState& part, PendingChunk chunk, const HeldImage& held);
+    Task<Status> write_local(Attempt& attempt, PartState& part, std::uint32_t writer, PendingChunk chunk);
+    Task<Status> write_chunk(Attempt& attempt, PartState& part, std::uint32_t writer, PendingChunk chunk, HeldImage* held, Nanos begun);
+    void note_progress(Attempt& attempt, std::uint64_t bytes);
 
     PartFile& part_file_;
     Rooms& rooms_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <new>
 #include <thread>
 
@@ -141,14 +142,14 @@ Task<std::vector<std::uint64_t>> RealCpu::checksums(Slice data, Units units) {
 Task<Status> RealCpu::run(std::function<void()> work, Nanos deadline) {
     auto job = std::make_shared<Single>(loop_, std::move(work));
     while (!pool_.submit(job).ok()) {
-        if (loop_.now() >= deadline) co_return deadline_passed("no thread was to be had for encoding or decoding");
+        if (loop_.now() >= deadline) co_return deadline_passed("no thread was to be had for encoding, decoding or comparing");
         co_await loop_.sleep(no_thread_wait);
     }
     while (!job->done) {
         const bool ended = co_await job->ended.wait(deadline);
         if (ended || job->done) continue;
         (void)pool_.abandon(job);
-        co_return deadline_passed("encoding or decoding did not come to its end: memory did not come back, or the machine had no time for it");
+        co_return deadline_passed("encoding, decoding or comparing did not come to its end: memory did not come back, or the machine had no time for it");
     }
     co_return Status();
 }
@@ -192,6 +193,18 @@ Task<Status> RealCpu::decode(Codec codec, Slice stored, Slice base, Slice into, 
     const Status ran = co_await run(std::move(work), deadline);
     if (!ran.ok()) co_return ran;
     co_return *made;
+}
+
+Task<Result<bool>> RealCpu::equal(Pairs pairs, Nanos deadline) {
+    auto same = std::make_shared<bool>(false);
+    std::function<void()> work = [pairs = std::move(pairs), same] {
+        *same = std::all_of(pairs.begin(), pairs.end(), [](const auto& each) {
+            return each.first.length == each.second.length && std::memcmp(each.first.data(), each.second.data(), each.first.length) == 0;
+        });
+    };
+    const Status ran = co_await run(std::move(work), deadline);
+    if (!ran.ok()) co_return ran;
+    co_return *same;
 }
 
 }  // namespace cairn

@@ -22,6 +22,7 @@ class RealCpu final : public Cpu {
     Task<Result<Encoded>> encode(Coding coding, Slice raw, BaseBytes base, FindArrays arrays, Slice into, Nanos deadline) override;
     unsigned encoders() const override { return threads_; }
     Task<Status> decode(Codec codec, Slice stored, Slice base, Slice into, Nanos deadline) override;
+    Task<Result<bool>> equal(Pairs pairs, Nanos deadline) override;
 
   private:
     Task<Status> run(std::function<void()> work, Nanos deadline);

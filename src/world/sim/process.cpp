@@ -100,6 +100,21 @@ class SimCpu final : public Cpu {
         co_return Status();
     }
 
+    Task<Result<bool>> equal(Pairs pairs, Nanos deadline) override {
+        std::uint64_t bytes = 0;
+        for (const auto& [a, b] : pairs) bytes += a.length;
+        sim_.note(process_, "equal", std::to_string(bytes));
+        Nanos ready = sim_.now();
+        if (std::any_of(pairs.begin(), pairs.end(), [](const auto& each) { return is_mapped(each.first) || is_mapped(each.second); }) && draw_scratch_delay(sim_, ready)) {
+            process_.lose_read();
+            co_await clock_.sleep_until(deadline);
+            co_return deadline_passed("comparing did not come to its end");
+        }
+        ready = std::max(ready, pipe_.pass(sim_.now(), 2 * bytes, sim_.model().checksum_rate));
+        co_await clock_.sleep(ready - sim_.now());
+        co_return std::all_of(pairs.begin(), pairs.end(), [](const auto& each) { return sim::equal(runs_of(each.first), runs_of(each.second)); });
+    }
+
   private:
     Process& process_;
     Simulation& sim_;
