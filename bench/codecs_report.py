@@ -214,8 +214,8 @@ Processor: {processor}, {cores} cores, others at work on them (load {load}); sou
 elsewhere of one. They vary by up to a third with what shares the caches; ratios do not vary. MB are 10^6 bytes, of the files. Merging and splitting have a table of their own; describing files is in no figure.
 Ratios count all that a restore needs: what was encoded, its lengths, and where what lies (by a list of offsets, lengths and keys, zstd). "aware" has what is in no array (HDF5's own bytes, texts) as a key of its own.
 Keys are group/variable, type and class, digits in groups as one sign, in the order of ranks. gzip is level 6. mcrengine: FPC with 2^2 entries for f64, fpzip 1-D for f32, LZ4 (where the paper has QuickLZ 1) for all else,
-variables under 100 bytes as they are; second pass gzip 6. To the agnostic schemes, which know no types, it is gzip. "shuffle" and "difference" are plain C++ of this bench. Cairn's codecs take the merged bytes in runs of 1 MiB, as daemons do, and compare
-what they encoded; with "agnostic" it is what `cairn watch` does with a node's files today. Files merged by key, or in blocks, are what Cairn does not do. fpzip of PyPI leaves as it is
+variables under 100 bytes as they are; second pass gzip 6. To the agnostic schemes, which know no types, it is gzip. "shuffle" and "difference" are plain C++ of this bench. Cairn's codecs take the merged bytes in runs of 1 MiB (daemons' have 1 to 4 MiB and more), and compare
+what they encoded; with "agnostic" it is what `cairn watch` does with a node's files today. Files merged by key are what Cairn does not do; in blocks it does with flush.merge_ranks. fpzip of PyPI leaves as it is
 what is no float."""
 
 

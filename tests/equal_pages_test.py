@@ -31,6 +31,20 @@ s.close()
 """
 RANKS = range(4)
 
+# Nothing but zeros: one run has all of it, many times over.
+ZEROS = """
+import resource
+BYTES = {bytes}
+s = Session("zeros", {rank}, 2, job="job-{job}")
+s.protect("all", bytes(BYTES))
+if {version}:
+    tell([s.checkpoint({version}), s.wait({version}), s.text()])
+else:
+    status, number = s.restore()
+    tell([status, s.buffers["all"].raw.count(0) == BYTES, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10, s.text()])
+s.close()
+"""
+
 
 class Ranks(unittest.TestCase):
     def start(self, **settings):
@@ -92,6 +106,21 @@ class Ranks(unittest.TestCase):
             self.assertEqual(self.nodes.cairn("extract", "alike", 1, "--rank", rank, "--region", "2 common", "-o", path)[0], OK)
             with open(path, "rb") as f:
                 self.assertEqual(f.read(), random.Random(99).randbytes(1500 * 4096))
+
+    def test_a_restart_needs_no_memory_for_all_that_share_a_place(self):
+        self.start(flush_block_bytes=65536)
+        size = 96 << 20
+
+        def ranks(job, version=0):
+            return [self.nodes.told(each, wait_s=120)[0] for each in [self.nodes.start(ZEROS.format(rank=rank, job=job, version=version, bytes=size)) for rank in range(2)]]
+        self.assertEqual([told[:2] for told in ranks("take", 1)], [[OK, OK]] * 2)
+        stored = sum(os.path.getsize(path) for path in self.nodes.files("zeros", 1))
+        self.assertLess(stored, size // 8, "most of it is stored once")
+        self.nodes.kill_daemons()
+        self.nodes.forget_scratch()
+        for status, is_whole, most, text in ranks("back"):
+            self.assertEqual((status, is_whole), (OK, True), text)
+            self.assertLess(most, 3.5 * size, "its own bytes twice here, those that are compared, and buffers; not the sum of all pieces of a run besides")
 
     def test_each_of_them_is_named_where_it_is_damaged(self):
         self.start()

@@ -294,7 +294,10 @@ Status run_extract(Console& console, const Arguments& arguments) {
     if (from_scratch) note_scratch(console, copies, output.runs);
     std::vector<std::string> trees;
     for (const Tree& tree : output.trees) trees.push_back(tree.name);
-    TRY(Extraction(console, place, copies, output, arguments.given("force")).run());
+    Status extracted = Extraction(console, place, copies, output, arguments.given("force")).run();
+    if (extracted.code() == Code::corrupt && output.runs.size() > 1)
+        return {Code::corrupt, extracted.text() + "; the other files are to be had one by one: --rank N --region NAME --output PATH (`cairn show` lists them)"};
+    TRY(std::move(extracted));
     if (!stream) tell(console, copies, from_scratch, output.runs, trees);
     return {};
 }

@@ -240,7 +240,14 @@ Task<Status> read_run(Reading& r, const PartRead& read, BufferPtr buffer) { retu
 
 namespace {
 
-// Where the wanted pieces of a run go that another rank has read, one behind the other; all of it where it is to be kept.
+// Pieces may have bytes in common (flush.equal_pages): one rank may want many times as many as the run has.
+bool wants_all(const StoredRun& run, const PartRead& read) {
+    std::uint64_t bytes = 0;
+    for (const std::uint32_t index : read.pieces) bytes += run.pieces[index].length;
+    return read.is_wanted_again || bytes > raw_bytes(run);
+}
+
+// Where the wanted pieces of a run go that another rank has read, one behind the other; all of it where it is to be kept, or is the less.
 struct FromNode {
     struct Stretch {
         std::uint64_t from = 0, to = 0, length = 0;  // in the run, in memory
@@ -250,11 +257,12 @@ struct FromNode {
     std::uint64_t bytes = 0;
 
     FromNode(const StoredRun& run, const PartRead& read) {
-        if (read.is_wanted_again) stretches.push_back({0, 0, bytes = raw_bytes(run)});
+        const bool is_whole = wants_all(run, read);
+        if (is_whole) stretches.push_back({0, 0, bytes = raw_bytes(run)});
         for (const std::uint32_t index : read.pieces) {
             const StoredPiece& piece = run.pieces[index];
-            places.push_back(read.is_wanted_again ? piece.at : bytes);
-            if (read.is_wanted_again) continue;
+            places.push_back(is_whole ? piece.at : bytes);
+            if (is_whole) continue;
             if (!stretches.empty() && stretches.back().from + stretches.back().length == piece.at) stretches.back().length += piece.length;
             else stretches.push_back({piece.at, bytes, piece.length});
             bytes += piece.length;

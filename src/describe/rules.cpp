@@ -78,10 +78,10 @@ Status RuleReader::type() {
     std::string given;
     TRY(text("type", given));
     const bool has_order = given.starts_with('<') || given.starts_with('>');
-    const std::string_view name = std::string_view(given).substr(has_order ? 1 : 0);
+    const std::string name = given.substr(has_order || given.starts_with('|') ? 1 : 0);  // NumPy writes "|u1" where there is no order
     for (const TypeName& known : type_names) {
         if (known.name != name) continue;
-        if (!has_order && type_bytes(known.type) > 1) return invalid_argument("type = \"" + given + "\" does not say the byte order: write \"<" + given + "\" (little endian) or \">" + given + "\"");
+        if (!has_order && type_bytes(known.type) > 1) return invalid_argument("type = \"" + given + "\" does not say the byte order: write \"<" + name + "\" (little endian) or \">" + name + "\"");
         rule_.type = known.type;
         rule_.is_big_endian = given.starts_with('>') && type_bytes(known.type) > 1;
         return {};

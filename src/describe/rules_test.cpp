@@ -25,6 +25,7 @@ TEST(Rules, SayAllThatAnExtentDoes) {
     EXPECT_EQ(describe_by_rules(rules, "a.dat", 64 + 5 * 12 + 7), (std::vector<Extent>{{"x", DataType::f32, true, {5, 3}, 64, 60}}));
     EXPECT_EQ(describe_by_rules(rules, "b", 9), (std::vector<Extent>{{"", DataType::u8, false, {9}, 0, 9}}));
     EXPECT_EQ(describe_by_rules(rules, "b.dat", 100), (std::vector<Extent>{{"", DataType::u8, false, {100}, 0, 100}})) << "the first that lies there";
+    EXPECT_EQ(describe_by_rules(rules_of("[[rule]]\nfiles = '*'\ntype = '|u1'\n"), "a", 5), (std::vector<Extent>{{"", DataType::u8, false, {5}, 0, 5}})) << "as NumPy writes it";
     EXPECT_TRUE(rules_of("").empty());
 }
 
@@ -69,6 +70,7 @@ TEST(Rules, OneThatIsWrongIsNamedWithWhatIsAllowed) {
         {good + good + "offset = -1\n", "rules.toml:4: rule 2: offset is no whole number of bytes"},
         {"[[rule]]\ntype = '<f8'\n", "rule 1: it lacks files"},
         {"[[rule]]\nfiles = '*'\n", "it lacks type; allowed: i1"},
+        {"[[rule]]\nfiles = '*'\ntype = '|f8'\n", "write \"<f8\" (little endian) or \">f8\""},
         {"[[rule]]\nfiles = '*'\ntype = 'f8'\n", "write \"<f8\" (little endian) or \">f8\""},
         {"[[rule]]\nfiles = '*'\ntype = '<f16'\n", "type = \"<f16\" is none; allowed: i1"},
         {"[[rule]]\nfiles = '*'\ntype = 8\n", "type is no text"},

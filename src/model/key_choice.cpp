@@ -72,10 +72,12 @@ void KeyChoice::record(const std::vector<KeyEncoded>& seen, std::optional<Effort
 
 void KeyChoice::bound() {
     if (known_.size() <= known_max) return;
-    std::vector<double> sizes;
-    for (const auto& [key, known] : known_) sizes.push_back(known.raw);
-    std::nth_element(sizes.begin(), sizes.begin() + known_max, sizes.end(), std::greater<>());
-    for (auto each = known_.begin(); each != known_.end();) each = each->first != 0 && each->second.raw <= sizes[known_max] ? known_.erase(each) : std::next(each);
+    std::vector<std::pair<double, std::uint32_t>> sizes;
+    for (const auto& [key, known] : known_)
+        if (key != 0) sizes.emplace_back(known.raw, key);
+    const auto least = sizes.begin() + static_cast<std::ptrdiff_t>(known_.size() - known_max);
+    std::nth_element(sizes.begin(), least, sizes.end());
+    for (auto each = sizes.begin(); each != least; ++each) known_.erase(each->second);
 }
 
 KeyChoice::Means KeyChoice::means() const {

@@ -205,6 +205,15 @@ TEST(KeyChoice, OfVariablesWithoutEndTheLargestAreKnown) {
     EXPECT_TRUE(std::is_sorted(chosen.begin(), chosen.end(), [](const KeyEffort& a, const KeyEffort& b) { return a.key < b.key; }));
 }
 
+TEST(KeyChoice, OfMoreThanAreKnownThatAreAllAsLargeSomeStay) {
+    KeyChoice choice;
+    std::vector<KeyEncoded> rows;
+    for (std::uint32_t key = 1; key <= 3000; ++key) rows.push_back({key, Effort::fast, mb, mb, 1'000'000});
+    choice.record(rows, Effort::fast);
+    EXPECT_TRUE(choice.knows_keys());
+    EXPECT_EQ(choice.best(Effort::fast, {1, 1e9}).size(), keys_max);
+}
+
 TEST(KeysSeen, ARunIsItsKeysAndTheRest) {
     KeysSeen seen;
     seen.add({0, Effort::fast, 100, 60, 50}, {{1, Effort::fast, 40, 10, 20}, {2, Effort::none, 30, 30, 1}});

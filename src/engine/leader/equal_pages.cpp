@@ -98,13 +98,20 @@ std::vector<EqualPages::Stretch> EqualPages::joined(std::vector<Stretch> stretch
     return all;
 }
 
-std::size_t EqualPages::keep(const OwnBytes& own, const Buffer* memory) {
+void EqualPages::forget() {
+    is_forgotten_ = true;
+    known_.clear();
+    count_ = 0;
+}
+
+std::optional<std::size_t> EqualPages::keep(const OwnBytes& own, const Buffer* memory) {
+    if (is_forgotten_ || kept_units_ + own.checksums.size() > limits_.units || !memory || own.length > UINT32_MAX) return std::nullopt;
+    kept_units_ += own.checksums.size();
     Place& place = places_.emplace_back();
     place.rank = own.rank;
     place.image_offset = own.image_offset;
     place.memory = memory;
     place.units = own.checksums.size();
-    if (count_ + own.checksums.size() > limits_.units || !memory || own.length > UINT32_MAX) return places_.size() - 1;
     const std::vector<std::uint64_t> ends = ends_of(own, block_bytes_);
     place.checksums = own.checksums;
     place.ends.assign(ends.begin(), ends.end());

@@ -56,10 +56,13 @@ class EqualPages {
     // What is to be written and lies side by side becomes one stretch.
     static std::vector<Stretch> joined(std::vector<Stretch> stretches);
 
-    // Will be written, as a run of one piece: others may share it from now on. `memory`: where it is read from.
-    std::size_t keep(const OwnBytes& own, const Buffer* memory);
+    // Will be written, as a run of one piece: others may share it from now on. `memory`: where it is read from. Nothing: as much is known as may be.
+    std::optional<std::size_t> keep(const OwnBytes& own, const Buffer* memory);
     // It is the run of that number.
     void written(std::size_t place, std::size_t run) { places_[place].run = run; }
+
+    // Memory of one of them did not come back: nothing more is looked for, since each look would wait as long.
+    void forget();
 
     // Whose bytes lie at a match's place, and from which memory.
     struct Held {
@@ -106,7 +109,9 @@ class EqualPages {
     EqualPagesLimits limits_;
     std::vector<Place> places_;
     std::vector<Known> known_;  // a power of two of them
-    std::uint64_t count_ = 0;
+    std::uint64_t count_ = 0;        // of these, in use
+    std::uint64_t kept_units_ = 0;   // of places, known or not
+    bool is_forgotten_ = false;
     std::uint64_t shared_bytes_ = 0, shared_pieces_ = 0;
 };
 

@@ -24,7 +24,7 @@ constexpr EqualPagesLimits limits{2 * role_block, 1000, 1000, 1000, 1000};
 struct EqualPagesTest : ::testing::Test {
     // Blocks of an image with these checksums.
     OwnBytes own(const Sums& sums, Rank rank, std::uint64_t first_block = 0) const { return {rank, first_block * role_block, sums.size() * role_block, sums, none}; }
-    std::size_t keep(const Sums& sums, Rank rank, std::uint64_t first_block = 0) { return pages.keep(own(sums, rank, first_block), &memory); }
+    std::optional<std::size_t> keep(const Sums& sums, Rank rank, std::uint64_t first_block = 0) { return pages.keep(own(sums, rank, first_block), &memory); }
     // In blocks: each stretch, those that are found in brackets.
     std::string look(const Sums& sums, std::uint64_t first_block = 0) {
         std::string text;
@@ -96,7 +96,7 @@ TEST_F(EqualPagesTest, AUnitOfAnotherLengthIsAnother) {
 TEST_F(EqualPagesTest, CutsGoWithTheirPieces) {
     const Sums cuts = {role_block + 100}, sums = {1, 2, 3, 4};
     const OwnBytes first{0, 0, 3 * role_block, sums, cuts};
-    pages.written(pages.keep(first, &memory), 0);
+    pages.written(pages.keep(first, &memory).value(), 0);
     const Sums later_cuts = {5 * role_block + 100};
     const OwnBytes other{1, 4 * role_block, 3 * role_block, sums, later_cuts};
     const auto found = pages.look_through(other);
@@ -138,6 +138,24 @@ TEST_F(EqualPagesTest, BoundsAreKept) {
     const Sums others = {3, 4};
     EXPECT_FALSE(pages.share(pages.look_through(own(others, 1)).front().matches, own(others, 1)));
     EXPECT_EQ(pages.shared_bytes(), 2 * role_block);
+}
+
+// Each unit is remembered with its place, also one that is known already.
+TEST_F(EqualPagesTest, UnitsThatRepeatThemselvesCountToo) {
+    EqualPagesLimits few = limits;
+    few.units = 7;
+    pages = EqualPages(role_block, few);
+    EXPECT_TRUE(keep({0, 0, 0}, 0));
+    EXPECT_TRUE(keep({0, 0, 0, 0}, 1));
+    EXPECT_FALSE(keep({0}, 2));
+}
+
+TEST_F(EqualPagesTest, WhereMemoryDoesNotComeBackNothingMoreIsFound) {
+    keep({1, 2, 3}, 0);
+    ASSERT_EQ(look({1, 2}), "[2 at 0 of 0] ");
+    pages.forget();
+    EXPECT_EQ(look({1, 2}).find("at"), std::string::npos);
+    EXPECT_FALSE(keep({4, 5}, 1));
 }
 
 TEST_F(EqualPagesTest, WhatIsSharedMustHaveBeenWritten) {
@@ -310,7 +328,7 @@ TEST_F(WriterTest, AnImageThatIsNotThereAnyMoreGivesNoPlace) {
     const Bytes image = role_bytes(1, own_bytes);
     const Sums sums = block_checksums(image), none;
     BytesBuffer another{Bytes(image)};
-    part().equal_pages->written(part().equal_pages->keep({1, 0, own_bytes, sums, none}, &another), 0);
+    part().equal_pages->written(part().equal_pages->keep({1, 0, own_bytes, sums, none}, &another).value(), 0);
     end_of_received();
     start();
     node->run(second);

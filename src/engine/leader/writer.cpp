@@ -195,7 +195,7 @@ Task<Status> Writer::read_local(Attempt& attempt, HeldImage& held, PendingChunk&
 }
 
 // Of bytes that look the same: whether they are.
-Task<bool> Writer::is_same(Attempt& attempt, const PartState& part, const PendingChunk& chunk, const std::vector<EqualPages::Match>& matches) {
+Task<bool> Writer::is_same(Attempt& attempt, PartState& part, const PendingChunk& chunk, const std::vector<EqualPages::Match>& matches) {
     Cpu::Pairs pairs;
     std::vector<HeldImage*> images;
     std::uint64_t bytes = 0;
@@ -212,13 +212,18 @@ Task<bool> Writer::is_same(Attempt& attempt, const PartState& part, const Pendin
     for (HeldImage* image : images) ++image->users;
     const std::function<bool()> over = [&attempt, &part] { return attempt.over(part); };
     const Pace::Pass pass = co_await pace.admit(Pace::Step::gather, bytes, over);
-    const Result<bool> same = co_await world.cpu.equal(std::move(pairs), world.clock.in(settings.io_wait));
+    bool same = false;
+    if (!attempt.over(part)) {
+        const Result<bool> compared = co_await world.cpu.equal(std::move(pairs), world.clock.in(settings.io_wait));
+        same = compared.ok() && *compared;
+        if (!compared.ok()) part.equal_pages->forget();
+    }
     bool is_there = true;  // zeros stand for what is lost, and zeros are the same
     for (HeldImage* image : images) {
         --image->users;
         is_there &= check_not_lost(image->image).ok();
     }
-    co_return same.ok() && *same && is_there;
+    co_return same && is_there;
 }
 
 // What of a chunk is to be written. The rest is the same as what this leader writes elsewhere in the part, and shares its place.

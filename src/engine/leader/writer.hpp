@@ -47,7 +47,7 @@ class Writer : LeaderRole {
     Task<Status> read_local(Attempt& attempt, HeldImage& held, PendingChunk& chunk);
     void note_written(Attempt& attempt, PartState& part, std::uint32_t writer, PendingChunk chunk, StoredRun run, Nanos took);
     void look_for_equal_pages(const Attempt& attempt, PartState& part) const;
-    Task<bool> is_same(Attempt& attempt, const PartState& part, const PendingChunk& chunk, const std::vector<EqualPages::Match>& matches);
+    Task<bool> is_same(Attempt& attempt, PartState& part, const PendingChunk& chunk, const std::vector<EqualPages::Match>& matches);
     Task<std::vector<PendingChunk>> without_equal(Attempt& attempt, PartState& part, PendingChunk chunk, const HeldImage& held);
     Task<Status> write_local(Attempt& attempt, PartState& part, std::uint32_t writer, PendingChunk chunk);
     Task<Status> write_chunk(Attempt& attempt, PartState& part, std::uint32_t writer, PendingChunk chunk, HeldImage* held, Nanos begun);
