@@ -12,6 +12,7 @@ namespace cairn::cli {
 namespace {
 
 constexpr std::size_t longest_run_bytes = 4 << 20;
+constexpr int repeats = 5;
 constexpr double mb = 1e6;
 constexpr double sinks[] = {5 * mb, 20 * mb, 100 * mb, 200 * mb, 400 * mb, 800 * mb, 1600 * mb, 5000 * mb};
 
@@ -36,6 +37,16 @@ SampleImage apart(const SampleImage& image, std::map<std::uint32_t, std::uint32_
         array.key = next;
     }
     return alone;
+}
+
+// Small sets take some milliseconds, and what else runs on the machine takes caches and clock rates away.
+KeyedTrial quickest(const SampleImage& image, Codec codec, const KeyEfforts& efforts) {
+    KeyedTrial best = try_efforts(image, codec, efforts);
+    for (int again = 1; again < repeats; ++again) {
+        KeyedTrial next = try_efforts(image, codec, efforts);
+        if (next.made.took_s < best.made.took_s) best = std::move(next);
+    }
+    return best;
 }
 
 std::map<std::uint32_t, std::uint64_t> stored_by_key(const std::vector<KeyEncoded>& keys, const std::map<std::uint32_t, std::uint32_t>& names) {
@@ -81,7 +92,7 @@ TextTable key_table() {
 }
 
 void add_key_rows(TextTable& table, const std::string& name, const SampleImage& image) {
-    const KeyedTrial fast = try_efforts(image, Codec::planes, {}), small = try_efforts(image, Codec::planes_small, {});
+    const KeyedTrial fast = quickest(image, Codec::planes, {}), small = quickest(image, Codec::planes_small, {});
     KeyChoice choice;
     std::vector<KeyEncoded> seen = fast.keys;
     seen.insert(seen.end(), small.keys.begin(), small.keys.end());
@@ -89,7 +100,7 @@ void add_key_rows(TextTable& table, const std::string& name, const SampleImage& 
     for (const double sink : sinks) {
         const Speeds speeds{1, sink};
         const KeyEfforts efforts = choice.best(Effort::fast, speeds);
-        const double by_key = speeds.durable(try_efforts(image, Codec::planes, efforts).made), best = std::max({sink, speeds.durable(fast.made), speeds.durable(small.made)});
+        const double by_key = speeds.durable(quickest(image, Codec::planes, efforts).made), best = std::max({sink, speeds.durable(fast.made), speeds.durable(small.made)});
         const auto count = [&](Effort effort) { return std::to_string(std::count_if(efforts.begin(), efforts.end(), [&](const KeyEffort& each) { return each.effort == effort; })); };
         table.add({name, figure(sink / mb, "%.0f"), figure(sink / mb, "%.1f"), figure(speeds.durable(fast.made) / mb, "%.1f"), figure(speeds.durable(small.made) / mb, "%.1f"),
                    figure(std::max(by_key, sink) / mb, "%.1f"), figure(std::max(by_key, sink) / best, "%.3f"), std::to_string(fast.keys.size()), count(Effort::none), count(Effort::small)});

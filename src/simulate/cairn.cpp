@@ -80,7 +80,7 @@ Run::~Run() {  // processes die first, then their memory goes
 // Deadlines are for what hangs; here nothing does, and what is slow shall be waited for.
 FlushSettings Run::settings() const {
     FlushSettings settings = cluster_.flush;
-    settings.io_wait = limit();
+    settings.io_wait = settings.target_wait = limit();  // slow storage is what is asked about, and none that fails
     settings.version_wait = limit();
     const bool is_chosen = cluster_.codec == Cluster::Codec::automatic;
     if (cluster_.codec == Cluster::Codec::fast) settings.codec = Codec::planes;

@@ -91,6 +91,7 @@ void Attempt::drop(PartState& part) {
     part.dropped = true;
     flight->state.node_expected_bytes -= std::min(flight->state.node_expected_bytes, part.work.unstarted_bytes());
     part.work = WorkList();
+    for (auto& queue : part.write_queue) queue.clear();  // others wait for these buffers, this part's own receiver among them
     work.notify_all();
 }
 

@@ -225,6 +225,20 @@ TEST_F(ReceiverTest, AnAttemptThatIsOverGivesItsBuffersBack) {
     }
 }
 
+// Its receiver waits for a buffer, and all of them wait to be written by writers that are gone.
+TEST_F(ReceiverTest, APartThatIsDroppedGivesItsBuffersBackAtOnce) {
+    begin();
+    for (const message::Want& want : wants()) answer(want);
+    node.run(100 * millisecond);
+    ASSERT_EQ(part().write_queue.front().size(), 2u);
+    attempt->drop(part());
+    EXPECT_TRUE(part().write_queue.front().empty());
+    node.run(100 * millisecond);
+    EXPECT_TRUE(part().receiver_done);
+    for (int i = 0; i < 2; ++i) EXPECT_TRUE(node.result_of(node.subject.ring.take(node.world.clock.now())).ok());
+    EXPECT_TRUE(attempt->failure.ok());
+}
+
 // Followers encode what it asks them for.
 struct ReceiverEncodedTest : ReceiverTest {
     ReceiverEncodedTest() {
