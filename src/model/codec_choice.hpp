@@ -2,6 +2,7 @@
 //
 // A flush is as fast as the slower of two: storage takes so many bytes a second, of which a codec leaves fewer; and the nodes encode so many a second. What storage takes is seen in versions
 // without a codec. What a codec does is seen where it was used, and elsewhere on trial: with a version every leader encodes a piece of one chunk of its own images, and throws the result away.
+// Which data it works on, and how hard, is chosen key by key (key_choice.hpp); in one of five versions the codec in use is tried on all of them, also those that it leaves.
 // Where none promises nearly what storage takes without one, a trial with each version would be of no use to anybody: there are fewer then.
 #pragma once
 

@@ -7,9 +7,9 @@
 //   for a number that it knows  --------->  Roomed
 //
 // A leader asks when it begins a chunk, so that the answer comes while the bytes do: beside a busy card's queue it takes as long as a chunk. Only where a codec may
-// shorten it, it asks when the chunk is encoded, because nobody knows its length before.
+// shorten it, it asks when the chunk is encoded, because nobody knows its length before. Nor does anybody where equal pages are stored once (equal_pages.hpp).
 //
-// In a version of one part, without a codec, offsets are planned: every leader fills its own range and asks nobody, and work that moves goes where it would have
+// In a version of one part, without a codec and without equal pages, offsets are planned: every leader fills its own range and asks nobody, and work that moves goes where it would have
 // gone. What lies side by side in that file is then of one node, which file systems that lock ranges like better. In a safetensors file every image has its place
 // (model/tensor_places.hpp).
 #pragma once
