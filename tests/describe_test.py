@@ -70,6 +70,15 @@ with open(folder + "/r.1.dat", "wb") as file:
 print(json.dumps([]))
 """
 
+# Many short arrays whose names differ by a number.
+SHORT = """
+import json, sys
+import numpy as np
+rng = np.random.default_rng(1)
+np.savez(sys.argv[1] + "/s.1.npz", **{f"v{i}": 100 + rng.standard_normal(150) for i in range(400)})
+print(json.dumps([]))
+"""
+
 RULES = """
 [[rule]]
 files = "r.*.dat"
@@ -220,6 +229,18 @@ class Files(unittest.TestCase):
         fields = self.stored("fields", "f.{version}.h5")
         self.assertLess(self.stored("records", "r.{version}.h5"), 1.04 * fields)
         self.assertLess(self.stored("hidden-records", "hidden.r.{version}.h5"), 1.04 * fields)
+
+    def test_which_names_are_alike_is_a_setting(self):
+        """Arrays with one key are encoded side by side. The daemon reads it when it starts."""
+        python(SHORT, self.folder)
+        sizes = {}
+        for rule in ("groups", "all"):
+            self.nodes.settings["describe_names"] = rule
+            sizes[rule] = self.stored("short-" + rule, "s.{version}.npz")
+            self.assertEqual(self.nodes.cairn("stop")[0], 0)
+            keys = {extent["key"] for extent in self.describe("s.1.npz")["s.1.npz"]["extents"]}
+            self.assertEqual(keys, {"v# f64"} if rule == "all" else {f"v{i} f64" for i in range(400)})
+        self.assertLess(sizes["all"], 0.95 * sizes["groups"])
 
     def rules(self, text):
         path = os.path.join(self.nodes.shared, "rules.toml")

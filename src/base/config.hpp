@@ -30,6 +30,7 @@ struct Settings {
     enum class BackgroundCpu : std::uint8_t { idle, low, normal };
     enum class Compression : std::uint8_t { off, fast, small, automatic, zero_runs, delta_shuffle_zstd };
     enum class EncodeAt : std::uint8_t { leader, follower };
+    enum class Names : std::uint8_t { groups, all, exact };
     enum class Layout : std::uint8_t { aggregated, file_per_rank, file_per_node, safetensors };
     enum class BackgroundIo : std::uint8_t { idle, normal };
 
@@ -127,6 +128,7 @@ struct Settings {
 
     struct Describe {
         std::string rules;  // empty: none
+        Names names = Names::groups;
     } describe;
 
     struct Trace {

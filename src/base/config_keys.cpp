@@ -70,6 +70,7 @@ constexpr std::array<std::string_view, 2> capture_modes = {"scratch", "through"}
 constexpr std::array<std::string_view, 2> when_full = {"wait", "replace_oldest"};
 constexpr std::array<std::string_view, 3> cpu_classes = {"idle", "low", "normal"};
 constexpr std::array<std::string_view, 2> io_classes = {"idle", "normal"};
+constexpr std::array<std::string_view, 3> name_rules = {"groups", "all", "exact"};
 constexpr std::array<std::string_view, 4> log_levels = {"error", "warning", "info", "debug"};
 
 constexpr std::array sections = {
@@ -281,6 +282,10 @@ constexpr std::array table = {
     may_be_empty(key<&S::describe, &S::Describe::rules>("describe", "rules", K::path, 0, 0,
         "A file of rules for files that no format describes: which numbers lie in them, from where on and in which shape "
         "(`cairn describe --help`). A daemon reads it when it starts. Empty: no rules.")),
+    one_of(key<&S::describe, &S::Describe::names>("describe", "names", K::choice, 0, 2,
+        "Which arrays are taken for the same variable of several ranks, groups or files: those of one type whose names match, where each run of digits is one sign. groups: digits of the groups above a variable "
+        "(`Grid00000037/Density` is alike to `Grid00000038/Density`, and `x1` is not to `x2`); all: those of the variable, too; exact: no digits, only the same name. What is alike is encoded side by side where it is short, and "
+        "has one effort of its codec. `cairn describe` shows the keys that it makes. A daemon reads it when it starts."), name_rules),
 
     may_be_empty(key<&S::trace, &S::Trace::file>("trace", "file", K::path, 0, 0,
         "Chrome trace JSON (opens in Perfetto); every process puts its name and number before the extension. "

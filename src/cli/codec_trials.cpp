@@ -47,7 +47,7 @@ Status append_file(SampleImage& image, const std::string& path, const Describers
     const ByteView bytes(file->data(), file->size());
     const Result<Description> description = describe_file({path, bytes, path, 0}, describers);
     if (description.ok()) {
-        for (NumberArray array : arrays_of(description->extents)) {
+        for (NumberArray array : arrays_of(description->extents, describers.names)) {
             array.offset += image.bytes.size();
             image.arrays.push_back(array);
         }

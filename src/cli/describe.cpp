@@ -1,5 +1,6 @@
 // `cairn describe`: what Cairn sees in files: which of their bytes are arrays of numbers, of which type and shape.
 #include <algorithm>
+#include <set>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
@@ -8,6 +9,7 @@
 #include "cli/command.hpp"
 #include "cli/rows.hpp"
 #include "describe/file.hpp"
+#include "describe/similarity.hpp"
 #include "describer/describer.hpp"
 #include "describer/rules_file.hpp"
 #include "world/real/memory.hpp"
@@ -59,17 +61,28 @@ std::string why_not_all(const SeenFile& seen) {
     return "";
 }
 
-void print_files(Console& console, const std::vector<SeenFile>& files, bool all) {
-    Rows rows(console, TextTable({left("file"), left("format"), right("bytes"), right("arrays"), right("described"), left("why not all")}), all);
-    std::uint64_t bytes = 0, described = 0;
+std::set<std::string> keys_of(const SeenFile& seen, NameRule names) {
+    std::set<std::string> keys;
+    for (const Extent& extent : seen.description.extents) keys.insert(similarity_key(extent, names));
+    return keys;
+}
+
+void print_files(Console& console, const std::vector<SeenFile>& files, NameRule names, bool all) {
+    Rows rows(console, TextTable({left("file"), left("format"), right("bytes"), right("arrays"), right("keys"), right("described"), left("why not all")}), all);
+    std::uint64_t bytes = 0, described = 0, arrays = 0;
+    std::set<std::string> all_keys;
     for (const SeenFile& seen : files) {
+        std::set<std::string> keys = keys_of(seen, names);
+        const std::string count = seen.status.ok() ? std::to_string(keys.size()) : "-";
+        all_keys.merge(keys);
+        arrays += seen.description.extents.size();
         bytes += seen.bytes;
         described += seen.description.described_bytes();
-        rows.add({for_terminal(seen.path), seen.status.ok() ? std::string(seen.description.format) : "-", format_bytes(seen.bytes), seen.status.ok() ? std::to_string(seen.description.extents.size()) : "-",
+        rows.add({for_terminal(seen.path), seen.status.ok() ? std::string(seen.description.format) : "-", format_bytes(seen.bytes), seen.status.ok() ? std::to_string(seen.description.extents.size()) : "-", count,
                   share_text(seen.description.described_bytes(), seen.bytes), why_not_all(seen)});
     }
     rows.print("no files");
-    console.out << "\n" << plural(files.size(), "file") << ", " << format_bytes(bytes) << ", of which " << share_text(described, bytes) << " are described\n";
+    console.out << "\n" << plural(files.size(), "file") << ", " << format_bytes(bytes) << ", of which " << share_text(described, bytes) << " are described: " << plural(arrays, "array") << " of " << plural(all_keys.size(), "key") << "\n";
 }
 
 void print_extents(Console& console, const SeenFile& seen, bool all) {
@@ -80,20 +93,20 @@ void print_extents(Console& console, const SeenFile& seen, bool all) {
     rows.print("no arrays");
 }
 
-Json extents_json(const Description& description) {
+Json extents_json(const Description& description, NameRule names) {
     Json extents = Json::array();
     for (const Extent& extent : description.extents)
-        extents.push_back({{"name", extent.name}, {"type", type_name(extent.type)}, {"big_endian", extent.is_big_endian}, {"shape", extent.shape}, {"offset", extent.offset}, {"length", extent.length}});
+        extents.push_back({{"name", extent.name}, {"key", similarity_key(extent, names)}, {"type", type_name(extent.type)}, {"big_endian", extent.is_big_endian}, {"shape", extent.shape}, {"offset", extent.offset}, {"length", extent.length}});
     return extents;
 }
 
-void print_json(Console& console, const std::vector<SeenFile>& files) {
+void print_json(Console& console, const std::vector<SeenFile>& files, NameRule names) {
     Json rows = Json::array();
     for (const SeenFile& seen : files) {
         Json row = {{"file", seen.path}, {"bytes", seen.bytes}, {"described_bytes", seen.description.described_bytes()}};
         if (seen.status.ok()) {
             row["format"] = seen.description.format;
-            row["extents"] = extents_json(seen.description);
+            row["extents"] = extents_json(seen.description, names);
         } else {
             row["why"] = seen.status.text();
         }
@@ -109,17 +122,18 @@ Status run_describe(Console& console, const Arguments& arguments) {
     survive_lost_bytes();
     Describer describer(describer_program());
     const auto elsewhere = [&](const std::string& path, std::uint64_t offset, std::uint64_t length) { return describer.describe(path, offset, length, describer_wait); };
-    const Describers describers{elsewhere, std::move(rules)};
+    const auto names = static_cast<NameRule>(config.settings.describe.names);  // daemon/options.cpp holds them together
+    const Describers describers{elsewhere, std::move(rules), names};
     std::vector<SeenFile> files;
     for (const std::string& path : arguments.texts("FILE")) {
         TRY_ASSIGN(SeenFile seen, look_at(path, describers));
         files.push_back(std::move(seen));
     }
     if (console.json) {
-        print_json(console, files);
+        print_json(console, files, names);
         return {};
     }
-    print_files(console, files, arguments.given("all"));
+    print_files(console, files, names, arguments.given("all"));
     if (files.size() == 1 && files.front().status.ok()) print_extents(console, files.front(), arguments.given("all"));
     return {};
 }
@@ -132,6 +146,7 @@ const Command describe_command = {
     "Reads files as `cairn watch` takes them, and prints which share of their bytes Cairn can describe: a codec that predicts numbers does so along the axes that are known here. "
     "Of a single file also its arrays, with type, byte order and shape.\n\n"
     "What is not described is stored as it is, or encoded by what a sample tells of it. Every file comes back byte for byte, described or not.\n\n"
+    "Arrays with one key are taken for the same variable of several ranks, groups or files, and are encoded alike. The setting describe.names says which names make one key.\n\n"
     "Rules describe files that no format does, as a program writes them with a header of its own. They stand in a file in TOML, which the setting describe.rules or --rules names:\n\n"
     "  [[rule]]\n"
     "  files = \"restart.*.dat\"   # a pattern of the file's name (of a routed file: of its region); with a \"/\" of all of its path\n"

@@ -31,7 +31,7 @@ Result<SampleImage> read_files(const std::vector<std::string>& paths, const Sett
     TRY_ASSIGN(auto rules, load_file_rules(settings.describe.rules));
     survive_lost_bytes();
     Describer describer(describer_program());
-    const Describers describers{[&](const std::string& path, std::uint64_t offset, std::uint64_t length) { return describer.describe(path, offset, length, describer_wait); }, std::move(rules)};
+    const Describers describers{[&](const std::string& path, std::uint64_t offset, std::uint64_t length) { return describer.describe(path, offset, length, describer_wait); }, std::move(rules), static_cast<NameRule>(settings.describe.names)};
     SampleImage image;
     for (const std::string& path : paths) TRY(append_file(image, path, describers));
     if (image.bytes.empty()) return invalid_argument("--codecs: the files have no bytes");

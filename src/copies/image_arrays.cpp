@@ -50,7 +50,7 @@ ImageArrays::ImageArrays(const LocalImage& image, Describers describers)
 void ImageArrays::read_index() {
     try {
         std::vector<Region> regions = regions_of(info_, data_);
-        of_regions_ = arrays_of(describe_regions(regions));
+        of_regions_ = arrays_of(describe_regions(regions), describers_.names);
         extents_ = of_regions_.size();
         std::sort(regions.begin(), regions.end(), [](const Region& a, const Region& b) { return a.offset < b.offset; });
         for (Region& region : regions)
@@ -71,7 +71,7 @@ void ImageArrays::describe(File& file) {
         if (described.code() == Code::deadline || described.code() == Code::unavailable) ++late_;
         if (!described.ok() || (extents_ += described->extents.size()) > extents_max) return;
         for (Extent& extent : described->extents) extent.offset += region.offset;
-        file.arrays = arrays_of(described->extents);
+        file.arrays = arrays_of(described->extents, describers_.names);
     } catch (const std::bad_alloc&) {
         file.arrays.clear();
     }

@@ -165,6 +165,24 @@ TEST(ImageArrays, RulesDescribeFiles) {
     EXPECT_EQ(all_in(ImageArrays(image, {nullptr, rules}), {0, 0, image.data.length}), both);
 }
 
+// Of regions, and of files.
+TEST(ImageArrays, AUserSaysWhichNamesAreAlike) {
+    const Description of_file{"hdf5", {{"u1", DataType::i16, false, {15}, 0, 30}, {"u2", DataType::i16, false, {15}, 30, 30}}};
+    const auto keys_by = [&](NameRule names) {
+        const LocalImage image = image_of_files();
+        std::vector<std::uint32_t> keys;
+        ImageArrays arrays(image, {[&](const std::string&, std::uint64_t, std::uint64_t) -> Result<Description> { return of_file; }, nullptr, names});
+        for (const NumberArray& array : arrays.in({0, 0, image.data.length}))
+            if (array.width == 2) keys.push_back(array.key);
+        return keys;
+    };
+    const std::vector<std::uint32_t> of_groups = keys_by(NameRule::groups), of_all = keys_by(NameRule::all);
+    ASSERT_EQ(of_groups.size(), 2u);
+    ASSERT_EQ(of_all.size(), 2u);
+    EXPECT_NE(of_groups[0], of_groups[1]);
+    EXPECT_EQ(of_all[0], of_all[1]);
+}
+
 // In the region's own bytes; what goes beyond its end is not there.
 TEST(ImageArrays, TheApplicationDescribesFiles) {
     const LocalImage image = image_of_files({{"x", DataType::f64, true, {open_axis, 2}, 20}, {"y", DataType::i32, false, {4}, 4}, {"z", DataType::i32, false, {4}, 100}});

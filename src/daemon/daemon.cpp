@@ -101,7 +101,7 @@ Daemon::Daemon(DaemonOptions options, Door door, std::unique_ptr<RealWorld> worl
       gate_(world_.clock) {
     const auto describer = std::make_shared<Describer>(describer_program());  // of threads that may outlive this
     const auto elsewhere = [describer](const std::string& path, std::uint64_t offset, std::uint64_t length) { return describer->describe(path, offset, length, describe_wait); };
-    node_.set_describers({elsewhere, options_.file_rules});
+    node_.set_describers({elsewhere, options_.file_rules, options_.names});
     // While it is not known whose some image is, it may be of any job.
     node_.set_unseen_images([this](Id128 incarnation) {
         return !adoption_.knows_images() || adoption_.has_unread() || left_slots_.is_looking() || adoption_.unseen().has_of(incarnation);

@@ -151,8 +151,11 @@ Result<DaemonOptions> daemon_options(const Settings& settings, const DaemonPlace
     TRY_ASSIGN(options.targets, parse_list(settings.placement.targets));
     options.trace_file = settings.trace.file;
     TRY_ASSIGN(options.file_rules, load_file_rules(settings.describe.rules));
+    options.names = static_cast<NameRule>(settings.describe.names);
     return options;
 }
+static_assert(static_cast<int>(NameRule::groups) == static_cast<int>(Settings::Names::groups) && static_cast<int>(NameRule::all) == static_cast<int>(Settings::Names::all) &&
+              static_cast<int>(NameRule::exact) == static_cast<int>(Settings::Names::exact));
 static_assert(static_cast<int>(IoBackend::automatic) == static_cast<int>(Settings::Io::automatic) &&
               static_cast<int>(IoBackend::uring) == static_cast<int>(Settings::Io::uring) &&
               static_cast<int>(IoBackend::threads) == static_cast<int>(Settings::Io::threads));

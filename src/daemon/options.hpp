@@ -42,6 +42,7 @@ struct DaemonOptions {
     LogLevel log_level = LogLevel::info;
     std::string trace_file;  // empty: none
     std::shared_ptr<const FileRules> file_rules;  // null: none
+    NameRule names = NameRule::groups;
 };
 
 // `node`, `scratch`, `persistent`: from the command line, empty where not given.

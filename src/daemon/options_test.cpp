@@ -52,11 +52,13 @@ TEST(DaemonOptions, TimesAndShapesAreThoseOfTheSettings) {
     settings.background.network_bytes_per_s = 1'000;
     settings.background.cpu = Settings::BackgroundCpu::low;
     settings.placement.targets = "a,b";
+    settings.describe.names = Settings::Names::exact;
     const auto options = daemon_options(settings, {"n0", "/s", "/p", false});
     ASSERT_TRUE(options.ok()) << options.status().to_string();
     EXPECT_EQ(options->flush.io_wait, 1500 * millisecond);
     EXPECT_EQ(options->slots.allocate_wait, options->flush.io_wait);
     EXPECT_EQ(options->flush.version_wait, 7 * second);
+    EXPECT_EQ(options->names, NameRule::exact);
     EXPECT_EQ(options->idle, 3 * second);
     EXPECT_EQ(options->stop_wait, 250 * millisecond);
     EXPECT_EQ(options->flush.placement, Placement::contiguous);

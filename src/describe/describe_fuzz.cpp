@@ -31,6 +31,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         expect(bytes_of(extent.type, extent.shape) == extent.length, "a shape of another length");
         end = extent.offset + extent.length;
     }
-    arrays_of(described->extents);
+    for (const NameRule rule : {NameRule::groups, NameRule::all, NameRule::exact}) arrays_of(described->extents, rule);
     return 0;
 }

@@ -66,7 +66,7 @@ std::optional<Extent> extent_of(const DescribedArray& array, std::uint64_t file_
     return extent;
 }
 
-std::vector<NumberArray> arrays_of(const std::vector<Extent>& extents) {
+std::vector<NumberArray> arrays_of(const std::vector<Extent>& extents, NameRule rule) {
     std::vector<NumberArray> arrays;
     for (const Extent& extent : extents) {
         const Numbers numbers = numbers_of(extent.type);
@@ -78,7 +78,7 @@ std::vector<NumberArray> arrays_of(const std::vector<Extent>& extents) {
         const std::uint64_t count = extent.length / numbers.width;
         array.row = stride_of(shape, 1, count);
         array.plane = array.row == 0 ? 0 : stride_of(shape, 2, count);
-        array.key = similarity_number(extent);
+        array.key = similarity_number(extent, rule);
         arrays.push_back(array);
     }
     std::sort(arrays.begin(), arrays.end(), [](const NumberArray& a, const NumberArray& b) { return a.offset < b.offset; });

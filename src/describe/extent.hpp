@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "describe/name_rule.hpp"
 #include "model/number_array.hpp"
 #include "model/types.hpp"
 
@@ -31,7 +32,7 @@ struct Description {
 // What a user says lies in a file, of which there are so many bytes: as many along the open axis as it has; along the first where it has fewer than is said. Nothing where there is not one.
 std::optional<Extent> extent_of(const DescribedArray& array, std::uint64_t file_bytes);
 
-// For codecs, by offset: those of a type of numbers. Bytes have no neighbours.
-std::vector<NumberArray> arrays_of(const std::vector<Extent>& extents);
+// For codecs, by offset: those of a type of numbers. Bytes have no neighbours. `rule`: of which names two are alike (similarity.hpp).
+std::vector<NumberArray> arrays_of(const std::vector<Extent>& extents, NameRule rule);
 
 }  // namespace cairn

@@ -30,6 +30,7 @@ using DescribeElsewhere = std::function<Result<Description>(const std::string& p
 struct Describers {
     DescribeElsewhere elsewhere;             // null: files that take a library to describe are not described
     std::shared_ptr<const FileRules> rules;  // the user's, which go before what formats say; null: there are none
+    NameRule names = NameRule::groups;       // which arrays are alike; of regions, too
 };
 inline constexpr std::string_view call_format = "call";  // of a Description of what the application said
 

@@ -18,7 +18,7 @@ Region region(DataType type, std::vector<std::uint64_t> shape, std::uint64_t off
 
 // With no key: of what they are alike is similarity_test.cpp's matter.
 std::vector<NumberArray> arrays_in(const std::vector<Region>& regions) {
-    std::vector<NumberArray> arrays = arrays_of(describe_regions(regions));
+    std::vector<NumberArray> arrays = arrays_of(describe_regions(regions), NameRule::groups);
     for (NumberArray& array : arrays) {
         EXPECT_NE(array.key, 0u);
         array.key = 0;
