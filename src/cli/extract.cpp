@@ -1,8 +1,5 @@
-// `cairn extract`: an image, a region or routed files out of a version, every byte verified on the way.
-#include <sys/resource.h>
-
+// `cairn extract`: an image, a region, a slice of an array or routed files out of a version, every byte verified on the way.
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -10,10 +7,10 @@
 
 #include "base/text_table.hpp"
 #include "base/units.hpp"
-#include "cli/extract_trees.hpp"
-#include "cli/output_file.hpp"
+#include "cli/extract_array.hpp"
+#include "cli/extract_output.hpp"
+#include "cli/rows.hpp"
 #include "cli/series.hpp"
-#include "read/plan.hpp"
 #include "read/regions.hpp"
 
 namespace cairn::cli {
@@ -22,126 +19,34 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t no_tree = static_cast<std::size_t>(-1);
-
-// A run of one image that becomes one output.
-struct Wanted {
-    Rank rank = 0;
-    std::string region;  // "": the whole image
-    ImageRange range;
-    std::string path;  // "-": standard output
-    std::size_t tree = no_tree, entry = 0;  // whose file it is, which
+// A slice that was asked for, and what its bytes are.
+struct Sliced {
+    Extent array;
+    std::vector<std::uint64_t> shape;  // of the slice
 };
 
-// What is to be written: runs, and the trees that some of them are files of.
-struct Output {
-    std::vector<Wanted> runs;
-    std::vector<Tree> trees;
-    std::string folder;  // of the trees
-};
-
-std::string what_of(const Wanted& one) { return one.region.empty() ? "the image" : "region " + one.region; }
-
-constexpr std::size_t open_of_trees = 256;  // files, of all trees together
-
-// As many as this user may have.
-void allow_descriptors() {
-    rlimit files{};
-    if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == files.rlim_max) return;
-    files.rlim_cur = files.rlim_max;
-    static_cast<void>(::setrlimit(RLIMIT_NOFILE, &files));
+Status take_slice(Console& console, Place& place, const VersionCopies& copies, const Region& region, const Arguments& arguments, Wanted& one, std::optional<Sliced>& sliced) {
+    if (!arguments.given("slice") && !arguments.given("array")) return {};
+    const std::string name = arguments.text("array") == "-" ? "" : arguments.text("array");
+    TRY_ASSIGN(Extent array, find_array(console, place, copies, one.rank, region, arguments.given("array") ? &name : nullptr));
+    const std::string text = arguments.given("slice") ? arguments.text("slice") : ":";
+    const Result<std::vector<AxisRange>> axes = parse_slice(text, array.shape);
+    if (!axes.ok()) return invalid_argument("--slice '" + for_terminal(text) + "': " + axes.status().text());
+    one.slice = ArraySlice(type_bytes(array.type), array.shape, *axes);
+    one.range = {region.offset + array.offset, array.length};
+    sliced = Sliced{std::move(array), {}};
+    for (const AxisRange& axis : *axes) sliced->shape.push_back(axis.end - axis.begin);
+    return {};
 }
 
-class Extraction {
-  public:
-    // Its trees are used up.
-    Extraction(Console& console, Place& place, const VersionCopies& copies, Output& output, bool replace)
-        : console_(console), place_(place), copies_(copies), output_(output), wanted_(output.runs), replace_(replace) {}
-
-    Status run() {
-        std::uint64_t total_bytes = 0;
-        for (const Wanted& one : wanted_) total_bytes += one.range.length;
-        Progress progress(console_, "extract", total_bytes);
-        progress_ = &progress;
-        return !wanted_.empty() && wanted_.front().path == "-" ? to_stream(wanted_.front()) : to_files();
-    }
-
-  private:
-    // All of them in one pass over the parts, since what a few files have of them lies in one place, and all others would wait. Where it fails none of them appears.
-    Status to_files() {
-        OutputFiles files(replace_);
-        std::vector<std::unique_ptr<TreeOutput>> trees;
-        allow_descriptors();  // each tree has two, whatever it has open
-        const std::size_t open_each = std::max<std::size_t>(4, open_of_trees / std::max<std::size_t>(1, output_.trees.size()));
-        for (Tree& tree : output_.trees) {
-            TRY_ASSIGN(trees.emplace_back(), TreeOutput::create(output_.folder, std::move(tree), replace_, open_each));
-        }
-        HandOut out;
-        std::vector<const Wanted*> of_files;
-        for (const Wanted& one : wanted_) {
-            TreeOutput* const tree = one.tree == no_tree ? nullptr : trees[one.tree].get();
-            if (!tree) TRY(files.add(one.path));
-            if (!tree) of_files.push_back(&one);
-            out.add(one.rank, one.range, what_of(one), [this, &files, &one, tree, i = of_files.size() - 1](std::uint64_t at, const Slice& data) {
-                progress_->set(done_bytes_ += data.length);
-                return tree ? tree->write_at(one.entry, at, data.bytes()) : files.write_at(i, at, data.bytes());
-            });
-        }
-        if (!wanted_.empty()) {
-            TRY_ASSIGN(ReadPlan plan, plan_reads(copies_, out.wanted(), place_.restore().buffer_bytes));
-            TRY(read_by_plan(place_, copies_, std::move(plan), out));
-        }
-        for (std::size_t i = 0; i < of_files.size(); ++i) TRY(files.commit(i, of_files[i]->range.length));
-        for (const auto& tree : trees) {
-            TRY(tree->commit());
-            for (const std::string& told : tree->not_restored()) console_.err << "cairn extract: note: " << for_terminal(told) << "\n";
-        }
-        return {};
-    }
-
-    // Runs arrive in the order of the parts, a stream wants the order of the image: so one piece of it after the other.
-    Status to_stream(const Wanted& one) {
-        if (one.range.length == 0) return {};
-        const std::uint64_t block_bytes = copies_.block_bytes(), buffer_bytes = place_.restore().buffer_bytes;
-        const std::uint64_t window_bytes = std::max(block_bytes, buffer_bytes / block_bytes * block_bytes);
-        const std::uint64_t end = one.range.offset + one.range.length;
-        TRY_ASSIGN(ReadPlan plan, plan_reads(copies_, {{one.rank, {one.range}}}, buffer_bytes));
-        std::uint64_t at = one.range.offset;
-        Bytes window;
-        EncodedRuns encoded(place_.world(), place_.restore().encoded_bytes);
-        for (PlanPiece& piece : in_image_order(copies_, std::move(plan), window_bytes)) {
-            window.resize(std::min(end, piece.range.offset + piece.range.length) - at);
-            HandOut out;
-            out.add(one.rank, {at, window.size()}, what_of(one), [&](std::uint64_t into, const Slice& data) {
-                std::memcpy(window.data() + into, data.data(), data.length);
-                return Status();
-            });
-            TRY(read_by_plan(place_, copies_, std::move(piece.plan), out, &encoded));
-            console_.out.write(reinterpret_cast<const char*>(window.data()),
-                               static_cast<std::streamsize>(window.size()));
-            if (!console_.out) return Status(Code::io_error, "cannot write to standard output");
-            progress_->set(done_bytes_ += window.size());
-            at += window.size();
-        }
-        return at == end ? Status() : Status(Code::internal, what_of(one) + " was written only up to byte " + std::to_string(at) + " of the image; a defect in Cairn, please report it");
-    }
-
-    Console& console_;
-    Place& place_;
-    const VersionCopies& copies_;
-    Output& output_;
-    const std::vector<Wanted>& wanted_;
-    bool replace_;
-    Progress* progress_ = nullptr;
-    std::uint64_t done_bytes_ = 0;
-};
-
-Result<Wanted> region_of(Place& place, VersionCopies& copies, Rank rank, const std::string& name) {
+Result<Wanted> region_of(Console& console, Place& place, VersionCopies& copies, Rank rank, const Arguments& arguments, std::optional<Sliced>& sliced) {
+    const std::string name = arguments.text("region");
     TRY_ASSIGN(FoundRegion found, place.run(find_region(place.world(), place.layout(), copies, rank, name, place.restore())));
     if (found.region) {
-        const ImageRange range{found.region->offset, found.region->length};
-        copies.set_regions(rank, {std::move(*found.region)});  // so that damage is told with its name
-        return Wanted{rank, name, range, {}};
+        Wanted one{rank, name, {found.region->offset, found.region->length}, {}};
+        copies.set_regions(rank, {*found.region});  // so that damage is told with its name
+        TRY(take_slice(console, place, copies, *found.region, arguments, one, sliced));
+        return one;
     }
     TRY(place.run(load_regions(place.world(), place.layout(), copies, {rank}, place.restore())));
     TRY_ASSIGN(const ImageInfo* const image, copies.image(rank));
@@ -206,19 +111,20 @@ Result<Output> files_of(Place& place, const VersionCopies& copies, const Argumen
 
 Status check_usage(const Arguments& arguments) {
     if (arguments.given("files")) {
-        if (arguments.given("region") || arguments.given("output"))
-            return invalid_argument(
-                "--files names the folder of all routed files; it does not go with --region or --output");
+        for (const char* const other : {"region", "output", "array", "slice"})
+            if (arguments.given(other)) return invalid_argument("--files names the folder of all routed files; it does not go with --" + std::string(other));
         return {};
     }
     if (!arguments.given("rank"))
         return invalid_argument("say which image: --rank N (or --files FOLDER for all routed files)");
     if (!arguments.given("output"))
         return invalid_argument("say where to: --output PATH, or --output - for standard output");
+    if ((arguments.given("array") || arguments.given("slice")) && !arguments.given("region"))
+        return invalid_argument("say which region (a routed file is one, too): --region NAME; `cairn show` lists them");
     return {};
 }
 
-Result<Output> wanted_of(Place& place, VersionCopies& copies, const Arguments& arguments) {
+Result<Output> wanted_of(Console& console, Place& place, VersionCopies& copies, const Arguments& arguments, std::optional<Sliced>& sliced) {
     if (arguments.given("files")) {
         std::vector<Rank> ranks;  // none: all. Others than the one that is asked for may lie in parts that are not open
         if (arguments.given("rank")) ranks.push_back(static_cast<Rank>(arguments.number("rank")));
@@ -229,17 +135,21 @@ Result<Output> wanted_of(Place& place, VersionCopies& copies, const Arguments& a
     TRY_ASSIGN(const ImageInfo* const image, copies.image(rank));
     Wanted one{rank, {}, {0, image->bytes - image->index_bytes}, {}};
     if (arguments.given("region")) {
-        TRY_ASSIGN(one, region_of(place, copies, rank, arguments.text("region")));
+        TRY_ASSIGN(one, region_of(console, place, copies, rank, arguments, sliced));
     }
     one.path = arguments.text("output");
     return Output{{one}, {}, {}};
 }
 
-void tell(Console& console, const VersionCopies& copies, bool from_scratch, const std::vector<Wanted>& wanted, const std::vector<std::string>& trees) {
+Json json_of(const Sliced& sliced) {
+    return {{"array", sliced.array.name}, {"type", type_name(sliced.array.type)}, {"big_endian", sliced.array.is_big_endian}, {"shape", sliced.shape}, {"of", sliced.array.shape}};
+}
+
+void tell(Console& console, const VersionCopies& copies, bool from_scratch, const std::vector<Wanted>& wanted, const std::vector<std::string>& trees, const std::optional<Sliced>& sliced, const ReadCost& cost) {
     std::uint64_t bytes = 0;
     bool verified = true;
     for (const Wanted& one : wanted) {
-        bytes += one.range.length;
+        bytes += one.bytes();
         verified &= copies.is_verifiable(one.rank);
     }
     if (console.json) {
@@ -248,7 +158,7 @@ void tell(Console& console, const VersionCopies& copies, bool from_scratch, cons
             files.push_back({{"path", one.path},
                              {"rank", one.rank},
                              {"region", one.region},
-                             {"bytes", one.range.length},
+                             {"bytes", one.bytes()},
                              {"verified", copies.is_verifiable(one.rank)}});
         Json document = {{"checkpoint", copies.key.name},
                          {"version", copies.key.version},
@@ -256,11 +166,16 @@ void tell(Console& console, const VersionCopies& copies, bool from_scratch, cons
                          {"level", from_scratch ? "scratch" : "persistent"},
                          {"files", std::move(files)}};
         if (!trees.empty()) document["trees"] = trees;
+        if (sliced) document["slice"] = json_of(*sliced);
+        if (!from_scratch) document["read"] = {{"stored_bytes", cost.read_bytes}, {"decoded_bytes", cost.decoded_bytes}, {"base_bytes", cost.base_bytes}};
         console.document(document.dump(2, ' ', false, Json::error_handler_t::replace));
         return;
     }
     console.out << version_text(copies.key) << ": " << (trees.empty() ? "" : plural(trees.size(), "directory tree") + ", ") << plural(wanted.size(), "file") << ", " << format_bytes(bytes)
                 << (verified ? ", every byte verified\n" : ", not verified: no checksums yet\n");
+    if (sliced)
+        console.out << type_name(sliced->array.type) << (sliced->array.is_big_endian ? ", big-endian, " : ", ") << axes_text(sliced->shape) << " of " << axes_text(sliced->array.shape)
+                    << (from_scratch ? "" : "; read " + format_bytes(cost.read_bytes + cost.base_bytes) + " of the files, of which " + format_bytes(cost.decoded_bytes) + " were decoded") << "\n";
 }
 
 void note_scratch(Console& console, const VersionCopies& copies, const std::vector<Wanted>& wanted) {
@@ -289,16 +204,18 @@ Status run_extract(Console& console, const Arguments& arguments) {
     // Only the parts that hold the rank: damage elsewhere does not matter.
     const Rank rank = arguments.given("rank") ? static_cast<Rank>(arguments.number("rank")) : every_rank;
     TRY_ASSIGN(VersionCopies copies, place.run(open_copies(place.world(), place.layout(), seen, scratch.images, rank, place.restore())));
-    TRY_ASSIGN(Output output, wanted_of(place, copies, arguments));
+    std::optional<Sliced> sliced;
+    TRY_ASSIGN(Output output, wanted_of(console, place, copies, arguments, sliced));
     const bool from_scratch = in_scratch_only(seen);
     if (from_scratch) note_scratch(console, copies, output.runs);
     std::vector<std::string> trees;
     for (const Tree& tree : output.trees) trees.push_back(tree.name);
-    Status extracted = Extraction(console, place, copies, output, arguments.given("force")).run();
+    ReadCost cost;
+    Status extracted = extract(console, place, copies, output, arguments.given("force"), cost);
     if (extracted.code() == Code::corrupt && output.runs.size() > 1)
         return {Code::corrupt, extracted.text() + "; the other files are to be had one by one: --rank N --region NAME --output PATH (`cairn show` lists them)"};
     TRY(std::move(extracted));
-    if (!stream) tell(console, copies, from_scratch, output.runs, trees);
+    if (!stream) tell(console, copies, from_scratch, output.runs, trees, sliced, cost);
     return {};
 }
 
@@ -306,9 +223,11 @@ Status run_extract(Console& console, const Arguments& arguments) {
 
 const Command extract_command = {
     "extract",
-    "take an image, a region or the routed files out of a version",
+    "take an image, a region, a slice of an array or the routed files out of a version",
     "Every block is verified before it is written; a file appears whole or not at all. With --rank, the image of that rank (its regions as they\n"
-    "lie in it), or one region of it. With --files, all files that the ranks routed, each at its own path below FOLDER; a directory tree that\n"
+    "lie in it), or one region of it, or with --slice what of its array is in a range of places along each axis, the last axis changing fastest: no\n"
+    "more is read and decoded than the blocks and runs that hold it. --array names an array that lies in the region, as `cairn describe` and\n"
+    "`cairn show` name it: one that the application or a rule (describe.rules) tells of, or one of a routed file that describes itself. With --files, all files that the ranks routed, each at its own path below FOLDER; a directory tree that\n"
     "`cairn watch` took appears as a whole, with modes, owners, times, extended attributes, links and holes. What this user may not restore\n"
     "(owners and devices need root) is said once a tree, and the rest comes back.\n\n"
     "A committed version is read from persistent. One that is not committed is read from this host's scratch, as far "
@@ -319,6 +238,8 @@ const Command extract_command = {
      {"VERSION", OptionKind::text, "", "The version, or newest (the default): the newest of the current lineage."},
      {"-r,--rank", OptionKind::number, "N", "The rank whose image is meant."},
      {"--region", OptionKind::text, "REGION", "Only this region of the image (a routed file is a region, too)."},
+     {"--array", OptionKind::text, "ARRAY", "Of the region this array alone; - is one without a name, as that of an .npy file."},
+     {"--slice", OptionKind::text, "SLICE", "Of the array, or the region, this: 3:7,:,-1 as Python writes it, without steps; of axes that are not named all."},
      {"-o,--output", OptionKind::text, "PATH", "Where to; - is standard output."},
      {"--files", OptionKind::text, "FOLDER", "All routed files (of all ranks, or of --rank), below FOLDER."},
      {"--force", OptionKind::flag, "", "Replace files that exist."},

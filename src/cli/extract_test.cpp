@@ -58,6 +58,27 @@ TEST_F(Extract, a_region_and_the_routed_files) {
     EXPECT_FALSE(std::filesystem::exists(folder.path("one_rank/restart/melt.1")));
 }
 
+// Rank 1's grid has 2362 numbers. Committed, and from scratch, by a file and as a stream.
+TEST_F(Extract, a_slice_of_a_region) {
+    static_cast<void>(melt.seal("n0", 4, first, 1, 1, {}, true));
+    for (const Version version : {2u, 4u}) {
+        const std::string number = std::to_string(version), grid = Melt::image(1, version).substr(0, 18'896);
+        const Ran ran = cairn("extract melt " + number + " --rank 1 --region grid --slice 1000:-1000 -o slice." + number);
+        EXPECT_EQ(ran.exit, 0) << ran.err;
+        EXPECT_THAT(ran.out, HasSubstr("f64, 362 of 2362"));
+        EXPECT_EQ(folder.read("slice." + number), grid.substr(8'000, 362 * 8)) << version;
+        EXPECT_EQ(cairn("extract melt " + number + " --rank 1 --region grid --slice -1 -o -").out, grid.substr(18'888)) << version;
+        EXPECT_EQ(cairn("extract melt " + number + " --rank 1 --region grid --slice 5:5 -o -").out, "") << version;
+        EXPECT_EQ(cairn("extract melt " + number + " --rank 1 --region restart/melt.1 --slice 10:20 -o -").out, Melt::image(1, version).substr(19'010, 10)) << "of no type, so of bytes";
+    }
+    const Ran both = cairn("extract melt --files back --slice 1");
+    EXPECT_EQ(both.exit, exit_of(Code::invalid_argument));
+    EXPECT_THAT(both.err, HasSubstr("does not go with --slice"));
+    const Ran none = cairn("extract melt 2 --rank 1 --region grid --array u -o -");
+    EXPECT_EQ(none.exit, exit_of(Code::not_found));
+    EXPECT_THAT(none.err, HasSubstr("none is described in it"));
+}
+
 // Images of `files` routed files of `file_bytes` each.
 void make_large(Melt& melt, std::uint64_t files, std::uint64_t file_bytes) {
     melt.describe = [=](Rank rank) {

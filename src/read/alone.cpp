@@ -36,6 +36,24 @@ void touch(Touched& touched, const OpenVersion& base, const StoredPiece& needs) 
 
 }  // namespace
 
+ReadCost cost_of(const OpenVersion& version, const std::vector<PartRead>& reads) {
+    ReadCost cost;
+    std::set<std::pair<std::size_t, std::size_t>> decoded;
+    std::map<const OpenVersion*, Touched> of_bases;
+    for (const PartRead& read : reads) {
+        const Footer& footer = version.footers[read.footer];
+        const StoredRun& run = footer.runs[read.run];
+        if (run.codec != 0 && !decoded.emplace(read.footer, read.run).second) continue;  // it is read once for all of them
+        cost.read_bytes += read.length;
+        if (run.codec != 0) cost.decoded_bytes += raw_bytes(run);
+        const OpenVersion* const base = run.base != 0 ? base_of(version, footer.bases[run.base - 1].of) : nullptr;
+        if (base)
+            for (const StoredPiece& needs : run.pieces) touch(of_bases[base], *base, needs);
+    }
+    for (const auto& [base, touched] : of_bases) cost.base_bytes += touched.bytes;
+    return cost;
+}
+
 AloneRead alone_read(const OpenVersion& version, Rank rank) {
     AloneRead alone;
     alone.rank = rank;

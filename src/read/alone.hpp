@@ -1,4 +1,4 @@
-// What one rank alone must read to have its image: a run with a codec, or of several pieces, is read whole, also where most of it is other ranks', and a base besides. Ranks of one node that
+// What reading takes beyond what is wanted. What one rank alone must read to have its image: a run with a codec, or of several pieces, is read whole, also where most of it is other ranks', and a base besides. Ranks of one node that
 // restore at the same time read it once (copies/shared_runs.hpp). Pure.
 #pragma once
 
@@ -15,6 +15,12 @@ struct AloneRead {
     std::uint64_t base_bytes = 0;  // and of those of its bases
     double factor() const { return own_bytes > 0 ? static_cast<double>(read_bytes) / own_bytes : 1; }
 };
+
+// What reads take of the files: their bytes, the raw bytes of the encoded runs among them, which are decoded whole, and, of versions that need one, the base's stored bytes.
+struct ReadCost {
+    std::uint64_t read_bytes = 0, decoded_bytes = 0, base_bytes = 0;
+};
+ReadCost cost_of(const OpenVersion& version, const std::vector<PartRead>& reads);
 
 AloneRead alone_read(const OpenVersion& version, Rank rank);
 // Of all ranks that have bytes here the one that must read the most for each byte of its own; none where nobody has any.
