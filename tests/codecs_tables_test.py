@@ -64,6 +64,12 @@ class Tables(unittest.TestCase):
         text = codecs_report.where_cairn_lies(each)
         self.assertIn("files as they are: NOT on the front of encode (2.000 at 500 MB/s). Smaller and faster: better, each key (2.050 at 1000)", text)
 
+    def test_speed_is_compared_with_the_papers_pipeline_of_all_ranks(self):
+        rows = self.rows + [row("aware", "mcrengine, FPC 2^16", 2, 490_000, encode_s=0.016, decode_s=0.003), row("aware", "mcrengine, FPC 2^16", 2, 490_000, group=1, encode_s=1)]
+        lines = [line.split() for line in codecs_report.speed_table([one_set(rows)]).splitlines()[2:]]
+        self.assertEqual([line[-5:] for line in lines], [["500", "100", "5.0", "1.0", "no"], ["500", "62", "8.0", "3.0", "yes"]])
+        self.assertEqual(codecs_report.speed_table([one_set(rows[:6])]).count("\n"), 2, "nothing of Cairn's, nothing to compare")
+
     def test_relative_improvement_is_that_of_the_paper(self):
         found = codecs_report.improvements(one_set(self.rows))
         self.assertEqual([(round(p, 6), g) for p, g in found["aware"]], [(25.0, 1), (60.0, 4)])

@@ -3,10 +3,19 @@
 
 Usage: CAIRN_BUILD=build/release python3 tests/describe_test.py [Class[.test]]
 """
+import collections
+import io
 import json
+import math
 import os
+import pickle
+import random
 import subprocess
+import sys
+import types
 import unittest
+import unittest.mock
+import zipfile
 
 from support import BUILD, F64, INVALID, NEWEST, NOT_FOUND, OK, Nodes
 
@@ -135,6 +144,44 @@ s.close()
 """
 
 
+class Storage:
+    """Of PyTorch's, what its files need: their bytes lie under this key."""
+    def __init__(self, key, numbers):
+        self.key, self.numbers = key, numbers
+
+
+class Tensor:
+    def __init__(self, storage, shape):
+        self.storage, self.shape = storage, shape
+
+
+def save_as_torch_does(path, shapes):
+    """{name: shape} of f32, as torch.save() of a state_dict leaves it: a pickle that names storages, and an entry for each; what each storage holds. PyTorch itself is gigabytes, so it is no package of the tests."""
+    torch, utils = types.ModuleType("torch"), types.ModuleType("torch._utils")
+    torch.FloatStorage = type("FloatStorage", (), {"__module__": "torch"})
+    utils._rebuild_tensor_v2 = lambda *arguments: arguments
+    utils._rebuild_tensor_v2.__module__, utils._rebuild_tensor_v2.__qualname__ = "torch._utils", "_rebuild_tensor_v2"
+
+    class Pickler(pickle.Pickler):
+        def persistent_id(self, value):
+            return ("storage", torch.FloatStorage, value.key, "cpu", value.numbers) if isinstance(value, Storage) else None
+
+        def reducer_override(self, value):
+            if not isinstance(value, Tensor):
+                return NotImplemented
+            strides = tuple(math.prod(value.shape[axis + 1:]) for axis in range(len(value.shape)))
+            return utils._rebuild_tensor_v2, (value.storage, 0, value.shape, strides, False, collections.OrderedDict())
+
+    stored = {name: random.Random(name).randbytes(4 * math.prod(shape)) for name, shape in shapes.items()}
+    pickled = io.BytesIO()
+    with unittest.mock.patch.dict(sys.modules, {"torch": torch, "torch._utils": utils}):
+        Pickler(pickled, protocol=2).dump({name: Tensor(Storage(str(key), math.prod(shape)), shape) for key, (name, shape) in enumerate(shapes.items())})
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in {"data.pkl": pickled.getvalue(), "byteorder": b"little", **{f"data/{key}": content for key, content in enumerate(stored.values())}, "version": b"3\n"}.items():
+            archive.writestr("weights/" + name, content)
+    return stored
+
+
 def python(code, *arguments):
     environment = os.path.join(BUILD, "python")
     subprocess.run([os.path.join(ROOT, "scripts", "python-environment"), environment], check=True, timeout=240)
@@ -177,6 +224,16 @@ class Files(unittest.TestCase):
                 data = content[extent["offset"]:extent["offset"] + extent["length"]]
                 self.assertEqual(hashlib.sha256(data).hexdigest(), checksum, (file, name))
             self.assertGreater(described[file]["described_bytes"], 0.99 * len(content), file)
+
+    def test_tensors_of_a_model_are_described(self):
+        shapes = {f"layers.{layer}.{name}": shape for layer in range(6) for name, shape in {"attention.weight": (576, 192), "attention.bias": (576,), "wide.weight": (768, 192), "norm.weight": (192,)}.items()}
+        stored = save_as_torch_does(os.path.join(self.folder, "weights.pt"), shapes)
+        described, content = self.describe("weights.pt")["weights.pt"], self.read(self.folder, "weights.pt")
+        seen = {each["name"]: each for each in described["extents"]}
+        self.assertEqual({name: (tuple(each["shape"]), each["type"]) for name, each in seen.items()}, {name: (shape, "f32") for name, shape in shapes.items()})
+        for name, each in seen.items():
+            self.assertEqual(content[each["offset"]:each["offset"] + each["length"]], stored[name], name)
+        self.assertGreater(described["described_bytes"], 0.99 * len(content))
 
     def test_what_is_no_such_file_is_told(self):
         for name, content in {"a.txt": b"no numbers", "empty": b"", "b.npy": b"\x93NUMPY\x01\x00"}.items():

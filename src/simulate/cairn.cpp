@@ -85,6 +85,7 @@ FlushSettings Run::settings() const {
     const bool is_chosen = cluster_.codec == Cluster::Codec::automatic;
     if (cluster_.codec == Cluster::Codec::fast) settings.codec = Codec::planes;
     if (is_chosen) settings.codecs = {Codec::planes};
+    settings.encode_buffers = settings.encode_at == EncodeAt::follower ? 2 : 0;  // as a daemon has
     return settings;
 }
 

@@ -46,6 +46,18 @@ TEST(SimulateCairn, ACodecHelpsAsFarAsItsRateAllows) {
     EXPECT_NEAR(with({"flush.codec=fast", "codec.bytes_per_s=10 MiB"}), 25.6, 1);  // 256 MiB a node
 }
 
+// One node writes 2 GiB. Seven eighths come in at 100 MiB/s, raw or encoded; and all of it is encoded by one node, or each node encodes its own, as far as it has a buffer for that: the rest is sent raw.
+TEST(SimulateCairn, FollowersThatEncodeSaveTheLeadersCardAndTime) {
+    const auto with = [](const std::string& at, const std::string& rate) {
+        return last(small({"flush.encode_at=" + at, "codec.bytes_per_s=" + rate, "flush.codec=fast", "codec.ratio=2", "flush.leaders=1", "job.files=1", "storage.target_bytes_per_s=10 GiB", "storage.server_bytes_per_s=10 GiB"})).flush_s();
+    };
+    EXPECT_NEAR(with("leader", "2 GiB"), 17.9, 1);
+    EXPECT_LT(with("follower", "2 GiB"), 0.75 * 17.9);
+    EXPECT_GT(with("follower", "2 GiB"), 10.2) << "what is stored goes out over one card";
+    EXPECT_NEAR(with("leader", "50 MiB"), 41, 2);
+    EXPECT_LT(with("follower", "50 MiB"), 0.5 * 41);
+}
+
 // The first version is stored as it is; from the next on it is what is sooner.
 TEST(SimulateCairn, AutoIsWhicheverIsSooner) {
     const std::vector<std::string> chosen = {"flush.codec=auto", "codec.ratio=2", "job.versions=4"};

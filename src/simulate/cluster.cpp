@@ -24,11 +24,12 @@ namespace cairn::simulate {
 
 namespace {
 
-enum class Kind : std::uint8_t { count, bytes, rate, rates, number, placement, codec, list };
-constexpr std::string_view placements[] = {"append", "interleaved", "contiguous"}, codecs[] = {"off", "fast", "auto"};
+enum class Kind : std::uint8_t { count, bytes, rate, rates, number, placement, codec, encode_at, list };
+constexpr std::string_view placements[] = {"append", "interleaved", "contiguous"}, codecs[] = {"off", "fast", "auto"}, encodes_at[] = {"leader", "follower"};
 std::span<const std::string_view> names_of(Kind kind) {
     if (kind == Kind::placement) return placements;
     if (kind == Kind::codec) return codecs;
+    if (kind == Kind::encode_at) return encodes_at;
     return {};
 }
 
@@ -118,6 +119,7 @@ const std::vector<Key>& keys() {
         {"flush", "leaders", Kind::count, false, 0, 1 << 20, to(&FlushSettings::leaders), "as in cairn.toml; 0: all nodes"},
         {"flush", "placement", Kind::placement, false, 0, 2, to(&FlushSettings::placement), "as in cairn.toml; with interleaved or contiguous no work changes hands, and leaders are as many as files"},
         {"flush", "codec", Kind::codec, false, 0, 2, to(&Cluster::codec), "as in cairn.toml, but that off is the default: what a codec makes of the data stands in codec.ratio, and is not known of itself"},
+        {"flush", "encode_at", Kind::encode_at, false, 0, 1, to(&FlushSettings::encode_at), "as in cairn.toml: where what comes from other nodes is encoded"},
         {"codec", "ratio", Kind::number, false, 0.5, 1e3, to(&Cluster::codec_ratio), "raw bytes to stored ones, of what is encoded"},
         {"codec", "bytes_per_s", Kind::rate, false, 1, rate_max, to(&Cluster::codec_bytes_per_s), "raw bytes that all threads of a daemon encode"},
         {"codec", "hard_share", Kind::number, false, 0, 1, to(&Cluster::hard_share), "share of the data on which a codec is of less use; what auto does with each is its choice"},
@@ -153,6 +155,7 @@ std::string allowed(const Key& key) {
         case Kind::list: return "[number or size, ...], each from " + between;
         case Kind::placement: return "\"append\", \"interleaved\" or \"contiguous\"";
         case Kind::codec: return "\"off\", \"fast\" or \"auto\"";
+        case Kind::encode_at: return "\"leader\" or \"follower\"";
         case Kind::rates: return "bytes per second, as a number or a size, or [least, most], from " + between;
     }
     return {};

@@ -217,7 +217,7 @@ const std::vector<Place> places = {
     PLACE("flush.writers", "9", flush.writers, 9), PLACE("flush.buffers", "10", flush.buffers, 10),
     PLACE("flush.buffer_bytes", "\"8 MiB\"", flush.buffer_bytes, 8 << 20), PLACE("flush.block_bytes", "\"64 KiB\"", block_bytes, 65536),
     PLACE("flush.leaders", "4", flush.leaders, 4), PLACE("flush.placement", "\"contiguous\"", flush.placement, 2),
-    PLACE("flush.codec", "\"auto\"", codec, 2), PLACE("codec.ratio", "1.25", codec_ratio, 1.25), PLACE("codec.bytes_per_s", "\"3 MiB\"", codec_bytes_per_s, 3 << 20),
+    PLACE("flush.encode_at", "\"follower\"", flush.encode_at, 1), PLACE("flush.codec", "\"auto\"", codec, 2), PLACE("codec.ratio", "1.25", codec_ratio, 1.25), PLACE("codec.bytes_per_s", "\"3 MiB\"", codec_bytes_per_s, 3 << 20),
     PLACE("codec.hard_share", "0.3", hard_share, 0.3), PLACE("codec.hard_ratio", "1.07", hard_ratio, 1.07), PLACE("codec.hard_bytes_per_s", "\"5 MiB\"", hard_bytes_per_s, 5 << 20),
     PLACE("rivals.two_phase", "0.31", efficiency.at("two_phase"), 0.31), PLACE("rivals.at_offset", "0.32", efficiency.at("at_offset"), 0.32),
     PLACE("rivals.every_node", "0.33", efficiency.at("every_node"), 0.33), PLACE("rivals.every_node_uneven", "0.34", efficiency.at("every_node_uneven"), 0.34),

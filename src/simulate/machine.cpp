@@ -235,10 +235,11 @@ std::vector<Bound> bounds_of(const Cluster& cluster, std::uint32_t writing_nodes
     if (held < cluster.servers) bounds.push_back({plural(held, "server") + lie_on, most_of(servers, held)});
     const auto is_lower = [](const Bound& a, const Bound& b) { return a.bytes_per_s < b.bytes_per_s; };
     const double raw = std::min_element(bounds.begin(), bounds.end(), is_lower)->bytes_per_s;
-    const CodecBound codec = codec_bound(cluster, raw, writing_nodes);
+    const bool at_followers = cluster.flush.encode_at == EncodeAt::follower;  // each node encodes what it has
+    const CodecBound codec = codec_bound(cluster, raw, at_followers ? cluster.nodes : writing_nodes);
     for (Bound& bound : bounds) bound.bytes_per_s *= codec.ratio;  // in raw bytes, as all else
-    if (codec.bytes_per_s > 0) bounds.push_back({"encoding on " + writing, codec.bytes_per_s});
-    if (guests) bounds.push_back({"cards into " + writing, cards(rates.in)});  // what comes in is not encoded yet
+    if (codec.bytes_per_s > 0) bounds.push_back({"encoding on " + (at_followers ? plural(cluster.nodes, "node") : writing), codec.bytes_per_s});
+    if (guests) bounds.push_back({"cards into " + writing, cards(rates.in) * (at_followers ? codec.ratio : 1)});
     std::sort(bounds.begin(), bounds.end(), is_lower);
     return bounds;
 }
