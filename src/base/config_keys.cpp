@@ -283,8 +283,8 @@ constexpr std::array table = {
         "A file of rules for files that no format describes: which numbers lie in them, from where on and in which shape "
         "(`cairn describe --help`). A daemon reads it when it starts. Empty: no rules.")),
     one_of(key<&S::describe, &S::Describe::names>("describe", "names", K::choice, 0, 2,
-        "Which arrays are taken for the same variable of several ranks, groups or files: those of one type whose names match, where each run of digits is one sign. groups: digits of the groups above a variable "
-        "(`Grid00000037/Density` is alike to `Grid00000038/Density`, and `x1` is not to `x2`); all: those of the variable, too; exact: no digits, only the same name. What is alike is encoded side by side where it is short, and "
+        "Which arrays are taken for the same variable of several ranks, groups or files: those of one type and byte order whose names match, where each run of digits is one sign. groups: digits of the groups above a variable "
+        "(`Grid00000037/Density` is alike to `Grid00000038/Density`, and `x1` is not to `x2`); all: those of the variable, too; exact: no digits, only the same name. Records of one variable (`u[17]`) are alike in all three. What is alike is encoded side by side where it is short, and "
         "has one effort of its codec. `cairn describe` shows the keys that it makes. A daemon reads it when it starts."), name_rules),
 
     may_be_empty(key<&S::trace, &S::Trace::file>("trace", "file", K::path, 0, 0,

@@ -25,27 +25,32 @@ struct Sliced {
     std::vector<std::uint64_t> shape;  // of the slice
 };
 
-Status take_slice(Console& console, Place& place, const VersionCopies& copies, const Region& region, const Arguments& arguments, Wanted& one, std::optional<Sliced>& sliced) {
+Status take_slice(Console& console, Place& place, const VersionCopies& copies, const Region& region, const Arguments& arguments, Wanted& one, std::optional<Sliced>& sliced, ReadCost& cost) {
     if (!arguments.given("slice") && !arguments.given("array")) return {};
     const std::string name = arguments.text("array") == "-" ? "" : arguments.text("array");
-    TRY_ASSIGN(Extent array, find_array(console, place, copies, one.rank, region, arguments.given("array") ? &name : nullptr));
-    const std::string text = arguments.given("slice") ? arguments.text("slice") : ":";
-    const Result<std::vector<AxisRange>> axes = parse_slice(text, array.shape);
-    if (!axes.ok()) return invalid_argument("--slice '" + for_terminal(text) + "': " + axes.status().text());
-    one.slice = ArraySlice(type_bytes(array.type), array.shape, *axes);
+    TRY_ASSIGN(Extent array, find_array(console, place, copies, one.rank, region, arguments.given("array") ? &name : nullptr, cost));
     one.range = {region.offset + array.offset, array.length};
     sliced = Sliced{std::move(array), {}};
-    for (const AxisRange& axis : *axes) sliced->shape.push_back(axis.end - axis.begin);
+    const std::vector<std::uint64_t>& shape = sliced->array.shape;
+    one.slice = ArraySlice::whole(one.range.length);
+    sliced->shape = shape;
+    if (!arguments.given("slice")) return {};
+    const std::string text = arguments.text("slice");
+    if (shape.empty()) return invalid_argument("--slice '" + for_terminal(text) + "': it is a single number, which has no axes; leave --slice out");
+    const Result<std::vector<AxisRange>> axes = parse_slice(text, shape);
+    if (!axes.ok()) return invalid_argument("--slice '" + for_terminal(text) + "': " + axes.status().text());
+    one.slice = ArraySlice(type_bytes(sliced->array.type), shape, *axes);
+    for (std::size_t i = 0; i < shape.size(); ++i) sliced->shape[i] = (*axes)[i].end - (*axes)[i].begin;
     return {};
 }
 
-Result<Wanted> region_of(Console& console, Place& place, VersionCopies& copies, Rank rank, const Arguments& arguments, std::optional<Sliced>& sliced) {
+Result<Wanted> region_of(Console& console, Place& place, VersionCopies& copies, Rank rank, const Arguments& arguments, std::optional<Sliced>& sliced, ReadCost& cost) {
     const std::string name = arguments.text("region");
     TRY_ASSIGN(FoundRegion found, place.run(find_region(place.world(), place.layout(), copies, rank, name, place.restore())));
     if (found.region) {
         Wanted one{rank, name, {found.region->offset, found.region->length}, {}};
         copies.set_regions(rank, {*found.region});  // so that damage is told with its name
-        TRY(take_slice(console, place, copies, *found.region, arguments, one, sliced));
+        TRY(take_slice(console, place, copies, *found.region, arguments, one, sliced, cost));
         return one;
     }
     TRY(place.run(load_regions(place.world(), place.layout(), copies, {rank}, place.restore())));
@@ -124,7 +129,7 @@ Status check_usage(const Arguments& arguments) {
     return {};
 }
 
-Result<Output> wanted_of(Console& console, Place& place, VersionCopies& copies, const Arguments& arguments, std::optional<Sliced>& sliced) {
+Result<Output> wanted_of(Console& console, Place& place, VersionCopies& copies, const Arguments& arguments, std::optional<Sliced>& sliced, ReadCost& cost) {
     if (arguments.given("files")) {
         std::vector<Rank> ranks;  // none: all. Others than the one that is asked for may lie in parts that are not open
         if (arguments.given("rank")) ranks.push_back(static_cast<Rank>(arguments.number("rank")));
@@ -135,7 +140,7 @@ Result<Output> wanted_of(Console& console, Place& place, VersionCopies& copies, 
     TRY_ASSIGN(const ImageInfo* const image, copies.image(rank));
     Wanted one{rank, {}, {0, image->bytes - image->index_bytes}, {}};
     if (arguments.given("region")) {
-        TRY_ASSIGN(one, region_of(console, place, copies, rank, arguments, sliced));
+        TRY_ASSIGN(one, region_of(console, place, copies, rank, arguments, sliced, cost));
     }
     one.path = arguments.text("output");
     return Output{{one}, {}, {}};
@@ -175,7 +180,7 @@ void tell(Console& console, const VersionCopies& copies, bool from_scratch, cons
                 << (verified ? ", every byte verified\n" : ", not verified: no checksums yet\n");
     if (sliced)
         console.out << type_name(sliced->array.type) << (sliced->array.is_big_endian ? ", big-endian, " : ", ") << axes_text(sliced->shape) << " of " << axes_text(sliced->array.shape)
-                    << (from_scratch ? "" : "; read " + format_bytes(cost.read_bytes + cost.base_bytes) + " of the files, of which " + format_bytes(cost.decoded_bytes) + " were decoded") << "\n";
+                    << (from_scratch ? "" : "; read " + format_bytes(cost.read_bytes + cost.base_bytes) + " of the files, which made " + format_bytes(cost.decoded_bytes) + " when decoded") << "\n";
 }
 
 void note_scratch(Console& console, const VersionCopies& copies, const std::vector<Wanted>& wanted) {
@@ -205,12 +210,12 @@ Status run_extract(Console& console, const Arguments& arguments) {
     const Rank rank = arguments.given("rank") ? static_cast<Rank>(arguments.number("rank")) : every_rank;
     TRY_ASSIGN(VersionCopies copies, place.run(open_copies(place.world(), place.layout(), seen, scratch.images, rank, place.restore())));
     std::optional<Sliced> sliced;
-    TRY_ASSIGN(Output output, wanted_of(console, place, copies, arguments, sliced));
+    ReadCost cost;
+    TRY_ASSIGN(Output output, wanted_of(console, place, copies, arguments, sliced, cost));
     const bool from_scratch = in_scratch_only(seen);
     if (from_scratch) note_scratch(console, copies, output.runs);
     std::vector<std::string> trees;
     for (const Tree& tree : output.trees) trees.push_back(tree.name);
-    ReadCost cost;
     Status extracted = extract(console, place, copies, output, arguments.given("force"), cost);
     if (extracted.code() == Code::corrupt && output.runs.size() > 1)
         return {Code::corrupt, extracted.text() + "; the other files are to be had one by one: --rank N --region NAME --output PATH (`cairn show` lists them)"};
@@ -226,8 +231,10 @@ const Command extract_command = {
     "take an image, a region, a slice of an array or the routed files out of a version",
     "Every block is verified before it is written; a file appears whole or not at all. With --rank, the image of that rank (its regions as they\n"
     "lie in it), or one region of it, or with --slice what of its array is in a range of places along each axis, the last axis changing fastest: no\n"
-    "more is read and decoded than the blocks and runs that hold it. --array names an array that lies in the region, as `cairn describe` and\n"
-    "`cairn show` name it: one that the application or a rule (describe.rules) tells of, or one of a routed file that describes itself. With --files, all files that the ranks routed, each at its own path below FOLDER; a directory tree that\n"
+    "more is read and decoded than the blocks and runs that hold it. --array names an array that lies in the region, as `cairn describe` names it: one that the\n"
+    "application or a rule (describe.rules) tells of, or one of a routed file that describes itself. Of .npy and safetensors files the front is read to find it; other\n"
+    "files are read as a whole first, into the folder that TMPDIR names, and that is said. A record of a netCDF variable is an array by itself, as u[17].\n\n"
+    "With --files, all files that the ranks routed, each at its own path below FOLDER; a directory tree that\n"
     "`cairn watch` took appears as a whole, with modes, owners, times, extended attributes, links and holes. What this user may not restore\n"
     "(owners and devices need root) is said once a tree, and the rest comes back.\n\n"
     "A committed version is read from persistent. One that is not committed is read from this host's scratch, as far "
@@ -247,6 +254,7 @@ const Command extract_command = {
       "The incarnation (its first digits), where several committed this version."}},
     {{Code::not_found, "no such checkpoint, version, rank or region, or not on this host"},
      {Code::already_exists, "the output exists"},
+     {Code::unsupported, "the array does not lie in its file in one piece and in the order of its axes"},
      {Code::corrupt, "what was asked for is damaged; part, block, rank and region are named"}},
     true,
     &run_extract,

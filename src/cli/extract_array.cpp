@@ -11,6 +11,7 @@
 #include "base/units.hpp"
 #include "cli/extract_trees.hpp"
 #include "describe/file.hpp"
+#include "describe/formats.hpp"
 #include "describer/describer.hpp"
 #include "describer/rules_file.hpp"
 #include "read/plan.hpp"
@@ -20,7 +21,7 @@ namespace cairn::cli {
 
 namespace {
 
-constexpr std::uint64_t front_bytes = 1 << 20;  // where a header is said to be at the front of a file, it is nearly always all there
+constexpr std::uint64_t fronts_bytes[] = {64 << 10, 16 << 20};  // where a header stands at the front of a file it is nearly always in the first, and in the second that of a model of a hundred thousand tensors
 constexpr std::chrono::seconds describer_wait{30};  // nobody else waits meanwhile
 
 Status refused(const std::string& what) { return Status::from_errno(errno, what + " (TMPDIR names another place)"); }
@@ -31,9 +32,10 @@ class RegionCopy {
     static Result<RegionCopy> make(std::uint64_t bytes) {
         std::error_code error;
         const std::string folder = std::filesystem::temp_directory_path(error).string();
-        std::string path = (error ? "/tmp" : folder) + "/cairn-array-XXXXXX";
+        std::string path = folder + "/cairn-array-XXXXXX";
+        if (error) return refused("there is no folder for the file that is described: " + error.message());
         RegionCopy copy;
-        copy.descriptor_ = ::mkstemp(path.data());
+        copy.descriptor_ = ::mkostemp(path.data(), O_CLOEXEC);
         if (copy.descriptor_ < 0) return refused("cannot make " + path);
         ::unlink(path.c_str());
         if (::ftruncate(copy.descriptor_, static_cast<off_t>(bytes)) != 0) return refused("cannot make a file of " + format_bytes(bytes) + " in " + folder);
@@ -62,16 +64,25 @@ class RegionCopy {
     int descriptor_ = -1;
 };
 
-Status read_into(const RegionCopy& copy, Place& place, const VersionCopies& copies, Rank rank, const Region& region, std::uint64_t bytes) {
+Status read_into(const RegionCopy& copy, Place& place, const VersionCopies& copies, Rank rank, const Region& region, std::uint64_t bytes, ReadCost& cost) {
     HandOut out;
     out.add(rank, {region.offset, bytes}, "region " + region.name, [&](std::uint64_t at, const Slice& data) { return copy.write_at(at, data.bytes()); });
     TRY_ASSIGN(ReadPlan plan, plan_reads(copies, out.wanted(), place.restore().buffer_bytes));
+    if (copies.parts) cost.add(cost_of(*copies.parts, plan.parts));
     return read_by_plan(place, copies, std::move(plan), out);
 }
 
 Result<Description> describe(const RegionCopy& copy, const Region& region, const Describers& describers) {
     TRY_ASSIGN(const BufferPtr mapped, map_file(copy.path(), false, [](const std::function<void()>& unmap) { unmap(); }));
-    return describe_file({region.name, ByteView(mapped->data(), mapped->size()), copy.path(), 0, region.described}, describers);
+    Result<Description> description = describe_file({region.name, ByteView(mapped->data(), mapped->size()), copy.path(), 0, region.described}, describers);
+    if (mapped->has_lost_bytes()) return Status(Code::io_error, "the file that is described did not come back as it was written (TMPDIR names another place)");
+    return description;
+}
+
+Result<bool> says_all_in_front(const RegionCopy& copy) {
+    TRY_ASSIGN(const BufferPtr mapped, map_file(copy.path(), false, [](const std::function<void()>& unmap) { unmap(); }));
+    const ByteView bytes(mapped->data(), mapped->size());
+    return is_npy(bytes) || is_safetensors(bytes);
 }
 
 // What is known of it without a look at its bytes.
@@ -79,24 +90,28 @@ std::vector<Extent> told_of(const Region& region, const Describers& describers) 
     std::vector<Extent> told;
     for (const DescribedArray& array : region.described)
         if (std::optional<Extent> extent = extent_of(array, region.length)) told.push_back(std::move(*extent));
+    told = sound(std::move(told), region.length);
     if (told.empty() && describers.rules && region.kind == RegionKind::file) told = describe_by_rules(*describers.rules, region.name, region.length);
     return told;
 }
 
-Result<std::vector<Extent>> arrays_in(Console& console, Place& place, const VersionCopies& copies, Rank rank, const Region& region, const Describers& describers) {
+Result<std::vector<Extent>> arrays_in(Console& console, Place& place, const VersionCopies& copies, Rank rank, const Region& region, const Describers& describers, ReadCost& cost) {
     std::vector<Extent> told = told_of(region, describers);
     if (!told.empty() || region.kind != RegionKind::file || region.length == 0) return told;
     survive_lost_bytes();
     TRY_ASSIGN(const RegionCopy copy, RegionCopy::make(region.length));
-    const std::uint64_t front = std::min(front_bytes, region.length);
-    TRY(read_into(copy, place, copies, rank, region, front));
-    Result<Description> described = describe(copy, region, Describers{{}, describers.rules, describers.names});
-    const bool is_front_enough = described.ok() && (described->format == "npy" || described->format == "safetensors");
-    if (!is_front_enough && front < region.length) {
-        console.err << "cairn extract: note: what lies in " << for_terminal(region.name) << " is known from all of it only: " << format_bytes(region.length) << " are read first\n";
-        TRY(read_into(copy, place, copies, rank, region, region.length));
+    for (const std::uint64_t front : fronts_bytes) {
+        if (front >= region.length) break;
+        TRY(read_into(copy, place, copies, rank, region, front, cost));
+        TRY_ASSIGN(const bool says_all, says_all_in_front(copy));
+        if (!says_all) break;
+        Result<Description> described = describe(copy, region, Describers{{}, describers.rules, describers.names});
+        if (described.ok()) return std::move(described->extents);
     }
-    if (!is_front_enough) described = describe(copy, region, describers);
+    if (region.length > fronts_bytes[0])
+        console.err << "cairn extract: note: what lies in " << for_terminal(region.name) << " is known from all of it only: " << format_bytes(region.length) << " are read first\n";
+    TRY(read_into(copy, place, copies, rank, region, region.length, cost));
+    Result<Description> described = describe(copy, region, describers);
     if (!described.ok()) return Status(described.code(), "region " + for_terminal(region.name) + ": " + described.status().text());
     return std::move(described->extents);
 }
@@ -105,16 +120,16 @@ Extent of_bytes(const Extent& extent) { return {extent.name, DataType::u8, false
 
 }  // namespace
 
-Result<Extent> find_array(Console& console, Place& place, const VersionCopies& copies, Rank rank, const Region& region, const std::string* asked) {
+Result<Extent> find_array(Console& console, Place& place, const VersionCopies& copies, Rank rank, const Region& region, const std::string* asked, ReadCost& cost) {
     if (!asked) {
         const Extent all{region.name, region.type, false, region.shape, 0, region.length};
-        return bytes_of(region.type, region.shape) == region.length && !region.shape.empty() ? all : of_bytes(all);
+        return bytes_of(region.type, region.shape) == region.length ? all : of_bytes(all);
     }
     const std::string& name = *asked;
     TRY_ASSIGN(auto rules, load_file_rules(place.settings().describe.rules));
     Describer describer(describer_program());
     const Describers describers{[&](const std::string& path, std::uint64_t offset, std::uint64_t length) { return describer.describe(path, offset, length, describer_wait); }, std::move(rules), {}};
-    TRY_ASSIGN(const std::vector<Extent> arrays, arrays_in(console, place, copies, rank, region, describers));
+    TRY_ASSIGN(const std::vector<Extent> arrays, arrays_in(console, place, copies, rank, region, describers, cost));
     const auto is_it = [&](const Extent& extent) { return extent.name == name; };
     const auto found = std::find_if(arrays.begin(), arrays.end(), is_it);
     const std::string where = "array '" + for_terminal(name) + "' of region " + for_terminal(region.name);
@@ -124,10 +139,13 @@ Result<Extent> find_array(Console& console, Place& place, const VersionCopies& c
             if (known.size() < 200) known += (known.empty() ? "'" : ", '") + for_terminal(extent.name) + "'";
         return not_found("region " + for_terminal(region.name) + " has no array '" + for_terminal(name) + "'; " + (known.empty() ? "none is described in it (`cairn describe` shows what is seen in a file)" : "it has " + known));
     }
-    if (std::count_if(arrays.begin(), arrays.end(), is_it) > 1)
-        return Status(Code::unsupported, where + " lies in several pieces (an HDF5 dataset in chunks does): take the whole region, and the slice with the program that reads such files");
+    constexpr std::string_view otherwise = ": take the whole region, and the slice with a program that reads such files";
+    if (found->axes == ExtentAxes::piece || std::count_if(arrays.begin(), arrays.end(), is_it) > 1)
+        return Status(Code::unsupported, where + " lies in pieces (an HDF5 dataset in chunks does), or there are several of that name" + std::string(otherwise));
+    if (found->axes == ExtentAxes::reordered)
+        return Status(Code::unsupported, where + " does not lie in the order of its axes (Fortran's order, or a transposed tensor)" + std::string(otherwise));
     if (found->type == DataType::bytes || bytes_of(found->type, found->shape) != found->length)
-        return Status(Code::unsupported, where + " is not stored as it is (its file compresses it, or it holds records): take the whole region, and the slice with the program that reads such files");
+        return Status(Code::unsupported, where + " is not stored as it is (its file compresses it, or it holds records)" + std::string(otherwise));
     return *found;
 }
 

@@ -56,7 +56,7 @@ class Extraction {
             if (!tree) TRY(files.add(one.path));
             if (!tree) of_files.push_back(&one);
             const std::size_t i = of_files.size() - 1;
-            if (one.slice) add_slice(out, one, [this, &files, i](std::uint64_t at, ByteView data) { return files.write_at(i, at, data); });
+            if (one.slice) TRY(add_slice(out, one, [this, &files, i](std::uint64_t at, ByteView data) { return files.write_at(i, at, data); }));
             else out.add(one.rank, one.range, what_of(one), [this, &files, &one, tree, i](std::uint64_t at, const Slice& data) {
                 progress_->set(done_bytes_ += data.length);
                 return tree ? tree->write_at(one.entry, at, data.bytes()) : files.write_at(i, at, data.bytes());
@@ -75,9 +75,19 @@ class Extraction {
         return {};
     }
 
+    // Of no more runs than this many has anybody to know: where blocks are so many, some are read for nothing.
+    static constexpr std::uint64_t runs_max = 1 << 18;
+
+    // In the array. An image that is not all there is told before its size is believed.
+    Result<std::vector<ImageRange>> runs_of(const Wanted& one, const ArraySlice& slice) {
+        if (slice.bytes() > 0) TRY(plan_reads(copies_, {{one.rank, {{one.range.offset, 1}}}}, place_.restore().buffer_bytes).status());
+        return slice.ranges(std::max(copies_.block_bytes(), one.range.length / runs_max));
+    }
+
     // A run of the array may hold bytes of many rows of the slice: they are put together, and are one write.
-    void add_slice(HandOut& out, const Wanted& one, std::function<Status(std::uint64_t at, ByteView data)> write) {
-        for (const ImageRange& run : one.slice->ranges(copies_.block_bytes()))
+    Status add_slice(HandOut& out, const Wanted& one, std::function<Status(std::uint64_t at, ByteView data)> write) {
+        TRY_ASSIGN(const std::vector<ImageRange> runs, runs_of(one, *one.slice));
+        for (const ImageRange& run : runs)
             out.add(one.rank, {one.range.offset + run.offset, run.length}, what_of(one), [this, &one, run, write](std::uint64_t at, const Slice& data) {
                 const std::uint64_t begin = one.slice->before(run.offset + at);
                 Bytes rows(one.slice->before(run.offset + at + data.length) - begin);
@@ -85,10 +95,11 @@ class Extraction {
                 progress_->set(done_bytes_ += rows.size());
                 return write(begin, rows);
             });
+        return {};
     }
 
     void note_cost(const ReadPlan& plan) {
-        if (copies_.parts) cost_ = cost_of(*copies_.parts, plan.parts);
+        if (copies_.parts) cost_.add(cost_of(*copies_.parts, plan.parts));
     }
 
     // Runs arrive in the order of the parts, a stream wants the order of the image: so one piece of it after the other. What a piece has of the slice stands together in the stream.
@@ -96,11 +107,10 @@ class Extraction {
         const ArraySlice slice = one.slice ? *one.slice : ArraySlice::whole(one.range.length);
         const std::uint64_t block_bytes = copies_.block_bytes(), buffer_bytes = place_.restore().buffer_bytes;
         const std::uint64_t window_bytes = std::max(block_bytes, buffer_bytes / block_bytes * block_bytes);
-        std::vector<ImageRange> runs = slice.ranges(block_bytes);
+        TRY_ASSIGN(std::vector<ImageRange> runs, runs_of(one, slice));
         if (runs.empty()) return {};
         for (ImageRange& run : runs) run.offset += one.range.offset;
         TRY_ASSIGN(ReadPlan plan, plan_reads(copies_, {{one.rank, runs}}, buffer_bytes));
-        note_cost(plan);
         EncodedRuns encoded(place_.world(), place_.restore().encoded_bytes);
         auto run = runs.begin();
         std::uint64_t written = 0;

@@ -32,7 +32,7 @@ struct Output {
     std::string folder;  // of the trees
 };
 
-// Order: all of it in one pass over the parts; then files appear, all or none. What can not be restored of trees is told. The trees are used up. `cost`: what was read of a version that is read from its files.
+// Order: all of it in one pass over the parts; then files appear, all or none. What can not be restored of trees is told. The trees are used up. `cost`: what was read for files, not for a stream, of a version that is read from parts, is added.
 Status extract(Console& console, Place& place, const VersionCopies& copies, Output& output, bool replace, ReadCost& cost);
 
 }  // namespace cairn::cli

@@ -23,6 +23,7 @@ class CodecsCpu final : public Cpu {
         Encoded made{cairn::encode(coding.codec, raw.bytes(), {}, std::span(into.data(), into.length), &older), 0, 0, older.is_needed};
         co_return made;
     }
+    Task<Result<std::vector<NumberArray>>> find(FindArrays arrays, Nanos) override { co_return arrays(); }
     unsigned encoders() const override { return 1; }
     Task<Status> decode(Codec codec, Slice stored, Slice base, Slice into, Nanos) override {
         ++decodes;

@@ -21,6 +21,7 @@ class WatchedCpu final : public Cpu {
     Task<Result<Encoded>> encode(Coding coding, Slice raw, BaseBytes base, FindArrays arrays, Slice into, Nanos deadline) override {
         return inner_.encode(std::move(coding), std::move(raw), std::move(base), std::move(arrays), std::move(into), deadline);
     }
+    Task<Result<std::vector<NumberArray>>> find(FindArrays arrays, Nanos deadline) override { return inner_.find(std::move(arrays), deadline); }
     unsigned encoders() const override { return threads != 0 ? threads : inner_.encoders(); }
     Task<Status> decode(Codec codec, Slice stored, Slice base, Slice into, Nanos deadline) override {
         ++decodes;

@@ -17,6 +17,7 @@ constexpr auto patience = std::chrono::milliseconds(100);  // a file takes a mil
 
 std::vector<Region> regions_of(const ImageInfo& info, const Slice& data) {
     if (data.length == 0 || info.index_bytes == 0) return info.regions;  // version 1 of the format; else none
+    if (!data.buffer->data()) return {};  // simulated: it is described, and nobody reads it
     const Slice index = data.part(data.length - info.index_bytes, info.index_bytes);
     Result<std::vector<Region>> read = decode_region_index(index.bytes(), info.bytes - info.index_bytes);
     return read.ok() ? std::move(read).value() : std::vector<Region>();
@@ -65,7 +66,7 @@ void ImageArrays::read_index() {
 // Where it fails it is all skeleton.
 void ImageArrays::describe(File& file) {
     const Region& region = file.region;
-    if (late_ >= late_max) return;
+    if (late_ >= late_max || !data_.buffer->data()) return;
     try {
         Result<Description> described = describe_file({region.name, data_.part(region.offset, region.length).bytes(), path_, data_offset_ + region.offset, region.described}, describers_);
         if (described.code() == Code::deadline || described.code() == Code::unavailable) ++late_;

@@ -13,12 +13,20 @@
 
 namespace cairn {
 
+// What an extent's shape says to a person. Codecs look at bytes and strides alone.
+enum class ExtentAxes : std::uint8_t {
+    as_named,   // they are the array's, as its file says them
+    reordered,  // the array's numbers lie in another order than its axes: Fortran's, or of a transposed tensor; the shape is that of the bytes
+    piece,      // of a part of the array: a chunk
+};
+
 struct Extent {
     std::string name;                  // with the groups above it, "/" between them
     DataType type = DataType::bytes;   // bytes: known to be data, and in no way that tells anything of the next byte (compressed by the format itself, records of several types)
     bool is_big_endian = false;
     std::vector<std::uint64_t> shape;  // the axis that changes slowest first; the numbers of the type that it holds make `length`
     std::uint64_t offset = 0, length = 0;  // in the file, bytes
+    ExtentAxes axes = ExtentAxes::as_named;
     bool operator==(const Extent&) const = default;
 };
 

@@ -37,7 +37,8 @@ TEST(DescribeFile, AnNpyIsOneArray) {
 
 TEST(DescribeFile, OfAnNpyInFortransOrderTheLastAxisIsFirst) {
     const Bytes file = npy("{'descr': '>i4', 'fortran_order': True, 'shape': (4, 5), }\n", 80);
-    EXPECT_EQ(extents_of(file), (std::vector<Extent>{{"", DataType::i32, true, {5, 4}, file.size() - 80, 80}}));
+    EXPECT_EQ(extents_of(file), (std::vector<Extent>{{"", DataType::i32, true, {5, 4}, file.size() - 80, 80, ExtentAxes::reordered}}));
+    EXPECT_EQ(extents_of(npy("{'descr': '>i4', 'fortran_order': True, 'shape': (20,), }\n", 80)).at(0).axes, ExtentAxes::as_named);
 }
 
 TEST(DescribeFile, AnNpyOfOneNumberOfTimesAndOfRecords) {

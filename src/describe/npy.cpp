@@ -98,7 +98,10 @@ Result<std::vector<Extent>> describe_npy(ByteView file) {
         extent.shape.push_back(extent.length);
         return std::vector<Extent>(1, std::move(extent));
     }
-    if (order->starts_with("True")) shape = std::vector<std::uint64_t>(shape->rbegin(), shape->rend());
+    if (order->starts_with("True")) {
+        if (shape->size() > 1) extent.axes = ExtentAxes::reordered;
+        shape = std::vector<std::uint64_t>(shape->rbegin(), shape->rend());
+    }
     const std::optional<std::uint64_t> bytes = bytes_of(kind->type, *shape);
     if (!bytes || *bytes > file.size() - extent.offset) return damaged("an array that is longer than the file");
     extent.type = kind->type;

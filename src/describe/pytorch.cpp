@@ -44,6 +44,7 @@ std::optional<Extent> extent_of(const PickledTensor& tensor, std::string_view ke
     if (!shape) return std::nullopt;
     Extent extent;
     extent.type = tensor.type;
+    if (*shape != tensor.shape) extent.axes = ExtentAxes::reordered;
     extent.shape = std::move(*shape);
     const std::optional<std::uint64_t> length = bytes_of(extent.type, extent.shape);
     if (!length || *length == 0 || __builtin_mul_overflow(tensor.offset, type_bytes(extent.type), &extent.offset)) return std::nullopt;

@@ -10,8 +10,8 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 // Up to where runs of digits count as one sign.
 std::size_t numbered_end(const std::string& name, NameRule rule) {
     if (rule == NameRule::all) return name.size();
-    const std::size_t end = rule == NameRule::exact ? std::string::npos : name.find_last_of("/.");
-    return end == std::string::npos ? 0 : end;
+    const std::size_t end = name.find_last_of("/.");
+    return end == std::string::npos || rule == NameRule::exact ? 0 : end;
 }
 }  // namespace
 
@@ -24,7 +24,7 @@ std::string similarity_key(const Extent& extent, NameRule rule) {
         if (!is_digit(name[i])) key += name[i];
         else if (i == 0 || !is_digit(name[i - 1])) key += '#';
     }
-    const bool is_record = rule != NameRule::exact && name.ends_with(']');  // "u[17]", as netCDF's are named
+    const bool is_record = name.ends_with(']');  // "u[17]", as Cairn names a record of netCDF's
     const std::size_t bracket = is_record ? name.rfind('[') : std::string::npos;
     if (bracket != std::string::npos && bracket >= numbered) key.append(name, numbered, bracket - numbered).append("[#]");
     else key.append(name, numbered, std::string::npos);

@@ -29,7 +29,7 @@ TEST(Similarity, AUserSaysWhichNumbersCountAsOneSign) {
     EXPECT_EQ(similarity_key(variable("out_0010/u2"), NameRule::all), "out_#/u# f64");
     EXPECT_EQ(similarity_key(variable("u2[17]"), NameRule::all), "u#[#] f64");
     EXPECT_EQ(similarity_key(variable("out_0010/u2"), NameRule::exact), "out_0010/u2 f64");
-    EXPECT_EQ(similarity_key(variable("u2[17]"), NameRule::exact), "u2[17] f64");
+    EXPECT_EQ(similarity_key(variable("u2[17]"), NameRule::exact), "u2[#] f64");
     EXPECT_EQ(similarity_key(variable("007"), NameRule::all), "# f64");
     EXPECT_NE(similarity_number(variable("grid1/u"), NameRule::exact), similarity_number(variable("grid2/u"), NameRule::exact));
     EXPECT_EQ(similarity_number(variable("u1"), NameRule::all), similarity_number(variable("u2"), NameRule::all));

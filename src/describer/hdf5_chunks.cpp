@@ -18,11 +18,15 @@ struct Chunks {
     std::vector<hsize_t> lengths;  // of a chunk, along each axis
     std::uint64_t bytes = 0;       // of one that no filter changed
     unsigned filters = 0;          // one bit each
+    bool is_one = false;           // a chunk is all of the dataset
 
     void add(haddr_t address, std::uint64_t stored, unsigned skipped) {
         const bool is_plain = (filters & ~skipped) == 0;
+        const std::size_t before = found.extents.size();
         if (is_plain && stored == bytes) found.add(name, number, lengths, address, stored);
         else found.add_bytes(name, address, stored);
+        if (!is_one)
+            for (std::size_t i = before; i < found.extents.size(); ++i) found.extents[i].axes = ExtentAxes::piece;
     }
 };
 
@@ -93,6 +97,7 @@ bool find_hdf5_chunks(Hdf5Found& found, hid_t dataset, hid_t properties, const s
     const int filters = H5Pget_nfilters(properties);
     if (axes == 0 || filters < 0 || filters > 32 || H5Pget_chunk(properties, axes, chunks.lengths.data()) != axes) return false;
     if (std::find(chunks.lengths.begin(), chunks.lengths.end(), 0) != chunks.lengths.end()) return false;
+    chunks.is_one = chunks.lengths == shape;
     chunks.filters = static_cast<unsigned>((std::uint64_t{1} << filters) - 1);
     std::vector<std::uint64_t> all(chunks.lengths.begin(), chunks.lengths.end());
     all.insert(all.end(), number.axes.begin(), number.axes.end());

@@ -94,9 +94,10 @@ Bytes answer_bytes(const Result<std::vector<Extent>>& answer) {
     for (const Extent& extent : answer.value()) {
         const std::string_view name = std::string_view(extent.name).substr(0, name_bytes_max);
         if (extent.shape.size() > axes_max) continue;
-        if (writer.size() + 32 + extent.shape.size() * 8 + name.size() > answer_bytes_max) break;
+        if (writer.size() + 33 + extent.shape.size() * 8 + name.size() > answer_bytes_max) break;
         writer.put(static_cast<std::uint8_t>(extent.type));
         writer.put(static_cast<std::uint8_t>(extent.is_big_endian));
+        writer.put(static_cast<std::uint8_t>(extent.axes));
         writer.put(static_cast<std::uint8_t>(extent.shape.size()));
         writer.put(static_cast<std::uint8_t>(name.size()));
         writer.put(extent.offset);
@@ -125,15 +126,16 @@ Result<std::vector<Extent>> read_extents(ByteView body) {
     std::vector<Extent> extents;
     Reader reader(body);
     while (!reader.is_at_end()) {
-        const auto type = reader.get<std::uint8_t>(), is_big_endian = reader.get<std::uint8_t>(), axes = reader.get<std::uint8_t>(), name_bytes = reader.get<std::uint8_t>();
+        const auto type = reader.get<std::uint8_t>(), is_big_endian = reader.get<std::uint8_t>(), order = reader.get<std::uint8_t>(), axes = reader.get<std::uint8_t>(), name_bytes = reader.get<std::uint8_t>();
         Extent extent;
         extent.type = static_cast<DataType>(type);
         extent.is_big_endian = is_big_endian == 1;
+        extent.axes = static_cast<ExtentAxes>(order);
         extent.offset = reader.get<std::uint64_t>();
         extent.length = reader.get<std::uint64_t>();
         for (unsigned i = 0; i < axes && reader.ok(); ++i) extent.shape.push_back(reader.get<std::uint64_t>());
         extent.name = reader.text(name_bytes);
-        if (!reader.ok() || type > static_cast<std::uint8_t>(data_type_last) || is_big_endian > 1) return corrupt("an extent that makes no sense");
+        if (!reader.ok() || type > static_cast<std::uint8_t>(data_type_last) || is_big_endian > 1 || order > static_cast<std::uint8_t>(ExtentAxes::piece)) return corrupt("an extent that makes no sense");
         if (bytes_of(extent.type, extent.shape) != extent.length) return corrupt("an extent whose shape and length differ");
         if (extents.size() == extents_max) return corrupt("more extents than there may be");
         extents.push_back(std::move(extent));

@@ -250,11 +250,12 @@ class Random {
                 m.body = message::Leave{id()};
                 break;
             case 7:
-                m.body = message::Want{number(), source(1), static_cast<Reason>(below(256)), coin() ? "zero-runs" : "", 0, efforts()};
+                m.body = message::Want{number(), source(1), static_cast<Reason>(below(256)), coin() ? "zero-runs" : "", 0, efforts(), coin()};
                 break;
             case 8:
                 if (coin()) m.body = message::Chunk{number(), some_code(), some_text(), {number(), number()}};
-                else m.body = message::Chunk{number(), Code::ok, some_text(), {number(), number()}, {}, 1 + below(1000), number()};
+                else if (coin()) m.body = message::Chunk{number(), Code::ok, some_text(), {number(), number()}, {}, 1 + below(1000), number()};
+                else m.body = message::Chunk{number(), Code::ok, some_text(), {number()}, {}, 0, 0, false, false, some_arrays()};
                 break;
             case 9:
                 m.body = message::Ended{some_code(), some_text(), coin()};
@@ -323,6 +324,16 @@ class Random {
         std::uint32_t key = 0;
         for (std::uint64_t n = below(4); n > 0; --n) keys.push_back({key += 1 + below32(3), static_cast<Effort>(below(3))});
         return keys;
+    }
+    std::vector<NumberArray> some_arrays() {
+        std::vector<NumberArray> arrays;
+        std::uint64_t end = 0;
+        for (std::uint64_t n = below(4); n > 0; --n) {
+            const auto width = static_cast<std::uint8_t>(1u << below(4));
+            arrays.push_back({end + below(99), width * (1 + below(1000)), width, coin(), coin(), below32(99), below32(9999), below32(1 << 30)});
+            end = arrays.back().offset + arrays.back().length;
+        }
+        return arrays;
     }
     message::Lead lead() {
         message::Lead lead;

@@ -9,6 +9,7 @@
 
 #include "base/status.hpp"
 #include "model/key_efforts.hpp"
+#include "model/number_array.hpp"
 #include "model/card.hpp"
 #include "model/plan.hpp"
 #include "model/reasons.hpp"
@@ -256,6 +257,7 @@ struct Want {
     std::string codec;              // by its name: the bytes may come encoded with it, as one. Empty: they come raw
     Version base = 0;               // then: as what changed since that version; 0: not
     KeyEfforts keys;                // then: as in Lead
+    bool describe = false;          // who wants them encodes what comes raw, and asks what is known of it
     bool operator==(const Want&) const = default;
 };
 
@@ -270,6 +272,7 @@ struct Chunk {
     std::uint64_t stored_checksum = 0;     // of these
     bool used_up = false;                  // not_found: they could be read once only, and were; nobody will have them any more
     bool needs_base = false;               // encoded: to be decoded
+    std::vector<NumberArray> arrays;       // of raw bytes, where that was asked: the first arrays_told_max that lie in them, with offsets in them
     bool operator==(const Chunk&) const = default;
 };
 

@@ -4,6 +4,16 @@
 
 namespace cairn {
 
+bool are_sound(const std::vector<NumberArray>& arrays, std::uint64_t bytes) {
+    std::uint64_t end = 0;
+    for (const NumberArray& array : arrays) {
+        const bool is_width = array.width == 1 || array.width == 2 || array.width == 4 || array.width == 8;
+        if (!is_width || array.offset < end || array.offset > bytes || array.length == 0 || array.length > bytes - array.offset || array.length % array.width != 0) return false;
+        end = array.offset + array.length;
+    }
+    return true;
+}
+
 std::vector<NumberArray> within(const std::vector<NumberArray>& arrays, std::uint64_t offset, std::uint64_t length) {
     std::vector<NumberArray> found;
     const auto ends_before = [](const NumberArray& array, std::uint64_t at) { return array.offset + array.length <= at; };

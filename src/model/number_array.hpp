@@ -17,6 +17,12 @@ struct NumberArray {
     bool operator==(const NumberArray&) const = default;
 };
 
+// What is told of one chunk to who encodes it on another node: 32 KiB. What is described behind that is taken on a sample.
+inline constexpr std::size_t arrays_told_max = 1024;
+
+// Whether they can be believed: of so many bytes, by offset, none over another, none empty.
+bool are_sound(const std::vector<NumberArray>& arrays, std::uint64_t bytes);
+
 // Of these arrays the parts that lie in a range of the bytes, cut to whole numbers, with offsets in the range. `arrays`: by offset.
 std::vector<NumberArray> within(const std::vector<NumberArray>& arrays, std::uint64_t offset, std::uint64_t length);
 

@@ -85,6 +85,7 @@ class Kept::Sums final : public Cpu {
         sim::put(into, sim::runs_of(raw));
         co_return Encoded{raw.length, 0, 0};
     }
+    Task<Result<std::vector<NumberArray>>> find(FindArrays, Nanos) override { co_return not_ours(); }
     unsigned encoders() const override { return 1; }
     Task<Status> decode(Codec, Slice stored, Slice base, Slice into, Nanos) override {
         const std::optional<sim::Runs> raw = sim::decode_runs(sim::runs_of(stored), base.length == 0 ? sim::Runs() : sim::runs_of(base), into.length);

@@ -10,10 +10,14 @@ namespace {
 // Of one version: what of it is read. A run that is encoded, or of several pieces, is read whole, and once (copies/restore.cpp).
 struct Touched {
     std::set<std::pair<std::size_t, std::size_t>> whole;
-    std::uint64_t bytes = 0;
+    std::uint64_t bytes = 0, decoded_bytes = 0;
     void add(const PiecePlace& place, const StoredRun& run, std::uint64_t raw_length) {
-        if (run.codec == 0 && run.pieces.size() == 1) bytes += raw_length;
-        else if (whole.emplace(place.footer, place.run).second) bytes += run.stored_bytes;
+        if (run.codec == 0 && run.pieces.size() == 1) {
+            bytes += raw_length;
+        } else if (whole.emplace(place.footer, place.run).second) {
+            bytes += run.stored_bytes;
+            if (run.codec != 0) decoded_bytes += raw_bytes(run);
+        }
     }
 };
 
@@ -50,7 +54,10 @@ ReadCost cost_of(const OpenVersion& version, const std::vector<PartRead>& reads)
         if (base)
             for (const StoredPiece& needs : run.pieces) touch(of_bases[base], *base, needs);
     }
-    for (const auto& [base, touched] : of_bases) cost.base_bytes += touched.bytes;
+    for (const auto& [base, touched] : of_bases) {
+        cost.base_bytes += touched.bytes;
+        cost.decoded_bytes += touched.decoded_bytes;
+    }
     return cost;
 }
 

@@ -16,9 +16,15 @@ struct AloneRead {
     double factor() const { return own_bytes > 0 ? static_cast<double>(read_bytes) / own_bytes : 1; }
 };
 
-// What reads take of the files: their bytes, the raw bytes of the encoded runs among them, which are decoded whole, and, of versions that need one, the base's stored bytes.
+// What reads take of the files: stored bytes of the version, and of its base where runs need one; and raw bytes of the encoded runs of both, which are decoded whole.
 struct ReadCost {
     std::uint64_t read_bytes = 0, decoded_bytes = 0, base_bytes = 0;
+    void add(const ReadCost& other) {
+        read_bytes += other.read_bytes;
+        decoded_bytes += other.decoded_bytes;
+        base_bytes += other.base_bytes;
+    }
+    bool operator==(const ReadCost&) const = default;
 };
 ReadCost cost_of(const OpenVersion& version, const std::vector<PartRead>& reads);
 

@@ -59,5 +59,27 @@ TEST(Alone, ABaseIsReadBesides) {
     EXPECT_EQ(alone_read(version, 1).base_bytes, 0u);
 }
 
+// Three reads of one encoded run are one; runs of two parts that have one number are two.
+TEST(Alone, WhatReadsTake) {
+    OpenVersion version = shared();
+    version.footers.push_back(version.footers[0]);
+    const auto read = [](std::size_t footer, std::size_t run, std::uint64_t length) { return PartRead{footer, run, {0}, 0, length}; };
+    EXPECT_EQ(cost_of(version, {}), ReadCost());
+    EXPECT_EQ(cost_of(version, {read(0, 0, alone_block), read(0, 0, alone_block)}), (ReadCost{2 * alone_block, 0, 0}));
+    const ReadCost once{3 * alone_block, 8 * alone_block, 0};
+    EXPECT_EQ(cost_of(version, {read(0, 1, 3 * alone_block)}), once);
+    EXPECT_EQ(cost_of(version, {read(0, 1, 3 * alone_block), read(0, 1, 3 * alone_block)}), once);
+    EXPECT_EQ(cost_of(version, {read(0, 1, 3 * alone_block), read(1, 1, 3 * alone_block)}), (ReadCost{6 * alone_block, 16 * alone_block, 0}));
+
+    auto base = std::make_shared<OpenedBase>();
+    base->version = shared();
+    version = shared();
+    version.manifest.bases = {{4, {1, 2}}};
+    version.footers[0].bases = {{{4, {1, 2}}, 0, 0}};
+    version.footers[0].runs[1].base = 1;
+    version.bases[0] = base;
+    EXPECT_EQ(cost_of(version, {read(0, 1, 3 * alone_block)}), (ReadCost{3 * alone_block, 16 * alone_block, 3 * alone_block})) << "the base's run is decoded, too";
+}
+
 }  // namespace
 }  // namespace cairn

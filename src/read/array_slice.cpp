@@ -17,7 +17,7 @@ std::optional<std::uint64_t> place_of(std::string_view text, std::uint64_t exten
     if (from_end) text.remove_prefix(1);
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-    if (from_end) {
+    if (from_end && number != 0) {  // -0 is 0
         if (number > extent) return ends ? std::optional<std::uint64_t>(0) : std::nullopt;
         return extent - number;
     }
@@ -35,7 +35,7 @@ std::optional<AxisRange> axis_range(std::string_view text, std::uint64_t extent)
     const std::size_t colon = text.find(':');
     if (colon == std::string_view::npos) {
         const auto place = place_of(text, extent, false);
-        if (!place || *place >= extent) return std::nullopt;
+        if (!place) return std::nullopt;
         return AxisRange{*place, *place + 1};
     }
     const std::string_view from = trimmed(text.substr(0, colon)), to = trimmed(text.substr(colon + 1));
@@ -106,13 +106,16 @@ std::uint64_t ArraySlice::before(std::uint64_t at) const {
     return row * row_bytes_ + (at > begin ? at - begin : 0);
 }
 
+// Gaps along an axis are no shorter than those along the axes within it, so the innermost axes go together as far as their gaps are short.
 std::vector<ImageRange> ArraySlice::ranges(std::uint64_t gap_bytes) const {
-    std::vector<ImageRange> ranges;
-    for (std::uint64_t row = 0; row < rows_; ++row) {
-        const std::uint64_t begin = row_at(row);
-        if (ranges.empty() || begin - (ranges.back().offset + ranges.back().length) >= gap_bytes) ranges.push_back({begin, row_bytes_});
-        else ranges.back().length = begin + row_bytes_ - ranges.back().offset;
+    std::uint64_t run_bytes = row_bytes_, rows_each = 1;
+    for (std::size_t i = axes_.size(); i-- > 0 && rows_ > 0;) {
+        if (axes_[i].count > 1 && axes_[i].stride - run_bytes >= gap_bytes) break;
+        run_bytes += (axes_[i].count - 1) * axes_[i].stride;
+        rows_each *= axes_[i].count;
     }
+    std::vector<ImageRange> ranges;
+    for (std::uint64_t row = 0; row < rows_; row += rows_each) ranges.push_back({row_at(row), run_bytes});
     return ranges;
 }
 

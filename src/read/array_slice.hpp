@@ -1,5 +1,5 @@
-// A slice of an array: what of its bytes is wanted where along each axis a range of places is, and where a byte that comes belongs in the slice. An array of any length is never listed: a slice of
-// single numbers of a large array has as many rows as numbers. Pure.
+// A slice of an array: what of its bytes is wanted where along each axis a range of places is, and where a byte that comes belongs in the slice. A slice of single numbers of a large array has
+// as many rows as numbers, so they are never listed; only what lies a gap apart is. Pure.
 #pragma once
 
 #include <cstdint>

@@ -27,6 +27,8 @@ TEST(ArraySlice, IsWrittenAsPythonWritesIt) {
     EXPECT_EQ(parsed(" 3 : 7 ", {10}), (Axes{{3, 7}}));
     EXPECT_EQ(parsed("-1", shape), (Axes{{9, 10}, {0, 20}, {0, 30}}));
     EXPECT_EQ(parsed("-3:, :-5, 4:2", shape), (Axes{{7, 10}, {0, 15}, {4, 4}}));
+    EXPECT_EQ(parsed("-0:,:-0,-0", shape), (Axes{{0, 10}, {0, 0}, {0, 1}}));
+    EXPECT_EQ(parsed("7:3", shape)[0], (AxisRange{7, 7}));
     EXPECT_EQ(parsed("8:99,-99:2,99:", shape), (Axes{{8, 10}, {0, 2}, {30, 30}}));
     EXPECT_EQ(parsed("0:18446744073709551615", shape)[0], (AxisRange{0, 10}));
     for (const std::string wrong : {"", "10", "-11", "x", "1:2:3", "1,,2", "1,2,3,4", "+1", "1.0", "18446744073709551616", "--1", "1:-", "0x1"})
@@ -104,6 +106,8 @@ TEST(ArraySlice, OfAllIsOneRun) {
     EXPECT_EQ(all.ranges(1), (std::vector<ImageRange>{{0, 960}}));
     EXPECT_EQ(ArraySlice::whole(77).ranges(1), (std::vector<ImageRange>{{0, 77}}));
     EXPECT_TRUE(ArraySlice::whole(0).ranges(1).empty());
+    // A column of 2^40 rows that lie near each other.
+    EXPECT_EQ(ArraySlice(1, {1ull << 40, 8}, {{0, 1ull << 40}, {3, 4}}).ranges(4096), (std::vector<ImageRange>{{3, (1ull << 43) - 7}}));
     // A petabyte of which single numbers are wanted.
     const ArraySlice far(8, {1u << 20, 1u << 20, 128}, {{9, 10}, {1'000'000, 1'000'001}, {127, 128}});
     EXPECT_EQ(far.ranges(4096), (std::vector<ImageRange>{{(9ull * (1 << 20) + 1'000'000) * 1024 + 127 * 8, 8}}));

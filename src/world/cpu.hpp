@@ -14,7 +14,7 @@
 
 namespace cairn {
 
-// What is known of the bytes that are to be encoded, by offset in them. Asked for on the thread that encodes, at most once: it may read memory that does not come back. None: nothing is.
+// What is known of the bytes that are to be encoded, by offset in them. Asked for on a thread that encodes, at most once: it may read memory that does not come back. None: nothing is.
 using FindArrays = std::function<std::vector<NumberArray>()>;
 inline const FindArrays nothing_known;
 
@@ -53,6 +53,8 @@ class Cpu {
     // it holds both slices until it is over.
     // `base`: mapped memory, too. Nothing is made of it unless it is what its checksums are of: what is stored as a difference from anything else nobody could read.
     virtual Task<Result<Encoded>> encode(Coding coding, Slice raw, BaseBytes base, FindArrays arrays, Slice into, Nanos deadline) = 0;
+    // What `arrays` finds, on a thread of those that encode. deadline: it did not come to its end, as with encode().
+    virtual Task<Result<std::vector<NumberArray>>> find(FindArrays arrays, Nanos deadline) = 0;
     virtual unsigned encoders() const = 0;  // threads that encode at once
     // All of `into`. corrupt where `stored` makes something else, or needs a base and `base` is empty.
     virtual Task<Status> decode(Codec codec, Slice stored, Slice base, Slice into, Nanos deadline) = 0;

@@ -131,6 +131,48 @@ TEST_F(EncodingTest, DataOfAKeyAreEncodedAsTheRequestSays) {
     }
 }
 
+// Who leads encodes it, and does not have the image that says what lies in it.
+TEST_F(EncodingTest, WhatIsKnownOfRawBytesIsToldToWhoAsks) {
+    begin();
+    LocalImage image = node->flight->images.at(1).image;
+    Region field, tail;
+    field.name = "field", field.offset = 8, field.length = 3 * role_block, field.type = DataType::f64, field.shape = {role_block / 4, 12};
+    tail.name = "tail", tail.offset = 4 * role_block, tail.length = 2 * role_block, tail.type = DataType::i16, tail.shape = {role_block};
+    image.header.image.regions = {field, tail};
+    node->flight->images.insert_or_assign(1, held_image(image));
+    const std::vector<NumberArray> known = within(node->flight->images.at(1).arrays->in({1, 0, image_bytes}), source.image_offset, source.length);
+    ASSERT_EQ(known.size(), 2u);
+    std::set<std::uint64_t> asked;
+    const auto told = [&](std::uint64_t tag, bool describe, std::string codec = "") {
+        const World leader = node->process(2).world();
+        const bool is_new = leader.network.post_payload(tag, {leader.storage.allocate(source.length).value(), 0, source.length}).ok();
+        EXPECT_EQ(is_new, !asked.count(tag));
+        asked.insert(tag);
+        node->note_heard(2);
+        message::Want want{tag, source, Reason::flush, std::move(codec)};
+        want.describe = describe;
+        node->subject.hear(node->flight, 2, node->process(2).address(), want);
+        return next();
+    };
+    EXPECT_EQ(told(11, true).arrays, known);
+    EXPECT_TRUE(told(11, true).arrays.empty()) << "what is kept for who asks again is short";
+    EXPECT_TRUE(told(12, false).arrays.empty());
+    const message::Chunk encoded = told(13, true, "zero-runs");
+    EXPECT_GT(encoded.stored_bytes, 0u);
+    EXPECT_TRUE(encoded.arrays.empty()) << "nobody encodes it again";
+    node->sim.faults().hang_scratch = node->sim.faults().hang_never = 1;
+    node->flight->images.at(1).known.assign(node->flight->images.at(1).known.size(), true);
+    const World leader = node->process(2).world();
+    EXPECT_TRUE(leader.network.post_payload(14, {leader.storage.allocate(source.length).value(), 0, source.length}).ok());
+    message::Want want{14, source};
+    want.describe = true;
+    node->subject.hear(node->flight, 2, node->process(2).address(), want);
+    node->run(node->common.settings.io_wait / 2);
+    const message::Chunk late = next();
+    EXPECT_EQ(late.code, Code::ok) << late.text;
+    EXPECT_TRUE(late.arrays.empty()) << "files that do not come back keep nobody from having the bytes";
+}
+
 TEST_F(EncodingTest, WhatCanNotBeEncodedGoesOutRaw) {
     struct Case {
         const char* what;

@@ -48,6 +48,7 @@ void Follower::answer_want(Flight& flight, NodeIndex from, Address address, mess
         own.served.erase(chunk.tag);
     } else {
         own.served[chunk.tag] = chunk;
+        own.served[chunk.tag].arrays.clear();  // thousands of answers are kept; who asks again encodes without
         own.served_order.push_back(chunk.tag);
     }
     if (own.served_order.size() > settings.limits.answers) {
@@ -81,6 +82,15 @@ Task<Slice> Follower::encoded(const Job& job, const message::Want& want, const H
     co_return into.part(0, made->bytes);
 }
 
+// Who asks encodes these bytes. What is not known soon, or is more than a message should hold, is taken on a sample there.
+Task<std::vector<NumberArray>> Follower::arrays_told(const HeldImage& held, const Source& source) {
+    FindArrays arrays = arrays_of(held, source);
+    Result<std::vector<NumberArray>> found = co_await world.cpu.find(std::move(arrays), world.clock.in(settings.io_wait / 4));
+    if (!found.ok()) co_return std::vector<NumberArray>();
+    if (found->size() > arrays_told_max) found->resize(arrays_told_max);
+    co_return std::move(*found);
+}
+
 Task<void> Follower::serve(FlightPtr flight, NodeIndex from, Address address, message::Want want, ReasonRow reason) {
     message::Chunk chunk;
     chunk.tag = want.tag;
@@ -108,6 +118,7 @@ Task<void> Follower::serve(FlightPtr flight, NodeIndex from, Address address, me
         chunk.checksums = std::move(made->sums.checksums);
         chunk.cuts = std::move(made->sums.cuts);
         Slice payload = co_await encoded(*flight->job, want, held, std::move(made->data), chunk);
+        if (want.describe && chunk.stored_bytes == 0) chunk.arrays = co_await arrays_told(held, want.source);
         const std::uint64_t bytes = payload.length;
         pace.give_back(pass, want.source.length - bytes);
         answer_want(*flight, from, address, std::move(chunk), reason.ends_with_version);

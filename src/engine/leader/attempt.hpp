@@ -60,6 +60,7 @@ struct PendingChunk {
     std::uint32_t codec = 0;        // received: 1: with that of the attempt
     std::uint64_t checksum = 0;     // then: of `data`
     bool needs_base = false;        // then
+    std::vector<NumberArray> arrays;  // received raw: that its followers told, with offsets in `data`, in any order
     std::optional<AskedRoom> room;
     std::optional<std::size_t> kept_as;  // its place in EqualPages
     void let_go() {  // the buffer is a credit again, unless it is in quarantine

@@ -112,6 +112,15 @@ struct Receiver::PackFetch {
     Status why = {};
 };
 
+void keep_piece(PendingChunk& pack, StoredPiece& piece, PendingChunk one) {
+    piece.checksums = std::move(one.checksums);
+    piece.cuts = std::move(one.cuts);
+    for (NumberArray& array : one.arrays) {
+        array.offset += piece.at;
+        pack.arrays.push_back(array);
+    }
+}
+
 // One after the other of a pack, beside others who do the same.
 Task<void> Receiver::fetch_next(PackFetch& fetch) {
     while (!fetch.attempt.over() && !fetch.missing && fetch.next < fetch.pack.size()) {
@@ -122,7 +131,7 @@ Task<void> Receiver::fetch_next(PackFetch& fetch) {
         one.source = fetch.pack[index].source;
         one.data = fetch.chunk.data.part(piece.at, piece.length);
         Status got = co_await fetch_tries(fetch.attempt, fetch.pack[index].node, one);
-        if (got.ok()) piece.checksums = std::move(one.checksums), piece.cuts = std::move(one.cuts);
+        if (got.ok()) keep_piece(fetch.chunk, piece, std::move(one));
         else if (!fetch.missing) fetch.missing = index, fetch.why = std::move(got);
     }
 }
@@ -185,6 +194,8 @@ Task<Status> Receiver::keep_received(Attempt& attempt, PendingChunk& chunk, mess
         co_return std::move(kept).within(what);
     }
     if (bytes != chunk.source.length) co_return corrupt("a payload of another length than asked for");
+    if (!are_sound(answer.arrays, bytes)) co_return corrupt(what + ": arrays are told of it that do not lie in it");
+    chunk.arrays = std::move(answer.arrays);
     UnitChecksums told{std::move(answer.checksums), std::move(answer.cuts)};
     Status same = co_await keep_checksums(attempt, chunk, std::move(told));
     co_return same.ok() ? same : corrupt(what + ": checksum differs after the network");
@@ -248,7 +259,7 @@ Task<Status> Receiver::fetch_once(Attempt& attempt, NodeIndex from, PendingChunk
     }
     auto credit = std::make_shared<Credit>(world.clock);
     credit->node = from;
-    credit->want = {tag, chunk.source, Reason::flush, chunk.may_come_encoded ? attempt.lead.codec : "", chunk.may_come_encoded ? attempt.lead.base : 0, chunk.may_come_encoded ? attempt.lead.keys : KeyEfforts()};
+    credit->want = {tag, chunk.source, Reason::flush, chunk.may_come_encoded ? attempt.lead.codec : "", chunk.may_come_encoded ? attempt.lead.base : 0, chunk.may_come_encoded ? attempt.lead.keys : KeyEfforts(), wants_arrays(attempt.codec)};
     attempt.credits[tag] = credit;
     send_to(*attempt.flight, from, attempt.addresses[from], credit->want);
     const Nanos deadline = world.clock.in(settings.io_wait);

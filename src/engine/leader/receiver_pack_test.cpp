@@ -29,7 +29,9 @@ struct ReceiverPackTest : ReceiverTest {
     }
     void say(const message::Want& want) {
         node.note_heard(want.source.rank);
-        node.subject.receiver.on_chunk(*node.flight, {want.tag, Code::ok, "", testing::block_checksums(role_bytes(want.source.rank, role_block))});
+        message::Chunk chunk{want.tag, Code::ok, "", testing::block_checksums(role_bytes(want.source.rank, role_block))};
+        chunk.arrays = {{8, 64, 8, true, false, 0, 0, want.source.rank}};
+        node.subject.receiver.on_chunk(*node.flight, std::move(chunk));
     }
     void answer_whole(const message::Want& want) {
         send_bytes(want.tag, role_bytes(want.source.rank, role_block));
@@ -60,6 +62,10 @@ TEST_F(ReceiverPackTest, WhatDoesNotComeOfAPackIsAskedForAgain) {
         EXPECT_TRUE(sim::content_equal(chunk.data.part(piece.at, piece.length), Slice::of(role_bytes(piece.rank, role_block)))) << piece.rank;
         EXPECT_EQ(piece.checksums, testing::block_checksums(role_bytes(piece.rank, role_block)));
     }
+    ASSERT_EQ(chunk.arrays.size(), 2u) << "once of each image, at its place";
+    for (const NumberArray& array : chunk.arrays)
+        for (const StoredPiece& piece : chunk.packed)
+            EXPECT_EQ(array.offset == piece.at + 8, piece.rank == array.key);
     EXPECT_EQ(part().fetching, 0u);
 }
 

@@ -324,6 +324,33 @@ TEST_F(ReceiverEncodedTest, WhatComesRawIsQueuedRaw) {
     EXPECT_EQ(write_all_queued().size(), 1u);
 }
 
+// What it encodes itself it asks about, where that codec makes use of it.
+TEST_F(ReceiverTest, WhatIsToldOfAChunkIsKeptWithIt) {
+    for (const Codec codec : {Codec::zero_runs, Codec::planes}) {
+        attempt->codec = codec;
+        if (codec == Codec::zero_runs) begin();
+        const message::Want want = wants().front();
+        message::Chunk chunk = chunk_of(want);
+        EXPECT_EQ(want.describe, codec == Codec::planes);
+        if (want.describe) chunk.arrays = {{0, 64, 8, true, false, 4, 0, 77}};
+        const std::vector<NumberArray> told = chunk.arrays;
+        send(want);
+        tell(std::move(chunk));
+        node.run(100 * millisecond);
+        const std::vector<PendingChunk> queued = write_all_queued();
+        ASSERT_EQ(queued.size(), 1u);
+        EXPECT_EQ(queued.front().arrays, told);
+        node.run(100 * millisecond);
+    }
+    const message::Want want = wants().front();
+    message::Chunk chunk = chunk_of(want);
+    chunk.arrays = {{want.source.length - 8, 16, 8}};
+    send(want);
+    tell(std::move(chunk));
+    EXPECT_TRUE(part().write_queue.front().empty()) << "it says what can not be";
+    EXPECT_EQ(wants().size(), 1u);
+}
+
 TEST_F(ReceiverEncodedTest, DamageOnItsWayIsAskedForAgain) {
     begin();
     const message::Want first = wants().front();

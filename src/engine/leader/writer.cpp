@@ -145,19 +145,21 @@ struct Writer::Stored {
     bool needs_base = false;
 };
 
-FindArrays arrays_in_pack(const Flight& flight, const PendingChunk& chunk) {
+// Of what came, and of this node's own images in a pack.
+FindArrays arrays_in(const Flight& flight, const PendingChunk& chunk) {
     std::vector<std::pair<std::uint64_t, FindArrays>> found;
     for (const StoredPiece& piece : chunk.packed) {
         const auto image = flight.images.find(piece.rank);
         if (image != flight.images.end()) found.emplace_back(piece.at, arrays_of(image->second, {piece.rank, piece.image_offset, piece.length}));
     }
-    return [found = std::move(found)] {
-        std::vector<NumberArray> all;
+    return [found = std::move(found), told = chunk.arrays] {
+        std::vector<NumberArray> all = told;
         for (const auto& [at, arrays_at] : found)
             for (NumberArray& array : arrays_at()) {
                 array.offset += at;
                 all.push_back(array);
             }
+        std::sort(all.begin(), all.end(), [](const NumberArray& a, const NumberArray& b) { return a.offset < b.offset; });
         return all;
     };
 }
@@ -173,7 +175,7 @@ Task<Writer::Stored> Writer::encoded(Attempt& attempt, PendingChunk& chunk, cons
     Result<BufferRing::Use> encoding = co_await ring.take_to_encode(world.clock.in(settings.io_wait));
     if (!encoding.ok() || attempt.over()) co_return raw;
     Slice into{encoding->buffer, 0, bytes - bytes / 16};
-    FindArrays arrays = held ? arrays_of(*held, chunk.source) : arrays_in_pack(*attempt.flight, chunk);
+    FindArrays arrays = held ? arrays_of(*held, chunk.source) : arrays_in(*attempt.flight, chunk);
     BaseUse base = held ? base_of(*attempt.flight->job, attempt.lead.base, chunk.source, *held) : BaseUse();
     Coding coding(attempt.codec, attempt.keys);
     const Result<Encoded> made = co_await world.cpu.encode(std::move(coding), chunk.data, base.bytes(), std::move(arrays), into, world.clock.in(settings.io_wait));

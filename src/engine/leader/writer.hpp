@@ -28,8 +28,8 @@
 
 namespace cairn::engine {
 
-// What is known of the images of a pack that are in scratch here, each where it lies in the pack. Nothing of others, and of what is no pack.
-FindArrays arrays_in_pack(const Flight& flight, const PendingChunk& chunk);
+// What is known of a chunk that came, and of the images of this node in a pack, each where it lies in it. Of what nobody told, nothing.
+FindArrays arrays_in(const Flight& flight, const PendingChunk& chunk);
 
 class Writer : LeaderRole {
   public:

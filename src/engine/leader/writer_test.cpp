@@ -332,17 +332,20 @@ TEST_F(WriterTest, OfAPackIsKnownWhatIsKnownOfItsImages) {
     add(1);
     PendingChunk chunk;
     chunk.packed = {{1, 2 * role_block, role_block, 0, {}, {}}, {2, 0, 100, role_block, {}, {}}, {0, 0, 3 * role_block, role_block + 104, {}, {}}};
-    const std::vector<NumberArray> known = arrays_in_pack(*node->flight, chunk)();
-    ASSERT_EQ(known.size(), 3u) << "nothing of rank 2, which is not here";
+    ASSERT_EQ(arrays_in(*node->flight, chunk)().size(), 3u) << "nothing of rank 2, which is not here";
+    chunk.arrays = {{role_block + 4, 96, 8}};  // as its follower told
+    const std::vector<NumberArray> known = arrays_in(*node->flight, chunk)();
+    ASSERT_EQ(known.size(), 4u);
     const auto expect = [](const NumberArray& array, std::uint64_t offset, std::uint64_t length, unsigned width) {
         EXPECT_EQ(array.offset, offset);
         EXPECT_EQ(array.length, length);
         EXPECT_EQ(array.width, width);
     };
     expect(known[0], 0, role_block, 4);
-    expect(known[1], role_block + 104, role_block, 8);
-    expect(known[2], 2 * role_block + 104, 2 * role_block, 4);
-    EXPECT_TRUE(arrays_in_pack(*node->flight, PendingChunk())().empty());
+    expect(known[1], role_block + 4, 96, 8);
+    expect(known[2], role_block + 104, role_block, 8);
+    expect(known[3], 2 * role_block + 104, 2 * role_block, 4);
+    EXPECT_TRUE(arrays_in(*node->flight, PendingChunk())().empty());
 }
 
 }  // namespace

@@ -142,14 +142,14 @@ Task<std::vector<std::uint64_t>> RealCpu::checksums(Slice data, Units units) {
 Task<Status> RealCpu::run(std::function<void()> work, Nanos deadline) {
     auto job = std::make_shared<Single>(loop_, std::move(work));
     while (!pool_.submit(job).ok()) {
-        if (loop_.now() >= deadline) co_return deadline_passed("no thread was to be had for encoding, decoding or comparing");
+        if (loop_.now() >= deadline) co_return deadline_passed("no thread was to be had for encoding, decoding, describing or comparing");
         co_await loop_.sleep(no_thread_wait);
     }
     while (!job->done) {
         const bool ended = co_await job->ended.wait(deadline);
         if (ended || job->done) continue;
         (void)pool_.abandon(job);
-        co_return deadline_passed("encoding, decoding or comparing did not come to its end: memory did not come back, or the machine had no time for it");
+        co_return deadline_passed("encoding, decoding, describing or comparing did not come to its end: memory did not come back, or the machine had no time for it");
     }
     co_return Status();
 }
@@ -179,6 +179,20 @@ Task<Result<Encoded>> RealCpu::encode(Coding coding, Slice raw, BaseBytes base, 
     const Status ran = co_await run(std::move(work), deadline);
     if (!ran.ok()) co_return ran;
     co_return *made;
+}
+
+Task<Result<std::vector<NumberArray>>> RealCpu::find(FindArrays arrays, Nanos deadline) {
+    auto found = std::make_shared<std::vector<NumberArray>>();
+    std::function<void()> work = [arrays = std::move(arrays), found] {
+        try {
+            *found = arrays();
+        } catch (const std::bad_alloc&) {
+            found->clear();  // nothing is known then
+        }
+    };
+    const Status ran = co_await run(std::move(work), deadline);
+    if (!ran.ok()) co_return ran;
+    co_return std::move(*found);
 }
 
 Task<Status> RealCpu::decode(Codec codec, Slice stored, Slice base, Slice into, Nanos deadline) {

@@ -20,6 +20,7 @@ class RealCpu final : public Cpu {
 
     bool may_shrink(Codec codec, const std::vector<std::uint64_t>& checksums, std::uint64_t bytes, std::uint64_t block_bytes) const override;
     Task<Result<Encoded>> encode(Coding coding, Slice raw, BaseBytes base, FindArrays arrays, Slice into, Nanos deadline) override;
+    Task<Result<std::vector<NumberArray>>> find(FindArrays arrays, Nanos deadline) override;
     unsigned encoders() const override { return threads_; }
     Task<Status> decode(Codec codec, Slice stored, Slice base, Slice into, Nanos deadline) override;
     Task<Result<bool>> equal(Pairs pairs, Nanos deadline) override;

@@ -88,6 +88,22 @@ class SimCpu final : public Cpu {
         co_return made;
     }
 
+    Task<Result<std::vector<NumberArray>>> find(FindArrays arrays, Nanos deadline) override {
+        sim_.note(process_, "find arrays", "");
+        Nanos ready = sim_.now() + millisecond;
+        if (draw_scratch_delay(sim_, ready)) {  // files are mapped
+            process_.lose_read();
+            co_await clock_.sleep_until(deadline);
+            co_return deadline_passed("describing did not come to its end");
+        }
+        if (ready - sim_.now() > deadline - clock_.now()) {
+            co_await clock_.sleep_until(deadline);
+            co_return deadline_passed("describing did not come to its end");
+        }
+        co_await clock_.sleep(ready - sim_.now());
+        co_return arrays();
+    }
+
     unsigned encoders() const override { return 1; }
 
     Task<Status> decode(Codec, Slice stored, Slice base, Slice into, Nanos) override {
