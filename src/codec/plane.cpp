@@ -142,7 +142,7 @@ std::size_t PlaneCoder::put_small(ByteView plane, ByteView above, std::span<std:
     return least == worth ? 0 : least;
 }
 
-std::size_t PlaneCoder::put(ByteView plane, ByteView above, double estimate, Effort effort, std::span<std::byte> into) const {
+std::size_t PlaneCoder::put(ByteView plane, ByteView above, double estimate, bool is_shared, Effort effort, std::span<std::byte> into) const {
     if (into.size() <= plane_head_bytes) return 0;
     const std::span<std::byte> room = into.subspan(plane_head_bytes);
     PlaneKind kind = PlaneKind::raw;
@@ -151,7 +151,7 @@ std::size_t PlaneCoder::put(ByteView plane, ByteView above, double estimate, Eff
         kind = PlaneKind::same;
         room[0] = plane[0];
         made = 1;
-    } else if (estimate < is_noise) {
+    } else if (estimate < is_noise || (is_shared && repeats(plane, estimate) > repeats_min)) {
         made = effort == Effort::fast ? put_fast(plane, estimate, room, kind) : put_small(plane, above, room, kind);
     }
     if (made == 0) {

@@ -23,8 +23,9 @@ class PlaneCoder {
   public:
     PlaneCoder();
     bool is_whole() const { return words_ && values_ && thorough_ && decompressor_; }
-    // How many bytes of `into` it takes; 0: there is no room. `above`: the plane above it; empty: there is none. `estimate`: what its values alone make of it, as a share, by a sample.
-    std::size_t put(ByteView plane, ByteView above, double estimate, Effort effort, std::span<std::byte> into) const;
+    // How many bytes of `into` it takes; 0: there is no room. `above`: the plane above it; empty: there is none. `estimate`: what its values alone make of it, as a share, by a sample. `is_shared`: of several arrays, one of which may have what another has,
+    // so that what looks like noise is looked at.
+    std::size_t put(ByteView plane, ByteView above, double estimate, bool is_shared, Effort effort, std::span<std::byte> into) const;
     // Cuts what it has read from `stored`.
     Status get(ByteView& stored, ByteView above, std::span<std::byte> plane) const;
 

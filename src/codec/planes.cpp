@@ -6,6 +6,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "codec/chosen.hpp"
 #include "codec/columns.hpp"
@@ -126,15 +127,15 @@ std::size_t put_way(const Way& way, std::span<std::byte> into) {
 }
 
 // The highest first: what is in one tells of the next.
-std::size_t put_planes(const Workspace& own, const Choice& choice, std::size_t count, Effort effort, std::span<std::byte> into) {
+std::size_t put_planes(const Workspace& own, const Choice& choice, std::size_t count, Effort effort, std::span<std::byte> into, bool is_shared = false) {
     std::size_t out = 0;
-    ByteView above;
+    ByteView from;
     for (std::size_t plane = choice.way.width; plane-- > 0;) {
-        const ByteView from(own.planes.get() + plane * count, count);
-        const std::size_t made = own.coder.put(from, above, choice.cost.plane[plane], effort, into.subspan(out));
+        const ByteView above = std::exchange(from, ByteView(own.planes.get() + plane * count, count));
+        const std::size_t made = own.coder.put(from, above, choice.cost.plane[plane], is_shared, effort, into.subspan(out));
         if (made == 0) return 0;
         out += made;
-        above = from;
+        is_shared = is_shared && made < count;  // numbers that repeat do in every plane, so one look is enough
     }
     return out;
 }
@@ -167,7 +168,7 @@ std::size_t encode_stretch(Workspace& own, const Choice& choice, Effort effort, 
     std::size_t out = put_way(choice.way, into);
     const std::size_t planes_begin = out;
     CAIRN_BY_WIDTH(choice.way.width, planes_of, own, original, choice.way, own.planes.get());
-    const std::size_t made = put_planes(own, choice, count, effort, into.subspan(out));
+    const std::size_t made = put_planes(own, choice, count, effort, into.subspan(out), original.is_shared);
     if (made == 0 || into.size() - out - made < tail) return 0;
     out += made;
     std::copy(raw.end() - static_cast<std::ptrdiff_t>(tail), raw.end(), into.begin() + static_cast<std::ptrdiff_t>(out));
@@ -289,11 +290,10 @@ std::size_t put_arrays(Making& making, const Original& run, Pieces pieces, std::
     std::uint64_t begun = making.keys ? making.keys->now() : 0;
     for (Pieces left = pieces; !left.empty();) {
         const Pieces of = first_stretch(left);
-        const Original stretch{gather(run.raw, of, making.own.gathered.get()), gather(run.base, of, making.own.base.get())};
+        const Original stretch{gather(run.raw, of, making.own.gathered.get()), gather(run.base, of, making.own.base.get()), of.size() > 1};
         const NumberArray& kind = kinds[of.front().stretch];
         const Effort effort = making.effort_of(kind.key);
-        if (effort == Effort::none) chosen = Chosen();
-        else chosen = choose_array(stretch, kind, effort, making.column(), last && *last == kind ? &chosen : nullptr, last_bytes);
+        chosen = effort == Effort::none ? Chosen() : choose_array(stretch, kind, effort, making.column(), last && *last == kind ? &chosen : nullptr, last_bytes);
         last = &kind;
         last_bytes = stretch.raw.size();
         const std::size_t made = put_stretch(making, chosen, effort, stretch, into.subspan(out));
@@ -453,7 +453,7 @@ std::size_t encode_stretches(ByteView raw, std::span<const NumberArray> arrays, 
     const Original run{raw, base && base->bytes.size() == raw.size() ? base->bytes : ByteView()};
     Making making{*own, effort, keys};
     std::vector<NumberArray> kinds;
-    const RunLayout layout = lay_out(raw.size(), arrays, kinds);
+    const RunLayout layout = lay_out(raw, arrays, kinds);
     std::size_t out = put_layout(layout, into), at = 0;
     if (out == 0 || !comes_back(layout, into.first(out), raw.size())) return 0;
     if (!layout.pieces.empty()) {

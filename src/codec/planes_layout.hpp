@@ -1,7 +1,7 @@
 // How the bytes of a run are dealt out by predict-planes-zstd: which of them make a stretch, and what is left, the rest.
 //
 // Arrays that are alike (NumberArray::key) and short come together in one stretch, as mcrEngine (SC12, Section III-B, "aware" merging) puts the same variable of several processes side by side: a plane of
-// each alone is too short for a codec to learn from. Long ones are cut. What is nobody's, or too little, is the rest. FORMAT.md ("Codecs") says how it is stored.
+// each alone is too short for a codec to learn from. Of these each stretch has those that look alike, too: where noise begins, and whether anything moves. Long ones are cut. What is nobody's, or too little, is the rest. FORMAT.md ("Codecs") says how it is stored.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct RunLayout {
 };
 
 // `arrays`: believed in nothing; what makes no sense is the rest. `kinds`: of each stretch, what its numbers are; offset and length mean nothing.
-RunLayout lay_out(std::size_t run_bytes, std::span<const NumberArray> arrays, std::vector<NumberArray>& kinds);
+RunLayout lay_out(ByteView run, std::span<const NumberArray> arrays, std::vector<NumberArray>& kinds);
 
 // How many bytes of `into` it takes; 0: there is no room.
 std::size_t put_layout(const RunLayout& layout, std::span<std::byte> into);

@@ -14,14 +14,15 @@ namespace cairn {
 namespace {
 
 constexpr std::size_t window_bytes = 4096;
-constexpr std::size_t windows_max = 4, windows_apart = 96 << 10;  // of long ones more: they may be of several processes
+constexpr std::size_t windows_long = 4, windows_apart = 96 << 10;  // of long ones more: they may be of several processes
+constexpr std::size_t windows_shared = 16;                          // as many bytes, in more places: arrays that share a stretch are of 64 KiB at most, and some of them may be noise
 
 constexpr double hardly_anything = 0.002;  // of a column: no other way is worth the look
 constexpr double as_good = 0.005;  // as a share of raw bytes: what was good for one place of an array is for the next
 
 // What bytes take, by how often each value occurs among few of them (Miller and Madow's correction for that they are few); a share of what they take as they are.
 struct Entropy {
-    std::array<float, windows_max * window_bytes + 1> terms;
+    std::array<float, windows_long * window_bytes + 1> terms;
     Entropy() {
         terms[0] = 0;
         for (std::size_t n = 1; n < terms.size(); ++n) terms[n] = static_cast<float>(static_cast<double>(n) * std::log2(static_cast<double>(n)));
@@ -46,11 +47,12 @@ const Entropy& entropy() {
 struct Sample {
     Original original;
     ByteView raw;
-    std::array<std::size_t, windows_max> begins = {};
+    std::array<std::size_t, windows_shared> begins = {};
     std::size_t length = 0, windows = 2;
     explicit Sample(const Original& bytes) : original(bytes), raw(bytes.raw) {
-        windows = raw.size() < 2 * windows_apart ? 2 : windows_max;
-        length = std::min(window_bytes, raw.size()) / 8 * 8;
+        const bool is_long = raw.size() >= 2 * windows_apart;
+        windows = !is_long ? 2 : bytes.is_shared ? windows_shared : windows_long;
+        length = std::min(is_long ? windows_long * window_bytes / windows : window_bytes, raw.size()) / 8 * 8;
         const std::size_t beyond = raw.size() - length;
         for (std::size_t i = 0; i < windows; ++i) begins[i] = beyond * (3 * i + 2) / (3 * windows) / 8 * 8;  // of two: a third, five sixths
     }
@@ -58,6 +60,8 @@ struct Sample {
     Sample half() const {
         Sample less = *this;
         less.windows = windows / 2;
+        if (original.is_shared)
+            for (std::size_t i = 0; i < less.windows; ++i) less.begins[i] = begins[2 * i + i % 2];
         return less;
     }
 };

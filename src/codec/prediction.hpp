@@ -32,7 +32,8 @@ struct Way {
 // Bytes, and what they were in an older version, their base: as many, or none where there is none.
 struct Original {
     ByteView raw, base = {};
-    Original part(std::size_t offset, std::size_t length) const { return {raw.subspan(offset, length), base.empty() ? base : base.subspan(offset, length)}; }
+    bool is_shared = false;  // by several arrays, end to end: one place of it tells little of the next
+    Original part(std::size_t offset, std::size_t length) const { return {raw.subspan(offset, length), base.empty() ? base : base.subspan(offset, length), is_shared}; }
 };
 
 // Whether bytes look as if drawn by chance, each for itself and beside those 1, 2, 4 and 8 before it: no way of numbers makes them shorter. Much shorter than to look for one; of others it mostly
