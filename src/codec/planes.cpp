@@ -10,6 +10,7 @@
 
 #include "codec/chosen.hpp"
 #include "codec/columns.hpp"
+#include "codec/comes_back.hpp"
 #include "codec/float_sums.hpp"
 #include "codec/integers.hpp"
 #include "codec/plane.hpp"
@@ -174,10 +175,9 @@ std::size_t encode_stretch(Workspace& own, const Choice& choice, Effort effort, 
     std::copy(raw.end() - static_cast<std::ptrdiff_t>(tail), raw.end(), into.begin() + static_cast<std::ptrdiff_t>(out));
     out += tail;
     if (out > raw.size() - raw.size() / 32) return 0;
-    // What is stored is decoded and compared, so that no error of a library or of memory is stored for good.
     const std::span<std::byte> back(own.back.get(), raw.size());
     const Status decoded = decode_stretch(own, choice.way, ByteView(into.data(), out).subspan(planes_begin), original.base, back);
-    return decoded.ok() && std::memcmp(back.data(), raw.data(), raw.size()) == 0 ? out : 0;
+    return comes_back(decoded, back, raw) ? out : 0;
 }
 
 // ---- columns ----
@@ -216,7 +216,7 @@ std::size_t encode_columns(Workspace& own, const Columns& columns, Effort effort
     if (made == 0 || made > raw.size() - raw.size() / 32) return 0;
     const std::span<std::byte> back(own.back.get(), raw.size());
     const Status decoded = decode_columns(own, columns.columns.size(), into.first(made), back);
-    return decoded.ok() && std::memcmp(back.data(), raw.data(), raw.size()) == 0 ? made : 0;
+    return comes_back(decoded, back, raw) ? made : 0;
 }
 
 // What is told of a run that is being encoded.

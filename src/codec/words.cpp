@@ -9,6 +9,7 @@
 #include <new>
 #include <string>
 
+#include "codec/comes_back.hpp"
 #include "codec/integers.hpp"
 
 namespace cairn {
@@ -49,7 +50,7 @@ std::size_t put_stretch(ZSTD_CCtx* by, ByteView raw, std::span<std::byte> back, 
     put_count(&into[4], made);
     into[9] = std::byte{flag_words};
     const std::span<std::byte> same = back.first(raw.size());
-    return get_words(ByteView(into).subspan(head_bytes, made), same).ok() && std::memcmp(same.data(), raw.data(), raw.size()) == 0 ? head_bytes + made : 0;
+    return comes_back(get_words(ByteView(into).subspan(head_bytes, made), same), same, raw) ? head_bytes + made : 0;
 }
 
 // Stretches of words, end to end; 0: there is no room.
