@@ -40,6 +40,7 @@ const std::vector<FaultClass>& fault_classes() {
         {"grow_lost", &Faults::grow_lost, 50, 1},
         {"rename", &Faults::publish_renames, 50, 1},
         {"encode_error", &Faults::encode_error, 30, 0.3},
+        {"room_untrue", &Faults::room_untrue, 0, 0.5},  // drawn apart
     };
     return classes;
 }
@@ -230,10 +231,20 @@ class Draw {
         s.delay_ms = sim::mix(s.seed ^ 0x6C617465) % 4 == 0 ? 9'000 : 3'000;  // and io_wait is 4 s
         if (!chance(30))
             for (const FaultClass& each : fault_classes())
-                s.faults.push_back(chance(each.percent) ? static_cast<std::uint64_t>(each.most * million) * (1 + below(1000)) / 1000 : 0);
+                s.faults.push_back(each.percent != 0 && chance(each.percent) ? static_cast<std::uint64_t>(each.most * million) * (1 + below(1000)) / 1000 : 0);
         const std::uint64_t steps = 3 + below(12);
         for (std::uint64_t i = 0; i < steps; ++i) s.steps.push_back({what_happens(), below(100'000)});
         lose_nodes();
+        doubt_room();
+    }
+
+    // Where there are targets to choose from.
+    void doubt_room() {
+        Scenario& s = scenario_;
+        const std::uint64_t drawn = sim::mix(s.seed ^ 0x726F6F6D);
+        if (drawn % 3 != 0 || s.faults.empty()) return;
+        for (std::size_t i = 0; i < fault_classes().size(); ++i)
+            if (fault_classes()[i].rate == &sim::Faults::room_untrue) s.faults[i] = 1 + drawn / 3 % 500'000;
     }
 
     // Somewhere between the other steps, which stay what they are.

@@ -71,6 +71,7 @@ constexpr std::array faults_seen = {
     FaultSeen{&sim::Faults::grow_lost, Saw::growth_lost},
     FaultSeen{&sim::Faults::publish_renames, Saw::published_by_rename},
     FaultSeen{&sim::Faults::wall_set, Saw::wall_set},
+    FaultSeen{&sim::Faults::room_untrue, Saw::room_untrue},
 };
 
 }  // namespace

@@ -123,6 +123,7 @@ namespace cairn::testing {
     row(resize_lost,        seeds, "a file was not resized, and nobody told") \
     row(growth_lost,        seeds, "of two nodes that made a file grow one lost its bytes") \
     row(published_by_rename, seeds, "publishing took the first name away") \
+    row(room_untrue,        seeds, "a look at a file system's room found none though there was") \
     row(wall_set,           seeds, "a wall clock was set") \
     /* daemons that end, and ranks that wait */ \
     row(stopped,            seeds, "a daemon ended in order") \

@@ -6,6 +6,7 @@
 
 #include "base/log.hpp"
 #include "base/trace.hpp"
+#include "base/units.hpp"
 #include "format/check.hpp"
 #include "format/limits.hpp"
 #include "storage/placement.hpp"
@@ -15,11 +16,18 @@ namespace cairn::engine {
 namespace {
 constexpr std::uint64_t pack_bytes_most = 1 << 20;  // a write that storage takes well
 constexpr std::size_t ahead_most = 4;               // versions of a job that are planned before they are sealed
+constexpr int looks_until_full = 3;                 // a look at a file system's room may be a wrong one
 
 std::uint64_t sum_of(const std::vector<ImageInfo>& images) {
     std::uint64_t sum = 0;
     for (const ImageInfo& image : images) sum = std::min(bytes_max + 1, sum + std::min(image.bytes, bytes_max + 1));  // more than there can be is enough to know
     return sum;
+}
+
+std::uint64_t sum_of(const std::vector<NodeImages>& nodes) {
+    std::uint64_t bytes = 0;
+    for (const NodeImages& node : nodes) bytes += node_bytes(node);
+    return bytes;
 }
 }  // namespace
 
@@ -128,19 +136,49 @@ bool Planner::avoid_target_of(Flight& flight, std::uint32_t part, const std::str
     return !target.empty();
 }
 
-// The targets that parts may go to. Where none is left the file system chooses; where it must not, all of them are tried again.
-std::vector<std::string> Planner::usable_targets(Job& job, const std::vector<NodeImages>& nodes) const {
-    const std::unique_ptr<StorageDriver> driver = common.storage_driver(job);
-    const std::vector<std::string> all = driver->targets();
-    std::vector<TargetRoom> usable;
-    for (const std::string& name : all) {
+std::vector<TargetRoom> Planner::tried_targets(Job& job) const {
+    std::vector<TargetRoom> tried;
+    for (const std::string& name : common.storage_driver(job)->targets()) {
         const auto known = experience(job).free_bytes.find(name);
-        if (!is_avoided(job, name)) usable.push_back({name, known == experience(job).free_bytes.end() ? UINT64_MAX : known->second});
+        if (!is_avoided(job, name)) tried.push_back({name, known == experience(job).free_bytes.end() ? UINT64_MAX : known->second});
     }
-    if (usable.empty()) return driver->needs_target() ? all : std::vector<std::string>();
-    std::uint64_t bytes = 0;
-    for (const NodeImages& node : nodes) bytes += node_bytes(node);
-    return with_room(usable, bytes, job.roster->files);
+    return tried;
+}
+
+// Where no target is left the file system chooses; where it must not, all of them are tried again.
+std::vector<std::string> Planner::usable_targets(Job& job, const std::vector<NodeImages>& nodes) const {
+    const std::vector<TargetRoom> tried = tried_targets(job);
+    if (!tried.empty()) return with_room(tried, sum_of(nodes), job.roster->files);
+    const std::unique_ptr<StorageDriver> driver = common.storage_driver(job);
+    return driver->needs_target() ? driver->targets() : std::vector<std::string>();
+}
+
+std::vector<std::string> Planner::full_targets(Job& job, const std::vector<NodeImages>& nodes) const {
+    const std::vector<TargetRoom> tried = tried_targets(job);
+    const std::vector<std::string> roomy = with_room(tried, sum_of(nodes), job.roster->files);
+    std::vector<std::string> full;
+    for (const TargetRoom& target : tried)
+        if (std::find(roomy.begin(), roomy.end(), target.name) == roomy.end()) full.push_back(target.name);
+    return full;
+}
+
+Task<void> Planner::look_again_where_full(FlightPtr flight) {
+    Job& job = *flight->job;
+    std::uint64_t block_bytes = 0;
+    const Result<std::vector<NodeImages>> nodes = all_images(*flight, block_bytes);
+    if (!nodes.ok()) co_return;  // the plan says why
+    std::vector<std::string> full = full_targets(job, *nodes);
+    for (int look = 1; look < looks_until_full && !full.empty(); ++look) {
+        co_await world.clock.sleep(settings.heartbeat / 4);
+        const Nanos deadline = world.clock.in(settings.io_wait);
+        const std::unique_ptr<StorageDriver> driver = common.storage_driver(job);
+        const std::vector<TargetFill> fills = co_await driver->fill(full, deadline);
+        for (const TargetFill& each : fills)
+            if (each.free_bytes.ok()) experience(job).free_bytes[each.name] = std::max(experience(job).free_bytes[each.name], *each.free_bytes);
+        full = full_targets(job, *nodes);
+    }
+    for (const std::string& name : full)
+        log_info("target-full", {{"version", version_text(flight->key)}, {"target", name}, {"free", format_bytes(experience(job).free_bytes[name])}, {"looks", looks_until_full}, {"lost", "this version's parts go to the other targets"}});
 }
 
 // One that does not answer has failed already, before a byte was written. One that answers otherwise is met when a part is made.

@@ -21,6 +21,9 @@ class Planner : CoordinatorRole {
     Result<std::vector<NodeImages>> plan(Flight& flight, Contest& contest);
     // Before a plan: what the job's targets still take, where they say so. One that does not answer is done without for a while (avoids_silent), or is asked again.
     Task<void> look_for_room(Job& job, bool avoids_silent = true);
+    // After that: a target that has too little room for its share of this version counts as full only when it said so in three looks. What a file system says may be of before something was removed, and one of its
+    // servers may have answered for all.
+    Task<void> look_again_where_full(FlightPtr flight);
     bool knows_room(Job& job) const { return world.clock.now() < experience(job).free_bytes_until; }  // from a look that no attempt used since
     // A node's images will have these sizes. True when those of all nodes are known, and there is somebody to plan with them: nobody flushes now.
     bool note_begun(Job& job, Version version, NodeIndex from, message::Begun begun);
@@ -42,7 +45,11 @@ class Planner : CoordinatorRole {
     PlanInput input_of(Job& job, const std::vector<NodeImages>& nodes, std::uint64_t block_bytes);
     static std::vector<PartPlan> plan_flush(const PlanInput& input);
     static Ahead take_ahead(Experience& experience, Version version);
+    // Those that parts may go to, with what is known of their room.
+    std::vector<TargetRoom> tried_targets(Job& job) const;
     std::vector<std::string> usable_targets(Job& job, const std::vector<NodeImages>& nodes) const;
+    // Those of them that have too little room for their share.
+    std::vector<std::string> full_targets(Job& job, const std::vector<NodeImages>& nodes) const;
     bool avoid_target_of(Flight& flight, std::uint32_t part, const std::string& why);
     void learn_from_cards(const Flight& flight);
     void tell_codec(const Job& job, const CodecChoice& choice);

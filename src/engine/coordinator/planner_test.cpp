@@ -95,6 +95,30 @@ TEST_F(PlannerTest, RootsAreAskedForRoomWithinOneWait) {
     EXPECT_EQ(experience.free_bytes.count("/persistent/.good"), 1u);
 }
 
+// What one look says may be wrong; what three say is believed.
+TEST_F(PlannerTest, ATargetIsFullWhenItSaidSoThreeTimes) {
+    for (const int untrue : {0, 1, 2, 3, 4}) {
+        RoleOptions options;
+        options.roots = {"/persistent/.a", "/persistent/.b"};
+        options.files = 2;
+        begin(options);
+        node->sim.faults().below = "/persistent/.a";
+        node->sim.faults().below_is = sim::Faults::Below::seems_full;
+        int looks = 0;
+        const auto look = [&](Planner* planner, FlightPtr flight) -> Task<Status> {
+            co_await planner->look_for_room(*flight->job);
+            co_await planner->look_again_where_full(flight);
+            co_return Status();
+        };
+        auto task = look(&node->subject, node->flight);
+        task.start();
+        for (; looks < untrue && !task.done(); ++looks) node->run(looks == 0 ? millisecond : options.settings.heartbeat / 4);
+        node->sim.faults().below.clear();
+        ASSERT_TRUE(node->run_until([&] { return task.done(); }));
+        EXPECT_EQ(node->job->experience->free_bytes["/persistent/.a"] != 0, untrue < 3) << untrue;
+    }
+}
+
 // Nobody asked for parts below persistent; where no root is, the file system may choose.
 TEST_F(PlannerTest, WhereNoTargetIsLeftRootsAreTriedAgain) {
     for (const bool of_roots : {true, false}) {

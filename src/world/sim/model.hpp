@@ -94,12 +94,14 @@ struct Faults {
     double grow_lost = 0;        // of two nodes that make a file longer one after the other, one's write becomes a hole; shared only
     double twin_open = 0;        // an open for writing of a file that is there gets another one, as large, that nobody else sees; shared only
 
+    double room_untrue = 0;      // a look at a file system's room finds none, though there is; shared only
+
     double publish_renames = 0;  // publish() takes the first name away, as RENAME_NOREPLACE does
 
     // Everything below this path of the shared file system, as if that were another one in trouble. Empty: nothing.
     std::string below;
-    // EIO; ENOSPC; no name is there, and what is open goes on; nothing that begins returns
-    enum class Below : std::uint8_t { fails, full, away, hangs } below_is = Below::fails;
+    // EIO; ENOSPC; no name is there, and what is open goes on; nothing that begins returns; it says that nothing is free, and takes all
+    enum class Below : std::uint8_t { fails, full, away, hangs, seems_full } below_is = Below::fails;
 
     // Which way it goes, of what goes wrong. Who tries every way says 0 or 1, or which.
     double error_done = 0.5;     // of an operation on names or a message that fails: it took effect nevertheless

@@ -366,9 +366,12 @@ Task<Result<std::vector<DirectoryEntry>>> SimStorage::list(std::string path, Nan
 }
 
 Task<Result<std::uint64_t>> SimStorage::free_bytes(std::string directory, Nanos deadline) {
-    OperationPtr operation = on_path("statvfs", directory, false, [](FileSystem& fs, Operation& op) -> Status {
+    const Faults& faults = sim_.faults();
+    const bool seems_full = !faults.below.empty() && directory.starts_with(faults.below) && faults.below_is == Faults::Below::seems_full;
+    const bool untrue = target_of(directory).shared && (seems_full || sim_.strikes(&Faults::room_untrue));
+    OperationPtr operation = on_path("statvfs", directory, false, [untrue](FileSystem& fs, Operation& op) -> Status {
         const Result<InodePtr> there = fs.find(op.path);
-        op.value = fs.free_bytes();
+        op.value = untrue ? 0 : fs.free_bytes();
         return there.status();
     });
     Status status = co_await finish(operation, deadline);
