@@ -135,24 +135,80 @@ class Tune(unittest.TestCase):
             array.array("d", [1000 + i / 64 for i in range(200_000)]).tofile(file)
         with open(noise, "wb") as file:
             file.write(os.urandom(500_000))
-        out, err = self.tune("--codecs", ramp, "--storage", "5 MB", "--json", "--write")
+        out, err = self.tune("--codecs", ramp, "--storage", "5 MB", "--json", "--write", flush_codec="off")
         told = json.loads(out)
-        self.assertEqual((told["bytes"], told["described_bytes"]), (1_600_000, 0))
-        self.assertIn(told["recommended"], ("fast", "small", "delta-shuffle-zstd"))
-        ratios = {each["codec"]: each["ratio"] for each in told["codecs"]}
-        self.assertEqual(ratios["off"], 1)
-        self.assertGreater(min(ratios["fast"], ratios["small"]), 4)
+        self.assertEqual((told["file_bytes"], told["bytes"], told["described_bytes"], told["images"]), (1_600_000, 1_600_000, 0, 1))
+        recommended = told["recommended"]
+        self.assertIn(recommended["codec"], ("auto", "delta-shuffle-zstd"))
+        self.assertEqual(recommended["settings"]["flush.codec"], recommended["codec"])
+        self.assertGreater(recommended["gain"], 4)
+        rows = {each["codec"]: each for each in told["codecs"]}
+        self.assertAlmostEqual(rows["off"]["ratio"], 1, 2)
+        self.assertGreater(min(rows["fast"]["ratio"], rows["small"]["ratio"]), 4)
+        self.assertGreaterEqual(rows["auto"]["durable_bytes_per_s"], 0.9 * rows["fast"]["durable_bytes_per_s"])
         with open(os.path.join(self.nodes.shared, "cairn.toml")) as file:
-            self.assertIn(f'codec = "{told["recommended"]}"', file.read())
+            self.assertIn(f'codec = "{recommended["codec"]}"', file.read())
         self.assertIn("+ codec", err)
-        self.assertEqual(json.loads(self.tune("--codecs", noise, "--json")[0])["recommended"], "off")
-        self.assertEqual(json.loads(self.tune("--codecs", noise, ramp, "--json")[0])["recommended"], "auto")
-        self.assertEqual(json.loads(self.tune("--codecs", ramp, "--storage", "1 TiB", "--json")[0])["recommended"], "off")
+        codec_of = lambda *arguments: json.loads(self.tune("--codecs", *arguments, "--json")[0])["recommended"]["codec"]
+        self.assertEqual(codec_of(noise), "off")
+        self.assertEqual(codec_of(noise, ramp), "auto")
+        self.assertEqual(codec_of(ramp, "--storage", "1 TiB"), "off")
         self.assertIn("fast", self.tune("--codecs", ramp)[0])
         self.assertEqual(self.left(), [])
         self.refuses(INVALID, "--storage", arguments=["--storage", "5 MB"])
+        self.refuses(INVALID, "--ranks", arguments=["--ranks"])
+        self.refuses(INVALID, "--sample", arguments=["--sample", "5 MB"])
         self.refuses(INVALID, "--storage", arguments=["--codecs", ramp, "--storage", "slow"])
+        self.refuses(INVALID, "--sample", arguments=["--codecs", ramp, "--sample", "1 KB"])
         self.tune("--codecs", os.path.join(self.nodes.shared, "none"), code=NOT_FOUND)
+
+    def test_what_ranks_have_in_common_is_merged(self):
+        """Cells that are dealt out to ranks one by one, so that each rank's file is noise, and all of them are the same noise; and files that have nothing in common."""
+        def files_of(name, contents):
+            paths = [os.path.join(self.nodes.shared, f"{name}.{rank}") for rank in range(len(contents))]
+            for path, content in zip(paths, contents):
+                with open(path, "wb") as file:
+                    file.write(content)
+            return paths
+        same, unlike = files_of("same", [os.urandom(1 << 20)] * 4), files_of("unlike", [os.urandom(1 << 20) for _ in range(4)])
+        out, err = self.tune("--codecs", *same, "--ranks", "--json", "--write", flush_merge_ranks=1)
+        told = json.loads(out)
+        self.assertEqual(told["images"], 4)
+        self.assertGreater(told["recommended"]["gain"], 2)
+        self.assertEqual(told["recommended"]["settings"]["flush.merge_ranks"], 0)
+        self.assertIn("+ merge_ranks = 0", err)
+        best = max(told["merged"], key=lambda row: row["ratio"])
+        self.assertEqual((best["merge_ranks"], best["images_a_run"]), (16, 4))
+        self.assertGreater(best["ratio"], 2 * max(row["ratio"] for row in told["codecs"]))
+        text = self.tune("--codecs", *same, "--ranks")[0]
+        self.assertIn("Images that share runs", text)
+        told = json.loads(self.tune("--codecs", *unlike, "--ranks", "--json")[0])
+        self.assertEqual((told["recommended"]["codec"], told["recommended"]["settings"]), ("off", {}), "as it is set")
+        told = json.loads(self.tune("--codecs", *same, "--json")[0])
+        self.assertEqual((told["images"], told["merged"]), (1, []))
+        self.assertIn("flush.equal_pages", self.tune("--codecs", *same, "--ranks", flush_equal_pages="true")[0])
+
+    def test_of_large_files_a_sample_is_looked_at_in_little_memory(self):
+        """Nothing is allocated that is as large as what is looked at."""
+        import resource
+        paths = [os.path.join(self.nodes.shared, f"large.{number}") for number in range(3)]
+        for path in paths:
+            with open(path, "wb") as file:
+                file.truncate(400 << 20)
+                for at in range(0, 400 << 20, 1 << 22):
+                    os.pwrite(file.fileno(), os.urandom(4096), at)
+        def limit():
+            if not os.environ.get("CAIRN_PRELOAD"):  # sanitizers take more than any limit
+                resource.setrlimit(resource.RLIMIT_DATA, (100 << 20, 100 << 20))
+        process = subprocess.Popen([find("cairn"), "tune", "--codecs", *paths, "--sample", "160 MiB", "--json"], env=self.nodes.environment(flush_buffer_bytes="4 MiB"), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   text=True, preexec_fn=limit)
+        out, err = process.communicate(timeout=600)
+        self.assertEqual(process.returncode, OK, err)
+        told = json.loads(out)
+        self.assertEqual(told["file_bytes"], 1200 << 20)
+        self.assertLessEqual(told["bytes"], 160 << 20)
+        self.assertGreater(told["bytes"], 155 << 20)
+        self.assertEqual(told["files_left_out"], 0)
 
     # ---- what ends it ----
 

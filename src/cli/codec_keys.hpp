@@ -7,12 +7,8 @@
 
 namespace cairn::cli {
 
-struct KeyedTrial {
-    Made made;                     // of each raw byte
-    std::vector<KeyEncoded> keys;  // key 0: all else
-};
 // With the codec's effort on all arrays but those of these keys.
-KeyedTrial try_efforts(const SampleImage& image, Codec codec, const KeyEfforts& efforts);
+CodecTrial try_efforts(const SampleImage& image, Codec codec, const KeyEfforts& efforts);
 
 // Over storage of 5 MB/s to 5 GB/s, as one thread encodes beside it: raw bytes that become durable in a second without a codec, with fast, with small, and key by key.
 void add_key_rows(TextTable& table, const std::string& name, const SampleImage& image);

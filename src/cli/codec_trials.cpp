@@ -4,72 +4,141 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
+#include <map>
 
-#include "world/real/memory.hpp"
+#include "model/keys_seen.hpp"
 
 namespace cairn::cli {
 
 namespace {
 
-constexpr std::size_t run_bytes = 1 << 20;
+// Of a footer, some: FORMAT.md, "Footer".
+constexpr double piece_bytes = 30, checksum_bytes = 8;
 
-double seconds_of(const std::function<void()>& work) {
-    const auto now = [] {
-        timespec time = {};
-        ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-        return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-    };
-    const double begun = now();
-    work();
-    return now() - begun;
+std::uint64_t thread_ns() {
+    timespec time = {};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
 }
 
-// False where the run does not come back.
-bool add(CodecTrial& sum, Codec codec, ByteView raw, const std::vector<NumberArray>& arrays, ByteView older) {
-    Bytes stored(raw.size() - raw.size() / 16), back(raw.size());
-    std::uint64_t bytes = 0;
-    Base base{older};
-    sum.encode_s += seconds_of([&] { bytes = encode(codec, raw, arrays, stored, &base); });
-    sum.raw_bytes += static_cast<double>(raw.size());
-    sum.stored_bytes += static_cast<double>(bytes == 0 ? raw.size() : bytes);
-    if (bytes == 0) return true;
-    Status status;
-    sum.decode_s += seconds_of([&] { status = decode(codec, ByteView(stored).first(bytes), back, older); });
-    sum.decoded_bytes += static_cast<double>(raw.size());
-    return status.ok() && std::memcmp(back.data(), raw.data(), raw.size()) == 0;
-}
+double seconds_since(std::uint64_t begun_ns) { return 1e-9 * static_cast<double>(thread_ns() - begun_ns); }
+
+// One trial: the buffers of its runs, and its sums.
+class Trial {
+  public:
+    Trial(const TrialInput& input, const Method& method) : input_(input), method_(method) {}
+
+    // False: the run does not come back.
+    bool add(const Pack& run) {
+        const std::uint64_t raw_bytes = bytes_of(run);
+        std::uint64_t stored_bytes = raw_bytes, units = 0;
+        if (method_.codec != Codec::none) {
+            const std::vector<NumberArray> arrays = gather(run, raw_bytes);
+            const std::optional<std::uint64_t> made = encode_run(arrays, base_of(run));
+            if (!made) return false;
+            if (*made > 0) stored_bytes = *made;
+        }
+        for (const NodeSource& piece : run) units += div_up(piece.source.length, input_.block_bytes);
+        ++sum_.runs;
+        sum_.raw_bytes += static_cast<double>(raw_bytes);
+        sum_.stored_bytes += static_cast<double>(stored_bytes);
+        sum_.part_bytes += static_cast<double>(round_up(stored_bytes, part_alignment)) + piece_bytes * static_cast<double>(run.size()) + checksum_bytes * static_cast<double>(units);
+        return true;
+    }
+    const CodecTrial& sum() const { return sum_; }
+    CodecTrial result() {
+        for (const auto& [of, row] : keys_) sum_.keys.push_back(row);
+        return std::move(sum_);
+    }
+
+  private:
+    // The run's bytes into raw_, and what is known of them.
+    std::vector<NumberArray> gather(const Pack& run, std::uint64_t raw_bytes) {
+        raw_.resize(raw_bytes);
+        std::vector<NumberArray> arrays;
+        std::uint64_t at = 0;
+        for (const NodeSource& piece : run) {
+            const Source& source = piece.source;
+            const SampleImage& image = input_.images[source.rank];
+            image.copy(source.image_offset, std::span(raw_).subspan(at, source.length));
+            if (method_.is_told)
+                for (NumberArray& array : within(image.arrays(), source.image_offset, source.length)) {
+                    array.offset += at;
+                    arrays.push_back(array);
+                }
+            at += source.length;
+        }
+        return arrays;
+    }
+    ByteView base_of(const Pack& run) {
+        if (input_.base.empty()) return {};
+        base_.resize(raw_.size());
+        std::uint64_t at = 0;
+        for (const NodeSource& piece : run) {
+            input_.base[piece.source.rank].copy(piece.source.image_offset, std::span(base_).subspan(at, piece.source.length));
+            at += piece.source.length;
+        }
+        return base_;
+    }
+    // What raw_ takes; 0: it is left as it is; nothing: it does not come back.
+    std::optional<std::uint64_t> encode_run(const std::vector<NumberArray>& arrays, ByteView older) {
+        stored_.resize(raw_.size() - raw_.size() / 16);
+        Base base{older};
+        ByKey keys{&method_.efforts, thread_ns};
+        const std::uint64_t begun = thread_ns();
+        const std::uint64_t bytes = encode(method_.codec, raw_, arrays, stored_, &base, &keys);
+        const std::uint64_t took_ns = thread_ns() - begun;
+        sum_.encode_s += 1e-9 * static_cast<double>(took_ns);
+        if (const std::optional<Effort> effort = effort_of(method_.codec)) note_keys({0, *effort, raw_.size(), bytes == 0 ? raw_.size() : bytes, took_ns}, keys.seen);
+        if (bytes == 0) return std::uint64_t{0};
+        back_.resize(raw_.size());
+        const std::uint64_t decoding = thread_ns();
+        const Status status = decode(method_.codec, ByteView(stored_).first(bytes), back_, older);
+        sum_.decode_s += seconds_since(decoding);
+        sum_.decoded_bytes += static_cast<double>(raw_.size());
+        if (!status.ok() || std::memcmp(back_.data(), raw_.data(), raw_.size()) != 0) return std::nullopt;
+        return bytes;
+    }
+
+    void note_keys(const KeyEncoded& all, const std::vector<KeyEncoded>& seen) {
+        KeysSeen run;
+        run.add(all, seen);
+        for (const KeyEncoded& each : run.all()) {
+            KeyEncoded& row = keys_.try_emplace({each.key, each.effort}, KeyEncoded{each.key, each.effort, 0, 0, 0}).first->second;
+            row.raw_bytes += each.raw_bytes;
+            row.stored_bytes += each.stored_bytes;
+            row.took_ns += each.took_ns;
+        }
+    }
+
+    const TrialInput& input_;
+    const Method& method_;
+    CodecTrial sum_;
+    std::map<std::pair<std::uint32_t, Effort>, KeyEncoded> keys_;
+    Bytes raw_, stored_, back_, base_;
+};
 
 }  // namespace
 
-Status append_file(SampleImage& image, const std::string& path, const Describers& describers) {
-    TRY_ASSIGN(const BufferPtr file, map_file(path, false, [](const std::function<void()>& unmap) { unmap(); }));
-    const ByteView bytes(file->data(), file->size());
-    const Result<Description> description = describe_file({path, bytes, path, 0}, describers);
-    if (description.ok()) {
-        for (NumberArray array : arrays_of(description->extents, describers.names)) {
-            array.offset += image.bytes.size();
-            image.arrays.push_back(array);
-        }
-        image.described_bytes += description->described_bytes();
-    }
-    image.bytes.insert(image.bytes.end(), bytes.begin(), bytes.end());
-    if (file->has_lost_bytes()) return Status(Code::io_error, path + ": became shorter while it was read, or the disk does not give it");
-    return {};
+NextRun runs_of(std::uint64_t image_bytes, std::uint64_t run_bytes) {
+    return [=](const CodecTrial& so_far) -> Pack {
+        const auto at = static_cast<std::uint64_t>(so_far.raw_bytes);
+        if (at == image_bytes) return {};
+        return {{0, {0, at, std::min(run_bytes, image_bytes - at)}}};
+    };
 }
 
-Result<CodecTrial> try_codec(const SampleImage& image, Codec codec, bool is_told, ByteView base) {
-    CodecTrial sum;
-    for (std::size_t at = 0; at < image.bytes.size(); at += run_bytes) {
-        const std::size_t length = std::min(run_bytes, image.bytes.size() - at);
-        const std::vector<NumberArray> arrays = is_told ? within(image.arrays, at, length) : std::vector<NumberArray>();
-        if (!add(sum, codec, ByteView(image.bytes).subspan(at, length), arrays, base.empty() ? base : base.subspan(at, length))) return corrupt("what " + std::string(codec_name(codec)) + " encoded does not come back");
+Result<CodecTrial> try_codec(const TrialInput& input, const NextRun& next, const Method& method, const std::function<void(std::uint64_t)>& tell) {
+    Trial trial(input, method);
+    for (Pack run = next(trial.sum()); !run.empty(); run = next(trial.sum())) {
+        if (!trial.add(run)) return corrupt("what " + std::string(codec_name(method.codec)) + " encoded does not come back");
+        if (tell) tell(static_cast<std::uint64_t>(trial.sum().raw_bytes));
     }
-    return sum;
+    return trial.result();
 }
 
 double durable_s(const CodecTrial& trial, double raw_bytes, double storage_bytes_per_s, unsigned threads) {
-    const double write_s = raw_bytes / trial.ratio() / storage_bytes_per_s;
+    const double write_s = raw_bytes / trial.part_ratio() / storage_bytes_per_s;
     return trial.encode_s > 0 ? std::max(write_s, raw_bytes / (threads * trial.encode_bytes_per_s())) : write_s;
 }
 

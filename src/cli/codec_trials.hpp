@@ -1,34 +1,51 @@
-// What codecs make of files: an image as `cairn watch` makes it of a node's files, encoded and decoded in runs, on one thread. For who chooses a codec (`cairn tune --codecs`), and for the bench.
+// What codecs make of images: cut into runs, encoded and decoded, on one thread. For who chooses a codec (`cairn tune --codecs`), and for the bench.
 #pragma once
 
-#include <optional>
-#include <string>
+#include <functional>
+#include <span>
 #include <vector>
 
-#include "base/bytes.hpp"
+#include "cli/sample_image.hpp"
 #include "codec/codec.hpp"
-#include "describe/file.hpp"
+#include "model/key_efforts.hpp"
+#include "model/space.hpp"
 
 namespace cairn::cli {
 
-struct SampleImage {
-    Bytes bytes;
-    std::vector<NumberArray> arrays;  // that the files describe
-    std::uint64_t described_bytes = 0;
+struct Method {
+    Codec codec = Codec::none;
+    bool is_told = true;  // of the arrays
+    KeyEfforts efforts = {};
+    bool operator==(const Method&) const = default;
 };
-// The file's bytes behind those of the files before it, and what is known of them. A file that can not be described is appended all the same.
-Status append_file(SampleImage& image, const std::string& path, const Describers& describers);
 
 struct CodecTrial {
     double raw_bytes = 0, stored_bytes = 0;
+    double part_bytes = 0;              // what that takes of a part: each run from a page on, and the footer
     double encode_s = 0, decode_s = 0;  // of the thread's processor: what else runs on the machine counts little
     double decoded_bytes = 0;           // raw ones, of runs that were encoded
+    std::uint64_t runs = 0;
+    std::vector<KeyEncoded> keys;  // by key
     double ratio() const { return raw_bytes / stored_bytes; }
+    double part_ratio() const { return raw_bytes / part_bytes; }
     double encode_bytes_per_s() const { return encode_s > 0 ? raw_bytes / encode_s : 0; }
     double decode_bytes_per_s() const { return decode_s > 0 ? decoded_bytes / decode_s : 0; }  // 0: nothing was encoded
+    double run_bytes() const { return runs > 0 ? raw_bytes / static_cast<double>(runs) : 0; }
 };
-// is_told: the codec is told of the arrays. `base`: the same image in an older version, as long, or none. Bytes that a codec leaves are counted as they are, and for the time that it took to find that out. corrupt: what was encoded does not come back.
-Result<CodecTrial> try_codec(const SampleImage& image, Codec codec, bool is_told, ByteView base = {});
+
+// The pieces of the next run, by what became of those before it; none: that was the last one. Ranks are images, by their place.
+using NextRun = std::function<Pack(const CodecTrial& so_far)>;
+// Of one image, from its beginning to its end.
+NextRun runs_of(std::uint64_t image_bytes, std::uint64_t run_bytes);
+
+struct TrialInput {
+    std::span<const SampleImage> images;
+    std::span<const SampleImage> base = {};  // the same in an older version, each as long, or none
+    std::uint64_t block_bytes = 1 << 20;     // for the footer
+};
+// Bytes that a codec leaves are counted as they are, and for the time that it took to find that out. corrupt: what was encoded does not come back. `tell`: raw bytes so far, now and then.
+// Memory: three times the longest run, and what the codec takes.
+Result<CodecTrial> try_codec(const TrialInput& input, const NextRun& next, const Method& method, const std::function<void(std::uint64_t)>& tell = {});
 
 // Seconds until so many raw bytes are durable, where storage takes so many bytes a second and so many threads encode: the slower of the two.
 double durable_s(const CodecTrial& trial, double raw_bytes, double storage_bytes_per_s, unsigned threads);

@@ -27,7 +27,7 @@ Result<SampleImage> image_of(const std::string& folder, const Describers& descri
     std::sort(paths.begin(), paths.end());
     SampleImage image;
     for (const std::string& path : paths) TRY(append_file(image, path, describers));
-    if (image.bytes.empty()) return not_found(folder + ": no file with bytes");
+    if (image.bytes() == 0) return not_found(folder + ": no file with bytes");
     return image;
 }
 
@@ -41,6 +41,7 @@ struct Row {
     Codec codec;
     bool is_told;  // of the arrays
 };
+constexpr std::uint64_t run_bytes = 1 << 20;
 constexpr Row rows[] = {{Codec::zero_runs, false}, {Codec::numbers, false}, {Codec::planes, false}, {Codec::planes, true}, {Codec::planes_small, true}};
 
 // Folders, and their older version; the latter empty: none.
@@ -52,15 +53,18 @@ struct Arguments {
 Status add_rows(TextTable& table, const std::string& folder, const std::string& base_folder, const Describers& describers) {
     TRY_ASSIGN(const SampleImage image, image_of(folder, describers));
     SampleImage base;
-    if (!base_folder.empty()) {
+    const bool has_base = !base_folder.empty();
+    if (has_base) {
         TRY_ASSIGN(base, image_of(base_folder, describers));
-        if (base.bytes.size() != image.bytes.size()) return invalid_argument("has not as many bytes as " + base_folder);
+        if (base.bytes() != image.bytes()) return invalid_argument("has not as many bytes as " + base_folder);
     }
-    const double bytes = static_cast<double>(image.bytes.size());
+    const double bytes = static_cast<double>(image.bytes());
     for (const Row& row : rows) {
-        TRY_ASSIGN(const CodecTrial trial, try_codec(image, row.codec, row.is_told, takes_base(row.codec) ? ByteView(base.bytes) : ByteView()));
-        table.add({std::filesystem::path(folder).filename().string(), number(bytes / 1e6, "%.1f"), row.is_told ? number(100 * static_cast<double>(image.described_bytes) / bytes, "%.1f %%") : "-",
-                   base.bytes.empty() || !takes_base(row.codec) ? "-" : std::filesystem::path(base_folder).filename().string(), std::string(codec_name(row.codec)), number(trial.ratio(), "%.3f"), number(trial.encode_bytes_per_s() / 1e6, "%.0f"),
+        TrialInput input{{&image, 1}};
+        if (has_base && takes_base(row.codec)) input.base = {&base, 1};
+        TRY_ASSIGN(const CodecTrial trial, try_codec(input, runs_of(image.bytes(), run_bytes), {row.codec, row.is_told}));
+        table.add({std::filesystem::path(folder).filename().string(), number(bytes / 1e6, "%.1f"), row.is_told ? number(100 * static_cast<double>(image.described_bytes()) / bytes, "%.1f %%") : "-",
+                   !has_base || !takes_base(row.codec) ? "-" : std::filesystem::path(base_folder).filename().string(), std::string(codec_name(row.codec)), number(trial.ratio(), "%.3f"), number(trial.encode_bytes_per_s() / 1e6, "%.0f"),
                    trial.decode_s > 0 ? number(trial.decode_bytes_per_s() / 1e6, "%.0f") : "-"});
     }
     return {};

@@ -22,7 +22,6 @@ namespace cairn::cli {
 namespace {
 
 constexpr std::uint64_t fronts_bytes[] = {64 << 10, 16 << 20};  // where a header stands at the front of a file it is nearly always in the first, and in the second that of a model of a hundred thousand tensors
-constexpr std::chrono::seconds describer_wait{30};  // nobody else waits meanwhile
 
 Status refused(const std::string& what) { return Status::from_errno(errno, what + " (TMPDIR names another place)"); }
 
@@ -128,7 +127,7 @@ Result<Extent> find_array(Console& console, Place& place, const VersionCopies& c
     const std::string& name = *asked;
     TRY_ASSIGN(auto rules, load_file_rules(place.settings().describe.rules));
     Describer describer(describer_program());
-    const Describers describers{[&](const std::string& path, std::uint64_t offset, std::uint64_t length) { return describer.describe(path, offset, length, describer_wait); }, std::move(rules), {}};
+    const Describers describers{[&](const std::string& path, std::uint64_t offset, std::uint64_t length) { return describer.describe(path, offset, length, std::chrono::seconds(30)); }, std::move(rules), {}};
     TRY_ASSIGN(const std::vector<Extent> arrays, arrays_in(console, place, copies, rank, region, describers, cost));
     const auto is_it = [&](const Extent& extent) { return extent.name == name; };
     const auto found = std::find_if(arrays.begin(), arrays.end(), is_it);

@@ -1,4 +1,4 @@
-// `cairn tune`: which [flush] settings are fastest on this file system, from one node; or which codec suits a set of files.
+// `cairn tune`: which [flush] settings are fastest on this file system, from one node; or which codec, turns and blocks suit a set of files.
 #include <csignal>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -226,6 +226,8 @@ Status write_settings(Console& console, const Config& config, const std::vector<
 Status run_tune(Console& console, const Arguments& arguments) {
     TRY_ASSIGN(const Config config, load_settings(arguments));
     if (arguments.given("storage") && !arguments.given("codecs")) return invalid_argument("--storage goes with --codecs: else storage is measured");
+    for (const char* option : {"sample", "ranks"})
+        if (arguments.given(option) && !arguments.given("codecs")) return invalid_argument(std::string("--") + option + " goes with --codecs");
     if (arguments.given("codecs")) {
         if (arguments.given("write")) TRY(check_writable(config, arguments));
         TRY_ASSIGN(const std::vector<ConfigChange> changes, tune_codecs(console, arguments, config.settings));
@@ -265,8 +267,12 @@ const Command tune_command = {
     "next one\n"
     "removes. A run needs room for twice what it writes, with a tenth of the file system left. Lists have commas between; the present setting is always "
     "tried.\n\n"
-    "With --codecs it tries each flush.codec on files of a real checkpoint instead, as `cairn watch` would store them, and writes nothing to the file system: ratio and speed of each, and which is best "
-    "where storage takes --storage bytes a second of one node. Without --storage it is auto, as the daemons find that out themselves, or off where nothing gets shorter.",
+    "With --codecs it tries settings on files of a real checkpoint instead, and writes nothing to the file system: each flush.codec, and with --storage\n"
+    "what auto reaches variable by variable; with the best of them, where each file is a rank's image (--ranks), several flush.merge_ranks and merge_bytes;\n"
+    "then flush.block_bytes. Runs are cut as a flush cuts them. It says what is stored, how fast, and how soon that is durable where storage takes\n"
+    "--storage bytes a second of one node. What would not gain 2 % stays as it is set. Without --storage the codec is auto, as the daemons find that out\n"
+    "themselves, or off where nothing gets shorter.\n"
+    "Of files that have more than --sample together it looks at stretches of each. It takes up to some 300 MiB of memory, however large they are.",
     {{"--budget", OptionKind::text, "TIME", "No longer than this, and one run; default \"2 min\"."},
      {"--size", OptionKind::text, "SIZE", "Mean size of a local file; default: so that enough runs fit into the budget, at most 1 GiB."},
      {"--local-files", OptionKind::text, "N", "Local files, and files of each follower; default 8."},
@@ -280,7 +286,9 @@ const Command tune_command = {
      {"--direct", OptionKind::text, "LIST", "true, false; default both, where the file system does what it says."},
      {"--io", OptionKind::text, "LIST", "uring, threads; default both, where there are both."},
      {"--metric", OptionKind::text, "NAME", "What settings are compared by: durable (default), or written, until the last writer ended."},
-     {"--codecs", OptionKind::text, "FILE", "Files of a checkpoint, on which each flush.codec is tried.", false, true},
+     {"--codecs", OptionKind::text, "FILE", "Files of a checkpoint, on which codecs are tried: one image, as cairn watch makes it of a node's.", false, true},
+     {"--ranks", OptionKind::flag, "", "With --codecs: each file is the image of a rank, all of them on one node."},
+     {"--sample", OptionKind::text, "SIZE", "With --codecs: look at no more of the files than this; default 1 GiB."},
      {"--storage", OptionKind::text, "RATE", "With --codecs: bytes a second that storage takes of one node."},
      {"--seed", OptionKind::number, "N", "Of sizes and order; default 1."},
      {"--write", OptionKind::flag, "", "Puts what is recommended into the settings file in use, else into a new ./cairn.toml, and shows the difference."},

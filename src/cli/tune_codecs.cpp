@@ -1,13 +1,15 @@
 #include "cli/tune_codecs.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <nlohmann/json.hpp>
+#include <filesystem>
+#include <functional>
 #include <ostream>
 #include <thread>
 
 #include "base/text_table.hpp"
 #include "base/units.hpp"
+#include "cli/codec_report.hpp"
+#include "cli/flush_runs.hpp"
 #include "describer/describer.hpp"
 #include "describer/rules_file.hpp"
 #include "world/real/memory.hpp"
@@ -16,100 +18,123 @@ namespace cairn::cli {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-constexpr double worth = 1.02;
 constexpr std::chrono::seconds describer_wait{30};
+constexpr std::uint64_t sample_bytes_least = 1 << 20;
 
-struct Setting {
-    std::string_view value;  // of flush.codec
-    Codec codec;
+struct Sample {
+    std::vector<SampleImage> images;
+    SampleFacts facts;
 };
-constexpr Setting all_settings[] = {{"off", Codec::none}, {"zero-runs", Codec::zero_runs}, {"delta-shuffle-zstd", Codec::numbers}, {"fast", Codec::planes}, {"small", Codec::planes_small}};
 
-Result<SampleImage> read_files(const std::vector<std::string>& paths, const Settings& settings) {
+// What is no file, or none any more, is told when it is mapped.
+std::vector<std::uint64_t> sizes_of(const std::vector<std::string>& paths) {
+    std::vector<std::uint64_t> sizes;
+    for (const std::string& path : paths) {
+        std::error_code error;
+        const std::uintmax_t bytes = std::filesystem::file_size(path, error);
+        sizes.push_back(error ? 0 : bytes);
+    }
+    return sizes;
+}
+
+Result<Sample> read_files(Console& console, const std::vector<std::string>& paths, bool are_ranks, std::uint64_t sample_bytes, const Settings& settings) {
     TRY_ASSIGN(auto rules, load_file_rules(settings.describe.rules));
     survive_lost_bytes();
     Describer describer(describer_program());
     const Describers describers{[&](const std::string& path, std::uint64_t offset, std::uint64_t length) { return describer.describe(path, offset, length, describer_wait); }, std::move(rules), static_cast<NameRule>(settings.describe.names)};
-    SampleImage image;
-    for (const std::string& path : paths) TRY(append_file(image, path, describers));
-    if (image.bytes.empty()) return invalid_argument("--codecs: the files have no bytes");
-    return image;
-}
-
-Result<std::vector<TriedSetting>> try_all(const SampleImage& image) {
-    std::vector<TriedSetting> tried;
-    for (const Setting& row : all_settings) {
-        TriedSetting setting{std::string(row.value), {}};
-        setting.trial.raw_bytes = setting.trial.stored_bytes = static_cast<double>(image.bytes.size());
-        if (row.codec != Codec::none) {
-            TRY_ASSIGN(setting.trial, try_codec(image, row.codec, wants_arrays(row.codec)));
-        }
-        tried.push_back(std::move(setting));
+    const std::vector<std::uint64_t> sizes = sizes_of(paths), shares = sample_shares(sizes, sample_bytes);
+    Sample sample;
+    SampleFacts& facts = sample.facts;
+    for (const std::uint64_t bytes : sizes) facts.file_bytes += bytes;
+    Progress progress(console, "describe", facts.file_bytes);
+    std::uint64_t described = 0;
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+        if (sample.images.empty() || are_ranks) sample.images.emplace_back();
+        TRY(append_file(sample.images.back(), paths[i], describers, shares[i] == sizes[i] ? UINT64_MAX : shares[i]));
+        facts.files_left_out += shares[i] == 0 && sizes[i] > 0 ? 1 : 0;
+        progress.set(described += sizes[i]);
     }
-    return tried;
-}
-
-std::string rate_or_none(double bytes_per_s) { return bytes_per_s > 0 ? format_rate(bytes_per_s) : "-"; }
-std::string three_digits(double ratio) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.3f", ratio);
-    return text;
-}
-
-void print(Console& console, const SampleImage& image, const std::vector<TriedSetting>& tried, const std::string& best, unsigned threads) {
-    TextTable table({left("flush.codec"), right("ratio"), right("encode, a thread"), right("decode, a thread"), right("sooner than off below"), left("")});
-    for (const TriedSetting& each : tried) {
-        const bool is_off = each.trial.encode_s == 0, pays = each.trial.ratio() >= worth;
-        table.add({each.value, three_digits(each.trial.ratio()), is_off ? "-" : rate_or_none(each.trial.encode_bytes_per_s()), rate_or_none(each.trial.decode_bytes_per_s()),
-                   is_off || !pays ? "-" : rate_or_none(threads * each.trial.encode_bytes_per_s() / worth), each.value == best ? "best" : ""});
+    for (const SampleImage& image : sample.images) {
+        facts.bytes += image.bytes();
+        facts.described_bytes += image.described_bytes();
     }
-    console.out << table.to_string() << "\n"
-                << format_bytes(image.bytes.size()) << ", of which " << std::lround(100 * static_cast<double>(image.described_bytes) / static_cast<double>(image.bytes.size())) << " % are described (cairn describe). "
-                << "Below: bytes a second that storage takes of one node, where " << plural(threads, "thread") << " of it encode.\n"
-                << "recommended: flush.codec = \"" << best << "\"\n";
+    facts.files = paths.size();
+    facts.images = sample.images.size();
+    facts.are_ranks = are_ranks;
+    if (facts.bytes == 0) return invalid_argument("--codecs: the files have no bytes");
+    return sample;
 }
 
-Json json_of(const SampleImage& image, const std::vector<TriedSetting>& tried, const std::string& best, unsigned threads) {
-    Json document = {{"bytes", image.bytes.size()}, {"described_bytes", image.described_bytes}, {"threads", threads}, {"recommended", best}, {"codecs", Json::array()}};
-    for (const TriedSetting& each : tried)
-        document["codecs"].push_back({{"codec", each.value}, {"ratio", each.trial.ratio()}, {"stored_bytes", static_cast<std::uint64_t>(each.trial.stored_bytes)},
-                                      {"encode_bytes_per_s", each.trial.encode_bytes_per_s()}, {"decode_bytes_per_s", each.trial.decode_bytes_per_s()}});
-    return document;
+// Images that can share runs; where there are fewer than two `why` says what is in the way.
+std::uint32_t images_to_merge(const Sample& sample, const Settings::Flush& flush, std::string& why) {
+    const std::uint64_t least = std::min<std::uint64_t>(1 << 20, flush.buffer_bytes) / 2;
+    const auto count = std::count_if(sample.images.begin(), sample.images.end(), [&](const SampleImage& image) { return image.bytes() >= least; });
+    if (flush.placement != Settings::Placement::append) why = "flush.placement is not append";
+    else if (flush.equal_pages) why = "flush.equal_pages is on";
+    else if (flush.full_every > 1) why = "flush.full_every is above 1";
+    else if (flush.layout == Settings::Layout::file_per_rank || flush.layout == Settings::Layout::safetensors) why = "flush.layout has a file for each rank, or stores nothing encoded";
+    else if (count < 2) why = "images of less than " + format_bytes(least) + " share runs anyway, one after the other, and fewer than two are longer";
+    return why.empty() ? static_cast<std::uint32_t>(count) : 0;
 }
 
-}  // namespace
-
-std::string best_setting(const std::vector<TriedSetting>& tried, double storage_bytes_per_s, unsigned threads) {
-    const auto shorter = [](const TriedSetting& each) { return each.trial.ratio() >= 16.0 / 15; };
-    if (storage_bytes_per_s <= 0) return std::any_of(tried.begin(), tried.end(), shorter) ? "auto" : "off";
-    std::string best = "off";
-    double best_s = tried.front().trial.raw_bytes / storage_bytes_per_s / worth;
-    for (const TriedSetting& each : tried) {
-        const double took_s = durable_s(each.trial, each.trial.raw_bytes, storage_bytes_per_s, threads);
-        if (each.value != "off" && took_s < best_s) best = each.value, best_s = took_s;
+// Small samples take some milliseconds, and what else runs on the machine takes caches and clock rates away: the quickest of some.
+Result<CodecTrial> quickest(const std::function<Result<CodecTrial>()>& try_once) {
+    constexpr int repeats = 5;
+    constexpr double enough_s = 0.5;
+    Result<CodecTrial> best = try_once();
+    double took_s = best.ok() ? best->encode_s : enough_s;
+    for (int again = 1; again < repeats && took_s > 0 && took_s < enough_s; ++again) {
+        Result<CodecTrial> next = try_once();
+        if (!next.ok()) return next;
+        took_s += next->encode_s;
+        const double decode_s = std::min(best->decode_s, next->decode_s);
+        if (next->encode_s < best->encode_s) best = std::move(next);
+        best->decode_s = decode_s;
     }
     return best;
 }
 
+Result<SearchReport> search(Console& console, const Sample& sample, const SearchInput& input) {
+    std::vector<std::uint64_t> lengths;
+    for (const SampleImage& image : sample.images) lengths.push_back(image.bytes());
+    const RunSettings today = run_settings(input.present, sample.facts.file_bytes, input.storage_bytes_per_s);
+    Progress progress(console, "tune", trials_most(input) * sample.facts.bytes);
+    std::uint64_t trials = 0, told = 0;
+    const TryIt try_it = [&](const Combination& combination) {
+        RunSettings runs = today;
+        runs.block_bytes = combination.block_bytes;
+        if (combination.merge_ranks > 1) runs.merge = merge_policy(runs, combination.merge_ranks, combination.merge_bytes);
+        const std::uint64_t before = trials++ * sample.facts.bytes;
+        return quickest([&] { return try_codec({sample.images, {}, runs.block_bytes}, flush_runs(lengths, runs), combination.method, [&](std::uint64_t bytes) { progress.set(told = std::max(told, before + bytes)); }); });
+    };
+    TRY_ASSIGN(SearchReport report, search_codecs(input, try_it));
+    if (std::any_of(sample.images.begin(), sample.images.end(), [](const SampleImage& image) { return image.has_lost_bytes(); }))
+        return Status(Code::io_error, "--codecs: a file became shorter while it was read, or the disk does not give it");
+    return report;
+}
+
+// Bytes of an option; `what` says what it is.
+Result<std::uint64_t> bytes_option(const Arguments& arguments, const std::string& option, std::uint64_t otherwise, std::uint64_t least, const std::string& what) {
+    if (!arguments.given(option)) return otherwise;
+    const Result<std::uint64_t> bytes = parse_bytes(arguments.text(option));
+    if (!bytes.ok() || *bytes < least) return invalid_argument("--" + option + " '" + arguments.text(option) + "': " + what);
+    return *bytes;
+}
+
+}  // namespace
+
 Result<std::vector<ConfigChange>> tune_codecs(Console& console, const Arguments& arguments, const Settings& settings) {
-    double storage_bytes_per_s = 0;
-    if (arguments.given("storage")) {
-        const Result<std::uint64_t> rate = parse_bytes(arguments.text("storage"));
-        if (!rate.ok() || *rate == 0) return invalid_argument("--storage '" + arguments.text("storage") + "': bytes a second that storage takes of one node, such as \"200 MB\"");
-        storage_bytes_per_s = static_cast<double>(*rate);
-    }
-    TRY_ASSIGN(const SampleImage image, read_files(arguments.texts("codecs"), settings));
-    TRY_ASSIGN(const std::vector<TriedSetting> tried, try_all(image));
-    const unsigned threads = std::max(1u, std::thread::hardware_concurrency() / 2);  // as many as a daemon has
-    const std::string best = best_setting(tried, storage_bytes_per_s, threads);
-    if (console.json) console.document(json_of(image, tried, best, threads).dump(2, ' ', false, Json::error_handler_t::replace));
-    else print(console, image, tried, best, threads);
-    const ConfigKey& key = *find_config_key("flush.codec");
-    const Result<ConfigValue> value = key.parse(best);
-    if (value.ok() && *value == key.get(settings)) return std::vector<ConfigChange>();
-    return std::vector<ConfigChange>{{"flush.codec", "\"" + best + "\""}};
+    SearchInput input{settings.flush, 0, std::max(1u, std::thread::hardware_concurrency() / 2), 1};  // threads: as many as a daemon has
+    TRY_ASSIGN(const std::uint64_t storage, bytes_option(arguments, "storage", 0, 1, "bytes a second that storage takes of one node, such as \"200 MB\""));
+    TRY_ASSIGN(const std::uint64_t sample_bytes, bytes_option(arguments, "sample", sample_bytes_default, sample_bytes_least, "bytes to look at, 1 MiB at least"));
+    input.storage_bytes_per_s = static_cast<double>(storage);
+    const bool are_ranks = arguments.given("ranks");
+    TRY_ASSIGN(Sample sample, read_files(console, arguments.texts("codecs"), are_ranks, sample_bytes, settings));
+    if (are_ranks) input.images = images_to_merge(sample, settings.flush, sample.facts.unmerged);
+    TRY_ASSIGN(const SearchReport report, search(console, sample, input));
+    if (console.json) console.document(codecs_json(sample.facts, input, report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    else console.out << codecs_text(sample.facts, input, report);
+    return report.changes;
 }
 
 }  // namespace cairn::cli

@@ -1,24 +1,16 @@
-// `cairn tune --codecs FILES`: which flush.codec suits these files, and what it makes of them (SC12, Section VI-B: the best is found offline, on a sample of an application's own data).
+// `cairn tune --codecs FILES`: which flush.codec suits these files, how their images are merged, and how long blocks should be (SC12, Section VI-B: the best is found offline, on a sample of an application's own
+// data). Files are mapped; of a sample of any size it takes memory for three runs (flush_runs.hpp), which is some 200 MiB, what a codec takes, and up to 3 MB an image for what is known of its arrays.
 #pragma once
 
 #include "base/config.hpp"
 #include "base/config_edit.hpp"
-#include "cli/codec_trials.hpp"
 #include "cli/command.hpp"
 
 namespace cairn::cli {
 
-// What was tried: a value of flush.codec, and what it makes of the files.
-struct TriedSetting {
-    std::string value;
-    CodecTrial trial;
-};
+inline constexpr std::uint64_t sample_bytes_default = 1ull << 30;
 
-// The value that makes the files durable soonest where storage takes so many bytes a second of one node, and so many threads of it encode. storage_bytes_per_s 0: nobody knows, so the daemons
-// find out ("auto"), but where nothing gets a sixteenth shorter. What stores them as they are wins where no other is worth 2 %.
-std::string best_setting(const std::vector<TriedSetting>& tried, double storage_bytes_per_s, unsigned threads);
-
-// The change to make; nothing to change is no error.
+// The changes to make; nothing to change is no error.
 Result<std::vector<ConfigChange>> tune_codecs(Console& console, const Arguments& arguments, const Settings& settings);
 
 }  // namespace cairn::cli

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "model/space.hpp"
+#include "model/run_length.hpp"
 
 namespace cairn::engine {
 
@@ -138,12 +138,8 @@ std::uint64_t PartState::window_bytes(std::uint64_t block_bytes, Nanos now) cons
 }
 
 std::uint64_t PartState::next_chunk_bytes(std::uint64_t block_bytes, Nanos now) const {
-    // Who wants a slice of a region decodes the run that it lies in: so long ones are no longer than that, where they can be stored in enough bytes.
-    constexpr std::uint64_t encoded_turn_max = 4 << 20;
-    const std::uint64_t turn_max = encoded_chunk_bytes_max > 0 ? std::min(chunk_bytes_max, encoded_turn_max) : chunk_bytes_max;
-    const std::uint64_t turn = std::min(turn_max, window_bytes(block_bytes, now) / writers);
-    const std::uint64_t encoded = std::min(encoded_chunk_bytes_max, encoded_chunk_bytes(encoded_raw_bytes, encoded_stored_bytes));
-    return std::max(block_bytes, std::max({turn, encoded, least_chunk_bytes}) / block_bytes * block_bytes);
+    const ChunkLimits limits{block_bytes, chunk_bytes_max, encoded_chunk_bytes_max, least_chunk_bytes};
+    return cairn::next_chunk_bytes(limits, window_bytes(block_bytes, now) / writers, encoded_raw_bytes, encoded_stored_bytes);
 }
 
 }  // namespace cairn::engine
