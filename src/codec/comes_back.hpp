@@ -6,7 +6,7 @@
 
 namespace cairn {
 
-// Whether decoding made the raw bytes. If not, the log tells it (codec-erred), the first time, the second, the fourth and so on. Any thread.
+// Whether decoding made the raw bytes. If not, and there was memory for it, the log tells it (codec-erred), the first time, the second, the fourth and so on. Any thread.
 bool comes_back(const Status& decoded, ByteView back, ByteView raw);
 
 }  // namespace cairn

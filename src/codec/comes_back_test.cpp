@@ -27,6 +27,7 @@ TEST(ComesBack, WhatDoesNotIsToldLessAndLessOften) {
     }
     EXPECT_GE(lines, 1);
     EXPECT_LE(lines, 9);
+    log_off();
     ::unlink(log.c_str());
 }
 

@@ -19,6 +19,7 @@ struct NumberArray {
 
 // What is told of one chunk to who encodes it on another node: 32 KiB. What is described behind that is taken on a sample.
 inline constexpr std::size_t arrays_told_max = 1024;
+inline constexpr std::uint64_t array_told_bytes_min = 256;  // codecs leave shorter ones to the sample
 
 // Whether they can be believed: of so many bytes, by offset, none over another, none empty.
 bool are_sound(const std::vector<NumberArray>& arrays, std::uint64_t bytes);

@@ -17,5 +17,12 @@ TEST(NumberArrays, OfARangeOnlyWholeNumbersAreTold) {
     EXPECT_TRUE(within(arrays, 0, 0).empty());
 }
 
+TEST(NumberArray, WhatIsToldOfBytesCanBe) {
+    EXPECT_TRUE(are_sound({}, 0));
+    EXPECT_TRUE(are_sound({{0, 800, 8, true, false, 10, 50, 7}, {804, 6, 2}, {810, 1, 1}}, 811));
+    const std::vector<std::vector<NumberArray>> wrong = {{{0, 8, 3}}, {{0, 8, 0}}, {{0, 32, 16}}, {{0, 9, 8}}, {{0, 0, 8}}, {{0, 16, 8}, {8, 8, 8}}, {{8, 8, 8}, {0, 8, 8}}, {{UINT64_MAX - 7, 16, 8}}, {{8, UINT64_MAX - 7, 8}}, {{808, 8, 8}}};
+    for (const std::vector<NumberArray>& arrays : wrong) EXPECT_FALSE(are_sound(arrays, 811)) << arrays.front().offset << " " << arrays.front().length;
+}
+
 }  // namespace
 }  // namespace cairn

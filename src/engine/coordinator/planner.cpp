@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <set>
 #include <utility>
 
 #include "base/log.hpp"
@@ -153,41 +155,51 @@ std::vector<std::string> Planner::usable_targets(Job& job, const std::vector<Nod
     return driver->needs_target() ? driver->targets() : std::vector<std::string>();
 }
 
-std::vector<std::string> Planner::full_targets(Job& job, const std::vector<NodeImages>& nodes) const {
+// Those of which it is not known already.
+std::vector<std::string> Planner::seem_full(const Flight& flight) {
+    Job& job = *flight.job;
+    Experience& known = experience(job);
+    if (known.free_bytes.empty()) return {};
+    std::uint64_t bytes = 0;
+    for (const auto& [node, sealed] : side(flight).sealed) bytes = std::min(bytes_max, bytes + sum_of(sealed.images));
     const std::vector<TargetRoom> tried = tried_targets(job);
-    const std::vector<std::string> roomy = with_room(tried, sum_of(nodes), job.roster->files);
+    const std::vector<std::string> roomy = with_room(tried, bytes, job.roster->files);
+    const std::set<std::string> has_room(roomy.begin(), roomy.end());
     std::vector<std::string> full;
     for (const TargetRoom& target : tried)
-        if (std::find(roomy.begin(), roomy.end(), target.name) == roomy.end()) full.push_back(target.name);
+        if (!has_room.count(target.name) && world.clock.now() >= known.full[target.name]) full.push_back(target.name);
     return full;
 }
 
 Task<void> Planner::look_again_where_full(FlightPtr flight) {
-    Job& job = *flight->job;
-    std::uint64_t block_bytes = 0;
-    const Result<std::vector<NodeImages>> nodes = all_images(*flight, block_bytes);
-    if (!nodes.ok()) co_return;  // the plan says why
-    std::vector<std::string> full = full_targets(job, *nodes);
-    for (int look = 1; look < looks_until_full && !full.empty(); ++look) {
+    Experience& known = experience(*flight->job);
+    std::vector<std::string> full = seem_full(*flight);
+    const std::function<bool()> over = [this, flight] { return side(*flight).cancel || flight->state.dead; };
+    for (int look = 1; look < looks_until_full && !full.empty() && !over(); ++look) {
         co_await world.clock.sleep(settings.heartbeat / 4);
-        const Nanos deadline = world.clock.in(settings.io_wait);
-        const std::unique_ptr<StorageDriver> driver = common.storage_driver(job);
+        const Nanos deadline = world.clock.in(std::min(settings.heartbeat, settings.io_wait));
+        const std::unique_ptr<StorageDriver> driver = common.storage_driver(*flight->job);
         const std::vector<TargetFill> fills = co_await driver->fill(full, deadline);
-        for (const TargetFill& each : fills)
-            if (each.free_bytes.ok()) experience(job).free_bytes[each.name] = std::max(experience(job).free_bytes[each.name], *each.free_bytes);
-        full = full_targets(job, *nodes);
+        for (const TargetFill& each : fills) {
+            if (each.free_bytes.ok()) known.free_bytes[each.name] = std::max(known.free_bytes[each.name], *each.free_bytes);
+            if (each.free_bytes.code() == Code::deadline) avoid(*flight->job, each.name, each.free_bytes.status().text());
+        }
+        full = seem_full(*flight);
     }
-    for (const std::string& name : full)
-        log_info("target-full", {{"version", version_text(flight->key)}, {"target", name}, {"free", format_bytes(experience(job).free_bytes[name])}, {"looks", looks_until_full}, {"lost", "this version's parts go to the other targets"}});
+    for (const std::string& name : full) known.full[name] = world.clock.in(avoided_for);
+    if (full.empty() || over()) co_return;
+    log_info("target-full", {{"version", version_text(flight->key)}, {"target", full.front()}, {"others", full.size() - 1}, {"free", format_bytes(known.free_bytes[full.front()])}, {"looks", looks_until_full},
+                             {"lost", "the parts of this version go to targets that have room for its raw bytes"}, {"for_s", static_cast<std::uint64_t>(avoided_for / second)}});
 }
 
 // One that does not answer has failed already, before a byte was written. One that answers otherwise is met when a part is made.
-Task<void> Planner::look_for_room(Job& job, bool avoids_silent) {
+Task<void> Planner::look_for_room(Job& job, bool avoids_silent, std::function<bool()> is_wanted) {
     const Nanos deadline = world.clock.in(settings.io_wait);
     const std::unique_ptr<StorageDriver> driver = common.storage_driver(job);
     std::vector<std::string> names = driver->targets();
     std::erase_if(names, [&](const std::string& name) { return is_avoided(job, name); });
     const std::vector<TargetFill> fills = co_await driver->fill(std::move(names), deadline);
+    if (!is_wanted()) co_return;
     experience(job).free_bytes.clear();
     for (const TargetFill& each : fills) {
         if (each.free_bytes.ok()) experience(job).free_bytes[each.name] = *each.free_bytes;
@@ -218,8 +230,9 @@ Task<void> Planner::plan_ahead(JobPtr job, Version version) {
     const TraceSpan span(world.clock, "coordinator", "plan ahead");
     Experience& known = experience(*job);
     const std::uint64_t turn = known.placement_turn;
-    co_await look_for_room(*job, false);
-    const bool was_used = known.turn.empty() || known.placement_turn != turn;
+    const std::function<bool()> is_unused = [&known, turn] { return !known.turn.empty() && known.placement_turn == turn; };  // else it would stand for what another attempt has looked at
+    co_await look_for_room(*job, false, is_unused);
+    const bool was_used = !is_unused();
     if (was_used) known.free_bytes_until = 0;
     const auto found = known.ahead.find(version);
     if (found == known.ahead.end() || was_used) co_return;

@@ -6,6 +6,7 @@
 // nothing that it was made of has changed by then. It is never more than a plan: what is committed was sealed.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <tuple>
 
@@ -20,7 +21,8 @@ class Planner : CoordinatorRole {
     // Fills the contest's plan, targets and leads; the images of all nodes, none of an I/O node, are the result.
     Result<std::vector<NodeImages>> plan(Flight& flight, Contest& contest);
     // Before a plan: what the job's targets still take, where they say so. One that does not answer is done without for a while (avoids_silent), or is asked again.
-    Task<void> look_for_room(Job& job, bool avoids_silent = true);
+    // Its answers are dropped where they are not wanted any more.
+    Task<void> look_for_room(Job& job, bool avoids_silent = true, std::function<bool()> is_wanted = [] { return true; });
     // After that: a target that has too little room for its share of this version counts as full only when it said so in three looks. What a file system says may be of before something was removed, and one of its
     // servers may have answered for all.
     Task<void> look_again_where_full(FlightPtr flight);
@@ -48,8 +50,8 @@ class Planner : CoordinatorRole {
     // Those that parts may go to, with what is known of their room.
     std::vector<TargetRoom> tried_targets(Job& job) const;
     std::vector<std::string> usable_targets(Job& job, const std::vector<NodeImages>& nodes) const;
-    // Those of them that have too little room for their share.
-    std::vector<std::string> full_targets(Job& job, const std::vector<NodeImages>& nodes) const;
+    // Those of them that have too little room for their share of this version.
+    std::vector<std::string> seem_full(const Flight& flight);
     bool avoid_target_of(Flight& flight, std::uint32_t part, const std::string& why);
     void learn_from_cards(const Flight& flight);
     void tell_codec(const Job& job, const CodecChoice& choice);

@@ -57,6 +57,7 @@ struct Experience {
     std::map<std::string, Nanos> avoided;  // targets on which a part failed, and until when
     std::map<std::string, std::uint64_t> free_bytes;  // of targets, when they were last looked at; none: not known
     Nanos free_bytes_until = 0;            // they are as good as new; an attempt uses them up
+    std::map<std::string, Nanos> full;     // targets that were full in looks enough, and until when nobody looks again
     std::map<Version, Ahead> ahead;        // few
     Version base = 0;                      // the newest that was committed whole; 0: none that others may depend on
     std::uint32_t since_base = 0;          // versions that were committed after it, and depend on it

@@ -156,6 +156,7 @@ TEST_F(EncodingTest, WhatIsKnownOfRawBytesIsToldToWhoAsks) {
     };
     EXPECT_EQ(told(11, true).arrays, known);
     EXPECT_TRUE(told(11, true).arrays.empty()) << "what is kept for who asks again is short";
+    EXPECT_EQ(node->flight->follower->served.at(11).arrays.capacity(), 0u);
     EXPECT_TRUE(told(12, false).arrays.empty());
     const message::Chunk encoded = told(13, true, "zero-runs");
     EXPECT_GT(encoded.stored_bytes, 0u);

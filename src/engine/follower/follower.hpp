@@ -49,7 +49,7 @@ class Follower : Role {
     void on_want(FlightPtr flight, NodeIndex from, Address address, message::Want want);
     void answer_want(Flight& flight, NodeIndex from, Address address, message::Chunk chunk, bool ends_with_version);
     Task<void> serve(FlightPtr flight, NodeIndex from, Address address, message::Want want, ReasonRow reason);
-    Task<std::vector<NumberArray>> arrays_told(const HeldImage& held, const Source& source);
+    Task<std::vector<NumberArray>> arrays_told(const HeldImage& held, const Source& source, Nanos until);
     Task<Slice> encoded(const Job& job, const message::Want& want, const HeldImage& held, Slice raw, message::Chunk& chunk);
 
     BufferRing encoding_;

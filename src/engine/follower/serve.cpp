@@ -3,6 +3,7 @@
 // fgcs24, Algorithm 2 (sender): followers send chunks no larger than a buffer. Here the request names the bytes wanted, so a follower
 // keeps no state: whatever was lost is asked for again. Who asks is not the follower's matter, and why (model/reasons.hpp) only as far as it decides the pace.
 #include <algorithm>
+#include <utility>
 
 #include "engine/base_use.hpp"
 #include "engine/follower/follower.hpp"
@@ -47,8 +48,9 @@ void Follower::answer_want(Flight& flight, NodeIndex from, Address address, mess
     if (flight.state.final && ends_with_version) {
         own.served.erase(chunk.tag);
     } else {
+        std::vector<NumberArray> arrays = std::exchange(chunk.arrays, {});
         own.served[chunk.tag] = chunk;
-        own.served[chunk.tag].arrays.clear();  // thousands of answers are kept; who asks again encodes without
+        chunk.arrays = std::move(arrays);  // thousands of answers are kept; who asks again encodes without
         own.served_order.push_back(chunk.tag);
     }
     if (own.served_order.size() > settings.limits.answers) {
@@ -83,10 +85,11 @@ Task<Slice> Follower::encoded(const Job& job, const message::Want& want, const H
 }
 
 // Who asks encodes these bytes. What is not known soon, or is more than a message should hold, is taken on a sample there.
-Task<std::vector<NumberArray>> Follower::arrays_told(const HeldImage& held, const Source& source) {
+Task<std::vector<NumberArray>> Follower::arrays_told(const HeldImage& held, const Source& source, Nanos until) {
     FindArrays arrays = arrays_of(held, source);
-    Result<std::vector<NumberArray>> found = co_await world.cpu.find(std::move(arrays), world.clock.in(settings.io_wait / 4));
+    Result<std::vector<NumberArray>> found = co_await world.cpu.find(std::move(arrays), until);
     if (!found.ok()) co_return std::vector<NumberArray>();
+    std::erase_if(*found, [](const NumberArray& array) { return array.length < array_told_bytes_min; });
     if (found->size() > arrays_told_max) found->resize(arrays_told_max);
     co_return std::move(*found);
 }
@@ -117,8 +120,9 @@ Task<void> Follower::serve(FlightPtr flight, NodeIndex from, Address address, me
     if (made.ok()) {
         chunk.checksums = std::move(made->sums.checksums);
         chunk.cuts = std::move(made->sums.cuts);
+        const Nanos until = world.clock.in(settings.io_wait / 4);  // who asks has patience for both
         Slice payload = co_await encoded(*flight->job, want, held, std::move(made->data), chunk);
-        if (want.describe && chunk.stored_bytes == 0) chunk.arrays = co_await arrays_told(held, want.source);
+        if (want.describe && chunk.stored_bytes == 0 && !over() && world.clock.now() < until) chunk.arrays = co_await arrays_told(held, want.source, until);
         const std::uint64_t bytes = payload.length;
         pace.give_back(pass, want.source.length - bytes);
         answer_want(*flight, from, address, std::move(chunk), reason.ends_with_version);
