@@ -38,7 +38,7 @@ std::string config_markdown() {
         "can play several) and `CAIRN_JOB` (the name of the job, where the launcher gives none).\n\n"
         "A daemon reads its settings once, when it starts, and outlives the program by `daemon.idle_s`: `[placement]`, `[background]`, "
         "`[network]`, `[describe]` and\n"
-        "`flush.leaders`, `slots`, `writers`, `buffers`, `buffer_bytes`, `placement`, `direct`, `io`, `memory_share` and `attempts_max` are its own. To change one for the "
+        "`flush.leaders`, `slots`, `writers`, `buffers`, `buffer_bytes`, `placement`, `direct`, `io`, `memory_share`, `attempts_max`, `local_split`, `codec`, `encode_at`, `full_every`, `merge_ranks`, `merge_bytes` and `equal_pages` are its own. To change one for the "
         "next run, `cairn stop` first. "
         "`paths`,\n"
         "`flush.layout`, `files`, `block_bytes` and `io_nodes` are read by the program when it opens the job.\n";

@@ -26,7 +26,7 @@ void compress(FlushSettings& flush, Settings::Compression by) {
         case Settings::Compression::off: break;
         case Settings::Compression::fast: flush.codec = Codec::planes; break;
         case Settings::Compression::small: flush.codec = Codec::planes_small; break;
-        case Settings::Compression::automatic: flush.codecs = {Codec::planes, Codec::planes_small}; break;
+        case Settings::Compression::automatic: flush.codecs = {Codec::planes, Codec::planes_small}, flush.codecs_soon = durable_soon; break;
         case Settings::Compression::zero_runs: flush.codec = Codec::zero_runs; break;
         case Settings::Compression::delta_shuffle_zstd: flush.codec = Codec::numbers; break;
     }

@@ -31,6 +31,8 @@ struct FlushLimits {
 
 inline constexpr std::uint64_t equal_pieces_max = 1u << 20;  // that share places in one part (leader/equal_pages.hpp): at most 200 of the 2048 MiB of its footer
 
+inline constexpr Nanos durable_soon = 250 * millisecond;  // nobody waits for what is over by then: FlushSettings::codecs_soon of daemons
+
 struct FlushSettings {
     std::uint32_t writers = 8;
     std::uint64_t buffer_bytes = 64ull << 20;
@@ -42,6 +44,7 @@ struct FlushSettings {
     bool direct = false;
     Codec codec = Codec::none;                   // of the runs that it shortens
     std::vector<Codec> codecs;                   // not empty: of these or none, version by version, what makes them durable soonest (model/codec_choice.hpp)
+    Nanos codecs_soon = 0;                       // then: a version that is durable so soon without one has none, and none is tried
     EncodeAt encode_at = EncodeAt::leader;       // what comes from other nodes
     std::uint32_t encode_buffers = 0;            // of a follower, besides the ring; none: it sends raw bytes
     std::uint32_t full_every = 1;                // of so many versions one is whole, and the others may be stored as what changed since; with a codec that takes a base

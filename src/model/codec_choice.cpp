@@ -41,7 +41,7 @@ void CodecSeen::add(std::uint64_t raw_bytes, std::uint64_t stored_bytes, double 
     took_s_ = kept * took_s_ + took_s;
 }
 
-CodecChoice::CodecChoice(const std::vector<CodecCandidate>& codecs) {
+CodecChoice::CodecChoice(const std::vector<CodecCandidate>& codecs, double soon_s) : soon_s_(soon_s) {
     for (const CodecCandidate& each : codecs) {
         codecs_.push_back(each.codec);
         Known& known = known_[each.codec];
@@ -59,7 +59,7 @@ const KeyEfforts& CodecChoice::efforts() const {
 // The one that was looked at longest ago, of those that the version itself does not look at. What was not worth a codec's time once may be.
 std::string CodecChoice::trial() const {
     std::string oldest;
-    if (versions_ < trial_due_) return oldest;
+    if (versions_ < trial_due_ || is_soon()) return oldest;
     if (!efforts().empty() && versions_ >= whole_tried_ + whole_tried_apart) return next_;
     for (const std::string& codec : codecs_)
         if (codec != next_ && (oldest.empty() || known_.at(codec).at < known_.at(oldest).at)) oldest = codec;
@@ -178,7 +178,7 @@ void CodecChoice::choose() {
         double& forgotten = known_.at(present).forgotten;
         forgotten = best == present ? forgotten_first : std::min(2 * forgotten, forgotten_most);
     }
-    if (unseen_ >= unseen_most) best.clear();
+    if (unseen_ >= unseen_most || is_soon()) best.clear();
     next_ = best;
 }
 

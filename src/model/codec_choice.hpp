@@ -3,7 +3,7 @@
 // A flush is as fast as the slower of two: storage takes so many bytes a second, of which a codec leaves fewer; and the nodes encode so many a second. What storage takes is seen in versions
 // without a codec. What a codec does is seen where it was used, and elsewhere on trial: with a version every leader encodes a piece of one chunk of its own images, and throws the result away.
 // Which data it works on, and how hard, is chosen key by key (key_choice.hpp); in one of five versions the codec in use is tried on all of them, also those that it leaves.
-// Where none promises nearly what storage takes without one, a trial with each version would be of no use to anybody: there are fewer then.
+// Where none promises nearly what storage takes without one, a trial with each version would be of no use to anybody: there are fewer then, and none of versions that are durable in a moment.
 #pragma once
 
 #include <cstdint>
@@ -61,7 +61,8 @@ class CodecChoice {
     // Versions from one trial of the codec in use, on keys that are left as they are, to the next.
     static constexpr std::uint64_t whole_tried_apart = 4;
     CodecChoice() = default;  // of none
-    explicit CodecChoice(const std::vector<CodecCandidate>& codecs);
+    // soon_s: a version that is durable so soon without a codec has none, and none is tried: what a trial takes is more than anybody would gain.
+    explicit CodecChoice(const std::vector<CodecCandidate>& codecs, double soon_s = 0);
     // Of the next version; empty: none.
     const std::string& next() const { return next_; }
     // The keys whose arrays are not encoded as that codec would.
@@ -87,8 +88,10 @@ class CodecChoice {
     void learn_reached(const FlushMeasured& flush);
     void choose();
     bool none_is_promising() const;
+    bool is_soon() const { return largest_ < soon_s_ * storage_bytes_per_s_; }  // not before it is known what storage takes
 
     std::vector<std::string> codecs_;
+    double soon_s_ = 0;
     std::map<std::string, Known> known_;
     KeyChoice keys_;
     double encoders_ = 0;

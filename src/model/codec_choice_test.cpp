@@ -312,5 +312,27 @@ TEST(CodecChoice, WhatMergedDataBecomeIsNotCountedTwice) {
     }
 }
 
+// 100 MB/s, and a codec that would halve what is written.
+TEST(CodecChoice, WhatIsDurableInAMomentIsLeftAsItIs) {
+    for (const bool is_soon : {true, false}) {
+        CodecChoice choice({{"fast", std::nullopt}}, 0.25);
+        Cluster cluster;
+        cluster.ratio = 2;
+        const auto run = [&](std::uint64_t raw_bytes, int versions) {
+            for (int i = 0; i < versions; ++i) choice.record(cluster.flush(choice, raw_bytes));
+        };
+        const std::uint64_t shorter = 20'000'000, longer = 30'000'000;
+        EXPECT_EQ(choice.trial(), "fast") << "what storage takes is not known yet";
+        run(is_soon ? shorter : longer, 3);
+        for (int i = 0; i < 40; ++i) {
+            EXPECT_EQ(choice.next(), is_soon ? "" : "fast") << i;
+            if (is_soon) EXPECT_EQ(choice.trial(), "") << i;
+            run(is_soon ? shorter : longer, 1);
+        }
+        run(is_soon ? longer : shorter, 40);
+        EXPECT_EQ(choice.next(), is_soon ? "fast" : "") << "versions became longer, or shorter";
+    }
+}
+
 }  // namespace
 }  // namespace cairn

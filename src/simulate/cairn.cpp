@@ -84,7 +84,7 @@ FlushSettings Run::settings() const {
     settings.version_wait = limit();
     const bool is_chosen = cluster_.codec == Cluster::Codec::automatic;
     if (cluster_.codec == Cluster::Codec::fast) settings.codec = Codec::planes;
-    if (is_chosen) settings.codecs = {Codec::planes};
+    if (is_chosen) settings.codecs = {Codec::planes}, settings.codecs_soon = durable_soon;
     settings.encode_buffers = settings.encode_at == EncodeAt::follower ? 2 : 0;  // as a daemon has
     return settings;
 }

@@ -390,7 +390,7 @@ CodecChoice& Planner::codec_choice(const Job& job) {
     std::vector<CodecCandidate> candidates;
     // What a key is worth as it is says nothing of what changed in it since a base.
     for (const Codec codec : settings.codecs) candidates.push_back({std::string(codec_name(codec)), settings.full_every > 1 ? std::nullopt : effort_of(codec)});
-    return codec_choices_.try_emplace(kind(job), candidates).first->second;
+    return codec_choices_.try_emplace(kind(job), candidates, static_cast<double>(settings.codecs_soon) / second).first->second;
 }
 
 FlushMeasured Planner::measured(const Flight& flight, std::uint64_t raw_bytes, double took_s) const {
