@@ -41,6 +41,7 @@ with h5py.File(folder + "/h.1.h5", "w", libver=("earliest", "v108")) as file:
     file.create_dataset("pieces", data=np.arange(2000.0), chunks=(1000,))
     half = file.create_dataset("half", (2000,), "<f8", chunks=(1000,), fillvalue=7)
     half[1000:] = np.arange(1000.0)
+    file["records"] = np.zeros(3, np.dtype([("a", "f8"), ("b", "i2")]))
     file.create_dataset("packed", data=np.zeros((1000, 10)), chunks=(1000, 10), compression="gzip")
 for name, value in {"field": field, "small": small, "step": np.int64(5)}.items():
     open(folder + "/" + name + ".expected", "wb").write(value[2:5].tobytes() if value.shape else value.tobytes())
@@ -178,7 +179,7 @@ class Regions(unittest.TestCase):
             (("--slice", "1"), INVALID, "--region NAME"),
             (("--region", "u", "--slice", "96"), INVALID, "axis 0: '96' is no place and no range of the 96"),
             (("--region", "u", "--slice", "1,1,1,1"), INVALID, "more axes than there are: 3"),
-            (("--region", "u", "--slice", "1::2"), INVALID, "write 3, -1, 3:7, 3: or :"),
+            (("--region", "u", "--slice", "1::2"), INVALID, "write 3, -1, 3:7, 3: or : (steps are not had)"),
             (("--region", "u", "--array", "v"), NOT_FOUND, "region u has no array 'v'"),
         ]:
             with self.subTest(more):
@@ -243,7 +244,7 @@ class Files(unittest.TestCase):
 
     def test_what_does_not_lie_as_it_is_named_is_refused(self):
         """A chunk is not its dataset, though it may be the only one."""
-        for file, name, says in [("h.1.h5", "log", "in pieces"), ("h.1.h5", "pieces", "in pieces"), ("h.1.h5", "half", "in pieces"), ("h.1.h5", "packed", "is not stored as it is"),
+        for file, name, says in [("h.1.h5", "log", "in pieces"), ("h.1.h5", "pieces", "in pieces"), ("h.1.h5", "half", "in pieces"), ("h.1.h5", "packed", "is not stored as it is"), ("h.1.h5", "records", "it holds records"),
                                  ("f.1.npy", "-", "order of its axes"), ("h.1.h5", "none", "has no array 'none'; it has ")]:
             with self.subTest((file, name)):
                 code, _, told, err = self.ask(file, name, "--slice", "0")

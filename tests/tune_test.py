@@ -157,6 +157,7 @@ class Tune(unittest.TestCase):
         self.assertEqual(self.left(), [])
         self.refuses(INVALID, "--storage", arguments=["--storage", "5 MB"])
         self.refuses(INVALID, "--ranks", arguments=["--ranks"])
+        self.refuses(INVALID, "--plot does not go with --codecs", arguments=["--codecs", ramp, "--plot", "figures.svg"])
         self.refuses(INVALID, "--sample", arguments=["--sample", "5 MB"])
         self.refuses(INVALID, "--storage", arguments=["--codecs", ramp, "--storage", "slow"])
         self.refuses(INVALID, "--sample", arguments=["--codecs", ramp, "--sample", "1 KB"])

@@ -32,7 +32,7 @@ class RegionCopy {
         std::error_code error;
         const std::string folder = std::filesystem::temp_directory_path(error).string();
         std::string path = folder + "/cairn-array-XXXXXX";
-        if (error) return refused("there is no folder for the file that is described: " + error.message());
+        if (error) return Status(Code::io_error, "there is no folder for the file that is described (TMPDIR names one): " + error.message());
         RegionCopy copy;
         copy.descriptor_ = ::mkostemp(path.data(), O_CLOEXEC);
         if (copy.descriptor_ < 0) return refused("cannot make " + path);
@@ -136,6 +136,7 @@ Result<Extent> find_array(Console& console, Place& place, const VersionCopies& c
         std::string known;
         for (const Extent& extent : arrays)
             if (known.size() < 200) known += (known.empty() ? "'" : ", '") + for_terminal(extent.name) + "'";
+        if (known.size() >= 200) known += " and others";
         return not_found("region " + for_terminal(region.name) + " has no array '" + for_terminal(name) + "'; " + (known.empty() ? "none is described in it (`cairn describe` shows what is seen in a file)" : "it has " + known));
     }
     constexpr std::string_view otherwise = ": take the whole region, and the slice with a program that reads such files";
@@ -143,7 +144,7 @@ Result<Extent> find_array(Console& console, Place& place, const VersionCopies& c
         return Status(Code::unsupported, where + " lies in pieces (an HDF5 dataset in chunks does), or there are several of that name" + std::string(otherwise));
     if (found->axes == ExtentAxes::reordered)
         return Status(Code::unsupported, where + " does not lie in the order of its axes (Fortran's order, or a transposed tensor)" + std::string(otherwise));
-    if (found->type == DataType::bytes || bytes_of(found->type, found->shape) != found->length)
+    if (found->axes == ExtentAxes::records || found->type == DataType::bytes || bytes_of(found->type, found->shape) != found->length)
         return Status(Code::unsupported, where + " is not stored as it is (its file compresses it, or it holds records)" + std::string(otherwise));
     return *found;
 }

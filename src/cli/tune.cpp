@@ -229,6 +229,8 @@ Status run_tune(Console& console, const Arguments& arguments) {
     for (const char* option : {"sample", "ranks"})
         if (arguments.given(option) && !arguments.given("codecs")) return invalid_argument(std::string("--") + option + " goes with --codecs");
     if (arguments.given("codecs")) {
+        for (const char* option : {"plot", "budget", "seed", "metric"})
+            if (arguments.given(option)) return invalid_argument(std::string("--") + option + " does not go with --codecs, which measures no file system");
         if (arguments.given("write")) TRY(check_writable(config, arguments));
         TRY_ASSIGN(const std::vector<ConfigChange> changes, tune_codecs(console, arguments, config.settings));
         return arguments.given("write") ? write_settings(console, config, changes) : Status();

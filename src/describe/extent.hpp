@@ -18,7 +18,9 @@ enum class ExtentAxes : std::uint8_t {
     as_named,   // they are the array's, as its file says them
     reordered,  // the array's numbers lie in another order than its axes: Fortran's, or of a transposed tensor; the shape is that of the bytes
     piece,      // of a part of the array: a chunk
+    records,    // of words of records of several fields, which are no numbers of the array's
 };
+inline constexpr ExtentAxes extent_axes_last = ExtentAxes::records;
 
 struct Extent {
     std::string name;                  // with the groups above it, "/" between them

@@ -120,6 +120,7 @@ void Hdf5Found::add(const std::string& name, const Hdf5Number& number, const std
     extent.shape.insert(extent.shape.end(), number.axes.begin(), number.axes.end());
     if (bytes == 0 || bytes_of(extent.type, extent.shape) != bytes || __builtin_add_overflow(begin, address, &extent.offset)) return;
     extent.length = bytes;
+    if (number.is_record) extent.axes = ExtentAxes::records;
     extents.push_back(std::move(extent));
 }
 

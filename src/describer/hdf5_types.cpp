@@ -164,15 +164,15 @@ bool find_numbers(hid_t type, std::size_t offset, std::size_t count, int depth, 
 std::optional<Hdf5Number> record(hid_t type) {
     if (!is_in_place(type, 0)) return std::nullopt;
     const std::size_t bytes = H5Tget_size(type);
-    const Hdf5Number unknown{DataType::bytes, false, {bytes}};
+    const Hdf5Number unknown{DataType::bytes, false, {bytes}, true};
     Numbers numbers;
     if (!find_numbers(type, 0, 1, 0, numbers) || numbers.scalars.empty()) return unknown;
     const Scalar& first = numbers.scalars.front();
-    if (numbers.scalars.size() == 1 && numbers.bytes == bytes) return Hdf5Number{first.type, first.is_big_endian, {bytes / type_bytes(first.type)}};
+    if (numbers.scalars.size() == 1 && numbers.bytes == bytes) return Hdf5Number{first.type, first.is_big_endian, {bytes / type_bytes(first.type)}, true};
     const std::size_t width = numbers.width(bytes);
     const bool is_big = std::all_of(numbers.scalars.begin(), numbers.scalars.end(), [](const Scalar& each) { return each.is_big_endian || type_bytes(each.type) == 1; });
     const DataType integers = width == 8 ? DataType::u64 : width == 4 ? DataType::u32 : width == 2 ? DataType::u16 : DataType::u8;
-    return Hdf5Number{integers, is_big && width > 1, {bytes / width}};
+    return Hdf5Number{integers, is_big && width > 1, {bytes / width}, true};
 }
 
 std::optional<Hdf5Number> element(hid_t type) {

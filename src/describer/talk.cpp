@@ -135,7 +135,7 @@ Result<std::vector<Extent>> read_extents(ByteView body) {
         extent.length = reader.get<std::uint64_t>();
         for (unsigned i = 0; i < axes && reader.ok(); ++i) extent.shape.push_back(reader.get<std::uint64_t>());
         extent.name = reader.text(name_bytes);
-        if (!reader.ok() || type > static_cast<std::uint8_t>(data_type_last) || is_big_endian > 1 || order > static_cast<std::uint8_t>(ExtentAxes::piece)) return corrupt("an extent that makes no sense");
+        if (!reader.ok() || type > static_cast<std::uint8_t>(data_type_last) || is_big_endian > 1 || order > static_cast<std::uint8_t>(extent_axes_last)) return corrupt("an extent that makes no sense");
         if (bytes_of(extent.type, extent.shape) != extent.length) return corrupt("an extent whose shape and length differ");
         if (extents.size() == extents_max) return corrupt("more extents than there may be");
         extents.push_back(std::move(extent));

@@ -56,7 +56,7 @@ Result<std::vector<AxisRange>> parse_slice(std::string_view text, const std::vec
         if (axes.size() == shape.size()) return invalid_argument("it names more axes than there are: " + std::to_string(shape.size()));
         const auto range = axis_range(word, shape[axes.size()]);
         if (!range)
-            return invalid_argument("axis " + std::to_string(axes.size()) + ": '" + std::string(word) + "' is no place and no range of the " + std::to_string(shape[axes.size()]) + " that it has; write 3, -1, 3:7, 3: or :");
+            return invalid_argument("axis " + std::to_string(axes.size()) + ": '" + std::string(word) + "' is no place and no range of the " + std::to_string(shape[axes.size()]) + " that it has; write 3, -1, 3:7, 3: or : (steps are not had)");
         axes.push_back(*range);
     }
     for (std::size_t i = axes.size(); i < shape.size(); ++i) axes.push_back({0, shape[i]});
