@@ -48,9 +48,9 @@ TEST(DescriberTalk, NonsenseIsAnError) {
 TEST(DescriberTalk, AnExtentThatMakesNoSenseIsAnErrorWhereverItIsCutOrChanged) {
     const Bytes said = answer_bytes(two_extents());
     const ByteView body = ByteView(said).subspan(head_bytes);
-    const std::size_t first = 20 + 2 * 8 + 3;  // bytes of the first extent
+    const std::size_t first = 21 + 2 * 8 + 3;  // bytes of the first extent
     for (std::size_t length = 1; length < body.size(); ++length) EXPECT_EQ(read_extents(body.first(length)).ok(), length == first) << length;
-    for (const std::size_t at : {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{12}, std::size_t{20}}) {  // type, order, axes, length, shape
+    for (const std::size_t at : {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{3}, std::size_t{13}, std::size_t{21}}) {  // type, byte order, what its axes are, how many, length, shape
         Bytes changed(body.begin(), body.end());
         changed[at] = std::byte{77};
         EXPECT_FALSE(read_extents(changed).ok()) << at;
