@@ -30,6 +30,21 @@ void check_visible(SeedRun& run, const RestorableSeries& found, const std::map<V
             return run.fail("version " + std::to_string(key.version) + " was called committed, and a restarting job does not see it");
 }
 
+// As long as it lives: images in scratch tell the parent of their incarnation, also where a repair forgot its record.
+class ToldByImages {
+  public:
+    ToldByImages(SeedRun& run, const std::vector<SealedVersion>& sealed) : run_(run), forgotten_(run.known.forgotten) {
+        for (const SealedVersion& each : sealed)
+            if (each.version != 0) run.known.forgotten.erase(each.incarnation);
+    }
+    ToldByImages(const ToldByImages&) = delete;
+    ~ToldByImages() { run_.known.forgotten = std::move(forgotten_); }
+
+  private:
+    SeedRun& run_;
+    std::set<Id128> forgotten_;
+};
+
 // Of what this daemon holds: a version that was called committed, and not by it.
 std::optional<VersionKey> unaware_of(const SeedRun& run, const Host& host) {
     for (const VersionKey& key : host.daemon->versions())
@@ -57,6 +72,7 @@ std::optional<VersionKey> check_catalog(SeedRun& run) {
 
 void check_restorable(SeedRun& run, const RestorableSeries& found, const std::vector<SealedVersion>& sealed, const std::map<VersionKey, bool>& told_before) {
     const auto text = [](const VersionKey& key) { return "version " + std::to_string(key.version); };
+    const ToldByImages told(run, sealed);
     const Id128 head = seen_head(run, found);
     std::set<VersionKey> had, whole;
     for (const SealedVersion& each : sealed)
