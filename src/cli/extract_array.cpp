@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <ostream>
 
+#include "base/text_table.hpp"
 #include "base/units.hpp"
 #include "cli/extract_trees.hpp"
 #include "describe/file.hpp"
