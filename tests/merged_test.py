@@ -4,6 +4,7 @@ Usage: CAIRN_BUILD=build/release python3 tests/merged_test.py [Class[.test]]
 """
 import os
 import re
+import time
 import unittest
 
 from support import OK, Nodes, find
@@ -54,6 +55,16 @@ s.close()
 RANKS = range(4)
 
 # Cells dealt out to the ranks one by one, neighbours of which are hardly different: each rank holds nearly the same. Or random numbers, of which each rank has its own.
+# Many times what the buffers of a daemon hold.
+LARGE = """
+import array, random
+noise = random.Random({rank})
+s = Session("large", {rank}, 4)
+s.protect("u", array.array("d", (100 + noise.getrandbits(34) / 2**34 for _ in range({count}))).tobytes(), kind=12, shape=[{count}])
+tell([s.checkpoint(1), s.wait(1, wait_ms=60000)])
+s.close()
+"""
+
 DEALT = """
 import random, struct
 RANK, F64 = {rank}, 12
@@ -197,6 +208,33 @@ class Merged(unittest.TestCase):
         # What was worth it is given up when the data change.
         self.deal("alike", range(13, 40), is_alike=False, job=2)
         self.assertLess(self.one_rank(39, "alike"), 1.1)
+
+    def test_the_memory_of_a_daemon_is_that_of_its_buffers_and_of_what_threads_work_in(self):
+        """Four images of 24 MB, encoded by two threads: apart, and merged. What is mapped is scratch, and not looked at."""
+        buffers, buffer_bytes, threads, each_thread, program = 4, 4 << 20, 2, 11 << 20, 24 << 20
+        for ranks in (1, 4):
+            with self.subTest(merge_ranks=ranks):
+                self.start(flush_files=1, flush_merge_ranks=ranks, flush_buffers=buffers, flush_buffer_bytes=buffer_bytes, daemon_cpu_threads=threads)
+                processes = [self.nodes.start(LARGE.format(rank=rank, count=3_000_000)) for rank in RANKS]
+                most = 0
+                while any(process.poll() is None for process in processes):
+                    most = max([most, *(self.own_bytes(pid) for pid in self.nodes.daemons())])
+                    time.sleep(0.002)
+                for process in processes:
+                    self.assertEqual(self.nodes.told(process), [[OK, OK]])
+                self.assertEqual(self.one_rank(1, "large") > 3, ranks == 4)
+                print(f"merge_ranks {ranks}: {most / 2**20:.1f} MiB")
+                self.assertGreater(most, 4 << 20, "it was looked at while it worked")
+                self.assertLess(most, buffers * buffer_bytes + threads * each_thread + program)
+
+    @staticmethod
+    def own_bytes(pid):
+        try:
+            with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+                found = re.search(r"RssAnon:\s+(\d+) kB", file.read())
+        except OSError:
+            return 0
+        return int(found[1]) * 1024 if found else 0
 
 
 if __name__ == "__main__":
