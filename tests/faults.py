@@ -300,7 +300,17 @@ class Site:
         """As the case found it."""
         for node in self.nodes:
             self.cluster.run(node, "sh", "-c", f"rm -rf {SCRATCH}/cairn-*")
-        self.cluster.run("n0", "rm", "-rf", self.persistent)
+
+        def removed():
+            # A client that died in the middle of a call leaves names that the servers settle after it fell silent; until then a directory may not be empty, though nothing is listed.
+            done = subprocess.run(self.cluster.command("n0", ["rm", "-rf", self.persistent]), capture_output=True, text=True)
+            self.left = done.stderr.strip()
+            return done.returncode == 0
+
+        try:
+            wait_for("the removal of the case's files", removed, 5 * PING_S)
+        except Trouble as trouble:
+            raise Trouble(f"{trouble}: {self.left}") from None
 
     def check_empty(self, nodes):
         """Nothing of the case runs any more but the file system."""

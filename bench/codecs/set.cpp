@@ -56,7 +56,7 @@ void give_ranks(Set& set) {
 
 // SC12, Section III-A: group/variable, datatype, class. Shapes of equal classes may differ.
 std::string key_of(const Extent& extent) {
-    return similarity_key(extent) + (extent.shape.empty() ? " scalar" : " " + std::to_string(extent.shape.size()) + "-D");
+    return similarity_key(extent, NameRule::groups) + (extent.shape.empty() ? " scalar" : " " + std::to_string(extent.shape.size()) + "-D");
 }
 
 // By offset, as plans want them; Cairn describes them so.
@@ -64,7 +64,7 @@ void describe(SetFile& file, const fs::path& path, Describer& describer, std::ma
     Result<Description> description = hdf5_begins(file.bytes) ? describer.describe(path.string(), 0, file.bytes.size(), describer_wait) : describe_file(file.bytes);
     if (description.ok()) file.extents = description->extents;
     for (const Extent& extent : file.extents) file.keys.push_back(keys.emplace(key_of(extent), static_cast<std::uint32_t>(keys.size())).first->second);
-    file.numbers = arrays_of(file.extents);
+    file.numbers = arrays_of(file.extents, NameRule::groups);
 }
 
 bool is_float(DataType type) { return type == DataType::f32 || type == DataType::f64; }

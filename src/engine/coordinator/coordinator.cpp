@@ -116,8 +116,9 @@ Task<Status> Coordinator::attempt(FlightPtr flight) {
     contest.attempt = ++own.attempts;
     // The first half names the incarnation, so that parts without a manifest can be told apart by whoever cleans up.
     contest.attempt_id = {flight->key.incarnation.high, world.random.next()};
-    if (!planner_.knows_room(*flight->job)) co_await planner_.look_for_room(*flight->job);
-    co_await planner_.look_again_where_full(flight);
+    FreeSpace& free_space = planner_.free_space();
+    if (!free_space.is_known(*flight->job)) co_await free_space.look(*flight->job);
+    co_await free_space.look_again_where_full(flight);
     co_await target_maps_.learn(flight->job);
     const Result<std::vector<NodeImages>> nodes = planner_.plan(*flight, contest);
     if (!nodes.ok()) co_return nodes.status();

@@ -6,11 +6,10 @@
 // nothing that it was made of has changed by then. It is never more than a plan: what is committed was sealed.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <tuple>
 
-#include "engine/coordinator/side.hpp"
+#include "engine/coordinator/free_space.hpp"
 
 namespace cairn::engine {
 
@@ -18,15 +17,10 @@ class Planner : CoordinatorRole {
   public:
     explicit Planner(Common& common);
 
+    FreeSpace& free_space() { return free_space_; }
+
     // Fills the contest's plan, targets and leads; the images of all nodes, none of an I/O node, are the result.
     Result<std::vector<NodeImages>> plan(Flight& flight, Contest& contest);
-    // Before a plan: what the job's targets still take, where they say so. One that does not answer is done without for a while (avoids_silent), or is asked again.
-    // Its answers are dropped where they are not wanted any more.
-    Task<void> look_for_room(Job& job, bool avoids_silent = true, std::function<bool()> is_wanted = [] { return true; });
-    // After that: a target that has too little room for its share of this version counts as full only when it said so in three looks. What a file system says may be of before something was removed, and one of its
-    // servers may have answered for all.
-    Task<void> look_again_where_full(FlightPtr flight);
-    bool knows_room(Job& job) const { return world.clock.now() < experience(job).free_bytes_until; }  // from a look that no attempt used since
     // A node's images will have these sizes. True when those of all nodes are known, and there is somebody to plan with them: nobody flushes now.
     bool note_begun(Job& job, Version version, NodeIndex from, message::Begun begun);
     Task<void> plan_ahead(JobPtr job, Version version);
@@ -47,11 +41,6 @@ class Planner : CoordinatorRole {
     PlanInput input_of(Job& job, const std::vector<NodeImages>& nodes, std::uint64_t block_bytes);
     static std::vector<PartPlan> plan_flush(const PlanInput& input);
     static Ahead take_ahead(Experience& experience, Version version);
-    // Those that parts may go to, with what is known of their room.
-    std::vector<TargetRoom> tried_targets(Job& job) const;
-    std::vector<std::string> usable_targets(Job& job, const std::vector<NodeImages>& nodes) const;
-    // Those of them that have too little room for their share of this version.
-    std::vector<std::string> seem_full(const Flight& flight);
     bool avoid_target_of(Flight& flight, std::uint32_t part, const std::string& why);
     void learn_from_cards(const Flight& flight);
     void tell_codec(const Job& job, const CodecChoice& choice);
@@ -62,6 +51,7 @@ class Planner : CoordinatorRole {
     void tell_unfilled(Job& job, const PlanInput& input);
     FlushMeasured measured(const Flight& flight, std::uint64_t raw_bytes, double took_s) const;
 
+    FreeSpace free_space_;
     // What numbers of leaders reached, by series, files and nodes; a job that opens again goes on with it.
     using Kind = std::tuple<std::string, std::uint32_t, std::uint32_t>;
     static Kind kind(const Job& job) { return {job.roster->name, job.roster->files, job.nodes()}; }

@@ -83,7 +83,7 @@ TEST_F(PlannerTest, RootsAreAskedForRoomWithinOneWait) {
     faults.below = "/persistent/.bad";
     faults.below_is = sim::Faults::Below::hangs;
     const auto look = [](Planner* planner, engine::Job* job) -> Task<Status> {
-        co_await planner->look_for_room(*job);
+        co_await planner->free_space().look(*job);
         co_return Status();
     };
     const Nanos begun = node->sim.now();
@@ -106,8 +106,8 @@ TEST_F(PlannerTest, ATargetIsFullWhenItSaidSoThreeTimes) {
         node->sim.faults().below_is = sim::Faults::Below::seems_full;
         int looks = 0;
         const auto look = [&](Planner* planner, FlightPtr flight) -> Task<Status> {
-            co_await planner->look_for_room(*flight->job);
-            co_await planner->look_again_where_full(flight);
+            co_await planner->free_space().look(*flight->job);
+            co_await planner->free_space().look_again_where_full(flight);
             co_return Status();
         };
         auto task = look(&node->subject, node->flight);
@@ -228,10 +228,10 @@ struct PlannerAheadTest : PlannerTest {
 TEST_F(PlannerAheadTest, ThePlanIsTheOneThatSealedImagesGive) {
     begin_three();
     all_begin();
-    EXPECT_TRUE(node->subject.knows_room(*node->job));
+    EXPECT_TRUE(node->subject.free_space().is_known(*node->job));
     const std::vector<PartPlan> ahead = plan().plan;
     EXPECT_TRUE(was_planned_ahead());
-    EXPECT_FALSE(node->subject.knows_room(*node->job)) << "what it writes takes room";
+    EXPECT_FALSE(node->subject.free_space().is_known(*node->job)) << "what it writes takes room";
     const std::vector<PartPlan> again = plan().plan;
     EXPECT_FALSE(was_planned_ahead()) << "an attempt that failed may have shown something";
     EXPECT_EQ(ahead, again);
@@ -301,7 +301,7 @@ TEST_F(PlannerAheadTest, NothingIsPlannedWhileAnotherVersionIsFlushed) {
     (void)node->job->experience->turn.try_receive();
     EXPECT_FALSE(begins(2));
     plan_ahead();  // it had begun before the other
-    EXPECT_FALSE(node->subject.knows_room(*node->job));
+    EXPECT_FALSE(node->subject.free_space().is_known(*node->job));
     node->job->experience->turn.try_send(0);
     plan();
     EXPECT_FALSE(was_planned_ahead());
@@ -349,7 +349,7 @@ TEST_F(PlannerAheadTest, RoomThatAFlushHasUsedIsLookedAtAgain) {
     ASSERT_FALSE(ahead.done()) << "it looks";
     ++node->job->experience->placement_turn;
     ASSERT_TRUE(node->run_until([&] { return ahead.done(); }));
-    EXPECT_FALSE(node->subject.knows_room(*node->job));
+    EXPECT_FALSE(node->subject.free_space().is_known(*node->job));
     plan();
     EXPECT_FALSE(was_planned_ahead());
 }
@@ -363,7 +363,7 @@ TEST_F(PlannerAheadTest, ALookAheadBlamesNobody) {
     node->sim.faults().below_is = sim::Faults::Below::hangs;
     all_begin();
     EXPECT_TRUE(node->job->experience->avoided.empty());
-    EXPECT_FALSE(node->subject.knows_room(*node->job)) << "so the attempt looks";
+    EXPECT_FALSE(node->subject.free_space().is_known(*node->job)) << "so the attempt looks";
 }
 
 TEST_F(PlannerAheadTest, WordsOfStrangersAndOfOldVersionsAreNotKept) {

@@ -20,6 +20,13 @@ std::vector<NodeIndex> CoordinatorSide::first_missing(const Job& job) {
     return {node};
 }
 
+std::uint64_t CoordinatorSide::sealed_bytes() const {
+    std::uint64_t bytes = 0;
+    for (const auto& [node, told] : sealed)
+        for (const ImageInfo& image : told.images) bytes = std::min(bytes_max, bytes + std::min(image.bytes, bytes_max));
+    return bytes;
+}
+
 void CoordinatorSide::lose(NodeIndex node) {
     sealed.erase(node);
     none_missing_below = std::min(none_missing_below, node);

@@ -27,6 +27,7 @@ struct CoordinatorSide {
     bool complete(const Job& job) const { return sealed.size() == job.nodes_with_ranks(); }
     std::vector<NodeIndex> missing(const Job& job) const;  // nodes with ranks that did not say that they sealed it
     std::vector<NodeIndex> first_missing(const Job& job);  // one of them, if any, for those who only need to know whether: all of them for each of all would be the square
+    std::uint64_t sealed_bytes() const;  // of all images that were told; at most bytes_max
     void lose(NodeIndex node);
 };
 
