@@ -12,6 +12,7 @@ import argparse
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -70,8 +71,10 @@ def own_sets(work):
     found = []
     for name, how in (("shock", {"cells": 192, "versions": 10}), ("strided", {"cells": 8, "width": 256, "versions": 3, "distribution": "zones", "groups": 256})):
         folder = os.path.join(work, name)
-        if not os.path.isdir(folder):
-            codecs_shock.run(folder, name=name, **how)
+        if not os.path.isdir(folder):  # renamed when it is whole: one that was ended in between is made anew
+            shutil.rmtree(folder + ".part", ignore_errors=True)
+            codecs_shock.run(folder + ".part", name=name, **how)
+            os.rename(folder + ".part", folder)
         found.append(sorted(os.path.join(folder, each) for each in os.listdir(folder)))
     return found
 
