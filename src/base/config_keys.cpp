@@ -127,7 +127,7 @@ constexpr std::array table = {
     key<&S::flush, &S::Flush::buffer_bytes>("flush", "buffer_bytes", K::bytes, 64 * kib, 4 * gib,
         "Size of one buffer for received data; a multiple of block_bytes."),
     key<&S::flush, &S::Flush::buffers>("flush", "buffers", K::number, 1, 1024,
-        "Buffers of a daemon. It never allocates more than this many (with encode_at = follower or full_every above 1, two more), nor more than memory_share allows."),
+        "Buffers of a daemon. It never allocates more than this many, nor more than memory_share allows; what codecs work in (4 MiB for each of daemon.cpu_threads, 11 MiB with small or auto) and, with encode_at = follower or full_every above 1, two buffers for it come out of them."),
     power_of_two(key<&S::flush, &S::Flush::block_bytes>("flush", "block_bytes", K::bytes, 4 * kib, 64 * mib,
         "Aligned unit of data in the files. A checksum is of a block, or of less where a region begins or ends.")),
     one_of(key<&S::flush, &S::Flush::placement>("flush", "placement", K::choice, 0, 2,

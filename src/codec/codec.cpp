@@ -16,8 +16,13 @@ namespace {
 struct Row {
     Codec codec;
     std::string_view name;
+    std::uint64_t workspace_bytes;  // most of it zstd's contexts; measured (codec_test.cpp), with a third to spare for what it takes while it looks
 };
-constexpr Row rows[] = {{Codec::none, "none"}, {Codec::zero_runs, "zero-runs"}, {Codec::numbers, "delta-shuffle-zstd"}, {Codec::planes, "predict-planes-zstd"}, {Codec::planes_small, "predict-planes-small"}};
+constexpr Row rows[] = {{Codec::none, "none", 0},
+                        {Codec::zero_runs, "zero-runs", 0},
+                        {Codec::numbers, "delta-shuffle-zstd", 4 << 20},
+                        {Codec::planes, "predict-planes-zstd", 4 << 20},
+                        {Codec::planes_small, "predict-planes-small", 11 << 20}};
 
 // ---- zero-runs: pairs of (bytes that follow, zeros after them), each a u32, and then those bytes ----
 
@@ -79,6 +84,8 @@ Status decode_zero_runs(ByteView stored, std::span<std::byte> into) {
 }  // namespace
 
 std::string_view codec_name(Codec codec) noexcept { return rows[static_cast<std::size_t>(codec)].name; }
+
+std::uint64_t workspace_bytes(Codec codec) noexcept { return rows[static_cast<std::size_t>(codec)].workspace_bytes; }
 
 std::optional<Codec> codec_of(std::string_view name, std::string_view parameters) noexcept {
     for (const Row& row : rows)

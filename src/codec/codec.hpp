@@ -38,6 +38,8 @@ bool wants_arrays(Codec codec) noexcept;
 bool takes_base(Codec codec) noexcept;
 // How hard it works on arrays whose key is told of nowhere; nothing for a codec that makes no difference between keys.
 std::optional<Effort> effort_of(Codec codec) noexcept;
+// What a thread that has encoded with it, and decoded what came of it, keeps to work in.
+std::uint64_t workspace_bytes(Codec codec) noexcept;
 // The bytes that `into` holds then (with none: a copy); 0: encoded they do not fit, and are best stored as they are. `arrays`: what is known of the bytes, by
 // offset, none over another; the result can be decoded without it.
 // `base`: what the bytes were in an older version, for codecs that make use of it. `keys`: for those with an effort.

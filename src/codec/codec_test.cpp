@@ -2,8 +2,12 @@
 #include "codec/codec.hpp"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
+#include <cmath>
+#include <cstring>
 #include <random>
+#include <thread>
 
 #include "base/checksum.hpp"
 
@@ -93,6 +97,64 @@ TEST(Codecs, NoneIsACopy) {
 TEST(Codecs, OfNumbersOnlyTheBytesTell) {
     EXPECT_TRUE(may_shrink(Codec::numbers, {1, 2}, 1 << 20, 1 << 20));
     EXPECT_FALSE(may_shrink(Codec::numbers, {1}, 4096, 4096)) << "too few for a sample";
+}
+
+// What glibc's allocator gave to this process and has not back; 0 where another one is in its place (sanitizers).
+std::uint64_t allocated_bytes() {
+    const struct mallinfo2 info = ::mallinfo2();
+    return info.uordblks + info.hblkhd;
+}
+
+// Numbers that go on smoothly, with noise in the lowest bits, and bytes that are like nothing: both ways of a codec.
+Bytes series_and_noise(std::size_t count) {
+    std::mt19937_64 random(1);
+    Bytes bytes(count * sizeof(double));
+    double value = 1;
+    for (std::size_t i = 0; i < count / 2; ++i) {
+        value += std::sin(static_cast<double>(i) / 100) + static_cast<double>(random() % 1000) * 1e-6;
+        std::memcpy(&bytes[i * sizeof value], &value, sizeof value);
+    }
+    for (std::size_t i = count / 2 * sizeof value; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(random() % 17);
+    return bytes;
+}
+
+// Of a table of long words, in any order.
+Bytes words_of(std::size_t count) {
+    std::mt19937_64 random(2);
+    constexpr std::size_t length = 192, table = 400;
+    const Bytes words = random_bytes(random, length * table);
+    Bytes bytes;
+    for (std::size_t i = 0; i < count; ++i) {
+        const ByteView word = ByteView(words).subspan(random() % table * length, length);
+        bytes.insert(bytes.end(), word.begin(), word.end());
+    }
+    return bytes;
+}
+
+// In a thread of its own: what others worked in before is another one's.
+TEST(Codecs, AThreadWorksInAsMuchAsIsSaid) {
+    const Bytes numbers = series_and_noise(1 << 20), words = words_of(20'000);
+    const std::vector<NumberArray> none, arrays{{0, numbers.size() / 2, 8, true}, {numbers.size() / 2, numbers.size() / 2, 1}}, rows{{0, words.size(), 8, true, false, 24}};
+    for (const Codec codec : {Codec::zero_runs, Codec::numbers, Codec::planes, Codec::planes_small}) {
+        Bytes into(numbers.size()), back(numbers.size());
+        std::uint64_t kept = 0;
+        const auto both_ways = [&](const Bytes& raw, const std::vector<NumberArray>& told) {
+            const std::uint64_t stored = encode(codec, raw, told, into);
+            if (stored == 0) return;
+            EXPECT_TRUE(decode(codec, ByteView(into).first(stored), std::span(back).first(raw.size())).ok());
+        };
+        std::thread([&] {
+            const std::uint64_t before = allocated_bytes();
+            both_ways(numbers, arrays);
+            both_ways(numbers, none);
+            both_ways(words, rows);
+            kept = allocated_bytes() - before;
+        }).join();
+        EXPECT_LE(kept, workspace_bytes(codec)) << codec_name(codec);
+        if (allocated_bytes() != 0) {
+            EXPECT_GE(kept, workspace_bytes(codec) / 2) << codec_name(codec) << ": what is said is far too much";
+        }
+    }
 }
 
 TEST(Codecs, AreKnownByNameAndParameters) {

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/bytes.hpp"
+
 namespace cairn {
 
 namespace {
@@ -106,6 +108,19 @@ Ring fit_ring(Ring wanted, std::uint64_t block_bytes, std::uint64_t memory_bytes
     if (ring.buffer_bytes * ring.buffers > allowed)
         ring.buffer_bytes = std::max(block_bytes, allowed / ring.buffers / block_bytes * block_bytes);
     return ring;
+}
+
+RingUse divide_ring(Ring ring, std::uint64_t thread_bytes, unsigned threads, std::uint32_t encode_buffers) {
+    const std::uint32_t least = std::min<std::uint32_t>(2, ring.buffers);
+    RingUse use{ring.buffers, encode_buffers, threads};
+    if (use.buffers < encode_buffers + 2) use.encode_buffers = 0;  // the ring's come first
+    use.buffers -= use.encode_buffers;
+    if (thread_bytes == 0) return use;
+    const std::uint64_t half = ring.buffers * ring.buffer_bytes / 2;
+    use.threads = static_cast<unsigned>(std::clamp<std::uint64_t>(half / thread_bytes, 1, std::max(1u, threads)));
+    const std::uint64_t taken = div_up(use.threads * thread_bytes, ring.buffer_bytes);
+    use.buffers = static_cast<std::uint32_t>(use.buffers > least + taken ? use.buffers - taken : std::min(use.buffers, least));
+    return use;
 }
 
 AnonymousMemory sample_anonymous_memory() {

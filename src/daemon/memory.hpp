@@ -23,6 +23,15 @@ struct Ring {
 };
 Ring fit_ring(Ring wanted, std::uint64_t block_bytes, std::uint64_t memory_bytes, double share);
 
+// What of a ring's memory is for buffers, and what for codecs to work in: `thread_bytes` for each thread that encodes, and `encode_buffers` of a follower that does. All of it together takes no more than the ring
+// would, but that there are two buffers (or as many as the ring has), and one thread.
+struct RingUse {
+    std::uint32_t buffers = 0, encode_buffers = 0;
+    unsigned threads = 0;  // at most as many as half of the memory is enough for
+    bool operator==(const RingUse&) const = default;
+};
+RingUse divide_ring(Ring ring, std::uint64_t thread_bytes, unsigned threads, std::uint32_t encode_buffers);
+
 // Anonymous memory of this process now, and the most seen by any call so far.
 struct AnonymousMemory {
     std::uint64_t now_bytes = 0;

@@ -76,6 +76,28 @@ TEST(Ring, ThenSmallerOnesInWholeBlocks) {
 TEST(Ring, NeverLessThanABlock) { EXPECT_EQ(fit_ring({8, 64 * mib_here}, mib_here, mib_here, 0.25), (Ring{2, mib_here})); }
 TEST(Ring, OneStaysOne) { EXPECT_EQ(fit_ring({1, 64 * mib_here}, mib_here, 128 * mib_here, 0.25), (Ring{1, 32 * mib_here})); }
 
+TEST(RingUse, IsAllOfItWhereNothingIsEncoded) { EXPECT_EQ(divide_ring({8, 64 * mib_here}, 0, 64, 0), (RingUse{8, 0, 64})); }
+TEST(RingUse, CodecsWorkInBuffersLess) { EXPECT_EQ(divide_ring({8, 64 * mib_here}, 11 * mib_here, 8, 0), (RingUse{6, 0, 8})); }
+TEST(RingUse, ThreadsTakeHalfAtMost) { EXPECT_EQ(divide_ring({8, 64 * mib_here}, 11 * mib_here, 64, 0), (RingUse{4, 0, 23})); }
+TEST(RingUse, AFollowersBuffersComeOutOfIt) { EXPECT_EQ(divide_ring({8, 64 * mib_here}, 4 * mib_here, 1, 2), (RingUse{5, 2, 1})); }
+TEST(RingUse, TwoBuffersStay) {
+    EXPECT_EQ(divide_ring({4, mib_here}, 11 * mib_here, 8, 2), (RingUse{2, 2, 1}));
+    EXPECT_EQ(divide_ring({3, mib_here}, 0, 8, 2), (RingUse{3, 0, 8})) << "a follower's only beside them";
+    EXPECT_EQ(divide_ring({1, mib_here}, 11 * mib_here, 8, 2), (RingUse{1, 0, 1}));
+}
+TEST(RingUse, TakesNoMoreThanTheRing) {
+    for (std::uint32_t buffers = 2; buffers <= 64; ++buffers)
+        for (const std::uint64_t buffer_bytes : {mib_here, 4 * mib_here, 64 * mib_here})
+            for (const std::uint64_t each : {4 * mib_here, 11 * mib_here})
+                for (const unsigned threads : {1u, 7u, 128u}) {
+                    const RingUse use = divide_ring({buffers, buffer_bytes}, each, threads, 2);
+                    EXPECT_GE(use.buffers, 2u);
+                    EXPECT_GE(use.threads, 1u);
+                    if (use.buffers == 2 || use.threads == 1) continue;  // the least there must be
+                    EXPECT_LE((use.buffers + use.encode_buffers) * buffer_bytes + use.threads * each, buffers * buffer_bytes);
+                }
+}
+
 TEST(Memory, AnonymousPeakStays) {
     const AnonymousMemory before = sample_anonymous_memory();
     EXPECT_GT(before.now_bytes, 0u);

@@ -5,13 +5,16 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/log.hpp"
 #include "base/units.hpp"
 #include "daemon/memory.hpp"
 #include "format/names.hpp"
 #include "storage/placer.hpp"
+#include "world/real/cpu.hpp"
 
 namespace cairn {
 
@@ -160,7 +163,29 @@ static_assert(static_cast<int>(IoBackend::automatic) == static_cast<int>(Setting
               static_cast<int>(IoBackend::uring) == static_cast<int>(Settings::Io::uring) &&
               static_cast<int>(IoBackend::threads) == static_cast<int>(Settings::Io::threads));
 
-void fit_memory(DaemonOptions& options, const Settings& settings) {
+namespace {
+
+std::uint64_t workspace_bytes_of(const FlushSettings& flush) {
+    std::uint64_t most = workspace_bytes(flush.codec);
+    for (const Codec codec : flush.codecs) most = std::max(most, workspace_bytes(codec));
+    return most;
+}
+
+// What codecs work in comes out of the ring's memory.
+void make_room_for_codecs(DaemonOptions& options) {
+    FlushSettings& flush = options.flush;
+    const unsigned threads = options.world.cpu_threads != 0 ? options.world.cpu_threads : RealCpu::default_threads();
+    const std::uint64_t each = workspace_bytes_of(flush);
+    const RingUse use = divide_ring({flush.buffers, flush.buffer_bytes}, each, threads, flush.encode_buffers);
+    if (use.threads < threads) {
+        options.world.cpu_threads = use.threads;
+        log_info("fewer-threads", {{"threads", use.threads}, {"wanted", threads}, {"why", "each that encodes takes " + format_bytes(each) + " of flush.buffers x flush.buffer_bytes, and all of them half at most"}});
+    }
+    flush.buffers = use.buffers;
+    flush.encode_buffers = use.encode_buffers;
+}
+
+void fit_ring_and_slots(DaemonOptions& options, const Settings& settings) {
     const Result<std::uint64_t> memory = node_memory_bytes();
     if (!memory.ok()) {
         log_warning("memory-unknown", {{"error", memory.status()}});
@@ -174,11 +199,10 @@ void fit_memory(DaemonOptions& options, const Settings& settings) {
         options.slots.bytes_max = share;
         options.slots.bytes_max_from = "nine tenths of this node's memory";
     }
-    const Ring wanted{options.flush.buffers + options.flush.encode_buffers, options.flush.buffer_bytes};
+    const Ring wanted{options.flush.buffers, options.flush.buffer_bytes};
     const Ring fitting = fit_ring(wanted, settings.flush.block_bytes, *memory, settings.flush.memory_share);
     if (fitting == wanted) return;
-    if (fitting.buffers < options.flush.encode_buffers + 2) options.flush.encode_buffers = 0;  // the ring's come first
-    options.flush.buffers = std::min(options.flush.buffers, fitting.buffers - options.flush.encode_buffers);
+    options.flush.buffers = fitting.buffers;
     options.flush.buffer_bytes = fitting.buffer_bytes;
     log_warning("buffers-reduced", {{"memory", format_bytes(*memory)},
                                     {"flush.memory_share", settings.flush.memory_share},
@@ -186,6 +210,13 @@ void fit_memory(DaemonOptions& options, const Settings& settings) {
                                     {"buffer_bytes", format_bytes(fitting.buffer_bytes)},
                                     {"buffers_wanted", wanted.buffers},
                                     {"buffer_bytes_wanted", format_bytes(wanted.buffer_bytes)}});
+}
+
+}  // namespace
+
+void fit_memory(DaemonOptions& options, const Settings& settings) {
+    fit_ring_and_slots(options, settings);
+    make_room_for_codecs(options);
 }
 
 }  // namespace cairn

@@ -51,7 +51,7 @@ struct DaemonPlace {
     bool io_node = false;
 };
 Result<DaemonOptions> daemon_options(const Settings& settings, const DaemonPlace& place);
-// Makes the ring of buffers fit the node's memory, with an event when it had to be smaller, and keeps slots in a tmpfs
+// Makes the ring of buffers, with what codecs work in, fit flush.buffers x flush.buffer_bytes and the node's memory, with an event when it had to be smaller, and keeps slots in a tmpfs
 // from taking all of the memory that a control group leaves us: an error in time instead of the kernel's killer. Once
 // scratch and the log are open.
 void fit_memory(DaemonOptions& options, const Settings& settings);

@@ -95,9 +95,9 @@ bool is_whole(const BaseBytes& base) {
 
 std::uint64_t steady_ns() { return static_cast<std::uint64_t>(std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count()); }
 
-unsigned default_threads() { return std::max(1u, std::thread::hardware_concurrency() / 2); }
-
 }  // namespace
+
+unsigned RealCpu::default_threads() { return std::max(1u, std::thread::hardware_concurrency() / 2); }
 
 RealCpu::RealCpu(Loop& loop, unsigned threads, ThreadClass thread_class, Nanos stuck_wait)
     : loop_(loop),

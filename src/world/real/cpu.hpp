@@ -13,6 +13,7 @@ class RealCpu final : public Cpu {
     // threads 0: half of the machine's processors, at least one. They start with the first large slice and end when
     // idle. The loop outlives the pool. One that does not get through a portion of a slice in stuck_wait is replaced: it touches memory that does not
     // come back. At worst it was only slow, and there is one more for a while.
+    static unsigned default_threads();
     explicit RealCpu(Loop& loop, unsigned threads = 0, ThreadClass thread_class = {}, Nanos stuck_wait = 5 * second);
 
     // Small slices are computed in the calling thread, large ones by all threads together.
