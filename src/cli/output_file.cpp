@@ -1,10 +1,14 @@
 #include "cli/output_file.hpp"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -15,6 +19,48 @@ namespace {
 
 Status taken(const std::string& path) {
     return Status(Code::already_exists, path + " exists and is not replaced; --force replaces it");
+}
+
+// ---- names that go when a signal ends the process: of so many files at once, and of the others they stay ----
+
+std::atomic<char*> unfinished[4096];  // whoever takes a name out owns it
+
+extern "C" void remove_unfinished(int signal) {
+    for (std::atomic<char*>& each : unfinished)
+        if (const char* const name = each.exchange(nullptr)) ::unlink(name);
+    ::raise(signal);  // the default again, which comes when this returns
+}
+
+// Not where somebody else listens, or nobody shall.
+void listen_for_the_end() {
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+        struct sigaction before = {};
+        if (::sigaction(signal, nullptr, &before) != 0 || (before.sa_flags & SA_SIGINFO) != 0 || before.sa_handler != SIG_DFL) continue;
+        struct sigaction action = {};
+        action.sa_handler = remove_unfinished;
+        action.sa_flags = static_cast<int>(SA_RESETHAND);
+        ::sigaction(signal, &action, nullptr);
+    }
+}
+
+// Its place; none: there is none left.
+std::atomic<char*>* remember_unfinished(const std::string& name) {
+    static const bool listens = (listen_for_the_end(), true);
+    static_cast<void>(listens);
+    static std::atomic<std::size_t> next = 0;
+    for (std::size_t tries = 0; tries < std::size(unfinished); ++tries) {
+        std::atomic<char*>& place = unfinished[next++ % std::size(unfinished)];
+        char* none = nullptr;
+        if (place.load() != nullptr) continue;
+        char* const copy = ::strdup(name.c_str());
+        if (copy && place.compare_exchange_strong(none, copy)) return &place;
+        ::free(copy);
+    }
+    return nullptr;
+}
+
+void forget_unfinished(std::atomic<char*>* place) {
+    if (place) ::free(place->exchange(nullptr));
 }
 
 }  // namespace
@@ -42,6 +88,7 @@ Result<OutputFile> OutputFile::create(const std::string& path, bool replace) {
         file.temporary_.clear();
         return Status::from_errno(errno, "cannot write " + path);
     }
+    file.remembered_ = remember_unfinished(file.temporary_);
     const mode_t mask = ::umask(0);
     ::umask(mask);
     file.mode_ = before ? before->st_mode & 0777 : 0666 & ~mask;
@@ -52,6 +99,7 @@ Result<OutputFile> OutputFile::create(const std::string& path, bool replace) {
 OutputFile::OutputFile(OutputFile&& other) noexcept
     : path_(std::move(other.path_)),
       temporary_(std::exchange(other.temporary_, {})),
+      remembered_(std::exchange(other.remembered_, nullptr)),
       descriptor_(std::exchange(other.descriptor_, -1)),
       replace_(other.replace_),
       mode_(other.mode_),
@@ -61,6 +109,7 @@ OutputFile::OutputFile(OutputFile&& other) noexcept
 OutputFile::~OutputFile() {
     close();
     if (!temporary_.empty()) ::unlink(temporary_.c_str());
+    forget_unfinished(remembered_);
 }
 
 void OutputFile::close() {

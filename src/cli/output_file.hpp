@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -21,7 +22,7 @@ class OutputFile {
     static Result<OutputFile> create(const std::string& path, bool replace);
     OutputFile(OutputFile&& other) noexcept;
     OutputFile& operator=(OutputFile&&) = delete;
-    ~OutputFile();  // without commit(): nothing is left
+    ~OutputFile();  // without commit(): nothing is left, nor where SIGINT, SIGTERM or SIGHUP end the process
 
     Status write_at(std::uint64_t offset, ByteView bytes);
     Status commit(std::uint64_t bytes);  // sets the size, so that empty images are files too
@@ -31,6 +32,7 @@ class OutputFile {
     OutputFile() = default;
     Status open();
     std::string path_, temporary_;
+    std::atomic<char*>* remembered_ = nullptr;  // the temporary name, for a signal
     int descriptor_ = -1;
     bool replace_ = false;
     mode_t mode_ = 0;
