@@ -52,6 +52,30 @@ restored = s.restore()
 tell([restored[0], bytes(s.buffers["u"])[:len(field)] == field, s.text(), reads() - before])
 s.close()
 """
+# Hardly shorter than it is, and then the same with a little more.
+DRIFT = """
+import array, ctypes, random
+noise = random.Random({rank})
+cells = [1 + noise.getrandbits(40) / 2**40 for _ in range({count})]
+def field(version):
+    return array.array("d", (cell + version / 2**44 for cell in cells)).tobytes()
+s = Session("field", {rank}, 4, job="job-{job}")
+s.protect("u", field(0), kind=12, shape=[{count}])
+"""
+TAKE_DRIFT = DRIFT + """
+for version in (1, 2):
+    ctypes.memmove(s.buffers["u"], field(version), 8 * {count})
+    tell([s.checkpoint(version), s.wait(version)])
+s.close()
+"""
+RESTART_DRIFT = DRIFT + """
+reads = ctypes.CDLL(None).part_bytes_read
+reads.restype = ctypes.c_ulonglong
+before = reads()
+restored = s.restore()
+tell([restored[0], bytes(s.buffers["u"]) == field(2), s.text(), reads() - before])
+s.close()
+"""
 RANKS = range(4)
 
 # Cells dealt out to the ranks one by one, neighbours of which are hardly different: each rank holds nearly the same. Or random numbers, of which each rank has its own.
@@ -132,39 +156,46 @@ class Merged(unittest.TestCase):
                 self.assertGreater(self.one_rank(2), 1.7)
                 self.check_whole(2, 3)
 
-    def restart(self, node, count):
+    def restart(self, node, count, script=RESTART):
         """Ranks 0 to 3 on one node whose scratch is empty: how many bytes of parts they read together."""
         plain = self.nodes.environment
         count_reads = find("libpart_reads_testing.so")
         self.nodes.environment = lambda *a, **more: {**plain(*a, **more), "LD_PRELOAD": " ".join(filter(None, [plain(*a, **more).get("LD_PRELOAD"), count_reads]))}
-        processes = [self.nodes.start(RESTART.format(rank=rank, job=node, count=count), node=node) for rank in RANKS]
+        processes = [self.nodes.start(script.format(rank=rank, job=node, count=count), node=node) for rank in RANKS]
         told = [self.nodes.told(process) for process in processes]
         self.nodes.environment = plain
         self.assertEqual([each[0][:3] for each in told], [[OK, True, ""]] * len(RANKS), told)
         return sum(each[0][3] for each in told)
 
-    def check_read_once(self, count, **settings):
+    def check_read_once(self, count, take=TAKE, restart=RESTART, versions=(1,), **settings):
         """What is stored is read once a node; and by each rank where nothing can be shared."""
         self.start(flush_io="threads", **settings)
-        processes = [self.nodes.start(TAKE.format(rank=rank, count=count)) for rank in RANKS]
+        processes = [self.nodes.start(take.format(rank=rank, count=count, job=0)) for rank in RANKS]
         for told in [self.nodes.told(process) for process in processes]:
-            self.assertEqual(told, [[OK, OK]])
-        path = dict(reader.versions(os.path.join(self.nodes.persistent, "field")))[1]
-        parts = reader.read_manifest(path)[1]
+            self.assertEqual(told, [[OK, OK]] * len(versions))
+        there = dict(reader.versions(os.path.join(self.nodes.persistent, "field")))
+        parts = [part for version in versions for part in reader.read_manifest(there[version])[1]]
         footers = sum(part.bytes - part.footer_offset for part in parts)
         stored = sum(part.footer_offset for part in parts)
-        together = self.restart(1, count)
+        together = self.restart(1, count, restart)
         self.assertLess(together, 1.1 * stored + len(RANKS) * footers)
         self.assertEqual(self.nodes.cairn("start", node=2)[0], 0)
         root, = (entry.path for entry in os.scandir(self.nodes.scratch(2)) if entry.name.startswith("cairn-"))
         open(os.path.join(root, "shared"), "w").close()  # where a directory should be
-        return together, self.restart(2, count), root
+        return together, self.restart(2, count, restart), root
 
     def test_ranks_that_start_again_read_what_they_share_once_a_node(self):
         together, alone, _ = self.check_read_once(400_000, flush_files=1, flush_merge_ranks=4, flush_merge_bytes=32768)
         self.assertGreater(alone, 3 * together)
         root, = (entry.path for entry in os.scandir(self.nodes.scratch(1)) if entry.name.startswith("cairn-"))
         self.assertEqual(os.listdir(os.path.join(root, "shared")), [])
+
+    def test_a_base_is_read_once_a_node_too(self):
+        together, alone, _ = self.check_read_once(200_000, take=TAKE_DRIFT, restart=RESTART_DRIFT, versions=(1, 2), flush_files=1, flush_merge_ranks=4, flush_merge_bytes=32768, flush_full_every=2)
+        there = dict(reader.versions(os.path.join(self.nodes.persistent, "field")))
+        self.assertEqual([base.version for base in reader.read_manifest(there[2])[0].bases], [1])
+        self.assertGreater(self.one_rank(1), 3)
+        self.assertGreater(alone, 3 * together)
 
     def test_small_images_are_read_once_a_node_too(self):
         for codec in ("fast", "off"):

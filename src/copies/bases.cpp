@@ -159,6 +159,24 @@ Result<BaseReads> plan_base(Reading& r, const PartRead& read, std::uint64_t buff
     return base;
 }
 
+// Who reads on afterwards takes what all of its image needs: others may have made that ready meanwhile, and want the shelves.
+void share_bases(Reading& r, std::uint64_t buffer_bytes) {
+    SharedRuns* const node = r.of.encoded.node();
+    if (!node || r.of.version.manifest.bases.empty()) return;
+    r.of.shared = std::make_shared<SharedBases>(r.of.world, *node, r.of.encoded.of_base(), 3 * r.of.settings.io_wait);
+    const bool is_last = std::none_of(r.reads.begin(), r.reads.end(), [](const PartRead& read) { return read.is_wanted_again; });
+    std::vector<PartRead> reads = r.reads;
+    if (!is_last) {
+        Result<std::vector<PartRead>> all = plan_part_reads(r.of.version, {{node->self(), {}}}, buffer_bytes);
+        if (all.ok()) reads = std::move(all).value();
+    }
+    for (const PartRead& read : reads) {
+        if (r.of.encoded.keeps({read.footer, read.run})) continue;
+        const Result<BaseReads> base = plan_base(r, read, buffer_bytes);
+        if (base.ok() && base->from) r.of.shared->need({read.footer, read.run}, *base->from, base->reads);
+    }
+}
+
 std::uint64_t buffer_bytes_of_bases(const ReadSource& of) {
     constexpr std::uint64_t enough = 8ull << 20;
     std::uint64_t bytes = 0;
@@ -183,8 +201,19 @@ Task<RunOutcome> read_base(Reading& r, const PartRead& of, BaseReads base, Buffe
         return std::move(status).within(place_text(version, read, piece, unit)).within(needs);
     };
     if (r.stored_is_right) nested.stored_is_right = [](std::uint64_t) {};
-    for (const PartRead& read : nested.reads) {
-        Status status = co_await read_run(nested, read, buffer);
+    SharedBases* const shared = r.of.shared.get();
+    while (!nested.reads.empty()) {
+        SharedBases::Next next;  // the first of them
+        if (shared) {
+            const std::optional<SharedBases::Next> found = co_await shared->next(*base.from, nested.reads, r.failure);
+            if (!found) co_return RunOutcome{Status(r.failure), false};  // another reader's
+            next = *found;
+        }
+        const PartRead read = nested.reads[next.index];
+        nested.reads.erase(nested.reads.begin() + static_cast<std::ptrdiff_t>(next.index));
+        Task<Status> reading = next.run ? read_base_run(nested, read, *shared, next, buffer) : read_run(nested, read, buffer);
+        Status status = co_await reading;
+        if (next.run) shared->ended(next);
         if (!status.ok()) co_return RunOutcome{std::move(status), is_told};
         std::vector<OlderPieces::Copy> copies = pieces.take();
         Status copied = co_await copy_all(*base.from, std::move(copies));

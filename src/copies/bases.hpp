@@ -6,7 +6,7 @@
 
 #include <set>
 
-#include "copies/reading.hpp"
+#include "copies/shared_bases.hpp"
 
 namespace cairn {
 
@@ -26,6 +26,9 @@ Result<BaseReads> plan_base(Reading& r, const PartRead& read, std::uint64_t buff
 // What a reader's buffer has at least, so that bases can be read into it.
 std::uint64_t buffer_bytes_of_bases(const ReadSource& of);
 
+// Before anything is read: which runs of bases the ranks of a node read for each other, where they do.
+void share_bases(Reading& r, std::uint64_t buffer_bytes);
+
 // Of the run: what is wrong with it, or with its base. Else this machine's trouble.
 struct RunOutcome {
     Status status;
@@ -33,5 +36,8 @@ struct RunOutcome {
 };
 // `buffer`: as it was planned for; it is free again afterwards. `into`: as long as the run is raw; without it the base is only verified, as far as `r` verifies.
 Task<RunOutcome> read_base(Reading& r, const PartRead& of, BaseReads base, BufferPtr buffer, std::optional<Slice> into);
+
+// One run of a base that other ranks of the node need, too (reading.cpp). ok, or what `bad` made of it.
+Task<Status> read_base_run(Reading& r, const PartRead& read, SharedBases& shared, SharedBases::Next next, BufferPtr buffer);
 
 }  // namespace cairn

@@ -8,20 +8,21 @@ namespace cairn {
 EncodedRuns::EncodedRuns(World& world, std::uint64_t bytes_max, SharedRuns* node) : world_(world), bytes_max_(bytes_max), node_(node), held_(std::make_shared<Held>(world.clock)), decoded_(world.clock) {}
 
 Task<Result<EncodedRuns::Room>> EncodedRuns::take(std::uint64_t bytes, Nanos patience) {
-    const auto fits = [&] { return held_->bytes == 0 || (held_->bytes <= bytes_max_ && bytes <= bytes_max_ - held_->bytes); };
-    while (!fits()) {
+    while (!has_room(bytes)) {
         if (!kept_.empty()) {
             kept_.erase(kept_.begin());
             continue;
         }
         const bool less = co_await held_->less.wait(world_.clock.in(patience));
-        if (!less && !fits())
+        if (!less && !has_room(bytes))
             co_return deadline_passed("no memory became free for the " + std::to_string(bytes) +
                                       " bytes that it takes encoded and decoded, since other reads did not come back: try again when the file system answers");
     }
     held_->bytes += bytes;
     co_return room_of(bytes);
 }
+
+bool EncodedRuns::has_room(std::uint64_t bytes) const { return held_->bytes == 0 || (held_->bytes <= bytes_max_ && bytes <= bytes_max_ - held_->bytes); }
 
 EncodedRuns::Room EncodedRuns::room_of(std::uint64_t bytes) {
     return Room(new std::uint64_t(bytes), [held = held_](const std::uint64_t* gone) {
@@ -47,21 +48,32 @@ Result<Slice> EncodedRuns::allocate(Room room, std::uint64_t bytes) {
     return Slice{std::move(buffer), 0, bytes};
 }
 
-void EncodedRuns::keep(Which which, Slice raw) {
-    kept_.push_back({which, std::move(raw)});
+void EncodedRuns::keep(Which which, RunBytes bytes) {
+    kept_.push_back({which, std::move(bytes)});
     held_->less.notify_all();  // whoever waits may have it
 }
 
+std::vector<EncodedRuns::Kept>::const_iterator EncodedRuns::find(Which which) const {
+    return std::find_if(kept_.begin(), kept_.end(), [&](const Kept& each) { return each.which == which; });
+}
+
 Slice EncodedRuns::take_kept(Which which) {
-    const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& each) { return each.which == which; });
+    const auto found = find(which);
     if (found == kept_.end()) return {};
-    Slice raw = std::move(found->raw);
+    Slice raw = found->bytes.memory;
     kept_.erase(found);
     return raw;
 }
 
-bool EncodedRuns::keeps(Which which) const {
-    return std::any_of(kept_.begin(), kept_.end(), [&](const Kept& each) { return each.which == which; });
+bool EncodedRuns::keeps(Which which) const { return find(which) != kept_.end(); }
+
+std::optional<RunBytes> EncodedRuns::kept(Which which) const {
+    const auto found = find(which);
+    return found == kept_.end() ? std::nullopt : std::optional(found->bytes);
+}
+
+void EncodedRuns::drop(Which which) {
+    if (const auto found = find(which); found != kept_.end()) kept_.erase(found);
 }
 
 EncodedRuns& EncodedRuns::of_base() {
@@ -72,8 +84,8 @@ EncodedRuns& EncodedRuns::of_base() {
 Task<Slice> EncodedRuns::share(Which which, Nanos patience) {
     const Nanos deadline = world_.clock.in(patience);
     for (;;) {
-        const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& each) { return each.which == which; });
-        if (found != kept_.end()) co_return Slice(found->raw);
+        const auto found = find(which);
+        if (found != kept_.end()) co_return Slice(found->bytes.memory);
         if (std::find(decoded_now_.begin(), decoded_now_.end(), which) == decoded_now_.end()) break;
         const bool told = co_await decoded_.wait(deadline);
         if (!told) break;
@@ -84,7 +96,7 @@ Task<Slice> EncodedRuns::share(Which which, Nanos patience) {
 
 void EncodedRuns::shared(Which which, Slice raw) {
     decoded_now_.erase(std::find(decoded_now_.begin(), decoded_now_.end(), which));
-    if (raw.buffer) keep(which, std::move(raw));
+    if (raw.buffer) keep(which, {std::move(raw)});
     decoded_.notify_all();
 }
 

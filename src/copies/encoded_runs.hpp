@@ -3,14 +3,30 @@
 // room, and not decoded again.
 #pragma once
 
+#include <compare>
+#include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "model/types.hpp"
 #include "world/world.hpp"
 
 namespace cairn {
 
 class SharedRuns;
+
+// Raw bytes of a run in memory: all of it, or some of its pieces.
+struct RunBytes {
+    Slice memory;
+    std::map<std::uint32_t, std::uint64_t> places = {};  // in memory, of each of these pieces; none: all of the run
+    // One of its pieces; no buffer: it is not here.
+    Slice piece(std::uint32_t index, const StoredPiece& of) const {
+        const auto found = places.find(index);
+        if (!places.empty() && found == places.end()) return {};
+        return memory.part(places.empty() ? of.at : found->second, of.length);
+    }
+};
 
 // Of one opened version; those of its bases have as much besides.
 class EncodedRuns {
@@ -30,11 +46,14 @@ class EncodedRuns {
     struct Which {
         std::size_t footer = 0, run = 0;
         std::uint32_t base = 0;  // 0: of the version; else 1 + place among its bases
-        bool operator==(const Which&) const = default;
+        auto operator<=>(const Which&) const = default;
     };
-    void keep(Which which, Slice raw);
+    void keep(Which which, RunBytes bytes);
     Slice take_kept(Which which);  // no buffer: it is to be decoded
     bool keeps(Which which) const;
+    std::optional<RunBytes> kept(Which which) const;  // and stays
+    void drop(Which which);                           // nobody wants it again
+    bool has_room(std::uint64_t bytes) const;         // without anything that is kept going for it
 
     // The encoded runs of bases. Who waits for their memory may hold some of this, and nobody waits the other way round.
     EncodedRuns& of_base();
@@ -45,8 +64,9 @@ class EncodedRuns {
   private:
     struct Kept {
         Which which;
-        Slice raw;
+        RunBytes bytes;
     };
+    std::vector<Kept>::const_iterator find(Which which) const;
     struct Held {
         explicit Held(Clock& clock) : less(clock) {}
         std::uint64_t bytes = 0;

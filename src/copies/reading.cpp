@@ -6,6 +6,8 @@
 #include "catalog/roots.hpp"
 #include "codec/codec.hpp"
 #include "copies/bases.hpp"
+#include "copies/run_pieces.hpp"
+#include "copies/shared_bases.hpp"
 #include "copies/shared_reads.hpp"
 #include "model/checksum_units.hpp"
 
@@ -201,7 +203,7 @@ Task<Status> read_encoded(Reading& r, const PartRead& read, BufferPtr buffer, Cl
     if (claim) co_await r.of.encoded.node()->give(*claim, **raw);
     const StoredRun& run = run_of(r.of.version, read);
     for (const std::uint32_t index : read.pieces) CO_TRY(co_await check_piece(r, read, run.pieces[index], **raw, 0));
-    if (r.of.base == 0 && read.is_wanted_again) r.of.encoded.keep({read.footer, read.run}, std::move(**raw));
+    if (r.of.base == 0 && read.is_wanted_again) r.of.encoded.keep({read.footer, read.run}, {std::move(**raw)});
     co_return Status();
 }
 
@@ -223,7 +225,7 @@ Task<Status> read_plain(Reading& r, const PartRead& read, BufferPtr buffer, Clai
         if (claim) co_await r.of.encoded.node()->give(*claim, into);
     }
     for (const std::uint32_t index : read.pieces) CO_TRY(co_await check_piece(r, read, run.pieces[index], into, read.offset));
-    if (is_kept) r.of.encoded.keep(which, std::move(into));
+    if (is_kept) r.of.encoded.keep(which, {std::move(into)});
     co_return Status();
 }
 
@@ -233,67 +235,81 @@ Task<Status> read_claimed(Reading& r, const PartRead& read, BufferPtr buffer, Cl
     co_return status;
 }
 
+// What another rank of the node has read. Nothing is delivered before all of it is what it should be; false: it is not, or not here.
+Task<Result<bool>> deliver_right(Reading& r, const PartRead& read, const RunBytes& bytes) {
+    const StoredRun& run = run_of(r.of.version, read);
+    for (const std::uint32_t index : read.pieces) {
+        Slice data = bytes.piece(index, run.pieces[index]);
+        if (!data.buffer) co_return false;
+        const std::vector<ImageRange> damaged = co_await damaged_units(r, read, run.pieces[index], 0, std::move(data));
+        if (!damaged.empty()) co_return false;
+    }
+    for (const std::uint32_t index : read.pieces) CO_TRY(r.deliver(run.pieces[index], 0, bytes.piece(index, run.pieces[index])));
+    co_return true;
+}
+
+// Raw bytes of a run of a base, all of them. Nothing: what is wrong with it was told.
+Task<Result<std::optional<Slice>>> whole_run(Reading& r, const PartRead& read, BufferPtr buffer) {
+    const StoredRun& run = run_of(r.of.version, read);
+    if (run.codec != 0) {
+        Result<std::optional<Slice>> made = co_await decoded(r, read, std::move(buffer));
+        co_return made;
+    }
+    Result<Slice> memory = co_await memory_of(r, read.length, nullptr);
+    if (!memory.ok()) co_return std::move(memory).status().within(name_of(r, read));
+    const Nanos deadline = r.of.world.clock.in(r.of.settings.io_wait);
+    const Status status = co_await read_all(r.of.world.storage, r.of.files.at(read.footer), run.part_offset, *memory, deadline);
+    if (status.ok()) co_return std::optional<Slice>(std::move(memory).value());
+    CO_TRY(tell_all(r, read, status));
+    co_return std::optional<Slice>();
+}
+
+// Where it is nobody's but this rank's to read.
+Task<Status> read_for_node(Reading& r, const PartRead& read, SharedRuns& node, const SharedBases::Next& next, BufferPtr buffer) {
+    const StoredRun& run = run_of(r.of.version, read);
+    Result<std::optional<Slice>> raw = co_await whole_run(r, read, std::move(buffer));
+    if (!raw.ok()) co_return std::move(raw).status();
+    if (!*raw) co_return Status();
+    if (next.turn == SharedRuns::Turn::mine) co_await node.give(next.run->shared, **raw);
+    for (const std::uint32_t index : read.pieces) CO_TRY(co_await check_piece(r, read, run.pieces[index], **raw, 0));
+    if (next.run->wanted > 1) r.of.encoded.keep(next.run->which, {std::move(**raw)});
+    co_return Status();
+}
+
 }  // namespace
+
+Task<Status> read_base_run(Reading& r, const PartRead& read, SharedBases& shared, SharedBases::Next next, BufferPtr buffer) {
+    using Turn = SharedRuns::Turn;
+    if (next.turn == Turn::ready) co_await shared.take(*next.run);
+    const std::optional<RunBytes> kept = r.of.encoded.kept(next.run->which);
+    if (kept) {
+        const Result<bool> delivered = co_await deliver_right(r, read, *kept);
+        if (!delivered.ok() || *delivered) co_return delivered.status();
+        r.of.encoded.drop(next.run->which);
+        next.run->is_alone = true;
+    }
+    if (next.turn != Turn::mine) ++shared.node().counts.alone;
+    Status status = co_await read_for_node(r, read, shared.node(), next, std::move(buffer));
+    if (next.turn == Turn::mine) shared.node().fail(next.run->shared);  // unless it was given
+    co_return status;
+}
 
 // ok, or what `bad` made of a damaged block or of a failed read.
 Task<Status> read_run(Reading& r, const PartRead& read, BufferPtr buffer) { return read_claimed(r, read, std::move(buffer), nullptr); }
 
 namespace {
 
-// Pieces may have bytes in common (flush.equal_pages): one rank may want many times as many as the run has.
-bool wants_all(const StoredRun& run, const PartRead& read) {
-    std::uint64_t bytes = 0;
-    for (const std::uint32_t index : read.pieces) bytes += run.pieces[index].length;
-    return read.is_wanted_again || bytes > raw_bytes(run);
-}
-
-// Where the wanted pieces of a run go that another rank has read, one behind the other; all of it where it is to be kept, or is the less.
-struct FromNode {
-    struct Stretch {
-        std::uint64_t from = 0, to = 0, length = 0;  // in the run, in memory
-    };
-    std::vector<Stretch> stretches;      // of the run, each a read
-    std::vector<std::uint64_t> places;   // in memory, of each piece
-    std::uint64_t bytes = 0;
-
-    FromNode(const StoredRun& run, const PartRead& read) {
-        const bool is_whole = wants_all(run, read);
-        if (is_whole) stretches.push_back({0, 0, bytes = raw_bytes(run)});
-        for (const std::uint32_t index : read.pieces) {
-            const StoredPiece& piece = run.pieces[index];
-            places.push_back(is_whole ? piece.at : bytes);
-            if (is_whole) continue;
-            if (!stretches.empty() && stretches.back().from + stretches.back().length == piece.at) stretches.back().length += piece.length;
-            else stretches.push_back({piece.at, bytes, piece.length});
-            bytes += piece.length;
-        }
-    }
-};
-
-// Nothing is delivered before all of it is what it should be. False: it is not, or not there any more.
 Task<Result<bool>> take_from_node(Reading& r, const PartRead& read, const SharedRuns::Shared& shared, BufferPtr buffer) {
-    const StoredRun& run = run_of(r.of.version, read);
-    const FromNode from(run, read);
+    const RunPieces pieces(run_of(r.of.version, read), read.pieces, read.is_wanted_again);
     if (read.is_wanted_again) buffer = nullptr;
-    Result<Slice> memory = co_await memory_of(r, from.bytes, std::move(buffer));
+    Result<Slice> memory = co_await memory_of(r, pieces.bytes, std::move(buffer));
     if (!memory.ok()) co_return std::move(memory).status().within(name_of(r, read));
-    for (const FromNode::Stretch& each : from.stretches) {
-        Slice into = memory->part(each.to, each.length);
-        const Status taken = co_await r.of.encoded.node()->take(shared, each.from, std::move(into));
-        if (!taken.ok()) co_return false;
-    }
-    for (std::size_t i = 0; i < read.pieces.size(); ++i) {
-        const StoredPiece& piece = run.pieces[read.pieces[i]];
-        Slice data = memory->part(from.places[i], piece.length);
-        const std::vector<ImageRange> damaged = co_await damaged_units(r, read, piece, 0, std::move(data));
-        if (!damaged.empty()) co_return false;
-    }
-    for (std::size_t i = 0; i < read.pieces.size(); ++i) {
-        const StoredPiece& piece = run.pieces[read.pieces[i]];
-        CO_TRY(r.deliver(piece, 0, memory->part(from.places[i], piece.length)));
-    }
-    if (read.is_wanted_again) r.of.encoded.keep({read.footer, read.run}, std::move(memory).value());
-    co_return true;
+    const Status taken = co_await take_pieces(*r.of.encoded.node(), shared, pieces, *memory);
+    if (!taken.ok()) co_return false;
+    RunBytes bytes{std::move(memory).value(), pieces.places};
+    Result<bool> delivered = co_await deliver_right(r, read, bytes);
+    if (read.is_wanted_again && delivered.ok() && *delivered) r.of.encoded.keep({read.footer, read.run}, std::move(bytes));
+    co_return delivered;
 }
 
 Task<Status> read_next(Reading& r, SharedReads::Next next, BufferPtr buffer) {
@@ -313,11 +329,15 @@ Task<Status> read_next(Reading& r, SharedReads::Next next, BufferPtr buffer) {
     co_return status;
 }
 
-Task<void> reader(Reading& r, SharedReads& order) {
-    std::uint64_t buffer_bytes = std::max(part_alignment, buffer_bytes_of_bases(r.of));
+std::uint64_t reader_buffer_bytes(const Reading& r) {
+    std::uint64_t bytes = std::max(part_alignment, buffer_bytes_of_bases(r.of));
     for (const PartRead& read : r.reads)
-        if (run_of(r.of.version, read).codec == 0 || read.length <= r.of.settings.buffer_bytes) buffer_bytes = std::max(buffer_bytes, read.length);
-    buffer_bytes = round_up(buffer_bytes, 4096);
+        if (run_of(r.of.version, read).codec == 0 || read.length <= r.of.settings.buffer_bytes) bytes = std::max(bytes, read.length);
+    return round_up(bytes, 4096);
+}
+
+Task<void> reader(Reading& r, SharedReads& order) {
+    const std::uint64_t buffer_bytes = reader_buffer_bytes(r);
     Result<BufferPtr> buffer = r.of.world.storage.allocate(buffer_bytes);
     if (!buffer.ok()) {
         r.failure = std::move(buffer).status();
@@ -328,6 +348,7 @@ Task<void> reader(Reading& r, SharedReads& order) {
         if (!next) co_return;
         Status status = co_await read_next(r, *next, *buffer);
         order.ended(*next);
+        if (r.of.shared) r.of.shared->has_been_read({r.reads[next->index].footer, r.reads[next->index].run});
         if (!status.ok() && r.failure.ok()) r.failure = std::move(status);
         if (buffer->use_count() == 1) continue;
         // A read outlived its deadline and holds the buffer. Whoever collects damage goes on, with so much more memory and no more.
@@ -362,7 +383,8 @@ Task<Status> read_runs(Reading& r) {
     if (!opened.ok()) co_return opened;
     Gate gate(r.of.world.clock);
     const std::size_t readers = std::min<std::size_t>(r.of.settings.readers, r.reads.size());
-    SharedReads order(r.of.world, r.of.encoded.node(), r.of.version, r.reads, r.of.encoded);
+    share_bases(r, reader_buffer_bytes(r));
+    SharedReads order(r.of, r.reads);
     for (std::size_t i = 0; i < readers; ++i) gate.spawn(reader(r, order));
     co_await gate.close();
     if (r.failure.ok() && !order.is_empty())

@@ -9,6 +9,8 @@
 
 namespace cairn {
 
+class SharedBases;
+
 // A version as it is read from, or a base of it, which several runs of that version need at once.
 struct ReadSource {
     World& world;
@@ -19,6 +21,7 @@ struct ReadSource {
     std::uint32_t base = 0;  // 0: it is what is read; else 1 + place among the bases of that
     std::map<std::size_t, FilePtr> files = {};  // by footer; opened when something of them is read
     std::map<std::uint32_t, std::shared_ptr<ReadSource>> bases = {};  // by place; made when a run needs them
+    std::shared_ptr<SharedBases> shared = {};  // runs of bases that other ranks of the node need as well; null: nothing is shared
     std::map<std::pair<std::size_t, std::size_t>, Status> stored = {};  // of a base whose encoded runs are not decoded: what is known of them, by footer and run
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "copies/reading.hpp"
+#include "copies/shared_bases.hpp"
 
 namespace cairn {
 
@@ -12,44 +13,52 @@ namespace {
 
 constexpr std::size_t apart = 23;  // shelves that the first runs of two parts lie apart
 
-// Whoever wants any of it reads all of it.
-bool is_read_whole(const StoredRun& run, const PartRead& read) { return run.codec != 0 || (run.pieces.size() > 1 && read.length == run.stored_bytes); }
+// Only so many have a name of their own (SharedRuns::Which).
+constexpr std::uint32_t parts_named = 1u << 24, bases_named = 1u << 8;
 
 }  // namespace
 
-SharedReads::SharedReads(World& world, SharedRuns* shared, const OpenVersion& version, const std::vector<PartRead>& reads, const EncodedRuns& kept)
-    : world_(world), shared_(shared), version_(version), reads_(reads), kept_(kept), turns_(reads), is_taken_(reads.size()), is_of_turns_(reads.size()) {
+bool is_read_whole(const StoredRun& run, const PartRead& read) { return run.codec != 0 || (run.pieces.size() > 1 && read.length == run.stored_bytes); }
+
+Shelves shelves_of(const SharedRuns& node, bool has_bases, std::uint32_t base) {
+    const std::size_t of_bases = has_bases ? node.shelves() / 2 : 0, of_version = node.shelves() - of_bases;
+    return base == 0 ? Shelves{0, of_version} : Shelves{of_version, of_bases};
+}
+
+SharedReads::SharedReads(ReadSource& of, const std::vector<PartRead>& reads)
+    : of_(of), shared_(of.encoded.node()), reads_(reads), turns_(reads), is_taken_(reads.size()), is_of_turns_(reads.size()) {
     if (shared_) find_shared();
     for (const PartRead& read : reads) is_last_ &= !read.is_wanted_again;
 }
 
-// By run; nothing: no two of the ranks have pieces of it, or it is not one that is shared.
-std::vector<std::optional<SharedRuns::Shared>> SharedReads::shared_of(std::size_t footer_at) const {
-    const Footer& footer = version_.footers[footer_at];
-    const std::vector<Rank>& ranks = shared_->ranks();
+std::vector<std::optional<SharedRuns::Shared>> runs_shared(const SharedRuns& node, const OpenVersion& version, std::size_t footer_at, Shelves shelves, std::uint32_t base) {
+    const Footer& footer = version.footers[footer_at];
+    const std::vector<Rank>& ranks = node.ranks();
     std::vector<std::optional<SharedRuns::Shared>> found(footer.runs.size());
-    if (version_.manifest.parts[version_.parts[footer_at]].origin != 0) return found;  // a part of an older version: whose images it has there is another question
+    if (shelves.count == 0 || footer.part >= parts_named || base >= bases_named) return found;
+    if (version.manifest.parts[version.parts[footer_at]].origin != 0) return found;  // a part of an older version: whose images it has there is another question
     std::size_t count = 0;
     for (std::size_t i = 0; i < footer.runs.size(); ++i) {
         const StoredRun& run = footer.runs[i];
-        if (run.base != 0 || run.pieces.size() < 2 || raw_bytes(run) > SharedRuns::shelf_bytes) continue;
+        if (run.pieces.size() < 2 || raw_bytes(run) > SharedRuns::shelf_bytes) continue;
         std::set<Rank> whose;
         for (const StoredPiece& piece : run.pieces)
             if (std::binary_search(ranks.begin(), ranks.end(), piece.rank)) whose.insert(piece.rank);
         if (whose.size() < 2) continue;
-        const std::size_t shelf = (footer.part * apart + count++) % shared_->shelves();
-        found[i] = SharedRuns::Shared{{footer.part, static_cast<std::uint32_t>(i)}, shelf, {whose.begin(), whose.end()}};
+        const std::size_t shelf = shelves.first + (footer.part * apart + count++) % shelves.count;
+        found[i] = SharedRuns::Shared{{footer.part, static_cast<std::uint32_t>(i), base}, shelf, {whose.begin(), whose.end()}};
     }
     return found;
 }
 
 void SharedReads::find_shared() {
     std::map<std::size_t, std::vector<std::optional<SharedRuns::Shared>>> footers;
+    const Shelves shelves = shelves_of(*shared_, !of_.version.manifest.bases.empty(), 0);
     for (std::size_t i = 0; i < reads_.size(); ++i) {
         const PartRead& read = reads_[i];
-        if (!is_read_whole(run_of(version_, read), read)) continue;
+        if (!is_read_whole(run_of(of_.version, read), read)) continue;
         auto known = footers.find(read.footer);
-        if (known == footers.end()) known = footers.emplace(read.footer, shared_of(read.footer)).first;
+        if (known == footers.end()) known = footers.emplace(read.footer, runs_shared(*shared_, of_.version, read.footer, shelves, 0)).first;
         const std::optional<SharedRuns::Shared>& run = known->second[read.run];
         if (!run) continue;
         reads_of_.emplace(run->which, i);
@@ -60,9 +69,11 @@ void SharedReads::find_shared() {
 Task<std::optional<SharedReads::Next>> SharedReads::next(const Status& failure) {
     constexpr Nanos longest = 8 * millisecond;
     for (Nanos pause = millisecond / 4; failure.ok(); pause = std::min(2 * pause, longest)) {
+        if (of_.shared) co_await of_.shared->take_ready();
         std::optional<Next> found = try_next();
         if (found || is_empty()) co_return found;
-        co_await world_.clock.sleep(pause);
+        if (shared_) shared_->watch();
+        co_await of_.world.clock.sleep(pause);
     }
     co_return std::nullopt;
 }
@@ -92,7 +103,7 @@ std::optional<SharedReads::Next> SharedReads::try_next() {
 std::optional<SharedReads::Next> SharedReads::next_waiting() {
     for (std::size_t shelf = 0; shelf < shared_->shelves(); ++shelf) {
         const std::optional<SharedRuns::Which> which = shared_->waiting(shelf);
-        if (!which || being_read_.count(*which) != 0) continue;
+        if (!which || which->base != 0 || being_read_.count(*which) != 0) continue;
         const auto read = reads_of_.find(*which);
         if (read != reads_of_.end() && !is_taken_[read->second]) {
             if (const std::optional<Next> next = ask(read->second)) return next;
@@ -117,7 +128,7 @@ std::optional<SharedReads::Next> SharedReads::next_passed() {
 std::optional<SharedReads::Next> SharedReads::ask(std::size_t index) {
     const auto run = runs_.find(index);
     if (run == runs_.end()) return take(index, Turn::alone);
-    if (kept_.keeps({reads_[index].footer, reads_[index].run})) return take(index, Turn::alone);
+    if (of_.encoded.keeps({reads_[index].footer, reads_[index].run})) return take(index, Turn::alone);
     Turn turn = shared_->turn(run->second);
     // Who reads on afterwards has not come yet to what others may wait for: it waits for none of them.
     if (turn == Turn::occupied && !is_last_) turn = Turn::alone;

@@ -14,10 +14,23 @@
 
 namespace cairn {
 
+struct ReadSource;
+
+// Whoever wants any of it reads all of it.
+bool is_read_whole(const StoredRun& run, const PartRead& read);
+
+// Runs of bases have shelves apart from those of the version: who has claimed one of the latter may wait for some of the former.
+struct Shelves {
+    std::size_t first = 0, count = 0;
+};
+Shelves shelves_of(const SharedRuns& node, bool has_bases, std::uint32_t base);
+
+// The runs of a part, by run; nothing: no two of the node's ranks have pieces of it, or it is not one that is shared. `base`: as in SharedRuns::Which.
+std::vector<std::optional<SharedRuns::Shared>> runs_shared(const SharedRuns& node, const OpenVersion& version, std::size_t footer, Shelves shelves, std::uint32_t base);
+
 class SharedReads {
   public:
-    // `shared` null: nothing is. `kept`: what it keeps needs no other rank.
-    SharedReads(World& world, SharedRuns* shared, const OpenVersion& version, const std::vector<PartRead>& reads, const EncodedRuns& kept);
+    SharedReads(ReadSource& of, const std::vector<PartRead>& reads);
 
     struct Next {
         std::size_t index = 0;                            // of the read
@@ -32,18 +45,15 @@ class SharedReads {
   private:
     using Turn = SharedRuns::Turn;
     void find_shared();
-    std::vector<std::optional<SharedRuns::Shared>> shared_of(std::size_t footer) const;
     std::optional<Next> try_next();
     std::optional<Next> next_waiting();
     std::optional<Next> next_passed();
     std::optional<Next> ask(std::size_t index);
     Next take(std::size_t index, Turn turn);
 
-    World& world_;
-    SharedRuns* shared_;
-    const OpenVersion& version_;
+    ReadSource& of_;
+    SharedRuns* const shared_;  // null: nothing is
     const std::vector<PartRead>& reads_;
-    const EncodedRuns& kept_;
     ReadTurns turns_;
     std::vector<bool> is_taken_, is_of_turns_;           // by read: by a reader; by its turn, and not ended
     std::map<std::size_t, SharedRuns::Shared> runs_;     // by read

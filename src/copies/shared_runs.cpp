@@ -31,7 +31,9 @@ bool is_claimed_by(std::uint64_t word, std::size_t owner) {
     return is_claim && (word >> state_bits & ((1u << owner_bits) - 1)) == owner;
 }
 
-std::uint64_t key_of(const SharedRuns::Which& which) { return std::uint64_t{which.part} << 32 | which.run; }
+// A byte, three, and four.
+std::uint64_t key_of(const SharedRuns::Which& which) { return std::uint64_t{which.base} << 56 | std::uint64_t{which.part} << 32 | which.run; }
+SharedRuns::Which which_of(std::uint64_t key) { return {static_cast<std::uint32_t>(key >> 32 & 0xffffff), static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 56)}; }
 
 }  // namespace
 
@@ -206,6 +208,12 @@ bool SharedRuns::stands_still(std::size_t shelf, std::uint64_t word) {
     return world_.clock.now() - watched.since >= patience_;
 }
 
+void SharedRuns::watch() {
+    const Table table(map_, place_.ranks.size());
+    for (std::size_t shelf = 0; shelf < shelves_; ++shelf)
+        if (const std::uint64_t word = table.word(shelf).load(); state_of(word) != State::free) static_cast<void>(stands_still(shelf, word));
+}
+
 Task<void> SharedRuns::give(const Shared& run, Slice raw) {
     const std::uint64_t offset = run.shelf * shelf_bytes;
     const Nanos deadline = world_.clock.in(patience_);
@@ -248,7 +256,7 @@ std::optional<SharedRuns::Which> SharedRuns::waiting(std::size_t shelf) const {
     if ((state_of(word) != State::ready && state_of(word) != State::failed) || !table.waits_for(shelf, self_)) return std::nullopt;
     const std::uint64_t key = table.key(shelf).load();
     if (table.word(shelf).load() != word) return std::nullopt;
-    return Which{static_cast<std::uint32_t>(key >> 32), static_cast<std::uint32_t>(key)};
+    return which_of(key);
 }
 
 }  // namespace cairn

@@ -41,8 +41,9 @@ class SharedRuns {
     void leave();
 
     struct Which {
-        std::uint32_t part = 0;  // as its footer numbers it
+        std::uint32_t part = 0;  // as its footer numbers it; below 2^24
         std::uint32_t run = 0;   // there
+        std::uint32_t base = 0;  // 0: of the version; else 1 + place among its bases; below 2^8
         auto operator<=>(const Which&) const = default;
     };
     // A run as all who share it know it.
@@ -68,6 +69,8 @@ class SharedRuns {
     Task<Status> take(const Shared& run, std::uint64_t offset, Slice into);
     // This rank needs nothing of it, or nothing more.
     void pass(const Which& which, std::size_t shelf);
+    // Looks at all shelves. Who waits for one of them knows then how long the others stand as they are, and waits no second time for who is dead.
+    void watch();
     // What stands on a shelf, ready or failed, for this rank, among others; nothing: nothing does.
     std::optional<Which> waiting(std::size_t shelf) const;
 
@@ -79,6 +82,7 @@ class SharedRuns {
         std::uint64_t made = 0;   // read by this rank, and there for the others
         std::uint64_t taken = 0;  // from others
         std::uint64_t alone = 0;  // read by this rank, though they are shared
+        std::uint64_t taken_of_bases = 0;  // of those taken
     };
     Counts counts;
 

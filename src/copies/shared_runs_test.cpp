@@ -170,6 +170,34 @@ TEST_F(Sharing, AClaimWhoseOwnerIsDeadIsWaitedForWithABound) {
     EXPECT_EQ(all[1].runs->turn(beside), Turn::mine);
 }
 
+// All of its claims are waited for at the same time.
+TEST_F(Sharing, WhoWaitsForOneClaimOfTheDeadHasWaitedForTheOthers) {
+    std::vector<One> all = open_all(3);
+    const auto run = run_of(0, 0, {0, 1, 2}), other = run_of(1, 1, {0, 1, 2});
+    EXPECT_EQ(all[0].runs->turn(run), Turn::mine);
+    EXPECT_EQ(all[0].runs->turn(other), Turn::mine);
+    all[0].process->kill();
+    EXPECT_EQ(all[1].runs->turn(run), Turn::claimed);
+    all[1].runs->watch();
+    pass_time(patience + millisecond);
+    EXPECT_EQ(all[1].runs->turn(run), Turn::alone);
+    EXPECT_EQ(all[1].runs->turn(other), Turn::alone);
+}
+
+TEST_F(Sharing, ARunOfABaseIsNotThatOfTheVersion) {
+    std::vector<One> all = open_all(2);
+    auto run = run_of(7, 1, {0, 1}), of_base = run;
+    of_base.which.base = 2;
+    EXPECT_EQ(all[0].runs->turn(of_base), Turn::mine);
+    EXPECT_EQ(all[1].runs->turn(of_base), Turn::claimed);
+    EXPECT_EQ(all[1].runs->turn(run), Turn::occupied);
+    give(all[0], of_base, 5);
+    EXPECT_EQ(all[1].runs->turn(run), Turn::occupied);
+    EXPECT_EQ(all[1].runs->waiting(1), of_base.which);
+    all[1].runs->pass(run.which, 1);
+    EXPECT_EQ(all[1].runs->waiting(1), of_base.which) << "that was another";
+}
+
 TEST_F(Sharing, WhoIsDeadKeepsNoShelfForEver) {
     std::vector<One> all = open_all(3);
     const auto first = run_of(0, 0, {0, 1, 2}), next = run_of(2, 0, {0, 1}), last = run_of(3, 1, {0, 1, 2});

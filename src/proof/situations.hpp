@@ -103,6 +103,7 @@ namespace cairn::testing {
     row(passed_over,        seeds, "a restore told which version it passed over") \
     row(shared_in_trouble,  seeds, "ranks of a node had runs from each other, storage being in trouble") \
     row(shared,             seeds, "ranks of a node had runs from each other") \
+    row(shared_base,        steered, "and some of them were of an older version that theirs was stored as what changed since") \
     row(shared_late,        seeds, "and one read by itself what another did not come to the end of") \
     row(shared_killed,      seeds, "and one of them was killed meanwhile") \
     row(shared_damage,      seeds, "damage in a run that they share was told by each of them") \

@@ -1,4 +1,4 @@
-// What readers of a version do with one that is stored as differences to an older one: a restart's fetch, a stream, and what is open.
+// What readers of a version do with one that is stored as differences to an older one: a restart's fetch, by one rank and by two of a node, a stream, and what is open.
 #include <gtest/gtest.h>
 
 #include "copies/based_testing.hpp"
@@ -126,6 +126,100 @@ TEST_F(ReadWithBase, ARestartDoesNotGoBackWhereARootOfTheBaseIsAway) {
     EXPECT_FALSE(fetched.status.ok());
     EXPECT_TRUE(fetched.refused) << fetched.status.to_string();
     EXPECT_NE(fetched.status.text().find("needs version 10, its base: "), std::string::npos) << fetched.status.text();
+}
+
+// Scratch of a simulated node, and files in memory.
+class ScratchAndFiles final : public Storage {
+  public:
+    ScratchAndFiles(Storage& scratch, Storage& files) : scratch_(scratch), files_(files) {}
+    Result<BufferPtr> allocate(std::uint64_t bytes) override { return files_.allocate(bytes); }
+    Task<Result<FilePtr>> open(std::string path, OpenOptions options, Nanos by) override { return of(path).open(path, options, by); }
+    Task<Result<std::uint64_t>> write_some(FilePtr file, std::uint64_t at, Slice data, Nanos by) override { return of(file->path()).write_some(file, at, std::move(data), by); }
+    Task<Result<std::uint64_t>> read_some(FilePtr file, std::uint64_t at, Slice into, Nanos by) override { return of(file->path()).read_some(file, at, std::move(into), by); }
+    Task<Status> fsync(FilePtr file, Nanos by) override { return of(file->path()).fsync(file, by); }
+    Task<Result<std::uint64_t>> file_bytes(FilePtr file, Nanos by) override { return of(file->path()).file_bytes(file, by); }
+    Task<Status> resize(FilePtr file, std::uint64_t bytes, Nanos by) override { return of(file->path()).resize(file, bytes, by); }
+    Task<Status> make_directory(std::string path, std::uint32_t mode, Nanos by) override { return of(path).make_directory(path, mode, by); }
+    Task<Status> fsync_directory(std::string path, Nanos by) override { return of(path).fsync_directory(path, by); }
+    Task<Status> publish(std::string from, std::string to, Nanos by) override { return of(from).publish(from, std::move(to), by); }
+    Task<Status> replace(std::string from, std::string to, Nanos by) override { return of(from).replace(from, std::move(to), by); }
+    Task<Status> remove(std::string path, Nanos by) override { return of(path).remove(path, by); }
+    Task<Status> remove_directory(std::string path, Nanos by) override { return of(path).remove_directory(path, by); }
+    Task<Result<std::vector<DirectoryEntry>>> list(std::string path, Nanos by) override { return of(path).list(path, by); }
+    Task<Result<std::uint64_t>> free_bytes(std::string path, Nanos by) override { return of(path).free_bytes(path, by); }
+    Task<Result<BufferPtr>> map(std::string path, bool is_writable, Nanos by) override { return of(path).map(path, is_writable, by); }
+
+  private:
+    Storage& of(const std::string& path) { return path.starts_with("/scratch") ? scratch_ : files_; }
+    Storage& scratch_;
+    Storage& files_;
+};
+
+// Ranks 1 and 2, whose images share a run with a base: of that one both of them need pieces, too.
+class ReadTogether : public ::testing::Test, public testing::BasedVersions {
+  protected:
+    struct One {
+        explicit One(ReadTogether& of, sim::Process& process) : storage(process.world().storage, of.files), world{process.world().clock, storage, process.world().network, process.world().random, of.cpu} {}
+        ScratchAndFiles storage;
+        World world;
+        Fetched fetched;
+        std::uint64_t got = 0;
+    };
+    void fetch() {
+        ++restarts_;
+        std::vector<Task<void>> tasks;
+        for (const Rank rank : {1, 2}) {
+            ones_[rank] = std::make_unique<One>(*this, process.node().start_process("rank"));
+            tasks.push_back(fetch_one(rank, *ones_[rank]));
+            tasks.back().start();
+        }
+        const auto is_over = [&] { return tasks[0].done() && tasks[1].done(); };
+        EXPECT_TRUE(simulation.run_until(is_over, simulation.now() + 600 * second));
+    }
+    Task<void> fetch_one(Rank rank, One& one) {
+        const Aim whole = [&](const ImageInfo& image) -> Result<HandOut> {
+            HandOut out;
+            out.add(image.rank, {0, image.bytes}, "image", [this, rank, &one](std::uint64_t at, const Slice& data) {
+                EXPECT_EQ(std::memcmp(data.data(), newer[rank].data() + at, data.length), 0);
+                one.got += data.length;
+                return Status();
+            });
+            return out;
+        };
+        ImagePlaces places{version.key, rank, "", true};
+        places.shared = SharedPlace{"/scratch/shared", "series", std::to_string(restarts_), {1, 2}, rank, 4};
+        const Nanos deadline = one.world.clock.in(60 * second);
+        Fetched got = co_await fetch_image(one.world, layout, std::move(places), whole, {}, deadline);
+        one.fetched = std::move(got);
+    }
+    const Status& status(Rank rank) const { return ones_.at(rank)->fetched.status; }
+
+    int restarts_ = 0;
+    std::map<Rank, std::unique_ptr<One>> ones_;
+};
+
+TEST_F(ReadTogether, WhatTwoRanksNeedIsDecodedOnceWithItsBase) {
+    fetch();
+    for (const Rank rank : {1, 2}) {
+        EXPECT_TRUE(status(rank).ok()) << status(rank).to_string();
+        EXPECT_EQ(ones_[rank]->got, newer[rank].size());
+    }
+    EXPECT_EQ(cpu.decodes, 2) << "their pack, and the base's";
+}
+
+TEST_F(ReadTogether, DamageInItIsToldByBoth) {
+    for (const bool is_in_base : {true, false}) {
+        std::byte& byte = is_in_base ? stored_byte(base, 1, 1, 20) : stored_byte(version, 0, 3, 20);
+        byte ^= std::byte{1};
+        fetch();
+        byte ^= std::byte{1};
+        for (const Rank rank : {1, 2}) {
+            EXPECT_EQ(status(rank).code(), Code::corrupt) << status(rank).to_string();
+            EXPECT_NE(status(rank).text().find("rank " + std::to_string(rank)), std::string::npos) << status(rank).text();
+            EXPECT_EQ(status(rank).text().find("needs version 10, its base: ") != std::string::npos, is_in_base) << status(rank).text();
+            EXPECT_EQ(ones_[rank]->got, 0u);
+        }
+    }
 }
 
 }  // namespace
