@@ -24,7 +24,7 @@ help:
 	@echo "make race       Cairn and others on a small cluster with real networks and storage; root only (ARGS=--help)"
 	@echo "make calibrate  the race's settings, simulated: how far cairn simulate is from what was measured"
 	@echo "make simulate-papers  the papers' figures, simulated, beside the numbers of their text (ARGS=--scale: and what they did not have)"
-	@echo "make simulate-mcrengine  mcrEngine's Figures 10 to 12 and Cairn's modes, simulated up to 15,408 processes"
+	@echo "make simulate-mcrengine  mcrEngine's Figures 10 to 13 and Cairn's modes, simulated up to 15,408 processes"
 	@echo "make sim        20,000 random simulated clusters with faults (ARGS='--from 1 --count 50000', '--seed 7', --help)"
 	@echo "make exhaustive  every fault at every step of a small job, then pairs of them until a million states (an hour; ARGS=--help)"
 	@echo "make mutants    plants bugs in the engine, one at a time: the simulated clusters must find each (ARGS='--only NAME', --list), or the tests that it names (--by-tests)"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""mcrEngine's Figures 10 to 12 on a simulated machine like the paper's, up to 15,408 processes, with Cairn's modes beside its five ways, and the paper's percentages beside what comes out.
+"""mcrEngine's Figures 10 to 13 on a simulated machine like the paper's, up to 15,408 processes, with Cairn's modes beside its five ways, and the paper's percentages beside what comes out.
 
 Usage: bench/mcrengine_figures.py BUILD [--short] [--more] [--out JSON]     (make simulate-mcrengine)
 
@@ -56,7 +56,8 @@ def everything(simulated, counts):
                 for share in SHARES if count == counts[-1] else (1,):
                     if way in plan.CAIRNS and share not in ((1, 0.1) if way == "fast" else (1,)):
                         continue
-                    rows.append({"data": data.name, "way": way, "processes": count, "share": share, "steps": plan.steps(simulated, data, way, count, *slower(share))})
+                    asked = (simulated, data, way, count, *slower(share))
+                    rows.append({"data": data.name, "way": way, "processes": count, "share": share, "steps": plan.steps(*asked), "restart": plan.restart_steps(*asked)})
     return rows
 
 
@@ -88,7 +89,7 @@ def main():
     def done(run, got, _):
         for unused in ("leaders", "bounds"):
             got.pop(unused, None)
-        print(f"{time.monotonic() - clock:6.0f} s  {got['flush_s']:8.2f} s  {run.key()}", flush=True)
+        print(f"{time.monotonic() - clock:6.0f} s  {got['flush_s']:8.2f} s  {got.get('restart_s', 0):8.2f} s  {run.key()}", flush=True)
         save(data, a.out)
 
     try:

@@ -1,8 +1,9 @@
-"""SC12's Figures 10 to 13 as PNG: simulated ones of bench/mcrengine_figures.py (10 to 12), and those of the small cluster by bench/mcrengine (10 to 13)."""
+"""SC12's Figures 10 to 13 as PNG: simulated ones of bench/mcrengine_figures.py, and those of the small cluster by bench/mcrengine."""
 from statistics import median
 
 import mcrengine_plan as plan
 import mcrengine_scale_report as scale
+from mcrengine_report import ALONE
 from plot import BLUE, GREY, LIGHT, RED, pyplot_or_fail, tidy
 
 GREEN, ORANGE, ROSE, DARK = "#5a9367", "#e08e45", "#b56576", "#444444"
@@ -10,7 +11,9 @@ LINES = {"NoC+NoAgg": (GREY, "-", "o"), "C+NoAgg": (DARK, "--", "o"), "NoC+Agg":
          "Cairn off": (LIGHT, "-", "D"), "Cairn fast": (BLUE, "-", "D"), "Cairn small": (GREEN, "-", "D"), "Cairn auto": (RED, ":", "x")}
 STEPS = {"fetch": ("fetch (3-7)", LIGHT), "first pass": ("first pass (8)", ROSE), "compress": ("gzip (9a)", ORANGE), "write": ("write (9b)", GREY), "flush": ("Cairn: all at once", BLUE),
          "read": ("read (1a)", GREY), "decompress": ("gunzip (1b)", ORANGE), "split": ("first pass back, split (2-3a)", ROSE), "send": ("send (3b-4)", LIGHT), "rebuild": ("rebuild (5-6)", GREEN),
-         "extract": ("Cairn: all at once", BLUE)}
+         "extract": ("Cairn: all at once", BLUE), "restore": ("Cairn: all at once", BLUE)}
+# What goes on beside another step, which ends later or is the longer one: drawn as far as it is longer.
+BESIDE = {"first pass": "fetch", "split": "send"}
 
 
 def name_of(way):
@@ -61,24 +64,27 @@ def step_legend(figure, steps):
 def figures_10_11(pyplot, rows):
     names = list(dict.fromkeys(row["data"] for row in rows))[1:]  # not ALE3D: the paper has Cactus
     counts = sorted({row["processes"] for row in rows})
-    figure, axes = pyplot.subplots(1, len(names), figsize=(16, 5.6), dpi=110, layout="constrained", sharey=True)
-    for axis, name in zip(axes, names):
-        of = {}
-        for row in sorted((row for row in rows if row["data"] == name and row["share"] == 1), key=lambda row: row["processes"]):
-            of.setdefault(name_of(row["way"]), []).append(row["steps"].get("write", row["steps"].get("flush")))
-        lines(axis, counts, of)
-        axis.set_yscale("log")
-        axis.set_yticks((0.5, 1, 2, 5, 10, 20, 50), ("0.5", "1", "2", "5", "10", "20", "50"))
-        axis.minorticks_off()
-        axis.set_title(f"{name}: 87 MB a process", fontsize=10)
-    axes[0].set_ylabel("seconds until all is in the file system (Cairn: encoded, too)")
-    figure.legend(*axes[-1].get_legend_handles_labels(), loc="outside lower center", ncols=9, frameon=False, fontsize=8.5)
-    figure.suptitle("SC12, Figures 10 and 11, simulated: writes alone; lower is better. The simulator reads nothing, so the read halves are missing.\n"
-                    "Below 1,000 processes N / 32 files are fewer than the file system's 30 targets", fontsize=11)
+    figure, axes = pyplot.subplots(2, len(names), figsize=(16, 10), dpi=110, layout="constrained", sharey=True)
+    for line, phase, title in zip(axes, ("steps", "restart"), ("written", "read")):
+        paper, cairn = ALONE[phase]
+        for axis, name in zip(line, names):
+            of = {}
+            for row in sorted((row for row in rows if row["data"] == name and row["share"] == 1), key=lambda row: row["processes"]):
+                of.setdefault(name_of(row["way"]), []).append(row[phase].get(paper, row[phase].get(cairn)))
+            lines(axis, counts, of)
+            axis.set_yscale("log")
+            axis.set_yticks((0.5, 1, 2, 5, 10, 20, 50), ("0.5", "1", "2", "5", "10", "20", "50"))
+            axis.minorticks_off()
+            axis.set_title(f"{name}: {title}, 87 MB a process", fontsize=10)
+    axes[0][0].set_ylabel("seconds until all is in the file system (Cairn: encoded, too)")
+    axes[1][0].set_ylabel("seconds until all is read (Cairn: decoded, and in memory)")
+    figure.legend(*axes[0][-1].get_legend_handles_labels(), loc="outside lower center", ncols=9, frameon=False, fontsize=8.5)
+    figure.suptitle("SC12, Figures 10 and 11, simulated: writes and reads alone; lower is better. Below 1,000 processes N / 32 files are fewer than the file system's 30 targets", fontsize=11)
     return figure
 
 
-def figure_12(pyplot, rows):
+def end_to_end(pyplot, rows, phase, steps, title):
+    """Figures 12 and 13."""
     names = list(dict.fromkeys(row["data"] for row in rows))
     count, shares = max(row["processes"] for row in rows), (1, 0.1)
     figure, axes = pyplot.subplots(2, len(names), figsize=(19, 9), dpi=110, layout="constrained")
@@ -87,22 +93,33 @@ def figure_12(pyplot, rows):
             bars = []
             for row in rows:
                 if (row["data"], row["processes"], row["share"]) == (name, count, share):
-                    steps = dict(row["steps"])
-                    total = steps.pop("seconds")
-                    if "first pass" in steps:  # beside fetch
-                        steps["first pass"] = max(0, steps["first pass"] - steps["fetch"])
-                    bars.append((name_of(row["way"]), steps, total))
+                    taken = dict(row[phase])
+                    total = taken.pop("seconds")
+                    for step, other in BESIDE.items():
+                        if step in taken:
+                            taken[step] = max(0, taken[step] - taken[other])
+                    bars.append((name_of(row["way"]), taken, total))
             stacked(axis, bars)
             axis.set_title(f"{name}; file system {30 * share:.0f} GB/s", fontsize=10)
-    step_legend(figure, ("fetch", "compress", "write", "flush"))
-    figure.suptitle(f"SC12, Figure 12: {count:,} processes, a checkpoint from end to end. fetch, write and Cairn's are simulated, gzip is bytes divided by a measured speed, and the first pass ends before fetching does; lower is better", fontsize=11)
+    step_legend(figure, steps)
+    figure.suptitle(f"SC12, {title}; lower is better", fontsize=11)
     return figure
+
+
+def figure_12(pyplot, rows):
+    title = f"Figure 12: {max(row['processes'] for row in rows):,} processes, a checkpoint from end to end. fetch, write and Cairn's are simulated, gzip is bytes divided by a measured speed, and the first pass ends before fetching does"
+    return end_to_end(pyplot, rows, "steps", ("fetch", "compress", "write", "flush"), title)
+
+
+def figure_13(pyplot, rows):
+    title = f"Figure 13: {max(row['processes'] for row in rows):,} processes, a restart from end to end. read and Cairn's are simulated, gunzip is bytes divided by a measured speed; the first pass back and splitting end before sending does"
+    return end_to_end(pyplot, rows, "restart", ("read", "decompress", "send", "restore"), title)
 
 
 def draw(rows, base):
     pyplot = pyplot_or_fail()
     paths = []
-    for name, figure in (("figures-10-and-11", figures_10_11), ("figure-12", figure_12)):
+    for name, figure in (("figures-10-and-11", figures_10_11), ("figure-12", figure_12), ("figure-13", figure_13)):
         paths.append(f"{base}-{name}.png")
         drawn = figure(pyplot, rows)
         drawn.savefig(paths[-1])

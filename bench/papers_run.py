@@ -25,7 +25,7 @@ def save(data, out):
 
 def words(binary, run):
     out = [binary, "simulate", os.path.join(CLUSTERS, run.cluster + ".toml"), "--json", "--strategy", run.strategy]
-    if run.cluster == "frontier":  # exact shares cost the square of what is under way
+    if run.cluster in ("frontier", "sierra"):  # exact shares cost the square of what is under way: of a restart, some reads of every rank
         out += ["--sharing", "queued"]
     for key, value in dict(each.split("=", 1) for each in run.sets).items():  # a later one wins
         out += ["--set", f"{key}={value}"]
@@ -52,6 +52,7 @@ def summary(answer):
         "slowest_leader": seconds[-1] * len(seconds) / sum(seconds),
         "leader_rate": sum(each["bytes"] / each["seconds"] for each in leaders) / len(leaders),
         "leaders": [told(leaders[i]) for i in shown], "bounds": answer["bounds"], "events": answer["events"],
+        **{key: answer[key] for key in ("restart_s",) if key in answer},  # with job.restart
     }
 
 

@@ -32,6 +32,9 @@ class Figures(unittest.TestCase):
             self.assertRegex(text, rf"{re.escape(data.name)} .*predict-planes-small +{data.cairn['small'].ratio}")
             self.assertGreater(data.aware.ratio, data.agnostic.ratio)
             self.assertGreater(data.first.bytes_per_s, data.aware.bytes_per_s)  # one pass of two
+            self.assertGreater(data.first.back_per_s, data.aware.back_per_s)
+            for mode in ("fast", "small"):
+                self.assertRegex(text, rf"{re.escape(data.name)} .* {data.cairn[mode].bytes_per_s / 1e6:.0f} +{data.cairn[mode].back_per_s / 1e6:.0f}\n")
         self.assertAlmostEqual(datas[0].aware.ratio / datas[0].agnostic.ratio, 1.5 / 1.3)
         self.assertEqual(datas[0].cairn, {})
 
@@ -41,21 +44,42 @@ class Figures(unittest.TestCase):
         self.assertIn("job.nodes=2", run.sets)
         self.assertIn("job.image_bytes=2048", run.sets)  # 32 processes' bytes a writer
         self.assertIn("job.nodes=64", plan.written(768, 64, False).sets)
+        self.assertIn("job.restart=1", run.sets)
 
     def test_steps_follow_each_other_but_for_the_first_pass(self):
-        codec = plan.Codec(2, 1e6)
-        data = plan.Data("x", 3e6, codec, codec, plan.Codec(1.5, 6e6), plan.Codec(4, 2e6), {})
-        simulated = lambda run: {"write_s": 10, "flush_s": 7}  # noqa: E731
+        codec = plan.Codec(2, 1e6, 4e6)
+        data = plan.Data("x", 3e6, codec, codec, plan.Codec(1.5, 6e6, 12e6), plan.Codec(4, 2e6, 8e6), {"fast": codec})
+        simulated = lambda run: {"write_s": 10, "flush_s": 7, "restart_s": 5}  # noqa: E731
         self.assertEqual(plan.steps(simulated, data, "NoC+NoAgg", 384), {"write": 7, "seconds": 7})
         self.assertEqual(plan.steps(simulated, data, "C+NoAgg", 384), {"compress": 3, "write": 7, "seconds": 10})
         got = plan.steps(simulated, data, "Aware+Agg", 384)  # 96 MB a merging process
         self.assertEqual((got["fetch"], got["first pass"], got["compress"], got["write"]), (10, 16, 32, 7))
         self.assertEqual(got["seconds"], 55)  # 16 beside 10
+        self.assertEqual(plan.restart_steps(simulated, data, "NoC+NoAgg", 384), {"read": 5, "seconds": 5})
+        self.assertEqual(plan.restart_steps(simulated, data, "C+NoAgg", 384), {"read": 5, "decompress": 0.75, "seconds": 5.75})
+        self.assertEqual(plan.restart_steps(simulated, data, "NoC+Agg", 384), {"read": 5, "send": 10, "seconds": 15})
+        self.assertEqual(plan.restart_steps(simulated, data, "Agnostic+Agg", 384), {"read": 5, "decompress": 24, "send": 10, "seconds": 39})
+        self.assertEqual(plan.restart_steps(simulated, data, "Aware+Agg", 384), {"read": 5, "decompress": 4, "split": 8, "send": 10, "seconds": 19})  # 8 beside 10
+        self.assertEqual(plan.restart_steps(simulated, data, "fast", 384), {"restore": 5, "seconds": 5})
+
+    def test_each_reads_what_it_wrote(self):
+        data = plan.all_data()[2]
+        runs = []
+        plan.restart_steps(lambda run: runs.append(run) or {"write_s": 1, "restart_s": 1}, data, "C+NoAgg", 768, "storage.background=0.9")
+        plan.restart_steps(lambda run: runs.append(run) or {"write_s": 1, "restart_s": 1}, data, "small", 768)
+        self.assertEqual([runs[0].strategy, runs[1].strategy], ["file_per_rank", "cairn"])
+        self.assertIn(f"job.image_bytes={round(87e6 / data.alone.ratio)}", runs[0].sets)
+        self.assertIn("storage.background=0.9", runs[0].sets)
+        self.assertIn(f"codec.decode_bytes_per_s={round(12 * data.cairn['small'].back_per_s)}", runs[1].sets)
+        self.assertTrue(all("job.restart=1" in run.sets for run in runs))
 
     def test_percentages(self):
-        rows = [{"data": "Cactus", "way": way, "processes": 32, "share": 1, "steps": {"write": write, "seconds": write + 1}} for way, write in (("NoC+NoAgg", 9), ("NoC+Agg", 4))]
-        self.assertAlmostEqual(report.claim(rows, "Cactus", "seconds", "NoC+NoAgg", "NoC+Agg", 1), 50)
-        self.assertAlmostEqual(report.claim(rows, "Cactus", "rate", "NoC+NoAgg", "NoC+Agg", 1), 125)
+        rows = [{"data": "Cactus", "way": way, "processes": 32, "share": 1, "steps": {"write": write, "seconds": write + 1}, "restart": {"read": write - 1, "seconds": 2 * write}}
+                for way, write in (("NoC+NoAgg", 9), ("NoC+Agg", 5))]
+        self.assertAlmostEqual(report.claim(rows, "Cactus", "steps", "seconds", "NoC+NoAgg", "NoC+Agg", 1), 40)
+        self.assertAlmostEqual(report.claim(rows, "Cactus", "steps", "rate", "NoC+NoAgg", "NoC+Agg", 1), 80)
+        self.assertAlmostEqual(report.claim(rows, "Cactus", "restart", "seconds", "NoC+NoAgg", "NoC+Agg", 1), 400 / 9)
+        self.assertAlmostEqual(report.claim(rows, "Cactus", "restart", "read", "NoC+NoAgg", "NoC+Agg", 1), 50)
 
     def test_steps_end_with_the_last_process(self):
         self.assertEqual(ways.spans(10, [{"fetch": 11, "write": 15}, {"fetch": 13, "write": 14}]), {"fetch": 3, "write": 2})
@@ -80,9 +104,15 @@ class Figures(unittest.TestCase):
             with open(out, encoding="utf-8") as file:
                 rows = json.load(file)["rows"]
             self.assertEqual({row["way"] for row in rows}, {*plan.PAPERS, *plan.CAIRNS})
-            self.assertTrue(all(row["steps"]["seconds"] > 0 for row in rows))
+            self.assertTrue(all(row[phase]["seconds"] > 0 for row in rows for phase in ("steps", "restart")))
             with open(os.path.join(folder, "x.txt"), encoding="utf-8") as file:
-                self.assertIn("not simulated", file.read())
+                text = file.read()
+            for title in ("Figures 10 and 11, reads", "Figure 13: a restart of 384 processes"):
+                self.assertIn(title, text)
+            for title, published, *_ in report.CLAIMS:
+                self.assertRegex(text, rf"{re.escape(title)} +{published} % +-?\d+ %")
+            self.assertEqual(report.CLAIMS[-4:], tuple(each for each in report.CLAIMS if each[3] == "restart"))
+            self.assertNotIn("not simulated", text)
 
 
 def free_port():

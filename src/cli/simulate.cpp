@@ -167,8 +167,8 @@ Result<Answer> ask(Console& console, const Cluster& cluster, Question question) 
     Answer answer;
     answer.cluster = cluster;
     std::uint64_t total = 0;
-    for (std::uint32_t version = 1; version <= cluster.versions; ++version)
-        for (std::uint32_t rank = 0; rank < cluster.ranks(); ++rank) total += image_bytes_of(cluster, question.seed, rank, version);
+    for (std::uint32_t version = 1; version <= cluster.versions + cluster.restart; ++version)  // what is read again goes over the same targets
+        for (std::uint32_t rank = 0; rank < cluster.ranks(); ++rank) total += image_bytes_of(cluster, question.seed, rank, std::min(version, cluster.versions));
     Progress progress(console, "simulate " + std::string(name_of(question.strategy)) + ", " + plural(cluster.files, "file"), total);
     question.progress = [&](double, std::uint64_t bytes, std::uint64_t) {
         progress.set(bytes);
@@ -226,6 +226,7 @@ const Command simulate_command = {
     "Runs the production engine, a daemon for each node and a capture for each rank, in virtual time on modelled cards, servers and targets: "
     "from a few nodes to 65,536. Beside it models of\n"
     "how others write: two_phase (collective MPI-IO), at_offset (GenericIO, independent MPI-IO), every_node (ADIOS2), file_per_rank, vertical and\norchestrated (ORCHECK).\n\n"
+    "With job.restart = 1 the job starts again after its last version, and every rank reads its image back.\n\n"
     "The same cluster and seed give the same result to the byte. Up to 128 nodes bandwidth is shared exactly (max-min fair), beyond by fair queues, "
     "whose cost does not grow with the\n"
     "square of the nodes. Nothing of this host but memory and one core is used.",

@@ -67,6 +67,15 @@ TEST_F(SimulateTest, StrategiesStandSideBySide) {
     EXPECT_THAT(ran.out, testing::ContainsRegex("file_per_rank +32 +8 "));
 }
 
+TEST_F(SimulateTest, ARestartIsToldWhereItIsAskedFor) {
+    const json with = answer_of(laptop + " --set job.restart=1 --strategy cairn --strategy two_phase --limit-s 999999999");
+    ASSERT_EQ(with.size(), 2u);
+    for (const json& one : with) EXPECT_GT(one["restart_s"].get<double>(), 32 * 64 * 0.8 / 800) << "the servers' rate";
+    EXPECT_FALSE(answer_of(laptop)[0].contains("restart_s"));
+    refused(laptop + " --set job.restart=1 --set job.nodes=65536 --set job.files=1", no_space, {"of memory, and this host has"});
+    refused(laptop + " --set job.restart=2", invalid, {"job.restart=2", "a whole number from 0 to 1"});
+}
+
 TEST_F(SimulateTest, FilesThatAreNoCluster) {
     folder.write("big.toml", std::string(2 << 20, '#'));
     folder.write("bad.toml", "[job]\nnodes = = 3\n");

@@ -2,6 +2,8 @@
 //
 // What is left out of a daemon's life is what costs no time in a flush: its door and its start from scratch. A job's roster is handed to all daemons
 // at once.
+//
+// A restart is of new processes that read what persistent holds (restart.hpp); the daemons of before have nothing to do in it.
 #include <cstring>
 
 #include "catalog/catalog.hpp"
@@ -12,12 +14,11 @@
 #include "format/roster.hpp"
 #include "storage/targets.hpp"
 #include "simulate/machine.hpp"
+#include "simulate/restart.hpp"
 
 namespace cairn::simulate {
 
 namespace {
-
-std::string node_text(std::uint32_t node) { return "n" + std::to_string(node); }
 
 Slice word(std::uint64_t value) {
     Bytes bytes(sizeof value);
@@ -39,6 +40,7 @@ class Run {
     ~Run();
     Status start();
     Result<VersionOutcome> version(Version version);
+    Result<double> restart(Version version);  // seconds
 
   private:
     FlushSettings settings() const;
@@ -216,7 +218,7 @@ Task<Status> Run::capture_image(std::uint32_t node, Rank rank, Version version) 
     CO_TRY(co_await world.storage.resize(opened, slot.file_bytes, deadline));
     Slice encoded = Slice::of(encode_image_header(header));
     CO_TRY(co_await write_all(world.storage, opened, image_header_offset, std::move(encoded), deadline));
-    Slice data = sim::describe(sim::mix(question_.seed) ^ sim::mix(version << 32 | rank), header.image.bytes);
+    Slice data = sim::describe(content_seed(question_, version, rank), header.image.bytes);
     CO_TRY(co_await write_all(world.storage, opened, header.data_offset, std::move(data), deadline));
     const Nanos copied = begun + sim::span_of(static_cast<double>(header.image.bytes) / cluster_.memory_bytes_per_s);
     if (copied > world.clock.now()) co_await world.clock.sleep_until(copied);
@@ -271,6 +273,13 @@ Result<VersionOutcome> Run::version(Version version) {
     return outcome;
 }
 
+Result<double> Run::restart(Version version) {
+    std::vector<sim::SimNode*> nodes;
+    for (std::uint32_t node = 0; node < cluster_.nodes; ++node) nodes.push_back(hosts_[node].node);
+    const VersionKey key{roster_->name, version, roster_->incarnation};
+    return restart_s(cluster_, question_, sim_, {layout_, key, std::move(nodes)});
+}
+
 void Run::take_leaders(VersionOutcome& outcome) {
     for (std::uint32_t node = 0; node < hosts_.size(); ++node) {
         const NodeCounters& counters = hosts_[node].daemon->counters();
@@ -307,6 +316,10 @@ Status run_cairn(const Cluster& cluster, const Question& question, sim::Simulati
         outcome.versions.push_back(std::move(one));
         const Nanos next = std::min(begun + sim::span_of(cluster.compute_s), sim::span_of(question.limit_s));
         if (version < cluster.versions && next > sim.now()) sim.run_until(next);
+    }
+    take_targets(*sim.machine(), outcome);
+    if (cluster.restart != 0) {
+        TRY_ASSIGN(outcome.restart_s, run.restart(cluster.versions));
     }
     return {};
 }

@@ -26,6 +26,7 @@ struct Cluster {
     double imbalance = 0;       // images are image_bytes x (1 - imbalance ... 1 + imbalance)
     double compute_s = 0;       // between two checkpoints
     double network_share = 0;   // of every card, that the application takes while it computes
+    std::uint32_t restart = 0;  // 1: after the last version all ranks read it back
 
     // [node], bytes per second
     Span nic_out_bytes_per_s, nic_in_bytes_per_s;
@@ -60,7 +61,7 @@ struct Cluster {
     Codec codec = Codec::off;
 
     // [codec]
-    double codec_ratio = 1.5, codec_bytes_per_s = 500e6;
+    double codec_ratio = 1.5, codec_bytes_per_s = 500e6, decode_bytes_per_s = 2e9;
     double hard_share = 0, hard_ratio = 1.1, hard_bytes_per_s = 50e6;  // of so much of the data
 
     // [rivals]: of each strategy, the part of the cards' rate that it reaches where nothing else binds; under NAME_uneven, the part of that which is

@@ -96,6 +96,7 @@ sim::Model model_of(const Cluster& cluster) {
     sim::Model model;
     model.checksum_rate = cluster.checksum_bytes_per_s;
     model.codec_rate = cluster.codec_bytes_per_s;
+    model.decode_rate = cluster.decode_bytes_per_s;
     model.codec_shrinks = cluster.codec != Cluster::Codec::off;
     model.stored_min = model.stored_max = 1 / cluster.codec_ratio;
     if (cluster.hard_share > 0)
@@ -133,6 +134,13 @@ std::unique_ptr<sim::Machine> make_machine(sim::Simulation& sim, const Cluster& 
     return std::make_unique<sim::Machine>(sim, std::move(model));
 }
 
+void take_targets(const sim::Machine& machine, Outcome& outcome) {
+    for (std::size_t target = 0; target < machine.model().target_rates.size(); ++target) {
+        outcome.target_bytes.push_back(machine.target_bytes(target));
+        outcome.target_busy_s.push_back(machine.target_busy_s(target));
+    }
+}
+
 Status not_over(const std::string& what, Nanos now) {
     return deadline_passed(what + " was not over after " + format_duration(static_cast<double>(now) / second) + " of simulated time (--limit-s)");
 }
@@ -160,13 +168,16 @@ Status run_until(sim::Simulation& sim, const Question& question, std::uint64_t b
     return not_over(what, sim.now());
 }
 
-// Of one version of the engine, from runs of 1,024 to 65,536 nodes: of a node and a rank all that describes them, of a block its checksums on both sides.
+// Of one version of the engine, from runs of 1,024 to 65,536 nodes: of a node and a rank all that describes them, of a block its checksums on both sides. Of a restart, from
+// one of 15,408 ranks: each has the blocks of all who are in its parts.
 std::uint64_t heap_bytes_of(const Cluster& cluster, Strategy strategy) {
     if (strategy != Strategy::cairn) return cluster.nodes * (std::uint64_t{2} << 10) + cluster.ranks() * 300;
     const std::vector<double>& images = cluster.images_bytes;
     const double image = images.empty() ? static_cast<double>(cluster.image_bytes) : std::accumulate(images.begin(), images.end(), 0.0) / static_cast<double>(images.size());
     const std::uint64_t blocks = cluster.ranks() * (static_cast<std::uint64_t>(image) / cluster.block_bytes + 1);
-    return cluster.nodes * (std::uint64_t{30} << 10) + cluster.ranks() * (std::uint64_t{9} << 10) + blocks * 38;
+    const double held = static_cast<double>(blocks) * static_cast<double>(cluster.ranks() / cluster.files + 1) * 60;
+    const std::uint64_t footers = cluster.restart != 0 ? static_cast<std::uint64_t>(std::min(held, 1e18)) : 0;
+    return cluster.nodes * (std::uint64_t{30} << 10) + cluster.ranks() * (std::uint64_t{9} << 10) + blocks * 38 + footers;
 }
 
 Result<Outcome> simulate(const Cluster& cluster, const Question& question) {
@@ -184,10 +195,6 @@ Result<Outcome> simulate(const Cluster& cluster, const Question& question) {
     if (question.strategy == Strategy::every_node) outcome.files = std::min(outcome.files, cluster.nodes);  // one writer a node
     outcome.sharing = sharing_of(cluster, question);
     TRY(question.strategy == Strategy::cairn ? run_cairn(cluster, question, sim, outcome) : run_rival(cluster, question, sim, outcome));
-    for (std::uint32_t target = 0; target < cluster.targets; ++target) {
-        outcome.target_bytes.push_back(sim.machine()->target_bytes(target));
-        outcome.target_busy_s.push_back(sim.machine()->target_busy_s(target));
-    }
     outcome.seconds = static_cast<double>(sim.now()) / second;
     outcome.events = sim.events_run();
     outcome.fingerprint = sim.fingerprint();

@@ -14,7 +14,10 @@ sim::Model model_of(const Cluster& cluster);
 // Rates that differ from node to node or target to target are drawn from the seed.
 std::unique_ptr<sim::Machine> make_machine(sim::Simulation& sim, const Cluster& cluster, const Question& question);
 
-// Each strategy; they fill `outcome.versions`.
+// What targets carried so far, and how long.
+void take_targets(const sim::Machine& machine, Outcome& outcome);
+
+// Each strategy; they fill `outcome.versions`, what targets did of these, and `outcome.restart_s`.
 Status run_cairn(const Cluster& cluster, const Question& question, sim::Simulation& sim, Outcome& outcome);
 Status run_rival(const Cluster& cluster, const Question& question, sim::Simulation& sim, Outcome& outcome);
 

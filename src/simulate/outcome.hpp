@@ -63,7 +63,8 @@ struct Outcome {
     sim::Bandwidth::Sharing sharing = sim::Bandwidth::Sharing::exact;
     std::vector<VersionOutcome> versions;
     std::vector<std::uint64_t> target_bytes;
-    std::vector<double> target_busy_s;
+    std::vector<double> target_busy_s;          // both of the versions
+    std::optional<double> restart_s;            // with job.restart: from its start until the last rank had its image
     double seconds = 0;  // simulated, in all
     std::uint64_t events = 0, fingerprint = 0;
 };

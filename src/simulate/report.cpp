@@ -52,15 +52,22 @@ std::uint32_t writing_nodes(const Answer& answer) {
 }
 
 TextTable summary(const std::vector<Answer>& answers) {
-    TextTable table({left("strategy"), right("files"), right("writing nodes"), right("blocked"), right("elect"), right("write"), right("commit"), right("flush"),
-                     right("throughput"), right("slowest leader"), right("took")});
+    const bool restarts = std::any_of(answers.begin(), answers.end(), [](const Answer& answer) { return answer.outcome.restart_s.has_value(); });
+    std::vector<TextTable::Column> columns = {left("strategy"), right("files"), right("writing nodes"), right("blocked"), right("elect"), right("write"), right("commit"), right("flush"),
+                                              right("throughput"), right("slowest leader")};
+    if (restarts) columns.push_back(right("restart"));
+    columns.push_back(right("took"));
+    TextTable table(std::move(columns));
     for (const Answer& answer : answers) {
         const VersionOutcome& v = last(answer);
         const std::vector<double> seconds = leader_seconds(v);
         const double slowest = seconds.empty() ? 0 : seconds.back() / mean(seconds) - 1;
-        table.add({std::string(name_of(answer.outcome.strategy)), format_count(answer.outcome.files), format_count(writing_nodes(answer)),
-                   format_duration(v.capture_s), format_duration(v.elect_s), format_duration(v.write_s), format_duration(v.commit_s),
-                   format_duration(v.flush_s()), format_rate(v.bytes_per_s()), "+" + percent(slowest), format_duration(answer.real_s)});
+        std::vector<std::string> cells = {std::string(name_of(answer.outcome.strategy)), format_count(answer.outcome.files), format_count(writing_nodes(answer)),
+                                          format_duration(v.capture_s), format_duration(v.elect_s), format_duration(v.write_s), format_duration(v.commit_s),
+                                          format_duration(v.flush_s()), format_rate(v.bytes_per_s()), "+" + percent(slowest)};
+        if (restarts) cells.push_back(format_duration(answer.outcome.restart_s.value_or(0)));
+        cells.push_back(format_duration(answer.real_s));
+        table.add(std::move(cells));
     }
     return table;
 }
@@ -200,6 +207,7 @@ std::string json_text(const std::vector<Answer>& answers) {
                        {"bounds", std::move(bounds)},
                        {"target_bytes", o.target_bytes},
                        {"target_busy_s", o.target_busy_s}});
+        if (o.restart_s) all.back()["restart_s"] = *o.restart_s;
     }
     return all.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

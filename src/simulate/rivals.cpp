@@ -10,6 +10,9 @@
 //                  two-level aggregation)
 //   two_phase      K leaders; in rounds each is sent a buffer's worth of its file by its ranks and, when it is there, writes it; the next round
 //                  begins when all of a file's ranks are done with this one (ROMIO's two-phase I/O). Synchronous
+//
+// A restart is the way back of each: whoever wrote a range reads it, in the same order and with the same constant; with two_phase leaders read, and
+// send each rank what is its own before the next round.
 #include <algorithm>
 #include <deque>
 
@@ -19,12 +22,12 @@ namespace cairn::simulate {
 
 namespace {
 
-// One that writes front to back, a buffer after the other.
+// One that writes front to back, a buffer after the other, or reads.
 struct Stream {
     std::uint32_t node = 0;  // whose card
     std::uint64_t file = 0, offset = 0, left = 0;
     bool creates = false;    // its file; others wait for nobody, an open is an operation too
-    // two_phase: who sends what it writes, in the order of the file
+    // two_phase: who sends what it writes, or is sent what it reads, in the order of the file
     std::deque<std::pair<std::uint32_t, std::uint64_t>> sources;
     Nanos begun = 0, ended = 0;
     std::uint64_t bytes = 0;
@@ -42,6 +45,7 @@ class Rival {
         efficiency_ = part(name) * (cluster.imbalance > 0 || !cluster.images_bytes.empty() ? part(name + "_uneven") : 1);
     }
     Result<VersionOutcome> version(std::uint32_t version);
+    Result<double> restart(std::uint32_t version);  // seconds
 
   private:
     bool synchronous() const { return question_.strategy == Strategy::two_phase || question_.strategy == Strategy::at_offset; }
@@ -49,9 +53,10 @@ class Rival {
     Status capture(std::uint32_t version, VersionOutcome& outcome);
     void open(std::size_t stream);
     void next(std::size_t stream);
-    void write(std::size_t stream, std::uint64_t bytes);
-    void gather(std::size_t stream, std::uint64_t bytes);
+    void transfer(std::size_t stream, std::uint64_t bytes, std::function<void()> then);
+    void exchange(std::size_t stream, std::uint64_t bytes, std::function<void()> then);
     void done(std::size_t stream);
+    Status run(std::uint64_t bytes_total, const std::string& what);
 
     const Cluster& cluster_;
     const Question& question_;
@@ -60,6 +65,7 @@ class Rival {
     double efficiency_ = 1;
     std::vector<Stream> streams_;
     std::size_t open_ = 0;
+    bool reading_ = false;
 };
 
 void Rival::lay_out(std::uint32_t version) {
@@ -132,28 +138,31 @@ void Rival::open(std::size_t at) {
 void Rival::next(std::size_t at) {
     const std::uint64_t bytes = std::min(streams_[at].left, cluster_.flush.buffer_bytes);
     if (bytes == 0) return done(at);
-    if (question_.strategy == Strategy::two_phase) gather(at, bytes);
-    else write(at, bytes);
+    const auto after = [this, at] { next(at); };
+    if (question_.strategy != Strategy::two_phase) transfer(at, bytes, after);
+    else if (reading_) transfer(at, bytes, [this, at, bytes, after] { exchange(at, bytes, after); });
+    else exchange(at, bytes, [this, at, bytes, after] { transfer(at, bytes, after); });
 }
 
-void Rival::write(std::size_t at, std::uint64_t bytes) {
+// To storage, or from there.
+void Rival::transfer(std::size_t at, std::uint64_t bytes, std::function<void()> then) {
     Stream& stream = streams_[at];
     const std::uint64_t offset = stream.offset;
     stream.left -= bytes;
     stream.offset += bytes;
     const bool by_node = question_.strategy == Strategy::vertical || question_.strategy == Strategy::orchestrated;
     const std::size_t target = (by_node ? stream.node : stream.file * cluster_.stripes) % cluster_.targets;
-    machine_.write(stream.node, stream.file + 1, target, offset, bytes, efficiency_, [this, at] {
-        sim_.at(sim_.now() + static_cast<Nanos>(cluster_.latency_us * microsecond), [this, at] { next(at); });
-    });
+    const auto through = [this, after = std::move(then)] { sim_.at(sim_.now() + static_cast<Nanos>(cluster_.latency_us * microsecond), after); };
+    if (reading_) machine_.read(stream.node, stream.file + 1, target, offset, bytes, efficiency_, through);
+    else machine_.write(stream.node, stream.file + 1, target, offset, bytes, efficiency_, through);
 }
 
-// The first phase of a round: the pieces of this buffer come from their ranks, all at once.
-void Rival::gather(std::size_t at, std::uint64_t bytes) {
+// The first phase of a round: the pieces of this buffer come from their ranks, all at once; or the second one of a restart: they go there.
+void Rival::exchange(std::size_t at, std::uint64_t bytes, std::function<void()> then) {
     Stream& stream = streams_[at];
     auto coming = std::make_shared<std::uint64_t>(1);
-    const auto came = [this, at, bytes, coming] {
-        if (--*coming == 0) write(at, bytes);
+    const auto came = [coming, all = std::move(then)] {
+        if (--*coming == 0) all();
     };
     for (std::uint64_t wanted = bytes; wanted > 0;) {
         auto& [node, left] = stream.sources.front();
@@ -162,7 +171,7 @@ void Rival::gather(std::size_t at, std::uint64_t bytes) {
         left -= piece;
         if (node != stream.node) {
             ++*coming;
-            machine_.send(node, stream.node, piece, came);
+            machine_.send(reading_ ? stream.node : node, reading_ ? node : stream.node, piece, came);
         }
         if (left == 0) stream.sources.pop_front();
     }
@@ -170,12 +179,19 @@ void Rival::gather(std::size_t at, std::uint64_t bytes) {
 }
 
 void Rival::done(std::size_t at) {
-    sim_.at(sim_.now() + static_cast<Nanos>(cluster_.fsync_ms * millisecond), [this, at] {
+    sim_.at(sim_.now() + static_cast<Nanos>(reading_ ? 0 : cluster_.fsync_ms * millisecond), [this, at] {
         streams_[at].ended = sim_.now();
         --open_;
         const bool more = question_.strategy == Strategy::orchestrated && at + 1 < streams_.size() && streams_[at + 1].node == streams_[at].node;
         if (more) open(at + 1);  // its turn
     });
+}
+
+Status Rival::run(std::uint64_t bytes_total, const std::string& what) {
+    open_ = streams_.size();
+    const std::size_t step = question_.strategy == Strategy::orchestrated ? cluster_.ranks_per_node : 1;
+    for (std::size_t at = 0; at < streams_.size(); at += step) open(at);
+    return run_until(sim_, question_, bytes_total, what, [&] { return open_ == 0; });
 }
 
 Result<VersionOutcome> Rival::version(std::uint32_t version) {
@@ -184,10 +200,7 @@ Result<VersionOutcome> Rival::version(std::uint32_t version) {
     for (const Stream& stream : streams_) outcome.bytes += stream.bytes;
     if (!synchronous()) TRY(capture(version, outcome));
     const Nanos begun = sim_.now();
-    open_ = streams_.size();
-    const std::size_t step = question_.strategy == Strategy::orchestrated ? cluster_.ranks_per_node : 1;
-    for (std::size_t at = 0; at < streams_.size(); at += step) open(at);
-    TRY(run_until(sim_, question_, outcome.bytes * version, "writing version " + std::to_string(version), [&] { return open_ == 0; }));
+    TRY(run(outcome.bytes * version, "writing version " + std::to_string(version)));
     outcome.write_s = static_cast<double>(sim_.now() - begun) / second;
     if (synchronous()) outcome.capture_s = outcome.capture_mean_s = outcome.write_s;
     for (const Stream& stream : streams_) {
@@ -198,6 +211,14 @@ Result<VersionOutcome> Rival::version(std::uint32_t version) {
         outcome.leaders.push_back(std::move(leader));
     }
     return outcome;
+}
+
+Result<double> Rival::restart(std::uint32_t version) {
+    lay_out(version);
+    reading_ = true;
+    const Nanos begun = sim_.now();
+    TRY(run(0, "restarting from version " + std::to_string(version)));
+    return static_cast<double>(sim_.now() - begun) / second;
 }
 
 }  // namespace
@@ -211,6 +232,10 @@ Status run_rival(const Cluster& cluster, const Question& question, sim::Simulati
         outcome.versions.push_back(std::move(one));
         const Nanos next = begun + static_cast<Nanos>(cluster.compute_s * second);
         if (version < cluster.versions && next > sim.now()) sim.run_until(next);
+    }
+    take_targets(*sim.machine(), outcome);
+    if (cluster.restart != 0) {
+        TRY_ASSIGN(outcome.restart_s, rival.restart(cluster.versions));
     }
     return {};
 }

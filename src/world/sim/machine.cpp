@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "world/sim/prng.hpp"
+
 namespace cairn::sim {
 
 Machine::Machine(Simulation& sim, MachineModel model) : sim_(sim), model_(std::move(model)), bandwidth_(sim, model_.sharing) {
@@ -26,25 +28,24 @@ void Machine::scratch(NodeId node, std::uint64_t bytes, std::function<void()> do
 
 void Machine::write(NodeId from, std::uint64_t file, std::size_t target, std::uint64_t offset, std::uint64_t bytes, double efficiency,
                     std::function<void()> done) {
-    storage(from, out_[from], file, target, offset, bytes, efficiency, std::move(done));
+    storage(from, out_[from], file, target, offset, bytes, (std::uint64_t{from} << 40) ^ (file + 1), efficiency, std::move(done));
 }
 
-void Machine::read(NodeId to, std::uint64_t file, std::size_t target, std::uint64_t offset, std::uint64_t bytes, std::function<void()> done) {
-    storage(to, in_[to], file, target, offset, bytes, 1, std::move(done));
+void Machine::read(NodeId to, std::uint64_t file, std::size_t target, std::uint64_t offset, std::uint64_t bytes, double efficiency, std::function<void()> done) {
+    storage(to, in_[to], file, target, offset, bytes, mix(~file) + offset / place_bytes, efficiency, std::move(done));
 }
 
 void Machine::lay(std::uint64_t file, std::vector<std::size_t> targets, std::uint64_t stripe_bytes) { laid_[file] = {std::move(targets), stripe_bytes == 0 ? model_.stripe_bytes : stripe_bytes}; }
 
 // Over as many targets as its stripes lie on, in one request each.
 void Machine::storage(NodeId node, Bandwidth::Resource card, std::uint64_t file, std::size_t target, std::uint64_t offset, std::uint64_t bytes,
-                      double efficiency, std::function<void()> done) {
+                      std::uint64_t stream, double efficiency, std::function<void()> done) {
     const std::size_t targets = targets_.size();
     const auto laid = laid_.find(file);
     const bool is_laid = laid != laid_.end();
     const std::uint64_t stripe_bytes = is_laid ? laid->second.bytes : model_.stripe_bytes, stripes = is_laid ? laid->second.targets.size() : model_.stripes;
     const std::uint64_t first = offset / stripe_bytes, last = (offset + std::max<std::uint64_t>(bytes, 1) - 1) / stripe_bytes;
     const std::uint64_t pieces = std::min<std::uint64_t>(last - first + 1, std::min<std::uint64_t>(stripes, targets));
-    const std::uint64_t stream = (std::uint64_t{node} << 40) ^ (file + 1);  // what one node writes into one file
     if (model_.writer_rate > 0) {  // not before one writer could have done it
         const Nanos earliest = sim_.now() + span_of(static_cast<double>(bytes) / model_.writer_rate);
         done = [this, earliest, through = std::move(done)] { sim_.schedule(sim_.machines(), earliest, "writer", through); };

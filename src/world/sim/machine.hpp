@@ -37,7 +37,9 @@ class Machine {
     void send(NodeId from, NodeId to, std::uint64_t bytes, std::function<void()> done);
     void write(NodeId from, std::uint64_t file, std::size_t target, std::uint64_t offset, std::uint64_t bytes, double efficiency,
                std::function<void()> done);
-    void read(NodeId to, std::uint64_t file, std::size_t target, std::uint64_t offset, std::uint64_t bytes, std::function<void()> done);
+    // What one node writes into one file is one stream; of reads so many bytes of a file are one, whoever reads them: they are near each other, and who comes second finds them in memory.
+    static constexpr std::uint64_t place_bytes = 64 << 20;
+    void read(NodeId to, std::uint64_t file, std::size_t target, std::uint64_t offset, std::uint64_t bytes, double efficiency, std::function<void()> done);
     void scratch(NodeId node, std::uint64_t bytes, std::function<void()> done);
     // From now on this file's stripes go round these targets, which somebody asked for, and not round those of the model.
     void lay(std::uint64_t file, std::vector<std::size_t> targets, std::uint64_t stripe_bytes);
@@ -52,7 +54,7 @@ class Machine {
 
   private:
     void storage(NodeId node, Bandwidth::Resource card, std::uint64_t file, std::size_t target, std::uint64_t offset, std::uint64_t bytes,
-                 double efficiency, std::function<void()> done);
+                 std::uint64_t stream, double efficiency, std::function<void()> done);
 
     Simulation& sim_;
     MachineModel model_;

@@ -36,6 +36,7 @@ struct Model {
     double nic_rate = 12.5e9;              // of a node, in and out each
     double checksum_rate = 20e9;           // of a process
     double codec_rate = 5e9;               // of a process, raw bytes
+    double decode_rate = 5e9;              // the same, back
     bool codec_shrinks = false;            // that it may is what may_shrink() says of everything; of nothing otherwise
     double stored_min = 0.2, stored_max = 1.1;  // what a codec makes of a byte, drawn from the content
     std::vector<CodecKey> codec_keys = {};      // instead of these, where data are of several kinds, of which the content draws one for each run

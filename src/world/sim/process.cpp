@@ -108,7 +108,7 @@ class SimCpu final : public Cpu {
 
     Task<Status> decode(Codec, Slice stored, Slice base, Slice into, Nanos) override {
         sim_.note(process_, "decode", std::to_string(into.length));
-        const Nanos ready = codec_pipe_.pass(sim_.now(), into.length, sim_.model().codec_rate);
+        const Nanos ready = codec_pipe_.pass(sim_.now(), into.length, sim_.model().decode_rate);
         co_await clock_.sleep(ready - sim_.now());
         const std::optional<Runs> raw = decode_runs(runs_of(stored), base.length == 0 ? Runs() : runs_of(base), into.length);
         if (!raw) co_return corrupt("what was encoded makes other bytes");

@@ -134,7 +134,7 @@ void SimStorage::begin_transfer(const OperationPtr& operation, const SimFile& fi
         if (!file.shared) return machine->scratch(node, bytes, std::move(through));
         const std::size_t target = file.inode->target.value_or(0);
         if (writes) machine->write(node, file.inode->id, target, operation->offset, bytes, 1, std::move(through));
-        else machine->read(node, file.inode->id, target, operation->offset, bytes, std::move(through));
+        else machine->read(node, file.inode->id, target, operation->offset, bytes, 1, std::move(through));
     });
 }
 
