@@ -1,4 +1,4 @@
-"""Drivers of file systems that are not here (placement.driver = lustre, cephfs, beegfs, orangefs), with real daemons: programs that take the place of `lfs` and `beegfs-ctl` keep what they are asked,
+"""Drivers of file systems that are not here (placement.driver = lustre, cephfs, beegfs, orangefs; a real CephFS: ceph_test.py), with real daemons: programs that take the place of `lfs` and `beegfs-ctl` keep what they are asked,
 and answer as recorded. Each file is made on its target, what can not be placed is there all the same and told once, and nothing waits for a tool that hangs.
 
 Usage: CAIRN_BUILD=build/release python3 tests/drivers_test.py [Class[.test]].

@@ -10,6 +10,15 @@ namespace {
 
 constexpr std::uint64_t unit_min = 64 << 10, unit_max = 64 << 20;  // CEPH_MIN_STRIPE_UNIT; half of osd_max_object_size
 constexpr std::uint64_t object_usual = 4 << 20;
+constexpr std::string_view pool_attribute = "ceph.file.layout.pool";
+
+// Of an unknown pool, and of one that is another file system's or nobody's, it says the same: EINVAL.
+Status explained(Status refused, const std::string& name, const std::string& value) {
+    if (refused.code() == Code::permission) return std::move(refused).within("this client may set no layout: that takes the flag p in its capabilities");
+    const bool is_unknown = refused.code() == Code::invalid_argument || refused.code() == Code::not_found;
+    if (is_unknown && name == pool_attribute) return std::move(refused).within(value + " (placement.targets) is no data pool of this file system");
+    return refused;
+}
 
 class CephFs final : public ParallelFileSystem {
   public:
@@ -24,7 +33,7 @@ class CephFs final : public ParallelFileSystem {
         TRY(outside.make_file(path, permissions));
         for (const auto& [name, value] : cephfs_attributes(placing)) {
             Status set = outside.set_attribute(path, name, value);
-            if (!set.ok()) return std::move(set).within("it takes a data pool of this file system, and the flag p in the client's capabilities");
+            if (!set.ok()) return explained(std::move(set), name, value);
         }
         return {};
     }
@@ -37,7 +46,7 @@ class CephFs final : public ParallelFileSystem {
     }
 
     std::vector<std::string> lies_on(Outside& outside, const std::string& path) const override {
-        Result<std::string> pool = outside.attribute(path, "ceph.file.layout.pool");
+        Result<std::string> pool = outside.attribute(path, std::string(pool_attribute));
         if (!pool.ok() || pool->empty()) return {};
         return {"pool " + *pool};
     }

@@ -41,12 +41,27 @@ TEST(CephFs, AnObjectHoldsWholeStripeUnitsAfterEachAttribute) {
 }
 
 TEST(CephFs, ARefusalSaysWhatItTakes) {
+    const std::vector<std::pair<Status, std::string>> said = {
+        {Status(Code::permission, "no"), "the flag p"},
+        {invalid_argument("no"), "data_b (placement.targets) is no data pool"},
+        {Status(Code::not_found, "no"), "data_b (placement.targets) is no data pool"},
+    };
+    for (const auto& [status, expected] : said) {
+        RecordedOutside outside;
+        outside.refused.insert({"ceph.file.layout.pool", status});
+        const Status made = cephfs().make(outside, "/c/part", 0644, {"cephfs", {"data_b"}, 4, 0}, second);
+        EXPECT_EQ(made.code(), status.code());
+        EXPECT_THAT(made.text(), HasSubstr(expected));
+        EXPECT_EQ(outside.asked.size(), 2u) << "no more is asked of it";
+    }
+}
+
+TEST(CephFs, AnyOtherRefusalIsToldAsItIs) {
     RecordedOutside outside;
-    outside.refused.insert({"ceph.file.layout.pool", Status::from_errno(1, "can not set the attribute")});
-    const Status made = cephfs().make(outside, "/c/part", 0644, {"cephfs", {"data_b"}, 4, 0}, second);
-    EXPECT_FALSE(made.ok());
-    EXPECT_THAT(made.text(), HasSubstr("the flag p"));
-    EXPECT_EQ(outside.asked.size(), 2u) << "no more is asked of it";
+    outside.refused.insert({"ceph.file.layout.stripe_unit", invalid_argument("no such unit")});
+    EXPECT_EQ(cephfs().make(outside, "/c/part", 0644, {"cephfs", {"data_b"}, 0, 1 << 20}, second).text(), "no such unit");
+    outside.refused = {{"ceph.file.layout.pool", Status(Code::unsupported, "no such attribute")}};
+    EXPECT_EQ(cephfs().make(outside, "/c/part", 0644, {"cephfs", {"data_b"}, 0, 0}, second).text(), "no such attribute");
 }
 
 TEST(CephFs, WhatItTellsOfFilesAndDirectories) {

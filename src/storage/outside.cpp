@@ -159,7 +159,9 @@ class ThisMachine final : public Outside {
 
     Status set_attribute(const std::string& path, const std::string& name, const std::string& value) override {
         if (::setxattr(path.c_str(), name.c_str(), value.data(), value.size(), 0) == 0) return {};
-        return Status::from_errno(errno, "can not set the attribute " + name + " of " + path + " to " + value.substr(0, value.find('\0')));
+        const int error = errno;
+        Status refused = Status::from_errno(error, "can not set the attribute " + name + " of " + path + " to " + value.substr(0, value.find('\0')));
+        return error == EINVAL ? invalid_argument(refused.text()) : refused;
     }
 
     Status make_file(const std::string& path, std::uint32_t permissions) override {

@@ -21,6 +21,7 @@ class Outside {
     //   deadline      it was ended, since `limit` was over
     virtual Result<std::string> run(const Words& words, Nanos limit) = 0;
     virtual Result<std::string> attribute(const std::string& path, const std::string& name) = 0;
+    // invalid_argument: the file system knows the attribute, and does not take that value
     virtual Status set_attribute(const std::string& path, const std::string& name, const std::string& value) = 0;
     // A new, empty one; already_exists where there is one.
     virtual Status make_file(const std::string& path, std::uint32_t permissions) = 0;

@@ -58,6 +58,7 @@ TEST(ThisMachine, FilesAndAttributes) {
     EXPECT_EQ(this_machine().make_file(path, 0640).code(), Code::already_exists);
     EXPECT_FALSE(this_machine().attribute(path, "user.none").ok());
     EXPECT_THAT(this_machine().set_attribute(path, "nonsense", "1").text(), HasSubstr("nonsense"));
+    EXPECT_EQ(this_machine().set_attribute(path, "user.", "1").code(), Code::invalid_argument);
     EXPECT_GT(this_machine().block_bytes(path).value(), 0u);
 }
 

@@ -122,8 +122,9 @@ Task<void> Leader::write_part(Attempt& attempt, PartState& part, std::size_t pla
     attempt.work.notify_all();
     if (!status.ok()) {
         attempt.fail_part(std::move(status), part);
-        // Never reported, so no manifest can name it: safe to remove. A part that was reported is left to the coordinator (coordinator/publisher.cpp).
-        if (mine) co_await part_file_.remove(part);
+        // Never reported, so no manifest can name it: safe to remove. A part that was reported is left to the coordinator (coordinator/publisher.cpp). So is one at which a call hangs: the
+        // kernel holds the directory of a file that is removed until the call has ended, and with it all that this version still has to make there.
+        if (mine && part.why.code() != Code::deadline) co_await part_file_.remove(part);
     }
     attempt.work.notify_all();
 }
