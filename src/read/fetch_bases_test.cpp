@@ -29,7 +29,8 @@ class FetchBases : public ::testing::Test {
         o.settings.merge_ranks = 4;
         o.settings.merge_bytes = 4096;
         o.model.codec_shrinks = true;
-        o.model.stored_max = 0.8;
+        if (is_plain_) o.model.stored_min = 1.1;
+        o.model.stored_max = is_plain_ ? 1.6 : 0.8;
         o.share = shelves;
         cluster_ = std::make_unique<Cluster>(o);
         ASSERT_TRUE(cluster_->open_job().ok());
@@ -72,6 +73,7 @@ class FetchBases : public ::testing::Test {
     }
     const OpenVersion& base() const { return version_.bases.at(0)->version; }
 
+    bool is_plain_ = false;  // version 1
     std::unique_ptr<Cluster> cluster_;
     OpenVersion version_;
     std::uint64_t decodes_ = 0, part_reads_ = 0;
@@ -132,6 +134,17 @@ TEST_F(FetchBases, SoItIsWhereRanksHaveOtherParts) {
     commit(16, 3);
     expect_ok(fetch());
     EXPECT_EQ(decodes_, encoded_ + encoded_of_base_);
+}
+
+TEST_F(FetchBases, WhatIsStoredAsItIsIsReadOnce) {
+    is_plain_ = true;
+    commit(2);
+    const std::vector<Fetched> all = fetch();
+    expect_ok(all);
+    EXPECT_EQ(encoded_of_base_, 0u);
+    EXPECT_EQ(decodes_, encoded_);
+    EXPECT_EQ(sum_of(all).alone, 0u);
+    EXPECT_EQ(sum_of(all).taken_of_bases, shared_of_base_);
 }
 
 // What is ready is taken whatever a rank waits for, and so nobody waits in a circle.
