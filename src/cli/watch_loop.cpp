@@ -233,10 +233,11 @@ void WatchLoop::look_at_commits() {
 
 // A version is of all watchers or of none.
 void WatchLoop::tell_of_others(Version version, Taken& taken) {
-    if (taken.told || taken.earlier || steady_clock::now() - taken.captured_at < others_wait) return;
+    constexpr int asked_most = 10;
+    if (taken.earlier || taken.asked > asked_most || steady_clock::now() - taken.captured_at < others_wait * (1 << taken.asked)) return;
+    ++taken.asked;
     const Status others = session_.captured_by_all(version);
-    if (others.code() != Code::deadline) return;
-    taken.told = true;
+    if (others.code() != Code::deadline || !taken.told.insert(others.text()).second) return;
     report_.note(version, "captured here, and not by all watchers: " + others.text() +
                               "; it waits until that watcher has all its files (one without files says --files 0)");
 }

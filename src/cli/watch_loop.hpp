@@ -3,6 +3,9 @@
 // queues what happens meanwhile.
 #pragma once
 
+#include <set>
+#include <string>
+
 #include "cli/watch_command.hpp"
 #include "cli/watch_report.hpp"
 
@@ -35,7 +38,8 @@ class WatchLoop {
         WatchTime captured_at;
         bool committed = false;
         bool earlier = false;  // captured by an earlier session
-        bool told = false;     // that others have not captured it
+        int asked = 0;         // how often others were asked for it, since they have not captured it
+        std::set<std::string> told;  // what came of that, each once: a daemon that did not answer may know more the next time
     };
 
     Status step();

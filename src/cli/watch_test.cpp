@@ -369,6 +369,25 @@ TEST_F(Watch, a_partner_that_never_completes_a_version_is_named) {
     EXPECT_EQ(end(pids[1], 0), 0) << log(1);
 }
 
+TEST_F(Watch, a_partner_is_named_when_the_daemon_answers_again) {
+    folder.environment += " CAIRN_DAEMON_STOP_WAIT_MS=1000";
+    const auto pids = two_watchers("--files 1");
+    ASSERT_TRUE(until_said(0, "watching") && until_said(1, "watching"));
+    put(0, "m.1.x", "one half");
+    ASSERT_TRUE(until_said(0, "captured"));
+    pid_t daemon = 0;
+    const Json status = Json::parse(folder.run("status --json").out);
+    for (const Json& node : status["nodes"])
+        if (node["node"] == "n0") daemon = node["pid"].get<pid_t>();
+    ASSERT_GT(daemon, 0) << status;
+    ASSERT_EQ(::kill(daemon, SIGSTOP), 0);
+    const bool is_unsure = until_noted(0, "as far as can be told");
+    ::kill(daemon, SIGCONT);
+    ASSERT_TRUE(is_unsure && until_noted(0, "not by all watchers: version 1 is not yet sealed by all ranks: node 1 (n1, rank 1) has"));
+    for (const pid_t pid : pids) ::kill(pid, SIGTERM);
+    for (const int node : {0, 1}) end(pids[static_cast<std::size_t>(node)], 0);
+}
+
 // Nobody waits for a watcher that can not say that it goes, or has something else to wait for; who goes last leaves the meeting place clean.
 TEST_F(Watch, one_that_ends_needs_no_partner) {
     folder.environment += " CAIRN_DAEMON_STOP_WAIT_MS=1000 CAIRN_DEADLINES_OPEN_MS=600000";  // longer than the test has
