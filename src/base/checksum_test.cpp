@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace cairn {
 namespace {
 
@@ -25,6 +27,29 @@ TEST(Checksum, IsTheSameWithAndWithoutWideRegisters) {
             const ByteView view{bytes.data() + from, length};
             ASSERT_EQ(checksum(view), checksum_portable(view)) << length << " bytes from " << from;
         }
+}
+
+// Bytes in pieces, copied or not, from and to places that are multiples of nothing.
+TEST(RunningChecksum, IsThatOfAllPiecesAndCopiesThem) {
+    const Bytes bytes = pattern(300'000);
+    for (const bool portable : {false, true}) {
+        RunningChecksum sum(portable);
+        for (const std::size_t piece : {1u, 63u, 4'096u, 5'000u, 70'000u, 300'000u})
+            for (const std::size_t shift : {0u, 1u, 16u, 63u}) {
+                Bytes into(bytes.size() + 64 + 1, std::byte{0xee});
+                for (std::size_t at = 0; at < bytes.size(); at += piece) {
+                    const std::size_t now = std::min(piece, bytes.size() - at);
+                    sum.add({bytes.data() + at, now}, into.data() + shift + at);
+                }
+                ASSERT_EQ(sum.take(), checksum(bytes)) << piece << " at a time, to " << shift;
+                ASSERT_TRUE(std::equal(bytes.begin(), bytes.end(), into.begin() + static_cast<std::ptrdiff_t>(shift))) << piece << " at a time, to " << shift;
+                ASSERT_TRUE(std::all_of(into.begin() + static_cast<std::ptrdiff_t>(shift + bytes.size()), into.end(), [](std::byte each) { return each == std::byte{0xee}; }));
+                ASSERT_TRUE(std::all_of(into.begin(), into.begin() + static_cast<std::ptrdiff_t>(shift), [](std::byte each) { return each == std::byte{0xee}; }));
+            }
+        sum.add(bytes);
+        EXPECT_EQ(sum.take(), checksum(bytes));
+        EXPECT_EQ(sum.take(), checksum({}));
+    }
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ Result<HandOut> RestoreRun::aim(const KeptVersion& kept, const ImageInfo& image)
         RestoreTarget* const target = targets_.back().get();
         TRY(target->prepare(map));
         out.add(session_.rank_, {found->offset, found->length}, "region " + region->name,
-                [target](std::uint64_t at, const Slice& data) { return target->take(at, data.bytes()); });
+                [target](std::uint64_t at, const Slice& data) { return target->take(at, data.bytes()); }, target->memory());
     }
     return out;
 }

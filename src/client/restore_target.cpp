@@ -43,6 +43,12 @@ Status RestoreTarget::prepare(const MemoryMap& map) {
     return {};
 }
 
+Slice RestoreTarget::memory() {
+    if (region_->kind == RegionKind::file || kept_.length == 0) return {};
+    std::byte* const data = region_->kind == RegionKind::memory ? static_cast<std::byte*>(region_->data) : bytes_.data();
+    return Slice::whole(std::make_shared<BorrowedMemory>(data, kept_.length));
+}
+
 Status RestoreTarget::take(std::uint64_t at, ByteView data) {
     if (region_->kind != RegionKind::file) {
         std::byte* const place = region_->kind == RegionKind::memory ? static_cast<std::byte*>(region_->data) : bytes_.data();

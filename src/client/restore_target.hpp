@@ -5,6 +5,7 @@
 
 #include "client/files.hpp"
 #include "client/regions.hpp"
+#include "world/buffer.hpp"
 
 namespace cairn {
 
@@ -18,6 +19,7 @@ class RestoreTarget {
     const Region& kept() const noexcept { return kept_; }
     Status prepare(const MemoryMap& map);
     Status take(std::uint64_t at, ByteView data);  // at: in the region; verified
+    Slice memory();  // where all of it may be read to, before it is verified; none of a routed file. After prepare()
     Status finish();                               // hands over to callbacks, renames files
 
   private:

@@ -1,8 +1,8 @@
-// From a sealed image in scratch: whole units, each compared with its checksum where there are checksums, before anybody sees it.
+// From a sealed image in scratch: whole units, each compared with its checksum where there are checksums, before anybody is told of it.
 #include <algorithm>
 #include <atomic>
 
-#include "copies/restore.hpp"
+#include "copies/landing.hpp"
 #include "format/image.hpp"
 #include "model/checksum_units.hpp"
 
@@ -39,19 +39,63 @@ Status check_not_taken(const LocalImage& image) {
     return same ? Status() : corrupt(image.path + ": was taken for another image while it was read");
 }
 
+// What is expected of so many units from there on.
+std::span<const std::uint64_t> checksums_from(const LocalImage& image, std::uint64_t offset, std::size_t count) {
+    return {image.checksums.data() + unit_count(image.header.block_bytes, 0, image.header.cuts, offset), count};
+}
+
 // Those among the units of a run that are not what their checksums are of.
 Task<std::vector<ImageRange>> bad_units(World& world, const LocalImage& image, ImageRange run) {
     Slice data = image.data.part(run.offset, run.length);
     const std::uint64_t block_bytes = image.header.block_bytes;
     const Units units(block_bytes, run.offset, cuts_within(image.header.cuts, run.offset, run.length));
-    const std::vector<std::uint64_t> made = co_await world.cpu.checksums(std::move(data), units), ends = unit_ends(units, run.length);
-    const std::uint64_t first = unit_count(block_bytes, 0, image.header.cuts, run.offset);
-    std::vector<ImageRange> bad;
-    for (std::size_t i = 0; i < made.size(); ++i) {
-        const std::uint64_t begin = i == 0 ? 0 : ends[i - 1];
-        if (made[i] != image.checksums[first + i]) bad.push_back({run.offset + begin, ends[i] - begin});
+    const std::vector<std::uint64_t> made = co_await world.cpu.checksums(std::move(data), units);
+    co_return differing_units(made, checksums_from(image, run.offset, made.size()), unit_ends(units, run.length), run.offset);
+}
+
+Status damaged(const LocalImage& image, ImageRange unit) {
+    const std::string region = region_at(&image.header.image, unit.offset, unit.length);
+    return corrupt(image.path + ": image in scratch: block " + std::to_string(unit.offset / image.header.block_bytes) + ", rank " + std::to_string(image.header.rank) +
+                   (region.empty() ? "" : ", region " + region) + ": checksum differs");
+}
+
+// Out of the mapping.
+Task<Status> read_mapped(World& world, const LocalImage& image, ImageRange run, const Receiving& to) {
+    Slice data = image.data.part(run.offset, run.length);
+    if (!image.checksums.empty()) {
+        const std::vector<ImageRange> bad = co_await bad_units(world, image, run);
+        if (!bad.empty()) co_return damaged(image, bad.front());
     }
-    co_return bad;
+    CO_TRY(to.take(image.header.rank, run.offset, std::move(data)));
+    const Status there = check_not_lost(image);
+    if (!there.ok()) co_return corrupt(there.text());
+    co_return Status();
+}
+
+// Out of the file, straight to where the bytes go: of a mapping that is new to this process each page costs a fault. Nothing: not all of it has memory of its own, or this storage can not.
+Task<std::optional<Status>> read_straight(World& world, const LocalImage& image, FilePtr file, ImageRange run, const Receiving& to, Nanos io_wait) {
+    const Units units(image.header.block_bytes, run.offset, cuts_within(image.header.cuts, run.offset, run.length));
+    const std::vector<std::uint64_t> ends = unit_ends(units, run.length);
+    std::optional<std::vector<Destination>> into = destinations_of(to, image.header.rank, run.offset, ends);
+    if (!into) co_return std::nullopt;
+    const Nanos deadline = world.clock.in(io_wait);
+    const Result<std::vector<std::uint64_t>> made = co_await world.storage.read_checksummed(std::move(file), image.data.offset + run.offset, run.length, units, std::move(*into), deadline);
+    if (made.code() == Code::unsupported) co_return std::nullopt;
+    if (!made.ok()) co_return made.status();
+    const std::vector<ImageRange> bad = differing_units(*made, checksums_from(image, run.offset, made->size()), ends, run.offset);
+    if (!bad.empty()) co_return damaged(image, bad.front());
+    to.landed(image.header.rank, run.offset, run.length);
+    co_return Status();
+}
+
+// To read it from. Nothing: it is read out of the mapping.
+Task<FilePtr> file_of(World& world, const LocalImage& image, const Receiving& to, Nanos io_wait) {
+    if (!to.memory || image.checksums.empty()) co_return nullptr;
+    const Nanos deadline = world.clock.in(io_wait);
+    OpenOptions options;
+    Result<FilePtr> file = co_await world.storage.open(image.path, options, deadline);
+    if (!file.ok()) co_return nullptr;
+    co_return std::move(file).value();
 }
 
 }  // namespace
@@ -63,27 +107,21 @@ std::vector<ImageRange> plan_local_reads(const LocalImage& image, std::vector<Im
     return wanted.units_in({block_bytes, 0, image.header.cuts}, bytes, run_max);
 }
 
-Task<Status> read_local(World& world, const LocalImage& image, std::vector<ImageRange> reads, ImageSink sink) {
+Task<Status> read_local(World& world, const LocalImage& image, std::vector<ImageRange> reads, Receiving to, Nanos io_wait) {
+    const FilePtr file = co_await file_of(world, image, to, io_wait);
     for (const ImageRange& read : reads) {
-        Slice data = image.data.part(read.offset, read.length);
-        if (!image.checksums.empty()) {
-            const std::vector<ImageRange> bad = co_await bad_units(world, image, read);
-            if (!bad.empty()) {
-                const std::string region = region_at(&image.header.image, bad.front().offset, bad.front().length);
-                co_return corrupt(image.path + ": image in scratch: block " + std::to_string(bad.front().offset / image.header.block_bytes) + ", rank " +
-                                  std::to_string(image.header.rank) + (region.empty() ? "" : ", region " + region) + ": checksum differs");
-            }
-        }
-        Status taken = sink(read.offset, std::move(data));
-        if (!taken.ok()) co_return taken;
-        if (const Status there = check_not_lost(image); !there.ok()) co_return corrupt(there.text());
+        std::optional<Status> done;
+        if (file) done = co_await read_straight(world, image, file, read, to, io_wait);
+        if (!done) done = co_await read_mapped(world, image, read, to);
+        if (!done->ok()) co_return std::move(*done);
     }
     co_return check_not_taken(image);
 }
 
 Task<Status> restore_local(World& world, const LocalImage& image, std::vector<ImageRange> ranges, ImageSink sink, RestoreSettings settings) {
     std::vector<ImageRange> reads = plan_local_reads(image, std::move(ranges), settings.buffer_bytes);
-    Status status = co_await read_local(world, image, std::move(reads), std::move(sink));
+    const RankSink of_rank = [&sink](Rank, std::uint64_t offset, Slice data) { return sink(offset, std::move(data)); };
+    Status status = co_await read_local(world, image, std::move(reads), of_rank, settings.io_wait);
     co_return status;
 }
 

@@ -6,6 +6,7 @@
 #include "catalog/roots.hpp"
 #include "codec/codec.hpp"
 #include "copies/bases.hpp"
+#include "copies/landing.hpp"
 #include "copies/run_pieces.hpp"
 #include "copies/shared_bases.hpp"
 #include "copies/shared_reads.hpp"
@@ -17,18 +18,22 @@ namespace {
 
 constexpr std::size_t buffers_lost_max = 16;  // of one restore or verification
 
+// Of bytes of a piece, from there on in it.
+Units units_of(const Reading& r, const PartRead& read, const StoredPiece& piece, std::uint64_t at, std::uint64_t length) {
+    return {r.of.version.footers[read.footer].block_bytes, piece.image_offset + at, cuts_within(piece.cuts, piece.image_offset + at, length)};
+}
+
+// The checksums of so many units of a piece, from there on in it.
+std::span<const std::uint64_t> expected_of(const StoredPiece& piece, std::uint64_t block_bytes, std::uint64_t at, std::size_t count) {
+    const std::uint64_t first = unit_count(block_bytes, piece.image_offset, piece.cuts, at);
+    return {piece.checksums.data() + first, count};
+}
+
 // The units of a piece that are not what they should be, of `data` from there on in it.
 Task<std::vector<ImageRange>> damaged_units(Reading& r, const PartRead& read, const StoredPiece& piece, std::uint64_t at, Slice data) {
-    const std::uint64_t block_bytes = r.of.version.footers[read.footer].block_bytes, length = data.length;
-    const std::uint64_t first = unit_count(block_bytes, piece.image_offset, piece.cuts, at);
-    const Units units(block_bytes, piece.image_offset + at, cuts_within(piece.cuts, piece.image_offset + at, length));
-    const std::vector<std::uint64_t> made = co_await r.of.world.cpu.checksums(std::move(data), units), ends = unit_ends(units, length);
-    std::vector<ImageRange> damaged;
-    for (std::size_t i = 0; i < made.size(); ++i) {
-        const std::uint64_t unit = i == 0 ? 0 : ends[i - 1];
-        if (made[i] != piece.checksums[first + i]) damaged.push_back({at + unit, ends[i] - unit});
-    }
-    co_return damaged;
+    const Units units = units_of(r, read, piece, at, data.length);
+    const std::vector<std::uint64_t> ends = unit_ends(units, data.length), made = co_await r.of.world.cpu.checksums(std::move(data), units);
+    co_return differing_units(made, expected_of(piece, units.block_bytes, at, made.size()), ends, at);
 }
 
 // The bytes of one piece, as far as they were read, unit by unit.
@@ -229,8 +234,38 @@ Task<Status> read_plain(Reading& r, const PartRead& read, BufferPtr buffer, Clai
     co_return Status();
 }
 
+// Straight to where it goes. Nothing: not all of it has memory of its own, or this storage can not.
+Task<std::optional<Status>> read_straight(Reading& r, const PartRead& read) {
+    const StoredRun& run = run_of(r.of.version, read);
+    if (!r.straight || r.of.settings.direct || read.is_wanted_again || read.pieces.size() != 1) co_return std::nullopt;
+    const StoredPiece& piece = run.pieces[read.pieces.front()];
+    if (read.offset < piece.at || read.offset + read.length > piece.at + piece.length) co_return std::nullopt;
+    const std::uint64_t at = read.offset - piece.at;
+    const Units units = units_of(r, read, piece, at, read.length);
+    const std::vector<std::uint64_t> ends = unit_ends(units, read.length);
+    std::optional<std::vector<Destination>> into = destinations_of(*r.straight, piece.rank, piece.image_offset + at, ends);
+    if (!into) co_return std::nullopt;
+    const Nanos deadline = r.of.world.clock.in(r.of.settings.io_wait);
+    const Result<std::vector<std::uint64_t>> made =
+        co_await r.of.world.storage.read_checksummed(r.of.files.at(read.footer), run.part_offset + read.offset, read.length, units, std::move(*into), deadline);
+    if (made.code() == Code::unsupported) co_return std::nullopt;
+    if (!made.ok()) co_return tell_all(r, read, made.status());
+    const std::vector<ImageRange> damaged = differing_units(*made, expected_of(piece, units.block_bytes, at, made->size()), ends, at);
+    if (damaged.empty()) r.straight->landed(piece.rank, piece.image_offset + at, read.length);
+    for (const ImageRange& unit : damaged) {
+        Status told = r.bad(read, piece, unit, corrupt("checksum differs"));
+        if (!told.ok()) co_return told;
+    }
+    co_return Status();
+}
+
 Task<Status> read_claimed(Reading& r, const PartRead& read, BufferPtr buffer, Claim claim) {
-    Task<Status> reading = run_of(r.of.version, read).codec != 0 ? read_encoded(r, read, std::move(buffer), claim) : read_plain(r, read, std::move(buffer), claim);
+    const bool is_encoded = run_of(r.of.version, read).codec != 0;
+    if (!is_encoded && claim == nullptr) {
+        std::optional<Status> read_there = co_await read_straight(r, read);
+        if (read_there) co_return std::move(*read_there);
+    }
+    Task<Status> reading = is_encoded ? read_encoded(r, read, std::move(buffer), claim) : read_plain(r, read, std::move(buffer), claim);
     Status status = co_await reading;
     co_return status;
 }

@@ -31,6 +31,7 @@ struct Reading {
     std::function<Status(const StoredPiece&, std::uint64_t at, Slice)> deliver;  // verified bytes, from there on in the piece
     // A unit of a piece, from there on in it, that is not what it should be; ok: go on.
     std::function<Status(const PartRead&, const StoredPiece&, ImageRange unit, Status)> bad;
+    const Receiving* straight = nullptr;  // whose memory what is stored as it is is read straight into; null: nobody's
     // Where encoded runs are not decoded: their stored bytes are right, and stand for so many bytes of a piece. Null: they are decoded.
     std::function<void(std::uint64_t raw)> stored_is_right = nullptr;
     Status failure = {};

@@ -77,12 +77,13 @@ Result<std::vector<PartRead>> plan_part_reads(const OpenVersion& version, const 
     return list.take();
 }
 
-Task<Status> read_parts(World& world, Layout layout, const OpenVersion& version, std::vector<PartRead> reads, RankSink sink,
+Task<Status> read_parts(World& world, Layout layout, const OpenVersion& version, std::vector<PartRead> reads, Receiving to,
                         RestoreSettings settings, EncodedRuns* encoded, OnBad bad) {
     EncodedRuns own(world, settings.encoded_bytes);
     ReadSource source{world, std::move(layout), settings, version, encoded ? *encoded : own};
     Reading r{source, std::move(reads), {}, {}};
-    r.deliver = [&](const StoredPiece& piece, std::uint64_t at, Slice data) { return sink(piece.rank, piece.image_offset + at, std::move(data)); };
+    r.deliver = [&](const StoredPiece& piece, std::uint64_t at, Slice data) { return to.take(piece.rank, piece.image_offset + at, std::move(data)); };
+    if (to.memory) r.straight = &to;
     r.bad = [&](const PartRead& read, const StoredPiece& piece, ImageRange unit, Status status) {
         Status named = std::move(status).within(version_text(version.manifest.key) + ": " + place_text(version, read, piece, unit));
         return bad ? bad(piece.rank, std::move(named)) : named;

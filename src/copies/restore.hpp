@@ -1,5 +1,5 @@
 // Restore: from the parts of a committed version, or from an image in scratch, back to bytes. Reads are large and in offset order; every
-// checksum unit is verified before anybody sees it; what is damaged is named (part, block, rank, region).
+// checksum unit is verified before anybody is told that it is there; what is damaged is named (part, block, rank, region).
 #pragma once
 
 #include <functional>
@@ -103,10 +103,18 @@ ImageRange image_run_of(const OpenVersion& version, const PartRead& read, std::u
 // is_tiled: somebody has looked whether the images are all there (check_tiling), which takes a look at all their pieces.
 Result<std::vector<PartRead>> plan_part_reads(const OpenVersion& version, const std::vector<WantedImage>& wanted, std::uint64_t buffer_bytes, bool is_tiled = false);
 using RankSink = std::function<Status(Rank rank, std::uint64_t image_offset, Slice data)>;
+// Who wants bytes of images. `take` gets verified bytes. Of units for which `memory` has room the bytes are read straight to there, right or wrong, and `landed` tells when they were right; who gets no
+// ok in the end has neither.
+struct Receiving {
+    RankSink take;
+    std::function<Slice(Rank rank, std::uint64_t image_offset, std::uint64_t length)> memory = nullptr;  // empty: not all of it goes to one place, or it is to be taken
+    std::function<void(Rank rank, std::uint64_t image_offset, std::uint64_t length)> landed = nullptr;
+    Receiving(RankSink sink) : take(std::move(sink)) {}
+};
 // corrupt names part, block, rank and region. `encoded`: for who reads piece by piece; null: of this reading alone. `bad`: what a rank's bytes can not be had for; ok
 // goes on without them. None: the first ends the reading.
 using OnBad = std::function<Status(Rank rank, Status why)>;
-Task<Status> read_parts(World& world, Layout layout, const OpenVersion& version, std::vector<PartRead> reads, RankSink sink,
+Task<Status> read_parts(World& world, Layout layout, const OpenVersion& version, std::vector<PartRead> reads, Receiving to,
                         RestoreSettings settings, EncodedRuns* encoded = nullptr, OnBad bad = {});
 // Both, for ranges of one rank's image (all of it when empty).
 Task<Status> restore_image(World& world, Layout layout, const OpenVersion& version, Rank rank, std::vector<ImageRange> ranges,
@@ -116,7 +124,7 @@ Task<Status> restore_image(World& world, Layout layout, const OpenVersion& versi
 // from what scratch holds: nothing to compare with, which is scratch's limit (ARCHITECTURE.md, table of limits). corrupt, too, when the
 // slot was taken for another image meanwhile: what the sink got is worth nothing then.
 std::vector<ImageRange> plan_local_reads(const LocalImage& image, std::vector<ImageRange> ranges, std::uint64_t buffer_bytes);
-Task<Status> read_local(World& world, const LocalImage& image, std::vector<ImageRange> reads, ImageSink sink);
+Task<Status> read_local(World& world, const LocalImage& image, std::vector<ImageRange> reads, Receiving to, Nanos io_wait);
 Task<Status> restore_local(World& world, const LocalImage& image, std::vector<ImageRange> ranges, ImageSink sink,
                            RestoreSettings settings);
 

@@ -17,13 +17,18 @@ class Received {
     // Each region by itself, as the application has them. Called again for the parts, where scratch was damaged: that begins anew.
     Result<HandOut> aim(const ImageInfo& image) {
         got_.clear();
+        landed_.clear();
         is_wrong_ = false;
         from_parts_ |= std::exchange(is_aimed_, true);
         if (image.bytes != bytes_) return Status(Code::internal, "the image of rank " + std::to_string(image.rank) + " has another size than was captured");
         HandOut out;
         for (const Region& region : image.regions) {
             const std::uint64_t from = region.offset;
-            out.add(image.rank, {from, region.length}, "region " + region.name, [this, from](std::uint64_t at, const Slice& data) { return take(from + at, data); });
+            // Some are read straight into memory of theirs, others are given what was verified.
+            const bool has_memory = region.length != 0 && sim::mix(seed_ ^ from ^ 0x6d656d) % 2 == 0;
+            Slice memory;
+            if (has_memory) memory = landed_.emplace_back(Landed{from, memory_of(region.length)}).memory;
+            out.add(image.rank, {from, region.length}, "region " + region.name, [this, from, memory](std::uint64_t at, const Slice& data) { return take(from, at, data, memory); }, memory);
         }
         return out;
     }
@@ -32,6 +37,10 @@ class Received {
     Status check(const Status& fetched) {
         if (is_wrong_ && (fetched.ok() || from_parts_)) return {Code::internal, "other bytes than were captured"};
         if (!fetched.ok()) return fetched;
+        for (const Landed& each : landed_) {
+            if (!sim::content_equal(each.memory, sim::describe(seed_, each.memory.length, each.offset))) return {Code::internal, "other bytes than were captured, in memory"};
+            got_.push_back({each.offset, each.memory.length});
+        }
         const auto is_before = [](const ImageRange& a, const ImageRange& b) { return a.offset < b.offset; };
         std::sort(got_.begin(), got_.end(), is_before);
         std::uint64_t end = 0;
@@ -43,9 +52,22 @@ class Received {
     }
 
   private:
-    Status take(std::uint64_t offset, const Slice& data) {
-        got_.push_back({offset, data.length});
-        is_wrong_ |= !sim::content_equal(data, sim::describe(seed_, data.length, offset));
+    struct Landed {
+        std::uint64_t offset = 0;
+        Slice memory;
+    };
+
+    static Slice memory_of(std::uint64_t bytes) {
+        auto content = std::make_shared<sim::Content>();
+        content->resize(bytes);
+        return Slice::whole(std::make_shared<sim::SimBuffer>(std::move(content), bytes, std::make_shared<std::uint64_t>(0)));
+    }
+
+    // `region`: where it begins. `memory`: its own, if it has any.
+    Status take(std::uint64_t region, std::uint64_t at, const Slice& data, const Slice& memory) {
+        is_wrong_ |= !sim::content_equal(data, sim::describe(seed_, data.length, region + at));
+        if (memory.buffer) sim::put(memory.part(at, data.length), sim::runs_of(data));
+        else got_.push_back({region + at, data.length});
         return {};
     }
 
@@ -53,6 +75,7 @@ class Received {
     bool from_parts_;
     bool is_aimed_ = false, is_wrong_ = false;
     std::vector<ImageRange> got_;
+    std::vector<Landed> landed_;
 };
 
 }  // namespace

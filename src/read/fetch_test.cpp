@@ -139,6 +139,33 @@ TEST_F(Reading, AnySetOfRanksInOnePassOverTheParts) {
     EXPECT_TRUE(got.ok()) << got.to_string();
 }
 
+// Nobody is asked to take what has memory of its own; with damage there the reading is none.
+TEST_F(Reading, WhatHasMemoryIsReadStraightThere) {
+    const auto memory = [] {
+        auto content = std::make_shared<sim::Content>();
+        content->resize(image_bytes);
+        return Slice::whole(std::make_shared<sim::SimBuffer>(std::move(content), image_bytes, std::make_shared<std::uint64_t>(0)));
+    };
+    const auto asked = [](std::uint64_t, const Slice&) { return Status(Code::internal, "it was asked to take what has memory"); };
+    const auto get = [&](const VersionCopies& copies, const Slice& into) {
+        HandOut out;
+        out.add(0, {0, image_bytes}, "image", asked, into);
+        const auto plan = plan_reads(copies, out.wanted(), settings_.buffer_bytes);
+        return read(0, copies, *plan, out);
+    };
+    const auto parts = open(0, SeenState::committed), slots = open(0, SeenState::sealed, images_[0]);
+    ASSERT_TRUE(parts.ok() && slots.ok());
+    for (const VersionCopies* copies : {&*parts, &*slots}) {
+        const Slice into = memory();
+        const Status got = get(*copies, into);
+        EXPECT_TRUE(got.ok()) << got.to_string();
+        EXPECT_TRUE(sim::content_equal(into, captured(0, 0, image_bytes)));
+    }
+    damage_slot(0);
+    const Status damaged = get(*slots, memory());
+    EXPECT_EQ(damaged.code(), Code::corrupt) << damaged.to_string();
+}
+
 TEST_F(Reading, APlanThatLeavesSomebodyShortIsNoSuccess) {
     const auto copies = open(0, SeenState::committed);
     ASSERT_TRUE(copies.ok()) << copies.status().to_string();

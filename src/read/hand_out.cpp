@@ -5,9 +5,9 @@
 
 namespace cairn {
 
-void HandOut::add(Rank rank, ImageRange range, std::string what, Receiver receiver) {
+void HandOut::add(Rank rank, ImageRange range, std::string what, Receiver receiver, Slice memory) {
     if (range.length == 0) return;  // it has all its bytes
-    by_rank_[rank].push_back({range, 0, 0, std::move(what), std::move(receiver)});
+    by_rank_[rank].push_back({range, 0, 0, std::move(what), std::move(receiver), std::move(memory)});
     sorted_ = false;
 }
 
@@ -45,6 +45,43 @@ Status HandOut::hand_out(const Tree& tree, std::uint64_t image_offset, const Sli
         TRY(each.receiver(begin - each.range.offset, data.part(begin - image_offset, end - begin)));
     }
     return hand_out(tree.behind(), image_offset, data);
+}
+
+template <class Visit>
+void HandOut::visit(const Tree& tree, ImageRange run, const Visit& each) {
+    if (tree.empty() || tree.root().ends_at_most <= run.offset) return;
+    visit(tree.before(), run, each);
+    Waiting& root = tree.root();
+    if (root.range.offset >= run.offset + run.length) return;
+    if (root.end() > run.offset) each(root);
+    visit(tree.behind(), run, each);
+}
+
+// Two who want the same bytes get them one after the other.
+Slice HandOut::memory_of(Rank rank, ImageRange unit) {
+    if (!sorted_) sort();
+    const auto found = by_rank_.find(rank);
+    if (found == by_rank_.end()) return {};
+    std::size_t touched = 0;
+    Slice memory;
+    visit(Tree{found->second}, unit, [&](const Waiting& each) {
+        const bool holds_all = each.range.offset <= unit.offset && unit.offset + unit.length <= each.end();
+        if (++touched == 1 && holds_all && each.memory.buffer) memory = each.memory.part(unit.offset - each.range.offset, unit.length);
+    });
+    return touched == 1 ? memory : Slice();
+}
+
+void HandOut::note_landed(Rank rank, ImageRange run) {
+    const auto found = by_rank_.find(rank);
+    if (found == by_rank_.end()) return;
+    visit(Tree{found->second}, run, [&](Waiting& each) { each.taken_bytes += std::min(each.end(), run.offset + run.length) - std::max(each.range.offset, run.offset); });
+}
+
+Receiving HandOut::receiving() {
+    Receiving receiving([this](Rank rank, std::uint64_t offset, const Slice& data) { return take(rank, offset, data); });
+    receiving.memory = [this](Rank rank, std::uint64_t offset, std::uint64_t length) { return memory_of(rank, {offset, length}); };
+    receiving.landed = [this](Rank rank, std::uint64_t offset, std::uint64_t length) { note_landed(rank, {offset, length}); };
+    return receiving;
 }
 
 std::vector<WantedImage> HandOut::wanted() const {

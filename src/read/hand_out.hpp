@@ -20,8 +20,10 @@ class HandOut {
     using Receiver = std::function<Status(std::uint64_t at, Slice data)>;
 
     // Order: every add() comes before the first take(). Ranges may overlap. `what`: what the range is to a person, as "region grid".
-    void add(Rank rank, ImageRange range, std::string what, Receiver receiver);
+    // `memory`: where all of the range may be read straight to (Receiving, copies/restore.hpp); the receiver puts what it is given there, too. Empty: it is given all.
+    void add(Rank rank, ImageRange range, std::string what, Receiver receiver, Slice memory = {});
     Status take(Rank rank, std::uint64_t image_offset, const Slice& data);
+    Receiving receiving();  // no longer than this lives
 
     // All that is to be read for them, by rank; of ranges of no bytes nothing.
     std::vector<WantedImage> wanted() const;
@@ -37,6 +39,7 @@ class HandOut {
         std::uint64_t taken_bytes = 0;
         std::string what;
         Receiver receiver;
+        Slice memory;
         std::uint64_t end() const { return range.offset + range.length; }
     };
     // Those with the places `first` to `last` are a tree: the one in the middle is above those before it and those behind it.
@@ -51,6 +54,10 @@ class HandOut {
     };
     void sort();
     static std::uint64_t note_ends(const Tree& tree);
+    Slice memory_of(Rank rank, ImageRange unit);
+    void note_landed(Rank rank, ImageRange run);
+    template <class Visit>
+    void visit(const Tree& tree, ImageRange run, const Visit& each);  // those that the run touches
     Status hand_out(const Tree& tree, std::uint64_t image_offset, const Slice& data);
 
     std::map<Rank, std::vector<Waiting>> by_rank_;  // once sorted, by offset

@@ -65,6 +65,41 @@ TEST(HandOut, RanksAreKeptApart) {
         << out.check_complete().to_string();
 }
 
+// Straight into memory goes only what one alone wants, all of it.
+TEST(HandOut, MemoryIsThatOfWhoAloneWantsAllOfAUnit) {
+    Bytes first(100), second(100);
+    const auto never_asked = [](std::uint64_t, const Slice&) { return Status(Code::internal, "asked"); };
+    const auto memory_of = [](Bytes& of) { return Slice::whole(std::make_shared<BorrowedMemory>(of.data(), of.size())); };
+    HandOut out;
+    out.add(3, {0, 100}, "first", never_asked, memory_of(first));
+    out.add(3, {100, 100}, "second", never_asked, memory_of(second));
+    out.add(3, {150, 10}, "some of it again", never_asked);
+    out.add(3, {200, 100}, "without memory", never_asked);
+    const Receiving to = out.receiving();
+    const Slice middle = to.memory(3, 20, 30);
+    ASSERT_TRUE(middle.buffer);
+    EXPECT_EQ(middle.data(), first.data() + 20);
+    EXPECT_EQ(middle.length, 30u);
+    EXPECT_EQ(to.memory(3, 100, 50).data(), second.data());
+    EXPECT_FALSE(to.memory(3, 90, 20).buffer) << "it is of two";
+    EXPECT_FALSE(to.memory(3, 140, 15).buffer) << "some of it is wanted twice";
+    EXPECT_FALSE(to.memory(3, 210, 10).buffer);
+    EXPECT_FALSE(to.memory(3, 300, 10).buffer) << "nobody wants it";
+    EXPECT_FALSE(to.memory(4, 0, 10).buffer);
+}
+
+TEST(HandOut, WhatHasLandedIsThere) {
+    Bytes place(100);
+    HandOut out;
+    out.add(3, {50, 100}, "region grid", nullptr, Slice::whole(std::make_shared<BorrowedMemory>(place.data(), place.size())));
+    const Receiving to = out.receiving();
+    ASSERT_TRUE(to.memory(3, 50, 60).buffer);
+    to.landed(3, 50, 60);
+    EXPECT_NE(out.check_complete().text().find("60 bytes were handed out"), std::string::npos) << out.check_complete().to_string();
+    to.landed(3, 110, 40);
+    EXPECT_TRUE(out.check_complete().ok()) << out.check_complete().to_string();
+}
+
 TEST(HandOut, WhatAReceiverSaysEndsTheReading) {
     HandOut out;
     out.add(0, {10, 10}, "one", [](std::uint64_t, const Slice&) { return Status(Code::out_of_space, "full"); });

@@ -91,26 +91,24 @@ std::vector<PlanPiece> in_image_order(const VersionCopies& copies, ReadPlan plan
 
 namespace {
 
-Task<Status> read_all_planned(World& world, Layout layout, const VersionCopies& copies, ReadPlan plan, RankSink sink, RestoreSettings settings,
+Task<Status> read_all_planned(World& world, Layout layout, const VersionCopies& copies, ReadPlan plan, Receiving to, RestoreSettings settings,
                               EncodedRuns* encoded) {
     for (std::size_t i = 0; i < plan.slots.size();) {
         const Rank rank = plan.slots[i].rank;
         std::vector<ImageRange> runs;
         for (; i < plan.slots.size() && plan.slots[i].rank == rank; ++i) runs.push_back(plan.slots[i].run);
-        const ImageSink of_rank = [&sink, rank](std::uint64_t offset, Slice data) { return sink(rank, offset, std::move(data)); };
-        Status status = co_await read_local(world, copies.slots.at(rank), std::move(runs), of_rank);
+        Status status = co_await read_local(world, copies.slots.at(rank), std::move(runs), to, settings.io_wait);
         if (!status.ok()) co_return status;
     }
     if (plan.parts.empty()) co_return Status();
-    Status status = co_await read_parts(world, layout, *copies.parts, std::move(plan.parts), std::move(sink), settings, encoded);
+    Status status = co_await read_parts(world, layout, *copies.parts, std::move(plan.parts), std::move(to), settings, encoded);
     co_return status;
 }
 
 }  // namespace
 
 Task<Status> read_planned(World& world, Layout layout, const VersionCopies& copies, ReadPlan plan, HandOut& out, RestoreSettings settings, EncodedRuns* encoded) {
-    const RankSink sink = [&out](Rank rank, std::uint64_t offset, const Slice& data) { return out.take(rank, offset, data); };
-    Status status = co_await read_all_planned(world, layout, copies, std::move(plan), sink, settings, encoded);
+    Status status = co_await read_all_planned(world, layout, copies, std::move(plan), out.receiving(), settings, encoded);
     if (!status.ok()) co_return status;
     co_return out.check_complete();
 }

@@ -40,6 +40,18 @@ class BytesBuffer final : public Buffer {
     Bytes bytes_;
 };
 
+// Somebody else's, who keeps it for as long as this lives.
+class BorrowedMemory final : public Buffer {
+  public:
+    BorrowedMemory(std::byte* data, std::uint64_t size) noexcept : data_(data), size_(size) {}
+    std::byte* data() noexcept override { return data_; }
+    std::uint64_t size() const noexcept override { return size_; }
+
+  private:
+    std::byte* const data_;
+    const std::uint64_t size_;
+};
+
 struct Slice {
     BufferPtr buffer;
     std::uint64_t offset = 0;

@@ -9,6 +9,10 @@ Task<Result<std::vector<TargetRoom>>> Storage::target_rooms(std::string director
     co_return Status(Code::unsupported, directory + ": its file system does not say what is left on its storage targets");
 }
 
+Task<Result<std::vector<std::uint64_t>>> Storage::read_checksummed(FilePtr file, std::uint64_t, std::uint64_t, Units, std::vector<Destination>, Nanos) {
+    co_return Status(Code::unsupported, file->path() + ": it can not be checksummed while it is read");
+}
+
 Task<Status> Storage::fsync_name(std::string path, Nanos deadline) {
     Status synced = co_await fsync_directory(path.substr(0, path.rfind('/')), deadline);
     co_return synced;

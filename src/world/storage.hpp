@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "model/checksum_units.hpp"
 #include "world/buffer.hpp"
 #include "world/clock.hpp"
 #include "world/placing.hpp"
@@ -48,6 +49,12 @@ struct DirectoryEntry {
     auto operator<=>(const DirectoryEntry&) const = default;
 };
 
+// Where some bytes of a run go: from `at` on in the run.
+struct Destination {
+    std::uint64_t at = 0;
+    Slice into;
+};
+
 class Storage {
   public:
     virtual ~Storage() = default;
@@ -58,6 +65,9 @@ class Storage {
     virtual Task<Result<FilePtr>> open(std::string path, OpenOptions options, Nanos deadline) = 0;
     virtual Task<Result<std::uint64_t>> write_some(FilePtr file, std::uint64_t offset, Slice data, Nanos deadline) = 0;
     virtual Task<Result<std::uint64_t>> read_some(FilePtr file, std::uint64_t offset, Slice into, Nanos deadline) = 0;
+    // Reads a run of a file whole, and gives the checksum of each of its units. On their way bytes go where `into` says (by `at`, apart from each other), right or not: when it fails some are there, some not.
+    // Nothing of `into` is touched once it has ended, unlike with read_some(): it may be memory of the application. corrupt when the file ends early; unsupported: read and checksum it by yourself.
+    virtual Task<Result<std::vector<std::uint64_t>>> read_checksummed(FilePtr file, std::uint64_t offset, std::uint64_t length, Units units, std::vector<Destination> into, Nanos deadline);
     virtual Task<Status> fsync(FilePtr file, Nanos deadline) = 0;
     virtual Task<Result<std::uint64_t>> file_bytes(FilePtr file, Nanos deadline) = 0;
     virtual Task<Status> resize(FilePtr file, std::uint64_t bytes, Nanos deadline) = 0;

@@ -86,6 +86,25 @@ TEST_F(ReplacingTest, ATargetThatHangsIsLeftWithAllItsPartsAtOnce) {
     EXPECT_TRUE(node->heard<message::PartsDone>(0).empty());
 }
 
+// Its directory is the kernel's until the call comes back: who removes the file there waits as long, and so does all else that this version has to make beside it.
+TEST_F(ReplacingTest, AFileAtWhichACallHangsStays) {
+    begin_with(Below::fails, two_parts(), "");
+    ASSERT_TRUE(node->run_until([&] { return node->read(file(1, "/persistent/.b")).has_value(); }, 10 * second));
+    const Nanos io_wait = node->common.settings.io_wait;
+    sim::Faults& faults = node->sim.faults();
+    faults.hang_io = 1;
+    faults.hang_never = 0;
+    faults.hang_io_min = 3 * io_wait;
+    faults.hang_io_max = faults.hang_io_min + second;
+    ASSERT_TRUE(node->run_until([&] {
+        for (const message::PartFailed& each : node->heard<message::PartFailed>(0))
+            if (each.part == 1) return each.code == Code::deadline;
+        return false;
+    }, 3 * io_wait));
+    node->run(10 * io_wait);  // what hung has come back long ago
+    EXPECT_TRUE(node->read(file(1, "/persistent/.b")).has_value());
+}
+
 // Dropped with another part of its target while its footer was being made durable: it is written again all the same, and nobody waits for it.
 TEST_F(ReplacingTest, OneThatIsDurableAfterItWasDroppedIsNot) {
     begin_with(Below::fails, two_parts(), "");

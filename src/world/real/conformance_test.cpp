@@ -2,6 +2,7 @@
 // (FabricNetwork: fabric_test.cpp.)
 #include <memory>
 
+#include "world/checksummed_conformance.hpp"
 #include "world/clock_conformance.hpp"
 #include "world/cpu_conformance.hpp"
 #include "world/real/test_world.hpp"
@@ -39,6 +40,7 @@ using Benches = ::testing::Types<test::RealBench<IoBackend::threads, tmpfs_path,
                                  test::RealBench<IoBackend::automatic, disk_path, tmpfs_path>>;
 using Bench = test::RealBench<IoBackend::automatic, tmpfs_path, disk_path>;
 INSTANTIATE_TYPED_TEST_SUITE_P(Real, StorageConformance, Benches);
+INSTANTIATE_TYPED_TEST_SUITE_P(Real, ChecksummedConformance, Benches);
 INSTANTIATE_TYPED_TEST_SUITE_P(Real, ClockConformance, Bench);
 INSTANTIATE_TYPED_TEST_SUITE_P(Real, CpuConformance, Bench);
 

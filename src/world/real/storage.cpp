@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "world/real/checksummed_read.hpp"
 #include "world/real/files.hpp"
 #include "world/real/loop.hpp"
 #include "world/real/memory.hpp"
@@ -176,6 +177,22 @@ Task<Result<std::uint64_t>> RealStorage::write_some(FilePtr file, std::uint64_t 
 
 Task<Result<std::uint64_t>> RealStorage::read_some(FilePtr file, std::uint64_t offset, Slice into, Nanos deadline) {
     return transfer(TransferKind::read, std::move(file), offset, std::move(into), deadline);
+}
+
+// In a thread whatever the backend: it is work for a processor as well.
+Task<Result<std::vector<std::uint64_t>>> RealStorage::read_checksummed(FilePtr file, std::uint64_t offset, std::uint64_t length, Units units, std::vector<Destination> into, Nanos deadline) {
+    const std::string what = describe(TransferKind::read, *file, offset, length);
+    const Nanos began = loop_.now();
+    if (began >= deadline) co_return too_late(what);
+    WorkerPool& pool = pool_of(file->path());
+    auto reading = std::make_shared<ChecksummedRead>(loop_, as_real(file), offset, length, units, std::move(into));
+    CO_TRY(pool.submit(reading).within(what));
+    const Waiting waiting(*this, pool, reading);
+    const ChecksummedRead::Closing closing(*reading);
+    while (!reading->done() && loop_.now() < deadline) co_await reading->ended().wait(deadline);
+    if (!reading->done()) co_return too_late(what);
+    ++statistics_->reads, statistics_->read_bytes += reading->read_bytes(), statistics_->read_ns += loop_.now() - began;
+    co_return reading->take(what);
 }
 
 Task<Status> RealStorage::fsync(FilePtr file, Nanos deadline) {

@@ -68,6 +68,7 @@ class RealStorage final : public Storage {
     Task<Result<FilePtr>> open(std::string path, OpenOptions options, Nanos deadline) override;
     Task<Result<std::uint64_t>> write_some(FilePtr file, std::uint64_t offset, Slice data, Nanos deadline) override;
     Task<Result<std::uint64_t>> read_some(FilePtr file, std::uint64_t offset, Slice into, Nanos deadline) override;
+    Task<Result<std::vector<std::uint64_t>>> read_checksummed(FilePtr file, std::uint64_t offset, std::uint64_t length, Units units, std::vector<Destination> into, Nanos deadline) override;
     Task<Status> fsync(FilePtr file, Nanos deadline) override;
     Task<Result<std::uint64_t>> file_bytes(FilePtr file, Nanos deadline) override;
     Task<Status> resize(FilePtr file, std::uint64_t bytes, Nanos deadline) override;

@@ -1,6 +1,7 @@
 // The simulated world proves itself: as it is, and where transfers are short, slow and out of order.
 #include <memory>
 
+#include "world/checksummed_conformance.hpp"
 #include "world/clock_conformance.hpp"
 #include "world/cpu_conformance.hpp"
 #include "world/network_conformance.hpp"
@@ -53,6 +54,7 @@ struct UnevenSimBench : SimBench {
 namespace cairn::conformance {
 using Benches = ::testing::Types<sim::SimBench, sim::UnevenSimBench>;
 INSTANTIATE_TYPED_TEST_SUITE_P(Sim, StorageConformance, Benches);
+INSTANTIATE_TYPED_TEST_SUITE_P(Sim, ChecksummedConformance, Benches);
 INSTANTIATE_TYPED_TEST_SUITE_P(Sim, NetworkConformance, Benches);
 INSTANTIATE_TYPED_TEST_SUITE_P(Sim, ClockConformance, sim::SimBench);
 INSTANTIATE_TYPED_TEST_SUITE_P(Sim, CpuConformance, sim::SimBench);

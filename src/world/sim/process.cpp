@@ -51,7 +51,7 @@ class SimCpu final : public Cpu {
             Event nothing(clock_);
             co_await nothing.wait();
         }
-        ready = std::max(ready, pipe_.pass(sim_.now(), data.length, sim_.model().checksum_rate));
+        ready = std::max(ready, process_.checksum_pipe().pass(sim_.now(), data.length, sim_.model().checksum_rate));
         co_await clock_.sleep(ready - sim_.now());
         co_return checksums_of(runs_of(data), units);
     }
@@ -126,7 +126,7 @@ class SimCpu final : public Cpu {
             co_await clock_.sleep_until(deadline);
             co_return deadline_passed("comparing did not come to its end");
         }
-        ready = std::max(ready, pipe_.pass(sim_.now(), 2 * bytes, sim_.model().checksum_rate));
+        ready = std::max(ready, process_.checksum_pipe().pass(sim_.now(), 2 * bytes, sim_.model().checksum_rate));
         co_await clock_.sleep(ready - sim_.now());
         co_return std::all_of(pairs.begin(), pairs.end(), [](const auto& each) { return sim::equal(runs_of(each.first), runs_of(each.second)); });
     }
@@ -135,7 +135,7 @@ class SimCpu final : public Cpu {
     Process& process_;
     Simulation& sim_;
     Clock& clock_;
-    Pipe pipe_, codec_pipe_;  // threads enough for both
+    Pipe codec_pipe_;  // threads enough for both
 };
 
 }  // namespace

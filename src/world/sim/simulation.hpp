@@ -324,6 +324,7 @@ class Process {
     class SimNetwork& network() { return *network_; }
     Result<BufferPtr> allocate(std::uint64_t bytes);
     void lose_read() { ++reads_lost_; }
+    Pipe& checksum_pipe() { return checksum_pipe_; }  // what makes checksums passes it, wherever it reads from
 
   private:
     Simulation& sim_;
@@ -335,6 +336,7 @@ class Process {
     std::uint64_t buffer_bytes_peak_ = 0;
     std::uint64_t reads_lost_ = 0;
     Nanos resumed_at_ = -1;
+    Pipe checksum_pipe_;
     std::unique_ptr<Clock> clock_;
     std::unique_ptr<Storage> storage_;
     std::unique_ptr<class SimNetwork> network_;

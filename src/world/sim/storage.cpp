@@ -20,6 +20,7 @@ class SimStorage final : public Storage {
     Task<Result<FilePtr>> open(std::string path, OpenOptions options, Nanos deadline) override;
     Task<Result<std::uint64_t>> write_some(FilePtr file, std::uint64_t offset, Slice data, Nanos deadline) override;
     Task<Result<std::uint64_t>> read_some(FilePtr file, std::uint64_t offset, Slice into, Nanos deadline) override;
+    Task<Result<std::vector<std::uint64_t>>> read_checksummed(FilePtr file, std::uint64_t offset, std::uint64_t length, Units units, std::vector<Destination> into, Nanos deadline) override;
     Task<Status> fsync(FilePtr file, Nanos deadline) override;
     Task<Result<std::uint64_t>> file_bytes(FilePtr file, Nanos deadline) override;
     Task<Status> resize(FilePtr file, std::uint64_t bytes, Nanos deadline) override;
@@ -250,6 +251,37 @@ Task<Result<std::uint64_t>> SimStorage::read_some(FilePtr file, std::uint64_t of
     Status status = co_await finish(operation, deadline);
     if (!status.ok()) co_return status;
     co_return operation->value;
+}
+
+namespace {
+
+// What a thread reads into, which is no buffer of the engine's.
+Slice staging_of(std::uint64_t length) {
+    auto content = std::make_shared<Content>();
+    content->resize(length);
+    return Slice::whole(std::make_shared<SimBuffer>(std::move(content), length, std::make_shared<std::uint64_t>(0)));
+}
+
+// Of a read that failed: bytes that are none of the file's, so that who believes them is found.
+void put_garbage(const std::vector<Destination>& into) {
+    for (const Destination& each : into) put(each.into, runs_of_description(mix(each.at ^ 0x6c616e64), 0, each.into.length));
+}
+
+}  // namespace
+
+// Its bytes arrive at their destinations in one moment, or others in their place.
+Task<Result<std::vector<std::uint64_t>>> SimStorage::read_checksummed(FilePtr file, std::uint64_t offset, std::uint64_t length, Units units, std::vector<Destination> into, Nanos deadline) {
+    const Slice staged = staging_of(length);
+    Status read = co_await read_all(*this, std::move(file), offset, staged, deadline);
+    if (!read.ok()) {
+        put_garbage(into);
+        co_return read;
+    }
+    const Nanos ready = process_.checksum_pipe().pass(sim_.now(), length, sim_.model().checksum_rate);
+    co_await clock_.sleep(ready - sim_.now());
+    const Runs runs = runs_of(staged);
+    for (const Destination& each : into) put(each.into, part_of(runs, each.at, each.into.length));
+    co_return checksums_of(runs, units);
 }
 
 Task<Status> SimStorage::fsync(FilePtr file, Nanos deadline) {
