@@ -12,7 +12,7 @@ namespace cairn {
 #ifdef CAIRN_CHECKSUM_AVX2
 // checksum_avx2.cpp
 std::uint64_t checksum_avx2(ByteView bytes) noexcept;
-void add_avx2(void* state, ByteView bytes, std::byte* to) noexcept;
+void add_avx2(void* state, ByteView bytes, std::byte* to, bool once) noexcept;
 std::uint64_t digest_avx2(const void* state) noexcept;
 
 namespace {
@@ -29,7 +29,7 @@ std::uint64_t checksum(ByteView bytes) noexcept { return has_avx2() ? checksum_a
 namespace {
 
 constexpr bool has_avx2() noexcept { return false; }
-void add_avx2(void*, ByteView, std::byte*) noexcept {}
+void add_avx2(void*, ByteView, std::byte*, bool) noexcept {}
 std::uint64_t digest_avx2(const void*) noexcept { return 0; }
 
 }  // namespace
@@ -45,8 +45,13 @@ RunningChecksum::RunningChecksum(bool portable) noexcept : wide_(!portable && ha
 }
 
 void RunningChecksum::add(ByteView bytes, std::byte* to) noexcept {
-    if (wide_) return add_avx2(state_, bytes, to);
-    add_and_copy(state_, bytes, to, [](std::byte* into, ByteView piece) { std::memcpy(into, piece.data(), piece.size()); });
+    if (wide_) add_avx2(state_, bytes, to, false);
+    else add_and_copy(state_, bytes, to, copy_plainly);
+}
+
+void RunningChecksum::add_once(ByteView bytes, std::byte* to) noexcept {
+    if (wide_) add_avx2(state_, bytes, to, true);
+    else add_once_and_copy(state_, bytes, to, copy_plainly);
 }
 
 std::uint64_t RunningChecksum::take() noexcept {

@@ -15,6 +15,8 @@ class RunningChecksum {
   public:
     explicit RunningChecksum(bool portable = false) noexcept;  // portable: as checksum_portable()
     void add(ByteView bytes, std::byte* to = nullptr) noexcept;  // null: they are not copied
+    // Each byte is looked at once, so that what is copied is what was checksummed, whoever writes to `bytes` meanwhile.
+    void add_once(ByteView bytes, std::byte* to) noexcept;
     std::uint64_t take() noexcept;  // of all since the last take()
 
   private:

@@ -31,9 +31,10 @@ void copy_past_caches(std::byte* to, ByteView from) noexcept {
 
 }  // namespace
 
-void add_avx2(void* state, ByteView bytes, std::byte* to) noexcept {
-    if (bytes.size() < few_bytes) return add_and_copy(state, bytes, to, [](std::byte* into, ByteView piece) { std::memcpy(into, piece.data(), piece.size()); });
-    add_and_copy(state, bytes, to, copy_past_caches);
+void add_avx2(void* state, ByteView bytes, std::byte* to, bool once) noexcept {
+    const auto copy = bytes.size() < few_bytes ? copy_plainly : copy_past_caches;
+    if (once) add_once_and_copy(state, bytes, to, copy);
+    else add_and_copy(state, bytes, to, copy);
     if (to != nullptr) _mm_sfence();  // other threads are to see them as they see any other store
 }
 

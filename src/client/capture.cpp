@@ -14,8 +14,7 @@ namespace cairn {
 
 namespace {
 
-// Writes an image front to back, making the checksum of each unit when its last byte is in place, while it still is in
-// the cache.
+// Writes an image front to back, making the checksums of its units on the way.
 class ImageWriter {
   public:
     ImageWriter(std::byte* data, const ImageHeader& header, std::byte* table)
@@ -26,7 +25,8 @@ class ImageWriter {
         while (bytes > 0) {
             // Without checksums in one go: memcpy knows best how to move much.
             const std::uint64_t now = within_unit(bytes);
-            std::memcpy(data_ + at_, source, now);
+            if (table_) sum_.add_once({source, static_cast<std::size_t>(now)}, data_ + at_);  // another thread of the application may write it, though it should not
+            else std::memcpy(data_ + at_, source, now);
             advance(now);
             source += now;
             bytes -= now;
@@ -36,7 +36,7 @@ class ImageWriter {
         while (at_ < offset) {
             const std::uint64_t now = within_unit(offset - at_);
             std::memset(data_ + at_, 0, now);
-            advance(now);
+            take(now);
         }
     }
     std::byte* place() const noexcept { return data_ + at_; }
@@ -44,7 +44,7 @@ class ImageWriter {
     void wrote(std::uint64_t bytes) {
         while (bytes > 0) {
             const std::uint64_t now = within_unit(bytes);
-            advance(now);
+            take(now);
             bytes -= now;
         }
     }
@@ -52,11 +52,15 @@ class ImageWriter {
   private:
     // As many bytes as the unit has left, unless there are no checksums to make.
     std::uint64_t within_unit(std::uint64_t bytes) const { return table_ ? std::min(bytes, ends_[unit_] - at_) : bytes; }
+    // What is in place already.
+    void take(std::uint64_t bytes) {
+        if (table_) sum_.add({data_ + at_, static_cast<std::size_t>(bytes)});
+        advance(bytes);
+    }
     void advance(std::uint64_t bytes) {
         at_ += bytes;
         if (!table_ || at_ != ends_[unit_]) return;
-        const std::uint64_t begin = unit_ == 0 ? 0 : ends_[unit_ - 1];
-        const std::uint64_t sum = checksum({data_ + begin, static_cast<std::size_t>(at_ - begin)});
+        const std::uint64_t sum = sum_.take();
         std::memcpy(table_ + 8 * unit_, &sum, sizeof sum);
         ++unit_;
     }
@@ -66,6 +70,7 @@ class ImageWriter {
     std::byte* table_;                 // null: no checksums
     std::uint64_t at_ = 0;
     std::size_t unit_ = 0;
+    RunningChecksum sum_;  // of the unit so far
 };
 
 Status fill(const CapturePlan& plan, const RegionTable& regions, SlotMaps::Map& slot, ImageWriter& writer) {
