@@ -71,8 +71,8 @@ TEST(SafetensorsHeader, FitsIntoTheRoomThatWasLeftForIt) {
         std::uint64_t room = tensors_frame_bytes, at = 0;
         for (std::uint64_t i = 0, count = 1 + random() % 4; i < count; ++i) {
             TensorImage image{static_cast<Rank>(round % 2 == 0 ? i : (1u << 24) - 1 - i), at, 0, {}};
-            for (std::uint64_t r = 0, regions = random() % 6; r < regions; ++r) {
-                std::string name(1 + random() % 40, random() % 3 == 0 ? '"' : 'n');
+            for (std::uint64_t r = 0, regions = random() % 12; r < regions; ++r) {
+                std::string name(1 + random() % 400, round % 3 == 0 ? '"' : 'n');
                 name += std::to_string(r);
                 if (random() % 2 == 0) image.bytes += random() % 3 == 0 ? std::uint64_t{1} << 58 : 1 + random() % 64;
                 image.regions.push_back(region(name, static_cast<DataType>(random() % 15), std::vector<std::uint64_t>(random() % 5, 1 + random() % 9), image.bytes));
