@@ -72,7 +72,7 @@ TEST_F(Daemons, StartedAgainDuringACaptureTheImageIsCapturedOnceMore) {
 
 // A version that can not be finished keeps a daemon that was told to stop busy.
 TEST_F(Daemons, OneThatIsStoppingIsNotTakenForTheNodes) {
-    ::setenv("CAIRN_DAEMON_STOP_WAIT_MS", "1500", 1);
+    ::setenv("CAIRN_DAEMON_STOP_WAIT_MS", "5000", 1);
     cairn_session *first = nullptr, *second = nullptr;
     std::thread opens([&] { second = open("n0", 1, 2); });
     first = open("n0", 0, 2);
@@ -92,7 +92,7 @@ TEST_F(Daemons, OneThatIsStoppingIsNotTakenForTheNodes) {
     for (int i = 0; i < 1000 && !refuses(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     EXPECT_EQ(daemon_pid("n0"), pid) << "a command may still ask it";
     name_ = "another";
-    cairn_session* third = open("n0", 0, 1, {"daemon.start_wait_ms=1000"});  // shorter than the end takes
+    cairn_session* third = open("n0", 0, 1, {"daemon.start_wait_ms=4000"});  // shorter than the end takes
     ASSERT_NE(third, nullptr) << cairn_last_error(nullptr);
     EXPECT_NE(daemon_pid("n0"), pid);
     Field other(1000);

@@ -170,6 +170,16 @@ TEST_F(MoverTest, CompleteComesWhenNothingCanMoveAnyMore) {
     EXPECT_TRUE(node.heard<message::Shed>(1).empty()) << "no move after that";
 }
 
+TEST_F(MoverTest, NothingMovesWhereEveryFileHasItsOwner) {
+    auto roster = std::make_shared<Roster>(*node.flight->job->roster);
+    roster->layout = FileLayout::ranks;
+    node.flight->job->roster = std::move(roster);
+    progress(1, 80 * role_block, 0, 10 * role_block);
+    progress(2, 0, 0, 10 * role_block);
+    node.run(10 * second);
+    EXPECT_TRUE(node.heard<message::Shed>(1).empty());
+}
+
 TEST_F(MoverTest, NothingMovesWhereEveryOffsetIsFixed) {
     testing::RoleOptions options;
     options.settings.placement = Placement::contiguous;

@@ -147,6 +147,24 @@ TEST_F(ReplacerTest, WaitsForWorkThatIsChangingHands) {
     EXPECT_EQ(replacement(1).with.front().shares[0].nodes, (std::vector<NodeSources>{{1, {{1, 0, left}}}}));
 }
 
+// Nor is it known what the part is that work is on its way to.
+TEST_F(ReplacerTest, WaitsForWorkThatIsOnItsWayIn) {
+    node.run(10 * second);
+    message::Shed shed;
+    ASSERT_TRUE(node.run_until([&] {
+        progress(1, {{plan(1).part, 12 * role_block, 0, role_block}});
+        progress(0, {{plan(0).part, 0, 0, 4 * role_block}});
+        const std::vector<message::Shed> asked = node.heard<message::Shed>(1);
+        if (!asked.empty()) shed = asked.back();
+        return !asked.empty();
+    }, 10 * second));
+    fail(0);
+    node.run(second);
+    for (const message::Replace& each : node.heard<message::Replace>(0)) EXPECT_TRUE(each.with.empty()) << "somebody may be giving some work to it";
+    hear(1, message::Given{attempt_id(), shed.move, {}});
+    EXPECT_EQ(replacement(0).with.front().shares[0].nodes, plan(0).shares[0].nodes);
+}
+
 // Its files are complete when nobody can say any more that one is not.
 TEST_F(ReplacerTest, NoWorkIsCalledCompleteWhileAPartHasNoFile) {
     fail(1);
