@@ -27,7 +27,7 @@ struct Settings {
     enum class CaptureMode : std::uint8_t { scratch, through };
     enum class WhenFull : std::uint8_t { wait, replace_oldest };
     enum class TargetsDriver : std::uint8_t { automatic, none, glusterfs, lustre, cephfs, beegfs, orangefs };
-    enum class BackgroundCpu : std::uint8_t { idle, low, normal };
+    enum class BackgroundCpu : std::uint8_t { need, idle, low, normal };
     enum class Compression : std::uint8_t { off, fast, small, automatic, zero_runs, delta_shuffle_zstd };
     enum class EncodeAt : std::uint8_t { leader, follower };
     enum class Names : std::uint8_t { groups, all, exact };
@@ -96,7 +96,8 @@ struct Settings {
     } network;
 
     struct Background {
-        BackgroundCpu cpu = BackgroundCpu::idle;
+        BackgroundCpu cpu = BackgroundCpu::need;
+        double commit_within = 0.5;              // of the interval between checkpoints
         BackgroundIo io = BackgroundIo::idle;
         double cores = 0;                    // 0: no cap
         std::uint64_t network_bytes_per_s = 0;   // 0: no cap

@@ -68,7 +68,7 @@ constexpr std::array<std::string_view, 7> targets_drivers = {"automatic", "none"
 constexpr std::array<std::string_view, 2> checksum_makers = {"daemon", "capture"};
 constexpr std::array<std::string_view, 2> capture_modes = {"scratch", "through"};
 constexpr std::array<std::string_view, 2> when_full = {"wait", "replace_oldest"};
-constexpr std::array<std::string_view, 3> cpu_classes = {"idle", "low", "normal"};
+constexpr std::array<std::string_view, 4> cpu_classes = {"need", "idle", "low", "normal"};
 constexpr std::array<std::string_view, 2> io_classes = {"idle", "normal"};
 constexpr std::array<std::string_view, 3> name_rules = {"groups", "all", "exact"};
 constexpr std::array<std::string_view, 4> log_levels = {"error", "warning", "info", "debug"};
@@ -223,10 +223,13 @@ constexpr std::array table = {
     key<&S::network, &S::Network::peer_timeout_ms>("network", "peer_timeout_ms", K::duration_ms, 100, 10 * minute_ms,
         "A daemon silent for so long is lost; more than twice heartbeat_ms."),
 
-    one_of(key<&S::background, &S::Background::cpu>("background", "cpu", K::choice, 0, 2,
-        "Class of the daemon's threads: run where a processor would idle (SCHED_IDLE), as nice 19, or like any process. The thread that "
-        "answers others is never less than nice 19. Where the application leaves no processor idle, idle gets next to nothing: leave it one, or "
-        "choose normal with a cap on cores."), cpu_classes),
+    one_of(key<&S::background, &S::Background::cpu>("background", "cpu", K::choice, 0, 3,
+        "Class of the daemon's threads. need, the default: where a processor would idle (SCHED_IDLE), and higher for as long as a flush would miss "
+        "commit_within that way: nice 19, 10, 5, and as the daemon was started. idle, low (nice 19) and normal (like any process) are the same all the time; "
+        "the thread that answers others is never less than nice 19. Where the application leaves no processor idle, idle gets next to nothing."), cpu_classes),
+    key<&S::background, &S::Background::commit_within>("background", "commit_within", K::fraction, 0.01, 1,
+        "Part of the interval between checkpoints (the shortest of the last few; at the first checkpoint the time since the job opened) within which a version shall be "
+        "committed, with cpu = need."),
     one_of(key<&S::background, &S::Background::io>("background", "io", K::choice, 0, 1,
         "Class of its reads and writes; for local disks whose scheduler knows classes."), io_classes),
     key<&S::background, &S::Background::cores>("background", "cores", K::fraction, 0, 1024,

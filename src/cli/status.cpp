@@ -228,12 +228,26 @@ std::string io_nodes_text(const std::vector<NodeStatus>& now) {
     return names.empty() ? "" : "\nI/O nodes: " + for_terminal(names_text(names)) + "\n";
 }
 
+// Only where there is something to know: threads that do not just run where a processor idles, and a node of which the daemon has a part.
+std::string processors_text(const std::vector<NodeStatus>& now) {
+    std::string text;
+    for (const NodeStatus& status : now) {
+        const std::string node = for_terminal(status.node);
+        if (!status.cpu_class.empty() && status.cpu_class != "idle")
+            text += node + " runs in class " + for_terminal(status.cpu_class) + ": " + for_terminal(status.cpu_class_why) + "\n";
+        if (status.processors < status.processors_in_machine)
+            text += node + " has " + std::to_string(status.processors) + " of " + std::to_string(status.processors_in_machine) +
+                    " processors, those of the cpuset that it was started in; one that is started outside of the job's may have all (docs/jobs.md)\n";
+    }
+    return text.empty() ? "" : "\n" + text;
+}
+
 }  // namespace
 
 std::string status_text(const std::vector<NodeStatus>& now, const std::vector<NodeStatus>& before, double seconds,
                         std::size_t columns) {
-    return nodes_text(now, before, seconds, columns) + versions_text(now, columns) + targets_text(now) +
-           io_nodes_text(now);
+    return nodes_text(now, before, seconds, columns) + versions_text(now, columns) + processors_text(now) +
+           targets_text(now) + io_nodes_text(now);
 }
 
 std::string status_json(const std::vector<NodeStatus>& now, const std::vector<Silent>& silent) {
@@ -263,6 +277,10 @@ std::string status_json(const std::vector<NodeStatus>& now, const std::vector<Si
                                      {"uptime_ms", s.uptime_ms},
                                      {"storage", s.storage_backend},
                                      {"clients", s.sessions},
+                                     {"cpu_class", s.cpu_class},
+                                     {"cpu_class_why", s.cpu_class_why},
+                                     {"processors", s.processors},
+                                     {"processors_in_machine", s.processors_in_machine},
                                      {"captured_bytes", s.captured_bytes},
                                      {"sent_bytes", s.sent_bytes},
                                      {"received_bytes", s.received_bytes},

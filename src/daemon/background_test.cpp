@@ -4,6 +4,8 @@
 
 #include <atomic>
 
+#include <gmock/gmock.h>
+
 #include "daemon/daemon_testing.hpp"
 
 namespace cairn {
@@ -38,11 +40,14 @@ struct Classes {
 };
 Classes classes_of(pid_t pid) {
     Classes found;
-    found.loop_policy = ::sched_getscheduler(pid);
-    found.loop_nice = ::getpriority(PRIO_PROCESS, static_cast<id_t>(pid));
-    for (const auto& entry : fs::directory_iterator("/proc/" + std::to_string(pid) + "/task"))
-        if (read_text(entry.path().string() + "/comm").starts_with("cairn-cpu"))
-            found.cpu_policies.insert(::sched_getscheduler(std::stoi(entry.path().filename())));
+    for (const auto& entry : fs::directory_iterator("/proc/" + std::to_string(pid) + "/task")) {
+        const std::string name = read_text(entry.path().string() + "/comm");
+        const pid_t thread = std::stoi(entry.path().filename());
+        if (name.starts_with("cairn-cpu")) found.cpu_policies.insert(::sched_getscheduler(thread));
+        if (!name.starts_with("cairn-loop")) continue;
+        found.loop_policy = ::sched_getscheduler(thread);
+        found.loop_nice = ::getpriority(PRIO_PROCESS, static_cast<id_t>(thread));
+    }
     return found;
 }
 
@@ -81,6 +86,25 @@ TEST(Background, FlushesAndAnswersWhileEveryProcessorIsTaken) {
         }
         EXPECT_EQ(home.log().find("can-not-give-way"), std::string::npos) << home.log();
     }
+}
+
+// Versions that come fast on the heels of each other, beside threads that never sleep: what the idle class would take minutes for.
+TEST(Background, StepsUpWhereTheIdleClassWouldBeLateAndBack) {
+    Home home;
+    ASSERT_EQ(home.start(), 0) << home.errors();
+    Client client(home.layout);
+    join(client, home.roster(1));
+    const Load load;
+    const auto status = [&] { return client.expect<control::NodeStatus>(control::GetStatus{}); };
+    for (Version version = 1; version <= 4; ++version) {
+        seal(client, home.roster(1), version, 0, {large_slot - (1 << 20), large_slot});
+        EXPECT_TRUE(becomes_true([&] { return home.committed(key_of(home.roster(1), version)); })) << home.log();
+    }
+    EXPECT_THAT(home.log(), testing::ContainsRegex("event=class.* from=idle|class from=idle")) << home.log();
+    EXPECT_TRUE(becomes_true([&] { return status().cpu_class == "idle"; })) << status().cpu_class << ": " << status().cpu_class_why;
+    EXPECT_GT(status().processors, 0u);
+    EXPECT_GE(status().processors_in_machine, status().processors);
+    EXPECT_EQ(status().attempts_failed, 0u);
 }
 
 TEST(Background, NormalIsLikeAnyProcess) {

@@ -111,7 +111,7 @@ int main(int argc, char** argv) {
         if (!detached.ok()) leave(Exit::cannot_start, detached.status().to_string());
         report = std::move(detached).value();
     }
-    options->own_session = !arguments.foreground;
+    options->stepping.own_session = !arguments.foreground;
     settle();
     if (!arguments.foreground && config->settings.daemon.restart) {
         const Result<Life*> life = keep(report, options->log_file, options->log_level, options->scratch.keeper());

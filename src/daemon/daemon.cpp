@@ -32,19 +32,24 @@ constexpr Nanos tidy_wait = 5 * second;
 constexpr Nanos remove_wait = 4 * second;  // for all slots that go together at the end
 constexpr Nanos targets_again = 300 * second;
 constexpr std::chrono::seconds describe_wait{1};  // a file takes milliseconds, and whoever encodes waits for it
-constexpr int session_nice = 19;
-constexpr int session_tries = 100;  // all daemons of a host start at once, and the kernel takes one change in 100 ms
-constexpr Nanos session_pause = 130 * millisecond;
 
-WorkerPoolOptions worker_options() {
+// Ranks wait for slots, and copy on other processors: not the idle class, and not in the way of ranks that compute.
+ThreadClass class_beside(const DaemonOptions& options) {
+    const bool gives_way = options.stepping.follows_need || options.stepping.first != CpuClass::normal;
+    return {gives_way ? CpuClass::low : CpuClass::normal, IoClass::normal};
+}
+
+WorkerPoolOptions worker_options(const DaemonOptions& daemon) {
     WorkerPoolOptions options;
+    options.thread_class = class_beside(daemon);
     options.name = "cairn-slots";
     options.threads_max = 4;  // allocation is the kernel's work on memory: more threads do not help
     return options;
 }
 
-WorkerPoolOptions remover_options() {
+WorkerPoolOptions remover_options(const DaemonOptions& daemon) {
     WorkerPoolOptions options;
+    options.thread_class = class_beside(daemon);
     options.name = "cairn-remove";
     return options;
 }
@@ -76,8 +81,8 @@ Daemon::Daemon(DaemonOptions options, Door door, std::unique_ptr<RealWorld> worl
       real_(std::move(world)),
       network_(std::move(network)),
       world_(real_->world()),
-      workers_(real_->loop().remote(), worker_options()),
-      removers_(real_->loop().remote(), remover_options()),
+      workers_(real_->loop().remote(), worker_options(options_)),
+      removers_(real_->loop().remote(), remover_options(options_)),
       node_(world_, options_.persistent, options_.flush),
       slots_(world_.clock, workers_, node_, options_.scratch.images(), options_.slots),
       job_files_(world_, workers_, options_.persistent, options_.scratch, options_.flush.io_wait),
@@ -95,6 +100,8 @@ Daemon::Daemon(DaemonOptions options, Door door, std::unique_ptr<RealWorld> worl
                 {options_.node, std::string(real_->storage().backend_name()), options_.io_node, options_.persistent, options_.flush.io_wait}),
       server_(real_->loop(), *this),
       yielding_(world_.clock, node_.pace(), options_.yielding, network_->self()),
+      relay_(real_->loop()),
+      stepping_(*real_, relay_, node_, options_.stepping),
       signals_(std::make_unique<Signals>(real_->loop(), options_.life != nullptr)),
       last_busy_(world_.clock.now()),
       changed_(world_.clock),
@@ -146,9 +153,9 @@ Exit Daemon::run() {
     gate_.spawn(dead_images_.watch_commits());
     gate_.spawn(watch());
     gate_.spawn(watch_scratch());
-    gate_.spawn(enter_background());
+    gate_.spawn(stepping_.run());
     gate_.spawn(yielding_.run([this] { return requests_.clients().ranks(); }));
-    real_->loop().run();
+    relay_.run(options_.stepping.follows_need ? CpuClass::normal : options_.stepping.first);
     return unfinished_.empty() ? Exit::fine : Exit::unfinished;
 }
 
@@ -243,19 +250,18 @@ Task<void> Daemon::keep_retention() {
     }
 }
 
-// ---- the application first ----
+// ---- jobs ----
 
-// The pools have their classes (options.cpp); here it is the loop's turn, which must go on answering, and the session's.
-Task<void> Daemon::enter_background() {
-    if (options_.world.cpu_class.cpu == CpuClass::normal) co_return;
-    const Status given = set_thread_class({CpuClass::low, IoClass::normal});
-    if (!given.ok()) log_warning("can-not-give-way", {{"why", given}});
-    Status session = options_.own_session ? unavailable("not tried") : Status();
-    for (int tries = 0; tries < session_tries && session.code() == Code::unavailable; ++tries) {
-        session = set_session_nice(session_nice);
-        if (session.code() == Code::unavailable) co_await world_.clock.sleep(session_pause);
-    }
-    if (!session.ok() && session.code() != Code::unsupported) log_warning("session-can-not-give-way", {{"why", session}});
+void Daemon::job_opened(Id128 incarnation) {
+    stepping_.job_opened(incarnation);
+    gate_.spawn(find_targets());
+}
+
+void Daemon::describe(control::NodeStatus& status) const {
+    status.cpu_class = stepping_.text();
+    status.cpu_class_why = stepping_.why();
+    status.processors = static_cast<std::uint32_t>(stepping_.processors().count());
+    status.processors_in_machine = stepping_.processors().in_machine();
 }
 
 void Daemon::forget_ended_jobs() {
@@ -269,6 +275,7 @@ void Daemon::forget_job(Id128 incarnation) {
     epochs_.forget(incarnation);
     persistent_retention_.forget(incarnation);
     ended_jobs_.begin_anew(incarnation);
+    stepping_.job_forgotten(incarnation);
     log_info("job-forgotten", {{"incarnation", incarnation}});
 }
 
@@ -404,7 +411,7 @@ Task<void> Daemon::end() {
     co_await slots_.remove_unsealed(removers_, world_.clock.in(remove_wait));
     log_info("ended", {{"unfinished", unfinished_.size()}});
     static_cast<void>(trace_close());  // which logs what went wrong
-    real_->loop().stop();
+    relay_.end();
 }
 
 }  // namespace cairn

@@ -14,8 +14,10 @@
 #include "daemon/requests.hpp"
 #include "daemon/server.hpp"
 #include "daemon/slots.hpp"
+#include "daemon/stepping.hpp"
 #include "daemon/upkeep.hpp"
 #include "daemon/yielding.hpp"
+#include "world/real/relay.hpp"
 
 namespace cairn {
 
@@ -40,7 +42,8 @@ class Daemon final : public Server::Handler, private Requests::House {
     Task<Status> adopted() override;
     bool is_stopping() const override { return stopping_; }
     bool has_stopped() const override { return stopped_; }
-    void job_opened() override { gate_.spawn(find_targets()); }
+    void job_opened(Id128 incarnation) override;
+    void describe(control::NodeStatus& status) const override;
     std::uint64_t process_of(ConnectionId client) const override { return server_.process_of(client); }
     void client_left(Slots::Left left) override { gate_.spawn(left_slots_.look_into(std::move(left))); }
     Task<std::vector<VersionKey>> finish(Nanos wait) override;
@@ -54,7 +57,6 @@ class Daemon final : public Server::Handler, private Requests::House {
     Task<void> watch_scratch();
     void forget_ended_jobs();
     void forget_job(Id128 incarnation);
-    Task<void> enter_background();
     void wait_for_signals();
     void on_signal(int number);
     enum class Ending : std::uint8_t { in_order, by_signal };  // also when its scratch was taken away
@@ -90,6 +92,8 @@ class Daemon final : public Server::Handler, private Requests::House {
     Requests requests_;
     Server server_;
     Yielding yielding_;
+    Relay relay_;
+    Stepping stepping_;
     std::unique_ptr<Signals> signals_;
 
     Nanos last_busy_ = 0;  // a request came, or there was work

@@ -191,7 +191,7 @@ bool Keeper::pause(SteadyClock::duration wait) {
     }
 }
 
-// A daemon that gives way to the application makes its session the last one to run (Daemon::enter_background), which the
+// A daemon that gives way to the application makes its session the last one to run (Stepping), which the
 // session stays when the daemon is dead. The next one would take ten seconds to begin beside busy ranks, not half of one,
 // and others wait for it. It gives way again once it has begun. Nice 0 needs no privilege: it is what a session begins with.
 // False: told to end meanwhile.

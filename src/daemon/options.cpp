@@ -91,9 +91,16 @@ YieldSettings yield_settings(const Settings& settings) {
     yielding.link = settings.background.link;
     return yielding;
 }
-static_assert(static_cast<int>(CpuClass::idle) == static_cast<int>(Settings::BackgroundCpu::idle) &&
-              static_cast<int>(CpuClass::low) == static_cast<int>(Settings::BackgroundCpu::low) &&
-              static_cast<int>(CpuClass::normal) == static_cast<int>(Settings::BackgroundCpu::normal));
+// The first one, where it follows need.
+CpuClass cpu_class_of(Settings::BackgroundCpu wanted) {
+    switch (wanted) {
+        case Settings::BackgroundCpu::low: return CpuClass::low;
+        case Settings::BackgroundCpu::normal: return CpuClass::normal;
+        case Settings::BackgroundCpu::need:
+        case Settings::BackgroundCpu::idle: break;
+    }
+    return CpuClass::idle;
+}
 static_assert(static_cast<int>(IoClass::idle) == static_cast<int>(Settings::BackgroundIo::idle) &&
               static_cast<int>(IoClass::normal) == static_cast<int>(Settings::BackgroundIo::normal));
 
@@ -139,10 +146,14 @@ Result<DaemonOptions> daemon_options(const Settings& settings, const DaemonPlace
     options.world.storage.placer = make_placer();
     options.world.storage.backend = static_cast<IoBackend>(settings.flush.io);
     options.world.cpu_threads = settings.daemon.cpu_threads;
-    options.world.cpu_class.cpu = static_cast<CpuClass>(settings.background.cpu);
+    options.world.cpu_class.cpu = cpu_class_of(settings.background.cpu);
     options.world.cpu_class.io = static_cast<IoClass>(settings.background.io);
     options.world.storage.thread_class = options.world.cpu_class;
     options.yielding = yield_settings(settings);
+    options.stepping.follows_need = settings.background.cpu == Settings::BackgroundCpu::need;
+    options.stepping.first = options.world.cpu_class.cpu;
+    options.stepping.io = options.world.cpu_class.io;
+    options.stepping.commit_within = settings.background.commit_within;
     options.idle = static_cast<Nanos>(settings.daemon.idle_s) * second;
     options.stop_wait = from_ms(settings.daemon.stop_wait_ms);
     options.start_wait_ms = settings.daemon.start_wait_ms;

@@ -7,6 +7,7 @@
 #include "base/config.hpp"
 #include "daemon/persistent_retention.hpp"
 #include "daemon/slots.hpp"
+#include "daemon/stepping.hpp"
 #include "daemon/yielding.hpp"
 #include "describer/rules_file.hpp"
 #include "catalog/layout.hpp"
@@ -32,7 +33,7 @@ struct DaemonOptions {
     FabricSettings fabric;
     RealWorldOptions world;
     YieldSettings yielding;
-    bool own_session = false;  // the daemon and its keeper are alone in their session
+    SteppingSettings stepping;
     Life* life = nullptr;      // what its keeper sees, where it has one
     bool io_node = false;  // dedicated: offers itself to jobs without ranks here, and does not end for want of work
     Nanos idle = 60 * second;

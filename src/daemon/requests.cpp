@@ -76,7 +76,7 @@ Task<control::Answer> Requests::handle(ConnectionId from, control::Join request)
     const Id128 incarnation = request.roster.incarnation;
     const Status joined = co_await parts_.jobs.join(std::move(request.roster), request.self);
     if (joined.ok()) co_await parts_.adoption.unseen().give_orphans(incarnation);
-    if (joined.ok() && is_new) house_.job_opened();
+    if (joined.ok() && is_new) house_.job_opened(incarnation);
     if (went_on) parts_.dead_images.look_soon();
     co_return answer_of(joined);
 }
@@ -276,6 +276,7 @@ control::NodeStatus Requests::status() const {
         flush.expected_bytes = state.node_expected_bytes;
         out.versions.push_back(std::move(flush));
     }
+    house_.describe(out);
     return out;
 }
 

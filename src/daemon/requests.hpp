@@ -24,7 +24,8 @@ class Requests {
         virtual Task<Status> adopted() = 0;  // scratch has been gone through; deadline: not in time
         virtual bool is_stopping() const = 0;
         virtual bool has_stopped() const = 0;  // nothing goes on any more
-        virtual void job_opened() = 0;         // one that this node did not know
+        virtual void job_opened(Id128 incarnation) = 0;  // one that this node did not know
+        virtual void describe(control::NodeStatus& status) const = 0;
         virtual std::uint64_t process_of(ConnectionId client) const = 0;  // 0: not visible from here
         virtual void client_left(Slots::Left left) = 0;
         // Finishes what it can; what is left over. It ends once this was answered.

@@ -40,7 +40,8 @@ class RequestsTest : public JobsTest, protected Requests::House {
     Task<Status> adopted() override { co_return adopted_; }
     bool is_stopping() const override { return stopping_; }
     bool has_stopped() const override { return false; }
-    void job_opened() override { ++opened_; }
+    void job_opened(Id128) override { ++opened_; }
+    void describe(control::NodeStatus&) const override {}
     std::uint64_t process_of(ConnectionId) const override { return 0; }
     void client_left(Slots::Left left) override { left_.push_back(std::move(left)); }
     Task<std::vector<VersionKey>> finish(Nanos) override {

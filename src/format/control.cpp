@@ -113,10 +113,12 @@ Body put(Builder& to, const control::NodeStatus& m) {
     const auto writer_list = to.CreateVectorOfStructs(writers);
     const auto version_list = to.CreateVector(versions);
     const auto target_list = to.CreateVectorOfStrings(m.targets);
+    const auto cpu_class = to.CreateString(m.cpu_class), why = put_text(to, m.cpu_class_why);
     return fc::CreateNodeStatus(to, node, m.pid, address, m.uptime_ms, backend, m.sessions, m.captured_bytes,
                                 m.sent_bytes, m.received_bytes, m.written_bytes, m.scratch_bytes, m.anonymous_bytes,
                                 m.anonymous_peak_bytes, m.versions_committed, m.attempts_failed, m.last_flush_s,
-                                m.last_flush_bytes, writer_list, version_list, target_list, m.io_node)
+                                m.last_flush_bytes, writer_list, version_list, target_list, m.io_node, cpu_class, why,
+                                m.processors, m.processors_in_machine)
         .Union();
 }
 Body put(Builder& to, const control::Stopped& m) {
@@ -313,6 +315,12 @@ Result<control::Answer> get(const fc::NodeStatus& m) {
             out.versions.push_back(std::move(flush));
         }
     out.io_node = m.io_node();
+    if (m.cpu_class()) {  // an older daemon does not say
+        TRY_ASSIGN(out.cpu_class, printable_of(m.cpu_class(), name_bytes_max, "a class of threads"));
+    }
+    out.cpu_class_why = reason_of(m.cpu_class_why());
+    out.processors = m.processors();
+    out.processors_in_machine = m.processors_in_machine();
     if (m.targets())
         for (const flatbuffers::String* target : *m.targets()) {
             TRY_ASSIGN(std::string name, printable_of(target, text_bytes_max, "a storage target"));

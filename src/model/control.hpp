@@ -154,6 +154,8 @@ struct NodeStatus {
     std::vector<Flush> versions;
     std::vector<std::string> targets;  // storage targets of the persistent directory; none: not known, or not chosen
     bool io_node = false;
+    std::string cpu_class, cpu_class_why;  // of the daemon's threads, for people
+    std::uint32_t processors = 0, processors_in_machine = 0;  // that it may run on; that there are
 };
 struct Stopped {
     std::vector<VersionKey> unfinished;  // sealed in scratch, not committed: finished by the next daemon

@@ -16,6 +16,8 @@ class RealCpu final : public Cpu {
     static unsigned default_threads();
     explicit RealCpu(Loop& loop, unsigned threads = 0, ThreadClass thread_class = {}, Nanos stuck_wait = 5 * second);
 
+    void set_class(ThreadClass wanted) { pool_.set_class(wanted); }
+
     // Small slices are computed in the calling thread, large ones by all threads together.
     Task<std::vector<std::uint64_t>> checksums(Slice data, Units units) override;
 

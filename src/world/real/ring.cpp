@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <deque>
 #include <mutex>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -36,6 +37,7 @@ struct Ring::State : std::enable_shared_from_this<Ring::State> {
     unsigned workers;
     ThreadClass thread_class;
     std::set<pid_t> classed;  // workers that have it
+    std::thread::id submitter;  // whose workers are allowed
     Nanos looked = 0;
     io_uring ring = {};
     bool opened = false;
@@ -82,15 +84,17 @@ Status Ring::State::open() {
 // The kernel's own limit (4 a core) would let a few stuck transfers stop all others. Older kernels lack the call: they
 // keep theirs.
 void Ring::State::allow_workers() {
+    submitter = std::this_thread::get_id();
     unsigned limits[2] = {workers + abandoned, workers + abandoned};  // on regular files; on others
     (void)io_uring_register_iowq_max_workers(&ring, limits);
 }
 
-// They are started by the kernel, from the class of the loop's thread, and end when idle; a number may come back as another thread's.
+// They are started by the kernel, from the class of the loop's thread, and end when idle; a number may come back as another thread's. Those of another
+// thread of the loop keep their class: they would not get it back when that thread submits again.
 void Ring::State::class_workers() {
     if (thread_class == ThreadClass{} || loop->now() - looked < look_for_workers) return;
     looked = loop->now();
-    const std::set<pid_t> there = kernel_io_threads();
+    const std::set<pid_t> there = kernel_io_threads(::gettid());
     for (const pid_t thread : there)
         if (classed.count(thread) == 0) (void)set_thread_class(thread_class, thread);
     classed = there;
@@ -107,6 +111,7 @@ void Ring::State::schedule_flush() {
 void Ring::State::flush() {
     flush_scheduled = false;
     if (closed) return;
+    if (submitter != std::this_thread::get_id()) allow_workers();  // each thread that submits has workers of its own
     prepare_cancellations();
     while (!waiting.empty() && under_way.size() < entries && prepare(*waiting.front())) {
         Transfer* const raw = waiting.front().get();
@@ -243,6 +248,11 @@ bool Ring::abandon(const std::shared_ptr<Transfer>& transfer) {
     state.to_cancel.push_back(transfer.get());
     state.schedule_flush();
     return false;
+}
+
+void Ring::set_class(ThreadClass wanted) {
+    state_->thread_class = wanted;
+    state_->classed.clear();
 }
 
 std::size_t Ring::under_way() const noexcept { return state_->under_way.size() + state_->waiting.size(); }

@@ -24,6 +24,8 @@ class Ring {
     Ring(const Ring&) = delete;
 
     void submit(std::shared_ptr<Transfer> transfer);
+    // The kernel's threads are those of the thread that submits, and are never of a better class than it is.
+    void set_class(ThreadClass wanted);
     // Nobody waits any more: not submitted yet, it never is; under way, the kernel is asked to cancel it and another
     // worker is allowed in its place. finished() comes when the kernel gives it back. True when it was not begun and
     // never will be.

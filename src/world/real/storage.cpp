@@ -94,6 +94,12 @@ RealStorage::RealStorage(Loop& loop, StorageOptions options)
 
 RealStorage::~RealStorage() = default;
 
+void RealStorage::set_class(ThreadClass pools, ThreadClass kernel) {
+    pool_.set_class(pools);
+    local_pool_.set_class(answering(pools));
+    if (ring_) ring_->set_class(kernel);
+}
+
 std::string_view RealStorage::backend_name() const noexcept { return ring_ ? "io_uring" : "threads"; }
 
 WorkerPool& RealStorage::pool_of(const std::string& path) {

@@ -59,6 +59,9 @@ class RealStorage final : public Storage {
     static Result<std::unique_ptr<RealStorage>> create(Loop& loop, StorageOptions options);
     ~RealStorage() override;
 
+    // Of the pools' threads that read and write from now on; and of the kernel's, for the calling thread, which is of no lower class.
+    void set_class(ThreadClass pools, ThreadClass kernel);
+
     std::string_view backend_name() const noexcept;  // "io_uring" or "threads"
     // Why automatic did not choose io_uring; empty when it did or was not asked to.
     const std::string& backend_reason() const noexcept { return reason_; }

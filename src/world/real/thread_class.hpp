@@ -11,9 +11,12 @@
 
 namespace cairn {
 
+// In order. A thread that is nicer already stays as it is.
 enum class CpuClass : std::uint8_t {
-    idle,    // SCHED_IDLE: runs where a processor would idle
-    low,     // nice 19
+    idle,     // SCHED_IDLE: runs where a processor would idle
+    low,      // nice 19
+    nice_10,
+    nice_5,
     normal,  // as the process was started
 };
 enum class IoClass : std::uint8_t { idle, normal };
@@ -31,7 +34,7 @@ Status set_thread_class(ThreadClass wanted, pid_t thread = 0);
 // unavailable: the kernel takes one such change every 100 ms from all users together; again in a moment. unsupported: there are no such groups.
 Status set_session_nice(int nice);
 
-// Threads that the kernel started in this process for io_uring. They come with the class of the thread that submits.
-std::set<pid_t> kernel_io_threads();
+// Threads that the kernel started in this process for io_uring, for what this thread submits; 0: for all. They come with its class.
+std::set<pid_t> kernel_io_threads(pid_t submitter = 0);
 
 }  // namespace cairn

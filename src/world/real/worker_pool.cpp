@@ -34,8 +34,18 @@ bool start_detached(std::function<void()> work) {
 
 }  // namespace
 
+// The threads of one class. Those of a class that was left end when they have nothing in hand.
+struct Crew {
+    explicit Crew(ThreadClass c) : thread_class(c) {}
+    const ThreadClass thread_class;
+    unsigned live = 0;  // threads, stuck ones among them
+    unsigned stuck = 0;
+    unsigned idle = 0;
+};
+
 struct WorkerPoolState : std::enable_shared_from_this<WorkerPoolState> {
-    WorkerPoolState(std::shared_ptr<LoopRemote> r, WorkerPoolOptions o) : remote(std::move(r)), options(std::move(o)) {}
+    WorkerPoolState(std::shared_ptr<LoopRemote> r, WorkerPoolOptions o)
+        : remote(std::move(r)), options(std::move(o)), crew(std::make_shared<Crew>(options.thread_class)) {}
 
     const std::shared_ptr<LoopRemote> remote;
     const WorkerPoolOptions options;
@@ -44,61 +54,73 @@ struct WorkerPoolState : std::enable_shared_from_this<WorkerPoolState> {
     std::condition_variable work_came;
     std::condition_variable thread_ended;
     std::deque<std::shared_ptr<Job>> queue;
-    unsigned live = 0;  // threads, stuck ones among them
-    unsigned stuck = 0;
-    unsigned idle = 0;
+    std::shared_ptr<Crew> crew;  // that takes what comes
+    unsigned live = 0, stuck = 0;  // of all crews
     bool closing = false;
+
+    // Those that are stuck are replaced, up to a bound that all crews share.
+    unsigned threads_max() const {
+        const unsigned elsewhere = std::min(stuck - crew->stuck, options.stuck_max);
+        return options.threads_max + std::min(crew->stuck, options.stuck_max - elsewhere);
+    }
 
     // Under the lock. False when work waits and nobody will ever take it.
     bool add_threads() {
-        while (queue.size() > idle && live < options.threads_max + std::min(stuck, options.stuck_max)) {
+        while (queue.size() > crew->idle && crew->live < threads_max()) {
             if (!start_thread()) break;
             ++live;
-            ++idle;  // counts as such until it looks
+            ++crew->live;
+            ++crew->idle;  // counts as such until it looks
         }
-        return live > stuck || queue.empty() || stuck > options.stuck_max;
+        return crew->live > crew->stuck || queue.empty() || stuck > options.stuck_max;
     }
 
     bool start_thread() {
-        return start_detached([state = shared_from_this()] { state->work(); });
+        return start_detached([state = shared_from_this(), own = crew] { state->work(own); });
     }
 
-    void work() {
-        (void)set_thread_class(options.thread_class);
+    void work(const std::shared_ptr<Crew>& own) {
+        (void)set_thread_class(own->thread_class);
         pthread_setname_np(pthread_self(), options.name.substr(0, 15).c_str());
         std::unique_lock lock(mutex);
         for (;;) {
             const auto patience = std::chrono::nanoseconds(options.idle);
-            work_came.wait_for(lock, patience, [this] { return !queue.empty() || closing; });
-            --idle;
-            if (queue.empty()) break;
+            work_came.wait_for(lock, patience, [&] { return !queue.empty() || closing || own != crew; });
+            --own->idle;
+            if (queue.empty() || own != crew) break;
             std::shared_ptr<Job> job = std::move(queue.front());
             queue.pop_front();
-            run_one(lock, std::move(job));
+            run_one(lock, std::move(job), own);
             // One that was stuck and has been replaced is one too many.
-            if (live > options.threads_max + std::min(stuck, options.stuck_max)) break;
-            ++idle;
+            if (own != crew || own->live > threads_max()) break;
+            ++own->idle;
         }
         --live;
+        --own->live;
         thread_ended.notify_all();
     }
 
-    void run_one(std::unique_lock<std::mutex>& lock, std::shared_ptr<Job> job) {
+    void run_one(std::unique_lock<std::mutex>& lock, std::shared_ptr<Job> job, const std::shared_ptr<Crew>& own) {
         job->stage_ = Job::Stage::running;
-        if (job->nobody_waits()) {
-            job->abandoned_ = true;
-            ++stuck;
-            add_threads();
-        }
+        job->crew_ = own;
+        if (job->nobody_waits()) write_off(*job, own == crew);
         lock.unlock();
         job->run();
         lock.lock();
         job->stage_ = Job::Stage::ended;
-        if (job->abandoned_) --stuck;
+        if (job->abandoned_) --stuck, --own->stuck;
         lock.unlock();
         Job* const raw = job.get();
         remote->call_soon([held = std::move(job), raw] { raw->finished(); });
         lock.lock();
+    }
+
+    // Under the lock. A worker of another class starts nobody: what it starts is of no better class than it is.
+    void write_off(Job& job, bool may_start) {
+        job.abandoned_ = true;
+        ++stuck;
+        ++job.crew_->stuck;
+        if (may_start) add_threads();
     }
 
     // Under the lock.
@@ -158,12 +180,18 @@ bool WorkerPool::abandon(const std::shared_ptr<Job>& job) {
         return true;
     }
     if (job->stage_ == Job::Stage::running && !job->abandoned_) {
-        job->abandoned_ = true;
-        ++state_->stuck;
-        state_->add_threads();
+        state_->write_off(*job, true);
         state_->thread_ended.notify_all();
     }
     return false;
+}
+
+void WorkerPool::set_class(ThreadClass wanted) {
+    const std::lock_guard lock(state_->mutex);
+    if (wanted == state_->crew->thread_class) return;
+    state_->crew = std::make_shared<Crew>(wanted);
+    state_->work_came.notify_all();
+    (void)state_->add_threads();  // where none is to be had, the next that is submitted says so
 }
 
 WorkerPool::Disposer WorkerPool::disposer() const {

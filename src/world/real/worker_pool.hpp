@@ -19,6 +19,7 @@
 namespace cairn {
 
 struct WorkerPoolState;
+struct Crew;
 
 // One piece of work. run() is called in a worker, then finished() on the loop; the last reference that the pool holds
 // is dropped on the loop, so what the job owns (buffers, files) need not be thread-safe. Only when the loop is gone it
@@ -37,6 +38,7 @@ class Job {
     enum class Stage : std::uint8_t { idle, queued, running, ended };
     Stage stage_ = Stage::idle;  // guarded by the pool's mutex, like all below
     bool abandoned_ = false;
+    std::shared_ptr<Crew> crew_;  // whose thread runs it, or ran it
 };
 
 struct WorkerPoolOptions {
@@ -61,6 +63,10 @@ class WorkerPool {
     // Nobody waits for this job any more. One in the queue is never run; the thread of a running one is written off and
     // replaced, until it comes back; finished() is called then. True when it was not begun and never will be.
     bool abandon(const std::shared_ptr<Job>& job);
+
+    // Work that has not begun, and all that comes, is done by new threads, of that class. A thread does not come back from a lower class, so new ones are
+    // started by the calling thread, whose class is no lower. Threads of before end what they are at.
+    void set_class(ThreadClass wanted);
 
     // Runs `action` in a worker, nobody waits: closing files, unmapping. Works after the pool is gone: in the calling
     // thread then.

@@ -1,6 +1,8 @@
 #include "world/real/worker_pool.hpp"
 
 #include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <thread>
@@ -56,6 +58,60 @@ class Barrier {
 };
 
 Task<void> short_sleep(Clock& clock) { co_await clock.sleep(millisecond); }
+
+// By new threads, while the old ones are held by what they are at.
+TEST(WorkerPool, AnotherClassIsForAllThatHasNotBegun) {
+    const auto loop = make_loop();
+    constexpr unsigned threads = 2;
+    WorkerPool pool(loop->remote(), {.threads_max = threads, .thread_class = {CpuClass::low, IoClass::normal}});
+    Barrier barrier;
+    std::atomic<int> finished = 0, low = 0, nice_10 = 0;
+    const auto count = [&] {
+        const int nice = ::getpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()));
+        ++(nice == 19 ? low : nice_10);
+    };
+    const auto then = [&] { ++finished; };
+    for (unsigned i = 0; i < threads; ++i) ASSERT_TRUE(pool.submit(job([&, block = barrier.blocker()] { count(), block(); }, then)).ok());
+    barrier.await_arrived(threads);
+    ASSERT_TRUE(pool.submit(job(count, then)).ok());  // none is free
+    pool.set_class({CpuClass::nice_10, IoClass::normal});
+    ASSERT_TRUE(pool.submit(job(count, then)).ok());
+    while (finished < 2) loop->run(short_sleep(*loop));
+    EXPECT_EQ(low, 2);
+    EXPECT_EQ(nice_10, 2);
+    barrier.open();
+    while (finished < 4 || pool.threads() > threads) loop->run(short_sleep(*loop));
+    pool.set_class({CpuClass::low, IoClass::normal});
+    ASSERT_TRUE(pool.submit(job(count, then)).ok());
+    while (finished < 5) loop->run(short_sleep(*loop));
+    EXPECT_EQ(low, 3);
+}
+
+// What was written off in a class that was left counts among those that may be.
+TEST(WorkerPool, StuckThreadsAreBoundedOverAllClasses) {
+    const auto loop = make_loop();
+    WorkerPool pool(loop->remote(), {.threads_max = 1, .stuck_max = 1, .exit_wait = millisecond});
+    Barrier barrier;
+    int finished = 0;
+    const auto stuck = job(barrier.blocker(), [&] { ++finished; });
+    ASSERT_TRUE(pool.submit(stuck).ok());
+    barrier.await_arrived(1);
+    EXPECT_FALSE(pool.abandon(stuck));
+    pool.set_class({CpuClass::low, IoClass::normal});
+    const auto second = job(barrier.blocker(), [&] { ++finished; });
+    ASSERT_TRUE(pool.submit(second).ok());
+    barrier.await_arrived(2);
+    EXPECT_FALSE(pool.abandon(second));
+    EXPECT_EQ(pool.stuck(), 2u);
+    bool ran = false;
+    ASSERT_TRUE(pool.submit(job([&] { ran = true; }, [&] { ++finished; })).ok());
+    for (int i = 0; i < 20; ++i) loop->run(short_sleep(*loop));
+    EXPECT_FALSE(ran) << "two may be stuck and none is left to run it";
+    barrier.open();
+    while (finished < 3) loop->run(short_sleep(*loop));
+    EXPECT_TRUE(ran);
+    EXPECT_EQ(pool.stuck(), 0u);
+}
 
 TEST(WorkerPool, RunsInThreadsAndFinishesOnTheLoop) {
     const auto loop = make_loop();

@@ -1,0 +1,156 @@
+#include "daemon/stepping.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/log.hpp"
+
+namespace cairn {
+
+namespace {
+
+constexpr Nanos shortest_period = 25 * millisecond, longest_period = 500 * millisecond;
+constexpr int looks_a_flush = 24;                    // within its time limit
+constexpr Nanos idle_period = second;                // with nothing to flush: how idle the processors are
+constexpr Nanos session_pause = 110 * millisecond;   // the kernel takes one change in 100 ms, from all users of a host together
+constexpr int session_tries = 100;
+constexpr int not_set = -100;
+
+std::string_view name_of(CpuClass own) {
+    constexpr std::array<std::string_view, 5> names = {"idle", "nice 19", "nice 10", "nice 5", "normal"};
+    return names[static_cast<std::size_t>(own)];
+}
+
+}  // namespace
+
+// A group of nice 19 is the lowest there is, so it holds for the idle class too.
+int session_nice_of(CpuClass own) {
+    constexpr std::array<int, 5> nices = {19, 19, 10, 5, 0};
+    return nices[static_cast<std::size_t>(own)];
+}
+
+Stepping::Stepping(RealWorld& real, Relay& relay, Node& node, const SteppingSettings& settings)
+    : real_(real),
+      relay_(relay),
+      node_(node),
+      clock_(real.loop()),
+      settings_(settings),
+      need_({settings.commit_within, processors_.count()}),
+      current_(settings.first),
+      session_nice_(settings.follows_need ? 0 : not_set),  // as a session begins
+      gate_(clock_) {}
+
+std::string Stepping::text() const { return std::string(name_of(current_)); }
+
+NeedLook Stepping::look() {
+    return {clock_.now(), done(), Processors::used(), Processors::waited(), processors_.idle(clock_.now())};
+}
+
+// Of all that is under way, by bytes. Who leads writes its parts, and who does not sends its images.
+double Stepping::done() const {
+    double all = 0, done = 0;
+    const auto sent = static_cast<double>(node_.counters().sent_bytes - sent_before_);
+    for (const VersionKey& key : under_way_) {
+        const VersionState state = node_.state(key);
+        const auto bytes = static_cast<double>(std::max<std::uint64_t>(1, state.bytes));
+        const double written = static_cast<double>(state.node_written_bytes) / static_cast<double>(std::max<std::uint64_t>(1, state.node_expected_bytes));
+        all += bytes;
+        done += bytes * std::min(1.0, state.node_expected_bytes > 0 ? written : sent / bytes);
+    }
+    return all > 0 ? done / all : 1;
+}
+
+// True when something is under way. An image that is being filled belongs to a version that has not begun.
+bool Stepping::note_versions() {
+    const bool were_any = !under_way_.empty();
+    std::set<VersionKey> now;
+    for (const VersionKey& key : node_.versions()) {
+        const VersionState state = node_.state(key);
+        if (state.level == Level::none || state.level >= Level::committed || state.final || !state.failure.ok() || state.bytes == 0) continue;
+        if (under_way_.count(key) != 0 || node_.filling() == 0) now.insert(key);
+    }
+    std::vector<VersionKey> begun;
+    std::set_difference(now.begin(), now.end(), under_way_.begin(), under_way_.end(), std::back_inserter(begun));
+    if (begun.empty() && were_any && !now.empty()) {
+        under_way_ = std::move(now);
+        return true;
+    }
+    const NeedLook seen = look();
+    if (were_any && now.empty()) need_.ended(seen);
+    if (!were_any && !now.empty()) sent_before_ = node_.counters().sent_bytes;
+    under_way_ = std::move(now);
+    for (const VersionKey& key : begun) need_.begins(key, node_.state(key).bytes, seen);
+    return !under_way_.empty();
+}
+
+// With nothing to flush the loop is ready to answer, in the class that the daemon was started with: that costs next to nothing then. A thread, or a session, that
+// was made nicer has to make up for what it had before, at the price of its new class, and so would answer nobody for seconds.
+void Stepping::apply() {
+    const CpuClass wanted = need_.wanted();
+    const bool rests = need_.time_limit() == 0;
+    if (wanted != current_) {
+        if (wanted > current_ || rests) log_info("class", {{"from", name_of(current_)}, {"to", name_of(wanted)}, {"why", need_.why()}});
+        current_ = wanted;
+    }
+    const CpuClass loop = rests ? CpuClass::normal : wanted;
+    if (loop == loop_class_) take_class(loop);
+    loop_class_ = loop;
+    relay_.hand_over(loop);
+    nice_wanted_ = session_nice_of(loop);
+    if (settings_.own_session && session_nice_ != nice_wanted_ && !std::exchange(is_setting_nice_, true)) gate_.spawn(set_nice());
+}
+
+// In the thread that has the loop now, before it does anything: threads are of the class of the one that starts them, or lower.
+void Stepping::take_class(CpuClass loop) {
+    const auto with_io = [this](CpuClass cpu) { return ThreadClass{cpu, cpu == CpuClass::normal ? IoClass::normal : settings_.io}; };
+    real_.cpu().set_class(with_io(current_));
+    real_.storage().set_class(with_io(current_), with_io(loop));
+}
+
+// As often as the kernel takes it; the last word counts.
+Task<void> Stepping::set_nice() {
+    Status status;
+    int tries = 0;
+    while (session_nice_ != nice_wanted_ && tries < session_tries) {
+        const int wanted = nice_wanted_;
+        status = set_session_nice(wanted);
+        if (status.ok()) {
+            session_nice_ = wanted;
+            tries = 0;
+            continue;
+        }
+        if (status.code() != Code::unavailable) break;
+        ++tries;
+        co_await clock_.sleep(session_pause);
+    }
+    is_setting_nice_ = false;
+    if (!status.ok() && status.code() != Code::unsupported && !std::exchange(told_, true)) log_warning("session-can-not-give-way", {{"why", status}});
+}
+
+Task<void> Stepping::run() {
+    if (!settings_.follows_need) {
+        nice_wanted_ = session_nice_of(current_);
+        if (settings_.own_session && current_ != CpuClass::normal) gate_.spawn(set_nice());
+        co_return;
+    }
+    relay_.at_each_turn([this](CpuClass own) { take_class(own); });
+    for (;;) {
+        const bool any = note_versions();
+        if (any) {
+            const NeedLook seen = look();
+            need_.look(seen);
+        }
+        apply();
+        const Nanos period = any ? std::clamp(need_.time_limit() / looks_a_flush, shortest_period, longest_period) : idle_period;
+        const Nanos until = clock_.in(period);
+        if (any) {
+            co_await clock_.sleep(period);
+        } else {
+            (void)processors_.idle(clock_.now());
+            co_await node_.changed().wait(until);
+        }
+    }
+}
+
+}  // namespace cairn
