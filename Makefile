@@ -48,6 +48,7 @@ demo: setup
 test: build
 	@test "$$(id -u)" != 0 || scripts/setup testbed || echo "the tests on the testbed are skipped"
 	@ctest --preset $(PRESET) --output-junit $(CURDIR)/$(BUILD)/tests.xml || { scripts/show-failed $(BUILD)/tests.xml; exit 1; }
+	@scripts/show-skipped $(BUILD)/tests.xml
 
 test-long: build
 	@ctest --preset release-long

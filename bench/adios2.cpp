@@ -10,7 +10,7 @@ namespace bench {
 #ifdef CAIRN_BENCH_ADIOS2
 namespace {
 
-void write(const Team& team, const WarmMemory& image, const std::string& path, const adios2::Params& parameters) {
+void write_adios2(const Team& team, const WarmMemory& image, const std::string& path, const adios2::Params& parameters) {
     adios2::ADIOS adios(team.comm());
     adios2::IO io = adios.DeclareIO("race");
     io.SetEngine("BP5");
@@ -24,14 +24,16 @@ void write(const Team& team, const WarmMemory& image, const std::string& path, c
     engine.Close();
 }
 
-// As its manual advises for large steps: https://adios2.readthedocs.io, engine BP5.
-adios2::Params tuned(const Team& team, const WarmMemory& image, int files) {
+// What nothing is said of is as its manual advises for large steps: https://adios2.readthedocs.io, engine BP5.
+adios2::Params tuned(const Team& team, const WarmMemory& image, const Options& command) {
     constexpr std::uint64_t chunk_bytes_max = 2147381248;
     const auto largest = static_cast<std::uint64_t>(team.most(static_cast<double>(image.bytes())));
-    return {{"AggregationType", "TwoLevelShm"},
-            {"NumAggregators", std::to_string(std::max(files, team.hosts()))},
+    const std::uint64_t files = command.number("files", 1), chunk = command.number("chunk", 0);
+    const std::uint64_t writers = command.number("writers", std::max(files, static_cast<std::uint64_t>(team.hosts())));
+    return {{"AggregationType", command.text("aggregation", "TwoLevelShm")},
+            {"NumAggregators", std::to_string(writers)},
             {"NumSubFiles", std::to_string(files)},
-            {"BufferChunkSize", std::to_string(std::min(chunk_bytes_max, largest + (1u << 20)))},
+            {"BufferChunkSize", std::to_string(std::min(chunk_bytes_max, chunk != 0 ? chunk : largest + (1u << 20)))},
             {"MaxShmSize", std::to_string(2 * largest + (1u << 20))},
             {"StripeSize", std::to_string(1u << 20)},
             {"StatsLevel", "0"}};
@@ -39,14 +41,17 @@ adios2::Params tuned(const Team& team, const WarmMemory& image, int files) {
 
 }  // namespace
 
+std::string adios2_version() { return ADIOS2_VERSION_STR; }
+
 std::vector<Peer> adios2_peers() {
-    return {{"adios2", [](const Team& team, const WarmMemory& image, const std::string& path, int) { write(team, image, path, {}); }},
-            {"adios2_tuned", [](const Team& team, const WarmMemory& image, const std::string& path, int files) {
-                 write(team, image, path, tuned(team, image, files));
+    return {{"adios2", [](const Team& team, const WarmMemory& image, const std::string& path, const Options&) { write_adios2(team, image, path, {}); }},
+            {"adios2_tuned", [](const Team& team, const WarmMemory& image, const std::string& path, const Options& command) {
+                 write_adios2(team, image, path, tuned(team, image, command));
              }}};
 }
 #else
 std::vector<Peer> adios2_peers() { return {}; }
+std::string adios2_version() { return ""; }
 #endif
 
 }  // namespace bench

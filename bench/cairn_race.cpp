@@ -4,8 +4,10 @@
 //   memcpy                             every rank copies its image
 //   plain count= ranks= servers= bytes=   writers into files placed on servers; both lists in turns ("0,1,2")
 //   file_per_rank | shared_file        baselines
-//   collective files=                  MPI-IO
-//   adios2 | adios2_tuned | genericio  files=; where they were built in
+//   file_per_rank_placed servers=      the first, onto servers in turns
+//   veloc                              a file per rank by way of scratch, as VELOC does
+//   collective files= hints=           MPI-IO; hints as KEY:VALUE with commas
+//   adios2 | adios2_tuned | genericio  files= and what peers.hpp says; where they were built in
 //   open | close                       a session of Cairn
 //   checkpoint version=                capture, then flush
 //   restore version=
@@ -23,6 +25,7 @@
 #include "plain.hpp"
 #include "session.hpp"
 #include "team.hpp"
+#include "veloc.hpp"
 
 namespace bench {
 namespace {
@@ -34,6 +37,17 @@ std::vector<int> numbers(const std::string& text) {
     std::vector<int> out;
     std::istringstream words(text);
     for (std::string word; std::getline(words, word, ',');) out.push_back(std::atoi(word.c_str()));
+    return out;
+}
+
+Hints hints(const std::string& text) {
+    Hints out;
+    std::istringstream words(text);
+    for (std::string word; std::getline(words, word, ',');) {
+        const auto colon = word.find(':');
+        if (colon == std::string::npos) fail("a hint is KEY:VALUE, not " + word);
+        out.emplace_back(word.substr(0, colon), word.substr(colon + 1));
+    }
     return out;
 }
 
@@ -55,6 +69,7 @@ class Race {
         const std::uint64_t bytes = team_.sum(image_.memory().bytes());
         Json ready = {{"bytes", bytes}, {"image_bytes", team_.gather(static_cast<double>(image_.memory().bytes()))}, {"hosts", team_.hosts()}};
         for (const Peer& peer : peers_) ready["peers"].push_back(peer.name);
+        if (!adios2_version().empty()) ready["libraries"]["ADIOS2"] = adios2_version();
         for (Json answer = ready;;) {
             if (team_.rank() == 0) std::cout << "@race " << answer.dump() << std::endl;
             std::string line;
@@ -74,16 +89,20 @@ class Race {
         team_.meet();
         if (verb == "memcpy") return seconds(plain_.copy(copy_));
         if (verb == "plain") return seconds(plain_.write(writers(command)));
-        if (verb == "file_per_rank") {
-            const double took = plain_.file_per_rank();
+        if (verb == "file_per_rank" || verb == "file_per_rank_placed") {
+            const double took = plain_.file_per_rank(suffixes(command));
             plain_.remove_kept();
             return seconds(took);
         }
+        if (verb == "veloc") {
+            const VelocTimes times = as_veloc_does(plain_, options_.text("scratch"));
+            return {{"seconds", times.flush_s}, {"blocked_s", times.copy_s}};
+        }
         if (verb == "shared_file") return seconds(plain_.shared_file());
-        if (verb == "collective") return seconds(plain_.collective(files));
+        if (verb == "collective") return seconds(plain_.collective(files, hints(command.text("hints"))));
         if (verb == "application") return application(command, files);
         for (const Peer& peer : peers_)
-            if (verb == peer.name) return seconds(peer_s(team_, peer, image_.memory(), plain_.directory + "/" + peer.name + plain_.tag, files));
+            if (verb == peer.name) return seconds(peer_s(team_, peer, image_.memory(), plain_.directory + "/" + peer.name + plain_.tag, command));
         return cairn(verb, command.number("version", 0));
     }
 
@@ -126,14 +145,21 @@ class Race {
     Writers writers(const Options& command) const {
         Writers all;
         all.ranks = numbers(command.text("ranks"));
-        for (const int server : numbers(command.text("servers"))) {
-            const std::string place = options_.text("place");
-            const auto at = place.find("%d");
-            all.suffixes.push_back(at == std::string::npos ? place : place.substr(0, at) + std::to_string(server) + place.substr(at + 2));
-        }
+        all.suffixes = suffixes(command);
         all.count = static_cast<int>(command.number("count", static_cast<std::uint64_t>(team_.ranks())));
         all.bytes = command.number("bytes", 0);
         return all;
+    }
+
+    // With which the file system puts a file on each of the servers that the command names.
+    std::vector<std::string> suffixes(const Options& command) const {
+        std::vector<std::string> out;
+        for (const int server : numbers(command.text("servers"))) {
+            const std::string place = options_.text("place");
+            const auto at = place.find("%d");
+            out.push_back(at == std::string::npos ? place : place.substr(0, at) + std::to_string(server) + place.substr(at + 2));
+        }
+        return out;
     }
 
     const Team& team_;

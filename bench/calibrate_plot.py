@@ -1,8 +1,7 @@
 """Simulated over measured: a panel for each geometry, Cairn and its rivals."""
 import race_report
 from calibrate_clusters import WITHIN
-from plot import GREY, RED, pyplot_or_fail
-from race_plot import COLOURS
+from plot import COLOURS, GREY, RED, pyplot_or_fail
 from race_report import CONTENDERS, GEOMETRY, MIB
 
 

@@ -1,16 +1,15 @@
 """Plots of what bench/codecs_run.py measured: fronts of ratio and speed of every set, and SC12's Figures 6 to 9."""
 import codecs_front as front
 import codecs_report as report
-from plot import BLUE, GREY, RED, pyplot_or_fail, tidy
+from plot import BLUE, GREEN, GREY, LIGHT, ORANGE, PURPLE, RED, ROSE, pyplot_or_fail, tidy
 
-GREEN, ORANGE, ROSE = "#5a9367", "#e08e45", "#b56576"
 COLOURS = {"cairn": BLUE, "paper": ORANGE, "plain": GREY, "rival": GREEN}
 TEXTS = {**COLOURS, "plain": "#666666"}
 NAMES = {"cairn": "Cairn", "paper": "the paper's (mcrengine: two passes)", "plain": "plain pipelines", "rival": "others (PyPI)"}
 MARKS = {"merged by key": "o", "each key": "o", "files as they are": "D", "each array": "s"}
 STYLES = {("agnostic", "gzip"): (GREY, "-", "o"), ("agnostic-block", "gzip"): (GREY, "--", "s"), ("aware", report.REFERENCE): (ORANGE, "-", "o"), ("aware-block", report.REFERENCE): (ORANGE, "--", "s"),
-          ("aware", "mcrengine, FPC 2^16"): (RED, "-", "o"), ("aware-block", "mcrengine, FPC 2^16"): (RED, "--", "s"), ("aware", "difference, shuffle, zstd-1"): (ROSE, "-", "^"),
-          ("agnostic", "Cairn delta-shuffle-zstd"): ("#9db8d9", "-", "D"), ("agnostic", "Cairn predict-planes-zstd"): (BLUE, "-", "D"), ("aware", "Cairn predict-planes-zstd"): (BLUE, "--", "o"),
+          ("aware", "mcrengine, FPC 2^16"): (PURPLE, "-", "o"), ("aware-block", "mcrengine, FPC 2^16"): (PURPLE, "--", "s"), ("aware", "difference, shuffle, zstd-1"): (ROSE, "-", "^"),
+          ("agnostic", "Cairn delta-shuffle-zstd"): (LIGHT, "-", "D"), ("agnostic", "Cairn predict-planes-zstd"): (BLUE, "-", "D"), ("aware", "Cairn predict-planes-zstd"): (BLUE, "--", "o"),
           ("aware-block", "Cairn predict-planes-zstd"): (BLUE, ":", "s"), ("aware-block", "fpzip, true shape"): (GREEN, "--", "^")}
 
 

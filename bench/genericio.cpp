@@ -10,10 +10,11 @@ namespace bench {
 #ifdef CAIRN_BENCH_GENERICIO
 namespace {
 
-void write(const Team& team, const WarmMemory& image, const std::string& path, int files) {
+void write_genericio(const Team& team, const WarmMemory& image, const std::string& path, const Options& command) {
+    const auto files = static_cast<long>(command.number("files", 1));
     gio::GenericIO::setCollectiveMPIIOThreshold(0);  // else small images go another way
     gio::GenericIO io(team.comm(), path, gio::GenericIO::FileIOPOSIX);
-    io.setPartition(static_cast<int>(static_cast<long>(team.rank()) * files / team.ranks()));
+    io.setPartition(static_cast<int>(team.rank() * files / team.ranks()));
     io.setNumElems(image.bytes() / 8);
     io.addVariable("image", reinterpret_cast<std::uint64_t*>(image.data()));
     io.write();
@@ -21,7 +22,7 @@ void write(const Team& team, const WarmMemory& image, const std::string& path, i
 
 }  // namespace
 
-std::vector<Peer> genericio_peers() { return {{"genericio", write}}; }
+std::vector<Peer> genericio_peers() { return {{"genericio", write_genericio}}; }
 #else
 std::vector<Peer> genericio_peers() { return {}; }
 #endif

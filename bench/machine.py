@@ -1,5 +1,6 @@
 """What the benchmark's scripts share: sizes and lists on the command line, and facts of this machine."""
 import argparse
+import hashlib
 import mmap
 import os
 import platform
@@ -74,6 +75,22 @@ def source_of(folder):
     commit = version_of(["git", "-C", folder, "describe", "--always"])
     changed = version_of(["git", "-C", folder, "status", "--porcelain", "--untracked-files=no", "--", ":/", ":(exclude)results"])
     return commit + ("-dirty" if changed else "") if commit else "unknown"
+
+
+def refuse_other_source(before, here, path):
+    """What goes on with results of another source makes a table of two. Why not, or nothing; a JSON from before sources were told is of another one."""
+    if before == here and not here.endswith("-dirty") and here != "unknown":
+        return ""
+    return f"--more: {path} is of {before or 'an unknown source'}, and this is {here}: a table has results of one clean revision. Without --more all is measured again"
+
+
+def hash_of(paths):
+    """A short one, of these files together: two builds that are not the same differ in it."""
+    total = hashlib.sha256()
+    for path in paths:
+        with open(path, "rb") as f:
+            total.update(f.read())
+    return total.hexdigest()[:12]
 
 
 def first_line_of_system():

@@ -74,7 +74,11 @@ class Known:
 def begun(a):
     if a.more and os.path.exists(a.out):
         with open(a.out, encoding="utf-8") as f:
-            runs = json.load(f)["runs"]
+            data = json.load(f)
+        runs = data["runs"]
+        why = machine.refuse_other_source(data["cairn"].removeprefix("cairn "), machine.source_of(HERE), a.out)
+        if why:
+            raise papers_run.Trouble(why)
     else:
         runs = {}
     return {"cairn": "cairn " + machine.source_of(HERE), "runs": runs}

@@ -4,13 +4,12 @@ from statistics import median
 import mcrengine_plan as plan
 import mcrengine_scale_report as scale
 from mcrengine_report import ALONE
-from plot import BLUE, GREY, LIGHT, RED, pyplot_or_fail, tidy
+from plot import BLUE, DARK, GREEN, GREY, LIGHT, NAVY, ORANGE, PURPLE, ROSE, pyplot_or_fail, tidy
 
-GREEN, ORANGE, ROSE, DARK = "#5a9367", "#e08e45", "#b56576", "#444444"
 LINES = {"NoC+NoAgg": (GREY, "-", "o"), "C+NoAgg": (DARK, "--", "o"), "NoC+Agg": (DARK, "-", "s"), "Agnostic+Agg": (ROSE, "-", "s"), "Aware+Agg": (ORANGE, "-", "s"),
-         "Cairn off": (LIGHT, "-", "D"), "Cairn fast": (BLUE, "-", "D"), "Cairn small": (GREEN, "-", "D"), "Cairn auto": (RED, ":", "x")}
-STEPS = {"fetch": ("fetch (3-7)", LIGHT), "first pass": ("first pass (8)", ROSE), "compress": ("gzip (9a)", ORANGE), "write": ("write (9b)", GREY), "flush": ("Cairn: all at once", BLUE),
-         "read": ("read (1a)", GREY), "decompress": ("gunzip (1b)", ORANGE), "split": ("first pass back, split (2-3a)", ROSE), "send": ("send (3b-4)", LIGHT), "rebuild": ("rebuild (5-6)", GREEN),
+         "Cairn off": (LIGHT, "-", "D"), "Cairn fast": (BLUE, "-", "D"), "Cairn small": (NAVY, "-", "D"), "Cairn auto": (BLUE, ":", "x")}
+STEPS = {"fetch": ("fetch (3-7)", PURPLE), "first pass": ("first pass (8)", ROSE), "compress": ("gzip (9a)", ORANGE), "write": ("write (9b)", GREY), "flush": ("Cairn: all at once", BLUE),
+         "read": ("read (1a)", GREY), "decompress": ("gunzip (1b)", ORANGE), "split": ("first pass back, split (2-3a)", ROSE), "send": ("send (3b-4)", PURPLE), "rebuild": ("rebuild (5-6)", GREEN),
          "extract": ("Cairn: all at once", BLUE), "restore": ("Cairn: all at once", BLUE)}
 # What goes on beside another step, which ends later or is the longer one: drawn as far as it is longer.
 BESIDE = {"first pass": "fetch", "split": "send"}

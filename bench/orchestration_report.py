@@ -4,11 +4,11 @@ import os
 import statistics
 
 import orchestration_plan as plan
-from plot import pyplot_or_fail, tidy
+from plot import BLUE, GREY, LIGHT, NAVY, RED, pyplot_or_fail, tidy
 from report import table
 
 MIB = 1 << 20
-COLOURS = {"traditional": "#8c8c8c", "vertical": "#3a9a5b", "marshaled": "#2f6db3", "aggregated": "#d9822b"}
+COLOURS = {"traditional": GREY, "vertical": LIGHT, "marshaled": NAVY, "aggregated": BLUE}  # all but the first are Cairn
 ABOUT = """orcheck's Figures 5 to 8 scaled down: {nodes} nodes ({node_rate:g} MB/s each) and {servers} GlusterFS servers ({server_rate:g} MB/s each) in namespaces of one machine with {cores} cores, {mib_per_gb:g} MiB for each GB of Table I.
 Others used the cores meanwhile (load before {load}, and beside each row): seconds are too long by what they took, counts are not. One run each. These servers have no disk heads: what interleaving costs there is in papers.txt.
 traditional: a file a process in a volume that cuts files (4 MiB, the least that GlusterFS knows: a smaller image is one shard). vertical: Cairn's file-per-rank by its map, flush.slots = 0. marshaled: the same with slots = 1.
@@ -131,7 +131,7 @@ def draw(result, path):
         for program, style in zip(scaled, ("-", "--", ":")):
             at = [i for i, count in enumerate(counts) if way in by(result, size="D", processes=count, program=program)]
             axes[2].plot(at, [rate(by(result, size="D", processes=counts[i], program=program)[way]) for i in at], style, marker="o", color=COLOURS[way], label=f"{way}, {program}")
-    axes[2].axhline(rate(result["limit"]), color="#c0392b", lw=1.4, label="limit")
+    axes[2].axhline(rate(result["limit"]), color=RED, lw=1.4, label="limit")
     axes[2].set_xticks(range(len(counts)), counts)
     axes[2].set_xlabel("processes")
     axes[2].set_ylabel("MiB/s")

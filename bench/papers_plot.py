@@ -1,12 +1,11 @@
 """The papers' figures with simulated bars, and where the text puts them: a PNG each."""
 import papers_figures
 from papers_plan import TIERS, Frontier, Pvfs2, Theta
-from plot import BLUE, GREY, RED, pyplot_or_fail, tidy
+from plot import BLUE, DARK, GREEN, GREY, LIGHT, ORANGE, RED, ROSE, pyplot_or_fail, tidy
 
 GIB, MIB = 1 << 30, 1 << 20
-GREEN, ORANGE, ROSE = "#5a9367", "#e08e45", "#b56576"
 STRATEGIES = (("paper", "Cairn's engine, the paper's way", BLUE), ("adios2", "ADIOS2 (every node)", GREEN), ("genericio", "GenericIO (at offset)", ROSE))
-TIER = {"disks": "disks, 4.6 TB/s", "all tiers": "all tiers, 14 TB/s"}
+TIER = {"disks": "disks, 4,284 GiB/s", "all tiers": "all tiers, 13,039 GiB/s"}  # 4.6 and 14 TB/s in the text
 
 
 def bars(axis, groups, marks):
@@ -72,17 +71,17 @@ def figure_7(pyplot, simulated):
         received = [each["seconds"] - part for each, part in zip(leaders, local)]
         at = range(len(leaders))
         axis.bar(at, local, color=BLUE, width=0.65, label="local data")
-        axis.bar(at, received, bottom=local, color=ORANGE, width=0.65, label="received data")
+        axis.bar(at, received, bottom=local, color=LIGHT, width=0.65, label="received data")
         for i, each in enumerate(leaders):
-            axis.text(i, 0.1, f"{each['bytes'] / each['seconds'] / 1e9:.1f}", ha="center", va="bottom", fontsize=8, color="white")
+            axis.text(i, 0.1, f"{each['bytes'] / each['seconds'] / GIB:.1f}", ha="center", va="bottom", fontsize=8, color="white")
         mean = leaders[-1]["seconds"] / run["slowest_leader"]
-        axis.axhline(mean, color="#444444", ls=":", lw=1.4, label=f"mean of all, {mean:.1f} s")
+        axis.axhline(mean, color=DARK, ls=":", lw=1.4, label=f"mean of all, {mean:.1f} s")
         axis.axhline(1.12 * mean, color=RED, lw=1.6, label="the text: the slowest, at most 12 % above")
         axis.set_xticks(list(at), [f"{each['node']:,}" for each in leaders], fontsize=8)
         axis.set_xlabel("leader (node), from the fastest to the slowest, at equal steps of the order")
         axis.set_ylabel("seconds")
         axis.set_ylim(0, 1.35 * slowest)
-        axis.set_title(f"{TIER[tier]}: the slowest {100 * (run['slowest_leader'] - 1):.0f} % above the mean (numbers: GB/s)", fontsize=10)
+        axis.set_title(f"{TIER[tier]}: the slowest {100 * (run['slowest_leader'] - 1):.0f} % above the mean (numbers: GiB/s)", fontsize=10)
         tidy(axis)
         axis.legend(frameon=False, fontsize=8, loc="upper center", ncols=2)
     figure.suptitle("fgcs24, Figure 7: leaders of the paper's way, C = 4,096, K = 2,048, images +- 20 %", fontsize=11)
@@ -95,7 +94,7 @@ def ispdc23(pyplot, simulated):
     texts = {1: [(8, 1.0, "^", "the text: more than")], 4: [(8, 2.5, "_", "the text"), (16, 1.5, "_", None)], 8: [(8, 2.5, "_", "the text")]}
     for axis, files in zip(axes, (1, 4, 8)):
         counts = [n for n in (1, 2, 4, 8, 16) if n >= files]
-        for placement, colour, style in (("interleaved", BLUE, "-"), ("contiguous", ORANGE, "--")):
+        for placement, colour, style in (("interleaved", BLUE, "-"), ("contiguous", LIGHT, "--")):
             runs = [theta.leader(files, n, placement)["bytes_per_s"] / GIB for n in counts]
             axis.plot(range(len(counts)), runs, marker="o", ms=5, color=colour, ls=style, label=placement)
         for n, value, mark, label in texts[files]:
@@ -115,7 +114,7 @@ def ispdc23(pyplot, simulated):
 def orcheck(pyplot, simulated):
     figure, axes = pyplot.subplots(1, 2, figsize=(13, 4.6), dpi=110, layout="constrained")
     p, counts = Pvfs2(simulated.run), (16, 32, 64, 128, 256)
-    ways = (("traditional", "traditional", GREY), ("vertical", "vertical placement", GREEN), ("orchestrated", "and staged marshaling", BLUE))
+    ways = (("traditional", "traditional", GREY), ("vertical", "vertical placement", GREEN), ("orchestrated", "and staged marshaling", ORANGE))
     for way, label, colour in ways:
         axes[0].plot(range(len(counts)), [getattr(p, way)(16, n)["bytes_per_s"] / MIB for n in counts], marker="o", ms=5, color=colour, label=label)
     first = p.traditional(16, 16)["bytes_per_s"] / MIB

@@ -42,10 +42,10 @@ void make_durable(const Team& team, const std::string& path) {
 
 }  // namespace
 
-double peer_s(const Team& team, const Peer& peer, const WarmMemory& image, const std::string& path, int files) {
+double peer_s(const Team& team, const Peer& peer, const WarmMemory& image, const std::string& path, const Options& command) {
     team.meet();
     const double begin = now_s();
-    peer.write(team, image, path, files);
+    peer.write(team, image, path, command);
     team.meet();
     make_durable(team, path);
     const double took = team.span_s(begin, now_s());

@@ -94,11 +94,12 @@ double PlainFiles::write(const Writers& writers) const {
     return took;
 }
 
-double PlainFiles::file_per_rank() const {
-    ::unlink(own_file().c_str());
+double PlainFiles::file_per_rank(const std::vector<std::string>& suffixes) const {
+    const std::string path = own_file();
+    ::unlink(path.c_str());
     team.meet();
     const double begin = now_s();
-    write_own_file(image);
+    write_fresh(suffixes.empty() ? path : path + suffixes[static_cast<std::size_t>(team.rank()) % suffixes.size()], image, image.bytes(), chunk_bytes);
     return team.span_s(begin, now_s());
 }
 
@@ -125,7 +126,7 @@ double PlainFiles::shared_file() const {
     return took;
 }
 
-double PlainFiles::collective(int files) const {
+double PlainFiles::collective(int files, const Hints& hints) const {
     constexpr std::uint64_t call_bytes_max = 1u << 30;  // the count of a call is an int
     const int group = static_cast<int>(static_cast<long>(team.rank()) * files / team.ranks());
     MPI_Comm comm = MPI_COMM_NULL;
@@ -134,10 +135,13 @@ double PlainFiles::collective(int files) const {
     const std::string path = directory + "/collective-" + std::to_string(group) + tag;
     const std::uint64_t offset = members.sum_before(image.bytes());
     const auto calls = static_cast<std::uint64_t>(members.most(static_cast<double>((image.bytes() + call_bytes_max - 1) / call_bytes_max)));
+    MPI_Info info = MPI_INFO_NULL;
+    if (!hints.empty()) MPI_Info_create(&info);
+    for (const auto& [key, value] : hints) MPI_Info_set(info, key.c_str(), value.c_str());
     team.meet();
     const double begin = now_s();
     MPI_File file = MPI_FILE_NULL;
-    if (MPI_File_open(comm, path.c_str(), MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &file) != MPI_SUCCESS) fail("MPI_File_open of " + path);
+    if (MPI_File_open(comm, path.c_str(), MPI_MODE_CREATE | MPI_MODE_WRONLY, info, &file) != MPI_SUCCESS) fail("MPI_File_open of " + path);
     for (std::uint64_t call = 0; call < calls; ++call) {
         const std::uint64_t at = std::min(call * call_bytes_max, image.bytes());
         const auto now = static_cast<int>(std::min(call_bytes_max, image.bytes() - at));
@@ -148,6 +152,7 @@ double PlainFiles::collective(int files) const {
     MPI_File_close(&file);
     const double took = team.span_s(begin, now_s());
     if (members.rank() == 0) ::unlink(path.c_str());
+    if (info != MPI_INFO_NULL) MPI_Info_free(&info);
     MPI_Comm_free(&comm);
     team.meet();
     return took;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "image.hpp"
@@ -19,6 +20,9 @@ struct Writers {
     std::uint64_t bytes = 0;            // of all writers together; 0: as many as all images have
 };
 
+// Of MPI_Info: keys and values.
+using Hints = std::vector<std::pair<std::string, std::string>>;
+
 struct PlainFiles {
     const Team& team;
     const WarmMemory& image;
@@ -31,14 +35,14 @@ struct PlainFiles {
     // By so many writers, each as many bytes as the others, each into a fresh file of its own, and fsync.
     double write(const Writers& writers) const;
 
-    // Baselines. A file a rank; it stays there for read_back().
-    double file_per_rank() const;
+    // Baselines. A file a rank; it stays there for read_back(). With suffixes, as in Writers, rank by rank in turns: on storage targets that are chosen.
+    double file_per_rank(const std::vector<std::string>& suffixes = {}) const;
     // The same without the others: this rank's, from other memory; not collective.
     void write_own_file(const WarmMemory& from) const;
     // One file, every rank at its own offset, as VELOC does.
     double shared_file() const;
-    // So many files, each by its group of ranks: MPI_File_write_at_all and MPI_File_sync.
-    double collective(int files = 1) const;
+    // So many files, each by its group of ranks: MPI_File_write_at_all and MPI_File_sync. What an MPI does not know of the hints it passes over.
+    double collective(int files = 1, const Hints& hints = {}) const;
 
     // Each rank reads what file_per_rank() wrote into warm memory.
     double read_back(const WarmMemory& into) const;

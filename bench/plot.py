@@ -1,7 +1,26 @@
 """Bars of a run as PNG: shares of what the machine can do, what the application waits for, seconds of each writer, memory."""
 import report
 
-BLUE, LIGHT, GREY, RED = "#2f6690", "#81a4cd", "#b5b5b5", "#c1121f"
+# One look for all figures. Blue is Cairn, in its shades: light what of it is received or in the background or another way of it, navy what an application
+# waits for. Red is no contender: limits, goals, what a text says. Rates are MiB/s, or GiB/s where all of a figure are thousands; times are seconds.
+BLUE, LIGHT, NAVY, GREY, RED, DARK = "#2f6690", "#81a4cd", "#12263a", "#b5b5b5", "#c1121f", "#444444"
+GREEN, ORANGE, ROSE, PURPLE = "#5a9367", "#e08e45", "#b56576", "#8d6a9f"
+COLOURS = {"cairn": BLUE, "plain": GREY, "file_per_rank_placed": "#5f4470", "file_per_rank": PURPLE, "veloc": "#d1b3d9", "shared_file": "#8a7f72",
+           "collective": ORANGE, "collective_k": "#f2c48d", "adios2": GREEN, "adios2_tuned": "#a3c9a8", "adios2_best": "#2f5d3a", "genericio": ROSE}
+BAR_INCHES, PANEL_INCHES, BARS_LEAST = 0.17, 3.6, 12  # of a bar, of a panel's height; a panel is at least so many bars wide, so that one does not fill it
+
+
+def bars_wide(axis, bars):
+    """Bars of width 1 from 0 on: with few of them there is room beside them instead of wider ones."""
+    beside = max(0.0, BARS_LEAST - bars) / 2
+    axis.set_xlim(-1 - beside, bars + beside)
+
+
+def panels_of(pyplot, rows, columns):
+    """A figure, and its axes by row and column. columns: how many bars each is to hold; bars are as wide in every panel."""
+    widths = [max(BARS_LEAST, bars) + 2 for bars in columns]
+    size = (max(6.5, BAR_INCHES * sum(widths) + 0.7 * len(columns) + 2.4), PANEL_INCHES * rows + 0.5)
+    return pyplot.subplots(rows, len(columns), figsize=size, dpi=110, layout="constrained", squeeze=False, width_ratios=widths)
 
 
 def shares(axis, data):
@@ -39,13 +58,13 @@ def waits(axis, data):
         if name in figures:
             rows.append((name.replace(", ", ",\n").replace("MPI-IO ", "MPI-IO\n").replace("file per", "file\nper"), figures[name]["seconds"], 0))
     at = range(len(rows))
-    axis.bar(at, [r[1] for r in rows], color=[BLUE if r[2] else GREY for r in rows], width=0.65)
-    axis.bar(at, [r[2] for r in rows], bottom=[r[1] for r in rows], color=LIGHT, width=0.65)
+    axis.bar(at, [r[1] for r in rows], color=[NAVY if r[2] else GREY for r in rows], width=0.65)
+    axis.bar(at, [r[2] for r in rows], bottom=[r[1] for r in rows], color=BLUE, width=0.65)
     top = max(r[1] + r[2] for r in rows)
     for i, (_, wait, more) in enumerate(rows):
         axis.text(i, wait + more + 0.015 * top, f"waits {wait:.2f} s", ha="center", fontsize=8)
-    axis.bar([0], [0], color=BLUE, label="application waits")
-    axis.bar([0], [0], color=LIGHT, label="in the background")
+    axis.bar([0], [0], color=NAVY, label="application waits")
+    axis.bar([0], [0], color=BLUE, label="in the background")
     axis.bar([0], [0], color=GREY, label="application waits, without Cairn")
     axis.set_xticks(at, [r[0] for r in rows], fontsize=8)
     axis.set_ylabel("seconds until durable")

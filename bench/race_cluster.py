@@ -35,8 +35,10 @@ MPI_OPTIONS = ("--mca", "sharedfp", "^lockedfile")
 class Job:
     """cairn_race over some nodes. ask() sends a command and gives its answer."""
 
-    def __init__(self, cluster, program, hosts, arguments, environment, folder):
-        line = cluster.mpirun(hosts, [program] + [str(word) for word in arguments], MPI_OPTIONS, environment)
+    def __init__(self, cluster, program, hosts, arguments, environment, folder, io=None):
+        """io: Open MPI's implementation of MPI-IO; None: the one that it takes."""
+        options = MPI_OPTIONS + (("--mca", "io", io) if io else ())
+        line = cluster.mpirun(hosts, [program] + [str(word) for word in arguments], options, environment)
         self._said = tempfile.TemporaryFile("w+")
         self._process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, cwd=folder, start_new_session=True,
                                          env=clean_environment())
@@ -97,6 +99,11 @@ class Job:
         for stream in (self._process.stdin, self._process.stdout, self._said):
             with contextlib.suppress(OSError):
                 stream.close()
+
+
+def first(count):
+    """The first so many servers, as a command names them."""
+    return ",".join(str(k) for k in range(count))
 
 
 def make_folders(cluster):
@@ -178,7 +185,7 @@ def measured_rates(cluster, job, nodes, ranks, seconds, nominal):
         took = min(job.ask(f"plain bytes={bytes_} {words}", 60 + 20 * seconds)["seconds"] for _ in range(2))
         return bytes_ / took
 
-    every = ",".join(str(k) for k in range(len(cluster.servers)))
+    every = first(len(cluster.servers))
     rates = {"node": {}, "server": {}}
     for i, node in enumerate(nodes):
         mine = [str(i * ranks + r) for r in range(ranks)]

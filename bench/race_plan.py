@@ -2,6 +2,7 @@
 from statistics import mean, median
 
 import race_report
+import race_sweep
 from race_report import MIB, table
 
 # Which of network and storage decides; MB/s of a node's and of a server's card.
@@ -9,13 +10,13 @@ GEOMETRIES = {"servers": {"node": 50, "server": 50}, "nics": {"node": 25, "serve
 # A setting with everybody takes a quarter of an hour, and there are dozens. So the slowest, and the untuned, run with images of equal size on all
 # nodes and the most files alone; the control with images of equal size; who makes the same files whatever K is, with the most files. With
 # imbalances between none and the largest, and uneven images on fewer nodes, Cairn alone.
-ONCE = ("shared_file", "collective", "collective_k", "adios2")
+ONCE = ("veloc", "shared_file", "collective", "collective_k", "adios2", "adios2_best")
 EQUAL_IMAGES = ("plain",)
 MOST_FILES = race_report.WHATEVER_K
 AT_A_SLOW_SERVER = ("cairn", "plain")  # the second with the most files
 # A guess until something is measured: of what the cards of all C nodes and of all servers let through, and never more than AT_THE_LIMIT of
 # those of the setting. Cairn and plain writers are near the limit of K files.
-PACE = {"file_per_rank": 0.75, "shared_file": 0.3, "collective": 0.17, "collective_k": 0.25, "adios2": 0.5, "adios2_tuned": 0.5, "genericio": 0.5}
+PACE = {"file_per_rank_placed": 0.95, "file_per_rank": 0.75, "veloc": 0.7, "shared_file": 0.3, "collective": 0.17, "collective_k": 0.25, "adios2": 0.5, "adios2_tuned": 0.5, "adios2_best": 0.5, "genericio": 0.5}
 AT_THE_LIMIT = 0.9
 AROUND_S = 25       # folders, MPI job, daemons, first versions
 CLUSTER_S = 25
@@ -45,8 +46,12 @@ def application(a, base):
 
 
 def all_contenders(a, base):
+    """With --sweep, each after a sweep of the rivals' settings; what is best there runs in it, and wherever it is the nearest."""
     for files in a.files:
-        yield dict(base, imbalance=a.imbalance[0], files=files)
+        block = dict(base, imbalance=a.imbalance[0], files=files)
+        if a.sweep and swept(a, block):
+            yield dict(block, kind="sweep")
+        yield block
 
 
 def slow_server(a, base):
@@ -88,15 +93,22 @@ def contenders(a, block):
         return [name for name in a.contenders if not block["slow"] or name in AT_A_SLOW_SERVER]
     if block["slow"]:
         return list(AT_A_SLOW_SERVER if most else AT_A_SLOW_SERVER[:1])
+    unknown = () if a.sweep else ("adios2_best",)  # is what a sweep found
     between = block["imbalance"] not in (a.imbalance[0], a.imbalance[-1]) or not equal and block["nodes"] < a.compute
     return [name for name in race_report.CONTENDERS
-            if not (between and name != "cairn" or name in ONCE and not (equal and most and block["nodes"] == a.compute) or name in EQUAL_IMAGES and not equal
+            if not (name in unknown or between and name != "cairn" or name in ONCE and not (equal and most and block["nodes"] == a.compute) or name in EQUAL_IMAGES and not equal
                     or name in MOST_FILES and not most)]
+
+
+def swept(a, block):
+    """The contenders of a setting that have something to sweep."""
+    return [name for name in contenders(a, dict(block, kind="flush")) if name in race_sweep.SWEPT]
 
 
 def present(data, names):
     """Without those that are known not to be built in."""
-    return [name for name in names if name not in race_report.OPTIONAL or name in data.get("peers", race_report.OPTIONAL)]
+    there = data.get("peers", race_report.OPTIONAL)
+    return [name for name in names if name not in race_report.OPTIONAL or name.replace("_best", "_tuned") in there]
 
 
 # ---- limits ----
@@ -150,6 +162,9 @@ def expected_s(a, data, block):
     """Seconds, roughly."""
     if block["kind"] == "application":
         return AROUND_S + (a.pairs * len(a.modes) + 1) * (a.period * a.periods + 5)
+    if block["kind"] == "sweep":
+        names = present(data, swept(a, block))
+        return 2 * AROUND_S + sum(race_sweep.runs(name, block, a.servers) * a.sweep_rounds * (seconds_of(a, data, block, name) + 1) for name in names)
     flushes = sum(seconds_of(a, data, block, name) + 1 for name in present(data, contenders(a, block)))
     whole = block["size"] * block["ranks"] * block["nodes"] / limit(a, data, dict(block, slow=0))[0]
     return AROUND_S + a.rounds * flushes + restores(a, block) * (whole + 8)
@@ -166,7 +181,7 @@ def text(a, data, todo):
         seconds = expected_s(a, data, block) + (CLUSTER_S if block["geometry"] != geometry else 0)
         geometry, sum_s = block["geometry"], sum_s + seconds
         rate, who = limit(a, data, block)
-        runs = a.pairs if block["kind"] == "application" else a.rounds
-        who_runs = len(a.modes) if block["kind"] == "application" else len(present(data, contenders(a, block)))
+        runs = {"application": a.pairs, "sweep": a.sweep_rounds}.get(block["kind"], a.rounds)
+        who_runs = len(a.modes) if block["kind"] == "application" else len(present(data, (swept if block["kind"] == "sweep" else contenders)(a, block)))
         rows.append([race_report.title(block), who_runs, runs, f"{rate / MIB:.0f}", who, f"{seconds / 60:.0f}", f"{sum_s / 60:.0f}"])
     return table(["settings to measure", ">contenders", ">rounds", ">limit, MiB/s", "by", ">minutes, about", ">sum"], rows)

@@ -2,16 +2,19 @@
 from math import gcd
 from statistics import mean, median, stdev
 
+import race_sweep
 from report import FRESH_SLOTS, MIB, bytes_text, seconds_text, table
 
 CONTENDERS = {
-    "cairn": "Cairn", "plain": "plain writers, placed", "file_per_rank": "file per rank", "shared_file": "one file, own offsets",
-    "collective": "MPI-IO collective", "collective_k": "MPI-IO collective, K files", "adios2": "ADIOS2 BP5", "adios2_tuned": "ADIOS2 BP5, tuned",
-    "genericio": "GenericIO",
+    "cairn": "Cairn", "plain": "plain writers, placed", "file_per_rank_placed": "file per rank, placed", "file_per_rank": "file per rank, unplaced",
+    "veloc": "VELOC's way, replayed", "shared_file": "one file, own offsets", "collective": "MPI-IO collective", "collective_k": "MPI-IO collective, K files",
+    "adios2": "ADIOS2 BP5", "adios2_tuned": "ADIOS2 BP5, K files", "adios2_best": "ADIOS2 BP5, any files", "genericio": "GenericIO",
 }
-OPTIONAL = ("adios2", "adios2_tuned", "genericio")  # where CMake found them
-WHATEVER_K = ("file_per_rank", "shared_file", "collective", "adios2")  # make the same files, however many Cairn makes
-PEERS = tuple(name for name in CONTENDERS if name not in ("cairn", "plain"))
+OPTIONAL = ("adios2", "adios2_tuned", "adios2_best", "genericio")  # where CMake found them
+# Make the same files, however many Cairn makes.
+WHATEVER_K = ("file_per_rank_placed", "file_per_rank", "veloc", "shared_file", "collective", "adios2", "adios2_best")
+# A file per rank that is placed is nobody's way to write: it is there to tell what placement wins from what aggregation does.
+PEERS = tuple(name for name in CONTENDERS if name not in ("cairn", "plain", "file_per_rank_placed"))
 MODES = {"none": "no checkpoints", "cairn": "Cairn", "file_per_rank": "file per rank, in the background",
          "collective": "MPI-IO collective, synchronous"}
 GEOMETRY = {"servers": "servers bind", "nics": "NICs bind"}
@@ -27,7 +30,7 @@ def key(block):
 
 def title(block):
     return (f"{GEOMETRY[block['geometry']]}, C = {block['nodes']}, K = {block['files']}, {bytes_text(block['size'])} a rank +- {block['imbalance']} %"
-            + (", application" if block["kind"] == "application" else "") + (f", a server at 1/{block['slow']:g}" if block["slow"] else ""))
+            + {"application": ", application", "sweep": ", rivals swept"}.get(block["kind"], "") + (f", a server at 1/{block['slow']:g}" if block["slow"] else ""))
 
 
 def rate(bytes_per_s):
@@ -38,8 +41,36 @@ def percent(share, digits=0):
     return f"{100 * share:.{digits}f} %"
 
 
+class Mixed(Exception):
+    """Results of several sources, or of sources that nobody can get again."""
+
+
+def stamp_of(block):
+    return block.get("source", "unknown") + (f" ({block['binaries']})" if "binaries" in block else "")
+
+
+def mixture(blocks):
+    """Empty where all of them come from one clean revision; else what they come from."""
+    sources = sorted({stamp_of(block) for block in blocks if "failed" not in block})
+    unclean = [source for source in sources if source.split(" ")[0].endswith("-dirty") or source.startswith("unknown")]
+    if len(sources) < 2 and not unclean:
+        return ""
+    return (f"{len(sources)} revisions" if len(sources) > 1 else "a revision") + (f", {len(unclean)} not clean" if unclean else "") + ": " + ", ".join(sources)
+
+
+def refuse_mixed(blocks, allowed=False):
+    """A table has results of one clean revision; `allowed`: it says that it has not."""
+    found = mixture(blocks)
+    if found and not allowed:
+        raise Mixed(f"all results in a table come from one clean revision, and here is {found}. Commit what is changed, and measure all again under another "
+                    "--name; --mixed goes on, and every table says that it is no such comparison")
+    return found
+
+
 def result(block):
     """One line, for who waits."""
+    if block["kind"] == "sweep":
+        return f"{len(block['tried'])} settings of rivals tried"
     figures = block.get("figures")
     if figures is None:
         derive_block(block)
@@ -58,12 +89,22 @@ def derive(data):
         if block.get("rounds"):
             derive_block(block)
     for block in flush_blocks(data):
+        by_plain_writers(data, block)
+    for block in flush_blocks(data):
         block["figures"]["elsewhere"] = elsewhere(data, block)
     data["bars"] = bars(data)
 
 
 def derive_block(block):
     block["figures"] = application_figures(block) if block["kind"] == "application" else flush_figures(block)
+
+
+def by_plain_writers(data, block):
+    """In races from before files per rank were placed by themselves: where images are of equal size and all servers hold files, plain writers are that, a
+    file of each rank with as many bytes, onto all servers in turns."""
+    found, servers = block["figures"]["contenders"], data["settings"]["servers"]
+    if "plain" in found and "file_per_rank_placed" not in found and not block["imbalance"] and not block["slow"] and block["files"] >= servers:
+        found["file_per_rank_placed"] = dict(found["plain"], by="plain")
 
 
 def flush_figures(block):
@@ -164,7 +205,8 @@ def bar(what, goal, got, most=False):
 def rivals(data, block):
     """Rates of the peers; where servers decide, of those whose files can lie on no more servers than K files can: more let more through."""
     servers = data["settings"]["servers"]
-    files = {"file_per_rank": block["nodes"] * block["ranks"], "adios2": block["nodes"], "shared_file": 1, "collective": 1}
+    ranks = block["nodes"] * block["ranks"]
+    files = {"file_per_rank": ranks, "veloc": ranks, "adios2_best": ranks, "adios2": block["nodes"], "shared_file": 1, "collective": 1}
     return [f["bytes_per_s"] for peer, f in with_elsewhere(block).items()
             if peer in PEERS and (block["limited_by"] != "servers" or min(files.get(peer, block["files"]), servers) <= min(block["files"], servers))]
 
@@ -224,8 +266,9 @@ def rates_table(data):
     return table(["MiB/s of one card", "", ">set", ">median into files", ">least", ">most"], rows)
 
 
-SHORT = {"cairn": ">Cairn", "plain": ">plain", "file_per_rank": ">per rank", "shared_file": ">one file", "collective": ">MPI-IO",
-         "collective_k": ">MPI-IO K", "adios2": ">ADIOS2", "adios2_tuned": ">tuned", "genericio": ">GenericIO"}
+SHORT = {"cairn": ">Cairn", "plain": ">plain", "file_per_rank_placed": ">files placed", "file_per_rank": ">unplaced", "veloc": ">VELOC replayed",
+         "shared_file": ">one file", "collective": ">MPI-IO", "collective_k": ">MPI-IO K", "adios2": ">ADIOS2", "adios2_tuned": ">ADIOS2 K",
+         "adios2_best": ">ADIOS2 any", "genericio": ">GenericIO"}
 
 
 def range_table(data):
@@ -257,6 +300,28 @@ def flush_table(data):
     return table(["MiB/s, medians", ">C", ">K", ">a rank", ">+-", ">slow", ">limit", "by"] + [SHORT[name] for name in names] + [">Cairn of limit", ">spread"], rows)
 
 
+def placement_table(data):
+    """What placement wins, a file per rank either way; and what Cairn wins or loses beside it, whose files are K and placed the same. Only where as many
+    servers hold Cairn's files, or nodes decide: else Cairn has fewer servers, and that would be told instead."""
+    rows = []
+    for block in flush_blocks(data, slow=0):
+        found = with_elsewhere(block)
+        if not {"cairn", "file_per_rank", "file_per_rank_placed"} <= set(found) or block["limited_by"] == "servers" and block["files"] < data["settings"]["servers"]:
+            continue
+        cairn, placed, unplaced = (found[name] for name in ("cairn", "file_per_rank_placed", "file_per_rank"))
+        rows.append([title(block), rate(block["limit_bytes_per_s"]), rate(unplaced["bytes_per_s"]), rate(placed["bytes_per_s"]) + (" (plain)" if "by" in placed else ""),
+                     rate(cairn["bytes_per_s"]), f"{100 * (placed['bytes_per_s'] / unplaced['bytes_per_s'] - 1):+.1f} %",
+                     f"{100 * (cairn['bytes_per_s'] / placed['bytes_per_s'] - 1):+.1f} %"])
+    return table(["MiB/s, medians", ">limit", ">file per rank", ">the same, placed", ">Cairn, K files", ">placement wins", ">aggregation, beside it"], rows) if rows else ""
+
+
+def told_table(data):
+    """What rivals were told in each setting."""
+    rows = [[title(block) if nth == 0 else "", CONTENDERS[name], told["text"], f"best of {told['swept']}" if told["swept"] else "not swept"]
+            for block in flush_blocks(data) for nth, (name, told) in enumerate(block.get("told", {}).items())]
+    return table(["rivals are told", "who", "setting", "swept"], rows) if rows else ""
+
+
 def blocked_table(data):
     rows = []
     for block in flush_blocks(data):
@@ -277,7 +342,7 @@ def blocked_table(data):
 
 def source_table(data):
     """What measured each setting, and how busy the machine was before."""
-    rows = [[title(block), block.get("source", "-"), f"{block['load_before']:.1f}" if "load_before" in block else "-", len(block["rounds"])]
+    rows = [[title(block), stamp_of(block), f"{block['load_before']:.1f}" if "load_before" in block else "-", len(block.get("rounds", ())) or ""]
             for block in data["blocks"] if "failed" not in block]
     return table(["measured with", "source", ">load before", ">rounds"], rows)
 
@@ -324,19 +389,26 @@ def bars_table(data):
     return table(["goal, on a quiet machine", ">goal", ">measured", "reached"], rows)
 
 
-def text(data):
+def text(data, mixed=False):
+    """mixed: also of more than one revision, or of one that is not clean; each table is then headed so. Else Mixed."""
+    found = refuse_mixed(data["blocks"], mixed)
     m, s = data["machine"], data["settings"]
+    libraries = "".join(f", {name} {version}" for name, version in data.get("libraries", {}).items())
     head = (f"{data['cairn']}, {s['compute']} nodes x {s['ranks']} ranks, {s['servers']} servers, {bytes_text(s['size'])} a rank (seed {s['seed']})\n"
-            f"{m['cores']} cores ({m['processor']}), {bytes_text(m['memory_bytes'])}, Linux {m['kernel']}, {m['system']}, {m['mpi']}; "
+            f"{m['cores']} cores ({m['processor']}), {bytes_text(m['memory_bytes'])}, Linux {m['kernel']}, {m['system']}, {m['mpi']}{libraries}; "
             f"load before: {m['load_before']}; took {data.get('took_s', 0):.0f} s\n{data['command']}")
     others = [block for block in data["blocks"] if "machine" in block]
     if others:
         head += f"\n{len(others)} of {len(data['blocks'])} settings on another machine, the last: {others[-1]['machine']['processor']}, Linux {others[-1]['machine']['kernel']}"
+    if found:
+        head += f"\nNOT ONE CLEAN REVISION, so rows are not to be compared with each other: {found}"
     parts = [head]
     if data["rates"]:
         parts.append(rates_table(data))
     if flush_blocks(data):
-        parts += [flush_table(data), range_table(data), blocked_table(data)]
+        parts += [part for part in (flush_table(data), placement_table(data), told_table(data), range_table(data), blocked_table(data)) if part]
+    if any(block["kind"] == "sweep" for block in data["blocks"]):
+        parts.append(race_sweep.sweep_table(data))
     for geometry in GEOMETRY:
         block = most_uneven(data, geometry)
         if block:

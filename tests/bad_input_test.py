@@ -10,6 +10,7 @@ import subprocess
 import sys
 import unittest
 
+import skipping
 from support import DEADLINE, INVALID, IO_ERROR, NO_SPACE, NOT_FOUND, OK, PERMISSION, SUPERSEDED, UNAVAILABLE, Nodes
 
 DATA = "bytes(range(256)) * 4096"  # 1 MiB, each block its own checksum but the same bytes
@@ -380,10 +381,11 @@ class Daemons(Case):
         self.assertEqual([t[0] for t in told], [OK, OK, OK], told)
         self.assertNotEqual(self.nodes.daemons(), daemons)
 
+
+@skipping.NEEDS_ROOT
+class AnotherUser(Case):
     def test_of_another_user(self):
         """The place where the daemon of this user would be belongs to another one."""
-        if os.getuid() != 0:
-            return  # only root can give a directory away
         self.nodes.run("s = Session('series'); tell(s.opened)")
         self.nodes.kill_all()
         (root,) = [os.path.join(self.nodes.scratch(), n) for n in os.listdir(self.nodes.scratch())]
@@ -448,4 +450,4 @@ class TwoJobs(Case):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    skipping.main(verbosity=2)

@@ -55,6 +55,43 @@ class Clusters(unittest.TestCase):
         self.assertEqual(clusters.missed(off), off[:1])
         self.assertAlmostEqual(off[0]["off"], -1 / 8)
 
+    def gated(self, rate, first, limit=80, measured=(80, 40)):
+        """A dozen settings: measured medians and first flushes, what simulation says of both, and the limit."""
+        of = block(limit_bytes_per_s=limit * MIB, rounds=[{"cairn": {"seconds": 16 / measured[1]}}] + [{"cairn": {"seconds": 16 / measured[0]}}] * 2)
+        of["figures"]["contenders"]["cairn"]["bytes_per_s"] = measured[0] * MIB
+        return [clusters.record(of, "cairn", (rate * MIB, first * MIB))] * 12
+
+    def test_the_limit_alone_fails_the_gate(self):
+        good = self.gated(79, 41, limit=82)
+        self.assertEqual(clusters.failed(good), [])
+        self.assertEqual([met for *_, met in clusters.gates(clusters.as_the_limit(good))], [True, False, False, False])
+        self.assertTrue(clusters.failed(clusters.as_the_limit(good)))
+
+    def test_each_gate(self):
+        for off, (rate, first) in {"furthest": (71, 41), "the mean, less": (76, 41), "first flushes: the mean": (79, 44)}.items():
+            self.assertIn(off, " ".join(clusters.failed(self.gated(rate, first, limit=82))))
+        nearly = self.gated(79, 41.9, limit=82, measured=(80, 42))[:10] + self.gated(79, 47, limit=82, measured=(80, 44))[:2]
+        self.assertEqual(clusters.failed(nearly), [])
+        worse = [dict(r, first_simulated_bytes_per_s=1.06 * r["first_measured_bytes_per_s"], limit_bytes_per_s=82 * MIB) for r in self.gated(79, 41, measured=(80, 80))]
+        self.assertIn("nearer than the limit", " ".join(clusters.failed(worse)))
+
+    def test_what_does_not_tell_a_simulation_from_the_limit_fails(self):
+        """No gate that the limit meets is one."""
+        records = self.gated(79, 41, limit=82)
+        real, clusters.gates = clusters.gates, lambda of: [(what, allowed, reached, True) for what, allowed, reached, _ in real(of)]
+        self.addCleanup(setattr, clusters, "gates", real)
+        self.assertIn("do not tell", " ".join(clusters.failed(records)))
+
+    def test_few_settings_have_no_means(self):
+        self.assertEqual([what for what, *_ in clusters.gates(self.gated(71, 60)[:9])], ["medians: the furthest setting, at most"])
+        self.assertEqual(clusters.gates([]), [])
+
+    def test_the_limit_fails_on_what_is_committed(self):
+        with open(os.path.join(BENCH, "results", "calibrate.json")) as f:
+            records = json.load(f)["records"]
+        self.assertEqual(clusters.failed(records), [])
+        self.assertEqual([met for *_, met in clusters.gates(clusters.as_the_limit(records))], [True, False, False, False])
+
     def test_the_median_of_versions_and_the_first(self):
         self.assertEqual(clusters.throughput({"versions": [{"bytes_per_s": rate} for rate in (5, 9, 8)]}), (8, 5))
 
@@ -95,6 +132,7 @@ class Program(unittest.TestCase):
         self.results([right])
         code, out, err = self.calibrate()
         self.assertEqual((code, err), (0, ""), out + err)
+        self.assertIn("the limit alone", out)
         self.assertEqual(self.written(), ["calibrate.json", "calibrate.txt"])
         self.results([dict(right, figures={"contenders": {"cairn": {"bytes_per_s": 40 * MIB, "spread": 0}}})])
         code, out, _ = self.calibrate("--no-rivals")

@@ -94,7 +94,7 @@ def inside():
         return True
     reason = why_not()
     if reason:
-        print(f"nothing was tested: {reason}")
+        print(f"SKIP ceph_test: {reason}")
         return False
     # Temporary files lie in memory that goes with the namespaces, too. Their first process takes over whoever loses a parent. It is not the test, which waits for its own children only.
     first = 'mount -t tmpfs tmpfs /mnt && mount -t tmpfs tmpfs /dev/shm && mkdir /mnt/tmp && ip link set lo up || exit 77; "$@"; exit $?'

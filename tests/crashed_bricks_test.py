@@ -249,6 +249,6 @@ class Forgotten(Combinations):
 
 if __name__ == "__main__":
     if not shutil.which("strace"):
-        print("nothing was tested: missing packages: strace (scripts/setup testbed installs it)")
+        print("SKIP crashed_bricks_test: missing packages: strace (scripts/setup testbed installs it)")
         sys.exit(77)
     testing.main()

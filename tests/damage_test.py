@@ -7,8 +7,8 @@ import os
 import shutil
 import socket
 import textwrap
-import unittest
 
+import skipping
 from bad_input_test import Case
 from support import CORRUPT, NOT_FOUND, OK
 
@@ -137,8 +137,8 @@ class Files(Case):
         self.assertEqual(self.restore("2")[0], NOT_FOUND)
 
 
-class Lineage(Case):
-    """Records under lineage/, and directories: what a restart does, and the command that repairs."""
+class Repaired(Case):
+    """What a restart does, and the command that repairs."""
 
     def setUp(self):
         super().setUp()
@@ -194,6 +194,10 @@ class Lineage(Case):
         ended, out, err = self.nodes.cairn("verify", "series", 2)
         self.assertEqual(ended, OK, out + err)
         self.says(out, *records)
+
+
+class Lineage(Repaired):
+    """Records under lineage/, and directories."""
 
     def test_verify_names_records(self):
         self.keep_two()
@@ -295,9 +299,10 @@ class Lineage(Case):
                 self.repair(*(["--forget"] if version == 2 else []))
                 self.assertEqual(self.nodes.cairn("verify", "series")[0], OK)
 
+
+@skipping.NEEDS_NO_ROOT
+class Unlisted(Repaired):
     def test_a_directory_that_may_not_be_listed(self):
-        if os.getuid() == 0:
-            return  # root may
         self.keep_two()
         directory = os.path.join(self.nodes.persistent, "series", "1")
         os.chmod(directory, 0)
@@ -348,4 +353,4 @@ class Scratch(Case):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    skipping.main(verbosity=2)

@@ -445,7 +445,7 @@ def main():
         check_possible()
         volume.check_possible()
     except Trouble as trouble:
-        print(f"nothing was tested: {trouble}")
+        print(f"SKIP faults_test: {trouble}")
         return 77
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))
     folder, failed = a.keep or tempfile.mkdtemp(prefix="cairn-faults-"), []

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import unittest
 
+import skipping
 from mount_test import mount_tmpfs, private_mounts, unmount
 from support import NO_SPACE, OK, Nodes
 
@@ -198,6 +199,5 @@ class Full(unittest.TestCase):
 
 if __name__ == "__main__":
     if not private_mounts():
-        print("skipped: mount(2) is not allowed here (run it as root)")
-        sys.exit(77)
-    unittest.main(verbosity=2)
+        skipping.leave("Full", "needs root: mount(2) is not allowed here")
+    skipping.main(verbosity=2)

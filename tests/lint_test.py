@@ -135,5 +135,17 @@ class Rooms(unittest.TestCase):
         self.assertTrue(rooms_of("src/nowhere/file.cpp", ""))
 
 
+class Skipped(unittest.TestCase):
+    def found(self, line):
+        return list(LINT.rule_skipped({"src/base/x_test.cpp": [line]}))
+
+    def test_only_for_want_of_root_or_of_an_ordinary_user(self):
+        skip, python = "GTEST_" "SKIP()", "@unittest" ".skip"  # not as one word: this file is read, too
+        for line in (skip + ";", skip + ' << "too slow";', "TEST(X, " "DIS" "ABLED_y)", python + '("roots needs it")', python + '("some day")'):
+            self.assertTrue(self.found(line), line)
+        for line in (skip + ' << "ext2 needs root";', python + '("needs an ordinary user: root may")'):
+            self.assertFalse(self.found(line), line)
+
+
 if __name__ == "__main__":
     unittest.main()

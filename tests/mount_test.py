@@ -7,10 +7,10 @@ import ctypes
 import json
 import os
 import subprocess
-import sys
 import time
 import unittest
 
+import skipping
 from support import DEADLINE, OK, PERMISSION, UNAVAILABLE, Nodes, find
 
 CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 1 << 18
@@ -156,6 +156,5 @@ class Mounts(unittest.TestCase):
 
 if __name__ == "__main__":
     if not private_mounts():
-        print("skipped: mount(2) is not allowed here (run it as root)")
-        sys.exit(77)
-    unittest.main(verbosity=2)
+        skipping.leave("Mounts", "needs root: mount(2) is not allowed here")
+    skipping.main(verbosity=2)

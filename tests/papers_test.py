@@ -62,6 +62,26 @@ class Arithmetic(unittest.TestCase):
         both = [row["tier"] for row in rows if row["id"] == "fgcs24-fig3-k1024-adios2"]
         self.assertEqual(both, ["disks", "all tiers"] * 2)  # at two imbalances: the text leaves it open
 
+    def test_adios2_as_published_stands_beside_the_simulated_one(self):
+        self.assertEqual(papers_beyond.adios2_published(1024), (1.5, False))
+        self.assertAlmostEqual(papers_beyond.adios2_published(2048)[0], 1 / 1.16)
+        self.assertEqual(papers_beyond.adios2_published(4096), (0.5, True))
+        of = papers_beyond.against_adios2(*({"bytes_per_s": rate} for rate in (100, 164, 126)))
+        self.assertAlmostEqual(of["published"], 164 / 150)
+        self.assertAlmostEqual(of["simulated"], 164 / 126)
+        self.assertAlmostEqual(of["adios2_off"], 126 / 150 - 1)
+
+    def test_what_is_committed_gives_the_figures_of_the_text(self):
+        """bench/README.md and the changelog quote these."""
+        with open(os.path.join(ROOT, "bench", "results", "papers.json")) as f:
+            data = json.load(f)
+        text = papers_beyond.gain_text(lambda run: data["runs"][run.key()], data["shrink"])
+        with open(os.path.join(ROOT, "bench", "README.md")) as f:
+            told = f.read()
+        for published, simulated, off in (("1.09", "1.30", "-16 %"), ("2.24", "2.69", "-17 %")):
+            self.assertIn(f"{published} times ADIOS2 as published, {simulated} times ADIOS2 as simulated, which is {off}", text)
+            self.assertIn(published, told)
+
     def test_what_disagrees_is_told(self):
         row = {"paper": "orcheck", "id": "x", "figure": "5", "what": "it", "kind": "predicted", "relation": "about", "value": 2, "simulated": 3, "error": 0.5}
         always, partly = papers_report.disagreements([row, dict(row, id="y", error=0.1), dict(row, id="z", kind="fitted")])
@@ -101,8 +121,21 @@ class Runner(unittest.TestCase):
         for ident in ("orcheck-fig5-lu-orchestrated", "orcheck-fig7-bt-traditional"):  # what the other two constants were fitted on
             self.assertEqual(rows[ident]["kind"], "fitted")
             self.assertTrue(rows[ident].get("met", abs(rows[ident].get("error", 1)) < 0.01), ident)
-        again = self.papers("--only", "orcheck", "--more")  # nothing left to run
+        again = self.papers("--only", "orcheck", "--from")  # no runs, and no binary
+        self.assertEqual((again.returncode, "cairn simulate beside" in again.stdout), (0, True), again.stderr)
+        lacking = self.papers("--only", "ispdc23", "--from")
+        self.assertEqual((lacking.returncode, "lacks" in lacking.stderr), (1, True), lacking.stderr)
+        again = self.papers("--only", "orcheck", "--more", "--mixed")  # nothing left to run; while one writes code its sources are not committed
         self.assertEqual((again.returncode, " of " in again.stdout.split("cairn simulate beside")[0]), (0, False), again.stdout)
+
+    def test_a_json_of_another_revision_is_refused(self):
+        with open(self.out, "w") as f:
+            json.dump({"shrink": 1, "runs": {}, "cairn": "cairn 0000000"}, f)
+        binary = self.script("exit 3\n")
+        done = self.papers("--only", "orcheck", "--more", "--binary", binary)
+        self.assertEqual((done.returncode, "is of 0000000, and this is" in done.stderr), (1, True), done.stderr)
+        done = self.papers("--only", "orcheck", "--more", "--mixed", "--binary", binary)
+        self.assertIn("exit code 3", done.stderr)
 
     def test_a_binary_that_fails_is_told(self):
         done = self.papers("--only", "orcheck", "--binary", self.script("echo 'no such key' >&2; exit 3\n"))

@@ -9,11 +9,11 @@ outlives it.
 import contextlib
 import os
 import subprocess
-import sys
 import threading
 import time
 import unittest
 
+import skipping
 from mount_test import private_mounts
 from support import OK, Nodes
 
@@ -166,6 +166,5 @@ class Replaced(unittest.TestCase):
 
 if __name__ == "__main__":
     if not private_mounts():
-        print("skipped: mount(2) is not allowed here (run it as root)")
-        sys.exit(77)
-    unittest.main(verbosity=2)
+        skipping.leave("Replaced", "needs root: mount(2) is not allowed here")
+    skipping.main(verbosity=2)

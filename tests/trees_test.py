@@ -12,9 +12,10 @@ import sys
 import time
 import unittest
 
+import skipping
 from format_test import reader
 from support import CORRUPT, EXISTS, IO_ERROR, NOT_FOUND, OK, find
-from trees import IS_ROOT, Watched, entries, make_names, make_tree, text, write
+from trees import Watched, entries, make_names, make_tree, text, write
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -74,10 +75,10 @@ class Kept(Watched):
         self.assertEqual(os.listdir(self.folder), ["ckpt.2"])
         self.assertEqual(self.end(watcher), 0)
 
+
+@skipping.NEEDS_ROOT
+class Owners(Watched):
     def test_without_root_the_owner_is_said_to_be_missing_and_the_rest_comes_back(self):
-        if not IS_ROOT:
-            print("left out: only root can make a tree of other owners")
-            return
         make_tree(self.place(1))
         self.assertEqual(self.nodes.cairn("watch", "--name", "t", "--pattern", "ckpt.{version}", "-d", self.folder, "--once")[0], OK)
         made = entries(self.place(1), ("owner", "attributes"))
@@ -88,8 +89,7 @@ class Kept(Watched):
         environment = {**self.nodes.environment(), "HOME": "/", "CAIRN_PATHS_SCRATCH": self.nodes.shared + "/none"}
         done = subprocess.run([find("cairn"), "extract", "t", "--files", target], env=environment, user=64201, group=64201, extra_groups=[], capture_output=True, text=True, cwd="/")
         if "ermission denied" in done.stderr and done.returncode != OK:
-            print("left out: another user can not run this build, or read what it stored:", done.stderr.strip())
-            return
+            self.skipTest("another user can not run this build, or read what it stored: " + done.stderr.strip())
         self.assertEqual(done.returncode, OK, done.stderr)
         self.assertEqual(sorted(line.split(" of ")[0] for line in done.stderr.splitlines()), [f"cairn extract: note: {what}" for what in ("extended attributes", "the device nodes", "the owners")])
         back = entries(target + "/ckpt.1", ("owner", "attributes"))
@@ -412,9 +412,8 @@ def why_no_criu():
 
 if __name__ == "__main__":
     if any(argument.startswith("Criu") for argument in sys.argv[1:]) and (why := why_no_criu()):
-        print("left out, Criu:", why)
-        sys.exit(77)
+        skipping.leave("Criu", why)
     if len(sys.argv) == 1 and why_no_criu():
-        print("left out, Criu:", why_no_criu())
+        print("SKIP Criu:", why_no_criu())
         del Criu
-    unittest.main(verbosity=1)
+    skipping.main()
