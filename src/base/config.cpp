@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cerrno>
 #include <filesystem>
 #include <map>
@@ -336,6 +337,8 @@ void Reader::check_together() {
     if (!io_nodes.ok() || io_nodes->empty())
         problem(where("flush.io_nodes") + ": " + (io_nodes.ok() ? "it names nobody" : io_nodes.status().text()) +
                 "; allowed: none, all, or names of I/O nodes, each once, with commas between");
+    if (const auto rates = parse_rates(s.network.rates); !rates.ok())
+        problem(where("network.rates") + ": " + rates.status().text() + "; allowed: as in eth0=1000,ib0=100000");
     rule(s.retention.scratch_last, s.retention.scratch_every, "retention.scratch_last", "retention.scratch_every");
     rule(s.retention.persistent_last, s.retention.persistent_every, "retention.persistent_last",
          "retention.persistent_every");
@@ -394,6 +397,21 @@ Result<std::vector<std::string>> parse_list(std::string_view text) {
         at = comma + 1;
     }
     return names;
+}
+
+Result<std::map<std::string, std::uint32_t>> parse_rates(std::string_view text) {
+    constexpr std::uint32_t most_mbps = 100'000'000;
+    std::map<std::string, std::uint32_t> rates;
+    TRY_ASSIGN(const std::vector<std::string> entries, parse_list(text));
+    for (const std::string& entry : entries) {
+        const std::size_t equals = entry.find('=');
+        const char* const end = entry.data() + entry.size();
+        std::uint32_t rate = 0;
+        const bool is_number = equals != std::string::npos && std::from_chars(entry.data() + equals + 1, end, rate).ptr == end;
+        if (!is_number || equals == 0 || rate == 0 || rate > most_mbps || !rates.emplace(entry.substr(0, equals), rate).second)
+            return invalid_argument("'" + entry + "' is not an interface, named once, and its rate in Mb/s");
+    }
+    return rates;
 }
 
 std::vector<std::string> storage_directories(const Settings& settings) { return parse_list(settings.storage.directories).value_or({}); }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -91,6 +92,7 @@ struct Settings {
     struct Network {
         std::string provider = "tcp";
         std::string interface;
+        std::string rates;  // parse_rates
         std::uint64_t heartbeat_ms = 500;
         std::uint64_t peer_timeout_ms = 10'000;
     } network;
@@ -222,6 +224,9 @@ std::string absolute_path(const std::string& directory, const std::string& path)
 // The names in a text such as "a, b": blanks around a name do not count; no name is empty or stands twice. Of an empty
 // text: none.
 Result<std::vector<std::string>> parse_list(std::string_view text);
+
+// The rates in Mb/s of interfaces, in a text such as "eth0=1000, ib0=100000". Of an empty text: none.
+Result<std::map<std::string, std::uint32_t>> parse_rates(std::string_view text);
 
 // The directories of a loaded `storage.directories`; paths.persistent may be one of them.
 std::vector<std::string> storage_directories(const Settings& settings);

@@ -217,7 +217,11 @@ constexpr std::array table = {
     key<&S::network, &S::Network::provider>("network", "provider", K::text, 0, 0,
         "libfabric provider: tcp everywhere; verbs, cxi, efa, opx where the machine has them."),
     may_be_empty(key<&S::network, &S::Network::interface>("network", "interface", K::text, 0, 0,
-        "Local address or interface to bind to. Empty: libfabric's choice.")),
+        "Local address or interface to bind to, and no other. Empty: with provider tcp the fastest card over which each other node is reached, of equally "
+        "fast ones libfabric's choice; with another provider libfabric's choice.")),
+    may_be_empty(key<&S::network, &S::Network::rates>("network", "rates", K::text, 0, 0,
+        "Rates of network cards in Mb/s, as eth0=1000,ib0=100000, where the driver tells none or a wrong one (virtual cards; `cairn status` shows which). A card "
+        "without a known rate counts as the slowest.")),
     key<&S::network, &S::Network::heartbeat_ms>("network", "heartbeat_ms", K::duration_ms, 10, minute_ms,
         "Daemons that work together say that often that they are alive, and ask again for what did not come."),
     key<&S::network, &S::Network::peer_timeout_ms>("network", "peer_timeout_ms", K::duration_ms, 100, 10 * minute_ms,

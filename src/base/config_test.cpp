@@ -80,6 +80,8 @@ Sample good_sample(const ConfigKey& key) {
             return {value, text, "\"" + text + "\""};
         }
         case ConfigKind::text:
+            if (key.full_name() == "network.rates") return {std::string("eth0=1000"), "eth0=1000", "\"eth0=1000\""};
+            [[fallthrough]];
         case ConfigKind::path:
             return {std::string("/some/thing"), "/some/thing", "\"/some/thing\""};
     }
@@ -366,6 +368,17 @@ TEST_F(ConfigTest, a_list_has_each_name_once) {
         write("[placement]\ntargets = \"" + std::string(text) + "\"\n");
         EXPECT_THAT(bad(), HasSubstr("placement.targets (" + (directory / "cairn.toml").string() + ":2): "));
         EXPECT_THAT(bad(), HasSubstr("allowed: names of storage targets, each once"));
+    }
+}
+
+TEST_F(ConfigTest, rates_name_interfaces) {
+    using Rates = std::map<std::string, std::uint32_t>;
+    EXPECT_EQ(parse_rates("").value(), Rates());
+    EXPECT_EQ(parse_rates("eth0=1000, ib0=100000").value(), (Rates{{"eth0", 1000}, {"ib0", 100'000}}));
+    for (const char* text : {"eth0", "=1000", "eth0=", "eth0=0", "eth0=-1", "eth0=1x", "eth0=1 000", "eth0=999999999", "eth0=99999999999999", "eth0=1,eth0=2", "eth0=1,"}) {
+        EXPECT_EQ(parse_rates(text).code(), Code::invalid_argument) << text;
+        write("[network]\nrates = \"" + std::string(text) + "\"\n");
+        EXPECT_THAT(bad(), HasSubstr("network.rates (" + (directory / "cairn.toml").string() + ":2): "));
     }
 }
 

@@ -11,6 +11,7 @@
 #include "base/units.hpp"
 #include "cli/daemons.hpp"
 #include "storage/targets.hpp"
+#include "world/real/cards.hpp"
 
 namespace cairn::cli {
 
@@ -221,6 +222,26 @@ std::string targets_text(const std::vector<NodeStatus>& now) {
     return {};
 }
 
+// Daemons of one host have the same cards, and mostly use the same.
+std::string cards_text(const std::vector<NodeStatus>& now) {
+    std::vector<std::string> told;
+    for (const NodeStatus& status : now) {
+        std::string text, others;
+        for (const NodeStatus::Card& card : status.cards) {
+            const std::string name = for_terminal(card.interface) + ", " + rate_text(card.rate_mbps);
+            const std::string nodes = card.nodes == 0 ? "" : ", to " + std::to_string(card.nodes) + (card.nodes == 1 ? " node" : " nodes");
+            if (card.interface == status.card) text = name + nodes;
+            else others += (others.empty() ? "" : "; ") + name + nodes;
+        }
+        if (text.empty()) continue;
+        text = "network card: " + text + " (" + for_terminal(status.card_choice) + (others.empty() ? ")" : "; others: " + others + ")") + "\n";
+        if (std::find(told.begin(), told.end(), text) == told.end()) told.push_back(std::move(text));
+    }
+    std::string all;
+    for (const std::string& text : told) all += (all.empty() ? "\n" : "") + text;
+    return all;
+}
+
 std::string io_nodes_text(const std::vector<NodeStatus>& now) {
     std::vector<std::string> names;
     for (const NodeStatus& status : now)
@@ -247,7 +268,7 @@ std::string processors_text(const std::vector<NodeStatus>& now) {
 std::string status_text(const std::vector<NodeStatus>& now, const std::vector<NodeStatus>& before, double seconds,
                         std::size_t columns) {
     return nodes_text(now, before, seconds, columns) + versions_text(now, columns) + processors_text(now) +
-           targets_text(now) + io_nodes_text(now);
+           targets_text(now) + io_nodes_text(now) + cards_text(now);
 }
 
 std::string status_json(const std::vector<NodeStatus>& now, const std::vector<Silent>& silent) {
@@ -270,9 +291,16 @@ std::string status_json(const std::vector<NodeStatus>& now, const std::vector<Si
                                {"local_s", writer.local_s},
                                {"received_bytes", writer.received_bytes},
                                {"local_bytes", writer.local_bytes}});
+        Json cards = Json::array(), card;  // null: not known
+        for (const NodeStatus::Card& each : s.cards) {
+            cards.push_back({{"interface", each.interface}, {"rate_mbps", each.rate_mbps}, {"nodes", each.nodes}});
+            if (each.interface == s.card) card = {{"interface", each.interface}, {"rate_mbps", each.rate_mbps}, {"why", s.card_choice}};
+        }
         document["nodes"].push_back({{"node", s.node},
                                      {"pid", s.pid},
                                      {"address", s.address},
+                                     {"card", std::move(card)},
+                                     {"cards", std::move(cards)},
                                      {"io_node", s.io_node},
                                      {"uptime_ms", s.uptime_ms},
                                      {"storage", s.storage_backend},

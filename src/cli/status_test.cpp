@@ -248,6 +248,21 @@ TEST(StatusText, shows_rates_progress_and_failures) {
         << "another process: nothing to compare with";
 }
 
+TEST(StatusText, names_the_network_card) {
+    control::NodeStatus node;
+    node.node = "n0";
+    EXPECT_THAT(status_text({node}, {}, 0, 0), testing::Not(HasSubstr("network card")));
+    EXPECT_THAT(status_json({node}), ContainsRegex("\"card\": null,\n *\"cards\": \\[\\]"));
+    node.cards = {{"eth0", 0, 0}};
+    node.card = "eth0", node.card_choice = "the only one";
+    EXPECT_THAT(status_text({node, node}, {}, 0, 0), ContainsRegex("\n\nnetwork card: eth0, unknown rate \\(the only one\\)\n$")) << "once for both";
+    node.cards = {{"ib0", 100'000, 1}, {"eth0", 1000, 2}};
+    node.card_choice = "the fastest of 2";
+    EXPECT_THAT(status_text({node}, {}, 0, 0), HasSubstr("network card: eth0, 1 Gb/s, to 2 nodes (the fastest of 2; others: ib0, 100 Gb/s, to 1 node)\n"));
+    EXPECT_THAT(status_json({node}), ContainsRegex("\"card\": \\{\n *\"interface\": \"eth0\",\n *\"rate_mbps\": 1000,\n *\"why\": \"the fastest of 2\""));
+    EXPECT_THAT(status_json({node}), ContainsRegex("\"cards\": \\[\n *\\{\n *\"interface\": \"ib0\",\n *\"rate_mbps\": 100000,\n *\"nodes\": 1"));
+}
+
 TEST(StatusText, fits_the_terminal_and_does_not_jump) {
     control::NodeStatus node;
     node.node = "n0";

@@ -99,7 +99,7 @@ Daemon::Daemon(DaemonOptions options, Door door, std::unique_ptr<RealWorld> worl
       requests_({world_, node_, slots_, jobs_, adoption_, ended_jobs_, epochs_, dead_images_, asked_}, *this,
                 {options_.node, std::string(real_->storage().backend_name()), options_.io_node, options_.persistent, options_.flush.io_wait}),
       server_(real_->loop(), *this),
-      yielding_(world_.clock, node_.pace(), options_.yielding, network_->self()),
+      yielding_(world_.clock, node_.pace(), options_.yielding, [this] { return card_in_use(); }),
       relay_(real_->loop()),
       stepping_(*real_, relay_, node_, options_.stepping),
       signals_(std::make_unique<Signals>(real_->loop(), options_.life != nullptr)),
@@ -140,7 +140,21 @@ Status Daemon::listen() {
                          {"storage", real_->storage().backend_name()},
                          {"buffers", options_.flush.buffers},
                          {"buffer_bytes", options_.flush.buffer_bytes}});
+    if (const FabricCard card = network_->card(); !card.interface.empty())
+        log_info("card", {{"interface", card.interface}, {"rate", rate_text(card.rate_mbps)}, {"why", network_->card_choice()}});
     return {};
+}
+
+// Empty: none that is known.
+std::string Daemon::card_in_use() const {
+    const FabricCard card = network_->card();
+    return card.interface.empty() ? interface_of(network_->self()) : card.interface;
+}
+
+void Daemon::tell_cards(control::NodeStatus& out) const {
+    for (const FabricCard& card : network_->cards()) out.cards.push_back({card.interface, card.rate_mbps, static_cast<std::uint32_t>(card.nodes)});
+    out.card = network_->card().interface;
+    if (!out.cards.empty()) out.card_choice = network_->card_choice();
 }
 
 Exit Daemon::run() {

@@ -67,6 +67,8 @@ class Daemon final : public Server::Handler, private Requests::House {
     Task<void> end();
     Task<void> end_at_once(const char* name);
     bool idle() const;
+    std::string card_in_use() const;
+    void tell_cards(control::NodeStatus& out) const override;
 
     struct Signals;
 

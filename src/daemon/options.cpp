@@ -142,6 +142,7 @@ Result<DaemonOptions> daemon_options(const Settings& settings, const DaemonPlace
     options.slots.allocate_wait = options.flush.io_wait;
     options.fabric.provider = settings.network.provider;
     options.fabric.interface = settings.network.interface;
+    options.fabric.rates_mbps = parse_rates(settings.network.rates).value_or({});  // checked when they were loaded
     options.world.storage.local = options.scratch.root;
     options.world.storage.placer = make_placer();
     options.world.storage.backend = static_cast<IoBackend>(settings.flush.io);

@@ -249,6 +249,7 @@ control::NodeStatus Requests::status() const {
     out.targets = parts_.node.targets().names;
     out.sessions = clients_.sessions();
     out.io_node = facts_.io_node;
+    house_.tell_cards(out);
     out.captured_bytes = counters.captured_bytes;
     out.sent_bytes = counters.sent_bytes;
     out.received_bytes = counters.received_bytes;

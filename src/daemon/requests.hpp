@@ -28,6 +28,7 @@ class Requests {
         virtual void describe(control::NodeStatus& status) const = 0;
         virtual std::uint64_t process_of(ConnectionId client) const = 0;  // 0: not visible from here
         virtual void client_left(Slots::Left left) = 0;
+        virtual void tell_cards(control::NodeStatus&) const {}  // of the network
         // Finishes what it can; what is left over. It ends once this was answered.
         virtual Task<std::vector<VersionKey>> finish(Nanos wait) = 0;
     };

@@ -102,15 +102,25 @@ PaceLimits YieldPolicy::next(const YieldSample& sample) {
 
 // ---- looking ----
 
-Yielding::Yielding(Clock& clock, Pace& pace, const YieldSettings& settings, const std::string& address)
-    : clock_(clock), pace_(pace), settings_(settings), policy_(settings) {
-    const std::string interface = interface_of(address);
+Yielding::Yielding(Clock& clock, Pace& pace, const YieldSettings& settings, std::function<std::string()> card)
+    : clock_(clock), pace_(pace), settings_(settings), policy_(settings), card_(std::move(card)) {
     if (!settings.link.empty()) link_ = LinkCounters::in(settings.link);
-    else if (!interface.empty()) link_ = LinkCounters::of(interface);
+    else look_at_card();
+}
+
+// With another card than before all that was learned of that one goes.
+void Yielding::look_at_card() {
+    std::string interface = card_();
+    if (interface.empty() || interface == interface_) return;
+    if (!interface_.empty()) policy_ = YieldPolicy(settings_);
+    interface_ = std::move(interface);
+    link_ = LinkCounters::of(interface_);
+    link_before_ = {};
 }
 
 void Yielding::begin(const std::function<Ranks()>& ranks) {
     begun_ = clock_.now();
+    if (settings_.link.empty()) look_at_card();
     policy_.begin(begun_);
     cpu_begun_ = cpu_before_ = cpu_now();
     communicated_before_ = policy_.communicated();

@@ -24,7 +24,7 @@ struct YieldSettings {
     double share_busy = 1;            // of the card, while the application communicates without pauses; 1: does not matter whether it does
     std::uint64_t busy_bytes_s = 1;   // received or sent, from which on it communicates
     Nanos quiet = 100 * millisecond;  // for so long after that it still does
-    std::string link;                 // directory of a card's counters; empty: found by the daemon's address
+    std::string link;                 // directory of a card's counters; empty: the one that the daemons use
 };
 
 // What was seen since the last look.
@@ -74,13 +74,14 @@ class Yielding {
         std::set<std::uint64_t> processes;
         bool all_wait = false;
     };
-    // `address`: the daemon's own.
-    Yielding(Clock& clock, Pace& pace, const YieldSettings& settings, const std::string& address);
+    // `card`: the name of the interface that the daemons' traffic goes over; asked at each flush. Empty: not known.
+    Yielding(Clock& clock, Pace& pace, const YieldSettings& settings, std::function<std::string()> card);
     // Ends at once where there is nothing to do.
     Task<void> run(std::function<Ranks()> ranks);
 
   private:
     void begin(const std::function<Ranks()>& ranks);
+    void look_at_card();
     YieldSample look(const Ranks& ranks);
     std::uint64_t of_others(const Traffic& link);
     void tell() const;
@@ -92,6 +93,8 @@ class Yielding {
     YieldPolicy policy_;
     bool told_elsewhere_ = false;
     std::optional<ApplicationTraffic> application_;
+    std::function<std::string()> card_;
+    std::string interface_;  // that is looked at
     std::optional<LinkCounters> link_;
     Traffic link_before_;
     PaceCounters own_before_;

@@ -309,7 +309,7 @@ TEST_F(Card, AFlushDoesNotTakeItselfForTheApplicationAndFindsTheOther) {
         s.link = folder;
         write("rx_bytes", 0);
         write("tx_bytes", 0);
-        Yielding yielding(**loop, pace, s, "tcp://127.0.0.1:1");
+        Yielding yielding(**loop, pace, s, [] { return std::string(); });
         Gate gate(**loop);
         gate.spawn(yielding.run([] { return Yielding::Ranks{}; }));
         PaceLimits tightest;

@@ -114,11 +114,15 @@ Body put(Builder& to, const control::NodeStatus& m) {
     const auto version_list = to.CreateVector(versions);
     const auto target_list = to.CreateVectorOfStrings(m.targets);
     const auto cpu_class = to.CreateString(m.cpu_class), why = put_text(to, m.cpu_class_why);
+    std::vector<flatbuffers::Offset<fc::Card>> cards;
+    for (const auto& card : m.cards) cards.push_back(fc::CreateCard(to, to.CreateString(card.interface), card.rate_mbps, card.nodes));
+    const auto card_list = to.CreateVector(cards);
+    const auto card = put_text(to, m.card), choice = put_text(to, m.card_choice);
     return fc::CreateNodeStatus(to, node, m.pid, address, m.uptime_ms, backend, m.sessions, m.captured_bytes,
                                 m.sent_bytes, m.received_bytes, m.written_bytes, m.scratch_bytes, m.anonymous_bytes,
                                 m.anonymous_peak_bytes, m.versions_committed, m.attempts_failed, m.last_flush_s,
                                 m.last_flush_bytes, writer_list, version_list, target_list, m.io_node, cpu_class, why,
-                                m.processors, m.processors_in_machine)
+                                m.processors, m.processors_in_machine, card_list, card, choice)
         .Union();
 }
 Body put(Builder& to, const control::Stopped& m) {
@@ -326,6 +330,13 @@ Result<control::Answer> get(const fc::NodeStatus& m) {
             TRY_ASSIGN(std::string name, printable_of(target, text_bytes_max, "a storage target"));
             out.targets.push_back(std::move(name));
         }
+    if (m.cards())
+        for (const fc::Card* each : *m.cards()) {
+            TRY_ASSIGN(std::string interface, printable_of(each->interface(), name_bytes_max, "an interface"));
+            out.cards.push_back({std::move(interface), each->rate_mbps(), each->nodes()});
+        }
+    TRY_ASSIGN(out.card, printable_of(m.card(), name_bytes_max, "an interface"));
+    TRY_ASSIGN(out.card_choice, printable_of(m.card_choice(), text_bytes_max, "a reason"));
     return control::Answer(std::move(out));
 }
 Result<control::Answer> get(const fc::Stopped& m) {

@@ -76,6 +76,8 @@ std::vector<control::Answer> answers() {
     status.versions = {{key, Level::sealed, Code::io_error, "why", 19, 20, 21}};
     status.targets = {"gv-client-0", "gv-client-1"};
     status.io_node = true;
+    status.cards = {{"ib0", 100'000, 22}, {"eth0", 1000, 23}};
+    status.card = "ib0", status.card_choice = "the fastest of 2";
     return {control::Failed{Code::out_of_space, "scratch is full"},
             control::Done{},
             control::Welcome{1, "1.2.3", 78, "n0", "somewhere", 3, true},

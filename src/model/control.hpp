@@ -156,6 +156,14 @@ struct NodeStatus {
     bool io_node = false;
     std::string cpu_class, cpu_class_why;  // of the daemon's threads, for people
     std::uint32_t processors = 0, processors_in_machine = 0;  // that it may run on; that there are
+    struct Card {
+        std::string interface;
+        std::uint32_t rate_mbps = 0;  // 0: not known
+        std::uint32_t nodes = 0;      // other daemons that it sends to over this card
+    };
+    std::vector<Card> cards;  // of the network, in the order of preference; none: the provider does not say
+    std::string card;         // the one in use
+    std::string card_choice;  // why the first of them is first
 };
 struct Stopped {
     std::vector<VersionKey> unfinished;  // sealed in scratch, not committed: finished by the next daemon

@@ -16,14 +16,20 @@
 //  - progress is manual: descriptors of the completion queues wake the loop; a slow timer runs only while something is
 //    under way.
 //
+// With provider "tcp" a host with several cards listens at all of them; its address names them, and whoever sends to it chooses among them (ways.hpp,
+// fabric_ways.cpp).
+//
 // Everything runs on the loop's thread. Coroutines still waiting when the network is destroyed end with
 // Code::cancelled.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "world/network.hpp"
+#include "world/real/cards.hpp"
 #include "world/real/loop.hpp"
 
 namespace cairn {
@@ -33,8 +39,11 @@ class FabricCore;
 struct FabricSettings {
     std::string provider = "tcp";  // "tcp" is "tcp;ofi_rxm"; anything else is libfabric's own provider name
     // An IPv4 or IPv6 address of this host, or the name of one of its interfaces; for providers without IP addressing
-    // the name of a libfabric domain. Empty: the first interface that is up and not loopback, else loopback.
+    // the name of a libfabric domain. Empty: with tcp all cards (cards.hpp); else the first interface that is up and not
+    // loopback, else loopback.
     std::string interface;
+    std::map<std::string, std::uint32_t> rates_mbps;  // of interfaces, where they are known better than by the kernel
+    std::vector<HostCard> host_cards;                 // empty: those that the kernel tells of
 
     std::uint32_t message_buffers = 128;                // fragments that can arrive between two turns of the loop
     std::uint32_t inbox_messages = 4096;                // more are dropped
@@ -44,6 +53,19 @@ struct FabricSettings {
     Nanos partial_wait = 10 * second;                   // since the last fragment; then the message is dropped
     Nanos cut_after = 2 * second;                       // a send held past its deadline: then the connection is cut
     Nanos probe_after = 10 * second;  // a withdrawn posting held: then it is found out whether its sender's host lives
+
+    // Over which card another daemon is reached, where it has several.
+    Nanos way_patience = second;         // for faster ones than one over which it has answered
+    Nanos way_at_most = 3 * second;      // for any; then it is tried where it always was
+    Nanos way_doubt = 2 * second;        // nothing went through: then all of them are tried
+    Nanos way_look_again = 30 * second;  // at faster ones than the one in use
+};
+
+// A network card over which daemons are reached or reach this one.
+struct FabricCard {
+    std::string interface;
+    std::uint32_t rate_mbps = 0;  // 0: not known
+    std::size_t nodes = 0;        // other daemons that are reached over it now
 };
 
 // What happened, for status and tests. Counts since open.
@@ -73,6 +95,11 @@ class FabricNetwork final : public Network {
     Task<Result<std::uint64_t>> wait_payload(std::uint64_t tag, Nanos deadline) override;
 
     FabricCounters counters() const;
+    // In the order of preference. Empty: of another provider than tcp, or loopback.
+    std::vector<FabricCard> cards() const;
+    // The one in use: over which most others are reached, the first while there are none; and why.
+    FabricCard card() const;
+    const std::string& card_choice() const;
 
   private:
     explicit FabricNetwork(std::shared_ptr<FabricCore> core);

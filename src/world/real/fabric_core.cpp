@@ -19,22 +19,35 @@ constexpr std::size_t lost_sends_max = 512;  // of the 2048 that ofi_rxm has roo
 constexpr int close_tries = 1000;
 constexpr int batches_max = 64;  // of completions, in one turn of the loop
 
-std::uint64_t draw_sender_id() {
-    std::random_device entropy;
-    return static_cast<std::uint64_t>(entropy()) << 32 | entropy();
+// What others reach this endpoint by.
+Address address_of(const FabricEndpoint& endpoint, const Beacon* beacon) {
+    if (!beacon) return endpoint.self();
+    CardsAddress address{beacon->id(), beacon->port(), {}};
+    for (const HostCard& card : endpoint.plan().cards)
+        address.cards.push_back({host_port(card.address, endpoint.port()), card.rate_mbps, card.address == endpoint.plan().usual});
+    return print_cards_address(address);
 }
 
 }  // namespace
 
-FabricCore::FabricCore(Loop& loop, const FabricSettings& settings, std::unique_ptr<FabricEndpoint> endpoint)
+std::uint64_t draw_fabric_id() {
+    std::random_device entropy;
+    return static_cast<std::uint64_t>(entropy()) << 32 | entropy();
+}
+
+FabricCore::FabricCore(Loop& loop, const FabricSettings& settings, std::unique_ptr<FabricEndpoint> endpoint, std::unique_ptr<Beacon> beacon)
     : loop_(loop),
       settings_(settings),
       endpoint_(std::move(endpoint)),
-      self_(endpoint_->self()),
+      self_(address_of(*endpoint_, beacon.get())),
       inbox_(loop, settings.inbox_messages),
       progressed_(loop),
-      sender_id_(draw_sender_id()),
-      reassembly_({settings.partial_bytes_sender, settings.partial_bytes, settings.partial_wait}) {}
+      sender_id_(draw_fabric_id()),
+      reassembly_({settings.partial_bytes_sender, settings.partial_bytes, settings.partial_wait}),
+      beacon_(std::move(beacon)),
+      card_choice_(endpoint_->plan().why) {
+    for (const HostCard& card : endpoint_->plan().cards) cards_.push_back({card.interface, card.rate_mbps, 0});
+}
 
 Status FabricCore::start() {
     scrap_ = std::make_shared<BytesBuffer>(Bytes(fabric_fragment_bytes));
@@ -72,6 +85,8 @@ void FabricCore::close() {
     unwatch();
     loop_.cancel(house_timer_);
     loop_.cancel(poll_timer_);
+    hails_.clear();
+    beacon_.reset();
     withdraw_all();
     closed_ = true;
     endpoint_.reset();  // from here on no memory is touched
@@ -142,6 +157,7 @@ void FabricCore::give_up(Operation& operation, Status status) {
         transfer->changed.notify_all();
     }
     if (operation.peer) --operation.peer->operations;
+    if (operation.peer && operation.peer->ways) operation.peer->ways->moved = loop_.now();
     operation.peer.reset();
     operation.held.reset();
 }
@@ -240,6 +256,7 @@ void FabricCore::failed(Operation& operation, const fi_cq_err_entry& error) {
         case Kind::message_out:
         case Kind::payload_out: {
             const std::string what = "the connection to " + operation.peer->address + " was lost";
+            if (operation.peer->ways) operation.peer->ways->is_doubted = true;
             finish(operation, fabric_status(Code::unavailable, what, error.err));
             break;
         }
@@ -293,6 +310,7 @@ void FabricCore::keep_house() {
     reassembly_.expire(now);
     cut_overdue(now);
     if (!is_greeted_) greet();
+    if (peers_with_ways_ > 0) doubt_ways();
     if (lost_sends_ > lost_sends_max) renew_out();
     if (peers_.size() > peers_max) forget_idle_peers();
     if (now < active_until_ || is_busy()) arm_housekeeping();
@@ -304,6 +322,7 @@ void FabricCore::cut(FabricPeer& peer, std::string_view why) {
     ++counters_.connections_cut;
     const bool is_over = endpoint_->remove(peer.where);
     peer.where = FI_ADDR_NOTAVAIL;
+    if (peer.ways) peer.ways->is_doubted = true;
     progress();
     for (Operation& operation : operations_) {
         if (operation.peer.get() != &peer) continue;
@@ -343,6 +362,8 @@ void FabricCore::forget_idle_peers() {
         FabricPeer& peer = *entry.second;
         if (peer.operations != 0 || now - peer.used < peer_idle) return false;
         if (peer.where != FI_ADDR_NOTAVAIL) (void)endpoint_->remove(peer.where);
+        peer.where = FI_ADDR_NOTAVAIL;
+        if (peer.ways) --peers_with_ways_;
         return true;
     });
 }

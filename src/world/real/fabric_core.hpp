@@ -6,20 +6,38 @@
 // a coroutine waits for.
 //   fabric_core.cpp     completions, house-keeping, cutting
 //   fabric_transfer.cpp messages and payloads, out and in
+//   fabric_ways.cpp     over which card, to whoever has several
 #pragma once
 
 #include <deque>
 #include <list>
 #include <unordered_map>
+#include <set>
 #include <vector>
 
 #include "world/real/fabric_endpoint.hpp"
 #include "world/real/fabric_frames.hpp"
+#include "world/real/hail.hpp"
 
 namespace cairn {
 
+// Of a peer with several cards: over which it is reached.
+struct FabricWays {
+    std::uint64_t id = 0;
+    std::uint16_t port = 0;  // of its beacon
+    std::vector<Way> ways;   // best first; at least one
+    std::optional<std::size_t> taken;
+    std::optional<std::size_t> better;  // answered; taken once nothing is under way over the other
+    bool is_doubted = false;            // a connection ended
+    Nanos hailed = 0;                   // last time; 0: never
+    Nanos moved = 0;                    // last time something went through, or the first of what is under way began
+    Nanos refused = 0;                  // since then nothing can be begun; 0: it can
+};
+
 struct FabricPeer {
     Address address;
+    std::unique_ptr<FabricWays> ways;  // none: it has one card
+    std::string over;                  // card of this host; empty: not known
     fi_addr_t where = FI_ADDR_NOTAVAIL;
     Nanos used = 0;
     std::size_t operations = 0;
@@ -74,7 +92,7 @@ struct FabricPosting {
 
 class FabricCore {
   public:
-    FabricCore(Loop& loop, const FabricSettings& settings, std::unique_ptr<FabricEndpoint> endpoint);
+    FabricCore(Loop& loop, const FabricSettings& settings, std::unique_ptr<FabricEndpoint> endpoint, std::unique_ptr<Beacon> beacon);
     FabricCore(const FabricCore&) = delete;
     Status start();
     void close();
@@ -88,6 +106,8 @@ class FabricCore {
     const Address& self() const noexcept { return self_; }
     Channel<Bytes>& inbox() noexcept { return inbox_; }
     FabricCounters counters() const;
+    std::vector<FabricCard> cards() const;
+    const std::string& card_choice() const noexcept { return card_choice_; }
 
   private:
     using Operation = FabricOperation;
@@ -142,6 +162,20 @@ class FabricCore {
     void message_arrived(Operation& operation, std::uint64_t length);
     void deliver(Bytes message);
 
+    // fabric_ways.cpp
+    Status find_ways(FabricPeer& peer) const;
+    std::string card_to(const Address& address) const;
+    static std::string place_of(const FabricPeer& peer);
+    bool has_way(const FabricPeerPtr& peer);
+    void hail(const FabricPeerPtr& peer, Nanos patience);
+    void heard_of(const FabricPeerPtr& peer, std::optional<std::size_t> way, const std::vector<Heard>& heard);
+    void take_way(FabricPeer& peer, std::size_t way, bool answered);
+    void leave_way(FabricPeer& peer);
+    void began_over_way(FabricPeer& peer) const;
+    void doubt_ways();
+    void look_at_sockets();
+    bool is_stuck(const FabricPeer& peer, Nanos now) const;
+
     Loop& loop_;
     const FabricSettings settings_;
     std::unique_ptr<FabricEndpoint> endpoint_;
@@ -170,6 +204,17 @@ class FabricCore {
     std::deque<std::uint64_t> inbox_sizes_;  // of what lies in the inbox, oldest first
     std::uint64_t inbox_bytes_ = 0;
     FabricCounters counters_;
+
+    std::unique_ptr<Beacon> beacon_;  // none: one card
+    std::vector<FabricCard> cards_;
+    std::string card_choice_;
+    std::unordered_map<const FabricPeer*, std::unique_ptr<Hail>> hails_;  // under way
+    std::set<std::string> told_;                                          // cards over which somebody was not reached
+    std::size_t peers_with_ways_ = 0;
+    Nanos looked_at_sockets_ = 0;
 };
+
+std::uint64_t draw_fabric_id();
+
 
 }  // namespace cairn

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <vector>
 
+#include "world/real/card_address.hpp"
 #include "world/real/fabric_address.hpp"
 #include "world/real/fabric_frames.hpp"
 #include "world/real/fabric_sockets.hpp"
@@ -125,12 +126,19 @@ Result<std::unique_ptr<FabricEndpoint>> FabricEndpoint::open(const FabricSetting
     return self;
 }
 
+Result<std::string> FabricEndpoint::choose_host(const FabricSettings& settings) {
+    if (settings.provider != "tcp") return choose_host_address(settings.interface);
+    host_cards_ = settings.host_cards.empty() ? read_host_cards(settings.rates_mbps) : settings.host_cards;
+    TRY_ASSIGN(plan_, plan_cards(host_cards_, settings.interface));
+    return plan_.bind;
+}
+
 Status FabricEndpoint::choose(const FabricSettings& settings) {
     const std::string provider = provider_name(settings.provider);
     const ProviderDefaults defaults(provider);
     const std::unique_ptr<fi_info, InfoFree> hints(make_hints(provider));
     if (!hints) return {Code::out_of_space, "no memory for libfabric"};
-    const Result<std::string> host = choose_host_address(settings.interface);
+    const Result<std::string> host = choose_host(settings);
     fi_info* found = nullptr;
     int error = -FI_ENODATA;
     if (host.ok()) error = fi_getinfo(FI_VERSION(1, 14), host->c_str(), nullptr, FI_SOURCE, hints.get(), &found);
@@ -242,7 +250,8 @@ Result<fi_addr_t> FabricEndpoint::insert(const std::string& address) {
 ssize_t FabricEndpoint::greet() noexcept {
     if (!uses_rxm_) return 0;
     if (greeted_ == FI_ADDR_NOTAVAIL) {
-        Result<fi_addr_t> where = insert(self_);
+        const char* const inside = plan_.bind == "::" ? "::1" : "127.0.0.1";
+        Result<fi_addr_t> where = insert(plan_.cards.size() > 1 ? "tcp://" + host_port(inside, port_) : self_);
         if (!where.ok()) return -FI_EINVAL;
         greeted_ = *where;
     }

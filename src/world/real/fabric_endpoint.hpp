@@ -65,6 +65,10 @@ class FabricEndpoint {
     static Result<std::unique_ptr<FabricEndpoint>> open(const FabricSettings& settings);
 
     const std::string& self() const noexcept { return self_; }
+    // Where it listens; of a provider that is not tcp: nothing. With several cards self() is no address that others could use.
+    const CardPlan& plan() const noexcept { return plan_; }
+    const std::vector<HostCard>& host_cards() const noexcept { return host_cards_; }
+    std::uint16_t port() const noexcept { return port_; }
     // One, or two: the receiving one first, the sending one last.
     const std::vector<FabricSide>& sides() const noexcept { return sides_; }
     fid_ep* in() const noexcept { return sides_.front().endpoint.get(); }
@@ -100,6 +104,7 @@ class FabricEndpoint {
   private:
     FabricEndpoint() = default;
     Status choose(const FabricSettings& settings);
+    Result<std::string> choose_host(const FabricSettings& settings);
     Status open_domain();
     Result<FabricSide> open_side();
     Status name_self();
@@ -109,6 +114,8 @@ class FabricEndpoint {
     };
     std::string self_;
     std::string scheme_;
+    CardPlan plan_;
+    std::vector<HostCard> host_cards_;
     std::uint16_t port_ = 0;  // of the tcp provider, else 0
     bool uses_rxm_ = false;
     bool cuts_connections_ = false;

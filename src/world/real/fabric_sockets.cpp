@@ -1,19 +1,23 @@
-// A connection accepted by the provider is a TCP socket of this process whose local port is the endpoint's.
+// A TCP socket of this process is one of the provider's, or of a few others that are not asked about here. A connection accepted by the provider is a TCP socket of this process whose local port is the endpoint's.
 #include "world/real/fabric_sockets.hpp"
 
 #include <dirent.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <rdma/fabric.h>
 #include <sys/socket.h>
 
 #include <cstdlib>
 #include <memory>
+
+#include "world/real/fabric_address.hpp"
 
 namespace cairn {
 
 namespace {
 
 constexpr int idle_s = 10, interval_s = 5, probes = 4;
+constexpr unsigned sent_again = 2;  // timeouts in a row, each twice as long as the one before: half a second at least
 
 std::uint16_t local_port(int descriptor) {
     sockaddr_storage address{};
@@ -31,13 +35,18 @@ bool is_listening(int descriptor) {
 }
 
 template <class Action>
-void for_each_accepted(std::uint16_t port, Action action) {
+void for_each_descriptor(Action action) {
     const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir("/proc/self/fd"), ::closedir);
-    if (!folder || port == 0) return;
-    while (const dirent* entry = ::readdir(folder.get())) {
-        const int descriptor = std::atoi(entry->d_name);
-        if (descriptor > 2 && local_port(descriptor) == port && !is_listening(descriptor)) action(descriptor);
-    }
+    while (const dirent* entry = folder ? ::readdir(folder.get()) : nullptr)
+        if (const int descriptor = std::atoi(entry->d_name); descriptor > 2) action(descriptor);
+}
+
+template <class Action>
+void for_each_accepted(std::uint16_t port, Action action) {
+    if (port == 0) return;
+    for_each_descriptor([&](int descriptor) {
+        if (local_port(descriptor) == port && !is_listening(descriptor)) action(descriptor);
+    });
 }
 
 }  // namespace
@@ -50,6 +59,21 @@ void probe_accepted_sockets(std::uint16_t port) {
         (void)::setsockopt(descriptor, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
         (void)::setsockopt(descriptor, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     });
+}
+
+std::set<std::string> stalled_destinations() {
+    std::set<std::string> stalled;
+    for_each_descriptor([&](int descriptor) {
+        tcp_info info{};
+        socklen_t bytes = sizeof info;
+        if (::getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0 || info.tcpi_retransmits < sent_again) return;
+        sockaddr_storage peer{};
+        bytes = sizeof peer;
+        if (::getpeername(descriptor, reinterpret_cast<sockaddr*>(&peer), &bytes) != 0) return;
+        const auto text = print_fabric_address("tcp", FI_SOCKADDR, ByteView(reinterpret_cast<const std::byte*>(&peer), bytes));
+        if (text.ok()) stalled.insert(text->substr(std::string_view("tcp://").size()));
+    });
+    return stalled;
 }
 
 void end_accepted_sockets(std::uint16_t port) {

@@ -18,10 +18,15 @@ constexpr Nanos last_pause = 20 * millisecond;
 Result<FabricPeerPtr> FabricCore::find_peer(const Address& address) {
     const auto known = peers_.find(address);
     if (known != peers_.end()) return known->second;
-    TRY_ASSIGN(const fi_addr_t where, endpoint_->insert(address));
     auto peer = std::make_shared<FabricPeer>();
     peer->address = address;
-    peer->where = where;
+    if (is_cards_address(address)) {
+        TRY(find_ways(*peer));
+        ++peers_with_ways_;
+    } else {
+        TRY_ASSIGN(peer->where, endpoint_->insert(address));
+        peer->over = card_to(address);
+    }
     peer->used = loop_.now();
     peers_.emplace(address, peer);
     return peer;
@@ -31,8 +36,9 @@ Result<FabricPeerPtr> FabricCore::find_peer(const Address& address) {
 ssize_t FabricCore::try_send(const FabricSend& request) {
     FabricPeer& peer = *request.peer;
     peer.used = loop_.now();
-    if (peer.where == FI_ADDR_NOTAVAIL) {  // it was cut
-        Result<fi_addr_t> where = endpoint_->insert(peer.address);
+    if (peer.ways && !has_way(request.peer)) return -FI_EAGAIN;
+    if (peer.where == FI_ADDR_NOTAVAIL) {  // it was cut, or has a new way
+        Result<fi_addr_t> where = endpoint_->insert(place_of(peer));
         if (!where.ok()) return -FI_EINVAL;
         peer.where = *where;
     }
@@ -43,9 +49,11 @@ ssize_t FabricCore::try_send(const FabricSend& request) {
     const ssize_t error =
         request.kind == Kind::payload_out ? send_whole(request, operation) : send_fragment(request, operation);
     if (error != 0) {
+        if (peer.ways && peer.ways->refused == 0) peer.ways->refused = loop_.now();
         erase_operation(operation);
         return error;
     }
+    if (peer.ways) began_over_way(peer);
     operation.transfer = request.transfer;
     ++operation.transfer->outstanding;
     operation.peer = request.peer;
