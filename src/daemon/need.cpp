@@ -12,6 +12,9 @@ namespace {
 constexpr std::array classes = {CpuClass::idle, CpuClass::low, CpuClass::nice_10, CpuClass::nice_5, CpuClass::normal};
 constexpr std::size_t intervals_max = 4;
 constexpr Nanos interval_unknown = 60 * second;
+constexpr Nanos interval_least = second;  // versions that begin closer to each other were waited for, or found together; and a job's first says nothing sooner
+constexpr Nanos limit_least = 50 * millisecond;
+constexpr double as_fast_as_can_be = 1e9;
 constexpr double aim = 0.8;             // of the time limit: the commit itself, and what comes between
 constexpr double fits = 0.5;            // of the time limit, by what the bytes seem to cost: work that waits for other work leaves processors unused
 constexpr double tight = 4;             // less than so often what the normal class needs: there is no time to try
@@ -48,12 +51,12 @@ void Need::job_forgotten(Id128 incarnation) { jobs_.erase(incarnation); }
 // The shortest of the last ones: one that was missed counts for more than one that was met early.
 Nanos Need::interval_of(const Job& job, Nanos now) {
     if (!job.intervals.empty()) return *std::min_element(job.intervals.begin(), job.intervals.end());
-    return job.opened >= 0 ? now - job.opened : interval_unknown;
+    return job.opened >= 0 ? std::max(interval_least, now - job.opened) : interval_unknown;
 }
 
 void Need::note_version(Job& job, Version version, Nanos now) {
     if (job.sealed >= 0 && version <= job.newest) return;
-    if (job.sealed >= 0) job.intervals.push_back(now - job.sealed);
+    if (job.sealed >= 0 && now - job.sealed >= interval_least) job.intervals.push_back(now - job.sealed);
     if (job.intervals.size() > intervals_max) job.intervals.pop_front();
     job.sealed = now;
     job.newest = version;
@@ -66,7 +69,7 @@ double Need::supply(CpuClass own, double idle) const {
 
 // The lowest class that gets what the bytes will cost.
 CpuClass Need::by_bytes(const NeedLook& look) const {
-    const double needed = cost_ * static_cast<double>(bytes_) / (fits * static_cast<double>(limit_));
+    const double needed = cost_ * static_cast<double>(look.left_bytes) / (fits * static_cast<double>(limit_));
     for (const CpuClass each : classes)
         if (supply(each, look.idle_processors) >= needed) return each;
     return CpuClass::normal;
@@ -82,18 +85,17 @@ void Need::want(CpuClass wanted, std::string why, const NeedLook& look) {
 void Need::begins(const VersionKey& key, std::uint64_t bytes, const NeedLook& look) {
     Job& job = jobs_[key.incarnation];
     note_version(job, key.version, look.now);
-    const bool goes_on = limit_ != 0;
-    bytes_ = bytes + (goes_on ? static_cast<std::uint64_t>(static_cast<double>(bytes_) * (1 - look.done)) : 0);
+    const bool goes_on = limit_ != 0, is_behind = goes_on && look.now != begun_;
+    bytes_ = goes_on ? bytes_ + bytes : bytes;
     begun_ = look.now;
-    limit_ = std::max<Nanos>(1, static_cast<Nanos>(settings_.commit_within * static_cast<double>(job.interval)));
-    first_ = look;
-    const double at_best = cost_ * static_cast<double>(bytes_) / supply(CpuClass::normal, look.idle_processors);
+    limit_ = std::max(limit_least, static_cast<Nanos>(settings_.commit_within * static_cast<double>(job.interval)));
+    if (!goes_on) first_ = look;
+    const double at_best = cost_ * static_cast<double>(look.left_bytes) / supply(CpuClass::normal, look.idle_processors);
     is_tight_ = at_best * tight > static_cast<double>(limit_);
-    CpuClass first = usual_;
-    if (goes_on) first = std::max(first, next_to(wanted_, 1));
+    CpuClass first = std::max(usual_, goes_on ? wanted_ : CpuClass::idle);
+    if (is_behind) first = next_to(first, 1);
     if (is_tight_) first = std::max(first, by_bytes(look));
-    const std::string time = format_duration(in_seconds(limit_));
-    want(first, format_bytes(bytes_) + " to be committed within " + time, look);
+    want(first, format_bytes(look.left_bytes) + " to be committed within " + format_duration(in_seconds(limit_)), look);
 }
 
 void Need::look(const NeedLook& look) {
@@ -101,15 +103,15 @@ void Need::look(const NeedLook& look) {
     const Nanos elapsed = look.now - begun_, window = look.now - since_.now;
     if (window < limit_ / first_look || (!is_tight_ && elapsed < limit_ / patience)) return;
     if (static_cast<double>(look.waited - since_.waited) < starved * static_cast<double>(window)) return;  // a processor is not what it lacks
-    const double left = 1 - look.done, rate = (look.done - since_.done) / in_seconds(window);
+    const auto left = static_cast<double>(look.left_bytes);
+    const double rate = (static_cast<double>(since_.left_bytes) - left) / in_seconds(window);
     const double time = in_seconds(static_cast<Nanos>(aim * static_cast<double>(limit_)) - elapsed);
     if (left > 0 && rate * time >= left) return;
-    if (left <= 0 && time > 0) return;  // the commit is all that is left
+    if (look.left_bytes == 0 && time > 0) return;  // the commit is all that is left
     CpuClass wanted = next_to(wanted_, 1);
-    const double faster = time > 0 && rate > 0 ? left / time / rate : 1e9;
+    const double faster = time > 0 && rate > 0 ? left / time / rate : as_fast_as_can_be;
     while (wanted != CpuClass::normal && share_beside_busy(wanted) < faster * share_beside_busy(wanted_)) wanted = next_to(wanted, 1);
-    const int percent = static_cast<int>(100 * look.done);
-    want(wanted, std::to_string(percent) + " % done after " + format_duration(in_seconds(elapsed)) + " of " + format_duration(in_seconds(limit_)), look);
+    want(wanted, format_bytes(look.left_bytes) + " left after " + format_duration(in_seconds(elapsed)) + " of " + format_duration(in_seconds(limit_)), look);
 }
 
 void Need::ended(const NeedLook& look) {

@@ -28,7 +28,7 @@ struct NeedSettings {
 // What was seen; times are sums since the daemon began.
 struct NeedLook {
     Nanos now = 0;
-    double done = 0;             // part of what is to be flushed, 0 to 1
+    std::uint64_t left_bytes = 0;  // of what is under way, that is still to be flushed
     Nanos used = 0;              // processor time of this process
     Nanos waited = 0;            // of its threads, for a processor
     double idle_processors = 0;  // lately, but for this process
@@ -44,13 +44,14 @@ class Need {
     void job_opened(Id128 incarnation, Nanos now);
     void job_forgotten(Id128 incarnation);
     // All ranks of this node have sealed a version of so many bytes here; again the same: it is tried again.
-    void begins(const VersionKey& key, std::uint64_t bytes, const NeedLook& look);
+    void begins(const VersionKey& key, std::uint64_t bytes, const NeedLook& look);  // whose bytes are left, too
     void look(const NeedLook& look);
     void ended(const NeedLook& look);  // nothing is left to be flushed
 
     CpuClass wanted() const { return wanted_; }
     const std::string& why() const { return why_; }  // for people
     Nanos time_limit() const { return limit_; }      // of this flush; 0: none is under way
+    bool is_late(Nanos now) const { return limit_ != 0 && now - begun_ > limit_; }
 
   private:
     struct Job {
@@ -71,7 +72,7 @@ class Need {
     CpuClass wanted_ = CpuClass::idle, usual_ = CpuClass::idle;
     std::string why_ = "nothing to flush";
     Nanos begun_ = 0, limit_ = 0;
-    std::uint64_t bytes_ = 0;
+    std::uint64_t bytes_ = 0;  // of this flush: all versions that were under way since it began
     NeedLook first_, since_;  // when this flush began; when its class was chosen
     bool is_tight_ = false;
 };

@@ -27,13 +27,13 @@ struct Machine {
         CpuClass first = CpuClass::idle, highest = CpuClass::idle;
     };
 
-    NeedLook seen(double done) const { return {now, done, used, waited, processors - busy}; }
+    NeedLook seen(std::uint64_t left_bytes) const { return {now, left_bytes, used, waited, processors - busy}; }
     double power(CpuClass own) const { return processors - busy + busy * share_beside_busy(own); }
 
     Flush flush(Version version, std::uint64_t bytes = flush_bytes) {
         constexpr Nanos step = 10 * millisecond;
         const Nanos begun = now;
-        need.begins({"job", version, {1, 1}}, bytes, seen(0));
+        need.begins({"job", version, {1, 1}}, bytes, seen(bytes));
         Flush result;
         result.first = result.highest = need.wanted();
         const double all_ns = cost * static_cast<double>(bytes);
@@ -49,10 +49,10 @@ struct Machine {
                 other_s += static_cast<double>(step) / second;
             }
             now += step;
-            need.look(seen(std::min(1.0, done_ns / all_ns)));
+            need.look(seen(static_cast<std::uint64_t>(static_cast<double>(bytes) * std::max(0.0, 1 - done_ns / all_ns))));
             result.highest = std::max(result.highest, need.wanted());
         }
-        need.ended(seen(1));
+        need.ended(seen(0));
         result.took_s = static_cast<double>(now - begun) / second;
         return result;
     }
@@ -126,7 +126,7 @@ TEST(Need, TheShortestOfTheLastIntervalsCounts) {
         const auto flush = machine.flush(version, 1 << 20);
         machine.compute(intervals_s[version - 1], flush);
     }
-    machine.need.begins({"job", 5, {1, 1}}, 1 << 20, machine.seen(0));
+    machine.need.begins({"job", 5, {1, 1}}, 1 << 20, machine.seen(1 << 20));
     EXPECT_NEAR(static_cast<double>(machine.need.time_limit()) / second, 1.5, 0.01);
 }
 
@@ -135,7 +135,7 @@ TEST(Need, AVersionThatIsTriedAgainIsNoNewInterval) {
     machine.compute(10, machine.flush(1, 1 << 20));
     machine.compute(0.1, machine.flush(2, 1 << 20));
     machine.flush(2, 1 << 20);
-    machine.need.begins({"job", 2, {1, 1}}, 1 << 20, machine.seen(0));
+    machine.need.begins({"job", 2, {1, 1}}, 1 << 20, machine.seen(1 << 20));
     EXPECT_NEAR(static_cast<double>(machine.need.time_limit()) / second, 5, 0.1);
 }
 
@@ -143,18 +143,18 @@ TEST(Need, OneThatIsStillUnderWayWhenTheNextBeginsGoesHigher) {
     Machine machine;
     machine.need.job_opened({1, 1}, machine.now);
     machine.now += 2000 * second;  // nobody hurries the first
-    machine.need.begins({"job", 1, {1, 1}}, flush_bytes, machine.seen(0));
+    machine.need.begins({"job", 1, {1, 1}}, flush_bytes, machine.seen(flush_bytes));
     const CpuClass before = machine.need.wanted();
     machine.now += 30 * second;
-    machine.need.begins({"job", 2, {1, 1}}, flush_bytes, machine.seen(0.1));
+    machine.need.begins({"job", 2, {1, 1}}, flush_bytes, machine.seen(2 * flush_bytes - flush_bytes / 10));
     EXPECT_GT(machine.need.wanted(), before);
-    machine.need.ended(machine.seen(1));
+    machine.need.ended(machine.seen(0));
     EXPECT_EQ(machine.need.wanted(), CpuClass::idle);
 }
 
 TEST(Need, AJobOfWhichNothingIsKnownIsNotHurried) {
     Machine machine;
-    machine.need.begins({"job", 1, {1, 1}}, flush_bytes, machine.seen(0));
+    machine.need.begins({"job", 1, {1, 1}}, flush_bytes, machine.seen(flush_bytes));
     EXPECT_EQ(machine.need.time_limit(), 30 * second);
     EXPECT_EQ(machine.need.wanted(), CpuClass::idle);
 }

@@ -56,8 +56,8 @@ Processors::Processors() {
     if (::sched_getaffinity(0, sizeof set, &set) == 0)
         for (unsigned i = 0; i < CPU_SETSIZE; ++i)
             if (CPU_ISSET(i, &set)) allowed_.push_back(i);
-    if (allowed_.empty()) allowed_.push_back(0);
     const long online = ::sysconf(_SC_NPROCESSORS_ONLN);
+    for (long i = 0; allowed_.empty() && i < std::max(1L, online); ++i) allowed_.push_back(static_cast<unsigned>(i));  // more than a set holds
     in_machine_ = std::max(static_cast<unsigned>(allowed_.size()), online > 0 ? static_cast<unsigned>(online) : 1);
     idle_ = count();
 }
@@ -82,14 +82,21 @@ Nanos Processors::used() {
     return static_cast<Nanos>(time.tv_sec) * second + time.tv_nsec;
 }
 
+// A thread that ends takes what it waited with it, so that is added up.
 Nanos Processors::waited() {
-    Nanos sum = 0;
+    std::map<std::string, Nanos> now;
     const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir("/proc/self/task"), ::closedir);
     while (const dirent* entry = folder ? ::readdir(folder.get()) : nullptr) {
         Nanos ran = 0, waited = 0;
-        if (entry->d_name[0] != '.' && std::ifstream(std::string("/proc/self/task/") + entry->d_name + "/schedstat") >> ran >> waited) sum += waited;
+        const std::string thread = entry->d_name;
+        if (thread.front() == '.' || !(std::ifstream("/proc/self/task/" + thread + "/schedstat") >> ran >> waited)) continue;
+        const auto before = waited_of_.find(thread);
+        const bool is_same = before != waited_of_.end() && before->second <= waited;  // else the number is another thread's now
+        waited_ += waited - (is_same ? before->second : 0);
+        now[thread] = waited;
     }
-    return sum;
+    waited_of_ = std::move(now);
+    return waited_;
 }
 
 }  // namespace cairn

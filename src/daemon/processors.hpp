@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -25,13 +27,15 @@ class Processors {
     double idle(Nanos now);
 
     static Nanos used();    // processor time of this process
-    static Nanos waited();  // of all its threads that live, for a processor (schedstat); 0 where the kernel does not count
+    Nanos waited();         // of all its threads, for a processor (schedstat), as far as it was looked while they lived; 0 where the kernel does not count
 
   private:
     std::vector<unsigned> allowed_;
     unsigned in_machine_ = 1;
     double idle_ = 1;
     std::optional<std::uint64_t> ticks_;
+    std::map<std::string, Nanos> waited_of_;  // by thread, at the last look
+    Nanos waited_ = 0;
     Nanos looked_ = 0, used_ = 0;
 };
 

@@ -38,49 +38,49 @@ Stepping::Stepping(RealWorld& real, Relay& relay, Node& node, const SteppingSett
       settings_(settings),
       need_({settings.commit_within, processors_.count()}),
       current_(settings.first),
-      session_nice_(settings.follows_need ? 0 : not_set),  // as a session begins
+      session_nice_(not_set),
       gate_(clock_) {}
 
 std::string Stepping::text() const { return std::string(name_of(current_)); }
 
 NeedLook Stepping::look() {
-    return {clock_.now(), done(), Processors::used(), Processors::waited(), processors_.idle(clock_.now())};
+    return {clock_.now(), left_bytes(), Processors::used(), processors_.waited(), processors_.idle(clock_.now())};
 }
 
-// Of all that is under way, by bytes. Who leads writes its parts, and who does not sends its images.
-double Stepping::done() const {
-    double all = 0, done = 0;
-    const auto sent = static_cast<double>(node_.counters().sent_bytes - sent_before_);
+// Of all that is under way. Who leads writes its parts, and who does not gives its images.
+std::uint64_t Stepping::left_bytes() const {
+    double left = 0;
+    const auto given = static_cast<double>(node_.counters().given_bytes - given_before_);
     for (const VersionKey& key : under_way_) {
         const VersionState state = node_.state(key);
-        const auto bytes = static_cast<double>(std::max<std::uint64_t>(1, state.bytes));
+        const auto bytes = static_cast<double>(state.bytes);
         const double written = static_cast<double>(state.node_written_bytes) / static_cast<double>(std::max<std::uint64_t>(1, state.node_expected_bytes));
-        all += bytes;
-        done += bytes * std::min(1.0, state.node_expected_bytes > 0 ? written : sent / bytes);
+        left += bytes * (1 - std::min(1.0, state.node_expected_bytes > 0 ? written : given / bytes));
     }
-    return all > 0 ? done / all : 1;
+    return static_cast<std::uint64_t>(left);
 }
 
-// True when something is under way. An image that is being filled belongs to a version that has not begun.
+// One that some rank of another node has not sealed when the time is up is waited for by nobody, until it is sealed.
+bool Stepping::is_under_way(const VersionKey& key, const VersionState& state) {
+    const bool ended = state.level == Level::none || state.level >= Level::committed || state.final || !state.failure.ok() || state.bytes == 0 || !state.all_here;
+    if (ended || state.level >= Level::sealed) unsealed_.erase(key);
+    else if (under_way_.count(key) != 0 && need_.is_late(clock_.now()) && !node_.unsealed_by(key).empty()) unsealed_.insert(key);
+    return !ended && unsealed_.count(key) == 0;
+}
+
+// True when something is under way.
 bool Stepping::note_versions() {
-    const bool were_any = !under_way_.empty();
     std::set<VersionKey> now;
-    for (const VersionKey& key : node_.versions()) {
-        const VersionState state = node_.state(key);
-        if (state.level == Level::none || state.level >= Level::committed || state.final || !state.failure.ok() || state.bytes == 0) continue;
-        if (under_way_.count(key) != 0 || node_.filling() == 0) now.insert(key);
-    }
-    std::vector<VersionKey> begun;
-    std::set_difference(now.begin(), now.end(), under_way_.begin(), under_way_.end(), std::back_inserter(begun));
-    if (begun.empty() && were_any && !now.empty()) {
-        under_way_ = std::move(now);
-        return true;
-    }
+    for (const VersionKey& key : node_.versions())
+        if (is_under_way(key, node_.state(key))) now.insert(key);
+    if (now == under_way_) return !now.empty();
+    std::erase_if(unsealed_, [this](const VersionKey& key) { return node_.state(key).level == Level::none; });  // forgotten
+    if (now.empty()) need_.ended(look());
+    if (under_way_.empty()) given_before_ = node_.counters().given_bytes;
+    const std::set<VersionKey> before = std::exchange(under_way_, std::move(now));
     const NeedLook seen = look();
-    if (were_any && now.empty()) need_.ended(seen);
-    if (!were_any && !now.empty()) sent_before_ = node_.counters().sent_bytes;
-    under_way_ = std::move(now);
-    for (const VersionKey& key : begun) need_.begins(key, node_.state(key).bytes, seen);
+    for (const VersionKey& key : under_way_)
+        if (before.count(key) == 0) need_.begins(key, node_.state(key).bytes, seen);
     return !under_way_.empty();
 }
 
@@ -94,11 +94,11 @@ void Stepping::apply() {
         current_ = wanted;
     }
     const CpuClass loop = rests ? CpuClass::normal : wanted;
-    if (loop == loop_class_) take_class(loop);
+    if (loop == loop_class_ && relay_.current() == loop) take_class(loop);
     loop_class_ = loop;
     relay_.hand_over(loop);
     nice_wanted_ = session_nice_of(loop);
-    if (settings_.own_session && session_nice_ != nice_wanted_ && !std::exchange(is_setting_nice_, true)) gate_.spawn(set_nice());
+    if (settings_.own_session && has_session_nice_ && session_nice_ != nice_wanted_ && !std::exchange(is_setting_nice_, true)) gate_.spawn(set_nice());
 }
 
 // In the thread that has the loop now, before it does anything: threads are of the class of the one that starts them, or lower.
@@ -125,6 +125,7 @@ Task<void> Stepping::set_nice() {
         co_await clock_.sleep(session_pause);
     }
     is_setting_nice_ = false;
+    has_session_nice_ = status.ok() || status.code() == Code::unavailable;
     if (!status.ok() && status.code() != Code::unsupported && !std::exchange(told_, true)) log_warning("session-can-not-give-way", {{"why", status}});
 }
 

@@ -38,7 +38,8 @@ class Stepping {
 
   private:
     NeedLook look();
-    double done() const;
+    std::uint64_t left_bytes() const;
+    bool is_under_way(const VersionKey& key, const VersionState& state);
     bool note_versions();
     void apply();
     void take_class(CpuClass loop);
@@ -54,9 +55,11 @@ class Stepping {
     CpuClass current_;                          // of the pools
     CpuClass loop_class_ = CpuClass::normal;
     std::set<VersionKey> under_way_;
-    std::uint64_t sent_before_ = 0;  // when the oldest of them began
+    std::set<VersionKey> unsealed_;   // that others hold up
+    std::uint64_t given_before_ = 0;  // when the oldest of them began
     int session_nice_, nice_wanted_ = 0;
     bool is_setting_nice_ = false, told_ = false;
+    bool has_session_nice_ = true;  // until the kernel says that there is no such thing
     Gate gate_;
 };
 

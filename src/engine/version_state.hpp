@@ -16,6 +16,7 @@ struct VersionState {
     std::uint64_t failures = 0;  // told so far, the standing one included: what is new to whoever was told of fewer
     bool dead = false;           // given up on this node, since nobody can need it (dead.hpp)
     std::uint64_t bytes = 0;     // of this node's images
+    bool all_here = false;       // every rank of this node has sealed it
     std::uint64_t node_written_bytes = 0;   // written by this node as a leader for this version
     std::uint64_t node_expected_bytes = 0;  // of its parts, 0 until elected
 };
@@ -27,6 +28,7 @@ struct WriterTimes {
 };
 struct NodeCounters {
     std::uint64_t captured_bytes = 0, sent_bytes = 0, received_bytes = 0, written_bytes = 0;
+    std::uint64_t given_bytes = 0;         // of images: what was sent, as it was before it was encoded
     std::uint64_t came_encoded_bytes = 0;  // of the received ones
     std::uint64_t taken_over_bytes = 0;  // written here instead of by another leader, or in another part that was behind
     std::uint64_t versions_committed = 0, attempts_failed = 0;

@@ -128,7 +128,10 @@ Task<void> Follower::serve(FlightPtr flight, NodeIndex from, Address address, me
         answer_want(*flight, from, address, std::move(chunk), reason.ends_with_version);
         const auto sent_now = watch_send_(*flight);
         const Status sent = co_await world.network.send_payload(address, want.tag, std::move(payload), world.clock.in(settings.io_wait));
-        if (sent.ok()) counters.sent_bytes += bytes;  // not ok: the leader asks again under another tag
+        if (sent.ok()) {  // else the leader asks again under another tag
+            counters.sent_bytes += bytes;
+            counters.given_bytes += want.source.length;
+        }
         sent_now(sent.ok() ? bytes : 0, sent.ok() ? want.source.length : 0);
     } else {
         chunk.used_up = made.code() == Code::not_found && is_used_up(held, want.source);

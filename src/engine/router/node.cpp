@@ -121,7 +121,10 @@ bool Node::may_be_written(const VersionKey& key, Rank rank) const {
 
 VersionState Node::state(const VersionKey& key) const {
     const auto found = impl_->flights.find(key);
-    return found == impl_->flights.end() ? VersionState{} : found->second->state;
+    if (found == impl_->flights.end()) return {};
+    VersionState state = found->second->state;
+    state.all_here = found->second->all_local_sealed();
+    return state;
 }
 
 bool Node::is_base(const VersionKey& key) const {

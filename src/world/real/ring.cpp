@@ -38,6 +38,7 @@ struct Ring::State : std::enable_shared_from_this<Ring::State> {
     ThreadClass thread_class;
     std::set<pid_t> classed;  // workers that have it
     std::thread::id submitter;  // whose workers are allowed
+    bool has_one_submitter = true;  // up to now
     Nanos looked = 0;
     io_uring ring = {};
     bool opened = false;
@@ -84,6 +85,7 @@ Status Ring::State::open() {
 // The kernel's own limit (4 a core) would let a few stuck transfers stop all others. Older kernels lack the call: they
 // keep theirs.
 void Ring::State::allow_workers() {
+    has_one_submitter = has_one_submitter && (submitter == std::thread::id() || submitter == std::this_thread::get_id());
     submitter = std::this_thread::get_id();
     unsigned limits[2] = {workers + abandoned, workers + abandoned};  // on regular files; on others
     (void)io_uring_register_iowq_max_workers(&ring, limits);
@@ -94,7 +96,7 @@ void Ring::State::allow_workers() {
 void Ring::State::class_workers() {
     if (thread_class == ThreadClass{} || loop->now() - looked < look_for_workers) return;
     looked = loop->now();
-    const std::set<pid_t> there = kernel_io_threads(::gettid());
+    const std::set<pid_t> there = kernel_io_threads(has_one_submitter ? 0 : ::gettid());
     for (const pid_t thread : there)
         if (classed.count(thread) == 0) (void)set_thread_class(thread_class, thread);
     classed = there;

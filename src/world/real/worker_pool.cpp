@@ -60,8 +60,9 @@ struct WorkerPoolState : std::enable_shared_from_this<WorkerPoolState> {
 
     // Those that are stuck are replaced, up to a bound that all crews share.
     unsigned threads_max() const {
-        const unsigned elsewhere = std::min(stuck - crew->stuck, options.stuck_max);
-        return options.threads_max + std::min(crew->stuck, options.stuck_max - elsewhere);
+        const unsigned elsewhere = stuck - crew->stuck, replaced = std::min(elsewhere, options.stuck_max);
+        const unsigned lost = std::min(elsewhere - replaced, options.threads_max);  // for good, as in one class
+        return options.threads_max - lost + std::min(crew->stuck, options.stuck_max - replaced);
     }
 
     // Under the lock. False when work waits and nobody will ever take it.
@@ -189,9 +190,12 @@ bool WorkerPool::abandon(const std::shared_ptr<Job>& job) {
 void WorkerPool::set_class(ThreadClass wanted) {
     const std::lock_guard lock(state_->mutex);
     if (wanted == state_->crew->thread_class) return;
-    state_->crew = std::make_shared<Crew>(wanted);
+    const std::shared_ptr<Crew> before = std::exchange(state_->crew, std::make_shared<Crew>(wanted));
+    if (!state_->add_threads()) {  // none is to be had: those that there are go on
+        state_->crew = before;
+        return;
+    }
     state_->work_came.notify_all();
-    (void)state_->add_threads();  // where none is to be had, the next that is submitted says so
 }
 
 WorkerPool::Disposer WorkerPool::disposer() const {

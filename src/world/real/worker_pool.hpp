@@ -65,7 +65,7 @@ class WorkerPool {
     bool abandon(const std::shared_ptr<Job>& job);
 
     // Work that has not begun, and all that comes, is done by new threads, of that class. A thread does not come back from a lower class, so new ones are
-    // started by the calling thread, whose class is no lower. Threads of before end what they are at.
+    // started by the calling thread, whose class is no lower. Threads of before end what they are at, and go on where no others are to be had.
     void set_class(ThreadClass wanted);
 
     // Runs `action` in a worker, nobody waits: closing files, unmapping. Works after the pool is gone: in the calling
