@@ -180,7 +180,8 @@ std::vector<HostCard> read_host_cards(const std::map<std::string, std::uint32_t>
         char text[INET6_ADDRSTRLEN] = "";
         ::inet_ntop(family, ip_of(each->ifa_addr), text, sizeof text);
         HostCard card;
-        card.interface = each->ifa_name;
+        const std::string_view label = each->ifa_name;
+        card.interface = label.substr(0, label.find(':'));  // "eth0:1" is another address of eth0
         card.address = text;
         card.prefix_bits = bits_of(each->ifa_netmask, family);
         card.is_up = (each->ifa_flags & IFF_UP) && (each->ifa_flags & IFF_RUNNING);

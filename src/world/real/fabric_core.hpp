@@ -27,6 +27,7 @@ struct FabricWays {
     std::uint16_t port = 0;  // of its beacon
     std::vector<Way> ways;   // best first; at least one
     std::optional<std::size_t> taken;
+    std::string answered;    // host and port over which it last did
     std::optional<std::size_t> better;  // answered; taken once nothing is under way over the other
     bool is_doubted = false;            // a connection ended
     Nanos hailed = 0;                   // last time; 0: never

@@ -55,7 +55,11 @@ bool FabricCore::has_way(const FabricPeerPtr& peer) {
     const Nanos since = ways.hailed == 0 ? never : now - ways.hailed;
     if (!ways.taken) {
         if (since < settings_.way_patience || hails_.contains(peer.get())) return false;
-        if (ways.hailed != 0 && !find_ways(*peer).ok()) return false;  // routes may be others now
+        if (hails_.size() >= hails_max) return false;
+        if (ways.hailed != 0 && !find_ways(*peer).ok()) {  // routes may be others now
+            ways.hailed = now;
+            return false;
+        }
         hail(peer, settings_.way_patience);
         return false;
     }
@@ -105,6 +109,7 @@ void FabricCore::hail(const FabricPeerPtr& peer, Nanos patience) {
     if (!beacon_) to.from = endpoint_->plan().bind;
     to.patience = patience;
     to.at_most = settings_.way_at_most;
+    to.in_use = ways.taken;
     hails_[peer.get()] = std::make_unique<Hail>(loop_, std::move(to), [this, peer](std::optional<std::size_t> way, const std::vector<Heard>& heard) {
         const FabricPeerPtr of = peer;  // what holds this function goes first
         hails_.erase(of.get());
@@ -117,7 +122,9 @@ void FabricCore::heard_of(const FabricPeerPtr& peer, std::optional<std::size_t> 
     ways.hailed = loop_.now();
     ways.better.reset();
     if (!ways.taken) {
-        const auto usual = std::find_if(ways.ways.begin(), ways.ways.end(), [](const Way& each) { return each.is_usual; });
+        // Who is stopped, or starved, is where it was.
+        const auto is_usual = [&](const Way& each) { return ways.answered.empty() ? each.is_usual : each.host_port == ways.answered; };
+        const auto usual = std::find_if(ways.ways.begin(), ways.ways.end(), is_usual);
         take_way(*peer, way ? *way : usual == ways.ways.end() ? 0 : static_cast<std::size_t>(usual - ways.ways.begin()), way.has_value());
     } else if (way && *way != *ways.taken && heard[*ways.taken] == Heard::it) {
         ways.better = way;
@@ -133,6 +140,7 @@ void FabricCore::take_way(FabricPeer& peer, std::size_t way, bool answered) {
     FabricWays& ways = *peer.ways;
     ways.taken = way;
     const Way& taken = ways.ways[way];
+    if (answered) ways.answered = taken.host_port;
     peer.over = taken.interface;
     if (!answered) {
         if (told_.insert("").second) log_warning("card-not-known", {{"node", peer.address}, {"why", "it answers over no card"}, {"takes", taken.interface}});

@@ -127,7 +127,9 @@ Heard Hail::begin(std::size_t way) {
     Call& call = calls_[way];
     call.fd = open_socket(*place, SOCK_STREAM);
     const bool begun = call.fd >= 0 && go_out_from(call.fd, to_.from) && (::connect(call.fd, place->get(), place->bytes) == 0 || errno == EINPROGRESS);
-    Result<Loop::WatchId> watch = begun ? loop_.watch_readable(call.fd, [this, way] { on_readable(way); }) : Result<Loop::WatchId>(unavailable("no connection"));
+    Result<Loop::WatchId> watch = begun ? loop_.watch_readable(call.fd, [this, way] {
+        if (hear(way)) look();
+    }) : Result<Loop::WatchId>(unavailable("no connection"));
     if (watch.ok()) call.watch = *watch;
     else end(way, Heard::not_it);
     return watch.ok() ? Heard::nothing : Heard::not_it;
@@ -140,22 +142,27 @@ void Hail::end(std::size_t way, Heard heard) {
     if (call.fd >= 0) ::close(std::exchange(call.fd, -1));
 }
 
-void Hail::on_readable(std::size_t way) {
+// True when all of its answer has come, or none will.
+bool Hail::hear(std::size_t way) {
     Call& call = calls_[way];
     const std::size_t before = call.got.size();
     call.got.resize(said_bytes);
     const ssize_t got = ::recv(call.fd, call.got.data() + before, said_bytes - before, MSG_DONTWAIT);
     call.got.resize(before + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
-    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
-    if (got > 0 && call.got.size() < said_bytes) return;
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;
+    if (got > 0 && call.got.size() < said_bytes) return false;
     end(way, call.got == said_by(to_.id) ? Heard::it : Heard::not_it);
-    look();
+    return true;
 }
 
 void Hail::look() {
     const Nanos spent = loop_.now() - begun_;
     const Waiting waiting = spent >= to_.at_most ? Waiting::over : spent >= to_.patience ? Waiting::for_any : Waiting::for_best;
-    const WayChoice choice = choose_way(heard_, waiting);
+    for (std::size_t way = 0; way < calls_.size() && waiting != Waiting::for_best; ++way)  // it may be this loop that was late
+        if (calls_[way].fd >= 0) (void)hear(way);
+    WayChoice choice = choose_way(heard_, waiting);
+    const bool waits_for_one = to_.in_use && choice.way != to_.in_use && waiting != Waiting::over && heard_[*to_.in_use] == Heard::nothing;
+    if (waits_for_one) choice = {};
     loop_.cancel(std::exchange(timer_, 0));
     if (!choice.is_made) {
         timer_ = loop_.at(begun_ + (waiting == Waiting::for_best ? std::min(to_.patience, to_.at_most) : to_.at_most), [this] { look(); });

@@ -51,6 +51,7 @@ class Hail {
         std::string from;                     // address of this host to go out from; empty: the kernel's choice
         Nanos patience = second;              // for better ways than one that has answered
         Nanos at_most = 3 * second;
+        std::optional<std::size_t> in_use = std::nullopt;  // no other way is chosen before it has answered, or had its time: behind what is under way over it an answer is late
     };
     // Called once, from the loop. The hail may be destroyed within it.
     using Done = std::function<void(std::optional<std::size_t> way, const std::vector<Heard>& heard)>;
@@ -65,7 +66,7 @@ class Hail {
         Bytes got;
     };
     Heard begin(std::size_t way);
-    void on_readable(std::size_t way);
+    bool hear(std::size_t way);
     void end(std::size_t way, Heard heard);
     void look();
 

@@ -101,6 +101,40 @@ TEST_F(HailTest, SilenceIsWaitedForOnlySoLong) {
     EXPECT_EQ(heard_, (std::vector{Heard::nothing}));
 }
 
+// Behind what is under way over it the answer of the way in use is late.
+TEST_F(HailTest, TheWayInUseIsWaitedForBeforeAnotherIsTaken) {
+    const Silent silent;
+    const auto meant = beacon(7);
+    for (const Nanos at_most : {100 * millisecond, 200 * millisecond}) {
+        std::optional<std::size_t> found;
+        std::vector<Heard> heard;
+        const Nanos begun = loop_->now();
+        Hail::To to{7, {at(meant->port()), at(silent.port())}, "", 10 * millisecond, at_most};
+        to.in_use = 1;
+        const Hail hail(*loop_, to, [&](std::optional<std::size_t> way, const auto& all) { found = way, heard = all; });
+        while (!found) loop_->run(pass(*loop_));
+        const bool was_early = loop_->now() - begun < at_most;
+        EXPECT_FALSE(was_early);
+        EXPECT_EQ(found, 0u);
+        EXPECT_EQ(heard, (std::vector{Heard::it, Heard::nothing}));
+    }
+}
+
+// Everything had come before this host's own loop looked.
+TEST_F(HailTest, ALoopThatWasLateHearsAllBeforeItChooses) {
+    const auto theirs = test::make_loop();
+    auto meant = Beacon::open(*theirs, "127.0.0.1", 7);
+    ASSERT_TRUE(meant.ok());
+    for (int tries = 0; tries < 5; ++tries) {
+        std::optional<std::size_t> found;
+        const std::string place = at((*meant)->port());
+        const Hail hail(*loop_, {7, {place, place, place}, "", millisecond, millisecond}, [&](std::optional<std::size_t> way, const auto&) { found = way.value_or(9); });
+        for (int i = 0; i < 10; ++i) theirs->run(pass(*theirs));
+        while (!found) loop_->run(pass(*loop_));
+        EXPECT_EQ(found, 0u);
+    }
+}
+
 TEST_F(HailTest, EndsWithItsOwner) {
     const Silent silent;
     const auto meant = beacon(7);
