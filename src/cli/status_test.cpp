@@ -248,6 +248,23 @@ TEST(StatusText, shows_rates_progress_and_failures) {
         << "another process: nothing to compare with";
 }
 
+TEST(StatusText, says_the_class_of_threads_and_what_a_cpuset_leaves) {
+    control::NodeStatus node;
+    node.node = "n0";
+    node.cpu_class = "idle";
+    node.processors = node.processors_in_machine = 64;
+    const std::string usual = status_text({node}, {}, 0, 0);
+    EXPECT_THAT(usual, testing::Not(HasSubstr("class")));
+    EXPECT_THAT(usual, testing::Not(HasSubstr("processors")));
+    node.cpu_class = "nice 5";
+    node.cpu_class_why = "128 MiB left after 250 ms of 1.00 s";
+    node.processors = 2;
+    const std::string hurried = status_text({node}, {}, 0, 0);
+    EXPECT_THAT(hurried, HasSubstr("\n\nn0 runs in class nice 5: 128 MiB left after 250 ms of 1.00 s\n"));
+    EXPECT_THAT(hurried, HasSubstr("\nn0 has 2 of 64 processors, "));
+    EXPECT_THAT(status_json({node}), ContainsRegex("\"cpu_class\": \"nice 5\",\n *\"cpu_class_why\": \"128 MiB left"));
+}
+
 TEST(StatusText, names_the_network_card) {
     control::NodeStatus node;
     node.node = "n0";

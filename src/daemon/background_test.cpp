@@ -96,11 +96,12 @@ TEST(Background, StepsUpWhereTheIdleClassWouldBeLateAndBack) {
     join(client, home.roster(1));
     const Load load;
     const auto status = [&] { return client.expect<control::NodeStatus>(control::GetStatus{}); };
-    for (Version version = 1; version <= 4; ++version) {
+    const auto stepped_up = [&] { return home.log().find("class from=idle") != std::string::npos; };
+    for (Version version = 1; version <= 2 || (version <= 100 && !stepped_up()); ++version) {  // as many as it takes: now and then one is done before it is looked at
         seal(client, home.roster(1), version, 0, {large_slot - (1 << 20), large_slot});
         EXPECT_TRUE(becomes_true([&] { return home.committed(key_of(home.roster(1), version)); })) << home.log();
     }
-    EXPECT_THAT(home.log(), testing::ContainsRegex("event=class.* from=idle|class from=idle")) << home.log();
+    EXPECT_TRUE(stepped_up()) << home.log();
     EXPECT_TRUE(becomes_true([&] { return status().cpu_class == "idle"; })) << status().cpu_class << ": " << status().cpu_class_why;
     EXPECT_GT(status().processors, 0u);
     EXPECT_GE(status().processors_in_machine, status().processors);

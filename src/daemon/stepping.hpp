@@ -33,7 +33,7 @@ class Stepping {
 
     // For people.
     std::string text() const;
-    const std::string& why() const { return need_.why(); }
+    std::string why() const { return settings_.follows_need ? need_.why() : "background.cpu says so"; }
     const Processors& processors() const { return processors_; }
 
   private:
