@@ -102,6 +102,8 @@ class Bench {
             const std::uint64_t version = static_cast<std::uint64_t>(round) + 1;
             image_.write_version(version);
             if (with_plain_) record("memcpy", plain_.copy(copy_));
+            if (with_plain_ && round < 2) record("fresh_memcpy", plain_.fresh_copy());
+            ::usleep(static_cast<useconds_t>(1e6 * options_.real("lead", 0)));  // in which an application computes
             checkpoint(version);
             if (!with_plain_) continue;
             record("plain_write", plain_.write({writers, {}, {}, 0}));

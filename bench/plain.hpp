@@ -32,6 +32,8 @@ struct PlainFiles {
 
     // memcpy of every rank's image by its own process into memory that is warm.
     double copy(const WarmMemory& into) const;
+    // The same into memory that nobody has used: a mapping of the kind that scratch is of (tmpfs) is made, populated and filled.
+    double fresh_copy() const;
     // By so many writers, each as many bytes as the others, each into a fresh file of its own, and fsync.
     double write(const Writers& writers) const;
 

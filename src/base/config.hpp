@@ -79,6 +79,7 @@ struct Settings {
         std::uint64_t scratch_bytes = 0;  // 0: no limit of its own
         WhenFull when_full = WhenFull::wait;
         std::uint64_t wait_ms = 60'000;
+        bool ahead = true;
     } capture;
 
     struct Retention {

@@ -201,6 +201,9 @@ constexpr std::array table = {
         "is sealed everywhere)."), when_full),
     key<&S::capture, &S::Capture::wait_ms>("capture", "wait_ms", K::duration_ms, 0, week_ms,
         "Longest wait for room in scratch; with mode = through, for other ranks to come to the same checkpoint. Then the checkpoint fails with an error."),
+    key<&S::capture, &S::Capture::ahead>("capture", "ahead", K::flag, 0, 0,
+        "Room in scratch for the next checkpoint is made while the application computes: for the first one as soon as memory is protected, for the second after the first. "
+        "Where there is room to spare only, and given back where memory gets short. false: a checkpoint makes what it needs, which for a fresh gigabyte takes several times the copy."),
 
     key<&S::retention, &S::Retention::scratch_last>("retention", "scratch_last", K::number, 0, 1e9,
         "Newest versions that stay in scratch; 0 keeps all."),

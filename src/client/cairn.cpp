@@ -139,32 +139,36 @@ int cairn_close(cairn_session* handle) {
 int cairn_protect(cairn_session* handle, const char* region, void* data, int type, uint32_t ndim,
                   const uint64_t* shape) {
     return enter(handle, Order::one_by_one,
-                 [&](Session& session) { return session.regions().add_memory(region, data, type, ndim, shape); });
+                 [&](Session& session) {
+                     return session.protect([&](cairn::RegionTable& regions) { return regions.add_memory(region, data, type, ndim, shape); });
+                 });
 }
 
 int cairn_protect_block(cairn_session* handle, const char* region, void* data, int type, uint32_t ndim, const uint64_t* shape,
                         const uint64_t* global_shape, const uint64_t* global_offset) {
     return enter(handle, Order::one_by_one,
-                 [&](Session& session) { return session.regions().add_block(region, data, type, ndim, shape, global_shape, global_offset); });
+                 [&](Session& session) {
+                     return session.protect([&](cairn::RegionTable& regions) { return regions.add_block(region, data, type, ndim, shape, global_shape, global_offset); });
+                 });
 }
 
 int cairn_protect_callbacks(cairn_session* handle, const char* region, cairn_size_function size,
                             cairn_serialise_function serialise, cairn_deserialise_function deserialise, void* context) {
     return enter(handle, Order::one_by_one, [&](Session& session) {
-        return session.regions().add_callbacks(region, size, serialise, deserialise, context);
+        return session.protect([&](cairn::RegionTable& regions) { return regions.add_callbacks(region, size, serialise, deserialise, context); });
     });
 }
 
 int cairn_route_file(cairn_session* handle, const char* region, const char* path) {
-    return enter(handle, Order::one_by_one, [&](Session& session) { return session.regions().add_file(region, path); });
+    return enter(handle, Order::one_by_one, [&](Session& session) { return session.protect([&](cairn::RegionTable& regions) { return regions.add_file(region, path); }); });
 }
 
 int cairn_describe(cairn_session* handle, const char* region, uint64_t offset, int type, uint32_t ndim, const uint64_t* shape, const char* name) {
-    return enter(handle, Order::one_by_one, [&](Session& session) { return session.regions().describe(region, offset, type, ndim, shape, name); });
+    return enter(handle, Order::one_by_one, [&](Session& session) { return session.protect([&](cairn::RegionTable& regions) { return regions.describe(region, offset, type, ndim, shape, name); }); });
 }
 
 int cairn_unprotect(cairn_session* handle, const char* region) {
-    return enter(handle, Order::one_by_one, [&](Session& session) { return session.regions().remove(region); });
+    return enter(handle, Order::one_by_one, [&](Session& session) { return session.protect([&](cairn::RegionTable& regions) { return regions.remove(region); }); });
 }
 
 int cairn_checkpoint(cairn_session* handle, uint64_t version) {

@@ -141,6 +141,19 @@ Result<CapturePlan> plan_capture(ImageHeader header, const RegionTable& regions,
     return plan;
 }
 
+std::uint64_t slot_bytes_ahead(const RegionTable& regions, std::uint64_t block_bytes) {
+    constexpr std::uint64_t a_region = 512, a_description = 256;  // in the header or the index, without names and shapes; and in the checksums' table
+    std::uint64_t memory = 0, about = region_index_align + 2 * 4096;
+    for (const ProtectedRegion& each : regions.all()) {
+        if (each.kind == RegionKind::memory) memory += round_up(each.bytes, memory_align_bytes);
+        about += a_region + 2 * each.name.size() + 8 * (each.shape.size() + each.global_shape.size() + each.global_offset.size());
+        for (const DescribedArray& array : each.described) about += a_description + array.name.size() + 8 * array.shape.size();
+    }
+    if (memory == 0) return 0;
+    const std::uint64_t units = (memory + about) / block_bytes + 2;
+    return image_header_offset + round_up(memory + about + 8 * units, 4096);
+}
+
 Status capture(const CapturePlan& plan, const RegionTable& regions, SlotMaps::Map& slot, bool make_checksums) {
     image_set_invalid(slot.base);
     std::byte* const table = slot.base + plan.header.checksums_offset;

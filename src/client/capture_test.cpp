@@ -254,5 +254,25 @@ TEST_F(Capture, SlotsStayMappedUntilTheyAreOtherFiles) {
     EXPECT_EQ(static_cast<char>(second->base[0]), 'o');
 }
 
+// What is asked for ahead is enough, and not much more.
+TEST_F(Capture, TheSlotThatIsAskedForAheadIsLargeEnough) {
+    EXPECT_EQ(slot_bytes_ahead(RegionTable(), header_.block_bytes), 0u) << "nothing is protected";
+    for (const std::size_t regions : {1u, 3u, 400u, 3000u}) {
+        for (const std::size_t bytes : {1u, 65u, 4097u, 300'001u}) {
+            if (regions * bytes > 200'000'000) continue;
+            RegionTable table;
+            std::vector<std::vector<std::uint8_t>> memory(regions, std::vector<std::uint8_t>(bytes));
+            for (std::size_t i = 0; i < regions; ++i) {
+                const std::uint64_t shape[] = {bytes};
+                ASSERT_TRUE(table.add_memory(("layers/" + std::to_string(i) + "/a.name.of.some.length").c_str(), memory[i].data(), CAIRN_U8, 1, shape).ok());
+            }
+            const std::uint64_t needed = plan_capture(header_, table, memory_now()).value().slot_bytes;
+            const std::uint64_t asked = slot_bytes_ahead(table, header_.block_bytes);
+            EXPECT_GE(asked, needed) << regions << " regions of " << bytes;
+            EXPECT_LE(asked, needed + needed / 50 + regions * 1024 + 64 * 1024) << regions << " regions of " << bytes;
+        }
+    }
+}
+
 }  // namespace
 }  // namespace cairn

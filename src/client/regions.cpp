@@ -15,7 +15,6 @@ namespace cairn {
 
 namespace {
 
-constexpr std::uint64_t memory_align_bytes = 64;
 constexpr std::uint64_t file_align_bytes = 4096;
 
 std::string quoted(const std::string& name) { return "region \"" + name + "\""; }

@@ -17,6 +17,8 @@
 
 namespace cairn {
 
+inline constexpr std::uint64_t memory_align_bytes = 64;  // where memory begins in an image: whole cache lines for the copy
+
 struct ProtectedRegion {
     std::string name;
     RegionKind kind = RegionKind::memory;

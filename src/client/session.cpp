@@ -1,11 +1,13 @@
 // Checkpoints: taking them, waiting for them, giving them up.
 #include "client/session.hpp"
 
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <thread>
 
+#include "client/guarded.hpp"
 #include "format/manifest.hpp"
 #include "world/real/world.hpp"
 
@@ -14,6 +16,7 @@ namespace cairn {
 namespace {
 constexpr std::uint64_t answer_poll_ms = 20;           // for it where the caller does not want to wait; the next poll takes the one that came late
 constexpr std::uint64_t adopt_wait_ms = 2'000;
+constexpr std::uint64_t ahead_wait_ms = 100;  // a call of the application may come meanwhile, and waits as long
 constexpr std::uint64_t wait_slice_ms = 1'000;  // so that a dead daemon is noticed while we wait
 }  // namespace
 
@@ -64,6 +67,10 @@ Status Session::checkpoint(Version version) {
     }
     if (status.ok()) taken_[version] = {roster_.incarnation, is_through_};
     else if (is_taken) taken_.erase(version);
+    if (status.ok()) {
+        slot_bytes_ = plan.slot_bytes;
+        prepare_next();
+    }
     return std::move(status).within("version " + std::to_string(version) + " of \"" + name_ + "\"");
 }
 
@@ -115,6 +122,49 @@ Status Session::capture_into_slot(const CapturePlan& plan, Deadline own, bool& s
         daemon_->disconnect();  // its slots are looked into then: this one holds nothing
     }
     return status;
+}
+
+// ---- before the next checkpoint ----
+
+// Another thread of the application may be calling, on another processor: a hint, no more.
+void Session::prepare_next() {
+    if (is_through_ || !settings_.capture.ahead || !daemon_) return;
+    unsigned processor = 0, node = 0;
+    if (::getcpu(&processor, &node) == 0) numa_node_ = static_cast<std::int32_t>(node);
+    if (!ahead_) ahead_ = std::make_unique<Ahead>([this] { return prepare_some(); });
+    asked_ahead_ = 0;
+    ahead_->changed();
+}
+
+// Mapping needs no turn of the session's: the application can go on calling.
+std::optional<std::chrono::milliseconds> Session::prepare_some() {
+    if (slots_.populate_some()) return std::chrono::milliseconds(0);
+    std::optional<std::chrono::milliseconds> next;
+    const std::lock_guard guard(main);
+    const Status ignored = guarded([&]() -> Status {
+        next = ask_ahead();
+        return {};
+    });
+    static_cast<void>(ignored);  // a capture will say what is wrong
+    return next;
+}
+
+// Whatever the daemon can not do now is left to the next checkpoint, which asks in earnest.
+std::optional<std::chrono::milliseconds> Session::ask_ahead() {
+    constexpr std::size_t slots_each = 2;  // as many as the daemon makes ahead
+    constexpr std::chrono::milliseconds mapped_now{0}, look_again{100};
+    constexpr unsigned turns_to_double = 16, doubled_max = 7;  // to 13 s: a version that is never sealed, a daemon that stands still
+    const std::uint64_t bytes = std::max(slot_bytes_, slot_bytes_ahead(regions_, block_bytes_));
+    slots_.forget_gone();
+    if (bytes == 0 || !daemon_->welcome().prepares || slots_.count_of(bytes) >= slots_each) return std::nullopt;
+    const auto prepared = daemon_->ask_for<control::Prepared>(control::Prepare{rank_, bytes, numa_node_}, Deadline::in_ms(ahead_wait_ms));
+    const auto later = look_again * (1 << std::min(doubled_max, asked_ahead_++ / turns_to_double));
+    if (prepared.code() == Code::deadline) return later;  // in the idle class, beside its own flush
+    if (!prepared.ok()) return std::nullopt;
+    const std::size_t before = slots_.count_of(0);
+    for (const control::Slot& slot : prepared->slots) static_cast<void>(slots_.map_ahead(slot.path, bytes));  // one that is gone again is asked for later
+    if (slots_.count_of(0) > before) return mapped_now;
+    return prepared->more_to_come ? std::optional<std::chrono::milliseconds>(later) : std::nullopt;
 }
 
 // After a broken connection the daemon finds the image by itself, a little later than we ask: not_found is no answer at

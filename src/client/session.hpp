@@ -16,6 +16,7 @@
 
 #include "base/config.hpp"
 #include "cairn/cairn.h"
+#include "client/ahead.hpp"
 #include "client/capture.hpp"
 #include "client/daemon_link.hpp"
 #include "client/exchange.hpp"
@@ -67,7 +68,14 @@ class Session {
     // Without a word from the other ranks, which end this way, too.
     void part() { exchange_->part(); }
 
-    RegionTable& regions() noexcept { return regions_; }
+    // What is protected is changed by `change`, and a slot for it prepared.
+    template <class F>
+    Status protect(F&& change) {
+        TRY(change(regions_));
+        slot_bytes_ = 0;
+        prepare_next();
+        return {};
+    }
 
     Status checkpoint(Version version);
     Status wait(Version version, int level, std::uint64_t timeout_ms);
@@ -126,6 +134,9 @@ class Session {
     Status capture_with_patience(const CapturePlan& plan);
     Status capture_into_slot(const CapturePlan& plan, Deadline own, bool& slot_lost);
     Status say_sealed(const control::Sealed& sealed, Deadline own);
+    void prepare_next();
+    std::optional<std::chrono::milliseconds> prepare_some();  // in the thread of ahead_
+    std::optional<std::chrono::milliseconds> ask_ahead();
     Taken told(Version version) const;
     Status tell_reached(Version version, Level level);
     Status tell_failure(Version version, const control::State& state);
@@ -178,6 +189,9 @@ class Session {
 
     RegionTable regions_;
     SlotMaps slots_;
+    std::uint64_t slot_bytes_ = 0;  // of the last capture; 0: something else is protected since
+    unsigned asked_ahead_ = 0;      // since then
+    std::int32_t numa_node_ = -1;   // where the application ran when it said so
     std::vector<KeptVersion> kept_;  // by version; of the last survey
     Status kept_tail_;               // not ok: there may be older ones, and which can not be told (Lineage::tail)
     std::string kept_notes_;         // what was passed over, one a line
@@ -192,6 +206,8 @@ class Session {
     Version last_version_ = 0;        // taken, or gone back to
     std::map<Version, Taken> taken_;
     std::string last_error_, warnings_;
+
+    std::unique_ptr<Ahead> ahead_;  // last: its thread uses all of the above
 };
 
 // What a checkpoint asks: it blocks for its own wait, and longer only as long as the daemon shows that it lives, up to answer_allowance_ms more than

@@ -14,6 +14,7 @@ namespace cairn {
 
 SlotMaps::SlotMaps() : process_(::getpid()) {}
 
+// In a forked child another thread may have the mutex for good.
 SlotMaps::~SlotMaps() {
     while (!maps_.empty()) drop(maps_.size() - 1);
 }
@@ -31,6 +32,7 @@ bool SlotMaps::is_gone(const Map& map) {
 }
 
 void SlotMaps::forget_gone() {
+    const std::lock_guard lock(mutex_);
     for (std::size_t i = 0; i < maps_.size();) {
         if (is_gone(maps_[i]))
             drop(i);
@@ -43,8 +45,45 @@ bool SlotMaps::still_there(const std::string& path) const {
     return std::any_of(maps_.begin(), maps_.end(), [&](const Map& each) { return each.path == path && !is_gone(each); });
 }
 
+std::size_t SlotMaps::count_of(std::uint64_t bytes) const {
+    return static_cast<std::size_t>(std::count_if(maps_.begin(), maps_.end(), [&](const Map& each) { return each.bytes >= bytes; }));
+}
+
+// False when it can not be done, or only by touching it (Linux before 5.14).
+bool SlotMaps::populate(Map& map, std::uint64_t bytes) {
+#ifdef MADV_POPULATE_WRITE
+    const std::uint64_t now = std::min(bytes, map.bytes - map.populated_bytes);
+    if (::madvise(map.base + map.populated_bytes, now, MADV_POPULATE_WRITE) == 0) {
+        map.populated_bytes += now;
+        return map.populated_bytes < map.bytes;
+    }
+#endif
+    map.populated_bytes = map.bytes;  // the copy touches them
+    return false;
+}
+
+bool SlotMaps::populate_some() {
+    constexpr std::uint64_t piece_bytes = 4 << 20;
+    const std::lock_guard lock(mutex_);
+    for (Map& each : maps_) {
+        if (each.populated_bytes == each.bytes) continue;
+        populate(each, piece_bytes);
+        return true;
+    }
+    return false;
+}
+
 Result<SlotMaps::Map*> SlotMaps::map(const std::string& path, std::uint64_t bytes) {
     forget_gone();
+    TRY_ASSIGN(Map* const found, find_or_map(path, bytes, Pages::now));
+    const std::lock_guard lock(mutex_);
+    if (found->populated_bytes < found->bytes) populate(*found, found->bytes);
+    return found;
+}
+
+Status SlotMaps::map_ahead(const std::string& path, std::uint64_t bytes) { return find_or_map(path, bytes, Pages::later).status(); }
+
+Result<SlotMaps::Map*> SlotMaps::find_or_map(const std::string& path, std::uint64_t bytes, Pages pages) {
     struct stat about = {};
     const auto found = std::find_if(maps_.begin(), maps_.end(), [&](const Map& each) { return each.path == path; });
     if (found != maps_.end()) {
@@ -62,11 +101,14 @@ Result<SlotMaps::Map*> SlotMaps::map(const std::string& path, std::uint64_t byte
     fresh.inode = about.st_ino;
     if (fresh.bytes < bytes) return Status(Code::internal, path + ": the daemon gave a slot that is too small");
     // MAP_POPULATE: all pages in one go, before the clock of the copy runs.
-    void* base = ::mmap(nullptr, fresh.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file.get(), 0);
+    const int populate_flag = pages == Pages::now ? MAP_POPULATE : 0;
+    void* base = ::mmap(nullptr, fresh.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | populate_flag, file.get(), 0);
     if (base == MAP_FAILED) return Status::from_errno(errno, "can not map the slot " + path);
     static_cast<void>(::madvise(base, fresh.bytes, MADV_DONTFORK));  // from here on the mapping is all that holds the file
     fresh.base = static_cast<std::byte*>(base);
+    fresh.populated_bytes = pages == Pages::now ? fresh.bytes : 0;
     fresh.used = ++clock_;
+    const std::lock_guard lock(mutex_);
     if (maps_.size() >= maps_max)
         drop(static_cast<std::size_t>(
             std::min_element(maps_.begin(), maps_.end(), [](const Map& a, const Map& b) { return a.used < b.used; }) -

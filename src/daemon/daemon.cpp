@@ -308,6 +308,7 @@ Task<void> Daemon::watch() {
         sample_anonymous_memory();
         slots_.apply_retention();  // what was in use when its version ended
         slots_.trim_idle(spare_slot_wait);
+        slots_.give_back_ahead();
         if (stopping_) continue;
         forget_ended_jobs();
         if (node_.targets().names.empty() && world_.clock.now() - targets_looked_for_ >= targets_again) gate_.spawn(find_targets());

@@ -21,6 +21,7 @@ namespace cairn {
 namespace {
 
 constexpr double tmpfs_share = 0.9;
+constexpr std::uint64_t spare_memory_share = 32;  // of the node's memory: with less than this part left, slots that were made ahead are given back
 
 Nanos from_ms(std::uint64_t ms) { return static_cast<Nanos>(ms) * millisecond; }
 
@@ -211,6 +212,7 @@ void fit_ring_and_slots(DaemonOptions& options, const Settings& settings) {
         options.slots.bytes_max = share;
         options.slots.bytes_max_from = "nine tenths of this node's memory";
     }
+    if (in_memory) options.slots.spare_memory_bytes = *memory / spare_memory_share;
     const Ring wanted{options.flush.buffers, options.flush.buffer_bytes};
     const Ring fitting = fit_ring(wanted, settings.flush.block_bytes, *memory, settings.flush.memory_share);
     if (fitting == wanted) return;

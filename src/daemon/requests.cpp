@@ -63,6 +63,7 @@ Task<control::Answer> Requests::handle(ConnectionId from, control::Hello request
     welcome.address = parts_.world.network.self();
     welcome.format = format_version;
     welcome.through = true;
+    welcome.prepares = true;
     co_return welcome;
 }
 
@@ -96,6 +97,16 @@ Task<control::Answer> Requests::handle(ConnectionId from, control::Acquire reque
         co_return answer_of(released);
     }
     co_return std::move(slot).value();
+}
+
+Task<control::Answer> Requests::handle(ConnectionId from, control::Prepare request) {
+    if (house_.is_stopping()) co_return answer_of(is_stopping());
+    const Status ready = co_await house_.adopted();
+    if (!ready.ok()) co_return answer_of(ready);
+    if (!clients_.has(from)) co_return answer_of(unavailable("the client has gone"));
+    Result<control::Prepared> prepared = parts_.slots.prepare(from, request);
+    if (!prepared.ok()) co_return answer_of(prepared.status());
+    co_return std::move(prepared).value();
 }
 
 Task<control::Answer> Requests::handle(ConnectionId from, control::Sealed request) {

@@ -72,6 +72,7 @@ class Requests {
     Task<control::Answer> handle(ConnectionId from, control::Stop request);
     Task<control::Answer> handle(ConnectionId from, control::Offer request);
     Task<control::Answer> handle(ConnectionId from, control::Give request);
+    Task<control::Answer> handle(ConnectionId from, control::Prepare request);
     Task<Status> check_epoch(VersionKey key, Nanos wait);
     Task<Status> take_image(ConnectionId from, const control::Sealed& request);
     Task<control::State> state_of(VersionKey key, bool ask_persistent);

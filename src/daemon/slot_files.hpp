@@ -12,8 +12,11 @@
 
 namespace cairn {
 
-// Made if need be, and with space for so many bytes: a page that is missing when it is mapped would be a SIGBUS.
-Status allocate_slot_file(const std::string& path, std::uint64_t bytes);
+// Made if need be, and with space for so many bytes: a page that is missing when it is mapped would be a SIGBUS. Its pages lie on the given node of the machine's
+// memory as far as that has room (tmpfs; -1: wherever the calling thread runs).
+Status allocate_slot_file(const std::string& path, std::uint64_t bytes, int numa_node = -1);
+// Its memory goes, whoever has it mapped; its size stays, and what is stored into it takes new pages.
+void drop_slot_pages(const std::string& path);
 
 // tmpfs clears a page when it is first touched, which takes longer than allocating it: touched here, nobody waits for it later. From front to
 // back until `stop`. Nothing where scratch is no tmpfs (there it would only write zeros to a disk), and where the kernel can not (before 5.14).

@@ -3,7 +3,10 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/mempolicy.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -43,6 +46,38 @@ TEST_F(SlotFiles, HaveTheirSpaceBeforeTheyAreMapped) {
     ASSERT_TRUE(allocate_slot_file(path_, 2 << 20).ok());  // grows
     EXPECT_EQ(text_in(path_).substr(0, 4), "kept");
     EXPECT_EQ(allocate_slot_file(scratch_ / "missing/slot", 1).code(), Code::not_found);
+}
+
+// The file's policy, which a mapping of anybody's shows.
+TEST_F(SlotFiles, LieOnTheMemoryThatTheirRankIsNearTo) {
+    char directory[] = "/dev/shm/cairn-test-XXXXXX";
+    ASSERT_NE(::mkdtemp(directory), nullptr);
+    const std::string path = std::string(directory) + "/slot-1";
+    ASSERT_TRUE(allocate_slot_file(path, 1 << 20, 0).ok());
+    const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+    ASSERT_GE(file, 0);
+    void* base = ::mmap(nullptr, 1 << 20, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    ASSERT_NE(base, MAP_FAILED);
+    ::close(file);
+    int policy = 0;
+    unsigned long nodes[16] = {};
+    if (::syscall(SYS_get_mempolicy, &policy, nodes, 1024, base, MPOL_F_ADDR) == 0) {
+        EXPECT_EQ(policy, MPOL_PREFERRED);
+        EXPECT_EQ(nodes[0], 1u);
+    } else {
+        EXPECT_EQ(errno, ENOSYS) << "a kernel without NUMA";
+    }
+    ::munmap(base, 1 << 20);
+    EXPECT_TRUE(allocate_slot_file(path, 2 << 20, 1'000'000).ok()) << "no such node: no matter";
+    std::filesystem::remove_all(directory);
+}
+
+TEST_F(SlotFiles, LoseTheirPagesAndKeepTheirSize) {
+    ASSERT_TRUE(allocate_slot_file(path_, 1 << 20).ok());
+    drop_slot_pages(path_);
+    EXPECT_EQ(about(path_).st_blocks, 0);
+    EXPECT_EQ(about(path_).st_size, 1 << 20);
+    drop_slot_pages(scratch_ / "missing");
 }
 
 TEST_F(SlotFiles, AreNoLinks) {

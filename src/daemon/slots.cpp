@@ -1,5 +1,5 @@
-// Slots: who gets which file, and how files come and go. What is given up when scratch is full, or by retention, is in
-// slots_full.cpp; what goes at the daemon's end, in slots_end.cpp.
+// Slots: who gets which file, and how files come and go. What is made before it is asked for is in slots_ahead.cpp; what is
+// given up when scratch is full, or by retention, in slots_full.cpp; what goes at the daemon's end, in slots_end.cpp.
 #include "daemon/slots.hpp"
 
 #include <unistd.h>
@@ -20,14 +20,8 @@ namespace cairn {
 
 namespace {
 
-constexpr std::uint64_t slot_step_bytes = 64 << 10;  // sizes are rounded up to this, so that an image may grow a little
-constexpr std::uint64_t slot_waste_bytes = 16 << 20;  // a slot may be twice as large as asked for, and this
 constexpr std::uint32_t passed_over_max = 8;
 constexpr Nanos look_for_room = 200 * millisecond;  // files unlinked elsewhere, and by workers, give room without a word
-
-bool fits(std::uint64_t slot_bytes, std::uint64_t wanted_bytes, bool take_any) {
-    return slot_bytes >= wanted_bytes && (take_any || slot_bytes <= 2 * wanted_bytes + slot_waste_bytes);
-}
 
 }  // namespace
 
@@ -179,7 +173,7 @@ Task<Status> Slots::allocate(Place place, std::uint64_t bytes) {
     slot.bytes = bytes;
     bytes_ += bytes - before;
     const std::string path = place->first;
-    std::function<Status()> work = [path, bytes] { return allocate_slot_file(path, bytes); };
+    std::function<Status()> work = [path, bytes, numa_node = numa_node_of(slot.owner)] { return allocate_slot_file(path, bytes, numa_node); };
     ++allocating_;
     Status made = co_await call_blocking(workers_, clock_, std::move(work), clock_.in(settings_.allocate_wait));
     --allocating_;
@@ -261,32 +255,6 @@ Slots::Place Slots::add_slot(Owner owner, Rank rank) {
     }
 }
 
-// ---- before it is asked for ----
-
-Slots::Place Slots::find_single(std::uint64_t room_bytes) {
-    std::map<Owner, std::size_t> count;
-    for (const auto& [path, slot] : slots_) ++count[slot.owner];
-    for (Place place = slots_.begin(); place != slots_.end(); ++place) {
-        const Slot& slot = place->second;
-        if (slot.state == State::image && live_.count(slot.owner) && count[slot.owner] == 1 && !not_ahead_.count(slot.owner) &&
-            node_.state(slot.image.key).level >= Level::sealed && has_room_to_spare(slot.bytes, room_bytes))
-            return place;
-    }
-    return slots_.end();
-}
-
-bool Slots::is_being_made_for(Owner owner) const {
-    return prepares_ && std::any_of(slots_.begin(), slots_.end(), [&](const auto& entry) {
-               return entry.second.ahead && entry.second.owner == owner;
-           });
-}
-
-// The program's own memory may come from the same place.
-bool Slots::has_room_to_spare(std::uint64_t bytes, std::uint64_t room_bytes) const {
-    const Result<std::uint64_t> memory = available_memory_bytes();
-    return has_room(bytes) && room_bytes >= 2 * bytes && memory.ok() && *memory >= 2 * bytes;
-}
-
 // What the file system has left; none where it does not say. One look for all who ask while it is under way: where it hangs, many would take all
 // threads. Who asks after one that hangs was given up is told at once.
 Task<std::uint64_t> Slots::room_bytes() {
@@ -308,47 +276,6 @@ Task<std::uint64_t> Slots::room_bytes() {
     look->is_over = true;
     look->over.notify_all();
     co_return look->bytes;
-}
-
-void Slots::stop_clearing(Slot& slot) {
-    if (slot.stop_clearing) *slot.stop_clearing = true;
-    slot.stop_clearing.reset();
-}
-
-Task<void> Slots::prepare_next() {
-    if (prepares_) co_return;
-    prepares_ = true;
-    for (;;) {
-        const std::uint64_t room = co_await room_bytes();
-        const Place single = ended_ ? slots_.end() : find_single(room);
-        if (single == slots_.end()) break;
-        const Owner owner = single->second.owner;
-        const Rank rank = single->second.image.rank;
-        const std::uint64_t bytes = single->second.bytes;
-        const Place place = add_slot(owner, rank);
-        Slot& slot = place->second;
-        slot.ahead = true;
-        slot.freed = ++last_freed_;
-        slot.freed_at = clock_.now();
-        const std::string path = place->first;
-        const Status made = co_await allocate(place, bytes);
-        if (!made.ok()) {  // and the slot is gone
-            log_warning("slot-not-made-ahead", {{"path", path}, {"error", made}});
-            if (live_.count(owner)) not_ahead_.insert(owner);
-            continue;
-        }
-        slot.ahead = false;
-        freed_.notify_all();
-        // From here on it may be handed out at any moment, which ends the clearing.
-        slot.stop_clearing = std::make_shared<std::atomic<bool>>(false);
-        std::function<Status()> clear = [path, bytes, stop = slot.stop_clearing] {
-            clear_ahead(path, bytes, *stop);
-            return Status();
-        };
-        const Status ignored = co_await call_blocking(workers_, clock_, std::move(clear), never);
-        (void)ignored;
-    }
-    prepares_ = false;
 }
 
 // ---- coming back ----
@@ -398,6 +325,7 @@ void Slots::discard_unsealed(const std::string& path, Lease lease) {
 std::vector<Slots::Left> Slots::disconnected(Owner owner) {
     live_.erase(owner);
     not_ahead_.erase(owner);
+    expected_.erase(owner);
     unpin(owner);
     std::vector<Left> left;
     for (auto& [path, slot] : slots_)

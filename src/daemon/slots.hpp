@@ -6,8 +6,9 @@
 //  - the state word is invalid when a slot is handed out, and already when it becomes free;
 //  - a slot's file never shrinks, and its name is never used again in a daemon's life: clients keep files mapped by
 //  name;
-//  - whoever has sealed a first image gets a second slot made while that version is flushed, and its pages cleared until
-//    somebody asks for it: making them takes several times the copy;
+//  - whoever says what it will need gets a slot made before it asks for one, and a second while its first version is flushed; their pages are
+//    cleared until somebody asks for them: making them takes several times the copy. Only where there is room to spare, and given back
+//    where memory gets short before they were used (slots_ahead.cpp);
 //  - a slot whose writer got lost without sealing it is unlinked, never handed on: the writer may be alive, and still
 //  be writing;
 //  - the newest committed version of a series stays until a newer one is committed; so does one that some rank never
@@ -34,6 +35,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/memory.hpp"
 #include "daemon/retention.hpp"
 #include "daemon/slot_files.hpp"
 #include "engine/router/dead_images.hpp"
@@ -50,6 +52,8 @@ struct SlotSettings {
     std::uint64_t keep_last = 2, keep_every = 0;  // base/config's retention_keeps
     Nanos allocate_wait = 60 * second;
     std::function<Result<std::uint64_t>(const std::string& directory)> room_in = cairn::room_in;  // blocks
+    std::function<Result<std::uint64_t>()> available_memory_bytes = [] { return cairn::available_memory_bytes(); };
+    std::uint64_t spare_memory_bytes = 0;  // of it, less than which is short
     Nanos clear_wait = second;       // for a slot on its way to being free; then whoever wants one does without it
     Nanos cancel_wait = 2 * second;  // for a version that is given up to end on all nodes
 };
@@ -70,9 +74,13 @@ class Slots final : public DeadImages::Scratch {
 
     // out_of_space names what holds scratch.
     Task<Result<control::Slot>> acquire(Owner owner, control::Acquire request);
-    // A second slot for each owner of a first image that is sealed on all nodes, one after the other; not where room is
-    // short. For when a version may have changed.
+    // What the owner will acquire; it is made in the background. Gives what of that is there. Not for a size that no image can have.
+    Result<control::Prepared> prepare(Owner owner, const control::Prepare& request);
+    // A first slot for each owner that has said what it needs, a second one for each owner of a first image that is sealed on all nodes; not where
+    // room is short. For when a version may have changed.
     Task<void> prepare_next();
+    // What was made ahead, and not used yet, when memory is short.
+    void give_back_ahead();
     // not_found unless the owner holds it.
     Status release(Owner owner, const std::string& path);
     // Tells this hand-out of the slot from every other, also to the same owner; 0 unless the owner has it now.
@@ -135,7 +143,7 @@ class Slots final : public DeadImages::Scratch {
         std::optional<Rank> rank;  // of the last image
         std::optional<VersionKey> begun;  // of which its owner begins to fill an image; the node knows
         bool fresh = true;         // its next owner can not have it mapped
-        bool ahead = false;        // being made before it is asked for
+        bool ahead = false;        // being made, or made larger, before it is asked for
         std::shared_ptr<std::atomic<bool>> stop_clearing;  // its pages are being cleared before it is asked for
         std::uint64_t freed = 0;   // by order of becoming free
         std::optional<Nanos> clearing_since;  // its state word is being made invalid
@@ -148,14 +156,40 @@ class Slots final : public DeadImages::Scratch {
     };
     using Place = std::map<std::string, Slot>::iterator;
 
+    static constexpr std::uint64_t slot_step_bytes = 64 << 10;  // sizes are rounded up to this, so that an image may grow a little
+    static constexpr std::uint64_t slot_waste_bytes = 16 << 20;  // a slot may be twice as large as asked for, and this
+    static bool fits(std::uint64_t slot_bytes, std::uint64_t wanted_bytes, bool take_any) {
+        return slot_bytes >= wanted_bytes && (take_any || slot_bytes <= 2 * wanted_bytes + slot_waste_bytes);
+    }
     int kinship(const Slot& slot, Owner owner, Rank rank) const;
     Place find_free(Owner owner, const control::Acquire& request, bool take_any);
     Place find_growable(Owner owner, const control::Acquire& request);
     bool will_be_free_for(Owner owner, const control::Acquire& request, bool take_any) const;
     bool has_room(std::uint64_t more_bytes) const;
     Place add_slot(Owner owner, Rank rank);
-    Place find_single(std::uint64_t room_bytes);  // the image of an owner that has no other slot
+    struct Expected {  // of an owner's next image
+        Rank rank = 0;
+        std::uint64_t bytes = 0;
+        std::int32_t numa_node = -1;
+    };
+    struct Wish {  // a slot to be made ahead
+        Owner owner = 0;
+        Rank rank = 0;
+        std::uint64_t bytes = 0;
+        std::string smaller;  // which is to be made so large; empty: a new one
+    };
+    struct Share {  // an owner's slots
+        std::size_t count = 0;
+        const Slot* image = nullptr;
+        std::string free;  // the largest
+        std::uint64_t free_bytes = 0;
+    };
+    std::map<Owner, Share> shares() const;
+    std::optional<Wish> find_wish(std::uint64_t room_bytes) const;
+    Task<void> make_ahead(Wish wish);
+    void claim_free(Owner owner, const Expected& expected);
     bool is_being_made_for(Owner owner) const;
+    std::int32_t numa_node_of(Owner owner) const;
     bool has_room_to_spare(std::uint64_t bytes, std::uint64_t room_bytes) const;
     Task<std::uint64_t> room_bytes();
     static void stop_clearing(Slot& slot);
@@ -184,8 +218,9 @@ class Slots final : public DeadImages::Scratch {
     std::map<std::string, Slot> slots_;  // by path
     std::set<std::string> spared_;
     std::set<Owner> live_;
-    std::set<Owner> not_ahead_;  // for whom a slot could not be made ahead
-    bool prepares_ = false;
+    std::map<Owner, Expected> expected_;
+    std::set<Owner> not_ahead_;  // for whom a slot could not be made ahead, or was given back
+    std::size_t preparing_ = 0;  // runs of prepare_next
     bool ended_ = false;           // no slot is made any more
     std::size_t allocating_ = 0;   // slot files that are being made or enlarged
     std::uint64_t bytes_ = 0;

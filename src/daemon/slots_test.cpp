@@ -1,4 +1,4 @@
-// Slots: who gets which, and when it is made.
+// Slots: who gets which, and when it goes.
 #include "daemon/slots_testing.hpp"
 #include "daemon/unreadable_testing.hpp"
 
@@ -25,75 +25,6 @@ TEST_F(SlotsTest, TheSameConnectionGetsItsWarmSlotBack) {
     const auto again = acquire(bob, wanted(1, mib));
     EXPECT_EQ(again->path, b->path);
     EXPECT_FALSE(again->fresh);
-}
-
-TEST_F(SlotsTest, ASecondSlotIsMadeBeforeItIsAskedFor) {
-    begin();
-    checkpoint(1);
-    EXPECT_EQ(slots_->count(), 2u);
-    world_->loop().run(slots_->prepare_next());
-    ASSERT_EQ(slots_->count(), 4u);
-    const auto first = held();
-    const auto a = acquire(alice, wanted(0, mib, 2)), b = acquire(bob, wanted(1, mib, 2));
-    EXPECT_NE(a->path, b->path);
-    EXPECT_GE(allocated_bytes(a->path), mib);
-    EXPECT_EQ(slots_->count(), 4u);
-    EXPECT_EQ(held(), first);
-    world_->loop().run(slots_->prepare_next());  // who has two has what it needs
-    EXPECT_EQ(slots_->count(), 4u);
-}
-
-TEST_F(SlotsTest, NoSecondSlotBeforeAllHaveSealedNorForWhoHasGone) {
-    begin();
-    const auto a = acquire(alice, wanted(0, mib));
-    seal(*a, 1, 0);
-    world_->loop().run(slots_->prepare_next());
-    EXPECT_EQ(slots_->count(), 1u);
-    const auto b = acquire(bob, wanted(1, mib));
-    seal(*b, 1, 1);
-    EXPECT_TRUE(slots_->disconnected(alice).empty());
-    const VersionKey key{"heat", 1, roster_.incarnation};
-    EXPECT_TRUE(world_->loop().run(node_->wait(key, Level::committed, in(60 * second))).ok());
-    world_->loop().run(slots_->prepare_next());
-    EXPECT_EQ(slots_->count(), 3u);
-    EXPECT_EQ(acquire(bob, wanted(1, mib, 2)).ok(), true);
-    EXPECT_EQ(slots_->count(), 3u);
-}
-
-TEST_F(SlotsTest, NoSecondSlotWhereRoomIsShort) {
-    SlotSettings settings;
-    settings.bytes_max = 5 * mib / 2;
-    begin(settings);
-    checkpoint(1);
-    world_->loop().run(slots_->prepare_next());
-    EXPECT_EQ(slots_->count(), 2u);
-}
-
-TEST_F(SlotsTest, NoThirdOneForWhoIsMakingItsSecond) {
-    begin();
-    checkpoint(1);
-    Gate gate(world_->loop());
-    std::string path;
-    const auto ask = [](Slots& slots, control::Acquire request, std::string& path_out) -> Task<void> {
-        const auto slot = co_await slots.acquire(alice, std::move(request));
-        if (slot.ok()) path_out = slot->path;
-    };
-    gate.spawn(ask(*slots_, wanted(0, mib, 2, 60'000), path));  // allocates: nothing is free
-    world_->loop().run(slots_->prepare_next());
-    world_->loop().run(gate.close());
-    EXPECT_FALSE(path.empty());
-    EXPECT_EQ(slots_->count(), 4u);  // alice's is her own
-}
-
-TEST_F(SlotsTest, ACaptureWaitsForTheSlotThatIsBeingMadeForIt) {
-    begin();
-    checkpoint(1);
-    Gate gate(world_->loop());
-    gate.spawn(slots_->prepare_next());
-    const auto a = acquire(alice, wanted(0, mib, 2, 60'000));
-    ASSERT_TRUE(a.ok());
-    world_->loop().run(gate.close());
-    EXPECT_EQ(slots_->count(), 4u);
 }
 
 TEST_F(SlotsTest, AnothersWarmSlotIsLeftAloneWhileHeLives) {

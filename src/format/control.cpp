@@ -74,10 +74,15 @@ Body put(Builder& to, const control::Done&) { return fc::CreateDone(to).Union();
 Body put(Builder& to, const control::Welcome& m) {
     const auto version = to.CreateString(m.program_version), node = to.CreateString(m.node),
                address = to.CreateString(m.address);
-    return fc::CreateWelcome(to, m.protocol, version, m.pid, node, address, m.format, m.through).Union();
+    return fc::CreateWelcome(to, m.protocol, version, m.pid, node, address, m.format, m.through, m.prepares).Union();
 }
-Body put(Builder& to, const control::Slot& m) {
-    return fc::CreateSlot(to, to.CreateString(m.path), m.bytes, m.fresh).Union();
+flatbuffers::Offset<fc::Slot> put_slot(Builder& to, const control::Slot& m) { return fc::CreateSlot(to, to.CreateString(m.path), m.bytes, m.fresh); }
+Body put(Builder& to, const control::Slot& m) { return put_slot(to, m).Union(); }
+Body put(Builder& to, const control::Prepare& m) { return fc::CreatePrepare(to, m.rank, m.bytes, m.numa_node).Union(); }
+Body put(Builder& to, const control::Prepared& m) {
+    std::vector<flatbuffers::Offset<fc::Slot>> slots;
+    for (const control::Slot& slot : m.slots) slots.push_back(put_slot(to, slot));
+    return fc::CreatePrepared(to, to.CreateVector(slots), m.more_to_come).Union();
 }
 flatbuffers::Offset<fc::State> put_state(Builder& to, const control::State& m) {
     return fc::CreateState(to, number_of(m.level), static_cast<std::uint8_t>(m.code), put_text(to, m.text), m.final, m.failures);
@@ -235,6 +240,7 @@ Result<control::Request> get(const fc::Offer& m) {
     return control::Request(std::move(offer));
 }
 Result<control::Request> get(const fc::Give& m) { return control::Request(control::Give{m.image(), m.piece(), m.wait_ms(), m.failures_told()}); }
+Result<control::Request> get(const fc::Prepare& m) { return control::Request(control::Prepare{m.rank(), m.bytes(), m.numa_node()}); }
 
 Result<control::Answer> get(const fc::Failed& m) {
     TRY_ASSIGN(const Code code, code_of(m.code()));
@@ -247,11 +253,25 @@ Result<control::Answer> get(const fc::Welcome& m) {
     TRY_ASSIGN(std::string node, printable_of(m.node(), name_bytes_max, "a node's name"));
     TRY_ASSIGN(std::string address, printable_of(m.address(), address_bytes_max, "an address"));
     return control::Answer(
-        control::Welcome{m.protocol(), std::move(version), m.pid(), std::move(node), std::move(address), m.format(), m.through()});
+        control::Welcome{m.protocol(), std::move(version), m.pid(), std::move(node), std::move(address), m.format(), m.through(), m.prepares()});
+}
+Result<control::Slot> slot_of(const fc::Slot& m) {
+    TRY_ASSIGN(std::string path, path_of(m.path()));
+    return control::Slot{std::move(path), m.bytes(), m.fresh()};
 }
 Result<control::Answer> get(const fc::Slot& m) {
-    TRY_ASSIGN(std::string path, path_of(m.path()));
-    return control::Answer(control::Slot{std::move(path), m.bytes(), m.fresh()});
+    TRY_ASSIGN(control::Slot slot, slot_of(m));
+    return control::Answer(std::move(slot));
+}
+Result<control::Answer> get(const fc::Prepared& m) {
+    control::Prepared prepared;
+    if (m.slots())
+        for (const fc::Slot* each : *m.slots()) {
+            TRY_ASSIGN(control::Slot slot, slot_of(*each));
+            prepared.slots.push_back(std::move(slot));
+        }
+    prepared.more_to_come = m.more_to_come();
+    return control::Answer(std::move(prepared));
 }
 Result<control::State> state_of(const fc::State& m) {
     TRY_ASSIGN(const Code code, code_of(m.code()));
@@ -367,8 +387,8 @@ Result<Payload> open_payload(ByteView bytes) {
 }
 
 // Both in the order of model/control.hpp.
-using RequestTables = Bodies<fc::Hello, fc::Join, fc::Acquire, fc::Sealed, fc::Release, fc::Wait, fc::Cancel, fc::Images, fc::Unpin, fc::GetStatus, fc::Stop, fc::Offer, fc::Give>;
-using AnswerTables = Bodies<fc::Failed, fc::Done, fc::Welcome, fc::Slot, fc::State, fc::ImageList, fc::NodeStatus, fc::Stopped, fc::Offered, fc::Wanted>;
+using RequestTables = Bodies<fc::Hello, fc::Join, fc::Acquire, fc::Sealed, fc::Release, fc::Wait, fc::Cancel, fc::Images, fc::Unpin, fc::GetStatus, fc::Stop, fc::Offer, fc::Give, fc::Prepare>;
+using AnswerTables = Bodies<fc::Failed, fc::Done, fc::Welcome, fc::Slot, fc::State, fc::ImageList, fc::NodeStatus, fc::Stopped, fc::Offered, fc::Wanted, fc::Prepared>;
 
 Result<control::Request> request_of(const fc::Control& root) {
     if (root.answer_type() != fc::AnswerBody::NONE) return corrupt("an answer came where a request was due");

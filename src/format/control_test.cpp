@@ -57,7 +57,8 @@ std::vector<control::Request> requests() {
             control::GetStatus{},
             control::Stop{5000},
             control::Offer{header()},
-            control::Give{4, 5, 250, 1}};
+            control::Give{4, 5, 250, 1},
+            control::Prepare{3, 1ull << 40, 1}};
 }
 
 std::vector<control::Answer> answers() {
@@ -80,14 +81,15 @@ std::vector<control::Answer> answers() {
     status.card = "ib0", status.card_choice = "the fastest of 2";
     return {control::Failed{Code::out_of_space, "scratch is full"},
             control::Done{},
-            control::Welcome{1, "1.2.3", 78, "n0", "somewhere", 3, true},
+            control::Welcome{1, "1.2.3", 78, "n0", "somewhere", 3, true, true},
             control::Slot{"/dev/shm/cairn/images/slot-1", 1 << 20, true},
             control::State{Level::committed, Code::cancelled, "why", true, 3},
             control::ImageList{{{key, 8, {{5, 6}, 3}, 2, 4, 100, "/dev/shm/cairn/images/slot-1"}}, true},
             status,
             control::Stopped{{key, key}},
             control::Offered{4},
-            control::Wanted{5, 6, 7, 8, 9, {Level::sealed, Code::io_error, "why", true, 3}, -1}};
+            control::Wanted{5, 6, 7, 8, 9, {Level::sealed, Code::io_error, "why", true, 3}, -1},
+            control::Prepared{{{"/dev/shm/cairn/images/slot-1", 1 << 20, true}, {"/dev/shm/cairn/images/slot-2", 2 << 20, false}}, true}};
 }
 
 ByteView payload_of(const Bytes& frame) { return ByteView(frame).subspan(control_header_bytes); }
@@ -135,6 +137,7 @@ TEST(Control, FieldsArriveAtTheirPlaces) {
     const auto welcomed = decode_control_answer(payload_of(welcome));
     EXPECT_EQ(std::get<control::Welcome>(*welcomed).format, 3u);
     EXPECT_TRUE(std::get<control::Welcome>(*welcomed).through);
+    EXPECT_TRUE(std::get<control::Welcome>(*welcomed).prepares);
     const auto offered = decode_control_request(payload_of(encode_control(1, requests()[11])));
     EXPECT_EQ(std::get<control::Offer>(*offered).header, header());
     const auto gives = decode_control_request(payload_of(encode_control(1, requests()[12])));
@@ -150,6 +153,16 @@ TEST(Control, FieldsArriveAtTheirPlaces) {
     EXPECT_EQ(wanted.window, 8u);
     EXPECT_EQ(wanted.window_bytes, 9u);
     EXPECT_EQ(wanted.state.failures, 3u);
+    const auto prepares = decode_control_request(payload_of(encode_control(1, requests()[13])));
+    EXPECT_EQ(std::get<control::Prepare>(*prepares).rank, 3u);
+    EXPECT_EQ(std::get<control::Prepare>(*prepares).bytes, 1ull << 40);
+    EXPECT_EQ(std::get<control::Prepare>(*prepares).numa_node, 1);
+    const auto are_there = decode_control_answer(payload_of(encode_control(1, answers()[10])));
+    const auto& prepared = std::get<control::Prepared>(*are_there);
+    ASSERT_EQ(prepared.slots.size(), 2u);
+    EXPECT_EQ(prepared.slots[1].path, "/dev/shm/cairn/images/slot-2");
+    EXPECT_EQ(prepared.slots[1].bytes, 2u << 20);
+    EXPECT_TRUE(prepared.more_to_come);
     const Bytes list = encode_control(1, answers()[5]);
     const auto listed = decode_control_answer(payload_of(list));
     const auto& entry = std::get<control::ImageList>(*listed).images.at(0);

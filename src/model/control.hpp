@@ -84,6 +84,13 @@ struct Give {
     std::uint64_t wait_ms = 0;
     std::uint64_t failures_told = 0;
 };
+// The next image of this connection's rank will need a slot of about so many bytes. One is made before it is asked for, where there is room to spare.
+// Answered at once with what there is so far.
+struct Prepare {
+    Rank rank = 0;
+    std::uint64_t bytes = 0;  // of the slot file
+    std::int32_t numa_node = -1;  // where the rank runs; -1: not known
+};
 
 // ---- answers ----
 
@@ -100,6 +107,7 @@ struct Welcome {
     std::string address;  // of the daemon, for other daemons
     std::uint32_t format = 1;  // the newest that it knows, and the one that it writes
     bool through = false;      // it takes an Offer; what is older does not know the word
+    bool prepares = false;     // and a Prepare
 };
 struct Slot {
     std::string path;
@@ -182,7 +190,13 @@ struct Wanted {
     int descriptor = -1;      // here, of the window; never among the bytes. Borrowed.
 };
 
-using Request = std::variant<Hello, Join, Acquire, Sealed, Release, Wait, Cancel, Images, Unpin, GetStatus, Stop, Offer, Give>;
-using Answer = std::variant<Failed, Done, Welcome, Slot, State, ImageList, NodeStatus, Stopped, Offered, Wanted>;
+// Free slots of this connection that are ready: large enough, their pages there. They are not handed out yet, and may be gone when they are asked for.
+struct Prepared {
+    std::vector<Slot> slots;
+    bool more_to_come = false;  // ask again in a while
+};
+
+using Request = std::variant<Hello, Join, Acquire, Sealed, Release, Wait, Cancel, Images, Unpin, GetStatus, Stop, Offer, Give, Prepare>;
+using Answer = std::variant<Failed, Done, Welcome, Slot, State, ImageList, NodeStatus, Stopped, Offered, Wanted, Prepared>;
 
 }  // namespace cairn::control
