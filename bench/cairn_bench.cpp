@@ -96,7 +96,7 @@ class Bench {
     void record(const char* what, double seconds) { result_["seconds"][what].push_back(seconds); }
 
     bool checkpoint_phase() {
-        const auto writers = static_cast<int>(options_.number("plain-writers", 8));
+        const auto writers = static_cast<int>(options_.number("plain-writers", 8)), files = static_cast<int>(options_.number("files", 1));
         const bool baselines = options_.number("baselines", 0) != 0;
         for (int round = 0; round < rounds_; ++round) {
             const std::uint64_t version = static_cast<std::uint64_t>(round) + 1;
@@ -107,6 +107,7 @@ class Bench {
             checkpoint(version);
             if (!with_plain_) continue;
             record("plain_write", plain_.write({writers, {}, {}, 0}));
+            record("plain_write_files", plain_.write({files, {}, {}, 0}));
             if (!baselines || round < 2) continue;  // fresh slots are not what they are compared with
             record("file_per_rank", plain_.file_per_rank());
             record("shared_file", plain_.shared_file());

@@ -53,12 +53,14 @@ def derive(data):
         f["capture, steady state"] = measured(s["capture"][steady], plain("memcpy"), bytes_, "memcpy")
         f["flush, cold (versions 1, 2)"] = measured(s["flush"][:FRESH_SLOTS], plain("plain_write", slice(0, FRESH_SLOTS)), bytes_, "plain write")
         f["flush, steady state"] = measured(s["flush"][steady], plain("plain_write"), bytes_, "plain write")
+        if "plain_write_files" in s:
+            f["flush, beside a writer a file"] = measured(s["flush"][steady], plain("plain_write_files"), bytes_, "plain write")
         f["restore from scratch"] = measured(s["restore"], s.get("plain_read"), bytes_, "plain read")
         if "restore_run" in run:
             r = run["restore_run"]["seconds"]
             f["restore from the files"] = measured(r["restore"], r["plain_read"], bytes_, "plain read")
             f["plain read"] = measured(r["plain_read"], None, bytes_, "")
-        for key, name in (("memcpy", "plain memcpy"), ("plain_write", "plain write"), ("file_per_rank", "file per rank"),
+        for key, name in (("memcpy", "plain memcpy"), ("plain_write", "plain write"), ("plain_write_files", "plain write, a writer a file"), ("file_per_rank", "file per rank"),
                           ("shared_file", "one file, own offsets"), ("collective", "MPI-IO collective")):
             times = plain(key, slice(0, None)) if key in ("file_per_rank", "shared_file", "collective") else plain(key)
             if times:

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include <condition_variable>
+#include <exception>
 #include <mutex>
-#include <system_error>
 #include <utility>
 
 namespace cairn {
@@ -26,7 +26,7 @@ Ahead::Ahead(Turn turn) : process_(::getpid()), state_(std::make_shared<State>()
     try {
         thread_ = std::make_unique<std::thread>([state = state_] { run(*state); });
         ::pthread_setname_np(thread_->native_handle(), "cairn-ahead");
-    } catch (const std::system_error&) {  // the process may have no more threads: captures do it all themselves
+    } catch (const std::exception&) {  // no more threads, or no memory for one: captures do it all themselves
     }
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }

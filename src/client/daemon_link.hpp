@@ -39,6 +39,12 @@ class DaemonLink {
             connection_.reset();
         }
     }
+    // Over the connection that there is, once: for what can wait until somebody asks in earnest. unavailable where there is none.
+    template <class A>
+    Result<A> ask_if_connected(const control::Request& request, Deadline deadline) {
+        if (!connection_) return unavailable("no connection to " + who());
+        return connection_->ask_for<A>(request, deadline);
+    }
     const control::Welcome& welcome() const noexcept { return welcome_; }
     files::Descriptor take_descriptor() { return connection_ ? connection_->take_descriptor() : files::Descriptor(); }  // beside the last answer
     void disconnect() { connection_.reset(); }

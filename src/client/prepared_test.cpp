@@ -11,6 +11,7 @@ namespace {
 
 class Prepared : public Room {
   protected:
+    Prepared() : Room("/dev/shm") {}  // pages of a file on a disk are left to the capture
     // Slots of this node that this process has mapped to the last page, and that are on disk.
     std::size_t mapped() const {
         std::istringstream lines(read_text("/proc/self/smaps"));

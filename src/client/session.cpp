@@ -68,7 +68,7 @@ Status Session::checkpoint(Version version) {
     if (status.ok()) taken_[version] = {roster_.incarnation, is_through_};
     else if (is_taken) taken_.erase(version);
     if (status.ok()) {
-        slot_bytes_ = plan.slot_bytes;
+        other_bytes_ = plan.slot_bytes - std::min(plan.slot_bytes, slot_bytes_ahead(regions_, block_bytes_));
         prepare_next();
     }
     return std::move(status).within("version " + std::to_string(version) + " of \"" + name_ + "\"");
@@ -131,9 +131,13 @@ void Session::prepare_next() {
     if (is_through_ || !settings_.capture.ahead || !daemon_) return;
     unsigned processor = 0, node = 0;
     if (::getcpu(&processor, &node) == 0) numa_node_ = static_cast<std::int32_t>(node);
-    if (!ahead_) ahead_ = std::make_unique<Ahead>([this] { return prepare_some(); });
     asked_ahead_ = 0;
-    ahead_->changed();
+    const Status ignored = guarded([&]() -> Status {
+        if (!ahead_) ahead_ = std::make_unique<Ahead>([this] { return prepare_some(); });
+        ahead_->changed();
+        return {};
+    });
+    static_cast<void>(ignored);  // without it a capture does all by itself
 }
 
 // Mapping needs no turn of the session's: the application can go on calling.
@@ -154,10 +158,10 @@ std::optional<std::chrono::milliseconds> Session::ask_ahead() {
     constexpr std::size_t slots_each = 2;  // as many as the daemon makes ahead
     constexpr std::chrono::milliseconds mapped_now{0}, look_again{100};
     constexpr unsigned turns_to_double = 16, doubled_max = 7;  // to 13 s: a version that is never sealed, a daemon that stands still
-    const std::uint64_t bytes = std::max(slot_bytes_, slot_bytes_ahead(regions_, block_bytes_));
+    const std::uint64_t bytes = other_bytes_ + slot_bytes_ahead(regions_, block_bytes_);
     slots_.forget_gone();
     if (bytes == 0 || !daemon_->welcome().prepares || slots_.count_of(bytes) >= slots_each) return std::nullopt;
-    const auto prepared = daemon_->ask_for<control::Prepared>(control::Prepare{rank_, bytes, numa_node_}, Deadline::in_ms(ahead_wait_ms));
+    const auto prepared = daemon_->ask_if_connected<control::Prepared>(control::Prepare{rank_, bytes, numa_node_}, Deadline::in_ms(ahead_wait_ms));
     const auto later = look_again * (1 << std::min(doubled_max, asked_ahead_++ / turns_to_double));
     if (prepared.code() == Code::deadline) return later;  // in the idle class, beside its own flush
     if (!prepared.ok()) return std::nullopt;

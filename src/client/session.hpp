@@ -72,7 +72,6 @@ class Session {
     template <class F>
     Status protect(F&& change) {
         TRY(change(regions_));
-        slot_bytes_ = 0;
         prepare_next();
         return {};
     }
@@ -189,7 +188,7 @@ class Session {
 
     RegionTable regions_;
     SlotMaps slots_;
-    std::uint64_t slot_bytes_ = 0;  // of the last capture; 0: something else is protected since
+    std::uint64_t other_bytes_ = 0;  // what callbacks and files took of the last slot
     unsigned asked_ahead_ = 0;      // since then
     std::int32_t numa_node_ = -1;   // where the application ran when it said so
     std::vector<KeptVersion> kept_;  // by version; of the last survey

@@ -23,6 +23,8 @@ inline std::string read_text(const std::string& path) {
 // A room of virtual nodes with a scratch each and one persistent directory. What it starts, it stops.
 class Room : public testing::Test {
   protected:
+    Room() = default;
+    explicit Room(const std::string& below) : place_(below) {}
     void SetUp() override {
         persistent_ = place_.file("persistent");
         std::filesystem::create_directory(persistent_);

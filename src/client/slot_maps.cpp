@@ -1,8 +1,10 @@
 #include "client/slot_maps.hpp"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -65,9 +67,10 @@ bool SlotMaps::populate(Map& map, std::uint64_t bytes) {
 bool SlotMaps::populate_some() {
     constexpr std::uint64_t piece_bytes = 4 << 20;
     const std::lock_guard lock(mutex_);
-    for (Map& each : maps_) {
-        if (each.populated_bytes == each.bytes) continue;
-        populate(each, piece_bytes);
+    for (std::size_t i = 0; i < maps_.size(); ++i) {
+        if (maps_[i].populated_bytes == maps_[i].bytes) continue;
+        if (is_gone(maps_[i])) drop(i);  // given back: what is written to now would be taken again
+        else populate(maps_[i], piece_bytes);
         return true;
     }
     return false;
@@ -106,7 +109,9 @@ Result<SlotMaps::Map*> SlotMaps::find_or_map(const std::string& path, std::uint6
     if (base == MAP_FAILED) return Status::from_errno(errno, "can not map the slot " + path);
     static_cast<void>(::madvise(base, fresh.bytes, MADV_DONTFORK));  // from here on the mapping is all that holds the file
     fresh.base = static_cast<std::byte*>(base);
-    fresh.populated_bytes = pages == Pages::now ? fresh.bytes : 0;
+    struct statfs where = {};
+    const bool in_memory = ::fstatfs(file.get(), &where) == 0 && where.f_type == TMPFS_MAGIC;
+    fresh.populated_bytes = pages == Pages::later && in_memory ? 0 : fresh.bytes;  // of a file on a disk a page that is touched is written there
     fresh.used = ++clock_;
     const std::lock_guard lock(mutex_);
     if (maps_.size() >= maps_max)

@@ -3,13 +3,15 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
-
-#include "client/testing.hpp"
 
 namespace cairn {
 namespace {
@@ -19,7 +21,7 @@ constexpr std::uint64_t piece_bytes = 4 << 20;
 class SlotMapsTest : public testing::Test {
   protected:
     std::string make(const char* name, std::uint64_t bytes) {
-        const std::string path = place_.file(name);
+        const std::string path = directory_ + "/" + name;
         const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
         EXPECT_EQ(::ftruncate(file, static_cast<off_t>(bytes)), 0);
         ::close(file);
@@ -32,7 +34,9 @@ class SlotMapsTest : public testing::Test {
         for (const unsigned char each : there) count += each & 1u;
         return count;
     }
-    TemporaryPlace place_;
+    void SetUp() override { ASSERT_NE(::mkdtemp(directory_.data()), nullptr); }
+    void TearDown() override { std::filesystem::remove_all(directory_); }
+    std::string directory_ = "/dev/shm/cairn-test-XXXXXX";  // as scratch
     SlotMaps maps_;
 };
 
@@ -63,6 +67,34 @@ TEST_F(SlotMapsTest, ACaptureThatComesSoonerDoesTheRest) {
     EXPECT_EQ(pages_in(**mapped), 3 * piece_bytes / 4096);
 #endif
     EXPECT_FALSE(maps_.populate_some());
+}
+
+// Nothing is written to what has no name any more: its memory was given back.
+TEST_F(SlotMapsTest, WhatIsGivenBackWhileItIsFilledStaysEmpty) {
+    const std::string path = make("slot-1", 3 * piece_bytes);
+    ASSERT_TRUE(maps_.map_ahead(path, 3 * piece_bytes).ok());
+    const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+    ASSERT_EQ(::unlink(path.c_str()), 0);
+    while (maps_.populate_some()) {
+    }
+    struct stat about = {};
+    EXPECT_EQ(::fstat(file, &about), 0);
+    EXPECT_EQ(about.st_blocks, 0);
+    EXPECT_EQ(maps_.count_of(0), 0u);
+    ::close(file);
+}
+
+// Of a file on a disk each page that is touched is written there, and once more by the capture.
+TEST_F(SlotMapsTest, OnADiskNothingIsTouchedAhead) {
+    const std::string on_tmpfs = directory_;
+    directory_ = "/var/tmp/cairn-test-XXXXXX";
+    ASSERT_NE(::mkdtemp(directory_.data()), nullptr);
+    struct statfs where = {};
+    ASSERT_EQ(::statfs(directory_.c_str(), &where), 0);
+    ASSERT_TRUE(maps_.map_ahead(make("slot-1", piece_bytes), piece_bytes).ok());
+    EXPECT_EQ(maps_.populate_some(), where.f_type == TMPFS_MAGIC);
+    std::filesystem::remove_all(directory_);
+    directory_ = on_tmpfs;
 }
 
 TEST_F(SlotMapsTest, ASlotThatWasGivenBackIsForgotten) {

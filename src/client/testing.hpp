@@ -16,8 +16,9 @@ namespace cairn {
 
 class TemporaryPlace {
   public:
-    TemporaryPlace() {
-        std::string pattern = (std::filesystem::temp_directory_path() / "cairn-test-XXXXXX").string();
+    // below: "/dev/shm" for tmpfs, else the system's place for temporary files.
+    explicit TemporaryPlace(const std::string& below = std::filesystem::temp_directory_path().string()) {
+        std::string pattern = below + "/cairn-test-XXXXXX";
         path_ = ::mkdtemp(pattern.data());
     }
     ~TemporaryPlace() {

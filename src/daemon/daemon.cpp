@@ -362,6 +362,7 @@ Task<std::vector<VersionKey>> Daemon::stop(Nanos wait, const char* why, Ending e
     while (ending == Ending::in_order && !is_adopted_ && !stopping_ && world_.clock.now() < deadline) co_await changed_.wait(deadline);
     if (!stopping_) {
         stopping_ = true;
+        slots_.end_ahead();
         if (options_.life) options_.life->stopping = true;
         log_info("stopping", {{"why", why}, {"wait_s", wait / second}});
         if (options_.io_node) {

@@ -67,8 +67,9 @@ void prefer_node(int file, std::uint64_t bytes, int numa_node) {
 
 }  // namespace
 
-void drop_slot_pages(const std::string& path) {
+void remove_free_slot_file(const std::string& path) {
     const Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    ::unlink(path.c_str());
     struct stat about = {};
     if (file.get() < 0 || ::fstat(file.get(), &about) != 0) return;
     (void)::fallocate(file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, about.st_size);
@@ -87,11 +88,12 @@ Status allocate_slot_file(const std::string& path, std::uint64_t bytes, int numa
     return {};
 }
 
-void clear_ahead(const std::string& path, std::uint64_t bytes, const std::atomic<bool>& stop) {
+void clear_ahead(const std::string& path, std::uint64_t begin, std::uint64_t end, const std::atomic<bool>& stop) {
     constexpr std::uint64_t piece_bytes = 16 << 20;  // a few milliseconds
     const Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
     if (file.get() < 0 || !is_tmpfs(file.get())) return;
-    void* base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+    const std::uint64_t bytes = end - begin;
+    void* base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), static_cast<off_t>(begin));
     if (base == MAP_FAILED) return;
 #ifdef MADV_POPULATE_WRITE
     for (std::uint64_t at = 0; at < bytes && !stop; at += piece_bytes)

@@ -15,12 +15,12 @@ namespace cairn {
 // Made if need be, and with space for so many bytes: a page that is missing when it is mapped would be a SIGBUS. Its pages lie on the given node of the machine's
 // memory as far as that has room (tmpfs; -1: wherever the calling thread runs).
 Status allocate_slot_file(const std::string& path, std::uint64_t bytes, int numa_node = -1);
-// Its memory goes, whoever has it mapped; its size stays, and what is stored into it takes new pages.
-void drop_slot_pages(const std::string& path);
+// Its name goes, and its memory, whoever has it mapped; its size stays. For a slot that nobody stores into.
+void remove_free_slot_file(const std::string& path);
 
-// tmpfs clears a page when it is first touched, which takes longer than allocating it: touched here, nobody waits for it later. From front to
-// back until `stop`. Nothing where scratch is no tmpfs (there it would only write zeros to a disk), and where the kernel can not (before 5.14).
-void clear_ahead(const std::string& path, std::uint64_t bytes, const std::atomic<bool>& stop);
+// tmpfs clears a page when it is first touched, which takes longer than allocating it: touched here, nobody waits for it later. From `begin` to `end`
+// until `stop`. Nothing where scratch is no tmpfs (there it would only write zeros to a disk), and where the kernel can not (before 5.14).
+void clear_ahead(const std::string& path, std::uint64_t begin, std::uint64_t end, const std::atomic<bool>& stop);
 
 // Whether its files are memory only, and gone when the machine starts again. False when that can not be told.
 bool is_in_memory(const std::string& directory);

@@ -222,7 +222,9 @@ Task<Result<control::Slot>> Slots::acquire(Owner owner, control::Acquire request
             if (made.ok()) continue;  // it is free and fits, unless the owner has gone meanwhile
             if (made.code() != Code::out_of_space) co_return made;
         }
+        ++short_of_room_;
         const std::uint64_t room = co_await room_bytes();
+        --short_of_room_;
         if (!live_.count(owner) || ended_) break;
         place = find_free(owner, request, true);
         if (place != slots_.end()) co_return hand_out(place, owner, request);
@@ -231,12 +233,16 @@ Task<Result<control::Slot>> Slots::acquire(Owner owner, control::Acquire request
             continue;
         }
         if (unlink_one_free(request.bytes, room)) continue;
+        ++short_of_room_;
         const bool gained = co_await make_room();
+        --short_of_room_;
         if (gained) continue;
         if (clock_.now() >= deadline)
             co_return Status(Code::out_of_space, what + ": scratch " + directory_ + " has no room for " +
                                                      format_bytes(request.bytes) + ": " + what_holds());
+        ++short_of_room_;
         co_await freed_.wait(std::min(deadline, clock_.in(look_for_room)));
+        --short_of_room_;
     }
     if (ended_) co_return daemon_ends(what);
     co_return unavailable(what + ": the client has gone");
@@ -366,7 +372,9 @@ Task<void> Slots::clear(std::string path) {
 // The memory comes back when the last mapping is gone, here and in clients.
 void Slots::unlink(Place place) {
     leave(place->second);
-    workers_.disposer()([path = place->first] { ::unlink(path.c_str()); });
+    // Clients keep free slots mapped, which alone would keep their memory, for as long as they compute.
+    const bool nobody_stores = place->second.state == State::free;
+    workers_.disposer()([path = place->first, nobody_stores] { nobody_stores ? remove_free_slot_file(path) : void(::unlink(path.c_str())); });
     bytes_ -= place->second.bytes;
     stop_clearing(place->second);
     slots_.erase(place);
@@ -386,6 +394,7 @@ bool Slots::unlink_one_free(std::uint64_t wanted_bytes, std::uint64_t room_bytes
     std::uint64_t room = room_bytes;
     if (settings_.bytes_max != 0) room = std::min(room, settings_.bytes_max - std::min(bytes_, settings_.bytes_max));
     if (free_bytes + room < wanted_bytes) return false;
+    if (largest->second.fresh) not_ahead_[largest->second.owner] = clock_.in(settings_.allocate_wait);  // else it would be made again at once
     unlink(largest);
     return true;
 }

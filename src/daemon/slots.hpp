@@ -81,6 +81,7 @@ class Slots final : public DeadImages::Scratch {
     Task<void> prepare_next();
     // What was made ahead, and not used yet, when memory is short.
     void give_back_ahead();
+    void end_ahead();
     // not_found unless the owner holds it.
     Status release(Owner owner, const std::string& path);
     // Tells this hand-out of the slot from every other, also to the same owner; 0 unless the owner has it now.
@@ -188,8 +189,10 @@ class Slots final : public DeadImages::Scratch {
     std::optional<Wish> find_wish(std::uint64_t room_bytes) const;
     Task<void> make_ahead(Wish wish);
     void claim_free(Owner owner, const Expected& expected);
+    bool may_have_ahead(Owner owner) const;
     bool is_being_made_for(Owner owner) const;
     std::int32_t numa_node_of(Owner owner) const;
+    std::uint64_t memory_left() const;
     bool has_room_to_spare(std::uint64_t bytes, std::uint64_t room_bytes) const;
     Task<std::uint64_t> room_bytes();
     static void stop_clearing(Slot& slot);
@@ -219,9 +222,13 @@ class Slots final : public DeadImages::Scratch {
     std::set<std::string> spared_;
     std::set<Owner> live_;
     std::map<Owner, Expected> expected_;
-    std::set<Owner> not_ahead_;  // for whom a slot could not be made ahead, or was given back
+    std::map<Owner, Nanos> not_ahead_;  // until when: a slot could not be made ahead for it, or was given back
     std::size_t preparing_ = 0;  // runs of prepare_next
+    std::size_t short_of_room_ = 0;  // who waits for room
+    mutable Nanos memory_looked_ = 0;
+    mutable std::uint64_t memory_left_ = 0;
     bool ended_ = false;           // no slot is made any more
+    bool ended_ahead_ = false;     // nor before it is asked for
     std::size_t allocating_ = 0;   // slot files that are being made or enlarged
     std::uint64_t bytes_ = 0;
     std::uint64_t next_number_ = 0;

@@ -15,7 +15,9 @@
 namespace cairn {
 
 namespace {
-constexpr std::size_t made_at_once = 4;  // as many as there are workers; more would only share the memory's bandwidth
+constexpr std::size_t made_at_once = 2;  // of the workers: others are for who waits
+constexpr std::uint64_t cleared_at_once_bytes = 64 << 20;  // what waits for a worker meanwhile comes in between
+constexpr Nanos made_again_after = 60 * second;
 constexpr std::size_t slots_each = 2;    // one to flush, one to fill
 }  // namespace
 
@@ -47,8 +49,9 @@ Result<control::Prepared> Slots::prepare(Owner owner, const control::Prepare& re
         if (!slot.stop_clearing) prepared.slots.push_back({place->first, slot.bytes, slot.fresh});
         else prepared.more_to_come = true;
     }
-    if (!has_one) prepared.more_to_come = !ended_ && !not_ahead_.count(owner) && (count < slots_each || comes);
-    if (!has_one && !ended_) gate_.spawn(prepare_next());
+    const bool is_possible = !ended_ahead_ && may_have_ahead(owner) && (settings_.bytes_max == 0 || expected.bytes <= settings_.bytes_max);
+    if (!has_one) prepared.more_to_come = is_possible && (count < slots_each || comes);
+    if (!has_one && !ended_ahead_ && !ended_) gate_.spawn(prepare_next());
     return prepared;
 }
 
@@ -80,12 +83,16 @@ std::map<Slots::Owner, Slots::Share> Slots::shares() const {
 
 // One that is made, or handed out, counts at once: nobody gets two of a kind.
 std::optional<Slots::Wish> Slots::find_wish(std::uint64_t room_bytes) const {
+    if (short_of_room_ > 0 || ended_ahead_) return std::nullopt;
     for (const auto& [owner, share] : shares()) {
-        if (not_ahead_.count(owner)) continue;
+        if (!may_have_ahead(owner)) continue;
         const auto known = expected_.find(owner);
         const Expected expected = known == expected_.end() ? Expected() : known->second;
         Wish wish{owner, expected.rank, expected.bytes, {}};
-        if (!share.free.empty()) {
+        const bool is_too_large = share.free_bytes > 0 && expected.bytes > 0 && share.free_bytes >= expected.bytes && !fits(share.free_bytes, expected.bytes, false);
+        if (is_too_large && share.count < slots_each) {
+            // as if it were not there
+        } else if (!share.free.empty()) {
             if (share.free_bytes >= expected.bytes) continue;
             wish.smaller = share.free;
         } else if (share.count == 1 && share.image && node_.state(share.image->image.key).level >= Level::sealed) {
@@ -94,9 +101,14 @@ std::optional<Slots::Wish> Slots::find_wish(std::uint64_t room_bytes) const {
         } else if (share.count > 0 || known == expected_.end()) {
             continue;
         }
-        if (has_room_to_spare(wish.bytes - share.free_bytes, room_bytes)) return wish;
+        if (has_room_to_spare(wish.bytes - (wish.smaller.empty() ? 0 : share.free_bytes), room_bytes)) return wish;
     }
     return std::nullopt;
+}
+
+bool Slots::may_have_ahead(Owner owner) const {
+    const auto refused = not_ahead_.find(owner);
+    return refused == not_ahead_.end() || clock_.now() >= refused->second;
 }
 
 bool Slots::is_being_made_for(Owner owner) const {
@@ -113,8 +125,17 @@ bool Slots::has_room_to_spare(std::uint64_t bytes, std::uint64_t room_bytes) con
     std::uint64_t promised = 0;
     for (const auto& [path, slot] : slots_)
         if (slot.ahead) promised += slot.bytes;
-    const Result<std::uint64_t> memory = settings_.available_memory_bytes();
-    return has_room(bytes) && room_bytes >= 2 * bytes + promised && memory.ok() && *memory >= 2 * bytes + promised + settings_.spare_memory_bytes;
+    return has_room(bytes) && room_bytes >= 2 * bytes + promised && memory_left() >= 2 * bytes + promised + settings_.spare_memory_bytes;
+}
+
+// Many may ask at once, and it takes several files to read. 0 where it can not be told.
+std::uint64_t Slots::memory_left() const {
+    constexpr Nanos look_again = 200 * millisecond;
+    if (memory_looked_ == 0 || clock_.now() - memory_looked_ >= look_again) {
+        memory_looked_ = clock_.now();
+        memory_left_ = settings_.available_memory_bytes().value_or(0);
+    }
+    return memory_left_;
 }
 
 // ---- making it ----
@@ -150,42 +171,48 @@ Task<void> Slots::make_ahead(Wish wish) {
     freed_.notify_all();
     if (!made.ok()) {  // and a new slot is gone
         if (!ended_) log_warning("slot-not-made-ahead", {{"path", path}, {"error", made}});
-        if (live_.count(wish.owner)) not_ahead_.insert(wish.owner);
+        if (live_.count(wish.owner)) not_ahead_[wish.owner] = clock_.in(made_again_after);
         co_return;
     }
     // From here on it may be handed out at any moment, which ends the clearing.
     const auto stop = std::make_shared<std::atomic<bool>>(false);
     after->second.stop_clearing = stop;
-    std::function<Status()> clear = [path, bytes = wish.bytes, stop] {
-        clear_ahead(path, bytes, *stop);
-        return Status();
-    };
-    const Status ignored = co_await call_blocking(workers_, clock_, std::move(clear), never);
-    (void)ignored;
+    for (std::uint64_t begin = 0; begin < wish.bytes && !*stop; begin += cleared_at_once_bytes) {
+        const std::uint64_t end = std::min(begin + cleared_at_once_bytes, wish.bytes);
+        std::function<Status()> clear = [path, begin, end, stop] {
+            clear_ahead(path, begin, end, *stop);
+            return Status();
+        };
+        const Status ignored = co_await call_blocking(workers_, clock_, std::move(clear), never);
+        (void)ignored;
+    }
     const Place cleared = slots_.find(path);
     if (cleared != slots_.end() && cleared->second.stop_clearing == stop) cleared->second.stop_clearing.reset();
 }
 
+// At the beginning of the daemon's end, whose work waits for the same workers.
+void Slots::end_ahead() {
+    ended_ahead_ = true;
+    for (auto& [path, slot] : slots_) stop_clearing(slot);
+}
+
 // ---- giving it back ----
 
-// The client may have it mapped, and its memory stays for as long: so the pages go before the name does. Nobody stores into a slot that was not handed out.
 void Slots::give_back_ahead() {
     if (settings_.spare_memory_bytes == 0) return;
     const auto unused = [](const Slot& slot) { return slot.state == State::free && slot.fresh; };
     if (std::none_of(slots_.begin(), slots_.end(), [&](const auto& entry) { return unused(entry.second); })) return;
-    const Result<std::uint64_t> memory = settings_.available_memory_bytes();
-    if (!memory.ok() || *memory >= settings_.spare_memory_bytes) return;
+    const std::uint64_t left = memory_left();
+    if (left == 0 || left >= settings_.spare_memory_bytes) return;
     std::uint64_t bytes = 0;
     for (Place next = slots_.begin(); next != slots_.end();) {
         const Place place = next++;
         if (!unused(place->second)) continue;
-        if (live_.count(place->second.owner)) not_ahead_.insert(place->second.owner);
-        stop_clearing(place->second);
-        workers_.disposer()([path = place->first] { drop_slot_pages(path); });
+        if (live_.count(place->second.owner)) not_ahead_[place->second.owner] = clock_.in(made_again_after);
         bytes += place->second.bytes;
         unlink(place);
     }
-    log_info("slots-given-back", {{"bytes", bytes}, {"memory_left", *memory}});
+    log_info("slots-given-back", {{"bytes", bytes}, {"memory_left", left}});
 }
 
 }  // namespace cairn

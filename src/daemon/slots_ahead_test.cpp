@@ -225,8 +225,10 @@ TEST_F(SlotsAhead, UnusedOnesAreGivenBackWhenMemoryGetsShort) {
     slots_->give_back_ahead();
     EXPECT_EQ(slots_->count(), 2u) << "there is enough";
     memory_left_ = 2 * mib - 1;
-    slots_->give_back_ahead();
-    EXPECT_EQ(slots_->count(), 1u);
+    EXPECT_TRUE(eventually([&] {
+        slots_->give_back_ahead();
+        return slots_->count() == 1;
+    }));
     EXPECT_EQ(slots_->bytes(), used->bytes);
     struct stat about = {};
     EXPECT_TRUE(eventually([&] { return ::fstat(file, &about) == 0 && about.st_blocks == 0 && about.st_nlink == 0; }));
@@ -236,6 +238,46 @@ TEST_F(SlotsAhead, UnusedOnesAreGivenBackWhenMemoryGetsShort) {
     memory_left_ = 1ull << 40;
     EXPECT_FALSE(slots_->prepare(alice, {0, mib, 0})->more_to_come) << "not again and again";
     EXPECT_EQ(acquire(alice, wanted(0, mib)).ok(), true);
+}
+
+// Who asks in earnest comes first, and what is taken away for him is not made again at once.
+TEST_F(SlotsAhead, OneThatIsTakenForAnotherIsNotMadeAgainAtOnce) {
+    SlotSettings settings;
+    settings.bytes_max = 5 * mib / 2;
+    begin(settings);
+    EXPECT_EQ(prepared(alice, 0, mib).slots.size(), 1u);
+    const auto slot = acquire(bob, wanted(1, 2 * mib));
+    ASSERT_TRUE(slot.ok()) << slot.status().to_string();
+    EXPECT_EQ(slots_->count(), 1u);
+    ASSERT_TRUE(slots_->release(bob, slot->path).ok());
+    EXPECT_FALSE(slots_->prepare(alice, {0, mib, 0})->more_to_come);
+    world_->loop().run(slots_->prepare_next());
+    EXPECT_EQ(slots_->count(), 1u);
+}
+
+TEST_F(SlotsAhead, ALargeOneThatIsWarmIsNoneForASmallImage) {
+    begin();
+    const auto large = acquire(alice, wanted(0, 80 * mib));
+    ASSERT_TRUE(slots_->release(alice, large->path).ok());
+    ASSERT_TRUE(eventually([&] { return !slots_->is_clearing(); }));
+    const control::Prepared told = prepared(alice, 0, mib);
+    ASSERT_EQ(told.slots.size(), 1u);
+    EXPECT_NE(told.slots[0].path, large->path);
+}
+
+TEST_F(SlotsAhead, NothingIsMadeAnyMoreAtTheEnd) {
+    begin();
+    slots_->end_ahead();
+    EXPECT_FALSE(slots_->prepare(alice, {0, mib, 0})->more_to_come);
+    world_->loop().run(slots_->prepare_next());
+    EXPECT_EQ(slots_->count(), 0u);
+}
+
+TEST_F(SlotsAhead, MoreThanScratchMayHoldIsNotWaitedFor) {
+    SlotSettings settings;
+    settings.bytes_max = 2 * mib;
+    begin(settings);
+    EXPECT_FALSE(slots_->prepare(alice, {0, 3 * mib, 0})->more_to_come);
 }
 
 TEST_F(SlotsAhead, ASizeThatNoImageCanHaveIsRefused) {
