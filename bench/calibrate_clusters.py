@@ -14,7 +14,7 @@ GATED_SETTINGS = 10   # of fewer, means say nothing: only WITHIN counts
 # What the scale model's file system costs beside the bytes: a request through FUSE and a brick, an operation, an fsync, operations on names; a message
 # between namespaces; this host's memory. Of both geometries: only the cards differ.
 CONSTANTS = {
-    "storage": {"request_us": 300, "latency_us": 1000, "fsync_ms": 10, "metadata_ops_per_s": 2000, "target_bytes_per_s": 4e9},
+    "storage": {"request_us": 300, "latency_us": 1000, "fsync_ms": 10, "metadata_ops_per_s": 2000, "target_bytes_per_s": 4e9, "write_behind_bytes": 1 << 20},
     "node": {"network_latency_us": 200, "memory_bytes_per_s": 1.2e9, "scratch_bytes_per_s": 3e9, "checksum_bytes_per_s": 4e9},
 }
 
@@ -69,11 +69,11 @@ def cluster_of(block, rates, files, efficiency=None):
     return "".join(f"[{name}]\n" + "".join(f"{key} = {value}\n" for key, value in keys.items()) for name, keys in sections.items())
 
 
-def throughput(answer):
-    """Bytes a second of one answer of `cairn simulate --json`: the median of its versions, as of the race's rounds; and of the first, before leaders know
-    what each can do."""
-    rates = [version["bytes_per_s"] for version in answer["versions"]]
-    return median(rates), rates[0]
+def throughput(answers):
+    """Bytes a second of answers of `cairn simulate --json`, one for each seed: the median of all versions, as of the race's rounds; and of the first ones, before
+    leaders know what each can do."""
+    rates = [[version["bytes_per_s"] for version in answer["versions"]] for answer in answers]
+    return median(rate for each in rates for rate in each), median(each[0] for each in rates)
 
 
 # ---- what came out ----

@@ -14,6 +14,9 @@ BUILD = os.environ.get("CAIRN_BUILD", os.path.join(ROOT, "build/release"))
 BENCH = os.path.join(ROOT, "bench")
 sys.path.insert(0, BENCH)
 import calibrate_clusters as clusters  # noqa: E402
+import calibrate_shapes as shapes  # noqa: E402
+import race_plan  # noqa: E402
+import race_report  # noqa: E402
 
 MIB = 1 << 20
 RATES = {"node": {"n0": 10 * MIB, "n1": 11 * MIB, "n2": 90 * MIB}, "server": {"s0": 40 * MIB, "s1": 40 * MIB}}
@@ -93,7 +96,10 @@ class Clusters(unittest.TestCase):
         self.assertEqual([met for *_, met in clusters.gates(clusters.as_the_limit(records))], [True, False, False, False])
 
     def test_the_median_of_versions_and_the_first(self):
-        self.assertEqual(clusters.throughput({"versions": [{"bytes_per_s": rate} for rate in (5, 9, 8)]}), (8, 5))
+        runs = [{"versions": [{"bytes_per_s": rate} for rate in rates]} for rates in ((5, 9, 8), (4, 9, 9), (6, 8, 7))]
+        self.assertEqual(clusters.throughput(runs[:1]), (8, 5))
+        self.assertEqual(clusters.throughput(runs), (8, 5))
+        self.assertEqual(clusters.throughput(runs[1:]), (7.5, 5))
 
     def test_tables_have_each_ratio_and_name_what_is_lacking(self):
         blocks = [block(files=files, imbalance=imbalance) for files, imbalance in ((8, 0), (4, 0), (8, 20))] + [block(nodes=4, files=4)]
@@ -105,6 +111,56 @@ class Clusters(unittest.TestCase):
         self.assertIn("race-x: Cairn's 4 settings, simulated, differ by at most 0.0 %", text)
         widths = {len(line) for line in clusters.settings_table(records).splitlines()}
         self.assertEqual(len(widths), 1)
+
+
+class Shapes(unittest.TestCase):
+    """Those that nothing was fitted on."""
+    COMMITS = [f"{number:040x}" for number in range(60)]
+
+    def test_a_commit_draws_the_same_and_another_one_others(self):
+        self.assertEqual(shapes.shapes("a" * 40), shapes.shapes("a" * 40))
+        self.assertNotEqual(shapes.shapes("a" * 40), shapes.shapes("b" * 40))
+        self.assertEqual(shapes.draw("a" * 40, 0, 0), {"kind": "flush", "geometry": "servers", "nodes": 6, "ranks": 3, "size": 96 * MIB, "imbalance": 0, "slow": 10, "files": 6})
+
+    def test_race_can_run_them_in_minutes(self):
+        drawn = [block for commit in self.COMMITS for block in shapes.shapes(commit)]
+        for block in drawn:
+            self.assertLessEqual(block["files"], block["nodes"])
+            rates = race_plan.GEOMETRIES[block["geometry"]]
+            limit = 1e6 * min(block["nodes"] * rates["node"], min(block["files"], shapes.SERVERS) * rates["server"])
+            self.assertTrue(5 < block["size"] * block["nodes"] * block["ranks"] / limit < 14, block)
+            if block["slow"]:
+                self.assertTrue(block["geometry"] == "servers" and block["files"] >= shapes.SERVERS and block["imbalance"] == 0, block)
+        for what, values in {"geometry": {"servers", "nics"}, "nodes": set(range(2, 9)), "ranks": {1, 2, 3, 4}, "slow": {0, 10}, "imbalance": {0, 5, 15, 20, 25, 30}}.items():
+            self.assertEqual({block[what] for block in drawn}, values)
+
+    def test_the_command_measures_that_shape(self):
+        """What race would plan for it is the shape, and beside it at most the same without a slow server."""
+        for commit in self.COMMITS[:6]:
+            for shape, block in enumerate(shapes.shapes(commit)):
+                words = shapes.command(commit, shape, block).split("'")[1].split()
+                told = dict(zip(words[::2], words[1::2]))
+                a = type("A", (), {"application": False, "geometry": [told["--geometry"]], "compute": int(told["--compute"]), "nodes": [int(told["--nodes"])], "sweep": False,
+                                   "ranks": int(told["--ranks"]), "size": int(told["--size"].removesuffix("MiB")) * MIB, "imbalance": [int(told["--imbalance"])],
+                                   "files": [int(told["--files"])], "slow": float(told["--slow"]), "servers": shapes.SERVERS, "contenders": ["cairn"]})
+                planned = [race_report.key(one) for one in race_plan.blocks(a)]
+                self.assertIn(race_report.key(block), planned)
+                self.assertEqual(len(planned), 2 if block["slow"] else 1)
+                self.assertEqual(f"race-{told['--name']}", shapes.name_of(commit, shape))
+
+    def test_what_was_measured_before_is_not_drawn(self):
+        first = shapes.shapes("c" * 40)
+        again = shapes.shapes("c" * 40, known=first[:2])
+        self.assertEqual(again[2:], first[2:])
+        self.assertFalse(set(map(race_report.key, first[:2])) & set(map(race_report.key, again)))
+
+    def test_it_must_be_near_and_nearer_than_the_limit(self):
+        def told(rate, measured=80, limit=83):
+            return clusters.record(block(limit_bytes_per_s=limit * MIB, rounds=[{"cairn": {"seconds": 16 / measured}}] * 3), "cairn", (rate * MIB,) * 2)
+
+        self.assertEqual(shapes.failed([told(78), told(82)]), [])
+        self.assertIn("where 4 %", " ".join(shapes.failed([told(76), told(80)])))
+        self.assertIn("the limit of the cards", " ".join(shapes.failed([told(78, limit=81), told(82, limit=81)])))
 
 
 class Program(unittest.TestCase):
@@ -166,6 +222,24 @@ class Program(unittest.TestCase):
         with open(os.path.join(self.folder, "asked")) as f:
             self.assertEqual(f.read().strip(), f"{BUILD} --name calibrate --rounds 3 --files 8,1")
         self.assertEqual(self.written(), ["calibrate.json", "calibrate.txt"])
+
+    def test_drawn_shapes_are_told_measured_and_compared(self):
+        commit = "d" * 40
+        self.results([])
+        code, out, err = self.calibrate("--drawn", commit)
+        self.assertEqual((code, err), (2, ""))
+        self.assertEqual(out.count("make race ARGS="), shapes.SHAPES)
+        for shape, one in enumerate(shapes.shapes(commit)):
+            ranks = one["nodes"] * one["ranks"]
+            rates = {"node": {"n0": 50e6}, "server": {f"s{i}": 50e6 for i in range(shapes.SERVERS)}}
+            rates = {"servers": rates, "nics": {**rates, "node": {"n0": 25e6}}}
+            limit = min(one["nodes"] * rates[one["geometry"]]["node"]["n0"], min(one["files"], shapes.SERVERS) * 50e6)
+            made = block(**one, bytes=ranks * one["size"], image_bytes=[one["size"]] * ranks, limit_bytes_per_s=limit, rounds=[{"cairn": {"seconds": ranks * one["size"] / limit}}] * 3)
+            with open(os.path.join(self.folder, "results", shapes.name_of(commit, shape) + ".json"), "w") as f:
+                json.dump({"rates": rates, "blocks": [made]}, f)
+        code, out, err = self.calibrate("--drawn", commit)
+        self.assertEqual(out.count("make race ARGS="), 0)
+        self.assertEqual((code, "the limit of the cards alone is 0.0 % off" in err), (1, True), out + err)  # which here is what was measured
 
 
 class Committed(unittest.TestCase):

@@ -20,6 +20,8 @@ namespace cairn::simulate {
 
 namespace {
 
+constexpr std::uint64_t looks_apart = 1024;  // events, at a version that nobody begins to publish
+
 Slice word(std::uint64_t value) {
     Bytes bytes(sizeof value);
     std::memcpy(bytes.data(), &value, sizeof value);
@@ -201,6 +203,27 @@ ImageHeader Run::header_of(Rank rank, Version version) const {
     return header;
 }
 
+// As read_image does, operation by operation, but that what is read stays described: to make the bytes that stand behind a header, which nobody looks at, was a fifth of
+// all instructions.
+Task<Result<LocalImage>> find_image(World& world, std::string path, ImageHeader header, Nanos deadline) {
+    constexpr std::uint64_t front_bytes = image_header_offset + (64u << 10);
+    OpenOptions options;
+    Result<FilePtr> file = co_await world.storage.open(path, options, deadline);
+    if (!file.ok()) co_return std::move(file).status();
+    Result<std::uint64_t> size = co_await world.storage.file_bytes(*file, deadline);
+    if (!size.ok()) co_return std::move(size).status();
+    FilePtr opened = *file;
+    const Slice front{std::make_shared<sim::SimBuffer>(std::make_shared<sim::Content>(), front_bytes), 0, std::min(*size, front_bytes)};
+    CO_TRY(co_await read_all(world.storage, opened, 0, front, deadline));
+    Result<BufferPtr> mapped = co_await world.storage.map(path, false, deadline);
+    if (!mapped.ok()) co_return std::move(mapped).status();
+    LocalImage image;
+    image.path = path;
+    image.data = {std::move(mapped).value(), header.data_offset, header.image.bytes};
+    image.header = std::move(header);
+    co_return image;
+}
+
 Task<Status> Run::capture_image(std::uint32_t node, Rank rank, Version version) {
     Host& host = hosts_[node];
     World world = host.client->world();
@@ -224,10 +247,9 @@ Task<Status> Run::capture_image(std::uint32_t node, Rank rank, Version version) 
     if (copied > world.clock.now()) co_await world.clock.sleep_until(copied);
     Slice sealed = word(image_sealed_word);
     CO_TRY(co_await write_all(world.storage, opened, image_state_offset, std::move(sealed), deadline));
-    Result<std::optional<LocalImage>> image = co_await read_image(world, path, deadline);
+    Result<LocalImage> image = co_await find_image(world, path, header, deadline);
     if (!image.ok()) co_return std::move(image).status();
-    if (!image->has_value()) co_return Status(Code::internal, path + ": sealed, and not found to be");
-    LocalImage found = std::move(**image);
+    LocalImage found = std::move(image).value();
     co_return host.daemon->add_image(std::move(found));
 }
 
@@ -253,13 +275,16 @@ Result<VersionOutcome> Run::version(Version version) {
         }
     const VersionKey key{roster_->name, version, roster_->incarnation};
     const Node& coordinator = *hosts_[0].daemon;
+    std::uint64_t looks = 0;
     const auto over = [&] {
+        if (published_ == 0 && failed_.ok() && ++looks % looks_apart != 0) return false;  // asked after every event, and only a publication makes it true in a good run
         const VersionState state = coordinator.state(key);
         return state.final || !state.failure.ok() || !failed_.ok();
     };
-    TRY(run_until(sim_, question_, outcome.bytes * version, "flushing version " + std::to_string(version), over));
+    Status ran = run_until(sim_, question_, outcome.bytes * version, "flushing version " + std::to_string(version), over);
     TRY(failed_);
     const VersionState state = coordinator.state(key);
+    if (state.failure.ok()) TRY(std::move(ran));
     if (state.level != Level::committed) return state.failure.ok() ? Status(Code::internal, "the version was not committed") : state.failure;
     const Nanos committed = sim_.now();
     const auto seconds = [](Nanos from, Nanos to) { return static_cast<double>(to - from) / second; };

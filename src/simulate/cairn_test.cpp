@@ -181,6 +181,10 @@ TEST(SimulateCairn, TheSameSeedGivesTheSameToTheByte) {
     EXPECT_NE(one.versions[0].bytes, another.versions[0].bytes);
 }
 
+TEST(SimulateCairn, WhatAClientHoldsIsWrittenBeforeTheCommit) {
+    EXPECT_NEAR(last(small({"storage.write_behind_bytes=64 MiB", "node.connections=1"})).flush_s(), 2.56, 0.1);  // as without it
+}
+
 // Which work moves in a flush turns on the last microsecond, so that a single one may take a tenth more by either way, and the median of five a twentieth.
 struct SharingTest : testing::TestWithParam<std::uint32_t> {};
 

@@ -38,6 +38,7 @@ struct Cluster {
     std::uint32_t client_crowd_from = 1;
     double writer_bytes_per_s = 0;    // what one request reaches by itself; 0: no limit
     double network_latency_us = 5;
+    std::uint32_t connections = 0;    // 1: one each way between two nodes, and between a node and a server; what takes the same goes in turn
 
     // [storage]
     std::uint32_t servers = 1, targets = 1, stripes = 1;
@@ -50,6 +51,7 @@ struct Cluster {
     std::uint32_t crowd_from = 1;
     double latency_us = 200, fsync_ms = 2;
     double metadata_ops_per_s = 0;
+    std::uint64_t write_behind_bytes = 0;  // of a file, that a node's client holds while their writes are told to be over
     std::uint32_t placeable = 1;  // whether Cairn can say on which target a part lies
     double background = 0;       // share of every target that others take
     double background_spread = 0;  // targets differ: their share is background x (1 - spread ... 1 + spread)

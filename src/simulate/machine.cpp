@@ -131,6 +131,8 @@ std::unique_ptr<sim::Machine> make_machine(sim::Simulation& sim, const Cluster& 
     model.stripes = cluster.stripes;
     model.stripe_bytes = cluster.stripe_bytes;
     model.metadata_ops_per_s = cluster.metadata_ops_per_s;
+    model.connections = cluster.connections != 0;
+    model.write_behind_bytes = cluster.write_behind_bytes;
     return std::make_unique<sim::Machine>(sim, std::move(model));
 }
 

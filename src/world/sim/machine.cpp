@@ -21,7 +21,7 @@ Machine::Machine(Simulation& sim, MachineModel model) : sim_(sim), model_(std::m
 }
 
 void Machine::send(NodeId from, NodeId to, std::uint64_t bytes, std::function<void()> done) {
-    bandwidth_.begin({{out_[from], bytes}, {in_[to], bytes}}, 0, std::move(done));
+    pass(connection(from, to), {{out_[from], bytes}, {in_[to], bytes}}, 0, std::move(done));
 }
 
 void Machine::scratch(NodeId node, std::uint64_t bytes, std::function<void()> done) { bandwidth_.begin({{scratch_[node], bytes}}, 0, std::move(done)); }
@@ -57,7 +57,53 @@ void Machine::storage(NodeId node, Bandwidth::Resource card, std::uint64_t file,
         const auto request = static_cast<std::uint64_t>(static_cast<double>(model_.request_time) / 1e9 * model_.target_rates[at]);
         std::function<void()> one = pieces == 1 ? std::move(done) : [left, done] { if (--*left == 0) done(); };
         const auto of_card = static_cast<std::uint64_t>(static_cast<double>(part) / efficiency);
-        bandwidth_.begin({{card, of_card}, {client_[node], part}, {servers_[at % servers_.size()], part}, {targets_[at], part + request}}, stream, std::move(one));
+        const std::size_t server = at % servers_.size();
+        const std::uint64_t by = connection(node, (card == out_[node] ? 2ull : 3ull) << 30 | server);  // what is read comes the other way
+        pass(by, {{card, of_card}, {client_[node], part}, {servers_[server], part}, {targets_[at], part + request}}, stream, std::move(one));
+    }
+}
+
+void Machine::pass(std::uint64_t connection, const Bandwidth::Uses& uses, std::uint64_t stream, std::function<void()> done) {
+    if (connection == 0) return bandwidth_.begin(uses, stream, std::move(done));
+    const auto [taken, is_free] = connections_.try_emplace(connection);
+    if (!is_free) return taken->second.push_back({uses, stream, std::move(done)});
+    bandwidth_.begin(uses, stream, [this, connection, through = std::move(done)] {
+        const auto in_use = connections_.find(connection);
+        std::deque<Waiting> waiting = std::move(in_use->second);
+        connections_.erase(in_use);
+        if (!waiting.empty()) {
+            Waiting next = std::move(waiting.front());
+            waiting.pop_front();
+            pass(connection, next.uses, next.stream, std::move(next.done));
+            connections_.at(connection) = std::move(waiting);
+        }
+        through();
+    });
+}
+
+void Machine::write_behind(NodeId from, std::uint64_t file, std::size_t target, std::uint64_t offset, std::uint64_t bytes, std::function<void()> done) {
+    if (model_.write_behind_bytes == 0) return write(from, file, target, offset, bytes, 1, std::move(done));
+    Behind& behind = behind_[{from, file}];
+    behind.written += bytes;
+    behind.waiting.emplace(behind.written - std::min(behind.written, model_.write_behind_bytes), std::move(done));
+    write(from, file, target, offset, bytes, 1, [this, from, file, bytes] {
+        Behind& of = behind_[{from, file}];
+        of.through += bytes;
+        tell(of);
+    });
+    tell(behind);
+}
+
+void Machine::finish(NodeId from, std::uint64_t file, std::function<void()> done) {
+    Behind& behind = behind_[{from, file}];
+    behind.waiting.emplace(behind.written, std::move(done));
+    tell(behind);
+}
+
+void Machine::tell(Behind& behind) {
+    while (!behind.waiting.empty() && behind.waiting.begin()->first <= behind.through) {
+        sim_.schedule(sim_.machines(), sim_.now(), "behind", std::move(behind.waiting.begin()->second));
+        behind.waiting.erase(behind.waiting.begin());
     }
 }
 

@@ -26,6 +26,8 @@ struct MachineModel {
     std::uint32_t stripes = 1;         // of a file, over as many targets
     std::uint64_t stripe_bytes = 1 << 20;
     double metadata_ops_per_s = 0;     // 0: no limit
+    bool connections = false;          // one from each node to each other one, to each server, and back: what takes the same goes in turn
+    std::uint64_t write_behind_bytes = 0;  // of a file, that a node's client holds while their writes are over for the writer; 0: none
 };
 
 class Machine {
@@ -37,6 +39,9 @@ class Machine {
     void send(NodeId from, NodeId to, std::uint64_t bytes, std::function<void()> done);
     void write(NodeId from, std::uint64_t file, std::size_t target, std::uint64_t offset, std::uint64_t bytes, double efficiency,
                std::function<void()> done);
+    // As write(), but done() comes when no more than write_behind_bytes of what this node wrote into the file are still on their way: its client holds those.
+    void write_behind(NodeId from, std::uint64_t file, std::size_t target, std::uint64_t offset, std::uint64_t bytes, std::function<void()> done);
+    void finish(NodeId from, std::uint64_t file, std::function<void()> done);  // when all that it wrote so far is through
     // What one node writes into one file is one stream; of reads so many bytes of a file are one, whoever reads them: they are near each other, and who comes second finds them in memory.
     static constexpr std::uint64_t place_bytes = 64 << 20;
     void read(NodeId to, std::uint64_t file, std::size_t target, std::uint64_t offset, std::uint64_t bytes, double efficiency, std::function<void()> done);
@@ -55,6 +60,14 @@ class Machine {
   private:
     void storage(NodeId node, Bandwidth::Resource card, std::uint64_t file, std::size_t target, std::uint64_t offset, std::uint64_t bytes,
                  std::uint64_t stream, double efficiency, std::function<void()> done);
+    // One after the other on each connection; 0: on none.
+    void pass(std::uint64_t connection, const Bandwidth::Uses& uses, std::uint64_t stream, std::function<void()> done);
+    std::uint64_t connection(NodeId from, std::uint64_t to) const { return model_.connections ? (std::uint64_t{from} + 1) << 32 | to : 0; }
+    struct Behind {
+        std::uint64_t written = 0, through = 0;
+        std::multimap<std::uint64_t, std::function<void()>> waiting;  // by how much must be through
+    };
+    void tell(Behind& behind);
 
     Simulation& sim_;
     MachineModel model_;
@@ -64,6 +77,13 @@ class Machine {
         std::uint64_t bytes = 0;
     };
     std::map<std::uint64_t, Stripes> laid_;  // by file
+    struct Waiting {
+        Bandwidth::Uses uses;
+        std::uint64_t stream = 0;
+        std::function<void()> done;
+    };
+    std::unordered_map<std::uint64_t, std::deque<Waiting>> connections_;  // that are in use, with who waits for them
+    std::map<std::pair<NodeId, std::uint64_t>, Behind> behind_;           // by node and file
     std::vector<Bandwidth::Resource> out_, in_, scratch_, client_, servers_, targets_;
     Pipe metadata_;
 };

@@ -14,7 +14,9 @@ namespace cairn::sim {
 namespace {
 constexpr std::size_t recent_max = 256;
 constexpr std::size_t few = 4096;     // entries that are not worth a look for cancelled ones
-constexpr Nanos near_span = second;  // how much of what is far is brought near at a time
+constexpr std::size_t slices = 1024;
+constexpr Nanos slice_span = millisecond;
+constexpr Nanos near_span = slices * slice_span;  // how much of what is far is brought near at a time
 }
 
 Nanos Pipe::pass(Nanos start, std::uint64_t bytes, double rate) {
@@ -106,14 +108,31 @@ Simulation::Due Simulation::take_due(std::uint32_t place) {
 
 void Simulation::push(std::uint64_t event, Nanos when) {
     const Entry entry{std::max(when, now_), tie_prng_.next(), ++pushed_, event};
-    std::vector<Entry>& into = entry.when < far_from_ ? queue_ : far_;
-    into.push_back(entry);
-    const bool is_heap = &into == &queue_;
-    if (is_heap) std::push_heap(queue_.begin(), queue_.end(), std::greater<>());
-    if (into.size() <= few || into.size() <= 4 * live_) return;
-    drop_cancelled(into);
-    if (is_heap) std::make_heap(queue_.begin(), queue_.end(), std::greater<>());
+    if (entry.when < near_from_) {
+        queue_.push_back(entry);
+        std::push_heap(queue_.begin(), queue_.end(), std::greater<>());
+    } else if (entry.when < far_from_) {
+        near_[slice_of(entry.when)].push_back(entry);
+        ++near_entries_;
+    } else {
+        far_.push_back(entry);
+    }
+    const std::size_t worth_a_look = std::max(few, 4 * live_);
+    if (queue_.size() > worth_a_look) {
+        drop_cancelled(queue_);
+        std::make_heap(queue_.begin(), queue_.end(), std::greater<>());
+    }
+    if (far_.size() > worth_a_look) drop_cancelled(far_);
+    if (near_entries_ <= worth_a_look) return;
+    near_entries_ = 0;
+    for (std::vector<Entry>& slice : near_) {
+        drop_cancelled(slice);
+        near_entries_ += slice.size();
+    }
 }
+
+// Of what is due between near_from_ and far_from_. As of bring_near, slices are counted back from its end.
+std::size_t Simulation::slice_of(Nanos when) const { return slices - 1 - static_cast<std::size_t>((far_from_ - 1 - when) / slice_span); }
 
 void Simulation::drop_cancelled(std::vector<Entry>& entries) const {
     entries.erase(std::remove_if(entries.begin(), entries.end(), [this](const Entry& entry) { return find_due(entry.event) == nullptr; }), entries.end());
@@ -123,11 +142,28 @@ void Simulation::bring_near() {
     drop_cancelled(far_);
     if (far_.empty()) return;
     const Nanos first = std::min_element(far_.begin(), far_.end(), [](const Entry& a, const Entry& b) { return a.when < b.when; })->when;
+    near_from_ = first;
     far_from_ = first + std::min(near_span, never - first);
+    near_.resize(slices);
     const auto near = std::partition(far_.begin(), far_.end(), [this](const Entry& entry) { return entry.when >= far_from_; });
-    queue_.assign(near, far_.end());
+    for (auto it = near; it != far_.end(); ++it) near_[slice_of(it->when)].push_back(*it);
+    near_entries_ = static_cast<std::size_t>(far_.end() - near);
     far_.erase(near, far_.end());
-    std::make_heap(queue_.begin(), queue_.end(), std::greater<>());
+}
+
+bool Simulation::next_slice() {
+    while (near_from_ < far_from_ && near_entries_ > 0) {
+        const std::size_t at = slice_of(near_from_);
+        queue_ = std::move(near_[at]);
+        near_[at] = {};
+        near_entries_ -= queue_.size();
+        near_from_ = far_from_ - static_cast<Nanos>(slices - 1 - at) * slice_span;
+        if (queue_.empty()) continue;
+        std::make_heap(queue_.begin(), queue_.end(), std::greater<>());
+        return true;
+    }
+    near_from_ = far_from_;
+    return false;
 }
 
 std::uint64_t Simulation::schedule(Actor& actor, Nanos when, const char* label, std::function<void()> action) {
@@ -179,8 +215,10 @@ void Simulation::wake_late(Actor& actor) {
 
 bool Simulation::settle_next() {
     for (;;) {
-        if (queue_.empty()) bring_near();
-        if (queue_.empty()) return false;
+        while (queue_.empty() && !next_slice()) {
+            bring_near();
+            if (near_entries_ == 0) return false;
+        }
         const Entry& next = queue_.front();
         const Due* due = find_due(next.event);
         if (due != nullptr && !due->actor->paused) return true;

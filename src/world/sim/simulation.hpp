@@ -20,6 +20,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "world/sim/file_system.hpp"
@@ -182,6 +183,8 @@ class Simulation {
     bool settle_next();  // drops what was cancelled and sets aside what is paused until the next one can run
     void fetch_ahead() const;
     void bring_near();   // what is far, when nothing nearer is left
+    std::size_t slice_of(Nanos when) const;
+    bool next_slice();   // of what is near, when the heap is empty; false: there is none
     void drop_cancelled(std::vector<Entry>& entries) const;
     void record(Nanos when, std::uint32_t actor, const char* label);
 
@@ -193,9 +196,11 @@ class Simulation {
     std::uint64_t pushed_ = 0;
     std::uint64_t events_run_ = 0;
     std::size_t live_ = 0;
-    std::vector<Entry> queue_;  // a heap of what is due before far_from_
+    std::vector<Entry> queue_;  // a heap of what is due before near_from_
+    std::vector<std::vector<Entry>> near_;  // in no order: what is due then, by slices of time; so the heap stays small enough for a cache
+    std::size_t near_entries_ = 0;
     std::vector<Entry> far_;    // the rest, in no order: mostly deadlines, which are cancelled long before they are due
-    Nanos far_from_ = 0;
+    Nanos near_from_ = 0, far_from_ = 0;
     std::vector<Due> due_;      // by place
     std::vector<std::uint32_t> free_places_;
     Actor machines_;
@@ -213,7 +218,7 @@ class Simulation {
     std::unique_ptr<Machine> machine_;
     std::vector<std::unique_ptr<SimNode>> nodes_;
     std::vector<std::unique_ptr<Process>> processes_;
-    std::map<Address, Process*> endpoints_;
+    std::unordered_map<Address, Process*> endpoints_;
 };
 
 // Operations under way on a node. A ticket still finds its operation after others came and went, and nothing once it is over.

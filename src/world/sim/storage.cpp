@@ -134,7 +134,7 @@ void SimStorage::begin_transfer(const OperationPtr& operation, const SimFile& fi
         const NodeId node = process_.node().id();
         if (!file.shared) return machine->scratch(node, bytes, std::move(through));
         const std::size_t target = file.inode->target.value_or(0);
-        if (writes) machine->write(node, file.inode->id, target, operation->offset, bytes, 1, std::move(through));
+        if (writes) machine->write_behind(node, file.inode->id, target, operation->offset, bytes, std::move(through));
         else machine->read(node, file.inode->id, target, operation->offset, bytes, 1, std::move(through));
     });
 }
@@ -291,8 +291,14 @@ Task<Status> SimStorage::fsync(FilePtr file, Nanos deadline) {
         if (op.fails) target.fs.fail_fsync(*target.inode, node, sim_.fault_prng());
         else target.fs.fsync(*target.inode, node);
     };
-    const bool shared = sim_file(file).shared;
-    begin(operation, metadata_ready(shared) + (shared ? jitter(sim_.model().fsync_latency) : 0));
+    const SimFile& synced = sim_file(file);
+    const Nanos ready = metadata_ready(synced.shared) + (synced.shared ? jitter(sim_.model().fsync_latency) : 0);
+    Machine* const machine = sim_.machine();
+    if (machine && synced.shared && machine->model().write_behind_bytes > 0) {
+        begin(operation, ready - sim_.now(), [&](std::function<void()> through) { machine->finish(process_.node().id(), synced.inode->id, std::move(through)); });
+    } else {
+        begin(operation, ready);
+    }
     Status status = co_await finish(operation, deadline);
     co_return status;
 }
