@@ -32,6 +32,11 @@ class Prepared : public Room {
         for (const auto& each : std::filesystem::directory_iterator(scratch_of("n0").images())) count += each.is_regular_file() ? 1 : 0;
         return count;
     }
+    std::uint64_t largest() const {
+        std::uint64_t bytes = 0;
+        for (const auto& each : std::filesystem::directory_iterator(scratch_of("n0").images())) bytes = std::max<std::uint64_t>(bytes, each.file_size());
+        return bytes;
+    }
     template <class Condition>
     static bool comes(Condition condition) {
         for (int i = 0; i < 6000 && !condition(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -69,16 +74,27 @@ TEST_F(Prepared, WhatIsProtectedLaterIsThereToo) {
     ASSERT_EQ(small.protect(session, "small"), CAIRN_OK);
     EXPECT_TRUE(comes([&] { return mapped() == 1; }));
     ASSERT_EQ(large.protect(session, "large"), CAIRN_OK);
-    const auto image_bytes = [&] {
-        std::uint64_t largest = 0;
-        for (const auto& each : std::filesystem::directory_iterator(scratch_of("n0").images())) largest = std::max<std::uint64_t>(largest, each.file_size());
-        return largest;
-    };
-    EXPECT_TRUE(comes([&] { return image_bytes() > 8 * large.values.size() && mapped() == 1; }));
+    EXPECT_TRUE(comes([&] { return largest() > 8 * large.values.size() && mapped() == 1; }));
     small.fill(0, 1);
     large.fill(1, 1);
     ASSERT_EQ(cairn_checkpoint(session, 1), CAIRN_OK) << cairn_last_error(session);
     EXPECT_EQ(made(), 1u);
+    EXPECT_EQ(cairn_wait(session, 1, CAIRN_COMMITTED, 60'000), CAIRN_OK) << cairn_last_error(session);
+    EXPECT_EQ(cairn_close(session), CAIRN_OK);
+}
+
+// Two slots of what it protected before do not do for what it protects now.
+TEST_F(Prepared, WhoHasTwoSlotsGetsALargerOneToo) {
+    cairn_session* session = open();
+    ASSERT_NE(session, nullptr);
+    Field small(10'000), large(4'000'003);
+    ASSERT_EQ(small.protect(session, "small"), CAIRN_OK);
+    EXPECT_TRUE(comes([&] { return mapped() == 1; }));
+    small.fill(0, 1);
+    ASSERT_EQ(cairn_checkpoint(session, 1), CAIRN_OK) << cairn_last_error(session);
+    EXPECT_TRUE(comes([&] { return mapped() == 2; }));
+    ASSERT_EQ(large.protect(session, "large"), CAIRN_OK);
+    EXPECT_TRUE(comes([&] { return largest() > 8 * large.values.size() && mapped() == 2; }));
     EXPECT_EQ(cairn_wait(session, 1, CAIRN_COMMITTED, 60'000), CAIRN_OK) << cairn_last_error(session);
     EXPECT_EQ(cairn_close(session), CAIRN_OK);
 }

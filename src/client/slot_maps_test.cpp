@@ -47,7 +47,7 @@ TEST_F(SlotMapsTest, WhatIsMappedAheadIsFilledPieceByPiece) {
     EXPECT_EQ(maps_.count_of(3 * piece_bytes), 1u);
     EXPECT_EQ(maps_.count_of(3 * piece_bytes + 1), 0u);
     int turns = 0;
-    while (maps_.populate_some()) ++turns;
+    while (turns <= 3 && maps_.populate_some()) ++turns;
     EXPECT_GE(turns, 1);
     EXPECT_LE(turns, 3);
     const auto mapped = maps_.map(path, 3 * piece_bytes);

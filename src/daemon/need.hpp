@@ -49,6 +49,8 @@ class Need {
     void ended(const NeedLook& look);  // nothing is left to be flushed
 
     CpuClass wanted() const { return wanted_; }
+    // With nothing to flush it is ready to answer, in the class that the daemon was started with.
+    CpuClass wanted_of_loop() const { return limit_ == 0 ? CpuClass::normal : wanted_; }
     const std::string& why() const { return why_; }  // for people
     Nanos time_limit() const { return limit_; }      // of this flush; 0: none is under way
     bool is_late(Nanos now) const { return limit_ != 0 && now - begun_ > limit_; }

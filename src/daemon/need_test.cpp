@@ -159,6 +159,27 @@ TEST(Need, AJobOfWhichNothingIsKnownIsNotHurried) {
     EXPECT_EQ(machine.need.wanted(), CpuClass::idle);
 }
 
+TEST(Need, TheLoopIsReadyUnlessItFlushes) {
+    Machine machine;
+    EXPECT_EQ(machine.need.wanted_of_loop(), CpuClass::normal);
+    machine.need.begins({"job", 1, {1, 1}}, flush_bytes, machine.seen(flush_bytes));
+    EXPECT_EQ(machine.need.wanted(), CpuClass::idle);
+    EXPECT_EQ(machine.need.wanted_of_loop(), CpuClass::idle);
+    machine.need.ended(machine.seen(0));
+    EXPECT_EQ(machine.need.wanted_of_loop(), CpuClass::normal);
+}
+
+TEST(Processors, EachSumIsWhereItBelongs) {
+    Processors processors;
+    const Nanos used = Processors::used(), waited = processors.waited();
+    const Processors::Seen seen = processors.look(second);
+    EXPECT_GE(seen.used, used);
+    EXPECT_LE(seen.used, Processors::used());
+    EXPECT_GE(seen.waited, waited);
+    EXPECT_LE(seen.waited, processors.waited());
+    EXPECT_EQ(seen.idle, processors.count()) << "nothing is known before the second look";
+}
+
 TEST(Processors, IdleTicksAreOfTheOnesThatAreAllowed) {
     const std::string text = "cpu  10 0 10 500 7 0 0\ncpu0 1 0 2 100 3 0 0\ncpu1 1 0 2 200 4 0 0\ncpu11 0 0 0 200 0\nintr 5\n";
     EXPECT_EQ(idle_ticks(text, {0, 1}), 307u);

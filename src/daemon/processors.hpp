@@ -27,6 +27,11 @@ class Processors {
     double idle(Nanos now);
 
     static Nanos used();    // processor time of this process
+    struct Seen {
+        Nanos used = 0, waited = 0;
+        double idle = 0;
+    };
+    Seen look(Nanos now) { return {.used = used(), .waited = waited(), .idle = idle(now)}; }  // all three
     Nanos waited();         // of all its threads, for a processor (schedstat), as far as it was looked while they lived; 0 where the kernel does not count
 
   private:

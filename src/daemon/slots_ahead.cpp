@@ -168,6 +168,7 @@ Task<void> Slots::make_ahead(Wish wish) {
     const Status made = co_await allocate(place, wish.bytes);
     const Place after = slots_.find(path);
     if (after != slots_.end()) after->second.ahead = false;
+    memory_looked_ = 0;  // it has been taken
     freed_.notify_all();
     if (!made.ok()) {  // and a new slot is gone
         if (!ended_) log_warning("slot-not-made-ahead", {{"path", path}, {"error", made}});

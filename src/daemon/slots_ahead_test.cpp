@@ -280,6 +280,44 @@ TEST_F(SlotsAhead, MoreThanScratchMayHoldIsNotWaitedFor) {
     EXPECT_FALSE(slots_->prepare(alice, {0, 3 * mib, 0})->more_to_come);
 }
 
+TEST_F(SlotsAhead, WhoProtectsLessIsTriedAgain) {
+    begin(scarce(2 * mib));
+    EXPECT_EQ(prepared(alice, 0, 4 * mib).slots.size(), 1u);
+    memory_left_ = 2 * mib - 1;
+    EXPECT_TRUE(eventually([&] {
+        slots_->give_back_ahead();
+        return slots_->count() == 0;
+    }));
+    memory_left_ = 1ull << 40;
+    EXPECT_FALSE(slots_->prepare(alice, {0, 4 * mib, 0})->more_to_come);
+    EXPECT_EQ(prepared(alice, 0, mib).slots.size(), 1u);
+}
+
+// Both are wished for before the memory of either is taken.
+TEST_F(SlotsAhead, WhatIsBeingMadeForOthersHasItsMemoryToo) {
+    SlotSettings settings = scarce(2 * mib);
+    settings.available_memory_bytes = [this]() -> Result<std::uint64_t> {
+        std::uint64_t taken = 0;
+        for (const auto& each : fs::directory_iterator(scratch / "images")) taken += allocated_bytes(each.path());
+        return memory_left_ - taken;
+    };
+    memory_left_ = 4 * mib + mib / 2;  // for one it would do
+    begin(settings);
+    (void)slots_->prepare(alice, {0, mib, 0}).value();
+    (void)slots_->prepare(bob, {1, mib, 0}).value();
+    EXPECT_TRUE(eventually([&] { return slots_->prepare(alice, {0, mib, 0})->slots.size() == 1; }));
+    world_->loop().run(slots_->prepare_next());
+    EXPECT_EQ(slots_->count(), 1u);
+}
+
+TEST_F(SlotsAhead, OneAfterTheOtherHoweverManyThereWere) {
+    begin();
+    for (Slots::Owner owner = 1; owner <= 6; ++owner) {
+        ASSERT_EQ(prepared(owner, static_cast<Rank>(owner), mib).slots.size(), 1u) << owner;
+        world_->loop().run(slots_->prepare_next());  // nothing is left to do
+    }
+}
+
 TEST_F(SlotsAhead, ASizeThatNoImageCanHaveIsRefused) {
     begin();
     EXPECT_EQ(slots_->prepare(alice, {0, 0, 0}).code(), Code::invalid_argument);

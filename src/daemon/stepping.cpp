@@ -36,64 +36,30 @@ Stepping::Stepping(RealWorld& real, Relay& relay, Node& node, const SteppingSett
       node_(node),
       clock_(real.loop()),
       settings_(settings),
-      need_({settings.commit_within, processors_.count()}),
+      under_way_({settings.commit_within, processors_.count()}, sight()),
       current_(settings.first),
       session_nice_(not_set),
       gate_(clock_) {}
 
+UnderWay::Sight Stepping::sight() {
+    return {.versions = [this] { return node_.versions(); },
+            .state = [this](const VersionKey& key) { return node_.state(key); },
+            .is_unsealed = [this](const VersionKey& key) { return !node_.unsealed_by(key).empty(); },
+            .given_bytes = [this] { return node_.counters().given_bytes; },
+            .processors = [this] { return processors_.look(clock_.now()); }};
+}
+
 std::string Stepping::text() const { return std::string(name_of(current_)); }
-
-NeedLook Stepping::look() {
-    return {clock_.now(), left_bytes(), Processors::used(), processors_.waited(), processors_.idle(clock_.now())};
-}
-
-// Of all that is under way. Who leads writes its parts, and who does not gives its images.
-std::uint64_t Stepping::left_bytes() const {
-    double left = 0;
-    const auto given = static_cast<double>(node_.counters().given_bytes - given_before_);
-    for (const VersionKey& key : under_way_) {
-        const VersionState state = node_.state(key);
-        const auto bytes = static_cast<double>(state.bytes);
-        const double written = static_cast<double>(state.node_written_bytes) / static_cast<double>(std::max<std::uint64_t>(1, state.node_expected_bytes));
-        left += bytes * (1 - std::min(1.0, state.node_expected_bytes > 0 ? written : given / bytes));
-    }
-    return static_cast<std::uint64_t>(left);
-}
-
-// One that some rank of another node has not sealed when the time is up is waited for by nobody, until it is sealed.
-bool Stepping::is_under_way(const VersionKey& key, const VersionState& state) {
-    const bool ended = state.level == Level::none || state.level >= Level::committed || state.final || !state.failure.ok() || state.bytes == 0 || !state.all_here;
-    if (ended || state.level >= Level::sealed) unsealed_.erase(key);
-    else if (under_way_.count(key) != 0 && need_.is_late(clock_.now()) && !node_.unsealed_by(key).empty()) unsealed_.insert(key);
-    return !ended && unsealed_.count(key) == 0;
-}
-
-// True when something is under way.
-bool Stepping::note_versions() {
-    std::set<VersionKey> now;
-    for (const VersionKey& key : node_.versions())
-        if (is_under_way(key, node_.state(key))) now.insert(key);
-    if (now == under_way_) return !now.empty();
-    std::erase_if(unsealed_, [this](const VersionKey& key) { return node_.state(key).level == Level::none; });  // forgotten
-    if (now.empty()) need_.ended(look());
-    if (under_way_.empty()) given_before_ = node_.counters().given_bytes;
-    const std::set<VersionKey> before = std::exchange(under_way_, std::move(now));
-    const NeedLook seen = look();
-    for (const VersionKey& key : under_way_)
-        if (before.count(key) == 0) need_.begins(key, node_.state(key).bytes, seen);
-    return !under_way_.empty();
-}
 
 // With nothing to flush the loop is ready to answer, in the class that the daemon was started with: that costs next to nothing then. A thread, or a session, that
 // was made nicer has to make up for what it had before, at the price of its new class, and so would answer nobody for seconds.
 void Stepping::apply() {
-    const CpuClass wanted = need_.wanted();
-    const bool rests = need_.time_limit() == 0;
+    const Need& need = under_way_.need();
+    const CpuClass wanted = need.wanted(), loop = need.wanted_of_loop();
     if (wanted != current_) {
-        if (wanted > current_ || rests) log_info("class", {{"from", name_of(current_)}, {"to", name_of(wanted)}, {"why", need_.why()}});
+        if (wanted > current_ || need.time_limit() == 0) log_info("class", {{"from", name_of(current_)}, {"to", name_of(wanted)}, {"why", need.why()}});
         current_ = wanted;
     }
-    const CpuClass loop = rests ? CpuClass::normal : wanted;
     if (loop == loop_class_ && relay_.current() == loop) take_class(loop);
     loop_class_ = loop;
     relay_.hand_over(loop);
@@ -137,13 +103,9 @@ Task<void> Stepping::run() {
     }
     relay_.at_each_turn([this](CpuClass own) { take_class(own); });
     for (;;) {
-        const bool any = note_versions();
-        if (any) {
-            const NeedLook seen = look();
-            need_.look(seen);
-        }
+        const bool any = under_way_.look(clock_.now());
         apply();
-        const Nanos period = any ? std::clamp(need_.time_limit() / looks_a_flush, shortest_period, longest_period) : idle_period;
+        const Nanos period = any ? std::clamp(under_way_.need().time_limit() / looks_a_flush, shortest_period, longest_period) : idle_period;
         const Nanos until = clock_.in(period);
         if (any) {
             co_await clock_.sleep(period);

@@ -1,13 +1,12 @@
-// Stepping: keeps the classes of the daemon's threads to what the flush needs (daemon/need.hpp). It looks while a flush is under way, and hands the
+// Stepping: keeps the classes of the daemon's threads to what the flush needs (daemon/under_way.hpp). It looks while a flush is under way, and hands the
 // loop (Relay), the pools, io_uring and the session's nice to the class that is wanted; with nothing to flush the
 // pools are in the idle class, and the loop and the session are as they were started.
 #pragma once
 
-#include <set>
 #include <string>
 
-#include "daemon/need.hpp"
 #include "daemon/processors.hpp"
+#include "daemon/under_way.hpp"
 #include "engine/router/node.hpp"
 #include "world/gate.hpp"
 #include "world/real/relay.hpp"
@@ -28,19 +27,16 @@ class Stepping {
     Stepping(RealWorld& real, Relay& relay, Node& node, const SteppingSettings& settings);
 
     Task<void> run();  // ends where the class does not follow need
-    void job_opened(Id128 incarnation) { need_.job_opened(incarnation, clock_.now()); }
-    void job_forgotten(Id128 incarnation) { need_.job_forgotten(incarnation); }
+    void job_opened(Id128 incarnation) { under_way_.need().job_opened(incarnation, clock_.now()); }
+    void job_forgotten(Id128 incarnation) { under_way_.need().job_forgotten(incarnation); }
 
     // For people.
     std::string text() const;
-    std::string why() const { return settings_.follows_need ? need_.why() : "background.cpu says so"; }
+    std::string why() const { return settings_.follows_need ? under_way_.need().why() : "background.cpu says so"; }
     const Processors& processors() const { return processors_; }
 
   private:
-    NeedLook look();
-    std::uint64_t left_bytes() const;
-    bool is_under_way(const VersionKey& key, const VersionState& state);
-    bool note_versions();
+    UnderWay::Sight sight();
     void apply();
     void take_class(CpuClass loop);
     Task<void> set_nice();
@@ -51,12 +47,9 @@ class Stepping {
     Clock& clock_;
     const SteppingSettings settings_;
     Processors processors_;
-    Need need_;
+    UnderWay under_way_;
     CpuClass current_;                          // of the pools
     CpuClass loop_class_ = CpuClass::normal;
-    std::set<VersionKey> under_way_;
-    std::set<VersionKey> unsealed_;   // that others hold up
-    std::uint64_t given_before_ = 0;  // when the oldest of them began
     int session_nice_, nice_wanted_ = 0;
     bool is_setting_nice_ = false, told_ = false;
     bool has_session_nice_ = true;  // until the kernel says that there is no such thing

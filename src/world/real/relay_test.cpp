@@ -43,6 +43,20 @@ TEST(Relay, EachTurnIsOfItsClassAndBack) {
     EXPECT_EQ(own_nice(), before) << "who started them never gave way";
 }
 
+TEST(Relay, TheLastWordCountsAlsoWhereItIsTheFirst) {
+    const auto loop = test::make_loop();
+    Relay relay(*loop);
+    std::vector<CpuClass> turns;
+    relay.at_each_turn([&](CpuClass own) { turns.push_back(own); });
+    loop->call_soon([&] {
+        relay.hand_over(CpuClass::nice_5);
+        relay.hand_over(CpuClass::low);  // that it has
+        loop->call_soon([&] { relay.end(); });
+    });
+    relay.run(CpuClass::low);
+    EXPECT_EQ(turns, (std::vector<CpuClass>{CpuClass::low, CpuClass::low}));
+}
+
 TEST(Relay, AnEndCountsWhateverWasAskedBefore) {
     const auto loop = test::make_loop();
     Relay relay(*loop);
