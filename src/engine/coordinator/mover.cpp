@@ -52,14 +52,15 @@ void Mover::shift_work(Flight& flight) {
     if (contest.finishing) return;
     contest.shifted = world.clock.now();
     const Nanos elapsed = world.clock.now() - contest.begun;
-    const bool settled = elapsed >= 2 * settings.heartbeat;
+    const double heartbeats = static_cast<double>(elapsed) / static_cast<double>(settings.heartbeat);
+    const bool settled = heartbeats >= 2;
     std::vector<LeaderLoad> loads;
     std::set<NodeIndex> moving;
     for (const auto& [number, move] : contest.moves) moving.insert({move.from, move.to});
     bool any_left = false;
     for (const auto& [node, track] : contest.leaders) {
         any_left |= !track.progress_known || unstarted_bytes(track.progress) > 0;
-        if (!track.progress_known) continue;
+        if (!track.progress_known) moving.insert(node);  // what it told before counts for its target
         std::vector<LeaderLoad> parts;
         for (const message::PartProgress& part : track.progress.parts) {
             if (part.part >= contest.plan.size() || contest.replaced.count(part.part)) continue;
@@ -73,7 +74,7 @@ void Mover::shift_work(Flight& flight) {
     }
     if (!any_left && contest.moves.empty() && !awaits_replacement(contest)) return finish(flight);
     if (settings.placement != Placement::append || flight.job->roster->layout != FileLayout::parts) return;  // every offset is fixed, or every file has its owner
-    for (const Shift& shift : next_shifts(std::move(loads), contest.block_bytes, static_cast<double>(elapsed) / second, settled)) {
+    for (const Shift& shift : next_shifts(std::move(loads), contest.block_bytes, static_cast<double>(elapsed) / second, heartbeats)) {
         const std::uint32_t number = ++contest.moves_begun;
         contest.moves[number] = {shift.from, shift.to, shift.from_part, shift.to_part, shift.bytes, {}};
         send(flight, shift.from, message::Shed{contest.attempt_id, number, shift.from_part, shift.to, shift.bytes});
@@ -155,7 +156,10 @@ void Mover::on_given(Flight& flight, NodeIndex from, message::Given given) {
     LeaderTrack& taker = contest.leaders.at(move.to);
     ++taker.takes;
     taker.progress_known = false;  // until it tells of this one, too
-    for (const message::Work& work : take.work) contest.took[{move.to, work.part}] = world.clock.now();
+    for (const message::Work& work : take.work) {
+        contest.took[{move.to, work.part}] = world.clock.now();
+        if (message::PartProgress* const known = of_part(taker.progress, work.part)) known->unstarted_bytes += work.bytes;
+    }
     send(flight, move.to, take);
     move.take = std::move(take);
 }
