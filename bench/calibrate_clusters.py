@@ -9,9 +9,6 @@ WITHIN = 0.10  # each setting; also of the limit of the cards alone, so this is 
 # time around the bytes. A simulation that is worth its name does.
 FIRST_WITHIN = 0.07   # first flushes, the mean of all settings
 FIRST_CLOSER = 0.75   # of the settings, in first flushes the simulation is nearer than the limit
-# Measured when a job's first flush still divided the bytes evenly among nodes, which costs a quarter where cards decide and images differ. It does not any more, so these first flushes are of another engine
-# than the one that is simulated, and count for no gate. Medians do.
-DIVIDED_EVENLY = {"04ebf89", "0915b90", "1186f45", "12ab7db", "12ab7db-dirty", "3d7cce4", "8fa219a", "bd6b5d0"}
 GATED_SETTINGS = 10   # of fewer, means say nothing: only WITHIN counts
 
 # What the scale model's file system costs beside the bytes: a request through FUSE and a brick, an operation, an fsync, operations on names; a message
@@ -90,7 +87,6 @@ def record(block, contender, reached, constant=None):
             "imbalance": block["imbalance"], "slow": block["slow"], "contender": contender, "measured_bytes_per_s": figure["bytes_per_s"],
             "measured_spread": figure["spread"], "limit_bytes_per_s": block["limit_bytes_per_s"], "simulated_bytes_per_s": simulated,
             "first_measured_bytes_per_s": block["bytes"] / block["rounds"][0][contender]["seconds"], "first_simulated_bytes_per_s": first,
-            "first_of_another_engine": block["geometry"] == "nics" and bool(block["imbalance"]) and block.get("source") in DIVIDED_EVENLY,
             "off": simulated / figure["bytes_per_s"] - 1, "constant": constant, "fitted": own and is_base(block)}
 
 
@@ -117,9 +113,8 @@ def gates(records):
     out = [("medians: the furthest setting, at most", WITHIN, furthest, furthest <= WITHIN)]
     if len(mine) >= GATED_SETTINGS:
         limit = as_the_limit(mine)
-        off, limit_off = mean(abs(r["off"]) for r in mine), mean(abs(r["off"]) for r in limit)
-        firsts = [(first_off(r), first_off(other)) for r, other in zip(mine, limit) if not r.get("first_of_another_engine")]
-        first, closer = mean(simulated for simulated, _ in firsts), mean(simulated < other for simulated, other in firsts)
+        off, limit_off, first = mean(abs(r["off"]) for r in mine), mean(abs(r["off"]) for r in limit), mean(first_off(r) for r in mine)
+        closer = mean(first_off(r) < first_off(other) for r, other in zip(mine, limit))
         out += [("medians: the mean, less than the limit's", limit_off, off, off < limit_off),
                 ("first flushes: the mean, at most", FIRST_WITHIN, first, first <= FIRST_WITHIN),
                 ("first flushes: nearer than the limit in so many, at least", FIRST_CLOSER, closer, closer >= FIRST_CLOSER)]
@@ -212,9 +207,6 @@ def text(results, records, fitted, blocks):
         found = race_report.mixture(blocks)
         if found:
             out += f"NOT ONE CLEAN REVISION was measured: {found}\n"
-        others = sum(bool(r.get("first_of_another_engine")) for r in mine)
-        if others:
-            out += f"In {others} settings (NICs bind, images differ) the first flush was measured when the engine still divided it evenly, and counts for no gate.\n"
         out += f"\n{gates_table(records)}\n\n{ratios_table(records)}\n\n"
     peers = [r for r in records if r["contender"] != "cairn" and not r["fitted"]]
     if peers:

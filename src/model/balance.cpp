@@ -8,143 +8,50 @@ namespace cairn {
 namespace {
 constexpr double worth_idle_s = 0.05, worth_busy_s = 0.5;  // that a leader must be behind before somebody helps
 constexpr double worth_of_elapsed = 0.05;                  // ... and somebody on another target, of the flush so far
-constexpr double soon_s = 0.5;                             // a leader that has so much left to begin is as good as idle: what it takes from another node needs a while to come
-constexpr double settled_after = 2, targets_settled_after = 4;  // heartbeats
 constexpr double worth_of_card = 0.5;                      // that a leader must have left beside what it writes, of the most it wrote: rates waver by a third
 
 double left_bytes(const LeaderLoad& load) { return static_cast<double>(load.unstarted_bytes) + static_cast<double>(load.begun_bytes); }
 
 using Loads = std::vector<LeaderLoad*>;
 
-// What leaders have together. One that had nothing to write so far is taken for an average one.
-struct Sum {
-    double bytes = 0, rates = 0, usual = 0;
-    double rate_of(const LeaderLoad& load) const { return load.bytes_per_s == 0 && load.unstarted_bytes == 0 ? usual : load.bytes_per_s; }
-    double left_s() const { return rates > 0 ? bytes / rates : 1e9; }
-    // What they could write by then, beyond what they have; negative: they are behind.
-    double ahead(double end_s) const { return end_s * rates - bytes; }
-    double ahead(const LeaderLoad& load, double end_s) const { return end_s * rate_of(load) - left_bytes(load); }
-};
-
-Sum sum_of(const Loads& loads) {
-    Sum sum;
+// `worth_s`: that a leader must be behind before an idle one helps.
+std::optional<Shift> shift_among(const Loads& loads, std::uint64_t block_bytes, double worth_s, bool settled) {
+    double bytes = 0, rates = 0;
     std::size_t measured = 0;
     for (const LeaderLoad* load : loads) {
-        sum.bytes += left_bytes(*load);
-        sum.rates += load->bytes_per_s;
+        bytes += left_bytes(*load);
+        rates += load->bytes_per_s;
         measured += load->bytes_per_s > 0;
     }
-    sum.usual = measured == 0 ? 0 : sum.rates / static_cast<double>(measured);
-    sum.rates = 0;
-    for (const LeaderLoad* load : loads) sum.rates += sum.rate_of(*load);
-    return sum;
-}
-
-// What their target takes: as much as those write who still do. Of what the others wrote nobody knows whether it would be more.
-Sum sum_of_target(const Loads& loads, double usual) {
-    Sum sum;
-    sum.usual = usual;
-    double busy = 0;
-    for (const LeaderLoad* load : loads) {
-        sum.bytes += left_bytes(*load);
-        sum.rates += sum.rate_of(*load);
-        if (left_bytes(*load) > 0) busy += load->bytes_per_s;
+    if (bytes == 0 || measured == 0) return std::nullopt;
+    // One that had nothing to write so far is taken for an average one.
+    const double usual = rates / static_cast<double>(measured);
+    const auto rate_of = [&](const LeaderLoad& load) { return load.bytes_per_s == 0 && load.unstarted_bytes == 0 ? usual : load.bytes_per_s; };
+    rates = 0;
+    for (const LeaderLoad* load : loads) rates += rate_of(*load);
+    const double end_s = bytes / rates;
+    // What each is ahead of that end (negative: behind), in bytes that it could write by then.
+    const auto ahead = [&](const LeaderLoad& load) { return end_s * rate_of(load) - left_bytes(load); };
+    const auto left_s = [](const LeaderLoad& load) { return load.bytes_per_s > 0 ? left_bytes(load) / load.bytes_per_s : 1e9; };
+    const LeaderLoad *from = nullptr, *to = nullptr;
+    for (const LeaderLoad* each : loads) {
+        const LeaderLoad& load = *each;
+        if (load.moving) continue;
+        const bool may_be_stuck = load.bytes_per_s > 0 || settled;  // else it may just have begun
+        if (may_be_stuck && !load.took && load.unstarted_bytes >= block_bytes && (!from || left_s(load) > left_s(*from))) from = &load;
+        if (!load.full && rate_of(load) > 0 && (!to || ahead(load) > ahead(*to))) to = &load;
     }
-    if (sum.bytes > 0) sum.rates = busy;
-    return sum;
-}
-
-double left_s(const LeaderLoad& load) { return load.bytes_per_s > 0 ? left_bytes(load) / load.bytes_per_s : 1e9; }
-
-// Who could give: the one that would be the last to end.
-const LeaderLoad* last_of(const Loads& loads, std::uint64_t block_bytes, bool settled) {
-    const LeaderLoad* last = nullptr;
-    for (const LeaderLoad* load : loads) {
-        const bool may_be_stuck = load->bytes_per_s > 0 || settled;  // else it may just have begun
-        if (load->moving || load->took || !may_be_stuck || load->unstarted_bytes < block_bytes) continue;
-        if (!last || left_s(*load) > left_s(*last)) last = load;
-    }
-    return last;
-}
-
-// Who could take: the one that could write most by then.
-const LeaderLoad* first_of(const Loads& loads, const Sum& sum, double end_s) {
-    const LeaderLoad* first = nullptr;
-    for (const LeaderLoad* load : loads)
-        if (!load->moving && !load->full && sum.rate_of(*load) > 0 && (!first || sum.ahead(*load, end_s) > sum.ahead(*first, end_s))) first = load;
-    return first;
-}
-
-// `behind_s`: of who would give, against the end of all; `worth_s`: that it must be for an idle one to help.
-bool is_worth_it(bool idle, double behind_s, double end_s, double worth_s, bool settled) {
-    if (behind_s < (idle ? worth_s : std::max(worth_s, worth_busy_s))) return false;
-    return idle || (settled && behind_s >= end_s);  // at less than half the speed of the others
-}
-
-std::optional<Shift> shift_of(const LeaderLoad& from, const LeaderLoad& to, double wanted_bytes, std::uint64_t block_bytes) {
-    const std::uint64_t most = std::min(static_cast<std::uint64_t>(std::max(wanted_bytes, 0.0)), from.unstarted_bytes);
-    const std::uint64_t bytes = most / block_bytes * block_bytes;
-    if (bytes == 0) return std::nullopt;
-    return Shift{from.leader, to.leader, bytes, from.part, to.part};
-}
-
-// Of one target.
-std::optional<Shift> shift_among(const Loads& loads, std::uint64_t block_bytes, bool settled) {
-    const Sum all = sum_of(loads);
-    if (all.bytes == 0 || all.usual == 0) return std::nullopt;
-    const double end_s = all.left_s();
-    const LeaderLoad *from = last_of(loads, block_bytes, settled), *to = first_of(loads, all, end_s);
     if (!from || !to || from == to) return std::nullopt;
-    const bool idle = to->unstarted_bytes == 0 || (settled && static_cast<double>(to->unstarted_bytes) < soon_s * all.rate_of(*to));
-    if (!is_worth_it(idle, left_s(*from) - end_s, end_s, worth_idle_s, settled)) return std::nullopt;
-    return shift_of(*from, *to, std::min(all.ahead(*to, end_s), -all.ahead(*from, end_s)), block_bytes);
+    const double behind_s = left_s(*from) - end_s;
+    const bool idle = to->unstarted_bytes == 0;
+    if (behind_s < (idle ? worth_s : std::max(worth_s, worth_busy_s))) return std::nullopt;
+    if (!idle && (!settled || left_s(*from) < 2 * end_s)) return std::nullopt;  // at less than half the speed of the others
+    const double wanted = std::min(ahead(*to), -ahead(*from));
+    std::uint64_t shifted = static_cast<std::uint64_t>(std::max(wanted, 0.0)) / block_bytes * block_bytes;
+    shifted = std::min(shifted, from->unstarted_bytes / block_bytes * block_bytes);
+    if (shifted < block_bytes) return std::nullopt;
+    return Shift{from->leader, to->leader, shifted, from->part, to->part};
 }
-
-// From one target to another. Leaders of one target share what it takes: one of them is slow where another one is fast. So only all of them together tell whether they are behind.
-class AmongTargets {
-  public:
-    AmongTargets(const std::map<std::uint32_t, Loads>& targets, std::uint64_t block_bytes, double worth_s, double heartbeats)
-        : block_bytes_(block_bytes), worth_s_(worth_s), settled_(heartbeats >= settled_after), are_targets_settled_(heartbeats >= targets_settled_after) {
-        Loads loads;
-        for (const auto& [target, group] : targets) loads.insert(loads.end(), group.begin(), group.end());
-        const double usual = sum_of(loads).usual;
-        if (usual == 0) return;
-        double bytes = 0, rates = 0;
-        for (const auto& [target, group] : targets) {
-            groups_.push_back({&group, sum_of_target(group, usual)});
-            bytes += groups_.back().sum.bytes;
-            rates += groups_.back().sum.rates;
-        }
-        if (rates == 0) groups_.clear();
-        else end_s_ = bytes / rates;
-    }
-
-    std::optional<Shift> next() {
-        Group *from = nullptr, *to = nullptr;
-        const LeaderLoad *giver = nullptr, *taker = nullptr;
-        for (Group& group : groups_) {
-            const LeaderLoad *last = last_of(*group.loads, block_bytes_, settled_), *first = first_of(*group.loads, group.sum, end_s_);
-            if (last && (!from || group.sum.left_s() > from->sum.left_s())) from = &group, giver = last;
-            if (first && (!to || group.sum.ahead(end_s_) > to->sum.ahead(end_s_))) to = &group, taker = first;
-        }
-        if (!from || !to || from == to || !is_worth_it(taker->unstarted_bytes == 0, from->sum.left_s() - end_s_, end_s_, worth_s_, are_targets_settled_)) return std::nullopt;
-        const std::optional<Shift> shift = shift_of(*giver, *taker, std::min(to->sum.ahead(end_s_), -from->sum.ahead(end_s_)), block_bytes_);
-        if (!shift) return std::nullopt;
-        from->sum.bytes -= static_cast<double>(shift->bytes);
-        to->sum.bytes += static_cast<double>(shift->bytes);
-        return shift;
-    }
-
-  private:
-    struct Group {
-        const Loads* loads;
-        Sum sum;
-    };
-    std::uint64_t block_bytes_;
-    double worth_s_, end_s_ = 0;
-    bool settled_, are_targets_settled_;
-    std::vector<Group> groups_;
-};
 
 }  // namespace
 
@@ -185,25 +92,25 @@ std::vector<LeaderLoad> loads_of_card(std::vector<LeaderLoad> parts) {
     return parts;
 }
 
-std::vector<Shift> next_shifts(std::vector<LeaderLoad> loads, std::uint64_t block_bytes, double elapsed_s, double heartbeats) {
-    const bool settled = heartbeats >= settled_after;
+std::vector<Shift> next_shifts(std::vector<LeaderLoad> loads, std::uint64_t block_bytes, double elapsed_s, bool settled) {
     std::map<std::uint32_t, Loads> targets;
     std::map<NodeIndex, Loads> leaders;
+    Loads all;
     for (LeaderLoad& load : loads) {
         targets[load.target].push_back(&load);
         leaders[load.leader].push_back(&load);
+        all.push_back(&load);
     }
     std::vector<Shift> shifts;
-    const auto keep = [&](const Shift& shift) {
-        shifts.push_back(shift);
-        for (const NodeIndex leader : {shift.from, shift.to})
-            for (LeaderLoad* load : leaders[leader]) load->moving = true;
+    const auto shift_all = [&](const Loads& among, double worth_s) {
+        while (const std::optional<Shift> shift = shift_among(among, block_bytes, worth_s, settled)) {
+            shifts.push_back(*shift);
+            for (const NodeIndex leader : {shift->from, shift->to})
+                for (LeaderLoad* load : leaders[leader]) load->moving = true;
+        }
     };
-    for (const auto& [target, group] : targets)
-        while (const std::optional<Shift> shift = shift_among(group, block_bytes, settled)) keep(*shift);
-    if (targets.size() < 2) return shifts;
-    AmongTargets among(targets, block_bytes, std::max(worth_idle_s, worth_of_elapsed * elapsed_s), heartbeats);
-    while (const std::optional<Shift> shift = among.next()) keep(*shift);
+    for (const auto& [target, group] : targets) shift_all(group, worth_idle_s);
+    if (targets.size() > 1) shift_all(all, std::max(worth_idle_s, worth_of_elapsed * elapsed_s));
     return shifts;
 }
 
@@ -215,7 +122,7 @@ constexpr std::uint32_t doublings_max = 4;  // many each time
 
 std::uint32_t LeaderChoice::next(std::uint32_t files, std::uint32_t most) {
     most = std::max(most, 1u);
-    if (cards_ == Card::full) return most;  // where the cards decide, every card fewer costs its share
+    if (keep_own_) return most;  // where the cards decide, every card fewer costs its share
     const std::uint32_t least = std::clamp(files, 1u, most);
     double best = 0;
     for (const auto& [leaders, m] : measured_)
@@ -248,9 +155,9 @@ void LeaderChoice::record(std::uint32_t leaders, std::uint64_t bytes, double sec
 }
 
 void LeaderChoice::record_cards(std::uint32_t full, std::uint32_t with_room) {
-    if (full == with_room) return;
-    const Card seen = full > with_room ? Card::full : Card::has_room;
-    if (std::exchange(cards_, seen) != seen) begin_anew();
+    if (full == with_room || keep_own_ == (full > with_room)) return;
+    keep_own_ = !keep_own_;
+    begin_anew();
 }
 
 }  // namespace cairn

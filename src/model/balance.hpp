@@ -6,7 +6,6 @@
 #include <optional>
 #include <vector>
 
-#include "model/card.hpp"
 #include "model/plan.hpp"
 
 namespace cairn {
@@ -44,13 +43,12 @@ struct Shift {
 
 // The shifts that would let all leaders end at the same time, one after the other, each leader in at most one: water filling. All bytes not written over all rates is when
 // everybody would end; the leader that is farthest behind that gives, the one farthest ahead takes, as much as brings the nearer of the
-// two there. A leader with nothing left to begin, or soon with nothing, takes at once. One that is still busy takes only when rates have settled (two
-// `heartbeats`) and the difference is worth the trouble, since estimates waver: work that is moved twice travels twice.
+// two there. A leader with nothing left to begin takes at once. One that is still busy takes only when rates have settled (`settled`)
+// and the difference is worth the trouble, since estimates waver: work that is moved twice travels twice.
 //
 // Leaders of one target help each other first, and gladly: it holds the same bytes afterwards. What goes to another target makes targets
-// unequal. So it goes only from a target whose leaders are behind, all together, to one whose leaders are ahead: they share what the target takes, and which of them has
-// more of it at the moment says nothing. And the difference must be more than targets differ by chance (of `elapsed_s`, the flush so far; for busy ones four heartbeats).
-std::vector<Shift> next_shifts(std::vector<LeaderLoad> loads, std::uint64_t block_bytes, double elapsed_s, double heartbeats);
+// unequal, so there the difference must be more than leaders differ by chance (of `elapsed_s`, the flush so far).
+std::vector<Shift> next_shifts(std::vector<LeaderLoad> loads, std::uint64_t block_bytes, double elapsed_s, bool settled);
 
 // How many nodes write: the fewest that reach what was best lately, since more writers than storage can serve cost the application and
 // everybody else at the file system, and win nothing.
@@ -61,14 +59,14 @@ class LeaderChoice {
     // leaves nothing to try (K above 3/8 of the nodes), all write.
     std::uint32_t next(std::uint32_t files, std::uint32_t most);
     void record(std::uint32_t leaders, std::uint64_t bytes, double seconds);
-    // What cards do in this series, as more leaders saw lately than saw the contrary. Unknown at first.
-    Card cards() const { return cards_; }
+    // Whether each should write what it holds where all lead: the cards decided lately, as more leaders saw than saw the contrary.
+    bool keep_own() const { return keep_own_; }
     void record_cards(std::uint32_t full, std::uint32_t with_room);
     // What was measured says nothing of how it goes from now on.
     void begin_anew() { measured_.clear(); }
 
   private:
-    Card cards_ = Card::unknown;
+    bool keep_own_ = false;
     bool is_due(std::uint32_t leaders) const;  // to be tried, or tried again
     struct Measured {
         double bytes_per_s = 0;  // the better of the last two: noise only ever slows down

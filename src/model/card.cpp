@@ -37,19 +37,18 @@ Card CardUse::seen() const {
 namespace {
 constexpr double portion_s = 0.5, growth = 4;
 constexpr std::uint64_t first_blocks_min = 8;  // of a leader whose writes stand still, too: with less nothing can be seen
-constexpr double room_for_all = 4;
 constexpr double room_for_both = 1.5;  // sent while so much less was written: the two do not take from each other
 }  // namespace
 
 std::uint64_t Portions::allowed(double bytes_per_s, std::uint64_t block_bytes) const {
-    if (bytes_per_s <= 0 || is_roomy_) return UINT64_MAX;
     if (left_ > 0) return 0;
     if (next_) return *next_;
+    if (bytes_per_s <= 0) return UINT64_MAX;
     return std::max(static_cast<std::uint64_t>(portion_s * bytes_per_s), first_blocks_min * block_bytes);
 }
 
 void Portions::given(std::uint64_t bytes, std::uint64_t allowed) {
-    if (bytes == 0 || allowed == UINT64_MAX) return;
+    if (bytes == 0) return;
     next_ = allowed;
     given_ = left_ = bytes;
     before_.reset();
@@ -64,8 +63,6 @@ bool Portions::sent(std::uint64_t bytes, std::uint64_t written_bytes) {
     left_ -= std::min(left_, bytes);
     if (left_ > 0) return false;
     const double written = static_cast<double>(written_bytes - *before_);
-    is_roomy_ = is_first_gone_ && static_cast<double>(given_) > room_for_all * written;  // beside the first one a write or two may not have ended yet
-    is_first_gone_ = true;
     if (static_cast<double>(given_) < room_for_both * written) next_ = *next_ / 2;
     else next_ = static_cast<std::uint64_t>(std::min(growth * static_cast<double>(*next_), 1e18));
     return true;

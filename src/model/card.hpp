@@ -32,12 +32,10 @@ class CardUse {
 
 // How much of its own data a leader gives away at once. They leave through the card that it also writes through: where that card is what
 // binds, whoever takes them only writes them later than their own node would have. So it gives a portion, what it writes in half a second, and
-// the next one when that has been sent: four times as much when the card had room for both, else half as much, and soon no more. Where a later
-// portion was sent beside next to nothing that was written, it is not the card that makes this leader slow, and what it has may go.
+// the next one when that has been sent: four times as much when the card had room for both, else half as much, and soon no more.
 class Portions {
   public:
-    // Bytes that may be given now, in whole blocks. `bytes_per_s`: what it writes lately; 0: nothing was written yet, the card has room, and what is given
-    // then is no portion, for which others would have to wait.
+    // Bytes that may be given now, in whole blocks. `bytes_per_s`: what it writes lately; 0: nothing was written yet, the card has room.
     std::uint64_t allowed(double bytes_per_s, std::uint64_t block_bytes) const;
     void given(std::uint64_t bytes, std::uint64_t allowed);
     // `written_bytes`: by this leader, since the attempt began.
@@ -47,8 +45,6 @@ class Portions {
   private:
     std::optional<std::uint64_t> next_;    // portion; none: nothing was given yet
     std::uint64_t given_ = 0, left_ = 0;   // the one under way
-    bool is_first_gone_ = false;
-    bool is_roomy_ = false;  // the card has so much room that portions only keep others waiting
     std::optional<std::uint64_t> before_;  // written when it was first asked for
 };
 

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 namespace cairn {
 namespace {
 
@@ -47,16 +45,11 @@ TEST(Portions, GrowWhileTheCardHasRoomForBothAndEndWhereItHasNot) {
         roomy.given(portion, portion);
         EXPECT_EQ(roomy.allowed(2e6, block), 0u);  // one at a time
         roomy.sending(written);
-        EXPECT_FALSE(roomy.sent(portion / 2, written += portion / 6));
-        EXPECT_TRUE(roomy.sent(portion - portion / 2, written += portion / 6));
+        EXPECT_FALSE(roomy.sent(portion / 2, written += portion / 40));
+        EXPECT_TRUE(roomy.sent(portion - portion / 2, written += portion / 40));
         sum += portion;
     }
     EXPECT_GT(sum, 250'000'000u);
-    const std::uint64_t last = roomy.allowed(2e6, block);
-    roomy.given(last, last);
-    roomy.sending(written);
-    EXPECT_TRUE(roomy.sent(last, written += last / 40));
-    EXPECT_EQ(roomy.allowed(2e6, block), UINT64_MAX) << "so slow is no card that sends so fast";
     Portions full;  // the card is shared by halves
     written = 0;
     sum = 0;
@@ -78,10 +71,10 @@ TEST(Portions, HaveNoBoundWhereNothingIsWritten) {
     stuck.given(0, UINT64_MAX);  // had nothing
     EXPECT_EQ(stuck.allowed(0, block), UINT64_MAX);
     stuck.given(1000, UINT64_MAX);
-    EXPECT_EQ(stuck.allowed(0, block), UINT64_MAX) << "whatever is under way";
+    EXPECT_FALSE(stuck.sent(1000, 0));  // planned data that were under way before the portion was asked for
     stuck.sending(0);
-    EXPECT_FALSE(stuck.sent(1000, 0));
-    EXPECT_EQ(stuck.allowed(2e6, block), 1'000'000u) << "portions begin when it writes";
+    EXPECT_TRUE(stuck.sent(1000, 0));
+    EXPECT_GE(stuck.allowed(0, block), 1'000'000'000'000'000'000u);
 }
 
 // A write that stands still for long makes the rate tend to nothing: what waits behind it must still get away.
@@ -90,7 +83,7 @@ TEST(Portions, BeginWithSomeBlocksHoweverSlowTheWrites) {
         Portions stalled;
         std::uint64_t sum = 0, portions = 0;
         for (; sum < 10'000'000'000 / block * block && portions < 20; ++portions) {
-            const std::uint64_t portion = std::min<std::uint64_t>(stalled.allowed(bytes_per_s, block), 100'000'000'000) / block * block;
+            const std::uint64_t portion = stalled.allowed(bytes_per_s, block) / block * block;
             ASSERT_GE(portion, block);
             stalled.given(portion, portion);
             stalled.sending(sum);

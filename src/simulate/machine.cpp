@@ -223,21 +223,6 @@ CodecBound codec_bound(const Cluster& cluster, double storage_bytes_per_s, std::
 
 }  // namespace
 
-namespace {
-// All that a node holds leaves through its own card, whoever writes it: what the last node to be done with that allows, in the last version.
-double own_cards_bound(const Cluster& cluster, const std::vector<double>& out, std::uint64_t seed) {
-    double bytes = 0, most_s = 0;
-    std::uint32_t rank = 0;
-    for (std::uint32_t node = 0; node < cluster.nodes; ++node) {
-        double held = 0;
-        for (std::uint32_t i = 0; i < cluster.ranks_per_node; ++i) held += static_cast<double>(image_bytes_of(cluster, seed, rank++, cluster.versions));
-        bytes += held;
-        most_s = std::max(most_s, held / out[node]);
-    }
-    return bytes / most_s;
-}
-}  // namespace
-
 std::vector<Bound> bounds_of(const Cluster& cluster, std::uint32_t writing_nodes, std::uint64_t seed) {
     const Rates rates = rates_of(cluster, seed);
     const std::vector<double> servers = server_rates(cluster);
@@ -248,7 +233,6 @@ std::vector<Bound> bounds_of(const Cluster& cluster, std::uint32_t writing_nodes
     };
     const std::string writing = plural(writing_nodes, "writing node");
     std::vector<Bound> bounds = {{"cards out of " + writing, cards(rates.out)},
-                                 {"the card out of each node, with what it holds", own_cards_bound(cluster, rates.out, seed)},
                                  {plural(cluster.servers, "server"), most_of(servers, servers.size())},
                                  {plural(cluster.targets, "target"), most_of(rates.targets, cluster.targets)}};
     if (cluster.client_bytes_per_s > 0) bounds.push_back({"file system clients of " + writing, cluster.client_bytes_per_s * writing_nodes});

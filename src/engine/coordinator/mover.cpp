@@ -52,15 +52,14 @@ void Mover::shift_work(Flight& flight) {
     if (contest.finishing) return;
     contest.shifted = world.clock.now();
     const Nanos elapsed = world.clock.now() - contest.begun;
-    const double heartbeats = static_cast<double>(elapsed) / static_cast<double>(settings.heartbeat);
-    const bool settled = heartbeats >= 2;
+    const bool settled = elapsed >= 2 * settings.heartbeat;
     std::vector<LeaderLoad> loads;
     std::set<NodeIndex> moving;
     for (const auto& [number, move] : contest.moves) moving.insert({move.from, move.to});
     bool any_left = false;
     for (const auto& [node, track] : contest.leaders) {
         any_left |= !track.progress_known || unstarted_bytes(track.progress) > 0;
-        if (!track.progress_known) moving.insert(node);  // what it told before counts for its target
+        if (!track.progress_known) continue;
         std::vector<LeaderLoad> parts;
         for (const message::PartProgress& part : track.progress.parts) {
             if (part.part >= contest.plan.size() || contest.replaced.count(part.part)) continue;
@@ -74,7 +73,7 @@ void Mover::shift_work(Flight& flight) {
     }
     if (!any_left && contest.moves.empty() && !awaits_replacement(contest)) return finish(flight);
     if (settings.placement != Placement::append || flight.job->roster->layout != FileLayout::parts) return;  // every offset is fixed, or every file has its owner
-    for (const Shift& shift : next_shifts(std::move(loads), contest.block_bytes, static_cast<double>(elapsed) / second, heartbeats)) {
+    for (const Shift& shift : next_shifts(std::move(loads), contest.block_bytes, static_cast<double>(elapsed) / second, settled)) {
         const std::uint32_t number = ++contest.moves_begun;
         contest.moves[number] = {shift.from, shift.to, shift.from_part, shift.to_part, shift.bytes, {}};
         send(flight, shift.from, message::Shed{contest.attempt_id, number, shift.from_part, shift.to, shift.bytes});
@@ -156,10 +155,7 @@ void Mover::on_given(Flight& flight, NodeIndex from, message::Given given) {
     LeaderTrack& taker = contest.leaders.at(move.to);
     ++taker.takes;
     taker.progress_known = false;  // until it tells of this one, too
-    for (const message::Work& work : take.work) {
-        contest.took[{move.to, work.part}] = world.clock.now();
-        if (message::PartProgress* const known = of_part(taker.progress, work.part)) known->unstarted_bytes += work.bytes;
-    }
+    for (const message::Work& work : take.work) contest.took[{move.to, work.part}] = world.clock.now();
     send(flight, move.to, take);
     move.take = std::move(take);
 }

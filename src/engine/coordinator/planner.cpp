@@ -185,19 +185,7 @@ Ahead Planner::take_ahead(Experience& experience, Version version) {
     return taken;
 }
 
-namespace {
-constexpr double own_most = 1.5;  // of the mean, that a node may hold
-
-bool can_all_write_their_own(const std::vector<NodeImages>& nodes, const PlanOptions& options) {
-    std::uint64_t most = 0;
-    for (const NodeImages& node : nodes) most = std::max(most, node_bytes(node));
-    const bool is_even = static_cast<double>(most) * static_cast<double>(nodes.size()) <= own_most * static_cast<double>(sum_of(nodes));
-    return is_even && options.unfit.empty() && options.leaders >= nodes.size() && std::none_of(nodes.begin(), nodes.end(), [](const NodeImages& node) { return node.images.empty(); });
-}
-}  // namespace
-
-// As many leaders as were best lately. Where nothing is known of the cards yet each node writes what it holds, which is as good where they do not decide. Unless one holds most of all:
-// it might not write as fast as its card sends, and sends nearly all of it either way.
+// As many leaders as were best lately.
 PlanInput Planner::input_of(Job& job, const std::vector<NodeImages>& nodes, std::uint64_t block_bytes) {
     PlanInput input;
     for (const NodeImages& node : nodes) {
@@ -213,6 +201,7 @@ PlanInput Planner::input_of(Job& job, const std::vector<NodeImages>& nodes, std:
     options.layout = job.roster->layout;
     options.files = job.roster->files;
     options.block_bytes = block_bytes;
+    options.keep_own = options.layout == FileLayout::parts && settings.placement == Placement::append && leader_choice(job).keep_own();
     options.pack_bytes = settings.placement == Placement::append && options.layout != FileLayout::tensors ? std::min(pack_bytes_most, settings.buffer_bytes) : 0;
     for (const auto& [node, until] : experience(job).unfit)
         if (world.clock.now() < until) options.unfit.push_back(node);
@@ -227,8 +216,6 @@ PlanInput Planner::input_of(Job& job, const std::vector<NodeImages>& nodes, std:
     }
     if (options.layout == FileLayout::tensors) return input;
     options.leaders = settings.leaders != 0 ? settings.leaders : leader_choice(job).next(options.files, leaders_max(nodes, options.unfit));
-    const Card cards = leader_choice(job).cards();
-    options.keep_own = options.layout == FileLayout::parts && settings.placement == Placement::append && (cards == Card::full || (cards == Card::unknown && can_all_write_their_own(nodes, options)));
     return input;
 }
 

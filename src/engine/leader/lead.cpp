@@ -78,20 +78,11 @@ Task<void> Leader::lead(std::shared_ptr<Attempt> attempt) {
     common.changed.notify_all();  // idle, perhaps
 }
 
-// Of a leader's parts each has as many as fall to its bytes, so that they end together: targets give each stream the same, and one that only ends there would go on with half of the streams on another.
-std::uint32_t writers_of(const Attempt& attempt, const PartState& part, std::uint32_t writers) {
-    std::uint64_t bytes = 0;
-    for (const auto& each : attempt.parts) bytes += each->share.bytes;
-    if (bytes == 0) return 1;
-    return std::max<std::uint32_t>(1, static_cast<std::uint32_t>((2 * std::uint64_t{writers} * part.share.bytes + bytes) / (2 * bytes)));
-}
-
 // `place`: among the attempt's parts, as in write_part.
 void Leader::begin_part(Attempt& attempt, std::size_t place) {
     PartState& part = *attempt.parts[place];
-    const bool all_at_once = attempt.parts.size() == attempt.lead.parts.size() && attempt.writers_each * attempt.parts.size() <= std::max<std::size_t>(settings.writers, attempt.parts.size());
-    part.writers = settings.placement == Placement::append && all_at_once ? writers_of(attempt, part, settings.writers) : attempt.writers_each;
-    part.first_writer = place == 0 ? 0 : attempt.parts[place - 1]->first_writer + attempt.parts[place - 1]->writers;
+    part.writers = attempt.writers_each;
+    part.first_writer = static_cast<std::uint32_t>(place) * part.writers;
     writer_.lay_out(attempt, part);
     part.gate.spawn(write_part(attempt, part, place));
 }
